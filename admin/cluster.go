@@ -14,6 +14,9 @@ type Cluster interface {
 	// in it with what is known without them; an error says that not even this node
 	// knows anything.
 	State(ctx context.Context) (*ClusterState, error)
+	// Activity is a number that grows with everything that happens to invocations, at least if
+	// all nodes answer.
+	Activity(ctx context.Context) (uint64, error)
 	// Transfer lets a node lead a partition, for now and as long as leaders need not
 	// be spread anew. It returns when the node leads. The error can be a *Refusal, also
 	// when the node does not take over in time.

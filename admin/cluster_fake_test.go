@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,6 +19,7 @@ type fakeCluster struct {
 	change func(*ClusterState)
 	err    error
 
+	activity    atomic.Uint64
 	transferred [2]uint32 // partition, node
 	raised      uint32    // feature level
 	refusal     error
@@ -57,6 +59,8 @@ func fakePartition(p metadata.Partition) PartitionState {
 	}
 	return state
 }
+
+func (f *fakeCluster) Activity(context.Context) (uint64, error) { return f.activity.Load(), nil }
 
 func (f *fakeCluster) Transfer(_ context.Context, partition, node uint32) error {
 	f.transferred = [2]uint32{partition, node}

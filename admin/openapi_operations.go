@@ -19,6 +19,7 @@ func tags() []object {
 		{"name": "cluster", "description": "Nodes, partitions and configuration of the cluster"},
 		{"name": "health", "description": "Readiness of this node"},
 		{"name": "version", "description": "Version of this server"},
+		{"name": "live", "description": "Notices of changes"},
 		{"name": "error", "description": "Explanations of error codes"},
 	}
 }
@@ -40,7 +41,7 @@ var refusalMeanings = map[int]string{
 // operations describe the routes, by method and path.
 var operations = merge(
 	deploymentOperations, serviceOperations, invocationOperations, stateOperations, ruleOperations, queueOperations,
-	serverOperations, clusterOperations, queryOperations,
+	serverOperations, clusterOperations, queryOperations, liveOperations,
 )
 
 func merge[V any](tables ...map[string]V) map[string]V {

@@ -79,6 +79,7 @@ func (s *Server) routes() []route {
 		{http.MethodPost, "/cluster/partitions/recover", s.recoverPartitions},
 		{http.MethodGet, "/cluster/partitions/:partition", s.getPartition},
 		{http.MethodPatch, "/cluster/partitions/:partition/transfer", s.transferPartition},
+		{http.MethodGet, eventsPath, s.streamEvents},
 		{http.MethodGet, "/errors", s.listErrors},
 		{http.MethodGet, "/errors/:code", s.getError},
 	}
@@ -97,7 +98,8 @@ func (s *Server) newRouter() *echo.Echo {
 	e.Use(middleware.GzipWithConfig(middleware.GzipConfig{
 		MinLength: 1024,
 		// The metrics handler compresses by itself.
-		Skipper: func(c echo.Context) bool { return c.Path() == metricsPath },
+		// Events must be sent at once.
+		Skipper: func(c echo.Context) bool { return c.Path() == metricsPath || c.Path() == eventsPath },
 	}))
 	for _, r := range s.routes() {
 		e.Add(r.method, r.path, r.handle)

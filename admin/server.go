@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/events"
 	"platform/admin/query"
 	"platform/flowcontrol"
 	"platform/internal/feature"
@@ -101,6 +102,8 @@ type Config struct {
 	// Ready says why the node should get no requests, in words for people; nil means
 	// that it should. It is asked by each health check and must be quick. Always ready.
 	Ready func() error
+	// Stopping is closed when the server is about to stop: event streams end. Never.
+	Stopping <-chan struct{}
 	// Logger is slog.Default().
 	Logger *slog.Logger
 }
@@ -115,6 +118,7 @@ type Server struct {
 	log         *slog.Logger
 	router      *echo.Echo
 	active      atomic.Int64
+	hub         *events.Hub
 
 	described   sync.Once // covers description, the OpenAPI document
 	description object
@@ -128,6 +132,7 @@ const recheckTimeout = 2 * time.Second
 func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invocations, cluster Cluster) *Server {
 	cfg = cfg.withDefaults()
 	s := &Server{cfg: cfg, registry: registry, discoverer: discoverer, invocations: invocations, cluster: cluster, log: cfg.Logger}
+	s.hub = events.NewHub(events.Config{MaxSubscriptions: maxStreams, MaxSources: maxSources, ReadTimeout: topicReadTimeout})
 	s.router = s.newRouter()
 	return s
 }

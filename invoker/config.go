@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"platform/internal/feature"
+	"platform/internal/stats"
 	"platform/invoker/endpoint"
 	"platform/invoker/identity"
 	"platform/metadata"
@@ -14,6 +15,8 @@ import (
 type Config struct {
 	// Level is the cluster's feature level as known to this node; nil: the first.
 	Level func() feature.Level
+	// Stats counts failed attempts; may be nil.
+	Stats *stats.Counters
 	// Defaults are the options of handlers that announce none: timeouts, retentions and the
 	// retry policy.
 	Defaults metadata.Defaults

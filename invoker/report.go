@@ -12,6 +12,11 @@ import (
 
 // report records and logs a failure; a repeated one is logged at debug level. t.mu is held.
 func (t *task) report(f *failure) {
+	service := ""
+	if t.inv != nil {
+		service = t.inv.Target.Service
+	}
+	t.s.iv.cfg.Stats.AttemptFailed(service)
 	repeated := t.last != nil && t.last.Message == f.Message && t.last.ErrorCode == f.ErrorCode
 	t.last = f
 	level, fields := t.warning(repeated)

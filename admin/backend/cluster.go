@@ -59,6 +59,22 @@ func (c *Cluster) State(ctx context.Context) (*admin.ClusterState, error) {
 	return c.facts(c.Nodes.Statuses(ctx, false)).view(), nil
 }
 
+// Activity implements admin.Cluster: the log entries that the partitions have applied, and the
+// failed attempts, which are not in the log.
+func (c *Cluster) Activity(ctx context.Context) (uint64, error) {
+	applied, activity := map[uint32]uint64{}, uint64(0)
+	for _, status := range c.Nodes.Statuses(ctx, false) {
+		activity += status.FailedAttempts
+		for _, r := range status.Replicas {
+			applied[r.Partition] = max(applied[r.Partition], r.Applied)
+		}
+	}
+	for _, index := range applied {
+		activity += index
+	}
+	return activity, context.Cause(ctx)
+}
+
 // facts collects what this node knows of the cluster and what nodes report about themselves.
 func (c *Cluster) facts(statuses cluster.Statuses) *clusterFacts {
 	layout, _ := c.Store.Layout()

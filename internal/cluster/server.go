@@ -50,7 +50,9 @@ type ServerConfig struct {
 	Members  func() *membership.Members
 	Disk     func() string // see diskspace.Monitor.Shortage
 	Draining func() bool   // reports whether the node is about to stop
-	Log      *slog.Logger
+	// FailedAttempts returns the number of failed attempts since the start.
+	FailedAttempts func() uint64
+	Log            *slog.Logger
 }
 
 // Server serves requests of other nodes about the cluster. It starts before this node belongs

@@ -38,6 +38,9 @@ func (s *Server) status() *nodepb.StatusResponse {
 		FeatureLevel: uint32(feature.Supported()), FeatureLevelHold: s.cfg.HoldFeatureLevel, Disk: s.cfg.Disk(),
 		MetadataApplied: meta.AppliedIndex(), MetadataLeader: string(meta.Group().Leader().ID),
 	}
+	if s.cfg.FailedAttempts != nil {
+		r.FailedAttempts = s.cfg.FailedAttempts()
+	}
 	for id := range s.partitions() {
 		replicas := s.replicas.Load()
 		if reason := replicas.Quarantine(id); reason != "" {

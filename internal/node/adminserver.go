@@ -20,7 +20,7 @@ import (
 	"platform/metadata"
 )
 
-func (n *Node) adminHandler(engine *query.Engine, members *backend.Cluster) http.Handler {
+func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *backend.Cluster) http.Handler {
 	c := &n.cfg.Admin
 	defaults := defaultsOf(n.cfg)
 	settings := admin.Config{
@@ -38,6 +38,7 @@ func (n *Node) adminHandler(engine *query.Engine, members *backend.Cluster) http
 		Defaults:           func() *metadata.Defaults { return &defaults },
 		Ready:              n.ready.check,
 		Query:              engine,
+		Stopping:           ctx.Done(),
 		Logger:             n.log.With("component", "platform/admin"),
 	}
 	if !n.cfg.DisablePrometheus {
@@ -85,7 +86,7 @@ func (n *Node) serveAdmin(ctx context.Context) (err error) {
 		n.log.Error("SQL queries are disabled", "err", err)
 	}
 	return httpserver.Serve(ctx, n.listeners.admin, httpserver.Config{
-		Handler: n.adminHandler(engine, members), Drain: adminDrain, Log: n.log, Budget: n.bodies,
+		Handler: n.adminHandler(ctx, engine, members), Drain: adminDrain, Log: n.log, Budget: n.bodies,
 		MaxConnections: adminConnections, AddressConnections: int(n.cfg.Admin.ConnectionsPerAddressLimit),
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"platform/internal/config"
 	"platform/internal/replicas"
 	"platform/internal/routing"
+	"platform/internal/stats"
 	"platform/invoker"
 	signing "platform/invoker/identity" // this package has an identity of its own
 	"platform/metadata"
@@ -31,6 +32,7 @@ type Node struct {
 	startup   startup
 	bodies    *budget.Budget // of requests and replies at all ports
 	metrics   nodeMetrics
+	stats     *stats.Counters
 	signer    *signing.Signer // of requests to endpoints, nil: unsigned
 
 	metadata *metadata.Store
@@ -49,7 +51,7 @@ type Node struct {
 // the callers, then the partitions, then the files.
 func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) {
 	limits := &cfg.Networking
-	n := &Node{cfg: cfg, log: log, bodies: budget.New(int64(limits.BodyMemoryLimit), int64(limits.ConnectionBodyMemory)), metrics: newMetrics(cfg), failed: make(chan error, 1)}
+	n := &Node{cfg: cfg, log: log, bodies: budget.New(int64(limits.BodyMemoryLimit), int64(limits.ConnectionBodyMemory)), metrics: newMetrics(cfg), stats: stats.NewCounters(), failed: make(chan error, 1)}
 	n.port.addresses, n.port.peers = cluster.NewAddresses(), cluster.NewPeers()
 	n.ending = newEnding(cfg.ShutdownTimeout.Std(), log)
 	defer n.ending.over()

@@ -35,6 +35,7 @@ func (n *Node) ingressServer() *ingress.Server {
 func (n *Node) newInvoker() *invoker.Invoker {
 	c := &n.cfg.Worker.Invoker
 	settings := invoker.DefaultConfig()
+	settings.Stats = n.stats
 	settings.Defaults = defaultsOf(n.cfg)
 	settings.Level = n.metadata.FeatureLevel
 	settings.ConcurrentInvocations = int(c.ConcurrentInvocationsLimit)

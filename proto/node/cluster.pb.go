@@ -21,6 +21,314 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type StatsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ClusterId     string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	From          int64                  `protobuf:"varint,2,opt,name=from,proto3" json:"from,omitempty"` // Unix milliseconds, a multiple of step
+	To            int64                  `protobuf:"varint,3,opt,name=to,proto3" json:"to,omitempty"`
+	Step          int64                  `protobuf:"varint,4,opt,name=step,proto3" json:"step,omitempty"`         // milliseconds, a multiple of the node's step
+	Services      uint32                 `protobuf:"varint,5,opt,name=services,proto3" json:"services,omitempty"` // the number of services to list; the others are summed up
+	Service       string                 `protobuf:"bytes,6,opt,name=service,proto3" json:"service,omitempty"`    // only this service; empty: all
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StatsRequest) Reset() {
+	*x = StatsRequest{}
+	mi := &file_proto_node_cluster_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StatsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StatsRequest) ProtoMessage() {}
+
+func (x *StatsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StatsRequest.ProtoReflect.Descriptor instead.
+func (*StatsRequest) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *StatsRequest) GetClusterId() string {
+	if x != nil {
+		return x.ClusterId
+	}
+	return ""
+}
+
+func (x *StatsRequest) GetFrom() int64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *StatsRequest) GetTo() int64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *StatsRequest) GetStep() int64 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *StatsRequest) GetServices() uint32 {
+	if x != nil {
+		return x.Services
+	}
+	return 0
+}
+
+func (x *StatsRequest) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+type StatsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The reason why there are no series.
+	Error string `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`
+	// The first step and the number of steps that the node has data of, from the first on.
+	First         int64           `protobuf:"varint,2,opt,name=first,proto3" json:"first,omitempty"`
+	Services      []*ServiceStats `protobuf:"bytes,3,rep,name=services,proto3" json:"services,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StatsResponse) Reset() {
+	*x = StatsResponse{}
+	mi := &file_proto_node_cluster_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StatsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StatsResponse) ProtoMessage() {}
+
+func (x *StatsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StatsResponse.ProtoReflect.Descriptor instead.
+func (*StatsResponse) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *StatsResponse) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *StatsResponse) GetFirst() int64 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *StatsResponse) GetServices() []*ServiceStats {
+	if x != nil {
+		return x.Services
+	}
+	return nil
+}
+
+// ServiceStats are the series of a service, with one value per step from the first on.
+type ServiceStats struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Service       string                 `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"` // empty: the sum of all services that are not listed
+	Started       []uint64               `protobuf:"varint,2,rep,packed,name=started,proto3" json:"started,omitempty"`
+	Succeeded     []uint64               `protobuf:"varint,3,rep,packed,name=succeeded,proto3" json:"succeeded,omitempty"`
+	Failed        []uint64               `protobuf:"varint,4,rep,packed,name=failed,proto3" json:"failed,omitempty"`
+	Retries       []uint64               `protobuf:"varint,5,rep,packed,name=retries,proto3" json:"retries,omitempty"`
+	InFlight      []uint64               `protobuf:"varint,6,rep,packed,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	Backlog       []uint64               `protobuf:"varint,7,rep,packed,name=backlog,proto3" json:"backlog,omitempty"`
+	Latencies     []*LatencyCount        `protobuf:"bytes,8,rep,name=latencies,proto3" json:"latencies,omitempty"` // sorted by step and bucket
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServiceStats) Reset() {
+	*x = ServiceStats{}
+	mi := &file_proto_node_cluster_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServiceStats) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServiceStats) ProtoMessage() {}
+
+func (x *ServiceStats) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServiceStats.ProtoReflect.Descriptor instead.
+func (*ServiceStats) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ServiceStats) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *ServiceStats) GetStarted() []uint64 {
+	if x != nil {
+		return x.Started
+	}
+	return nil
+}
+
+func (x *ServiceStats) GetSucceeded() []uint64 {
+	if x != nil {
+		return x.Succeeded
+	}
+	return nil
+}
+
+func (x *ServiceStats) GetFailed() []uint64 {
+	if x != nil {
+		return x.Failed
+	}
+	return nil
+}
+
+func (x *ServiceStats) GetRetries() []uint64 {
+	if x != nil {
+		return x.Retries
+	}
+	return nil
+}
+
+func (x *ServiceStats) GetInFlight() []uint64 {
+	if x != nil {
+		return x.InFlight
+	}
+	return nil
+}
+
+func (x *ServiceStats) GetBacklog() []uint64 {
+	if x != nil {
+		return x.Backlog
+	}
+	return nil
+}
+
+func (x *ServiceStats) GetLatencies() []*LatencyCount {
+	if x != nil {
+		return x.Latencies
+	}
+	return nil
+}
+
+// LatencyCount is the number of invocations with a latency within a bucket.
+type LatencyCount struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Step          uint32                 `protobuf:"varint,1,opt,name=step,proto3" json:"step,omitempty"` // from the first
+	Bucket        uint32                 `protobuf:"varint,2,opt,name=bucket,proto3" json:"bucket,omitempty"`
+	Count         uint64                 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LatencyCount) Reset() {
+	*x = LatencyCount{}
+	mi := &file_proto_node_cluster_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LatencyCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LatencyCount) ProtoMessage() {}
+
+func (x *LatencyCount) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LatencyCount.ProtoReflect.Descriptor instead.
+func (*LatencyCount) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *LatencyCount) GetStep() uint32 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *LatencyCount) GetBucket() uint32 {
+	if x != nil {
+		return x.Bucket
+	}
+	return 0
+}
+
+func (x *LatencyCount) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 type BallotRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ClusterName   string                 `protobuf:"bytes,1,opt,name=cluster_name,json=clusterName,proto3" json:"cluster_name,omitempty"`
@@ -33,7 +341,7 @@ type BallotRequest struct {
 
 func (x *BallotRequest) Reset() {
 	*x = BallotRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[0]
+	mi := &file_proto_node_cluster_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -45,7 +353,7 @@ func (x *BallotRequest) String() string {
 func (*BallotRequest) ProtoMessage() {}
 
 func (x *BallotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[0]
+	mi := &file_proto_node_cluster_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -58,7 +366,7 @@ func (x *BallotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotRequest.ProtoReflect.Descriptor instead.
 func (*BallotRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{0}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *BallotRequest) GetClusterName() string {
@@ -99,7 +407,7 @@ type BallotResponse struct {
 
 func (x *BallotResponse) Reset() {
 	*x = BallotResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[1]
+	mi := &file_proto_node_cluster_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -111,7 +419,7 @@ func (x *BallotResponse) String() string {
 func (*BallotResponse) ProtoMessage() {}
 
 func (x *BallotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[1]
+	mi := &file_proto_node_cluster_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -124,7 +432,7 @@ func (x *BallotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotResponse.ProtoReflect.Descriptor instead.
 func (*BallotResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{1}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *BallotResponse) GetRefusal() string {
@@ -152,7 +460,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[2]
+	mi := &file_proto_node_cluster_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -164,7 +472,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[2]
+	mi := &file_proto_node_cluster_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -177,7 +485,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{2}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *JoinRequest) GetClusterName() string {
@@ -259,7 +567,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[3]
+	mi := &file_proto_node_cluster_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -271,7 +579,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[3]
+	mi := &file_proto_node_cluster_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -284,7 +592,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{3}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *JoinResponse) GetRefusal() string {
@@ -332,7 +640,7 @@ type ProposeRequest struct {
 
 func (x *ProposeRequest) Reset() {
 	*x = ProposeRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[4]
+	mi := &file_proto_node_cluster_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -344,7 +652,7 @@ func (x *ProposeRequest) String() string {
 func (*ProposeRequest) ProtoMessage() {}
 
 func (x *ProposeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[4]
+	mi := &file_proto_node_cluster_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -357,7 +665,7 @@ func (x *ProposeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeRequest.ProtoReflect.Descriptor instead.
 func (*ProposeRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{4}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ProposeRequest) GetClusterId() string {
@@ -389,7 +697,7 @@ type ProposeResponse struct {
 
 func (x *ProposeResponse) Reset() {
 	*x = ProposeResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[5]
+	mi := &file_proto_node_cluster_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -401,7 +709,7 @@ func (x *ProposeResponse) String() string {
 func (*ProposeResponse) ProtoMessage() {}
 
 func (x *ProposeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[5]
+	mi := &file_proto_node_cluster_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -414,7 +722,7 @@ func (x *ProposeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeResponse.ProtoReflect.Descriptor instead.
 func (*ProposeResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{5}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ProposeResponse) GetResult() []byte {
@@ -463,7 +771,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[6]
+	mi := &file_proto_node_cluster_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -475,7 +783,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[6]
+	mi := &file_proto_node_cluster_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -488,7 +796,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{6}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *StatusRequest) GetClusterId() string {
@@ -524,6 +832,7 @@ type StatusResponse struct {
 	FeatureLevel     uint32           `protobuf:"varint,13,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"`               // highest that the server supports; 0: the first
 	FeatureLevelHold bool             `protobuf:"varint,14,opt,name=feature_level_hold,json=featureLevelHold,proto3" json:"feature_level_hold,omitempty"` // the node's configuration holds the cluster's level
 	Disk             string           `protobuf:"bytes,15,opt,name=disk,proto3" json:"disk,omitempty"`                                                    // what the node refuses to do because its disk is full; empty if it has space
+	FailedAttempts   uint64           `protobuf:"varint,16,opt,name=failed_attempts,json=failedAttempts,proto3" json:"failed_attempts,omitempty"`         // since the start of the process
 	// The following fields are set only if details are requested.
 	Settings       []*NodeSetting `protobuf:"bytes,11,rep,name=settings,proto3" json:"settings,omitempty"`
 	StorageVersion uint32         `protobuf:"varint,12,opt,name=storage_version,json=storageVersion,proto3" json:"storage_version,omitempty"` // of the format of the data directory
@@ -533,7 +842,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[7]
+	mi := &file_proto_node_cluster_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -545,7 +854,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[7]
+	mi := &file_proto_node_cluster_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -558,7 +867,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{7}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *StatusResponse) GetError() string {
@@ -652,6 +961,13 @@ func (x *StatusResponse) GetDisk() string {
 	return ""
 }
 
+func (x *StatusResponse) GetFailedAttempts() uint64 {
+	if x != nil {
+		return x.FailedAttempts
+	}
+	return 0
+}
+
 func (x *StatusResponse) GetSettings() []*NodeSetting {
 	if x != nil {
 		return x.Settings
@@ -678,7 +994,7 @@ type NodeSetting struct {
 
 func (x *NodeSetting) Reset() {
 	*x = NodeSetting{}
-	mi := &file_proto_node_cluster_proto_msgTypes[8]
+	mi := &file_proto_node_cluster_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -690,7 +1006,7 @@ func (x *NodeSetting) String() string {
 func (*NodeSetting) ProtoMessage() {}
 
 func (x *NodeSetting) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[8]
+	mi := &file_proto_node_cluster_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -703,7 +1019,7 @@ func (x *NodeSetting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSetting.ProtoReflect.Descriptor instead.
 func (*NodeSetting) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{8}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *NodeSetting) GetKey() string {
@@ -752,7 +1068,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_proto_node_cluster_proto_msgTypes[9]
+	mi := &file_proto_node_cluster_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -764,7 +1080,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[9]
+	mi := &file_proto_node_cluster_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -777,7 +1093,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{9}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ReplicaStatus) GetPartition() uint32 {
@@ -924,7 +1240,7 @@ type ReplicaMember struct {
 
 func (x *ReplicaMember) Reset() {
 	*x = ReplicaMember{}
-	mi := &file_proto_node_cluster_proto_msgTypes[10]
+	mi := &file_proto_node_cluster_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -936,7 +1252,7 @@ func (x *ReplicaMember) String() string {
 func (*ReplicaMember) ProtoMessage() {}
 
 func (x *ReplicaMember) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[10]
+	mi := &file_proto_node_cluster_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -949,7 +1265,7 @@ func (x *ReplicaMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaMember.ProtoReflect.Descriptor instead.
 func (*ReplicaMember) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{10}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReplicaMember) GetId() string {
@@ -1019,7 +1335,7 @@ type TransferRequest struct {
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[11]
+	mi := &file_proto_node_cluster_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1031,7 +1347,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[11]
+	mi := &file_proto_node_cluster_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1044,7 +1360,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{11}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TransferRequest) GetClusterId() string {
@@ -1079,7 +1395,7 @@ type TransferResponse struct {
 
 func (x *TransferResponse) Reset() {
 	*x = TransferResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[12]
+	mi := &file_proto_node_cluster_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1091,7 +1407,7 @@ func (x *TransferResponse) String() string {
 func (*TransferResponse) ProtoMessage() {}
 
 func (x *TransferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[12]
+	mi := &file_proto_node_cluster_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1104,7 +1420,7 @@ func (x *TransferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
 func (*TransferResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{12}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TransferResponse) GetError() string {
@@ -1132,7 +1448,7 @@ type StandingRequest struct {
 
 func (x *StandingRequest) Reset() {
 	*x = StandingRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[13]
+	mi := &file_proto_node_cluster_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1144,7 +1460,7 @@ func (x *StandingRequest) String() string {
 func (*StandingRequest) ProtoMessage() {}
 
 func (x *StandingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[13]
+	mi := &file_proto_node_cluster_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1157,7 +1473,7 @@ func (x *StandingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StandingRequest.ProtoReflect.Descriptor instead.
 func (*StandingRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{13}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StandingRequest) GetClusterId() string {
@@ -1192,7 +1508,7 @@ type StandingResponse struct {
 
 func (x *StandingResponse) Reset() {
 	*x = StandingResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[14]
+	mi := &file_proto_node_cluster_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1204,7 +1520,7 @@ func (x *StandingResponse) String() string {
 func (*StandingResponse) ProtoMessage() {}
 
 func (x *StandingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[14]
+	mi := &file_proto_node_cluster_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1217,7 +1533,7 @@ func (x *StandingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StandingResponse.ProtoReflect.Descriptor instead.
 func (*StandingResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{14}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StandingResponse) GetRemoved() string {
@@ -1244,7 +1560,7 @@ type RecoverRequest struct {
 
 func (x *RecoverRequest) Reset() {
 	*x = RecoverRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[15]
+	mi := &file_proto_node_cluster_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1256,7 +1572,7 @@ func (x *RecoverRequest) String() string {
 func (*RecoverRequest) ProtoMessage() {}
 
 func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[15]
+	mi := &file_proto_node_cluster_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1269,7 +1585,7 @@ func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverRequest.ProtoReflect.Descriptor instead.
 func (*RecoverRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{15}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RecoverRequest) GetClusterId() string {
@@ -1324,7 +1640,7 @@ type RecoverResponse struct {
 
 func (x *RecoverResponse) Reset() {
 	*x = RecoverResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[16]
+	mi := &file_proto_node_cluster_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1336,7 +1652,7 @@ func (x *RecoverResponse) String() string {
 func (*RecoverResponse) ProtoMessage() {}
 
 func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[16]
+	mi := &file_proto_node_cluster_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1349,7 +1665,7 @@ func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverResponse.ProtoReflect.Descriptor instead.
 func (*RecoverResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{16}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RecoverResponse) GetError() string {
@@ -1369,7 +1685,7 @@ type FollowRequest struct {
 
 func (x *FollowRequest) Reset() {
 	*x = FollowRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[17]
+	mi := &file_proto_node_cluster_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1381,7 +1697,7 @@ func (x *FollowRequest) String() string {
 func (*FollowRequest) ProtoMessage() {}
 
 func (x *FollowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[17]
+	mi := &file_proto_node_cluster_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1394,7 +1710,7 @@ func (x *FollowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
 func (*FollowRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{17}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FollowRequest) GetClusterId() string {
@@ -1419,7 +1735,7 @@ type FollowResponse struct {
 
 func (x *FollowResponse) Reset() {
 	*x = FollowResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[18]
+	mi := &file_proto_node_cluster_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1431,7 +1747,7 @@ func (x *FollowResponse) String() string {
 func (*FollowResponse) ProtoMessage() {}
 
 func (x *FollowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[18]
+	mi := &file_proto_node_cluster_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1444,7 +1760,7 @@ func (x *FollowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowResponse.ProtoReflect.Descriptor instead.
 func (*FollowResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{18}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{22}
 }
 
 type DigestRequest struct {
@@ -1461,7 +1777,7 @@ type DigestRequest struct {
 
 func (x *DigestRequest) Reset() {
 	*x = DigestRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[19]
+	mi := &file_proto_node_cluster_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1473,7 +1789,7 @@ func (x *DigestRequest) String() string {
 func (*DigestRequest) ProtoMessage() {}
 
 func (x *DigestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[19]
+	mi := &file_proto_node_cluster_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1486,7 +1802,7 @@ func (x *DigestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestRequest.ProtoReflect.Descriptor instead.
 func (*DigestRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{19}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DigestRequest) GetClusterId() string {
@@ -1541,7 +1857,7 @@ type DigestResponse struct {
 
 func (x *DigestResponse) Reset() {
 	*x = DigestResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[20]
+	mi := &file_proto_node_cluster_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1553,7 +1869,7 @@ func (x *DigestResponse) String() string {
 func (*DigestResponse) ProtoMessage() {}
 
 func (x *DigestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[20]
+	mi := &file_proto_node_cluster_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1566,7 +1882,7 @@ func (x *DigestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestResponse.ProtoReflect.Descriptor instead.
 func (*DigestResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{20}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DigestResponse) GetKnown() bool {
@@ -1615,7 +1931,32 @@ var File_proto_node_cluster_proto protoreflect.FileDescriptor
 
 const file_proto_node_cluster_proto_rawDesc = "" +
 	"\n" +
-	"\x18proto/node/cluster.proto\x12\anode.v1\"\x84\x01\n" +
+	"\x18proto/node/cluster.proto\x12\anode.v1\"\x9b\x01\n" +
+	"\fStatsRequest\x12\x1d\n" +
+	"\n" +
+	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\x03R\x04from\x12\x0e\n" +
+	"\x02to\x18\x03 \x01(\x03R\x02to\x12\x12\n" +
+	"\x04step\x18\x04 \x01(\x03R\x04step\x12\x1a\n" +
+	"\bservices\x18\x05 \x01(\rR\bservices\x12\x18\n" +
+	"\aservice\x18\x06 \x01(\tR\aservice\"n\n" +
+	"\rStatsResponse\x12\x14\n" +
+	"\x05error\x18\x01 \x01(\tR\x05error\x12\x14\n" +
+	"\x05first\x18\x02 \x01(\x03R\x05first\x121\n" +
+	"\bservices\x18\x03 \x03(\v2\x15.node.v1.ServiceStatsR\bservices\"\xfe\x01\n" +
+	"\fServiceStats\x12\x18\n" +
+	"\aservice\x18\x01 \x01(\tR\aservice\x12\x18\n" +
+	"\astarted\x18\x02 \x03(\x04R\astarted\x12\x1c\n" +
+	"\tsucceeded\x18\x03 \x03(\x04R\tsucceeded\x12\x16\n" +
+	"\x06failed\x18\x04 \x03(\x04R\x06failed\x12\x18\n" +
+	"\aretries\x18\x05 \x03(\x04R\aretries\x12\x1b\n" +
+	"\tin_flight\x18\x06 \x03(\x04R\binFlight\x12\x18\n" +
+	"\abacklog\x18\a \x03(\x04R\abacklog\x123\n" +
+	"\tlatencies\x18\b \x03(\v2\x15.node.v1.LatencyCountR\tlatencies\"P\n" +
+	"\fLatencyCount\x12\x12\n" +
+	"\x04step\x18\x01 \x01(\rR\x04step\x12\x16\n" +
+	"\x06bucket\x18\x02 \x01(\rR\x06bucket\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x04R\x05count\"\x84\x01\n" +
 	"\rBallotRequest\x12!\n" +
 	"\fcluster_name\x18\x01 \x01(\tR\vclusterName\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -1654,7 +1995,7 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\rStatusRequest\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x18\n" +
-	"\adetails\x18\x02 \x01(\bR\adetails\"\x9e\x04\n" +
+	"\adetails\x18\x02 \x01(\bR\adetails\"\xc7\x04\n" +
 	"\x0eStatusResponse\x12\x14\n" +
 	"\x05error\x18\x01 \x01(\tR\x05error\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -1670,7 +2011,8 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	" \x01(\bR\vflowControl\x12#\n" +
 	"\rfeature_level\x18\r \x01(\rR\ffeatureLevel\x12,\n" +
 	"\x12feature_level_hold\x18\x0e \x01(\bR\x10featureLevelHold\x12\x12\n" +
-	"\x04disk\x18\x0f \x01(\tR\x04disk\x120\n" +
+	"\x04disk\x18\x0f \x01(\tR\x04disk\x12'\n" +
+	"\x0ffailed_attempts\x18\x10 \x01(\x04R\x0efailedAttempts\x120\n" +
 	"\bsettings\x18\v \x03(\v2\x14.node.v1.NodeSettingR\bsettings\x12'\n" +
 	"\x0fstorage_version\x18\f \x01(\rR\x0estorageVersion\"5\n" +
 	"\vNodeSetting\x12\x10\n" +
@@ -1752,7 +2094,7 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\x04next\x18\x03 \x01(\fR\x04next\x12\x10\n" +
 	"\x03sum\x18\x04 \x01(\fR\x03sum\x12\x16\n" +
 	"\x06missed\x18\x05 \x01(\bR\x06missed\x12\x14\n" +
-	"\x05error\x18\x06 \x01(\tR\x05error2\xac\x04\n" +
+	"\x05error\x18\x06 \x01(\tR\x05error2\xe4\x04\n" +
 	"\vNodeCluster\x129\n" +
 	"\x06Ballot\x12\x16.node.v1.BallotRequest\x1a\x17.node.v1.BallotResponse\x123\n" +
 	"\x04Join\x12\x14.node.v1.JoinRequest\x1a\x15.node.v1.JoinResponse\x12<\n" +
@@ -1762,7 +2104,8 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\x06Follow\x12\x16.node.v1.FollowRequest\x1a\x17.node.v1.FollowResponse\x129\n" +
 	"\x06Digest\x12\x16.node.v1.DigestRequest\x1a\x17.node.v1.DigestResponse\x12?\n" +
 	"\bStanding\x12\x18.node.v1.StandingRequest\x1a\x19.node.v1.StandingResponse\x12<\n" +
-	"\aRecover\x12\x17.node.v1.RecoverRequest\x1a\x18.node.v1.RecoverResponseB\x1aZ\x18platform/proto/node;nodeb\x06proto3"
+	"\aRecover\x12\x17.node.v1.RecoverRequest\x1a\x18.node.v1.RecoverResponse\x126\n" +
+	"\x05Stats\x12\x15.node.v1.StatsRequest\x1a\x16.node.v1.StatsResponseB\x1aZ\x18platform/proto/node;nodeb\x06proto3"
 
 var (
 	file_proto_node_cluster_proto_rawDescOnce sync.Once
@@ -1776,57 +2119,65 @@ func file_proto_node_cluster_proto_rawDescGZIP() []byte {
 	return file_proto_node_cluster_proto_rawDescData
 }
 
-var file_proto_node_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_proto_node_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_proto_node_cluster_proto_goTypes = []any{
-	(*BallotRequest)(nil),    // 0: node.v1.BallotRequest
-	(*BallotResponse)(nil),   // 1: node.v1.BallotResponse
-	(*JoinRequest)(nil),      // 2: node.v1.JoinRequest
-	(*JoinResponse)(nil),     // 3: node.v1.JoinResponse
-	(*ProposeRequest)(nil),   // 4: node.v1.ProposeRequest
-	(*ProposeResponse)(nil),  // 5: node.v1.ProposeResponse
-	(*StatusRequest)(nil),    // 6: node.v1.StatusRequest
-	(*StatusResponse)(nil),   // 7: node.v1.StatusResponse
-	(*NodeSetting)(nil),      // 8: node.v1.NodeSetting
-	(*ReplicaStatus)(nil),    // 9: node.v1.ReplicaStatus
-	(*ReplicaMember)(nil),    // 10: node.v1.ReplicaMember
-	(*TransferRequest)(nil),  // 11: node.v1.TransferRequest
-	(*TransferResponse)(nil), // 12: node.v1.TransferResponse
-	(*StandingRequest)(nil),  // 13: node.v1.StandingRequest
-	(*StandingResponse)(nil), // 14: node.v1.StandingResponse
-	(*RecoverRequest)(nil),   // 15: node.v1.RecoverRequest
-	(*RecoverResponse)(nil),  // 16: node.v1.RecoverResponse
-	(*FollowRequest)(nil),    // 17: node.v1.FollowRequest
-	(*FollowResponse)(nil),   // 18: node.v1.FollowResponse
-	(*DigestRequest)(nil),    // 19: node.v1.DigestRequest
-	(*DigestResponse)(nil),   // 20: node.v1.DigestResponse
+	(*StatsRequest)(nil),     // 0: node.v1.StatsRequest
+	(*StatsResponse)(nil),    // 1: node.v1.StatsResponse
+	(*ServiceStats)(nil),     // 2: node.v1.ServiceStats
+	(*LatencyCount)(nil),     // 3: node.v1.LatencyCount
+	(*BallotRequest)(nil),    // 4: node.v1.BallotRequest
+	(*BallotResponse)(nil),   // 5: node.v1.BallotResponse
+	(*JoinRequest)(nil),      // 6: node.v1.JoinRequest
+	(*JoinResponse)(nil),     // 7: node.v1.JoinResponse
+	(*ProposeRequest)(nil),   // 8: node.v1.ProposeRequest
+	(*ProposeResponse)(nil),  // 9: node.v1.ProposeResponse
+	(*StatusRequest)(nil),    // 10: node.v1.StatusRequest
+	(*StatusResponse)(nil),   // 11: node.v1.StatusResponse
+	(*NodeSetting)(nil),      // 12: node.v1.NodeSetting
+	(*ReplicaStatus)(nil),    // 13: node.v1.ReplicaStatus
+	(*ReplicaMember)(nil),    // 14: node.v1.ReplicaMember
+	(*TransferRequest)(nil),  // 15: node.v1.TransferRequest
+	(*TransferResponse)(nil), // 16: node.v1.TransferResponse
+	(*StandingRequest)(nil),  // 17: node.v1.StandingRequest
+	(*StandingResponse)(nil), // 18: node.v1.StandingResponse
+	(*RecoverRequest)(nil),   // 19: node.v1.RecoverRequest
+	(*RecoverResponse)(nil),  // 20: node.v1.RecoverResponse
+	(*FollowRequest)(nil),    // 21: node.v1.FollowRequest
+	(*FollowResponse)(nil),   // 22: node.v1.FollowResponse
+	(*DigestRequest)(nil),    // 23: node.v1.DigestRequest
+	(*DigestResponse)(nil),   // 24: node.v1.DigestResponse
 }
 var file_proto_node_cluster_proto_depIdxs = []int32{
-	9,  // 0: node.v1.StatusResponse.replicas:type_name -> node.v1.ReplicaStatus
-	8,  // 1: node.v1.StatusResponse.settings:type_name -> node.v1.NodeSetting
-	10, // 2: node.v1.ReplicaStatus.members:type_name -> node.v1.ReplicaMember
-	0,  // 3: node.v1.NodeCluster.Ballot:input_type -> node.v1.BallotRequest
-	2,  // 4: node.v1.NodeCluster.Join:input_type -> node.v1.JoinRequest
-	4,  // 5: node.v1.NodeCluster.Propose:input_type -> node.v1.ProposeRequest
-	6,  // 6: node.v1.NodeCluster.Status:input_type -> node.v1.StatusRequest
-	11, // 7: node.v1.NodeCluster.Transfer:input_type -> node.v1.TransferRequest
-	17, // 8: node.v1.NodeCluster.Follow:input_type -> node.v1.FollowRequest
-	19, // 9: node.v1.NodeCluster.Digest:input_type -> node.v1.DigestRequest
-	13, // 10: node.v1.NodeCluster.Standing:input_type -> node.v1.StandingRequest
-	15, // 11: node.v1.NodeCluster.Recover:input_type -> node.v1.RecoverRequest
-	1,  // 12: node.v1.NodeCluster.Ballot:output_type -> node.v1.BallotResponse
-	3,  // 13: node.v1.NodeCluster.Join:output_type -> node.v1.JoinResponse
-	5,  // 14: node.v1.NodeCluster.Propose:output_type -> node.v1.ProposeResponse
-	7,  // 15: node.v1.NodeCluster.Status:output_type -> node.v1.StatusResponse
-	12, // 16: node.v1.NodeCluster.Transfer:output_type -> node.v1.TransferResponse
-	18, // 17: node.v1.NodeCluster.Follow:output_type -> node.v1.FollowResponse
-	20, // 18: node.v1.NodeCluster.Digest:output_type -> node.v1.DigestResponse
-	14, // 19: node.v1.NodeCluster.Standing:output_type -> node.v1.StandingResponse
-	16, // 20: node.v1.NodeCluster.Recover:output_type -> node.v1.RecoverResponse
-	12, // [12:21] is the sub-list for method output_type
-	3,  // [3:12] is the sub-list for method input_type
-	3,  // [3:3] is the sub-list for extension type_name
-	3,  // [3:3] is the sub-list for extension extendee
-	0,  // [0:3] is the sub-list for field type_name
+	2,  // 0: node.v1.StatsResponse.services:type_name -> node.v1.ServiceStats
+	3,  // 1: node.v1.ServiceStats.latencies:type_name -> node.v1.LatencyCount
+	13, // 2: node.v1.StatusResponse.replicas:type_name -> node.v1.ReplicaStatus
+	12, // 3: node.v1.StatusResponse.settings:type_name -> node.v1.NodeSetting
+	14, // 4: node.v1.ReplicaStatus.members:type_name -> node.v1.ReplicaMember
+	4,  // 5: node.v1.NodeCluster.Ballot:input_type -> node.v1.BallotRequest
+	6,  // 6: node.v1.NodeCluster.Join:input_type -> node.v1.JoinRequest
+	8,  // 7: node.v1.NodeCluster.Propose:input_type -> node.v1.ProposeRequest
+	10, // 8: node.v1.NodeCluster.Status:input_type -> node.v1.StatusRequest
+	15, // 9: node.v1.NodeCluster.Transfer:input_type -> node.v1.TransferRequest
+	21, // 10: node.v1.NodeCluster.Follow:input_type -> node.v1.FollowRequest
+	23, // 11: node.v1.NodeCluster.Digest:input_type -> node.v1.DigestRequest
+	17, // 12: node.v1.NodeCluster.Standing:input_type -> node.v1.StandingRequest
+	19, // 13: node.v1.NodeCluster.Recover:input_type -> node.v1.RecoverRequest
+	0,  // 14: node.v1.NodeCluster.Stats:input_type -> node.v1.StatsRequest
+	5,  // 15: node.v1.NodeCluster.Ballot:output_type -> node.v1.BallotResponse
+	7,  // 16: node.v1.NodeCluster.Join:output_type -> node.v1.JoinResponse
+	9,  // 17: node.v1.NodeCluster.Propose:output_type -> node.v1.ProposeResponse
+	11, // 18: node.v1.NodeCluster.Status:output_type -> node.v1.StatusResponse
+	16, // 19: node.v1.NodeCluster.Transfer:output_type -> node.v1.TransferResponse
+	22, // 20: node.v1.NodeCluster.Follow:output_type -> node.v1.FollowResponse
+	24, // 21: node.v1.NodeCluster.Digest:output_type -> node.v1.DigestResponse
+	18, // 22: node.v1.NodeCluster.Standing:output_type -> node.v1.StandingResponse
+	20, // 23: node.v1.NodeCluster.Recover:output_type -> node.v1.RecoverResponse
+	1,  // 24: node.v1.NodeCluster.Stats:output_type -> node.v1.StatsResponse
+	15, // [15:25] is the sub-list for method output_type
+	5,  // [5:15] is the sub-list for method input_type
+	5,  // [5:5] is the sub-list for extension type_name
+	5,  // [5:5] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_proto_node_cluster_proto_init() }
@@ -1840,7 +2191,7 @@ func file_proto_node_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_node_cluster_proto_rawDesc), len(file_proto_node_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

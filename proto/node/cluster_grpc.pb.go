@@ -28,6 +28,7 @@ const (
 	NodeCluster_Digest_FullMethodName   = "/node.v1.NodeCluster/Digest"
 	NodeCluster_Standing_FullMethodName = "/node.v1.NodeCluster/Standing"
 	NodeCluster_Recover_FullMethodName  = "/node.v1.NodeCluster/Recover"
+	NodeCluster_Stats_FullMethodName    = "/node.v1.NodeCluster/Stats"
 )
 
 // NodeClusterClient is the client API for NodeCluster service.
@@ -57,6 +58,8 @@ type NodeClusterClient interface {
 	// Recover executes this node's part of the recovery of a partition that has lost its
 	// majority.
 	Recover(ctx context.Context, in *RecoverRequest, opts ...grpc.CallOption) (*RecoverResponse, error)
+	// Stats returns the node's time series of invocations.
+	Stats(ctx context.Context, in *StatsRequest, opts ...grpc.CallOption) (*StatsResponse, error)
 }
 
 type nodeClusterClient struct {
@@ -157,6 +160,16 @@ func (c *nodeClusterClient) Recover(ctx context.Context, in *RecoverRequest, opt
 	return out, nil
 }
 
+func (c *nodeClusterClient) Stats(ctx context.Context, in *StatsRequest, opts ...grpc.CallOption) (*StatsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(StatsResponse)
+	err := c.cc.Invoke(ctx, NodeCluster_Stats_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // NodeClusterServer is the server API for NodeCluster service.
 // All implementations must embed UnimplementedNodeClusterServer
 // for forward compatibility.
@@ -184,6 +197,8 @@ type NodeClusterServer interface {
 	// Recover executes this node's part of the recovery of a partition that has lost its
 	// majority.
 	Recover(context.Context, *RecoverRequest) (*RecoverResponse, error)
+	// Stats returns the node's time series of invocations.
+	Stats(context.Context, *StatsRequest) (*StatsResponse, error)
 	mustEmbedUnimplementedNodeClusterServer()
 }
 
@@ -220,6 +235,9 @@ func (UnimplementedNodeClusterServer) Standing(context.Context, *StandingRequest
 }
 func (UnimplementedNodeClusterServer) Recover(context.Context, *RecoverRequest) (*RecoverResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Recover not implemented")
+}
+func (UnimplementedNodeClusterServer) Stats(context.Context, *StatsRequest) (*StatsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Stats not implemented")
 }
 func (UnimplementedNodeClusterServer) mustEmbedUnimplementedNodeClusterServer() {}
 func (UnimplementedNodeClusterServer) testEmbeddedByValue()                     {}
@@ -404,6 +422,24 @@ func _NodeCluster_Recover_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _NodeCluster_Stats_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(StatsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeClusterServer).Stats(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: NodeCluster_Stats_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeClusterServer).Stats(ctx, req.(*StatsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // NodeCluster_ServiceDesc is the grpc.ServiceDesc for NodeCluster service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -446,6 +482,10 @@ var NodeCluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Recover",
 			Handler:    _NodeCluster_Recover_Handler,
+		},
+		{
+			MethodName: "Stats",
+			Handler:    _NodeCluster_Stats_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

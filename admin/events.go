@@ -1,0 +1,224 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/admin/events"
+	"platform/internal/ids"
+)
+
+// Bounds of event streams.
+const (
+	maxStreams       = 256 // per node
+	maxStreamTopics  = 16  // per stream
+	maxSources       = 512 // polled for all streams
+	topicReadTimeout = 5 * time.Second
+	heartbeat        = 15 * time.Second
+)
+
+// Intervals at which versions are read.
+const (
+	quickInterval = 250 * time.Millisecond // of single invocations and of the metadata
+	slowInterval  = time.Second            // of lists, which are costly to read again
+)
+
+const eventsPath = "/events"
+
+// topicNames are the topics apart from those of invocations.
+var topicNames = []string{"invocations", "overview", "failures", "cluster", "deployments", "rules"}
+
+const invocationTopic = "invocation:"
+
+// streamEvents notifies a client of changes until it leaves or the server stops.
+func (s *Server) streamEvents(c echo.Context) error {
+	topics, sources, err := s.readTopics(c)
+	if err != nil {
+		return err
+	}
+	header := c.Response().Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Accel-Buffering", "no") // proxies must not collect events
+	if c.Request().Method == http.MethodHead {
+		return c.NoContent(http.StatusOK)
+	}
+	subscription, err := s.hub.Subscribe(sources)
+	if err != nil {
+		return &failure{status: http.StatusTooManyRequests, retry: true, after: heartbeat, message: err.Error() + "; close some, or try again later"}
+	}
+	defer subscription.Close()
+	// Streams have a bound of their own.
+	s.active.Add(-1)
+	defer s.active.Add(1)
+
+	last := c.Request().Header.Get("Last-Event-ID")
+	if given := c.QueryParam("last_event_id"); given != "" {
+		last = given
+	}
+	stream := &eventStream{c: c, topics: topics, sent: events.ParsePosition(last, len(topics))}
+	return stream.run(c.Request().Context(), s.cfg.Stopping, subscription)
+}
+
+// eventStream is one response with events.
+type eventStream struct {
+	c      echo.Context
+	topics []string
+	sent   events.Position // what the client knows
+}
+
+// run writes events until ctx ends or the server stops.
+func (e *eventStream) run(ctx context.Context, stopping <-chan struct{}, subscription *events.Subscription) error {
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	text := []byte("retry: 1000\n\n")
+	for {
+		if len(text) > 0 {
+			if _, err := e.c.Response().Write(text); err != nil {
+				return nil //nolint:nilerr // the client has left
+			}
+			e.c.Response().Flush()
+		}
+		select {
+		case <-subscription.Changed():
+			text = e.changes(subscription.Versions())
+		case <-beat.C:
+			text = []byte(": still connected\n\n")
+		case <-stopping:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// changes returns the events about versions that the client does not know.
+func (e *eventStream) changes(versions []events.Version) []byte {
+	var text bytes.Buffer
+	for i, version := range versions {
+		if version == events.Unknown || version == e.sent[i] {
+			continue
+		}
+		e.sent[i] = version
+		data, _ := json.Marshal(changeNotice{e.topics[i], fmt.Sprintf("%x", uint64(version))}) // never fails
+		fmt.Fprintf(&text, "event: change\nid: %s\ndata: %s\n\n", e.sent, data)
+	}
+	return text.Bytes()
+}
+
+// changeNotice is the data of an event.
+type changeNotice struct {
+	Topic   string `json:"topic"`
+	Version string `json:"version"`
+}
+
+// readTopics reads the topics of a stream.
+func (s *Server) readTopics(c echo.Context) (topics []string, sources []events.Source, err error) {
+	topics, err = parsed(c.QueryParams()["topics"], anyText)
+	if err != nil {
+		return nil, nil, err
+	}
+	topics = slices.DeleteFunc(topics, func(topic string) bool { return topic == "" })
+	switch {
+	case len(topics) == 0:
+		return nil, nil, badRequest("The query parameter 'topics' is missing: a list of invocation:ID, %s", strings.Join(topicNames, ", "))
+	case len(topics) > maxStreamTopics:
+		return nil, nil, badRequest("The query parameter 'topics' is invalid: it has %d topics; a stream may have %d", len(topics), maxStreamTopics)
+	}
+	for i, topic := range topics {
+		if slices.Contains(topics[:i], topic) {
+			return nil, nil, badRequest("The query parameter 'topics' is invalid: %q occurs twice", topic)
+		}
+		source, err := s.sourceOf(topic)
+		if err != nil {
+			return nil, nil, err
+		}
+		sources = append(sources, source)
+	}
+	return topics, sources, nil
+}
+
+// sourceOf returns where the versions of a topic come from.
+func (s *Server) sourceOf(topic string) (events.Source, error) {
+	if text, ok := strings.CutPrefix(topic, invocationTopic); ok {
+		id, err := ids.ParseInvocation(text)
+		if err != nil {
+			return events.Source{}, badRequest("The query parameter 'topics' is invalid: %q: %v", topic, err)
+		}
+		return events.Source{Name: topic, Interval: quickInterval, Read: func(ctx context.Context) (events.Version, error) {
+			return s.invocationVersion(ctx, id)
+		}}, nil
+	}
+	switch topic {
+	case "invocations", "overview", "failures":
+		return events.Source{Name: "activity", Interval: slowInterval, Read: s.activityVersion}, nil
+	case "cluster":
+		return events.Source{Name: topic, Interval: slowInterval, Read: s.clusterVersion}, nil
+	case "deployments":
+		return events.Source{Name: topic, Interval: quickInterval, Read: func(context.Context) (events.Version, error) {
+			return stateVersion(s.registry.Schemas().Version), nil
+		}}, nil
+	case "rules":
+		return events.Source{Name: topic, Interval: quickInterval, Read: func(context.Context) (events.Version, error) {
+			book, _ := s.registry.Rules()
+			return stateVersion(book), nil
+		}}, nil
+	}
+	return events.Source{}, badRequest("The query parameter 'topics' is invalid: there is no topic %q%s", topic, alternatives(topic, "topics", slices.Concat(topicNames, []string{"invocation:ID"})))
+}
+
+// stateVersion returns the version of a state.
+func stateVersion(state any) events.Version {
+	data, err := json.Marshal(state)
+	if err != nil {
+		panic(fmt.Sprintf("encode %T: %v", state, err)) // only our own types come here
+	}
+	return events.VersionOf(data)
+}
+
+// invocationVersion is the version of all that is shown of an invocation without its journal,
+// whose length is included.
+func (s *Server) invocationVersion(ctx context.Context, id ids.Invocation) (events.Version, error) {
+	invocation, err := s.invocations.Get(ctx, id, false)
+	if errors.Is(err, ErrNotFound) {
+		return stateVersion(nil), nil
+	}
+	if err != nil {
+		return events.Unknown, err
+	}
+	return stateVersion(invocation), nil
+}
+
+// activityVersion changes with everything that happens to invocations.
+func (s *Server) activityVersion(ctx context.Context) (events.Version, error) {
+	activity, err := s.cluster.Activity(ctx)
+	return stateVersion(activity), err
+}
+
+// clusterVersion is the version of the state of the cluster without what changes all the time:
+// the positions of replicas in their logs.
+func (s *Server) clusterVersion(ctx context.Context) (events.Version, error) {
+	state, err := s.cluster.State(ctx)
+	if err != nil {
+		return events.Unknown, err
+	}
+	stable := *state
+	stable.Partitions = slices.Clone(state.Partitions)
+	for i := range stable.Partitions {
+		replicas := slices.Clone(stable.Partitions[i].Replicas)
+		for j, r := range replicas {
+			replicas[j] = ReplicaState{Node: r.Node, Role: r.Role, Serving: r.Serving, Answers: r.Answers, Quarantine: r.Quarantine}
+		}
+		stable.Partitions[i].Replicas = replicas
+	}
+	return stateVersion(stable), nil
+}

@@ -1,0 +1,181 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
+)
+
+// changing is Invocations with one invocation, which changes.
+type changing struct {
+	Invocations
+
+	mu         sync.Mutex // covers the fields below
+	invocation *Invocation
+	err        error
+}
+
+func (f *changing) set(invocation *Invocation, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.invocation, f.err = invocation, err
+}
+
+func (f *changing) Get(context.Context, ids.Invocation, bool) (*Invocation, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.invocation, f.err
+}
+
+// eventServer serves the admin API of a world over HTTP.
+func eventServer(t *testing.T, stopping <-chan struct{}) (*world, *changing, string) {
+	w := newWorld(t, nil)
+	invocations := &changing{Invocations: w}
+	w.Server = New(Config{Stopping: stopping, ConcurrentRequests: 2}, w.store, w, invocations, w.cluster)
+	server := httptest.NewServer(w.Handler())
+	t.Cleanup(server.Close)
+	return w, invocations, server.URL
+}
+
+// listen opens a stream and returns its events as blocks of lines.
+func listen(t *testing.T, url string, headers ...string) (next func() string, closeStream func()) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	require.NoError(t, err)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	transport := &http.Transport{}
+	response, err := transport.RoundTrip(r)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.Equal(t, "text/event-stream", response.Header.Get("Content-Type"))
+	require.Equal(t, "no", response.Header.Get("X-Accel-Buffering"))
+	lines := bufio.NewScanner(response.Body)
+	next = func() string {
+		var block []string
+		for lines.Scan() && lines.Text() != "" {
+			block = append(block, lines.Text())
+		}
+		return strings.Join(block, "\n")
+	}
+	require.Equal(t, "retry: 1000", next())
+	return next, func() {
+		cancel()
+		_ = response.Body.Close()
+		transport.CloseIdleConnections()
+	}
+}
+
+// idOf is the id of an event.
+func idOf(event string) string {
+	_, rest, _ := strings.Cut(event, "\nid: ")
+	id, _, _ := strings.Cut(rest, "\n")
+	return id
+}
+
+func TestEventsOfAnInvocation(t *testing.T) {
+	_, invocations, url := eventServer(t, nil)
+	id := ids.NewInvocation(7, [16]byte{15: 1})
+	invocations.set(&Invocation{ID: id.String(), Status: StatusRunning}, nil)
+	stream := url + "/events?topics=invocation:" + id.String() + ",deployments"
+	next, closeStream := listen(t, stream)
+	begin := next() + next()
+	require.Contains(t, begin, `data: {"topic":"invocation:`+id.String()+`","version":"`)
+	require.Contains(t, begin, `data: {"topic":"deployments","version":"`)
+
+	invocations.set(nil, ErrUnavailable) // no leader: nothing is said
+	invocations.set(&Invocation{ID: id.String(), Status: StatusRunning, JournalSize: 2}, nil)
+	changed := next()
+	require.True(t, strings.HasPrefix(changed, "event: change\nid: "), changed)
+	require.Contains(t, changed, `"topic":"invocation:`)
+	closeStream()
+
+	// A stream that continues has only events of what has changed since.
+	invocations.set(nil, ErrNotFound)
+	next, closeStream = listen(t, stream, "Last-Event-ID", idOf(changed))
+	defer closeStream()
+	purged := next()
+	require.Contains(t, purged, `"topic":"invocation:`)
+	_, deployments, _ := strings.Cut(idOf(changed), ".")
+	require.True(t, strings.HasSuffix(idOf(purged), "."+deployments), "the other topic is where it was")
+}
+
+func TestEventsOfListsShareTheirVersion(t *testing.T) {
+	w, _, url := eventServer(t, nil)
+	w.cluster.activity.Store(7)
+	next, closeStream := listen(t, url+"/events?topics=overview&topics=invocations,cluster")
+	defer closeStream()
+	seen := map[string]int{}
+	for range 3 {
+		event := next()
+		_, topic, _ := strings.Cut(event, `"topic":"`)
+		topic, _, _ = strings.Cut(topic, `"`)
+		seen[topic]++
+	}
+	require.Equal(t, map[string]int{"overview": 1, "invocations": 1, "cluster": 1}, seen)
+	w.cluster.activity.Store(8)
+	require.Contains(t, next()+next(), `"topic":"invocations"`)
+}
+
+func TestEventStreamsEndWithTheServer(t *testing.T) {
+	stopping := make(chan struct{})
+	_, _, url := eventServer(t, stopping)
+	next, closeStream := listen(t, url+"/events?topics=deployments")
+	defer closeStream()
+	require.Contains(t, next(), "deployments")
+	close(stopping)
+	require.Empty(t, next(), "the stream ends")
+}
+
+// TestEventStreamsAreNotRequestsInProgress opens more streams than requests may be in progress.
+func TestEventStreamsAreNotRequestsInProgress(t *testing.T) {
+	w, _, url := eventServer(t, nil)
+	for range 4 {
+		_, closeStream := listen(t, url+"/events?topics=deployments")
+		defer closeStream()
+	}
+	requireStatus(t, http.StatusOK, w.ask(t, "GET", "/version", ""))
+}
+
+func TestEventStreamsAreBounded(t *testing.T) {
+	w, _, url := eventServer(t, nil)
+	for range maxStreams {
+		subscription, err := w.hub.Subscribe(nil)
+		require.NoError(t, err)
+		defer subscription.Close()
+	}
+	response, err := http.Get(url + "/events?topics=deployments") //nolint:noctx // of the test
+	require.NoError(t, err)
+	body := requireStatus(t, http.StatusTooManyRequests, response)
+	require.Contains(t, body, "too many event streams are open")
+	require.NotEmpty(t, response.Header.Get("Retry-After"))
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestTopicsAreChecked(t *testing.T) {
+	w := newWorld(t, nil)
+	for query, says := range map[string]string{
+		"":                        "The query parameter 'topics' is missing",
+		"?topics=":                "The query parameter 'topics' is missing",
+		"?topics=overvew":         "did you mean 'overview'?",
+		"?topics=invocation:x":    "malformed id",
+		"?topics=cluster,cluster": "occurs twice",
+		"?topics=" + strings.Repeat("cluster,", 17): "17 topics",
+		"?topic=cluster": "unknown query parameter 'topic'",
+	} {
+		body := requireStatus(t, http.StatusBadRequest, w.ask(t, "GET", "/events"+query, ""))
+		require.Contains(t, body, says, query)
+	}
+	head := w.ask(t, "HEAD", "/events?topics=cluster", "")
+	require.Equal(t, http.StatusOK, head.StatusCode)
+}

@@ -64,6 +64,12 @@ func apply(d *draft, index uint64, at time.Time, cmd command) (outcome, error) {
 		return applyEnableFlowControl(d)
 	case *setFeatureLevel:
 		return applySetFeatureLevel(d, at, cmd)
+	case *createJob:
+		return applyCreateJob(d, cmd)
+	case *advanceJob:
+		return applyAdvanceJob(d, at, cmd)
+	case *stopJob:
+		return applyStopJob(d, at, cmd)
 	case *putRules:
 		return applyPutRules(d, at, cmd)
 	case *deleteRules:

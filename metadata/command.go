@@ -126,6 +126,14 @@ func encodeEntry(h header, cmd command) ([]byte, error) {
 		entry.Command = &pb.Entry_EnableFlowControl{EnableFlowControl: &pb.EnableFlowControl{}}
 	case *setFeatureLevel:
 		entry.Command = &pb.Entry_SetFeatureLevel{SetFeatureLevel: &pb.SetFeatureLevel{Level: uint32(cmd.level), Members: cmd.members}}
+	case *createJob:
+		entry.Command = &pb.Entry_CreateJob{CreateJob: &pb.CreateJob{Job: jobToProto(&cmd.job)}}
+	case *advanceJob:
+		job := &pb.Job{Id: cmd.id}
+		progressToProto(&cmd.progress, job)
+		entry.Command = &pb.Entry_AdvanceJob{AdvanceJob: &pb.AdvanceJob{Job: job, ExpectedVersion: cmd.expected}}
+	case *stopJob:
+		entry.Command = &pb.Entry_StopJob{StopJob: &pb.StopJob{Id: cmd.id}}
 	case *putRules:
 		entry.Command = &pb.Entry_PutRules{PutRules: putRulesToProto(cmd)}
 	case *deleteRules:
@@ -193,6 +201,13 @@ func decodeCommand(entry *pb.Entry) (command, error) {
 		return &enableFlowControl{}, nil
 	case *pb.Entry_SetFeatureLevel:
 		return &setFeatureLevel{feature.Level(cmd.SetFeatureLevel.GetLevel()), cmd.SetFeatureLevel.GetMembers()}, nil
+	case *pb.Entry_CreateJob:
+		return &createJob{jobFromProto(cmd.CreateJob.GetJob())}, nil
+	case *pb.Entry_AdvanceJob:
+		job := cmd.AdvanceJob.GetJob()
+		return &advanceJob{job.GetId(), cmd.AdvanceJob.GetExpectedVersion(), progressFromProto(job)}, nil
+	case *pb.Entry_StopJob:
+		return &stopJob{cmd.StopJob.GetId()}, nil
 	case *pb.Entry_PutRules:
 		return decoded(cmd.PutRules, putRulesFromProto)
 	case *pb.Entry_DeleteRules:

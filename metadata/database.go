@@ -100,6 +100,12 @@ func (db *database) checkVersion() error {
 	if err == nil && (empty || old) {
 		return db.create()
 	}
+	if err == nil {
+		err = db.bolt.Update(func(tx *bbolt.Tx) error {
+			_, err := tx.CreateBucketIfNotExists([]byte(tableJobs))
+			return err
+		})
+	}
 	return err
 }
 
@@ -179,6 +185,7 @@ func readState(tx *bbolt.Tx, index uint64) (*state, error) {
 		}),
 		each(tx, tablePartitions, func(p *pb.Partition) { st.partitions = append(st.partitions, partitionFromProto(p)) }),
 		readBook(tx, st.book),
+		each(tx, tableJobs, func(j *pb.Job) { st.jobs = append(st.jobs, jobFromProto(j)) }),
 		each(tx, tableRequests, func(r *pb.Request) { st.requests.add(requestFromProto(r)) }),
 	)
 	st.schemas = newSchemas(index, deployments)

@@ -125,6 +125,9 @@ func TestGoldenLogEntries(t *testing.T) {
 		"entry_set_feature_level":   &setFeatureLevel{level: feature.Level2, members: []string{"n1/a", "n2/b"}},
 		"entry_provision_level":     &provision{leveledCluster()},
 		"entry_register_level":      &registerNode{node: leveledNode()},
+		"entry_create_job":          &createJob{fullJob()},
+		"entry_advance_job":         &advanceJob{"job_1", 8, fullJob().JobProgress},
+		"entry_stop_job":            &stopJob{"job_1"},
 		"entry_put_rules":           fullPutRules(),
 		"entry_delete_rules":        fullDeleteRules(),
 	} {
@@ -170,6 +173,7 @@ func TestGoldenRecords(t *testing.T) {
 		"record_replicated":    clusterToProto(Cluster{Name: "local", ID: "01XYZ", Partitions: 8, ProvisionedAt: goldenTime, Replication: 3}),
 		"record_leaving":       nodeToProto(Node{Name: "n1", ID: 3, Incarnation: "01ABC", Draining: true, Removed: true}),
 		"record_partition":     partitionToProto(fullPartition()),
+		"record_job":           jobToProto(ptr(fullJob())),
 		"record_rule":          ruleToProto(&fullRules()[0]),
 		"record_rule_book":     bookToProto(&flowcontrol.Book{Version: 300}),
 		"record_request":       requestToProto(request{index: 300, id: "0123456789abcdef", result: []byte("result")}),

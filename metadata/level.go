@@ -37,6 +37,8 @@ type need struct {
 // adds a case.
 func levelOf(cmd command) need {
 	switch cmd := cmd.(type) {
+	case *createJob, *advanceJob, *stopJob:
+		return need{feature.Level4, "a job"}
 	case *setFeatureLevel:
 		return need{max(cmd.level, feature.Level2), "the cluster's feature level"}
 	case *provision:

@@ -33,6 +33,7 @@ const (
 var reasons = []error{
 	ErrNodeConflict, ErrNodeInUse, ErrNodeRemoved, ErrLastNode, ErrNodeHoldsData, ErrVersionConflict,
 	ErrRulePrecondition, ErrTooManyRules, ErrNodeTooOld, ErrMembersChanged,
+	ErrTooManyJobs, ErrJobNotFound, ErrJobChanged,
 }
 
 func refusalToProto(err error) *pb.Refusal {
@@ -91,6 +92,8 @@ func encodeOutcome(o outcome) ([]byte, error) {
 		out.Result = &pb.Result_Deployment{Deployment: deploymentToProto(v)}
 	case *Service:
 		out.Result = &pb.Result_Service{Service: &pb.ServiceRevision{Service: serviceToProto(v), Deployment: string(v.Deployment)}}
+	case Job:
+		out.Result = &pb.Result_Job{Job: jobToProto(&v)}
 	case []flowcontrol.Rule:
 		out.Result = &pb.Result_Rules{Rules: rulesToProto(v)}
 	case []flowcontrol.Pattern:
@@ -125,6 +128,8 @@ func decodeOutcome(data []byte) (outcome, error) {
 		return outcome{value: deploymentFromProto(r.Deployment)}, nil
 	case *pb.Result_Service:
 		return outcome{value: serviceFromProto(r.Service.GetService(), ids.Deployment(r.Service.GetDeployment()))}, nil
+	case *pb.Result_Job:
+		return outcome{value: jobFromProto(r.Job)}, nil
 	case *pb.Result_Rules:
 		rules, err := rulesFromProto(r.Rules)
 		return outcome{value: rules}, err

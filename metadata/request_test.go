@@ -39,6 +39,10 @@ func outcomes() map[string]outcome {
 		"result_version_conflict":     refused(ErrVersionConflict, "f"),
 		"result_node_too_old":         refused(ErrNodeTooOld, "i"),
 		"result_members_changed":      refused(ErrMembersChanged, "j"),
+		"result_job":                  {value: fullJob()},
+		"result_too_many_jobs":        refused(ErrTooManyJobs, "k"),
+		"result_job_not_found":        refused(ErrJobNotFound, "l"),
+		"result_job_changed":          refused(ErrJobChanged, "m"),
 		"result_unknown_refusal":      {refusal: errors.New("of a newer server")},
 	}
 }

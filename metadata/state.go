@@ -19,6 +19,7 @@ type state struct {
 	requests   requests
 	schemas    *Schemas
 	book       *flowcontrol.Book
+	jobs       []Job // sorted by ID
 }
 
 func emptyState() *state {
@@ -125,9 +126,9 @@ func (d *draft) deleteRecord(table, key string) { d.write(write{table: table, ke
 
 func (d *draft) write(w write) {
 	d.writes = append(d.writes, w)
-	d.changed = d.changed || w.table != tableRequests
+	d.changed = d.changed || w.table != tableRequests && w.table != tableJobs
 	switch w.table {
-	case tableRequests, tableDeployments:
+	case tableRequests, tableJobs, tableDeployments:
 	case tableRuleBook, tableRules:
 		d.rulesChanged = true
 	default:

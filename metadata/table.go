@@ -13,7 +13,8 @@ var ErrCorrupt = errors.New("metadata record damaged")
 
 // Formats of the state file. Versions 2 and 3 have two more tables each; older files are
 // upgraded when they are opened. Version 4 has the layout of version 3 and is written from
-// feature level 2 on: the first release, which does not know levels, rejects it.
+// feature level 2 on: the first release, which does not know levels, rejects it. The table of
+// jobs was added to both: it is empty below feature level 4, and older servers ignore it then.
 const (
 	formatVersion = 3 // written while the cluster is at the first feature level
 	newestFormat  = 4 // the newest supported
@@ -33,6 +34,7 @@ func sealedFormat(format uint32) []byte { return sealed(binary.BigEndian.AppendU
 const (
 	tableCluster     = "cluster"
 	tableDeployments = "deployments"
+	tableJobs        = "jobs"
 	tableMeta        = "meta"
 	tableNodes       = "nodes"
 	tablePartitions  = "partitions"
@@ -43,7 +45,7 @@ const (
 
 // tables is in ascending order.
 var tables = []string{
-	tableCluster, tableDeployments, tableMeta, tableNodes, tablePartitions, tableRequests, tableRuleBook, tableRules,
+	tableCluster, tableDeployments, tableJobs, tableMeta, tableNodes, tablePartitions, tableRequests, tableRuleBook, tableRules,
 }
 
 // Keys in tableCluster, tableRuleBook and tableMeta.

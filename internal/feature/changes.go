@@ -54,6 +54,8 @@ var changes = []Change{
 	{Level4, Derivation, "waiters for a promise", "a promise has at most 10,000 waiters, like the result of an invocation"},
 	{Level4, Derivation, "call of oneself", "a handler that calls itself with its own idempotency key gets a failure instead of waiting forever"},
 	{Level4, CommandField, "Lead.recovered", "a leader that was recovered without all data skips the sequence numbers that it may have used"},
+	{Level4, LogCommand, "CreateJob, AdvanceJob and StopJob", "the metadata has jobs: operations on many invocations"},
+	{Level4, RPC, "NodeCluster.Stats", "nodes return their time series of invocations"},
 	{Level4, Derivation, "Deliver without messages", "a partition that has lost data in a recovery accepts later messages of other partitions"},
 }
 

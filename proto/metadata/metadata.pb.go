@@ -46,6 +46,9 @@ type Entry struct {
 	//	*Entry_DeleteRules
 	//	*Entry_EnableFlowControl
 	//	*Entry_SetFeatureLevel
+	//	*Entry_CreateJob
+	//	*Entry_AdvanceJob
+	//	*Entry_StopJob
 	Command       isEntry_Command `protobuf_oneof:"command"`
 	Request       []byte          `protobuf:"bytes,9,opt,name=request,proto3" json:"request,omitempty"` // identifies the request; a repeated one gets the first result
 	unknownFields protoimpl.UnknownFields
@@ -229,6 +232,33 @@ func (x *Entry) GetSetFeatureLevel() *SetFeatureLevel {
 	return nil
 }
 
+func (x *Entry) GetCreateJob() *CreateJob {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_CreateJob); ok {
+			return x.CreateJob
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetAdvanceJob() *AdvanceJob {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_AdvanceJob); ok {
+			return x.AdvanceJob
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetStopJob() *StopJob {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_StopJob); ok {
+			return x.StopJob
+		}
+	}
+	return nil
+}
+
 func (x *Entry) GetRequest() []byte {
 	if x != nil {
 		return x.Request
@@ -296,6 +326,18 @@ type Entry_SetFeatureLevel struct {
 	SetFeatureLevel *SetFeatureLevel `protobuf:"bytes,17,opt,name=set_feature_level,json=setFeatureLevel,proto3,oneof"` // from level 2 on
 }
 
+type Entry_CreateJob struct {
+	CreateJob *CreateJob `protobuf:"bytes,18,opt,name=create_job,json=createJob,proto3,oneof"` // from level 4 on
+}
+
+type Entry_AdvanceJob struct {
+	AdvanceJob *AdvanceJob `protobuf:"bytes,19,opt,name=advance_job,json=advanceJob,proto3,oneof"` // from level 4 on
+}
+
+type Entry_StopJob struct {
+	StopJob *StopJob `protobuf:"bytes,20,opt,name=stop_job,json=stopJob,proto3,oneof"` // from level 4 on
+}
+
 func (*Entry_ProvisionCluster) isEntry_Command() {}
 
 func (*Entry_RegisterNode) isEntry_Command() {}
@@ -323,6 +365,12 @@ func (*Entry_DeleteRules) isEntry_Command() {}
 func (*Entry_EnableFlowControl) isEntry_Command() {}
 
 func (*Entry_SetFeatureLevel) isEntry_Command() {}
+
+func (*Entry_CreateJob) isEntry_Command() {}
+
+func (*Entry_AdvanceJob) isEntry_Command() {}
+
+func (*Entry_StopJob) isEntry_Command() {}
 
 // ProvisionCluster sets the cluster's name, ID and number of partitions. Only the first one
 // has an effect.
@@ -1658,6 +1706,7 @@ type Result struct {
 	//	*Result_Partition
 	//	*Result_Rules
 	//	*Result_Patterns
+	//	*Result_Job
 	Result        isResult_Result `protobuf_oneof:"result"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1781,6 +1830,15 @@ func (x *Result) GetPatterns() *PatternList {
 	return nil
 }
 
+func (x *Result) GetJob() *Job {
+	if x != nil {
+		if x, ok := x.Result.(*Result_Job); ok {
+			return x.Job
+		}
+	}
+	return nil
+}
+
 type isResult_Result interface {
 	isResult_Result()
 }
@@ -1821,6 +1879,10 @@ type Result_Patterns struct {
 	Patterns *PatternList `protobuf:"bytes,9,opt,name=patterns,proto3,oneof"`
 }
 
+type Result_Job struct {
+	Job *Job `protobuf:"bytes,10,opt,name=job,proto3,oneof"`
+}
+
 func (*Result_Refusal) isResult_Result() {}
 
 func (*Result_Cluster) isResult_Result() {}
@@ -1839,6 +1901,386 @@ func (*Result_Rules) isResult_Result() {}
 
 func (*Result_Patterns) isResult_Result() {}
 
+func (*Result_Job) isResult_Result() {}
+
+// CreateJob adds a job.
+type CreateJob struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           *Job                   `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateJob) Reset() {
+	*x = CreateJob{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateJob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateJob) ProtoMessage() {}
+
+func (x *CreateJob) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateJob.ProtoReflect.Descriptor instead.
+func (*CreateJob) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *CreateJob) GetJob() *Job {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+// AdvanceJob records the progress of a running job.
+type AdvanceJob struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Job             *Job                   `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`                                                 // only the fields of progress
+	ExpectedVersion uint64                 `protobuf:"varint,2,opt,name=expected_version,json=expectedVersion,proto3" json:"expected_version,omitempty"` // refuse if the job has another version
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *AdvanceJob) Reset() {
+	*x = AdvanceJob{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdvanceJob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdvanceJob) ProtoMessage() {}
+
+func (x *AdvanceJob) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdvanceJob.ProtoReflect.Descriptor instead.
+func (*AdvanceJob) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *AdvanceJob) GetJob() *Job {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+func (x *AdvanceJob) GetExpectedVersion() uint64 {
+	if x != nil {
+		return x.ExpectedVersion
+	}
+	return 0
+}
+
+// StopJob ends a running job.
+type StopJob struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StopJob) Reset() {
+	*x = StopJob{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StopJob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StopJob) ProtoMessage() {}
+
+func (x *StopJob) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StopJob.ProtoReflect.Descriptor instead.
+func (*StopJob) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *StopJob) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+// Job is a stored record: an operation on many invocations.
+type Job struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Id          string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Operation   string                 `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"`
+	Filter      string                 `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"` // as the query of GET /invocations; empty if IDs were given
+	Deployment  string                 `protobuf:"bytes,4,opt,name=deployment,proto3" json:"deployment,omitempty"`
+	Reason      string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	By          string                 `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"` // network address of the client that requested it
+	CreatedAtMs int64                  `protobuf:"varint,7,opt,name=created_at_ms,json=createdAtMs,proto3" json:"created_at_ms,omitempty"`
+	// Progress.
+	State         uint32        `protobuf:"varint,8,opt,name=state,proto3" json:"state,omitempty"`
+	Version       uint64        `protobuf:"varint,9,opt,name=version,proto3" json:"version,omitempty"` // increases with every change
+	ModifiedAtMs  int64         `protobuf:"varint,10,opt,name=modified_at_ms,json=modifiedAtMs,proto3" json:"modified_at_ms,omitempty"`
+	Batch         []string      `protobuf:"bytes,11,rep,name=batch,proto3" json:"batch,omitempty"`          // IDs of the invocations that come next
+	Cursor        string        `protobuf:"bytes,12,opt,name=cursor,proto3" json:"cursor,omitempty"`        // of the listing after the batch
+	Exhausted     bool          `protobuf:"varint,13,opt,name=exhausted,proto3" json:"exhausted,omitempty"` // there are no others after the batch
+	Matched       uint64        `protobuf:"varint,14,opt,name=matched,proto3" json:"matched,omitempty"`
+	Done          uint64        `protobuf:"varint,15,opt,name=done,proto3" json:"done,omitempty"`
+	Failed        uint64        `protobuf:"varint,16,opt,name=failed,proto3" json:"failed,omitempty"`
+	Failures      []*JobFailure `protobuf:"bytes,17,rep,name=failures,proto3" json:"failures,omitempty"` // the first ones
+	Error         string        `protobuf:"bytes,18,opt,name=error,proto3" json:"error,omitempty"`       // why the job failed
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Job) Reset() {
+	*x = Job{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Job) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Job) ProtoMessage() {}
+
+func (x *Job) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Job.ProtoReflect.Descriptor instead.
+func (*Job) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *Job) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Job) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
+}
+
+func (x *Job) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *Job) GetDeployment() string {
+	if x != nil {
+		return x.Deployment
+	}
+	return ""
+}
+
+func (x *Job) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Job) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Job) GetCreatedAtMs() int64 {
+	if x != nil {
+		return x.CreatedAtMs
+	}
+	return 0
+}
+
+func (x *Job) GetState() uint32 {
+	if x != nil {
+		return x.State
+	}
+	return 0
+}
+
+func (x *Job) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Job) GetModifiedAtMs() int64 {
+	if x != nil {
+		return x.ModifiedAtMs
+	}
+	return 0
+}
+
+func (x *Job) GetBatch() []string {
+	if x != nil {
+		return x.Batch
+	}
+	return nil
+}
+
+func (x *Job) GetCursor() string {
+	if x != nil {
+		return x.Cursor
+	}
+	return ""
+}
+
+func (x *Job) GetExhausted() bool {
+	if x != nil {
+		return x.Exhausted
+	}
+	return false
+}
+
+func (x *Job) GetMatched() uint64 {
+	if x != nil {
+		return x.Matched
+	}
+	return 0
+}
+
+func (x *Job) GetDone() uint64 {
+	if x != nil {
+		return x.Done
+	}
+	return 0
+}
+
+func (x *Job) GetFailed() uint64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *Job) GetFailures() []*JobFailure {
+	if x != nil {
+		return x.Failures
+	}
+	return nil
+}
+
+func (x *Job) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+// JobFailure is the failure of the operation on one invocation.
+type JobFailure struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	InvocationId  string                 `protobuf:"bytes,1,opt,name=invocation_id,json=invocationId,proto3" json:"invocation_id,omitempty"`
+	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobFailure) Reset() {
+	*x = JobFailure{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobFailure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobFailure) ProtoMessage() {}
+
+func (x *JobFailure) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobFailure.ProtoReflect.Descriptor instead.
+func (*JobFailure) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *JobFailure) GetInvocationId() string {
+	if x != nil {
+		return x.InvocationId
+	}
+	return ""
+}
+
+func (x *JobFailure) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 // RuleList is the result of PutRules: the rules in the order of the changes.
 type RuleList struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1849,7 +2291,7 @@ type RuleList struct {
 
 func (x *RuleList) Reset() {
 	*x = RuleList{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1861,7 +2303,7 @@ func (x *RuleList) String() string {
 func (*RuleList) ProtoMessage() {}
 
 func (x *RuleList) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1874,7 +2316,7 @@ func (x *RuleList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleList.ProtoReflect.Descriptor instead.
 func (*RuleList) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{24}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RuleList) GetRules() []*Rule {
@@ -1895,7 +2337,7 @@ type PatternList struct {
 
 func (x *PatternList) Reset() {
 	*x = PatternList{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1907,7 +2349,7 @@ func (x *PatternList) String() string {
 func (*PatternList) ProtoMessage() {}
 
 func (x *PatternList) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1920,7 +2362,7 @@ func (x *PatternList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PatternList.ProtoReflect.Descriptor instead.
 func (*PatternList) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{25}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *PatternList) GetPatterns() []string {
@@ -1941,7 +2383,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1953,7 +2395,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1966,7 +2408,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{26}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Registered) GetDeployment() *Deployment {
@@ -1994,7 +2436,7 @@ type ServiceRevision struct {
 
 func (x *ServiceRevision) Reset() {
 	*x = ServiceRevision{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2006,7 +2448,7 @@ func (x *ServiceRevision) String() string {
 func (*ServiceRevision) ProtoMessage() {}
 
 func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2019,7 +2461,7 @@ func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRevision.ProtoReflect.Descriptor instead.
 func (*ServiceRevision) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{27}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ServiceRevision) GetService() *Service {
@@ -2053,7 +2495,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2065,7 +2507,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2078,7 +2520,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{28}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Refusal) GetKind() uint32 {
@@ -2160,7 +2602,7 @@ type Deployment struct {
 
 func (x *Deployment) Reset() {
 	*x = Deployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2172,7 +2614,7 @@ func (x *Deployment) String() string {
 func (*Deployment) ProtoMessage() {}
 
 func (x *Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2185,7 +2627,7 @@ func (x *Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deployment.ProtoReflect.Descriptor instead.
 func (*Deployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{29}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Deployment) GetId() string {
@@ -2302,7 +2744,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2314,7 +2756,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2327,7 +2769,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{30}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Service) GetName() string {
@@ -2395,7 +2837,7 @@ type Handler struct {
 
 func (x *Handler) Reset() {
 	*x = Handler{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2407,7 +2849,7 @@ func (x *Handler) String() string {
 func (*Handler) ProtoMessage() {}
 
 func (x *Handler) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2420,7 +2862,7 @@ func (x *Handler) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handler.ProtoReflect.Descriptor instead.
 func (*Handler) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{31}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Handler) GetName() string {
@@ -2493,7 +2935,7 @@ type Options struct {
 
 func (x *Options) Reset() {
 	*x = Options{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2505,7 +2947,7 @@ func (x *Options) String() string {
 func (*Options) ProtoMessage() {}
 
 func (x *Options) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2518,7 +2960,7 @@ func (x *Options) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Options.ProtoReflect.Descriptor instead.
 func (*Options) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{32}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Options) GetInactivityTimeoutMs() int64 {
@@ -2618,7 +3060,7 @@ type InputRules struct {
 
 func (x *InputRules) Reset() {
 	*x = InputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2630,7 +3072,7 @@ func (x *InputRules) String() string {
 func (*InputRules) ProtoMessage() {}
 
 func (x *InputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2643,7 +3085,7 @@ func (x *InputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRules.ProtoReflect.Descriptor instead.
 func (*InputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{33}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *InputRules) GetRequired() bool {
@@ -2686,7 +3128,7 @@ type OutputRules struct {
 
 func (x *OutputRules) Reset() {
 	*x = OutputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2698,7 +3140,7 @@ func (x *OutputRules) String() string {
 func (*OutputRules) ProtoMessage() {}
 
 func (x *OutputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2711,7 +3153,7 @@ func (x *OutputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRules.ProtoReflect.Descriptor instead.
 func (*OutputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{34}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *OutputRules) GetContentType() string {
@@ -2746,7 +3188,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2758,7 +3200,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2771,7 +3213,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{35}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Pair) GetKey() string {
@@ -2792,7 +3234,8 @@ var File_proto_metadata_metadata_proto protoreflect.FileDescriptor
 
 const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\n" +
-	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\x8a\t\n" +
+	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\xc4\n" +
+	"\n" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x17\n" +
 	"\atime_ms\x18\x02 \x01(\x03R\x06timeMs\x12R\n" +
@@ -2812,7 +3255,12 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\tput_rules\x18\x0e \x01(\v2\x1b.platform.metadata.PutRulesH\x00R\bputRules\x12C\n" +
 	"\fdelete_rules\x18\x0f \x01(\v2\x1e.platform.metadata.DeleteRulesH\x00R\vdeleteRules\x12V\n" +
 	"\x13enable_flow_control\x18\x10 \x01(\v2$.platform.metadata.EnableFlowControlH\x00R\x11enableFlowControl\x12P\n" +
-	"\x11set_feature_level\x18\x11 \x01(\v2\".platform.metadata.SetFeatureLevelH\x00R\x0fsetFeatureLevel\x12\x18\n" +
+	"\x11set_feature_level\x18\x11 \x01(\v2\".platform.metadata.SetFeatureLevelH\x00R\x0fsetFeatureLevel\x12=\n" +
+	"\n" +
+	"create_job\x18\x12 \x01(\v2\x1c.platform.metadata.CreateJobH\x00R\tcreateJob\x12@\n" +
+	"\vadvance_job\x18\x13 \x01(\v2\x1d.platform.metadata.AdvanceJobH\x00R\n" +
+	"advanceJob\x127\n" +
+	"\bstop_job\x18\x14 \x01(\v2\x1a.platform.metadata.StopJobH\x00R\astopJob\x12\x18\n" +
 	"\arequest\x18\t \x01(\fR\arequestB\t\n" +
 	"\acommand\"H\n" +
 	"\x10ProvisionCluster\x124\n" +
@@ -2911,7 +3359,7 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\aRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +
 	"\x06result\x18\x02 \x01(\fR\x06result\x12\x14\n" +
-	"\x05index\x18\x03 \x01(\x04R\x05index\"\xa4\x04\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\"\xd0\x04\n" +
 	"\x06Result\x126\n" +
 	"\arefusal\x18\x01 \x01(\v2\x1a.platform.metadata.RefusalH\x00R\arefusal\x126\n" +
 	"\acluster\x18\x02 \x01(\v2\x1a.platform.metadata.ClusterH\x00R\acluster\x12-\n" +
@@ -2925,8 +3373,44 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\aservice\x18\x06 \x01(\v2\".platform.metadata.ServiceRevisionH\x00R\aservice\x12<\n" +
 	"\tpartition\x18\a \x01(\v2\x1c.platform.metadata.PartitionH\x00R\tpartition\x123\n" +
 	"\x05rules\x18\b \x01(\v2\x1b.platform.metadata.RuleListH\x00R\x05rules\x12<\n" +
-	"\bpatterns\x18\t \x01(\v2\x1e.platform.metadata.PatternListH\x00R\bpatternsB\b\n" +
-	"\x06result\"9\n" +
+	"\bpatterns\x18\t \x01(\v2\x1e.platform.metadata.PatternListH\x00R\bpatterns\x12*\n" +
+	"\x03job\x18\n" +
+	" \x01(\v2\x16.platform.metadata.JobH\x00R\x03jobB\b\n" +
+	"\x06result\"5\n" +
+	"\tCreateJob\x12(\n" +
+	"\x03job\x18\x01 \x01(\v2\x16.platform.metadata.JobR\x03job\"a\n" +
+	"\n" +
+	"AdvanceJob\x12(\n" +
+	"\x03job\x18\x01 \x01(\v2\x16.platform.metadata.JobR\x03job\x12)\n" +
+	"\x10expected_version\x18\x02 \x01(\x04R\x0fexpectedVersion\"\x19\n" +
+	"\aStopJob\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\xf0\x03\n" +
+	"\x03Job\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1c\n" +
+	"\toperation\x18\x02 \x01(\tR\toperation\x12\x16\n" +
+	"\x06filter\x18\x03 \x01(\tR\x06filter\x12\x1e\n" +
+	"\n" +
+	"deployment\x18\x04 \x01(\tR\n" +
+	"deployment\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x0e\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\x12\"\n" +
+	"\rcreated_at_ms\x18\a \x01(\x03R\vcreatedAtMs\x12\x14\n" +
+	"\x05state\x18\b \x01(\rR\x05state\x12\x18\n" +
+	"\aversion\x18\t \x01(\x04R\aversion\x12$\n" +
+	"\x0emodified_at_ms\x18\n" +
+	" \x01(\x03R\fmodifiedAtMs\x12\x14\n" +
+	"\x05batch\x18\v \x03(\tR\x05batch\x12\x16\n" +
+	"\x06cursor\x18\f \x01(\tR\x06cursor\x12\x1c\n" +
+	"\texhausted\x18\r \x01(\bR\texhausted\x12\x18\n" +
+	"\amatched\x18\x0e \x01(\x04R\amatched\x12\x12\n" +
+	"\x04done\x18\x0f \x01(\x04R\x04done\x12\x16\n" +
+	"\x06failed\x18\x10 \x01(\x04R\x06failed\x129\n" +
+	"\bfailures\x18\x11 \x03(\v2\x1d.platform.metadata.JobFailureR\bfailures\x12\x14\n" +
+	"\x05error\x18\x12 \x01(\tR\x05error\"K\n" +
+	"\n" +
+	"JobFailure\x12#\n" +
+	"\rinvocation_id\x18\x01 \x01(\tR\finvocationId\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"9\n" +
 	"\bRuleList\x12-\n" +
 	"\x05rules\x18\x01 \x03(\v2\x17.platform.metadata.RuleR\x05rules\")\n" +
 	"\vPatternList\x12\x1a\n" +
@@ -3042,7 +3526,7 @@ func file_proto_metadata_metadata_proto_rawDescGZIP() []byte {
 	return file_proto_metadata_metadata_proto_rawDescData
 }
 
-var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*Entry)(nil),              // 0: platform.metadata.Entry
 	(*ProvisionCluster)(nil),   // 1: platform.metadata.ProvisionCluster
@@ -3068,18 +3552,23 @@ var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*RuleBook)(nil),           // 21: platform.metadata.RuleBook
 	(*Request)(nil),            // 22: platform.metadata.Request
 	(*Result)(nil),             // 23: platform.metadata.Result
-	(*RuleList)(nil),           // 24: platform.metadata.RuleList
-	(*PatternList)(nil),        // 25: platform.metadata.PatternList
-	(*Registered)(nil),         // 26: platform.metadata.Registered
-	(*ServiceRevision)(nil),    // 27: platform.metadata.ServiceRevision
-	(*Refusal)(nil),            // 28: platform.metadata.Refusal
-	(*Deployment)(nil),         // 29: platform.metadata.Deployment
-	(*Service)(nil),            // 30: platform.metadata.Service
-	(*Handler)(nil),            // 31: platform.metadata.Handler
-	(*Options)(nil),            // 32: platform.metadata.Options
-	(*InputRules)(nil),         // 33: platform.metadata.InputRules
-	(*OutputRules)(nil),        // 34: platform.metadata.OutputRules
-	(*Pair)(nil),               // 35: platform.metadata.Pair
+	(*CreateJob)(nil),          // 24: platform.metadata.CreateJob
+	(*AdvanceJob)(nil),         // 25: platform.metadata.AdvanceJob
+	(*StopJob)(nil),            // 26: platform.metadata.StopJob
+	(*Job)(nil),                // 27: platform.metadata.Job
+	(*JobFailure)(nil),         // 28: platform.metadata.JobFailure
+	(*RuleList)(nil),           // 29: platform.metadata.RuleList
+	(*PatternList)(nil),        // 30: platform.metadata.PatternList
+	(*Registered)(nil),         // 31: platform.metadata.Registered
+	(*ServiceRevision)(nil),    // 32: platform.metadata.ServiceRevision
+	(*Refusal)(nil),            // 33: platform.metadata.Refusal
+	(*Deployment)(nil),         // 34: platform.metadata.Deployment
+	(*Service)(nil),            // 35: platform.metadata.Service
+	(*Handler)(nil),            // 36: platform.metadata.Handler
+	(*Options)(nil),            // 37: platform.metadata.Options
+	(*InputRules)(nil),         // 38: platform.metadata.InputRules
+	(*OutputRules)(nil),        // 39: platform.metadata.OutputRules
+	(*Pair)(nil),               // 40: platform.metadata.Pair
 }
 var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	1,  // 0: platform.metadata.Entry.provision_cluster:type_name -> platform.metadata.ProvisionCluster
@@ -3096,42 +3585,49 @@ var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	15, // 11: platform.metadata.Entry.delete_rules:type_name -> platform.metadata.DeleteRules
 	7,  // 12: platform.metadata.Entry.enable_flow_control:type_name -> platform.metadata.EnableFlowControl
 	8,  // 13: platform.metadata.Entry.set_feature_level:type_name -> platform.metadata.SetFeatureLevel
-	17, // 14: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
-	18, // 15: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
-	19, // 16: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
-	29, // 17: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
-	29, // 18: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
-	32, // 19: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
-	14, // 20: platform.metadata.PutRules.changes:type_name -> platform.metadata.RuleChange
-	20, // 21: platform.metadata.RuleChange.rule:type_name -> platform.metadata.Rule
-	16, // 22: platform.metadata.DeleteRules.removals:type_name -> platform.metadata.RuleRemoval
-	28, // 23: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
-	17, // 24: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
-	18, // 25: platform.metadata.Result.node:type_name -> platform.metadata.Node
-	26, // 26: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
-	29, // 27: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
-	27, // 28: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
-	19, // 29: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
-	24, // 30: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
-	25, // 31: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
-	20, // 32: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
-	29, // 33: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
-	30, // 34: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
-	35, // 35: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
-	35, // 36: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
-	30, // 37: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
-	35, // 38: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
-	32, // 39: platform.metadata.Service.options:type_name -> platform.metadata.Options
-	31, // 40: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
-	35, // 41: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
-	32, // 42: platform.metadata.Handler.options:type_name -> platform.metadata.Options
-	33, // 43: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
-	34, // 44: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
-	45, // [45:45] is the sub-list for method output_type
-	45, // [45:45] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	24, // 14: platform.metadata.Entry.create_job:type_name -> platform.metadata.CreateJob
+	25, // 15: platform.metadata.Entry.advance_job:type_name -> platform.metadata.AdvanceJob
+	26, // 16: platform.metadata.Entry.stop_job:type_name -> platform.metadata.StopJob
+	17, // 17: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
+	18, // 18: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
+	19, // 19: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
+	34, // 20: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
+	34, // 21: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
+	37, // 22: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
+	14, // 23: platform.metadata.PutRules.changes:type_name -> platform.metadata.RuleChange
+	20, // 24: platform.metadata.RuleChange.rule:type_name -> platform.metadata.Rule
+	16, // 25: platform.metadata.DeleteRules.removals:type_name -> platform.metadata.RuleRemoval
+	33, // 26: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
+	17, // 27: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
+	18, // 28: platform.metadata.Result.node:type_name -> platform.metadata.Node
+	31, // 29: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
+	34, // 30: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
+	32, // 31: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
+	19, // 32: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
+	29, // 33: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
+	30, // 34: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
+	27, // 35: platform.metadata.Result.job:type_name -> platform.metadata.Job
+	27, // 36: platform.metadata.CreateJob.job:type_name -> platform.metadata.Job
+	27, // 37: platform.metadata.AdvanceJob.job:type_name -> platform.metadata.Job
+	28, // 38: platform.metadata.Job.failures:type_name -> platform.metadata.JobFailure
+	20, // 39: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
+	34, // 40: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
+	35, // 41: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
+	40, // 42: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
+	40, // 43: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
+	35, // 44: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
+	40, // 45: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
+	37, // 46: platform.metadata.Service.options:type_name -> platform.metadata.Options
+	36, // 47: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
+	40, // 48: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
+	37, // 49: platform.metadata.Handler.options:type_name -> platform.metadata.Options
+	38, // 50: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
+	39, // 51: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
+	52, // [52:52] is the sub-list for method output_type
+	52, // [52:52] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_proto_metadata_metadata_proto_init() }
@@ -3154,6 +3650,9 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Entry_DeleteRules)(nil),
 		(*Entry_EnableFlowControl)(nil),
 		(*Entry_SetFeatureLevel)(nil),
+		(*Entry_CreateJob)(nil),
+		(*Entry_AdvanceJob)(nil),
+		(*Entry_StopJob)(nil),
 	}
 	file_proto_metadata_metadata_proto_msgTypes[20].OneofWrappers = []any{}
 	file_proto_metadata_metadata_proto_msgTypes[23].OneofWrappers = []any{
@@ -3166,15 +3665,16 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Result_Partition)(nil),
 		(*Result_Rules)(nil),
 		(*Result_Patterns)(nil),
+		(*Result_Job)(nil),
 	}
-	file_proto_metadata_metadata_proto_msgTypes[32].OneofWrappers = []any{}
+	file_proto_metadata_metadata_proto_msgTypes[37].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_metadata_metadata_proto_rawDesc), len(file_proto_metadata_metadata_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   36,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

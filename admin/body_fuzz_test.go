@@ -21,6 +21,16 @@ import (
 // plans is a registry that knows what one registration makes and never changes.
 type plans struct{ schemas *metadata.Schemas }
 
+func (plans) Jobs() []metadata.Job { return nil }
+
+func (plans) Job(string) (metadata.Job, bool) { return metadata.Job{}, false }
+
+func (plans) CreateJob(_ context.Context, job metadata.Job) (metadata.Job, error) { return job, nil }
+
+func (plans) StopJob(context.Context, string) (metadata.Job, error) {
+	return metadata.Job{}, metadata.ErrJobNotFound
+}
+
 func (p plans) Schemas() *metadata.Schemas        { return p.schemas }
 func (p plans) Cluster() (metadata.Cluster, bool) { return metadata.Cluster{}, false }
 func (p plans) Nodes() []metadata.Node            { return nil }

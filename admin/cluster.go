@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"platform/internal/stats"
 	"platform/metadata"
 )
 
@@ -17,6 +18,8 @@ type Cluster interface {
 	// Activity is a number that grows with everything that happens to invocations, at least if
 	// all nodes answer.
 	Activity(ctx context.Context) (uint64, error)
+	// Stats returns the time series of invocations of all nodes.
+	Stats(ctx context.Context, q stats.Query) []NodeStats
 	// Transfer lets a node lead a partition, for now and as long as leaders need not
 	// be spread anew. It returns when the node leads. The error can be a *Refusal, also
 	// when the node does not take over in time.
@@ -28,6 +31,14 @@ type Cluster interface {
 	// RaiseFeatureLevel raises the cluster's feature level to a higher one that all
 	// members support, also if nodes hold it. The error can be a *Refusal.
 	RaiseFeatureLevel(ctx context.Context, level uint32) (metadata.Cluster, error)
+}
+
+// NodeStats are the time series of one node.
+type NodeStats struct {
+	ID     uint32
+	Name   string
+	Result stats.Result
+	Reason string // why there are none; empty if there are
 }
 
 // ClusterState is the cluster as one node sees it.

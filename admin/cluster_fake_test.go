@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/feature"
+	"platform/internal/stats"
 	"platform/metadata"
 )
 
@@ -20,6 +21,8 @@ type fakeCluster struct {
 	err    error
 
 	activity    atomic.Uint64
+	stats       []NodeStats
+	statsQuery  stats.Query
 	transferred [2]uint32 // partition, node
 	raised      uint32    // feature level
 	refusal     error
@@ -61,6 +64,11 @@ func fakePartition(p metadata.Partition) PartitionState {
 }
 
 func (f *fakeCluster) Activity(context.Context) (uint64, error) { return f.activity.Load(), nil }
+
+func (f *fakeCluster) Stats(_ context.Context, q stats.Query) []NodeStats {
+	f.statsQuery = q
+	return f.stats
+}
 
 func (f *fakeCluster) Transfer(_ context.Context, partition, node uint32) error {
 	f.transferred = [2]uint32{partition, node}

@@ -35,7 +35,7 @@ const (
 const eventsPath = "/events"
 
 // topicNames are the topics apart from those of invocations.
-var topicNames = []string{"invocations", "overview", "failures", "cluster", "deployments", "rules"}
+var topicNames = []string{"invocations", "overview", "failures", "cluster", "deployments", "rules", "jobs"}
 
 const invocationTopic = "invocation:"
 
@@ -167,6 +167,10 @@ func (s *Server) sourceOf(topic string) (events.Source, error) {
 		return events.Source{Name: topic, Interval: quickInterval, Read: func(context.Context) (events.Version, error) {
 			return stateVersion(s.registry.Schemas().Version), nil
 		}}, nil
+	case "jobs":
+		return events.Source{Name: topic, Interval: quickInterval, Read: func(context.Context) (events.Version, error) {
+			return s.jobsVersion(), nil
+		}}, nil
 	case "rules":
 		return events.Source{Name: topic, Interval: quickInterval, Read: func(context.Context) (events.Version, error) {
 			book, _ := s.registry.Rules()
@@ -196,6 +200,15 @@ func (s *Server) invocationVersion(ctx context.Context, id ids.Invocation) (even
 		return events.Unknown, err
 	}
 	return stateVersion(invocation), nil
+}
+
+// jobsVersion changes with the progress of every job.
+func (s *Server) jobsVersion() events.Version {
+	versions := map[string]uint64{}
+	for _, job := range s.registry.Jobs() {
+		versions[job.ID] = job.Version
+	}
+	return stateVersion(versions)
 }
 
 // activityVersion changes with everything that happens to invocations.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -169,8 +170,10 @@ func answer(c echo.Context, status int, body any) error {
 
 // queryBool reads a yes-or-no parameter of the query; naming it without a value is
 // a yes.
-func queryBool(c echo.Context, name string) (bool, error) {
-	values, given := c.QueryParams()[name]
+func queryBool(c echo.Context, name string) (bool, error) { return boolOf(c.QueryParams(), name) }
+
+func boolOf(parameters url.Values, name string) (bool, error) {
+	values, given := parameters[name]
 	if !given {
 		return false, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -162,7 +163,7 @@ const (
 )
 
 func (s *Server) listInvocations(c echo.Context) error {
-	query, err := readQuery(c)
+	query, err := ParseQuery(c.QueryParams())
 	if err != nil {
 		return err
 	}
@@ -198,10 +199,10 @@ func (s *Server) getInvocation(c echo.Context) error {
 	return answer(c, http.StatusOK, invocation)
 }
 
-// readQuery reads the filters. The router has refused unknown parameters.
-func readQuery(c echo.Context) (Query, error) {
+// ParseQuery reads the parameters of a listing. The router has refused unknown ones.
+func ParseQuery(parameters url.Values) (Query, error) {
 	q := Query{Limit: defaultLimit}
-	for name, values := range c.QueryParams() {
+	for name, values := range parameters {
 		var err error
 		switch name {
 		case "status":
@@ -221,7 +222,7 @@ func readQuery(c echo.Context) (Query, error) {
 		case "cursor":
 			q.Cursor = values[len(values)-1]
 		case "oldest_first":
-			q.OldestFirst, err = queryBool(c, name)
+			q.OldestFirst, err = boolOf(parameters, name)
 		}
 		if f, ok := errors.AsType[*failure](err); ok {
 			return q, f

@@ -19,6 +19,7 @@ func tags() []object {
 		{"name": "cluster", "description": "Nodes, partitions and configuration of the cluster"},
 		{"name": "health", "description": "Readiness of this node"},
 		{"name": "version", "description": "Version of this server"},
+		{"name": "job", "description": "Operations on many invocations"},
 		{"name": "live", "description": "Notices of changes"},
 		{"name": "error", "description": "Explanations of error codes"},
 	}
@@ -41,7 +42,7 @@ var refusalMeanings = map[int]string{
 // operations describe the routes, by method and path.
 var operations = merge(
 	deploymentOperations, serviceOperations, invocationOperations, stateOperations, ruleOperations, queueOperations,
-	serverOperations, clusterOperations, queryOperations, liveOperations,
+	serverOperations, clusterOperations, queryOperations, liveOperations, jobOperationsAPI,
 )
 
 func merge[V any](tables ...map[string]V) map[string]V {

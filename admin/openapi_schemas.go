@@ -51,6 +51,11 @@ var componentNames = map[reflect.Type]string{
 	reflect.TypeFor[limitsView]():         "Limits",
 	reflect.TypeFor[ruleView]():           "Rule",
 	reflect.TypeFor[ruleBookView]():       "RuleBook",
+	reflect.TypeFor[statsView]():          "Stats",
+	reflect.TypeFor[jobView]():            "Job",
+	reflect.TypeFor[batchFailure]():       "BatchFailure",
+	reflect.TypeFor[statsNodeView]():      "StatsNode",
+	reflect.TypeFor[seriesView]():         "Series",
 }
 
 // scalars are the types that are not printed as their kind would be.

@@ -42,6 +42,12 @@ type Registry interface {
 	PutRules(context.Context, []flowcontrol.Change) ([]flowcontrol.Rule, error)
 	DeleteRules(context.Context, []flowcontrol.Removal) ([]flowcontrol.Pattern, error)
 
+	// Jobs lists the jobs by ID.
+	Jobs() []metadata.Job
+	Job(id string) (metadata.Job, bool)
+	CreateJob(context.Context, metadata.Job) (metadata.Job, error)
+	StopJob(ctx context.Context, id string) (metadata.Job, error)
+
 	SetReplication(ctx context.Context, replicas int) (metadata.Cluster, error)
 	DrainNode(ctx context.Context, id uint32, draining bool) (metadata.Node, error)
 	RemoveNode(ctx context.Context, id uint32, force bool) (metadata.Node, error)

@@ -10,6 +10,7 @@ import (
 
 	"platform/flowcontrol"
 	"platform/internal/ids"
+	"platform/internal/stats"
 	"platform/partition/machine"
 )
 
@@ -414,4 +415,16 @@ func (iv *Invoker) releaseSlot(s *share) {
 	for w, passed := iv.slots.release(s); passed && !w.start(); {
 		w, passed = iv.slots.release(w.share) // w ended while it waited
 	}
+}
+
+// Load returns the open attempts of each service, and its invocations that wait for a slot.
+func (iv *Invoker) Load() map[string]stats.Load {
+	q := &iv.slots
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	loads := make(map[string]stats.Load, len(q.shares))
+	for service, s := range q.shares {
+		loads[service] = stats.Load{InFlight: s.used, Waiting: s.waiting}
+	}
+	return loads
 }

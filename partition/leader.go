@@ -13,6 +13,7 @@ import (
 	"platform/internal/failpoint"
 	"platform/internal/feature"
 	"platform/internal/raftgroup"
+	"platform/internal/target"
 	"platform/partition/attempts"
 	"platform/partition/codec"
 	"platform/partition/machine"
@@ -221,6 +222,9 @@ func (l *leadership) handle(effects []machine.Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
 		case *machine.Run:
+			if e.Invocation.Length == 1 {
+				l.p.stats.Started(e.Invocation.Target.Service)
+			}
 			l.session.Run(e)
 		case *machine.Notify:
 			l.session.Notify(e)
@@ -231,6 +235,7 @@ func (l *leadership) handle(effects []machine.Effect) {
 		case *machine.Hasten:
 			l.session.Hasten(e)
 		case *machine.Finish:
+			l.p.countEnd(e)
 			l.waiters.finish(e.ID, ending{result: e.Result, expiresAt: e.ExpiresAt, request: e.Request})
 		case *machine.SetTimer:
 			l.timers.set(e.Timer)
@@ -238,6 +243,14 @@ func (l *leadership) handle(effects []machine.Effect) {
 			l.outbox.send(e)
 		}
 	}
+}
+
+// countEnd counts the end of an invocation.
+func (p *Partition) countEnd(e *machine.Finish) {
+	if e.Target.Type == target.StateUpdate {
+		return
+	}
+	p.stats.Ended(e.Target.Service, e.Result.Failure == nil, time.Duration(e.EndedAt-e.DueAt)*time.Millisecond)
 }
 
 // resume starts attempts for invocations that previous leaders left running. Effects of new

@@ -14,6 +14,7 @@ import (
 	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
+	"platform/internal/stats"
 	"platform/partition/attempts"
 	"platform/partition/machine"
 	"platform/partition/store"
@@ -77,6 +78,8 @@ type Config struct {
 	DigestEntries uint64
 	DigestPause   time.Duration
 	DigestMetrics *DigestMetrics // nil: none
+	// Stats counts invocations while the replica leads; nil: nothing is counted.
+	Stats *stats.Counters
 	// OnFailed is called once if the replica cannot continue.
 	OnFailed func(error)
 	Log      *slog.Logger
@@ -93,6 +96,7 @@ type Partition struct {
 	deliver      func(ctx context.Context, to uint32, d *machine.Deliver) error
 	rules        RuleSource
 	outboxMemory *OutboxMemory
+	stats        *stats.Counters
 	level        func() feature.Level
 	room         func() error
 	clock        Clock
@@ -123,7 +127,7 @@ func GroupID(partition uint32) uint32 { return partition + 1 }
 // Open starts the replica. It serves until Close.
 func Open(cfg Config) (*Partition, error) {
 	p := &Partition{
-		id: cfg.ID, node: cfg.Node, count: cfg.Count, tables: cfg.Tables, invoker: cfg.Invoker, deliver: cfg.Deliver, rules: cfg.Rules, outboxMemory: cfg.OutboxMemory,
+		id: cfg.ID, node: cfg.Node, count: cfg.Count, tables: cfg.Tables, invoker: cfg.Invoker, deliver: cfg.Deliver, rules: cfg.Rules, outboxMemory: cfg.OutboxMemory, stats: cfg.Stats,
 		level: cfg.Level, room: cfg.Room, clock: cfg.Clock,
 		log:   cfg.Log.With("partition_id", cfg.ID),
 		ready: newGate(), changed: newNotice(),

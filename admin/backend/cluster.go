@@ -15,9 +15,12 @@ import (
 	"platform/internal/feature"
 
 	"github.com/hashicorp/raft"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"platform/admin"
 	"platform/internal/membership"
+	"platform/internal/stats"
 	"platform/metadata"
 	nodepb "platform/proto/node"
 )
@@ -36,6 +39,8 @@ type Nodes interface {
 	Statuses(ctx context.Context, details bool) cluster.Statuses
 	// StatusesWithin is Statuses with another timeout.
 	StatusesWithin(ctx context.Context, timeout time.Duration, details bool) cluster.Statuses
+	// Stats returns the time series of all nodes.
+	Stats(ctx context.Context, q stats.Query) []cluster.NodeStats
 	// Transfer requests that the leader, node leader, transfers the leadership of a partition.
 	Transfer(ctx context.Context, leader metadata.Node, partition uint32, to metadata.Node) error
 	// Recover requests a node's part of the recovery of a partition. It may modify req.
@@ -63,9 +68,9 @@ func (c *Cluster) State(ctx context.Context) (*admin.ClusterState, error) {
 // failed attempts, which are not in the log.
 func (c *Cluster) Activity(ctx context.Context) (uint64, error) {
 	applied, activity := map[uint32]uint64{}, uint64(0)
-	for _, status := range c.Nodes.Statuses(ctx, false) {
-		activity += status.FailedAttempts
-		for _, r := range status.Replicas {
+	for _, st := range c.Nodes.Statuses(ctx, false) {
+		activity += st.FailedAttempts
+		for _, r := range st.Replicas {
 			applied[r.Partition] = max(applied[r.Partition], r.Applied)
 		}
 	}
@@ -73,6 +78,22 @@ func (c *Cluster) Activity(ctx context.Context) (uint64, error) {
 		activity += index
 	}
 	return activity, context.Cause(ctx)
+}
+
+// Stats implements admin.Cluster.
+func (c *Cluster) Stats(ctx context.Context, q stats.Query) []admin.NodeStats {
+	var list []admin.NodeStats
+	for _, n := range c.Nodes.Stats(ctx, q) {
+		one := admin.NodeStats{ID: n.Node.ID, Name: n.Node.Name, Result: n.Result}
+		switch {
+		case status.Code(n.Err) == codes.Unimplemented:
+			one.Reason = "its server is too old"
+		case n.Err != nil:
+			one.Reason = n.Err.Error()
+		}
+		list = append(list, one)
+	}
+	return list
 }
 
 // facts collects what this node knows of the cluster and what nodes report about themselves.

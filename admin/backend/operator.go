@@ -178,9 +178,18 @@ func (o *operator) PurgeJournal(ctx context.Context, id ids.Invocation) error {
 
 // Restart implements admin.Operator.
 func (o *operator) Restart(ctx context.Context, id ids.Invocation, from uint32, on admin.DeploymentChoice) (ids.Invocation, error) {
+	return o.restart(ctx, id, newUnique(), from, on)
+}
+
+// RestartOnce implements JobOperator.
+func (o *operator) RestartOnce(ctx context.Context, id ids.Invocation, unique [16]byte, on admin.DeploymentChoice) (ids.Invocation, error) {
+	return o.restart(ctx, id, unique, 0, on)
+}
+
+func (o *operator) restart(ctx context.Context, id ids.Invocation, unique [16]byte, from uint32, on admin.DeploymentChoice) (ids.Invocation, error) {
 	which := cmp.Or(on.Which, admin.Latest)
 	c := &machine.Restart{
-		Target: id, New: ids.NewInvocation(id.PartitionKey(), newUnique()), From: from, Keep: which == admin.Keep,
+		Target: id, New: ids.NewInvocation(id.PartitionKey(), unique), From: from, Keep: which == admin.Keep,
 		ServerVersion: version.Version(),
 	}
 	if which == admin.ThisOne || which == admin.Latest && from > 0 {

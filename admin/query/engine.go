@@ -19,6 +19,8 @@ type Config struct {
 	// tables are empty.
 	Rules   func() *flowcontrol.Book
 	Cluster Cluster
+	// Jobs returns the jobs; nil: there are none.
+	Jobs func() []metadata.Job
 
 	// Timeout limits the duration of a query; 30 s.
 	Timeout time.Duration

@@ -59,3 +59,28 @@ func sysDeployment() *Table {
 			}, noField, false},
 		})
 }
+
+func sysJob() *Table {
+	type row = metadata.Job
+	jobs := fixed(func(_ context.Context, s *session) ([]row, error) {
+		if s.engine.cfg.Jobs == nil {
+			return nil, nil
+		}
+		return s.engine.cfg.Jobs(), nil
+	}, func(j *row, b []byte) []byte { return append(b, j.ID...) })
+	return define("sys_job", "Operations on many invocations.", jobs, []column[row]{
+		plain("id", Text, "job id", func(j *row) value { return j.ID }),
+		plain("operation", Text, "cancel, kill, pause, resume, restart-as-new or purge", func(j *row) value { return j.Operation }),
+		plain("state", Text, "running, done, stopped or failed", func(j *row) value { return j.State.String() }),
+		plain("filter", Text, "which invocations, as the query of GET /invocations; NULL if ids were given", func(j *row) value { return text(j.Filter) }),
+		plain("deployment", Text, "deployment to continue on; NULL is the default of the operation", func(j *row) value { return text(j.Deployment) }),
+		plain("reason", Text, "reason of a pause", func(j *row) value { return text(j.Reason) }),
+		plain("requested_by", Text, "network address of the client", func(j *row) value { return text(j.By) }),
+		plain("created_at", Timestamp, "request", func(j *row) value { return moment(j.CreatedAt) }),
+		plain("modified_at", Timestamp, "last progress", func(j *row) value { return moment(j.ModifiedAt) }),
+		plain("matched", U64, "invocations found so far", func(j *row) value { return number(j.Matched) }),
+		plain("done", U64, "invocations on which the operation succeeded", func(j *row) value { return number(j.Done) }),
+		plain("failed", U64, "invocations on which it failed", func(j *row) value { return number(j.Failed) }),
+		plain("error", Text, "why the job failed", func(j *row) value { return text(j.Error) }),
+	})
+}

@@ -41,6 +41,8 @@ const (
 {"rows":[{"id":"vq_1aaa","service_name":"Gateway","scope":"acme","num_inbox":3}]}`
 	stateAnswer = `200
 {"version":"v1","state":[{"key":"value","value":"Mw=="}]}`
+	jobAnswer = `200
+{"id":"job_1","operation":"resume","state":"done","filter":{"service":["Greeter"]},"matched":2,"done":1,"failed":1,"failures":[{"invocation_id":"inv_1a","error":"no"}]}`
 	changedAnswer = `202
 {"operation_id":"inv_1op","status":"applied"}`
 )
@@ -148,6 +150,15 @@ var flagCases = map[string]flagCase{
 		answers: map[string]string{"POST.query": queueAnswer, "POST.vqueues.vq_1aaa.pause": "202\n"}},
 	"vqueues resume": {args: []string{"Gateway"}, flags: map[string]string{"scope": "--scope acme", "limit-key": "--limit-key a"},
 		answers: map[string]string{"POST.query": queueAnswer, "POST.vqueues.vq_1aaa.resume": "202\n"}},
+
+	"jobs start": {args: []string{"resume", "--service", "Greeter", "--yes"}, flags: map[string]string{
+		"service": "--service Counter", "handler": "--handler greet", "key": "--key a", "scope": "--scope acme", "status": "--status paused", "filter": "--filter deployment=dp_1old",
+		"deployment": "--deployment latest", "reason": "--reason maintenance",
+	}, answers: map[string]string{"POST.jobs": jobAnswer, "GET.jobs.job_1": jobAnswer}},
+	"jobs list":  {answers: map[string]string{"GET.jobs": "200\n" + `{"jobs":[{"id":"job_1","operation":"kill","state":"done"}]}`}},
+	"jobs show":  {args: []string{"job_1"}, answers: map[string]string{"GET.jobs.job_1": jobAnswer}},
+	"jobs stop":  {args: []string{"job_1"}, answers: map[string]string{"DELETE.jobs.job_1": jobAnswer}},
+	"jobs watch": {args: []string{"job_1"}, answers: map[string]string{"GET.jobs.job_1": jobAnswer}},
 
 	"cluster partitions recover": {args: []string{"3", "--yes"}, answers: map[string]string{
 		"GET.cluster.nodes":               "200\n" + `{"nodes":[{"id":1,"name":"n1"}]}`,

@@ -17,6 +17,7 @@ import (
 	"platform/internal/feature"
 	"platform/internal/membership"
 	"platform/internal/raftgroup"
+	"platform/internal/stats"
 	"platform/internal/version"
 	"platform/metadata"
 	"platform/partition"
@@ -52,6 +53,7 @@ type ServerConfig struct {
 	Draining func() bool   // reports whether the node is about to stop
 	// FailedAttempts returns the number of failed attempts since the start.
 	FailedAttempts func() uint64
+	Stats          *stats.History
 	Log            *slog.Logger
 }
 

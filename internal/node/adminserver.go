@@ -48,9 +48,13 @@ func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *
 	find.Identity = n.signer
 	find.EnableV7 = n.cfg.EnableProtocolV7
 	find.AdditionalHeaders = n.cfg.Worker.Invoker.AdditionalRequestHeaders
-	invocations := backend.NewInvocations(n.router, n.metadata.Schemas, n.metadata.FeatureLevel, protocol.ServerRange(n.cfg.EnableProtocolV7))
-	api := admin.New(settings, n.metadata, discovery.New(n.invoker.Client(), find), invocations, members).Handler()
+	api := admin.New(settings, n.metadata, discovery.New(n.invoker.Client(), find), n.invocations(), members).Handler()
 	return withProfiles(api)
+}
+
+// invocations returns the operations on invocations of all partitions.
+func (n *Node) invocations() backend.Invocations {
+	return backend.NewInvocations(n.router, n.metadata.Schemas, n.metadata.FeatureLevel, protocol.ServerRange(n.cfg.EnableProtocolV7))
 }
 
 // withProfiles serves Go's profiles beside the API.
@@ -85,6 +89,15 @@ func (n *Node) serveAdmin(ctx context.Context) (err error) {
 	if err := engine.SelfTest(); err != nil {
 		n.log.Error("SQL queries are disabled", "err", err)
 	}
+	jobs := backend.NewJobRunner(n.metadata, n.invocations(), n.metadata.Group().IsLeader, n.log.With("component", "platform/jobs"))
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = jobs.Run(running)
+	}()
+	defer func() { stop(); <-done }()
 	return httpserver.Serve(ctx, n.listeners.admin, httpserver.Config{
 		Handler: n.adminHandler(ctx, engine, members), Drain: adminDrain, Log: n.log, Budget: n.bodies,
 		MaxConnections: adminConnections, AddressConnections: int(n.cfg.Admin.ConnectionsPerAddressLimit),
@@ -116,6 +129,7 @@ func (n *Node) newQueryEngine(members *backend.Cluster) *query.Engine {
 			return book
 		},
 		Cluster: backend.QueriedCluster{Cluster: members},
+		Jobs:    n.metadata.Jobs,
 		Timeout: c.Timeout.Std(), MaxRows: c.MaxRows, MaxBytes: int(c.MaxBytes),
 		Concurrent: c.Concurrency, MemoryLimit: int64(c.MemorySize),
 	})

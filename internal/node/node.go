@@ -33,6 +33,7 @@ type Node struct {
 	bodies    *budget.Budget // of requests and replies at all ports
 	metrics   nodeMetrics
 	stats     *stats.Counters
+	history   *stats.History
 	signer    *signing.Signer // of requests to endpoints, nil: unsigned
 
 	metadata *metadata.Store
@@ -53,6 +54,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) 
 	limits := &cfg.Networking
 	n := &Node{cfg: cfg, log: log, bodies: budget.New(int64(limits.BodyMemoryLimit), int64(limits.ConnectionBodyMemory)), metrics: newMetrics(cfg), stats: stats.NewCounters(), failed: make(chan error, 1)}
 	n.port.addresses, n.port.peers = cluster.NewAddresses(), cluster.NewPeers()
+	n.history = stats.NewHistory(n.stats, n.load)
 	n.ending = newEnding(cfg.ShutdownTimeout.Std(), log)
 	defer n.ending.over()
 	defer context.AfterFunc(ctx, n.ending.begin)()
@@ -125,7 +127,7 @@ func (n *Node) serve(ctx context.Context) error {
 		func(ctx context.Context) error { return ingress.Serve(ctx, n.listeners.ingress) },
 		n.serveAdmin, n.serveNodeHTTP, n.serveCluster,
 		func(ctx context.Context) error { return ignoreCanceled(n.metadata.Run(ctx)) },
-		n.replicas.Run, n.files.disk.Run, checkpoints.Run,
+		n.replicas.Run, n.files.disk.Run, n.history.Run, checkpoints.Run,
 		func(ctx context.Context) error { return returnMemory(ctx, checkpoints.Applied) },
 	} {
 		g.Go(func() error { return part(serving) })

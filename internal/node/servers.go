@@ -6,6 +6,7 @@ import (
 
 	"platform/ingress"
 	"platform/internal/config"
+	"platform/internal/stats"
 	"platform/internal/units"
 	"platform/internal/version"
 	"platform/invoker"
@@ -67,6 +68,9 @@ func (n *Node) newInvoker() *invoker.Invoker {
 	e.Functions = n.newFunctions(e)
 	return invoker.New(settings, n.metadata, n.log.With("component", "platform/invoker"))
 }
+
+// load returns the state of the attempts of each service.
+func (n *Node) load() map[string]stats.Load { return n.invoker.Load() }
 
 // newFunctions is the way to functions, which are reached as other endpoints are.
 func (n *Node) newFunctions(e *endpoint.Config) *lambda.Client {

@@ -80,7 +80,8 @@ func (c *Counters) Started(service string) {
 	}
 }
 
-// Ended counts the end of an invocation, and the time from when it was due to its end.
+// Ended counts the end of an invocation, and the time from when it was due to its end; negative
+// if it was not due yet.
 func (c *Counters) Ended(service string, success bool, took time.Duration) {
 	if c == nil {
 		return
@@ -91,7 +92,9 @@ func (c *Counters) Ended(service string, success bool, took time.Duration) {
 	} else {
 		s.failed.Add(1)
 	}
-	s.latencies[bucketOf(took)].Add(1)
+	if took >= 0 {
+		s.latencies[bucketOf(took)].Add(1)
+	}
 }
 
 // AttemptFailed counts a failed attempt.

@@ -28,6 +28,7 @@ func TestHistoryHasDeltasPerStep(t *testing.T) {
 	c.Started("A")
 	c.Ended("A", true, 10*time.Millisecond)
 	c.Ended("A", false, 10*time.Millisecond)
+	c.Ended("A", false, -time.Second) // killed before it was due
 	h.Record(start.Add(3*Step + time.Second))
 	h.Record(start.Add(3*Step + 2*time.Second)) // the step is already recorded
 	require.EqualValues(t, 1, c.FailedAttempts())
@@ -40,10 +41,11 @@ func TestHistoryHasDeltasPerStep(t *testing.T) {
 	require.Equal(t, "A", a.Service)
 	require.Equal(t, []uint64{2, 1}, a.Started)
 	require.Equal(t, []uint64{0, 1}, a.Succeeded)
-	require.Equal(t, []uint64{0, 1}, a.Failed)
+	require.Equal(t, []uint64{0, 2}, a.Failed)
 	require.Equal(t, []uint64{3, 3}, a.InFlight)
 	require.Equal(t, []uint64{2, 2}, a.Backlog)
 	require.Equal(t, []uint64{1, 0}, b.Retries)
+	require.Zero(t, a.Latencies[1][0])
 	p50, ok := Quantile(&a.Latencies[1], 0.5)
 	require.True(t, ok)
 	require.InDelta(t, 10, float64(p50)/float64(time.Millisecond), 3)

@@ -57,6 +57,8 @@ type Finish struct {
 	Target    Target
 	Result    journal.Result
 	ExpiresAt int64
+	DueAt     int64 // when it was created or, if delayed, to start
+	EndedAt   int64
 }
 
 // SetTimer registers a timer with the leader's timer queue. Timers are never removed there:

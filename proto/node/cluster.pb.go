@@ -109,9 +109,10 @@ type StatsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The reason why there are no series.
 	Error string `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`
-	// The first step and the number of steps that the node has data of, from the first on.
+	// The index of the first step with data, and the number of steps to the last one.
 	First         int64           `protobuf:"varint,2,opt,name=first,proto3" json:"first,omitempty"`
 	Services      []*ServiceStats `protobuf:"bytes,3,rep,name=services,proto3" json:"services,omitempty"`
+	Steps         int64           `protobuf:"varint,4,opt,name=steps,proto3" json:"steps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -165,6 +166,13 @@ func (x *StatsResponse) GetServices() []*ServiceStats {
 		return x.Services
 	}
 	return nil
+}
+
+func (x *StatsResponse) GetSteps() int64 {
+	if x != nil {
+		return x.Steps
+	}
+	return 0
 }
 
 // ServiceStats are the series of a service, with one value per step from the first on.
@@ -1939,11 +1947,12 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\x02to\x18\x03 \x01(\x03R\x02to\x12\x12\n" +
 	"\x04step\x18\x04 \x01(\x03R\x04step\x12\x1a\n" +
 	"\bservices\x18\x05 \x01(\rR\bservices\x12\x18\n" +
-	"\aservice\x18\x06 \x01(\tR\aservice\"n\n" +
+	"\aservice\x18\x06 \x01(\tR\aservice\"\x84\x01\n" +
 	"\rStatsResponse\x12\x14\n" +
 	"\x05error\x18\x01 \x01(\tR\x05error\x12\x14\n" +
 	"\x05first\x18\x02 \x01(\x03R\x05first\x121\n" +
-	"\bservices\x18\x03 \x03(\v2\x15.node.v1.ServiceStatsR\bservices\"\xfe\x01\n" +
+	"\bservices\x18\x03 \x03(\v2\x15.node.v1.ServiceStatsR\bservices\x12\x14\n" +
+	"\x05steps\x18\x04 \x01(\x03R\x05steps\"\xfe\x01\n" +
 	"\fServiceStats\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12\x18\n" +
 	"\astarted\x18\x02 \x03(\x04R\astarted\x12\x1c\n" +

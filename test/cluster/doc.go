@@ -20,6 +20,7 @@
 //	CLUSTER_UPGRADES   number of upgrades and downgrades in TestUpgrades before the final upgrade
 //	CLUSTER_STATE_MB   size of the state in TestLongLivedWorkUnderSustainedWrites (120)
 //	CLUSTER_READS      number of faults in TestReadsDuringLeaderFaults (3)
+//	CLUSTER_JOB        number of invocations in TestAJobSurvivesItsLeader (2000)
 //	CLUSTER_PLANTS     set: TestPlantedDefectsAreDetected runs
 //	CLUSTER_BURN       seconds that TestElectionsUnderCPUSaturation takes; unset: it is skipped
 //	CLUSTER_CLOCK      set: TestSteppedClocks runs in its long form

@@ -1,0 +1,306 @@
+package backend
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"platform/admin"
+	"platform/internal/ids"
+	"platform/metadata"
+)
+
+// Limits of the execution of jobs. All jobs of the cluster run on one node, and the limits
+// leave room for other work.
+const (
+	jobBatch    = 500  // invocations listed, processed and recorded at a time
+	jobParallel = 16   // operations in progress, of all jobs
+	jobRate     = 1000 // operations per second, of all jobs
+
+	jobPoll       = 250 * time.Millisecond // between looks for jobs
+	jobRetryDelay = time.Second            // after a partition or the metadata was unavailable
+	jobRetries    = 30                     // of an operation whose partition is unavailable
+)
+
+// JobStore has the records of jobs.
+type JobStore interface {
+	Jobs() []metadata.Job
+	Job(id string) (metadata.Job, bool)
+	AdvanceJob(ctx context.Context, id string, expected uint64, progress metadata.JobProgress) (metadata.Job, error)
+}
+
+// JobOperator executes the operations of jobs.
+type JobOperator interface {
+	List(ctx context.Context, q admin.Query) (admin.Page, error)
+	Cancel(ctx context.Context, id ids.Invocation) (started bool, err error)
+	Kill(ctx context.Context, id ids.Invocation) error
+	Pause(ctx context.Context, id ids.Invocation, r admin.PauseRequest) (already bool, err error)
+	Resume(ctx context.Context, id ids.Invocation, on admin.DeploymentChoice) error
+	Purge(ctx context.Context, id ids.Invocation) error
+	// RestartOnce restarts an invocation. Repetitions with the same unique part have no effect.
+	RestartOnce(ctx context.Context, id ids.Invocation, unique [16]byte, on admin.DeploymentChoice) (ids.Invocation, error)
+}
+
+// JobRunner executes the jobs while this node leads the metadata. Each batch is recorded before
+// it is processed, and processing is idempotent, so the next leader continues with the batch and
+// the counts stay exact.
+type JobRunner struct {
+	store      JobStore
+	operator   JobOperator
+	leads      func() bool
+	log        *slog.Logger
+	slots      chan struct{}
+	rate       *rate.Limiter
+	retryDelay time.Duration
+}
+
+// NewJobRunner returns a runner; leads reports whether this node leads the metadata.
+func NewJobRunner(store JobStore, operator JobOperator, leads func() bool, log *slog.Logger) *JobRunner {
+	return &JobRunner{
+		store: store, operator: operator, leads: leads, log: log, slots: make(chan struct{}, jobParallel),
+		rate: rate.NewLimiter(jobRate, jobParallel), retryDelay: jobRetryDelay,
+	}
+}
+
+// Run executes jobs until ctx ends.
+func (r *JobRunner) Run(ctx context.Context) error {
+	ticker := time.NewTicker(jobPoll)
+	defer ticker.Stop()
+	for {
+		if r.leads() {
+			r.lead(ctx, ticker.C)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// lead executes jobs until this node no longer leads, and waits for what it has begun.
+func (r *JobRunner) lead(ctx context.Context, tick <-chan time.Time) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	var mu sync.Mutex // covers executing
+	executing := map[string]bool{}
+	for r.leads() {
+		for _, job := range r.store.Jobs() {
+			mu.Lock()
+			start := job.State == metadata.JobRunning && !executing[job.ID]
+			if start {
+				executing[job.ID] = true
+			}
+			mu.Unlock()
+			if !start {
+				continue
+			}
+			wg.Go(func() {
+				r.execute(ctx, job.ID)
+				mu.Lock()
+				delete(executing, job.ID)
+				mu.Unlock()
+			})
+		}
+		select {
+		case <-tick:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// execute advances a job until it ends, another node has advanced it, or ctx ends.
+func (r *JobRunner) execute(ctx context.Context, id string) {
+	for {
+		job, known := r.store.Job(id)
+		if !known || job.State != metadata.JobRunning || ctx.Err() != nil {
+			return
+		}
+		progress, err := r.step(ctx, &job)
+		if err == nil {
+			job, err = r.store.AdvanceJob(ctx, id, job.Version, progress)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, metadata.ErrJobChanged), errors.Is(err, metadata.ErrJobNotFound), errors.Is(err, errStopped):
+			return
+		case err != nil:
+			r.log.Warn("job could not be advanced, retrying", "job_id", id, "err", err)
+			if !r.pause(ctx) {
+				return
+			}
+		case job.State != metadata.JobRunning:
+			r.log.Info("job ended", "job_id", id, "operation", job.Operation, "state", job.State.String(), "done", job.Done, "failed", job.Failed)
+		}
+	}
+}
+
+var errStopped = errors.New("the job was stopped")
+
+func (r *JobRunner) pause(ctx context.Context) bool {
+	select {
+	case <-time.After(r.retryDelay):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// step processes the batch of a job and lists the next one.
+func (r *JobRunner) step(ctx context.Context, job *metadata.Job) (metadata.JobProgress, error) {
+	p := job.JobProgress
+	if err := r.process(ctx, job, &p); err != nil {
+		return p, err
+	}
+	processed := len(p.Batch) > 0
+	p.Batch = nil
+	if p.Exhausted {
+		p.State = metadata.JobDone
+		return p, nil
+	}
+	err := r.list(ctx, job, &p)
+	if err != nil && processed && ctx.Err() == nil {
+		return p, nil //nolint:nilerr // record what was processed; the next step lists again
+	}
+	if err == nil && p.Exhausted && len(p.Batch) == 0 {
+		p.State = metadata.JobDone
+	}
+	return p, err
+}
+
+// list reads the next batch: invocations that were created before the job, the oldest first, so
+// that a job ends although new ones match.
+func (r *JobRunner) list(ctx context.Context, job *metadata.Job, p *metadata.JobProgress) error {
+	values, err := url.ParseQuery(job.Filter)
+	if err != nil {
+		return r.failed(p, err)
+	}
+	q, err := admin.ParseQuery(values)
+	if err != nil {
+		return r.failed(p, err)
+	}
+	q.Limit, q.Cursor, q.OldestFirst = jobBatch, p.Cursor, true
+	page, err := r.operator.List(ctx, q)
+	if errors.Is(err, admin.ErrCursor) {
+		return r.failed(p, err)
+	}
+	if err != nil {
+		return err
+	}
+	p.Cursor, p.Exhausted = page.Next, page.Next == ""
+	for _, inv := range page.Invocations {
+		if int64(inv.CreatedAt) > job.CreatedAt.UnixMilli() {
+			p.Exhausted = true
+			break
+		}
+		p.Batch = append(p.Batch, inv.ID)
+	}
+	p.Matched += uint64(len(p.Batch))
+	return nil
+}
+
+// failed ends a job that cannot continue.
+func (r *JobRunner) failed(p *metadata.JobProgress, err error) error {
+	p.State, p.Error = metadata.JobFailed, err.Error()
+	return nil
+}
+
+// process executes the operation of a job on its batch.
+func (r *JobRunner) process(ctx context.Context, job *metadata.Job, p *metadata.JobProgress) error {
+	errs := make([]error, len(job.Batch))
+	var wg sync.WaitGroup
+	stopped := false
+	for i, text := range job.Batch {
+		if now, known := r.store.Job(job.ID); !known || now.State != metadata.JobRunning {
+			stopped = true
+			break
+		}
+		if r.rate.Wait(ctx) != nil {
+			break
+		}
+		r.slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-r.slots }()
+			errs[i] = r.operate(ctx, job, text)
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if stopped {
+		return errStopped
+	}
+	for i, err := range errs {
+		if err == nil {
+			p.Done++
+		} else {
+			p.AddFailure(job.Batch[i], err.Error())
+		}
+	}
+	return nil
+}
+
+// operate executes the operation of a job on one invocation, and repeats it while its partition
+// is unavailable.
+func (r *JobRunner) operate(ctx context.Context, job *metadata.Job, text string) error {
+	id, err := ids.ParseInvocation(text)
+	if err != nil {
+		return err
+	}
+	for attempt := 0; ; attempt++ {
+		err := r.once(ctx, job, id)
+		if !errors.Is(err, admin.ErrUnavailable) || attempt == jobRetries || !r.pause(ctx) {
+			return err
+		}
+	}
+}
+
+func (r *JobRunner) once(ctx context.Context, job *metadata.Job, id ids.Invocation) error {
+	on, err := admin.ReadDeployment(job.Deployment)
+	if err != nil {
+		return err
+	}
+	switch admin.JobOperation(job.Operation) {
+	case admin.JobCancel:
+		_, err := r.operator.Cancel(ctx, id)
+		return unlessEnded(err)
+	case admin.JobKill:
+		return unlessEnded(r.operator.Kill(ctx, id))
+	case admin.JobPause:
+		_, err := r.operator.Pause(ctx, id, admin.PauseRequest{By: job.By, Reason: job.Reason})
+		return err
+	case admin.JobResume:
+		return r.operator.Resume(ctx, id, on)
+	case admin.JobPurge:
+		if err := r.operator.Purge(ctx, id); !errors.Is(err, admin.ErrNotFound) {
+			return err
+		}
+		return nil
+	case admin.JobRestart:
+		sum := sha256.Sum256([]byte(job.ID + "/" + id.String()))
+		_, err := r.operator.RestartOnce(ctx, id, [16]byte(sum[:16]), on)
+		return err
+	}
+	return fmt.Errorf("this server has no operation %q", job.Operation)
+}
+
+// unlessEnded ignores that an invocation has ended, which is what was wanted.
+func unlessEnded(err error) error {
+	if refusal, ok := errors.AsType[*admin.Refusal](err); ok && refusal.Status == http.StatusConflict {
+		return nil
+	}
+	return err
+}

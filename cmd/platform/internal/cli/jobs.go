@@ -1,0 +1,260 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+const jobHint = "`platform jobs list` shows the jobs."
+
+func (a *app) jobs() *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "jobs",
+		Aliases: []string{"job"},
+		Short:   "Run operations on many invocations in the cluster",
+		Long: `A job applies an operation to all invocations that match a filter and were created before it. The
+cluster executes it: it continues when this program ends or a node fails.`,
+	}, a.jobsStart(), a.jobsList(), a.jobsShow(), a.jobsStop(), a.jobsWatch())
+}
+
+func (a *app) jobsStart() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "start <cancel|kill|pause|resume|restart-as-new|purge> [invocation]...",
+		Short: "Start a job",
+		Long: `Starts a job on the invocations that match all filters, or on those with the given ids. Without
+--status, those are selected on which the operation has an effect.`,
+		Args: cobra.MinimumNArgs(1),
+		Example: `  platform jobs start cancel --service Mailer
+  platform jobs start resume --service Greeter --status paused --deployment latest --watch-job
+  platform jobs start kill --filter deployment=dp_1…`,
+	}
+	r := client.JobRequest{Filter: map[string][]string{}}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	named := map[string]*[]string{}
+	for _, name := range []string{"service", "handler", "scope", "status"} {
+		named[name] = flags.StringSlice(name, nil, "only those with these values (separated by commas)")
+	}
+	named["key"] = flags.StringArray("key", nil, "only these object keys or workflow ids (repeatable)")
+	filters := flags.StringArray("filter", nil, "another filter of GET /invocations: <name>=<value> (repeatable)")
+	flags.StringVar(&r.Deployment, "deployment", "", "for resume and restart-as-new: keep, latest or the id of a deployment")
+	reasonFlag(cmd, &r.Reason)
+	watch := flags.Bool("watch-job", false, "show the progress until the job ends")
+	asJSON := jsonFlag(flags)
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		r.Operation, r.InvocationIDs = args[0], args[1:]
+		for name, values := range named {
+			r.Filter[name] = append(r.Filter[name], *values...)
+		}
+		for _, text := range *filters {
+			name, value, ok := strings.Cut(text, "=")
+			if !ok {
+				return &usageError{fmt.Sprintf("--filter must be <name>=<value>, not %q", text)}
+			}
+			r.Filter[name] = append(r.Filter[name], value)
+		}
+		maps.DeleteFunc(r.Filter, func(_ string, values []string) bool { return len(values) == 0 })
+		switch {
+		case len(r.InvocationIDs) > 0 && len(r.Filter) > 0:
+			return &usageError{"give either ids of invocations or filters"}
+		case len(r.InvocationIDs) == 0 && len(r.Filter) == 0:
+			return &usageError{"give ids of invocations or filters such as --service"}
+		}
+		if err := a.confirm(fmt.Sprintf("%s %s?", r.Operation, jobTargets(r.Filter, len(r.InvocationIDs)))); err != nil {
+			return err
+		}
+		job, err := a.client.StartJob(ctx, r)
+		if err != nil {
+			return err
+		}
+		if *asJSON && !*watch {
+			return a.printJSON(job)
+		}
+		a.say("Started job %s. `platform jobs watch %s` shows its progress, `platform jobs stop %[1]s` stops it.", job.ID, job.ID)
+		if !*watch {
+			return nil
+		}
+		return a.watchJob(ctx, job.ID, *asJSON)
+	})
+	return cmd
+}
+
+// jobTargets describes what a job applies to.
+func jobTargets(filter map[string][]string, count int) string {
+	if len(filter) == 0 {
+		return counted(count, "invocation")
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(filter)) {
+		parts = append(parts, name+" "+strings.Join(filter[name], " or "))
+	}
+	return "all invocations with " + term.Clean(strings.Join(parts, ", "))
+}
+
+func (a *app) jobsList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List jobs, the newest first", Args: cobra.NoArgs, Example: "  platform jobs list",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	a.shows(cmd, func(ctx context.Context, _ []string) error {
+		list, err := a.client.Jobs(ctx)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return a.printJSON(map[string]any{"jobs": append([]client.Job{}, list...)})
+		}
+		if len(list) == 0 {
+			a.say("No jobs. `platform jobs start` starts one.")
+			return nil
+		}
+		rows := make([][]string, len(list))
+		for i, j := range list {
+			rows[i] = []string{j.ID, j.Operation, j.State, a.print.Time(j.CreatedAt), progressOf(j.Matched), progressOf(j.Done), progressOf(j.Failed)}
+		}
+		a.print.Table("", []string{"ID", "OPERATION", "STATE", "CREATED-AT", "MATCHED", "DONE", "FAILED"}, rows)
+		return nil
+	})
+	return cmd
+}
+
+func progressOf(n uint64) string { return strconv.FormatUint(n, 10) }
+
+func (a *app) jobsShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "show <job>", Aliases: []string{"get", "describe"}, Short: "Show a job and its progress", Args: cobra.ExactArgs(1), Example: "  platform jobs show job_…",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	a.shows(cmd, func(ctx context.Context, args []string) error {
+		job, err := a.client.Job(ctx, args[0])
+		if err != nil {
+			return hintNoJob(err)
+		}
+		if *asJSON {
+			return a.printJSON(job)
+		}
+		a.showJob(&job)
+		return nil
+	})
+	return cmd
+}
+
+func hintNoJob(err error) error {
+	if client.IsNotFound(err) {
+		return &hintedError{err, jobHint}
+	}
+	return err
+}
+
+func (a *app) showJob(j *client.Job) {
+	a.print.Fields("",
+		term.Field{Name: "ID", Value: j.ID},
+		term.Field{Name: "Operation", Value: j.Operation},
+		term.Field{Name: "State", Value: j.State},
+		term.Field{Name: "Invocations", Value: jobTargets(j.Filter, int(j.Matched))},
+		term.Field{Name: "Deployment", Value: term.Clean(j.Deployment)},
+		term.Field{Name: "Reason", Value: term.Clean(j.Reason)},
+		term.Field{Name: "Requested by", Value: term.Clean(j.By)},
+		term.Field{Name: "Created", Value: a.print.Time(j.CreatedAt)},
+		term.Field{Name: "Last progress", Value: a.print.Time(j.ModifiedAt)},
+		term.Field{Name: "Progress", Value: jobProgress(j)},
+		term.Field{Name: "Error", Value: term.Clean(j.Error)},
+	)
+	if len(j.Failures) == 0 {
+		return
+	}
+	a.print.Println()
+	a.print.Heading("Failures")
+	rows := make([][]string, len(j.Failures))
+	for i, f := range j.Failures {
+		rows[i] = []string{f.ID, term.Clean(f.Error)}
+	}
+	a.print.Table("", []string{"ID", "ERROR"}, rows)
+}
+
+func jobProgress(j *client.Job) string {
+	return fmt.Sprintf("%d of %d found, %d done, %d failed", j.Done+j.Failed, j.Matched, j.Done, j.Failed)
+}
+
+func (a *app) jobsStop() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "stop <job>", Short: "Stop a job; what it has done is kept", Args: cobra.ExactArgs(1), Example: "  platform jobs stop job_…",
+	}
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		job, err := a.client.StopJob(ctx, args[0])
+		if err != nil {
+			return hintNoJob(err)
+		}
+		if job.State != "stopped" {
+			a.say("The job had already ended: it is %s.", job.State)
+			return nil
+		}
+		a.print.Printf("%s Stopped job %s (%s)\n", a.print.Green("[OK]:"), job.ID, jobProgress(&job))
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) jobsWatch() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "watch <job>", Short: "Show the progress of a job until it ends", Args: cobra.ExactArgs(1), Example: "  platform jobs watch job_…",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	cmd.RunE = run(func(ctx context.Context, args []string) error { return a.watchJob(ctx, args[0], *asJSON) })
+	return cmd
+}
+
+// jobInterval is the time between two requests for the progress of a job.
+const jobInterval = 500 * time.Millisecond
+
+// watchJob waits for the end of a job and reports its progress on stderr.
+func (a *app) watchJob(ctx context.Context, id string, asJSON bool) error {
+	last := ""
+	for {
+		job, err := a.client.Job(ctx, id)
+		if err != nil {
+			return hintNoJob(err)
+		}
+		if text := jobProgress(&job); job.Running() && text != last {
+			last = text
+			a.say("%s", text)
+		}
+		if !job.Running() {
+			return a.endedJob(&job, asJSON)
+		}
+		select {
+		case <-time.After(jobInterval):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// endedJob shows a job; an error if it has not succeeded for all invocations.
+func (a *app) endedJob(job *client.Job, asJSON bool) error {
+	if asJSON {
+		if err := a.printJSON(job); err != nil {
+			return err
+		}
+	} else {
+		a.showJob(job)
+	}
+	switch {
+	case job.State != "done":
+		return errors.New("the job is " + job.State)
+	case job.Failed > 0:
+		return fmt.Errorf("the operation failed for %s", counted(int(job.Failed), "invocation"))
+	}
+	return nil
+}

@@ -4,7 +4,7 @@ import "net/http"
 
 var queryOperations = map[string]operation{
 	"POST /query": {
-		id: "query", tag: "introspection", summary: "Answer a question in SQL about the state of the system; always in JSON, columns that are NULL left out",
+		id: "query", tag: "introspection", summary: "Answer a question in SQL about the state of the system: in JSON, with columns that are NULL left out, or as an Apache Arrow stream if the request accepts application/vnd.apache.arrow.stream and not JSON",
 		query: []object{queryParameter("consistency", "How current the tables of partitions are: bounded may be behind by the election time-out (2 s), strong shows everything acknowledged before the query began. The body can say it, too.",
 			object{"type": "string", "enum": []string{boundedConsistency, strongConsistency}, "default": boundedConsistency})},
 		body: queryRequest{},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -60,8 +61,24 @@ var errNoEngine = &failure{status: http.StatusServiceUnavailable, message: "this
 // running.
 const retryQuery = 1
 
-// runQuery answers a query with rows as they come. The answer is always JSON, whatever
-// the request accepts.
+// arrowStream is the content type of the Apache Arrow IPC format.
+const arrowStream = "application/vnd.apache.arrow.stream"
+
+// arrowClient is the start of the user agent of a client that sends "accept: */*" and reads only
+// the Arrow format then.
+const arrowClient = "restate-cli/"
+
+// wantsArrow reports whether a result is returned in the Arrow format: if the request accepts it
+// and not JSON, or comes from a client that expects it without saying so.
+func wantsArrow(r *http.Request) bool {
+	accept := strings.ToLower(strings.Join(r.Header.Values("Accept"), ","))
+	if strings.Contains(accept, "json") {
+		return false
+	}
+	return strings.Contains(accept, arrowStream) || strings.HasPrefix(r.UserAgent(), arrowClient)
+}
+
+// runQuery answers a query with rows as they come: as JSON unless wantsArrow.
 func (s *Server) runQuery(c echo.Context) error {
 	if s.cfg.Query == nil {
 		return errNoEngine
@@ -74,10 +91,14 @@ func (s *Server) runQuery(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	w := &queryWriter{c: c, control: http.NewResponseController(c.Response())}
+	run, contentType := s.cfg.Query.WriteJSON, "application/json"
+	if wantsArrow(c.Request()) {
+		run, contentType = s.cfg.Query.WriteArrow, arrowStream
+	}
+	w := &queryWriter{c: c, contentType: contentType, control: http.NewResponseController(c.Response())}
 	defer w.release()
 	ctx := c.Request().Context()
-	written, err := s.cfg.Query.WriteJSON(ctx, req.Query, query.Options{BigNumbersAsText: req.U64AsText, Columns: req.WithColumns, Strong: strong}, w)
+	written, err := run(ctx, req.Query, query.Options{BigNumbersAsText: req.U64AsText, Columns: req.WithColumns, Strong: strong}, w)
 	switch {
 	case err == nil:
 		return nil
@@ -117,9 +138,10 @@ func (s *Server) refuseQuery(c echo.Context, err error) error {
 // queryWriter begins the answer with the first byte, so that errors before it have
 // statuses of their own, and sends on what it is given.
 type queryWriter struct {
-	c       echo.Context
-	control *http.ResponseController
-	begun   bool
+	c           echo.Context
+	contentType string
+	control     *http.ResponseController
+	begun       bool
 }
 
 var _ query.DeadlineWriter = (*queryWriter)(nil)
@@ -140,7 +162,7 @@ func (w *queryWriter) Write(b []byte) (int, error) {
 	response := w.c.Response()
 	if !w.begun {
 		w.begun = true
-		response.Header().Set("Content-Type", "application/json")
+		response.Header().Set("Content-Type", w.contentType)
 		response.WriteHeader(http.StatusOK)
 	}
 	n, err := response.Write(b)

@@ -106,8 +106,7 @@ func (a *answer) Row(r Row) error {
 	}
 	a.buf = a.rows.append(a.buf, r)
 	if a.written.Bytes+len(a.buf) > a.max {
-		return &Error{Message: fmt.Sprintf("the result is larger than %d bytes (admin.query-engine.max-bytes)", a.max),
-			Suggestion: "ask for fewer columns or rows"}
+		return tooLarge(a.max)
 	}
 	a.written.Rows++
 	a.whole = len(a.buf)
@@ -115,6 +114,11 @@ func (a *answer) Row(r Row) error {
 		return nil
 	}
 	return a.flush()
+}
+
+func tooLarge(limit int) error {
+	return &Error{Message: fmt.Sprintf("the result is larger than %d bytes (admin.query-engine.max-bytes)", limit),
+		Suggestion: "ask for fewer columns or rows"}
 }
 
 // flush writes the buffer.

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"database/sql/driver"
 	"encoding/json"
 	"errors"
@@ -44,8 +45,17 @@ var functions = map[string]function{
 		ms, badNumber := wholeOf(args[1])
 		return timestampText(later(t, -ms)), errors.Join(err, badNumber)
 	}},
-	"time_diff":      {2, timeDiff},
+	"time_diff": {2, timeDiff},
+	"to_unixtime": {1, func(_ *session, args []driver.Value) (driver.Value, error) {
+		t, err := timeOf(args[0])
+		return t.Unix(), err
+	}},
+	"from_unixtime": {1, func(_ *session, args []driver.Value) (driver.Value, error) {
+		t, err := timeOf(args[0])
+		return timestampText(t), err
+	}},
 	"date_trunc":     {2, dateTrunc},
+	"date_bin":       {-1, dateBin},
 	"date_part":      {2, datePart},
 	"iso_duration":   {1, func(_ *session, args []driver.Value) (driver.Value, error) { return isoOf(args[0]) }},
 	"array_contains": {2, arrayContains},
@@ -118,6 +128,9 @@ var allowedFunctions = func() map[string]bool {
 	for name := range functions {
 		allowed[name] = true
 	}
+	for _, name := range []string{"greatest", "least", firstOf, lastOf} {
+		allowed[name] = true
+	}
 	return allowed
 }()
 
@@ -138,7 +151,58 @@ func (s *session) registerFunctions(d *sqlite.Driver) error {
 			return fmt.Errorf("register function %s: %w", name, err)
 		}
 	}
+	for name, sign := range map[string]int{"greatest": 1, "least": -1} {
+		if err := d.RegisterScalarFunction(name, -1, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+			return extreme(args, sign), nil
+		}); err != nil {
+			return fmt.Errorf("register function %s: %w", name, err)
+		}
+	}
+	if err := registerAggregates(d); err != nil {
+		return fmt.Errorf("register aggregates: %w", err)
+	}
 	return nil
+}
+
+// extreme returns the greatest value, or with the sign -1 the least one, without NULL. As in
+// SQLite, numbers come before texts.
+func extreme(args []driver.Value, sign int) driver.Value {
+	var best driver.Value
+	for _, v := range args {
+		if v != nil && (best == nil || compareValues(v, best)*sign > 0) {
+			best = v
+		}
+	}
+	return best
+}
+
+func compareValues(a, b driver.Value) int {
+	x, xNumber := numberOf(a)
+	y, yNumber := numberOf(b)
+	switch {
+	case xNumber && yNumber:
+		if m, ok := a.(int64); ok {
+			if n, ok := b.(int64); ok {
+				return cmp.Compare(m, n)
+			}
+		}
+		return cmp.Compare(x, y)
+	case xNumber:
+		return -1
+	case yNumber:
+		return 1
+	}
+	return strings.Compare(stringOf(a), stringOf(b))
+}
+
+func numberOf(v driver.Value) (float64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return float64(v), true
+	case float64:
+		return v, true
+	}
+	return 0, false
 }
 
 func stringOf(v driver.Value) string {

@@ -118,9 +118,17 @@ type wildcard struct {
 	fits func(rune) bool // one character; nil for many
 }
 
-// parseLike parses a pattern of LIKE, which ignores the case of ASCII letters. The escape
-// character is utf8.RuneError if there is none.
+// ilikeMark begins patterns of ILIKE, which is LIKE for SQLite.
+const ilikeMark = "\x02"
+
+// parseLike parses a pattern of LIKE, or of ILIKE, which ignores the case of ASCII letters. The
+// escape character is utf8.RuneError if there is none.
 func parseLike(pattern string, escape rune) ([]wildcard, error) {
+	pattern, anyCase := strings.CutPrefix(pattern, ilikeMark)
+	letter := func(want rune) func(rune) bool { return func(r rune) bool { return r == want } }
+	if anyCase {
+		letter = sameLetter
+	}
 	if len(pattern) > maxWildcards {
 		return nil, errWildcards
 	}
@@ -129,7 +137,7 @@ func parseLike(pattern string, escape rune) ([]wildcard, error) {
 	for _, r := range pattern {
 		switch {
 		case escaped:
-			p, escaped = append(p, wildcard{fits: sameLetter(r)}), false
+			p, escaped = append(p, wildcard{fits: letter(r)}), false
 		case r == escape && escape != utf8.RuneError:
 			escaped = true
 		case r == '%':
@@ -137,7 +145,7 @@ func parseLike(pattern string, escape rune) ([]wildcard, error) {
 		case r == '_':
 			p = append(p, wildcard{fits: anyRune})
 		default:
-			p = append(p, wildcard{fits: sameLetter(r)})
+			p = append(p, wildcard{fits: letter(r)})
 		}
 	}
 	if escaped { // as in SQLite, such a pattern matches nothing

@@ -2,6 +2,7 @@ package query
 
 import (
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -38,6 +39,33 @@ func dateTrunc(_ *session, args []driver.Value) (driver.Value, error) {
 		return nil, fmt.Errorf("date_trunc: %q is not a unit; units are millisecond, second, minute, hour, day, week, month, quarter, year", unit)
 	}
 	return timestampText(t), nil
+}
+
+// dateBin implements date_bin(interval, t, origin): the start of the interval that contains t, of
+// those that follow each other from the origin on, which is 1970 by default.
+func dateBin(_ *session, args []driver.Value) (driver.Value, error) {
+	if len(args) != 2 && len(args) != 3 {
+		return nil, errors.New("date_bin takes an interval, a time and optionally an origin")
+	}
+	width, badWidth := wholeOf(args[0])
+	t, err := timeOf(args[1])
+	origin := time.UnixMilli(0)
+	var badOrigin error
+	if len(args) == 3 {
+		origin, badOrigin = timeOf(args[2])
+	}
+	if err := errors.Join(badWidth, err, badOrigin); err != nil {
+		return nil, err
+	}
+	if width <= 0 {
+		return nil, errors.New("date_bin: the interval must be longer than 0")
+	}
+	since := t.UnixMilli() - origin.UnixMilli()
+	into := since % width
+	if into < 0 {
+		into += width
+	}
+	return timestampText(time.UnixMilli(t.UnixMilli() - into)), nil
 }
 
 // datePart implements date_part('hour', t).

@@ -14,6 +14,7 @@ type rewritten struct {
 	begins []int   // positions of the tokens in text
 	// collated is true if the query compares text other than byte by byte.
 	collated bool
+	types    computedTypes
 }
 
 // Limits of a query. They bound the time and the memory of its conversion.
@@ -61,6 +62,9 @@ func (e *Engine) rewrite(ctx context.Context, text string) (*rewritten, error) {
 		return nil, context.Cause(ctx)
 	}
 	q := &rewritten{source: text, tokens: r.tokens}
+	if balanced {
+		q.types = r.types(e.catalog)
+	}
 	var b strings.Builder
 	for i, t := range r.tokens {
 		if i > 0 && !adjacent(text, r.tokens[i-1], t) {
@@ -184,11 +188,14 @@ func (q *rewritten) find(name string) int {
 }
 
 // times are the names of all columns of type timestamp.
-func (c *catalog) times() map[string]bool {
+func (c *catalog) times() map[string]bool { return c.named(Timestamp) }
+
+// named returns the names of all columns of a type.
+func (c *catalog) named(want Type) map[string]bool {
 	names := map[string]bool{}
 	for _, t := range c.tables {
 		for _, col := range t.Columns {
-			if col.Type == Timestamp {
+			if col.Type == want {
 				names[col.Name] = true
 			}
 		}

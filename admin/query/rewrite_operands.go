@@ -56,10 +56,12 @@ func cast(at int, operand []token, typ string) []token {
 }
 
 // timeFunctions return timestamps.
-var timeFunctions = map[string]bool{"now": true, "to_timestamp": true, "date_trunc": true, "time_add": true, "time_sub": true}
+var timeFunctions = map[string]bool{"now": true, "to_timestamp": true, "date_trunc": true, "time_add": true, "time_sub": true, "date_bin": true, "from_unixtime": true}
 
 // likeTheirArgument are functions that return timestamps if their argument is one.
-var likeTheirArgument = map[string]bool{"max": true, "min": true, "coalesce": true, "ifnull": true, "nullif": true}
+var likeTheirArgument = map[string]bool{
+	"max": true, "min": true, "coalesce": true, "ifnull": true, "nullif": true, "greatest": true, "least": true, firstOf: true, lastOf: true,
+}
 
 // arithmetic rewrites sums and differences of timestamps and intervals, which are text and
 // numbers for SQLite. Aliases of timestamps count as timestamps. Inner parentheses are rewritten

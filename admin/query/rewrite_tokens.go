@@ -54,10 +54,62 @@ func (r *rewriter) names() {
 		case t.is("index"):
 			r.tokens[i] = token{quoted, quoteName(t.text), t.at}
 		case t.is("ilike"):
-			r.tokens[i].text = "LIKE"
+			r.replace(i, i+1, synthetic(t.at, "LIKE", "'"+ilikeMark+"'", "||")...)
+		case t.is("first_value", "last_value") && r.at(i+1).is("("):
+			r.edge(i)
+		case t.is("(") && r.at(i-1).is("from", "join", ",") && r.at(i+1).is("select"):
+			r.alias(i)
 		case t.is("current_timestamp", "localtimestamp"):
 			r.replace(i, i+1, synthetic(t.at, "now", "(", ")")...)
 		}
+	}
+}
+
+// edge replaces FIRST_VALUE and LAST_VALUE at i by aggregates unless they have a window.
+func (r *rewriter) edge(i int) {
+	end := r.closing(i + 1)
+	if end < 0 || r.at(end+1).is("over") {
+		return
+	}
+	name := firstOf
+	if r.tokens[i].is("last_value") {
+		name = lastOf
+	}
+	r.tokens[i].text = name
+}
+
+// alias gives a subquery at i without an alias the name of the only table that it reads, so that
+// conditions outside can use it.
+func (r *rewriter) alias(i int) {
+	end := r.closing(i)
+	next := r.at(end + 1)
+	if end < 0 || next.is("as") || next.name() != "" && !next.is("where", "group", "order", "limit", "having", "union", "except", "intersect") {
+		return
+	}
+	var table token
+	depth := 0
+	for at := i + 1; at < end; at++ {
+		t := r.tokens[at]
+		depth += nesting(t)
+		switch {
+		case depth != 0:
+		case t.is("join") || t.is(",") && table.text != "" || t.is("union", "except", "intersect"):
+			return
+		case t.is("from") && !r.at(at-1).is("distinct"):
+			for table = r.at(at + 1); r.at(at + 2).is("."); at += 2 {
+				table = r.at(at + 3)
+			}
+			if alias := r.at(at + 2); alias.is("as") {
+				table = r.at(at + 3)
+			} else if alias.name() != "" && !alias.is("where", "group", "order", "limit", "having") {
+				table = alias
+			}
+		case t.is("where", "group", "order", "limit", "having") && table.name() != "":
+			at = end // only lists of columns follow
+		}
+	}
+	if table.name() != "" {
+		r.replace(end+1, end+1, token{table.kind, table.text, next.at})
 	}
 }
 

@@ -25,6 +25,9 @@ func (s *session) run(q *rewritten, rows Rows) error {
 	names, types := make([]string, len(st.columns)), make([]Type, len(st.columns))
 	for i, c := range st.columns {
 		names[i], types[i] = c.name, c.typ
+		if c.typ == "" {
+			types[i] = q.types.of(i, len(types))
+		}
 	}
 	q.rename(names)
 	if err := rows.Columns(names, types); err != nil {

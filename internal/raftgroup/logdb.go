@@ -35,6 +35,7 @@ type LogDB struct {
 	cache *pebble.Cache
 
 	written  *WriteProgress
+	large    *LargeWrites
 	readOnly bool
 }
 
@@ -75,6 +76,7 @@ func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
 	written := new(WriteProgress)
 	po.EventListener = new(pebble.EventListener)
 	written.Listen(po.EventListener)
+	large := NewLargeWrites(po)
 	// Entries are short-lived and often deleted before they reach a table file.
 	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
 	db, err := openPebble(dir, po)
@@ -85,7 +87,7 @@ func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
 		}
 		return nil, fmt.Errorf("open log database %s: %w", dir, readError(err))
 	}
-	return &LogDB{db: db, cache: cache, written: written, readOnly: opts.ReadOnly}, nil
+	return &LogDB{db: db, cache: cache, written: written, large: large, readOnly: opts.ReadOnly}, nil
 }
 
 // openPebble opens a database whose write-ahead log records in each chunk up to where it

@@ -53,6 +53,7 @@ func (s *LogStore) putPieces(b *pebble.Batch, log *raft.Log, header []byte) erro
 		if pieces.Len() < pieceBatch && left > 0 {
 			continue
 		}
+		s.large.Await(s.db)
 		if err := pieces.Commit(pebble.NoSync); err != nil { // synced with the row
 			return err
 		}

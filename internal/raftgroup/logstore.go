@@ -14,6 +14,7 @@ import (
 // LogStore is one group's part of a LogDB. It is safe for concurrent use.
 type LogStore struct {
 	db    *pebble.DB
+	large *LargeWrites
 	group uint32
 
 	// mu covers first and last, which mirror the entries on disk; 0 means none.
@@ -23,7 +24,7 @@ type LogStore struct {
 
 // Storage opens the storage of one group, which must not be open already.
 func (l *LogDB) Storage(group uint32) (*LogStore, error) {
-	s := &LogStore{db: l.db, group: group}
+	s := &LogStore{db: l.db, large: l.large, group: group}
 	from, to := groupBounds(keyKindLog, group)
 	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {

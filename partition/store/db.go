@@ -44,6 +44,7 @@ type DB struct {
 	opts   Options
 
 	written *raftgroup.WriteProgress
+	large   *raftgroup.LargeWrites
 	flusher flusher
 
 	views sync.WaitGroup // open views
@@ -65,7 +66,9 @@ func Open(dir string, opts Options) (*DB, error) {
 	// one being flushed or recycled.
 	cache := pebble.NewCache(opts.CacheBytes + 2*int64(opts.MemTableBytes))
 	written := new(raftgroup.WriteProgress)
-	db, err := pebble.Open(dir, pebbleOptions(opts, cache, lock, written))
+	po := pebbleOptions(opts, cache, lock, written)
+	large := raftgroup.NewLargeWrites(po)
+	db, err := pebble.Open(dir, po)
 	if err != nil {
 		cache.Unref()
 		if !Failed(err) {
@@ -73,7 +76,7 @@ func Open(dir string, opts Options) (*DB, error) {
 		}
 		return nil, errors.Join(fmt.Errorf("open tables %s: %w", dir, err), lock.Close())
 	}
-	return &DB{pebble: db, cache: cache, lock: lock, opts: opts, written: written, flusher: flusher{closing: make(chan struct{})}, partitions: map[uint16]*Partition{}}, nil
+	return &DB{pebble: db, cache: cache, lock: lock, opts: opts, written: written, large: large, flusher: flusher{closing: make(chan struct{})}, partitions: map[uint16]*Partition{}}, nil
 }
 
 func (o Options) withDefaults() Options {

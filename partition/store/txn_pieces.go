@@ -42,6 +42,7 @@ func (t *Txn) putPieces(key []byte, parts [][]byte, size int) {
 		parts = fillFrom(op.Value, parts)
 		t.fail(op.Finish())
 		if b.Len() >= pieceBatch || size == 0 {
+			t.p.db.large.Await(t.p.db.pebble)
 			t.fail(b.Commit(pebble.NoSync))
 			b.Reset()
 		}

@@ -1,0 +1,56 @@
+package raftgroup
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+)
+
+// heldTables is a file system whose table files are created only once open is closed.
+type heldTables struct {
+	vfs.FS
+	open chan struct{}
+}
+
+func (fs heldTables) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasSuffix(name, ".sst") {
+		<-fs.open
+	}
+	return fs.FS.Create(name, category)
+}
+
+// A large entry that fills the memory for unflushed writes waits for flushes by itself:
+// entries of other groups are stored meanwhile.
+func TestLargeEntriesDoNotStallOtherGroups(t *testing.T) {
+	const memTable = 1 << 20
+	synctest.Test(t, func(t *testing.T) {
+		fs := heldTables{FS: vfs.NewMem(), open: make(chan struct{})}
+		db, err := OpenLogDB("log", LogDBOptions{FS: fs, MemTableBytes: memTable})
+		require.NoError(t, err)
+		large, err := db.Storage(1)
+		require.NoError(t, err)
+		small, err := db.Storage(2)
+		require.NoError(t, err)
+
+		stored := make(chan error, 2)
+		entry := &raft.Log{Index: 1, Term: 1, Type: raft.LogCommand, Data: make([]byte, 20*memTable)}
+		go func() { stored <- large.StoreLog(entry) }()
+		synctest.Wait()
+		require.Empty(t, stored, "the large entry fits without a flush: the test needs a larger one")
+		go func() {
+			stored <- small.StoreLog(&raft.Log{Index: 1, Term: 1, Type: raft.LogCommand, Data: []byte("small")})
+		}()
+		synctest.Wait()
+		require.Len(t, stored, 1, "the small entry waits for the flushes of the large one")
+		require.NoError(t, <-stored)
+
+		close(fs.open)
+		require.NoError(t, <-stored)
+		requireLogs(t, large, []*raft.Log{entry})
+		require.NoError(t, db.Close())
+	})
+}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/internal/diskspace"
 	"platform/internal/errcode"
 	"platform/internal/feature"
 	"platform/internal/httpserver"
@@ -114,9 +115,9 @@ func (s *Server) explain(r *http.Request, err error) *failure {
 	case errors.Is(err, metadata.ErrTooManyRules):
 		return unprocessable("%v", err)
 	case errors.Is(err, metadata.ErrUnavailable):
-		return &failure{status: http.StatusServiceUnavailable, message: "the metadata has no leader at the moment; nothing was changed, retry later"}
+		return &failure{status: http.StatusServiceUnavailable, message: "the metadata has no leader at the moment" + s.fullDisks(r.Context()) + "; nothing was changed, retry later"}
 	case errors.Is(err, metadata.ErrUnknownOutcome):
-		return &failure{status: http.StatusServiceUnavailable, message: "the outcome of the change is unknown; check before you repeat it"}
+		return &failure{status: http.StatusServiceUnavailable, message: "the outcome of the change is unknown" + s.fullDisks(r.Context()) + "; check before you repeat it"}
 	case errors.Is(err, ErrUnavailable):
 		return &failure{status: http.StatusServiceUnavailable, message: err.Error()}
 	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
@@ -124,6 +125,28 @@ func (s *Server) explain(r *http.Request, err error) *failure {
 	}
 	s.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 	return &failure{status: http.StatusInternalServerError, message: internalError}
+}
+
+// fullDisks names the nodes whose disk is full, which is why changes of the metadata fail;
+// "" if there are none.
+func (s *Server) fullDisks(ctx context.Context) string {
+	state, err := s.clusterState(ctx)
+	if err != nil {
+		return ""
+	}
+	var full []string
+	for _, n := range state.Nodes {
+		if n.Answers && diskspace.MeansFull(n.Disk) {
+			full = append(full, n.Name)
+		}
+	}
+	switch len(full) {
+	case 0:
+		return ""
+	case 1:
+		return ": the disk of node " + full[0] + " is full, make room on it"
+	}
+	return ": the disks of nodes " + strings.Join(full, ", ") + " are full, make room on them"
 }
 
 // explainRouting words the router's own errors.

@@ -3,6 +3,7 @@ package admin
 import (
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -193,6 +194,28 @@ func TestFaultsOfTheServerAreNotShown(t *testing.T) {
 	for _, err := range []error{ErrUnavailable, metadata.ErrUnavailable, metadata.ErrUnknownOutcome} {
 		w.err = err
 		require.Equal(t, http.StatusServiceUnavailable, w.ask(t, "GET", "/invocations", "").StatusCode)
+	}
+}
+
+func TestFailedChangesNameFullDisks(t *testing.T) {
+	w := seeded(t, nil)
+	disks := map[uint32]string{1: "fills up (1 GiB free)"}
+	w.cluster.change = func(state *ClusterState) {
+		state.Nodes = nil
+		for _, id := range []uint32{1, 2, 3} {
+			state.Nodes = append(state.Nodes, NodeState{ID: id, Name: fmt.Sprint("n", id), Answers: true, Disk: disks[id]})
+		}
+	}
+	for _, err := range []error{metadata.ErrUnavailable, metadata.ErrUnknownOutcome} {
+		w.err = err
+		message := func() string { return text(t, w.ask(t, "GET", "/invocations", "")) }
+		delete(disks, 2)
+		delete(disks, 3)
+		require.NotContains(t, message(), "disk")
+		disks[2] = "is full (0 B free): its replicas are closed until there is room"
+		require.Contains(t, message(), ": the disk of node n2 is full, make room on it; ")
+		disks[3] = disks[2]
+		require.Contains(t, message(), ": the disks of nodes n2, n3 are full, make room on them; ")
 	}
 }
 

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -219,8 +220,40 @@ func (s *Server) call(c echo.Context, t *parsedTarget, inv *machine.Invoke, mem 
 	if answer.ID.IsZero() {
 		answer.ID = id
 	}
-	mem.charge(len(answer.Result.Value))
+	if err := s.holdResult(c.Request().Context(), mem, inv, &answer); err != nil {
+		return err
+	}
 	return writeAnswer(c.Response(), &answer, &t.handler.Output)
+}
+
+// holdResult reserves memory for the result of a call. While there is none, the result is
+// dropped, and read again when there is. A result that is not kept, or is larger than what
+// one connection may use, is counted regardless of the limits.
+func (s *Server) holdResult(ctx context.Context, mem *held, inv *machine.Invoke, answer *routing.Answer) error {
+	n := len(answer.Result.Value)
+	if mem.tryAnswer(n) {
+		return nil
+	}
+	if inv.ShortRetention() || !mem.account.Allows(int64(n)) {
+		mem.charge(n)
+		return nil
+	}
+	answer.Result.Value = nil
+	waiting, cancel := context.WithTimeout(ctx, s.cfg.ResultTimeout)
+	defer cancel()
+	if !mem.awaitAnswer(waiting, n) {
+		if ctx.Err() != nil {
+			return s.explain(ctx, ctx.Err(), answer.ID, true)
+		}
+		return noRoomForResult(answer.ID, mem.account, inv.IdempotencyKey != nil)
+	}
+	again, err := s.invocations.Output(ctx, answer.ID)
+	if err != nil {
+		return s.explain(ctx, err, answer.ID, true)
+	}
+	again.ID = answer.ID
+	*answer = again
+	return nil
 }
 
 // send responds that an invocation was accepted.

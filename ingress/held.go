@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"context"
 	"net/http"
 
 	"platform/internal/budget"
@@ -30,11 +31,32 @@ func (h *held) upTo(n int64) error {
 // answer reserves n bytes more for a response. A response that no connection has room for
 // is counted regardless of the limits, since it could never be read otherwise.
 func (h *held) answer(n int) error {
-	if !h.account.Allows(int64(n)) {
+	switch {
+	case h.tryAnswer(n):
+	case h.account.Allows(int64(n)):
+		return outOfMemory(h.account)
+	default:
 		h.charge(n)
-		return nil
 	}
-	return h.upTo(h.bytes + int64(n))
+	return nil
+}
+
+// tryAnswer reserves n bytes more for a response, without waiting.
+func (h *held) tryAnswer(n int) bool {
+	if !h.account.ReserveResponse(int64(n)) {
+		return false
+	}
+	h.bytes += int64(n)
+	return true
+}
+
+// awaitAnswer is tryAnswer, but waits until ctx ends.
+func (h *held) awaitAnswer(ctx context.Context, n int) bool {
+	if !h.account.AwaitResponse(ctx, int64(n)) {
+		return false
+	}
+	h.bytes += int64(n)
+	return true
 }
 
 // charge counts n bytes more, whatever the limits are.

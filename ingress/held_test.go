@@ -190,3 +190,76 @@ func TestAResultBeyondTheBudgetIsRefused(t *testing.T) {
 	defer third.Body.Close()
 	require.Equal(t, http.StatusOK, third.StatusCode)
 }
+
+// Results of calls wait for memory as IDs: they are dropped and read again.
+func TestResultsOfCallsWaitForMemory(t *testing.T) {
+	const size, most = 6 << 20, 10 << 20 // the client accepts less without reading
+	result := func(id ids.Invocation) routing.Answer {
+		a := routing.Answer{ID: id, Target: machine.Target{Service: "Greeter", Handler: "greet"}}
+		a.Result.Value = make([]byte, size)
+		return a
+	}
+	read := make(chan struct{}, 10)
+	f := &fakeInvocations{
+		call: func(_ context.Context, inv *machine.Invoke) (routing.Answer, error) { return result(inv.ID), nil },
+		output: func(_ context.Context, id ids.Invocation) (routing.Answer, error) {
+			read <- struct{}{}
+			return result(id), nil
+		},
+	}
+	bodies := budget.New(most*4/5, most*4/5)
+	url := serving(t, Config{Budget: bodies, ResultTimeout: time.Hour}, f) + "/Greeter/greet"
+	client := over(t, true)
+	first, err := client.Post(url, "", nil)
+	require.NoError(t, err)
+	defer first.Body.Close()
+
+	second := make(chan int64, 1)
+	go func() {
+		answer, err := client.Post(url, "", nil)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Error(answer, err)
+			second <- 0
+			return
+		}
+		n, _ := io.Copy(io.Discard, answer.Body)
+		second <- n
+	}()
+	require.Eventually(t, func() bool { return f.count() == 2 }, time.Minute, time.Millisecond)
+	used, _ := bodies.Stats()
+	require.LessOrEqual(t, used, int64(most))
+	require.Empty(t, read, "there is no memory for it yet")
+	n, err := io.Copy(io.Discard, first.Body)
+	require.NoError(t, err)
+	require.EqualValues(t, size, n)
+	require.EqualValues(t, size, <-second)
+	require.Len(t, read, 1)
+	require.Eventually(t, func() bool { used, _ := bodies.Stats(); return used == 0 }, time.Minute, time.Millisecond)
+}
+
+// A call whose result finds no memory in time is told where the result is.
+func TestAResultWithoutMemoryIsKept(t *testing.T) {
+	const size = 6 << 20
+	f := &fakeInvocations{call: func(_ context.Context, inv *machine.Invoke) (routing.Answer, error) {
+		a := routing.Answer{ID: inv.ID}
+		a.Result.Value = make([]byte, size)
+		return a, nil
+	}}
+	bodies := budget.New(8<<20, 8<<20)
+	url := serving(t, Config{Budget: bodies, ResultTimeout: time.Millisecond}, f) + "/Greeter/greet"
+	client := over(t, true)
+	first, err := client.Post(url, "", nil)
+	require.NoError(t, err)
+	defer first.Body.Close()
+	second, err := client.Post(url, "", nil)
+	require.NoError(t, err)
+	defer second.Body.Close()
+	require.Equal(t, http.StatusServiceUnavailable, second.StatusCode)
+	id := second.Header.Get("x-platform-id")
+	require.NotEmpty(t, id)
+	require.Empty(t, second.Header.Get("retry-after"), "a repeated call would run again")
+	var problem errorBody
+	require.NoError(t, json.NewDecoder(second.Body).Decode(&problem))
+	require.EqualValues(t, "RT0026", problem.Platform)
+	require.Contains(t, problem.Message, "/platform/attach/"+id)
+}

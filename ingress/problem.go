@@ -85,6 +85,14 @@ func outOfMemory(account *budget.Account) error {
 	}
 }
 
+// noRoomForResult is the response to a call whose result found no memory.
+func noRoomForResult(id ids.Invocation, account *budget.Account, repeatable bool) error {
+	return &problem{
+		status: http.StatusServiceUnavailable, id: id, retry: repeatable, after: account.RetryAfter(), code: errcode.RT0026,
+		message: "the invocation has ended, but there was not enough memory for its result besides those in progress (networking.body-memory-limit, networking.connection-body-memory-limit); read it with /platform/attach/" + id.String(),
+	}
+}
+
 // explain converts an error of Invocations to the response to a request about the invocation id.
 // Repeatable means that repeating the request finds the same invocation.
 func (s *Server) explain(ctx context.Context, err error, id ids.Invocation, repeatable bool) error {

@@ -13,6 +13,7 @@ import (
 	"platform/internal/budget"
 	"platform/internal/httpserver"
 	"platform/metadata"
+	"platform/partition/machine"
 )
 
 // Config are the settings of the ingress; the zero value of each field stands for
@@ -36,6 +37,9 @@ type Config struct {
 	WriteTimeout time.Duration
 	// Budget is what the bodies of requests and responses are accounted to; nil: nothing.
 	Budget *budget.Budget
+	// ResultTimeout is how long the result of a call may wait for memory, well below the
+	// time for which results are kept; half of that time.
+	ResultTimeout time.Duration
 	// AllowedOrigins are the origins whose pages may read answers; all.
 	AllowedOrigins []string
 	// DrainTimeout is how long requests in progress may take once the server stops;
@@ -85,6 +89,7 @@ func New(cfg Config, registry Registry, invocations Invocations, log *slog.Logge
 	setDefault(&cfg.MaxConnections, 10_000)
 	setDefault(&cfg.DrainTimeout, 5*time.Second)
 	setDefault(&cfg.BodyTimeout, 30*time.Second)
+	setDefault(&cfg.ResultTimeout, machine.MinRetention*time.Millisecond/2)
 	if cfg.Defaults == nil {
 		cfg.Defaults = func() *metadata.Defaults { return &standard }
 	}

@@ -4,6 +4,7 @@ package budget
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -12,7 +13,8 @@ import (
 // large bodies cannot keep small ones out.
 const Small = 64 << 10
 
-// reserve: one part in reserve of a limit is available in addition, to small bodies only.
+// reserve: one part in reserve of a limit is available in addition, to small bodies and
+// responses only.
 const reserve = 4
 
 // Bounds of RetryAfter.
@@ -31,6 +33,14 @@ type Budget struct {
 	used    int64
 	refused uint64
 	full    time.Time // zero: not full, see Full
+	waiting []*waiter // responses, the oldest first
+}
+
+// waiter is a response that waits for memory.
+type waiter struct {
+	account *Account
+	bytes   int64
+	granted chan struct{} // closed once the bytes are reserved
 }
 
 // New returns a budget of limit bytes, of which one connection may use share.
@@ -77,26 +87,81 @@ func (a *Account) Grow(from, to int64) bool {
 	if a == nil {
 		return true
 	}
-	n := to - from
-	b := a.b
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	limit, share := b.limit, b.share
-	if to <= Small {
-		limit, share = limit+limit/reserve, share+share/reserve
-	}
-	if b.used+n > limit || a.held+n > share {
-		b.refused++
-		if b.used+n > limit {
-			b.markFull()
-		}
-		if a.held+n > share && a.full.IsZero() {
-			a.full = b.now()
-		}
+	a.b.mu.Lock()
+	defer a.b.mu.Unlock()
+	if !a.take(to-from, to <= Small) {
+		a.b.refused++
 		return false
 	}
-	b.used, a.held = b.used+n, a.held+n
 	return true
+}
+
+// take reserves n bytes, of the reserve as well if extra is set. The mutex is held.
+func (a *Account) take(n int64, extra bool) bool {
+	b, limit, share := a.b, a.b.limit, a.b.share
+	if extra {
+		limit, share = limit+limit/reserve, share+share/reserve
+	}
+	if b.used+n <= limit && a.held+n <= share {
+		b.used, a.held = b.used+n, a.held+n
+		return true
+	}
+	if b.used+n > limit {
+		b.markFull()
+	}
+	if a.held+n > share && a.full.IsZero() {
+		a.full = b.now()
+	}
+	return false
+}
+
+// ReserveResponse reserves n bytes for a response, which may use the reserve, so that
+// requests cannot keep responses out. If there is no room, it returns false.
+func (a *Account) ReserveResponse(n int64) bool {
+	if a == nil || n == 0 {
+		return true
+	}
+	a.b.mu.Lock()
+	defer a.b.mu.Unlock()
+	return a.take(n, true)
+}
+
+// AwaitResponse is ReserveResponse, but waits for room. It returns false if ctx ends before.
+func (a *Account) AwaitResponse(ctx context.Context, n int64) bool {
+	if a == nil || n == 0 {
+		return true
+	}
+	w := &waiter{account: a, bytes: n, granted: make(chan struct{})}
+	a.b.mu.Lock()
+	a.b.waiting = append(a.b.waiting, w)
+	a.b.grant()
+	a.b.mu.Unlock()
+	select {
+	case <-w.granted:
+		return true
+	case <-ctx.Done():
+	}
+	a.b.mu.Lock()
+	defer a.b.mu.Unlock()
+	i := slices.Index(a.b.waiting, w)
+	if i < 0 { // granted meanwhile
+		return true
+	}
+	a.b.waiting = slices.Delete(a.b.waiting, i, i+1)
+	a.b.refused++
+	return false
+}
+
+// grant reserves memory for the responses that wait, as far as there is room. The mutex is
+// held.
+func (b *Budget) grant() {
+	b.waiting = slices.DeleteFunc(b.waiting, func(w *waiter) bool {
+		if !w.account.take(w.bytes, true) {
+			return false
+		}
+		close(w.granted)
+		return true
+	})
 }
 
 // markFull is called with the mutex held.
@@ -178,6 +243,9 @@ func (a *Account) Release(n int64) {
 	}
 	if a.held <= a.b.share/2 {
 		a.full = time.Time{}
+	}
+	if len(a.b.waiting) > 0 {
+		a.b.grant()
 	}
 }
 

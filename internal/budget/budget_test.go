@@ -1,7 +1,9 @@
 package budget
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -60,6 +62,43 @@ func TestRetryAfterGrowsWithTheTimeThatTheBudgetIsFull(t *testing.T) {
 	second.Release(mib)
 	require.False(t, first.Full())
 	require.Equal(t, time.Second, first.RetryAfter())
+}
+
+// Responses may use the reserve, wait for the rest in order, and are granted what others
+// release.
+func TestResponsesWaitForMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(8*mib, 8*mib)
+		request, first, second := b.Account(), b.Account(), b.Account()
+		require.True(t, request.Reserve(8*mib))
+		require.True(t, first.ReserveResponse(2*mib), "the reserve")
+		require.False(t, second.ReserveResponse(mib))
+		granted := make(chan int64, 2)
+		for _, n := range []int64{4 * mib, 3 * mib} {
+			go func() {
+				require.True(t, second.AwaitResponse(t.Context(), n))
+				granted <- n
+			}()
+			synctest.Wait()
+		}
+		require.Empty(t, granted)
+		request.Release(5 * mib)
+		synctest.Wait()
+		require.EqualValues(t, 4*mib, <-granted, "the one that has waited longer")
+		require.Empty(t, granted)
+
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.False(t, second.AwaitResponse(short, 7*mib))
+		request.Release(3 * mib)
+		synctest.Wait()
+		require.EqualValues(t, 3*mib, <-granted)
+		first.Release(2 * mib)
+		second.Release(7 * mib)
+		used, _ := b.Stats()
+		require.Zero(t, used)
+		require.Empty(t, b.waiting)
+	})
 }
 
 func TestWithoutABudgetNothingIsRefused(t *testing.T) {

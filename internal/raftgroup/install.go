@@ -172,7 +172,7 @@ func (in *installer) commit(f *fsm, id string) error {
 		return errors.Join(err, st.imp.Abort())
 	}
 	if err := st.imp.Commit(st.rec.State); err != nil {
-		return errors.Join(fmt.Errorf("switch to the received state: %w", err), dropRecord(in.storage, keyPending))
+		return errors.Join(fmt.Errorf("switch to the received state: %w", err), dropRecord(in.storage, keyPending), st.imp.Abort())
 	}
 	f.applied.Store(st.rec.State.Index)
 	err := saveRecord(in.storage, keySnapshot, st.rec)

@@ -96,7 +96,8 @@ func (i *Import) commit(ctx context.Context, index, term uint64) error {
 	if err != nil {
 		return errors.Join(err, i.header(i.space.other().generation))
 	}
-	return i.switchOver(meta, large)
+	i.switchOver(meta, large)
+	return nil
 }
 
 // received reads the metadata and the large rows from the received rows.
@@ -120,8 +121,9 @@ func (i *Import) header(generation byte) error {
 	return i.p.db.pebble.Set(headerKey(i.p.id), []byte{generation}, pebble.NoSync)
 }
 
-// switchOver activates the imported rows and deletes the old ones.
-func (i *Import) switchOver(meta codec.Meta, large large) error {
+// switchOver activates the imported rows and deletes the old ones. If these cannot be deleted,
+// the next import or start does it.
+func (i *Import) switchOver(meta codec.Meta, large large) {
 	old := i.space.other()
 	i.p.mu.Lock()
 	i.p.space = i.space
@@ -129,10 +131,10 @@ func (i *Import) switchOver(meta codec.Meta, large large) error {
 	i.p.large = large
 	i.p.failed = nil
 	i.p.mu.Unlock()
-	if err := i.batch.Close(); err != nil {
-		return err
+	err := errors.Join(i.batch.Close(), i.p.db.clear(old)) // open views keep their snapshot
+	if err != nil {
+		i.p.db.opts.Logger.Warn("rows replaced by an import not deleted yet", "partition_id", i.p.id, "err", err)
 	}
-	return i.p.db.clear(old) // open views keep their snapshot
 }
 
 // Abort deletes the received rows.

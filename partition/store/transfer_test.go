@@ -3,8 +3,11 @@ package store
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"platform/partition/machine"
@@ -149,4 +152,79 @@ func TestImportWithAFailedFlushKeepsTheOldState(t *testing.T) {
 	db = openAt(t, dir)
 	require.EqualValues(t, 10, requireReplay(t, db, target))
 	require.NoError(t, db.Close())
+}
+
+// unreadable is a file system whose files cannot be read while fails is set.
+type unreadable struct {
+	vfs.FS
+	fails *atomic.Bool
+}
+
+type unreadableFile struct {
+	vfs.File
+	fails *atomic.Bool
+}
+
+func (u unreadable) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	f, err := u.FS.Open(name, opts...)
+	return unreadableFile{f, u.fails}, err
+}
+
+func (f unreadableFile) ReadAt(p []byte, at int64) (int, error) {
+	if f.fails.Load() {
+		return 0, errors.New("for a test")
+	}
+	return f.File.ReadAt(p, at)
+}
+
+// TestAnImportSucceedsIfTheOldRowsCannotBeDeleted makes the old rows unreadable: the imported
+// ones are active then, so an error would have the caller delete those.
+func TestAnImportSucceedsIfTheOldRowsCannotBeDeleted(t *testing.T) {
+	fs := vfs.NewMem()
+	opts := quiet()
+	opts.FS, opts.CacheBytes = fs, 1
+	db, err := Open("state", opts)
+	require.NoError(t, err)
+	filled(t, db, target, 300) // several blocks, which are not cached
+	flush(t, db)
+	require.NoError(t, db.Close())
+
+	var fails atomic.Bool
+	opts.FS = unreadable{fs, &fails}
+	db, err = Open("state", opts)
+	require.NoError(t, err)
+	from, to := filled(t, open(t), source, 301), partition(t, db, target)
+	e, err := from.Export()
+	require.NoError(t, err)
+	i, err := to.Import()
+	require.NoError(t, err)
+	require.NoError(t, e.Each(t.Context(), i.Put))
+	require.NoError(t, e.Close())
+	require.NoError(t, i.flush())
+	meta, large, err := i.received()
+	require.NoError(t, err)
+	fails.Store(true)
+	i.switchOver(meta, large)
+	fails.Store(false)
+	old := i.space.other()
+	require.True(t, hasRows(t, db, old))
+	index, _ := to.Applied()
+	require.EqualValues(t, 301, index)
+
+	// The next import deletes them.
+	i, err = to.Import()
+	require.NoError(t, err)
+	require.False(t, hasRows(t, db, old))
+	require.NoError(t, i.Abort())
+	require.EqualValues(t, 301, requireReplay(t, db, target))
+	require.NoError(t, db.Close())
+}
+
+func hasRows(t *testing.T, db *DB, s space) bool {
+	lower, upper := s.bounds()
+	it, err := db.pebble.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	require.NoError(t, err)
+	found := it.First()
+	require.NoError(t, errors.Join(it.Error(), it.Close()))
+	return found
 }

@@ -53,6 +53,7 @@ var changes = []Change{
 	{Level4, Derivation, "cancel before the pause of a last attempt", "an invocation that was cancelled while its last attempt failed runs once more instead of pausing"},
 	{Level4, Derivation, "waiters for a promise", "a promise has at most 10,000 waiters, like the result of an invocation"},
 	{Level4, Derivation, "call of oneself", "a handler that calls itself with its own idempotency key gets a failure instead of waiting forever"},
+	{Level4, RecordField, "Timer.kind 7 and 8", "a kill of thousands of invocations, and thousands of state updates, are applied in batches, driven by timers"},
 	{Level4, CommandField, "Lead.recovered", "a leader that was recovered without all data skips the sequence numbers that it may have used"},
 	{Level4, LogCommand, "CreateJob, AdvanceJob and StopJob", "the metadata has jobs: operations on many invocations"},
 	{Level4, RPC, "NodeCluster.Stats", "nodes return their time series of invocations"},

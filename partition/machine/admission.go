@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"platform/internal/failpoint"
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/target"
 )
@@ -63,6 +64,7 @@ func (m *Machine) start(inv *Invocation, input []byte) error {
 	if inv.Target.Type == target.StateUpdate {
 		m.st.PutInvocation(inv)
 		m.local = append(m.local, &update{inv.ID})
+		m.queuedUpdates++
 		return nil
 	}
 	run := RunOf(inv)
@@ -130,6 +132,9 @@ func (m *Machine) release(o Object) error {
 	next.HoldsLock, next.QueueSeq = true, 0
 	if next.Flow != nil {
 		next.recordKeyWait(m.now)
+	}
+	if next.Target.Type == target.StateUpdate && m.level >= feature.Level4 && (m.queuedUpdates > 0 || m.updateBytes >= maxUpdateBytes) {
+		return m.delayUpdate(next)
 	}
 	return m.admit(next, nil)
 }

@@ -25,6 +25,9 @@ type Machine struct {
 	// timers, and bytes of inputs read.
 	answers, timerAnswers byteBudget
 	inputBytes            int
+	// Invocations killed, and bytes read and written by state updates, in the log entry.
+	kills, updateBytes int
+	queuedUpdates      int // in local
 
 	// level is the feature level: only what it includes may be written to the tables, sent
 	// to other partitions or derived. It is the highest level in the log so far, so all
@@ -56,7 +59,7 @@ func (m *Machine) Apply(st State, h Header, c Command, effects []Effect) (Outcom
 	outcome, err := m.apply(h, c)
 	effects = m.effects
 	clear(m.local)
-	m.st, m.meta, m.effects, m.local = nil, nil, nil, m.local[:0]
+	m.st, m.meta, m.effects, m.local, m.queuedUpdates = nil, nil, nil, m.local[:0], 0
 	m.flow.Tables = nil
 	if m.freedScopes = m.freedScopes[:0]; cap(m.freedScopes) > maxAdmittedByTimer {
 		m.freedScopes = nil
@@ -69,6 +72,7 @@ func (m *Machine) Apply(st State, h Header, c Command, effects []Effect) (Outcom
 func (m *Machine) apply(h Header, c Command) (Outcome, error) {
 	if h.Command == 0 {
 		m.answers, m.timerAnswers, m.inputBytes = byteBudget{}, byteBudget{}, 0
+		m.kills, m.updateBytes = 0, 0
 	}
 	if lead, ok := c.(*Lead); ok {
 		if lead.Epoch <= m.meta.Epoch {

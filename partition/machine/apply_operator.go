@@ -28,7 +28,7 @@ func (m *Machine) kill(c *Kill) (Outcome, error) {
 		return Outcome{}, err
 	}
 	for _, id := range callees {
-		if err := m.send(id, &Kill{id}); err != nil {
+		if err := m.killCallee(id); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -36,6 +36,23 @@ func (m *Machine) kill(c *Kill) (Outcome, error) {
 		m.emit(&Abort{inv.ID, inv.Attempt})
 	}
 	return m.endEarly(inv, &killed)
+}
+
+// maxKills bounds the invocations of the partition that the commands of one log entry kill
+// besides those that they name.
+const maxKills = 256
+
+// killCallee kills an invocation whose caller is killed. Once the entry has killed many, a
+// timer does it, which is due immediately.
+func (m *Machine) killCallee(id ids.Invocation) error {
+	if m.level < feature.Level4 || m.shards.Of(id.PartitionKey()) != m.shards.Self {
+		return m.send(id, &Kill{id})
+	}
+	if m.kills++; m.kills <= maxKills {
+		return m.send(id, &Kill{id})
+	}
+	m.setTimer(Timer{At: m.now, Kind: TimerKill, ID: id})
+	return nil
 }
 
 // endEarly ends an invocation with a result that its handler did not produce.

@@ -66,6 +66,8 @@ func (m *Machine) settle() error {
 			return err
 		}
 	}
+	clear(m.local)
+	m.local = m.local[:0]
 	return nil
 }
 

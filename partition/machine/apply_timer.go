@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/target"
 	"platform/partition/journal"
@@ -32,6 +33,9 @@ func (m *Machine) fire(c *FireTimers) error {
 		default:
 			err = m.fireOne(t)
 		}
+		if err == nil && m.level >= feature.Level4 {
+			err = m.settle() // so that the bounds of the entry apply to the next one
+		}
 		if err != nil {
 			return err
 		}
@@ -59,6 +63,14 @@ func (m *Machine) fireOne(t Timer) error {
 		if inv.Status == Completed && inv.journalExpiresAt() == t.At {
 			m.deleteJournal(inv)
 			m.st.PutInvocation(inv)
+		}
+	case TimerKill:
+		m.kills++
+		_, err := m.kill(&Kill{inv.ID})
+		return err
+	case TimerUpdate:
+		if inv.Status == Inboxed && inv.HoldsLock {
+			return m.continueUpdate(inv, t)
 		}
 	case TimerAnswer:
 		if inv.Status == Completed && len(inv.Sinks) > 0 {

@@ -21,6 +21,30 @@ type update struct{ id ids.Invocation }
 
 func (*update) message() {}
 
+const (
+	// maxUpdateBytes bounds what the state updates of one log entry read and write; the one
+	// that exceeds it is the last. updateOverhead is counted for each.
+	maxUpdateBytes = 4 << 20
+	updateOverhead = 16 << 10
+)
+
+// delayUpdate makes a state update that has got its key wait for a timer, which is due
+// immediately.
+func (m *Machine) delayUpdate(inv *Invocation) error {
+	inv.InboxedAt = m.now
+	m.setTimer(Timer{At: m.now, Kind: TimerUpdate, ID: inv.ID})
+	return m.put(inv)
+}
+
+// continueUpdate applies a delayed state update when its timer fires, or delays it again.
+func (m *Machine) continueUpdate(inv *Invocation, t Timer) error {
+	if m.updateBytes >= maxUpdateBytes {
+		m.setTimer(t)
+		return nil
+	}
+	return m.admit(inv, nil)
+}
+
 // versionDiffers is the result of an update that expects a different version of the state.
 var versionDiffers = journal.Result{Failure: &journal.Failure{Code: 409, Message: "the state has another version than the one to be replaced"}}
 
@@ -33,6 +57,7 @@ func validUpdate(input []byte) bool {
 // updateState replaces the state of an object, unless it has changed since the operator
 // read it.
 func (m *Machine) updateState(u *update) error {
+	m.queuedUpdates--
 	inv, err := m.invocation(u.id)
 	if err != nil || inv == nil || inv.Status != Invoked {
 		return err
@@ -41,6 +66,7 @@ func (m *Machine) updateState(u *update) error {
 	if err != nil {
 		return fmt.Errorf("read input of %s: %w", inv.ID, err)
 	}
+	m.updateBytes += updateOverhead + len(input.Payload)
 	r, err := journal.ParseStateReplacement(input.Payload)
 	if err != nil {
 		return fmt.Errorf("input of %s: %w", inv.ID, err)
@@ -71,6 +97,7 @@ func (m *Machine) stateVersion(o Object) (string, error) {
 			return "", fmt.Errorf("read state of %v: %w", o, err)
 		}
 		v.Add(e)
+		m.updateBytes += len(e.Key) + len(e.Value)
 	}
 	return v.String(), nil
 }

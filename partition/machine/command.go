@@ -121,6 +121,8 @@ const (
 	TimerQueue                         // re-evaluates the counter named by the timer; ID is zero
 	TimerAnswer                        // answers further waiters of a completed invocation
 	TimerPromise                       // answers further waiters of the promise named by the timer; ID is zero
+	TimerKill                          // kills an invocation whose caller was killed
+	TimerUpdate                        // applies a state update that holds its key
 )
 
 // Timer is a registered timer; all its fields are its key.

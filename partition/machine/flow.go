@@ -174,6 +174,9 @@ func (m *Machine) dequeue(inv *Invocation) error {
 		m.st.DeleteWaiting(inv.Target.Object(), place)
 		return nil
 	}
+	if inv.Target.Type == target.StateUpdate { // delayed, see delayUpdate
+		return m.dropTimer(Timer{At: inv.InboxedAt, Kind: TimerUpdate, ID: inv.ID})
+	}
 	if err := m.scheduler(); err != nil {
 		return err
 	}

@@ -192,7 +192,7 @@ func (w *world) fire(a arguments) *machine.FireTimers {
 	c := &machine.FireTimers{}
 	for _, line := range a.lines() { // a timer as words: sleep a 2 500
 		t := machine.Timer{Kind: map[string]machine.TimerKind{
-			"sleep": machine.TimerSleep, "start": machine.TimerStart, "purge": machine.TimerPurge, "purge-journal": machine.TimerPurgeJournal,
+			"sleep": machine.TimerSleep, "start": machine.TimerStart, "purge": machine.TimerPurge, "purge-journal": machine.TimerPurgeJournal, "kill": machine.TimerKill, "update": machine.TimerUpdate,
 			"queue": machine.TimerQueue,
 		}[line[0]], ID: w.id(line[1]), Completion: uint32(number(a, line[2])), At: number(a, line[3])}
 		c.Timers = append(c.Timers, t)

@@ -92,6 +92,11 @@ func (c *checker) timerPending(kind machine.TimerKind, id ids.Invocation, name s
 	return false
 }
 
+// delayed reports whether a state update holds its key and waits for a due timer.
+func (c *checker) delayed(inv *machine.Invocation) bool {
+	return inv.Target.Type == target.StateUpdate && inv.Status == machine.Inboxed && c.timerPending(machine.TimerUpdate, inv.ID, "")
+}
+
 func (c *checker) want(ok bool, format string, args ...any) {
 	if !ok {
 		c.found = append(c.found, fmt.Sprintf(format, args...))
@@ -106,7 +111,7 @@ func (c *checker) record(inv *machine.Invocation) {
 	exclusive := inv.Target.Type.Exclusive()
 	admitted := !done && !inv.Waiting()
 	queued := inv.Flow != nil && inv.Status == machine.Inboxed && c.queuedForSlot[inv.ID]
-	want(inv.HoldsLock == (exclusive && (admitted || queued)), "an exclusive handler holds its key exactly while admitted or queued for a slot")
+	want(inv.HoldsLock == (exclusive && (admitted || queued || c.delayed(inv))), "an exclusive handler holds its key exactly while admitted, queued for a slot or delayed")
 	want(!inv.Pausing || inv.Status == machine.Invoked, "only an invoked invocation has a requested pause")
 	want(!inv.HoldsLock || c.State.locks[inv.Target.Object()].Holder == inv.ID, "the lock names its holder")
 	want(inv.Waiting() == (inv.RunningAt == 0 && !done), "an invocation that waits to start has not run")
@@ -237,7 +242,8 @@ func (c *checker) locks() {
 		queued[id] = true
 	}
 	for _, id := range sortedIDs(c.invocations) {
-		c.want((c.invocations[id].given.Status == machine.Inboxed) == (queued[id] || c.queuedForSlot[id]), "%s is inboxed but in no queue, or queued but not inboxed", c.n.Of(id))
+		inv := c.invocations[id].given
+		c.want((inv.Status == machine.Inboxed) == (queued[id] || c.queuedForSlot[id] || c.delayed(inv)), "%s is inboxed but in no queue, or queued but not inboxed", c.n.Of(id))
 		c.want(!queued[id] || !c.queuedForSlot[id], "%s is in two queues", c.n.Of(id))
 	}
 }
@@ -251,6 +257,9 @@ func (c *checker) timers() {
 	for _, t := range c.Timers() {
 		if t.Kind == machine.TimerQueue {
 			c.want(t.ID.IsZero() && t.Name != "", "timer without a counter: %s", c.n.Timer(t))
+			continue
+		}
+		if t.Kind == machine.TimerKill { // may have ended meanwhile
 			continue
 		}
 		if t.Kind == machine.TimerPromise {

@@ -160,6 +160,7 @@ func (s *callStream) receive(ctx context.Context, stream node.RaftTransport_Exch
 	s.mu.Lock()
 	s.greeted = true
 	s.mu.Unlock()
+	s.p.works(s)
 	for {
 		f, err := stream.Recv()
 		if err != nil {

@@ -73,6 +73,15 @@ func (f *followers) note(id raft.ServerID, term, match uint64, sent time.Time) {
 	}
 }
 
+// absent records that there is no such replica on the follower's node now.
+func (f *followers) absent(id raft.ServerID, term uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if a := f.byID[id]; a != nil && f.term == term {
+		a.contact = time.Time{}
+	}
+}
+
 // forget discards what the leader of term knows about a follower that is about to be added
 // or removed: if it becomes a member again, only what it responds as a member counts. Its
 // data may have been removed in between.

@@ -44,6 +44,7 @@ type peer struct {
 	// mu covers the streams.
 	mu      sync.Mutex
 	streams [streamKinds]*callStream
+	greeted chan struct{} // closed when a control stream starts to work
 }
 
 func (t *Transport) newPeer(addr raft.ServerAddress) (*peer, error) {
@@ -55,7 +56,7 @@ func (t *Transport) newPeer(addr raft.ServerAddress) (*peer, error) {
 	if err != nil {
 		return nil, errors.Join(err, fast.close())
 	}
-	return &peer{t: t, addr: addr, fast: fast, bulk: bulk}, nil
+	return &peer{t: t, addr: addr, fast: fast, bulk: bulk, greeted: make(chan struct{})}, nil
 }
 
 func (p *peer) close() error { return errors.Join(p.fast.close(), p.bulk.close()) }
@@ -66,6 +67,27 @@ func (p *peer) connected() bool {
 	defer p.mu.Unlock()
 	s := p.streams[controlStream]
 	return s != nil && s.working()
+}
+
+// connection returns nil if the control stream works, and otherwise a channel that is closed
+// once it does.
+func (p *peer) connection() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.streams[controlStream]; s != nil && s.working() {
+		return nil
+	}
+	return p.greeted
+}
+
+// works is called when a stream starts to work.
+func (p *peer) works(s *callStream) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s == p.streams[controlStream] {
+		close(p.greeted)
+		p.greeted = make(chan struct{})
+	}
 }
 
 // stream returns the stream of a kind, opening it if there is none that works.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -45,6 +46,7 @@ type port struct {
 	silence   silence
 	followers followers
 	withheld  atomic.Int32             // appends that wait in withhold
+	awaiting  atomic.Int32             // appends that wait in awaitPeer
 	outgoing  atomic.Pointer[outgoing] // of the running Raft instance
 }
 
@@ -212,6 +214,10 @@ func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *ra
 		}
 		sent := time.Now()
 		if err := p.appendPiece(target, &piece, size, resp); err != nil {
+			if notThere(err) {
+				p.followers.absent(id, args.Term)
+			}
+			p.awaitPeer(target, args)
 			return err
 		}
 		p.followers.appended(id, &piece, resp, sent)
@@ -222,6 +228,55 @@ func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *ra
 		last := piece.Entries[n-1]
 		piece.PrevLogEntry, piece.PrevLogTerm = last.Index, last.Term
 	}
+}
+
+// awaitPeer waits, after an append has failed, while the peer cannot be reached. Raft doubles
+// its delay after each failed append, up to 10 s, which a peer that returns would have to wait.
+// Heartbeats are not delayed.
+func (p *port) awaitPeer(to target, args *raft.AppendEntriesRequest) {
+	if args.PrevLogEntry == 0 && len(args.Entries) == 0 {
+		return
+	}
+	args.Entries = nil // not used after an error
+	peer, err := p.t.peer(to.addr)
+	if err != nil {
+		return
+	}
+	p.awaiting.Add(1)
+	defer p.awaiting.Add(-1)
+	for {
+		connected := peer.connection()
+		out := p.outgoing.Load()
+		if connected == nil || !out.leads(args.Term) || !p.member(to) {
+			return
+		}
+		select {
+		case <-connected:
+			return
+		case <-time.After(awaitPeerCheck):
+		case <-out.ctx.Done():
+			return
+		}
+	}
+}
+
+// awaitPeerCheck is how often awaitPeer checks whether it is still needed.
+const awaitPeerCheck = time.Second
+
+// member reports whether a replica is in the newest configuration, at the same address.
+func (p *port) member(to target) bool {
+	r := p.outgoing.Load().raft.Load()
+	if r == nil {
+		return false
+	}
+	s, found := findServer(r.GetConfiguration().Configuration().Servers, to.id)
+	return found && p.t.addressOf(s.ID, s.Address) == to.addr
+}
+
+// notThere reports whether a node has responded that the replica is not open there: it was
+// stopped, put into quarantine, or replaced by another one.
+func notThere(err error) bool {
+	return strings.Contains(err.Error(), errGroupStopped.Error()) || strings.Contains(err.Error(), errOtherReplica.Error())
 }
 
 // completed returns entries of the leader of term with their data. Once that leader is

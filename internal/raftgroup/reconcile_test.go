@@ -285,3 +285,51 @@ func TestRemovalOfDataIsFinishedAfterACrash(t *testing.T) {
 	require.Zero(t, g.Stats().LastIndex)
 	require.NoError(t, g.Shutdown(t.Context()))
 }
+
+// TestAClosedReplicaIsNotLive stops a replica whose node continues: the leader must not count
+// on it until the heartbeat timeout, since its data may be removed.
+func TestAClosedReplicaIsNotLive(t *testing.T) {
+	f := newFleet(t, 1000)
+	for _, id := range []raft.ServerID{"a", "b"} {
+		f.start(id, t.TempDir(), "")
+	}
+	f.reconcile(f.servers("a", "b"))
+	a := f.leader()
+	other := raft.ServerID("b")
+	if a.id == other {
+		other = "a"
+	}
+	term := a.group.Stats().Term
+	require.Eventually(t, func() bool { return !a.group.port.followers.of(other, term).contact.IsZero() }, time.Minute, time.Millisecond)
+	require.NoError(t, f.nodes[other].group.Stop(t.Context()))
+	require.Eventually(t, func() bool { return a.group.port.followers.of(other, term).contact.IsZero() }, time.Minute, time.Millisecond)
+}
+
+// TestAppendsWaitForAPeerThatIsDown checks that Raft's delay after failed appends does not grow
+// while a peer is down: it would have to wait that long when it returns.
+func TestAppendsWaitForAPeerThatIsDown(t *testing.T) {
+	f := newFleet(t, 1000)
+	for _, id := range []raft.ServerID{"a", "b", "c"} {
+		f.start(id, t.TempDir(), "")
+	}
+	f.reconcile(f.servers("a", "b", "c"))
+	dir, address := f.nodes["c"].dir, string(f.nodes["c"].address())
+	f.stop("c")
+	l := f.leader()
+	proposeMany(t, l.group, 1, 10)
+	waiting := func(n int32) {
+		t.Helper()
+		require.Eventually(t, func() bool { return f.leader().group.port.awaiting.Load() == n }, time.Minute, time.Millisecond)
+	}
+	waiting(1)
+	f.start("c", dir, address)
+	f.awaitCommands("c", 10)
+	waiting(0)
+
+	f.stop("c")
+	l = f.leader()
+	proposeMany(t, l.group, 11, 20)
+	waiting(1)
+	f.reconcile(f.servers("a", "b"))
+	waiting(0) // the peer was removed
+}

@@ -17,6 +17,7 @@ type quarantine struct {
 	mu       sync.Mutex // covers the fields below
 	replicas map[uint32]string
 	rebuilds map[uint32]rebuilds
+	closed   map[uint32]time.Time // since when a replica in quarantine has been closed
 }
 
 // rebuilds is the time of a replica's last rebuild, and the delay of the next one.
@@ -33,19 +34,23 @@ func (q *quarantine) add(id uint32, reason string) (added bool) {
 		return false
 	}
 	if q.replicas == nil {
-		q.replicas, q.rebuilds = map[uint32]string{}, map[uint32]rebuilds{}
+		q.replicas, q.rebuilds, q.closed = map[uint32]string{}, map[uint32]rebuilds{}, map[uint32]time.Time{}
 	}
 	q.replicas[id] = reason
 	return true
 }
 
-// due reports whether a replica may be rebuilt now: immediately the first time, then with
-// increasing delays.
+// due reports whether a closed replica may be rebuilt now: once the leader has noticed that it
+// is closed, and after a rebuild with increasing delays.
 func (q *quarantine) due(id uint32, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	closed, known := q.closed[id]
+	if !known {
+		closed, q.closed[id] = now, now
+	}
 	r := q.rebuilds[id]
-	return now.Sub(r.last) >= r.pause
+	return now.Sub(closed) >= noticed && now.Sub(r.last) >= r.pause
 }
 
 // rebuilt ends the quarantine of a replica whose data was removed.
@@ -53,6 +58,7 @@ func (q *quarantine) rebuilt(id uint32, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.replicas, id)
+	delete(q.closed, id)
 	q.rebuilds[id] = rebuilds{last: now, pause: min(max(2*q.rebuilds[id].pause, rebuildPause), rebuildPauseMax)}
 }
 

@@ -113,11 +113,11 @@ func assess(state *ClusterState, cluster metadata.Cluster) (Health, []string) {
 		case n.State == NodeDead || n.State == NodeLeft:
 			less = append(less, fmt.Sprintf("node %s (%d) is down", n.Name, n.ID))
 		case n.State == NodeUnknown:
-			less = append(less, fmt.Sprintf("node %s (%d) has not been heard of", n.Name, n.ID))
+			less = append(less, fmt.Sprintf("node %s (%d) has not sent anything yet", n.Name, n.ID))
 		case n.Stopping:
 			less = append(less, fmt.Sprintf("node %s (%d) is stopping", n.Name, n.ID))
 		case !n.Answers:
-			less = append(less, fmt.Sprintf("node %s (%d) does not say how it is", n.Name, n.ID))
+			less = append(less, fmt.Sprintf("node %s (%d) does not respond", n.Name, n.ID))
 		}
 	}
 	if wanted := metadata.Voters(state.taking()); state.Metadata.Quorum && len(state.Metadata.Voters) < wanted {

@@ -34,7 +34,7 @@ func TestClusterHealthSaysWhatIsWrong(t *testing.T) {
 		{"all is well", nil, Healthy, 200, 200, ""},
 		{"a node is down", func(s *ClusterState) { s.Nodes[1].State, s.Nodes[1].Answers = NodeDead, false }, Degraded, 200, 200, "node n2 (2) is down"},
 		{"a node left", func(s *ClusterState) { s.Nodes[1].State = NodeLeft }, Degraded, 200, 200, "node n2 (2) is down"},
-		{"a node never came", func(s *ClusterState) { s.Nodes[2].State = NodeUnknown }, Degraded, 200, 200, "node n3 (3) has not been heard of"},
+		{"a node never came", func(s *ClusterState) { s.Nodes[2].State = NodeUnknown }, Degraded, 200, 200, "node n3 (3) has not sent anything yet"},
 		{"a node is stopping", func(s *ClusterState) { s.Nodes[2].Stopping = true }, Degraded, 200, 200, "node n3 (3) is stopping"},
 		{
 			"a disk is full", func(s *ClusterState) {
@@ -42,7 +42,7 @@ func TestClusterHealthSaysWhatIsWrong(t *testing.T) {
 			},
 			Degraded, 200, 200, "the disk of node n2 (2) is full (1 MiB free): its replicas are closed until there is room",
 		},
-		{"a node is silent", func(s *ClusterState) { s.Nodes[2].Answers = false }, Degraded, 200, 200, "node n3 (3) does not say how it is"},
+		{"a node is silent", func(s *ClusterState) { s.Nodes[2].Answers = false }, Degraded, 200, 200, "node n3 (3) does not respond"},
 		{
 			"a replica is behind", func(s *ClusterState) {
 				r := s.Partitions[1].replica(1)

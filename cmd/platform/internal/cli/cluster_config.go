@@ -87,9 +87,23 @@ the new level can no longer join the cluster. The level cannot be lowered.`,
 }
 
 func (a *app) changeClusterConfig(ctx context.Context, change client.ClusterChange, force, asJSON bool) error {
-	now, _, err := a.client.ClusterConfig(ctx)
+	now, current, err := a.client.ClusterConfig(ctx)
 	if err != nil {
 		return err
+	}
+	if r := change.Replication; r != nil && *r == now.Replication {
+		a.say("Replication is already %d.", *r)
+		change.Replication = nil
+	}
+	if level := change.FeatureLevel; level != nil && *level == max(now.FeatureLevel, 1) {
+		a.say("The feature level is already %d.", *level)
+		change.FeatureLevel = nil
+	}
+	if change == (client.ClusterChange{}) {
+		if asJSON {
+			return a.printRaw(current.Body)
+		}
+		return nil
 	}
 	if change.Replication != nil {
 		err = a.confirm(fmt.Sprintf("Change the replication of cluster %s from %d to %d?", term.Clean(now.Name), now.Replication, *change.Replication))

@@ -189,9 +189,17 @@ func (a *app) nodesUndrain() *cobra.Command {
 		Example: "  platform cluster nodes undrain n3",
 	}
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
-		n, err := a.client.DrainNode(ctx, args[0], false, false)
+		before, _, err := a.client.Node(ctx, args[0])
 		if err != nil {
 			return hintNotFound(err, nodesHint)
+		}
+		n, err := a.client.DrainNode(ctx, args[0], false, false)
+		if err != nil {
+			return err
+		}
+		if !before.Draining {
+			a.print.Printf("%s Node %s was not drained\n", a.print.Green("[OK]:"), term.Clean(n.Name))
+			return nil
 		}
 		a.print.Printf("%s Node %s takes replicas\n", a.print.Green("[OK]:"), term.Clean(n.Name))
 		return nil

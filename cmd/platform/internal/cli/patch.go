@@ -110,8 +110,13 @@ func (a *app) patchService(ctx context.Context, name string, change client.Servi
 	if err != nil {
 		return hintNotFound(err, servicesHint)
 	}
-	a.hint.Printf("%s\n", a.hint.Yellow("CHANGED"))
-	a.hint.Fields("  ", changes(optionFields(before), optionFields(changed(before, change)))...)
+	different := changes(optionFields(before), optionFields(changed(before, change)))
+	if len(different) > 0 {
+		a.hint.Printf("%s\n", a.hint.Yellow("CHANGED"))
+		a.hint.Fields("  ", different...)
+	} else {
+		a.say("The options have these values already.")
+	}
 	if err := a.confirm("Apply these changes to " + term.Clean(name) + "?"); err != nil {
 		return err
 	}
@@ -122,7 +127,11 @@ func (a *app) patchService(ctx context.Context, name string, change client.Servi
 	if asJSON {
 		return a.printRaw(response.Body)
 	}
-	a.print.Printf("%s Changed service %s\n\n", a.print.Green("[OK]:"), term.Clean(after.Name))
+	done := "Changed service"
+	if len(different) == 0 {
+		done = "No change of service"
+	}
+	a.print.Printf("%s %s %s\n\n", a.print.Green("[OK]:"), done, term.Clean(after.Name))
 	a.print.Fields("  ", optionFields(after)...)
 	a.notices(after.Info)
 	return nil

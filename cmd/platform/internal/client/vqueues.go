@@ -98,7 +98,7 @@ func (c *Client) VQueues(ctx context.Context, f VQueueFilter, limit int) (list [
 }
 
 // ErrNoVQueue means that a vqueue has no entries.
-var ErrNoVQueue = errors.New("nothing is known of this vqueue")
+var ErrNoVQueue = errors.New("there is no such vqueue")
 
 // VQueue returns a vqueue and, if there is one, its head. ErrNoVQueue if it does not exist.
 func (c *Client) VQueue(ctx context.Context, id string) (q VQueue, head VQueueHead, err error) {

@@ -221,7 +221,11 @@ func (e *explainer) running(ctx context.Context) error {
 	if deployment == "" {
 		deployment = "its deployment"
 	}
-	e.summary("An attempt is in progress%s, on %s.", e.since(e.row.Time("last_start_at")), deployment)
+	latest, first := e.row.Time("last_start_at"), e.row.Time("running_at")
+	e.summary("An attempt is in progress%s, on %s.", e.since(latest), deployment)
+	if !first.IsZero() && latest.Sub(first) >= time.Second {
+		e.detail("First start", "It first started at %s.", e.when(first))
+	}
 	if n := e.row.Number("retry_count"); n > 1 {
 		e.detail("Attempts", "It is attempt number %d; the one before failed: %s", n, Brief(e.row.Text("last_failure"), e.ID))
 	}

@@ -127,7 +127,7 @@ func TestExplanations(t *testing.T) {
 			},
 		},
 		"running, with a step of the journal open": {
-			row: `"status":"running","last_start_at":"2026-11-20T18:21:38Z"`,
+			row: `"status":"running","running_at":"2026-11-20T18:13:50Z","last_start_at":"2026-11-20T18:21:38Z"`,
 			tables: tables{
 				"'Notification: %'": `[{"entry_lite_json":"{\"Notification\":{\"Completion\":{\"Run\":{\"completion_id\":1}}}}"}]`,
 				"'Command: %'": `[{"name":"charge","entry_lite_json":"{\"Command\":{\"Run\":{\"completion_id\":1}}}"},` +
@@ -135,9 +135,12 @@ func TestExplanations(t *testing.T) {
 					`{"name":"","entry_lite_json":"{\"Command\":{\"OneWayCall\":{\"invocation_id_completion_id\":3}}}"}]`,
 			},
 			summary: "An attempt is in progress, since 2026-11-20T18:21:38.000Z (1s ago), on its deployment.",
-			details: []string{"Journal: The handler does not report what it waits for. 1 command is not completed in its journal."},
-			waits:   []string{"promise approved: the promise approved of the workflow"},
-			steps:   []string{"Another handler of the workflow completes the promise.", "`platform invocations describe ID` shows its journal."},
+			details: []string{
+				"First start: It first started at 2026-11-20T18:13:50.000Z (7m 49s ago).",
+				"Journal: The handler does not report what it waits for. 1 command is not completed in its journal.",
+			},
+			waits: []string{"promise approved: the promise approved of the workflow"},
+			steps: []string{"Another handler of the workflow completes the promise.", "`platform invocations describe ID` shows its journal."},
 		},
 		"running, without an open entry": {
 			row:     `"status":"running","last_start_at":"2026-11-20T18:13:50Z","target_service_name":"S","pinned_service_protocol_version":6`,

@@ -100,6 +100,36 @@ rust-deps: $(RUST)/target/release/services ## Build the Rust test services (carg
 .PHONY: sdk-deps
 sdk-deps: ts-deps py-deps java-deps rust-deps ## Install and build the test services of all SDKs
 
+UI := admin/ui/web
+
+$(UI)/node_modules: $(UI)/package.json $(UI)/package-lock.json
+	cd $(UI) && npm ci --no-audit --no-fund
+	@touch $@
+
+.PHONY: ui
+ui: $(UI)/node_modules ## Build the web UI into admin/ui/dist (node, npm)
+	cd $(UI) && npm run --silent check && npm run --silent build
+
+.PHONY: ui-unit
+ui-unit: $(UI)/node_modules ## Run the unit tests of the web UI
+	cd $(UI) && npm test --silent
+
+.PHONY: ui-current
+ui-current: ui ## Check that admin/ui/dist is built from the sources
+	git diff --exit-code --stat admin/ui/dist
+
+.PHONY: ui-bin
+ui-bin:
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/ui/ ./cmd/platform-server ./test/ui/service
+
+.PHONY: ui-test
+ui-test: $(UI)/node_modules ui-unit ui-bin ## Test the web UI in a browser against a server (chromium; UI_LONG=1 for the long form)
+	PLATFORM_SERVER=$(CURDIR)/$(BIN)/ui/platform-server UI_SERVICE=$(CURDIR)/$(BIN)/ui/service node $(UI)/e2e/test.mjs
+
+.PHONY: ui-shots
+ui-shots: $(UI)/node_modules ui-bin ## Write screenshots of the web UI to a temporary folder (SHOTS=folder ONLY=pages THEMES=light,dark WIDTHS=1440,390)
+	PLATFORM_SERVER=$(CURDIR)/$(BIN)/ui/platform-server UI_SERVICE=$(CURDIR)/$(BIN)/ui/service node $(UI)/e2e/shots.mjs
+
 .PHONY: chaos
 chaos: ## Kill -9 the server and services under load, 200 rounds (ROUNDS=n)
 	CHAOS_ROUNDS=$(or $(ROUNDS),200) CHAOS_RESPONSE_TIMEOUT=$${CHAOS_RESPONSE_TIMEOUT:-15s} $(GO) test -timeout 120m -count=1 -v -run 'TestKillRounds|TestAcknowledgedStep' ./test/chaos/...

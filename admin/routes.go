@@ -10,6 +10,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
+
+	"platform/admin/ui"
 )
 
 // Versions of the admin API. Bare routes behave as the newest.
@@ -152,7 +154,7 @@ func (s *Server) root(echo.Context) error {
 }
 
 // serve comes before the router: the version prefix, the limit of concurrent
-// requests, and panics.
+// requests, the web UI, and panics.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	defer s.recoverPanic(w, r)
 	if limit := s.cfg.ConcurrentRequests; limit > 0 {
@@ -172,6 +174,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if prefix != "" {
 		r = withoutPrefix(r, prefix)
+	}
+	if s.ui != nil && ui.Serves(r) {
+		s.ui.ServeHTTP(w, r)
+		return
 	}
 	s.router.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), versionKey{}, version)))
 }

@@ -286,3 +286,24 @@ func TestIngressEndpoint(t *testing.T) {
 	s := &Server{cfg: Config{IngressPort: 8081, IngressEndpoint: "https://calls.example.com/"}}
 	require.Equal(t, "https://calls.example.com/", s.ingressEndpoint(&http.Request{Host: "x"}))
 }
+
+func TestWebUI(t *testing.T) {
+	w := newWorld(t, nil)
+	ask := func(s *Server, path, accept string) *http.Response {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Header.Set("Accept", accept)
+		answer := httptest.NewRecorder()
+		s.Handler().ServeHTTP(answer, r)
+		return answer.Result()
+	}
+	browser := "text/html,application/xhtml+xml,*/*;q=0.8"
+	require.Equal(t, "/ui/", ask(w.Server, "/", browser).Header.Get("Location"))
+	require.Equal(t, http.StatusNotFound, ask(w.Server, "/", "*/*").StatusCode)
+	page := ask(w.Server, "/ui/invocations/inv_1?a=b", browser)
+	require.Equal(t, http.StatusOK, page.StatusCode)
+	require.Contains(t, page.Header.Get("Content-Security-Policy"), "connect-src 'self' http://example.com:8080;")
+
+	without := newWorld(t, func(c *Config) { c.DisableUI = true })
+	require.Equal(t, http.StatusNotFound, ask(without.Server, "/", browser).StatusCode)
+	require.Equal(t, http.StatusNotFound, ask(without.Server, "/ui/", browser).StatusCode)
+}

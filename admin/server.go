@@ -14,6 +14,7 @@ import (
 
 	"platform/admin/events"
 	"platform/admin/query"
+	"platform/admin/ui"
 	"platform/flowcontrol"
 	"platform/internal/feature"
 	"platform/internal/ids"
@@ -103,6 +104,8 @@ type Config struct {
 	Query *query.Engine
 	// Metrics answers /metrics; the route does not exist.
 	Metrics http.Handler
+	// DisableUI leaves out the web UI.
+	DisableUI bool
 	// DiscoveryTimeout bounds how long an endpoint may take to be discovered; 30 s.
 	DiscoveryTimeout time.Duration
 	// Ready says why the node should get no requests, in words for people; nil means
@@ -123,6 +126,7 @@ type Server struct {
 	cluster     Cluster
 	log         *slog.Logger
 	router      *echo.Echo
+	ui          *ui.Handler // nil: there is no web UI
 	active      atomic.Int64
 	hub         *events.Hub
 
@@ -139,6 +143,9 @@ func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invoc
 	cfg = cfg.withDefaults()
 	s := &Server{cfg: cfg, registry: registry, discoverer: discoverer, invocations: invocations, cluster: cluster, log: cfg.Logger}
 	s.hub = events.NewHub(events.Config{MaxSubscriptions: maxStreams, MaxSources: maxSources, ReadTimeout: topicReadTimeout})
+	if !cfg.DisableUI {
+		s.ui = ui.New(ui.Options{Ingress: s.ingressEndpoint})
+	}
 	s.router = s.newRouter()
 	return s
 }

@@ -176,6 +176,7 @@ var flagCases = map[string]flagCase{
 	"sql":     {args: []string{"SELECT 1"}, flags: map[string]string{"consistency": "--consistency strong"}, answers: map[string]string{"POST.query": queueAnswer}},
 	"explain": {args: []string{"RT0007"}},
 	"docs":    {},
+	"ui":      {},
 	"whoami":  {},
 	"version": {},
 

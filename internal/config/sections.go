@@ -47,6 +47,7 @@ type Admin struct {
 	ConcurrentAPIRequestsLimit Limit    `key:"concurrent-api-requests-limit" help:"maximum number of concurrent requests; further ones get status 429"`
 	ConnectionsPerAddressLimit Limit    `key:"connections-per-address-limit" help:"open connections of one remote address; further ones get status 503 and are closed; all addresses together can have 2,000"`
 	DeploymentRoutingHeaders   []string `key:"deployment-routing-headers" help:"headers whose values distinguish deployments at the same address"`
+	DisableWebUI               bool     `key:"disable-web-ui" help:"do not serve the web UI"`
 
 	QueryEngine QueryEngine `key:"query-engine"`
 }

@@ -39,6 +39,7 @@ func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *
 		Ready:              n.ready.check,
 		Query:              engine,
 		Stopping:           ctx.Done(),
+		DisableUI:          c.DisableWebUI,
 		Logger:             n.log.With("component", "platform/admin"),
 	}
 	if !n.cfg.DisablePrometheus {

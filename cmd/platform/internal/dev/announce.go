@@ -22,6 +22,7 @@ func (r *running) announceServer(n *node) {
 	r.o.Print.Fields("  ",
 		term.Field{Name: "Ingress", Value: n.ingress("/")},
 		term.Field{Name: "Admin API", Value: n.admin("/")},
+		term.Field{Name: "Web UI", Value: n.admin("/ui/")},
 		term.Field{Name: "Data", Value: r.o.Dir},
 	)
 	r.o.Print.Printf("\nNext, in another terminal:\n  %splatform deployments register localhost:9080\n\nCtrl-C stops the server.\n", r.export(n))
@@ -34,7 +35,7 @@ func (r *running) announceCluster(took time.Duration) {
 	r.o.Print.Printf(`
 In another terminal:
 
-  # the state of the cluster, from any node
+  # the state of the cluster, from any node; in a browser: %[6]s
   PLATFORM_ADMIN_URL=%[1]s platform cluster status --watch
   # a service: registered on one node, called on another
   platform sample --listen 127.0.0.1:9080
@@ -44,7 +45,7 @@ In another terminal:
   kill -9 %[5]d
 
 Ctrl-C stops the nodes.
-`, last.admin(""), first.admin("/deployments"), last.ingress("/Greeter/greet"), r.o.DownTime, r.nodes[len(r.nodes)/2].current().PID())
+`, last.admin(""), first.admin("/deployments"), last.ingress("/Greeter/greet"), r.o.DownTime, r.nodes[len(r.nodes)/2].current().PID(), first.admin("/ui/"))
 }
 
 // suggestCalls prints what to try while the sample is running.
@@ -65,9 +66,11 @@ All processes are running. In another terminal:
   # what is registered, and what ran
   %[4]splatform services list
   platform invocations list
+  # the same in a browser
+  %[5]s
 
 The source of the sample is in deploy/sample. Ctrl-C stops everything.
-`, n.ingress("/Greeter/greet"), n.ingress("/Counter/ada/add"), n.ingress("/Greeter/greet/send"), r.export(n))
+`, n.ingress("/Greeter/greet"), n.ingress("/Counter/ada/add"), n.ingress("/Greeter/greet/send"), r.export(n), n.admin("/ui/"))
 }
 
 func (r *running) showNodes() {

@@ -1,0 +1,1 @@
+try{let t=JSON.parse(localStorage.getItem("ui.theme")??'"system"');(t==="light"||t==="dark")&&(document.documentElement.dataset.theme=t)}catch{}

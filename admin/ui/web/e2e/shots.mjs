@@ -1,0 +1,94 @@
+// Writes screenshots of the pages: `make ui-shots`, into SHOTS or a temporary folder.
+
+import { mkdirSync, mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { World, browser, fill } from './world.mjs'
+
+const out = process.env.SHOTS ?? mkdtempSync(path.join(tmpdir(), 'ui-shots-'))
+mkdirSync(out, { recursive: true })
+const only = process.env.ONLY?.split(',')
+const themes = (process.env.THEMES ?? 'light,dark').split(',')
+const widths = (process.env.WIDTHS ?? '1440,390').split(',').map(Number)
+
+const w = await World.start()
+const b = await browser()
+const errors = []
+try {
+  const shoot = async (name, url, prepare) => {
+    if (only && !only.includes(name)) return
+    for (const theme of themes) {
+      for (const width of widths) {
+        const context = await b.newContext({ viewport: { width, height: width < 500 ? 844 : 900 }, colorScheme: theme })
+        const page = await context.newPage()
+        page.on('console', (m) => m.type() === 'error' && errors.push(`${name}: ${m.text()}`))
+        page.on('pageerror', (e) => errors.push(`${name}: ${e.stack}`))
+        await page.goto(w.admin + url)
+        await page.waitForTimeout(900)
+        if (prepare) await prepare(page).catch((e) => errors.push(`${name}: ${e.message}`))
+        await page.waitForTimeout(250)
+        await page.screenshot({ path: path.join(out, `${name}-${theme}-${width}.png`) })
+        await context.close()
+      }
+    }
+  }
+  await shoot('empty', '/ui/')
+  await shoot('empty-invocations', '/ui/invocations')
+  const ids = await fill(w, { many: Number(process.env.MANY ?? 120), steps: 300 })
+  await shoot('overview', '/ui/')
+  await shoot('invocations', '/ui/invocations')
+  await shoot('invocations-filtered', '/ui/invocations?status=backing-off&status=paused&service=Orders', async (p) => {
+    await p.locator('tbody input[type=checkbox]').first().click()
+  })
+  await shoot('invocation', `/ui/invocations/${ids.order}`, async (p) => {
+    await p.getByText('Unfold calls').click({ timeout: 3000 })
+    await p.waitForTimeout(500)
+    await p.locator('.j-line').nth(1).click()
+  })
+  await shoot('invocation-failing', `/ui/invocations/${ids.flaky}`)
+  await shoot('invocation-paused', `/ui/invocations/${ids.paused}`)
+  await shoot('invocation-waiting', `/ui/invocations/${ids.waiting}`)
+  await shoot('invocation-queued', `/ui/invocations/${ids.queued}`)
+  await shoot('invocation-hostile', `/ui/invocations/${ids.hostile}`)
+  await shoot('services', '/ui/services')
+  await shoot('deployments', '/ui/deployments')
+  await shoot('service', '/ui/services/Cart')
+  await shoot('invoke', '/ui/services/Orders?invoke=place', async (p) => {
+    await p.waitForTimeout(600)
+    await p.getByRole('button', { name: 'Call', exact: true }).last().click()
+    await p.waitForTimeout(900)
+  })
+  const deployment = (await w.api('/deployments')).deployments[0].id
+  await shoot('deployment', `/ui/deployments/${deployment}`)
+  await shoot('register', '/ui/services?register=true', async (p) => {
+    await p.getByLabel('Address').fill(w.service)
+    await p.getByRole('button', { name: 'Check' }).click()
+    await p.waitForTimeout(800)
+  })
+  await shoot('objects', '/ui/objects')
+  await shoot('object', '/ui/objects/Cart/book', async (p) => {
+    await p.locator('.state-line').nth(1).click({ timeout: 2000 })
+  })
+  await shoot('flow', '/ui/flow-control')
+  await shoot('failures', '/ui/failures')
+  await shoot('cluster', '/ui/cluster', async (p) => {
+    await p.getByRole('button', { name: 'Partition 1' }).click({ timeout: 2000 })
+  })
+  await shoot('sql', '/ui/sql?query=' + encodeURIComponent('SELECT id, target, status, created_at, last_failure FROM sys_invocation LIMIT 40'), (p) => p.waitForTimeout(700))
+  await shoot('jobs', '/ui/jobs')
+  await shoot('settings', '/ui/settings')
+  await shoot('palette', '/ui/', async (p) => {
+    await p.keyboard.press('/')
+    await p.keyboard.type('ord')
+    await p.waitForTimeout(400)
+  })
+  await shoot('confirm', `/ui/invocations/${ids.waiting}`, async (p) => {
+    await p.getByRole('button', { name: 'Cancel' }).click()
+  })
+  await shoot('missing', '/ui/invocations/inv_1notthere000000000000000000')
+} finally {
+  await b.close()
+  await w.stop()
+}
+for (const e of new Set(errors)) console.log(e)
+console.log(out)

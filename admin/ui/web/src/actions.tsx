@@ -1,0 +1,201 @@
+// What can be done with invocations.
+
+import { request } from './api/client.ts'
+import type { BatchAnswer, Deployment, Invocation, Job } from './api/types.ts'
+import { formatCount, plural } from './lib/format.ts'
+import { refreshAll } from './live.ts'
+import { optional } from './resource.ts'
+import { href, navigate, segment } from './router.ts'
+import { DialogFrame, ask, openDialog, toast } from './ui/overlay.tsx'
+import { Button, Field, Switch } from './ui/basic.tsx'
+import type { IconName } from './ui/icons.tsx'
+import { useState } from 'preact/hooks'
+import { useResource } from './resource.ts'
+import type { Filter } from './lib/filters.ts'
+
+export type Operation = 'cancel' | 'kill' | 'pause' | 'resume' | 'restart-as-new' | 'purge'
+
+interface Describe {
+  title: string
+  icon: IconName
+  danger: boolean
+  consequence: string
+  /** Statuses of invocations that it makes sense for. */
+  on: (status: string) => boolean
+  past: string
+}
+
+const unfinished = (s: string): boolean => s !== 'completed'
+
+export const operations: Record<Operation, Describe> = {
+  cancel: { title: 'Cancel', icon: 'stop', danger: true, past: 'cancelled', on: unfinished, consequence: 'The handler gets the cancellation as an error at its next step and can undo what it did. Calls it made are cancelled, too.' },
+  kill: { title: 'Kill', icon: 'cross', danger: true, past: 'killed', on: unfinished, consequence: 'It ends at once, without its handler: nothing is undone. Prefer Cancel.' },
+  pause: { title: 'Pause', icon: 'pause', danger: false, past: 'paused', on: (s) => ['running', 'suspended', 'backing-off', 'ready'].includes(s), consequence: 'An open attempt ends first. It stays paused until somebody resumes it.' },
+  resume: { title: 'Resume', icon: 'play', danger: false, past: 'resumed', on: (s) => ['paused', 'backing-off', 'suspended'].includes(s), consequence: 'It continues with its journal, at once.' },
+  'restart-as-new': { title: 'Restart as new', icon: 'restart', danger: false, past: 'restarted', on: (s) => s === 'completed', consequence: 'A new invocation with the same input is created.' },
+  purge: { title: 'Purge', icon: 'trash', danger: true, past: 'purged', on: (s) => s === 'completed', consequence: 'Result, journal and idempotency key are deleted now. This cannot be undone.' },
+}
+
+const path = (id: string, operation: Operation): string => `/invocations/${segment(id)}/${operation}`
+
+/** Asks, and does it with one invocation. */
+export function act(i: Invocation, operation: Operation): void {
+  const d = operations[operation]
+  if (operation === 'resume' || operation === 'restart-as-new') {
+    void openDialog(d.title, (close) => <OnDeployment i={i} operation={operation} close={close} />)
+    return
+  }
+  if (operation === 'pause') {
+    void openDialog(d.title, (close) => <PauseDialog i={i} close={close} />)
+    return
+  }
+  void ask({ title: `${d.title} this invocation?`, action: d.title, danger: d.danger, body: <><p class="mono wrap">{i.target}</p><p>{d.consequence}</p></> }, async () => {
+    await request(path(i.id, operation), { method: 'PATCH' })
+    toast('ok', `${i.target} ${operation === 'cancel' ? 'is being cancelled' : `was ${d.past}`}`)
+    refreshAll()
+    if (operation === 'purge') navigate(href('/invocations'))
+  })
+}
+
+function PauseDialog({ i, close }: { i: Invocation; close: () => void }) {
+  const [reason, setReason] = useState('')
+  const [error, setError] = useState('')
+  const submit = (e: Event): void => {
+    e.preventDefault()
+    request(path(i.id, 'pause') + (reason.trim() ? `?reason=${encodeURIComponent(reason.trim())}` : ''), { method: 'PATCH' }).then(() => {
+      toast('ok', `${i.target} is being paused`)
+      refreshAll()
+      close()
+    }, (err: Error) => setError(err.message))
+  }
+  return (
+    <form onSubmit={submit}>
+      <DialogFrame title="Pause this invocation?" close={close} actions={<><Button onClick={close}>Not now</Button><Button type="submit" kind="primary">Pause</Button></>}>
+        <p class="mono wrap">{i.target}</p>
+        <p>{operations.pause.consequence}</p>
+        <Field label="Reason" hint="Shown to whoever finds it paused."><input class="input" value={reason} maxLength={500} autofocus onInput={(e) => setReason(e.currentTarget.value)} /></Field>
+        {error && <p class="dialog-error" role="alert">{error}</p>}
+      </DialogFrame>
+    </form>
+  )
+}
+
+/** Resume and restart let one choose the deployment, and restart the journal entry. */
+function OnDeployment({ i, operation, close }: { i: Invocation; operation: 'resume' | 'restart-as-new'; close: () => void }) {
+  const d = operations[operation]
+  const deployments = useResource('deployments', (signal) => request<{ deployments: Deployment[] }>('/deployments', { signal }), { every: 0 })
+  const [on, setOn] = useState('')
+  const [from, setFrom] = useState('0')
+  const [error, setError] = useState('')
+  const [busy, setBusy] = useState(false)
+  const suitable = deployments.data?.deployments.filter((o) => o.services.some((s) => s.name === i.target_service_name)) ?? []
+  const submit = (e: Event): void => {
+    e.preventDefault()
+    setBusy(true)
+    const q = new URLSearchParams()
+    if (on) q.set('deployment', on)
+    if (operation === 'restart-as-new' && from !== '0' && from !== '') q.set('from', from)
+    const text = q.toString()
+    request<{ new_invocation_id?: string }>(path(i.id, operation) + (text ? `?${text}` : ''), { method: 'PATCH' }).then((answer) => {
+      close()
+      refreshAll()
+      toast('ok', `${i.target} was ${d.past}`)
+      if (answer?.new_invocation_id) navigate(href(`/invocations/${segment(answer.new_invocation_id)}`))
+    }, (err: Error) => {
+      setError(err.message)
+      setBusy(false)
+    })
+  }
+  return (
+    <form onSubmit={submit}>
+      <DialogFrame title={`${d.title}?`} close={close} actions={<><Button onClick={close}>Not now</Button><Button type="submit" kind="primary" busy={busy}>{d.title}</Button></>}>
+        <p class="mono wrap">{i.target}</p>
+        <p>{d.consequence}</p>
+        <Field label="Deployment" hint="Choose another one to continue with corrected code.">
+          <select class="input" value={on} onChange={(e) => setOn(e.currentTarget.value)}>
+            <option value="">{operation === 'resume' ? 'keep the one it started on' : 'latest'}</option>
+            <option value="latest">latest</option>
+            {suitable.map((o) => <option key={o.id} value={o.id}>{o.id} · {o.uri ?? o.arn}{o.id === i.pinned_deployment_id ? ' · current' : ''}</option>)}
+          </select>
+        </Field>
+        {operation === 'restart-as-new' && i.journal_size > 1 && (
+          <Field label="Keep journal entries before" hint={`0 starts from the beginning; entries up to this index are copied (0 to ${i.journal_size - 1}).`}>
+            <input class="input" type="number" min="0" max={i.journal_size - 1} value={from} onInput={(e) => setFrom(e.currentTarget.value)} />
+          </Field>
+        )}
+        {error && <p class="dialog-error" role="alert">{error}</p>}
+      </DialogFrame>
+    </form>
+  )
+}
+
+/** Invocations in one request of the batch operations. */
+const batchSize = 500
+
+/** What a batch is about: chosen invocations, or all that match filters. */
+export interface Batch {
+  ids?: readonly string[]
+  filters?: readonly Filter[]
+  count?: number | undefined
+  sample?: readonly string[]
+}
+
+export function batch(operation: Operation, of: Batch): void {
+  const d = operations[operation]
+  const n = of.ids?.length ?? of.count
+  const what = n === undefined ? 'all matching invocations' : plural(n, 'invocation')
+  void ask({
+    title: `${d.title} ${what}?`, action: `${d.title} ${what}`, danger: d.danger,
+    ...(operation === 'kill' && (n ?? 1000) > 100 ? { typed: 'kill' } : {}),
+    body: (
+      <>
+        <p>{d.consequence}</p>
+        {of.sample && of.sample.length > 0 && <ul class="sample mono">{of.sample.slice(0, 5).map((s) => <li key={s}>{s}</li>)}{(n ?? 0) > 5 && <li class="muted">and {formatCount((n ?? 0) - 5)} more</li>}</ul>}
+        {of.filters && <p class="muted">The server does this as a job. It goes on when this page is closed.</p>}
+      </>
+    ),
+  }, async () => {
+    const job = await startJob(operation, of)
+    if (job) {
+      toast('ok', <>Started. <a href={href(`/jobs/${segment(job.id)}`)}>See its progress</a></>)
+      refreshAll()
+      return
+    }
+    if (!of.ids) throw new Error('This server has no jobs. Select invocations instead.')
+    await inBatches(operation, of.ids)
+  })
+}
+
+async function startJob(operation: Operation, of: Batch): Promise<Job | null> {
+  if (of.ids && of.ids.length <= batchSize) return null // small ones have an answer at once
+  const filter: Record<string, unknown> = {}
+  for (const f of of.filters ?? []) {
+    const had = filter[f.name]
+    filter[f.name] = had === undefined ? f.value : Array.isArray(had) ? [...(had as string[]), f.value] : [had, f.value]
+  }
+  return optional('/jobs', () => request<Job>('/jobs', { method: 'POST', body: { operation, ...(of.ids ? { invocation_ids: of.ids } : { filter }) } }))
+}
+
+async function inBatches(operation: Operation, all: readonly string[]): Promise<void> {
+  let succeeded = 0
+  const failed: BatchAnswer['failed'] = []
+  for (let i = 0; i < all.length; i += batchSize) {
+    const answer = await request<BatchAnswer>(`/internal/invocations_batch_operations/${operation}`, { method: 'POST', body: { invocation_ids: all.slice(i, i + batchSize) }, timeout: 120_000 })
+    succeeded += answer.succeeded.length
+    failed.push(...answer.failed)
+  }
+  refreshAll()
+  const d = operations[operation]
+  if (failed.length === 0) {
+    toast('ok', `${plural(succeeded, 'invocation')} ${operation === 'cancel' ? 'cancelled' : d.past}`)
+    return
+  }
+  void openDialog('Not all succeeded', (close) => (
+    <DialogFrame title={`${formatCount(failed.length)} of ${formatCount(all.length)} failed`} close={close} actions={<Button kind="primary" onClick={close}>Close</Button>}>
+      <p>{plural(succeeded, 'invocation')} {d.past}. The others:</p>
+      <ul class="failures-list">{failed.slice(0, 100).map((f) => <li key={f.invocation_id}><a class="mono" href={href(`/invocations/${segment(f.invocation_id)}`)}>{f.invocation_id}</a><span>{f.error}</span></li>)}</ul>
+    </DialogFrame>
+  ))
+}
+
+export { Switch }

@@ -1,0 +1,140 @@
+// Requests to the admin API.
+
+export class APIError extends Error {
+  readonly status: number
+  readonly code: string | undefined
+  constructor(status: number, message: string, code?: string | null) {
+    super(message)
+    this.name = 'APIError'
+    this.status = status
+    this.code = code ?? undefined
+  }
+  /** The route is not there: an older server, or an optional part that is off. */
+  get missing(): boolean {
+    return this.status === 404 || this.status === 405 || this.status === 501
+  }
+  /** The request may be repeated: it did not reach the server, or the server was overloaded. */
+  get transient(): boolean {
+    return this.status === 0 || this.status === 429 || this.status === 503 || this.status === 502 || this.status === 504
+  }
+}
+
+export interface RequestOptions {
+  method?: string
+  body?: unknown
+  signal?: AbortSignal | undefined
+  timeout?: number
+  retries?: number
+}
+
+const wait = (ms: number, signal?: AbortSignal): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, ms)
+    signal?.addEventListener('abort', () => {
+      clearTimeout(timer)
+      reject(signal.reason as Error)
+    }, { once: true })
+  })
+
+/** Calls the API. Reads are repeated when the server is overloaded or restarts; changes never are. */
+export async function request<T>(path: string, options: RequestOptions = {}): Promise<T> {
+  const { method = 'GET', retries = method === 'GET' ? 2 : 0 } = options
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await once<T>(path, method, options)
+    } catch (err) {
+      if (!(err instanceof APIError) || !err.transient || attempt >= retries || options.signal?.aborted) throw err
+      await wait(200 * 2 ** attempt + Math.random() * 200, options.signal)
+    }
+  }
+}
+
+async function once<T>(path: string, method: string, options: RequestOptions): Promise<T> {
+  const timeout = AbortSignal.timeout(options.timeout ?? 30_000)
+  const signal = options.signal ? AbortSignal.any([options.signal, timeout]) : timeout
+  let response: Response
+  let text: string
+  try {
+    response = await fetch(path, {
+      method,
+      signal,
+      headers: { accept: 'application/json', ...(options.body !== undefined ? { 'content-type': 'application/json' } : {}) },
+      ...(options.body !== undefined ? { body: JSON.stringify(options.body) } : {}),
+    })
+    text = await response.text()
+  } catch (err) {
+    if (options.signal?.aborted) throw err
+    if (timeout.aborted) throw new APIError(0, `The server did not answer within ${(options.timeout ?? 30_000) / 1000} s.`)
+    throw new APIError(0, 'The server cannot be reached. It may be restarting, or the network is interrupted.')
+  }
+  if (!response.ok) throw refusal(response.status, text)
+  if (text === '') return undefined as T
+  try {
+    return JSON.parse(text) as T
+  } catch {
+    throw new APIError(response.status, 'The answer of the server is not valid JSON. It may have been cut off.')
+  }
+}
+
+function refusal(status: number, text: string): APIError {
+  try {
+    const body = JSON.parse(text) as { message?: unknown; platform_code?: string | null }
+    if (typeof body.message === 'string') return new APIError(status, body.message, body.platform_code)
+  } catch {
+    // not from the API
+  }
+  return new APIError(status, text.trim().slice(0, 300) || `The server answered with status ${status}.`)
+}
+
+export const get = <T>(path: string, signal?: AbortSignal): Promise<T> => request<T>(path, { signal })
+
+export function withQuery(path: string, params: URLSearchParams | Record<string, string | number | boolean | undefined>): string {
+  const q = params instanceof URLSearchParams ? params : new URLSearchParams()
+  if (!(params instanceof URLSearchParams)) {
+    for (const [name, value] of Object.entries(params)) if (value !== undefined && value !== '') q.set(name, String(value))
+  }
+  const text = q.toString()
+  return text === '' ? path : `${path}?${text}`
+}
+
+export interface QueryResult {
+  columns?: { name: string; type: string }[]
+  rows: Record<string, unknown>[]
+}
+
+/** Runs a query. Pages other than SQL use it only for what no other route tells, with literals made by sqlText. */
+export async function sql(query: string, options: { signal?: AbortSignal | undefined; columns?: boolean; timeout?: number } = {}): Promise<QueryResult> {
+  const retries = 3
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await request<QueryResult>('/query', {
+        method: 'POST', signal: options.signal, timeout: options.timeout ?? 35_000,
+        body: { query, u64_as_text: true, ...(options.columns ? { with_columns: true } : {}) },
+      })
+    } catch (err) {
+      // Queries change nothing, so they may be repeated.
+      if (!(err instanceof APIError) || (err.status !== 429 && err.status !== 503) || attempt >= retries || options.signal?.aborted) throw err
+      await wait(300 * 2 ** attempt + Math.random() * 300, options.signal)
+    }
+  }
+}
+
+export async function rows<T>(query: string, signal?: AbortSignal): Promise<T[]> {
+  return (await sql(query, { signal })).rows as T[]
+}
+
+let described: Promise<ReadonlySet<string>> | undefined
+
+/** The routes of the server, from its description of the API. */
+function routes(): Promise<ReadonlySet<string>> {
+  described ??= request<{ paths?: Record<string, unknown> }>('/openapi').then((d) => new Set(Object.keys(d.paths ?? {})))
+  described.catch(() => {
+    described = undefined
+  })
+  return described
+}
+
+/** Whether the server has a route, a path of the OpenAPI document. */
+export async function hasRoute(route: string): Promise<boolean> {
+  return (await routes()).has(route)
+}

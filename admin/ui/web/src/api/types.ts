@@ -1,0 +1,292 @@
+// What the admin API answers, as far as the UI reads it.
+
+import type { Await } from '../lib/explain.ts'
+
+export interface Version {
+  version: string
+  commit?: string
+  go_version: string
+  supported_feature_level: number
+  ingress_endpoint: string
+  features: Record<string, boolean>
+}
+
+export interface Info {
+  code?: string
+  message: string
+}
+
+export interface RetryPolicy {
+  initial_interval?: string
+  exponentiation_factor?: number
+  max_attempts?: number | null
+  max_interval?: string
+  on_max_attempts?: string
+}
+
+export interface Options {
+  public?: boolean
+  idempotency_retention?: string
+  workflow_completion_retention?: string
+  journal_retention?: string
+  inactivity_timeout?: string
+  abort_timeout?: string
+  enable_lazy_state?: boolean
+  retry_policy?: RetryPolicy
+}
+
+export interface Handler extends Options {
+  name: string
+  ty?: string
+  documentation?: string
+  metadata?: Record<string, string>
+  input_description: string
+  output_description: string
+  input_json_schema?: unknown
+  output_json_schema?: unknown
+  info?: Info[]
+}
+
+export interface Service extends Options {
+  name: string
+  ty: 'Service' | 'VirtualObject' | 'Workflow'
+  handlers: Handler[]
+  deployment_id: string
+  revision: number
+  documentation?: string
+  metadata?: Record<string, string>
+  info?: Info[]
+}
+
+export interface Deployment {
+  id: string
+  uri?: string
+  arn?: string
+  protocol_type?: string
+  http_version?: string
+  compression?: string
+  additional_headers?: Record<string, string>
+  metadata?: Record<string, string>
+  created_at: string
+  min_protocol_version: number
+  max_protocol_version: number
+  sdk_version?: string
+  services: { name: string; revision: number }[]
+  info?: Info[]
+}
+
+export interface DeploymentDetail extends Omit<Deployment, 'services'> {
+  services: Service[]
+}
+
+export interface Registered {
+  id: string
+  services: Service[]
+  min_protocol_version: number
+  max_protocol_version: number
+  sdk_version?: string
+  info?: Info[]
+}
+
+export interface Invocation {
+  id: string
+  target: string
+  target_service_name: string
+  target_service_key?: string
+  target_handler_name: string
+  target_service_ty: string
+  scope?: string
+  limit_key?: string
+  vqueue_id?: string
+  status: string
+  created_at?: string
+  modified_at?: string
+  scheduled_start_at?: string
+  running_at?: string
+  completed_at?: string
+  idempotency_key?: string
+  invoked_by: string
+  invoked_by_id?: string
+  invoked_by_target?: string
+  pinned_deployment_id?: string
+  pinned_service_protocol_version?: number
+  journal_size: number
+  retry_count?: number
+  next_retry_at?: string
+  no_response_since?: string
+  abort_at?: string
+  pause_requested?: boolean
+  cancel_requested_at?: string
+  last_pause?: { cause: string; by?: string; reason?: string; at: string; resumed_at?: string }
+  last_failure?: string
+  last_failure_error_code?: string
+  last_attempt_server?: string
+  awaiting_on?: Await
+  completion_result?: string
+  completion_failure?: string
+}
+
+export interface InvocationPage {
+  invocations: Invocation[]
+  next_cursor?: string
+}
+
+export interface Counts {
+  total: number
+  by_status: Record<string, number>
+  by_result?: Record<string, number>
+  by_service?: { service: string; handler: string; by_status: Record<string, number>; by_result?: Record<string, number> }[]
+  complete?: boolean
+  as_of?: string
+}
+
+export interface Explain {
+  status: string
+  summary: string
+  details?: { title: string; text: string }[]
+  waiting_for?: unknown[]
+  next_steps?: { text: string; command?: string }[]
+}
+
+export interface JournalEvent {
+  after_journal_entry_index?: number
+  appended_at?: string
+  event_type: string
+  event_json?: string
+}
+
+export interface ClusterNode {
+  id: number
+  name: string
+  state: 'alive' | 'dead' | 'left' | 'unknown'
+  state_since?: string
+  answers: boolean
+  self: boolean
+  draining: boolean
+  stopping: boolean
+  disk?: string
+  metadata_role: string
+  leaders: number
+  replicas: number
+  address: string
+  admin_address: string
+  ingress_address: string
+  version?: string
+  feature_level?: number
+  registered_at: string
+  started_at?: string
+}
+
+export interface Replica {
+  node: number
+  role: string
+  serving?: boolean
+  answers: boolean
+  applied: number
+  committed: number
+  last: number
+  snapshot: number
+  lag: number
+  lag_known: boolean
+  caught_up: boolean
+  quarantine?: string
+}
+
+export interface Partition {
+  id: number
+  leader?: number
+  term: number
+  placed: number[]
+  placement_version: number
+  replicas: Replica[]
+}
+
+export interface ClusterHealth {
+  status: 'healthy' | 'degraded' | 'unavailable'
+  message?: string
+  cluster_name: string
+  problems?: string[]
+  nodes?: ClusterNode[]
+  partitions?: Partition[]
+  losses_survived?: { now: number; whole: number }
+  feature_level?: { level: number; supported: number; highest: number; held: boolean; waiting: string[] }
+  metadata_cluster_health?: { leader?: number; members: number[]; quorum: boolean; voters: number[]; learners: number[] } | null
+}
+
+export interface ClusterConfig {
+  id: string
+  name: string
+  num_partitions: number
+  replication: number
+  losses_survived: number
+  feature_level: number
+  flow_control: boolean
+  provisioned_at: string
+}
+
+export interface Rule {
+  pattern: string
+  description?: string
+  disabled?: boolean
+  limits: { concurrency?: number | null; queue_limit?: number | null; rate?: string | null }
+  version: number
+  last_modified_millis_since_epoch?: number
+}
+
+export interface BatchAnswer {
+  succeeded: (string | Record<string, string>)[]
+  requested?: string[]
+  failed: { invocation_id: string; error: string }[]
+}
+
+export interface FailureGroup {
+  id: string
+  service: string
+  handler: string
+  error_code?: string
+  code?: number | string
+  message: string
+  sample_invocation_id?: string
+  count: number
+  by_status?: Record<string, number>
+  keys?: number
+  first_seen?: string
+  last_seen?: string
+  deployments?: string[]
+}
+
+export interface Stats {
+  from: string
+  to: string
+  step_ms: number
+  series: Record<string, (number | null)[]>
+  services?: Record<string, Record<string, (number | null)[]>>
+  complete?: boolean
+  nodes?: unknown[]
+}
+
+export interface Job {
+  id: string
+  operation: string
+  state: string
+  created_at?: string
+  completed_at?: string
+  matched?: number
+  done?: number
+  failed?: number
+  filter?: Record<string, unknown>
+  reason?: string
+  failures?: { invocation_id: string; error: string }[]
+  [field: string]: unknown
+}
+
+export interface TableInfo {
+  name: string
+  description: string
+  columns: { name: string; type: string; description: string }[]
+}
+
+export interface StateAnswer {
+  version: string
+  state: { key: string; value: string; value_utf8?: string }[]
+}

@@ -1,0 +1,57 @@
+// Charts over time, drawn by uPlot.
+
+import uPlot from 'uplot'
+
+export interface Line {
+  title: string
+  color: string
+  values: (number | null)[]
+  fill?: boolean
+}
+
+export interface ChartData {
+  times: number[] // seconds
+  lines: Line[]
+}
+
+export interface ChartOptions {
+  height: number
+  colors: { axis: string; grid: string }
+  format: (n: number) => string
+  utc: boolean
+  sync: string
+  onHover: (index: number | null) => void
+}
+
+export interface Chart {
+  update: (data: ChartData) => void
+  resize: (width: number) => void
+  destroy: () => void
+}
+
+export function draw(element: HTMLElement, width: number, data: ChartData, o: ChartOptions): Chart {
+  const font = '11px system-ui, sans-serif'
+  const axis = { stroke: o.colors.axis, font, grid: { stroke: o.colors.grid, width: 1 }, ticks: { show: false } }
+  const plot = new uPlot({
+    width,
+    height: o.height,
+    legend: { show: false },
+    padding: [8, 4, 0, 0],
+    cursor: { y: false, points: { size: 6 }, sync: { key: o.sync }, drag: { setScale: false, x: false, y: false } },
+    ...(o.utc ? { tzDate: (ts: number) => uPlot.tzDate(new Date(ts * 1000), 'UTC') } : {}),
+    scales: { y: { range: (_u, _min, max) => [0, max <= 0 ? 1 : max * 1.12] } },
+    axes: [
+      { ...axis, grid: { show: false }, space: 70, size: 26, values: [[3600, '{HH}:{mm}', null, null, null, null, null, null, 1], [60, '{HH}:{mm}', null, null, null, null, null, null, 1], [1, '{HH}:{mm}:{ss}', null, null, null, null, null, null, 1]] },
+      { ...axis, size: 44, space: 32, values: (_u, list) => list.map((v) => o.format(v)) },
+    ],
+    series: [{}, ...data.lines.map((l) => ({
+      label: l.title, stroke: l.color, width: 1.5, points: { show: false }, spanGaps: false, ...(l.fill === false ? {} : { fill: `color-mix(in srgb, ${l.color} 12%, transparent)` }),
+    }))],
+    hooks: { setCursor: [(u) => o.onHover(u.cursor.idx ?? null)] },
+  }, [data.times, ...data.lines.map((l) => l.values)] as uPlot.AlignedData, element)
+  return {
+    update: (d) => plot.setData([d.times, ...d.lines.map((l) => l.values)] as uPlot.AlignedData),
+    resize: (w) => plot.setSize({ width: w, height: o.height }),
+    destroy: () => plot.destroy(),
+  }
+}

@@ -1,0 +1,189 @@
+// Live updates: one stream of change notices for the tab while it is visible, else polling. What changed is read
+// again; notices have no content.
+
+import { effect, signal } from '@preact/signals'
+import { hasRoute } from './api/client.ts'
+
+export type LiveMode = 'stream' | 'poll'
+
+/** How the page learns about changes. */
+export const liveMode = signal<LiveMode>('poll')
+/** The user has stopped updates. */
+export const livePaused = signal(false)
+export const pageVisible = signal(document.visibilityState !== 'hidden')
+
+document.addEventListener('visibilitychange', () => {
+  pageVisible.value = document.visibilityState !== 'hidden'
+})
+
+export interface Subscription {
+  topics: readonly string[]
+  /** Milliseconds between polls without a stream; 0: never. */
+  every: number
+  run: () => void
+  /** Duration of the last read, so that slow ones are repeated less often. */
+  took: () => number
+}
+
+interface Entry extends Subscription {
+  last: number
+}
+
+const entries = new Set<Entry>()
+
+export function subscribe(s: Subscription): () => void {
+  const entry: Entry = { ...s, last: Date.now() }
+  entries.add(entry)
+  topicsChanged()
+  return () => {
+    entries.delete(entry)
+    topicsChanged()
+  }
+}
+
+/** Reads again whatever is due. */
+function tick(): void {
+  if (!pageVisible.peek() || livePaused.peek()) return
+  const now = Date.now()
+  for (const e of entries) {
+    if (e.every === 0) continue
+    const streamed = liveMode.peek() === 'stream' && e.topics.length > 0
+    const interval = Math.max(streamed ? 30_000 : e.every, 10 * e.took())
+    if (now - e.last >= interval) refresh(e, now)
+  }
+}
+
+function refresh(e: Entry, now = Date.now()): void {
+  e.last = now
+  e.run()
+}
+
+setInterval(tick, 500)
+
+/** Reads everything again, as after an action. */
+export function refreshAll(): void {
+  for (const e of entries) refresh(e)
+}
+
+// The stream.
+
+let current: { topics: string; abort: AbortController } | undefined
+let lastID = ''
+let scheduled: ReturnType<typeof setTimeout> | undefined
+let unavailableUntil = 0
+
+function topicsChanged(): void {
+  if (scheduled !== undefined) return
+  scheduled = setTimeout(() => {
+    scheduled = undefined
+    reconcile()
+  }, 50)
+}
+
+function wanted(): string {
+  if (!pageVisible.peek() || livePaused.peek()) return ''
+  return [...new Set([...entries].flatMap((e) => e.topics))].sort().slice(0, 16).join(',')
+}
+
+function reconcile(): void {
+  const topics = wanted()
+  if (current?.topics === topics) return
+  current?.abort.abort()
+  current = undefined
+  if (topics === '' || Date.now() < unavailableUntil) return
+  const abort = new AbortController()
+  current = { topics, abort }
+  void follow(topics, abort)
+}
+
+async function follow(topics: string, abort: AbortController): Promise<void> {
+  for (let failures = 0; !abort.signal.aborted; failures++) {
+    try {
+      const connected = await listen(topics, abort.signal)
+      if (connected) failures = 0
+    } catch (err) {
+      if (abort.signal.aborted) return
+      if (err instanceof Unavailable) {
+        unavailableUntil = Date.now() + err.retryAfter
+        liveMode.value = 'poll'
+        current = undefined
+        setTimeout(topicsChanged, err.retryAfter + 100)
+        return
+      }
+    }
+    if (abort.signal.aborted) return
+    liveMode.value = 'poll'
+    await new Promise((resolve) => setTimeout(resolve, Math.min(500 * 2 ** failures, 15_000)))
+  }
+}
+
+class Unavailable extends Error {
+  readonly retryAfter: number
+  constructor(retryAfter: number) {
+    super('no stream')
+    this.retryAfter = retryAfter
+  }
+}
+
+/** No byte for this long: the connection is dead (heartbeats come every 15 s). */
+const silence = 45_000
+
+async function listen(topics: string, signal: AbortSignal): Promise<boolean> {
+  if (!(await hasRoute('/events'))) throw new Unavailable(600_000)
+  const watchdog = new AbortController()
+  const both = AbortSignal.any([signal, watchdog.signal])
+  const response = await fetch(`/events?topics=${encodeURIComponent(topics)}`, {
+    signal: both, cache: 'no-store', headers: { accept: 'text/event-stream', ...(lastID ? { 'last-event-id': lastID } : {}) },
+  })
+  if (!response.ok || !response.body) {
+    await response.body?.cancel()
+    throw new Unavailable(response.status === 429 || response.status === 503 ? 15_000 : 120_000)
+  }
+  liveMode.value = 'stream'
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+  let timer = setTimeout(() => watchdog.abort(), silence)
+  let buffer = ''
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return true
+      clearTimeout(timer)
+      timer = setTimeout(() => watchdog.abort(), silence)
+      buffer += value.replaceAll('\r\n', '\n')
+      for (let end = buffer.indexOf('\n\n'); end >= 0; end = buffer.indexOf('\n\n')) {
+        receive(buffer.slice(0, end))
+        buffer = buffer.slice(end + 2)
+      }
+      if (buffer.length > 1 << 20) throw new Error('an event is too large')
+    }
+  } finally {
+    clearTimeout(timer)
+    reader.cancel().catch(() => undefined)
+  }
+}
+
+function receive(block: string): void {
+  let data = ''
+  for (const line of block.split('\n')) {
+    if (line.startsWith('id:')) lastID = line.slice(3).trim()
+    else if (line.startsWith('data:')) data += line.slice(5).trim()
+  }
+  if (data === '') return
+  try {
+    const { topic } = JSON.parse(data) as { topic?: string }
+    if (topic === undefined) return
+    for (const e of entries) if (e.topics.includes(topic)) refresh(e)
+  } catch {
+    // not a notice
+  }
+}
+
+effect(() => {
+  const visible = pageVisible.value
+  const paused = livePaused.value
+  if (visible && !paused) {
+    // What was missed while nobody looked.
+    for (const e of entries) if (e.every > 0 && Date.now() - e.last > Math.min(e.every, 5000)) refresh(e)
+  }
+  topicsChanged()
+})

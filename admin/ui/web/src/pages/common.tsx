@@ -1,0 +1,29 @@
+// What several pages show.
+
+import type { Counts, Info } from '../api/types.ts'
+import { Icon } from '../ui/icons.tsx'
+import { plural } from '../lib/format.ts'
+
+/** Counts of one service. */
+export function countsOf(counts: Counts | null | undefined, service: string): { unfinished: number; failing: number; failed: number; succeeded: number } {
+  const out = { unfinished: 0, failing: 0, failed: 0, succeeded: 0 }
+  for (const c of counts?.by_service ?? []) {
+    if (c.service !== service) continue
+    for (const [status, n] of Object.entries(c.by_status)) {
+      if (status !== 'completed') out.unfinished += n
+      if (status === 'backing-off' || status === 'paused') out.failing += n
+    }
+    for (const [result, n] of Object.entries(c.by_result ?? {})) {
+      if (result === 'success') out.succeeded += n
+      else out.failed += n
+    }
+  }
+  return out
+}
+
+export function Notices({ list }: { list: Info[] | undefined }) {
+  if (!list || list.length === 0) return null
+  return <ul class="notices">{list.map((n) => <li key={n.message}><Icon name="alert" size={14} />{n.code && <b>{n.code} </b>}{n.message}</li>)}</ul>
+}
+
+export const describeInUse = (n: number): string => (n === 0 ? 'drained' : `${plural(n, 'unfinished invocation')}`)

@@ -1,0 +1,129 @@
+// One deployment.
+
+import { useState } from 'preact/hooks'
+import { APIError, get, request, rows } from '../api/client.ts'
+import type { DeploymentDetail, Service } from '../api/types.ts'
+import { plural, sqlText } from '../lib/format.ts'
+import { refreshAll } from '../live.ts'
+import { useResource } from '../resource.ts'
+import { href, navigate, segment, type Match } from '../router.ts'
+import { Button, Copy, Empty, ErrorBox, Facts, Field, PageHead, Pill, Section, Skeleton, Stale, Switch, Time, typeName } from '../ui/basic.tsx'
+import { DialogFrame, ask, openDialog, toast } from '../ui/overlay.tsx'
+import { Table } from '../ui/table.tsx'
+import { Notices } from './common.tsx'
+
+export function DeploymentPage({ params }: { params: Match }) {
+  const id = params.id!
+  const deployment = useResource(`deployment:${id}`, (s) => get<DeploymentDetail>(`/deployments/${segment(id)}`, s), { every: 10_000, topics: ['deployments'] })
+  const services = useResource('services', (s) => get<{ services: Service[] }>('/services', s), { every: 10_000, topics: ['deployments'] })
+  const pinned = useResource(`pinned:${id}`, (s) => rows<{ status: string; n: number | string }>(`SELECT status, COUNT(*) AS n FROM sys_invocation WHERE pinned_deployment_id = ${sqlText(id)} AND status <> 'completed' GROUP BY status`, s), { every: 10_000 })
+  if (!deployment.data) {
+    if (deployment.error instanceof APIError && deployment.error.status === 404) return <Empty title="This deployment does not exist" icon="services"><p class="mono wrap">{id}</p><p>It may have been removed. <a href={href('/deployments')}>All deployments</a></p></Empty>
+    return deployment.error ? <ErrorBox what="The deployment could not be read" error={deployment.error} retry={deployment.reload} /> : <Skeleton rows={10} />
+  }
+  const d = deployment.data
+  const latest = services.data?.services.filter((s) => s.deployment_id === id) ?? []
+  const open = pinned.data?.reduce((n, r) => n + Number(r.n), 0)
+  const remove = (): void => {
+    const inUse = latest.length > 0 || (open ?? 0) > 0
+    void ask({
+      title: 'Remove this deployment?', action: 'Remove', danger: true, ...(inUse ? { typed: 'remove' } : {}),
+      body: (
+        <>
+          <p class="mono wrap">{d.uri ?? d.arn}</p>
+          {latest.length > 0 && <p><b>{plural(latest.length, 'service')}</b> will no longer be callable: {latest.map((s) => s.name).join(', ')}.</p>}
+          {(open ?? 0) > 0 && <p><b>{plural(open!, 'unfinished invocation')}</b> started on it and cannot continue. Resume them on another deployment first.</p>}
+          {!inUse && <p>Nothing uses it any longer.</p>}
+        </>
+      ),
+    }, async () => {
+      await request(`/deployments/${segment(id)}?force=true`, { method: 'DELETE' })
+      toast('ok', 'The deployment was removed')
+      refreshAll()
+      navigate(href('/deployments'))
+    })
+  }
+  return (
+    <>
+      <div class="crumbs"><a href={href('/deployments')}>Deployments</a></div>
+      <PageHead title={<span class="mono wrap">{d.uri ?? d.arn}</span>} summary={<>{latest.length > 0 ? `Serves the newest revision of ${plural(latest.length, 'service')}` : 'Superseded by newer deployments'}{open !== undefined && (open > 0 ? ` · ${plural(open, 'unfinished invocation')}` : latest.length === 0 ? ' · drained: it can be removed' : '')}</>}>
+        <a class="button plain" href={href('/invocations', { deployment: id })}><span>Invocations</span></a>
+        <Button icon="edit" onClick={() => void openDialog('Update', (close) => <Update d={d} close={close} />)}>Update address</Button>
+        <Button icon="trash" kind="plain" onClick={remove}>Remove</Button>
+      </PageHead>
+      <Stale error={deployment.error} at={deployment.at} retry={deployment.reload} />
+      <Notices list={d.info} />
+      <div class="split">
+        <Section title="Services" flush>
+          <Table label="Services" rows={d.services} keyOf={(s) => s.name} hrefOf={(s) => href(`/services/${segment(s.name)}`)} columns={[
+            { id: 'name', title: 'Service', cell: (s) => <a class="strong" href={href(`/services/${segment(s.name)}`)}>{s.name}</a> },
+            { id: 'type', title: 'Type', class: 'fit', cell: (s) => <span class="muted">{typeName(s.ty)}</span> },
+            { id: 'revision', title: 'Revision', class: 'fit num', cell: (s) => s.revision },
+            { id: 'newest', title: '', class: 'fit', cell: (s) => { const now = services.data?.services.find((o) => o.name === s.name); return now?.deployment_id === id ? <Pill tone="ok">newest</Pill> : now ? <Pill>now {now.revision}</Pill> : null } },
+          ]} />
+        </Section>
+        <div class="stack">
+          <Section title="Drain">
+            {open === undefined ? <Skeleton rows={2} /> : open === 0 ? <p class="muted">No unfinished invocation started on this deployment.</p> : (
+              <Facts rows={pinned.data!.map((r) => [r.status, <a href={href('/invocations', new URLSearchParams([['status', r.status], ['deployment', id]]))}>{plural(Number(r.n), 'invocation')}</a>])} />
+            )}
+          </Section>
+          <Section title="Endpoint">
+            <Facts rows={[
+              ['Id', <span class="mono wrap">{d.id}<Copy text={d.id} /></span>],
+              ['Registered', <Time at={d.created_at} />],
+              ['SDK', <span class="mono">{d.sdk_version ?? 'unknown'}</span>],
+              d.protocol_type ? ['Connection', `${d.protocol_type === 'BidiStream' ? 'streams both ways' : 'request and response'}, ${d.http_version}`] : null,
+              ['Protocol', `${d.min_protocol_version} to ${d.max_protocol_version}`],
+              d.compression ? ['Compression', d.compression] : null,
+              ...Object.entries(d.metadata ?? {}).map(([k, v]) => [k, <span class="wrap">{v}</span>] as [string, preact.ComponentChildren]),
+              ...Object.keys(d.additional_headers ?? {}).map((k) => [`Header ${k}`, <span class="muted">set</span>] as [string, preact.ComponentChildren]),
+            ]} />
+          </Section>
+        </div>
+      </div>
+    </>
+  )
+}
+
+function Update({ d, close }: { d: DeploymentDetail; close: () => void }) {
+  const [address, setAddress] = useState(d.uri ?? d.arn ?? '')
+  const [overwrite, setOverwrite] = useState(false)
+  const [checked, setChecked] = useState(false)
+  const [error, setError] = useState('')
+  const [busy, setBusy] = useState(false)
+  const send = (dry: boolean): void => {
+    setBusy(true)
+    setError('')
+    request(`/deployments/${segment(d.id)}`, { method: 'PATCH', timeout: 60_000, body: { ...(d.arn ? { arn: address } : { uri: address }), ...(overwrite ? { overwrite: true } : {}), ...(dry ? { dry_run: true } : {}) } }).then(() => {
+      setBusy(false)
+      if (dry) {
+        setChecked(true)
+        return
+      }
+      toast('ok', 'The deployment was updated')
+      refreshAll()
+      close()
+    }, (err: Error) => {
+      setBusy(false)
+      setError(err.message)
+    })
+  }
+  return (
+    <form onSubmit={(e) => {
+      e.preventDefault()
+      send(!checked)
+    }}>
+      <DialogFrame title="Update the address" close={close} actions={<><Button onClick={close}>Cancel</Button><Button kind="primary" type="submit" busy={busy}>{checked ? 'Update' : 'Check'}</Button></>}>
+        <p>Invocations that started on this deployment continue at the new address. It must run the same code, or code that replays the same journals.</p>
+        <Field label="Address"><input class="input mono" value={address} autofocus onInput={(e) => {
+          setAddress(e.currentTarget.value)
+          setChecked(false)
+        }} /></Field>
+        <Switch checked={overwrite} onChange={setOverwrite}>Also if the endpoint offers other services or handlers</Switch>
+        {checked && <p class="ok-text">The endpoint answers and is compatible.</p>}
+        {error && <p class="dialog-error" role="alert">{error}</p>}
+      </DialogFrame>
+    </form>
+  )
+}

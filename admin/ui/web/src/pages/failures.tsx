@@ -1,0 +1,96 @@
+// Work that fails, grouped by what fails and how.
+
+import { batch } from '../actions.tsx'
+import { get } from '../api/client.ts'
+import type { FailureGroup, InvocationPage } from '../api/types.ts'
+import { formatCompact, formatCount, plural } from '../lib/format.ts'
+import { optional, useResource } from '../resource.ts'
+import { href, segment, type Match } from '../router.ts'
+import { Button, Empty, ErrorCodeHint, Facts, InvocationID, Loaded, PageHead, Pill, Section, Skeleton, Status, Target, Time, resultOf } from '../ui/basic.tsx'
+import { Icon } from '../ui/icons.tsx'
+import { Table } from '../ui/table.tsx'
+
+export function Failures({ params }: { params: Match }) {
+  return params.id ? <Group id={params.id} /> : <List />
+}
+
+function List() {
+  const failures = useResource('failures', (s) => optional('/failures', () => get<{ groups: FailureGroup[]; next_cursor?: string }>('/failures?limit=100', s)), { every: 5000, topics: ['failures'] })
+  // Servers without groups: the invocations that fail now.
+  const failing = useResource(failures.data === null ? 'failing' : undefined, (s) => get<InvocationPage>('/invocations?status=backing-off&status=paused&limit=100', s), { every: 3000, topics: ['invocations'] })
+  return (
+    <>
+      <PageHead title="Failures" summary="Invocations that retry, are paused or ended with an error, grouped by service, handler and message" />
+      {failures.data === null
+        ? <Loaded of={failing} what="The failures could not be read">{(page) => page.invocations.length === 0 ? <AllWell /> : (
+          <Table label="Failing invocations" rows={page.invocations} keyOf={(i) => i.id} hrefOf={(i) => href(`/invocations/${segment(i.id)}`)} columns={[
+            { id: 'status', title: 'Status', class: 'fit', cell: (i) => <Status status={i.status} result={resultOf(i)} note={i.retry_count ? `×${i.retry_count}` : undefined} /> },
+            { id: 'target', title: 'Target', cell: (i) => <Target service={i.target_service_name} name={i.target_service_ty === 'service' ? undefined : i.target_service_key ?? ''} handler={i.target_handler_name} link={href(`/invocations/${segment(i.id)}`)} /> },
+            { id: 'failure', title: 'Failure', class: 'grow cut', cell: (i) => <span class="cut bad-text" dir="auto">{i.last_failure?.split('\n')[0]}</span> },
+            { id: 'created', title: 'Created', class: 'fit num', cell: (i) => <Time at={i.created_at} /> },
+          ]} />
+        )}</Loaded>
+        : <Loaded of={failures} what="The failures could not be read">{(f) => f === null ? <Skeleton /> : f.groups.length === 0 ? <AllWell /> : <FailureTable groups={f.groups} />}</Loaded>}
+    </>
+  )
+}
+
+function AllWell() {
+  return <Empty title="Nothing fails" icon="check"><p>No invocation retries, is paused or ended with an error that is still kept.</p></Empty>
+}
+
+export function FailureTable({ groups }: { groups: FailureGroup[] }) {
+  return (
+    <Table label="Failures" rows={groups} keyOf={(g) => g.id} hrefOf={(g) => href(`/failures/${segment(g.id)}`)} columns={[
+      { id: 'count', title: 'Count', class: 'fit num', cell: (g) => <b class="bad-text">{formatCompact(g.count)}</b> },
+      { id: 'where', title: 'Handler', class: 'fit', cell: (g) => <Target service={g.service} handler={g.handler} link={href(`/failures/${segment(g.id)}`)} /> },
+      { id: 'message', title: 'Failure', class: 'grow cut', cell: (g) => <span class="cut" dir="auto">{g.error_code && <Pill tone="bad">{g.error_code}</Pill>} {g.message}</span> },
+      { id: 'states', title: 'Now', class: 'fit', cell: (g) => <span class="now-states">{Object.entries(g.by_status ?? {}).filter(([, n]) => n > 0).map(([s, n]) => <Status key={s} status={s} result={s === 'completed' ? 'failure' : undefined} note={formatCompact(n)} />)}</span> },
+      { id: 'keys', title: 'Keys', class: 'fit num', cell: (g) => (g.keys ? formatCount(g.keys) : <span class="faint">–</span>) },
+      { id: 'first', title: 'First', class: 'fit num', cell: (g) => <Time at={g.first_seen} /> },
+      { id: 'last', title: 'Last', class: 'fit num', cell: (g) => <Time at={g.last_seen} /> },
+    ]} />
+  )
+}
+
+function Group({ id }: { id: string }) {
+  const group = useResource(`failure:${id}`, (s) => get<FailureGroup>(`/failures/${segment(id)}`, s), { every: 5000, topics: ['failures'] })
+  const members = useResource(`members:${id}`, (s) => get<InvocationPage>(`/invocations?failure_group=${segment(id)}&limit=50`, s), { every: 5000, topics: ['invocations'] })
+  return (
+    <>
+      <div class="crumbs"><a href={href('/failures')}>Failures</a></div>
+      <Loaded of={group} what="The failure group could not be read">{(g) => {
+        const filters = [{ name: 'failure_group' as const, value: id }]
+        const sample = members.data?.invocations.slice(0, 5).map((i) => i.target) ?? []
+        const retrying = (g.by_status?.['backing-off'] ?? 0) + (g.by_status?.paused ?? 0)
+        return (
+          <>
+            <PageHead title={<span dir="auto">{g.message}</span>} summary={<>{g.service}/{g.handler} · {plural(g.count, 'invocation')}{g.keys ? ` · ${plural(g.keys, 'key')}` : ''}</>}>
+              {retrying > 0 && <Button kind="primary" icon="play" onClick={() => batch('resume', { filters, count: retrying, sample })}>Resume all</Button>}
+              <Button icon="stop" onClick={() => batch('cancel', { filters, count: retrying, sample })} disabled={retrying === 0}>Cancel all</Button>
+              <Button icon="restart" onClick={() => batch('restart-as-new', { filters, count: g.by_status?.completed, sample })} disabled={(g.by_status?.completed ?? 0) === 0}>Restart failed</Button>
+              <a class="button plain" href={href('/invocations', { failure_group: id })}><Icon name="filter" /><span>As a list</span></a>
+            </PageHead>
+            {g.error_code && <ErrorCodeHint code={g.error_code} />}
+            <Section><Facts rows={[
+              ['First seen', <Time at={g.first_seen} />], ['Last seen', <Time at={g.last_seen} />],
+              ...Object.entries(g.by_status ?? {}).filter(([, n]) => n > 0).map(([s, n]) => [s === 'completed' ? 'ended' : s, formatCount(n)] as [string, string]),
+              g.code !== undefined ? ['Code', String(g.code)] : null,
+              g.deployments && g.deployments.length > 0 ? ['Deployments', <span class="wrap">{g.deployments.map((d) => <a key={d} class="mono" href={href(`/deployments/${segment(d)}`)}>{d} </a>)}</span>] : null,
+              g.sample_invocation_id ? ['Sample', <InvocationID id={g.sample_invocation_id} />] : null,
+            ]} /></Section>
+          </>
+        )
+      }}</Loaded>
+      <Loaded of={members} what="The invocations could not be listed">{(page) => page.invocations.length === 0 ? <p class="journal-empty">No member of the group is kept any longer.</p> : (
+        <Table label="Members" rows={page.invocations} keyOf={(i) => i.id} hrefOf={(i) => href(`/invocations/${segment(i.id)}`)} columns={[
+          { id: 'status', title: 'Status', class: 'fit', cell: (i) => <Status status={i.status} result={resultOf(i)} note={i.retry_count ? `×${i.retry_count}` : undefined} /> },
+          { id: 'target', title: 'Target', cell: (i) => <Target service={i.target_service_name} name={i.target_service_ty === 'service' ? undefined : i.target_service_key ?? ''} handler={i.target_handler_name} link={href(`/invocations/${segment(i.id)}`)} /> },
+          { id: 'id', title: 'Id', class: 'c-idcol', cell: (i) => <InvocationID id={i.id} /> },
+          { id: 'failure', title: 'Failure', class: 'grow cut', cell: (i) => <span class="cut" dir="auto">{(i.completion_failure ?? i.last_failure ?? '').split('\n')[0]}</span> },
+          { id: 'created', title: 'Created', class: 'fit num', cell: (i) => <Time at={i.created_at} /> },
+        ]} />
+      )}</Loaded>
+    </>
+  )
+}

@@ -1,0 +1,253 @@
+// Flow control: rules, counters, queues.
+
+import { useState } from 'preact/hooks'
+import { get, request, rows } from '../api/client.ts'
+import type { Rule, Version } from '../api/types.ts'
+import { formatCount, plural } from '../lib/format.ts'
+import { refreshAll } from '../live.ts'
+import { useResource } from '../resource.ts'
+import { href, navigate, query, segment, type Match } from '../router.ts'
+import { Button, Command, Copy, Empty, Field, ID, InvocationID, Loaded, Menu, PageHead, Pill, Section, Tabs, Time } from '../ui/basic.tsx'
+import { DialogFrame, ask, openDialog, toast, toastError } from '../ui/overlay.tsx'
+import { Table } from '../ui/table.tsx'
+
+interface Counter {
+  scope: string
+  l1?: string
+  l2?: string
+  level: string
+  usage: number
+  concurrency_limit?: number
+  rule_pattern?: string
+  num_waiters: number | string
+}
+
+interface Queue {
+  id: string
+  service_name?: string
+  scope?: string
+  limit_key?: string
+  lock_name?: string
+  queue_is_paused: boolean
+  paused_by?: string
+  pause_reason?: string
+  num_inbox: number | string
+  num_running: number | string
+  num_suspended: number | string
+  num_paused: number | string
+  num_finished: number | string
+  last_start_at?: string
+}
+
+interface Head {
+  id: string
+  status: string
+  head_entry_id?: string
+  blocked_on?: string
+}
+
+export function FlowControl({ params }: { params: Match }) {
+  const tab = params.tab ?? 'rules'
+  const version = useResource('version', (s) => get<Version>('/version', s), { every: 60_000 })
+  const off = version.data && version.data.features.vqueues === false
+  return (
+    <>
+      <PageHead title="Flow control" summary="Limits of concurrency and rate per scope, and the queues of those that wait">
+        {tab === 'rules' && !off && <Button kind="primary" icon="plus" onClick={() => editRule()}>New rule</Button>}
+      </PageHead>
+      {off ? (
+        <Empty title="Flow control is off" icon="flow">
+          <p>It can be turned on for a fresh cluster. Callers then name a scope, and rules limit what runs at a time in it.</p>
+          <Command text="PLATFORM_EXPERIMENTAL_ENABLE_PROTOCOL_V7=true PLATFORM_EXPERIMENTAL_ENABLE_VQUEUES=true platform-server" />
+        </Empty>
+      ) : (
+        <>
+          <Tabs label="Flow control" tabs={[['rules', 'Rules'], ['counters', 'Counters'], ['queues', 'Queues']].map(([id, title]) => ({ title, href: href(`/flow-control${id === 'rules' ? '' : `/${id}`}`), on: tab === id }))} />
+          {tab === 'rules' && <Rules />}
+          {tab === 'counters' && <Counters />}
+          {tab === 'queues' && <Queues />}
+        </>
+      )}
+    </>
+  )
+}
+
+function limitsText(r: Rule): string {
+  const out: string[] = []
+  if (r.limits.concurrency !== null && r.limits.concurrency !== undefined) out.push(`${formatCount(r.limits.concurrency)} at a time`)
+  if (r.limits.rate) out.push(`${r.limits.rate} starts`)
+  if (r.limits.queue_limit !== null && r.limits.queue_limit !== undefined) out.push(`${formatCount(r.limits.queue_limit)} may wait`)
+  return out.join(' · ') || 'no limit'
+}
+
+const counterRows = (signal: AbortSignal): Promise<Counter[]> => rows<Counter>('SELECT scope, l1, l2, level, usage, concurrency_limit, rule_pattern, num_waiters FROM sys_user_limits ORDER BY num_waiters DESC, usage DESC LIMIT 500', signal)
+
+function Rules() {
+  const book = useResource('rules', (s) => get<{ rules: Rule[]; version: number }>('/limits/rules', s), { every: 5000 })
+  const counters = useResource('counters', counterRows, { every: 3000 })
+  const use = (pattern: string): { usage: number; waiting: number; counters: number } => {
+    const mine = (counters.data ?? []).filter((c) => c.rule_pattern === pattern)
+    return { usage: mine.reduce((n, c) => n + c.usage, 0), waiting: mine.reduce((n, c) => n + Number(c.num_waiters), 0), counters: mine.length }
+  }
+  const toggle = (r: Rule): void => {
+    request(`/limits/rules/${segment(r.pattern)}`, { method: 'PUT', body: change(r, { disabled: !r.disabled }) }).then(() => {
+      toast('ok', `Rule ${r.pattern} was ${r.disabled ? 'enabled' : 'disabled'}`)
+      refreshAll()
+    }, (err: unknown) => toastError(err))
+  }
+  return (
+    <Loaded of={book} what="The rules could not be read">{(b) => b.rules.length === 0 ? (
+      <Empty title="No rules" icon="flow"><p>Without rules nothing is limited. A rule such as <code>*</code> with a concurrency of 10 lets every scope run ten invocations at a time.</p><Button kind="primary" icon="plus" onClick={() => editRule()}>New rule</Button></Empty>
+    ) : (
+      <Table label="Rules" rows={b.rules} keyOf={(r) => r.pattern} columns={[
+        { id: 'pattern', title: 'Pattern', class: 'fit', cell: (r) => <button type="button" class="link mono strong" onClick={() => editRule(r)}>{r.pattern}</button> },
+        { id: 'limits', title: 'Limits', cell: (r) => <span class={r.disabled ? 'faint' : ''}>{limitsText(r)}</span> },
+        { id: 'use', title: 'Running', class: 'num fit', cell: (r) => formatCount(use(r.pattern).usage) },
+        { id: 'waiting', title: 'Waiting', class: 'num fit', cell: (r) => { const n = use(r.pattern).waiting; return n > 0 ? <b class="warn-text">{formatCount(n)}</b> : <span class="faint">0</span> } },
+        { id: 'scopes', title: 'Counters', class: 'num fit', cell: (r) => { const n = use(r.pattern).counters; return n > 0 ? <a href={href('/flow-control/counters', { rule: r.pattern })}>{formatCount(n)}</a> : <span class="faint">0</span> } },
+        { id: 'description', title: 'Description', class: 'grow cut', cell: (r) => <span class="cut muted" dir="auto">{r.description}</span> },
+        { id: 'state', title: '', class: 'fit', cell: (r) => (r.disabled ? <Pill tone="warn">disabled</Pill> : null) },
+        { id: 'changed', title: 'Changed', class: 'num fit', cell: (r) => <Time at={r.last_modified_millis_since_epoch} /> },
+        { id: 'menu', title: '', class: 'fit', cell: (r) => <Menu label={`Actions of ${r.pattern}`} icon="more" kind="ghost" small items={[
+          { title: 'Edit', icon: 'edit', run: () => editRule(r) },
+          { title: r.disabled ? 'Enable' : 'Disable', icon: r.disabled ? 'play' : 'pause', run: () => toggle(r) },
+          { title: 'Delete', icon: 'trash', danger: true, run: () => void ask({ title: `Delete the rule ${r.pattern}?`, action: 'Delete', danger: true, body: <p>{use(r.pattern).waiting > 0 ? `${plural(use(r.pattern).waiting, 'invocation')} that wait for it start at once, unless another rule holds them.` : 'Nothing waits for it at the moment.'}</p> }, async () => {
+            await request(`/limits/rules/${segment(r.pattern)}?expected_version=${r.version}`, { method: 'DELETE' })
+            toast('ok', 'The rule was deleted')
+            refreshAll()
+          }) },
+        ]} /> },
+      ]} />
+    )}</Loaded>
+  )
+}
+
+/** The body of a change; the rule must still be the one that was read. */
+function change(r: Rule, changes: Partial<Rule>): unknown {
+  const next = { ...r, ...changes }
+  return { pattern: r.pattern, description: next.description ?? '', disabled: next.disabled ?? false, limits: next.limits, precondition: r.version > 0 ? { type: 'matches', version: r.version } : { type: 'does_not_exist' } }
+}
+
+function editRule(rule?: Rule): void {
+  void openDialog('Rule', (close) => <EditRule rule={rule} close={close} />)
+}
+
+function EditRule({ rule, close }: { rule: Rule | undefined; close: () => void }) {
+  const [pattern, setPattern] = useState(rule?.pattern ?? '')
+  const [concurrency, setConcurrency] = useState(String(rule?.limits.concurrency ?? ''))
+  const [rate, setRate] = useState(rule?.limits.rate ?? '')
+  const [queue, setQueue] = useState(String(rule?.limits.queue_limit ?? ''))
+  const [description, setDescription] = useState(rule?.description ?? '')
+  const [error, setError] = useState('')
+  const [busy, setBusy] = useState(false)
+  const counters = useResource('counters', counterRows, { every: 3000 })
+  const parts = pattern.split('/').filter((p) => p !== '')
+  const matches = (counters.data ?? []).filter((c) => {
+    const own = [c.scope, c.l1, c.l2].filter((p): p is string => !!p)
+    return own.length === parts.length && own.every((p, i) => parts[i] === '*' || parts[i] === p)
+  })
+  const limit = concurrency === '' ? Infinity : Number(concurrency)
+  const held = matches.reduce((n, c) => n + Math.max(0, c.usage + Number(c.num_waiters) - limit), 0)
+  const submit = (e: Event): void => {
+    e.preventDefault()
+    setBusy(true)
+    const limits = { concurrency: concurrency === '' ? null : Number(concurrency), rate: rate.trim() === '' ? null : rate.trim(), queue_limit: queue === '' ? null : Number(queue) }
+    request(`/limits/rules/${segment(pattern)}`, { method: 'PUT', body: change(rule ?? { pattern, limits, version: 0 }, { limits, description }) }).then(() => {
+      toast('ok', `Rule ${pattern} was ${rule ? 'changed' : 'created'}`)
+      refreshAll()
+      close()
+    }, (err: Error) => {
+      setBusy(false)
+      setError(err.message)
+    })
+  }
+  return (
+    <form onSubmit={submit}>
+      <DialogFrame title={rule ? `Rule ${rule.pattern}` : 'New rule'} close={close} actions={<><Button onClick={close}>Cancel</Button><Button kind="primary" type="submit" busy={busy} disabled={pattern === ''}>{rule ? 'Save' : 'Create'}</Button></>}>
+        <Field label="Pattern" hint="scope, scope/key or scope/key/key; * stands for any. The most specific rule of each level counts."><input class="input mono" value={pattern} disabled={rule !== undefined} autofocus={!rule} placeholder="*" onInput={(e) => setPattern(e.currentTarget.value.trim())} /></Field>
+        <div class="form-grid">
+          <Field label="Concurrency" hint="Run at a time; empty: unlimited."><input class="input" type="number" min="0" value={concurrency} onInput={(e) => setConcurrency(e.currentTarget.value)} /></Field>
+          <Field label="Rate" hint="Starts in a period: 100/s, 60/m."><input class="input" value={rate} onInput={(e) => setRate(e.currentTarget.value)} /></Field>
+          <Field label="Queue" hint="May wait; further ones get 429."><input class="input" type="number" min="0" value={queue} onInput={(e) => setQueue(e.currentTarget.value)} /></Field>
+        </div>
+        <Field label="Description"><input class="input" value={description} maxLength={1000} onInput={(e) => setDescription(e.currentTarget.value)} /></Field>
+        {pattern !== '' && counters.data && <p class="muted">{matches.length === 0 ? 'No scope in use matches this pattern now.' : `${plural(matches.length, 'counter')} match now. ${held > 0 ? `With this concurrency ${plural(held, 'invocation')} would wait.` : 'Nothing would wait.'}`}</p>}
+        {error && <p class="dialog-error" role="alert">{error}</p>}
+      </DialogFrame>
+    </form>
+  )
+}
+
+function Counters() {
+  const counters = useResource('counters', counterRows, { every: 2000 })
+  const rule = query.value.get('rule')
+  return (
+    <Loaded of={counters} what="The counters could not be read">{(all) => {
+      const list = rule ? all.filter((c) => c.rule_pattern === rule) : all
+      return (
+        <>
+          {rule && <p class="muted">Of the rule <Pill>{rule}</Pill> <a href={href('/flow-control/counters')}>show all</a></p>}
+          {list.length === 0 ? <Empty title="Nothing is limited at the moment" icon="flow"><p>Counters exist while invocations of a scope run or wait.</p></Empty> : (
+            <Table label="Counters" rows={list} keyOf={(c) => [c.scope, c.l1, c.l2].join('/')} columns={[
+              { id: 'name', title: 'Scope and limit key', class: 'fit', cell: (c) => <span class="mono strong">{[c.scope, c.l1, c.l2].filter(Boolean).join('/')}</span> },
+              { id: 'usage', title: 'In use', class: 'grow', cell: (c) => <Usage usage={c.usage} limit={c.concurrency_limit} /> },
+              { id: 'waiting', title: 'Waiting', class: 'num fit', cell: (c) => (Number(c.num_waiters) > 0 ? <b class="warn-text">{formatCount(Number(c.num_waiters))}</b> : <span class="faint">0</span>) },
+              { id: 'rule', title: 'Rule', class: 'fit', cell: (c) => (c.rule_pattern ? <span class="mono">{c.rule_pattern}</span> : <span class="faint">none</span>) },
+              { id: 'list', title: '', class: 'fit', cell: (c) => <a href={href('/invocations', { scope: c.scope })}>Invocations</a> },
+            ]} />
+          )}
+        </>
+      )
+    }}</Loaded>
+  )
+}
+
+function Usage({ usage, limit }: { usage: number; limit: number | undefined }) {
+  const share = limit ? Math.min(1, usage / limit) : 0
+  return <span class="usage"><span class="usage-bar" aria-hidden="true"><i class={share >= 1 ? 'full' : ''} style={{ width: `${share * 100}%` }} /></span><span class="num">{formatCount(usage)}{limit !== undefined ? ` of ${formatCount(limit)}` : ''}</span></span>
+}
+
+function Queues() {
+  const queues = useResource('vqueues', (s) => rows<Queue>('SELECT id, service_name, scope, limit_key, lock_name, queue_is_paused, paused_by, pause_reason, num_inbox, num_running, num_suspended, num_paused, num_finished, last_start_at FROM sys_vqueue_meta ORDER BY num_inbox DESC LIMIT 500', s), { every: 3000 })
+  const heads = useResource('heads', (s) => rows<Head>('SELECT id, status, head_entry_id, blocked_on FROM sys_scheduler LIMIT 500', s), { every: 3000 })
+  const head = new Map((heads.data ?? []).map((h) => [h.id, h]))
+  const only = query.value.get('id')
+  const toggle = (q: Queue): void => {
+    const verb = q.queue_is_paused ? 'resume' : 'pause'
+    void ask({ title: `${q.queue_is_paused ? 'Resume' : 'Pause'} this queue?`, action: q.queue_is_paused ? 'Resume' : 'Pause', body: <p>{q.queue_is_paused ? 'Those that wait start as its limits allow.' : 'What runs goes on; nothing new starts until it is resumed.'}</p> }, async () => {
+      await request(`/vqueues/${segment(q.id)}/${verb}`, { method: 'POST' })
+      toast('ok', `The queue was ${verb}d`)
+      refreshAll()
+    })
+  }
+  return (
+    <Loaded of={queues} what="The queues could not be read">{(all) => {
+      const list = only ? all.filter((q) => q.id === only) : all.filter((q) => q.scope)
+      return list.length === 0 ? <Empty title="No queues" icon="flow"><p>A queue exists for every scope and limit key that is used.</p></Empty> : (
+        <Section flush>
+          <Table label="Queues" rows={list} keyOf={(q) => q.id} columns={[
+            { id: 'name', title: 'Queue', class: 'fit', cell: (q) => <span><span class="mono strong">{[q.scope, q.limit_key].filter(Boolean).join(' · ') || q.lock_name}</span> <span class="muted">{q.service_name}</span></span> },
+            { id: 'state', title: 'State', class: 'fit', cell: (q) => (q.queue_is_paused ? <Pill tone="warn" title={q.pause_reason ?? ''}>paused</Pill> : blocked(head.get(q.id))) },
+            { id: 'inbox', title: 'Waiting', class: 'num fit', cell: (q) => formatCount(Number(q.num_inbox)) },
+            { id: 'running', title: 'Running', class: 'num fit', cell: (q) => formatCount(Number(q.num_running)) },
+            { id: 'suspended', title: 'Suspended', class: 'num fit', cell: (q) => formatCount(Number(q.num_suspended)) },
+            { id: 'paused', title: 'Paused', class: 'num fit', cell: (q) => formatCount(Number(q.num_paused)) },
+            { id: 'head', title: 'Next', class: 'c-idcol', cell: (q) => { const h = head.get(q.id); return h?.head_entry_id ? <InvocationID id={h.head_entry_id} /> : <span class="faint">–</span> } },
+            { id: 'start', title: 'Last start', class: 'num fit', cell: (q) => <Time at={q.last_start_at} /> },
+            { id: 'id', title: 'Id', class: 'c-idcol', cell: (q) => <ID id={q.id} /> },
+            { id: 'menu', title: '', class: 'fit', cell: (q) => <Button small kind="ghost" icon={q.queue_is_paused ? 'play' : 'pause'} label={q.queue_is_paused ? 'Resume the queue' : 'Pause the queue'} onClick={() => toggle(q)} /> },
+          ]} />
+          {only && <p class="journal-empty"><a href={href('/flow-control/queues')}>Show all queues</a></p>}
+        </Section>
+      )
+    }}</Loaded>
+  )
+}
+
+function blocked(h: Head | undefined) {
+  if (!h) return <span class="muted">empty</span>
+  if (h.status === 'blocked') return <Pill tone="warn">{({ lock: 'waits for a key', 'limit-key-concurrency': 'at its concurrency', 'throttling-rules': 'at its rate', paused: 'paused' } as Record<string, string>)[h.blocked_on ?? ''] ?? 'blocked'}</Pill>
+  return <Pill tone={h.status === 'ready' ? 'ok' : 'idle'}>{h.status}</Pill>
+}
+
+export { Copy, navigate }

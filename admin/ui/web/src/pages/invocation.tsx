@@ -1,0 +1,214 @@
+// One invocation: what happened, why it waits, what can be done.
+
+import { act, operations, type Operation } from '../actions.tsx'
+import { APIError, get, rows } from '../api/client.ts'
+import type { Explain, Invocation, JournalEvent } from '../api/types.ts'
+import { explainRecord } from '../lib/explain.ts'
+import { formatCount, kindOfID, plural, sqlText } from '../lib/format.ts'
+import type { JournalRow, Step } from '../lib/journal.ts'
+import { formatRelative, parseTime } from '../lib/time.ts'
+import { readEntries, useJournals } from '../journals.ts'
+import { optional, useResource } from '../resource.ts'
+import { href, segment, type Match } from '../router.ts'
+import {
+  Button, Command, Copy, DeploymentID, Elapsed, Empty, ErrorBox, ErrorCodeHint, Facts, InvocationID, Menu, Pill, Section, Skeleton, Stale, Status, Target, Time, now, resultOf, statusLook, typeName,
+} from '../ui/basic.tsx'
+import { Icon, StatusShape } from '../ui/icons.tsx'
+import { toast, toastError } from '../ui/overlay.tsx'
+import { JournalView } from './journal-view.tsx'
+
+export function InvocationPage({ params }: { params: Match }) {
+  const id = params.id!
+  const topics = [`invocation:${id}`]
+  const wellFormed = kindOfID(id) === 'invocation'
+  const inv = useResource(wellFormed ? `inv:${id}` : undefined, (s) => get<Invocation>(`/invocations/${segment(id)}`, s), { topics, every: 1500 })
+  const live = inv.data !== undefined && inv.data.status !== 'completed'
+  const events = useResource(inv.data && live ? `events:${id}` : undefined, (s) => rows<JournalEvent>(
+    `SELECT after_journal_entry_index, appended_at, event_type, event_json FROM sys_journal_events WHERE id = ${sqlText(id)} ORDER BY appended_at`, s), { topics, every: 3000 })
+  const explain = useResource(inv.data && live ? `explain:${id}:${inv.data.status}` : undefined, (s) => optional('/invocations/{invocation_id}/explain', () => get<Explain>(`/invocations/${segment(id)}/explain`, s)), { topics, every: 4000, keep: true })
+  if (!wellFormed || (inv.error instanceof APIError && inv.error.status === 404 && !inv.data)) {
+    return (
+      <Empty title="This invocation does not exist" icon="invocations">
+        <p class="mono wrap">{id}</p>
+        <p>It may have been purged: results are kept for the retention of their service. <a href={href('/invocations')}>All invocations</a></p>
+      </Empty>
+    )
+  }
+  if (!inv.data) return inv.error ? <ErrorBox what="The invocation could not be read" error={inv.error} retry={inv.reload} /> : <Skeleton rows={14} />
+  return (
+    <>
+      <Stale error={inv.error} at={inv.at} retry={inv.reload} />
+      <InvocationView inv={inv.data} events={events.data ?? []} explain={explain.data ?? undefined} />
+    </>
+  )
+}
+
+/** The main action of a status. */
+function mainAction(i: Invocation): Operation {
+  switch (i.status) {
+    case 'paused':
+    case 'backing-off':
+      return 'resume'
+    case 'completed':
+      return 'restart-as-new'
+  }
+  return 'cancel'
+}
+
+export function InvocationView({ inv: i, events, explain, fixed }: { inv: Invocation; events: JournalEvent[]; explain?: Explain | undefined; fixed?: ReadonlyMap<string, JournalRow[]> }) {
+  const live = i.status !== 'completed' && !fixed
+  const result = resultOf(i)
+  const main = mainAction(i)
+  const title = (o: Operation): string => (o === 'resume' && i.status === 'backing-off' ? 'Retry now' : operations[o].title)
+  const others = (Object.keys(operations) as Operation[]).filter((o) => o !== main && operations[o].on(i.status))
+  return (
+    <>
+      <header class={`inv-head ${statusLook(i.status, result).tone}`}>
+        <div class="inv-title">
+          <div class="crumbs"><a href={href('/invocations')}>Invocations</a><Icon name="right" size={12} />{i.scope && <><span>{i.scope}</span><Icon name="right" size={12} /></>}<a href={href(`/services/${segment(i.target_service_name)}`)}>{i.target_service_name}</a></div>
+          <h1><Target service={i.target_service_name} name={i.target_service_ty === 'service' ? undefined : i.target_service_key ?? ''} handler={i.target_handler_name} /></h1>
+          <div class="inv-sub">
+            <Status status={i.status} result={result} note={i.retry_count && i.retry_count > 1 && live ? `${i.retry_count} attempts` : undefined} />
+            <span class="mono inv-id">{i.id}<Copy text={i.id} label="Copy id" /></span>
+          </div>
+        </div>
+        {!fixed && (
+          <div class="page-actions">
+            <Button kind={main === 'cancel' ? 'plain' : 'primary'} icon={operations[main].icon} onClick={() => act(i, main)}>{title(main)}</Button>
+            <Menu label="More actions" icon="more" items={[
+              ...others.map((o) => ({ title: title(o), icon: operations[o].icon, danger: operations[o].danger, run: () => act(i, o) })),
+              'line' as const,
+              { title: 'Export bundle', icon: 'download' as const, run: () => void exportBundle(i, events, explain) },
+            ]} />
+          </div>
+        )}
+      </header>
+      <Body i={i} events={events} explain={explain} fixed={fixed} live={live} />
+    </>
+  )
+}
+
+function Body({ i, events, explain, fixed, live }: { i: Invocation; events: JournalEvent[]; explain: Explain | undefined; fixed: ReadonlyMap<string, JournalRow[]> | undefined; live: boolean }) {
+  const own = useJournals([i.id], live, fixed)
+  const journal = own.of(i.id)
+  return (
+    <>
+      <Why i={i} explain={explain} steps={journal.steps} />
+      <FailureCard i={i} />
+      <Lifecycle i={i} />
+      <JournalView inv={i} events={events} live={live} fixed={fixed} />
+    </>
+  )
+}
+
+/** Why the invocation does not run, and what can be done about it. */
+function Why({ i, explain, steps }: { i: Invocation; explain: Explain | undefined; steps: Step[] }) {
+  if (i.status === 'completed') return null
+  const local = explainRecord(i, steps, now.value)
+  const calm = i.status === 'scheduled' || i.status === 'suspended' || i.status === 'ready' || i.status === 'running'
+  // The failure has a card of its own.
+  const details = (explain?.details ?? []).filter((d) => d.title !== 'Last failure')
+  const nextSteps = (explain?.next_steps ?? []).filter((s) => !s.command?.startsWith('platform explain'))
+  if (!explain && !local) return null
+  if (explain && i.status === 'running' && details.length === 0 && nextSteps.length === 0 && !local) return null
+  const look = statusLook(i.status)
+  return (
+    <section class={`why ${calm ? 'calm' : 'warn'}`} aria-label="Why it is not running">
+      <span class={`why-shape ${look.tone}`}><StatusShape shape={look.shape} size={16} /></span>
+      <div class="why-body">
+        <h2>{explain ? explain.summary : local!.title}</h2>
+        {explain
+          ? details.map((d, n) => <p key={n}>{d.title && <b>{d.title}. </b>}{d.text.replaceAll('`', '')}</p>)
+          : local!.text.length > 1 && i.status === 'suspended'
+            ? <ul>{local!.text.map((t) => <li key={t}>{t}</li>)}</ul>
+            : local!.text.map((t) => <p key={t}>{t}</p>)}
+        {i.cancel_requested_at && <p><b>Cancellation requested</b> <Time at={i.cancel_requested_at} />. The handler decides how it ends.</p>}
+        {i.pause_requested && <p><b>Pause requested.</b> It takes effect when the open attempt ends.</p>}
+        {i.status === 'pending' && i.target_service_ty !== 'service' && <p><a href={href(`/objects/${segment(i.target_service_name)}/${segment(i.target_service_key ?? '')}`)}>See who holds the key and who waits</a></p>}
+        {nextSteps.length > 0 && (
+          <div class="next-steps">
+            {nextSteps.map((s, n) => <div key={n}>{s.command ? <Command text={s.command} /> : null}<span>{s.text.replaceAll('`', '')}</span></div>)}
+          </div>
+        )}
+      </div>
+    </section>
+  )
+}
+
+function FailureCard({ i }: { i: Invocation }) {
+  const text = i.completion_failure ?? (i.status === 'completed' ? undefined : i.last_failure)
+  if (!text) return null
+  const [head, ...stack] = text.split('\n')
+  const title = i.completion_failure ? 'Failed with a terminal error' : `Last attempt failed${i.retry_count ? ` (attempt ${i.retry_count})` : ''}`
+  return (
+    <section class="failure-card" aria-label="Failure">
+      <header><StatusShape shape="fail" size={13} /><h2>{title}</h2>{!i.completion_failure && i.next_retry_at && i.status === 'backing-off' && <span class="muted">next attempt <Time at={i.next_retry_at} /></span>}<span class="grow" /><Copy text={text} label="Copy the failure" /></header>
+      <p class="failure-message" dir="auto">{head}</p>
+      {i.last_failure_error_code && !i.completion_failure && <ErrorCodeHint code={i.last_failure_error_code} />}
+      {stack.some((l) => l.trim()) && <details><summary>Stack trace</summary><pre tabIndex={0}>{stack.join('\n')}</pre></details>}
+    </section>
+  )
+}
+
+function Lifecycle({ i }: { i: Invocation }) {
+  const created = parseTime(i.created_at)
+  const running = parseTime(i.running_at)
+  const due = Math.max(created ?? 0, parseTime(i.scheduled_start_at) ?? 0)
+  return (
+    <Section>
+      <Facts rows={[
+        ['Created', <Time at={i.created_at} />],
+        i.scheduled_start_at ? ['Planned start', <Time at={i.scheduled_start_at} />] : null,
+        running !== undefined ? ['Waited', <Elapsed from={due || created} to={running} />] : null,
+        ['Duration', <Elapsed from={i.created_at} to={i.completed_at} />],
+        i.completed_at ? ['Completed', <Time at={i.completed_at} />] : ['Modified', <Time at={i.modified_at} />],
+        ['Journal', plural(i.journal_size, 'entry', 'entries')],
+        ['Type', typeName(i.target_service_ty)],
+        ['Invoked by', i.invoked_by_id ? <InvocationID id={i.invoked_by_id} /> : <span>{i.invoked_by.replaceAll('_', ' ')}</span>],
+        i.invoked_by_target ? ['Caller', <span class="mono wrap">{i.invoked_by_target}</span>] : null,
+        i.pinned_deployment_id ? ['Deployment', <DeploymentID id={i.pinned_deployment_id} />] : null,
+        i.last_attempt_server ? ['SDK', <span class="mono">{i.last_attempt_server}</span>] : null,
+        i.idempotency_key ? ['Idempotency key', <span class="mono wrap"><bdi>{i.idempotency_key}</bdi></span>] : null,
+        i.scope ? ['Scope', <Pill>{i.scope}</Pill>] : null,
+        i.limit_key ? ['Limit key', <Pill>{i.limit_key}</Pill>] : null,
+        i.target_service_ty !== 'service' ? ['Object', <a href={href(`/objects/${segment(i.target_service_name)}/${segment(i.target_service_key ?? '')}`)}><bdi>{i.target_service_key}</bdi></a>] : null,
+      ]} />
+    </Section>
+  )
+}
+
+/** A bundle is what the page shows, as a file that can be opened without the server. */
+export interface BundleFile {
+  kind: 'invocation-bundle'
+  version: 1
+  exported_at: string
+  invocation: Invocation
+  journal: JournalRow[]
+  events: JournalEvent[]
+  explain?: Explain | undefined
+}
+
+async function exportBundle(invocation: Invocation, events: JournalEvent[], explain: Explain | undefined): Promise<void> {
+  try {
+    const journal: JournalRow[] = []
+    for (;;) {
+      const more = await readEntries(invocation.id, journal.length === 0 ? 0 : journal[journal.length - 1]!.index + 1)
+      journal.push(...more)
+      if (more.length < 1000) break
+    }
+    const bundle: BundleFile = { kind: 'invocation-bundle', version: 1, exported_at: new Date().toISOString(), invocation, journal, events, explain }
+    saveFile(`${invocation.id}.json`, 'application/json', JSON.stringify(bundle, null, 1))
+    toast('ok', `${formatCount(journal.length)} journal entries exported ${formatRelative(Date.now(), Date.now())}. Payloads above 4 KiB are left out.`)
+  } catch (err) {
+    toastError(err, 'The export failed')
+  }
+}
+
+export function saveFile(name: string, type: string, content: string): void {
+  const url = URL.createObjectURL(new Blob([content], { type }))
+  const a = document.createElement('a')
+  a.href = url
+  a.download = name
+  a.click()
+  setTimeout(() => URL.revokeObjectURL(url), 10_000)
+}

@@ -1,0 +1,90 @@
+// Jobs: operations on many invocations that the server carries out.
+
+import { get, request } from '../api/client.ts'
+import type { Job } from '../api/types.ts'
+import { operations, type Operation } from '../actions.tsx'
+import { formatCount } from '../lib/format.ts'
+import { refreshAll } from '../live.ts'
+import { optional, useResource } from '../resource.ts'
+import { href, segment, type Match } from '../router.ts'
+import { Button, Elapsed, Empty, Facts, ID, Loaded, PageHead, Section, Skeleton, Status, Time } from '../ui/basic.tsx'
+import { ask, toast } from '../ui/overlay.tsx'
+import { Table } from '../ui/table.tsx'
+
+const titleOf = (j: Job): string => operations[j.operation as Operation]?.title ?? j.operation
+const ended = (j: Job): boolean => !/^(running|pending|queued|stopping)$/.test(j.state)
+const number = (v: unknown): number => (typeof v === 'number' ? v : Array.isArray(v) ? v.length : 0)
+const failedOf = (j: Job): number => number(j.failed)
+
+export function Jobs({ params }: { params: Match }) {
+  return params.id ? <One id={params.id} /> : <List />
+}
+
+function List() {
+  const jobs = useResource('jobs', (s) => optional('/jobs', () => get<{ jobs: Job[] }>('/jobs', s)), { every: 2000, topics: ['jobs'] })
+  return (
+    <>
+      <PageHead title="Jobs" summary="Operations on many invocations. The server carries them out, also when this page is closed." />
+      <Loaded of={jobs} what="The jobs could not be listed">{(j) => j === null || j.jobs.length === 0 ? (
+        <Empty title={j === null ? 'This server has no jobs' : 'No jobs'} icon="jobs"><p>{j === null ? 'Operations on selected invocations are done at once.' : <>Filter <a href={href('/invocations')}>invocations</a> and choose an action for all that match.</>}</p></Empty>
+      ) : (
+        <Table label="Jobs" rows={j.jobs} keyOf={(o) => o.id} hrefOf={(o) => href(`/jobs/${segment(o.id)}`)} columns={[
+          { id: 'state', title: 'State', class: 'fit', cell: (o) => <JobState job={o} /> },
+          { id: 'op', title: 'Operation', class: 'fit', cell: (o) => <a class="strong" href={href(`/jobs/${segment(o.id)}`)}>{titleOf(o)}</a> },
+          { id: 'progress', title: 'Progress', class: 'grow', cell: (o) => <Progress job={o} /> },
+          { id: 'failed', title: 'Failed', class: 'num fit', cell: (o) => (failedOf(o) > 0 ? <b class="bad-text">{formatCount(failedOf(o))}</b> : <span class="faint">0</span>) },
+          { id: 'created', title: 'Started', class: 'num fit', cell: (o) => <Time at={o.created_at} /> },
+          { id: 'id', title: 'Id', class: 'c-idcol', cell: (o) => <ID id={o.id} /> },
+        ]} />
+      )}</Loaded>
+    </>
+  )
+}
+
+function JobState({ job }: { job: Job }) {
+  return <Status status={job.state === 'completed' || job.state === 'done' ? (failedOf(job) > 0 ? 'failed' : 'done') : job.state} />
+}
+
+function Progress({ job }: { job: Job }) {
+  const matched = number(job.matched)
+  const done = number(job.done)
+  return <span class="usage"><span class="usage-bar" aria-hidden="true"><i style={{ width: `${matched === 0 ? (ended(job) ? 100 : 0) : Math.min(100, (done / matched) * 100)}%` }} /></span><span class="num">{formatCount(done)}{matched > 0 ? ` of ${formatCount(matched)}` : ''}</span></span>
+}
+
+function One({ id }: { id: string }) {
+  const job = useResource(`job:${id}`, (s) => get<Job>(`/jobs/${segment(id)}`, s), { every: 1000, topics: ['jobs'] })
+  return (
+    <>
+      <div class="crumbs"><a href={href('/jobs')}>Jobs</a></div>
+      <Loaded of={job} what="The job could not be read">{(j) => {
+        const samples = (Array.isArray(j.failures) ? j.failures : Array.isArray(j.failed) ? j.failed : []) as { invocation_id: string; error: string }[]
+        return (
+          <>
+            <PageHead title={titleOf(j)} summary={<JobState job={j} />}>
+              {!ended(j) && <Button icon="stop" onClick={() => void ask({ title: 'Stop this job?', action: 'Stop', body: <p>What is done stays done; the rest is left as it is.</p> }, async () => {
+                await request(`/jobs/${segment(id)}`, { method: 'DELETE' })
+                toast('ok', 'The job stops')
+                refreshAll()
+              })}>Stop</Button>}
+            </PageHead>
+            <Section><Progress job={j} /></Section>
+            <Section><Facts rows={[
+              ['Id', <span class="mono">{j.id}</span>], ['Started', <Time at={j.created_at} />], j.completed_at ? ['Ended', <Time at={j.completed_at} />] : null, ['Duration', <Elapsed from={j.created_at} to={j.completed_at} />],
+              ['Failed', formatCount(failedOf(j))], j.reason ? ['Reason', j.reason] : null,
+              j.filter ? ['Filter', <span class="mono wrap">{JSON.stringify(j.filter)}</span>] : null,
+            ]} /></Section>
+            {samples.length > 0 && (
+              <Section title="Failed" flush>
+                <Table label="Failed" rows={samples} keyOf={(f) => f.invocation_id} hrefOf={(f) => href(`/invocations/${segment(f.invocation_id)}`)} columns={[
+                  { id: 'id', title: 'Invocation', class: 'c-idcol', cell: (f) => <ID id={f.invocation_id} link={href(`/invocations/${segment(f.invocation_id)}`)} /> },
+                  { id: 'error', title: 'Error', class: 'grow', cell: (f) => f.error },
+                ]} />
+              </Section>
+            )}
+          </>
+        )
+      }}</Loaded>
+      {!job.data && !job.error && <Skeleton rows={4} />}
+    </>
+  )
+}

@@ -1,0 +1,331 @@
+// The journal as code-like lines beside a timeline. Calls unfold in place on the same scale.
+
+import { useMemo, useRef, useState } from 'preact/hooks'
+import { get } from '../api/client.ts'
+import type { Invocation, JournalEvent } from '../api/types.ts'
+import { formatBytes, formatCount, plural } from '../lib/format.ts'
+import type { JournalRow, Step } from '../lib/journal.ts'
+import { preview } from '../lib/payload.ts'
+import { formatDuration, formatRelative, parseTime } from '../lib/time.ts'
+import { bar, makeScale, phases, position, ticks, timeAt, type Scale } from '../lib/timeline.ts'
+import { useJournals } from '../journals.ts'
+import { useResource } from '../resource.ts'
+import { href, segment } from '../router.ts'
+import { ErrorBox, Facts, InvocationID, Pill, Section, Skeleton, Status, Switch, Time, now, resultOf } from '../ui/basic.tsx'
+import { Icon } from '../ui/icons.tsx'
+import { PayloadView } from '../ui/payload.tsx'
+import { VirtualList } from '../ui/virtual.tsx'
+import { toastError } from '../ui/overlay.tsx'
+
+type Item =
+  | { key: string; type: 'step'; owner: string; step: Step; depth: number; path: string }
+  | { key: string; type: 'detail'; owner: string; step: Step; depth: number }
+  | { key: string; type: 'event'; event: JournalEvent; depth: number }
+  | { key: string; type: 'note'; text: string; depth: number; invocation?: Invocation | undefined; id?: string }
+
+const maxUnfolded = 20
+
+interface EventBody {
+  ty?: string
+  error_message?: string
+  error_code?: number
+  error_stacktrace?: string
+  related_command_index?: number
+}
+
+function bodyOf(e: JournalEvent): EventBody {
+  try {
+    return JSON.parse(e.event_json ?? '{}') as EventBody
+  } catch {
+    return {}
+  }
+}
+
+export function JournalView({ inv, events, live, fixed }: { inv: Invocation; events: JournalEvent[]; live: boolean; fixed: ReadonlyMap<string, JournalRow[]> | undefined }) {
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set())
+  const [unfolded, setUnfolded] = useState<ReadonlyMap<string, string>>(new Map()) // path → callee
+  const [collapse, setCollapse] = useState(true)
+  const [zoom, setZoom] = useState<{ from: number; to: number }>()
+  const [find, setFind] = useState('')
+  const ids = useMemo(() => [inv.id, ...new Set(unfolded.values())], [inv.id, unfolded])
+  const { of, loadEntry } = useJournals(ids, live, fixed)
+  const callees = useResource(ids.length > 1 ? `callees:${ids.slice(1).join(',')}` : undefined, async (signal) => {
+    const list = await Promise.all(ids.slice(1).map((id) => get<Invocation>(`/invocations/${segment(id)}`, signal).catch(() => undefined)))
+    return new Map(list.filter((i): i is Invocation => i !== undefined).map((i) => [i.id, i]))
+  }, { every: live ? 2000 : 0, keep: true, topics: live ? ids.slice(1, 8).map((id) => `invocation:${id}`) : [] })
+  const journal = of(inv.id)
+  const end = parseTime(inv.completed_at)
+  const time = end ?? now.value
+
+  const items = useMemo(() => {
+    const out: Item[] = []
+    const wanted = find.trim().toLowerCase()
+    const add = (owner: string, depth: number, prefix: string): void => {
+      const j = of(owner)
+      for (const step of j.steps) {
+        const path = `${prefix}/${step.index}`
+        if (wanted && depth === 0 && !lineText(step).toLowerCase().includes(wanted)) continue
+        out.push({ key: path, type: 'step', owner, step, depth, path })
+        if (open.has(path)) out.push({ key: `${path}:detail`, type: 'detail', owner, step, depth })
+        const callee = unfolded.get(path)
+        if (callee) {
+          const calleeInv = callees.data?.get(callee)
+          out.push({ key: `${path}:head`, type: 'note', text: '', depth: depth + 1, invocation: calleeInv, id: callee })
+          if (depth < 6) add(callee, depth + 1, path)
+          const cj = of(callee)
+          if (cj.error) out.push({ key: `${path}:error`, type: 'note', text: cj.error.message, depth: depth + 1 })
+          else if (cj.complete && cj.steps.length === 0) out.push({ key: `${path}:empty`, type: 'note', text: 'No journal: it has not started, or its journal is no longer kept.', depth: depth + 1 })
+          else if (!cj.complete && cj.steps.length === 0) out.push({ key: `${path}:load`, type: 'note', text: 'Loading…', depth: depth + 1 })
+        }
+        if (depth === 0) for (const e of events) if (e.after_journal_entry_index === step.index && noteworthy(e)) out.push({ key: `${path}:${e.event_type}`, type: 'event', event: e, depth })
+      }
+      // Events whose entry is a notification, which has no line of its own.
+      if (depth === 0 && !wanted) {
+        const lines = new Set(j.steps.map((s) => s.index))
+        for (const e of events) if (noteworthy(e) && !lines.has(e.after_journal_entry_index ?? -1)) out.push({ key: `event:${e.event_type}`, type: 'event', event: e, depth })
+      }
+    }
+    add(inv.id, 0, '')
+    return out
+  }, [journal.steps, open, unfolded, events, find, callees.data, ids.map((id) => of(id).rows.length).join(), live ? 0 : 1])
+
+  const scale = useMemo(() => {
+    const marks: number[] = []
+    const mark = (t: number | undefined): void => {
+      if (t !== undefined) marks.push(t)
+    }
+    mark(parseTime(inv.created_at))
+    mark(parseTime(inv.running_at))
+    mark(time)
+    for (const id of ids) {
+      for (const s of of(id).steps) {
+        mark(s.at)
+        mark(s.endAt)
+      }
+    }
+    for (const e of events) mark(parseTime(e.appended_at))
+    const inside = zoom ? [zoom.from, ...marks.filter((t) => t > zoom.from && t < zoom.to), zoom.to] : marks
+    return makeScale(inside, { collapse })
+  }, [journal.steps, time, collapse, zoom, events, ids.map((id) => of(id).rows.length).join()])
+
+  const keyOf = useMemo(() => (i: number) => items[i]?.key ?? String(i), [items])
+  const toggle = (path: string): void => {
+    const next = new Set(open)
+    if (!next.delete(path)) next.add(path)
+    setOpen(next)
+  }
+  const unfold = (path: string, callee: string): void => {
+    const next = new Map(unfolded)
+    if (next.delete(path)) {
+      for (const p of [...next.keys()]) if (p.startsWith(`${path}/`)) next.delete(p)
+    } else if (next.size < maxUnfolded) next.set(path, callee)
+    setUnfolded(next)
+  }
+  const calls = journal.steps.filter((s) => s.childID && s.kind === 'call')
+  const empty = journal.complete && journal.steps.length === 0
+  const idle = scale.segments.some((s) => s.idle)
+  return (
+    <Section title="Journal" flush count={journal.steps.length > 0 ? formatCount(journal.steps.length) : undefined} actions={
+      <>
+        {journal.steps.length > 12 && <input class="input small" type="search" placeholder="Find a step" aria-label="Find a step" value={find} onInput={(e) => setFind(e.currentTarget.value)} />}
+        {calls.length > 0 && !fixed && (
+          <button type="button" class="link" onClick={() => setUnfolded(unfolded.size > 0 ? new Map() : new Map(calls.slice(0, maxUnfolded).map((s) => [`/${s.index}`, s.childID!])))}>{unfolded.size > 0 ? 'Fold calls' : 'Unfold calls'}</button>
+        )}
+        {zoom && <button type="button" class="link" onClick={() => setZoom(undefined)}>Whole time</button>}
+        {(idle || !collapse) && <Switch checked={collapse} onChange={setCollapse}>Collapse idle time</Switch>}
+      </>
+    }>
+      {journal.error && journal.steps.length === 0 && <ErrorBox what="The journal could not be read" error={journal.error} />}
+      {!journal.complete && !journal.error && journal.steps.length === 0 && <Skeleton rows={6} />}
+      {empty && <p class="journal-empty">{inv.status === 'completed' ? 'The journal is no longer kept: its retention is over.' : 'No entries yet: no attempt has started.'}</p>}
+      {journal.steps.length > 0 && (
+        <div class="journal">
+          <Axis scale={scale} inv={inv} time={time} live={live} zoom={setZoom} />
+          <VirtualList count={items.length} keyOf={keyOf} estimate={30} render={(n) => {
+            const item = items[n]
+            if (!item) return null
+            switch (item.type) {
+              case 'step':
+                return (
+                  <StepLine item={item} scale={scale} time={time} live={live} open={open.has(item.path)} unfolded={unfolded.has(item.path)} failedIndex={failing(events)} toggle={() => toggle(item.path)}
+                    unfold={item.step.childID && !fixed ? () => unfold(item.path, item.step.childID!) : undefined} />
+                )
+              case 'detail':
+                return <Detail item={item} load={fixed ? undefined : (index) => loadEntry(item.owner, index)} />
+              case 'event':
+                return <EventLine event={item.event} scale={scale} />
+              case 'note':
+                return (
+                  <div class="j-note" style={{ paddingLeft: `${52 + item.depth * 20}px` }}>
+                    {item.invocation ? <><Status status={item.invocation.status} result={resultOf(item.invocation)} /><InvocationID id={item.invocation.id} /></> : item.id ? <InvocationID id={item.id} /> : <span class="muted">{item.text}</span>}
+                  </div>
+                )
+            }
+          }} />
+          {find.trim() !== '' && items.length === 0 && <p class="journal-empty">No step matches “{find.trim()}”.</p>}
+        </div>
+      )}
+    </Section>
+  )
+}
+
+const noteworthy = (e: JournalEvent): boolean => e.event_type !== 'Suspended'
+
+function failing(events: JournalEvent[]): number | undefined {
+  const e = events.find((o) => o.event_type === 'TransientError')
+  return e ? bodyOf(e).related_command_index : undefined
+}
+
+function lineText(s: Step): string {
+  return `${s.verb} ${s.subject} ${s.failure?.message ?? ''} ${preview(s.input, 60)} ${preview(s.output, 60)}`
+}
+
+function Axis({ scale, inv, time, live, zoom }: { scale: Scale; inv: Invocation; time: number; live: boolean; zoom: (z: { from: number; to: number }) => void }) {
+  const lane = useRef<HTMLDivElement>(null)
+  const [drag, setDrag] = useState<{ a: number; b: number }>()
+  const at = (e: PointerEvent): number => {
+    const box = lane.current!.getBoundingClientRect()
+    return Math.min(1, Math.max(0, (e.clientX - box.left) / box.width))
+  }
+  const life = phases({ created: parseTime(inv.created_at) ?? scale.from, scheduledStart: parseTime(inv.scheduled_start_at), running: parseTime(inv.running_at), completed: parseTime(inv.completed_at) }, time)
+  return (
+    <div class="j-axis">
+      <span class="j-axis-label muted">Step</span>
+      <div class="j-lane" ref={lane} title="Drag to zoom"
+        onPointerDown={(e) => {
+          lane.current!.setPointerCapture(e.pointerId)
+          setDrag({ a: at(e), b: at(e) })
+        }}
+        onPointerMove={(e) => drag && setDrag({ ...drag, b: at(e) })}
+        onPointerUp={() => {
+          if (drag && Math.abs(drag.a - drag.b) > 0.02) zoom({ from: timeAt(scale, Math.min(drag.a, drag.b)), to: timeAt(scale, Math.max(drag.a, drag.b)) })
+          setDrag(undefined)
+        }}>
+        {life.map((p) => {
+          const b = bar(scale, p.from, p.to)
+          return b.width > 0 && <i key={p.kind} class={`life ${p.kind}`} style={{ left: `${b.x * 100}%`, width: `${b.width * 100}%` }} title={`${p.kind} ${formatDuration(p.to - p.from)}`} />
+        })}
+        {scale.segments.filter((s) => s.idle).map((s) => <span key={s.a} class="idle-label" style={{ left: `${((s.a + s.b) / 2) * 100}%` }} title={`nothing happened for ${formatDuration(s.to - s.from)}`}>{formatDuration(s.to - s.from)}</span>)}
+        {ticks(scale).map((t) => <span key={t.x} class="tick num" style={{ left: `${t.x * 100}%` }}>{t.offset === 0 ? '0' : formatDuration(t.offset)}</span>)}
+        {live && <span class="now-mark" style={{ left: `${position(scale, time) * 100}%` }} title="now" />}
+        {drag && <span class="zoom-mark" style={{ left: `${Math.min(drag.a, drag.b) * 100}%`, width: `${Math.abs(drag.a - drag.b) * 100}%` }} />}
+      </div>
+    </div>
+  )
+}
+
+function StepLine({ item, scale, time, live, open, unfolded, failedIndex, toggle, unfold }: {
+  item: Extract<Item, { type: 'step' }>
+  scale: Scale
+  time: number
+  live: boolean
+  open: boolean
+  unfolded: boolean
+  failedIndex: number | undefined
+  toggle: () => void
+  unfold: (() => void) | undefined
+}) {
+  const s = item.step
+  const failed = s.state === 'failed' || (item.depth === 0 && failedIndex === s.index && live)
+  const from = s.at
+  const to = s.endAt ?? (s.state === 'open' ? time : s.at)
+  const b = from !== undefined && to !== undefined ? bar(scale, from, Math.max(to, from)) : undefined
+  const duration = from !== undefined && s.endAt !== undefined && s.endAt > from ? formatDuration(s.endAt - from) : s.state === 'open' && live && from !== undefined ? formatDuration(time - from) : ''
+  const outside = from !== undefined && (from > scale.to || (to ?? from) < scale.from)
+  return (
+    <div class={`j-row k-${s.kind} s-${s.state}${failed ? ' failed' : ''}${open ? ' open' : ''}`}>
+      <span class="j-index num">{s.index}</span>
+      <div class="j-code" style={{ paddingLeft: `${item.depth * 20}px` }}>
+        {unfold
+          ? <button type="button" class="j-fold" aria-expanded={unfolded} aria-label={unfolded ? 'Fold the call' : 'Unfold the call'} onClick={unfold}><Icon name={unfolded ? 'down' : 'right'} size={12} /></button>
+          : <span class="j-fold" />}
+        <button type="button" class="j-line" aria-expanded={open} onClick={toggle}><Code step={s} time={time} /></button>
+      </div>
+      <span class="j-dur num">{duration}</span>
+      <div class="j-lane" aria-hidden="true">
+        {scale.segments.filter((g) => g.idle).map((g) => <i key={g.a} class="idle" style={{ left: `${g.a * 100}%`, width: `${(g.b - g.a) * 100}%` }} />)}
+        {b && !outside && (s.state === 'instant' || (b.width < 0.001 && s.state !== 'open')
+          ? <i class="dot" style={{ left: `${b.x * 100}%` }} />
+          : <i class={`bar${s.state === 'open' ? ' going' : ''}`} style={{ left: `${b.x * 100}%`, width: `${b.width * 100}%` }} />)}
+      </div>
+    </div>
+  )
+}
+
+/** A step as a line of code. */
+function Code({ step: s, time }: { step: Step; time: number }) {
+  const input = preview(s.input, 60)
+  const value = s.failure
+    ? <span class="c-fail" dir="auto">{s.failure.code ? `[${s.failure.code}] ` : ''}{s.failure.message}</span>
+    : s.output ? <span class="c-val" dir="auto">{preview(s.output, 90) || 'void'}</span>
+      : s.keys ? <span class="c-val">{s.keys.join(', ')}</span>
+        : s.void ? <span class="c-faint">{s.kind === 'get' ? 'nothing' : 'void'}</span> : null
+  const arrow = value && <span class="c-arrow">→</span>
+  switch (s.kind) {
+    case 'input':
+      return <><span class="c-verb">input</span>{input ? <span class="c-arg" dir="auto">{input}</span> : <span class="c-faint">empty</span>}</>
+    case 'output':
+      return <><span class="c-verb">{s.verb}</span>{value ?? <span class="c-faint">void</span>}</>
+    case 'call':
+    case 'send':
+      return <><span class="c-verb">{s.verb}</span><span class="c-call"><span class="c-name"><bdi>{s.subject}</bdi></span><span class="c-paren">(</span><span class="c-arg" dir="auto">{input}</span><span class="c-paren">)</span></span>{s.wakeAt ? <span class="c-faint">at {formatRelative(s.wakeAt, time)}</span> : null}{arrow}{value}{s.state === 'open' && <span class="c-wait">waiting</span>}</>
+    case 'sleep': {
+      const planned = s.wakeAt !== undefined && s.at !== undefined ? formatDuration(s.wakeAt - s.at) : ''
+      return <><span class="c-verb">sleep</span><span class="c-arg">{planned}</span>{s.state === 'open' && s.wakeAt !== undefined && <span class="c-wait">wakes {formatRelative(s.wakeAt, time)}</span>}</>
+    }
+    case 'set':
+      return <><span class="c-verb">set</span><span class="c-name"><bdi>{s.subject}</bdi></span><span class="c-arrow">=</span><span class="c-arg" dir="auto">{input}</span></>
+    case 'run':
+      return <><span class="c-verb">run</span><span class="c-name"><bdi>{s.subject || 'unnamed'}</bdi></span>{arrow}{value}{s.state === 'open' && <span class="c-wait">running</span>}</>
+    default:
+      return <><span class="c-verb">{s.verb}</span>{s.subject && <span class="c-name"><bdi>{s.subject}</bdi></span>}{input && <><span class="c-arrow">=</span><span class="c-arg" dir="auto">{input}</span></>}{arrow}{value}{s.state === 'open' && <span class="c-wait">waiting</span>}</>
+  }
+}
+
+function Detail({ item, load }: { item: Extract<Item, { type: 'detail' }>; load: ((index: number) => Promise<void>) | undefined }) {
+  const s = item.step
+  const [busy, setBusy] = useState(false)
+  const fetchEntry = (index: number | undefined): (() => void) | undefined => {
+    if (!load || index === undefined) return undefined
+    return () => {
+      setBusy(true)
+      load(index).catch((err: unknown) => toastError(err, 'The payload could not be read')).finally(() => setBusy(false))
+    }
+  }
+  return (
+    <div class="j-detail" style={{ marginLeft: `${44 + item.depth * 20}px` }}>
+      <Facts rows={[
+        ['Entry', <span class="num">{s.index}{s.endIndex !== undefined ? `, result ${s.endIndex}` : ''}</span>],
+        s.at !== undefined ? ['Started', <Time at={s.at} absolute />] : null,
+        s.endAt !== undefined && s.endAt !== s.at ? ['Ended', <Time at={s.endAt} absolute />] : null,
+        s.wakeAt !== undefined ? ['Due', <Time at={s.wakeAt} absolute />] : null,
+        s.childID ? ['Invocation', <InvocationID id={s.childID} />] : null,
+        s.idempotencyKey ? ['Idempotency key', <span class="mono">{s.idempotencyKey}</span>] : null,
+        ['Size', formatBytes(s.rawLength)],
+        s.keys ? ['Keys', <span class="wrap">{s.keys.map((k) => <Pill key={k}><bdi>{k}</bdi></Pill>)}</span>] : null,
+      ]} />
+      {s.failure && <p class="failure-message" dir="auto">{s.failure.code ? `[${s.failure.code}] ` : ''}{s.failure.message}</p>}
+      {s.headers && s.headers.length > 0 && (
+        <details><summary>{plural(s.headers.length, 'header')}</summary><dl class="headers">{s.headers.map((h) => <div key={h.name}><dt>{h.name}</dt><dd>{h.value}</dd></div>)}</dl></details>
+      )}
+      {s.input && <PayloadView title={s.kind === 'set' ? 'Value' : 'Input'} payload={s.input} load={fetchEntry(s.index)} loading={busy} />}
+      {s.output && <PayloadView title="Result" payload={s.output} load={fetchEntry(s.kind === 'output' ? s.index : s.endIndex)} loading={busy} />}
+    </div>
+  )
+}
+
+function EventLine({ event, scale }: { event: JournalEvent; scale: Scale }) {
+  const at = parseTime(event.appended_at)
+  const body = bodyOf(event)
+  const [title, tone] = { TransientError: ['attempt failed', 'bad'], Paused: ['paused', 'warn'], Resumed: ['resumed', 'ok'], CancelRequested: ['cancellation requested', 'warn'] }[event.event_type] ?? [event.event_type, 'idle']
+  return (
+    <div class={`j-row j-event ${tone}`}>
+      <span class="j-index" />
+      <div class="j-code"><span class="j-fold" /><span class="j-line"><span class="c-verb">{title}</span>{body.error_message && <span class={tone === 'bad' ? 'c-fail' : 'c-arg'} dir="auto">{body.error_code ? `[${body.error_code}] ` : ''}{body.error_message.split('\n')[0]}</span>}</span></div>
+      <span class="j-dur"><Time at={event.appended_at} /></span>
+      <div class="j-lane" aria-hidden="true">{at !== undefined && <i class="cross" style={{ left: `${position(scale, at) * 100}%` }} />}</div>
+    </div>
+  )
+}
+
+export { href }

@@ -1,0 +1,191 @@
+// The landing page: does work flow, what fails, is the cluster well.
+
+import { useState } from 'preact/hooks'
+import { get, withQuery } from '../api/client.ts'
+import type { ClusterHealth, Counts, Deployment, FailureGroup, InvocationPage, Service, Stats } from '../api/types.ts'
+import { statuses } from '../lib/filters.ts'
+import { formatCompact, formatCount, plural } from '../lib/format.ts'
+import { formatDuration, parseTime } from '../lib/time.ts'
+import { optional, useResource } from '../resource.ts'
+import { href, segment } from '../router.ts'
+import { Button, Command, DeploymentID, Loaded, PageHead, Pill, Section, Segmented, Skeleton, Status, Target, Time, resultOf, statusLook, Elapsed } from '../ui/basic.tsx'
+import { Chart, type Series } from '../ui/chart.tsx'
+import { Icon, StatusShape } from '../ui/icons.tsx'
+import { Table } from '../ui/table.tsx'
+import { FailureTable } from './failures.tsx'
+import { register } from './services.tsx'
+
+type Range = '15m' | '1h' | '3h'
+const steps: Record<Range, string> = { '15m': '10s', '1h': '30s', '3h': '60s' }
+
+export function Overview() {
+  const [range, setRange] = useState<Range>('1h')
+  const services = useResource('services', (s) => get<{ services: Service[] }>('/services', s), { every: 2000, topics: ['deployments'] })
+  const deployments = useResource('deployments', (s) => get<{ deployments: Deployment[] }>('/deployments', s), { every: 2000, topics: ['deployments'] })
+  const health = useResource('health', (s) => get<ClusterHealth>('/cluster-health', s), { every: 5000, topics: ['cluster'] })
+  const counts = useResource('counts', (s) => optional('/invocations/counts', () => get<Counts>('/invocations/counts', s)), { every: 5000, topics: ['overview'] })
+  const failures = useResource('failures', (s) => optional('/failures', () => get<{ groups: FailureGroup[] }>('/failures', s)), { every: 5000, topics: ['failures'] })
+  const stats = useResource(`stats:${range}`, (s) => optional('/stats', () => get<Stats>(withQuery('/stats', { range, step: steps[range] }), s)), { every: 5000, topics: ['overview'], keep: true })
+  const recent = useResource('recent', (s) => get<InvocationPage>('/invocations?limit=12', s), { every: 3000, topics: ['invocations'] })
+  const none = services.data !== undefined && services.data.services.length === 0
+  const h = health.data
+  const c = counts.data
+  return (
+    <>
+      <PageHead title="Overview" summary={h ? `${h.cluster_name} · ${plural(h.nodes?.length ?? 1, 'node')} · ${plural(services.data?.services.length ?? 0, 'service')}` : ' '}>
+        {stats.data && <Segmented label="Range" value={range} onChange={setRange} options={[['15m', '15 min'], ['1h', '1 h'], ['3h', '3 h']]} />}
+        <Button icon="plus" kind={none ? 'primary' : 'plain'} onClick={() => register()}>Register deployment</Button>
+      </PageHead>
+      {none && <FirstSteps />}
+      {!none && services.data && (recent.data?.invocations.length ?? 1) === 0 && <FirstCall services={services.data.services} />}
+      {h && h.status !== 'healthy' && (
+        <section class={`health-card ${h.status}`}>
+          <span class="why-shape"><Icon name="alert" /></span>
+          <div><h2>The cluster is {h.status}</h2><ul>{(h.problems ?? [h.message ?? '']).map((p) => <li key={p}>{p}</li>)}</ul></div>
+          <a class="button plain" href={href('/cluster')}><span>Cluster</span></a>
+        </section>
+      )}
+      {failures.data && failures.data.groups.length > 0 && (
+        <Section title="Failing now" count={formatCount(failures.data.groups.length)} flush actions={<a class="link" href={href('/failures')}>All failures</a>}>
+          <FailureTable groups={failures.data.groups.slice(0, 5)} />
+        </Section>
+      )}
+      {c && c.total > 0 && <Tiles counts={c} />}
+      {stats.data && !none && <Charts stats={stats.data} />}
+      <NodesStrip health={h} />
+      {!none && (
+        <div class="split wide-left">
+          <Section title="Latest invocations" flush actions={<a class="link" href={href('/invocations')}>All invocations</a>}>
+            <Loaded of={recent} rows={8} what="The invocations could not be listed">{(page) => page.invocations.length === 0 ? <p class="journal-empty">None yet.</p> : (
+              <Table label="Latest invocations" rows={page.invocations} keyOf={(i) => i.id} hrefOf={(i) => href(`/invocations/${segment(i.id)}`)} columns={[
+                { id: 'status', title: 'Status', class: 'fit', cell: (i) => <Status status={i.status} result={resultOf(i)} /> },
+                { id: 'target', title: 'Target', class: 'grow', cell: (i) => <Target service={i.target_service_name} name={i.target_service_ty === 'service' ? undefined : i.target_service_key ?? ''} handler={i.target_handler_name} link={href(`/invocations/${segment(i.id)}`)} /> },
+                { id: 'created', title: 'Created', class: 'fit num', cell: (i) => <Time at={i.created_at} /> },
+                { id: 'duration', title: 'Duration', class: 'fit num', cell: (i) => (i.status === 'scheduled' ? <Time at={i.scheduled_start_at} /> : <Elapsed from={i.created_at} to={i.completed_at} />) },
+              ]} />
+            )}</Loaded>
+          </Section>
+          <Section title="Deployments" flush actions={<a class="link" href={href('/deployments')}>All</a>}>
+            <Loaded of={deployments} rows={4}>{(d) => (
+              <ul class="feed">
+                {[...d.deployments].reverse().slice(0, 6).map((o) => (
+                  <li key={o.id}>
+                    <div><a class="mono strong cut" href={href(`/deployments/${segment(o.id)}`)}>{o.uri ?? o.arn}</a><span class="muted"><Time at={o.created_at} /></span></div>
+                    <p class="muted cut">{o.services.map((s) => s.name).join(', ')}</p>
+                  </li>
+                ))}
+              </ul>
+            )}</Loaded>
+          </Section>
+        </div>
+      )}
+      {!services.data && !services.error && <Skeleton rows={8} />}
+    </>
+  )
+}
+
+/** Counts of statuses; each leads to its list. */
+function Tiles({ counts: c }: { counts: Counts }) {
+  const failed = Object.entries(c.by_result ?? {}).reduce((n, [r, k]) => (r === 'success' ? n : n + k), 0)
+  return (
+    <nav class="tiles" aria-label="Invocations by status">
+      {statuses.filter((s) => s !== 'completed' && s !== 'ready').map((s) => {
+        const look = statusLook(s)
+        const n = c.by_status[s] ?? 0
+        return <a key={s} class={`tile ${n > 0 ? look.tone : 'zero'}`} href={href('/invocations', { status: s })}><b class="num">{formatCompact(n)}</b><span><StatusShape shape={look.shape} />{look.title}</span></a>
+      })}
+      <a class={`tile ${(c.by_status.completed ?? 0) - failed > 0 ? 'ok' : 'zero'}`} href={href('/invocations', { status: 'completed', result: 'success' })}><b class="num">{formatCompact(Math.max(0, (c.by_status.completed ?? 0) - failed))}</b><span><StatusShape shape="ok" />Succeeded</span></a>
+      <a class={`tile ${failed > 0 ? 'bad' : 'zero'}`} href={href('/invocations', { status: 'completed', result: 'failure' })}><b class="num">{formatCompact(failed)}</b><span><StatusShape shape="fail" />Failed</span></a>
+    </nav>
+  )
+}
+
+function Charts({ stats }: { stats: Stats }) {
+  const from = parseTime(stats.from) ?? 0
+  const length = Math.max(0, ...Object.values(stats.series).map((v) => v.length))
+  const times = Array.from({ length }, (_, i) => from + i * stats.step_ms)
+  const perSecond = (v: (number | null)[] | undefined): (number | null)[] => (v ?? []).map((n) => (n === null ? null : (n * 1000) / stats.step_ms))
+  const of = (name: string): (number | null)[] => stats.series[name] ?? []
+  const rate = (n: number): string => (n > 0 && n < 0.1 ? n.toFixed(2) : formatCompact(n))
+  const charts: { title: string; unit?: string; series: Series[]; format: (n: number) => string }[] = [
+    { title: 'Throughput', unit: 'per second', format: rate, series: [{ title: 'started', color: '--busy', values: perSecond(of('started')), fill: false }, { title: 'succeeded', color: '--ok', values: perSecond(of('succeeded')) }] },
+    { title: 'Failures', unit: 'per second', format: rate, series: [{ title: 'failed', color: '--bad', values: perSecond(of('failed')) }, { title: 'retries', color: '--warn', values: perSecond(of('retries')), fill: false }] },
+    { title: 'Latency', format: formatDuration, series: [{ title: 'p50', color: '--busy', values: of('latency_p50_ms') }, { title: 'p99', color: '--warn', values: of('latency_p99_ms'), fill: false }] },
+    { title: 'In flight', format: formatCompact, series: [{ title: 'in flight', color: '--busy', values: of('in_flight') }, { title: 'backlog', color: '--muted', values: of('backlog'), fill: false }] },
+  ]
+  return <div class="charts">{charts.map((c) => <Chart key={c.title} times={times} {...c} />)}</div>
+}
+
+function NodesStrip({ health: h }: { health: ClusterHealth | undefined }) {
+  if (!h?.nodes || h.nodes.length === 0) return null
+  const partitions = h.partitions ?? []
+  const leaderless = partitions.filter((p) => !p.leader).length
+  return (
+    <a class="strip" href={href('/cluster')} aria-label="Cluster">
+      {h.nodes.map((n) => (
+        <span key={n.id} class={`strip-node ${n.state === 'alive' ? (n.draining ? 'warn' : 'ok') : 'bad'}`}>
+          <StatusShape shape={n.state === 'alive' ? (n.draining ? 'pause' : 'ok') : 'fail'} />
+          <b>{n.name}</b><span class="muted">leads {n.leaders}</span>
+        </span>
+      ))}
+      <span class="grow" />
+      {partitions.length > 0 && <span class="muted num">{leaderless > 0 ? <b class="bad-text">{leaderless} of {partitions.length} partitions without a leader</b> : `${partitions.length} partitions, all with a leader`}</span>}
+    </a>
+  )
+}
+
+const sdks: [string, string, string][] = [
+  ['TypeScript', 'npx', 'npm run dev'],
+  ['Go', 'go', 'go run .'],
+  ['Python', 'python', 'hypercorn service:app --bind 0.0.0.0:9080'],
+  ['Java', 'java', './gradlew run'],
+  ['Rust', 'rust', 'cargo run'],
+]
+
+/** What to do on an empty server. The page notices the first deployment by itself. */
+function FirstSteps() {
+  const [sdk, setSDK] = useState('TypeScript')
+  return (
+    <section class="first" aria-label="First steps">
+      <h2>Run your first durable handler</h2>
+      <ol>
+        <li>
+          <h3>Start a service</h3>
+          <p class="muted">Handlers are ordinary functions in your own process. The sample needs nothing else:</p>
+          <Command text="platform sample --listen 127.0.0.1:9080" />
+          <p class="muted">or your own, with an SDK that listens on port 9080:</p>
+          <Segmented label="SDK" value={sdk} onChange={setSDK} options={sdks.map(([name]) => [name, name] as const)} />
+          <Command text={sdks.find(([name]) => name === sdk)![2]} />
+        </li>
+        <li>
+          <h3>Register it</h3>
+          <p class="muted">The server asks the endpoint for its services.</p>
+          <div class="invoke-row"><Button kind="primary" icon="plus" onClick={() => register('http://localhost:9080')}>Register localhost:9080</Button><span class="muted">or</span></div>
+          <Command text="platform deployments register localhost:9080" />
+        </li>
+        <li>
+          <h3>Call it</h3>
+          <p class="muted"><i class="pulse" aria-hidden="true" /> Waiting for the first deployment. This page goes on by itself.</p>
+        </li>
+      </ol>
+    </section>
+  )
+}
+
+function FirstCall({ services }: { services: Service[] }) {
+  const s = services.find((o) => o.public && o.handlers.length > 0)
+  if (!s) return null
+  return (
+    <section class="first done" aria-label="First call">
+      <h2><StatusShape shape="ok" size={16} /> {plural(services.length, 'service')} registered</h2>
+      <p class="muted">Make the first call:</p>
+      <div class="invoke-row">
+        {services.filter((o) => o.public).slice(0, 3).flatMap((o) => o.handlers.filter((x) => x.public).slice(0, 2).map((x) => (
+          <a key={`${o.name}/${x.name}`} class="button primary" href={href(`/services/${segment(o.name)}`, { invoke: x.name })}><Icon name="play" /><span>{o.name}/{x.name}</span></a>
+        )))}
+      </div>
+    </section>
+  )
+}
+
+export { DeploymentID, Pill }

@@ -1,0 +1,280 @@
+// One service: handlers, invoke, settings.
+
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import { APIError, get, request } from '../api/client.ts'
+import type { Counts, Handler, Options, RetryPolicy, Service, Version } from '../api/types.ts'
+import { formatCompact, plural, shellQuote } from '../lib/format.ts'
+import { parseDuration } from '../lib/time.ts'
+import { refreshAll } from '../live.ts'
+import { optional, useResource } from '../resource.ts'
+import { href, query, segment, setQuery, type Match } from '../router.ts'
+import { Button, Command, DeploymentID, Elapsed, Empty, ErrorBox, Facts, Field, InvocationID, PageHead, Pill, Section, Segmented, Skeleton, Stale, typeName } from '../ui/basic.tsx'
+import { Editor } from '../ui/editor.tsx'
+import { DialogFrame, openDialog, toast } from '../ui/overlay.tsx'
+import { PayloadView } from '../ui/payload.tsx'
+import { sampleOf } from '../lib/schema.ts'
+import { Notices, countsOf } from './common.tsx'
+
+export function ServicePage({ params }: { params: Match }) {
+  const name = params.service!
+  const service = useResource(`service:${name}`, (s) => get<Service>(`/services/${segment(name)}`, s), { every: 10_000, topics: ['deployments'] })
+  const counts = useResource('counts', (s) => optional('/invocations/counts', () => get<Counts>('/invocations/counts', s)), { every: 5000, topics: ['overview'] })
+  const invoke = query.value.get('invoke')
+  if (!service.data) {
+    if (service.error instanceof APIError && service.error.status === 404) return <Empty title="This service does not exist" icon="services"><p class="mono">{name}</p><p><a href={href('/services')}>All services</a></p></Empty>
+    return service.error ? <ErrorBox what="The service could not be read" error={service.error} retry={service.reload} /> : <Skeleton rows={10} />
+  }
+  const s = service.data
+  const c = countsOf(counts.data, name)
+  const handler = s.handlers.find((h) => h.name === invoke)
+  return (
+    <>
+      <div class="crumbs"><a href={href('/services')}>Services</a></div>
+      <PageHead title={s.name} summary={<>{typeName(s.ty)} · revision {s.revision} · {plural(s.handlers.length, 'handler')}{s.documentation ? ` · ${s.documentation.split('\n')[0]}` : ''}</>}>
+        {s.ty !== 'Service' && <a class="button plain" href={href('/objects', { service: name })}><span>{s.ty === 'Workflow' ? 'Workflow runs' : 'Objects'}</span></a>}
+        <a class="button plain" href={href('/invocations', { service: name })}><span>Invocations{c.unfinished > 0 ? ` (${formatCompact(c.unfinished)} unfinished)` : ''}</span></a>
+        <Button icon="edit" onClick={() => void openDialog('Settings', (close) => <EditSettings service={s} close={close} />, true)}>Settings</Button>
+      </PageHead>
+      <Stale error={service.error} at={service.at} retry={service.reload} />
+      <Notices list={s.info} />
+      <div class="split">
+        <Section title="Handlers" flush>
+          <ul class="handler-list">
+            {s.handlers.map((h) => (
+              <li key={h.name} class={handler === h ? 'on' : ''}>
+                <button type="button" class="handler" aria-pressed={handler === h} onClick={() => setQuery({ invoke: handler === h ? undefined : h.name })}>
+                  <span class="mono strong">{h.name}</span>
+                  {h.ty && <Pill>{h.ty.toLowerCase()}</Pill>}
+                  {!h.public && <Pill>private</Pill>}
+                  <span class="grow" />
+                  <span class="muted handler-io">{shortType(h.input_description)} → {shortType(h.output_description)}</span>
+                  <span class="go">Invoke</span>
+                </button>
+                {h.documentation && <p class="muted handler-doc">{h.documentation}</p>}
+                <Notices list={h.info} />
+              </li>
+            ))}
+          </ul>
+        </Section>
+        {handler
+          ? <Invoke key={handler.name} service={s} handler={handler} />
+          : (
+            <Section title="Settings" actions={<button type="button" class="link" onClick={() => void openDialog('Settings', (close) => <EditSettings service={s} close={close} />, true)}>Edit</button>}>
+              <Facts rows={[
+                ['Access', s.public ? 'public: callable through the ingress' : 'private: callable by other handlers only'],
+                ['Deployment', <DeploymentID id={s.deployment_id} />],
+                ['Idempotency retention', s.idempotency_retention],
+                s.workflow_completion_retention ? ['Workflow retention', s.workflow_completion_retention] : null,
+                ['Journal retention', s.journal_retention ?? 'none'],
+                ['Inactivity timeout', s.inactivity_timeout],
+                ['Abort timeout', s.abort_timeout],
+                ['Lazy state', s.enable_lazy_state ? 'on' : 'off'],
+                ['Retries', retryText(s.retry_policy)],
+              ]} />
+              {s.handlers.some((h) => overrides(h).length > 0) && (
+                <>
+                  <h3>Overridden by handlers</h3>
+                  <Facts rows={s.handlers.filter((h) => overrides(h).length > 0).map((h) => [h.name, overrides(h).join(', ')])} />
+                </>
+              )}
+            </Section>
+          )}
+      </div>
+    </>
+  )
+}
+
+const shortType = (text: string): string => text.replace(/^(one of|value of content-type) /, '').replaceAll('"', '')
+
+function retryText(p: RetryPolicy | undefined): string {
+  if (!p) return ''
+  return `${p.max_attempts ?? 'unlimited'} attempts, ${p.initial_interval} × ${p.exponentiation_factor} up to ${p.max_interval}, then ${p.on_max_attempts === 'Kill' ? 'kill' : 'pause'}`
+}
+
+function overrides(h: Handler): string[] {
+  const out: string[] = []
+  if (h.idempotency_retention) out.push(`idempotency ${h.idempotency_retention}`)
+  if (h.journal_retention) out.push(`journal ${h.journal_retention}`)
+  if (h.inactivity_timeout) out.push(`inactivity ${h.inactivity_timeout}`)
+  if (h.abort_timeout) out.push(`abort ${h.abort_timeout}`)
+  if (h.retry_policy) out.push('retries')
+  return out
+}
+
+const durations = [
+  ['idempotency_retention', 'Idempotency retention', 'How long the result of a call with an idempotency key is kept.'],
+  ['workflow_completion_retention', 'Workflow retention', 'How long the result and state of a finished workflow are kept.'],
+  ['journal_retention', 'Journal retention', 'How long the journal of a finished invocation is kept.'],
+  ['inactivity_timeout', 'Inactivity timeout', 'After this time without messages an attempt is asked to suspend.'],
+  ['abort_timeout', 'Abort timeout', 'After this further time it is aborted and retried.'],
+] as const
+
+/** Edits the settings of a service; only what was changed is sent. */
+function EditSettings({ service: s, close }: { service: Service; close: () => void }) {
+  const initial: Record<string, string> = {
+    public: String(s.public), enable_lazy_state: String(s.enable_lazy_state ?? false), max_attempts: String(s.retry_policy?.max_attempts ?? ''), initial_interval: s.retry_policy?.initial_interval ?? '',
+    max_interval: s.retry_policy?.max_interval ?? '', exponentiation_factor: String(s.retry_policy?.exponentiation_factor ?? ''), on_max_attempts: s.retry_policy?.on_max_attempts ?? 'Pause',
+    ...Object.fromEntries(durations.map(([k]) => [k, s[k] ?? ''])),
+  }
+  const [values, setValues] = useState(initial)
+  const [error, setError] = useState('')
+  const [busy, setBusy] = useState(false)
+  const set = (k: string, v: string): void => setValues({ ...values, [k]: v })
+  const changed = Object.keys(values).filter((k) => values[k] !== initial[k])
+  const invalid = [...durations.map(([k]) => k), 'initial_interval', 'max_interval'].filter((k) => values[k] !== initial[k] && parseDuration(values[k] ?? '') === undefined)
+  const submit = (e: Event): void => {
+    e.preventDefault()
+    const body: Options & { retry_policy?: RetryPolicy } = {}
+    const retry: RetryPolicy = {}
+    for (const k of changed) {
+      const v = values[k]!
+      if (k === 'public' || k === 'enable_lazy_state') body[k] = v === 'true'
+      else if (k === 'max_attempts') retry.max_attempts = v === '' ? null : Number(v)
+      else if (k === 'exponentiation_factor') retry.exponentiation_factor = Number(v)
+      else if (k === 'initial_interval' || k === 'max_interval' || k === 'on_max_attempts') retry[k] = v
+      else body[k as 'abort_timeout'] = v
+    }
+    if (Object.keys(retry).length > 0) body.retry_policy = retry
+    setBusy(true)
+    request(`/services/${segment(s.name)}`, { method: 'PATCH', body }).then(() => {
+      toast('ok', `The settings of ${s.name} were changed`)
+      refreshAll()
+      close()
+    }, (err: Error) => {
+      setBusy(false)
+      setError(err.message)
+    })
+  }
+  const diff = (k: string) => (values[k] !== initial[k] ? <span class="changed">was {initial[k] || 'unset'}</span> : undefined)
+  return (
+    <form onSubmit={submit}>
+      <DialogFrame title={`Settings of ${s.name}`} close={close} actions={
+        <><span class="muted">{changed.length > 0 ? plural(changed.length, 'change') : 'No changes'}</span><span class="grow" /><Button onClick={close}>Cancel</Button><Button kind="primary" type="submit" busy={busy} disabled={changed.length === 0 || invalid.length > 0}>Save</Button></>
+      }>
+        <p class="muted">Changes hold for this revision: registering the service again sets what its code says.</p>
+        <div class="form-grid">
+          <Field label="Access" hint={diff('public') ?? 'Public services are callable through the ingress.'}>
+            <select class="input" value={values.public} onChange={(e) => set('public', e.currentTarget.value)}><option value="true">public</option><option value="false">private</option></select>
+          </Field>
+          <Field label="Lazy state" hint={diff('enable_lazy_state') ?? 'State is read when asked for, not sent with each attempt.'}>
+            <select class="input" value={values.enable_lazy_state} onChange={(e) => set('enable_lazy_state', e.currentTarget.value)}><option value="true">on</option><option value="false">off</option></select>
+          </Field>
+          {durations.filter(([k]) => k !== 'workflow_completion_retention' || s.ty === 'Workflow').map(([k, label, hint]) => (
+            <Field key={k} label={label} hint={diff(k) ?? hint} error={invalid.includes(k) ? 'a duration such as 10m or 1 day' : undefined}><input class="input" value={values[k]} onInput={(e) => set(k, e.currentTarget.value)} /></Field>
+          ))}
+        </div>
+        <h3>Retries</h3>
+        <div class="form-grid">
+          <Field label="Attempts" hint={diff('max_attempts') ?? 'Empty: unlimited.'}><input class="input" type="number" min="1" value={values.max_attempts} onInput={(e) => set('max_attempts', e.currentTarget.value)} /></Field>
+          <Field label="Then" hint={diff('on_max_attempts')}><select class="input" value={values.on_max_attempts} onChange={(e) => set('on_max_attempts', e.currentTarget.value)}><option value="Pause">pause</option><option value="Kill">kill</option></select></Field>
+          <Field label="First interval" hint={diff('initial_interval')} error={invalid.includes('initial_interval') ? 'a duration' : undefined}><input class="input" value={values.initial_interval} onInput={(e) => set('initial_interval', e.currentTarget.value)} /></Field>
+          <Field label="Longest interval" hint={diff('max_interval')} error={invalid.includes('max_interval') ? 'a duration' : undefined}><input class="input" value={values.max_interval} onInput={(e) => set('max_interval', e.currentTarget.value)} /></Field>
+          <Field label="Factor" hint={diff('exponentiation_factor')}><input class="input" type="number" step="0.1" min="1" value={values.exponentiation_factor} onInput={(e) => set('exponentiation_factor', e.currentTarget.value)} /></Field>
+        </div>
+        {error && <p class="dialog-error" role="alert">{error}</p>}
+      </DialogFrame>
+    </form>
+  )
+}
+
+interface Answer {
+  status: number
+  ok: boolean
+  id: string | null
+  body: Uint8Array
+  from: number
+  to: number
+}
+
+/** Invokes a handler through the ingress, and shows the same as a curl command. */
+function Invoke({ service: s, handler: h }: { service: Service; handler: Handler }) {
+  const version = useResource('version', (signal) => get<Version>('/version', signal), { every: 0 })
+  const keyed = s.ty !== 'Service'
+  const [key, setKey] = useState(keyed ? 'example' : '')
+  const [mode, setMode] = useState<'call' | 'send'>('call')
+  const [delay, setDelay] = useState('')
+  const [idempotency, setIdempotency] = useState('')
+  const [headers, setHeaders] = useState('')
+  const noInput = h.input_description === 'none' || h.input_description === 'empty'
+  const initial = useMemo(() => (noInput ? '' : sampleOf(h.input_json_schema)), [h])
+  const [input, setInput] = useState(initial)
+  const [busy, setBusy] = useState(false)
+  const [answer, setAnswer] = useState<Answer>()
+  const [error, setError] = useState('')
+  const base = (version.data?.ingress_endpoint ?? '').replace(/\/$/, '')
+  const path = `/${segment(s.name)}${keyed ? `/${segment(key)}` : ''}/${segment(h.name)}${mode === 'send' ? `/send${delay.trim() ? `?delay=${encodeURIComponent(delay.trim().replaceAll(' ', ''))}` : ''}` : ''}`
+  const extra = headers.split('\n').map((l) => /^([^:\s]+):\s*(.*)$/.exec(l)).filter((m) => m !== null).map((m) => [m[1]!, m[2]!] as const)
+  const all: (readonly [string, string])[] = [...(idempotency.trim() ? [['idempotency-key', idempotency.trim()] as const] : []), ...extra]
+  const curl = `curl ${shellQuote(base + path)}${input.trim() ? ` --json ${shellQuote(input)}` : ' -X POST'}${all.map(([n, v]) => ` -H ${shellQuote(`${n}: ${v}`)}`).join('')}`
+  const broken = input.trim() !== '' && !validJSON(input)
+  const send = (): void => {
+    if (busy || !base || (keyed && !key)) return
+    setBusy(true)
+    setError('')
+    setAnswer(undefined)
+    const from = Date.now()
+    fetch(base + path, {
+      method: 'POST', signal: AbortSignal.timeout(600_000), headers: { ...(input.trim() ? { 'content-type': 'application/json' } : {}), ...Object.fromEntries(all) }, ...(input.trim() ? { body: input } : {}), credentials: 'omit',
+    }).then(async (r) => {
+      setAnswer({ status: r.status, ok: r.ok, id: r.headers.get('x-platform-id') ?? r.headers.get('x-restate-id'), body: new Uint8Array(await r.arrayBuffer()), from, to: Date.now() })
+    }).catch((err: unknown) => {
+      setError((err as Error).name === 'TimeoutError' ? 'There was no answer within ten minutes. The invocation goes on.' : `The browser cannot reach the ingress at ${base}. Run the command below where it is reachable.`)
+    }).finally(() => setBusy(false))
+  }
+  return (
+    <Section title={<>Invoke <span class="mono">{h.name}</span></>} actions={<button type="button" class="link" onClick={() => setQuery({ invoke: undefined })}>Close</button>}>
+      <form class="invoke" onSubmit={(e) => {
+        e.preventDefault()
+        send()
+      }}>
+        <div class="invoke-row">
+          <Segmented label="Mode" value={mode} onChange={setMode} options={[['call', 'Call'], ['send', 'Send']]} />
+          <span class="muted">{mode === 'call' ? 'waits for the result' : 'returns an id; it runs in the background'}</span>
+        </div>
+        {keyed && <Field label={s.ty === 'Workflow' ? 'Workflow id' : 'Key'}><input class="input mono" value={key} required onInput={(e) => setKey(e.currentTarget.value)} /></Field>}
+        {!noInput && (
+          <div class="field">
+            <span class="field-label">Input <span class="muted">{shortType(h.input_description)}</span></span>
+            <Editor language="json" label="Input" value={initial} onChange={setInput} onSubmit={send} minHeight="96px" />
+            {broken && <span class="field-hint">This is not valid JSON. It is sent as it is.</span>}
+          </div>
+        )}
+        <details class="more-options">
+          <summary>Options</summary>
+          {mode === 'send' && <Field label="Delay" hint="10s, 90m, 2days"><input class="input" value={delay} onInput={(e) => setDelay(e.currentTarget.value)} /></Field>}
+          <Field label="Idempotency key" hint="Calls with the same key run once."><input class="input mono" value={idempotency} onInput={(e) => setIdempotency(e.currentTarget.value)} /></Field>
+          <Field label="Headers" hint="One a line, name: value."><textarea class="input mono" rows={2} value={headers} onInput={(e) => setHeaders(e.currentTarget.value)} /></Field>
+        </details>
+        <div class="invoke-row">
+          <Button type="submit" kind="primary" icon="play" busy={busy}>{busy ? 'Waiting for the result…' : mode === 'call' ? 'Call' : 'Send'}</Button>
+          {!h.public && <span class="muted">The handler is private: the ingress refuses it.</span>}
+        </div>
+        {error && <p class="dialog-error" role="alert">{error}</p>}
+        {answer && (
+          <div class={`answer ${answer.ok ? 'ok' : 'bad'}`} role="status">
+            <div class="answer-head"><b class="num">{answer.status}</b><span>{answer.ok ? (mode === 'send' ? 'Accepted' : 'Succeeded') : 'Failed'}</span><span class="muted"><Elapsed from={answer.from} to={answer.to} /></span><span class="grow" />{answer.id && <InvocationID id={answer.id} />}</div>
+            <PayloadView payload={{ bytes: answer.body, length: answer.body.length }} title="Response" />
+          </div>
+        )}
+        <Command text={curl} />
+      </form>
+    </Section>
+  )
+}
+
+function validJSON(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Leaves the page as it is when the handler in the address does not exist. */
+export function useKnownHandler(names: readonly string[]): void {
+  const invoke = query.value.get('invoke')
+  useEffect(() => {
+    if (invoke && !names.includes(invoke)) setQuery({ invoke: undefined })
+  }, [invoke])
+}

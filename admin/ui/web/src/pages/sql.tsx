@@ -1,0 +1,159 @@
+// Queries: editor with completion, results as a grid, export, history.
+
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { get, request, sql, type QueryResult } from '../api/client.ts'
+import type { TableInfo } from '../api/types.ts'
+import { formatCount, kindOfID, plural } from '../lib/format.ts'
+import { formatDuration } from '../lib/time.ts'
+import { toCSV } from '../lib/csv.ts'
+import { queries } from '../prefs.ts'
+import { useResource } from '../resource.ts'
+import { href, query, segment, setQuery } from '../router.ts'
+import { Button, Copy, Empty, Menu, PageHead, Section } from '../ui/basic.tsx'
+import { Editor, type EditorHandle } from '../ui/editor.tsx'
+import { DialogFrame, openDialog } from '../ui/overlay.tsx'
+import { saveFile } from './invocation.tsx'
+
+const samples: [string, string][] = [
+  ['Invocations by service and status', 'SELECT target_service_name, status, COUNT(*) AS n\nFROM sys_invocation\nGROUP BY 1, 2\nORDER BY n DESC'],
+  ['What fails now', "SELECT id, target, retry_count, last_failure\nFROM sys_invocation\nWHERE status IN ('backing-off', 'paused')\nORDER BY retry_count DESC\nLIMIT 100"],
+  ['Slowest of the last hour', "SELECT id, target, completed_at - created_at AS duration\nFROM sys_invocation\nWHERE status = 'completed' AND created_at > now() - INTERVAL '1 hour'\nORDER BY duration DESC\nLIMIT 50"],
+  ['Longest journals', 'SELECT id, target, status, journal_size\nFROM sys_invocation\nORDER BY journal_size DESC\nLIMIT 50'],
+  ['Largest state values', 'SELECT service_name, service_key, key, value_length\nFROM state\nORDER BY value_length DESC\nLIMIT 50'],
+  ['Keys with the longest queues', 'SELECT service_name, service_key, COUNT(*) AS waiting\nFROM sys_inbox\nGROUP BY 1, 2\nORDER BY waiting DESC\nLIMIT 50'],
+  ['Replicas and their lag', 'SELECT partition_id, plain_node_id, effective_mode, target_tail_lsn - applied_log_lsn AS lag\nFROM partition_state\nORDER BY lag DESC'],
+]
+
+/** Rows drawn at first. */
+const shownRows = 500
+
+interface Outcome {
+  result?: QueryResult
+  columns: string[]
+  took: number
+  error?: Error & { line?: number; column?: number; suggestion?: string }
+}
+
+export function SQL() {
+  const given = query.value.get('query')
+  const initial = given ?? queries.value[0] ?? samples[0]![1]
+  const text = useRef(initial)
+  const editor = useRef<EditorHandle | undefined>(undefined)
+  const running = useRef<AbortController | undefined>(undefined)
+  const [busy, setBusy] = useState(false)
+  const [outcome, setOutcome] = useState<Outcome>()
+  const tables = useResource('tables', (s) => get<{ tables: TableInfo[] }>('/query/tables', s), { every: 0 })
+  const schema = useMemo(() => tables.data && Object.fromEntries(tables.data.tables.map((t) => [t.name, t.columns.map((c) => ({ label: c.name, detail: c.type, info: c.description }))])), [tables.data])
+
+  const run = (): void => {
+    const q = text.current.trim()
+    if (q === '') return
+    running.current?.abort()
+    const abort = new AbortController()
+    running.current = abort
+    setBusy(true)
+    const begun = performance.now()
+    sql(q, { signal: abort.signal, columns: true }).then((result) => {
+      if (abort.signal.aborted) return
+      const columns = result.columns?.map((c) => c.name) ?? [...new Set(result.rows.flatMap((r) => Object.keys(r)))]
+      setOutcome({ result, columns, took: performance.now() - begun })
+      queries.value = [q, ...queries.value.filter((o) => o !== q)].slice(0, 50)
+      setQuery({ query: q })
+    }, (err: Error) => {
+      if (abort.signal.aborted) return
+      const at = /line (\d+),? column (\d+)/.exec(err.message)
+      setOutcome({ columns: [], took: performance.now() - begun, error: err })
+      if (at) editor.current?.select(Number(at[1]), Number(at[2]))
+    }).finally(() => {
+      if (running.current === abort) setBusy(false)
+    })
+  }
+  const use = (q: string): void => {
+    text.current = q
+    editor.current?.set(q)
+    editor.current?.focus()
+  }
+  useEffect(() => {
+    if (given) run()
+    return () => running.current?.abort()
+  }, [])
+  return (
+    <>
+      <PageHead title="SQL" summary="Read-only queries over invocations, journals, state, queues, nodes and partitions of the whole cluster">
+        <Menu label="Samples" icon="star" items={samples.map(([title, q]) => ({ title, run: () => { use(q); run() } }))}>Samples</Menu>
+        {queries.value.length > 0 && <Menu label="History" icon="clock" items={queries.value.slice(0, 20).map((q) => ({ title: <span class="mono cut">{q.replace(/\s+/g, ' ').slice(0, 70)}</span>, run: () => use(q) }))}>History</Menu>}
+        <Button icon="columns" onClick={() => tables.data && void openDialog('Tables', (close) => <Tables tables={tables.data!.tables} close={close} />, true)}>Tables</Button>
+      </PageHead>
+      <div class="sql">
+        <Editor language="sql" label="Query" value={initial} {...(schema ? { schema } : {})} onChange={(v) => { text.current = v }} onSubmit={run} minHeight="120px" maxHeight="40vh" handle={(e) => { editor.current = e }} />
+        <div class="sql-bar">
+          {busy ? <Button icon="stop" onClick={() => { running.current?.abort(); setBusy(false) }}>Stop</Button> : <Button kind="primary" icon="play" onClick={run}>Run</Button>}
+          <kbd>Ctrl Enter</kbd>
+          <span class="grow" />
+          {outcome?.result && <span class="muted num">{plural(outcome.result.rows.length, 'row')} in {formatDuration(outcome.took)}</span>}
+          {outcome?.result && outcome.result.rows.length > 0 && (
+            <Menu label="Export" icon="download" items={[
+              { title: 'CSV', run: () => saveFile('result.csv', 'text/csv', toCSV(outcome.columns, outcome.result!.rows)) },
+              { title: 'JSON', run: () => saveFile('result.json', 'application/json', JSON.stringify(outcome.result!.rows, null, 1)) },
+            ]}>Export</Menu>
+          )}
+        </div>
+      </div>
+      {busy && <p class="muted" role="status">Running…</p>}
+      {outcome?.error && <div class="error-box" role="alert"><div class="error-text"><strong>The query failed</strong><p class="mono wrap">{outcome.error.message}</p></div></div>}
+      {outcome?.result && (outcome.result.rows.length === 0 ? <Empty title="No rows" icon="sql" /> : <Grid columns={outcome.columns} rows={outcome.result.rows} />)}
+      {!outcome && !busy && <p class="muted limits">A query may run 30 s and return 100,000 rows or 64 MiB by default. Conditions on id, service, key and status use an index.</p>}
+    </>
+  )
+}
+
+function Grid({ columns, rows }: { columns: string[]; rows: Record<string, unknown>[] }) {
+  const [limit, setLimit] = useState(shownRows)
+  return (
+    <div class="table-wrap" tabIndex={0} role="region" aria-label="Result">
+      <table class="table grid-result" aria-label="Result">
+        <thead><tr><th scope="col" class="num fit">#</th>{columns.map((c) => <th key={c} scope="col">{c}</th>)}</tr></thead>
+        <tbody>
+          {rows.slice(0, limit).map((r, i) => (
+            <tr key={i}><td class="num faint fit">{i + 1}</td>{columns.map((c) => <td key={c} class={typeof r[c] === 'number' ? 'num' : ''}><Cell value={r[c]} column={c} /></td>)}</tr>
+          ))}
+        </tbody>
+      </table>
+      {rows.length > limit && <p class="payload-note"><Button small onClick={() => setLimit(limit + 2000)}>Show more of {formatCount(rows.length)} rows</Button></p>}
+    </div>
+  )
+}
+
+function Cell({ value, column }: { value: unknown; column: string }) {
+  if (value === undefined || value === null) return <span class="faint">NULL</span>
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  if (typeof value === 'string') {
+    const kind = kindOfID(value)
+    if (kind === 'invocation') return <a class="mono" href={href(`/invocations/${segment(value)}`)}>{value}</a>
+    if (kind === 'deployment') return <a class="mono" href={href(`/deployments/${segment(value)}`)}>{value}</a>
+  }
+  if (text.length > 120 || text.includes('\n')) {
+    return <button type="button" class="cell-more mono" onClick={() => void openDialog(column, (close) => <DialogFrame title={column} close={close}><div class="payload-head"><Copy text={text} /></div><pre class="payload-body" tabIndex={0} dir="auto">{text.slice(0, 1 << 20)}</pre></DialogFrame>, true)}>{text.slice(0, 120)}…</button>
+  }
+  return <span class="mono" dir="auto">{text}</span>
+}
+
+function Tables({ tables, close }: { tables: TableInfo[]; close: () => void }) {
+  const [find, setFind] = useState('')
+  const wanted = find.toLowerCase()
+  return (
+    <DialogFrame title="Tables" close={close}>
+      <input class="input" type="search" placeholder="Find a table or column" aria-label="Find" value={find} autofocus onInput={(e) => setFind(e.currentTarget.value)} />
+      <div class="tables">
+        {tables.filter((t) => `${t.name} ${t.description} ${t.columns.map((c) => c.name).join(' ')}`.toLowerCase().includes(wanted)).map((t) => (
+          <details key={t.name}>
+            <summary><b class="mono">{t.name}</b> <span class="muted">{t.description}</span></summary>
+            <table class="table small" aria-label={t.name}><tbody>{t.columns.map((c) => <tr key={c.name}><td class="mono">{c.name}</td><td class="muted">{c.type}</td><td class="muted">{c.description}</td></tr>)}</tbody></table>
+          </details>
+        ))}
+      </div>
+    </DialogFrame>
+  )
+}
+
+export { request, Section }

@@ -1,0 +1,59 @@
+// What the browser remembers: theme, time zone, columns, saved views, history of queries.
+
+import { signal, type Signal } from '@preact/signals'
+import type { Zone } from './lib/time.ts'
+
+function stored<T>(name: string, initial: T): Signal<T> {
+  const key = `ui.${name}`
+  let value = initial
+  try {
+    const text = localStorage.getItem(key)
+    if (text !== null) value = JSON.parse(text) as T
+  } catch {
+    // no storage, or not ours
+  }
+  const s = signal(value)
+  let first = true
+  s.subscribe((v) => {
+    if (first) {
+      first = false
+      return
+    }
+    try {
+      localStorage.setItem(key, JSON.stringify(v))
+    } catch {
+      // full or forbidden: it is not remembered
+    }
+  })
+  return s
+}
+
+export type Theme = 'system' | 'light' | 'dark'
+
+export const theme = stored<Theme>('theme', 'system')
+export const zone = stored<Zone>('zone', 'local')
+export const columns = stored<string[]>('columns', ['status', 'target', 'id', 'created', 'duration'])
+export const queries = stored<string[]>('queries', [])
+export const sidebarHidden = stored<boolean>('sidebar', false)
+
+export interface SavedView {
+  name: string
+  search: string
+}
+export const views = stored<SavedView[]>('views', [])
+
+theme.subscribe((value) => {
+  if (value === 'system') delete document.documentElement.dataset.theme
+  else document.documentElement.dataset.theme = value
+})
+
+/** The colours in use, also when the system decides. */
+export function isDark(): boolean {
+  return theme.value === 'dark' || (theme.value === 'system' && systemDark.value)
+}
+
+const media = matchMedia('(prefers-color-scheme: dark)')
+const systemDark = signal(media.matches)
+media.addEventListener('change', () => {
+  systemDark.value = media.matches
+})

@@ -170,10 +170,16 @@ func TestReasonOfAPause(t *testing.T) {
 	require.Equal(t, []string{"pause by 192.0.2.1 a deploy"}, w.did)
 
 	w = newWorld(t, nil)
+	longest := strings.Repeat("x", 512)
+	require.Equal(t, http.StatusOK, w.ask(t, "POST", batch+"pause", body(longest)).StatusCode)
+	require.Equal(t, http.StatusAccepted, w.ask(t, "PATCH", "/invocations/"+someID.String()+"/pause?reason="+longest, "").StatusCode)
+	require.Equal(t, []string{"pause by 192.0.2.1 " + longest, "pause by 192.0.2.1 " + longest}, w.did)
+
+	w = newWorld(t, nil)
 	answer := w.ask(t, "POST", batch+"resume", body("a deploy"))
 	require.Equal(t, http.StatusUnprocessableEntity, answer.StatusCode)
 	requireError(t, answer, text(t, answer), "", "the field 'reason' is for pause only")
-	for _, reason := range []string{strings.Repeat("x", maxReason+1), "two\nlines"} {
+	for _, reason := range []string{longest + "x", "two\nlines"} {
 		answer = w.ask(t, "POST", batch+"pause", body(reason))
 		require.Equal(t, http.StatusBadRequest, answer.StatusCode)
 		requireError(t, answer, text(t, answer), "", "the reason ")

@@ -118,10 +118,18 @@ func TestAFailedPlanOfOneThatWaitedWithoutItsRecordIsRetried(t *testing.T) {
 		st, known := o.iv.Status(id)
 		require.True(t, known)
 		require.Equal(t, string(errcode.RT0011), st.LastFailure.ErrorCode)
+		require.Equal(t, 1, st.RetryCount)
+		require.False(t, st.NextRetryAt.IsZero())
+		require.Zero(t, o.iv.slots.used, "a failed plan holds no slot")
+		require.Positive(t, o.shard.records, "they waited without their records")
 		o.bench.mu.Lock()
 		o.schemas = registered
 		o.bench.mu.Unlock()
 		require.Nil(t, receive(t, ended).Failure)
+		synctest.Wait()
+		require.Empty(t, o.session.tasks)
+		require.Zero(t, o.iv.slots.used)
+		require.Equal(t, 3, o.served())
 	})
 }
 

@@ -85,6 +85,18 @@ func TestResultTimeoutBoundsCallsAndAttaches(t *testing.T) {
 	require.ErrorContains(t, err, "timed out")
 }
 
+// TestCallsAndAttachesAreNotBoundedByDefault makes calls that take longer than other requests
+// may take.
+func TestCallsAndAttachesAreNotBoundedByDefault(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `"done"`) }))
+	defer server.Close()
+	c := New(Options{AdminURL: server.URL, IngressURL: server.URL, ConnectTimeout: time.Hour, RequestTimeout: time.Nanosecond, Log: slog.New(slog.DiscardHandler)})
+	_, err := c.Attach(t.Context(), InvocationRef{ID: "inv_1"})
+	require.NoError(t, err)
+	_, err = c.Call(t.Context(), Call{Target: Target{Service: "S", Handler: "h"}})
+	require.NoError(t, err)
+}
+
 func TestRecoveriesHaveLongerThanOtherAdminRequests(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"partitions":[{"partition":3}]}`))

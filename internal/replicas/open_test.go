@@ -13,6 +13,7 @@ import (
 
 	"platform/internal/cluster"
 	"platform/internal/datadir"
+	"platform/internal/diskspace"
 	"platform/internal/fabric"
 	"platform/internal/feature"
 	"platform/internal/raftgroup"
@@ -136,4 +137,26 @@ func damageRecords(t *testing.T, path string) {
 		}
 	}
 	require.NoError(t, os.WriteFile(path, data, 0o600))
+}
+
+// TestAClosedReplicaThatIsToLeaveIsOpenedAgain checks that a replica that could not be opened
+// after an unconfirmed removal does not stay closed: the others may need its vote.
+func TestAClosedReplicaThatIsToLeaveIsOpenedAgain(t *testing.T) {
+	m := testManager(t)
+	m.Disk = diskspace.New(m.DataDir, func(bool) {}, m.Log)
+	layout, _ := m.Store.Layout()
+	require.NoError(t, m.openReplica(t.Context(), 0, layout))
+	p := m.Replica(0)
+	require.NoError(t, p.WaitLeading(t.Context()))
+	require.NoError(t, m.closeReplica(t.Context(), p, p.Stop))
+	elsewhere := *layout
+	elsewhere.Partitions = []metadata.Partition{{Version: 2, Replicas: []uint32{99}}}
+
+	require.NoError(t, m.reconcileOnce(t.Context(), 0, &elsewhere, time.Time{}))
+	p = m.Replica(0)
+	require.NotNil(t, p)
+	require.NoError(t, m.closeReplica(t.Context(), p, p.Stop))
+	require.NoError(t, m.destroy(t.Context(), 0))
+	require.NoError(t, m.reconcileOnce(t.Context(), 0, &elsewhere, time.Time{}))
+	require.Nil(t, m.Replica(0), "its data was removed")
 }

@@ -81,14 +81,12 @@ func (m *Manager) reconcileOnce(ctx context.Context, id uint32, layout *metadata
 		return m.rest(ctx, p)
 	case m.quarantine.reason(id) != "":
 		return m.isolate(ctx, p, id, layout)
-	case p == nil && m.holds(place):
+	case p == nil: // also one that should leave: until it is removed, the others may need its vote
 		err := m.openReplica(ctx, id, layout)
 		if m.quarantined(id, err) {
 			return nil
 		}
 		return err
-	case p == nil:
-		return nil
 	case p.Leading():
 		return m.lead(ctx, p, layout, led)
 	case !m.holds(place):

@@ -13,8 +13,8 @@
 //     query of their request as x-platform-ingress-path and x-restate-ingress-path;
 //     this adds a few bytes to each journal.
 //
-//   - The response for a private handler is 404, as for one that does not exist, with
-//     the reason.
+//   - The response for a private handler is 400, for calls and sends; 404 means that the
+//     service or the handler does not exist.
 //
 //   - The router knows the fixed routes. Paths after /call/ and /send/, and those without
 //     a prefix, are parsed by parseTarget, since only the registry distinguishes keys

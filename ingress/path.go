@@ -126,7 +126,7 @@ func badShape(s *metadata.Service) error {
 // checkCallable refuses handlers that requests from outside cannot reach.
 func checkCallable(schemas *metadata.Schemas, t *parsedTarget, public bool) error {
 	if !public {
-		return &problem{status: http.StatusNotFound, message: "'" + t.service.Name + "/" + t.handler.Name + "' is not public: only other services can call it"}
+		return badRequest("the invoked service is not public: only other services can call '%s/%s'", t.service.Name, t.handler.Name)
 	}
 	if d := schemas.Deployments[t.service.Deployment]; d != nil && d.MaxProtocol < oldestProtocol {
 		return badRequest("[RT0020] service '%s' is served by a deployment that speaks a deprecated version of the service protocol: upgrade its SDK and register it again", t.service.Name)

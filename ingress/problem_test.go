@@ -86,8 +86,10 @@ func TestBadRequestsAreExplained(t *testing.T) {
 		{"POST attach by id", "POST", "/platform/attach/x", "", nil, 405, "use GET"},
 		{"PATCH output by id", "PATCH", "/platform/output/x", "", nil, 405, "use GET"},
 
-		{"private service", "POST", "/Internal/work", "", nil, 404, "'Internal/work' is not public"},
-		{"private handler", "POST", "/Greeter/hidden", "", nil, 404, "'Greeter/hidden' is not public"},
+		{"private service", "POST", "/Internal/work", "", nil, 400, "the invoked service is not public: only other services can call 'Internal/work'"},
+		{"private handler", "POST", "/Greeter/hidden", "", nil, 400, "the invoked service is not public"},
+		{"send to a private handler", "POST", "/Greeter/hidden/send", "", nil, 400, "the invoked service is not public"},
+		{"delayed send to a private service", "POST", "/platform/send/Internal/work?delay=1h", "", nil, 400, "the invoked service is not public"},
 		{"old protocol", "POST", "/Old/work", "", nil, 400, "[RT0020]"},
 
 		{"no content type", "POST", "/Greeter/strict", "1", nil, 400, "input validation error: the body lacks a content-type"},

@@ -131,7 +131,7 @@ func TestBadScopesAndLimitKeys(t *testing.T) {
 		"limit key, no scope":  {"/Greeter/greet?limit-key=a", nil, 400, "limit-key requires a scope to be set"},
 		"run of a workflow":    {"/platform/scope/s/call/Order/o/run", []string{"idempotency-key: a"}, 400, "bad idempotency key"},
 		"scope of a classic":   {"/scope/s/call/Greeter/greet", nil, 404, "service 'scope' not found"},
-		"private":              {"/platform/scope/s/call/Greeter/hidden", nil, 404, "is not public"},
+		"private":              {"/platform/scope/s/call/Greeter/hidden", nil, 400, "is not public"},
 		"deprecated protocol":  {"/platform/scope/s/call/Old/work", nil, 400, "[RT0020]"},
 		"too many segments":    {"/platform/scope/s/call/Counter/a/add/x/y", nil, 400, "too long"},
 		"key of a scoped call": {"/platform/scope/s/call/Counter//add", nil, 400, "the key must not be empty"},

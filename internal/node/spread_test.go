@@ -34,6 +34,6 @@ func TestChangesDoNotWaitForDeadNodes(t *testing.T) {
 	code, body := c.do(0, true, "PATCH", "/services/Counter", `{"public":false}`)
 	require.Equal(t, http.StatusOK, code, body)
 	code, body = c.do(1, false, "POST", "/platform/call/Counter/a/add", "1")
-	require.Equal(t, http.StatusNotFound, code, body)
+	require.Equal(t, http.StatusBadRequest, code, body)
 	require.Contains(t, body, "not public")
 }

@@ -178,12 +178,12 @@ func TestPrivateServices(t *testing.T) {
 	w := newFixture(t, nil)
 	w.register(e.URL, nil)
 	w.requireHealthy("S/h")
-	require.Equal(t, 404, w.call("S/hidden").Status)
+	require.Equal(t, 400, w.call("S/hidden").Status)
 	w.requireHealthy("Caller/hidden")
 
 	require.Equal(t, 200, w.admin("PATCH", "/services/S", object{"public": false}).status)
 	refused := w.call("S/h")
-	require.Equal(t, 404, refused.Status)
+	require.Equal(t, 400, refused.Status)
 	require.Contains(t, string(refused.Body), "not public")
 	w.requireHealthy("Caller/h")
 
@@ -191,7 +191,7 @@ func TestPrivateServices(t *testing.T) {
 	require.Zero(t, exit)
 	require.Contains(t, shown, "[OK]: Changed service S")
 	w.requireHealthy("S/h")
-	require.Equal(t, 404, w.call("S/hidden").Status, "the handler's own setting has precedence")
+	require.Equal(t, 400, w.call("S/hidden").Status, "the handler's own setting has precedence")
 }
 
 // TestModifiedServiceOptions changes options while invocations run.

@@ -212,9 +212,9 @@ func (w entryWriter) result(v *service.Value, f *service.Failure) any {
 	if f == nil {
 		return object{"Success": w.payload(v.GetContent())}
 	}
-	metadata := object{}
-	for _, m := range f.Metadata {
-		metadata[m.Key] = m.Value
+	metadata := make([]object, len(f.Metadata))
+	for i, m := range f.Metadata {
+		metadata[i] = object{"key": m.Key, "value": m.Value}
 	}
 	return object{"Failure": object{"code": f.Code, "message": f.Message, "metadata": metadata}}
 }
@@ -226,9 +226,9 @@ func (w entryWriter) resultOf(r *journal.Result) any {
 	case r.Failure == nil:
 		return object{"Success": w.payload(r.Value)}
 	}
-	metadata := object{}
-	for _, m := range r.Failure.Metadata {
-		metadata[m.Key] = m.Value
+	metadata := make([]object, len(r.Failure.Metadata))
+	for i, m := range r.Failure.Metadata {
+		metadata[i] = object{"key": m.Key, "value": m.Value}
 	}
 	return object{"Failure": object{"code": r.Failure.Code, "message": r.Failure.Message, "metadata": metadata}}
 }

@@ -75,7 +75,7 @@ func transientError(f *machine.AttemptFailure) object {
 		body["error_stacktrace"] = f.Stacktrace
 	}
 	if f.ErrorCode != "" {
-		body["platform_doc_error_code"] = f.ErrorCode
+		body["platform_doc_error_code"], body["restate_doc_error_code"] = f.ErrorCode, f.ErrorCode // the second for existing clients
 	}
 	if f.RelatedIndex != nil {
 		body["related_command_index"] = *f.RelatedIndex

@@ -143,13 +143,19 @@ func removalError(node metadata.Node, err error) error {
 	return err
 }
 
-// member finds a member by its name or id. What looks like a number is an id.
+// member finds a member by its name or id. What looks like a number is an id, and so is N1 if no
+// member has that name.
 func (s *Server) member(text string) (metadata.Node, error) {
 	nodes := s.registry.Nodes()
 	id, notNumber := strconv.ParseUint(text, 10, 32)
 	at := slices.IndexFunc(nodes, func(n metadata.Node) bool {
 		return notNumber == nil && n.ID == uint32(id) || notNumber != nil && n.Name == text
 	})
+	if number, ok := strings.CutPrefix(text, "N"); at < 0 && ok {
+		if id, err := strconv.ParseUint(number, 10, 32); err == nil {
+			at = slices.IndexFunc(nodes, func(n metadata.Node) bool { return n.ID == uint32(id) })
+		}
+	}
 	if at >= 0 {
 		return nodes[at], nil
 	}

@@ -104,7 +104,7 @@ func TestNodeIsDrainedAndRemoved(t *testing.T) {
 	require.Empty(t, requireStatus(t, http.StatusOK, w.ask(t, "DELETE", "/cluster/nodes/n3?force", "")))
 	require.Len(t, w.store.Nodes(), 2)
 
-	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/1/drain", ""))
+	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/N1/drain", ""))
 	require.Contains(t, requireStatus(t, http.StatusConflict, w.ask(t, "PATCH", "/cluster/nodes/2/drain", "")), "node n2 is the only one that takes replicas")
 	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/1/drain", "")) // again is fine
 }

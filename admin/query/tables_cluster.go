@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"time"
 )
 
@@ -90,12 +91,33 @@ func (s *ClusterState) node(id uint32) Node {
 	return Node{ID: id}
 }
 
-// incarnation distinguishes nodes of the same name.
-func (n Node) incarnation() value {
-	if n.Name == "" {
+// plainID returns the id of a node in the form N1, NULL for no node.
+func plainID(id uint32) value {
+	if id == 0 {
 		return nil
 	}
-	return n.Name + "/" + n.Incarnation
+	return fmt.Sprintf("N%d", id)
+}
+
+func plainIDs(ids []uint32) []string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = fmt.Sprintf("N%d", id)
+	}
+	return out
+}
+
+// generation returns the id of a node with a number that grows with each start of its process:
+// the time of the start in seconds since 1970, 0 if unknown.
+func (n Node) generation() value {
+	if n.ID == 0 {
+		return nil
+	}
+	since := int64(0)
+	if !n.StartedAt.IsZero() {
+		since = n.StartedAt.Unix()
+	}
+	return fmt.Sprintf("N%d:%d", n.ID, since)
 }
 
 // partition returns a partition.
@@ -168,8 +190,8 @@ func configTable() *Table {
 		return append(binary.BigEndian.AppendUint32(b, r.node.ID), r.Key...)
 	})
 	return define("config", "The running configuration of each node that responds, without secrets. A node that does not respond is omitted; its nodes_configuration_version in nodes is NULL then.", settings, []column[row]{
-		plain("plain_node_id", U32, "node", func(r *row) value { return number(r.row.node.ID) }),
-		plain("gen_node_id", Text, "name and incarnation of the node", func(r *row) value { return r.row.node.incarnation() }),
+		plain("plain_node_id", Text, "node, such as N1", func(r *row) value { return plainID(r.row.node.ID) }),
+		plain("gen_node_id", Text, "node and when it was started, such as N1:1795168807", func(r *row) value { return r.row.node.generation() }),
 		plain("node", Text, "name of the node", func(r *row) value { return text(r.row.node.Name) }),
 		plain("key", Text, "dotted key", func(r *row) value { return r.row.Key }),
 		plain("value", Text, "value; *** for a secret", func(r *row) value { return text(r.row.Value) }),

@@ -9,9 +9,9 @@ var logColumns = []column[replicaRow]{
 	plain("loglet_id", Text, "name of the node that has this copy", func(r *replicaRow) value { return text(r.node(r.row.Node).Name) }),
 	plain("sequencer", Text, "node that leads", func(r *replicaRow) value { return text(r.node(r.partition(r.row.Partition).Leader).Name) }),
 	plain("replication", U32, "replicas that it should have", func(r *replicaRow) value { return number(len(r.partition(r.row.Partition).Placed)) }),
-	plain("nodeset", U32List, "nodes that should have replicas", func(r *replicaRow) value { return listJSON(r.partition(r.row.Partition).Placed) }),
+	plain("nodeset", TextList, "nodes that should have replicas", func(r *replicaRow) value { return listJSON(plainIDs(r.partition(r.row.Partition).Placed)) }),
 	plain("logs_metadata_version", U64, "version of the placement", func(r *replicaRow) value { return number(r.row.PlacedVersion) }),
-	plain("plain_node_id", U32, "node that has this copy", func(r *replicaRow) value { return number(r.row.Node) }),
+	plain("plain_node_id", Text, "node that has this copy, such as N1", func(r *replicaRow) value { return plainID(r.row.Node) }),
 	plain("tail_lsn", U64, "last entry", func(r *replicaRow) value { return number(r.row.Last) }),
 	plain("committed_lsn", U64, "last committed entry", func(r *replicaRow) value { return number(r.row.Committed) }),
 }
@@ -26,8 +26,8 @@ func logsTailSegments() *Table {
 
 // replicaColumns identify the node and the log of a row.
 var replicaColumns = []column[replicaRow]{
-	plain("plain_node_id", U32, "node", func(r *replicaRow) value { return number(r.row.Node) }),
-	plain("gen_node_id", Text, "name and incarnation of the node", func(r *replicaRow) value { return r.node(r.row.Node).incarnation() }),
+	plain("plain_node_id", Text, "node, such as N1", func(r *replicaRow) value { return plainID(r.row.Node) }),
+	plain("gen_node_id", Text, "node and when it was started, such as N1:1795168807", func(r *replicaRow) value { return r.node(r.row.Node).generation() }),
 	plain("log_id", U32, "Raft group", func(r *replicaRow) value { return number(r.row.Group) }),
 }
 

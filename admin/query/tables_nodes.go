@@ -4,8 +4,8 @@ func nodesTable() *Table {
 	type row = clusterRow[Node]
 	all := clusterRows(func(s *ClusterState) []Node { return s.Nodes }, numbered(func(n *Node) []uint32 { return []uint32{n.ID} }))
 	return define("nodes", "Members of the cluster, including unreachable ones.", all, []column[row]{
-		plain("plain_node_id", U32, "node", func(r *row) value { return number(r.row.ID) }),
-		plain("gen_node_id", Text, "name and incarnation", func(r *row) value { return r.row.incarnation() }),
+		plain("plain_node_id", Text, "node, such as N1", func(r *row) value { return plainID(r.row.ID) }),
+		plain("gen_node_id", Text, "node and when it was started, such as N1:1795168807", func(r *row) value { return r.row.generation() }),
 		plain("state", Text, "alive, dead, left or unknown", func(r *row) value { return r.row.State }),
 		plain("name", Text, "name", func(r *row) value { return r.row.Name }),
 		plain("address", Text, "address for other nodes", func(r *row) value { return text(r.row.Address) }),
@@ -55,13 +55,13 @@ func partitionsTable() *Table {
 		plain("end_key", U64, "last partition key", func(r *row) value { return number(r.row.LastKey) }),
 		plain("log_id", U32, "its Raft group", func(r *row) value { return number(r.row.Group) }),
 		always[row]("cf_name", Text, "not used: partitions share their tables", nil),
-		plain("leader_gen_node_id", Text, "name and incarnation of the node that leads", func(r *row) value { return r.node(r.row.Leader).incarnation() }),
-		plain("leader_plain_node_id", U32, "node that leads", func(r *row) value { return positive(r.row.Leader) }),
+		plain("leader_gen_node_id", Text, "node that leads, and when it was started, such as N1:1795168807", func(r *row) value { return r.node(r.row.Leader).generation() }),
+		plain("leader_plain_node_id", Text, "node that leads, such as N1", func(r *row) value { return plainID(r.row.Leader) }),
 		plain("leader_epoch", U64, "term of the leader", func(r *row) value { return positive(r.row.Term) }),
 		plain("v_current", U64, "version of its placement", func(r *row) value { return number(r.row.PlacedVersion) }),
-		plain("current_replica_set", U32List, "nodes that should have a replica", func(r *row) value { return listJSON(r.row.Placed) }),
+		plain("current_replica_set", TextList, "nodes that should have a replica", func(r *row) value { return listJSON(plainIDs(r.row.Placed)) }),
 		always[row]("v_next", U64, "not used: a placement takes effect immediately", nil),
-		always[row]("next_replica_set", U32List, "not used", nil),
+		always[row]("next_replica_set", TextList, "not used", nil),
 		plain("partition_table_version", U64, "version of its placement", func(r *row) value { return number(r.row.PlacedVersion) }),
 	})
 }

@@ -42,12 +42,12 @@ func targetMode(r *replicaRow) value {
 func partitionState() *Table {
 	return define("partition_state", "Replicas of partitions, as reported by the reachable nodes. partition_replica_set also has the others.", replicaRows(answering), []column[replicaRow]{
 		plain("partition_id", U32, "partition", func(r *replicaRow) value { return number(r.row.Partition) }),
-		plain("plain_node_id", U32, "node", func(r *replicaRow) value { return number(r.row.Node) }),
-		plain("gen_node_id", Text, "name and incarnation of the node", func(r *replicaRow) value { return r.node(r.row.Node).incarnation() }),
+		plain("plain_node_id", Text, "node, such as N1", func(r *replicaRow) value { return plainID(r.row.Node) }),
+		plain("gen_node_id", Text, "node and when it was started, such as N1:1795168807", func(r *replicaRow) value { return r.node(r.row.Node).generation() }),
 		plain("target_mode", Text, "desired role: Leader or Follower", targetMode),
 		plain("effective_mode", Text, "role: Leader, LeaderElect, Follower, Learner or Quarantined", func(r *replicaRow) value { return r.row.mode() }),
 		plain("leader_epoch", U64, "term of the leader", func(r *replicaRow) value { return positive(r.row.Term) }),
-		plain("leader", U32, "node that leads", func(r *replicaRow) value { return positive(r.partition(r.row.Partition).Leader) }),
+		plain("leader", Text, "node that leads, such as N1", func(r *replicaRow) value { return plainID(r.partition(r.row.Partition).Leader) }),
 		plain("applied_log_lsn", U64, "last applied log entry", func(r *replicaRow) value { return number(r.row.Applied) }),
 		plain("replay_status", Text, "Active, or CatchingUp", func(r *replicaRow) value {
 			if r.row.Applied < r.row.Committed {
@@ -76,12 +76,12 @@ func partitionState() *Table {
 func partitionReplicaSet() *Table {
 	return define("partition_replica_set", "Nodes that have or should have replicas, with the state of the replicas.", replicaRows(func(*Replica) bool { return true }), []column[replicaRow]{
 		plain("partition_id", U32, "partition", func(r *replicaRow) value { return number(r.row.Partition) }),
-		plain("plain_node_id", U32, "node", func(r *replicaRow) value { return number(r.row.Node) }),
-		plain("alive_gen_node_id", Text, "name and incarnation of the node, if it is reachable", func(r *replicaRow) value {
+		plain("plain_node_id", Text, "node, such as N1", func(r *replicaRow) value { return plainID(r.row.Node) }),
+		plain("alive_gen_node_id", Text, "node and when it was started, if it is reachable", func(r *replicaRow) value {
 			if !r.row.Answers {
 				return nil
 			}
-			return r.node(r.row.Node).incarnation()
+			return r.node(r.row.Node).generation()
 		}),
 		plain("is_leader", Bool, "it leads", func(r *replicaRow) value { return boolean(r.row.Role == "leader") }),
 		plain("membership_version", U64, "version of the placement", func(r *replicaRow) value { return number(r.row.PlacedVersion) }),

@@ -50,7 +50,7 @@ func TestQueriesSeeAllPartitions(t *testing.T) {
 		require.Equal(t, []map[string]any{{"name": "Counter", "ty": "virtual_object"}}, c.sql(i, "SELECT name, ty FROM sys_service"))
 	}
 	require.Equal(t, []map[string]any{{"value": "n1"}, {"value": "n2"}, {"value": "n3"}},
-		c.sql(1, "SELECT c.value FROM config c JOIN nodes n USING (plain_node_id) WHERE c.key = 'node-name' AND n.name = c.value AND c.gen_node_id LIKE c.value || '/%' ORDER BY 1"),
+		c.sql(1, "SELECT c.value FROM config c JOIN nodes n USING (plain_node_id) WHERE c.key = 'node-name' AND n.name = c.value AND c.gen_node_id LIKE c.plain_node_id || ':%' ORDER BY 1"),
 		"each node tells its own")
 	require.Len(t, c.sql(0, "SELECT * FROM partition_state WHERE applied_schema_version > 0 AND storage_version > 0"), 12)
 	rows := c.sql(2, `SELECT i.id, j.index, j.entry_type, j.name FROM sys_invocation i JOIN sys_journal j ON j.id = i.id

@@ -32,6 +32,9 @@ func (l *loader) applyEnv(environ []string) {
 		path := variablePath(name)
 		k, known := l.byPath[path]
 		if !known {
+			if origin := "environment variable " + variable; l.replaced(origin, path, text) || l.renamed(origin, path, text) {
+				continue
+			}
 			l.unknownVariable(name, text)
 			continue
 		}

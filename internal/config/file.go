@@ -66,7 +66,9 @@ func (l *loader) applyTable(prefix string, table map[string]any, origin func(pat
 func (l *loader) applyValue(path string, value any, origin func(path string) string) {
 	k, known := l.byPath[path]
 	if !known {
-		l.problem(origin(path), path, unknown(path, l.keys))
+		if !l.replaced(origin(path), path, value) && !l.renamed(origin(path), path, value) {
+			l.problem(origin(path), path, unknown(path, l.keys))
+		}
 		return
 	}
 	if k.section() {

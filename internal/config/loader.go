@@ -9,6 +9,7 @@ type loader struct {
 	origins  map[string]string // by path, only values that are not defaults
 	problems []problem
 	warnings []string
+	warned   map[int]bool // replacements that a warning was given for
 }
 
 func newLoader() *loader {

@@ -1,0 +1,112 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// replacement is a key of restate-server that this server accepts without a use of its own.
+type replacement struct {
+	// path is the key, a section with everything in it, or a prefix of keys that ends with "*".
+	path string
+	// meaning is what applies here instead.
+	meaning string
+	// only is the only accepted value: another one would ask for something that does not exist
+	// here. Empty accepts every value.
+	only string
+}
+
+func (r replacement) matches(path string) bool {
+	if prefix, ok := strings.CutSuffix(r.path, "*"); ok {
+		return strings.HasPrefix(path, prefix)
+	}
+	return path == r.path || strings.HasPrefix(path, r.path+".")
+}
+
+// replacements are the keys that restate-server 1.7 prints with --dump-config and that are not
+// keys here. docs/comparison.md has the same table.
+var replacements = []replacement{
+	{"roles", "every node has all roles", ""},
+	{"location", "nodes have no location; replicas are spread over nodes", ""},
+	{"disable-telemetry", "no usage data is ever sent", ""},
+	{"tracing-filter", "spans are selected by sampling, not by targets", ""},
+	{"rocksdb-*", "the storage engine sizes itself; memory is bounded by worker.invoker.memory-limit and networking.body-memory-limit", ""},
+	{"metadata-update-interval", "changes of the metadata are pushed to all nodes", ""},
+	{"metadata-fetch-from-peer-timeout", "changes of the metadata are pushed to all nodes", ""},
+	{"gossip-*", "the failure detector has fixed intervals; node-lost-timeout decides when replicas move", ""},
+	{"hlc-max-drift", "log entries have the time of the leader, which never goes back; clocks need not agree", ""},
+	{"metadata-client.type", "the metadata is replicated by the nodes themselves", "replicated"},
+	{"metadata-client.connect-timeout", "networking.connect-timeout", ""},
+	{"metadata-client.keep-alive-interval", "networking.http2-keep-alive-interval", ""},
+	{"metadata-client.keep-alive-timeout", "networking.http2-keep-alive-timeout", ""},
+	{"metadata-client.message-size-limit", "networking.message-size-limit", ""},
+	{"metadata-client.backoff-policy", "changes of the metadata are retried until initialization-timeout or the deadline of the request", ""},
+	{"network-error-retry-policy", "requests to other nodes are retried until their deadline", ""},
+	{"worker.internal-queue-length", "queues of a partition hold up to 10,000 commands or 64 MiB", ""},
+	{"worker.cleanup-interval", "results and journals expire on time, by timers", ""},
+	{"worker.trim-delay-interval", "logs are compacted after snapshots, which follow the amount of data", ""},
+	{"worker.data-service-memory-limit", "networking.body-memory-limit", ""},
+	{"worker.rule-book-poll-interval", "changes of rules are pushed to all nodes", ""},
+	{"worker.self-proposal-queue-memory-limit", "queues of a partition hold up to 10,000 commands or 64 MiB", ""},
+	{"worker.storage", "the storage engine sizes itself", ""},
+	{"worker.invoker.in-memory-queue-length-limit", "4,096 waiting invocations are kept in memory, the others on disk", ""},
+	{"worker.invoker.per-invocation-initial-memory", "memory is reserved as payloads arrive, up to worker.invoker.per-invocation-memory-limit", ""},
+	{"worker.invoker.http2-keep-alive-jitter", "probes are not synchronized, since they follow the last traffic of each connection", ""},
+	{"worker.snapshots", "snapshots are sent from node to node; there is no object store", ""},
+	{"worker.shuffle", "messages between partitions have fixed bounds", ""},
+	{"admin.heartbeat-interval", "the cluster controller acts on changes and does not poll", ""},
+	{"admin.disable-cluster-controller", "the leader of the metadata is the controller", ""},
+	{"ingress.kafka-clusters", "event subscriptions do not exist", "[]"},
+	{"ingress.ingestion", "event subscriptions do not exist", ""},
+	{"bifrost", "each partition has a Raft log; there is no separate log service", ""},
+	{"log-server", "each partition has a Raft log, synced to disk before it is acknowledged", ""},
+	{"metadata-server", "the metadata is a Raft group, whose members the server chooses", ""},
+	{"networking.handshake-timeout", "networking.connect-timeout", ""},
+	{"networking.http2-adaptive-window", "windows of connections between nodes have a fixed size", ""},
+	{"networking.data-stream-window-size", "windows of connections between nodes have a fixed size", ""},
+	{"networking.disable-compression", "traffic between nodes is not compressed", ""},
+	{"networking.connect-retry-policy", "connections to other nodes are retried with a backoff of up to a few seconds", ""},
+}
+
+// replaced accepts a key that has a replacement. Several keys of one replacement give one warning.
+func (l *loader) replaced(origin, path string, value any) bool {
+	for i, r := range replacements {
+		if !r.matches(path) {
+			continue
+		}
+		if r.only != "" && strings.Trim(fmt.Sprint(value), `"`) != r.only {
+			l.problem(origin, path, fmt.Sprintf("only %s is accepted: %s", r.only, r.meaning))
+			return true
+		}
+		if l.warned == nil {
+			l.warned = map[int]bool{}
+		}
+		if !l.warned[i] {
+			l.warned[i] = true
+			l.warnings = append(l.warnings, fmt.Sprintf("%s (%s) is accepted and has no effect; here: %s", r.path, origin, r.meaning))
+		}
+		return true
+	}
+	return false
+}
+
+// disableEagerState is the former form of eager-state-size-limit = 0.
+const disableEagerState = "worker.invoker.disable-eager-state"
+
+// renamed accepts a key under a name that it no longer has.
+func (l *loader) renamed(origin, path string, value any) bool {
+	if path != disableEagerState {
+		return false
+	}
+	const now = "worker.invoker.eager-state-size-limit"
+	switch strings.Trim(fmt.Sprint(value), `"`) {
+	case "true":
+		l.setText(l.byPath[now], origin, "0")
+	case "false":
+	default:
+		l.problem(origin, path, "expected true or false")
+		return true
+	}
+	l.warnings = append(l.warnings, fmt.Sprintf("%s (%s) is accepted; write %s = 0 instead of true", path, origin, now))
+	return true
+}

@@ -149,14 +149,28 @@ func (e *explainer) explain(ctx context.Context) error {
 		e.backingOff()
 		return nil
 	case "suspended":
-		e.summary("It is suspended, without a connection to the handler, until something that it waits for arrives.")
-		return e.awaited(ctx, e.row.Text("suspended_waiting_future_json"))
+		err := e.awaited(ctx, e.row.Text("suspended_waiting_future_json"))
+		e.summary("It is suspended, without a connection to the handler%s.", e.firstWait(", and waits for"))
+		return err
 	case "paused":
 		e.paused()
 	case "completed":
 		e.completed()
 	}
 	return nil
+}
+
+// firstWait names the first thing that the invocation waits for, and how many others there are,
+// after an introduction; "" if it waits for nothing.
+func (e *explainer) firstWait(introduction string) string {
+	switch n := len(e.WaitingFor); n {
+	case 0:
+		return ""
+	case 1:
+		return introduction + " " + e.WaitingFor[0].Text
+	default:
+		return fmt.Sprintf("%s %s and %s", introduction, e.WaitingFor[0].Text, counted(n-1, "other result"))
+	}
 }
 
 // requests explains earlier requests of operators.
@@ -240,8 +254,9 @@ func (e *explainer) running(ctx context.Context) error {
 		e.next("`platform invocations kill %s` ends the invocation now.", e.ID)
 	}
 	if awaiting := e.row.Text("last_awaiting_on_future_json"); awaiting != "" {
-		e.detail("Handler", "The handler reports what it waits for.")
-		return e.awaited(ctx, awaiting)
+		err := e.awaited(ctx, awaiting)
+		e.detail("Handler", "The handler is connected%s.", e.firstWait(" and waits for"))
+		return err
 	}
 	if err := e.uncompleted(ctx); err != nil {
 		return err

@@ -114,7 +114,7 @@ func TestExplanations(t *testing.T) {
 				"FROM sys_journal": `[{"sleep_wakeup_at":"2026-11-20T18:21:40Z","entry_lite_json":"{\"Command\":{\"Sleep\":{\"completion_id\":1}}}"},{"invoked_id":"inv_1callee","entry_lite_json":"{\"Command\":{\"Call\":{\"invocation_id_completion_id\":2,\"result_completion_id\":3}}}"}]`,
 				"'inv_1callee'":    `[{"target":"S/h","status":"paused"}]`,
 			},
-			summary: "It is suspended, without a connection to the handler, until something that it waits for arrives.",
+			summary: "It is suspended, without a connection to the handler, and waits for the end of a sleep at 2026-11-20T18:21:40.000Z (in 1s) and 3 other results.",
 			waits: []string{
 				"sleep : the end of a sleep at 2026-11-20T18:21:40.000Z (in 1s)",
 				"invocation inv_1callee: the result of inv_1callee (S/h, paused)",

@@ -156,6 +156,20 @@ func TestExplanations(t *testing.T) {
 				"`platform invocations describe ID` shows its journal.",
 			},
 		},
+		"running for a minute, with a protocol that reports awakeables": {
+			row:     `"status":"running","last_start_at":"2026-11-20T18:20:38Z","target_service_name":"S","pinned_service_protocol_version":7`,
+			summary: "An attempt is in progress, since 2026-11-20T18:20:38.000Z (1m 1s ago), on its deployment.",
+			details: []string{"Handler: No entry of its journal is open: the handler executes code, or its process no longer responds although its connection is open."},
+			steps: []string{
+				"Check the log of the service. A handler that sends nothing for the inactivity timeout is asked to suspend, and its attempt is aborted after the abort timeout: `platform services config view S` shows them.",
+				"`platform invocations describe ID` shows its journal.",
+			},
+		},
+		"running for less than a minute": {
+			row:     `"status":"running","last_start_at":"2026-11-20T18:20:40Z","target_service_name":"S","pinned_service_protocol_version":7`,
+			summary: "An attempt is in progress, since 2026-11-20T18:20:40.000Z (59s ago), on its deployment.",
+			steps:   []string{"`platform invocations describe ID` shows its journal."},
+		},
 		"completed": {
 			row:     `"status":"completed","completed_at":"2026-11-20T18:21:38Z","completion_result":"success"`,
 			summary: "It ended at 2026-11-20T18:21:38.000Z (1s ago) with success.",

@@ -8,8 +8,11 @@ import (
 	"platform/partition/journal"
 )
 
+// KilledMessage is the message of the failure of a killed invocation.
+const KilledMessage = "killed"
+
 // killed is the result of a killed invocation.
-var killed = journal.Result{Failure: &journal.Failure{Code: 409, Message: "killed"}}
+var killed = journal.Result{Failure: &journal.Failure{Code: 409, Message: KilledMessage}}
 
 // kill ends an invocation without involving its handler, and the calls that it waits for.
 // One-way calls continue: they have no waiting caller.

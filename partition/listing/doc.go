@@ -1,0 +1,10 @@
+// Package listing answers lists, counts and failure groups of the invocations of one
+// partition.
+//
+// [Index] holds what lists filter, sort and count by in columns, about 90 bytes per
+// invocation, so that a question about a million invocations is a scan of arrays. [Top],
+// [Tally] and [Groups] answer the same questions from whole records.
+//
+// The package is pure: it uses no clock, I/O or goroutines. The leader of the partition
+// feeds the index and knows the state of attempts, which it passes as a [LiveFunc].
+package listing

@@ -1,0 +1,224 @@
+package listing
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zeebo/xxh3"
+
+	"platform/internal/ids"
+	"platform/partition/machine"
+)
+
+// GroupID identifies a failure group: a hash of what its failures have in common, so that
+// partitions need not agree on it.
+type GroupID [8]byte
+
+// IsZero reports whether g identifies nothing.
+func (g GroupID) IsZero() bool { return g == GroupID{} }
+
+const groupPrefix = "fg_"
+
+func (g GroupID) String() string { return groupPrefix + hex.EncodeToString(g[:]) }
+
+// ParseGroup reads the text form of a group ID.
+func ParseGroup(text string) (g GroupID, err error) {
+	digits, ok := strings.CutPrefix(text, groupPrefix)
+	if b, err := hex.DecodeString(digits); ok && err == nil && len(b) == len(g) && digits == strings.ToLower(digits) {
+		return GroupID(b), nil
+	}
+	return g, errors.New("the ID of a failure group is " + groupPrefix + " and 16 hexadecimal digits")
+}
+
+// groupKey is what the failures of a group have in common.
+type groupKey struct {
+	service, handler string
+	code             code
+	message          string // normalised
+}
+
+// ID returns the ID of the group.
+func (k groupKey) ID() (g GroupID) {
+	b := make([]byte, 0, 256)
+	for _, part := range [...]string{k.service, k.handler, strconv.FormatUint(uint64(k.code.number), 10), k.code.catalogue, k.message} {
+		b = append(binary.AppendUvarint(b, uint64(len(part))), part...)
+	}
+	binary.BigEndian.PutUint64(g[:], xxh3.Hash(b))
+	return g
+}
+
+// grouped reports whether the failure of an invocation belongs to a group: cancelled and killed
+// ones failed because an operator or a caller asked for it.
+func grouped(inv *machine.Invocation) bool {
+	r := ResultOf(inv)
+	return r == Failure || r == NoResult
+}
+
+func groupOf(inv *machine.Invocation, f *failing) groupKey {
+	return groupKey{inv.Target.Service, inv.Target.Handler, f.code, Normalise(f.message, inv.Target.Key)}
+}
+
+const (
+	// MaxGroups bounds the failure groups of a partition and of an answer.
+	MaxGroups = 1000
+	// maxGroupKeys and maxGroupDeployments bound what is counted per group.
+	maxGroupKeys        = 1000
+	maxGroupDeployments = 16
+)
+
+// Group is the current failures with a common cause.
+type Group struct {
+	ID               GroupID
+	Service, Handler string
+	Code             uint32
+	ErrorCode        string // of the catalogue, such as RT0007; empty if there is none
+	Message          string // normalised
+	Count            int
+	ByStatus         [Statuses]int
+	Keys             int // distinct keys of objects and workflows, at most 1,000 per partition
+	FirstSeen        int64
+	LastSeen         int64
+	Sample           ids.Invocation   // the one that failed last
+	Deployments      []ids.Deployment // pinned; at most 16, sorted
+}
+
+// Groups collects failure groups from records. The zero value is ready to use.
+type Groups struct {
+	groups map[GroupID]*groupTally
+	other  int
+}
+
+type groupTally struct {
+	Group
+	keys map[uint64]struct{}
+}
+
+// Add counts an invocation if it has a failure that belongs to a group.
+func (g *Groups) Add(inv *machine.Invocation, live Live) {
+	f := failureOf(inv, live)
+	if f == nil || !Listed(inv) || !grouped(inv) {
+		return
+	}
+	g.add(groupOf(inv, f), member{
+		id: inv.ID, status: StatusOf(inv, live), at: f.at, key: hashOf(inv.Target.Key), keyed: inv.Target.Type.Keyed(), deployment: inv.Pin.Deployment,
+	})
+}
+
+// member is a failed invocation of a group.
+type member struct {
+	id         ids.Invocation
+	status     Status
+	at         int64
+	key        uint64
+	keyed      bool
+	deployment ids.Deployment
+}
+
+func (g *Groups) add(k groupKey, m member) {
+	if t := g.tally(k); t != nil {
+		t.add(m)
+	} else {
+		g.other++
+	}
+}
+
+// tally returns the group of a key; nil if there are too many groups.
+func (g *Groups) tally(k groupKey) *groupTally {
+	id := k.ID()
+	t := g.groups[id]
+	if t == nil && len(g.groups) < MaxGroups {
+		if g.groups == nil {
+			g.groups = map[GroupID]*groupTally{}
+		}
+		t = &groupTally{Group: Group{ID: id, Service: k.service, Handler: k.handler, Code: k.code.number, ErrorCode: k.code.catalogue, Message: k.message}}
+		g.groups[id] = t
+	}
+	return t
+}
+
+func (t *groupTally) add(m member) {
+	t.Count++
+	t.ByStatus[m.status]++
+	if t.FirstSeen == 0 || m.at < t.FirstSeen {
+		t.FirstSeen = m.at
+	}
+	if t.Sample.IsZero() || m.at > t.LastSeen || m.at == t.LastSeen && m.id.Compare(t.Sample) < 0 {
+		t.LastSeen, t.Sample = m.at, m.id
+	}
+	if m.keyed && len(t.keys) < maxGroupKeys {
+		if t.keys == nil {
+			t.keys = map[uint64]struct{}{}
+		}
+		t.keys[m.key] = struct{}{}
+	}
+	if m.deployment != "" {
+		t.Deployments = addDeployment(t.Deployments, m.deployment)
+	}
+}
+
+func addDeployment(list []ids.Deployment, d ids.Deployment) []ids.Deployment {
+	at, known := slices.BinarySearch(list, d)
+	if known || len(list) >= maxGroupDeployments {
+		return list
+	}
+	return slices.Insert(list, at, d)
+}
+
+// Result returns the groups, ordered by ID, and how many failures belong to none because there
+// were too many groups.
+func (g *Groups) Result() (groups []Group, other int) {
+	for _, t := range g.groups {
+		t.Keys = len(t.keys)
+		groups = append(groups, t.Group)
+	}
+	slices.SortFunc(groups, func(a, b Group) int { return slices.Compare(a.ID[:], b.ID[:]) })
+	return groups, g.other
+}
+
+// MergeGroups combines the groups of partitions, ordered by their last failure, the latest
+// first. Groups beyond MaxGroups are counted in other.
+func MergeGroups(lists ...[]Group) (groups []Group, other int) {
+	merged := map[GroupID]*Group{}
+	for _, list := range lists {
+		for i := range list {
+			if into := merged[list[i].ID]; into != nil {
+				into.merge(&list[i])
+			} else {
+				g := list[i]
+				g.Deployments = slices.Clone(g.Deployments)
+				merged[g.ID] = &g
+			}
+		}
+	}
+	for _, g := range merged {
+		groups = append(groups, *g)
+	}
+	slices.SortFunc(groups, func(a, b Group) int {
+		return cmp.Or(cmp.Compare(b.LastSeen, a.LastSeen), slices.Compare(a.ID[:], b.ID[:]))
+	})
+	for len(groups) > MaxGroups {
+		other += groups[len(groups)-1].Count
+		groups = groups[:len(groups)-1]
+	}
+	return groups, other
+}
+
+func (g *Group) merge(from *Group) {
+	g.Count += from.Count
+	g.Keys += from.Keys // an object belongs to one partition
+	for i, n := range from.ByStatus {
+		g.ByStatus[i] += n
+	}
+	g.FirstSeen = min(g.FirstSeen, from.FirstSeen)
+	if from.LastSeen > g.LastSeen || from.LastSeen == g.LastSeen && from.Sample.Compare(g.Sample) < 0 {
+		g.LastSeen, g.Sample = from.LastSeen, from.Sample
+	}
+	for _, d := range from.Deployments {
+		g.Deployments = addDeployment(g.Deployments, d)
+	}
+}

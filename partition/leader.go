@@ -50,6 +50,7 @@ type leadership struct {
 	fireFailed    atomic.Bool   // the last one failed
 	outbox        *outbox
 	rules         *ruleSyncer // nil if there are no rules
+	lister        *lister
 	log           *slog.Logger
 }
 
@@ -89,6 +90,7 @@ func (p *Partition) newLeadership(ctx context.Context, term uint64) (*leadership
 		l.rules = newRuleSyncer(p.rules)
 		l.rules.known, l.rules.propose = l.knownRules, l.proposeRules
 	}
+	l.lister = newLister(p.tables, p.listingMemory, l.ctx.Done())
 	l.session = p.invoker.Open(attemptSource{l})
 	return l, nil
 }
@@ -141,6 +143,7 @@ func (l *leadership) serve(ctx context.Context, g *errgroup.Group) error {
 	}
 	g.Go(func() error { return l.timers.Run(ctx) })
 	g.Go(func() error { return l.outbox.Run(ctx) })
+	g.Go(func() error { return l.lister.Run(ctx) })
 	g.Go(func() error { return l.compareReplicas(ctx) })
 	l.p.ready.announce(l)
 	l.p.changed.broadcast()

@@ -37,6 +37,8 @@ type Config struct {
 	Deliver func(ctx context.Context, to uint32, d *machine.Deliver) error
 	// OutboxMemory is shared by the partitions of the node; nil: not shared.
 	OutboxMemory *OutboxMemory
+	// ListingMemory is shared by the partitions of the node; nil: not shared, 128 MiB.
+	ListingMemory *ListingMemory
 	// Rules is the source of the rule book; nil: there are no rules.
 	Rules RuleSource
 
@@ -87,20 +89,21 @@ type Config struct {
 
 // Partition is this node's replica of one partition.
 type Partition struct {
-	id           uint32
-	node         string
-	count        uint32
-	tables       *store.Partition
-	group        *raftgroup.Group
-	invoker      Invoker
-	deliver      func(ctx context.Context, to uint32, d *machine.Deliver) error
-	rules        RuleSource
-	outboxMemory *OutboxMemory
-	stats        *stats.Counters
-	level        func() feature.Level
-	room         func() error
-	clock        Clock
-	log          *slog.Logger
+	id            uint32
+	node          string
+	count         uint32
+	tables        *store.Partition
+	group         *raftgroup.Group
+	invoker       Invoker
+	deliver       func(ctx context.Context, to uint32, d *machine.Deliver) error
+	rules         RuleSource
+	outboxMemory  *OutboxMemory
+	listingMemory *ListingMemory
+	stats         *stats.Counters
+	level         func() feature.Level
+	room          func() error
+	clock         Clock
+	log           *slog.Logger
 
 	opened   chan struct{}              // closed once the fields above are set
 	leadMu   sync.Mutex                 // held while pending and lead change
@@ -140,6 +143,9 @@ func Open(cfg Config) (*Partition, error) {
 	}
 	if p.clock == nil {
 		p.clock = machineClock{}
+	}
+	if p.listingMemory = cfg.ListingMemory; p.listingMemory == nil {
+		p.listingMemory = NewListingMemory(128 << 20)
 	}
 	if cfg.Join {
 		cfg.Voters = nil

@@ -186,6 +186,7 @@ func TestLookupWithoutLeaderTimesOut(t *testing.T) {
 
 		for name, read := range map[string]func() error{
 			"scan":    func() error { _, err := h.Scan(t.Context(), &partition.Scan{}); return err },
+			"list":    func() error { _, err := h.List(t.Context(), &partition.List{}); return err },
 			"inspect": func() error { _, _, err := h.Inspect(t.Context(), invocationID(1), true); return err },
 			"records": func() (err error) {
 				for _, err = range h.Records(t.Context(), true) {

@@ -42,6 +42,7 @@ type fake struct {
 	records func(ctx context.Context, completed bool) iter.Seq2[partition.Record, error]
 	state   func(ctx context.Context, o machine.Object, limit int) ([]machine.StateEntry, bool, error)
 	scan    func(ctx context.Context, s *partition.Scan) (partition.Page, error)
+	list    func(ctx context.Context, q *partition.List) (partition.Listed, error)
 }
 
 func newFake(leading bool) *fake { return &fake{leading: leading, changed: make(chan struct{})} }
@@ -157,6 +158,13 @@ func (f *fake) Scan(ctx context.Context, s *partition.Scan) (partition.Page, err
 		return partition.Page{}, err
 	}
 	return f.scan(ctx, s)
+}
+
+func (f *fake) List(ctx context.Context, q *partition.List) (partition.Listed, error) {
+	if err := f.checkLeader(); err != nil {
+		return partition.Listed{}, err
+	}
+	return f.list(ctx, q)
 }
 
 // testNode serves replicas on a real port.

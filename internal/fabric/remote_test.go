@@ -404,7 +404,7 @@ func TestRequestsAreCountedByMethod(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, map[string]uint64{
-		"invoke": 2, "await": 1, "records": 1,
+		"invoke": 2, "list": 0, "await": 1, "records": 1,
 		"call": 0, "operate": 0, "deliver": 0, "find": 0, "inspect": 0, "state": 0, "scan": 0,
 	}, r.c.Requests())
 }

@@ -29,6 +29,8 @@ type Replica interface {
 	Records(ctx context.Context, completed bool) iter.Seq2[partition.Record, error]
 	State(ctx context.Context, o machine.Object, limit int) (entries []machine.StateEntry, complete bool, err error)
 	Scan(ctx context.Context, s *partition.Scan) (partition.Page, error)
+	// List is understood by nodes of feature level 4.
+	List(ctx context.Context, q *partition.List) (partition.Listed, error)
 }
 
 // Local is a replica on this node.

@@ -90,6 +90,8 @@ func (s *Server) dispatch(ctx context.Context, p Local, req *node.PartitionReque
 		return err
 	case node.PartitionMethod_PARTITION_METHOD_SCAN:
 		return scan(ctx, p, req, r)
+	case node.PartitionMethod_PARTITION_METHOD_LIST:
+		return list(ctx, p, req, r)
 	}
 	if len(req.Id) != len(ids.Invocation{}) {
 		return fmt.Errorf("malformed request: id has %d bytes", len(req.Id))

@@ -57,6 +57,7 @@ var changes = []Change{
 	{Level4, CommandField, "Lead.recovered", "a leader that was recovered without all data skips the sequence numbers that it may have used"},
 	{Level4, LogCommand, "CreateJob, AdvanceJob and StopJob", "the metadata has jobs: operations on many invocations"},
 	{Level4, RPC, "NodeCluster.Stats", "nodes return their time series of invocations"},
+	{Level4, RPC, "PartitionRequest.list", "nodes ask the leader of a partition for lists, counts and failure groups of its invocations"},
 	{Level4, Derivation, "Deliver without messages", "a partition that has lost data in a recovery accepts later messages of other partitions"},
 }
 

@@ -34,9 +34,6 @@ type Index struct {
 	// Rows that are left out because the index is full: completed ones created before
 	// completedFrom, all created before from. 0: none.
 	completedFrom, from int64
-
-	// written is the IDs that were written since BeginPage; nil when nothing is loaded.
-	written map[ids.Invocation]struct{}
 }
 
 // New returns an empty index of up to limit bytes.
@@ -70,39 +67,15 @@ func (x *Index) SetLimit(limit int) {
 	x.evict()
 }
 
-// BeginPage begins to load stored records: Load ignores invocations that Put or Delete has
-// written since, because those are newer.
-func (x *Index) BeginPage() { x.written = map[ids.Invocation]struct{}{} }
-
-// EndLoad ends loading.
-func (x *Index) EndLoad() { x.written = nil }
-
-// Load is Put for a record that was read after the last BeginPage.
-func (x *Index) Load(inv *machine.Invocation) {
-	if _, newer := x.written[inv.ID]; !newer {
-		x.put(inv)
-	}
-}
-
-// Put adds or replaces an invocation. It keeps no reference to inv.
-func (x *Index) Put(inv *machine.Invocation) {
-	if x.written != nil {
-		x.written[inv.ID] = struct{}{}
-	}
-	x.put(inv)
-}
-
 // Delete removes an invocation, if it is present.
 func (x *Index) Delete(id ids.Invocation) {
-	if x.written != nil {
-		x.written[id] = struct{}{}
-	}
 	if slot, found := x.table.find(&x.columns, &id); found {
 		x.remove(slot)
 	}
 }
 
-func (x *Index) put(inv *machine.Invocation) {
+// Put adds or replaces an invocation. It keeps no reference to inv.
+func (x *Index) Put(inv *machine.Invocation) {
 	if !Listed(inv) {
 		return
 	}

@@ -173,6 +173,7 @@ func TestIndexAgreesWithRecords(t *testing.T) {
 			after = &Place{rapid.Int64Range(1, 12).Draw(t, "after"), idOf(rapid.IntRange(0, 60).Draw(t, "after id"))}
 		}
 		m.check(t, x, &f, order, after, rapid.IntRange(1, 10).Draw(t, "limit"))
+		m.check(t, x, &Filter{}, order, after, 10)
 	})
 }
 
@@ -266,22 +267,6 @@ func TestFullIndexLeavesOldestOutIfNoneIsCompleted(t *testing.T) {
 	top := NewTop(Order{}, nil, 10)
 	x.Select(&Filter{}, top, liveOf)
 	require.Equal(t, idOf(10*chunkRows-1), top.Places()[0].ID)
-}
-
-func TestLoadedRecordsAreNotNewerThanChanges(t *testing.T) {
-	x := New(1 << 30)
-	x.BeginPage()
-	x.Put(numbered(1, machine.Completed))
-	x.Delete(idOf(2))
-	x.Load(numbered(1, machine.Suspended))
-	x.Load(numbered(2, machine.Suspended))
-	x.Load(numbered(3, machine.Suspended))
-	x.BeginPage()
-	x.Load(numbered(2, machine.Scheduled))
-	x.EndLoad()
-	var t1 Tally
-	x.Count(&Filter{}, &t1, liveOf, nil)
-	require.Equal(t, [Statuses]int{Completed: 1, Suspended: 1, Scheduled: 1}, t1.Result()[0].ByStatus)
 }
 
 func TestValuesThatNobodyUsesAreForgotten(t *testing.T) {

@@ -131,6 +131,9 @@ func (i *Import) switchOver(meta codec.Meta, large large) {
 	i.p.large = large
 	i.p.failed = nil
 	i.p.mu.Unlock()
+	if o := i.p.observer.Load(); o != nil {
+		(*o).Replaced()
+	}
 	err := errors.Join(i.batch.Close(), i.p.db.clear(old)) // open views keep their snapshot
 	if err != nil {
 		i.p.db.opts.Logger.Warn("rows replaced by an import not deleted yet", "partition_id", i.p.id, "err", err)

@@ -25,7 +25,8 @@ type Partition struct {
 	mu    sync.RWMutex // covers space: written when an import commits, read while a view is opened
 	space space
 
-	applied atomic.Pointer[codec.Meta] // as of the last commit; immutable
+	applied  atomic.Pointer[codec.Meta] // as of the last commit; immutable
+	observer atomic.Pointer[Observer]   // nil: none
 
 	// Used by the applying goroutine only.
 	large  large

@@ -146,6 +146,9 @@ func (t *Txn) write(meta codec.Meta) error {
 		t.batch = nil
 	}
 	t.p.applied.Store(&meta)
+	if o := t.p.observer.Load(); o != nil {
+		t.report(*o)
+	}
 	return nil
 }
 

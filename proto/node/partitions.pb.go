@@ -25,30 +25,32 @@ type PartitionMethod int32
 
 const (
 	PartitionMethod_PARTITION_METHOD_UNSPECIFIED PartitionMethod = 0
-	PartitionMethod_PARTITION_METHOD_INVOKE      PartitionMethod = 1 // command
-	PartitionMethod_PARTITION_METHOD_CALL        PartitionMethod = 2 // command
-	PartitionMethod_PARTITION_METHOD_OPERATE     PartitionMethod = 3 // command
-	PartitionMethod_PARTITION_METHOD_DELIVER     PartitionMethod = 4 // command
-	PartitionMethod_PARTITION_METHOD_AWAIT       PartitionMethod = 5 // id
-	PartitionMethod_PARTITION_METHOD_FIND        PartitionMethod = 6 // id
-	PartitionMethod_PARTITION_METHOD_INSPECT     PartitionMethod = 7 // id, journal
-	PartitionMethod_PARTITION_METHOD_STATE       PartitionMethod = 8 // object, limit
-	PartitionMethod_PARTITION_METHOD_SCAN        PartitionMethod = 9 // scan
+	PartitionMethod_PARTITION_METHOD_INVOKE      PartitionMethod = 1  // command
+	PartitionMethod_PARTITION_METHOD_CALL        PartitionMethod = 2  // command
+	PartitionMethod_PARTITION_METHOD_OPERATE     PartitionMethod = 3  // command
+	PartitionMethod_PARTITION_METHOD_DELIVER     PartitionMethod = 4  // command
+	PartitionMethod_PARTITION_METHOD_AWAIT       PartitionMethod = 5  // id
+	PartitionMethod_PARTITION_METHOD_FIND        PartitionMethod = 6  // id
+	PartitionMethod_PARTITION_METHOD_INSPECT     PartitionMethod = 7  // id, journal
+	PartitionMethod_PARTITION_METHOD_STATE       PartitionMethod = 8  // object, limit
+	PartitionMethod_PARTITION_METHOD_SCAN        PartitionMethod = 9  // scan
+	PartitionMethod_PARTITION_METHOD_LIST        PartitionMethod = 10 // list; from feature level 4 on
 )
 
 // Enum value maps for PartitionMethod.
 var (
 	PartitionMethod_name = map[int32]string{
-		0: "PARTITION_METHOD_UNSPECIFIED",
-		1: "PARTITION_METHOD_INVOKE",
-		2: "PARTITION_METHOD_CALL",
-		3: "PARTITION_METHOD_OPERATE",
-		4: "PARTITION_METHOD_DELIVER",
-		5: "PARTITION_METHOD_AWAIT",
-		6: "PARTITION_METHOD_FIND",
-		7: "PARTITION_METHOD_INSPECT",
-		8: "PARTITION_METHOD_STATE",
-		9: "PARTITION_METHOD_SCAN",
+		0:  "PARTITION_METHOD_UNSPECIFIED",
+		1:  "PARTITION_METHOD_INVOKE",
+		2:  "PARTITION_METHOD_CALL",
+		3:  "PARTITION_METHOD_OPERATE",
+		4:  "PARTITION_METHOD_DELIVER",
+		5:  "PARTITION_METHOD_AWAIT",
+		6:  "PARTITION_METHOD_FIND",
+		7:  "PARTITION_METHOD_INSPECT",
+		8:  "PARTITION_METHOD_STATE",
+		9:  "PARTITION_METHOD_SCAN",
+		10: "PARTITION_METHOD_LIST",
 	}
 	PartitionMethod_value = map[string]int32{
 		"PARTITION_METHOD_UNSPECIFIED": 0,
@@ -61,6 +63,7 @@ var (
 		"PARTITION_METHOD_INSPECT":     7,
 		"PARTITION_METHOD_STATE":       8,
 		"PARTITION_METHOD_SCAN":        9,
+		"PARTITION_METHOD_LIST":        10,
 	}
 )
 
@@ -328,6 +331,7 @@ type PartitionRequest struct {
 	Object        *StateObject           `protobuf:"bytes,6,opt,name=object,proto3" json:"object,omitempty"`
 	Limit         uint64                 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`
 	Scan          *PartitionScan         `protobuf:"bytes,8,opt,name=scan,proto3" json:"scan,omitempty"`
+	List          *PartitionList         `protobuf:"bytes,9,opt,name=list,proto3" json:"list,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -418,6 +422,643 @@ func (x *PartitionRequest) GetScan() *PartitionScan {
 	return nil
 }
 
+func (x *PartitionRequest) GetList() *PartitionList {
+	if x != nil {
+		return x.List
+	}
+	return nil
+}
+
+// PartitionList is partition.List. Times are milliseconds since 1970.
+type PartitionList struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          uint32                 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Filter        *PartitionListFilter   `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
+	ByModified    bool                   `protobuf:"varint,3,opt,name=by_modified,json=byModified,proto3" json:"by_modified,omitempty"`
+	OldestFirst   bool                   `protobuf:"varint,4,opt,name=oldest_first,json=oldestFirst,proto3" json:"oldest_first,omitempty"`
+	After         *PartitionPlace        `protobuf:"bytes,5,opt,name=after,proto3" json:"after,omitempty"` // absent for the first page
+	Limit         uint64                 `protobuf:"varint,6,opt,name=limit,proto3" json:"limit,omitempty"`
+	Ids           [][]byte               `protobuf:"bytes,7,rep,name=ids,proto3" json:"ids,omitempty"`
+	Partial       bool                   `protobuf:"varint,8,opt,name=partial,proto3" json:"partial,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartitionList) Reset() {
+	*x = PartitionList{}
+	mi := &file_proto_node_partitions_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionList) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionList) ProtoMessage() {}
+
+func (x *PartitionList) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_partitions_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionList.ProtoReflect.Descriptor instead.
+func (*PartitionList) Descriptor() ([]byte, []int) {
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *PartitionList) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
+func (x *PartitionList) GetFilter() *PartitionListFilter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *PartitionList) GetByModified() bool {
+	if x != nil {
+		return x.ByModified
+	}
+	return false
+}
+
+func (x *PartitionList) GetOldestFirst() bool {
+	if x != nil {
+		return x.OldestFirst
+	}
+	return false
+}
+
+func (x *PartitionList) GetAfter() *PartitionPlace {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *PartitionList) GetLimit() uint64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *PartitionList) GetIds() [][]byte {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *PartitionList) GetPartial() bool {
+	if x != nil {
+		return x.Partial
+	}
+	return false
+}
+
+// PartitionListFilter is listing.Filter. Keys and scopes are bytes, since strings must be UTF-8.
+type PartitionListFilter struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Statuses        []uint32               `protobuf:"varint,1,rep,packed,name=statuses,proto3" json:"statuses,omitempty"`
+	Results         []uint32               `protobuf:"varint,2,rep,packed,name=results,proto3" json:"results,omitempty"`
+	Services        []string               `protobuf:"bytes,3,rep,name=services,proto3" json:"services,omitempty"`
+	Handlers        []string               `protobuf:"bytes,4,rep,name=handlers,proto3" json:"handlers,omitempty"`
+	Keys            [][]byte               `protobuf:"bytes,5,rep,name=keys,proto3" json:"keys,omitempty"`
+	Scopes          [][]byte               `protobuf:"bytes,6,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	LimitKeys       [][]byte               `protobuf:"bytes,7,rep,name=limit_keys,json=limitKeys,proto3" json:"limit_keys,omitempty"`
+	IdempotencyKeys [][]byte               `protobuf:"bytes,8,rep,name=idempotency_keys,json=idempotencyKeys,proto3" json:"idempotency_keys,omitempty"`
+	ErrorCodes      [][]byte               `protobuf:"bytes,9,rep,name=error_codes,json=errorCodes,proto3" json:"error_codes,omitempty"`
+	Deployments     []string               `protobuf:"bytes,10,rep,name=deployments,proto3" json:"deployments,omitempty"`
+	Sources         []uint32               `protobuf:"varint,11,rep,packed,name=sources,proto3" json:"sources,omitempty"`
+	CreatedFrom     int64                  `protobuf:"varint,12,opt,name=created_from,json=createdFrom,proto3" json:"created_from,omitempty"`
+	CreatedBefore   int64                  `protobuf:"varint,13,opt,name=created_before,json=createdBefore,proto3" json:"created_before,omitempty"`
+	ModifiedFrom    int64                  `protobuf:"varint,14,opt,name=modified_from,json=modifiedFrom,proto3" json:"modified_from,omitempty"`
+	ModifiedBefore  int64                  `protobuf:"varint,15,opt,name=modified_before,json=modifiedBefore,proto3" json:"modified_before,omitempty"`
+	CompletedFrom   int64                  `protobuf:"varint,16,opt,name=completed_from,json=completedFrom,proto3" json:"completed_from,omitempty"`
+	CompletedBefore int64                  `protobuf:"varint,17,opt,name=completed_before,json=completedBefore,proto3" json:"completed_before,omitempty"`
+	Group           []byte                 `protobuf:"bytes,18,opt,name=group,proto3" json:"group,omitempty"` // empty: any
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *PartitionListFilter) Reset() {
+	*x = PartitionListFilter{}
+	mi := &file_proto_node_partitions_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionListFilter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionListFilter) ProtoMessage() {}
+
+func (x *PartitionListFilter) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_partitions_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionListFilter.ProtoReflect.Descriptor instead.
+func (*PartitionListFilter) Descriptor() ([]byte, []int) {
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *PartitionListFilter) GetStatuses() []uint32 {
+	if x != nil {
+		return x.Statuses
+	}
+	return nil
+}
+
+func (x *PartitionListFilter) GetResults() []uint32 {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+func (x *PartitionListFilter) GetServices() []string {
+	if x != nil {
+		return x.Services
+	}
+	return nil
+}
+
+func (x *PartitionListFilter) GetHandlers() []string {
+	if x != nil {
+		return x.Handlers
+	}
+	return nil
+}
+
+func (x *PartitionListFilter) GetKeys() [][]byte {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *PartitionListFilter) GetScopes() [][]byte {
+	if x != nil {
+		return x.Scopes
+	}
+	return nil
+}
+
+func (x *PartitionListFilter) GetLimitKeys() [][]byte {
+	if x != nil {
+		return x.LimitKeys
+	}
+	return nil
+}
+
+func (x *PartitionListFilter) GetIdempotencyKeys() [][]byte {
+	if x != nil {
+		return x.IdempotencyKeys
+	}
+	return nil
+}
+
+func (x *PartitionListFilter) GetErrorCodes() [][]byte {
+	if x != nil {
+		return x.ErrorCodes
+	}
+	return nil
+}
+
+func (x *PartitionListFilter) GetDeployments() []string {
+	if x != nil {
+		return x.Deployments
+	}
+	return nil
+}
+
+func (x *PartitionListFilter) GetSources() []uint32 {
+	if x != nil {
+		return x.Sources
+	}
+	return nil
+}
+
+func (x *PartitionListFilter) GetCreatedFrom() int64 {
+	if x != nil {
+		return x.CreatedFrom
+	}
+	return 0
+}
+
+func (x *PartitionListFilter) GetCreatedBefore() int64 {
+	if x != nil {
+		return x.CreatedBefore
+	}
+	return 0
+}
+
+func (x *PartitionListFilter) GetModifiedFrom() int64 {
+	if x != nil {
+		return x.ModifiedFrom
+	}
+	return 0
+}
+
+func (x *PartitionListFilter) GetModifiedBefore() int64 {
+	if x != nil {
+		return x.ModifiedBefore
+	}
+	return 0
+}
+
+func (x *PartitionListFilter) GetCompletedFrom() int64 {
+	if x != nil {
+		return x.CompletedFrom
+	}
+	return 0
+}
+
+func (x *PartitionListFilter) GetCompletedBefore() int64 {
+	if x != nil {
+		return x.CompletedBefore
+	}
+	return 0
+}
+
+func (x *PartitionListFilter) GetGroup() []byte {
+	if x != nil {
+		return x.Group
+	}
+	return nil
+}
+
+// PartitionPlace is listing.Place.
+type PartitionPlace struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	At            int64                  `protobuf:"varint,1,opt,name=at,proto3" json:"at,omitempty"`
+	Id            []byte                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartitionPlace) Reset() {
+	*x = PartitionPlace{}
+	mi := &file_proto_node_partitions_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionPlace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionPlace) ProtoMessage() {}
+
+func (x *PartitionPlace) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_partitions_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionPlace.ProtoReflect.Descriptor instead.
+func (*PartitionPlace) Descriptor() ([]byte, []int) {
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *PartitionPlace) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *PartitionPlace) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+// PartitionListed is partition.Listed.
+type PartitionListed struct {
+	state         protoimpl.MessageState   `protogen:"open.v1"`
+	Places        []*PartitionPlace        `protobuf:"bytes,1,rep,name=places,proto3" json:"places,omitempty"`
+	Records       []*PartitionRecord       `protobuf:"bytes,2,rep,name=records,proto3" json:"records,omitempty"`
+	Counts        []*PartitionListCount    `protobuf:"bytes,3,rep,name=counts,proto3" json:"counts,omitempty"`
+	Groups        []*PartitionFailureGroup `protobuf:"bytes,4,rep,name=groups,proto3" json:"groups,omitempty"`
+	Other         uint64                   `protobuf:"varint,5,opt,name=other,proto3" json:"other,omitempty"`
+	CompleteFrom  int64                    `protobuf:"varint,6,opt,name=complete_from,json=completeFrom,proto3" json:"complete_from,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartitionListed) Reset() {
+	*x = PartitionListed{}
+	mi := &file_proto_node_partitions_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionListed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionListed) ProtoMessage() {}
+
+func (x *PartitionListed) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_partitions_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionListed.ProtoReflect.Descriptor instead.
+func (*PartitionListed) Descriptor() ([]byte, []int) {
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *PartitionListed) GetPlaces() []*PartitionPlace {
+	if x != nil {
+		return x.Places
+	}
+	return nil
+}
+
+func (x *PartitionListed) GetRecords() []*PartitionRecord {
+	if x != nil {
+		return x.Records
+	}
+	return nil
+}
+
+func (x *PartitionListed) GetCounts() []*PartitionListCount {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *PartitionListed) GetGroups() []*PartitionFailureGroup {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *PartitionListed) GetOther() uint64 {
+	if x != nil {
+		return x.Other
+	}
+	return 0
+}
+
+func (x *PartitionListed) GetCompleteFrom() int64 {
+	if x != nil {
+		return x.CompleteFrom
+	}
+	return 0
+}
+
+// PartitionListCount is listing.Count.
+type PartitionListCount struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Service       string                 `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
+	Handler       string                 `protobuf:"bytes,2,opt,name=handler,proto3" json:"handler,omitempty"`
+	ByStatus      []uint64               `protobuf:"varint,3,rep,packed,name=by_status,json=byStatus,proto3" json:"by_status,omitempty"`
+	ByResult      []uint64               `protobuf:"varint,4,rep,packed,name=by_result,json=byResult,proto3" json:"by_result,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartitionListCount) Reset() {
+	*x = PartitionListCount{}
+	mi := &file_proto_node_partitions_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionListCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionListCount) ProtoMessage() {}
+
+func (x *PartitionListCount) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_partitions_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionListCount.ProtoReflect.Descriptor instead.
+func (*PartitionListCount) Descriptor() ([]byte, []int) {
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *PartitionListCount) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *PartitionListCount) GetHandler() string {
+	if x != nil {
+		return x.Handler
+	}
+	return ""
+}
+
+func (x *PartitionListCount) GetByStatus() []uint64 {
+	if x != nil {
+		return x.ByStatus
+	}
+	return nil
+}
+
+func (x *PartitionListCount) GetByResult() []uint64 {
+	if x != nil {
+		return x.ByResult
+	}
+	return nil
+}
+
+// PartitionFailureGroup is listing.Group.
+type PartitionFailureGroup struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Service       string                 `protobuf:"bytes,2,opt,name=service,proto3" json:"service,omitempty"`
+	Handler       string                 `protobuf:"bytes,3,opt,name=handler,proto3" json:"handler,omitempty"`
+	Code          uint32                 `protobuf:"varint,4,opt,name=code,proto3" json:"code,omitempty"`
+	ErrorCode     string                 `protobuf:"bytes,5,opt,name=error_code,json=errorCode,proto3" json:"error_code,omitempty"`
+	Message       string                 `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
+	Count         uint64                 `protobuf:"varint,7,opt,name=count,proto3" json:"count,omitempty"`
+	ByStatus      []uint64               `protobuf:"varint,8,rep,packed,name=by_status,json=byStatus,proto3" json:"by_status,omitempty"`
+	Keys          uint64                 `protobuf:"varint,9,opt,name=keys,proto3" json:"keys,omitempty"`
+	FirstSeen     int64                  `protobuf:"varint,10,opt,name=first_seen,json=firstSeen,proto3" json:"first_seen,omitempty"`
+	LastSeen      int64                  `protobuf:"varint,11,opt,name=last_seen,json=lastSeen,proto3" json:"last_seen,omitempty"`
+	Sample        []byte                 `protobuf:"bytes,12,opt,name=sample,proto3" json:"sample,omitempty"`
+	Deployments   []string               `protobuf:"bytes,13,rep,name=deployments,proto3" json:"deployments,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartitionFailureGroup) Reset() {
+	*x = PartitionFailureGroup{}
+	mi := &file_proto_node_partitions_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionFailureGroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionFailureGroup) ProtoMessage() {}
+
+func (x *PartitionFailureGroup) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_partitions_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionFailureGroup.ProtoReflect.Descriptor instead.
+func (*PartitionFailureGroup) Descriptor() ([]byte, []int) {
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *PartitionFailureGroup) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *PartitionFailureGroup) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *PartitionFailureGroup) GetHandler() string {
+	if x != nil {
+		return x.Handler
+	}
+	return ""
+}
+
+func (x *PartitionFailureGroup) GetCode() uint32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *PartitionFailureGroup) GetErrorCode() string {
+	if x != nil {
+		return x.ErrorCode
+	}
+	return ""
+}
+
+func (x *PartitionFailureGroup) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *PartitionFailureGroup) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *PartitionFailureGroup) GetByStatus() []uint64 {
+	if x != nil {
+		return x.ByStatus
+	}
+	return nil
+}
+
+func (x *PartitionFailureGroup) GetKeys() uint64 {
+	if x != nil {
+		return x.Keys
+	}
+	return 0
+}
+
+func (x *PartitionFailureGroup) GetFirstSeen() int64 {
+	if x != nil {
+		return x.FirstSeen
+	}
+	return 0
+}
+
+func (x *PartitionFailureGroup) GetLastSeen() int64 {
+	if x != nil {
+		return x.LastSeen
+	}
+	return 0
+}
+
+func (x *PartitionFailureGroup) GetSample() []byte {
+	if x != nil {
+		return x.Sample
+	}
+	return nil
+}
+
+func (x *PartitionFailureGroup) GetDeployments() []string {
+	if x != nil {
+		return x.Deployments
+	}
+	return nil
+}
+
 // PartitionScan is partition.Scan.
 type PartitionScan struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -444,7 +1085,7 @@ type PartitionScan struct {
 
 func (x *PartitionScan) Reset() {
 	*x = PartitionScan{}
-	mi := &file_proto_node_partitions_proto_msgTypes[3]
+	mi := &file_proto_node_partitions_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -456,7 +1097,7 @@ func (x *PartitionScan) String() string {
 func (*PartitionScan) ProtoMessage() {}
 
 func (x *PartitionScan) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[3]
+	mi := &file_proto_node_partitions_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -469,7 +1110,7 @@ func (x *PartitionScan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionScan.ProtoReflect.Descriptor instead.
 func (*PartitionScan) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{3}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PartitionScan) GetTable() uint32 {
@@ -587,7 +1228,7 @@ type PartitionRow struct {
 
 func (x *PartitionRow) Reset() {
 	*x = PartitionRow{}
-	mi := &file_proto_node_partitions_proto_msgTypes[4]
+	mi := &file_proto_node_partitions_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -599,7 +1240,7 @@ func (x *PartitionRow) String() string {
 func (*PartitionRow) ProtoMessage() {}
 
 func (x *PartitionRow) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[4]
+	mi := &file_proto_node_partitions_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -612,7 +1253,7 @@ func (x *PartitionRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionRow.ProtoReflect.Descriptor instead.
 func (*PartitionRow) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{4}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PartitionRow) GetRecord() *PartitionRecord {
@@ -718,7 +1359,7 @@ type PartitionCounterKey struct {
 
 func (x *PartitionCounterKey) Reset() {
 	*x = PartitionCounterKey{}
-	mi := &file_proto_node_partitions_proto_msgTypes[5]
+	mi := &file_proto_node_partitions_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -730,7 +1371,7 @@ func (x *PartitionCounterKey) String() string {
 func (*PartitionCounterKey) ProtoMessage() {}
 
 func (x *PartitionCounterKey) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[5]
+	mi := &file_proto_node_partitions_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -743,7 +1384,7 @@ func (x *PartitionCounterKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionCounterKey.ProtoReflect.Descriptor instead.
 func (*PartitionCounterKey) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{5}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PartitionCounterKey) GetScope() string {
@@ -791,7 +1432,7 @@ type PartitionQueue struct {
 
 func (x *PartitionQueue) Reset() {
 	*x = PartitionQueue{}
-	mi := &file_proto_node_partitions_proto_msgTypes[6]
+	mi := &file_proto_node_partitions_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -803,7 +1444,7 @@ func (x *PartitionQueue) String() string {
 func (*PartitionQueue) ProtoMessage() {}
 
 func (x *PartitionQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[6]
+	mi := &file_proto_node_partitions_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -816,7 +1457,7 @@ func (x *PartitionQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionQueue.ProtoReflect.Descriptor instead.
 func (*PartitionQueue) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{6}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PartitionQueue) GetKey() *PartitionCounterKey {
@@ -915,7 +1556,7 @@ type PartitionUsage struct {
 
 func (x *PartitionUsage) Reset() {
 	*x = PartitionUsage{}
-	mi := &file_proto_node_partitions_proto_msgTypes[7]
+	mi := &file_proto_node_partitions_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -927,7 +1568,7 @@ func (x *PartitionUsage) String() string {
 func (*PartitionUsage) ProtoMessage() {}
 
 func (x *PartitionUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[7]
+	mi := &file_proto_node_partitions_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -940,7 +1581,7 @@ func (x *PartitionUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionUsage.ProtoReflect.Descriptor instead.
 func (*PartitionUsage) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{7}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PartitionUsage) GetKey() *PartitionCounterKey {
@@ -975,7 +1616,7 @@ type StateObject struct {
 
 func (x *StateObject) Reset() {
 	*x = StateObject{}
-	mi := &file_proto_node_partitions_proto_msgTypes[8]
+	mi := &file_proto_node_partitions_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -987,7 +1628,7 @@ func (x *StateObject) String() string {
 func (*StateObject) ProtoMessage() {}
 
 func (x *StateObject) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[8]
+	mi := &file_proto_node_partitions_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1000,7 +1641,7 @@ func (x *StateObject) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateObject.ProtoReflect.Descriptor instead.
 func (*StateObject) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{8}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StateObject) GetScope() string {
@@ -1041,14 +1682,15 @@ type PartitionResponse struct {
 	Read    uint64          `protobuf:"varint,12,opt,name=read,proto3" json:"read,omitempty"`
 	Matched uint64          `protobuf:"varint,13,opt,name=matched,proto3" json:"matched,omitempty"`
 	// Strong means that the page is linearizable, as requested by PartitionScan.strong.
-	Strong        bool `protobuf:"varint,14,opt,name=strong,proto3" json:"strong,omitempty"`
+	Strong        bool             `protobuf:"varint,14,opt,name=strong,proto3" json:"strong,omitempty"`
+	Listed        *PartitionListed `protobuf:"bytes,15,opt,name=listed,proto3" json:"listed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PartitionResponse) Reset() {
 	*x = PartitionResponse{}
-	mi := &file_proto_node_partitions_proto_msgTypes[9]
+	mi := &file_proto_node_partitions_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1060,7 +1702,7 @@ func (x *PartitionResponse) String() string {
 func (*PartitionResponse) ProtoMessage() {}
 
 func (x *PartitionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[9]
+	mi := &file_proto_node_partitions_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1073,7 +1715,7 @@ func (x *PartitionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionResponse.ProtoReflect.Descriptor instead.
 func (*PartitionResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{9}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PartitionResponse) GetCode() PartitionCode {
@@ -1174,6 +1816,13 @@ func (x *PartitionResponse) GetStrong() bool {
 	return false
 }
 
+func (x *PartitionResponse) GetListed() *PartitionListed {
+	if x != nil {
+		return x.Listed
+	}
+	return nil
+}
+
 // NodeReference identifies a node as in Raft configurations.
 type NodeReference struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1185,7 +1834,7 @@ type NodeReference struct {
 
 func (x *NodeReference) Reset() {
 	*x = NodeReference{}
-	mi := &file_proto_node_partitions_proto_msgTypes[10]
+	mi := &file_proto_node_partitions_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1197,7 +1846,7 @@ func (x *NodeReference) String() string {
 func (*NodeReference) ProtoMessage() {}
 
 func (x *NodeReference) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[10]
+	mi := &file_proto_node_partitions_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1210,7 +1859,7 @@ func (x *NodeReference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeReference.ProtoReflect.Descriptor instead.
 func (*NodeReference) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{10}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *NodeReference) GetId() string {
@@ -1244,7 +1893,7 @@ type PartitionOutcome struct {
 
 func (x *PartitionOutcome) Reset() {
 	*x = PartitionOutcome{}
-	mi := &file_proto_node_partitions_proto_msgTypes[11]
+	mi := &file_proto_node_partitions_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1256,7 +1905,7 @@ func (x *PartitionOutcome) String() string {
 func (*PartitionOutcome) ProtoMessage() {}
 
 func (x *PartitionOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[11]
+	mi := &file_proto_node_partitions_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1269,7 +1918,7 @@ func (x *PartitionOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionOutcome.ProtoReflect.Descriptor instead.
 func (*PartitionOutcome) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{11}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PartitionOutcome) GetCode() uint32 {
@@ -1340,7 +1989,7 @@ type PartitionEnding struct {
 
 func (x *PartitionEnding) Reset() {
 	*x = PartitionEnding{}
-	mi := &file_proto_node_partitions_proto_msgTypes[12]
+	mi := &file_proto_node_partitions_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1352,7 +2001,7 @@ func (x *PartitionEnding) String() string {
 func (*PartitionEnding) ProtoMessage() {}
 
 func (x *PartitionEnding) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[12]
+	mi := &file_proto_node_partitions_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1365,7 +2014,7 @@ func (x *PartitionEnding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionEnding.ProtoReflect.Descriptor instead.
 func (*PartitionEnding) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{12}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PartitionEnding) GetTarget() []byte {
@@ -1400,7 +2049,7 @@ type PartitionRecord struct {
 
 func (x *PartitionRecord) Reset() {
 	*x = PartitionRecord{}
-	mi := &file_proto_node_partitions_proto_msgTypes[13]
+	mi := &file_proto_node_partitions_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1412,7 +2061,7 @@ func (x *PartitionRecord) String() string {
 func (*PartitionRecord) ProtoMessage() {}
 
 func (x *PartitionRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[13]
+	mi := &file_proto_node_partitions_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1425,7 +2074,7 @@ func (x *PartitionRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionRecord.ProtoReflect.Descriptor instead.
 func (*PartitionRecord) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{13}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PartitionRecord) GetInvocation() []byte {
@@ -1465,7 +2114,7 @@ type AttemptStatus struct {
 
 func (x *AttemptStatus) Reset() {
 	*x = AttemptStatus{}
-	mi := &file_proto_node_partitions_proto_msgTypes[14]
+	mi := &file_proto_node_partitions_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1477,7 +2126,7 @@ func (x *AttemptStatus) String() string {
 func (*AttemptStatus) ProtoMessage() {}
 
 func (x *AttemptStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[14]
+	mi := &file_proto_node_partitions_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1490,7 +2139,7 @@ func (x *AttemptStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptStatus.ProtoReflect.Descriptor instead.
 func (*AttemptStatus) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{14}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *AttemptStatus) GetInFlight() bool {
@@ -1601,7 +2250,7 @@ type StatePair struct {
 
 func (x *StatePair) Reset() {
 	*x = StatePair{}
-	mi := &file_proto_node_partitions_proto_msgTypes[15]
+	mi := &file_proto_node_partitions_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1613,7 +2262,7 @@ func (x *StatePair) String() string {
 func (*StatePair) ProtoMessage() {}
 
 func (x *StatePair) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[15]
+	mi := &file_proto_node_partitions_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1626,7 +2275,7 @@ func (x *StatePair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatePair.ProtoReflect.Descriptor instead.
 func (*StatePair) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{15}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *StatePair) GetKey() []byte {
@@ -1654,7 +2303,7 @@ type RecordsRequest struct {
 
 func (x *RecordsRequest) Reset() {
 	*x = RecordsRequest{}
-	mi := &file_proto_node_partitions_proto_msgTypes[16]
+	mi := &file_proto_node_partitions_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1666,7 +2315,7 @@ func (x *RecordsRequest) String() string {
 func (*RecordsRequest) ProtoMessage() {}
 
 func (x *RecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[16]
+	mi := &file_proto_node_partitions_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1679,7 +2328,7 @@ func (x *RecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordsRequest.ProtoReflect.Descriptor instead.
 func (*RecordsRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{16}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RecordsRequest) GetHello() *Hello {
@@ -1718,7 +2367,7 @@ type RecordsPage struct {
 
 func (x *RecordsPage) Reset() {
 	*x = RecordsPage{}
-	mi := &file_proto_node_partitions_proto_msgTypes[17]
+	mi := &file_proto_node_partitions_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1730,7 +2379,7 @@ func (x *RecordsPage) String() string {
 func (*RecordsPage) ProtoMessage() {}
 
 func (x *RecordsPage) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[17]
+	mi := &file_proto_node_partitions_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1743,7 +2392,7 @@ func (x *RecordsPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordsPage.ProtoReflect.Descriptor instead.
 func (*RecordsPage) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{17}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RecordsPage) GetRecords() []*PartitionRecord {
@@ -1797,7 +2446,7 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x04more\x18\x05 \x01(\bR\x04more\x12\x16\n" +
 	"\x06cancel\x18\x06 \x01(\bR\x06cancel\x12\x12\n" +
 	"\x04ping\x18\a \x01(\bR\x04ping\x12\x12\n" +
-	"\x04pong\x18\b \x01(\bR\x04pong\"\x96\x02\n" +
+	"\x04pong\x18\b \x01(\bR\x04pong\"\xc2\x02\n" +
 	"\x10PartitionRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\rR\tpartition\x120\n" +
 	"\x06method\x18\x02 \x01(\x0e2\x18.node.v1.PartitionMethodR\x06method\x12\x18\n" +
@@ -1806,7 +2455,72 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\ajournal\x18\x05 \x01(\bR\ajournal\x12,\n" +
 	"\x06object\x18\x06 \x01(\v2\x14.node.v1.StateObjectR\x06object\x12\x14\n" +
 	"\x05limit\x18\a \x01(\x04R\x05limit\x12*\n" +
-	"\x04scan\x18\b \x01(\v2\x16.node.v1.PartitionScanR\x04scan\"\xda\x02\n" +
+	"\x04scan\x18\b \x01(\v2\x16.node.v1.PartitionScanR\x04scan\x12*\n" +
+	"\x04list\x18\t \x01(\v2\x16.node.v1.PartitionListR\x04list\"\x8e\x02\n" +
+	"\rPartitionList\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\rR\x04kind\x124\n" +
+	"\x06filter\x18\x02 \x01(\v2\x1c.node.v1.PartitionListFilterR\x06filter\x12\x1f\n" +
+	"\vby_modified\x18\x03 \x01(\bR\n" +
+	"byModified\x12!\n" +
+	"\foldest_first\x18\x04 \x01(\bR\voldestFirst\x12-\n" +
+	"\x05after\x18\x05 \x01(\v2\x17.node.v1.PartitionPlaceR\x05after\x12\x14\n" +
+	"\x05limit\x18\x06 \x01(\x04R\x05limit\x12\x10\n" +
+	"\x03ids\x18\a \x03(\fR\x03ids\x12\x18\n" +
+	"\apartial\x18\b \x01(\bR\apartial\"\xd6\x04\n" +
+	"\x13PartitionListFilter\x12\x1a\n" +
+	"\bstatuses\x18\x01 \x03(\rR\bstatuses\x12\x18\n" +
+	"\aresults\x18\x02 \x03(\rR\aresults\x12\x1a\n" +
+	"\bservices\x18\x03 \x03(\tR\bservices\x12\x1a\n" +
+	"\bhandlers\x18\x04 \x03(\tR\bhandlers\x12\x12\n" +
+	"\x04keys\x18\x05 \x03(\fR\x04keys\x12\x16\n" +
+	"\x06scopes\x18\x06 \x03(\fR\x06scopes\x12\x1d\n" +
+	"\n" +
+	"limit_keys\x18\a \x03(\fR\tlimitKeys\x12)\n" +
+	"\x10idempotency_keys\x18\b \x03(\fR\x0fidempotencyKeys\x12\x1f\n" +
+	"\verror_codes\x18\t \x03(\fR\n" +
+	"errorCodes\x12 \n" +
+	"\vdeployments\x18\n" +
+	" \x03(\tR\vdeployments\x12\x18\n" +
+	"\asources\x18\v \x03(\rR\asources\x12!\n" +
+	"\fcreated_from\x18\f \x01(\x03R\vcreatedFrom\x12%\n" +
+	"\x0ecreated_before\x18\r \x01(\x03R\rcreatedBefore\x12#\n" +
+	"\rmodified_from\x18\x0e \x01(\x03R\fmodifiedFrom\x12'\n" +
+	"\x0fmodified_before\x18\x0f \x01(\x03R\x0emodifiedBefore\x12%\n" +
+	"\x0ecompleted_from\x18\x10 \x01(\x03R\rcompletedFrom\x12)\n" +
+	"\x10completed_before\x18\x11 \x01(\x03R\x0fcompletedBefore\x12\x14\n" +
+	"\x05group\x18\x12 \x01(\fR\x05group\"0\n" +
+	"\x0ePartitionPlace\x12\x0e\n" +
+	"\x02at\x18\x01 \x01(\x03R\x02at\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\fR\x02id\"\x9e\x02\n" +
+	"\x0fPartitionListed\x12/\n" +
+	"\x06places\x18\x01 \x03(\v2\x17.node.v1.PartitionPlaceR\x06places\x122\n" +
+	"\arecords\x18\x02 \x03(\v2\x18.node.v1.PartitionRecordR\arecords\x123\n" +
+	"\x06counts\x18\x03 \x03(\v2\x1b.node.v1.PartitionListCountR\x06counts\x126\n" +
+	"\x06groups\x18\x04 \x03(\v2\x1e.node.v1.PartitionFailureGroupR\x06groups\x12\x14\n" +
+	"\x05other\x18\x05 \x01(\x04R\x05other\x12#\n" +
+	"\rcomplete_from\x18\x06 \x01(\x03R\fcompleteFrom\"\x82\x01\n" +
+	"\x12PartitionListCount\x12\x18\n" +
+	"\aservice\x18\x01 \x01(\tR\aservice\x12\x18\n" +
+	"\ahandler\x18\x02 \x01(\tR\ahandler\x12\x1b\n" +
+	"\tby_status\x18\x03 \x03(\x04R\bbyStatus\x12\x1b\n" +
+	"\tby_result\x18\x04 \x03(\x04R\bbyResult\"\xe5\x02\n" +
+	"\x15PartitionFailureGroup\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x18\n" +
+	"\aservice\x18\x02 \x01(\tR\aservice\x12\x18\n" +
+	"\ahandler\x18\x03 \x01(\tR\ahandler\x12\x12\n" +
+	"\x04code\x18\x04 \x01(\rR\x04code\x12\x1d\n" +
+	"\n" +
+	"error_code\x18\x05 \x01(\tR\terrorCode\x12\x18\n" +
+	"\amessage\x18\x06 \x01(\tR\amessage\x12\x14\n" +
+	"\x05count\x18\a \x01(\x04R\x05count\x12\x1b\n" +
+	"\tby_status\x18\b \x03(\x04R\bbyStatus\x12\x12\n" +
+	"\x04keys\x18\t \x01(\x04R\x04keys\x12\x1d\n" +
+	"\n" +
+	"first_seen\x18\n" +
+	" \x01(\x03R\tfirstSeen\x12\x1b\n" +
+	"\tlast_seen\x18\v \x01(\x03R\blastSeen\x12\x16\n" +
+	"\x06sample\x18\f \x01(\fR\x06sample\x12 \n" +
+	"\vdeployments\x18\r \x03(\tR\vdeployments\"\xda\x02\n" +
 	"\rPartitionScan\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\rR\x05table\x12\x16\n" +
 	"\x06detail\x18\x02 \x01(\rR\x06detail\x12\x12\n" +
@@ -1864,7 +2578,7 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\vStateObject\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12\x10\n" +
-	"\x03key\x18\x03 \x01(\tR\x03key\"\x87\x04\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\"\xb9\x04\n" +
 	"\x11PartitionResponse\x12*\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x16.node.v1.PartitionCodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12.\n" +
@@ -1880,7 +2594,8 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x04next\x18\v \x01(\fR\x04next\x12\x12\n" +
 	"\x04read\x18\f \x01(\x04R\x04read\x12\x18\n" +
 	"\amatched\x18\r \x01(\x04R\amatched\x12\x16\n" +
-	"\x06strong\x18\x0e \x01(\bR\x06strong\"9\n" +
+	"\x06strong\x18\x0e \x01(\bR\x06strong\x120\n" +
+	"\x06listed\x18\x0f \x01(\v2\x18.node.v1.PartitionListedR\x06listed\"9\n" +
 	"\rNodeReference\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\"\xc6\x01\n" +
@@ -1938,7 +2653,7 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x04code\x18\x02 \x01(\x0e2\x16.node.v1.PartitionCodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x12.\n" +
 	"\x06leader\x18\x04 \x01(\v2\x16.node.v1.NodeReferenceR\x06leader\x12$\n" +
-	"\x05hello\x18\x05 \x01(\v2\x0e.node.v1.HelloR\x05hello*\xb3\x02\n" +
+	"\x05hello\x18\x05 \x01(\v2\x0e.node.v1.HelloR\x05hello*\xce\x02\n" +
 	"\x0fPartitionMethod\x12 \n" +
 	"\x1cPARTITION_METHOD_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17PARTITION_METHOD_INVOKE\x10\x01\x12\x19\n" +
@@ -1949,7 +2664,9 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x15PARTITION_METHOD_FIND\x10\x06\x12\x1c\n" +
 	"\x18PARTITION_METHOD_INSPECT\x10\a\x12\x1a\n" +
 	"\x16PARTITION_METHOD_STATE\x10\b\x12\x19\n" +
-	"\x15PARTITION_METHOD_SCAN\x10\t*\xfb\x01\n" +
+	"\x15PARTITION_METHOD_SCAN\x10\t\x12\x19\n" +
+	"\x15PARTITION_METHOD_LIST\x10\n" +
+	"*\xfb\x01\n" +
 	"\rPartitionCode\x12\x15\n" +
 	"\x11PARTITION_CODE_OK\x10\x00\x12\x1d\n" +
 	"\x19PARTITION_CODE_NOT_LEADER\x10\x01\x12\x1d\n" +
@@ -1976,67 +2693,81 @@ func file_proto_node_partitions_proto_rawDescGZIP() []byte {
 }
 
 var file_proto_node_partitions_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_proto_node_partitions_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_proto_node_partitions_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_proto_node_partitions_proto_goTypes = []any{
-	(PartitionMethod)(0),        // 0: node.v1.PartitionMethod
-	(PartitionCode)(0),          // 1: node.v1.PartitionCode
-	(*PartitionBatch)(nil),      // 2: node.v1.PartitionBatch
-	(*PartitionFrame)(nil),      // 3: node.v1.PartitionFrame
-	(*PartitionRequest)(nil),    // 4: node.v1.PartitionRequest
-	(*PartitionScan)(nil),       // 5: node.v1.PartitionScan
-	(*PartitionRow)(nil),        // 6: node.v1.PartitionRow
-	(*PartitionCounterKey)(nil), // 7: node.v1.PartitionCounterKey
-	(*PartitionQueue)(nil),      // 8: node.v1.PartitionQueue
-	(*PartitionUsage)(nil),      // 9: node.v1.PartitionUsage
-	(*StateObject)(nil),         // 10: node.v1.StateObject
-	(*PartitionResponse)(nil),   // 11: node.v1.PartitionResponse
-	(*NodeReference)(nil),       // 12: node.v1.NodeReference
-	(*PartitionOutcome)(nil),    // 13: node.v1.PartitionOutcome
-	(*PartitionEnding)(nil),     // 14: node.v1.PartitionEnding
-	(*PartitionRecord)(nil),     // 15: node.v1.PartitionRecord
-	(*AttemptStatus)(nil),       // 16: node.v1.AttemptStatus
-	(*StatePair)(nil),           // 17: node.v1.StatePair
-	(*RecordsRequest)(nil),      // 18: node.v1.RecordsRequest
-	(*RecordsPage)(nil),         // 19: node.v1.RecordsPage
-	(*Hello)(nil),               // 20: node.v1.Hello
+	(PartitionMethod)(0),          // 0: node.v1.PartitionMethod
+	(PartitionCode)(0),            // 1: node.v1.PartitionCode
+	(*PartitionBatch)(nil),        // 2: node.v1.PartitionBatch
+	(*PartitionFrame)(nil),        // 3: node.v1.PartitionFrame
+	(*PartitionRequest)(nil),      // 4: node.v1.PartitionRequest
+	(*PartitionList)(nil),         // 5: node.v1.PartitionList
+	(*PartitionListFilter)(nil),   // 6: node.v1.PartitionListFilter
+	(*PartitionPlace)(nil),        // 7: node.v1.PartitionPlace
+	(*PartitionListed)(nil),       // 8: node.v1.PartitionListed
+	(*PartitionListCount)(nil),    // 9: node.v1.PartitionListCount
+	(*PartitionFailureGroup)(nil), // 10: node.v1.PartitionFailureGroup
+	(*PartitionScan)(nil),         // 11: node.v1.PartitionScan
+	(*PartitionRow)(nil),          // 12: node.v1.PartitionRow
+	(*PartitionCounterKey)(nil),   // 13: node.v1.PartitionCounterKey
+	(*PartitionQueue)(nil),        // 14: node.v1.PartitionQueue
+	(*PartitionUsage)(nil),        // 15: node.v1.PartitionUsage
+	(*StateObject)(nil),           // 16: node.v1.StateObject
+	(*PartitionResponse)(nil),     // 17: node.v1.PartitionResponse
+	(*NodeReference)(nil),         // 18: node.v1.NodeReference
+	(*PartitionOutcome)(nil),      // 19: node.v1.PartitionOutcome
+	(*PartitionEnding)(nil),       // 20: node.v1.PartitionEnding
+	(*PartitionRecord)(nil),       // 21: node.v1.PartitionRecord
+	(*AttemptStatus)(nil),         // 22: node.v1.AttemptStatus
+	(*StatePair)(nil),             // 23: node.v1.StatePair
+	(*RecordsRequest)(nil),        // 24: node.v1.RecordsRequest
+	(*RecordsPage)(nil),           // 25: node.v1.RecordsPage
+	(*Hello)(nil),                 // 26: node.v1.Hello
 }
 var file_proto_node_partitions_proto_depIdxs = []int32{
-	20, // 0: node.v1.PartitionBatch.hello:type_name -> node.v1.Hello
+	26, // 0: node.v1.PartitionBatch.hello:type_name -> node.v1.Hello
 	3,  // 1: node.v1.PartitionBatch.frames:type_name -> node.v1.PartitionFrame
 	4,  // 2: node.v1.PartitionFrame.request:type_name -> node.v1.PartitionRequest
-	11, // 3: node.v1.PartitionFrame.response:type_name -> node.v1.PartitionResponse
+	17, // 3: node.v1.PartitionFrame.response:type_name -> node.v1.PartitionResponse
 	0,  // 4: node.v1.PartitionRequest.method:type_name -> node.v1.PartitionMethod
-	10, // 5: node.v1.PartitionRequest.object:type_name -> node.v1.StateObject
-	5,  // 6: node.v1.PartitionRequest.scan:type_name -> node.v1.PartitionScan
-	15, // 7: node.v1.PartitionRow.record:type_name -> node.v1.PartitionRecord
-	10, // 8: node.v1.PartitionRow.object:type_name -> node.v1.StateObject
-	8,  // 9: node.v1.PartitionRow.queue:type_name -> node.v1.PartitionQueue
-	9,  // 10: node.v1.PartitionRow.usage:type_name -> node.v1.PartitionUsage
-	7,  // 11: node.v1.PartitionQueue.key:type_name -> node.v1.PartitionCounterKey
-	7,  // 12: node.v1.PartitionQueue.counter:type_name -> node.v1.PartitionCounterKey
-	7,  // 13: node.v1.PartitionUsage.key:type_name -> node.v1.PartitionCounterKey
-	1,  // 14: node.v1.PartitionResponse.code:type_name -> node.v1.PartitionCode
-	12, // 15: node.v1.PartitionResponse.leader:type_name -> node.v1.NodeReference
-	13, // 16: node.v1.PartitionResponse.outcome:type_name -> node.v1.PartitionOutcome
-	14, // 17: node.v1.PartitionResponse.ending:type_name -> node.v1.PartitionEnding
-	15, // 18: node.v1.PartitionResponse.record:type_name -> node.v1.PartitionRecord
-	17, // 19: node.v1.PartitionResponse.state:type_name -> node.v1.StatePair
-	6,  // 20: node.v1.PartitionResponse.rows:type_name -> node.v1.PartitionRow
-	16, // 21: node.v1.PartitionRecord.attempts:type_name -> node.v1.AttemptStatus
-	20, // 22: node.v1.RecordsRequest.hello:type_name -> node.v1.Hello
-	15, // 23: node.v1.RecordsPage.records:type_name -> node.v1.PartitionRecord
-	1,  // 24: node.v1.RecordsPage.code:type_name -> node.v1.PartitionCode
-	12, // 25: node.v1.RecordsPage.leader:type_name -> node.v1.NodeReference
-	20, // 26: node.v1.RecordsPage.hello:type_name -> node.v1.Hello
-	2,  // 27: node.v1.NodePartitions.Exchange:input_type -> node.v1.PartitionBatch
-	18, // 28: node.v1.NodePartitions.Records:input_type -> node.v1.RecordsRequest
-	2,  // 29: node.v1.NodePartitions.Exchange:output_type -> node.v1.PartitionBatch
-	19, // 30: node.v1.NodePartitions.Records:output_type -> node.v1.RecordsPage
-	29, // [29:31] is the sub-list for method output_type
-	27, // [27:29] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	16, // 5: node.v1.PartitionRequest.object:type_name -> node.v1.StateObject
+	11, // 6: node.v1.PartitionRequest.scan:type_name -> node.v1.PartitionScan
+	5,  // 7: node.v1.PartitionRequest.list:type_name -> node.v1.PartitionList
+	6,  // 8: node.v1.PartitionList.filter:type_name -> node.v1.PartitionListFilter
+	7,  // 9: node.v1.PartitionList.after:type_name -> node.v1.PartitionPlace
+	7,  // 10: node.v1.PartitionListed.places:type_name -> node.v1.PartitionPlace
+	21, // 11: node.v1.PartitionListed.records:type_name -> node.v1.PartitionRecord
+	9,  // 12: node.v1.PartitionListed.counts:type_name -> node.v1.PartitionListCount
+	10, // 13: node.v1.PartitionListed.groups:type_name -> node.v1.PartitionFailureGroup
+	21, // 14: node.v1.PartitionRow.record:type_name -> node.v1.PartitionRecord
+	16, // 15: node.v1.PartitionRow.object:type_name -> node.v1.StateObject
+	14, // 16: node.v1.PartitionRow.queue:type_name -> node.v1.PartitionQueue
+	15, // 17: node.v1.PartitionRow.usage:type_name -> node.v1.PartitionUsage
+	13, // 18: node.v1.PartitionQueue.key:type_name -> node.v1.PartitionCounterKey
+	13, // 19: node.v1.PartitionQueue.counter:type_name -> node.v1.PartitionCounterKey
+	13, // 20: node.v1.PartitionUsage.key:type_name -> node.v1.PartitionCounterKey
+	1,  // 21: node.v1.PartitionResponse.code:type_name -> node.v1.PartitionCode
+	18, // 22: node.v1.PartitionResponse.leader:type_name -> node.v1.NodeReference
+	19, // 23: node.v1.PartitionResponse.outcome:type_name -> node.v1.PartitionOutcome
+	20, // 24: node.v1.PartitionResponse.ending:type_name -> node.v1.PartitionEnding
+	21, // 25: node.v1.PartitionResponse.record:type_name -> node.v1.PartitionRecord
+	23, // 26: node.v1.PartitionResponse.state:type_name -> node.v1.StatePair
+	12, // 27: node.v1.PartitionResponse.rows:type_name -> node.v1.PartitionRow
+	8,  // 28: node.v1.PartitionResponse.listed:type_name -> node.v1.PartitionListed
+	22, // 29: node.v1.PartitionRecord.attempts:type_name -> node.v1.AttemptStatus
+	26, // 30: node.v1.RecordsRequest.hello:type_name -> node.v1.Hello
+	21, // 31: node.v1.RecordsPage.records:type_name -> node.v1.PartitionRecord
+	1,  // 32: node.v1.RecordsPage.code:type_name -> node.v1.PartitionCode
+	18, // 33: node.v1.RecordsPage.leader:type_name -> node.v1.NodeReference
+	26, // 34: node.v1.RecordsPage.hello:type_name -> node.v1.Hello
+	2,  // 35: node.v1.NodePartitions.Exchange:input_type -> node.v1.PartitionBatch
+	24, // 36: node.v1.NodePartitions.Records:input_type -> node.v1.RecordsRequest
+	2,  // 37: node.v1.NodePartitions.Exchange:output_type -> node.v1.PartitionBatch
+	25, // 38: node.v1.NodePartitions.Records:output_type -> node.v1.RecordsPage
+	37, // [37:39] is the sub-list for method output_type
+	35, // [35:37] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_proto_node_partitions_proto_init() }
@@ -2045,15 +2776,15 @@ func file_proto_node_partitions_proto_init() {
 		return
 	}
 	file_proto_node_raft_proto_init()
-	file_proto_node_partitions_proto_msgTypes[3].OneofWrappers = []any{}
-	file_proto_node_partitions_proto_msgTypes[4].OneofWrappers = []any{}
+	file_proto_node_partitions_proto_msgTypes[9].OneofWrappers = []any{}
+	file_proto_node_partitions_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_node_partitions_proto_rawDesc), len(file_proto_node_partitions_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   18,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,287 @@
+package partition
+
+import (
+	"context"
+	"fmt"
+
+	"platform/internal/ids"
+	"platform/partition/codec"
+	"platform/partition/journal"
+	"platform/partition/listing"
+	"platform/partition/machine"
+	"platform/partition/store"
+)
+
+// ListKind is what a List asks for.
+type ListKind uint8
+
+// The kinds. Their numbers are part of the node protocol.
+const (
+	ListPlaces   ListKind = iota + 1 // the first places of a sorted list
+	ListRecords                      // the records of places
+	ListCounts                       // numbers of invocations
+	ListFailures                     // failure groups
+)
+
+// List selects invocations by the index of a partition.
+type List struct {
+	Kind   ListKind
+	Filter listing.Filter
+	Order  listing.Order    // ListPlaces
+	After  *listing.Place   // ListPlaces: only places after it; nil: all
+	Limit  int              // ListPlaces
+	IDs    []ids.Invocation // ListRecords
+	// Partial accepts places from an index that has left out old invocations. Without it, all
+	// records are read if necessary.
+	Partial bool
+}
+
+// Listed is the answer to a List. Its times are wall-clock times.
+type Listed struct {
+	Places  []listing.Place // sorted; some may not match the filter, which ListRecords finds out
+	Records []Record        // of the requested IDs that match the filter; without values of results
+	Counts  []listing.Count
+	Groups  []listing.Group
+	Other   int // failures that belong to no group
+	// CompleteFrom is the creation time from which on the answer is complete; 0: it is
+	// complete.
+	CompleteFrom int64
+}
+
+const (
+	// MaxListLimit bounds the places and the IDs of a List.
+	MaxListLimit = 1001
+	// maxLiveFailures bounds the records that are read for failure groups, of invocations
+	// that are backing off; the others are counted in Listed.Other.
+	maxLiveFailures = 10_000
+)
+
+// List answers q as of a moment that is at most an election timeout before the call. The first
+// call builds the index, which takes a few seconds per million invocations.
+func (p *Partition) List(ctx context.Context, q *List) (Listed, error) {
+	l, err := p.leader()
+	if err != nil {
+		return Listed{}, err
+	}
+	if q.Limit < 0 || q.Limit > MaxListLimit || len(q.IDs) > MaxListLimit {
+		return Listed{}, fmt.Errorf("list partition %d: more than %d invocations requested", p.id, MaxListLimit)
+	}
+	r := listReader{l: l, q: q, shift: l.timeShift()}
+	r.filter = q.Filter.Shifted(int64(r.shift))
+	if err := r.run(ctx); err != nil {
+		return Listed{}, fmt.Errorf("list partition %d: %w", p.id, err)
+	}
+	if err := l.holdsLease(); err != nil {
+		return Listed{}, err
+	}
+	return r.out, nil
+}
+
+// listReader answers one List.
+type listReader struct {
+	l      *leadership
+	q      *List
+	filter listing.Filter // in partition time
+	shift  shift
+	out    Listed
+}
+
+func (r *listReader) run(ctx context.Context) error {
+	switch r.q.Kind {
+	case ListPlaces:
+		return r.places(ctx)
+	case ListRecords:
+		return r.records(ctx)
+	case ListCounts:
+		return r.counts(ctx)
+	case ListFailures:
+		return r.failures(ctx)
+	}
+	return fmt.Errorf("unknown kind of list %d; upgrade the server on this node", r.q.Kind)
+}
+
+// live implements listing.LiveFunc.
+func (r *listReader) live(id ids.Invocation) listing.Live {
+	st, known := r.l.p.invoker.Status(id)
+	live := listing.Live{Status: listing.Ready}
+	switch {
+	case !known:
+		return live
+	case st.InFlight:
+		live.Status = listing.Running
+	case st.RetryCount > 0:
+		live.Status = listing.BackingOff
+	}
+	live.Failure, live.At = st.LastFailure, translated(st.LastStartAt.UnixMilli(), int64(r.shift))
+	return live
+}
+
+func (r *listReader) liveOf(inv *machine.Invocation) listing.Live {
+	if inv.Status != machine.Invoked {
+		return listing.Live{}
+	}
+	return r.live(inv.ID)
+}
+
+func (r *listReader) places(ctx context.Context) error {
+	after := r.q.After
+	if after != nil && r.shift != 0 {
+		after = &listing.Place{At: translated(after.At, int64(r.shift)), ID: after.ID}
+	}
+	top := listing.NewTop(r.q.Order, after, r.q.Limit)
+	var completeFrom int64
+	err := r.l.lister.read(ctx, func(x *listing.Index) {
+		x.Select(&r.filter, top, r.live)
+		completeFrom = x.CompleteFrom()
+	})
+	if err != nil {
+		return err
+	}
+	places := top.Places()
+	if completeFrom != 0 && !r.covered(places, completeFrom) {
+		if r.q.Partial {
+			r.out.CompleteFrom = r.shift.time(completeFrom)
+		} else if places, err = r.scan(ctx, listing.NewTop(r.q.Order, after, r.q.Limit)); err != nil {
+			return err
+		}
+	}
+	for i := range places {
+		places[i].At = r.shift.time(places[i].At)
+	}
+	r.out.Places = places
+	return nil
+}
+
+// covered reports whether no invocation that was left out of the index can be among the places.
+func (r *listReader) covered(places []listing.Place, completeFrom int64) bool {
+	if r.filter.Created.From >= completeFrom {
+		return true
+	}
+	return r.q.Order == listing.Order{} && len(places) == r.q.Limit && places[len(places)-1].At >= completeFrom
+}
+
+// scan selects places from all records.
+func (r *listReader) scan(ctx context.Context, top *listing.Top) ([]listing.Place, error) {
+	for from := store.Place(nil); ; {
+		next, err := r.scanPage(from, top)
+		if err != nil || next == nil {
+			return top.Places(), err
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		from = next
+	}
+}
+
+func (r *listReader) scanPage(from store.Place, top *listing.Top) (next store.Place, err error) {
+	view := r.l.p.tables.View()
+	defer view.Close()
+	rows := 0
+	err = view.WalkRecords(from, nil, true, true, func(at store.Place, record []byte) (store.Visit, error) {
+		inv, err := codec.DecodeInvocation(record)
+		if err != nil {
+			return store.Visit{}, err
+		}
+		if r.filter.Match(inv, r.liveOf(inv)) {
+			top.Add(r.q.Order.PlaceOf(inv))
+		}
+		if rows++; rows >= pageReads {
+			next = at.Next()
+		}
+		return store.Visit{Stop: next != nil}, nil
+	})
+	return next, err
+}
+
+// records reads the requested records.
+func (r *listReader) records(ctx context.Context) error {
+	view := r.l.p.tables.View()
+	defer view.Close()
+	for _, id := range r.q.IDs {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		inv, err := view.Invocation(id)
+		if err != nil {
+			return err
+		}
+		if inv == nil || !r.filter.Match(inv, r.liveOf(inv)) {
+			continue
+		}
+		if inv.Result != nil && inv.Result.Value != nil {
+			inv.Result = &journal.Result{Failure: inv.Result.Failure}
+		}
+		r.shift.invocation(inv)
+		r.out.Records = append(r.out.Records, r.l.p.record(inv))
+	}
+	return nil
+}
+
+func (r *listReader) counts(ctx context.Context) error {
+	var t listing.Tally
+	var unsure []ids.Invocation
+	err := r.l.lister.read(ctx, func(x *listing.Index) {
+		x.Count(&r.filter, &t, r.live, func(id ids.Invocation) { unsure = append(unsure, id) })
+		r.completeFrom(x)
+	})
+	if err == nil {
+		err = r.each(ctx, unsure, func(inv *machine.Invocation) { t.Add(&r.filter, inv, r.liveOf(inv)) })
+	}
+	r.out.Counts = t.Result()
+	return err
+}
+
+func (r *listReader) completeFrom(x *listing.Index) {
+	if from := x.CompleteFrom(); from != 0 && r.filter.Created.From < from {
+		r.out.CompleteFrom = r.shift.time(from)
+	}
+}
+
+func (r *listReader) failures(ctx context.Context) error {
+	var g listing.Groups
+	var live []ids.Invocation
+	more := 0
+	err := r.l.lister.read(ctx, func(x *listing.Index) {
+		x.Failures(&r.filter, &g, r.live, func(id ids.Invocation, _ listing.Live) {
+			if len(live) < maxLiveFailures {
+				live = append(live, id)
+			} else {
+				more++
+			}
+		})
+		r.completeFrom(x)
+	})
+	if err == nil {
+		err = r.each(ctx, live, func(inv *machine.Invocation) {
+			if l := r.liveOf(inv); r.filter.Match(inv, l) {
+				g.Add(inv, l)
+			}
+		})
+	}
+	r.out.Groups, r.out.Other = g.Result()
+	r.out.Other += more
+	for i := range r.out.Groups {
+		r.shift.times(&r.out.Groups[i].FirstSeen, &r.out.Groups[i].LastSeen)
+	}
+	return err
+}
+
+// each reads records.
+func (r *listReader) each(ctx context.Context, list []ids.Invocation, visit func(*machine.Invocation)) error {
+	view := r.l.p.tables.View()
+	defer view.Close()
+	for _, id := range list {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		inv, err := view.Invocation(id)
+		if err != nil {
+			return err
+		}
+		if inv != nil {
+			visit(inv)
+		}
+	}
+	return nil
+}

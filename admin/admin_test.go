@@ -45,6 +45,8 @@ type world struct {
 	// The rest is what Invocations answers.
 	page       Page
 	query      Query
+	counts     *Counts
+	failures   *FailureGroups
 	invocation *Invocation
 	withEvents bool
 	inUse      int
@@ -112,6 +114,16 @@ func (w *world) Discover(ctx context.Context, e discovery.Request) (*metadata.De
 func (w *world) List(_ context.Context, q Query) (Page, error) {
 	w.query = q
 	return w.page, w.err
+}
+
+func (w *world) Count(_ context.Context, f Filter, partial bool) (*Counts, error) {
+	w.query = Query{Filter: f, Partial: partial}
+	return w.counts, w.err
+}
+
+func (w *world) Failures(_ context.Context, f Filter, partial bool) (*FailureGroups, error) {
+	w.query = Query{Filter: f, Partial: partial}
+	return w.failures, w.err
 }
 
 func (w *world) Get(_ context.Context, id ids.Invocation, journal bool) (*Invocation, error) {

@@ -19,9 +19,15 @@ import (
 type Invocations interface {
 	Operator
 
-	// List returns one page of the invocations that match, ordered by creation. A
+	// List returns one page of the invocations that match. A
 	// cursor it did not make is ErrCursor.
 	List(context.Context, Query) (Page, error)
+	// Count returns the numbers of invocations that match. With partial it leaves out
+	// partitions that do not respond.
+	Count(ctx context.Context, f Filter, partial bool) (*Counts, error)
+	// Failures returns the failure groups of the invocations that match; partial is as for
+	// Count.
+	Failures(ctx context.Context, f Filter, partial bool) (*FailureGroups, error)
 	// Get returns one invocation, with its journal if asked for; ErrNotFound.
 	Get(ctx context.Context, id ids.Invocation, journal bool) (*Invocation, error)
 	// InUse counts the unfinished invocations that are pinned to a deployment or have
@@ -38,18 +44,16 @@ var (
 	ErrUnavailable = errors.New("not all partitions can be reached at the moment")
 )
 
-// Query selects invocations: those that match one value of each list that is not
-// empty.
+// Query selects a page of invocations.
 type Query struct {
-	Statuses    []Status
-	Services    []string
-	Handlers    []string
-	Keys        []string
-	Scopes      []string
-	Deployments []ids.Deployment // pinned
-	Limit       int              // of the page, 1 to 1000
-	Cursor      string           // from the page before; empty for the first
-	OldestFirst bool             // else the newest first
+	Filter
+	Limit       int    // of the page, 1 to 1000
+	Cursor      string // from the page before; empty for the first
+	ByModified  bool   // sort by the last change of status, else by creation
+	OldestFirst bool   // else the newest first
+	// Partial accepts a page without invocations of partitions that do not respond, and
+	// without the oldest ones if the memory for lists does not suffice.
+	Partial bool
 }
 
 // Page is a part of a listing; Next is the cursor of the following one, empty if
@@ -57,6 +61,7 @@ type Query struct {
 type Page struct {
 	Invocations []*Invocation `json:"invocations"`
 	Next        string        `json:"next_cursor,omitempty"`
+	Extent
 }
 
 // Status is where an invocation stands, in the words of users.
@@ -202,27 +207,26 @@ func (s *Server) getInvocation(c echo.Context) error {
 // ParseQuery reads the parameters of a listing. The router has refused unknown ones.
 func ParseQuery(parameters url.Values) (Query, error) {
 	q := Query{Limit: defaultLimit}
+	var err error
+	if q.Filter, err = readFilter(parameters); err != nil {
+		return q, err
+	}
 	for name, values := range parameters {
+		last := values[len(values)-1]
 		var err error
 		switch name {
-		case "status":
-			q.Statuses, err = parsed(values, parseStatus)
-		case "service":
-			q.Services, err = parsed(values, anyText)
-		case "handler":
-			q.Handlers, err = parsed(values, anyText)
-		case "key":
-			q.Keys = values // keys may contain commas
-		case "scope":
-			q.Scopes, err = parsed(values, anyText)
-		case "deployment":
-			q.Deployments, err = parsed(values, ids.ParseDeployment)
 		case "limit":
-			q.Limit, err = parseLimit(values[len(values)-1])
+			q.Limit, err = parseLimit(last)
 		case "cursor":
-			q.Cursor = values[len(values)-1]
+			q.Cursor = last
+		case "sort":
+			var order string
+			order, err = oneOf("a sort order", orders)(last)
+			q.ByModified = order == "modified"
 		case "oldest_first":
 			q.OldestFirst, err = boolOf(parameters, name)
+		case "partial":
+			q.Partial, err = boolOf(parameters, name)
 		}
 		if f, ok := errors.AsType[*failure](err); ok {
 			return q, f
@@ -233,6 +237,9 @@ func ParseQuery(parameters url.Values) (Query, error) {
 	}
 	return q, nil
 }
+
+// orders are what lists can be sorted by.
+var orders = []string{"created", "modified"}
 
 // parsed reads a parameter that may be repeated or have several values separated
 // by commas.

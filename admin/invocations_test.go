@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,13 +17,36 @@ func TestListInvocationsPassesTheFiltersOn(t *testing.T) {
 
 	const dp = "dp_10000000000000000000001"
 	answer := w.ask(t, "GET", "/invocations?status=running,backing-off&status=paused&service=A&service=B,C&handler=h&key=a,b&key=c&scope=s,t&deployment="+dp+
-		"&limit=7&cursor=xyz&oldest_first=true", "")
+		"&result=failure,killed&limit_key=l&idempotency_key=a,b&invoked_by=service&error_code=RT0007,500&failure_group=fg_0011223344556677"+
+		"&created_after=2023-11-14T22:13:20Z&created_before=1700000000001&modified_after=1&modified_before=2&completed_after=3&completed_before=4"+
+		"&limit=7&cursor=xyz&oldest_first=true&sort=modified&partial=true", "")
 	require.Equal(t, http.StatusOK, answer.StatusCode)
-	require.Equal(t, Query{
+	filter := Filter{
 		Statuses: []Status{StatusRunning, StatusBackingOff, StatusPaused},
 		Services: []string{"A", "B", "C"}, Handlers: []string{"h"}, Keys: []string{"a,b", "c"}, Scopes: []string{"s", "t"},
-		Deployments: []ids.Deployment{dp}, Limit: 7, Cursor: "xyz", OldestFirst: true,
-	}, w.query)
+		Deployments: []ids.Deployment{dp}, Results: []Result{ResultFailure, ResultKilled}, LimitKeys: []string{"l"}, IdempotencyKeys: []string{"a,b"},
+		InvokedBy: []string{"service"}, ErrorCodes: []string{"RT0007", "500"}, FailureGroup: "fg_0011223344556677",
+		Created: TimeRange{1_700_000_000_000, 1_700_000_000_001}, Modified: TimeRange{1, 2}, Completed: TimeRange{3, 4},
+	}
+	require.Equal(t, Query{Filter: filter, Limit: 7, Cursor: "xyz", OldestFirst: true, ByModified: true, Partial: true}, w.query)
+
+	w.counts = &Counts{Total: 3, ByStatus: map[Status]int{StatusPaused: 3}, ByResult: map[Result]int{}, ByService: []HandlerCounts{}}
+	require.JSONEq(t, `{"total":3,"by_status":{"paused":3},"by_result":{},"by_service":[],"complete":true,"as_of":"1970-01-01T00:00:00.000000000Z"}`,
+		text(t, w.ask(t, "GET", "/invocations/counts?service=A&partial=true", "")))
+	require.Equal(t, Query{Filter: Filter{Services: []string{"A"}}, Partial: true}, w.query)
+	w.counts.Missing = []uint32{4}
+	require.Contains(t, text(t, w.ask(t, "GET", "/invocations/counts", "")), `"complete":false,"missing_partitions":[4]`)
+
+	for _, bad := range []string{"result=good", "invoked_by=me", "created_after=yesterday", "created_before=-1", "sort=age", "failure_group=1", "partial=maybe"} {
+		for _, path := range []string{"/invocations?", "/invocations/counts?", "/failures?"} {
+			if path != "/invocations?" && bad == "sort=age" {
+				continue
+			}
+			refused := w.ask(t, "GET", path+bad, "")
+			require.Equal(t, http.StatusBadRequest, refused.StatusCode, path+bad)
+			requireError(t, refused, text(t, refused), "", "The query parameter '"+strings.Split(bad, "=")[0]+"' is invalid")
+		}
+	}
 
 	w.err = ErrCursor
 	refused := w.ask(t, "GET", "/invocations?cursor=xyz", "")

@@ -70,6 +70,7 @@ var pathParameters = map[string]string{
 	"handler":       "name of a handler of the service",
 	"invocation_id": "id of an invocation, inv_1…",
 	"job":           "id of a job, job_…",
+	"group":         "id of a failure group, fg_…",
 	"code":          "an error code such as RT0016",
 	"vqueue_id":     "id of a vqueue, vq_1…",
 	"pattern":       "pattern of a rule: scope, scope/l1 or scope/l1/l2, * for any; its slashes are encoded as %2F",

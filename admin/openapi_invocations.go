@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/http"
+	"slices"
 
 	"platform/admin/explain"
 )
@@ -9,18 +10,32 @@ import (
 var invocationOperations = map[string]operation{
 	"GET /invocations": {
 		id: "list_invocations", tag: "invocation", summary: "List the invocations that match all filters",
-		query: []object{
-			queryParameter("status", "Statuses, repeated or separated by commas.", object{"type": "array", "items": object{"type": "string", "enum": statuses}}),
-			queryParameter("service", "Names of services.", textList),
-			queryParameter("handler", "Names of handlers.", textList),
-			queryParameter("key", "Keys of objects or workflows; repeated, since keys may contain commas.", textList),
-			queryParameter("scope", "Scopes.", textList),
-			queryParameter("deployment", "Ids of the deployments they are pinned to.", textList),
+		query: slices.Concat(filterParameters, []object{
+			queryParameter("sort", "Sort by creation or by the last change of status.", object{"type": "string", "enum": orders, "default": orders[0]}),
+			queryParameter("oldest_first", "List the oldest first. By default the newest come first.", object{"type": "boolean", "default": false}),
 			queryParameter("limit", "Maximum number of invocations in a page.", object{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}),
 			queryParameter("cursor", "next_cursor of the page before.", object{"type": "string"}),
-			queryParameter("oldest_first", "List the oldest first. By default the newest come first.", object{"type": "boolean", "default": false}),
-		},
+			partialParameter,
+		}),
 		answers: []reply{{http.StatusOK, "One page", Page{}}}, refusals: []int{400, 503},
+	},
+	"GET /invocations/counts": {
+		id: "count_invocations", tag: "invocation", summary: "Count the invocations that match all filters, by status, result and handler",
+		query:   slices.Concat(filterParameters, []object{partialParameter}),
+		answers: []reply{{http.StatusOK, "The numbers", Counts{}}}, refusals: []int{400, 503},
+	},
+	"GET /failures": {
+		id: "list_failures", tag: "failure", summary: "List failed invocations in groups of the same cause, the latest failure first",
+		query: slices.Concat(filterParameters, []object{
+			queryParameter("limit", "Maximum number of groups in a page.", object{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}),
+			queryParameter("cursor", "next_cursor of the page before.", object{"type": "string"}),
+			partialParameter,
+		}),
+		answers: []reply{{http.StatusOK, "One page", failurePage{}}}, refusals: []int{400, 503},
+	},
+	"GET /failures/:group": {
+		id: "get_failure", tag: "failure", summary: "Show a failure group",
+		answers: []reply{{http.StatusOK, "The group", FailureGroup{}}}, refusals: []int{400, 404, 503},
 	},
 	"GET /invocations/:invocation_id": {
 		id: "get_invocation", tag: "invocation", summary: "Show an invocation",

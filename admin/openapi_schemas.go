@@ -36,6 +36,10 @@ var componentNames = map[reflect.Type]string{
 	reflect.TypeFor[errorView]():          "ErrorCode",
 	reflect.TypeFor[versionView]():        "Version",
 	reflect.TypeFor[Page]():               "InvocationPage",
+	reflect.TypeFor[Counts]():             "InvocationCounts",
+	reflect.TypeFor[HandlerCounts]():      "HandlerCounts",
+	reflect.TypeFor[failurePage]():        "FailurePage",
+	reflect.TypeFor[FailureGroup]():       "FailureGroup",
 	reflect.TypeFor[Entry]():              "JournalEntry",
 	reflect.TypeFor[Await]():              "Await",
 	reflect.TypeFor[clusterHealthView]():  "ClusterHealth",
@@ -137,8 +141,11 @@ func (s *schemaSet) component(t reflect.Type, answer bool) object {
 	properties, required := object{}, []string{}
 	schema := object{"type": "object", "properties": properties}
 	s.components[name] = schema // before the fields: they may refer to it
-	for field := range t.Fields() {
+	for _, field := range reflect.VisibleFields(t) {
 		json, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if json == "" && field.Anonymous {
+			continue // its fields follow
+		}
 		property := s.of(field.Type, answer)
 		omitted := options != ""
 		if answer && field.Type.Kind() == reflect.Pointer && !omitted {

@@ -128,7 +128,7 @@ func TestFailures(t *testing.T) {
 		{name: "bad invocation id", method: "GET", path: "/invocations/inv_2", status: 400, message: "The request field 'invocation_id' is invalid. Reason: malformed id"},
 		{name: "unknown invocation", method: "GET", path: "/invocations/" + ids.NewInvocation(7, [16]byte{1}).String(), status: 404, message: "does not exist"},
 		{name: "journal perhaps", method: "GET", path: "/invocations/" + ids.NewInvocation(7, [16]byte{1}).String() + "?journal=2", status: 400, message: "'journal' is invalid"},
-		{name: "unknown filter", method: "GET", path: "/invocations?state=running", status: 400, message: "unknown query parameter 'state'; the parameters are cursor, deployment, handler, key,"},
+		{name: "unknown filter", method: "GET", path: "/invocations?state=running", status: 400, message: "unknown query parameter 'state'; the parameters are completed_after, completed_before, created_after,"},
 		{name: "misspelt filter", method: "GET", path: "/invocations?statuss=running", status: 400, message: "unknown query parameter 'statuss'; did you mean 'status'?"},
 		{name: "misspelt mode", method: "DELETE", path: "/invocations/" + ids.NewInvocation(7, [16]byte{1}).String() + "?mod=Kill", status: 400, message: "did you mean 'mode'?"},
 		{name: "parameter where there is none", method: "GET", path: "/services?limit=3", status: 400, message: "unknown query parameter 'limit'; there are none here"},

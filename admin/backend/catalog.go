@@ -1,55 +1,61 @@
 package backend
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"platform/admin"
-	"platform/admin/query"
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/routing"
 	"platform/internal/target"
 	"platform/metadata"
 	"platform/partition"
+	"platform/partition/listing"
 )
 
-// catalog finds invocations on all partitions for the admin API. A listing reads every record,
-// and keeps only one page in memory.
+// catalog finds invocations on all partitions for the admin API.
 type catalog struct {
 	router  *routing.Router
 	schemas func() *metadata.Schemas
+	level   func() feature.Level
 }
 
 // List implements admin.Invocations.
 func (c *catalog) List(ctx context.Context, q admin.Query) (admin.Page, error) {
-	order := newestFirst
-	if q.OldestFirst {
-		order = oldestFirst
-	}
-	after, err := parsePlace(q.Cursor)
+	order := listing.Order{ByModified: q.ByModified, OldestFirst: q.OldestFirst}
+	after, err := parseCursor(order, q.Cursor)
 	if err != nil {
 		return admin.Page{}, err
 	}
-	page := &listing{query: q, order: order, after: after}
-	for p := range c.router.Partitions() {
-		for r, err := range p.Records(ctx, needsCompleted(q.Statuses)) {
-			if err != nil {
-				return admin.Page{}, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), routing.Explain(err))
-			}
-			if ctx.Err() != nil {
-				return admin.Page{}, context.Cause(ctx)
-			}
-			if r.Target.Type != target.StateUpdate {
-				page.consider(r)
-			}
-		}
+	if c.indexed() {
+		return c.listIndexed(ctx, &q, after)
 	}
-	return page.result(), nil
+	return c.listScanned(ctx, &q, order, after)
+}
+
+// listScanned returns a page by reading all records, of which it keeps those of the page in
+// memory.
+func (c *catalog) listScanned(ctx context.Context, q *admin.Query, order listing.Order, after *listing.Place) (page admin.Page, err error) {
+	filter, err := filterOf(&q.Filter)
+	if err != nil {
+		return page, err
+	}
+	l := scannedList{order: order, after: after, most: q.Limit + 1} // one more to detect a next page
+	if page.Missing, err = c.each(ctx, &filter, q.Partial, l.add); err != nil {
+		return page, err
+	}
+	l.trim()
+	if len(l.found) > q.Limit {
+		l.found = l.found[:q.Limit]
+		page.Next = cursorOf(order, order.PlaceOf(l.found[q.Limit-1].Invocation))
+	}
+	for _, r := range l.found {
+		page.Invocations = append(page.Invocations, describe(r))
+	}
+	return page, nil
 }
 
 // Get implements admin.Invocations.
@@ -108,90 +114,31 @@ func deploymentOf(r partition.Record) ids.Deployment {
 	return ""
 }
 
-func needsCompleted(statuses []admin.Status) bool {
-	return len(statuses) == 0 || slices.Contains(statuses, admin.StatusCompleted)
+// scannedList collects the first records of a list.
+type scannedList struct {
+	order listing.Order
+	after *listing.Place
+	most  int
+	found []partition.Record // sorted by trim
 }
 
-// place is the position of an invocation in a listing.
-type place struct {
-	createdAt int64
-	id        ids.Invocation
-}
-
-func oldestFirst(a, b place) int {
-	return cmp.Or(cmp.Compare(a.createdAt, b.createdAt), a.id.Compare(b.id))
-}
-
-func newestFirst(a, b place) int { return oldestFirst(b, a) }
-
-func (p place) String() string { return strconv.FormatInt(p.createdAt, 36) + "." + p.id.String() }
-
-// parsePlace parses a cursor; nil for none.
-func parsePlace(cursor string) (*place, error) {
-	if cursor == "" {
-		return nil, nil
-	}
-	at, id, found := strings.Cut(cursor, ".")
-	created, err := strconv.ParseInt(at, 36, 64)
-	if !found || err != nil {
-		return nil, admin.ErrCursor
-	}
-	p := place{createdAt: created}
-	if p.id, err = ids.ParseInvocation(id); err != nil {
-		return nil, admin.ErrCursor
-	}
-	return &p, nil
-}
-
-// listing collects one page: the first matching invocations, and one more to detect a next page.
-type listing struct {
-	query admin.Query
-	order func(a, b place) int
-	after *place
-	found []partition.Record // sorted when full
-}
-
-func (l *listing) consider(r partition.Record) {
-	at := place{r.CreatedAt, r.ID}
-	if l.after != nil && l.order(at, *l.after) <= 0 || !matches(&l.query, r) {
+func (l *scannedList) add(r partition.Record) {
+	if l.after != nil && l.order.Compare(l.order.PlaceOf(r.Invocation), *l.after) <= 0 {
 		return
 	}
 	l.found = append(l.found, r)
-	if len(l.found) >= 2*(l.query.Limit+1) {
+	if len(l.found) >= 2*l.most {
 		l.trim()
 	}
 }
 
 // trim drops what is beyond the page.
-func (l *listing) trim() {
+func (l *scannedList) trim() {
 	slices.SortFunc(l.found, func(a, b partition.Record) int {
-		return l.order(place{a.CreatedAt, a.ID}, place{b.CreatedAt, b.ID})
+		return l.order.Compare(l.order.PlaceOf(a.Invocation), l.order.PlaceOf(b.Invocation))
 	})
-	if most := l.query.Limit + 1; len(l.found) > most {
-		clear(l.found[most:])
-		l.found = l.found[:most]
+	if len(l.found) > l.most {
+		clear(l.found[l.most:])
+		l.found = l.found[:l.most]
 	}
 }
-
-func (l *listing) result() admin.Page {
-	l.trim()
-	var page admin.Page
-	if len(l.found) > l.query.Limit {
-		l.found = l.found[:l.query.Limit]
-		last := l.found[len(l.found)-1]
-		page.Next = place{last.CreatedAt, last.ID}.String()
-	}
-	for _, r := range l.found {
-		page.Invocations = append(page.Invocations, describe(r))
-	}
-	return page
-}
-
-func matches(q *admin.Query, r partition.Record) bool {
-	t := &r.Target
-	return among(q.Statuses, admin.Status(query.StatusOf(r))) && among(q.Services, t.Service) && among(q.Handlers, t.Handler) &&
-		among(q.Keys, t.Key) && among(q.Scopes, t.Scope) && among(q.Deployments, r.Pin.Deployment)
-}
-
-// among reports whether list contains v; an empty list contains everything.
-func among[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }

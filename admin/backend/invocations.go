@@ -20,5 +20,5 @@ var _ admin.Invocations = Invocations{}
 // NewInvocations returns the invocations of the partitions that router reaches. level returns the
 // cluster's feature level; speaks are the service protocol versions that this server supports.
 func NewInvocations(router *routing.Router, schemas func() *metadata.Schemas, level func() feature.Level, speaks protocol.Range) Invocations {
-	return Invocations{&catalog{router, schemas}, &operator{router, schemas, level, speaks}}
+	return Invocations{&catalog{router, schemas, level}, &operator{router, schemas, level, speaks}}
 }

@@ -92,7 +92,7 @@ func Default() *Config {
 
 			ConnectionsPerAddressLimit: 5000,
 		},
-		Admin:  Admin{Listener: Listener{BindPort: 9070}, ConnectionsPerAddressLimit: 500, QueryEngine: defaultQueryEngine()},
+		Admin:  Admin{Listener: Listener{BindPort: 9070}, ConnectionsPerAddressLimit: 500, ListingMemory: 128 * units.MiB, QueryEngine: defaultQueryEngine()},
 		Worker: defaultWorker(),
 	}
 }

@@ -59,7 +59,7 @@ func (l *loader) validate() {
 	l.check("worker.invoker.request-identity-expiration",
 		invoker.RequestIdentityExpiration.Std() >= time.Second && invoker.RequestIdentityExpiration.Std() <= units.Day,
 		"a duration from 1s to 1d", invoker.RequestIdentityExpiration)
-	l.queryEngine(cfg.Admin.QueryEngine)
+	l.queryEngine(cfg.Admin.ListingMemory, cfg.Admin.QueryEngine)
 	l.logFilter(cfg.LogFilter)
 	l.proxy(invoker.HTTPProxy)
 	l.retryPolicy(cfg.DefaultRetryPolicy)
@@ -99,7 +99,8 @@ func (l *loader) retryPolicy(policy RetryPolicy) {
 		"a duration not below initial-interval, "+policy.InitialInterval.String(), policy.MaxInterval)
 }
 
-func (l *loader) queryEngine(engine QueryEngine) {
+func (l *loader) queryEngine(listing units.ByteSize, engine QueryEngine) {
+	l.check("admin.listing-memory", listing >= 8*units.MiB, "a size of 8 MiB or more", listing)
 	const prefix = "admin.query-engine."
 	l.check(prefix+"timeout", engine.Timeout > 0, "a duration above 0", engine.Timeout)
 	l.between(prefix+"max-rows", engine.MaxRows, 1, math.MaxInt32)

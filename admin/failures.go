@@ -1,0 +1,126 @@
+package admin
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/ids"
+	"platform/partition/listing"
+)
+
+// FailureGroup is invocations that have failed for the same cause: they have ended with a
+// failure, are paused after one, or are retried after one. Cancelled and killed ones are
+// not included.
+type FailureGroup struct {
+	ID          string           `json:"id"` // fg_…, a hash of service, handler, codes and message
+	Service     string           `json:"service"`
+	Handler     string           `json:"handler"`
+	ErrorCode   string           `json:"error_code,omitempty"` // of the catalogue, such as RT0007
+	Code        uint32           `json:"code"`
+	Message     string           `json:"message"` // with ? for numbers, ids and quoted values
+	Sample      string           `json:"sample_invocation_id"`
+	Count       int              `json:"count"`
+	ByStatus    map[Status]int   `json:"by_status"`
+	Keys        int              `json:"keys"` // of objects and workflows; at most 1,000 per partition are counted
+	FirstSeen   Timestamp        `json:"first_seen"`
+	LastSeen    Timestamp        `json:"last_seen"`
+	Deployments []ids.Deployment `json:"deployments"`
+}
+
+// FailureGroups are all failure groups, the one with the latest failure first.
+type FailureGroups struct {
+	Groups []FailureGroup
+	Other  int // failures that belong to no group, because there are too many groups
+	Extent Extent
+}
+
+// failurePage is a page of failure groups.
+type failurePage struct {
+	Groups   []FailureGroup `json:"groups"`
+	Next     string         `json:"next_cursor,omitempty"`
+	Other    int            `json:"other,omitempty"`
+	Complete bool           `json:"complete"`
+	Extent
+}
+
+func (s *Server) listFailures(c echo.Context) error {
+	filter, partial, err := readPartialFilter(c)
+	if err != nil {
+		return err
+	}
+	limit := defaultLimit
+	if text := c.QueryParam("limit"); text != "" {
+		if limit, err = parseLimit(text); err != nil {
+			return badRequest("The query parameter 'limit' is invalid: %v", err)
+		}
+	}
+	after, err := parseFailureCursor(c.QueryParam("cursor"))
+	if err != nil {
+		return badRequest("The query parameter 'cursor' is invalid: %v", err)
+	}
+	all, err := s.invocations.Failures(c.Request().Context(), filter, partial)
+	if err != nil {
+		return fmt.Errorf("list failures: %w", err)
+	}
+	page := failurePage{Groups: []FailureGroup{}, Other: all.Other, Complete: all.Extent.Complete(), Extent: all.Extent}
+	for i := range all.Groups {
+		g := &all.Groups[i]
+		if after != nil && after.compare(placeOfFailure(g)) >= 0 {
+			continue
+		}
+		if len(page.Groups) == limit {
+			page.Next = placeOfFailure(&page.Groups[limit-1]).String()
+			break
+		}
+		page.Groups = append(page.Groups, *g)
+	}
+	return answer(c, http.StatusOK, page)
+}
+
+func (s *Server) getFailure(c echo.Context) error {
+	id := c.Param("group")
+	if _, err := listing.ParseGroup(id); err != nil {
+		return invalidField("group", err)
+	}
+	all, err := s.invocations.Failures(c.Request().Context(), Filter{FailureGroup: id}, false)
+	if err != nil {
+		return fmt.Errorf("get failure group %s: %w", id, err)
+	}
+	i := slices.IndexFunc(all.Groups, func(g FailureGroup) bool { return g.ID == id })
+	if i < 0 {
+		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("no invocation belongs to the failure group '%s' now", id)}
+	}
+	return answer(c, http.StatusOK, all.Groups[i])
+}
+
+// failurePlace is the position of a group in the list.
+type failurePlace struct {
+	lastSeen Timestamp
+	id       string
+}
+
+func placeOfFailure(g *FailureGroup) failurePlace { return failurePlace{g.LastSeen, g.ID} }
+
+func (p failurePlace) compare(q failurePlace) int {
+	return cmp.Or(cmp.Compare(q.lastSeen, p.lastSeen), cmp.Compare(p.id, q.id))
+}
+
+func (p failurePlace) String() string { return strconv.FormatInt(int64(p.lastSeen), 36) + "." + p.id }
+
+func parseFailureCursor(cursor string) (*failurePlace, error) {
+	if cursor == "" {
+		return nil, nil
+	}
+	at, id, _ := strings.Cut(cursor, ".")
+	seen, err := strconv.ParseInt(at, 36, 64)
+	if _, groupErr := listing.ParseGroup(id); err != nil || groupErr != nil {
+		return nil, ErrCursor
+	}
+	return &failurePlace{Timestamp(seen), id}, nil
+}

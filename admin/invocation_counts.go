@@ -1,0 +1,62 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Extent says what a list or a count includes.
+type Extent struct {
+	// CompleteFrom is set if invocations created before it are left out.
+	CompleteFrom Timestamp `json:"complete_from,omitzero"`
+	// Missing are the partitions that did not respond.
+	Missing []uint32 `json:"missing_partitions,omitempty"`
+}
+
+// Complete reports whether everything is included.
+func (e Extent) Complete() bool { return e.CompleteFrom == 0 && len(e.Missing) == 0 }
+
+// Counts are numbers of invocations.
+type Counts struct {
+	Total     int             `json:"total"`
+	ByStatus  map[Status]int  `json:"by_status"` // of all statuses
+	ByResult  map[Result]int  `json:"by_result"` // of all results; of completed ones
+	ByService []HandlerCounts `json:"by_service"`
+	Complete  bool            `json:"complete"`
+	Extent
+	AsOf Timestamp `json:"as_of"`
+}
+
+// HandlerCounts are the numbers of invocations of a handler; statuses and results without
+// invocations are left out.
+type HandlerCounts struct {
+	Service  string         `json:"service"`
+	Handler  string         `json:"handler"`
+	ByStatus map[Status]int `json:"by_status"`
+	ByResult map[Result]int `json:"by_result"`
+}
+
+// partialParameter accepts an answer without partitions that do not respond.
+var partialParameter = queryParameter("partial", "Respond even if some partitions are unavailable, which missing_partitions then names, or if the memory for lists (admin.listing-memory) does not suffice for the oldest invocations, in which case complete_from is the creation time from which on all are included.", object{"type": "boolean", "default": false})
+
+func (s *Server) countInvocations(c echo.Context) error {
+	filter, partial, err := readPartialFilter(c)
+	if err != nil {
+		return err
+	}
+	counts, err := s.invocations.Count(c.Request().Context(), filter, partial)
+	if err != nil {
+		return fmt.Errorf("count invocations: %w", err)
+	}
+	counts.Complete = counts.Extent.Complete()
+	return answer(c, http.StatusOK, counts)
+}
+
+func readPartialFilter(c echo.Context) (f Filter, partial bool, err error) {
+	if f, err = readFilter(c.QueryParams()); err == nil {
+		partial, err = queryBool(c, "partial")
+	}
+	return f, partial, err
+}

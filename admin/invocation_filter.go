@@ -1,0 +1,151 @@
+package admin
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"platform/internal/ids"
+	"platform/partition/listing"
+)
+
+// Filter selects invocations: those that match one value of each list that is not
+// empty, and all other conditions.
+type Filter struct {
+	Statuses        []Status
+	Results         []Result
+	Services        []string
+	Handlers        []string
+	Keys            []string
+	Scopes          []string
+	LimitKeys       []string
+	IdempotencyKeys []string
+	ErrorCodes      []string         // of failures: catalogue codes such as RT0007, or numbers such as 500
+	InvokedBy       []string         // ingress, service, subscription, restart_as_new
+	Deployments     []ids.Deployment // pinned
+	Created         TimeRange
+	Modified        TimeRange
+	Completed       TimeRange
+	FailureGroup    string // id; empty: any
+}
+
+// TimeRange is the times from From on and before Before; 0 is no bound.
+type TimeRange struct{ From, Before Timestamp }
+
+// Result says how an invocation has ended.
+type Result string
+
+// The results.
+const (
+	ResultSuccess   Result = "success"
+	ResultFailure   Result = "failure"
+	ResultCancelled Result = "cancelled"
+	ResultKilled    Result = "killed"
+)
+
+var (
+	results = []Result{ResultSuccess, ResultFailure, ResultCancelled, ResultKilled}
+	sources = []string{"ingress", "service", "subscription", "restart_as_new"}
+)
+
+// filterParameters describe the parameters that readFilter reads.
+var filterParameters = []object{
+	queryParameter("status", "Statuses, repeated or separated by commas.", object{"type": "array", "items": object{"type": "string", "enum": statuses}}),
+	queryParameter("result", "How they have ended. cancelled: with code 409 after a cancellation was requested, or before they started.", object{"type": "array", "items": object{"type": "string", "enum": results}}),
+	queryParameter("service", "Names of services.", textList),
+	queryParameter("handler", "Names of handlers.", textList),
+	queryParameter("key", "Keys of objects or workflows; repeated, since keys may contain commas.", textList),
+	queryParameter("scope", "Scopes.", textList),
+	queryParameter("limit_key", "Limit keys.", textList),
+	queryParameter("idempotency_key", "Idempotency keys; repeated, since they may contain commas.", textList),
+	queryParameter("deployment", "Ids of the deployments they are pinned to.", textList),
+	queryParameter("invoked_by", "What created them.", object{"type": "array", "items": object{"type": "string", "enum": sources}}),
+	queryParameter("error_code", "Codes of the failure that they ended with, are paused after or are retried after: codes of the catalogue such as RT0007, or numbers such as 500.", textList),
+	queryParameter("failure_group", "Id of the failure group they belong to, fg_….", object{"type": "string"}),
+	timeParameter("created_after", "Created at this time or later"), timeParameter("created_before", "Created before this time"),
+	timeParameter("modified_after", "Last changed their status at this time or later"), timeParameter("modified_before", "Last changed their status before this time"),
+	timeParameter("completed_after", "Ended at this time or later"), timeParameter("completed_before", "Ended before this time"),
+}
+
+func timeParameter(name, meaning string) object {
+	return queryParameter(name, meaning+": RFC 3339, or milliseconds since 1970.", object{"type": "string"})
+}
+
+// readFilter reads the parameters of a filter and ignores others.
+func readFilter(values url.Values) (f Filter, err error) {
+	for name, list := range values {
+		last := list[len(list)-1]
+		switch name {
+		case "status":
+			f.Statuses, err = parsed(list, parseStatus)
+		case "result":
+			f.Results, err = parsed(list, oneOf("a result", results))
+		case "service":
+			f.Services, err = parsed(list, anyText)
+		case "handler":
+			f.Handlers, err = parsed(list, anyText)
+		case "key":
+			f.Keys = list // keys may contain commas
+		case "scope":
+			f.Scopes, err = parsed(list, anyText)
+		case "limit_key":
+			f.LimitKeys, err = parsed(list, anyText)
+		case "idempotency_key":
+			f.IdempotencyKeys = list
+		case "deployment":
+			f.Deployments, err = parsed(list, ids.ParseDeployment)
+		case "invoked_by":
+			f.InvokedBy, err = parsed(list, oneOf("a source of invocations", sources))
+		case "error_code":
+			f.ErrorCodes, err = parsed(list, anyText)
+		case "failure_group":
+			_, err = listing.ParseGroup(last)
+			f.FailureGroup = last
+		case "created_after":
+			f.Created.From, err = parseTime(last)
+		case "created_before":
+			f.Created.Before, err = parseTime(last)
+		case "modified_after":
+			f.Modified.From, err = parseTime(last)
+		case "modified_before":
+			f.Modified.Before, err = parseTime(last)
+		case "completed_after":
+			f.Completed.From, err = parseTime(last)
+		case "completed_before":
+			f.Completed.Before, err = parseTime(last)
+		}
+		if err != nil {
+			return f, badRequest("The query parameter '%s' is invalid: %v", name, err)
+		}
+	}
+	return f, nil
+}
+
+// oneOf returns a parser of the values of a list; what is what they are.
+func oneOf[T ~string](what string, list []T) func(string) (T, error) {
+	return func(text string) (T, error) {
+		if v := T(text); slices.Contains(list, v) {
+			return v, nil
+		}
+		return "", fmt.Errorf("%q is not %s; there are %s", text, what, strings.Trim(fmt.Sprint(list), "[]"))
+	}
+}
+
+// parseTime parses a time after 1970.
+func parseTime(text string) (Timestamp, error) {
+	millis, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		var t time.Time
+		if t, err = time.Parse(time.RFC3339, text); err != nil {
+			return 0, fmt.Errorf("%q is neither a time such as 2026-01-31T15:04:05Z nor a number of milliseconds since 1970", text)
+		}
+		millis = t.UnixMilli()
+	}
+	if millis <= 0 {
+		return 0, fmt.Errorf("%q is before 1970", text)
+	}
+	return Timestamp(millis), nil
+}

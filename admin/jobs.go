@@ -70,7 +70,7 @@ type jobView struct {
 }
 
 // excludedFilters are the parameters of GET /invocations that do not select invocations.
-var excludedFilters = []string{"limit", "cursor", "oldest_first", "sort"}
+var excludedFilters = []string{"limit", "cursor", "oldest_first", "sort", "partial"}
 
 func (s *Server) createJob(c echo.Context) error {
 	var r jobRequest

@@ -274,6 +274,21 @@ func (c *catalog) Failures(ctx context.Context, f admin.Filter, partial bool) (*
 		return nil, err
 	}
 	out := new(admin.FailureGroups)
+	groups, err := c.groups(ctx, filter, partial, out)
+	for i := range groups {
+		out.Groups = append(out.Groups, describeGroup(&groups[i]))
+	}
+	return out, err
+}
+
+// FailureGroups returns the failure groups of all partitions.
+func (c *catalog) FailureGroups(ctx context.Context) ([]listing.Group, error) {
+	return c.groups(ctx, listing.Filter{}, false, new(admin.FailureGroups))
+}
+
+// groups returns failure groups, and stores in out how many failures belong to none and what is
+// missing.
+func (c *catalog) groups(ctx context.Context, filter listing.Filter, partial bool, out *admin.FailureGroups) ([]listing.Group, error) {
 	var lists [][]listing.Group
 	if c.indexed() {
 		a, err := c.ask(ctx, partition.List{Kind: partition.ListFailures, Filter: filter, Partial: partial}, nil, partial)
@@ -286,18 +301,17 @@ func (c *catalog) Failures(ctx context.Context, f admin.Filter, partial bool) (*
 		}
 	} else {
 		var groups listing.Groups
-		if out.Extent.Missing, err = c.each(ctx, &filter, partial, func(r partition.Record) { groups.Add(r.Invocation, liveOf(r)) }); err != nil {
+		missing, err := c.each(ctx, &filter, partial, func(r partition.Record) { groups.Add(r.Invocation, liveOf(r)) })
+		if err != nil {
 			return nil, err
 		}
+		out.Extent.Missing = missing
 		list, other := groups.Result()
 		lists, out.Other = append(lists, list), other
 	}
 	merged, other := listing.MergeGroups(lists...)
 	out.Other += other
-	for i := range merged {
-		out.Groups = append(out.Groups, describeGroup(&merged[i]))
-	}
-	return out, nil
+	return merged, nil
 }
 
 func describeGroup(g *listing.Group) admin.FailureGroup {

@@ -9,6 +9,7 @@ import (
 
 	"platform/flowcontrol"
 	"platform/metadata"
+	"platform/partition/listing"
 )
 
 // Config configures what an engine reads, and limits queries. Zero limits mean the defaults.
@@ -21,6 +22,8 @@ type Config struct {
 	Cluster Cluster
 	// Jobs returns the jobs; nil: there are none.
 	Jobs func() []metadata.Job
+	// Failures returns the failure groups of all partitions; if nil, there are none.
+	Failures func(context.Context) ([]listing.Group, error)
 
 	// Timeout limits the duration of a query; 30 s.
 	Timeout time.Duration

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -47,6 +48,28 @@ const (
 {"operation_id":"inv_1op","status":"applied"}`
 )
 
+const (
+	countAnswer = `200
+{"total":1,"by_status":{"paused":1},"by_result":{},"by_service":[{"service":"Greeter","handler":"greet","by_status":{"paused":1},"by_result":{}}],"complete":true}`
+	groupAnswer   = `{"id":"fg_0011223344556677","service":"Greeter","handler":"greet","code":500,"message":"boom","count":1,"by_status":{"paused":1}}`
+	failureAnswer = `200
+{"groups":[` + groupAnswer + `]}`
+)
+
+// filterFlags are the flags that select invocations, and others.
+func filterFlags(others map[string]string) map[string]string {
+	flags := map[string]string{
+		"service": "--service Greeter", "handler": "--handler greet", "key": "--key a", "scope": "--scope acme", "deployment": "--deployment dp_1old",
+		"status": "--status running", "result": "--result failure", "limit-key": "--limit-key l", "idempotency-key": "--idempotency-key i",
+		"invoked-by": "--invoked-by service", "error-code": "--error-code RT0007", "failure-group": "--failure-group fg_0011223344556677",
+	}
+	for _, name := range []string{"created", "modified", "completed"} {
+		flags[name+"-after"], flags[name+"-before"] = "--"+name+"-after 2026-01-31T15:04:05Z", "--"+name+"-before 2026-01-31T15:04:05Z"
+	}
+	maps.Copy(flags, others)
+	return flags
+}
+
 // operations are run on one completed invocation.
 func operationCase(name string, flags map[string]string) flagCase {
 	all := map[string]string{"limit": "--limit 1", "scope": "--scope acme"}
@@ -75,12 +98,13 @@ func callCase(args ...string) flagCase {
 
 var flagCases = map[string]flagCase{
 	"invocations list": {
-		flags: map[string]string{
-			"service": "--service Greeter", "handler": "--handler greet", "key": "--key a", "scope": "--scope acme", "deployment": "--deployment dp_1old",
-			"status": "--status running", "completion-result": "--completion-result failure", "limit": "--limit 1",
-		},
+		flags:   filterFlags(map[string]string{"completion-result": "--completion-result failure", "limit": "--limit 1", "sort": "--sort modified"}),
 		answers: map[string]string{"GET.invocations": pageAnswer},
 	},
+	"invocations count":          {flags: filterFlags(nil), answers: map[string]string{"GET.invocations.counts": countAnswer}},
+	"failures list":              {flags: filterFlags(map[string]string{"limit": "--limit 1"}), answers: map[string]string{"GET.failures": failureAnswer}},
+	"failures show":              {args: []string{"fg_0011223344556677"}, answers: map[string]string{"GET.failures.fg_0011223344556677": "200\n" + groupAnswer}},
+	"failures resume":            operationCase("resume", map[string]string{"deployment": "--deployment latest"}),
 	"invocations describe":       {args: []string{"inv_1done"}},
 	"invocations attach":         {args: []string{"Greeter/greet"}, flags: attachFlags, base: attachBase},
 	"invocations output":         {args: []string{"Greeter/greet"}, flags: attachFlags, base: attachBase, answers: map[string]string{"POST.platform.output": "200\n1"}},

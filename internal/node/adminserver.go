@@ -129,9 +129,10 @@ func (n *Node) newQueryEngine(members *backend.Cluster) *query.Engine {
 			book, _ := n.metadata.Rules()
 			return book
 		},
-		Cluster: backend.QueriedCluster{Cluster: members},
-		Jobs:    n.metadata.Jobs,
-		Timeout: c.Timeout.Std(), MaxRows: c.MaxRows, MaxBytes: int(c.MaxBytes),
+		Cluster:  backend.QueriedCluster{Cluster: members},
+		Jobs:     n.metadata.Jobs,
+		Failures: n.invocations().FailureGroups,
+		Timeout:  c.Timeout.Std(), MaxRows: c.MaxRows, MaxBytes: int(c.MaxBytes),
 		Concurrent: c.Concurrency, MemoryLimit: int64(c.MemorySize),
 	})
 }

@@ -80,6 +80,8 @@ func TestListsCountsAndFailureGroups(t *testing.T) {
 			require.Len(t, groups.Groups, 1)
 			require.Equal(t, 3*(round+1), groups.Groups[0].Count)
 			require.Equal(t, 3, groups.Groups[0].Keys)
+			require.Equal(t, []map[string]any{{"id": groups.Groups[0].ID, "service_name": "Counter", "num_completed": 3.0 * float64(round+1), "num_keys": 3.0}},
+				c.sql(i, "SELECT id, service_name, num_completed, num_keys FROM sys_failure_group WHERE last_seen_at > now() - INTERVAL '10 minutes'"))
 			require.Len(t, c.listed(i, "/invocations?failure_group="+groups.Groups[0].ID), 3*(round+1))
 			var one struct{ Count int }
 			c.get(i, "/failures/"+groups.Groups[0].ID, &one)

@@ -85,12 +85,12 @@ func (a *app) usage(ctx context.Context, id string) (usage, error) {
 	if err != nil {
 		return usage{}, err
 	}
-	pinned, more, err := a.collect(ctx, client.Query{Deployment: []string{id}, Status: openStatuses, Limit: 1000}, nil)
+	pinned, more, err := a.collect(ctx, client.Query{Filter: client.Filter{Deployment: []string{id}, Status: openStatuses}, Limit: 1000}, nil)
 	if err != nil {
 		return usage{}, err
 	}
 	u := usage{active: len(pinned), more: more}
-	q := client.Query{Status: openStatuses, Limit: 1000}
+	q := client.Query{Filter: client.Filter{Status: openStatuses}, Limit: 1000}
 	for _, s := range services {
 		if s.DeploymentID == id {
 			u.latest = append(u.latest, s.Name)

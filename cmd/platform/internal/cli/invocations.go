@@ -22,7 +22,7 @@ func (a *app) invocations() *cobra.Command {
 		Use:     "invocations",
 		Aliases: []string{"invocation", "inv"},
 		Short:   "Show invocations and their journals, and act on them",
-	}, a.invocationsList(), a.invocationsDescribe(), a.invocationsAttach(), a.invocationsOutput(), a.invocationsCancel(), a.invocationsKill(), a.invocationsPause(),
+	}, a.invocationsList(), a.invocationsCount(), a.invocationsDescribe(), a.invocationsAttach(), a.invocationsOutput(), a.invocationsCancel(), a.invocationsKill(), a.invocationsPause(),
 		a.invocationsResume(), a.invocationsRestart(), a.invocationsPurge())
 }
 
@@ -48,19 +48,13 @@ are kept. The target selects those of a service, object or handler: <service>, <
   platform invocations list Counter/ada --active
   platform invocations list --status running,backing-off
   platform invocations list --zombie
+  platform invocations list --result failure --completed-after 1h --sort modified
   platform invocations list --limit 10 --json | jq -r '.invocations[].id'`,
 	}
 	var s selection
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringSliceVar(&s.Service, "service", nil, "only these services")
-	flags.StringSliceVar(&s.Handler, "handler", nil, "only these handlers")
-	flags.StringArrayVar(&s.Key, "key", nil, "only these object keys or workflow ids (repeatable)")
-	flags.StringSliceVar(&s.Scope, "scope", nil, "only these scopes")
-	flags.StringSliceVar(&s.Deployment, "deployment", nil, "only those pinned to these deployments (ids or addresses)")
-	flags.StringSliceVar(&s.Deployment, "dp", nil, "")
-	_ = flags.MarkHidden("dp")
-	flags.StringSliceVar(&s.Status, "status", nil, "only these: "+strings.Join(openStatuses, ", ")+", completed")
+	filterFlags(flags, &s.Filter)
 	flags.BoolVar(&s.active, "active", false, "leave out completed ones")
 	flags.Bool("all", false, "") // the default; kept for scripts written when it was not
 	_ = flags.MarkHidden("all")
@@ -69,6 +63,7 @@ are kept. The target selects those of a service, object or handler: <service>, <
 	flags.BoolVar(&s.objectsOnly, "virtual-objects-only", false, "only those of virtual objects")
 	flags.BoolVar(&s.zombie, "zombie", false, "only those pinned to a deployment that was removed")
 	flags.IntVar(&s.Limit, "limit", 100, "at most this many")
+	flags.StringVar(&s.Sort, "sort", "", "by created (the default) or modified time")
 	flags.BoolVar(&s.OldestFirst, "oldest-first", false, "oldest first")
 	asJSON := jsonFlag(flags)
 	a.shows(cmd, func(ctx context.Context, args []string) error {
@@ -78,12 +73,8 @@ are kept. The target selects those of a service, object or handler: <service>, <
 		if err := a.narrow(ctx, &s, args); err != nil {
 			return err
 		}
-		for i, name := range s.Deployment {
-			id, err := a.deploymentID(ctx, name)
-			if err != nil {
-				return err
-			}
-			s.Deployment[i] = id
+		if err := a.completeFilter(ctx, &s.Filter); err != nil {
+			return err
 		}
 		found, more, err := a.collect(ctx, s.Query, a.filter(&s))
 		if err != nil {

@@ -26,8 +26,11 @@ type operation struct {
 	asJSON     *bool
 }
 
-const operationQuery = `The query is an invocation id, or selects the invocations of a service, object or
-handler: <service>, <service>/<handler>, <object>/<key>, <object>/<key>/<handler>.`
+const operationQuery = `The query is an invocation id, the id of a failure group, or selects the invocations of a
+service, object or handler: <service>, <service>/<handler>, <object>/<key>, <object>/<key>/<handler>.`
+
+// groupPrefix is the beginning of the ids of failure groups.
+const groupPrefix = "fg_"
 
 // command returns the command of an operation. adjust reads the operation's own flags.
 func (op *operation) command(a *app, cmd *cobra.Command, adjust func()) *cobra.Command {
@@ -254,9 +257,11 @@ func (a *app) query(ctx context.Context, op *operation, query string) (list sele
 		}
 		return selected{inv}, false, nil
 	}
-	q, err := a.queryOf(ctx, query)
-	if err != nil {
-		return nil, false, err
+	q := client.Query{Filter: client.Filter{FailureGroup: query}}
+	if !strings.HasPrefix(query, groupPrefix) {
+		if q, err = a.queryOf(ctx, query); err != nil {
+			return nil, false, err
+		}
 	}
 	q.Status, q.Limit, q.Scope = op.statuses, op.limit, op.scopes
 	found, more, err := a.collect(ctx, q, nil)
@@ -270,7 +275,7 @@ func (a *app) query(ctx context.Context, op *operation, query string) (list sele
 // handlers.
 func (a *app) queryOf(ctx context.Context, query string) (client.Query, error) {
 	name, rest, deep := strings.Cut(query, "/")
-	q := client.Query{Service: []string{name}}
+	q := client.Query{Filter: client.Filter{Service: []string{name}}}
 	if !deep {
 		return q, nil
 	}

@@ -63,7 +63,7 @@ func (a *app) status(ctx context.Context, names []string, o statusOptions) error
 	if len(names) == 0 || o.samples == 0 {
 		return nil
 	}
-	newest, more, err := a.collect(ctx, client.Query{Service: names, Limit: o.samples}, nil)
+	newest, more, err := a.collect(ctx, client.Query{Filter: client.Filter{Service: names}, Limit: o.samples}, nil)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"platform/admin/explain"
 )
@@ -114,25 +115,52 @@ func (c *Client) ModifyService(ctx context.Context, name string, change ServiceC
 	return s, response, err
 }
 
-// Query selects invocations; empty fields select all.
-type Query struct {
-	Status, Service, Handler, Key, Scope, Deployment []string
-	Limit                                            int
-	OldestFirst                                      bool
-	Cursor                                           string
+// Filter selects invocations; empty fields select all.
+type Filter struct {
+	Status, Service, Handler, Key, Scope, Deployment           []string
+	Result, LimitKey, IdempotencyKey, InvokedBy, ErrorCode     []string
+	FailureGroup                                               string
+	CreatedAfter, CreatedBefore, ModifiedAfter, ModifiedBefore string // RFC 3339
+	CompletedAfter, CompletedBefore                            string
 }
 
-func (q Query) encode() string {
+func (f *Filter) values() url.Values {
 	values := url.Values{}
 	for name, list := range map[string][]string{
-		"status": q.Status, "service": q.Service, "handler": q.Handler, "key": q.Key, "scope": q.Scope, "deployment": q.Deployment,
+		"status": f.Status, "service": f.Service, "handler": f.Handler, "key": f.Key, "scope": f.Scope, "deployment": f.Deployment,
+		"result": f.Result, "limit_key": f.LimitKey, "idempotency_key": f.IdempotencyKey, "invoked_by": f.InvokedBy, "error_code": f.ErrorCode,
 	} {
 		if len(list) > 0 {
 			values[name] = list
 		}
 	}
+	for name, value := range map[string]string{
+		"failure_group": f.FailureGroup, "created_after": f.CreatedAfter, "created_before": f.CreatedBefore,
+		"modified_after": f.ModifiedAfter, "modified_before": f.ModifiedBefore, "completed_after": f.CompletedAfter, "completed_before": f.CompletedBefore,
+	} {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	return values
+}
+
+// Query selects a page of invocations.
+type Query struct {
+	Filter
+	Limit       int
+	Sort        string // created, modified; empty: created
+	OldestFirst bool
+	Cursor      string
+}
+
+func (q Query) encode() string {
+	values := q.values()
 	if q.Limit > 0 {
 		values.Set("limit", strconv.Itoa(q.Limit))
+	}
+	if q.Sort != "" {
+		values.Set("sort", q.Sort)
 	}
 	if q.OldestFirst {
 		values.Set("oldest_first", "true")
@@ -140,10 +168,76 @@ func (q Query) encode() string {
 	if q.Cursor != "" {
 		values.Set("cursor", q.Cursor)
 	}
+	return queryOf(values)
+}
+
+// queryOf returns the query of a URL with its question mark; empty without values.
+func queryOf(values url.Values) string {
 	if len(values) == 0 {
 		return ""
 	}
 	return "?" + values.Encode()
+}
+
+// Counts are numbers of invocations.
+type Counts struct {
+	Total     int             `json:"total"`
+	ByStatus  map[string]int  `json:"by_status"`
+	ByResult  map[string]int  `json:"by_result"`
+	ByService []HandlerCounts `json:"by_service"`
+	Complete  bool            `json:"complete"`
+}
+
+// HandlerCounts are the numbers of a handler.
+type HandlerCounts struct {
+	Service  string         `json:"service"`
+	Handler  string         `json:"handler"`
+	ByStatus map[string]int `json:"by_status"`
+	ByResult map[string]int `json:"by_result"`
+}
+
+// Count returns the numbers of the invocations that match.
+func (c *Client) Count(ctx context.Context, f Filter) (n Counts, response *Response, err error) {
+	response, err = c.adminJSON(ctx, http.MethodGet, "/invocations/counts"+queryOf(f.values()), nil, &n)
+	return n, response, err
+}
+
+// FailureGroup is failed invocations with a common cause.
+type FailureGroup struct {
+	ID          string         `json:"id"`
+	Service     string         `json:"service"`
+	Handler     string         `json:"handler"`
+	ErrorCode   string         `json:"error_code"`
+	Code        int            `json:"code"`
+	Message     string         `json:"message"`
+	Sample      string         `json:"sample_invocation_id"`
+	Count       int            `json:"count"`
+	ByStatus    map[string]int `json:"by_status"`
+	Keys        int            `json:"keys"`
+	FirstSeen   time.Time      `json:"first_seen"`
+	LastSeen    time.Time      `json:"last_seen"`
+	Deployments []string       `json:"deployments"`
+}
+
+// FailurePage is the first failure groups.
+type FailurePage struct {
+	Groups []FailureGroup `json:"groups"`
+	Next   string         `json:"next_cursor"`
+	Other  int            `json:"other"`
+}
+
+// Failures returns the failure groups of the invocations that match, the latest failure first.
+func (c *Client) Failures(ctx context.Context, f Filter, limit int) (page FailurePage, response *Response, err error) {
+	values := f.values()
+	values.Set("limit", strconv.Itoa(limit))
+	response, err = c.adminJSON(ctx, http.MethodGet, "/failures"+queryOf(values), nil, &page)
+	return page, response, err
+}
+
+// Failure returns one failure group.
+func (c *Client) Failure(ctx context.Context, id string) (g FailureGroup, response *Response, err error) {
+	response, err = c.adminJSON(ctx, http.MethodGet, "/failures/"+url.PathEscape(id), nil, &g)
+	return g, response, err
 }
 
 // InvocationPage is one page of a listing; Next is empty on the last one.

@@ -1,0 +1,44 @@
+package query
+
+import (
+	"context"
+
+	"platform/partition/listing"
+)
+
+func sysFailureGroup() *Table {
+	type row = listing.Group
+	groups := func(ctx context.Context, s *session) ([]row, error) {
+		if s.engine.cfg.Failures == nil {
+			return nil, nil
+		}
+		return s.engine.cfg.Failures(ctx)
+	}
+	count := func(status listing.Status) func(g *row) value {
+		return func(g *row) value { return number(g.ByStatus[status]) }
+	}
+	return define("sys_failure_group", "Failed invocations in groups of the same cause, at most 1,000 groups.",
+		fixed(groups, func(g *row, b []byte) []byte { return append(b, g.ID[:]...) }), []column[row]{
+			{"id", Text, "failure group id", func(g *row) value { return g.ID.String() }, noField, false},
+			{"service_name", Text, "service", func(g *row) value { return g.Service }, noField, false},
+			{"handler_name", Text, "handler", func(g *row) value { return g.Handler }, noField, false},
+			{"error_code", Text, "catalogue code, such as RT0007", func(g *row) value { return text(g.ErrorCode) }, noField, false},
+			{"code", U32, "code of the failure", func(g *row) value { return number(g.Code) }, noField, false},
+			{"message", Text, "message, with ? for numbers, ids and quoted values", func(g *row) value { return g.Message }, noField, false},
+			{"num_invocations", U64, "invocations of the group", func(g *row) value { return number(g.Count) }, noField, false},
+			{"num_completed", U64, "of them, those that have ended with the failure", count(listing.Completed), noField, false},
+			{"num_paused", U64, "those that are paused after it", count(listing.Paused), noField, false},
+			{"num_backing_off", U64, "those that wait for the next attempt", count(listing.BackingOff), noField, false},
+			{"num_keys", U64, "distinct keys of objects and workflows, at most 1,000 per partition", func(g *row) value { return number(g.Keys) }, noField, false},
+			{"first_seen_at", Timestamp, "earliest of these failures", func(g *row) value { return millis(g.FirstSeen) }, noField, false},
+			{"last_seen_at", Timestamp, "latest failure", func(g *row) value { return millis(g.LastSeen) }, noField, false},
+			{"sample_invocation_id", Text, "invocation with the latest failure", func(g *row) value { return g.Sample.String() }, noField, false},
+			{"deployments", TextList, "deployments that they are pinned to, at most 16", func(g *row) value {
+				names := []string{}
+				for _, d := range g.Deployments {
+					names = append(names, string(d))
+				}
+				return listJSON(names)
+			}, noField, false},
+		})
+}

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+func (a *app) failures() *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "failures",
+		Aliases: []string{"failure"},
+		Short:   "Show failed invocations in groups of the same cause, and resume them",
+		Long: `A failure group is the invocations of a handler that have ended with a failure, are paused after one
+or are retried after one, if code and message of the failure agree. Numbers, ids and quoted values
+in the message do not count.`,
+	}, a.failuresList(), a.failuresShow(), a.failuresResume())
+}
+
+func (a *app) failuresList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List failure groups, the latest failure first",
+		Args:    cobra.NoArgs,
+		Example: "  platform failures list\n  platform failures list --service Orders --status paused,backing-off",
+	}
+	var f client.Filter
+	cmd.Flags().SortFlags = false
+	filterFlags(cmd.Flags(), &f)
+	limit := cmd.Flags().Int("limit", 100, "at most this many groups")
+	return viewResponse(a, cmd, func(ctx context.Context, _ []string) (page client.FailurePage, response *client.Response, err error) {
+		if *limit < 1 || *limit > largestPage {
+			return page, nil, &usageError{fmt.Sprintf("--limit must be from 1 to %d", largestPage)}
+		}
+		if err := a.completeFilter(ctx, &f); err != nil {
+			return page, nil, err
+		}
+		return a.client.Failures(ctx, f, *limit)
+	}, func(_ context.Context, page client.FailurePage) error {
+		a.failureTable(page)
+		return nil
+	})
+}
+
+func (a *app) failureTable(page client.FailurePage) {
+	if len(page.Groups) == 0 {
+		a.say("No failures.")
+		return
+	}
+	rows := make([][]string, len(page.Groups))
+	for i, g := range page.Groups {
+		rows[i] = []string{g.ID, strconv.Itoa(g.Count), term.Clean(g.Service + "/" + g.Handler), codeText(&g), a.print.Time(g.LastSeen), term.Clean(g.Message)}
+	}
+	a.print.Table("", []string{"ID", "COUNT", "HANDLER", "CODE", "LAST-SEEN", "MESSAGE"}, rows)
+	if page.Next != "" {
+		a.say("There are more than these; see --limit.")
+	}
+	if page.Other > 0 {
+		a.say("%d more failures belong to no group, because there are too many groups.", page.Other)
+	}
+}
+
+func codeText(g *client.FailureGroup) string {
+	return cmp.Or(g.ErrorCode, strconv.Itoa(g.Code))
+}
+
+func (a *app) failuresShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "show <group>",
+		Short:   "Show a failure group",
+		Args:    cobra.ExactArgs(1),
+		Example: "  platform failures show fg_1f0c2a9b3d4e5f60",
+	}
+	return viewResponse(a, cmd, func(ctx context.Context, args []string) (client.FailureGroup, *client.Response, error) {
+		g, response, err := a.client.Failure(ctx, args[0])
+		if err != nil {
+			err = hintNotFound(err, "`platform failures list` shows the current groups.")
+		}
+		return g, response, err
+	}, func(_ context.Context, g client.FailureGroup) error {
+		a.showFailure(&g)
+		return nil
+	})
+}
+
+func (a *app) showFailure(g *client.FailureGroup) {
+	var statuses []string
+	for _, status := range append(openStatuses[:len(openStatuses):len(openStatuses)], "completed") {
+		if n := g.ByStatus[status]; n > 0 {
+			statuses = append(statuses, fmt.Sprintf("%d %s", n, status))
+		}
+	}
+	keys := ""
+	if g.Keys > 0 {
+		keys = strconv.Itoa(g.Keys)
+	}
+	a.print.Fields("",
+		term.Field{Name: "Group", Value: g.ID},
+		term.Field{Name: "Handler", Value: term.Clean(g.Service + "/" + g.Handler)},
+		term.Field{Name: "Code", Value: codeText(g)},
+		term.Field{Name: "Message", Value: term.Clean(g.Message)},
+		term.Field{Name: "Invocations", Value: fmt.Sprintf("%d (%s)", g.Count, strings.Join(statuses, ", "))},
+		term.Field{Name: "Keys", Value: keys},
+		term.Field{Name: "First seen", Value: a.print.Time(g.FirstSeen)},
+		term.Field{Name: "Last seen", Value: a.print.Time(g.LastSeen)},
+		term.Field{Name: "Deployments", Value: strings.Join(g.Deployments, ", ")},
+		term.Field{Name: "Sample", Value: g.Sample},
+	)
+	a.say("`platform invocations list --failure-group %s` lists them, `platform invocations describe %s` shows the sample.", g.ID, g.Sample)
+}
+
+func (a *app) failuresResume() *cobra.Command {
+	op := &operation{name: "resume", verb: "Resume", done: "Resumed", statuses: []string{"paused", "suspended", "backing-off"}}
+	cmd := &cobra.Command{
+		Use:   "resume <query>",
+		Short: "Resume the paused invocations of a failure group, and retry those that are backing off",
+		Long: `Resumes invocations that failed for the same cause. They keep the deployment that they started on,
+unless --deployment names another one.`,
+		Example: "  platform failures resume fg_1f0c2a9b3d4e5f60 --deployment latest",
+	}
+	cmd.Flags().StringVar(&op.deployment, "deployment", "", "deployment to continue on: keep, latest or the id of a deployment (default keep)")
+	return op.command(a, cmd, nil)
+}

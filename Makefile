@@ -6,7 +6,8 @@ VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo de
 COMMIT    ?= $(shell git rev-parse HEAD 2>/dev/null)
 LDFLAGS   := -s -w -X platform/internal/version.version=$(VERSION) -X platform/internal/version.commit=$(COMMIT)
 GOBUILD   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
-LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+LINTER    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+LINT      := $(GO) run $(LINTER)
 GRPC_GEN  := google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2
 BUF       := $(GO) run github.com/bufbuild/buf/cmd/buf@v1.75.0
 TOOLS     := $(CURDIR)/$(BIN)/tools
@@ -172,6 +173,11 @@ bench: build ## Measure the server (TARGETS=platform,peer STEPS=echo/64 ROUNDS=3
 	@$(GO) build -o $(BIN)/bench ./test/bench
 	@PLATFORM_SERVER=$${PLATFORM_SERVER:-$(CURDIR)/$(BIN)/platform-server} exec $(BIN)/bench \
 		$(if $(TARGETS),-targets $(TARGETS)) $(if $(STEPS),-steps $(STEPS)) $(if $(ROUNDS),-rounds $(ROUNDS)) $(ARGS)
+
+.PHONY: linter
+linter: ## Build bin/tools/golangci-lint
+	@mkdir -p $(TOOLS)
+	GOBIN=$(TOOLS) $(GO) install $(LINTER)
 
 .PHONY: lint
 lint: ## Run golangci-lint

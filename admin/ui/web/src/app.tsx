@@ -244,7 +244,7 @@ function Topbar({ shared }: { shared: Shared }) {
   return (
     <header class="topbar">
       <button type="button" class="button ghost icon-only burger" aria-label="Menu" aria-expanded={drawer.value} onClick={() => { drawer.value = !drawer.value }}><Icon name="menu" /></button>
-      <button type="button" class="search-box" onClick={() => openPalette()} aria-label="Search">
+      <button type="button" class="search-box" onClick={() => openPalette()}>
         <Icon name="search" size={14} /><span>Search or paste an id</span><kbd>/</kbd>
       </button>
       <span class="grow" />

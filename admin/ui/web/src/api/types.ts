@@ -270,14 +270,16 @@ export interface Job {
   operation: string
   state: string
   created_at?: string
-  completed_at?: string
-  matched?: number
-  done?: number
-  failed?: number
-  filter?: Record<string, unknown>
+  modified_at?: string
+  matched: number
+  done: number
+  failed: number
+  filter?: Record<string, string[]>
+  deployment?: string
   reason?: string
+  by?: string
+  error?: string
   failures?: { invocation_id: string; error: string }[]
-  [field: string]: unknown
 }
 
 export interface TableInfo {

@@ -13,8 +13,7 @@ import { Table } from '../ui/table.tsx'
 
 const titleOf = (j: Job): string => operations[j.operation as Operation]?.title ?? j.operation
 const ended = (j: Job): boolean => !/^(running|pending|queued|stopping)$/.test(j.state)
-const number = (v: unknown): number => (typeof v === 'number' ? v : Array.isArray(v) ? v.length : 0)
-const failedOf = (j: Job): number => number(j.failed)
+const failedOf = (j: Job): number => j.failed
 
 export function Jobs({ params }: { params: Match }) {
   return params.id ? <One id={params.id} /> : <List />
@@ -46,8 +45,8 @@ function JobState({ job }: { job: Job }) {
 }
 
 function Progress({ job }: { job: Job }) {
-  const matched = number(job.matched)
-  const done = number(job.done)
+  const matched = job.matched
+  const done = job.done + job.failed
   return <span class="usage"><span class="usage-bar" aria-hidden="true"><i style={{ width: `${matched === 0 ? (ended(job) ? 100 : 0) : Math.min(100, (done / matched) * 100)}%` }} /></span><span class="num">{formatCount(done)}{matched > 0 ? ` of ${formatCount(matched)}` : ''}</span></span>
 }
 
@@ -57,7 +56,7 @@ function One({ id }: { id: string }) {
     <>
       <div class="crumbs"><a href={href('/jobs')}>Jobs</a></div>
       <Loaded of={job} what="The job could not be read">{(j) => {
-        const samples = (Array.isArray(j.failures) ? j.failures : Array.isArray(j.failed) ? j.failed : []) as { invocation_id: string; error: string }[]
+        const samples = j.failures ?? []
         return (
           <>
             <PageHead title={titleOf(j)} summary={<JobState job={j} />}>
@@ -69,8 +68,9 @@ function One({ id }: { id: string }) {
             </PageHead>
             <Section><Progress job={j} /></Section>
             <Section><Facts rows={[
-              ['Id', <span class="mono">{j.id}</span>], ['Started', <Time at={j.created_at} />], j.completed_at ? ['Ended', <Time at={j.completed_at} />] : null, ['Duration', <Elapsed from={j.created_at} to={j.completed_at} />],
-              ['Failed', formatCount(failedOf(j))], j.reason ? ['Reason', j.reason] : null,
+              ['Id', <span class="mono">{j.id}</span>], ['Started', <Time at={j.created_at} />], ended(j) ? ['Ended', <Time at={j.modified_at} />] : null, ['Duration', <Elapsed from={j.created_at} to={ended(j) ? j.modified_at : undefined} />],
+              ['Failed', formatCount(failedOf(j))], j.reason ? ['Reason', j.reason] : null, j.by ? ['By', j.by] : null, j.deployment ? ['Deployment', <span class="mono">{j.deployment}</span>] : null,
+              j.error ? ['Error', <span class="bad-text">{j.error}</span>] : null,
               j.filter ? ['Filter', <span class="mono wrap">{JSON.stringify(j.filter)}</span>] : null,
             ]} /></Section>
             {samples.length > 0 && (

@@ -121,7 +121,7 @@ function NodesStrip({ health: h }: { health: ClusterHealth | undefined }) {
   const partitions = h.partitions ?? []
   const leaderless = partitions.filter((p) => !p.leader).length
   return (
-    <a class="strip" href={href('/cluster')} aria-label="Cluster">
+    <a class="strip" href={href('/cluster')}>
       {h.nodes.map((n) => (
         <span key={n.id} class={`strip-node ${n.state === 'alive' ? (n.draining ? 'warn' : 'ok') : 'bad'}`}>
           <StatusShape shape={n.state === 'alive' ? (n.draining ? 'pause' : 'ok') : 'fail'} />

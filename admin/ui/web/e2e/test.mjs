@@ -1,0 +1,392 @@
+// Browser tests of the web UI: `make ui-test`. Prints "N passed, N failed".
+
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import assert from 'node:assert/strict'
+import { World, browser, fill, hostile, until } from './world.mjs'
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const long = Boolean(process.env.UI_LONG)
+const only = process.env.ONLY?.split(',')
+
+let passed = 0
+let failed = 0
+const contexts = new Set()
+async function test(name, run) {
+  if (only && !only.some((o) => name.includes(o))) return
+  try {
+    await run()
+    passed++
+    console.log(`ok    ${name}`)
+  } catch (err) {
+    failed++
+    console.log(`FAIL  ${name}\n      ${String(err.stack ?? err).split('\n').slice(0, 12).join('\n      ')}`)
+  }
+  for (const c of contexts) await c.close().catch(() => undefined)
+  contexts.clear()
+}
+
+const w = await World.start()
+const b = await browser()
+const patience = Number(process.env.UI_PATIENCE ?? 60_000)
+
+/** Opens a page that reports errors of the console, of scripts, and requests to other origins. */
+async function open(path, { theme = 'light', width = 1440, allow = [] } = {}) {
+  const context = await b.newContext({ viewport: { width, height: 900 }, colorScheme: theme, reducedMotion: 'reduce' })
+  contexts.add(context)
+  context.setDefaultTimeout(patience)
+  const page = await context.newPage()
+  const problems = []
+  page.on('console', (m) => (m.type() === 'error' || /Content.Security/i.test(m.text())) && !allow.some((a) => a.test(m.text())) && problems.push(`console: ${m.text()} ${m.location().url}`))
+  page.on('pageerror', (e) => problems.push(`script: ${e.stack}`))
+  page.on('dialog', (d) => {
+    problems.push(`a dialog of the browser: ${d.message()}`)
+    void d.dismiss()
+  })
+  page.on('request', (r) => {
+    const { origin, protocol } = new URL(r.url())
+    if (protocol !== 'data:' && protocol !== 'blob:' && origin !== w.admin && origin !== w.ingress) problems.push(`request to ${r.url()}`)
+  })
+  await page.goto(w.admin + path)
+  return { page, problems, close: () => context.close(), settled: () => settled(page) }
+}
+
+/** Nothing is loading any longer. */
+const settled = async (page) => {
+  await page.locator('h1').first().waitFor()
+  await page.waitForFunction(() => document.querySelectorAll('.skeleton').length === 0 && document.querySelector('main')?.textContent.trim() !== '')
+}
+
+const noProblems = (t) => assert.deepEqual(t.problems, [])
+
+async function axe(page) {
+  await page.evaluate(axeSource)
+  const { violations } = await page.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }))
+  return violations.map((v) => `${v.id} (${v.impact}): ${v.nodes.slice(0, 3).map((n) => `${n.target.join(' ')} ${n.any?.[0]?.message ?? n.all?.[0]?.message ?? ''}`).join(' | ')}`)
+}
+
+try {
+  await test('an empty server shows the first steps, and goes on by itself', async () => {
+    const t = await open('/')
+    await t.settled()
+    assert.equal(new URL(t.page.url()).pathname, '/ui/')
+    await t.page.getByText('Run your first durable handler').waitFor()
+    await w.register()
+    await t.page.getByText('4 services registered').waitFor()
+    await t.page.getByRole('link', { name: 'Cart/add' }).first().waitFor()
+    noProblems(t)
+    await t.close()
+  })
+
+  const ids = await fill(w, { many: long ? 300 : 60, steps: long ? 5000 : 300 })
+  const deployment = (await w.api('/deployments')).deployments[0].id
+  const odd = encodeURIComponent(hostile[0])
+  const pages = {
+    overview: '/ui/', failures: '/ui/failures', invocations: '/ui/invocations', 'invocations, filtered': '/ui/invocations?status=paused&status=backing-off&service=Orders', 'no invocations': '/ui/invocations?key=there%20is%20none',
+    'invocation, completed': `/ui/invocations/${ids.order}`, 'invocation, failing': `/ui/invocations/${ids.flaky}`, 'invocation, paused': `/ui/invocations/${ids.paused}`, 'invocation, waiting': `/ui/invocations/${ids.waiting}`,
+    'invocation, scheduled': `/ui/invocations/${ids.later}`, 'invocation, queued': `/ui/invocations/${ids.queued}`, 'invocation, rejected': `/ui/invocations/${ids.rejected}`, 'invocation, long': `/ui/invocations/${ids.steps}`,
+    'invocation, large': `/ui/invocations/${ids.large}`, 'invocation, hostile': `/ui/invocations/${ids.hostile}`,
+    services: '/ui/services', deployments: '/ui/deployments', service: '/ui/services/Orders', invoke: '/ui/services/Cart?invoke=add', deployment: `/ui/deployments/${deployment}`,
+    objects: '/ui/objects', object: '/ui/objects/Cart/book', 'object, hostile': `/ui/objects/Cart/${odd}`, workflow: '/ui/objects/Signup/ada', 'flow control': '/ui/flow-control', cluster: '/ui/cluster', sql: '/ui/sql', jobs: '/ui/jobs', settings: '/ui/settings', bundle: '/ui/bundle',
+    'no such page': '/ui/nonsense',
+  }
+  for (const [name, path] of Object.entries(pages)) {
+    for (const theme of ['light', 'dark']) {
+      await test(`page ${name}, ${theme}`, async () => {
+        const t = await open(path, { theme, width: theme === 'dark' && !long ? 1440 : 1440 })
+        await t.page.waitForFunction(() => document.querySelectorAll('.skeleton').length === 0 && (document.querySelector('main')?.textContent.trim() ?? '') !== '')
+        assert.equal(await t.page.locator('main .error-box').count(), 0, 'an error is shown')
+        const violations = await axe(t.page)
+        assert.deepEqual(violations, [])
+        const wide = await t.page.evaluate(() => document.documentElement.scrollWidth > innerWidth)
+        assert.equal(wide, false, 'the page is wider than the window')
+        noProblems(t)
+        await t.close()
+      })
+    }
+    if (long) {
+      await test(`page ${name}, narrow`, async () => {
+        const t = await open(path, { width: 360 })
+        await t.page.waitForFunction(() => document.querySelectorAll('.skeleton').length === 0)
+        assert.equal(await t.page.evaluate(() => document.getElementById('main').scrollWidth > document.getElementById('main').clientWidth + 1), false, 'the page scrolls sideways')
+        noProblems(t)
+        await t.close()
+      })
+    }
+  }
+
+  await test('filters are in the address and survive reload, back and forward', async () => {
+    const t = await open('/ui/invocations')
+    await t.settled()
+    await t.page.getByRole('button', { name: /^Paused/ }).click()
+    await t.page.waitForURL(/status=paused/)
+    await t.page.getByLabel('Filter', { exact: true }).fill(`key:${hostile[1]}`)
+    await t.page.keyboard.press('Enter')
+    await t.page.waitForURL(/key=/)
+    await t.page.reload()
+    await t.page.locator('.chip').getByText(hostile[1]).waitFor()
+    await t.page.getByText('No invocation matches').waitFor()
+    await t.page.goBack()
+    await t.page.locator('.chip').waitFor({ state: 'detached' })
+    await t.page.locator('tbody').getByText('flaky').waitFor()
+    await t.page.goForward()
+    await t.page.locator('.chip').waitFor()
+    noProblems(t)
+    await t.close()
+  })
+
+  await test('lists go on beyond the first page', async () => {
+    const t = await open('/ui/invocations')
+    await t.settled()
+    const total = Number((await w.query('SELECT COUNT(*) AS n FROM sys_invocation'))[0].n)
+    let seen = await t.page.locator('tbody tr').count()
+    assert.equal(seen, Math.min(100, total))
+    while (await t.page.getByRole('button', { name: 'Next' }).isVisible()) {
+      const url = t.page.url()
+      await t.page.getByRole('button', { name: 'Next' }).click()
+      await t.page.waitForURL((u) => u.href !== url)
+      await t.page.waitForFunction(() => !document.querySelector('.table-wrap.dim'))
+      seen += await t.page.locator('tbody tr').count()
+    }
+    assert.ok(seen >= total)
+    noProblems(t)
+    await t.close()
+  })
+
+  await test('the keyboard goes to pages, moves rows, selects and opens', async () => {
+    const t = await open('/ui/')
+    await t.settled()
+    await t.page.keyboard.press('g')
+    await t.page.keyboard.press('i')
+    await t.page.waitForURL(/\/ui\/invocations$/)
+    await t.page.locator('tbody tr').first().waitFor()
+    await t.page.keyboard.press('j')
+    await t.page.keyboard.press('j')
+    await t.page.keyboard.press('x')
+    await t.page.getByText('1 selected').waitFor()
+    await t.page.keyboard.press('Enter')
+    await t.page.waitForURL(/\/ui\/invocations\/inv_/)
+    await t.page.keyboard.press('/')
+    await t.page.keyboard.type(ids.flaky)
+    await t.page.keyboard.press('Enter')
+    await t.page.waitForURL(new RegExp(ids.flaky))
+    await t.page.keyboard.press('?')
+    await t.page.getByRole('dialog').getByText('Keyboard shortcuts').waitFor()
+    await t.page.keyboard.press('Escape')
+    await t.page.getByRole('dialog').waitFor({ state: 'detached' })
+    noProblems(t)
+    await t.close()
+  })
+
+  await test('an invocation is cancelled after a confirmation', async () => {
+    const id = await w.send('Orders/wait', '3h')
+    await w.status(id, 'suspended')
+    const t = await open(`/ui/invocations/${id}`)
+    await t.page.getByRole('button', { name: 'Cancel' }).click()
+    await t.page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
+    await t.page.locator('.inv-head').getByText('Cancelled').waitFor()
+    await w.status(id, 'completed')
+    noProblems(t)
+    await t.close()
+  })
+
+  await test('an invocation is paused with a reason, shown, and resumed', async () => {
+    const id = await w.send('Orders/flaky', 'pause me')
+    await w.status(id, 'backing-off')
+    const t = await open(`/ui/invocations/${id}`)
+    await t.page.getByRole('button', { name: 'More actions' }).click()
+    await t.page.getByRole('menuitem', { name: 'Pause' }).click()
+    await t.page.getByLabel('Reason').fill('<b>looking</b> into it')
+    await t.page.getByRole('dialog').getByRole('button', { name: 'Pause' }).click()
+    await t.page.locator('.why').getByText('<b>looking</b> into it').waitFor()
+    await t.page.getByRole('button', { name: 'Resume' }).click()
+    await t.page.getByRole('dialog').getByRole('button', { name: 'Resume' }).click()
+    await until('the resume', async () => (await w.api(`/invocations/${id}`)).status !== 'paused')
+    await w.api(`/invocations/${id}/kill`, { method: 'PATCH' })
+    noProblems(t)
+    await t.close()
+  })
+
+  await test('selected invocations are killed together', async () => {
+    for (const n of [1, 2, 3]) await w.send('Cart/batch/hold', `${n}h`)
+    const t = await open('/ui/invocations?key=batch')
+    await t.page.locator('tbody tr').nth(2).waitFor()
+    await t.page.getByLabel('Select all on this page').click()
+    await t.page.getByRole('button', { name: 'Kill', exact: true }).click()
+    await t.page.getByRole('dialog').getByRole('button', { name: /Kill/ }).click()
+    await until('the end of all', async () => Number((await w.query("SELECT COUNT(*) AS n FROM sys_invocation WHERE target_service_key = 'batch' AND status <> 'completed'"))[0].n) === 0)
+    await t.page.getByText('Killed').first().waitFor()
+    noProblems(t)
+    await t.close()
+  })
+
+  await test('a finished invocation is restarted as new', async () => {
+    const t = await open(`/ui/invocations/${ids.order}`)
+    await t.page.getByRole('button', { name: 'Restart as new' }).click()
+    await t.page.getByRole('dialog').getByRole('button', { name: 'Restart as new' }).click()
+    await t.page.waitForURL((u) => /inv_/.test(u.pathname) && !u.pathname.endsWith(ids.order))
+    await t.page.locator('.inv-head').getByText('Succeeded').waitFor()
+    noProblems(t)
+    await t.close()
+  })
+
+  await test('the journal shows steps with payloads, and calls unfold in place', async () => {
+    const t = await open(`/ui/invocations/${ids.order}`)
+    await t.page.locator('.j-line', { hasText: 'create id' }).click()
+    await t.page.locator('.j-detail').getByText('"order-book"').waitFor()
+    await t.page.getByText('Unfold calls').click()
+    await t.page.locator('.j-note').first().waitFor()
+    await t.page.locator('.j-line', { hasText: 'charged 2.00' }).first().waitFor()
+    noProblems(t)
+    await t.close()
+  })
+
+  await test('a long journal renders only what is visible', async () => {
+    const t = await open(`/ui/invocations/${ids.steps}`)
+    await t.page.locator('.j-row').nth(10).waitFor()
+    await t.page.waitForFunction((n) => document.querySelector('.count')?.textContent.replaceAll(',', '') >= String(n), long ? 5000 : 300)
+    const rows = await t.page.locator('.j-row').count()
+    assert.ok(rows < 120, `${rows} rows are rendered`)
+    await t.page.locator('#main').evaluate((m) => m.scrollTo(0, m.scrollHeight))
+    await t.page.locator('.j-row.k-output').waitFor()
+    noProblems(t)
+    await t.close()
+  })
+
+  await test('a large payload is read on request', async () => {
+    const t = await open(`/ui/invocations/${ids.large}`)
+    await t.page.locator('.j-line', { hasText: 'return' }).click()
+    await t.page.getByRole('button', { name: /^Show 586/ }).click()
+    await t.page.locator('.payload-body').getByText('0123456789abcdef').waitFor()
+    noProblems(t)
+    await t.close()
+  })
+
+  await test('hostile names and payloads are text', async () => {
+    const t = await open(`/ui/invocations/${ids.hostile}`)
+    await t.page.locator('h1').getByText(hostile[0]).waitFor()
+    await t.page.locator('.j-line').first().click()
+    await t.page.locator('.j-detail .payload-body').first().waitFor()
+    assert.equal(await t.page.locator('main img, main script').count(), 0)
+    for (const name of hostile) {
+      await t.page.goto(`${w.admin}/ui/objects/Cart/${encodeURIComponent(name)}`)
+      await t.page.locator('.state-row').first().waitFor()
+      assert.equal(await t.page.locator('h1').innerText(), name.trim())
+      assert.equal(await t.page.locator('main img, main script').count(), 0)
+    }
+    noProblems(t)
+    await t.close()
+  })
+
+  await test('a handler is invoked from its page', async () => {
+    const t = await open('/ui/services/Orders?invoke=place')
+    await t.page.locator('.cm-content').waitFor()
+    await t.page.locator('.cm-content').click()
+    await t.page.keyboard.press('Control+a')
+    await t.page.keyboard.type('{"item":"from the page","amount":3')
+    await t.page.getByRole('button', { name: 'Call', exact: true }).last().click()
+    await t.page.locator('.answer').getByText('Succeeded').waitFor()
+    await t.page.locator('.answer .id a').click()
+    await t.page.locator('.inv-head').getByText('Succeeded').waitFor()
+    noProblems(t)
+    await t.close()
+  })
+
+  await test('a deployment is checked and registered', async () => {
+    const t = await open('/ui/services?register=true')
+    await t.page.getByLabel('Address').fill(w.service)
+    await t.page.getByRole('button', { name: 'Check' }).click()
+    await t.page.locator('.plan').getByText('Cart').waitFor()
+    await t.page.getByRole('dialog').getByRole('button', { name: 'Register' }).click()
+    await t.page.getByRole('dialog').waitFor({ state: 'detached' })
+    noProblems(t)
+    await t.close()
+  })
+
+  await test('an address without an endpoint is refused with the reason', async () => {
+    const t = await open('/ui/services?register=true', { allow: [/Failed to load resource/] })
+    await t.page.getByLabel('Address').fill('http://127.0.0.1:1')
+    await t.page.getByRole('button', { name: 'Check' }).click()
+    await t.page.getByRole('alert').getByText('META0003').waitFor()
+    noProblems(t)
+    await t.close()
+  })
+
+  await test('settings of a service are changed', async () => {
+    const t = await open('/ui/services/Payments')
+    await t.page.getByRole('button', { name: 'Settings' }).click()
+    await t.page.getByLabel('Inactivity timeout').fill('2m')
+    await t.page.getByText('1 change').waitFor()
+    await t.page.getByRole('button', { name: 'Save' }).click()
+    await t.page.getByRole('dialog').waitFor({ state: 'detached' })
+    assert.match((await w.api('/services/Payments')).inactivity_timeout, /^2m/)
+    noProblems(t)
+    await t.close()
+  })
+
+  await test('state is edited after a review, and not if it has changed', async () => {
+    const t = await open('/ui/objects/Cart/lamp', { allow: [/status of 409/] })
+    await t.page.getByRole('button', { name: 'Edit count' }).click()
+    await t.page.locator('.cm-content').click()
+    await t.page.keyboard.press('Control+a')
+    await t.page.keyboard.type('4711')
+    await t.page.getByRole('button', { name: 'Review' }).click()
+    await t.page.locator('.diff .add').getByText('4711').waitFor()
+    await t.page.getByRole('button', { name: 'Save' }).click()
+    await t.page.getByRole('dialog').waitFor({ state: 'detached' })
+    await t.page.locator('.state-preview').getByText('4711').waitFor()
+    await t.page.getByRole('button', { name: 'Edit count' }).click()
+    await t.page.locator('.cm-content').click()
+    await t.page.keyboard.press('Control+a')
+    await t.page.keyboard.type('1')
+    await w.call('Cart/lamp/add', { item: 'x', amount: 1 })
+    await t.page.getByRole('button', { name: 'Review' }).click()
+    await t.page.getByRole('button', { name: 'Save' }).click()
+    await t.page.getByRole('alert').getByText('nothing was changed').waitFor()
+    assert.equal((await w.call('Cart/lamp/get')).text, '4712')
+    noProblems(t)
+    await t.close()
+  })
+
+  await test('a query runs, links ids, and shows its error', async () => {
+    const t = await open('/ui/sql?query=' + encodeURIComponent("SELECT id, status FROM sys_invocation WHERE status = 'paused'"), { allow: [/status of 400/] })
+    await t.page.locator('.grid-result a').getByText(ids.paused).waitFor()
+    await t.page.locator('.cm-content').click()
+    await t.page.keyboard.press('Control+a')
+    await t.page.keyboard.type('SELECT nonsense FROM sys_invocation')
+    await t.page.keyboard.press('Control+Enter')
+    await t.page.getByRole('alert').getByText('nonsense').waitFor()
+    noProblems(t)
+    await t.close()
+  })
+
+  await test('an exported invocation opens from its file', async () => {
+    const t = await open(`/ui/invocations/${ids.order}`)
+    await t.page.getByRole('button', { name: 'More actions' }).click()
+    const download = t.page.waitForEvent('download')
+    await t.page.getByRole('menuitem', { name: 'Export bundle' }).click()
+    const file = await (await download).path()
+    await t.page.goto(`${w.admin}/ui/bundle`)
+    await t.page.locator('input[type=file]').setInputFiles(file)
+    await t.page.locator('.j-line', { hasText: 'create id' }).waitFor()
+    noProblems(t)
+    await t.close()
+  })
+
+  await test('a restart of the server shows a notice, and the page goes on', async () => {
+    const t = await open('/ui/cluster', { allow: [/ERR_/, /Failed to load resource/] })
+    await t.page.getByRole('heading', { name: 'n1' }).waitFor()
+    await w.stopServer()
+    await t.page.locator('.stale').first().waitFor()
+    await t.page.getByRole('heading', { name: 'n1' }).waitFor()
+    await w.startServer()
+    await t.page.locator('.stale').waitFor({ state: 'detached' })
+    noProblems(t)
+    await t.close()
+  })
+} finally {
+  await b.close()
+  await w.stop()
+}
+console.log(`${passed} passed, ${failed} failed`)
+process.exitCode = failed === 0 && passed > 0 ? 0 : 1

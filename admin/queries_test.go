@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"testing"
 
@@ -20,7 +21,7 @@ func TestFormatOfQueryResults(t *testing.T) {
 		{"application/vnd.apache.arrow.stream, application/json", "", false},
 		{"text/html", "", false},
 	} {
-		r := httptest.NewRequest("POST", "/query", nil)
+		r := httptest.NewRequest(http.MethodPost, "/query", nil)
 		r.Header.Set("Accept", c.accept)
 		r.Header.Set("User-Agent", c.agent)
 		require.Equal(t, c.arrow, wantsArrow(r), "%+v", c)

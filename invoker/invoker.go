@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"platform/internal/ids"
+	"platform/internal/logsample"
 	"platform/invoker/endpoint"
 	"platform/metadata"
 	"platform/partition/attempts"
@@ -37,7 +38,7 @@ type Invoker struct {
 	memory   budget
 	loads    chan struct{} // a slot for each journal that is being read
 	routes   routes
-	sampler  logSampler
+	sampler  *logsample.Sampler[sampleKey]
 	silences silences
 	pauses   *pauses
 
@@ -53,6 +54,7 @@ func New(cfg Config, registry Registry, log *slog.Logger) *Invoker {
 	iv := &Invoker{cfg: cfg, registry: registry, log: log, sessions: map[*Session]struct{}{}}
 	iv.slots.limit, iv.slots.perService, iv.slots.maxRecords = cfg.ConcurrentInvocations, cfg.ServiceInvocations, maxRecords
 	iv.slots.reopen = iv.reopen
+	iv.sampler = logsample.New[sampleKey](sampleLimit, sampleWindow, maxSamples)
 	iv.memory.limit, iv.memory.ceiling = cfg.MemoryLimit, cfg.InvocationMemoryLimit
 	iv.loads = make(chan struct{}, 4*runtime.GOMAXPROCS(0))
 	iv.routes.headers, iv.routes.signer = cfg.AdditionalHeaders, cfg.Identity

@@ -3,7 +3,6 @@ package invoker
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"platform/internal/ids"
@@ -49,7 +48,7 @@ func (t *task) warning(quiet bool) (slog.Level, []any) {
 	if quiet {
 		return level, fields
 	}
-	held, admitted := t.s.iv.sampler.admit(sampleKey{t.deployed.Deployment, t.last.ErrorCode}, time.Now())
+	held, admitted := t.s.iv.sampler.Admit(sampleKey{t.deployed.Deployment, t.last.ErrorCode}, time.Now())
 	if admitted {
 		level = slog.LevelWarn
 	}
@@ -63,7 +62,7 @@ func (t *task) warning(quiet bool) (slog.Level, []any) {
 const (
 	sampleWindow = 10 * time.Second
 	sampleLimit  = 10
-	// maxSamples bounds the kinds that are counted.
+	// maxSamples bounds the kinds that are counted; most are of deployments that are gone.
 	maxSamples = 4096
 )
 
@@ -71,40 +70,4 @@ const (
 type sampleKey struct {
 	deployment ids.Deployment
 	code       string
-}
-
-// logSampler limits the rate of similar warnings.
-type logSampler struct {
-	mu    sync.Mutex // guards kinds
-	kinds map[sampleKey]*sampleCount
-}
-
-type sampleCount struct {
-	began         time.Time
-	written, held int
-}
-
-// admit reports whether a warning may be logged, and if so how many similar ones were
-// skipped before it.
-func (m *logSampler) admit(kind sampleKey, now time.Time) (held int, admitted bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.kinds == nil || len(m.kinds) >= maxSamples { // mostly of deployments that are gone
-		m.kinds = map[sampleKey]*sampleCount{}
-	}
-	c := m.kinds[kind]
-	if c == nil {
-		c = &sampleCount{began: now}
-		m.kinds[kind] = c
-	}
-	if now.Sub(c.began) >= sampleWindow {
-		c.began, c.written = now, 0
-	}
-	if c.written == sampleLimit {
-		c.held++
-		return 0, false
-	}
-	held, c.held = c.held, 0
-	c.written++
-	return held, true
 }

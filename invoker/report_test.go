@@ -13,30 +13,6 @@ import (
 	"platform/metadata"
 )
 
-func TestWarningsOfOneKindAreBounded(t *testing.T) {
-	var m logSampler
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	down, odd := sampleKey{"dp_1", "RT0010"}, sampleKey{"dp_1", "RT0012"}
-	written := 0
-	for range 100 {
-		if held, ok := m.admit(down, now); ok {
-			require.Zero(t, held)
-			written++
-		}
-	}
-	require.Equal(t, sampleLimit, written)
-	_, ok := m.admit(odd, now)
-	require.True(t, ok, "another kind")
-	_, ok = m.admit(down, now.Add(sampleWindow-1))
-	require.False(t, ok)
-	held, ok := m.admit(down, now.Add(sampleWindow))
-	require.True(t, ok)
-	require.Equal(t, 100-sampleLimit+1, held)
-	held, ok = m.admit(down, now.Add(sampleWindow))
-	require.True(t, ok)
-	require.Zero(t, held)
-}
-
 // syncBuffer is a log that is read while it is written.
 type syncBuffer struct {
 	mu  sync.Mutex // guards buf

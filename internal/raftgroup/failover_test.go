@@ -108,6 +108,8 @@ func TestWhoRefusesAWorseLogStandsAtOnce(t *testing.T) {
 	c.stop(2)
 	c.restart(1)
 	c.restart(2)
+	c.connect(1, 2)
+	c.connect(2, 1)
 	c.groups[1].port.timeoutNow(time.Minute)
 	require.Equal(t, 2, c.leader())
 }
@@ -118,11 +120,13 @@ func TestAReplicaThatWasStoppedOrCutOffDoesNotOutbid(t *testing.T) {
 	c.groups[0].port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
 	proposeMany(t, c.groups[0], 0, 5)
+	c.awaitSame()
 	for i := range 3 {
 		c.stop(i)
 	}
 	c.restart(1)
 	c.restart(2)
+	c.connect(2, 1)
 	g := c.groups[2]
 	term := g.Stats().Term
 	outbid := func() raft.RaftState {

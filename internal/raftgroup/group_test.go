@@ -202,6 +202,20 @@ func (c *three) restart(i int) {
 	c.open(i)
 }
 
+// connect waits until a node has a working stream to another one: a vote that is requested
+// before may be lost, and is not repeated until the election timeout.
+func (c *three) connect(from, to int) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		p, err := c.groups[from].port.t.peer(c.voters[to].Address)
+		if err != nil {
+			return false
+		}
+		_, _ = p.stream(controlStream) // opens one
+		return p.connected()
+	}, time.Minute, time.Millisecond)
+}
+
 func (c *three) leader() int {
 	leader := -1
 	require.Eventually(c.t, func() bool {

@@ -1,6 +1,7 @@
 package raftgroup
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"testing"
@@ -157,7 +158,7 @@ func truncateFile(t *testing.T, fs vfs.FS, path string, size int64) {
 	require.NoError(t, err)
 	data := make([]byte, size)
 	_, err = f.ReadAt(data, 0)
-	require.True(t, err == nil || err == io.EOF)
+	require.True(t, err == nil || errors.Is(err, io.EOF))
 	require.NoError(t, f.Close())
 	f, err = fs.Create(path, vfs.WriteCategoryUnspecified)
 	require.NoError(t, err)

@@ -6,11 +6,12 @@ import (
 	"log"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+
+	"platform/internal/logsample"
 )
 
 // raftLogger forwards Raft's log to slog. Messages below warning level, each step of
@@ -20,7 +21,7 @@ type raftLogger struct {
 	log  *slog.Logger
 	name string
 	args []any
-	said *logSampler
+	said *logsample.Sampler[string]
 }
 
 // raftLevels lowers the levels of messages that are less serious for operators than for
@@ -60,38 +61,8 @@ const (
 	maxSampled  = 1000
 )
 
-// logSampler records when each message was last logged.
-type logSampler struct {
-	mu   sync.Mutex // covers last
-	last map[string]*sampledMessage
-}
-
-func newLogSampler() *logSampler { return &logSampler{last: map[string]*sampledMessage{}} }
-
-type sampledMessage struct {
-	at      time.Time
-	skipped int
-}
-
-// due reports whether to log a message now, and how often it was skipped since the last
-// time.
-func (r *logSampler) due(msg string, now time.Time) (skipped int, due bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	known := r.last[msg]
-	if known == nil {
-		if len(r.last) > maxSampled { // more distinct messages than this are all logged
-			clear(r.last)
-		}
-		known = &sampledMessage{}
-		r.last[msg] = known
-	}
-	if !known.at.IsZero() && now.Sub(known.at) < samplePause {
-		known.skipped++
-		return 0, false
-	}
-	skipped, known.at, known.skipped = known.skipped, now, 0
-	return skipped, true
+func newLogSampler() *logsample.Sampler[string] {
+	return logsample.New[string](1, samplePause, maxSampled)
 }
 
 var _ hclog.Logger = (*raftLogger)(nil)
@@ -121,7 +92,7 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 		l.log.Debug(msg, args...) //nolint:sloglint // the library's own message
 		return
 	}
-	skipped, due := l.said.due(msg, time.Now())
+	skipped, due := l.said.Admit(msg, time.Now())
 	if !due {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"platform/internal/limits"
+	"platform/internal/logsample"
 	"platform/proto/node"
 
 	"github.com/hashicorp/raft"
@@ -102,7 +103,7 @@ type Transport struct {
 	probed   map[raft.ServerAddress]bool // peers whose death is being verified
 
 	run      running // updated while watching
-	refusals *logSampler
+	refusals *logsample.Sampler[string]
 	pace     *rate.Limiter // of sent snapshots
 	heldLog  atomic.Int64  // see compactionHolds
 }
@@ -173,7 +174,7 @@ func (t *Transport) Close() error {
 // refused logs, at a limited rate, that a peer is not the expected one. The address is the
 // one that was dialed, "" if the peer has connected.
 func (t *Transport) refused(addr raft.ServerAddress, err error) {
-	skipped, due := t.refusals.due(string(addr)+" "+err.Error(), time.Now())
+	skipped, due := t.refusals.Admit(string(addr)+" "+err.Error(), time.Now())
 	if !due {
 		return
 	}

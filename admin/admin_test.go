@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -95,6 +96,17 @@ func openStore(t *testing.T) *metadata.Store {
 		require.NoError(t, transport.Close())
 	})
 	return store
+}
+
+func (w *world) Convert(_ context.Context, c discovery.Conversion) (discovery.Converted, error) {
+	if c.Serde == "unknown" {
+		return discovery.Converted{Status: 404, Body: []byte("no serde")}, nil
+	}
+	if c.Serde == "broken" {
+		return discovery.Converted{Status: 500, Body: []byte("cannot be decoded")}, nil
+	}
+	text := fmt.Sprintf("%s %s %v %s %s", c.Deployment.ID, c.Service, c.Encode, c.Serde, c.Body)
+	return discovery.Converted{Status: 200, ContentType: "text/x-test", Body: []byte(text)}, nil
 }
 
 func (w *world) Discover(ctx context.Context, e discovery.Request) (*metadata.Deployment, error) {

@@ -39,33 +39,47 @@ func (s *Server) readBody(c echo.Context) ([]byte, error) {
 			message: fmt.Sprintf("expected the header 'content-type: application/json', got %q", r.Header.Get("Content-Type")),
 		}
 	}
+	body, release, err := s.readBytes(c)
+	if err == nil {
+		release()
+	}
+	return body, err
+}
+
+// readBytes reads a body of any kind. Its memory is accounted for until release is called.
+func (s *Server) readBytes(c echo.Context) (_ []byte, release func(), _ error) {
+	r := c.Request()
 	account, size := budget.From(r.Context()), s.cfg.BodyLimit
 	if r.ContentLength >= 0 {
 		size = min(size, r.ContentLength)
 	}
 	if !account.Reserve(size) {
-		return nil, &failure{
+		return nil, nil, &failure{
 			status: http.StatusServiceUnavailable, code: errcode.RT0026, retry: true, after: account.RetryAfter(),
 			message: "not enough memory for the request body besides those in progress (networking.body-memory-limit, networking.connection-body-memory-limit); nothing was changed, retry later",
 		}
 	}
-	defer account.Release(size)
+	defer func() {
+		if release == nil {
+			account.Release(size)
+		}
+	}()
 	in := httpserver.NewBody(c.Response(), r, s.cfg.BodyTimeout)
 	defer in.Close()
 	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), in, s.cfg.BodyLimit))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, &failure{
+		return nil, nil, &failure{
 			status:  http.StatusRequestEntityTooLarge,
 			message: fmt.Sprintf("the request body is larger than %d bytes", tooLarge.Limit),
 		}
 	}
 	if os.IsTimeout(err) {
-		return nil, &failure{status: http.StatusRequestTimeout, message: "the request body did not arrive in time"}
+		return nil, nil, &failure{status: http.StatusRequestTimeout, message: "the request body did not arrive in time"}
 	}
 	if err != nil {
-		return nil, badRequest("the request body could not be read: %v", err)
+		return nil, nil, badRequest("the request body could not be read: %v", err)
 	}
-	return body, nil
+	return body, func() { account.Release(size) }, nil
 }
 
 func decodeJSON(body []byte, into any) error {

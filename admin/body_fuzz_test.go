@@ -177,6 +177,10 @@ func checkAnswer(t *testing.T, w *world, r *http.Request) {
 // discoverAll finds the same at every address.
 type discoverAll struct{}
 
+func (discoverAll) Convert(context.Context, discovery.Conversion) (discovery.Converted, error) {
+	return discovery.Converted{Status: 404}, nil
+}
+
 func (discoverAll) Discover(_ context.Context, e discovery.Request) (*metadata.Deployment, error) {
 	d, err := large()
 	return located(d, e), err

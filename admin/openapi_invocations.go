@@ -85,6 +85,12 @@ var invocationOperations = map[string]operation{
 		}}},
 		refusals: []int{400, 404, 409, 410, 422, 425, 503},
 	},
+	"POST /internal/services/:service/serdes/:operation/:serde": {
+		id: "convert_payload", tag: "service", summary: "Convert a payload between JSON and the format of a serializer of the service, by its endpoint: encode from JSON, decode to JSON. Slashes in the name of the serializer are written as %2F",
+		query:    []object{queryParameter("deployment", "The deployment that converts; by default that of the service.", object{"type": "string"})},
+		answers:  []reply{{http.StatusOK, "The converted payload, with the content type that the endpoint gave it", nil}},
+		refusals: []int{400, 404, 413, 502, 503},
+	},
 	"POST /internal/invocations_batch_operations/:operation": {
 		id: "batch_operation", tag: "invocation", summary: "Apply an operation to up to 1000 invocations: cancel, kill, pause, resume, purge, purge-journal or restart-as-new",
 		body: object{"type": "object", "required": []string{"invocation_ids"}, "properties": object{

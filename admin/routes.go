@@ -55,6 +55,7 @@ func (s *Server) routes() []route {
 		{http.MethodPost, "/internal/invocations_batch_operations/:operation", s.batch},
 		{http.MethodGet, "/failures", s.listFailures},
 		{http.MethodGet, "/failures/:group", s.getFailure},
+		{http.MethodPost, "/internal/services/:service/serdes/:operation/:serde", s.convert},
 		{http.MethodPost, "/services/:service/state", s.updateState},
 		{http.MethodGet, "/services/:service/state", s.getState},
 		{http.MethodGet, "/state-updates/:operation", s.getStateChange},

@@ -60,6 +60,9 @@ type Discoverer interface {
 	// creation time, labels and revisions. What is wrong with the endpoint is an
 	// error with a code, or a *discovery.InvalidError; any other is answered 502.
 	Discover(context.Context, discovery.Request) (*metadata.Deployment, error)
+	// Convert passes a value to a deployment, which converts it. Errors are those of
+	// Discover.
+	Convert(context.Context, discovery.Conversion) (discovery.Converted, error)
 }
 
 var (

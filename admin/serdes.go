@@ -1,0 +1,62 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/ids"
+	"platform/invoker/discovery"
+	"platform/metadata"
+)
+
+// convert passes a value to the endpoint of a service, which converts it between the format of one
+// of its serializers and JSON.
+func (s *Server) convert(c echo.Context) error {
+	operation := c.Param("operation")
+	if operation != "encode" && operation != "decode" {
+		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("unknown conversion '%s'; there are encode and decode", operation)}
+	}
+	schemas := s.registry.Schemas()
+	service, err := findService(schemas, c)
+	if err != nil {
+		return err
+	}
+	id := service.Deployment
+	if text := c.QueryParam("deployment"); text != "" {
+		if id, err = ids.ParseDeployment(text); err != nil {
+			return badRequest("The query parameter 'deployment' is invalid: %v", err)
+		}
+	}
+	d := schemas.Deployments[id]
+	if d == nil {
+		return &metadata.NotFoundError{Deployment: id}
+	}
+	body, release, err := s.readBytes(c)
+	if err != nil {
+		return err
+	}
+	defer release()
+	converted, err := s.discoverer.Convert(c.Request().Context(), discovery.Conversion{
+		Deployment: d, Service: service.Name, Encode: operation == "encode", Serde: c.Param("serde"), Body: body,
+	})
+	if err != nil {
+		return err
+	}
+	switch converted.Status {
+	case http.StatusOK:
+		return c.Blob(http.StatusOK, converted.ContentType, converted.Body)
+	case http.StatusNotFound:
+		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("deployment %s has no conversion for '%s' of service %s: %s", d.ID, c.Param("serde"), service.Name, reason(converted.Body))}
+	}
+	return &failure{status: http.StatusBadGateway, message: fmt.Sprintf("deployment %s answered the conversion with status %d: %s", d.ID, converted.Status, reason(converted.Body))}
+}
+
+// maxReasonText limits what is repeated of the response of an endpoint.
+const maxReasonText = 500
+
+func reason(body []byte) string {
+	return strings.ToValidUTF8(string(body[:min(len(body), maxReasonText)]), "\uFFFD")
+}

@@ -96,3 +96,9 @@ func TestWithoutFlowControlThereAreNoQueues(t *testing.T) {
 	}
 	require.Len(t, ask(t, e, "select * from sys_vqueues"), 1, "what is left of it is shown")
 }
+
+func TestCreationOfDerivedQueues(t *testing.T) {
+	require.Equal(t, int64(5), oldestOf(5, 3, 4))
+	require.Equal(t, int64(3), oldestOf(0, 4, 0, 3))
+	require.Zero(t, oldestOf(0, 0))
+}

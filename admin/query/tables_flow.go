@@ -163,7 +163,9 @@ func sysVqueueMeta() *Table {
 			}
 			return q.Key.Service + "/" + q.Object
 		}),
-		at("created_at", "created", func(q *queueRow) int64 { return q.CreatedAt }),
+		at("created_at", "created; of a queue that is derived from the lock of an object, its oldest known activity", func(q *queueRow) int64 {
+			return oldestOf(q.CreatedAt, q.LastEnqueuedAt, q.LastStartAt, q.LastAttemptAt)
+		}),
 		at("last_enqueued_at", "last new entry", func(q *queueRow) int64 { return q.LastEnqueuedAt }),
 		at("last_start_at", "last first start", func(q *queueRow) int64 { return q.LastStartAt }),
 		at("last_attempt_at", "last start", func(q *queueRow) int64 { return q.LastAttemptAt }),
@@ -183,4 +185,18 @@ func sysVqueueMeta() *Table {
 		count("num_paused", "paused", flowcontrol.Paused),
 		count("num_finished", "finished and still kept", flowcontrol.Finished),
 	))
+}
+
+// oldestOf returns the first time if it is known, else the oldest of the others that are known.
+func oldestOf(first int64, others ...int64) int64 {
+	if first != 0 {
+		return first
+	}
+	oldest := int64(0)
+	for _, t := range others {
+		if t != 0 && (oldest == 0 || t < oldest) {
+			oldest = t
+		}
+	}
+	return oldest
 }

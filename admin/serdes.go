@@ -47,6 +47,9 @@ func (s *Server) convert(c echo.Context) error {
 	}
 	switch converted.Status {
 	case http.StatusOK:
+		// The endpoint chose the content type: a browser must not run it as a page of this origin.
+		c.Response().Header().Set("Content-Security-Policy", "sandbox; default-src 'none'")
+		c.Response().Header().Set("X-Content-Type-Options", "nosniff")
 		return c.Blob(http.StatusOK, converted.ContentType, converted.Body)
 	case http.StatusNotFound:
 		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("deployment %s has no conversion for '%s' of service %s: %s", d.ID, c.Param("serde"), service.Name, reason(converted.Body))}

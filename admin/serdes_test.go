@@ -18,6 +18,8 @@ func TestConversions(t *testing.T) {
 	const path = "/internal/services/Greeter/serdes/"
 	response := w.ask(t, "POST", path+"decode/get%2Finput", "x", "Content-Type", "application/octet-stream")
 	require.Equal(t, "text/x-test", response.Header.Get("Content-Type"))
+	require.Equal(t, "nosniff", response.Header.Get("X-Content-Type-Options"))
+	require.Contains(t, response.Header.Get("Content-Security-Policy"), "sandbox")
 	require.Equal(t, id+" Greeter false get/input x", requireStatus(t, http.StatusOK, response))
 	require.Equal(t, id+" Greeter true custom ", requireStatus(t, http.StatusOK, w.ask(t, "POST", path+"encode/custom?deployment="+id, "")))
 

@@ -61,7 +61,7 @@ try {
   const deployment = (await w.api('/deployments')).deployments[0].id
   await shoot('deployment', `/ui/deployments/${deployment}`)
   await shoot('register', '/ui/services?register=true', async (p) => {
-    await p.getByLabel('Address').fill(w.service)
+    await p.getByPlaceholder('http://localhost:9080').fill(w.service)
     await p.getByRole('button', { name: 'Check' }).click()
     await p.waitForTimeout(800)
   })

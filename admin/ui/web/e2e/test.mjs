@@ -294,7 +294,7 @@ try {
 
   await test('a deployment is checked and registered', async () => {
     const t = await open('/ui/services?register=true')
-    await t.page.getByLabel('Address').fill(w.service)
+    await t.page.getByPlaceholder('http://localhost:9080').fill(w.service)
     await t.page.getByRole('button', { name: 'Check' }).click()
     await t.page.locator('.plan').getByText('Cart').waitFor()
     await t.page.getByRole('dialog').getByRole('button', { name: 'Register' }).click()
@@ -305,7 +305,7 @@ try {
 
   await test('an address without an endpoint is refused with the reason', async () => {
     const t = await open('/ui/services?register=true', { allow: [/Failed to load resource/] })
-    await t.page.getByLabel('Address').fill('http://127.0.0.1:1')
+    await t.page.getByPlaceholder('http://localhost:9080').fill('http://127.0.0.1:1')
     await t.page.getByRole('button', { name: 'Check' }).click()
     await t.page.getByRole('alert').getByText('META0003').waitFor()
     noProblems(t)
@@ -380,7 +380,7 @@ try {
     await t.page.locator('.stale').first().waitFor()
     await t.page.getByRole('heading', { name: 'n1' }).waitFor()
     await w.startServer()
-    await t.page.locator('.stale').waitFor({ state: 'detached' })
+    await t.page.waitForFunction(() => document.querySelectorAll('.stale').length === 0)
     noProblems(t)
     await t.close()
   })

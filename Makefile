@@ -103,16 +103,19 @@ sdk-deps: ts-deps py-deps java-deps rust-deps ## Install and build the test serv
 
 UI := admin/ui/web
 
-$(UI)/node_modules: $(UI)/package.json $(UI)/package-lock.json
+# npm writes this file last: an installation that failed is repeated.
+UI_DEPS := $(UI)/node_modules/.package-lock.json
+
+$(UI_DEPS): $(UI)/package.json $(UI)/package-lock.json
 	cd $(UI) && npm ci --no-audit --no-fund
 	@touch $@
 
 .PHONY: ui
-ui: $(UI)/node_modules ## Build the web UI into admin/ui/dist (node, npm)
+ui: $(UI_DEPS) ## Build the web UI into admin/ui/dist (node, npm)
 	cd $(UI) && npm run --silent check && npm run --silent build
 
 .PHONY: ui-unit
-ui-unit: $(UI)/node_modules ## Run the unit tests of the web UI
+ui-unit: $(UI_DEPS) ## Run the unit tests of the web UI
 	cd $(UI) && npm test --silent
 
 .PHONY: ui-current
@@ -124,11 +127,11 @@ ui-bin:
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/ui/ ./cmd/platform-server ./test/ui/service
 
 .PHONY: ui-test
-ui-test: $(UI)/node_modules ui-unit ui-bin ## Test the web UI in a browser against a server (chromium; UI_LONG=1 for the long form)
+ui-test: $(UI_DEPS) ui-unit ui-bin ## Test the web UI in a browser against a server (chromium; UI_LONG=1 for the long form)
 	PLATFORM_SERVER=$(CURDIR)/$(BIN)/ui/platform-server UI_SERVICE=$(CURDIR)/$(BIN)/ui/service node $(UI)/e2e/test.mjs
 
 .PHONY: ui-shots
-ui-shots: $(UI)/node_modules ui-bin ## Write screenshots of the web UI to a temporary folder (SHOTS=folder ONLY=pages THEMES=light,dark WIDTHS=1440,390)
+ui-shots: $(UI_DEPS) ui-bin ## Write screenshots of the web UI to a temporary folder (SHOTS=folder ONLY=pages THEMES=light,dark WIDTHS=1440,390)
 	PLATFORM_SERVER=$(CURDIR)/$(BIN)/ui/platform-server UI_SERVICE=$(CURDIR)/$(BIN)/ui/service node $(UI)/e2e/shots.mjs
 
 .PHONY: chaos

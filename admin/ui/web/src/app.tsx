@@ -192,7 +192,7 @@ class Guard extends Component<{ children: ComponentChildren }, { error?: Error }
 }
 
 function NotFound() {
-  return <Empty title="There is no such page" icon="search"><p>The address may be mistyped. <a href={href('/')}>Go to the overview</a></p></Empty>
+  return <Empty title="There is no such page" icon="search" page><p>The address may be mistyped. <a href={href('/')}>Go to the overview</a></p></Empty>
 }
 
 function Sidebar({ path, shared }: { path: string; shared: Shared }) {

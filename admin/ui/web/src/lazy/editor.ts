@@ -63,6 +63,18 @@ function look(dark: boolean, o: EditorOptions) {
   }, { dark })
 }
 
+// insertText enters typed text. If the browser did so, it would copy the style of the text around it into style
+// attributes, which the content security policy forbids and reports. Text that is composed (input methods) is left to it.
+function insertText(e: InputEvent, view: EditorView): boolean {
+  if (e.inputType !== 'insertText' || !e.data || e.isComposing || view.state.readOnly) return false
+  const text = e.data
+  const { from, to } = view.state.selection.main
+  const insert = () => view.state.update(view.state.replaceSelection(text), { userEvent: 'input.type', scrollIntoView: true })
+  if (!view.state.facet(EditorView.inputHandler).some((handle) => handle(view, from, to, text, insert))) view.dispatch(insert())
+  e.preventDefault()
+  return true
+}
+
 export function mount(parent: HTMLElement, o: EditorOptions): Editor {
   const root = parent.shadowRoot ?? parent.attachShadow({ mode: 'open' })
   root.replaceChildren()
@@ -87,6 +99,7 @@ export function mount(parent: HTMLElement, o: EditorOptions): Editor {
         EditorView.lineWrapping,
         syntaxHighlighting(highlight),
         keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap, ...(o.language === 'json' ? [indentWithTab] : [])]),
+        EditorView.domEventHandlers({ beforeinput: insertText }),
         EditorView.contentAttributes.of({ 'aria-label': o.label }),
         o.placeholder ? placeholder(o.placeholder) : [],
         EditorState.readOnly.of(o.readOnly ?? false),

@@ -59,7 +59,7 @@ export function DeploymentPage({ params }: { params: Match }) {
             { id: 'name', title: 'Service', cell: (s) => <a class="strong" href={href(`/services/${segment(s.name)}`)}>{s.name}</a> },
             { id: 'type', title: 'Type', class: 'fit', cell: (s) => <span class="muted">{typeName(s.ty)}</span> },
             { id: 'revision', title: 'Revision', class: 'fit num', cell: (s) => s.revision },
-            { id: 'newest', title: '', class: 'fit', cell: (s) => { const now = services.data?.services.find((o) => o.name === s.name); return now?.deployment_id === id ? <Pill tone="ok">newest</Pill> : now ? <Pill>now {now.revision}</Pill> : null } },
+            { id: 'newest', title: 'State', class: 'fit', cell: (s) => { const now = services.data?.services.find((o) => o.name === s.name); return now?.deployment_id === id ? <Pill tone="ok">newest</Pill> : now ? <Pill>now {now.revision}</Pill> : null } },
           ]} />
         </Section>
         <div class="stack">

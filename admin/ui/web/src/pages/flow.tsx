@@ -7,7 +7,7 @@ import { formatCount, plural } from '../lib/format.ts'
 import { refreshAll } from '../live.ts'
 import { useResource } from '../resource.ts'
 import { href, navigate, query, segment, type Match } from '../router.ts'
-import { Button, Command, Copy, Empty, Field, ID, InvocationID, Loaded, Menu, PageHead, Pill, Section, Tabs, Time } from '../ui/basic.tsx'
+import { Button, Command, Copy, Empty, Field, ID, InvocationID, Loaded, Menu, PageHead, Pill, Section, Tabs, Time, Unseen } from '../ui/basic.tsx'
 import { DialogFrame, ask, openDialog, toast, toastError } from '../ui/overlay.tsx'
 import { Table } from '../ui/table.tsx'
 
@@ -106,9 +106,9 @@ function Rules() {
         { id: 'waiting', title: 'Waiting', class: 'num fit', cell: (r) => { const n = use(r.pattern).waiting; return n > 0 ? <b class="warn-text">{formatCount(n)}</b> : <span class="faint">0</span> } },
         { id: 'scopes', title: 'Counters', class: 'num fit', cell: (r) => { const n = use(r.pattern).counters; return n > 0 ? <a href={href('/flow-control/counters', { rule: r.pattern })}>{formatCount(n)}</a> : <span class="faint">0</span> } },
         { id: 'description', title: 'Description', class: 'grow cut', cell: (r) => <span class="cut muted" dir="auto">{r.description}</span> },
-        { id: 'state', title: '', class: 'fit', cell: (r) => (r.disabled ? <Pill tone="warn">disabled</Pill> : null) },
+        { id: 'state', title: 'State', class: 'fit', cell: (r) => (r.disabled ? <Pill tone="warn">disabled</Pill> : null) },
         { id: 'changed', title: 'Changed', class: 'num fit', cell: (r) => <Time at={r.last_modified_millis_since_epoch} /> },
-        { id: 'menu', title: '', class: 'fit', cell: (r) => <Menu label={`Actions of ${r.pattern}`} icon="more" kind="ghost" small items={[
+        { id: 'menu', title: <Unseen>Actions</Unseen>, class: 'fit', cell: (r) => <Menu label={`Actions of ${r.pattern}`} icon="more" kind="ghost" small items={[
           { title: 'Edit', icon: 'edit', run: () => editRule(r) },
           { title: r.disabled ? 'Enable' : 'Disable', icon: r.disabled ? 'play' : 'pause', run: () => toggle(r) },
           { title: 'Delete', icon: 'trash', danger: true, run: () => void ask({ title: `Delete the rule ${r.pattern}?`, action: 'Delete', danger: true, body: <p>{use(r.pattern).waiting > 0 ? `${plural(use(r.pattern).waiting, 'invocation')} that wait for it start at once, unless another rule holds them.` : 'Nothing waits for it at the moment.'}</p> }, async () => {
@@ -193,7 +193,7 @@ function Counters() {
               { id: 'usage', title: 'In use', class: 'grow', cell: (c) => <Usage usage={c.usage} limit={c.concurrency_limit} /> },
               { id: 'waiting', title: 'Waiting', class: 'num fit', cell: (c) => (Number(c.num_waiters) > 0 ? <b class="warn-text">{formatCount(Number(c.num_waiters))}</b> : <span class="faint">0</span>) },
               { id: 'rule', title: 'Rule', class: 'fit', cell: (c) => (c.rule_pattern ? <span class="mono">{c.rule_pattern}</span> : <span class="faint">none</span>) },
-              { id: 'list', title: '', class: 'fit', cell: (c) => <a href={href('/invocations', { scope: c.scope })}>Invocations</a> },
+              { id: 'list', title: <Unseen>Invocations of the scope</Unseen>, class: 'fit', cell: (c) => <a href={href('/invocations', { scope: c.scope })}>Invocations</a> },
             ]} />
           )}
         </>
@@ -235,7 +235,7 @@ function Queues() {
             { id: 'head', title: 'Next', class: 'c-idcol', cell: (q) => { const h = head.get(q.id); return h?.head_entry_id ? <InvocationID id={h.head_entry_id} /> : <span class="faint">–</span> } },
             { id: 'start', title: 'Last start', class: 'num fit', cell: (q) => <Time at={q.last_start_at} /> },
             { id: 'id', title: 'Id', class: 'c-idcol', cell: (q) => <ID id={q.id} /> },
-            { id: 'menu', title: '', class: 'fit', cell: (q) => <Button small kind="ghost" icon={q.queue_is_paused ? 'play' : 'pause'} label={q.queue_is_paused ? 'Resume the queue' : 'Pause the queue'} onClick={() => toggle(q)} /> },
+            { id: 'menu', title: <Unseen>Actions</Unseen>, class: 'fit', cell: (q) => <Button small kind="ghost" icon={q.queue_is_paused ? 'play' : 'pause'} label={q.queue_is_paused ? 'Resume the queue' : 'Pause the queue'} onClick={() => toggle(q)} /> },
           ]} />
           {only && <p class="journal-empty"><a href={href('/flow-control/queues')}>Show all queues</a></p>}
         </Section>

@@ -94,7 +94,7 @@ export function ObjectPage({ params }: { params: Match }) {
       {queue.data && queue.data.length > 0 && (
         <Section title="Waiting for the key" count={formatCount(queue.data.length)} flush>
           <Table label="Waiting" rows={queue.data} keyOf={(r) => r.id} hrefOf={(r) => href(`/invocations/${segment(r.id)}`)} columns={[
-            { id: 'n', title: '', class: 'fit num', cell: (r) => queue.data!.indexOf(r) + 1 },
+            { id: 'n', title: '#', class: 'fit num', cell: (r) => queue.data!.indexOf(r) + 1 },
             { id: 'id', title: 'Invocation', class: 'grow', cell: (r) => <InvocationID id={r.id} /> },
           ]} />
         </Section>

@@ -207,11 +207,16 @@ export function Section({ title, children, actions, count, flush }: { title?: Co
   )
 }
 
-export function Empty({ title, children, icon }: { title: string; children?: ComponentChildren; icon?: IconName }) {
+/** Text for screen readers only. */
+export function Unseen({ children }: { children: ComponentChildren }) {
+  return <span class="unseen">{children}</span>
+}
+
+export function Empty({ title, children, icon, page }: { title: string; children?: ComponentChildren; icon?: IconName; /** It is the whole page. */ page?: boolean }) {
   return (
     <div class="empty">
       {icon && <span class="empty-icon"><Icon name={icon} size={20} /></span>}
-      <strong>{title}</strong>
+      {page ? <h1>{title}</h1> : <strong>{title}</strong>}
       {children && <div class="empty-text">{children}</div>}
     </div>
   )

@@ -109,7 +109,7 @@ func (s *Server) newRouter() *echo.Echo {
 	e.Use(middleware.GzipWithConfig(middleware.GzipConfig{
 		MinLength: 1024,
 		// The metrics handler compresses by itself.
-		// Events must be sent at once.
+		// Events must be sent immediately.
 		Skipper: func(c echo.Context) bool { return c.Path() == metricsPath || c.Path() == eventsPath },
 	}))
 	for _, r := range s.routes() {

@@ -68,7 +68,7 @@ func TestViewersShareAPoller(t *testing.T) {
 		second.Close()
 		reads := c.reads.Load()
 		time.Sleep(time.Second)
-		require.Equal(t, reads, c.reads.Load(), "nobody views it")
+		require.Equal(t, reads, c.reads.Load(), "without viewers")
 		require.Empty(t, h.pollers)
 	})
 }

@@ -182,7 +182,7 @@ effect(() => {
   const visible = pageVisible.value
   const paused = livePaused.value
   if (visible && !paused) {
-    // What was missed while nobody looked.
+    // Changes that were missed while the page was hidden.
     for (const e of entries) if (e.every > 0 && Date.now() - e.last > Math.min(e.every, 5000)) refresh(e)
   }
   topicsChanged()

@@ -107,7 +107,7 @@ export function presetOf(state: ListState): Preset | undefined {
 }
 
 /**
- * Reads what somebody types into the filter box: `service:Greeter`, `status=paused`, an invocation id, or the
+ * Parses the input of the filter box: `service:Greeter`, `status=paused`, an invocation id, or the
  * name of a service. Returns undefined when the text is not a filter.
  */
 export function parseFilterText(text: string, services: readonly string[]): Filter | undefined {

@@ -99,7 +99,7 @@ const verbs: Record<string, [StepKind, string]> = {
   GetInvocationOutput: ['poll', 'output of'],
 }
 
-/** Commands that end at once, without a notification. */
+/** Commands that complete immediately, without a notification. */
 const instant = new Set<StepKind>(['input', 'output', 'set', 'clear', 'clear-all', 'send', 'signal-send', 'awakeable'])
 
 /** Joins commands and notifications. Rows come in order of their index. */

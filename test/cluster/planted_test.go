@@ -21,7 +21,7 @@ import (
 
 func TestProxyDefectsAreDetected(t *testing.T) {
 	b := newTestbed(t, testbedOptions{nodes: 1})
-	b.retryTimeout = 3 * time.Second // lost effects never appear
+	b.retryTimeout = 5 * time.Second // lost effects never appear
 	for _, c := range []struct {
 		name  string
 		lie   tamper

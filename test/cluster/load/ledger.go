@@ -32,7 +32,7 @@ func (l *ledger) check(ctx context.Context, c *client) error {
 	l.mu.Lock()
 	adds := slices.Clone(l.adds)
 	l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, c.retryTimeout)
+	pending, cancel := context.WithTimeout(ctx, c.retryTimeout) // ends no read: its error would hide what is missing
 	defer cancel()
 	for {
 		var entries []history.Entry
@@ -47,7 +47,7 @@ func (l *ledger) check(ctx context.Context, c *client) error {
 			return nil
 		}
 		// Asynchronous additions may be pending until the timeout.
-		if complete(adds, entries) || !harness.Sleep(ctx, 50*time.Millisecond) {
+		if complete(adds, entries) || !harness.Sleep(pending, 50*time.Millisecond) {
 			return fmt.Errorf("ledger %s: %w", l.key, err)
 		}
 	}

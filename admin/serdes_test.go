@@ -28,7 +28,7 @@ func TestConversions(t *testing.T) {
 		status  int
 		message string
 	}{
-		{"/internal/services/Nobody/serdes/decode/x", 404, "Nobody"},
+		{"/internal/services/Missing/serdes/decode/x", 404, "Missing"},
 		{path + "turn/x", 404, "there are encode and decode"},
 		{path + "decode/unknown", 404, "has no conversion for 'unknown' of service Greeter: no serde"},
 		{path + "decode/broken", 502, "answered the conversion with status 500: cannot be decoded"},

@@ -49,7 +49,7 @@ type Admin struct {
 	DeploymentRoutingHeaders   []string `key:"deployment-routing-headers" help:"headers whose values distinguish deployments at the same address"`
 	DisableWebUI               bool     `key:"disable-web-ui" help:"do not serve the web UI"`
 
-	ListingMemory units.ByteSize `key:"listing-memory" help:"memory of the indexes of invocations behind lists and counts, which exist while somebody reads these; about 90 bytes per invocation of the partitions that the node leads; if it does not suffice, the oldest completed invocations are left out"`
+	ListingMemory units.ByteSize `key:"listing-memory" help:"memory of the indexes of invocations behind lists and counts, which exist while clients read these; about 90 bytes per invocation of the partitions that the node leads; if it does not suffice, the oldest completed invocations are left out"`
 
 	QueryEngine QueryEngine `key:"query-engine"`
 }

@@ -30,8 +30,8 @@ const unfinished = (s: string): boolean => s !== 'completed'
 export const operations: Record<Operation, Describe> = {
   cancel: { title: 'Cancel', icon: 'stop', danger: true, past: 'cancelled', on: unfinished, consequence: 'The handler gets the cancellation as an error at its next step and can undo what it did. Calls it made are cancelled, too.' },
   kill: { title: 'Kill', icon: 'cross', danger: true, past: 'killed', on: unfinished, consequence: 'It ends immediately, without running compensations of its handler. Prefer Cancel.' },
-  pause: { title: 'Pause', icon: 'pause', danger: false, past: 'paused', on: (s) => ['running', 'suspended', 'backing-off', 'ready'].includes(s), consequence: 'An open attempt ends first. It stays paused until somebody resumes it.' },
-  resume: { title: 'Resume', icon: 'play', danger: false, past: 'resumed', on: (s) => ['paused', 'backing-off', 'suspended'].includes(s), consequence: 'It continues with its journal, at once.' },
+  pause: { title: 'Pause', icon: 'pause', danger: false, past: 'paused', on: (s) => ['running', 'suspended', 'backing-off', 'ready'].includes(s), consequence: 'An open attempt ends first. It stays paused until it is resumed.' },
+  resume: { title: 'Resume', icon: 'play', danger: false, past: 'resumed', on: (s) => ['paused', 'backing-off', 'suspended'].includes(s), consequence: 'It continues immediately, from its journal.' },
   'restart-as-new': { title: 'Restart as new', icon: 'restart', danger: false, past: 'restarted', on: (s) => s === 'completed', consequence: 'A new invocation with the same input is created.' },
   purge: { title: 'Purge', icon: 'trash', danger: true, past: 'purged', on: (s) => s === 'completed', consequence: 'Result, journal and idempotency key are deleted now. This cannot be undone.' },
 }

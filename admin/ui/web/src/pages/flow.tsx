@@ -111,7 +111,7 @@ function Rules() {
         { id: 'menu', title: <Unseen>Actions</Unseen>, class: 'fit', cell: (r) => <Menu label={`Actions of ${r.pattern}`} icon="more" kind="ghost" small items={[
           { title: 'Edit', icon: 'edit', run: () => editRule(r) },
           { title: r.disabled ? 'Enable' : 'Disable', icon: r.disabled ? 'play' : 'pause', run: () => toggle(r) },
-          { title: 'Delete', icon: 'trash', danger: true, run: () => void ask({ title: `Delete the rule ${r.pattern}?`, action: 'Delete', danger: true, body: <p>{use(r.pattern).waiting > 0 ? `${plural(use(r.pattern).waiting, 'invocation')} that wait for it start at once, unless another rule holds them.` : 'Nothing waits for it at the moment.'}</p> }, async () => {
+          { title: 'Delete', icon: 'trash', danger: true, run: () => void ask({ title: `Delete the rule ${r.pattern}?`, action: 'Delete', danger: true, body: <p>{use(r.pattern).waiting > 0 ? `${plural(use(r.pattern).waiting, 'invocation')} that wait for it start immediately, unless another rule limits them.` : 'Nothing waits for it at the moment.'}</p> }, async () => {
             await request(`/limits/rules/${segment(r.pattern)}?expected_version=${r.version}`, { method: 'DELETE' })
             toast('ok', 'The rule was deleted')
             refreshAll()

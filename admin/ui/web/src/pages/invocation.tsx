@@ -124,7 +124,7 @@ function Why({ i, explain, steps }: { i: Invocation; explain: Explain | undefine
             : local!.text.map((t) => <p key={t}>{t}</p>)}
         {i.cancel_requested_at && <p><b>Cancellation requested</b> <Time at={i.cancel_requested_at} />. The handler decides how it ends.</p>}
         {i.pause_requested && <p><b>Pause requested.</b> It takes effect when the open attempt ends.</p>}
-        {i.status === 'pending' && i.target_service_ty !== 'service' && <p><a href={href(`/objects/${segment(i.target_service_name)}/${segment(i.target_service_key ?? '')}`)}>See who holds the key and who waits</a></p>}
+        {i.status === 'pending' && i.target_service_ty !== 'service' && <p><a href={href(`/objects/${segment(i.target_service_name)}/${segment(i.target_service_key ?? '')}`)}>Show the holder of the key and the waiting invocations</a></p>}
         {nextSteps.length > 0 && (
           <div class="next-steps">
             {nextSteps.map((s, n) => <div key={n}>{s.command ? <Command text={s.command} /> : null}<span>{s.text.replaceAll('`', '')}</span></div>)}

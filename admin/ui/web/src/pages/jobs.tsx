@@ -25,7 +25,7 @@ function List() {
     <>
       <PageHead title="Jobs" summary="Operations on many invocations. The server carries them out, also when this page is closed." />
       <Loaded of={jobs} what="The jobs could not be listed">{(j) => j === null || j.jobs.length === 0 ? (
-        <Empty title={j === null ? 'This server has no jobs' : 'No jobs'} icon="jobs"><p>{j === null ? 'Operations on selected invocations are done at once.' : <>Filter <a href={href('/invocations')}>invocations</a> and choose an action for all that match.</>}</p></Empty>
+        <Empty title={j === null ? 'This server has no jobs' : 'No jobs'} icon="jobs"><p>{j === null ? 'Operations on selected invocations are executed immediately.' : <>Filter <a href={href('/invocations')}>invocations</a> and choose an action for all that match.</>}</p></Empty>
       ) : (
         <Table label="Jobs" rows={j.jobs} keyOf={(o) => o.id} hrefOf={(o) => href(`/jobs/${segment(o.id)}`)} columns={[
           { id: 'state', title: 'State', class: 'fit', cell: (o) => <JobState job={o} /> },

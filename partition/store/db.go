@@ -29,6 +29,9 @@ type Options struct {
 	// LargeRowBytes is the size from which a value is stored in chunks, 512 KiB by
 	// default.
 	LargeRowBytes int
+	// LargeSetBytes bounds the memory for the keys of the rows in chunks of each partition,
+	// 1 MiB by default. Beyond it they are looked up.
+	LargeSetBytes int
 	// FS is the file system, the real one by default.
 	FS vfs.FS
 	// ReadOnly opens an existing database for inspection, without writing to it.
@@ -91,6 +94,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.LargeRowBytes == 0 {
 		o.LargeRowBytes = defaultLargeRow
+	}
+	if o.LargeSetBytes == 0 {
+		o.LargeSetBytes = 1 << 20
 	}
 	if o.FS == nil {
 		o.FS = vfs.Default

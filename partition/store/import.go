@@ -108,7 +108,7 @@ func (i *Import) received() (meta codec.Meta, l large, err error) {
 	}
 	var orphans []largeRow
 	if meta, err = r.meta(i.space); err == nil {
-		l, orphans, err = r.large(i.space)
+		l, orphans, err = r.large(i.space, i.p.db.opts.LargeSetBytes)
 	}
 	if err := errors.Join(err, r.close()); err != nil {
 		return meta, l, err

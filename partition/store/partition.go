@@ -68,7 +68,7 @@ func (p *Partition) load() error {
 	meta, err := r.meta(p.space)
 	var orphans []largeRow
 	if err == nil {
-		p.large, orphans, err = r.large(p.space)
+		p.large, orphans, err = r.large(p.space, p.db.opts.LargeSetBytes)
 	}
 	if err := errors.Join(err, r.close()); err != nil {
 		return err

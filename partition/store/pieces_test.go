@@ -2,6 +2,8 @@ package store
 
 import (
 	"bytes"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -19,10 +21,16 @@ import (
 func requirePieces(t require.TestingT, p *Partition) {
 	r, err := newReader(p.db.pebble)
 	require.NoError(t, err)
-	known, lost, err := r.large(p.space)
+	known, lost, err := r.large(p.space, math.MaxInt)
 	require.NoError(t, err)
 	require.NoError(t, r.close())
 	require.Empty(t, lost)
+	if p.large.dropped {
+		require.Empty(t, p.large.rows)
+		return
+	}
+	require.LessOrEqual(t, p.large.bytes, p.large.limit)
+	require.Equal(t, known.bytes, p.large.bytes)
 	require.Equal(t, len(known.rows), len(p.large.rows))
 	for i := range known.rows {
 		require.Equal(t, known.rows[i], p.large.rows[i])
@@ -85,6 +93,41 @@ func TestLargeRowsAreChunkedAndDeletedWithTheirRow(t *testing.T) {
 	})
 	require.Zero(t, pieceRows(t, db, p))
 	requirePieces(t, p)
+}
+
+func TestKeysOfLargeRowsAreBounded(t *testing.T) {
+	cutAt(t, 10)
+	db := open(t)
+	p := partition(t, db, 1)
+	value := make([]byte, 30)
+	key := func(i int) []byte { return fmt.Appendf(nil, "%0500d", i) }
+	const rows = 3000
+	commit(t, p, 1, func(s machine.State) {
+		for i := range rows {
+			s.PutValue(largeObject, key(i), value)
+		}
+	})
+	held := func() (n int) {
+		for _, row := range p.large.rows {
+			n += len(row.key)
+		}
+		return n
+	}
+	require.LessOrEqual(t, held(), 1<<20)
+	commit(t, p, 2, func(s machine.State) { // overwritten, deleted, and with chunks again
+		s.PutValue(largeObject, key(0), []byte("small"))
+		s.DeleteValue(largeObject, key(1))
+		s.PutValue(largeObject, key(2), value)
+	})
+	require.Equal(t, 3*(rows-2), pieceRows(t, db, p))
+	requirePieces(t, p)
+	commit(t, p, 3, func(s machine.State) {
+		for i := range rows {
+			s.DeleteValue(largeObject, key(i))
+		}
+	})
+	require.Zero(t, pieceRows(t, db, p))
+	require.LessOrEqual(t, held(), 1<<20)
 }
 
 func TestViewKeepsAnOverwrittenLargeRow(t *testing.T) {
@@ -183,7 +226,7 @@ func TestDamagedChunksAreDetected(t *testing.T) {
 
 func TestLargeRowRangesMatchKeyRanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var l large
+		l := large{limit: math.MaxInt}
 		all := map[string]bool{}
 		for i, key := range rapid.SliceOfDistinct(anyPart, func(s string) string { return s }).Draw(t, "keys") {
 			l.add(largeRow{key, uint64(i), 1})
@@ -201,6 +244,7 @@ func TestLargeRowRangesMatchKeyRanges(t *testing.T) {
 			require.True(t, found)
 			require.Equal(t, key, row.key)
 		}
+		require.Zero(t, l.bytes)
 	})
 }
 

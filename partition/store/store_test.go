@@ -24,17 +24,25 @@ const (
 )
 
 func quiet() Options {
-	return Options{Logger: slog.New(slog.DiscardHandler), LargeRowBytes: testLargeRow}
+	return Options{Logger: slog.New(slog.DiscardHandler), LargeRowBytes: testLargeRow, LargeSetBytes: testLargeSet}
 }
 
-// testLargeRow is the size from which rows are cut in databases of tests.
-var testLargeRow int
+// testLargeRow is the size from which rows are cut in databases of tests, testLargeSet the
+// limit for the memory of their keys.
+var testLargeRow, testLargeSet int
 
 // cutAt sets testLargeRow for the length of a test.
 func cutAt(t interface{ Cleanup(func()) }, size int) {
 	before := testLargeRow
 	testLargeRow = size
 	t.Cleanup(func() { testLargeRow = before })
+}
+
+// holdLarge sets testLargeSet for the length of a test.
+func holdLarge(t interface{ Cleanup(func()) }, size int) {
+	before := testLargeSet
+	testLargeSet = size
+	t.Cleanup(func() { testLargeSet = before })
 }
 
 func openAt(t require.TestingT, dir string) *DB {

@@ -333,6 +333,7 @@ func TestTablesAgreeWithInMemoryModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir := tempDir(t)
 		cutAt(t, rapid.SampledFrom([]int{0, 1, 9, 30}).Draw(t, "large row"))
+		holdLarge(t, rapid.SampledFrom([]int{0, 1, 300}).Draw(t, "large set"))
 		db := openAt(t, dir)
 		defer func() { require.NoError(t, db.Close()) }()
 		p := partition(t, db, 5)

@@ -70,27 +70,61 @@ func (t *Txn) delete(key []byte) {
 
 func (t *Txn) deleteRange(r keyRange) {
 	t.fail(t.batch.DeleteRange(r.lower, r.upper, nil))
-	if len(t.p.large.rows) == 0 {
-		return
-	}
-	for _, row := range t.p.large.takeRange(asString(r.lower[prefixLen-1:]), asString(r.upper[prefixLen-1:])) {
-		t.deletePieces(append(r.lower[:prefixLen-1:prefixLen-1], row.key...), row)
+	switch l := &t.p.large; {
+	case !cuttable(r.lower[prefixLen-1]):
+	case l.dropped:
+		t.deletePiecesBetween(t.piecesKey(r.lower), t.piecesKey(r.upper))
+	default:
+		for _, row := range l.takeRange(asString(r.lower[prefixLen-1:]), asString(r.upper[prefixLen-1:])) {
+			t.deletePieces(row)
+		}
 	}
 }
 
 // dropPieces deletes the chunks of a row that is deleted or overwritten.
 func (t *Txn) dropPieces(key []byte) {
-	if len(t.p.large.rows) == 0 {
+	l := &t.p.large
+	if l.none() || !cuttable(key[prefixLen-1]) {
 		return
 	}
-	if row, found := t.p.large.take(asString(key[prefixLen-1:])); found {
-		t.deletePieces(key, row)
+	if !l.dropped {
+		if row, found := l.take(asString(key[prefixLen-1:])); found {
+			t.deletePieces(row)
+		}
+		return
 	}
+	r, err := t.committed()
+	if err != nil {
+		t.fail(err)
+		return
+	}
+	prefix := t.piecesKey(key)
+	if r.it.SeekPrefixGE(prefix) { // usually answered by a bloom filter
+		t.deletePiecesBetween(prefix, after(prefix))
+	}
+	t.fail(r.it.Error())
 }
 
-// deletePieces deletes the chunks of the row at key.
-func (t *Txn) deletePieces(key []byte, row largeRow) {
-	prefix := t.space.piecesOf(key, row.index)
+// piecesKey returns the key prefix of the chunks of the row at key. Prefixes sort like keys.
+func (t *Txn) piecesKey(key []byte) []byte {
+	return appendPart(t.space.table(make([]byte, 0, prefixLen+len(key)+8), tablePieces), asString(key[prefixLen-1:]))
+}
+
+// deletePiecesBetween deletes the chunks of the rows whose chunks have keys in [lower, upper).
+func (t *Txn) deletePiecesBetween(lower, upper []byte) {
+	r, err := t.committed()
+	if err == nil {
+		err = r.eachLarge(lower, upper, func(row largeRow) error {
+			t.deletePieces(row)
+			return t.err
+		})
+	}
+	t.fail(err)
+}
+
+// deletePieces deletes the chunks of a row.
+func (t *Txn) deletePieces(row largeRow) {
+	prefix := t.space.piecesOf(append(t.space.table(nil, row.key[0]), row.key[1:]...), row.index)
 	if row.pieces > manyRows {
 		t.fail(t.batch.DeleteRange(prefix, after(prefix), nil))
 		return

@@ -69,7 +69,7 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/query/tables", s.listTables},
 		{http.MethodPost, "/vqueues/:vqueue_id/pause", s.onQueue("pause", s.pauseQueue)},
 		{http.MethodPost, "/vqueues/:vqueue_id/resume", s.onQueue("resume", s.resumeQueue)},
-		{http.MethodGet, "/health", s.health},
+		{http.MethodGet, healthPath, s.health},
 		{http.MethodGet, "/version", s.version},
 		{http.MethodGet, "/openapi", s.openAPI},
 		{http.MethodGet, "/cluster-health", s.clusterHealth},
@@ -178,6 +178,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if prefix != "" {
 		r = withoutPrefix(r, prefix)
+	}
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if err := s.admit(r); err != nil {
+		s.fail(w, r, err)
+		return
 	}
 	if s.ui != nil && ui.Serves(r) {
 		s.ui.ServeHTTP(w, r)

@@ -16,6 +16,7 @@ import (
 	"platform/admin/query"
 	"platform/admin/ui"
 	"platform/flowcontrol"
+	"platform/internal/access"
 	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/invoker/discovery"
@@ -105,6 +106,11 @@ type Config struct {
 	AwaitRules func(ctx context.Context, version uint32)
 	// Query answers SQL; its routes answer 503.
 	Query *query.Engine
+	// Guard checks the hosts to which requests are sent; nothing does.
+	Guard *access.Guard
+	// AllowedOrigins are the other origins whose pages may send requests that change
+	// something; none.
+	AllowedOrigins []string
 	// Metrics answers /metrics; the route does not exist.
 	Metrics http.Handler
 	// DisableUI leaves out the web UI.
@@ -131,6 +137,7 @@ type Server struct {
 	router      *echo.Echo
 	ui          *ui.Handler // nil: there is no web UI
 	active      atomic.Int64
+	crossOrigin *http.CrossOriginProtection
 	hub         *events.Hub
 
 	described   sync.Once // covers description, the OpenAPI document
@@ -148,6 +155,12 @@ func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invoc
 	s.hub = events.NewHub(events.Config{MaxSubscriptions: maxStreams, MaxSources: maxSources, ReadTimeout: topicReadTimeout})
 	if !cfg.DisableUI {
 		s.ui = ui.New(ui.Options{Ingress: s.ingressEndpoint})
+	}
+	s.crossOrigin = http.NewCrossOriginProtection()
+	for _, origin := range cfg.AllowedOrigins {
+		if err := s.crossOrigin.AddTrustedOrigin(origin); err != nil {
+			panic(err) // the configuration has been checked
+		}
 	}
 	s.router = s.newRouter()
 	return s

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/access"
 	"platform/internal/ids"
 	"platform/internal/routing"
 	"platform/internal/target"
@@ -331,20 +332,22 @@ func TestCrossOrigin(t *testing.T) {
 	w := do(s, "OPTIONS", "/Greeter/greet", "", "origin: https://a.example", "access-control-request-method: POST", "access-control-request-headers: content-type, x-mine")
 	require.Equal(t, 200, w.Code)
 	for name, want := range map[string]string{
-		"access-control-allow-origin": "https://a.example", "access-control-allow-credentials": "true",
+		"access-control-allow-origin": "*", "access-control-allow-credentials": "",
 		"access-control-allow-methods": "POST", "access-control-allow-headers": "content-type, x-mine", "vary": "origin",
 	} {
 		require.Equal(t, want, w.Header().Get(name), name)
 	}
 	for _, path := range []string{"/Greeter/greet", "/nowhere/at/all", "/"} {
 		w = do(s, "POST", path, "", "origin: https://a.example")
-		require.Equal(t, "https://a.example", w.Header().Get("access-control-allow-origin"), path)
+		require.Equal(t, "*", w.Header().Get("access-control-allow-origin"), path)
 		require.Contains(t, w.Header().Get("access-control-expose-headers"), "x-platform-id")
 	}
 	require.Empty(t, do(s, "POST", "/Greeter/greet", "").Header().Get("access-control-allow-origin"))
 
-	s = testServer(t, Config{AllowedOrigins: []string{"https://a.example"}}, &fakeInvocations{})
-	require.Equal(t, "https://a.example", do(s, "GET", "/Greeter/greet", "", "origin: https://a.example").Header().Get("access-control-allow-origin"))
+	s = testServer(t, Config{Guard: &access.Guard{Setting: "ingress", Hosts: []string{"*"}, Origins: []string{"https://a.example"}}}, &fakeInvocations{})
+	w = do(s, "GET", "/Greeter/greet", "", "origin: https://a.example")
+	require.Equal(t, "https://a.example", w.Header().Get("access-control-allow-origin"))
+	require.Equal(t, "true", w.Header().Get("access-control-allow-credentials"))
 	w = do(s, "OPTIONS", "/Greeter/greet", "", "origin: https://b.example", "access-control-request-method: POST")
 	require.Empty(t, w.Header().Get("access-control-allow-origin"))
 	require.Empty(t, w.Header().Get("access-control-allow-methods"))

@@ -2,20 +2,50 @@ package ingress
 
 import (
 	"net/http"
-	"slices"
+	"strings"
+)
+
+var (
+	noSniff   = []string{"nosniff"}
+	vary      = []string{"origin"}
+	anyOrigin = []string{"*"}
 )
 
 // exposed are the response headers that pages of other origins may read.
 var exposed = []string{"x-platform-id, x-restate-id, x-platform-error-source, x-restate-error-source, idempotency-expires"}
 
-// allowOrigin lets a page of another origin read the response, if permitted.
-func (s *Server) allowOrigin(h http.Header, origin string) {
-	h["Vary"] = []string{"origin"}
-	if allowed := s.cfg.AllowedOrigins; len(allowed) > 0 && !slices.Contains(allowed, origin) {
+// admit refuses requests of web pages that are not allowed to send them, and lets the others
+// read the response.
+func (s *Server) admit(h http.Header, r *http.Request) error {
+	h["X-Content-Type-Options"] = noSniff
+	if err := s.cfg.Guard.CheckHost(r); err != nil && !strings.HasSuffix(r.URL.Path, healthPath) {
+		return &problem{status: http.StatusForbidden, message: err.Error()}
+	}
+	if origin := r.Header["Origin"]; len(origin) > 0 {
+		s.allowOrigin(h, r, origin[0])
+	}
+	if r.Method == http.MethodOptions {
+		return nil // the browser sees from the headers that the request is not allowed
+	}
+	if err := s.cfg.Guard.CheckOrigin(r); err != nil {
+		return &problem{status: http.StatusForbidden, message: err.Error()}
+	}
+	return nil
+}
+
+// allowOrigin lets a page of another origin read the response, if permitted. Only origins
+// that are trusted by name may use the credentials of the browser.
+func (s *Server) allowOrigin(h http.Header, r *http.Request, origin string) {
+	h["Vary"] = vary
+	switch {
+	case s.cfg.Guard.TrustsOrigin(r, origin):
+		h["Access-Control-Allow-Origin"] = []string{origin}
+		h["Access-Control-Allow-Credentials"] = []string{"true"}
+	case s.cfg.Guard.AllowsOrigin(r, origin):
+		h["Access-Control-Allow-Origin"] = anyOrigin
+	default:
 		return
 	}
-	h["Access-Control-Allow-Origin"] = []string{origin}
-	h["Access-Control-Allow-Credentials"] = []string{"true"}
 	h["Access-Control-Expose-Headers"] = exposed
 }
 

@@ -121,8 +121,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 
 // answer does what concerns all requests, and then leaves them to the router.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
-	if origin := r.Header["Origin"]; len(origin) > 0 {
-		s.allowOrigin(w.Header(), origin[0])
+	if err := s.admit(w.Header(), r); err != nil {
+		countAs(w, uncounted)
+		s.fail(w, r, err)
+		return
 	}
 	if r.Method == http.MethodOptions {
 		countAs(w, uncounted)

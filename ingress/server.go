@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/internal/access"
 	"platform/internal/budget"
 	"platform/internal/httpserver"
 	"platform/metadata"
@@ -40,8 +41,9 @@ type Config struct {
 	// ResultTimeout is how long the result of a call may wait for memory, well below the
 	// time for which results are kept; half of that time.
 	ResultTimeout time.Duration
-	// AllowedOrigins are the origins whose pages may read answers; all.
-	AllowedOrigins []string
+	// Guard decides which hosts requests may be sent to, and which web pages may send them;
+	// all.
+	Guard *access.Guard
 	// DrainTimeout is how long requests in progress may take once the server stops;
 	// 5 s.
 	DrainTimeout time.Duration
@@ -92,6 +94,9 @@ func New(cfg Config, registry Registry, invocations Invocations, log *slog.Logge
 	setDefault(&cfg.ResultTimeout, machine.MinRetention*time.Millisecond/2)
 	if cfg.Defaults == nil {
 		cfg.Defaults = func() *metadata.Defaults { return &standard }
+	}
+	if cfg.Guard == nil {
+		cfg.Guard = &access.Guard{Setting: "ingress", Hosts: []string{access.AnyOne}, Origins: []string{access.AnyOne}}
 	}
 	if cfg.Ready == nil {
 		cfg.Ready = func() error { return nil }

@@ -39,6 +39,8 @@ type Ingress struct {
 	ConnectionsPerAddressLimit Limit          `key:"connections-per-address-limit" help:"open connections of one remote address; further ones get status 503 and are closed; all addresses together can have 10,000"`
 	RequestSizeLimit           units.ByteSize `key:"request-size-limit" help:"maximum size of a request body; larger ones get status 413"`
 	HTTP2MaxConcurrentStreams  int            `key:"http2-max-concurrent-streams" help:"concurrent requests on one HTTP/2 connection"`
+	AllowedHosts               []string       `key:"allowed-hosts" help:"names to which requests may be sent while the listener is bound to a loopback address, in addition to addresses, localhost and names that only private name servers resolve; * for all"`
+	AllowedOrigins             []string       `key:"allowed-origins" help:"origins whose web pages may call handlers, such as https://app.example.com; * for all, without credentials (default: pages of this machine if bound to a loopback address, else all)"`
 }
 
 // Admin is the listener for the admin API.
@@ -48,6 +50,8 @@ type Admin struct {
 	ConnectionsPerAddressLimit Limit    `key:"connections-per-address-limit" help:"open connections of one remote address; further ones get status 503 and are closed; all addresses together can have 2,000"`
 	DeploymentRoutingHeaders   []string `key:"deployment-routing-headers" help:"headers whose values distinguish deployments at the same address"`
 	DisableWebUI               bool     `key:"disable-web-ui" help:"do not serve the web UI"`
+	AllowedHosts               []string `key:"allowed-hosts" help:"names to which requests without a token may be sent, in addition to addresses, localhost and names that only private name servers resolve; * for all"`
+	AllowedOrigins             []string `key:"allowed-origins" help:"origins whose web pages may send requests that change something, such as https://ops.example.com; the web UI does not need it"`
 
 	ListingMemory units.ByteSize `key:"listing-memory" help:"memory of the indexes of invocations behind lists and counts, which exist while clients read these; about 90 bytes per invocation of the partitions that the node leads; if it does not suffice, the oldest completed invocations are left out"`
 

@@ -66,6 +66,8 @@ func (l *loader) validate() {
 	l.listener("", cfg.Listener)
 	l.listener("ingress.", cfg.Ingress.Listener)
 	l.listener("admin.", cfg.Admin.Listener)
+	l.webOrigins("ingress.allowed-origins", cfg.Ingress.AllowedOrigins, true)
+	l.webOrigins("admin.allowed-origins", cfg.Admin.AllowedOrigins, false)
 }
 
 // messageSize checks a limit of what becomes part of a log entry: a larger entry could be
@@ -125,6 +127,15 @@ func (l *loader) listener(prefix string, listener Listener) {
 		address, err := url.Parse(listener.AdvertisedAddress)
 		l.check(prefix+"advertised-address", err == nil && address.Scheme != "" && address.Host != "",
 			"an address such as http://host:8080/", listener.AdvertisedAddress)
+	}
+}
+
+// webOrigins checks origins of web pages, which have no path.
+func (l *loader) webOrigins(path string, origins []string, anyOrigin bool) {
+	for _, origin := range origins {
+		u, err := url.Parse(origin)
+		l.check(path, anyOrigin && origin == "*" || err == nil && u.Scheme != "" && u.Host != "" && u.Scheme+"://"+u.Host == origin,
+			"origins such as https://app.example.com", origin)
 	}
 }
 

@@ -30,6 +30,8 @@ func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *
 		Commit:             version.Commit(),
 		Toolchain:          version.Platform(),
 		Level:              feature.Supported(),
+		Guard:              n.adminGuard(),
+		AllowedOrigins:     c.AllowedOrigins,
 		IngressEndpoint:    n.cfg.Ingress.AdvertisedAddress,
 		IngressPort:        tcpPort(n.listeners.ingress.Addr()),
 		Features:           map[string]bool{"protocol_v7": n.cfg.EnableProtocolV7, "vqueues": n.cfg.FlowControl()},

@@ -72,6 +72,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) 
 	}
 	provisioning := cluster.NewProvisioning(cfg.AutoProvision, cfg.DefaultNumPartitions, cfg.DefaultReplication, cfg.BootstrapExpect)
 	n.startup.node, n.startup.provisioning, n.startup.log = n.files.self.Node, provisioning, log
+	n.startup.guard = n.adminGuard()
 	started := n.startup.serve(n.listeners.ingress, n.listeners.admin)
 	err = n.begin(ctx)
 	started()

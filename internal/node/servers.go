@@ -23,6 +23,7 @@ func (n *Node) ingressServer() *ingress.Server {
 		ConcurrentRequests: int64(c.ConcurrentAPIRequestsLimit),
 		AddressConnections: int(c.ConnectionsPerAddressLimit),
 		Budget:             n.bodies,
+		Guard:              n.ingressGuard(),
 		HTTP2MaxStreams:    c.HTTP2MaxConcurrentStreams,
 		DrainTimeout:       n.drainTimeout(),
 		FlowControl:        n.cfg.FlowControl(),

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"platform/internal/access"
 	"platform/internal/cluster"
 )
 
@@ -26,7 +27,24 @@ type startup struct {
 	node         string
 	provisioning *cluster.Provisioning
 	reason       atomic.Pointer[string] // what the node waits for
+	guard        *access.Guard          // of the admin port
 	log          *slog.Logger
+}
+
+// guarded refuses requests that web pages of other sites send.
+func guarded(h http.Handler, guard *access.Guard) http.Handler {
+	crossOrigin := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := crossOrigin.Check(r)
+		if err == nil {
+			err = guard.CheckHost(r)
+		}
+		if err != nil {
+			refuseStarting(w, http.StatusForbidden, err.Error())
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // wait notes what the node waits for.
@@ -111,10 +129,11 @@ func (s *startup) handler(admin bool) http.Handler {
 		}
 		refuseStarting(w, http.StatusServiceUnavailable, reason)
 	})
-	if admin {
-		mux.HandleFunc("POST /cluster/provision", s.provision)
+	if !admin {
+		return mux
 	}
-	return mux
+	mux.HandleFunc("POST /cluster/provision", s.provision)
+	return guarded(mux, s.guard)
 }
 
 // refuseCaller answers as the ingress would.

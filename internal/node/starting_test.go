@@ -6,13 +6,16 @@ import (
 	"strings"
 	"testing"
 
+	"platform/internal/access"
 	"platform/internal/cluster"
 
 	"github.com/stretchr/testify/require"
 )
 
+var anyHost = &access.Guard{Hosts: []string{access.AnyOne}}
+
 func TestProvisioningHasToWaitUntilTheNodeLooksForOthers(t *testing.T) {
-	s := &startup{provisioning: cluster.NewProvisioning(false, 4, 1, 1)}
+	s := &startup{provisioning: cluster.NewProvisioning(false, 4, 1, 1), guard: anyHost}
 	reason := "waiting for room on the disk"
 	s.wait(reason)
 	w := httptest.NewRecorder()
@@ -24,7 +27,7 @@ func TestProvisioningHasToWaitUntilTheNodeLooksForOthers(t *testing.T) {
 
 // Callers get the shape of all errors of the ingress, also from a node that has none yet.
 func TestCallersOfANodeThatStartsMayRetry(t *testing.T) {
-	s := &startup{node: "n1"}
+	s := &startup{node: "n1", guard: anyHost}
 	s.wait("waiting for 3 nodes")
 	w := httptest.NewRecorder()
 	s.handler(false).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/Greeter/greet", strings.NewReader("{}")))

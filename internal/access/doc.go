@@ -1,0 +1,5 @@
+// Package access decides who may do what at the HTTP ports of a node.
+//
+// A Guard protects a port from web pages: it checks which name the request was sent to, and
+// which page sent it.
+package access

@@ -1,0 +1,126 @@
+package access
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// AnyOne in a list of hosts or origins allows all of them.
+const AnyOne = "*"
+
+// Guard refuses requests that a web page of another site makes through the browser of
+// someone who can reach the port. The zero value of each field is its strictest setting.
+type Guard struct {
+	// Setting is the section of the configuration that refusals name, such as admin.
+	Setting string
+	// Hosts are names under which the server can be addressed, without ports, in addition to
+	// addresses and to names that cannot be registered publicly.
+	Hosts []string
+	// Origins are the origins of pages that may send requests, in addition to those of the
+	// same origin.
+	Origins []string
+	// LocalOrigins allows the pages of all servers on this machine.
+	LocalOrigins bool
+	// Port is that of pages which may send requests if they are from the host that the request
+	// was sent to; 0: none.
+	Port int
+}
+
+// Refusal is the reason for which a Guard refuses a request.
+type Refusal struct{ Message string }
+
+// Error implements error.
+func (r *Refusal) Error() string { return r.Message }
+
+// CheckHost returns a *Refusal if the request was sent to a name that is not known to belong to
+// this server: the owner of another name can resolve it to the server's address, and its
+// pages would then be of the same origin (DNS rebinding).
+func (g *Guard) CheckHost(r *http.Request) error {
+	host := hostname(r.Host)
+	if slices.Contains(g.Hosts, AnyOne) || unregistrable(host) ||
+		slices.ContainsFunc(g.Hosts, func(known string) bool { return strings.EqualFold(hostname(known), host) }) {
+		return nil
+	}
+	return &Refusal{fmt.Sprintf("the request was sent to the host %q, which is not known to be this server; "+
+		"use its address or localhost, or add the name to %s.allowed-hosts", shortened(r.Host), g.Setting)}
+}
+
+// CheckOrigin returns a *Refusal if a page of an origin that is not allowed sent the request.
+// Clients other than browsers do not name an origin and are not concerned. Reads are refused as
+// well, since a GET can invoke a handler.
+func (g *Guard) CheckOrigin(r *http.Request) error {
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		// Browsers omit the origin of pages when they navigate or load an image.
+		if r.Header.Get("Sec-Fetch-Site") != "cross-site" || slices.Contains(g.Origins, AnyOne) {
+			return nil
+		}
+		return &Refusal{fmt.Sprintf("a web page of another site sent the request; to allow the requests of all sites, set %s.allowed-origins to [\"*\"]", g.Setting)}
+	}
+	if g.AllowsOrigin(r, origin) {
+		return nil
+	}
+	return &Refusal{fmt.Sprintf("a web page of the origin %q sent the request; to allow its requests, add it to %s.allowed-origins", shortened(origin), g.Setting)}
+}
+
+// AllowsOrigin reports whether pages of an origin may send the request and read its response.
+func (g *Guard) AllowsOrigin(r *http.Request, origin string) bool {
+	return slices.Contains(g.Origins, AnyOne) || g.TrustsOrigin(r, origin)
+}
+
+// TrustsOrigin reports whether an origin is allowed other than by AnyOne.
+func (g *Guard) TrustsOrigin(r *http.Request, origin string) bool {
+	if slices.Contains(g.Origins, origin) && origin != AnyOne {
+		return true
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return false // such as null, the origin of sandboxed pages and files
+	}
+	if strings.EqualFold(u.Host, r.Host) || g.LocalOrigins && isLocal(u.Hostname()) {
+		return true
+	}
+	return g.Port != 0 && u.Port() == fmt.Sprint(g.Port) && strings.EqualFold(u.Hostname(), hostname(r.Host))
+}
+
+// hostname returns a host without port and brackets.
+func hostname(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+}
+
+// privateSuffixes are those of names that public name servers never resolve.
+var privateSuffixes = []string{".localhost", ".internal", ".svc", ".svc.cluster.local"}
+
+// unregistrable reports whether no stranger can own a host: addresses, names without a dot, and
+// names below reserved domains.
+func unregistrable(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	host = strings.ToLower(host)
+	return !strings.Contains(host, ".") || slices.ContainsFunc(privateSuffixes, func(suffix string) bool { return strings.HasSuffix(host, suffix) })
+}
+
+func isLocal(host string) bool {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Unmap().IsLoopback()
+	}
+	host = strings.ToLower(host)
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+}
+
+// shortened bounds what a message repeats of a request.
+func shortened(text string) string {
+	if len(text) > 100 {
+		return text[:100] + "…"
+	}
+	return text
+}

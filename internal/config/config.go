@@ -55,6 +55,7 @@ type Config struct {
 	Ingress            Ingress        `key:"ingress"`
 	Admin              Admin          `key:"admin"`
 	Worker             Worker         `key:"worker"`
+	Egress             Egress         `key:"egress"`
 }
 
 // Default returns the built-in values. Those that depend on others (the node's

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"platform/internal/egress"
 	"platform/internal/limits"
 	"platform/internal/units"
 )
@@ -62,6 +63,8 @@ func (l *loader) validate() {
 	l.queryEngine(cfg.Admin.ListingMemory, cfg.Admin.QueryEngine)
 	l.logFilter(cfg.LogFilter)
 	l.proxy(invoker.HTTPProxy)
+	l.destinations("egress.allow", cfg.Egress.Allow)
+	l.destinations("egress.deny", cfg.Egress.Deny)
 	l.retryPolicy(cfg.DefaultRetryPolicy)
 	l.listener("", cfg.Listener)
 	l.listener("ingress.", cfg.Ingress.Listener)
@@ -160,6 +163,13 @@ func (l *loader) proxy(proxy string) {
 		shown = address.Redacted()
 	}
 	l.check("worker.invoker.http-proxy", fine, "an address such as http://proxy:3128", shown)
+}
+
+// destinations checks rules for addresses.
+func (l *loader) destinations(path string, list []string) {
+	if _, err := egress.ParseRules(list); err != nil {
+		l.problem(l.origins[path], path, err.Error())
+	}
 }
 
 func (l *loader) between(path string, n, low, high int) {

@@ -48,7 +48,7 @@ func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *
 		settings.Metrics = n.metrics.handler()
 	}
 	find := discovery.DefaultConfig()
-	find.Identity = n.signer
+	find.Identity, find.Log = n.signer, n.log.With("component", "platform/discovery")
 	find.EnableV7 = n.cfg.EnableProtocolV7
 	find.AdditionalHeaders = n.cfg.Worker.Invoker.AdditionalRequestHeaders
 	api := admin.New(settings, n.metadata, discovery.New(n.invoker.Client(), find), n.invocations(), members).Handler()

@@ -1,11 +1,13 @@
 package node
 
 import (
+	"net"
 	"net/url"
 	"time"
 
 	"platform/ingress"
 	"platform/internal/config"
+	"platform/internal/egress"
 	"platform/internal/stats"
 	"platform/internal/units"
 	"platform/internal/version"
@@ -66,8 +68,20 @@ func (n *Node) newInvoker() *invoker.Invoker {
 		e.Proxy, _ = url.Parse(c.HTTPProxy) // the configuration has been checked
 		e.NoProxy = c.NoProxy
 	}
-	e.Functions = n.newFunctions(e)
+	e.Functions, e.Egress = n.newFunctions(e), n.egress()
 	return invoker.New(settings, n.metadata, n.log.With("component", "platform/invoker"))
+}
+
+// egress returns which addresses this node connects to on behalf of users.
+func (n *Node) egress() *egress.Policy {
+	c := &n.cfg.Egress
+	p := &egress.Policy{Functions: c.Functions, Roles: c.Roles}
+	p.Allow, _ = egress.ParseRules(c.Allow) // the configuration has been checked
+	p.Deny, _ = egress.ParseRules(c.Deny)
+	for _, l := range []net.Listener{n.listeners.node, n.listeners.ingress, n.listeners.admin} {
+		p.OwnPorts = append(p.OwnPorts, uint16(tcpPort(l.Addr())))
+	}
+	return p
 }
 
 // load returns the state of the attempts of each service.

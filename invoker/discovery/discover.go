@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"platform/internal/egress"
 	"platform/internal/errcode"
 	"platform/invoker/endpoint"
 	"platform/invoker/identity"
@@ -30,6 +32,7 @@ type Config struct {
 	EnableV7          bool
 	AdditionalHeaders map[string]string // sent to all endpoints
 	Identity          *identity.Signer  // signs the requests; nil for unsigned requests
+	Log               *slog.Logger      // slog.Default() when nil
 }
 
 // DefaultConfig returns the default settings.
@@ -45,6 +48,9 @@ type Discoverer struct {
 
 // New returns a discoverer that connects through client.
 func New(client *endpoint.Client, cfg Config) *Discoverer {
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
 	return &Discoverer{cfg: cfg, client: client}
 }
 
@@ -141,7 +147,7 @@ func (d *Discoverer) once(ctx context.Context, addr *endpoint.Address, extra map
 	if c.err != nil && c.head.Status == 0 || c.err != nil && success(c.head.Status) {
 		return d.unreachable(ctx, addr, c.err)
 	}
-	if err := checkStatus(addr, &c.head); err != nil {
+	if err := d.checkStatus(addr, &c.head); err != nil {
 		return nil, retryable(c.head.Status), err
 	}
 	return &answer{head: c.head, body: c.body}, false, nil
@@ -184,7 +190,7 @@ func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, er
 	case errors.Is(err, endpoint.ErrHTTP1):
 		return nil, false, errcode.New(errcode.META0014,
 			"%s speaks HTTP/1.1 and not HTTP/2 with prior knowledge; register it with use_http_11", where)
-	case errors.Is(err, endpoint.ErrForbidden):
+	case errors.Is(err, egress.ErrForbidden):
 		return nil, false, errcode.New(errcode.META0003, "connections to %s are not permitted: %w", where, err)
 	case ctx.Err() != nil:
 		return nil, false, errcode.New(errcode.META0003, "%s did not answer within %s", where, d.cfg.Timeout)
@@ -193,7 +199,17 @@ func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, er
 	case addr.HTTP11 && addr.Scheme == "http" && !dialing(err):
 		return nil, true, errcode.New(errcode.META0003, "%s did not answer in HTTP/1.1: %w; if it speaks HTTP/2 only, register it without use_http_11", where, err)
 	}
+	if dialing(err) && !unresolved(err) { // how a connection fails would tell which ports are open
+		d.cfg.Log.Warn("discovery failed", "endpoint", where, "err", err)
+		return nil, true, errcode.New(errcode.META0003, "%s cannot be reached: is the endpoint running, and does it listen at this address of the server's network? The log of the server has the cause", where)
+	}
 	return nil, true, errcode.New(errcode.META0003, "%s cannot be reached: %w", where, err)
+}
+
+// unresolved reports whether the name of the endpoint has no address.
+func unresolved(err error) bool {
+	_, ok := errors.AsType[*net.DNSError](err)
+	return ok
 }
 
 // plainHTTP reports whether the endpoint answered a TLS handshake with something else.
@@ -210,19 +226,19 @@ func dialing(err error) bool {
 
 func success(status int) bool { return status >= 200 && status < 300 }
 
-func checkStatus(addr *endpoint.Address, h *endpoint.Head) error {
-	path := addr.Path("/discover")
-	switch {
-	case success(h.Status):
+// checkStatus returns an error for a status of failure. It does not name the status, which
+// would tell who registers addresses what listens where; the log has it.
+func (d *Discoverer) checkStatus(addr *endpoint.Address, h *endpoint.Head) error {
+	if success(h.Status) {
 		return nil
-	case h.Status == http.StatusNotFound:
-		return errcode.New(errcode.META0003,
-			"%s answered discovery with status 404; is the endpoint mounted under another path than %s?", addr.Authority, path)
-	case h.Status >= 300 && h.Status < 400:
-		return errcode.New(errcode.META0003,
-			"%s answered discovery with status %d; redirects are not followed, register the address they lead to", addr.Authority, h.Status)
 	}
-	return errcode.New(errcode.META0003, "%s answered discovery at %s with status %d", addr.Authority, path, h.Status)
+	path := addr.Path("/discover")
+	if addr.Function != nil {
+		return errcode.New(errcode.META0003, "%s answered discovery with status %d", addr.Authority, h.Status)
+	}
+	d.cfg.Log.Warn("discovery failed", "endpoint", addr.Authority, "path", path, "status", h.Status)
+	return errcode.New(errcode.META0003,
+		"%s did not accept discovery at %s: is the endpoint mounted under another path, or behind a redirect, which is not followed, or does it require other headers? The log of the server has the status of the response", addr.Authority, path)
 }
 
 func retryable(status int) bool {

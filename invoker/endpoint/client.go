@@ -9,25 +9,27 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"platform/internal/egress"
 )
 
 // Config configures a Client.
 type Config struct {
 	ConnectTimeout time.Duration
-	IdleTimeout    time.Duration // until an unused connection is closed
-	DrainTimeout   time.Duration // for reading the rest of a finished response
-	PingInterval   time.Duration // silence before a ping
-	PingTimeout    time.Duration // how long the peer may take to respond to a ping
-	MaxStreams     int           // per HTTP/2 connection
-	StreamWindow   int           // bytes a peer may send per stream before they are consumed
-	ConnWindow     int           // the same for an HTTP/2 connection
-	MaxFrame       int           // bytes of an HTTP/2 frame that a peer may send
-	MaxHeader      int           // bytes of the response headers
-	Guard          Guard
-	TLS            *tls.Config // nil: the system's roots
-	Proxy          *url.URL    // http or https; nil: none. Not used for loopback addresses
-	NoProxy        []string    // hosts, domains, addresses, prefixes and * that are connected to directly
-	Functions      Functions   // nil: functions cannot be invoked
+	IdleTimeout    time.Duration  // until an unused connection is closed
+	DrainTimeout   time.Duration  // for reading the rest of a finished response
+	PingInterval   time.Duration  // silence before a ping
+	PingTimeout    time.Duration  // how long the peer may take to respond to a ping
+	MaxStreams     int            // per HTTP/2 connection
+	StreamWindow   int            // bytes a peer may send per stream before they are consumed
+	ConnWindow     int            // the same for an HTTP/2 connection
+	MaxFrame       int            // bytes of an HTTP/2 frame that a peer may send
+	MaxHeader      int            // bytes of the response headers
+	Egress         *egress.Policy // nil: the zero Policy
+	TLS            *tls.Config    // nil: the system's roots
+	Proxy          *url.URL       // http or https; nil: none. Not used for loopback addresses
+	NoProxy        []string       // hosts, domains, addresses, prefixes and * that are connected to directly
+	Functions      Functions      // nil: functions cannot be invoked
 	// MaySend is called for each new HTTP/2 connection. The function that it returns is
 	// called before every write to the connection; it may block, and an error closes the
 	// connection. nil: no check.
@@ -67,6 +69,9 @@ type Client struct {
 // NewClient returns a client without connections.
 func NewClient(cfg Config) *Client {
 	c := &Client{cfg: cfg, pools: map[string]*pool{}, streams: map[*Stream]struct{}{}, draining: map[*Stream]struct{}{}}
+	if c.cfg.Egress == nil {
+		c.cfg.Egress = &egress.Policy{}
+	}
 	c.dialer.init(&c.cfg)
 	c.buffers.New = func() any {
 		b := make([]byte, 4<<10)

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
+	"strconv"
+
+	"platform/internal/egress"
 )
 
 // Names of the protocols in TLS (ALPN).
@@ -24,22 +26,22 @@ var ErrNoHTTP2 = errors.New("the endpoint does not speak HTTP/2 over TLS")
 // configured.
 type dialer struct {
 	cfg     *Config
-	guarded net.Dialer
-	direct  net.Dialer                       // for the proxy, which is configured by the operator
+	guarded *egress.Dialer
+	direct  *egress.Dialer                   // for the proxy, which is configured by the operator
 	proxy   func(*url.URL) (*url.URL, error) // nil: no proxy
 }
 
 func (d *dialer) init(cfg *Config) {
 	d.cfg = cfg
-	d.direct = net.Dialer{Timeout: cfg.ConnectTimeout}
-	d.guarded = net.Dialer{Timeout: cfg.ConnectTimeout, ControlContext: cfg.Guard.control}
+	d.direct = (&egress.Policy{}).Dialer(cfg.ConnectTimeout)
+	d.guarded = cfg.Egress.Dialer(cfg.ConnectTimeout)
 	if cfg.Proxy != nil {
 		d.proxy = proxyFunc(cfg.Proxy, cfg.NoProxy)
 	}
 }
 
 func (d *dialer) dial(ctx context.Context, a *Address) (net.Conn, error) {
-	proxy, err := d.proxyOf(&url.URL{Scheme: a.Scheme, Host: a.host})
+	proxy, err := d.proxyOf(ctx, &url.URL{Scheme: a.Scheme, Host: a.host})
 	switch {
 	case err != nil:
 		return nil, err
@@ -103,7 +105,7 @@ func (d *dialer) dialHTTP1(ctx context.Context, network, address string) (net.Co
 	return d.guarded.DialContext(ctx, network, address)
 }
 
-func (d *dialer) proxyHTTP1(r *http.Request) (*url.URL, error) { return d.proxyOf(r.URL) }
+func (d *dialer) proxyHTTP1(r *http.Request) (*url.URL, error) { return d.proxyOf(r.Context(), r.URL) }
 
 // proxied reports whether an address is reached through a proxy.
 func (d *dialer) proxied(a *Address) bool {
@@ -114,9 +116,9 @@ func (d *dialer) proxied(a *Address) bool {
 	return err == nil && proxy != nil
 }
 
-// proxyOf returns the proxy for an address, nil for none. Behind a proxy the guard can
-// check addresses, but not the resolution of names.
-func (d *dialer) proxyOf(target *url.URL) (*url.URL, error) {
+// proxyOf returns the proxy for an address, nil for none. A proxy connects to what this
+// process would not, so the name and its addresses are checked here.
+func (d *dialer) proxyOf(ctx context.Context, target *url.URL) (*url.URL, error) {
 	if d.proxy == nil {
 		return nil, nil
 	}
@@ -124,10 +126,15 @@ func (d *dialer) proxyOf(target *url.URL) (*url.URL, error) {
 	if err != nil || proxy == nil {
 		return nil, err
 	}
-	if addr, err := netip.ParseAddr(target.Hostname()); err == nil {
-		return proxy, d.cfg.Guard.Check(netip.AddrPortFrom(addr, 0))
+	_, port, err := net.SplitHostPort(hostPort(target))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAddress, err)
 	}
-	return proxy, nil
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("%w: port %q", ErrAddress, port)
+	}
+	return proxy, d.cfg.Egress.CheckName(ctx, target.Hostname(), uint16(n))
 }
 
 type connKey struct{}

@@ -2,10 +2,10 @@ package endpoint
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"platform/internal/egress"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -252,25 +254,6 @@ func TestHTTP1IsRecognized(t *testing.T) {
 	require.ErrorIs(t, <-l.ends, ErrHTTP1)
 }
 
-func TestGuard(t *testing.T) {
-	g := Guard{
-		Allow:    []netip.Prefix{netip.MustParsePrefix("169.254.1.0/24")},
-		Deny:     []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
-		OwnPorts: []uint16{8080},
-	}
-	for _, text := range []string{
-		"0.0.0.0:1", "0.1.2.3:1", "[::]:1", "169.254.169.254:80", "[::ffff:169.254.169.254]:80", "[fe80::1]:80", "[fe80::1%eth0]:80",
-		"224.0.0.1:1", "255.255.255.255:1", "[ff02::1]:1", "100.100.100.200:80", "192.0.0.192:80", "[fd00:ec2::254]:80",
-		"[64:ff9b::a9fe:a9fe]:80", "[2002:a9fe:a9fe::]:80", "[::169.254.169.254]:80", "10.1.2.3:9080", "[::ffff:10.1.2.3]:9080",
-		"127.0.0.1:8080", "[::1]:8080", "[::ffff:127.0.0.1]:8080",
-	} {
-		require.ErrorIs(t, g.Check(netip.MustParseAddrPort(text)), ErrForbidden, text)
-	}
-	for _, text := range []string{"127.0.0.1:9080", "[::1]:9080", "169.254.1.7:80", "192.168.1.1:80", "8.8.8.8:443", "[2001:db8::1]:1", "[64:ff9b::808:808]:80"} {
-		require.NoError(t, g.Check(netip.MustParseAddrPort(text)), text)
-	}
-}
-
 func TestParseAddress(t *testing.T) {
 	a, err := ParseAddress("https://Example.com/base%2F1/?x=1", false)
 	require.NoError(t, err)
@@ -280,4 +263,21 @@ func TestParseAddress(t *testing.T) {
 		_, err := ParseAddress(bad, false)
 		require.ErrorIs(t, err, ErrAddress, bad)
 	}
+}
+
+func TestFunctionsThatAreNotAllowed(t *testing.T) {
+	f, err := ParseFunction("arn:aws:lambda:eu-west-1:123456789012:function:other:1")
+	require.NoError(t, err)
+	c := newClient(t, func(cfg *Config) {
+		cfg.Egress = &egress.Policy{Functions: []string{"arn:aws:lambda:*:123456789012:function:app-*"}}
+		cfg.Functions = unreachableFunctions{t}
+	})
+	require.ErrorIs(t, post(t, c, f), egress.ErrForbidden)
+}
+
+type unreachableFunctions struct{ t *testing.T }
+
+func (u unreachableFunctions) Invoke(context.Context, *Function, *http.Request) (*http.Response, error) {
+	u.t.Error("the function must not be invoked")
+	return nil, ErrFunctions
 }

@@ -63,5 +63,8 @@ func (c *Client) invoke(f *Function, r *http.Request) (*http.Response, error) {
 	if c.cfg.Functions == nil {
 		return nil, ErrFunctions
 	}
+	if err := c.cfg.Egress.CheckFunction(f.ARN, f.AssumeRoleARN); err != nil {
+		return nil, err
+	}
 	return c.cfg.Functions.Invoke(r.Context(), f, r)
 }

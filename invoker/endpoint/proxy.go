@@ -32,7 +32,7 @@ func proxyFunc(proxy *url.URL, except []string) func(*url.URL) (*url.URL, error)
 	return cfg.ProxyFunc()
 }
 
-// hostPort is the address of a proxy.
+// hostPort is the host and port that a URL refers to.
 func hostPort(u *url.URL) string {
 	port := u.Port()
 	if port == "" {

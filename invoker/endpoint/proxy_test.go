@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -16,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
+
+	"platform/internal/egress"
 )
 
 // proxy leads everything to one address, whatever the name, and notes what it was
@@ -239,13 +240,18 @@ func TestTheGuardChecksAddressesBehindAProxy(t *testing.T) {
 	for _, http11 := range []bool{false, true} {
 		target, err := ParseAddress("http://169.254.169.254/", http11)
 		require.NoError(t, err)
-		require.ErrorIs(t, post(t, newClient(t, through(t, p)), target), ErrForbidden)
+		require.ErrorIs(t, post(t, newClient(t, through(t, p)), target), egress.ErrForbidden)
+	}
+	for _, spelling := range []string{"0xa9fea9fe", "2852039166", "0251.0376.0251.0376", "169.254.43518", "metadata.google.internal", "METADATA.google.internal."} {
+		require.ErrorIs(t, post(t, newClient(t, through(t, p)), named(t, a, spelling)), egress.ErrForbidden, spelling)
 	}
 	require.Empty(t, p.requests())
 	// The proxy itself is the operator's choice.
+	rules, err := egress.ParseRules([]string{"127.0.0.0/8"})
+	require.NoError(t, err)
 	deny := func(cfg *Config) {
 		through(t, p)(cfg)
-		cfg.Guard.Deny = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+		cfg.Egress = &egress.Policy{Deny: rules}
 	}
 	require.NoError(t, post(t, newClient(t, deny), named(t, a, "service.test")))
 }

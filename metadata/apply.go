@@ -28,9 +28,15 @@ func applyEntry(d *draft, index uint64, data []byte) (outcome, error) {
 	if o, known, err := d.storedOutcome(h.request); known || err != nil {
 		return o, err
 	}
+	old, first := d.state, len(d.writes)
 	o, err := apply(d, index, h.at, cmd)
 	if err != nil {
 		return outcome{}, err
+	}
+	if h.action != nil {
+		if err := d.audit(h.at, h.action, o, &old, first); err != nil {
+			return outcome{}, err
+		}
 	}
 	return o, d.storeOutcome(index, h.request, o)
 }
@@ -70,6 +76,14 @@ func apply(d *draft, index uint64, at time.Time, cmd command) (outcome, error) {
 		return applyAdvanceJob(d, at, cmd)
 	case *stopJob:
 		return applyStopJob(d, at, cmd)
+	case *createToken:
+		return applyCreateToken(d, cmd)
+	case *revokeToken:
+		return applyRevokeToken(d, cmd)
+	case *useTokens:
+		return applyUseTokens(d, cmd)
+	case *recordAction:
+		return outcome{}, d.audit(at, &cmd.action, outcome{}, &d.state, len(d.writes))
 	case *putRules:
 		return applyPutRules(d, at, cmd)
 	case *deleteRules:

@@ -89,11 +89,17 @@ type header struct {
 	// request identifies the request; retries of it have the same. Legacy entries have
 	// none.
 	request string
+	// action is what a client requested, for the audit log; nil: nothing.
+	action *Action
 }
 
 // encodeEntry encodes one log entry.
 func encodeEntry(h header, cmd command) ([]byte, error) {
 	entry := &pb.Entry{Version: uint32(levelOf(cmd).level), TimeMs: h.at.UnixMilli(), Request: []byte(h.request)}
+	if h.action != nil {
+		entry.Version = max(entry.Version, uint32(feature.Level4))
+		entry.Action = actionToProto(h.action)
+	}
 	switch cmd := cmd.(type) {
 	case *provision:
 		entry.Command = &pb.Entry_ProvisionCluster{ProvisionCluster: &pb.ProvisionCluster{Cluster: clusterToProto(cmd.cluster)}}
@@ -134,6 +140,14 @@ func encodeEntry(h header, cmd command) ([]byte, error) {
 		entry.Command = &pb.Entry_AdvanceJob{AdvanceJob: &pb.AdvanceJob{Job: job, ExpectedVersion: cmd.expected}}
 	case *stopJob:
 		entry.Command = &pb.Entry_StopJob{StopJob: &pb.StopJob{Id: cmd.id}}
+	case *createToken:
+		entry.Command = &pb.Entry_CreateToken{CreateToken: &pb.CreateToken{Token: tokenToProto(&cmd.token)}}
+	case *revokeToken:
+		entry.Command = &pb.Entry_RevokeToken{RevokeToken: &pb.RevokeToken{Id: cmd.id}}
+	case *useTokens:
+		entry.Command = &pb.Entry_UseTokens{UseTokens: &pb.UseTokens{Uses: usesToProto(cmd.uses)}}
+	case *recordAction:
+		entry.Command = &pb.Entry_RecordAction{RecordAction: &pb.RecordAction{Action: actionToProto(&cmd.action)}}
 	case *putRules:
 		entry.Command = &pb.Entry_PutRules{PutRules: putRulesToProto(cmd)}
 	case *deleteRules:
@@ -160,6 +174,13 @@ func decodeEntry(data []byte) (header, command, error) {
 		return header{}, nil, fmt.Errorf("decode metadata entry: request id of %d bytes", len(entry.Request))
 	}
 	h := header{at: fromMillis(entry.TimeMs), request: string(entry.Request)}
+	if entry.Action != nil {
+		if entry.Version < uint32(feature.Level4) {
+			return header{}, nil, fmt.Errorf("decode metadata entry: an entry of feature level %d has an action, which needs %d", entry.Version, feature.Level4)
+		}
+		action := actionFromProto(entry.Action)
+		h.action = &action
+	}
 	cmd, err := decodeCommand(&entry)
 	if err != nil {
 		return header{}, nil, fmt.Errorf("decode metadata entry: %w", err)
@@ -208,6 +229,14 @@ func decodeCommand(entry *pb.Entry) (command, error) {
 		return &advanceJob{job.GetId(), cmd.AdvanceJob.GetExpectedVersion(), progressFromProto(job)}, nil
 	case *pb.Entry_StopJob:
 		return &stopJob{cmd.StopJob.GetId()}, nil
+	case *pb.Entry_CreateToken:
+		return &createToken{tokenFromProto(cmd.CreateToken.GetToken())}, nil
+	case *pb.Entry_RevokeToken:
+		return &revokeToken{cmd.RevokeToken.GetId()}, nil
+	case *pb.Entry_UseTokens:
+		return &useTokens{usesFromProto(cmd.UseTokens.GetUses())}, nil
+	case *pb.Entry_RecordAction:
+		return &recordAction{actionFromProto(cmd.RecordAction.GetAction())}, nil
 	case *pb.Entry_PutRules:
 		return decoded(cmd.PutRules, putRulesFromProto)
 	case *pb.Entry_DeleteRules:

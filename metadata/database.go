@@ -102,8 +102,12 @@ func (db *database) checkVersion() error {
 	}
 	if err == nil {
 		err = db.bolt.Update(func(tx *bbolt.Tx) error {
-			_, err := tx.CreateBucketIfNotExists([]byte(tableJobs))
-			return err
+			for _, table := range addedTables {
+				if _, err := tx.CreateBucketIfNotExists([]byte(table)); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 	}
 	return err
@@ -186,9 +190,13 @@ func readState(tx *bbolt.Tx, index uint64) (*state, error) {
 		each(tx, tablePartitions, func(p *pb.Partition) { st.partitions = append(st.partitions, partitionFromProto(p)) }),
 		readBook(tx, st.book),
 		each(tx, tableJobs, func(j *pb.Job) { st.jobs = append(st.jobs, jobFromProto(j)) }),
+		each(tx, tableTokens, func(t *pb.Token) { st.tokens = append(st.tokens, tokenFromProto(t)) }),
 		each(tx, tableRequests, func(r *pb.Request) { st.requests.add(requestFromProto(r)) }),
 	)
 	st.schemas = newSchemas(index, deployments)
+	if err == nil {
+		st.auditHead, err = readAuditHead(tx)
+	}
 	if err == nil {
 		err = checkLevel(st.cluster)
 	}

@@ -128,6 +128,10 @@ func TestGoldenLogEntries(t *testing.T) {
 		"entry_create_job":          &createJob{fullJob()},
 		"entry_advance_job":         &advanceJob{"job_1", 8, fullJob().JobProgress},
 		"entry_stop_job":            &stopJob{"job_1"},
+		"entry_create_token":        &createToken{fullToken()},
+		"entry_revoke_token":        &revokeToken{"abcdefghijklmnop"},
+		"entry_use_tokens":          &useTokens{[]TokenUse{{"abcdefghijklmnop", goldenTime}}},
+		"entry_record_action":       &recordAction{fullAction()},
 		"entry_put_rules":           fullPutRules(),
 		"entry_delete_rules":        fullDeleteRules(),
 	} {
@@ -159,6 +163,17 @@ func TestGoldenRequest(t *testing.T) {
 	require.ErrorContains(t, err, "request id of 65 bytes")
 }
 
+func TestGoldenAction(t *testing.T) {
+	action := fullAction()
+	h := header{at: goldenTime, action: &action}
+	data, err := encodeEntry(h, &drainNode{id: 1})
+	require.NoError(t, err)
+	golden(t, "entry_with_action", data)
+	got, _, err := decodeEntry(data)
+	require.NoError(t, err)
+	require.Equal(t, h, got)
+}
+
 func TestGoldenRecords(t *testing.T) {
 	for name, msg := range map[string]interface{ MarshalVT() ([]byte, error) }{
 		"record_cluster":    clusterToProto(fullCluster()),
@@ -174,9 +189,13 @@ func TestGoldenRecords(t *testing.T) {
 		"record_leaving":       nodeToProto(Node{Name: "n1", ID: 3, Incarnation: "01ABC", Draining: true, Removed: true}),
 		"record_partition":     partitionToProto(fullPartition()),
 		"record_job":           jobToProto(ptr(fullJob())),
-		"record_rule":          ruleToProto(&fullRules()[0]),
-		"record_rule_book":     bookToProto(&flowcontrol.Book{Version: 300}),
-		"record_request":       requestToProto(request{index: 300, id: "0123456789abcdef", result: []byte("result")}),
+		"record_token":         tokenToProto(ptr(fullToken())),
+		"record_audit": auditToProto(&AuditRecord{
+			Sequence: 300, At: goldenTime, Action: fullAction(), Before: []byte("b"), After: []byte("a"), Previous: []byte("p"), Hash: []byte("h"),
+		}),
+		"record_rule":      ruleToProto(&fullRules()[0]),
+		"record_rule_book": bookToProto(&flowcontrol.Book{Version: 300}),
+		"record_request":   requestToProto(request{index: 300, id: "0123456789abcdef", result: []byte("result")}),
 	} {
 		data, err := msg.MarshalVT()
 		require.NoError(t, err)

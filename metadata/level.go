@@ -39,6 +39,10 @@ func levelOf(cmd command) need {
 	switch cmd := cmd.(type) {
 	case *createJob, *advanceJob, *stopJob:
 		return need{feature.Level4, "a job"}
+	case *createToken, *revokeToken, *useTokens:
+		return need{feature.Level4, "a token"}
+	case *recordAction:
+		return need{feature.Level4, "the audit log"}
 	case *setFeatureLevel:
 		return need{max(cmd.level, feature.Level2), "the cluster's feature level"}
 	case *provision:

@@ -34,6 +34,7 @@ var reasons = []error{
 	ErrNodeConflict, ErrNodeInUse, ErrNodeRemoved, ErrLastNode, ErrNodeHoldsData, ErrVersionConflict,
 	ErrRulePrecondition, ErrTooManyRules, ErrNodeTooOld, ErrMembersChanged,
 	ErrTooManyJobs, ErrJobNotFound, ErrJobChanged,
+	ErrTooManyTokens, ErrTokenNotFound, ErrTokenExists,
 }
 
 func refusalToProto(err error) *pb.Refusal {
@@ -94,6 +95,8 @@ func encodeOutcome(o outcome) ([]byte, error) {
 		out.Result = &pb.Result_Service{Service: &pb.ServiceRevision{Service: serviceToProto(v), Deployment: string(v.Deployment)}}
 	case Job:
 		out.Result = &pb.Result_Job{Job: jobToProto(&v)}
+	case Token:
+		out.Result = &pb.Result_Token{Token: tokenToProto(&v)}
 	case []flowcontrol.Rule:
 		out.Result = &pb.Result_Rules{Rules: rulesToProto(v)}
 	case []flowcontrol.Pattern:
@@ -130,6 +133,8 @@ func decodeOutcome(data []byte) (outcome, error) {
 		return outcome{value: serviceFromProto(r.Service.GetService(), ids.Deployment(r.Service.GetDeployment()))}, nil
 	case *pb.Result_Job:
 		return outcome{value: jobFromProto(r.Job)}, nil
+	case *pb.Result_Token:
+		return outcome{value: tokenFromProto(r.Token)}, nil
 	case *pb.Result_Rules:
 		rules, err := rulesFromProto(r.Rules)
 		return outcome{value: rules}, err

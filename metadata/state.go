@@ -19,7 +19,9 @@ type state struct {
 	requests   requests
 	schemas    *Schemas
 	book       *flowcontrol.Book
-	jobs       []Job // sorted by ID
+	jobs       []Job   // sorted by ID
+	tokens     []Token // sorted by ID
+	auditHead  auditHead
 }
 
 func emptyState() *state {
@@ -126,9 +128,10 @@ func (d *draft) deleteRecord(table, key string) { d.write(write{table: table, ke
 
 func (d *draft) write(w write) {
 	d.writes = append(d.writes, w)
-	d.changed = d.changed || w.table != tableRequests && w.table != tableJobs
+	silent := w.table == tableRequests || w.table == tableJobs || w.table == tableTokens || w.table == tableAudit
+	d.changed = d.changed || !silent
 	switch w.table {
-	case tableRequests, tableJobs, tableDeployments:
+	case tableRequests, tableJobs, tableTokens, tableAudit, tableDeployments:
 	case tableRuleBook, tableRules:
 		d.rulesChanged = true
 	default:

@@ -120,7 +120,7 @@ func propose[T any](ctx context.Context, s *Store, cmd command) (result T, err e
 	if err := s.mayPropose(cmd); err != nil {
 		return result, fmt.Errorf("change metadata: %w", err)
 	}
-	data, err := encodeEntry(header{at: s.now(), request: newRequestID()}, cmd)
+	data, err := encodeEntry(header{at: s.now(), request: newRequestID(), action: s.actionOf(ctx, cmd)}, cmd)
 	if err != nil {
 		return result, err
 	}

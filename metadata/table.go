@@ -13,8 +13,8 @@ var ErrCorrupt = errors.New("metadata record damaged")
 
 // Formats of the state file. Versions 2 and 3 have two more tables each; older files are
 // upgraded when they are opened. Version 4 has the layout of version 3 and is written from
-// feature level 2 on: the first release, which does not know levels, rejects it. The table of
-// jobs was added to both: it is empty below feature level 4, and older servers ignore it then.
+// feature level 2 on: the first release, which does not know levels, rejects it. The addedTables
+// were added to both: they are empty below feature level 4, and older servers ignore them then.
 const (
 	formatVersion = 3 // written while the cluster is at the first feature level
 	newestFormat  = 4 // the newest supported
@@ -32,6 +32,7 @@ func sealedFormat(format uint32) []byte { return sealed(binary.BigEndian.AppendU
 
 // The tables of the state file. Their names are part of the file and of snapshots.
 const (
+	tableAudit       = "audit"
 	tableCluster     = "cluster"
 	tableDeployments = "deployments"
 	tableJobs        = "jobs"
@@ -41,12 +42,17 @@ const (
 	tableRequests    = "requests"
 	tableRuleBook    = "rulebook"
 	tableRules       = "rules"
+	tableTokens      = "tokens"
 )
 
 // tables is in ascending order.
 var tables = []string{
-	tableCluster, tableDeployments, tableJobs, tableMeta, tableNodes, tablePartitions, tableRequests, tableRuleBook, tableRules,
+	tableAudit, tableCluster, tableDeployments, tableJobs, tableMeta, tableNodes, tablePartitions, tableRequests, tableRuleBook, tableRules,
+	tableTokens,
 }
+
+// addedTables were added to existing formats.
+var addedTables = []string{tableAudit, tableJobs, tableTokens}
 
 // Keys in tableCluster, tableRuleBook and tableMeta.
 const (

@@ -49,8 +49,13 @@ type Entry struct {
 	//	*Entry_CreateJob
 	//	*Entry_AdvanceJob
 	//	*Entry_StopJob
+	//	*Entry_CreateToken
+	//	*Entry_RevokeToken
+	//	*Entry_UseTokens
+	//	*Entry_RecordAction
 	Command       isEntry_Command `protobuf_oneof:"command"`
 	Request       []byte          `protobuf:"bytes,9,opt,name=request,proto3" json:"request,omitempty"` // identifies the request; a repeated one gets the first result
+	Action        *Action         `protobuf:"bytes,34,opt,name=action,proto3" json:"action,omitempty"`  // who requested the command, for the audit log; from level 4 on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -259,9 +264,52 @@ func (x *Entry) GetStopJob() *StopJob {
 	return nil
 }
 
+func (x *Entry) GetCreateToken() *CreateToken {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_CreateToken); ok {
+			return x.CreateToken
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetRevokeToken() *RevokeToken {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_RevokeToken); ok {
+			return x.RevokeToken
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetUseTokens() *UseTokens {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_UseTokens); ok {
+			return x.UseTokens
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetRecordAction() *RecordAction {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_RecordAction); ok {
+			return x.RecordAction
+		}
+	}
+	return nil
+}
+
 func (x *Entry) GetRequest() []byte {
 	if x != nil {
 		return x.Request
+	}
+	return nil
+}
+
+func (x *Entry) GetAction() *Action {
+	if x != nil {
+		return x.Action
 	}
 	return nil
 }
@@ -338,6 +386,22 @@ type Entry_StopJob struct {
 	StopJob *StopJob `protobuf:"bytes,20,opt,name=stop_job,json=stopJob,proto3,oneof"` // from level 4 on
 }
 
+type Entry_CreateToken struct {
+	CreateToken *CreateToken `protobuf:"bytes,30,opt,name=create_token,json=createToken,proto3,oneof"` // from level 4 on
+}
+
+type Entry_RevokeToken struct {
+	RevokeToken *RevokeToken `protobuf:"bytes,31,opt,name=revoke_token,json=revokeToken,proto3,oneof"` // from level 4 on
+}
+
+type Entry_UseTokens struct {
+	UseTokens *UseTokens `protobuf:"bytes,32,opt,name=use_tokens,json=useTokens,proto3,oneof"` // from level 4 on
+}
+
+type Entry_RecordAction struct {
+	RecordAction *RecordAction `protobuf:"bytes,33,opt,name=record_action,json=recordAction,proto3,oneof"` // from level 4 on
+}
+
 func (*Entry_ProvisionCluster) isEntry_Command() {}
 
 func (*Entry_RegisterNode) isEntry_Command() {}
@@ -371,6 +435,14 @@ func (*Entry_CreateJob) isEntry_Command() {}
 func (*Entry_AdvanceJob) isEntry_Command() {}
 
 func (*Entry_StopJob) isEntry_Command() {}
+
+func (*Entry_CreateToken) isEntry_Command() {}
+
+func (*Entry_RevokeToken) isEntry_Command() {}
+
+func (*Entry_UseTokens) isEntry_Command() {}
+
+func (*Entry_RecordAction) isEntry_Command() {}
 
 // ProvisionCluster sets the cluster's name, ID and number of partitions. Only the first one
 // has an effect.
@@ -1707,6 +1779,7 @@ type Result struct {
 	//	*Result_Rules
 	//	*Result_Patterns
 	//	*Result_Job
+	//	*Result_Token
 	Result        isResult_Result `protobuf_oneof:"result"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1839,6 +1912,15 @@ func (x *Result) GetJob() *Job {
 	return nil
 }
 
+func (x *Result) GetToken() *Token {
+	if x != nil {
+		if x, ok := x.Result.(*Result_Token); ok {
+			return x.Token
+		}
+	}
+	return nil
+}
+
 type isResult_Result interface {
 	isResult_Result()
 }
@@ -1883,6 +1965,10 @@ type Result_Job struct {
 	Job *Job `protobuf:"bytes,10,opt,name=job,proto3,oneof"`
 }
 
+type Result_Token struct {
+	Token *Token `protobuf:"bytes,20,opt,name=token,proto3,oneof"`
+}
+
 func (*Result_Refusal) isResult_Result() {}
 
 func (*Result_Cluster) isResult_Result() {}
@@ -1903,6 +1989,560 @@ func (*Result_Patterns) isResult_Result() {}
 
 func (*Result_Job) isResult_Result() {}
 
+func (*Result_Token) isResult_Result() {}
+
+// CreateToken adds a token.
+type CreateToken struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Token         *Token                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateToken) Reset() {
+	*x = CreateToken{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateToken) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateToken) ProtoMessage() {}
+
+func (x *CreateToken) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateToken.ProtoReflect.Descriptor instead.
+func (*CreateToken) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *CreateToken) GetToken() *Token {
+	if x != nil {
+		return x.Token
+	}
+	return nil
+}
+
+// RevokeToken deletes a token.
+type RevokeToken struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeToken) Reset() {
+	*x = RevokeToken{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeToken) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeToken) ProtoMessage() {}
+
+func (x *RevokeToken) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeToken.ProtoReflect.Descriptor instead.
+func (*RevokeToken) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *RevokeToken) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+// UseTokens records when tokens were last used.
+type UseTokens struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Uses          []*TokenUse            `protobuf:"bytes,1,rep,name=uses,proto3" json:"uses,omitempty"` // sorted by ID
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UseTokens) Reset() {
+	*x = UseTokens{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UseTokens) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UseTokens) ProtoMessage() {}
+
+func (x *UseTokens) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UseTokens.ProtoReflect.Descriptor instead.
+func (*UseTokens) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *UseTokens) GetUses() []*TokenUse {
+	if x != nil {
+		return x.Uses
+	}
+	return nil
+}
+
+// TokenUse is the last use of a token.
+type TokenUse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	AtMs          int64                  `protobuf:"varint,2,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TokenUse) Reset() {
+	*x = TokenUse{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TokenUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TokenUse) ProtoMessage() {}
+
+func (x *TokenUse) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TokenUse.ProtoReflect.Descriptor instead.
+func (*TokenUse) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *TokenUse) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *TokenUse) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+// Token is a stored record: credentials of a client of the HTTP ports.
+type Token struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Hash          []byte                 `protobuf:"bytes,3,opt,name=hash,proto3" json:"hash,omitempty"` // SHA-256 of the token
+	Roles         []string               `protobuf:"bytes,4,rep,name=roles,proto3" json:"roles,omitempty"`
+	Services      []string               `protobuf:"bytes,5,rep,name=services,proto3" json:"services,omitempty"` // the token is limited to these; empty: to none
+	Scopes        []string               `protobuf:"bytes,6,rep,name=scopes,proto3" json:"scopes,omitempty"`     // likewise
+	CreatedBy     string                 `protobuf:"bytes,7,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
+	CreatedAtMs   int64                  `protobuf:"varint,8,opt,name=created_at_ms,json=createdAtMs,proto3" json:"created_at_ms,omitempty"`
+	ExpiresAtMs   int64                  `protobuf:"varint,9,opt,name=expires_at_ms,json=expiresAtMs,proto3" json:"expires_at_ms,omitempty"` // 0: never
+	LastUsedMs    int64                  `protobuf:"varint,10,opt,name=last_used_ms,json=lastUsedMs,proto3" json:"last_used_ms,omitempty"`   // 0: never
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Token) Reset() {
+	*x = Token{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Token) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Token) ProtoMessage() {}
+
+func (x *Token) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Token.ProtoReflect.Descriptor instead.
+func (*Token) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *Token) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Token) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Token) GetHash() []byte {
+	if x != nil {
+		return x.Hash
+	}
+	return nil
+}
+
+func (x *Token) GetRoles() []string {
+	if x != nil {
+		return x.Roles
+	}
+	return nil
+}
+
+func (x *Token) GetServices() []string {
+	if x != nil {
+		return x.Services
+	}
+	return nil
+}
+
+func (x *Token) GetScopes() []string {
+	if x != nil {
+		return x.Scopes
+	}
+	return nil
+}
+
+func (x *Token) GetCreatedBy() string {
+	if x != nil {
+		return x.CreatedBy
+	}
+	return ""
+}
+
+func (x *Token) GetCreatedAtMs() int64 {
+	if x != nil {
+		return x.CreatedAtMs
+	}
+	return 0
+}
+
+func (x *Token) GetExpiresAtMs() int64 {
+	if x != nil {
+		return x.ExpiresAtMs
+	}
+	return 0
+}
+
+func (x *Token) GetLastUsedMs() int64 {
+	if x != nil {
+		return x.LastUsedMs
+	}
+	return 0
+}
+
+// RecordAction adds a record to the audit log for an action that is not a metadata command.
+type RecordAction struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Action        *Action                `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordAction) Reset() {
+	*x = RecordAction{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordAction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordAction) ProtoMessage() {}
+
+func (x *RecordAction) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordAction.ProtoReflect.Descriptor instead.
+func (*RecordAction) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *RecordAction) GetAction() *Action {
+	if x != nil {
+		return x.Action
+	}
+	return nil
+}
+
+// Action is what a client requested of the admin API.
+type Action struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Principal     string                 `protobuf:"bytes,1,opt,name=principal,proto3" json:"principal,omitempty"` // name of the token; empty if the server does not ask
+	Token         string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`         // ID
+	Address       string                 `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`     // of the client
+	Node          string                 `protobuf:"bytes,4,opt,name=node,proto3" json:"node,omitempty"`           // that was asked
+	Action        string                 `protobuf:"bytes,5,opt,name=action,proto3" json:"action,omitempty"`       // method and route
+	Object        string                 `protobuf:"bytes,6,opt,name=object,proto3" json:"object,omitempty"`       // path of the request
+	Status        uint32                 `protobuf:"varint,7,opt,name=status,proto3" json:"status,omitempty"`      // HTTP status of the response; 0: see the outcome
+	Outcome       string                 `protobuf:"bytes,8,opt,name=outcome,proto3" json:"outcome,omitempty"`     // why it was refused or failed
+	Reason        string                 `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`       // that the client gave
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Action) Reset() {
+	*x = Action{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Action) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Action) ProtoMessage() {}
+
+func (x *Action) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Action.ProtoReflect.Descriptor instead.
+func (*Action) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *Action) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
+func (x *Action) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *Action) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Action) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Action) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *Action) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+func (x *Action) GetStatus() uint32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
+func (x *Action) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *Action) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// AuditRecord is a stored record of the audit log.
+type AuditRecord struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sequence      uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"` // from 1, without gaps
+	TimeMs        int64                  `protobuf:"varint,2,opt,name=time_ms,json=timeMs,proto3" json:"time_ms,omitempty"`
+	Action        *Action                `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
+	Before        []byte                 `protobuf:"bytes,4,opt,name=before,proto3" json:"before,omitempty"`     // SHA-256 of the changed records before the change; empty if none existed
+	After         []byte                 `protobuf:"bytes,5,opt,name=after,proto3" json:"after,omitempty"`       // the same after the change
+	Previous      []byte                 `protobuf:"bytes,6,opt,name=previous,proto3" json:"previous,omitempty"` // hash of the record before this one
+	Hash          []byte                 `protobuf:"bytes,7,opt,name=hash,proto3" json:"hash,omitempty"`         // SHA-256 of this record without hash
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditRecord) Reset() {
+	*x = AuditRecord{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditRecord) ProtoMessage() {}
+
+func (x *AuditRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
+func (*AuditRecord) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *AuditRecord) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *AuditRecord) GetTimeMs() int64 {
+	if x != nil {
+		return x.TimeMs
+	}
+	return 0
+}
+
+func (x *AuditRecord) GetAction() *Action {
+	if x != nil {
+		return x.Action
+	}
+	return nil
+}
+
+func (x *AuditRecord) GetBefore() []byte {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
+func (x *AuditRecord) GetAfter() []byte {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *AuditRecord) GetPrevious() []byte {
+	if x != nil {
+		return x.Previous
+	}
+	return nil
+}
+
+func (x *AuditRecord) GetHash() []byte {
+	if x != nil {
+		return x.Hash
+	}
+	return nil
+}
+
 // CreateJob adds a job.
 type CreateJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1913,7 +2553,7 @@ type CreateJob struct {
 
 func (x *CreateJob) Reset() {
 	*x = CreateJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1925,7 +2565,7 @@ func (x *CreateJob) String() string {
 func (*CreateJob) ProtoMessage() {}
 
 func (x *CreateJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1938,7 +2578,7 @@ func (x *CreateJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJob.ProtoReflect.Descriptor instead.
 func (*CreateJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{24}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CreateJob) GetJob() *Job {
@@ -1959,7 +2599,7 @@ type AdvanceJob struct {
 
 func (x *AdvanceJob) Reset() {
 	*x = AdvanceJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1971,7 +2611,7 @@ func (x *AdvanceJob) String() string {
 func (*AdvanceJob) ProtoMessage() {}
 
 func (x *AdvanceJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1984,7 +2624,7 @@ func (x *AdvanceJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceJob.ProtoReflect.Descriptor instead.
 func (*AdvanceJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{25}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *AdvanceJob) GetJob() *Job {
@@ -2011,7 +2651,7 @@ type StopJob struct {
 
 func (x *StopJob) Reset() {
 	*x = StopJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2023,7 +2663,7 @@ func (x *StopJob) String() string {
 func (*StopJob) ProtoMessage() {}
 
 func (x *StopJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2036,7 +2676,7 @@ func (x *StopJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopJob.ProtoReflect.Descriptor instead.
 func (*StopJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{26}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *StopJob) GetId() string {
@@ -2074,7 +2714,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2086,7 +2726,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2099,7 +2739,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{27}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Job) GetId() string {
@@ -2239,7 +2879,7 @@ type JobFailure struct {
 
 func (x *JobFailure) Reset() {
 	*x = JobFailure{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2251,7 +2891,7 @@ func (x *JobFailure) String() string {
 func (*JobFailure) ProtoMessage() {}
 
 func (x *JobFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2264,7 +2904,7 @@ func (x *JobFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobFailure.ProtoReflect.Descriptor instead.
 func (*JobFailure) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{28}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *JobFailure) GetInvocationId() string {
@@ -2291,7 +2931,7 @@ type RuleList struct {
 
 func (x *RuleList) Reset() {
 	*x = RuleList{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2303,7 +2943,7 @@ func (x *RuleList) String() string {
 func (*RuleList) ProtoMessage() {}
 
 func (x *RuleList) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2316,7 +2956,7 @@ func (x *RuleList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleList.ProtoReflect.Descriptor instead.
 func (*RuleList) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{29}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RuleList) GetRules() []*Rule {
@@ -2337,7 +2977,7 @@ type PatternList struct {
 
 func (x *PatternList) Reset() {
 	*x = PatternList{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2349,7 +2989,7 @@ func (x *PatternList) String() string {
 func (*PatternList) ProtoMessage() {}
 
 func (x *PatternList) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2362,7 +3002,7 @@ func (x *PatternList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PatternList.ProtoReflect.Descriptor instead.
 func (*PatternList) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{30}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PatternList) GetPatterns() []string {
@@ -2383,7 +3023,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2395,7 +3035,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2408,7 +3048,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{31}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Registered) GetDeployment() *Deployment {
@@ -2436,7 +3076,7 @@ type ServiceRevision struct {
 
 func (x *ServiceRevision) Reset() {
 	*x = ServiceRevision{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2448,7 +3088,7 @@ func (x *ServiceRevision) String() string {
 func (*ServiceRevision) ProtoMessage() {}
 
 func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2461,7 +3101,7 @@ func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRevision.ProtoReflect.Descriptor instead.
 func (*ServiceRevision) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{32}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ServiceRevision) GetService() *Service {
@@ -2495,7 +3135,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2507,7 +3147,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2520,7 +3160,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{33}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Refusal) GetKind() uint32 {
@@ -2602,7 +3242,7 @@ type Deployment struct {
 
 func (x *Deployment) Reset() {
 	*x = Deployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2614,7 +3254,7 @@ func (x *Deployment) String() string {
 func (*Deployment) ProtoMessage() {}
 
 func (x *Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2627,7 +3267,7 @@ func (x *Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deployment.ProtoReflect.Descriptor instead.
 func (*Deployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{34}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Deployment) GetId() string {
@@ -2744,7 +3384,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2756,7 +3396,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2769,7 +3409,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{35}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Service) GetName() string {
@@ -2837,7 +3477,7 @@ type Handler struct {
 
 func (x *Handler) Reset() {
 	*x = Handler{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2849,7 +3489,7 @@ func (x *Handler) String() string {
 func (*Handler) ProtoMessage() {}
 
 func (x *Handler) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2862,7 +3502,7 @@ func (x *Handler) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handler.ProtoReflect.Descriptor instead.
 func (*Handler) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{36}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Handler) GetName() string {
@@ -2935,7 +3575,7 @@ type Options struct {
 
 func (x *Options) Reset() {
 	*x = Options{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2947,7 +3587,7 @@ func (x *Options) String() string {
 func (*Options) ProtoMessage() {}
 
 func (x *Options) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2960,7 +3600,7 @@ func (x *Options) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Options.ProtoReflect.Descriptor instead.
 func (*Options) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{37}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Options) GetInactivityTimeoutMs() int64 {
@@ -3060,7 +3700,7 @@ type InputRules struct {
 
 func (x *InputRules) Reset() {
 	*x = InputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3072,7 +3712,7 @@ func (x *InputRules) String() string {
 func (*InputRules) ProtoMessage() {}
 
 func (x *InputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3085,7 +3725,7 @@ func (x *InputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRules.ProtoReflect.Descriptor instead.
 func (*InputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{38}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *InputRules) GetRequired() bool {
@@ -3128,7 +3768,7 @@ type OutputRules struct {
 
 func (x *OutputRules) Reset() {
 	*x = OutputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3140,7 +3780,7 @@ func (x *OutputRules) String() string {
 func (*OutputRules) ProtoMessage() {}
 
 func (x *OutputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3153,7 +3793,7 @@ func (x *OutputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRules.ProtoReflect.Descriptor instead.
 func (*OutputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{39}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *OutputRules) GetContentType() string {
@@ -3188,7 +3828,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3200,7 +3840,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3213,7 +3853,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{40}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Pair) GetKey() string {
@@ -3234,8 +3874,7 @@ var File_proto_metadata_metadata_proto protoreflect.FileDescriptor
 
 const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\n" +
-	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\xc4\n" +
-	"\n" +
+	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\x88\r\n" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x17\n" +
 	"\atime_ms\x18\x02 \x01(\x03R\x06timeMs\x12R\n" +
@@ -3260,8 +3899,14 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"create_job\x18\x12 \x01(\v2\x1c.platform.metadata.CreateJobH\x00R\tcreateJob\x12@\n" +
 	"\vadvance_job\x18\x13 \x01(\v2\x1d.platform.metadata.AdvanceJobH\x00R\n" +
 	"advanceJob\x127\n" +
-	"\bstop_job\x18\x14 \x01(\v2\x1a.platform.metadata.StopJobH\x00R\astopJob\x12\x18\n" +
-	"\arequest\x18\t \x01(\fR\arequestB\t\n" +
+	"\bstop_job\x18\x14 \x01(\v2\x1a.platform.metadata.StopJobH\x00R\astopJob\x12C\n" +
+	"\fcreate_token\x18\x1e \x01(\v2\x1e.platform.metadata.CreateTokenH\x00R\vcreateToken\x12C\n" +
+	"\frevoke_token\x18\x1f \x01(\v2\x1e.platform.metadata.RevokeTokenH\x00R\vrevokeToken\x12=\n" +
+	"\n" +
+	"use_tokens\x18  \x01(\v2\x1c.platform.metadata.UseTokensH\x00R\tuseTokens\x12F\n" +
+	"\rrecord_action\x18! \x01(\v2\x1f.platform.metadata.RecordActionH\x00R\frecordAction\x12\x18\n" +
+	"\arequest\x18\t \x01(\fR\arequest\x121\n" +
+	"\x06action\x18\" \x01(\v2\x19.platform.metadata.ActionR\x06actionB\t\n" +
 	"\acommand\"H\n" +
 	"\x10ProvisionCluster\x124\n" +
 	"\acluster\x18\x01 \x01(\v2\x1a.platform.metadata.ClusterR\acluster\"[\n" +
@@ -3359,7 +4004,7 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\aRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +
 	"\x06result\x18\x02 \x01(\fR\x06result\x12\x14\n" +
-	"\x05index\x18\x03 \x01(\x04R\x05index\"\xd0\x04\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\"\x82\x05\n" +
 	"\x06Result\x126\n" +
 	"\arefusal\x18\x01 \x01(\v2\x1a.platform.metadata.RefusalH\x00R\arefusal\x126\n" +
 	"\acluster\x18\x02 \x01(\v2\x1a.platform.metadata.ClusterH\x00R\acluster\x12-\n" +
@@ -3375,8 +4020,52 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\x05rules\x18\b \x01(\v2\x1b.platform.metadata.RuleListH\x00R\x05rules\x12<\n" +
 	"\bpatterns\x18\t \x01(\v2\x1e.platform.metadata.PatternListH\x00R\bpatterns\x12*\n" +
 	"\x03job\x18\n" +
-	" \x01(\v2\x16.platform.metadata.JobH\x00R\x03jobB\b\n" +
-	"\x06result\"5\n" +
+	" \x01(\v2\x16.platform.metadata.JobH\x00R\x03job\x120\n" +
+	"\x05token\x18\x14 \x01(\v2\x18.platform.metadata.TokenH\x00R\x05tokenB\b\n" +
+	"\x06result\"=\n" +
+	"\vCreateToken\x12.\n" +
+	"\x05token\x18\x01 \x01(\v2\x18.platform.metadata.TokenR\x05token\"\x1d\n" +
+	"\vRevokeToken\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"<\n" +
+	"\tUseTokens\x12/\n" +
+	"\x04uses\x18\x01 \x03(\v2\x1b.platform.metadata.TokenUseR\x04uses\"/\n" +
+	"\bTokenUse\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x13\n" +
+	"\x05at_ms\x18\x02 \x01(\x03R\x04atMs\"\x92\x02\n" +
+	"\x05Token\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04hash\x18\x03 \x01(\fR\x04hash\x12\x14\n" +
+	"\x05roles\x18\x04 \x03(\tR\x05roles\x12\x1a\n" +
+	"\bservices\x18\x05 \x03(\tR\bservices\x12\x16\n" +
+	"\x06scopes\x18\x06 \x03(\tR\x06scopes\x12\x1d\n" +
+	"\n" +
+	"created_by\x18\a \x01(\tR\tcreatedBy\x12\"\n" +
+	"\rcreated_at_ms\x18\b \x01(\x03R\vcreatedAtMs\x12\"\n" +
+	"\rexpires_at_ms\x18\t \x01(\x03R\vexpiresAtMs\x12 \n" +
+	"\flast_used_ms\x18\n" +
+	" \x01(\x03R\n" +
+	"lastUsedMs\"A\n" +
+	"\fRecordAction\x121\n" +
+	"\x06action\x18\x01 \x01(\v2\x19.platform.metadata.ActionR\x06action\"\xe4\x01\n" +
+	"\x06Action\x12\x1c\n" +
+	"\tprincipal\x18\x01 \x01(\tR\tprincipal\x12\x14\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\x12\x18\n" +
+	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x12\n" +
+	"\x04node\x18\x04 \x01(\tR\x04node\x12\x16\n" +
+	"\x06action\x18\x05 \x01(\tR\x06action\x12\x16\n" +
+	"\x06object\x18\x06 \x01(\tR\x06object\x12\x16\n" +
+	"\x06status\x18\a \x01(\rR\x06status\x12\x18\n" +
+	"\aoutcome\x18\b \x01(\tR\aoutcome\x12\x16\n" +
+	"\x06reason\x18\t \x01(\tR\x06reason\"\xd3\x01\n" +
+	"\vAuditRecord\x12\x1a\n" +
+	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x17\n" +
+	"\atime_ms\x18\x02 \x01(\x03R\x06timeMs\x121\n" +
+	"\x06action\x18\x03 \x01(\v2\x19.platform.metadata.ActionR\x06action\x12\x16\n" +
+	"\x06before\x18\x04 \x01(\fR\x06before\x12\x14\n" +
+	"\x05after\x18\x05 \x01(\fR\x05after\x12\x1a\n" +
+	"\bprevious\x18\x06 \x01(\fR\bprevious\x12\x12\n" +
+	"\x04hash\x18\a \x01(\fR\x04hash\"5\n" +
 	"\tCreateJob\x12(\n" +
 	"\x03job\x18\x01 \x01(\v2\x16.platform.metadata.JobR\x03job\"a\n" +
 	"\n" +
@@ -3526,7 +4215,7 @@ func file_proto_metadata_metadata_proto_rawDescGZIP() []byte {
 	return file_proto_metadata_metadata_proto_rawDescData
 }
 
-var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*Entry)(nil),              // 0: platform.metadata.Entry
 	(*ProvisionCluster)(nil),   // 1: platform.metadata.ProvisionCluster
@@ -3552,23 +4241,31 @@ var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*RuleBook)(nil),           // 21: platform.metadata.RuleBook
 	(*Request)(nil),            // 22: platform.metadata.Request
 	(*Result)(nil),             // 23: platform.metadata.Result
-	(*CreateJob)(nil),          // 24: platform.metadata.CreateJob
-	(*AdvanceJob)(nil),         // 25: platform.metadata.AdvanceJob
-	(*StopJob)(nil),            // 26: platform.metadata.StopJob
-	(*Job)(nil),                // 27: platform.metadata.Job
-	(*JobFailure)(nil),         // 28: platform.metadata.JobFailure
-	(*RuleList)(nil),           // 29: platform.metadata.RuleList
-	(*PatternList)(nil),        // 30: platform.metadata.PatternList
-	(*Registered)(nil),         // 31: platform.metadata.Registered
-	(*ServiceRevision)(nil),    // 32: platform.metadata.ServiceRevision
-	(*Refusal)(nil),            // 33: platform.metadata.Refusal
-	(*Deployment)(nil),         // 34: platform.metadata.Deployment
-	(*Service)(nil),            // 35: platform.metadata.Service
-	(*Handler)(nil),            // 36: platform.metadata.Handler
-	(*Options)(nil),            // 37: platform.metadata.Options
-	(*InputRules)(nil),         // 38: platform.metadata.InputRules
-	(*OutputRules)(nil),        // 39: platform.metadata.OutputRules
-	(*Pair)(nil),               // 40: platform.metadata.Pair
+	(*CreateToken)(nil),        // 24: platform.metadata.CreateToken
+	(*RevokeToken)(nil),        // 25: platform.metadata.RevokeToken
+	(*UseTokens)(nil),          // 26: platform.metadata.UseTokens
+	(*TokenUse)(nil),           // 27: platform.metadata.TokenUse
+	(*Token)(nil),              // 28: platform.metadata.Token
+	(*RecordAction)(nil),       // 29: platform.metadata.RecordAction
+	(*Action)(nil),             // 30: platform.metadata.Action
+	(*AuditRecord)(nil),        // 31: platform.metadata.AuditRecord
+	(*CreateJob)(nil),          // 32: platform.metadata.CreateJob
+	(*AdvanceJob)(nil),         // 33: platform.metadata.AdvanceJob
+	(*StopJob)(nil),            // 34: platform.metadata.StopJob
+	(*Job)(nil),                // 35: platform.metadata.Job
+	(*JobFailure)(nil),         // 36: platform.metadata.JobFailure
+	(*RuleList)(nil),           // 37: platform.metadata.RuleList
+	(*PatternList)(nil),        // 38: platform.metadata.PatternList
+	(*Registered)(nil),         // 39: platform.metadata.Registered
+	(*ServiceRevision)(nil),    // 40: platform.metadata.ServiceRevision
+	(*Refusal)(nil),            // 41: platform.metadata.Refusal
+	(*Deployment)(nil),         // 42: platform.metadata.Deployment
+	(*Service)(nil),            // 43: platform.metadata.Service
+	(*Handler)(nil),            // 44: platform.metadata.Handler
+	(*Options)(nil),            // 45: platform.metadata.Options
+	(*InputRules)(nil),         // 46: platform.metadata.InputRules
+	(*OutputRules)(nil),        // 47: platform.metadata.OutputRules
+	(*Pair)(nil),               // 48: platform.metadata.Pair
 }
 var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	1,  // 0: platform.metadata.Entry.provision_cluster:type_name -> platform.metadata.ProvisionCluster
@@ -3585,49 +4282,59 @@ var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	15, // 11: platform.metadata.Entry.delete_rules:type_name -> platform.metadata.DeleteRules
 	7,  // 12: platform.metadata.Entry.enable_flow_control:type_name -> platform.metadata.EnableFlowControl
 	8,  // 13: platform.metadata.Entry.set_feature_level:type_name -> platform.metadata.SetFeatureLevel
-	24, // 14: platform.metadata.Entry.create_job:type_name -> platform.metadata.CreateJob
-	25, // 15: platform.metadata.Entry.advance_job:type_name -> platform.metadata.AdvanceJob
-	26, // 16: platform.metadata.Entry.stop_job:type_name -> platform.metadata.StopJob
-	17, // 17: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
-	18, // 18: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
-	19, // 19: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
-	34, // 20: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
-	34, // 21: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
-	37, // 22: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
-	14, // 23: platform.metadata.PutRules.changes:type_name -> platform.metadata.RuleChange
-	20, // 24: platform.metadata.RuleChange.rule:type_name -> platform.metadata.Rule
-	16, // 25: platform.metadata.DeleteRules.removals:type_name -> platform.metadata.RuleRemoval
-	33, // 26: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
-	17, // 27: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
-	18, // 28: platform.metadata.Result.node:type_name -> platform.metadata.Node
-	31, // 29: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
-	34, // 30: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
-	32, // 31: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
-	19, // 32: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
-	29, // 33: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
-	30, // 34: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
-	27, // 35: platform.metadata.Result.job:type_name -> platform.metadata.Job
-	27, // 36: platform.metadata.CreateJob.job:type_name -> platform.metadata.Job
-	27, // 37: platform.metadata.AdvanceJob.job:type_name -> platform.metadata.Job
-	28, // 38: platform.metadata.Job.failures:type_name -> platform.metadata.JobFailure
-	20, // 39: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
-	34, // 40: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
-	35, // 41: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
-	40, // 42: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
-	40, // 43: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
-	35, // 44: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
-	40, // 45: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
-	37, // 46: platform.metadata.Service.options:type_name -> platform.metadata.Options
-	36, // 47: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
-	40, // 48: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
-	37, // 49: platform.metadata.Handler.options:type_name -> platform.metadata.Options
-	38, // 50: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
-	39, // 51: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
-	52, // [52:52] is the sub-list for method output_type
-	52, // [52:52] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	32, // 14: platform.metadata.Entry.create_job:type_name -> platform.metadata.CreateJob
+	33, // 15: platform.metadata.Entry.advance_job:type_name -> platform.metadata.AdvanceJob
+	34, // 16: platform.metadata.Entry.stop_job:type_name -> platform.metadata.StopJob
+	24, // 17: platform.metadata.Entry.create_token:type_name -> platform.metadata.CreateToken
+	25, // 18: platform.metadata.Entry.revoke_token:type_name -> platform.metadata.RevokeToken
+	26, // 19: platform.metadata.Entry.use_tokens:type_name -> platform.metadata.UseTokens
+	29, // 20: platform.metadata.Entry.record_action:type_name -> platform.metadata.RecordAction
+	30, // 21: platform.metadata.Entry.action:type_name -> platform.metadata.Action
+	17, // 22: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
+	18, // 23: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
+	19, // 24: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
+	42, // 25: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
+	42, // 26: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
+	45, // 27: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
+	14, // 28: platform.metadata.PutRules.changes:type_name -> platform.metadata.RuleChange
+	20, // 29: platform.metadata.RuleChange.rule:type_name -> platform.metadata.Rule
+	16, // 30: platform.metadata.DeleteRules.removals:type_name -> platform.metadata.RuleRemoval
+	41, // 31: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
+	17, // 32: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
+	18, // 33: platform.metadata.Result.node:type_name -> platform.metadata.Node
+	39, // 34: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
+	42, // 35: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
+	40, // 36: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
+	19, // 37: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
+	37, // 38: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
+	38, // 39: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
+	35, // 40: platform.metadata.Result.job:type_name -> platform.metadata.Job
+	28, // 41: platform.metadata.Result.token:type_name -> platform.metadata.Token
+	28, // 42: platform.metadata.CreateToken.token:type_name -> platform.metadata.Token
+	27, // 43: platform.metadata.UseTokens.uses:type_name -> platform.metadata.TokenUse
+	30, // 44: platform.metadata.RecordAction.action:type_name -> platform.metadata.Action
+	30, // 45: platform.metadata.AuditRecord.action:type_name -> platform.metadata.Action
+	35, // 46: platform.metadata.CreateJob.job:type_name -> platform.metadata.Job
+	35, // 47: platform.metadata.AdvanceJob.job:type_name -> platform.metadata.Job
+	36, // 48: platform.metadata.Job.failures:type_name -> platform.metadata.JobFailure
+	20, // 49: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
+	42, // 50: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
+	43, // 51: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
+	48, // 52: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
+	48, // 53: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
+	43, // 54: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
+	48, // 55: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
+	45, // 56: platform.metadata.Service.options:type_name -> platform.metadata.Options
+	44, // 57: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
+	48, // 58: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
+	45, // 59: platform.metadata.Handler.options:type_name -> platform.metadata.Options
+	46, // 60: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
+	47, // 61: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
+	62, // [62:62] is the sub-list for method output_type
+	62, // [62:62] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_proto_metadata_metadata_proto_init() }
@@ -3653,6 +4360,10 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Entry_CreateJob)(nil),
 		(*Entry_AdvanceJob)(nil),
 		(*Entry_StopJob)(nil),
+		(*Entry_CreateToken)(nil),
+		(*Entry_RevokeToken)(nil),
+		(*Entry_UseTokens)(nil),
+		(*Entry_RecordAction)(nil),
 	}
 	file_proto_metadata_metadata_proto_msgTypes[20].OneofWrappers = []any{}
 	file_proto_metadata_metadata_proto_msgTypes[23].OneofWrappers = []any{
@@ -3666,15 +4377,16 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Result_Rules)(nil),
 		(*Result_Patterns)(nil),
 		(*Result_Job)(nil),
+		(*Result_Token)(nil),
 	}
-	file_proto_metadata_metadata_proto_msgTypes[37].OneofWrappers = []any{}
+	file_proto_metadata_metadata_proto_msgTypes[45].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_metadata_metadata_proto_rawDesc), len(file_proto_metadata_metadata_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   41,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

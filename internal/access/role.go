@@ -1,0 +1,95 @@
+package access
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Permission is what a route requires of its caller.
+type Permission string
+
+// The permissions.
+const (
+	// Public routes are open to everybody who can connect.
+	Public Permission = "public"
+	// View is to read everything but payloads and tokens.
+	View Permission = "view"
+	// Payloads is to read inputs, results and state as well.
+	Payloads Permission = "payloads"
+	// Metrics is to read metrics.
+	Metrics Permission = "metrics"
+	// Invoke is to call handlers, and to read and complete what belongs to invocations.
+	Invoke Permission = "invoke"
+	// Operate is to change invocations, state and queues.
+	Operate Permission = "operate"
+	// Deploy is to change deployments and services.
+	Deploy Permission = "deploy"
+	// Secure is to manage tokens and to read the audit log.
+	Secure Permission = "secure"
+	// Administer is to change the cluster.
+	Administer Permission = "administer"
+	// Profile is to read profiles of the process.
+	Profile Permission = "profile"
+)
+
+// Permissions lists all permissions but Public.
+var Permissions = []Permission{View, Payloads, Metrics, Invoke, Operate, Deploy, Secure, Administer, Profile}
+
+// Role is a set of permissions that can be granted.
+type Role string
+
+// The roles.
+const (
+	Viewer   Role = "viewer"
+	Reader   Role = "reader"
+	Invoker  Role = "invoker"
+	Operator Role = "operator"
+	Deployer Role = "deployer"
+	Security Role = "security"
+	Admin    Role = "admin"
+)
+
+// Roles lists the roles from the least to the most.
+var Roles = []Role{Viewer, Reader, Invoker, Operator, Deployer, Security, Admin}
+
+var grants = map[Role][]Permission{
+	Viewer:   {View, Metrics},
+	Reader:   {View, Metrics, Payloads},
+	Invoker:  {Invoke},
+	Operator: {View, Metrics, Operate},
+	Deployer: {View, Metrics, Deploy},
+	Security: {View, Metrics, Secure},
+	Admin:    Permissions,
+}
+
+// Allows reports whether a role includes a permission.
+func (r Role) Allows(p Permission) bool { return p == Public || slices.Contains(grants[r], p) }
+
+// RolesWith returns the roles that include a permission, for messages.
+func RolesWith(p Permission) string {
+	var names []string
+	for _, r := range Roles {
+		if r.Allows(p) {
+			names = append(names, string(r))
+		}
+	}
+	return strings.Join(names, " or ")
+}
+
+// ParseRoles checks names of roles.
+func ParseRoles(names []string) ([]Role, error) {
+	var roles []Role
+	for _, name := range names {
+		if !slices.Contains(Roles, Role(name)) {
+			return nil, fmt.Errorf("there is no role %q; the roles are viewer, reader, invoker, operator, deployer, security and admin", name)
+		}
+		if !slices.Contains(roles, Role(name)) {
+			roles = append(roles, Role(name))
+		}
+	}
+	if len(roles) == 0 {
+		return nil, fmt.Errorf("at least one role is needed; the roles are viewer, reader, invoker, operator, deployer, security and admin")
+	}
+	return roles, nil
+}

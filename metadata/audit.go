@@ -1,0 +1,320 @@
+package metadata
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"platform/internal/feature"
+	"platform/internal/ids"
+	pb "platform/proto/metadata"
+)
+
+// Bounds of the audit log.
+const (
+	// MaxAuditRecords is the number of records that are kept. The oldest ones are deleted.
+	MaxAuditRecords = 20_000
+	maxAuditText    = 512
+)
+
+// Action is what a client requested of the admin API.
+type Action struct {
+	Principal string // name of the token; empty if the server does not ask
+	Token     string // ID
+	Address   string // of the client
+	Node      string // that was asked
+	Action    string // method and route
+	Object    string // path of the request
+	Status    uint32 // HTTP status of the response; 0: see Outcome
+	Outcome   string // why it was refused or failed; empty: it succeeded
+	Reason    string // that the client gave
+}
+
+// AuditRecord is a record of the audit log.
+type AuditRecord struct {
+	Sequence      uint64 // from 1, without gaps
+	At            time.Time
+	Action        Action
+	Before, After []byte // SHA-256 of the changed records of the metadata; empty if none existed
+	Previous      []byte // hash of the record before this one
+	Hash          []byte // SHA-256 of this record without Hash
+}
+
+// auditHead is the position of the audit log: the last record, and the number of the first
+// one that is kept.
+type auditHead struct {
+	sequence, first uint64
+	hash            []byte
+}
+
+// recordAction adds a record for an action that is not a metadata command.
+type recordAction struct{ action Action }
+
+func (*recordAction) command() {}
+
+type actionKey struct{}
+
+// audited is an action in a context.
+type audited struct {
+	action   Action
+	recorded atomic.Bool
+}
+
+// WithAction makes changes with the context part of the audit log: the log entry of a change
+// contains the action. recorded reports whether a change was proposed with it.
+func WithAction(ctx context.Context, action Action) (_ context.Context, recorded func() bool) {
+	a := &audited{action: action}
+	return context.WithValue(ctx, actionKey{}, a), a.recorded.Load
+}
+
+// actionOf returns the action that an entry is to contain, nil for none: there is none, the
+// command is one, or other nodes do not know actions yet.
+func (s *Store) actionOf(ctx context.Context, cmd command) *Action {
+	a, _ := ctx.Value(actionKey{}).(*audited)
+	if _, is := cmd.(*recordAction); a == nil || is || s.FeatureLevel() < feature.Level4 {
+		return nil
+	}
+	a.recorded.Store(true)
+	return &a.action
+}
+
+// RecordAction adds a record to the audit log for an action that has not changed the metadata.
+// Below feature level 4 there is no audit log.
+func (s *Store) RecordAction(ctx context.Context, action Action) error {
+	if s.FeatureLevel() < feature.Level4 {
+		return nil
+	}
+	_, err := propose[any](ctx, s, &recordAction{action})
+	return err
+}
+
+// audit appends a record for an action whose command made the writes from index first on. old
+// is the state before it.
+func (d *draft) audit(at time.Time, action *Action, o outcome, old *state, first int) error {
+	a := *action
+	if o.refusal != nil {
+		a.Outcome = o.refusal.Error()
+	}
+	r := AuditRecord{Sequence: d.auditHead.sequence + 1, At: at, Action: a, Previous: d.auditHead.hash}
+	r.Before, r.After = digests(old, d.writes[first:])
+	r.Hash = r.digest()
+	if err := d.put(tableAudit, auditKey(r.Sequence), auditToProto(&r)); err != nil {
+		return err
+	}
+	head := auditHead{sequence: r.Sequence, first: max(d.auditHead.first, 1), hash: r.Hash}
+	for head.sequence-head.first >= MaxAuditRecords {
+		d.deleteRecord(tableAudit, auditKey(head.first))
+		head.first++
+	}
+	d.auditHead = head
+	return nil
+}
+
+// digests returns hashes of the changed records before and after their writes.
+func digests(old *state, writes []write) (before, after []byte) {
+	was, is := sha256.New(), sha256.New()
+	var existed, exists bool
+	for _, w := range writes {
+		if stored := old.stored(w.table, w.key); stored != nil {
+			existed = true
+			hashRecord(was, w, stored)
+		}
+		if w.value != nil {
+			exists = true
+			hashRecord(is, w, w.value[4:]) // without checksum
+		}
+	}
+	if existed {
+		before = was.Sum(nil)
+	}
+	if exists {
+		after = is.Sum(nil)
+	}
+	return before, after
+}
+
+func hashRecord(h interface{ Write([]byte) (int, error) }, w write, value []byte) {
+	for _, part := range [][]byte{[]byte(w.table), []byte(w.key), value} {
+		_, _ = h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part)))) // hashes do not fail
+		_, _ = h.Write(part)
+	}
+}
+
+// stored returns the encoded record of a table that administrators can change, nil if there is
+// none.
+func (s *state) stored(table, key string) []byte {
+	var message interface{ MarshalVT() ([]byte, error) }
+	switch table {
+	case tableCluster:
+		if s.cluster.ID != "" {
+			message = clusterToProto(s.cluster)
+		}
+	case tableDeployments:
+		if d := s.schemas.Deployments[ids.Deployment(key)]; d != nil {
+			message = deploymentToProto(d)
+		}
+	case tableNodes:
+		if n, known := s.node(key); known {
+			message = nodeToProto(n)
+		}
+	case tableJobs:
+		if j, known := s.job(key); known {
+			message = jobToProto(&j)
+		}
+	case tableTokens:
+		if t, known := s.token(key); known {
+			message = tokenToProto(&t)
+		}
+	case tableRules:
+		for i := range s.book.Rules {
+			if r := &s.book.Rules[i]; r.Pattern.String() == key {
+				message = ruleToProto(r)
+			}
+		}
+	}
+	if message == nil {
+		return nil
+	}
+	value, err := message.MarshalVT()
+	if err != nil {
+		return nil
+	}
+	return value
+}
+
+// digest returns the hash of a record without its hash.
+func (r *AuditRecord) digest() []byte {
+	without := *r
+	without.Hash = nil
+	value, err := auditToProto(&without).MarshalVT()
+	if err != nil {
+		panic("metadata: audit record cannot be encoded: " + err.Error())
+	}
+	sum := sha256.Sum256(value)
+	return sum[:]
+}
+
+// VerifyAudit checks that records, in ascending order, form an unbroken chain. The first one
+// is not compared with the record before it, which may have been deleted.
+func VerifyAudit(records []AuditRecord) error {
+	for i := range records {
+		r := &records[i]
+		if !bytes.Equal(r.digest(), r.Hash) {
+			return fmt.Errorf("record %d of the audit log does not match its hash: it was changed", r.Sequence)
+		}
+		if i == 0 {
+			continue
+		}
+		if last := &records[i-1]; r.Sequence != last.Sequence+1 || !bytes.Equal(r.Previous, last.Hash) {
+			return fmt.Errorf("record %d of the audit log does not continue record %d: records were removed or replaced", r.Sequence, last.Sequence)
+		}
+	}
+	return nil
+}
+
+// Audit returns up to limit records of the audit log: those before a number, the newest first;
+// 0 for the newest of all.
+func (s *Store) Audit(before uint64, limit int) (records []AuditRecord, err error) {
+	if s.replica == nil {
+		return nil, errors.New("read the audit log: there is no state file")
+	}
+	err = s.replica.fsm.db.bolt.View(func(tx *bbolt.Tx) error {
+		cursor := tx.Bucket([]byte(tableAudit)).Cursor()
+		key, stored := cursor.Last()
+		if before > 0 {
+			if key, stored = cursor.Seek([]byte(auditKey(before))); key == nil {
+				key, stored = cursor.Last()
+			}
+			for key != nil && string(key) >= auditKey(before) {
+				key, stored = cursor.Prev()
+			}
+		}
+		for ; key != nil && len(records) < limit; key, stored = cursor.Prev() {
+			r, err := readAudit(stored)
+			if err != nil {
+				return err
+			}
+			records = append(records, r)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	return records, nil
+}
+
+func readAudit(stored []byte) (AuditRecord, error) {
+	value, err := unsealed(stored)
+	if err != nil {
+		return AuditRecord{}, err
+	}
+	var m pb.AuditRecord
+	if err := m.UnmarshalVT(value); err != nil {
+		return AuditRecord{}, err
+	}
+	return auditFromProto(&m), nil
+}
+
+// readAuditHead finds the first and the last record.
+func readAuditHead(tx *bbolt.Tx) (head auditHead, err error) {
+	cursor := tx.Bucket([]byte(tableAudit)).Cursor()
+	_, first := cursor.First()
+	if first == nil {
+		return head, nil
+	}
+	_, last := cursor.Last()
+	oldest, err := readAudit(first)
+	if err != nil {
+		return head, err
+	}
+	newest, err := readAudit(last)
+	return auditHead{sequence: newest.Sequence, first: oldest.Sequence, hash: newest.Hash}, err
+}
+
+// auditKey returns a key that sorts numerically.
+func auditKey(sequence uint64) string { return fmt.Sprintf("%016x", sequence) }
+
+func auditToProto(r *AuditRecord) *pb.AuditRecord {
+	return &pb.AuditRecord{
+		Sequence: r.Sequence, TimeMs: millis(r.At), Action: actionToProto(&r.Action),
+		Before: r.Before, After: r.After, Previous: r.Previous, Hash: r.Hash,
+	}
+}
+
+func auditFromProto(m *pb.AuditRecord) AuditRecord {
+	return AuditRecord{
+		Sequence: m.GetSequence(), At: fromMillis(m.GetTimeMs()), Action: actionFromProto(m.GetAction()),
+		Before: m.GetBefore(), After: m.GetAfter(), Previous: m.GetPrevious(), Hash: m.GetHash(),
+	}
+}
+
+// actionToProto converts an action and bounds its texts.
+func actionToProto(a *Action) *pb.Action {
+	return &pb.Action{
+		Principal: bounded(a.Principal), Token: bounded(a.Token), Address: bounded(a.Address), Node: bounded(a.Node),
+		Action: bounded(a.Action), Object: bounded(a.Object), Status: a.Status, Outcome: bounded(a.Outcome), Reason: bounded(a.Reason),
+	}
+}
+
+func actionFromProto(a *pb.Action) Action {
+	return Action{
+		Principal: a.GetPrincipal(), Token: a.GetToken(), Address: a.GetAddress(), Node: a.GetNode(),
+		Action: a.GetAction(), Object: a.GetObject(), Status: a.GetStatus(), Outcome: a.GetOutcome(), Reason: a.GetReason(),
+	}
+}
+
+func bounded(text string) string {
+	if len(text) > maxAuditText {
+		text = text[:maxAuditText] + "…"
+	}
+	return strings.ToValidUTF8(text, "�")
+}

@@ -61,6 +61,8 @@ var changes = []Change{
 	{Level4, LogCommand, "RecordAction", "the metadata has the audit log of actions that do not change it"},
 	{Level4, RPC, "NodeCluster.Stats", "nodes return their time series of invocations"},
 	{Level4, RPC, "PartitionRequest.list", "nodes ask the leader of a partition for lists, counts and failure groups of its invocations"},
+	{Level4, LogCommand, "Ingest, PutPosition and ForgetStreams", "partitions store invocations made from records of event streams, each once, and how far the streams were read"},
+	{Level4, RPC, "PartitionRequest.ingest", "the node that reads an event stream hands records over to the leaders of partitions"},
 	{Level4, Derivation, "Deliver without messages", "a partition that has lost data in a recovery accepts later messages of other partitions"},
 }
 

@@ -116,6 +116,14 @@ func (w *writer) command(c machine.Command) error {
 		w.pauseQueue(fieldCommandPauseQueue, c)
 	case *machine.Digest:
 		w.digest(fieldCommandDigest, c)
+	case *machine.Ingest:
+		n := w.open(fieldCommandIngest, cap(w.b)-len(w.b)-8)
+		w.ingest(c)
+		w.close(n)
+	case *machine.PutPosition:
+		w.putPosition(fieldCommandPutPosition, c)
+	case *machine.ForgetStreams:
+		w.forgetStreams(fieldCommandForgetStreams, c)
 	default:
 		return fmt.Errorf("encode %T: %w", c, ErrUnknownCommand)
 	}
@@ -235,6 +243,12 @@ func readCommand(b []byte, into *machine.Command) error {
 		*into = decodeNew(&r, readPauseQueue)
 	case fieldCommandDigest:
 		*into = decodeNew(&r, readDigest)
+	case fieldCommandIngest:
+		*into = decodeNew(&r, readIngest)
+	case fieldCommandPutPosition:
+		*into = decodeNew(&r, readPutPosition)
+	case fieldCommandForgetStreams:
+		*into = decodeNew(&r, readForgetStreams)
 	default:
 		return fmt.Errorf("%w: kind %d", ErrUnknownCommand, r.field)
 	}
@@ -269,6 +283,10 @@ func commandSize(c machine.Command) int {
 		return 16 + ruleBookSize(c.Book)
 	case *machine.Digest:
 		return 16 + digestSize(c)
+	case *machine.Ingest:
+		return ingestSize(c)
+	case *machine.PutPosition:
+		return 16 + positionSize(&c.Position)
 	default:
 		return 64
 	}

@@ -11,21 +11,70 @@ const (
 )
 
 const (
-	fieldCommandLead        = 1
-	fieldCommandInvoke      = 2
-	fieldCommandProgress    = 3
-	fieldCommandFireTimers  = 4
-	fieldCommandDeliver     = 5
-	fieldCommandAcknowledge = 6
-	fieldCommandSignal      = 7
-	fieldCommandKill        = 8
-	fieldCommandPause       = 9
-	fieldCommandResume      = 10
-	fieldCommandPurge       = 11
-	fieldCommandRestart     = 12
-	fieldCommandSetRules    = 13
-	fieldCommandPauseQueue  = 14
-	fieldCommandDigest      = 15
+	fieldCommandLead          = 1
+	fieldCommandInvoke        = 2
+	fieldCommandProgress      = 3
+	fieldCommandFireTimers    = 4
+	fieldCommandDeliver       = 5
+	fieldCommandAcknowledge   = 6
+	fieldCommandSignal        = 7
+	fieldCommandKill          = 8
+	fieldCommandPause         = 9
+	fieldCommandResume        = 10
+	fieldCommandPurge         = 11
+	fieldCommandRestart       = 12
+	fieldCommandSetRules      = 13
+	fieldCommandPauseQueue    = 14
+	fieldCommandDigest        = 15
+	fieldCommandIngest        = 16
+	fieldCommandPutPosition   = 17
+	fieldCommandForgetStreams = 18
+)
+
+const (
+	fieldStreamSubscription = 1
+	fieldStreamIncarnation  = 2
+	fieldStreamTopic        = 3
+	fieldStreamTopicID      = 4
+	fieldStreamPartition    = 5
+)
+
+const (
+	fieldIngestStream  = 1
+	fieldIngestPrev    = 2
+	fieldIngestRecords = 3
+)
+
+const (
+	fieldIngestRecordOffset = 1
+	fieldIngestRecordInvoke = 2
+)
+
+const (
+	fieldStreamPositionStream       = 1
+	fieldStreamPositionNext         = 2
+	fieldStreamPositionLeaderEpoch  = 3
+	fieldStreamPositionRouting      = 4
+	fieldStreamPositionSkipped      = 5
+	fieldStreamPositionDeadLettered = 6
+	fieldStreamPositionBlocked      = 7
+	fieldStreamPositionAt           = 8
+)
+
+const (
+	fieldBlockedRecordOffset  = 1
+	fieldBlockedRecordReason  = 2
+	fieldBlockedRecordMessage = 3
+	fieldBlockedRecordSince   = 4
+)
+
+const (
+	fieldPutPositionPosition = 1
+)
+
+const (
+	fieldForgetStreamsSubscription = 1
+	fieldForgetStreamsBefore       = 2
 )
 
 const (

@@ -29,6 +29,7 @@ func newProtoVQueue() proto.Message     { return new(raftlog.VQueue) }
 func newProtoQueued() proto.Message     { return new(raftlog.Queued) }
 func newProtoChild() proto.Message      { return new(raftlog.Child) }
 func newProtoRules() proto.Message      { return new(raftlog.RuleBook) }
+func newProtoPosition() proto.Message   { return new(raftlog.StreamPosition) }
 
 func TestCodecAgreesWithGeneratedCode(t *testing.T) {
 	for _, k := range kinds {

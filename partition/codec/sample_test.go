@@ -78,6 +78,9 @@ var commandKinds = []kind{
 	commandKind[machine.SetRules]("command-set-rules"),
 	commandKind[machine.PauseQueue]("command-pause-queue"),
 	commandKind[machine.Digest]("command-digest"),
+	commandKind[machine.Ingest]("command-ingest"),
+	commandKind[machine.PutPosition]("command-put-position"),
+	commandKind[machine.ForgetStreams]("command-forget-streams"),
 }
 
 // recordKinds are the types stored in tables.
@@ -103,6 +106,7 @@ var recordKinds = []kind{
 	recordKind("record-queued", newProtoQueued, func(b []byte, q *flowcontrol.Queued) []byte { return AppendQueued(b, *q) }, DecodeQueued),
 	recordKind("record-child", newProtoChild, func(b []byte, c *flowcontrol.Child) []byte { return AppendChild(b, *c) }, DecodeChild),
 	recordKind("record-rules", newProtoRules, AppendRules, DecodeRules),
+	recordKind("record-position", newProtoPosition, AppendPosition, DecodePosition),
 }
 
 var kinds = slices.Concat(commandKinds, recordKinds)

@@ -134,6 +134,13 @@ func (m *Machine) dispatch(c Command) (Outcome, error) {
 		return m.setRules(c)
 	case *PauseQueue:
 		return m.pauseQueue(c)
+	case *Ingest:
+		return m.ingest(c)
+	case *PutPosition:
+		return m.putPosition(c)
+	case *ForgetStreams:
+		m.st.DeleteStreams(c.Subscription, c.Before)
+		return Outcome{}, nil
 	case *Digest: // compares the tables themselves; the FSM handles it
 		return Outcome{}, nil
 	}

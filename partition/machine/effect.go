@@ -105,8 +105,12 @@ const (
 	OutOfRange   // the journal has no entry with that index
 	Unanswered   // a command to be copied has no completion yet
 
-	// QueueFull refuses an Invoke because its vqueue is full; nothing was changed.
+	// QueueFull refuses an Invoke, or the rest of an Ingest, because its vqueue is full; nothing was
+	// changed by what it refuses.
 	QueueFull
+
+	// Gap refuses an Ingest because records before it are missing; nothing was changed.
+	Gap
 )
 
 // Outcome is the result of a command for its proposer.
@@ -126,4 +130,7 @@ type Outcome struct {
 	ID ids.Invocation
 	// Rule is, for QueueFull, the pattern of the rule that limits the vqueue.
 	Rule string
+	// Last is, for Ingest, the offset of the last stored record, NoOffset if there is none;
+	// for PutPosition, the stored position.
+	Last int64
 }

@@ -68,6 +68,18 @@ type State interface {
 	LastDelivered(from uint32) (uint64, error)
 	PutLastDelivered(from uint32, seq uint64)
 
+	// Ingested is the offset of the last record of a stream in this partition, NoOffset if
+	// there is none.
+	Ingested(Stream) (int64, error)
+	PutIngested(s Stream, offset int64)
+	// Position returns the position of a topic partition, of whichever incarnation and topic
+	// ID; nil if there is none.
+	Position(Stream) (*StreamPosition, error)
+	PutPosition(*StreamPosition)
+	// DeleteStreams deletes the rows of Ingested of the incarnations of a subscription before
+	// the given one; if that is zero, of all, and its positions.
+	DeleteStreams(subscription string, before uint64)
+
 	// The tables of flow control: counters, vqueues, waiting invocations, the rule book.
 	flowcontrol.Tables
 }

@@ -147,6 +147,12 @@ func (w *world) command(a arguments) (int, machine.Command) {
 		return int(a.number("p", 0)), w.fire(a)
 	case "deliver":
 		return int(a.number("to", 0)), w.deliver(a)
+	case "ingest":
+		return int(a.number("p", 0)), w.ingest(a)
+	case "position":
+		return int(a.number("p", 0)), w.position(a)
+	case "forget":
+		return int(a.number("p", 0)), &machine.ForgetStreams{Subscription: a.text("subscription", "sub"), Before: uint64(a.number("before", 0))}
 	case "deliver-none": // deliver-none from=0 to=1 first=3
 		return int(a.number("to", 0)), &machine.Deliver{From: uint32(a.number("from", 0)), FirstSeq: uint64(a.number("first", 0))}
 	case "acknowledge":
@@ -175,6 +181,34 @@ func (w *world) invoke(a arguments) *machine.Invoke {
 	if sink := a.text("sink", ""); sink != "" {
 		caller, completion, _ := strings.Cut(sink, ":")
 		c.Sink = &machine.Sink{Caller: w.id(caller), Life: w.life(caller), Completion: uint32(number(a, completion)), Type: journal.CallCompletion}
+	}
+	return c
+}
+
+func (w *world) stream(a arguments) machine.Stream {
+	return machine.Stream{
+		Subscription: "sub", Incarnation: uint64(a.number("incarnation", 1)), Topic: "orders", TopicID: [16]byte{byte(a.number("topic-id", 1))},
+	}
+}
+
+// ingest parses records as words: offset, ID, target, type.
+func (w *world) ingest(a arguments) *machine.Ingest {
+	c := &machine.Ingest{Stream: w.stream(a), Prev: a.number("prev", machine.NoOffset)}
+	for _, line := range a.lines() {
+		rec := machine.IngestRecord{Offset: number(a, line[0]), Invoke: machine.Invoke{
+			ID: w.id(line[1]), Target: parseTarget(line[2], line[3]), Input: journal.NewInput(nil, nil),
+			Source: machine.Source{Kind: machine.FromSubscription, Subscription: "sub"}, LimitKey: a.text("limit-key", ""),
+		}}
+		rec.Invoke.Target.Scope = a.text("scope", "")
+		c.Records = append(c.Records, rec)
+	}
+	return c
+}
+
+func (w *world) position(a arguments) *machine.PutPosition {
+	c := &machine.PutPosition{Position: machine.StreamPosition{Stream: w.stream(a), Next: a.number("next", 0), LeaderEpoch: -1}}
+	if reason := a.text("blocked", ""); reason != "" {
+		c.Position.Blocked = &machine.BlockedRecord{Offset: c.Position.Next, Reason: reason}
 	}
 	return c
 }

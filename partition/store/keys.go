@@ -37,6 +37,8 @@ const (
 	tableQueued    = 'e' // vqueue, priority, slot → queued invocation
 	tableRings     = 'h' // counter, slot → child in the round-robin ring
 	tableRules     = 'b' // nothing → rule book
+	tableIngested  = 'g' // subscription, incarnation, topic, topic ID, partition → offset of the last record
+	tablePositions = 'k' // subscription, topic, partition → position
 )
 
 const (

@@ -147,6 +147,7 @@ func TestAfterIsTheFirstKeyPastAPrefix(t *testing.T) {
 func TestKeysOnDisk(t *testing.T) {
 	s, id, o := space{0x0102, generationB}, testID(0xee), machine.Object{Scope: "s", Service: "S", Key: "\x00k"}
 	const idHex = "ee00000000000000" + "ee000000000000000000000000000000"
+	stream := machine.Stream{Subscription: "s", Incarnation: 7, Topic: "t", TopicID: [16]byte(bytes.Repeat([]byte{0xab}, 16)), Partition: 3}
 	counter := flowcontrol.CounterKey{Scope: "s", LimitKey: flowcontrol.LimitKey{L1: "a"}}
 	queue := flowcontrol.QueueKey{Scope: "s", LimitKey: flowcontrol.LimitKey{L1: "a"}, Service: "S"}
 	noID := strings.Repeat("00", 24)
@@ -173,7 +174,9 @@ func TestKeysOnDisk(t *testing.T) {
 		"010202" + "65" + "730001" + "610001" + "0001" + "530001" + "03" + "0000000000000007": s.queued(nil, &queue, 3, 7),
 		"010202" + "68" + "730001" + "610001" + "0001" + "0000000000000007":                   s.ring(nil, &counter, 7),
 		"010202" + "62": s.table(nil, tableRules),
-		"010202" + "74" + "8000000000000005" + "04" + noID + "00000000" + "73": s.timer(nil, &machine.Timer{At: 5, Kind: 4, Name: "s"}),
+		"010202" + "67" + "730001" + "0000000000000007" + "740001" + strings.Repeat("ab", 16) + "00000003": s.ingested(nil, &stream),
+		"010202" + "6b" + "730001" + "740001" + "00000003":                                                 s.position(nil, &stream),
+		"010202" + "74" + "8000000000000005" + "04" + noID + "00000000" + "73":                             s.timer(nil, &machine.Timer{At: 5, Kind: 4, Name: "s"}),
 	} {
 		require.Equal(t, want, hex.EncodeToString(key))
 	}

@@ -30,4 +30,6 @@ var tableNames = map[byte]string{
 	tableQueued:    "queued",
 	tableRings:     "rings",
 	tableRules:     "rules",
+	tableIngested:  "ingested",
+	tablePositions: "positions",
 }

@@ -47,6 +47,13 @@ func drawObject(t *rapid.T) machine.Object {
 	return machine.Object{Scope: drawKey(t, "scope"), Service: drawKey(t, "service"), Key: drawKey(t, "key")}
 }
 
+func drawStream(t *rapid.T) machine.Stream {
+	return machine.Stream{
+		Subscription: drawKey(t, "subscription"), Incarnation: rapid.Uint64Range(0, 2).Draw(t, "incarnation"),
+		Topic: drawKey(t, "topic"), TopicID: [16]byte{rapid.ByteRange(0, 1).Draw(t, "topic id")}, Partition: rapid.Uint32Range(0, 1).Draw(t, "partition"),
+	}
+}
+
 func drawID(t *rapid.T) ids.Invocation { return testID(rapid.ByteRange(1, 4).Draw(t, "id")) }
 
 func drawNote(t *rapid.T) journal.NotificationID {
@@ -187,6 +194,26 @@ var operations = map[string]func(t *rapid.T, w *world, all ...machine.State){
 			s.PutLastDelivered(from, w.seq)
 		}
 	},
+	"ingest": func(t *rapid.T, w *world, all ...machine.State) {
+		w.seq++
+		stream := drawStream(t)
+		for _, s := range all {
+			s.PutIngested(stream, int64(w.seq))
+		}
+	},
+	"put position": func(t *rapid.T, w *world, all ...machine.State) {
+		w.seq++
+		p := machine.StreamPosition{Stream: drawStream(t), Next: int64(w.seq)}
+		for _, s := range all {
+			s.PutPosition(&p)
+		}
+	},
+	"delete streams": func(t *rapid.T, _ *world, all ...machine.State) {
+		subscription, before := drawKey(t, "subscription"), rapid.Uint64Range(0, 2).Draw(t, "before")
+		for _, s := range all {
+			s.DeleteStreams(subscription, before)
+		}
+	},
 	"meta": func(t *rapid.T, w *world, all ...machine.State) {
 		w.seq++
 		for _, s := range all {
@@ -207,6 +234,8 @@ type readable interface {
 	Waiting(machine.Object, uint64) (ids.Invocation, error)
 	LastSent(uint32) (uint64, error)
 	LastDelivered(uint32) (uint64, error)
+	Ingested(machine.Stream) (int64, error)
+	Position(machine.Stream) (*machine.StreamPosition, error)
 	flowReadable
 }
 
@@ -245,6 +274,11 @@ func requireAlike(t *rapid.T, w *world, want, got readable) {
 	for peer := uint32(1); peer <= 3; peer++ {
 		same(t, peer, want.LastSent, got.LastSent)
 		same(t, peer, want.LastDelivered, got.LastDelivered)
+	}
+	for range 5 {
+		stream := drawStream(t)
+		same(t, stream, want.Ingested, got.Ingested)
+		same(t, stream, want.Position, got.Position)
 	}
 }
 

@@ -117,6 +117,9 @@ type Command struct {
 	//	*Command_SetRules
 	//	*Command_PauseQueue
 	//	*Command_Digest
+	//	*Command_Ingest
+	//	*Command_PutPosition
+	//	*Command_ForgetStreams
 	Kind          isCommand_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -294,6 +297,33 @@ func (x *Command) GetDigest() *Digest {
 	return nil
 }
 
+func (x *Command) GetIngest() *Ingest {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_Ingest); ok {
+			return x.Ingest
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetPutPosition() *PutPosition {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_PutPosition); ok {
+			return x.PutPosition
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetForgetStreams() *ForgetStreams {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_ForgetStreams); ok {
+			return x.ForgetStreams
+		}
+	}
+	return nil
+}
+
 type isCommand_Kind interface {
 	isCommand_Kind()
 }
@@ -358,6 +388,18 @@ type Command_Digest struct {
 	Digest *Digest `protobuf:"bytes,15,opt,name=digest,proto3,oneof"`
 }
 
+type Command_Ingest struct {
+	Ingest *Ingest `protobuf:"bytes,16,opt,name=ingest,proto3,oneof"`
+}
+
+type Command_PutPosition struct {
+	PutPosition *PutPosition `protobuf:"bytes,17,opt,name=put_position,json=putPosition,proto3,oneof"`
+}
+
+type Command_ForgetStreams struct {
+	ForgetStreams *ForgetStreams `protobuf:"bytes,18,opt,name=forget_streams,json=forgetStreams,proto3,oneof"`
+}
+
 func (*Command_Lead) isCommand_Kind() {}
 
 func (*Command_Invoke) isCommand_Kind() {}
@@ -388,6 +430,468 @@ func (*Command_PauseQueue) isCommand_Kind() {}
 
 func (*Command_Digest) isCommand_Kind() {}
 
+func (*Command_Ingest) isCommand_Kind() {}
+
+func (*Command_PutPosition) isCommand_Kind() {}
+
+func (*Command_ForgetStreams) isCommand_Kind() {}
+
+// Stream is machine.Stream: what a subscription reads from a topic partition.
+type Stream struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Subscription  string                 `protobuf:"bytes,1,opt,name=subscription,proto3" json:"subscription,omitempty"`
+	Incarnation   uint64                 `protobuf:"varint,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	Topic         string                 `protobuf:"bytes,3,opt,name=topic,proto3" json:"topic,omitempty"`
+	TopicId       []byte                 `protobuf:"bytes,4,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"` // 16 bytes; absent: unknown
+	Partition     uint32                 `protobuf:"varint,5,opt,name=partition,proto3" json:"partition,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Stream) Reset() {
+	*x = Stream{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Stream) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Stream) ProtoMessage() {}
+
+func (x *Stream) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Stream.ProtoReflect.Descriptor instead.
+func (*Stream) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Stream) GetSubscription() string {
+	if x != nil {
+		return x.Subscription
+	}
+	return ""
+}
+
+func (x *Stream) GetIncarnation() uint64 {
+	if x != nil {
+		return x.Incarnation
+	}
+	return 0
+}
+
+func (x *Stream) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *Stream) GetTopicId() []byte {
+	if x != nil {
+		return x.TopicId
+	}
+	return nil
+}
+
+func (x *Stream) GetPartition() uint32 {
+	if x != nil {
+		return x.Partition
+	}
+	return 0
+}
+
+// Ingest creates invocations from consecutive records of a stream, see machine.Ingest.
+type Ingest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stream        *Stream                `protobuf:"bytes,1,opt,name=stream,proto3" json:"stream,omitempty"`
+	Prev          int64                  `protobuf:"varint,2,opt,name=prev,proto3" json:"prev,omitempty"` // -1: none
+	Records       []*IngestRecord        `protobuf:"bytes,3,rep,name=records,proto3" json:"records,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Ingest) Reset() {
+	*x = Ingest{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Ingest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Ingest) ProtoMessage() {}
+
+func (x *Ingest) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Ingest.ProtoReflect.Descriptor instead.
+func (*Ingest) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Ingest) GetStream() *Stream {
+	if x != nil {
+		return x.Stream
+	}
+	return nil
+}
+
+func (x *Ingest) GetPrev() int64 {
+	if x != nil {
+		return x.Prev
+	}
+	return 0
+}
+
+func (x *Ingest) GetRecords() []*IngestRecord {
+	if x != nil {
+		return x.Records
+	}
+	return nil
+}
+
+type IngestRecord struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Offset        int64                  `protobuf:"varint,1,opt,name=offset,proto3" json:"offset,omitempty"`
+	Invoke        *Invoke                `protobuf:"bytes,2,opt,name=invoke,proto3" json:"invoke,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IngestRecord) Reset() {
+	*x = IngestRecord{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IngestRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IngestRecord) ProtoMessage() {}
+
+func (x *IngestRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IngestRecord.ProtoReflect.Descriptor instead.
+func (*IngestRecord) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *IngestRecord) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *IngestRecord) GetInvoke() *Invoke {
+	if x != nil {
+		return x.Invoke
+	}
+	return nil
+}
+
+// StreamPosition is also the record of the table of positions.
+type StreamPosition struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stream        *Stream                `protobuf:"bytes,1,opt,name=stream,proto3" json:"stream,omitempty"`
+	Next          int64                  `protobuf:"varint,2,opt,name=next,proto3" json:"next,omitempty"`
+	LeaderEpoch   int64                  `protobuf:"varint,3,opt,name=leader_epoch,json=leaderEpoch,proto3" json:"leader_epoch,omitempty"` // -1: unknown
+	Routing       string                 `protobuf:"bytes,4,opt,name=routing,proto3" json:"routing,omitempty"`
+	Skipped       uint64                 `protobuf:"varint,5,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	DeadLettered  uint64                 `protobuf:"varint,6,opt,name=dead_lettered,json=deadLettered,proto3" json:"dead_lettered,omitempty"`
+	Blocked       *BlockedRecord         `protobuf:"bytes,7,opt,name=blocked,proto3" json:"blocked,omitempty"`
+	At            int64                  `protobuf:"varint,8,opt,name=at,proto3" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StreamPosition) Reset() {
+	*x = StreamPosition{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StreamPosition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StreamPosition) ProtoMessage() {}
+
+func (x *StreamPosition) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StreamPosition.ProtoReflect.Descriptor instead.
+func (*StreamPosition) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *StreamPosition) GetStream() *Stream {
+	if x != nil {
+		return x.Stream
+	}
+	return nil
+}
+
+func (x *StreamPosition) GetNext() int64 {
+	if x != nil {
+		return x.Next
+	}
+	return 0
+}
+
+func (x *StreamPosition) GetLeaderEpoch() int64 {
+	if x != nil {
+		return x.LeaderEpoch
+	}
+	return 0
+}
+
+func (x *StreamPosition) GetRouting() string {
+	if x != nil {
+		return x.Routing
+	}
+	return ""
+}
+
+func (x *StreamPosition) GetSkipped() uint64 {
+	if x != nil {
+		return x.Skipped
+	}
+	return 0
+}
+
+func (x *StreamPosition) GetDeadLettered() uint64 {
+	if x != nil {
+		return x.DeadLettered
+	}
+	return 0
+}
+
+func (x *StreamPosition) GetBlocked() *BlockedRecord {
+	if x != nil {
+		return x.Blocked
+	}
+	return nil
+}
+
+func (x *StreamPosition) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+type BlockedRecord struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Offset        int64                  `protobuf:"varint,1,opt,name=offset,proto3" json:"offset,omitempty"`
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	Message       string                 `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	Since         int64                  `protobuf:"varint,4,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlockedRecord) Reset() {
+	*x = BlockedRecord{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlockedRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlockedRecord) ProtoMessage() {}
+
+func (x *BlockedRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlockedRecord.ProtoReflect.Descriptor instead.
+func (*BlockedRecord) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *BlockedRecord) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *BlockedRecord) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *BlockedRecord) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *BlockedRecord) GetSince() int64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
+}
+
+type PutPosition struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Position      *StreamPosition        `protobuf:"bytes,1,opt,name=position,proto3" json:"position,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutPosition) Reset() {
+	*x = PutPosition{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutPosition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutPosition) ProtoMessage() {}
+
+func (x *PutPosition) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutPosition.ProtoReflect.Descriptor instead.
+func (*PutPosition) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *PutPosition) GetPosition() *StreamPosition {
+	if x != nil {
+		return x.Position
+	}
+	return nil
+}
+
+// ForgetStreams deletes rows of earlier incarnations of a subscription, or all of them if before is zero.
+type ForgetStreams struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Subscription  string                 `protobuf:"bytes,1,opt,name=subscription,proto3" json:"subscription,omitempty"`
+	Before        uint64                 `protobuf:"varint,2,opt,name=before,proto3" json:"before,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetStreams) Reset() {
+	*x = ForgetStreams{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetStreams) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetStreams) ProtoMessage() {}
+
+func (x *ForgetStreams) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetStreams.ProtoReflect.Descriptor instead.
+func (*ForgetStreams) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ForgetStreams) GetSubscription() string {
+	if x != nil {
+		return x.Subscription
+	}
+	return ""
+}
+
+func (x *ForgetStreams) GetBefore() uint64 {
+	if x != nil {
+		return x.Before
+	}
+	return 0
+}
+
 // Digest compares the tables of the replicas, see machine.Digest.
 type Digest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -399,7 +903,7 @@ type Digest struct {
 
 func (x *Digest) Reset() {
 	*x = Digest{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[2]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -411,7 +915,7 @@ func (x *Digest) String() string {
 func (*Digest) ProtoMessage() {}
 
 func (x *Digest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[2]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -424,7 +928,7 @@ func (x *Digest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Digest.ProtoReflect.Descriptor instead.
 func (*Digest) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{2}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Digest) GetScan() *DigestScan {
@@ -453,7 +957,7 @@ type DigestScan struct {
 
 func (x *DigestScan) Reset() {
 	*x = DigestScan{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[3]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -465,7 +969,7 @@ func (x *DigestScan) String() string {
 func (*DigestScan) ProtoMessage() {}
 
 func (x *DigestScan) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[3]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -478,7 +982,7 @@ func (x *DigestScan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestScan.ProtoReflect.Descriptor instead.
 func (*DigestScan) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{3}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DigestScan) GetRound() uint64 {
@@ -522,7 +1026,7 @@ type DigestResult struct {
 
 func (x *DigestResult) Reset() {
 	*x = DigestResult{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[4]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -534,7 +1038,7 @@ func (x *DigestResult) String() string {
 func (*DigestResult) ProtoMessage() {}
 
 func (x *DigestResult) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[4]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -547,7 +1051,7 @@ func (x *DigestResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestResult.ProtoReflect.Descriptor instead.
 func (*DigestResult) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{4}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DigestResult) GetEpoch() uint64 {
@@ -597,7 +1101,7 @@ type Lead struct {
 
 func (x *Lead) Reset() {
 	*x = Lead{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[5]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -609,7 +1113,7 @@ func (x *Lead) String() string {
 func (*Lead) ProtoMessage() {}
 
 func (x *Lead) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[5]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -622,7 +1126,7 @@ func (x *Lead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lead.ProtoReflect.Descriptor instead.
 func (*Lead) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{5}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Lead) GetEpoch() uint64 {
@@ -675,7 +1179,7 @@ type Invoke struct {
 
 func (x *Invoke) Reset() {
 	*x = Invoke{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[6]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -687,7 +1191,7 @@ func (x *Invoke) String() string {
 func (*Invoke) ProtoMessage() {}
 
 func (x *Invoke) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[6]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -700,7 +1204,7 @@ func (x *Invoke) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Invoke.ProtoReflect.Descriptor instead.
 func (*Invoke) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{6}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Invoke) GetId() []byte {
@@ -814,7 +1318,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[7]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -826,7 +1330,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[7]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -839,7 +1343,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{7}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Progress) GetId() []byte {
@@ -893,7 +1397,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[8]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -905,7 +1409,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[8]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -918,7 +1422,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{8}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Step) GetKind() uint32 {
@@ -988,7 +1492,7 @@ type Callee struct {
 
 func (x *Callee) Reset() {
 	*x = Callee{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[9]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1000,7 +1504,7 @@ func (x *Callee) String() string {
 func (*Callee) ProtoMessage() {}
 
 func (x *Callee) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[9]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1013,7 +1517,7 @@ func (x *Callee) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Callee.ProtoReflect.Descriptor instead.
 func (*Callee) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{9}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Callee) GetId() []byte {
@@ -1046,7 +1550,7 @@ type FireTimers struct {
 
 func (x *FireTimers) Reset() {
 	*x = FireTimers{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[10]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1058,7 +1562,7 @@ func (x *FireTimers) String() string {
 func (*FireTimers) ProtoMessage() {}
 
 func (x *FireTimers) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[10]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1071,7 +1575,7 @@ func (x *FireTimers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireTimers.ProtoReflect.Descriptor instead.
 func (*FireTimers) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{10}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *FireTimers) GetTimers() []*Timer {
@@ -1094,7 +1598,7 @@ type Timer struct {
 
 func (x *Timer) Reset() {
 	*x = Timer{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[11]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1106,7 +1610,7 @@ func (x *Timer) String() string {
 func (*Timer) ProtoMessage() {}
 
 func (x *Timer) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[11]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1119,7 +1623,7 @@ func (x *Timer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timer.ProtoReflect.Descriptor instead.
 func (*Timer) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{11}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Timer) GetAt() int64 {
@@ -1168,7 +1672,7 @@ type Deliver struct {
 
 func (x *Deliver) Reset() {
 	*x = Deliver{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[12]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1180,7 +1684,7 @@ func (x *Deliver) String() string {
 func (*Deliver) ProtoMessage() {}
 
 func (x *Deliver) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[12]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1193,7 +1697,7 @@ func (x *Deliver) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deliver.ProtoReflect.Descriptor instead.
 func (*Deliver) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{12}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Deliver) GetFrom() uint32 {
@@ -1227,7 +1731,7 @@ type Acknowledge struct {
 
 func (x *Acknowledge) Reset() {
 	*x = Acknowledge{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[13]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1239,7 +1743,7 @@ func (x *Acknowledge) String() string {
 func (*Acknowledge) ProtoMessage() {}
 
 func (x *Acknowledge) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[13]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1252,7 +1756,7 @@ func (x *Acknowledge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Acknowledge.ProtoReflect.Descriptor instead.
 func (*Acknowledge) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{13}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Acknowledge) GetTo() uint32 {
@@ -1286,7 +1790,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[14]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1298,7 +1802,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[14]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1311,7 +1815,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{14}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Message) GetKind() isMessage_Kind {
@@ -1411,7 +1915,7 @@ type Complete struct {
 
 func (x *Complete) Reset() {
 	*x = Complete{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[15]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1423,7 +1927,7 @@ func (x *Complete) String() string {
 func (*Complete) ProtoMessage() {}
 
 func (x *Complete) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[15]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1436,7 +1940,7 @@ func (x *Complete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Complete.ProtoReflect.Descriptor instead.
 func (*Complete) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{15}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Complete) GetSink() *Sink {
@@ -1474,7 +1978,7 @@ type Signal struct {
 
 func (x *Signal) Reset() {
 	*x = Signal{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[16]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1486,7 +1990,7 @@ func (x *Signal) String() string {
 func (*Signal) ProtoMessage() {}
 
 func (x *Signal) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[16]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1499,7 +2003,7 @@ func (x *Signal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Signal.ProtoReflect.Descriptor instead.
 func (*Signal) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{16}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Signal) GetTarget() []byte {
@@ -1546,7 +2050,7 @@ type Kill struct {
 
 func (x *Kill) Reset() {
 	*x = Kill{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[17]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1558,7 +2062,7 @@ func (x *Kill) String() string {
 func (*Kill) ProtoMessage() {}
 
 func (x *Kill) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[17]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1571,7 +2075,7 @@ func (x *Kill) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kill.ProtoReflect.Descriptor instead.
 func (*Kill) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{17}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Kill) GetTarget() []byte {
@@ -1593,7 +2097,7 @@ type Attach struct {
 
 func (x *Attach) Reset() {
 	*x = Attach{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[18]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1605,7 +2109,7 @@ func (x *Attach) String() string {
 func (*Attach) ProtoMessage() {}
 
 func (x *Attach) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[18]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1618,7 +2122,7 @@ func (x *Attach) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attach.ProtoReflect.Descriptor instead.
 func (*Attach) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{18}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Attach) GetTarget() []byte {
@@ -1661,7 +2165,7 @@ type Pause struct {
 
 func (x *Pause) Reset() {
 	*x = Pause{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[19]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1673,7 +2177,7 @@ func (x *Pause) String() string {
 func (*Pause) ProtoMessage() {}
 
 func (x *Pause) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[19]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1686,7 +2190,7 @@ func (x *Pause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pause.ProtoReflect.Descriptor instead.
 func (*Pause) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{19}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Pause) GetTarget() []byte {
@@ -1727,7 +2231,7 @@ type Resume struct {
 
 func (x *Resume) Reset() {
 	*x = Resume{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[20]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1739,7 +2243,7 @@ func (x *Resume) String() string {
 func (*Resume) ProtoMessage() {}
 
 func (x *Resume) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[20]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1752,7 +2256,7 @@ func (x *Resume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resume.ProtoReflect.Descriptor instead.
 func (*Resume) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{20}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Resume) GetTarget() []byte {
@@ -1780,7 +2284,7 @@ type Repin struct {
 
 func (x *Repin) Reset() {
 	*x = Repin{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1792,7 +2296,7 @@ func (x *Repin) String() string {
 func (*Repin) ProtoMessage() {}
 
 func (x *Repin) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1805,7 +2309,7 @@ func (x *Repin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Repin.ProtoReflect.Descriptor instead.
 func (*Repin) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{21}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Repin) GetDeployment() string {
@@ -1839,7 +2343,7 @@ type Purge struct {
 
 func (x *Purge) Reset() {
 	*x = Purge{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1851,7 +2355,7 @@ func (x *Purge) String() string {
 func (*Purge) ProtoMessage() {}
 
 func (x *Purge) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1864,7 +2368,7 @@ func (x *Purge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Purge.ProtoReflect.Descriptor instead.
 func (*Purge) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{22}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Purge) GetTarget() []byte {
@@ -1895,7 +2399,7 @@ type Restart struct {
 
 func (x *Restart) Reset() {
 	*x = Restart{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1907,7 +2411,7 @@ func (x *Restart) String() string {
 func (*Restart) ProtoMessage() {}
 
 func (x *Restart) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1920,7 +2424,7 @@ func (x *Restart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Restart.ProtoReflect.Descriptor instead.
 func (*Restart) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{23}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Restart) GetTarget() []byte {
@@ -1974,7 +2478,7 @@ type SetRules struct {
 
 func (x *SetRules) Reset() {
 	*x = SetRules{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1986,7 +2490,7 @@ func (x *SetRules) String() string {
 func (*SetRules) ProtoMessage() {}
 
 func (x *SetRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1999,7 +2503,7 @@ func (x *SetRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetRules.ProtoReflect.Descriptor instead.
 func (*SetRules) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{24}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SetRules) GetBook() *RuleBook {
@@ -2025,7 +2529,7 @@ type PauseQueue struct {
 
 func (x *PauseQueue) Reset() {
 	*x = PauseQueue{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2037,7 +2541,7 @@ func (x *PauseQueue) String() string {
 func (*PauseQueue) ProtoMessage() {}
 
 func (x *PauseQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2050,7 +2554,7 @@ func (x *PauseQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseQueue.ProtoReflect.Descriptor instead.
 func (*PauseQueue) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{25}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PauseQueue) GetId() []byte {
@@ -2160,7 +2664,7 @@ type Invocation struct {
 
 func (x *Invocation) Reset() {
 	*x = Invocation{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2172,7 +2676,7 @@ func (x *Invocation) String() string {
 func (*Invocation) ProtoMessage() {}
 
 func (x *Invocation) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2185,7 +2689,7 @@ func (x *Invocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Invocation.ProtoReflect.Descriptor instead.
 func (*Invocation) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{26}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Invocation) GetId() []byte {
@@ -2502,7 +3006,7 @@ type PauseRecord struct {
 
 func (x *PauseRecord) Reset() {
 	*x = PauseRecord{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2514,7 +3018,7 @@ func (x *PauseRecord) String() string {
 func (*PauseRecord) ProtoMessage() {}
 
 func (x *PauseRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2527,7 +3031,7 @@ func (x *PauseRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRecord.ProtoReflect.Descriptor instead.
 func (*PauseRecord) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{27}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PauseRecord) GetCause() uint32 {
@@ -2585,7 +3089,7 @@ type Flow struct {
 
 func (x *Flow) Reset() {
 	*x = Flow{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2597,7 +3101,7 @@ func (x *Flow) String() string {
 func (*Flow) ProtoMessage() {}
 
 func (x *Flow) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2610,7 +3114,7 @@ func (x *Flow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Flow.ProtoReflect.Descriptor instead.
 func (*Flow) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{28}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Flow) GetStage() uint32 {
@@ -2707,7 +3211,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2719,7 +3223,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2732,7 +3236,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{29}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Wait) GetLatest() int64 {
@@ -2760,7 +3264,7 @@ type RuleBook struct {
 
 func (x *RuleBook) Reset() {
 	*x = RuleBook{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2772,7 +3276,7 @@ func (x *RuleBook) String() string {
 func (*RuleBook) ProtoMessage() {}
 
 func (x *RuleBook) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2785,7 +3289,7 @@ func (x *RuleBook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleBook.ProtoReflect.Descriptor instead.
 func (*RuleBook) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{30}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RuleBook) GetVersion() uint32 {
@@ -2820,7 +3324,7 @@ type Rule struct {
 
 func (x *Rule) Reset() {
 	*x = Rule{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2832,7 +3336,7 @@ func (x *Rule) String() string {
 func (*Rule) ProtoMessage() {}
 
 func (x *Rule) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2845,7 +3349,7 @@ func (x *Rule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rule.ProtoReflect.Descriptor instead.
 func (*Rule) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{31}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Rule) GetScope() string {
@@ -2928,7 +3432,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2940,7 +3444,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2953,7 +3457,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{32}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Rate) GetCount() uint32 {
@@ -2985,7 +3489,7 @@ type Counter struct {
 
 func (x *Counter) Reset() {
 	*x = Counter{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2997,7 +3501,7 @@ func (x *Counter) String() string {
 func (*Counter) ProtoMessage() {}
 
 func (x *Counter) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3010,7 +3514,7 @@ func (x *Counter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counter.ProtoReflect.Descriptor instead.
 func (*Counter) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{33}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Counter) GetRunning() uint64 {
@@ -3090,7 +3594,7 @@ type VQueue struct {
 
 func (x *VQueue) Reset() {
 	*x = VQueue{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3102,7 +3606,7 @@ func (x *VQueue) String() string {
 func (*VQueue) ProtoMessage() {}
 
 func (x *VQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3115,7 +3619,7 @@ func (x *VQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VQueue.ProtoReflect.Descriptor instead.
 func (*VQueue) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{34}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *VQueue) GetPaused() bool {
@@ -3262,7 +3766,7 @@ type QueuePause struct {
 
 func (x *QueuePause) Reset() {
 	*x = QueuePause{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3274,7 +3778,7 @@ func (x *QueuePause) String() string {
 func (*QueuePause) ProtoMessage() {}
 
 func (x *QueuePause) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3287,7 +3791,7 @@ func (x *QueuePause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePause.ProtoReflect.Descriptor instead.
 func (*QueuePause) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{35}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *QueuePause) GetBy() string {
@@ -3322,7 +3826,7 @@ type Lane struct {
 
 func (x *Lane) Reset() {
 	*x = Lane{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3334,7 +3838,7 @@ func (x *Lane) String() string {
 func (*Lane) ProtoMessage() {}
 
 func (x *Lane) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3347,7 +3851,7 @@ func (x *Lane) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lane.ProtoReflect.Descriptor instead.
 func (*Lane) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{36}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Lane) GetPriority() uint32 {
@@ -3381,7 +3885,7 @@ type Queued struct {
 
 func (x *Queued) Reset() {
 	*x = Queued{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3393,7 +3897,7 @@ func (x *Queued) String() string {
 func (*Queued) ProtoMessage() {}
 
 func (x *Queued) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3406,7 +3910,7 @@ func (x *Queued) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queued.ProtoReflect.Descriptor instead.
 func (*Queued) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{37}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Queued) GetId() []byte {
@@ -3433,7 +3937,7 @@ type Child struct {
 
 func (x *Child) Reset() {
 	*x = Child{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3445,7 +3949,7 @@ func (x *Child) String() string {
 func (*Child) ProtoMessage() {}
 
 func (x *Child) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3458,7 +3962,7 @@ func (x *Child) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Child.ProtoReflect.Descriptor instead.
 func (*Child) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{38}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Child) GetName() string {
@@ -3485,7 +3989,7 @@ type Promise struct {
 
 func (x *Promise) Reset() {
 	*x = Promise{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3497,7 +4001,7 @@ func (x *Promise) String() string {
 func (*Promise) ProtoMessage() {}
 
 func (x *Promise) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3510,7 +4014,7 @@ func (x *Promise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Promise.ProtoReflect.Descriptor instead.
 func (*Promise) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{39}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Promise) GetResult() *Result {
@@ -3538,7 +4042,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3550,7 +4054,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3563,7 +4067,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{40}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *JournalEntry) GetType() uint32 {
@@ -3598,7 +4102,7 @@ type Lock struct {
 
 func (x *Lock) Reset() {
 	*x = Lock{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3610,7 +4114,7 @@ func (x *Lock) String() string {
 func (*Lock) ProtoMessage() {}
 
 func (x *Lock) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3623,7 +4127,7 @@ func (x *Lock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lock.ProtoReflect.Descriptor instead.
 func (*Lock) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{41}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Lock) GetHolder() []byte {
@@ -3663,7 +4167,7 @@ type Meta struct {
 
 func (x *Meta) Reset() {
 	*x = Meta{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3675,7 +4179,7 @@ func (x *Meta) String() string {
 func (*Meta) ProtoMessage() {}
 
 func (x *Meta) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3688,7 +4192,7 @@ func (x *Meta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Meta.ProtoReflect.Descriptor instead.
 func (*Meta) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{42}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Meta) GetEpoch() uint64 {
@@ -3760,7 +4264,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3772,7 +4276,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3785,7 +4289,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{43}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Target) GetScope() string {
@@ -3835,7 +4339,7 @@ type Source struct {
 
 func (x *Source) Reset() {
 	*x = Source{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3847,7 +4351,7 @@ func (x *Source) String() string {
 func (*Source) ProtoMessage() {}
 
 func (x *Source) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3860,7 +4364,7 @@ func (x *Source) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Source.ProtoReflect.Descriptor instead.
 func (*Source) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{44}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Source) GetKind() uint32 {
@@ -3903,7 +4407,7 @@ type Sink struct {
 
 func (x *Sink) Reset() {
 	*x = Sink{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3915,7 +4419,7 @@ func (x *Sink) String() string {
 func (*Sink) ProtoMessage() {}
 
 func (x *Sink) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3928,7 +4432,7 @@ func (x *Sink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sink.ProtoReflect.Descriptor instead.
 func (*Sink) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{45}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Sink) GetCaller() []byte {
@@ -3969,7 +4473,7 @@ type Pin struct {
 
 func (x *Pin) Reset() {
 	*x = Pin{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3981,7 +4485,7 @@ func (x *Pin) String() string {
 func (*Pin) ProtoMessage() {}
 
 func (x *Pin) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3994,7 +4498,7 @@ func (x *Pin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pin.ProtoReflect.Descriptor instead.
 func (*Pin) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{46}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Pin) GetDeployment() string {
@@ -4021,7 +4525,7 @@ type Retention struct {
 
 func (x *Retention) Reset() {
 	*x = Retention{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4033,7 +4537,7 @@ func (x *Retention) String() string {
 func (*Retention) ProtoMessage() {}
 
 func (x *Retention) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4046,7 +4550,7 @@ func (x *Retention) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retention.ProtoReflect.Descriptor instead.
 func (*Retention) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{47}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Retention) GetCompletion() int64 {
@@ -4073,7 +4577,7 @@ type Trace struct {
 
 func (x *Trace) Reset() {
 	*x = Trace{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4085,7 +4589,7 @@ func (x *Trace) String() string {
 func (*Trace) ProtoMessage() {}
 
 func (x *Trace) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4098,7 +4602,7 @@ func (x *Trace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trace.ProtoReflect.Descriptor instead.
 func (*Trace) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{48}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Trace) GetParent() string {
@@ -4128,7 +4632,7 @@ type Future struct {
 
 func (x *Future) Reset() {
 	*x = Future{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4140,7 +4644,7 @@ func (x *Future) String() string {
 func (*Future) ProtoMessage() {}
 
 func (x *Future) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4153,7 +4657,7 @@ func (x *Future) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Future.ProtoReflect.Descriptor instead.
 func (*Future) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{49}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Future) GetCompletions() []uint32 {
@@ -4201,7 +4705,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4213,7 +4717,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4226,7 +4730,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{50}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Result) GetValue() []byte {
@@ -4254,7 +4758,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4266,7 +4770,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4279,7 +4783,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{51}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Failure) GetCode() uint32 {
@@ -4313,7 +4817,7 @@ type Metadata struct {
 
 func (x *Metadata) Reset() {
 	*x = Metadata{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4325,7 +4829,7 @@ func (x *Metadata) String() string {
 func (*Metadata) ProtoMessage() {}
 
 func (x *Metadata) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4338,7 +4842,7 @@ func (x *Metadata) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metadata.ProtoReflect.Descriptor instead.
 func (*Metadata) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{52}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Metadata) GetKey() string {
@@ -4370,7 +4874,7 @@ type AttemptFailure struct {
 
 func (x *AttemptFailure) Reset() {
 	*x = AttemptFailure{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[53]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4382,7 +4886,7 @@ func (x *AttemptFailure) String() string {
 func (*AttemptFailure) ProtoMessage() {}
 
 func (x *AttemptFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[53]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4395,7 +4899,7 @@ func (x *AttemptFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptFailure.ProtoReflect.Descriptor instead.
 func (*AttemptFailure) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{53}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *AttemptFailure) GetCode() uint32 {
@@ -4456,7 +4960,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12!\n" +
 	"\fleader_epoch\x18\x02 \x01(\x04R\vleaderEpoch\x12\x12\n" +
 	"\x04time\x18\x03 \x01(\x03R\x04time\x125\n" +
-	"\bcommands\x18\x04 \x03(\v2\x19.platform.raftlog.CommandR\bcommands\"\xc7\x06\n" +
+	"\bcommands\x18\x04 \x03(\v2\x19.platform.raftlog.CommandR\bcommands\"\x89\b\n" +
 	"\aCommand\x12,\n" +
 	"\x04lead\x18\x01 \x01(\v2\x16.platform.raftlog.LeadH\x00R\x04lead\x122\n" +
 	"\x06invoke\x18\x02 \x01(\v2\x18.platform.raftlog.InvokeH\x00R\x06invoke\x128\n" +
@@ -4475,8 +4979,43 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\tset_rules\x18\r \x01(\v2\x1a.platform.raftlog.SetRulesH\x00R\bsetRules\x12?\n" +
 	"\vpause_queue\x18\x0e \x01(\v2\x1c.platform.raftlog.PauseQueueH\x00R\n" +
 	"pauseQueue\x122\n" +
-	"\x06digest\x18\x0f \x01(\v2\x18.platform.raftlog.DigestH\x00R\x06digestB\x06\n" +
-	"\x04kind\"r\n" +
+	"\x06digest\x18\x0f \x01(\v2\x18.platform.raftlog.DigestH\x00R\x06digest\x122\n" +
+	"\x06ingest\x18\x10 \x01(\v2\x18.platform.raftlog.IngestH\x00R\x06ingest\x12B\n" +
+	"\fput_position\x18\x11 \x01(\v2\x1d.platform.raftlog.PutPositionH\x00R\vputPosition\x12H\n" +
+	"\x0eforget_streams\x18\x12 \x01(\v2\x1f.platform.raftlog.ForgetStreamsH\x00R\rforgetStreamsB\x06\n" +
+	"\x04kind\"\x9d\x01\n" +
+	"\x06Stream\x12\"\n" +
+	"\fsubscription\x18\x01 \x01(\tR\fsubscription\x12 \n" +
+	"\vincarnation\x18\x02 \x01(\x04R\vincarnation\x12\x14\n" +
+	"\x05topic\x18\x03 \x01(\tR\x05topic\x12\x19\n" +
+	"\btopic_id\x18\x04 \x01(\fR\atopicId\x12\x1c\n" +
+	"\tpartition\x18\x05 \x01(\rR\tpartition\"\x88\x01\n" +
+	"\x06Ingest\x120\n" +
+	"\x06stream\x18\x01 \x01(\v2\x18.platform.raftlog.StreamR\x06stream\x12\x12\n" +
+	"\x04prev\x18\x02 \x01(\x03R\x04prev\x128\n" +
+	"\arecords\x18\x03 \x03(\v2\x1e.platform.raftlog.IngestRecordR\arecords\"X\n" +
+	"\fIngestRecord\x12\x16\n" +
+	"\x06offset\x18\x01 \x01(\x03R\x06offset\x120\n" +
+	"\x06invoke\x18\x02 \x01(\v2\x18.platform.raftlog.InvokeR\x06invoke\"\x9d\x02\n" +
+	"\x0eStreamPosition\x120\n" +
+	"\x06stream\x18\x01 \x01(\v2\x18.platform.raftlog.StreamR\x06stream\x12\x12\n" +
+	"\x04next\x18\x02 \x01(\x03R\x04next\x12!\n" +
+	"\fleader_epoch\x18\x03 \x01(\x03R\vleaderEpoch\x12\x18\n" +
+	"\arouting\x18\x04 \x01(\tR\arouting\x12\x18\n" +
+	"\askipped\x18\x05 \x01(\x04R\askipped\x12#\n" +
+	"\rdead_lettered\x18\x06 \x01(\x04R\fdeadLettered\x129\n" +
+	"\ablocked\x18\a \x01(\v2\x1f.platform.raftlog.BlockedRecordR\ablocked\x12\x0e\n" +
+	"\x02at\x18\b \x01(\x03R\x02at\"o\n" +
+	"\rBlockedRecord\x12\x16\n" +
+	"\x06offset\x18\x01 \x01(\x03R\x06offset\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\x12\x14\n" +
+	"\x05since\x18\x04 \x01(\x03R\x05since\"K\n" +
+	"\vPutPosition\x12<\n" +
+	"\bposition\x18\x01 \x01(\v2 .platform.raftlog.StreamPositionR\bposition\"K\n" +
+	"\rForgetStreams\x12\"\n" +
+	"\fsubscription\x18\x01 \x01(\tR\fsubscription\x12\x16\n" +
+	"\x06before\x18\x02 \x01(\x04R\x06before\"r\n" +
 	"\x06Digest\x120\n" +
 	"\x04scan\x18\x01 \x01(\v2\x1c.platform.raftlog.DigestScanR\x04scan\x126\n" +
 	"\x06agreed\x18\x02 \x01(\v2\x1e.platform.raftlog.DigestResultR\x06agreed\"`\n" +
@@ -4858,137 +5397,153 @@ func file_proto_raftlog_raftlog_proto_rawDescGZIP() []byte {
 	return file_proto_raftlog_raftlog_proto_rawDescData
 }
 
-var file_proto_raftlog_raftlog_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
+var file_proto_raftlog_raftlog_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
 var file_proto_raftlog_raftlog_proto_goTypes = []any{
 	(*LogEntry)(nil),       // 0: platform.raftlog.LogEntry
 	(*Command)(nil),        // 1: platform.raftlog.Command
-	(*Digest)(nil),         // 2: platform.raftlog.Digest
-	(*DigestScan)(nil),     // 3: platform.raftlog.DigestScan
-	(*DigestResult)(nil),   // 4: platform.raftlog.DigestResult
-	(*Lead)(nil),           // 5: platform.raftlog.Lead
-	(*Invoke)(nil),         // 6: platform.raftlog.Invoke
-	(*Progress)(nil),       // 7: platform.raftlog.Progress
-	(*Step)(nil),           // 8: platform.raftlog.Step
-	(*Callee)(nil),         // 9: platform.raftlog.Callee
-	(*FireTimers)(nil),     // 10: platform.raftlog.FireTimers
-	(*Timer)(nil),          // 11: platform.raftlog.Timer
-	(*Deliver)(nil),        // 12: platform.raftlog.Deliver
-	(*Acknowledge)(nil),    // 13: platform.raftlog.Acknowledge
-	(*Message)(nil),        // 14: platform.raftlog.Message
-	(*Complete)(nil),       // 15: platform.raftlog.Complete
-	(*Signal)(nil),         // 16: platform.raftlog.Signal
-	(*Kill)(nil),           // 17: platform.raftlog.Kill
-	(*Attach)(nil),         // 18: platform.raftlog.Attach
-	(*Pause)(nil),          // 19: platform.raftlog.Pause
-	(*Resume)(nil),         // 20: platform.raftlog.Resume
-	(*Repin)(nil),          // 21: platform.raftlog.Repin
-	(*Purge)(nil),          // 22: platform.raftlog.Purge
-	(*Restart)(nil),        // 23: platform.raftlog.Restart
-	(*SetRules)(nil),       // 24: platform.raftlog.SetRules
-	(*PauseQueue)(nil),     // 25: platform.raftlog.PauseQueue
-	(*Invocation)(nil),     // 26: platform.raftlog.Invocation
-	(*PauseRecord)(nil),    // 27: platform.raftlog.PauseRecord
-	(*Flow)(nil),           // 28: platform.raftlog.Flow
-	(*Wait)(nil),           // 29: platform.raftlog.Wait
-	(*RuleBook)(nil),       // 30: platform.raftlog.RuleBook
-	(*Rule)(nil),           // 31: platform.raftlog.Rule
-	(*Rate)(nil),           // 32: platform.raftlog.Rate
-	(*Counter)(nil),        // 33: platform.raftlog.Counter
-	(*VQueue)(nil),         // 34: platform.raftlog.VQueue
-	(*QueuePause)(nil),     // 35: platform.raftlog.QueuePause
-	(*Lane)(nil),           // 36: platform.raftlog.Lane
-	(*Queued)(nil),         // 37: platform.raftlog.Queued
-	(*Child)(nil),          // 38: platform.raftlog.Child
-	(*Promise)(nil),        // 39: platform.raftlog.Promise
-	(*JournalEntry)(nil),   // 40: platform.raftlog.JournalEntry
-	(*Lock)(nil),           // 41: platform.raftlog.Lock
-	(*Meta)(nil),           // 42: platform.raftlog.Meta
-	(*Target)(nil),         // 43: platform.raftlog.Target
-	(*Source)(nil),         // 44: platform.raftlog.Source
-	(*Sink)(nil),           // 45: platform.raftlog.Sink
-	(*Pin)(nil),            // 46: platform.raftlog.Pin
-	(*Retention)(nil),      // 47: platform.raftlog.Retention
-	(*Trace)(nil),          // 48: platform.raftlog.Trace
-	(*Future)(nil),         // 49: platform.raftlog.Future
-	(*Result)(nil),         // 50: platform.raftlog.Result
-	(*Failure)(nil),        // 51: platform.raftlog.Failure
-	(*Metadata)(nil),       // 52: platform.raftlog.Metadata
-	(*AttemptFailure)(nil), // 53: platform.raftlog.AttemptFailure
+	(*Stream)(nil),         // 2: platform.raftlog.Stream
+	(*Ingest)(nil),         // 3: platform.raftlog.Ingest
+	(*IngestRecord)(nil),   // 4: platform.raftlog.IngestRecord
+	(*StreamPosition)(nil), // 5: platform.raftlog.StreamPosition
+	(*BlockedRecord)(nil),  // 6: platform.raftlog.BlockedRecord
+	(*PutPosition)(nil),    // 7: platform.raftlog.PutPosition
+	(*ForgetStreams)(nil),  // 8: platform.raftlog.ForgetStreams
+	(*Digest)(nil),         // 9: platform.raftlog.Digest
+	(*DigestScan)(nil),     // 10: platform.raftlog.DigestScan
+	(*DigestResult)(nil),   // 11: platform.raftlog.DigestResult
+	(*Lead)(nil),           // 12: platform.raftlog.Lead
+	(*Invoke)(nil),         // 13: platform.raftlog.Invoke
+	(*Progress)(nil),       // 14: platform.raftlog.Progress
+	(*Step)(nil),           // 15: platform.raftlog.Step
+	(*Callee)(nil),         // 16: platform.raftlog.Callee
+	(*FireTimers)(nil),     // 17: platform.raftlog.FireTimers
+	(*Timer)(nil),          // 18: platform.raftlog.Timer
+	(*Deliver)(nil),        // 19: platform.raftlog.Deliver
+	(*Acknowledge)(nil),    // 20: platform.raftlog.Acknowledge
+	(*Message)(nil),        // 21: platform.raftlog.Message
+	(*Complete)(nil),       // 22: platform.raftlog.Complete
+	(*Signal)(nil),         // 23: platform.raftlog.Signal
+	(*Kill)(nil),           // 24: platform.raftlog.Kill
+	(*Attach)(nil),         // 25: platform.raftlog.Attach
+	(*Pause)(nil),          // 26: platform.raftlog.Pause
+	(*Resume)(nil),         // 27: platform.raftlog.Resume
+	(*Repin)(nil),          // 28: platform.raftlog.Repin
+	(*Purge)(nil),          // 29: platform.raftlog.Purge
+	(*Restart)(nil),        // 30: platform.raftlog.Restart
+	(*SetRules)(nil),       // 31: platform.raftlog.SetRules
+	(*PauseQueue)(nil),     // 32: platform.raftlog.PauseQueue
+	(*Invocation)(nil),     // 33: platform.raftlog.Invocation
+	(*PauseRecord)(nil),    // 34: platform.raftlog.PauseRecord
+	(*Flow)(nil),           // 35: platform.raftlog.Flow
+	(*Wait)(nil),           // 36: platform.raftlog.Wait
+	(*RuleBook)(nil),       // 37: platform.raftlog.RuleBook
+	(*Rule)(nil),           // 38: platform.raftlog.Rule
+	(*Rate)(nil),           // 39: platform.raftlog.Rate
+	(*Counter)(nil),        // 40: platform.raftlog.Counter
+	(*VQueue)(nil),         // 41: platform.raftlog.VQueue
+	(*QueuePause)(nil),     // 42: platform.raftlog.QueuePause
+	(*Lane)(nil),           // 43: platform.raftlog.Lane
+	(*Queued)(nil),         // 44: platform.raftlog.Queued
+	(*Child)(nil),          // 45: platform.raftlog.Child
+	(*Promise)(nil),        // 46: platform.raftlog.Promise
+	(*JournalEntry)(nil),   // 47: platform.raftlog.JournalEntry
+	(*Lock)(nil),           // 48: platform.raftlog.Lock
+	(*Meta)(nil),           // 49: platform.raftlog.Meta
+	(*Target)(nil),         // 50: platform.raftlog.Target
+	(*Source)(nil),         // 51: platform.raftlog.Source
+	(*Sink)(nil),           // 52: platform.raftlog.Sink
+	(*Pin)(nil),            // 53: platform.raftlog.Pin
+	(*Retention)(nil),      // 54: platform.raftlog.Retention
+	(*Trace)(nil),          // 55: platform.raftlog.Trace
+	(*Future)(nil),         // 56: platform.raftlog.Future
+	(*Result)(nil),         // 57: platform.raftlog.Result
+	(*Failure)(nil),        // 58: platform.raftlog.Failure
+	(*Metadata)(nil),       // 59: platform.raftlog.Metadata
+	(*AttemptFailure)(nil), // 60: platform.raftlog.AttemptFailure
 }
 var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	1,  // 0: platform.raftlog.LogEntry.commands:type_name -> platform.raftlog.Command
-	5,  // 1: platform.raftlog.Command.lead:type_name -> platform.raftlog.Lead
-	6,  // 2: platform.raftlog.Command.invoke:type_name -> platform.raftlog.Invoke
-	7,  // 3: platform.raftlog.Command.progress:type_name -> platform.raftlog.Progress
-	10, // 4: platform.raftlog.Command.fire_timers:type_name -> platform.raftlog.FireTimers
-	12, // 5: platform.raftlog.Command.deliver:type_name -> platform.raftlog.Deliver
-	13, // 6: platform.raftlog.Command.acknowledge:type_name -> platform.raftlog.Acknowledge
-	16, // 7: platform.raftlog.Command.signal:type_name -> platform.raftlog.Signal
-	17, // 8: platform.raftlog.Command.kill:type_name -> platform.raftlog.Kill
-	19, // 9: platform.raftlog.Command.pause:type_name -> platform.raftlog.Pause
-	20, // 10: platform.raftlog.Command.resume:type_name -> platform.raftlog.Resume
-	22, // 11: platform.raftlog.Command.purge:type_name -> platform.raftlog.Purge
-	23, // 12: platform.raftlog.Command.restart:type_name -> platform.raftlog.Restart
-	24, // 13: platform.raftlog.Command.set_rules:type_name -> platform.raftlog.SetRules
-	25, // 14: platform.raftlog.Command.pause_queue:type_name -> platform.raftlog.PauseQueue
-	2,  // 15: platform.raftlog.Command.digest:type_name -> platform.raftlog.Digest
-	3,  // 16: platform.raftlog.Digest.scan:type_name -> platform.raftlog.DigestScan
-	4,  // 17: platform.raftlog.Digest.agreed:type_name -> platform.raftlog.DigestResult
-	43, // 18: platform.raftlog.Invoke.target:type_name -> platform.raftlog.Target
-	44, // 19: platform.raftlog.Invoke.source:type_name -> platform.raftlog.Source
-	45, // 20: platform.raftlog.Invoke.sink:type_name -> platform.raftlog.Sink
-	48, // 21: platform.raftlog.Invoke.trace:type_name -> platform.raftlog.Trace
-	47, // 22: platform.raftlog.Invoke.retention:type_name -> platform.raftlog.Retention
-	46, // 23: platform.raftlog.Progress.pin:type_name -> platform.raftlog.Pin
-	8,  // 24: platform.raftlog.Progress.steps:type_name -> platform.raftlog.Step
-	9,  // 25: platform.raftlog.Step.callee:type_name -> platform.raftlog.Callee
-	49, // 26: platform.raftlog.Step.await:type_name -> platform.raftlog.Future
-	53, // 27: platform.raftlog.Step.failure:type_name -> platform.raftlog.AttemptFailure
-	47, // 28: platform.raftlog.Callee.retention:type_name -> platform.raftlog.Retention
-	11, // 29: platform.raftlog.FireTimers.timers:type_name -> platform.raftlog.Timer
-	14, // 30: platform.raftlog.Deliver.messages:type_name -> platform.raftlog.Message
-	6,  // 31: platform.raftlog.Message.invoke:type_name -> platform.raftlog.Invoke
-	15, // 32: platform.raftlog.Message.complete:type_name -> platform.raftlog.Complete
-	16, // 33: platform.raftlog.Message.signal:type_name -> platform.raftlog.Signal
-	17, // 34: platform.raftlog.Message.kill:type_name -> platform.raftlog.Kill
-	18, // 35: platform.raftlog.Message.attach:type_name -> platform.raftlog.Attach
-	45, // 36: platform.raftlog.Complete.sink:type_name -> platform.raftlog.Sink
-	50, // 37: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
-	50, // 38: platform.raftlog.Signal.result:type_name -> platform.raftlog.Result
-	45, // 39: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
-	43, // 40: platform.raftlog.Attach.named:type_name -> platform.raftlog.Target
-	53, // 41: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
-	21, // 42: platform.raftlog.Resume.repin:type_name -> platform.raftlog.Repin
-	21, // 43: platform.raftlog.Restart.repin:type_name -> platform.raftlog.Repin
-	30, // 44: platform.raftlog.SetRules.book:type_name -> platform.raftlog.RuleBook
-	43, // 45: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
-	44, // 46: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
-	48, // 47: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
-	47, // 48: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
-	46, // 49: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
-	49, // 50: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
-	45, // 51: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
-	50, // 52: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
-	53, // 53: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
-	28, // 54: platform.raftlog.Invocation.flow:type_name -> platform.raftlog.Flow
-	27, // 55: platform.raftlog.Invocation.last_pause:type_name -> platform.raftlog.PauseRecord
-	29, // 56: platform.raftlog.Flow.lock:type_name -> platform.raftlog.Wait
-	29, // 57: platform.raftlog.Flow.rules:type_name -> platform.raftlog.Wait
-	29, // 58: platform.raftlog.Flow.throttling:type_name -> platform.raftlog.Wait
-	31, // 59: platform.raftlog.RuleBook.rules:type_name -> platform.raftlog.Rule
-	32, // 60: platform.raftlog.Rule.rate:type_name -> platform.raftlog.Rate
-	36, // 61: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
-	35, // 62: platform.raftlog.VQueue.pause:type_name -> platform.raftlog.QueuePause
-	50, // 63: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
-	45, // 64: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
-	49, // 65: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
-	51, // 66: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
-	52, // 67: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
-	68, // [68:68] is the sub-list for method output_type
-	68, // [68:68] is the sub-list for method input_type
-	68, // [68:68] is the sub-list for extension type_name
-	68, // [68:68] is the sub-list for extension extendee
-	0,  // [0:68] is the sub-list for field type_name
+	12, // 1: platform.raftlog.Command.lead:type_name -> platform.raftlog.Lead
+	13, // 2: platform.raftlog.Command.invoke:type_name -> platform.raftlog.Invoke
+	14, // 3: platform.raftlog.Command.progress:type_name -> platform.raftlog.Progress
+	17, // 4: platform.raftlog.Command.fire_timers:type_name -> platform.raftlog.FireTimers
+	19, // 5: platform.raftlog.Command.deliver:type_name -> platform.raftlog.Deliver
+	20, // 6: platform.raftlog.Command.acknowledge:type_name -> platform.raftlog.Acknowledge
+	23, // 7: platform.raftlog.Command.signal:type_name -> platform.raftlog.Signal
+	24, // 8: platform.raftlog.Command.kill:type_name -> platform.raftlog.Kill
+	26, // 9: platform.raftlog.Command.pause:type_name -> platform.raftlog.Pause
+	27, // 10: platform.raftlog.Command.resume:type_name -> platform.raftlog.Resume
+	29, // 11: platform.raftlog.Command.purge:type_name -> platform.raftlog.Purge
+	30, // 12: platform.raftlog.Command.restart:type_name -> platform.raftlog.Restart
+	31, // 13: platform.raftlog.Command.set_rules:type_name -> platform.raftlog.SetRules
+	32, // 14: platform.raftlog.Command.pause_queue:type_name -> platform.raftlog.PauseQueue
+	9,  // 15: platform.raftlog.Command.digest:type_name -> platform.raftlog.Digest
+	3,  // 16: platform.raftlog.Command.ingest:type_name -> platform.raftlog.Ingest
+	7,  // 17: platform.raftlog.Command.put_position:type_name -> platform.raftlog.PutPosition
+	8,  // 18: platform.raftlog.Command.forget_streams:type_name -> platform.raftlog.ForgetStreams
+	2,  // 19: platform.raftlog.Ingest.stream:type_name -> platform.raftlog.Stream
+	4,  // 20: platform.raftlog.Ingest.records:type_name -> platform.raftlog.IngestRecord
+	13, // 21: platform.raftlog.IngestRecord.invoke:type_name -> platform.raftlog.Invoke
+	2,  // 22: platform.raftlog.StreamPosition.stream:type_name -> platform.raftlog.Stream
+	6,  // 23: platform.raftlog.StreamPosition.blocked:type_name -> platform.raftlog.BlockedRecord
+	5,  // 24: platform.raftlog.PutPosition.position:type_name -> platform.raftlog.StreamPosition
+	10, // 25: platform.raftlog.Digest.scan:type_name -> platform.raftlog.DigestScan
+	11, // 26: platform.raftlog.Digest.agreed:type_name -> platform.raftlog.DigestResult
+	50, // 27: platform.raftlog.Invoke.target:type_name -> platform.raftlog.Target
+	51, // 28: platform.raftlog.Invoke.source:type_name -> platform.raftlog.Source
+	52, // 29: platform.raftlog.Invoke.sink:type_name -> platform.raftlog.Sink
+	55, // 30: platform.raftlog.Invoke.trace:type_name -> platform.raftlog.Trace
+	54, // 31: platform.raftlog.Invoke.retention:type_name -> platform.raftlog.Retention
+	53, // 32: platform.raftlog.Progress.pin:type_name -> platform.raftlog.Pin
+	15, // 33: platform.raftlog.Progress.steps:type_name -> platform.raftlog.Step
+	16, // 34: platform.raftlog.Step.callee:type_name -> platform.raftlog.Callee
+	56, // 35: platform.raftlog.Step.await:type_name -> platform.raftlog.Future
+	60, // 36: platform.raftlog.Step.failure:type_name -> platform.raftlog.AttemptFailure
+	54, // 37: platform.raftlog.Callee.retention:type_name -> platform.raftlog.Retention
+	18, // 38: platform.raftlog.FireTimers.timers:type_name -> platform.raftlog.Timer
+	21, // 39: platform.raftlog.Deliver.messages:type_name -> platform.raftlog.Message
+	13, // 40: platform.raftlog.Message.invoke:type_name -> platform.raftlog.Invoke
+	22, // 41: platform.raftlog.Message.complete:type_name -> platform.raftlog.Complete
+	23, // 42: platform.raftlog.Message.signal:type_name -> platform.raftlog.Signal
+	24, // 43: platform.raftlog.Message.kill:type_name -> platform.raftlog.Kill
+	25, // 44: platform.raftlog.Message.attach:type_name -> platform.raftlog.Attach
+	52, // 45: platform.raftlog.Complete.sink:type_name -> platform.raftlog.Sink
+	57, // 46: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
+	57, // 47: platform.raftlog.Signal.result:type_name -> platform.raftlog.Result
+	52, // 48: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
+	50, // 49: platform.raftlog.Attach.named:type_name -> platform.raftlog.Target
+	60, // 50: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
+	28, // 51: platform.raftlog.Resume.repin:type_name -> platform.raftlog.Repin
+	28, // 52: platform.raftlog.Restart.repin:type_name -> platform.raftlog.Repin
+	37, // 53: platform.raftlog.SetRules.book:type_name -> platform.raftlog.RuleBook
+	50, // 54: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
+	51, // 55: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
+	55, // 56: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
+	54, // 57: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
+	53, // 58: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
+	56, // 59: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
+	52, // 60: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
+	57, // 61: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
+	60, // 62: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
+	35, // 63: platform.raftlog.Invocation.flow:type_name -> platform.raftlog.Flow
+	34, // 64: platform.raftlog.Invocation.last_pause:type_name -> platform.raftlog.PauseRecord
+	36, // 65: platform.raftlog.Flow.lock:type_name -> platform.raftlog.Wait
+	36, // 66: platform.raftlog.Flow.rules:type_name -> platform.raftlog.Wait
+	36, // 67: platform.raftlog.Flow.throttling:type_name -> platform.raftlog.Wait
+	38, // 68: platform.raftlog.RuleBook.rules:type_name -> platform.raftlog.Rule
+	39, // 69: platform.raftlog.Rule.rate:type_name -> platform.raftlog.Rate
+	43, // 70: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
+	42, // 71: platform.raftlog.VQueue.pause:type_name -> platform.raftlog.QueuePause
+	57, // 72: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
+	52, // 73: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
+	56, // 74: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
+	58, // 75: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
+	59, // 76: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
+	77, // [77:77] is the sub-list for method output_type
+	77, // [77:77] is the sub-list for method input_type
+	77, // [77:77] is the sub-list for extension type_name
+	77, // [77:77] is the sub-list for extension extendee
+	0,  // [0:77] is the sub-list for field type_name
 }
 
 func init() { file_proto_raftlog_raftlog_proto_init() }
@@ -5012,25 +5567,28 @@ func file_proto_raftlog_raftlog_proto_init() {
 		(*Command_SetRules)(nil),
 		(*Command_PauseQueue)(nil),
 		(*Command_Digest)(nil),
+		(*Command_Ingest)(nil),
+		(*Command_PutPosition)(nil),
+		(*Command_ForgetStreams)(nil),
 	}
-	file_proto_raftlog_raftlog_proto_msgTypes[6].OneofWrappers = []any{}
-	file_proto_raftlog_raftlog_proto_msgTypes[14].OneofWrappers = []any{
+	file_proto_raftlog_raftlog_proto_msgTypes[13].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[21].OneofWrappers = []any{
 		(*Message_Invoke)(nil),
 		(*Message_Complete)(nil),
 		(*Message_Signal)(nil),
 		(*Message_Kill)(nil),
 		(*Message_Attach)(nil),
 	}
-	file_proto_raftlog_raftlog_proto_msgTypes[26].OneofWrappers = []any{}
-	file_proto_raftlog_raftlog_proto_msgTypes[31].OneofWrappers = []any{}
-	file_proto_raftlog_raftlog_proto_msgTypes[53].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[33].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[38].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[60].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_raftlog_raftlog_proto_rawDesc), len(file_proto_raftlog_raftlog_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   54,
+			NumMessages:   61,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -41,6 +41,7 @@ func (s *State) Reload() *State {
 	c.locks, c.waiting, c.timers = maps.Clone(s.locks), maps.Clone(s.waiting), maps.Clone(s.timers)
 	c.skipped = maps.Clone(s.skipped)
 	c.sent, c.delivered = maps.Clone(s.sent), maps.Clone(s.delivered)
+	c.ingested, c.positions = maps.Clone(s.ingested), maps.Clone(s.positions)
 	for to, all := range s.outgoing {
 		c.outgoing[to] = maps.Clone(all)
 	}

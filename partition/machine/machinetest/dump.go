@@ -81,7 +81,7 @@ func (s *State) Dump(n Names) []Row {
 	for _, from := range slices.Sorted(maps.Keys(s.delivered)) {
 		add(fmt.Sprint(s.delivered[from]), "delivered from %d", from)
 	}
-	return rows
+	return append(rows, s.streams()...)
 }
 
 // Changes returns the difference of two dumps: a line for each row that was added or

@@ -37,6 +37,8 @@ type State struct {
 	outgoing    map[uint32]map[uint64]machine.Message
 	skipped     map[skip]bool
 	delivered   map[uint32]uint64
+	ingested    map[machine.Stream]int64
+	positions   map[topicPartition]*machine.StreamPosition
 }
 
 var _ machine.State = (*State)(nil)
@@ -78,6 +80,8 @@ func New() *State {
 		outgoing:    map[uint32]map[uint64]machine.Message{},
 		skipped:     map[skip]bool{},
 		delivered:   map[uint32]uint64{},
+		ingested:    map[machine.Stream]int64{},
+		positions:   map[topicPartition]*machine.StreamPosition{},
 	}
 }
 

@@ -87,7 +87,7 @@ var codes = [...]string{
 	machine.NotFound: "not found", machine.Ended: "ended", machine.NotEnded: "not ended", machine.NotStarted: "not started",
 	machine.Running: "running", machine.NotPinned: "not pinned", machine.Incompatible: "incompatible", machine.NoInput: "no input",
 	machine.Unsupported: "unsupported", machine.OutOfRange: "out of range", machine.Unanswered: "unanswered",
-	machine.QueueFull: "queue full",
+	machine.QueueFull: "queue full", machine.Gap: "gap",
 }
 
 // Outcome formats an outcome.
@@ -107,6 +107,9 @@ func Outcome(o machine.Outcome) string {
 	}
 	if o.ExpiresAt != 0 {
 		text += fmt.Sprintf(" expires-at=%d", o.ExpiresAt)
+	}
+	if o.Last != 0 {
+		text += fmt.Sprintf(" last=%d", o.Last)
 	}
 	return text
 }

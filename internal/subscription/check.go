@@ -1,0 +1,157 @@
+package subscription
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const maxPauseReason = 1000
+
+// Check returns why a subscription cannot be stored, nil if it can. Errors have code META0009.
+func (s *Subscription) Check() error {
+	if err := s.Source.Check(); err != nil {
+		return err
+	}
+	if _, err := ParseSink(s.Sink.String()); err != nil {
+		return err
+	}
+	if err := s.Options.check(); err != nil {
+		return err
+	}
+	if err := s.Start.check(&s.Source); err != nil {
+		return err
+	}
+	n := 0
+	for i := range s.Offsets {
+		n += len(s.Offsets[i].Offsets)
+	}
+	if n > MaxStartPartitions {
+		return invalid("the topics of a subscription have at most %d partitions together, not %d; use several subscriptions", MaxStartPartitions, n)
+	}
+	if s.Paused != nil && len(s.Paused.Reason) > maxPauseReason {
+		return invalid("the reason has %d bytes; at most %d are allowed", len(s.Paused.Reason), maxPauseReason)
+	}
+	_, err := checkProperties(s.Properties, false)
+	return err
+}
+
+func (o *Options) check() error {
+	switch {
+	case int(o.Ordering) >= len(orderingNames):
+		return invalid("the ordering %d is unknown", o.Ordering)
+	case int(o.OnError) >= len(onErrorNames):
+		return invalid("on_error %d is unknown", o.OnError)
+	case int(o.Tombstones) >= len(tombstoneNames):
+		return invalid("tombstones %d is unknown", o.Tombstones)
+	case o.OnError == DeadLetter && o.DeadLetterTopic == "":
+		return invalid("on_error is \"dead-letter\", so dead_letter_topic has to name a topic, for example \"{topic}.dlq\"")
+	case o.OnError != DeadLetter && o.DeadLetterTopic != "":
+		return invalid("dead_letter_topic needs on_error \"dead-letter\", not %q", o.OnError)
+	case o.MaxInFlight == 0 || o.MaxInFlight > MaxMaxInFlight:
+		return invalid("max_in_flight is %d, expected 1 to %d", o.MaxInFlight, MaxMaxInFlight)
+	case o.Ordering == OrderByPartition && (!o.Scope.IsZero() || !o.LimitKey.IsZero()):
+		return invalid("ordering \"partition\" determines the scope and the limit key of invocations, so scope and limit_key cannot be set")
+	case o.Scope.IsZero() && !o.LimitKey.IsZero():
+		return invalid("limit_key needs a scope")
+	case len(o.Headers) > MaxHeaders:
+		return invalid("headers has %d names; at most %d are allowed", len(o.Headers), MaxHeaders)
+	case o.AllHeaders && len(o.Headers) > 0:
+		return invalid("headers lists names although all headers are handed on")
+	}
+	if o.DeadLetterTopic != "" {
+		if o.DeadLetterTopic == "{topic}" {
+			return invalid("dead_letter_topic is the topic of the record itself; use for example \"{topic}.dlq\"")
+		}
+		if err := checkTopic(strings.ReplaceAll(o.DeadLetterTopic, "{topic}", "t")); err != nil {
+			return invalid("dead_letter_topic %s: %s", quote(o.DeadLetterTopic), detail(err))
+		}
+	}
+	for _, h := range o.Headers {
+		if _, ok := HeaderName(h); !ok {
+			return invalid("headers: %s cannot be the name of an HTTP header", quote(h))
+		}
+	}
+	return nil
+}
+
+// NormalHeaders returns names of headers as Options has them.
+func NormalHeaders(names []string) []string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = strings.ToLower(n)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+var (
+	firstTimestamp = time.UnixMilli(0)
+	lastTimestamp  = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+)
+
+func (s *Start) check(source *Source) error {
+	switch s.Kind {
+	case StartLatest, StartEarliest:
+		return nil
+	case StartTimestamp:
+		if s.Timestamp.Before(firstTimestamp) || s.Timestamp.After(lastTimestamp) {
+			return invalid("the timestamp of start is out of range; expected a time from 1970 to 9999")
+		}
+		return nil
+	case StartOffsets:
+		if len(s.Offsets) == 0 {
+			return invalid("start has no offsets")
+		}
+	case StartGroup:
+	default:
+		return invalid("start %d is unknown", s.Kind)
+	}
+	if s.Otherwise != StartLatest && s.Otherwise != StartEarliest {
+		return invalid("start of other topic partitions is %s, expected latest or earliest", quote(s.Otherwise.String()))
+	}
+	n := 0
+	for _, t := range s.Offsets {
+		if !source.Matcher()(t.Topic) {
+			return invalid("start has offsets of topic %s, which the source %s does not have", quote(t.Topic), quote(source.String()))
+		}
+		for i, o := range t.Offsets {
+			if o.Partition < 0 || o.Offset < 0 || i > 0 && o.Partition <= t.Offsets[i-1].Partition {
+				return invalid("start has offset %d of partition %d, expected numbers from 0, and each partition once", o.Offset, o.Partition)
+			}
+		}
+		n += len(t.Offsets)
+	}
+	if n > MaxStartPartitions {
+		return invalid("start has %d offsets; at most %d are allowed", n, MaxStartPartitions)
+	}
+	return nil
+}
+
+// Check returns why a cluster cannot be stored, nil if it can. Errors have code META0009.
+func (c *Cluster) Check() error {
+	if err := CheckClusterName(c.Name); err != nil {
+		return err
+	}
+	_, err := checkProperties(c.Properties, true)
+	return err
+}
+
+func checkSizes(properties map[string]string) error {
+	if len(properties) > MaxProperties {
+		return invalid("there are %d properties; at most %d are allowed", len(properties), MaxProperties)
+	}
+	for _, name := range sortedNames(properties) {
+		value := properties[name]
+		if len(value) > MaxPropertyBytes {
+			return invalid("the property %s has %d bytes; at most %d are allowed", quote(name), len(value), MaxPropertyBytes)
+		}
+		if !utf8.ValidString(value) || strings.ContainsFunc(value, control) {
+			return invalid("the property %s has control characters or is not UTF-8", quote(name))
+		}
+	}
+	return nil
+}
+
+func control(r rune) bool { return r < ' ' && r != '\n' && r != '\r' && r != '\t' || r == 0x7f }

@@ -1,0 +1,15 @@
+package subscription
+
+import "time"
+
+// Cluster is a Kafka cluster. A value is immutable.
+type Cluster struct {
+	Name string
+	// Properties are the properties of Kafka clients, under the names of librdkafka.
+	Properties map[string]string
+	// Static says that the configuration of the server defines the cluster.
+	Static     bool
+	CreatedAt  time.Time // zero if static
+	ModifiedAt time.Time
+	Version    uint64 // increases with every change of the record
+}

@@ -1,0 +1,172 @@
+package subscription
+
+import (
+	"time"
+)
+
+// Subscription delivers the records of topics to a handler. A value is immutable.
+type Subscription struct {
+	ID string // see ids.NewSubscription
+	Source
+	Sink
+	Options
+	// Properties are the properties of the Kafka client that the subscription sets. They
+	// override those of the cluster.
+	Properties map[string]string
+
+	// Incarnation starts at 1 and increases with every seek. Records of one incarnation are
+	// delivered once; those of another one may be delivered again.
+	Incarnation uint64
+	Start       Start
+	// Offsets are where the incarnation starts, once that is resolved.
+	Offsets  []TopicStart
+	Resolved bool
+
+	Paused     *Pause // nil unless paused
+	Draining   bool   // it was deleted: what is in flight is finished, nothing more is fetched
+	CreatedAt  time.Time
+	ModifiedAt time.Time
+	Version    uint64 // increases with every change of the record
+}
+
+// Source says which topics are read: either Topics or those whose names match Pattern.
+type Source struct {
+	Cluster string
+	Topics  []string // sorted, without duplicates
+	Pattern string   // regular expression that matches whole names; empty with Topics
+}
+
+// Sink is the handler that receives the records.
+type Sink struct{ Service, Handler string }
+
+// Ordering says which records are delivered one after the other.
+type Ordering uint8
+
+// The orderings. They are stored: numbers are only added.
+const (
+	// OrderByKey hands over records of one key in their order. Handlers that exclude each
+	// other (objects) execute in that order.
+	OrderByKey Ordering = iota
+	// OrderByPartition executes one record of a topic partition at a time.
+	OrderByPartition
+	// Unordered hands over without order.
+	Unordered
+)
+
+// OnError says what becomes of records that cannot be delivered.
+type OnError uint8
+
+// The treatments of such records. They are stored: numbers are only added.
+const (
+	// Block stops their topic partition until an operator retries or skips the record.
+	Block OnError = iota
+	// Skip leaves them out and counts them.
+	Skip
+	// DeadLetter writes them to the dead-letter topic and continues.
+	DeadLetter
+)
+
+// Tombstones says what becomes of records without a value.
+type Tombstones uint8
+
+// The treatments of tombstones. They are stored: numbers are only added.
+const (
+	DeliverTombstones Tombstones = iota // with an empty body and the header kafka.tombstone
+	SkipTombstones
+)
+
+// Options are the settings of a subscription that can be edited.
+type Options struct {
+	Ordering        Ordering
+	OnError         OnError
+	DeadLetterTopic string // of OnError DeadLetter; {topic} stands for the topic of the record
+	Tombstones      Tombstones
+	// Headers are the names of the record headers that handlers receive, in lower case and
+	// sorted; AllHeaders says that they receive all.
+	AllHeaders bool
+	Headers    []string
+	Scope      Template // of the invocations; empty for none
+	LimitKey   Template
+	// MaxInFlight bounds the records of one topic partition that were handed over and are
+	// not acknowledged by the partitions that receive them.
+	MaxInFlight uint32
+}
+
+// Bounds of a subscription.
+const (
+	DefaultMaxInFlight = 1000
+	MaxMaxInFlight     = 10_000
+	MaxTopics          = 100
+	MaxHeaders         = 100
+	MaxProperties      = 200
+	MaxPropertyBytes   = 64 << 10 // of one property, which may be a certificate
+	MaxStartPartitions = 10_000   // topic partitions with a stored start
+	MaxPattern         = 1000
+	// MaxSubscriptions and MaxClusters are the numbers that the metadata stores.
+	MaxSubscriptions = 1000
+	MaxClusters      = 100
+)
+
+// StartKind is a way to choose where an incarnation starts.
+type StartKind uint8
+
+// The kinds of starts. They are stored: numbers are only added.
+const (
+	StartLatest    StartKind = iota + 1 // with records produced after the start was resolved
+	StartEarliest                       // with the oldest records
+	StartTimestamp                      // with the first records that are not older than Timestamp
+	StartOffsets                        // at Offsets; other topic partitions at Otherwise
+	StartGroup                          // at the committed offsets of the group; without one at Otherwise
+)
+
+// Start is where an incarnation is to start, as requested. Topics and topic partitions that
+// appear later are read from their first record.
+type Start struct {
+	Kind      StartKind
+	Timestamp time.Time      // of StartTimestamp
+	Offsets   []TopicOffsets // of StartOffsets
+	// Otherwise is StartLatest or StartEarliest: what applies to topic partitions that
+	// StartOffsets and StartGroup do not cover.
+	Otherwise StartKind
+}
+
+// TopicOffsets are offsets of one topic.
+type TopicOffsets struct {
+	Topic   string
+	Offsets []PartitionOffset // sorted by partition
+}
+
+// PartitionOffset is the offset of the next record of a topic partition.
+type PartitionOffset struct {
+	Partition int32
+	Offset    int64
+}
+
+// TopicStart is where reading a topic starts.
+type TopicStart struct {
+	TopicOffsets
+	ID [16]byte // Kafka's ID of the topic, zero if the broker does not tell
+}
+
+// Pause records who paused a subscription.
+type Pause struct {
+	By     string // network address of the client that requested it
+	Reason string
+	At     time.Time
+}
+
+// StartOf returns where to start reading a topic partition. known is false if it did not exist
+// when the start was resolved, so that it is read from its first record.
+func (s *Subscription) StartOf(topic string, partition int32) (offset int64, known bool) {
+	for i := range s.Offsets {
+		if s.Offsets[i].Topic != topic {
+			continue
+		}
+		for _, o := range s.Offsets[i].Offsets {
+			if o.Partition == partition {
+				return o.Offset, true
+			}
+		}
+	}
+	return 0, false
+}

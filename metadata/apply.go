@@ -84,6 +84,14 @@ func apply(d *draft, index uint64, at time.Time, cmd command) (outcome, error) {
 		return applyUseTokens(d, cmd)
 	case *recordAction:
 		return outcome{}, d.audit(at, &cmd.action, outcome{}, &d.state, len(d.writes))
+	case *putSubscription:
+		return applyPutSubscription(d, at, cmd)
+	case *deleteSubscription:
+		return applyDeleteSubscription(d, cmd)
+	case *putKafkaCluster:
+		return applyPutKafkaCluster(d, at, cmd)
+	case *deleteKafkaCluster:
+		return applyDeleteKafkaCluster(d, cmd)
 	case *putRules:
 		return applyPutRules(d, at, cmd)
 	case *deleteRules:

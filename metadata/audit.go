@@ -173,6 +173,14 @@ func (s *state) stored(table, key string) []byte {
 		if t, known := s.token(key); known {
 			message = tokenToProto(&t)
 		}
+	case tableSubscriptions:
+		if sub, known := s.subscription(key); known {
+			message = subscriptionToProto(&sub)
+		}
+	case tableKafkaClusters:
+		if c, known := s.kafkaCluster(key); known {
+			message = kafkaClusterToProto(&c)
+		}
 	case tableRules:
 		for i := range s.book.Rules {
 			if r := &s.book.Rules[i]; r.Pattern.String() == key {

@@ -148,6 +148,18 @@ func encodeEntry(h header, cmd command) ([]byte, error) {
 		entry.Command = &pb.Entry_UseTokens{UseTokens: &pb.UseTokens{Uses: usesToProto(cmd.uses)}}
 	case *recordAction:
 		entry.Command = &pb.Entry_RecordAction{RecordAction: &pb.RecordAction{Action: actionToProto(&cmd.action)}}
+	case *putSubscription:
+		entry.Command = &pb.Entry_PutSubscription{PutSubscription: &pb.PutSubscription{
+			Subscription: subscriptionToProto(&cmd.subscription), ExpectedVersion: cmd.expected,
+		}}
+	case *deleteSubscription:
+		entry.Command = &pb.Entry_DeleteSubscription{DeleteSubscription: &pb.DeleteSubscription{Id: cmd.id}}
+	case *putKafkaCluster:
+		entry.Command = &pb.Entry_PutKafkaCluster{PutKafkaCluster: &pb.PutKafkaCluster{
+			Cluster: kafkaClusterToProto(&cmd.cluster), ExpectedVersion: cmd.expected,
+		}}
+	case *deleteKafkaCluster:
+		entry.Command = &pb.Entry_DeleteKafkaCluster{DeleteKafkaCluster: &pb.DeleteKafkaCluster{Name: cmd.name, Force: cmd.force}}
 	case *putRules:
 		entry.Command = &pb.Entry_PutRules{PutRules: putRulesToProto(cmd)}
 	case *deleteRules:
@@ -237,6 +249,15 @@ func decodeCommand(entry *pb.Entry) (command, error) {
 		return &useTokens{usesFromProto(cmd.UseTokens.GetUses())}, nil
 	case *pb.Entry_RecordAction:
 		return &recordAction{actionFromProto(cmd.RecordAction.GetAction())}, nil
+	case *pb.Entry_PutSubscription:
+		sub, err := subscriptionFromProto(cmd.PutSubscription.GetSubscription())
+		return &putSubscription{sub, cmd.PutSubscription.GetExpectedVersion()}, err
+	case *pb.Entry_DeleteSubscription:
+		return &deleteSubscription{cmd.DeleteSubscription.GetId()}, nil
+	case *pb.Entry_PutKafkaCluster:
+		return &putKafkaCluster{kafkaClusterFromProto(cmd.PutKafkaCluster.GetCluster()), cmd.PutKafkaCluster.GetExpectedVersion()}, nil
+	case *pb.Entry_DeleteKafkaCluster:
+		return &deleteKafkaCluster{cmd.DeleteKafkaCluster.GetName(), cmd.DeleteKafkaCluster.GetForce()}, nil
 	case *pb.Entry_PutRules:
 		return decoded(cmd.PutRules, putRulesFromProto)
 	case *pb.Entry_DeleteRules:

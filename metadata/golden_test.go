@@ -132,6 +132,11 @@ func TestGoldenLogEntries(t *testing.T) {
 		"entry_revoke_token":        &revokeToken{"abcdefghijklmnop"},
 		"entry_use_tokens":          &useTokens{[]TokenUse{{"abcdefghijklmnop", goldenTime}}},
 		"entry_record_action":       &recordAction{fullAction()},
+		"entry_put_subscription":    &putSubscription{fullSubscription(), 299},
+		"entry_put_pattern":         &putSubscription{patternSubscription(), 0},
+		"entry_delete_subscription": &deleteSubscription{fullSubscription().ID},
+		"entry_put_cluster":         &putKafkaCluster{fullKafkaCluster(), 3},
+		"entry_delete_cluster":      &deleteKafkaCluster{"main", true},
 		"entry_put_rules":           fullPutRules(),
 		"entry_delete_rules":        fullDeleteRules(),
 	} {

@@ -43,6 +43,10 @@ func levelOf(cmd command) need {
 		return need{feature.Level4, "a token"}
 	case *recordAction:
 		return need{feature.Level4, "the audit log"}
+	case *putSubscription, *deleteSubscription:
+		return need{feature.Level4, "an event subscription"}
+	case *putKafkaCluster, *deleteKafkaCluster:
+		return need{feature.Level4, "a Kafka cluster"}
 	case *setFeatureLevel:
 		return need{max(cmd.level, feature.Level2), "the cluster's feature level"}
 	case *provision:

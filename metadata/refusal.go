@@ -8,6 +8,7 @@ import (
 	"platform/flowcontrol"
 	"platform/internal/errcode"
 	"platform/internal/ids"
+	"platform/internal/subscription"
 	pb "platform/proto/metadata"
 )
 
@@ -35,6 +36,8 @@ var reasons = []error{
 	ErrRulePrecondition, ErrTooManyRules, ErrNodeTooOld, ErrMembersChanged,
 	ErrTooManyJobs, ErrJobNotFound, ErrJobChanged,
 	ErrTooManyTokens, ErrTokenNotFound, ErrTokenExists,
+	ErrTooManySubscriptions, ErrSubscriptionNotFound, ErrSubscriptionChanged,
+	ErrTooManyClusters, ErrClusterNotFound, ErrClusterChanged, ErrClusterExists, ErrClusterInUse,
 }
 
 func refusalToProto(err error) *pb.Refusal {
@@ -93,6 +96,10 @@ func encodeOutcome(o outcome) ([]byte, error) {
 		out.Result = &pb.Result_Deployment{Deployment: deploymentToProto(v)}
 	case *Service:
 		out.Result = &pb.Result_Service{Service: &pb.ServiceRevision{Service: serviceToProto(v), Deployment: string(v.Deployment)}}
+	case subscription.Subscription:
+		out.Result = &pb.Result_Subscription{Subscription: subscriptionToProto(&v)}
+	case subscription.Cluster:
+		out.Result = &pb.Result_KafkaCluster{KafkaCluster: kafkaClusterToProto(&v)}
 	case Job:
 		out.Result = &pb.Result_Job{Job: jobToProto(&v)}
 	case Token:
@@ -135,6 +142,11 @@ func decodeOutcome(data []byte) (outcome, error) {
 		return outcome{value: jobFromProto(r.Job)}, nil
 	case *pb.Result_Token:
 		return outcome{value: tokenFromProto(r.Token)}, nil
+	case *pb.Result_Subscription:
+		sub, err := subscriptionFromProto(r.Subscription)
+		return outcome{value: sub}, err
+	case *pb.Result_KafkaCluster:
+		return outcome{value: kafkaClusterFromProto(r.KafkaCluster)}, nil
 	case *pb.Result_Rules:
 		rules, err := rulesFromProto(r.Rules)
 		return outcome{value: rules}, err

@@ -47,6 +47,16 @@ func outcomes() map[string]outcome {
 		"result_too_many_jobs":        refused(ErrTooManyJobs, "k"),
 		"result_job_not_found":        refused(ErrJobNotFound, "l"),
 		"result_job_changed":          refused(ErrJobChanged, "m"),
+		"result_subscription":         {value: fullSubscription()},
+		"result_kafka_cluster":        {value: fullKafkaCluster()},
+		"result_too_many_subs":        refused(ErrTooManySubscriptions, "n"),
+		"result_sub_not_found":        refused(ErrSubscriptionNotFound, "o"),
+		"result_sub_changed":          refused(ErrSubscriptionChanged, "p"),
+		"result_too_many_clusters":    refused(ErrTooManyClusters, "q"),
+		"result_cluster_not_found":    refused(ErrClusterNotFound, "r"),
+		"result_cluster_changed":      refused(ErrClusterChanged, "s"),
+		"result_cluster_exists":       refused(ErrClusterExists, "t"),
+		"result_cluster_in_use":       refused(ErrClusterInUse, "u"),
 		"result_unknown_refusal":      {refusal: errors.New("of a newer server")},
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"platform/flowcontrol"
 	"platform/internal/ids"
+	"platform/internal/subscription"
 )
 
 // state is everything that the group has agreed on, at one log index. It is immutable, so
@@ -22,6 +23,9 @@ type state struct {
 	jobs       []Job   // sorted by ID
 	tokens     []Token // sorted by ID
 	auditHead  auditHead
+
+	subscriptions []subscription.Subscription // sorted by ID
+	clusters      []subscription.Cluster      // of Kafka, sorted by name
 }
 
 func emptyState() *state {
@@ -46,9 +50,9 @@ func newSchemas(version uint64, deployments map[ids.Deployment]*Deployment) *Sch
 type draft struct {
 	state
 	writes []write
-	// Which readers to notify: something other than requests, the layout, or the rule book
-	// has changed.
-	changed, layoutChanged, rulesChanged bool
+	// Which readers to notify: something other than requests, the layout, the rule book, or
+	// subscriptions and Kafka clusters have changed.
+	changed, layoutChanged, rulesChanged, subscriptionsChanged bool
 }
 
 // write is one changed record: its encoded value, nil to delete it.
@@ -134,6 +138,8 @@ func (d *draft) write(w write) {
 	case tableRequests, tableJobs, tableTokens, tableAudit, tableDeployments:
 	case tableRuleBook, tableRules:
 		d.rulesChanged = true
+	case tableSubscriptions, tableKafkaClusters:
+		d.subscriptionsChanged = true
 	default:
 		d.layoutChanged = true
 	}

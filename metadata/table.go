@@ -32,27 +32,29 @@ func sealedFormat(format uint32) []byte { return sealed(binary.BigEndian.AppendU
 
 // The tables of the state file. Their names are part of the file and of snapshots.
 const (
-	tableAudit       = "audit"
-	tableCluster     = "cluster"
-	tableDeployments = "deployments"
-	tableJobs        = "jobs"
-	tableMeta        = "meta"
-	tableNodes       = "nodes"
-	tablePartitions  = "partitions"
-	tableRequests    = "requests"
-	tableRuleBook    = "rulebook"
-	tableRules       = "rules"
-	tableTokens      = "tokens"
+	tableAudit         = "audit"
+	tableCluster       = "cluster"
+	tableDeployments   = "deployments"
+	tableJobs          = "jobs"
+	tableKafkaClusters = "kafkaclusters"
+	tableMeta          = "meta"
+	tableNodes         = "nodes"
+	tablePartitions    = "partitions"
+	tableRequests      = "requests"
+	tableRuleBook      = "rulebook"
+	tableRules         = "rules"
+	tableSubscriptions = "subscriptions"
+	tableTokens        = "tokens"
 )
 
 // tables is in ascending order.
 var tables = []string{
-	tableAudit, tableCluster, tableDeployments, tableJobs, tableMeta, tableNodes, tablePartitions, tableRequests, tableRuleBook, tableRules,
-	tableTokens,
+	tableAudit, tableCluster, tableDeployments, tableJobs, tableKafkaClusters, tableMeta, tableNodes, tablePartitions, tableRequests, tableRuleBook,
+	tableRules, tableSubscriptions, tableTokens,
 }
 
 // addedTables were added to existing formats.
-var addedTables = []string{tableAudit, tableJobs, tableTokens}
+var addedTables = []string{tableAudit, tableJobs, tableKafkaClusters, tableSubscriptions, tableTokens}
 
 // Keys in tableCluster, tableRuleBook and tableMeta.
 const (

@@ -123,7 +123,7 @@ func (i *importer) Commit(at raftgroup.Position) error {
 	if err != nil {
 		return fmt.Errorf("import metadata: %w", err)
 	}
-	i.fsm.publish(&draft{state: *st, changed: true, layoutChanged: true, rulesChanged: true}, at)
+	i.fsm.publish(&draft{state: *st, changed: true, layoutChanged: true, rulesChanged: true, subscriptionsChanged: true}, at)
 	return nil
 }
 

@@ -53,6 +53,10 @@ type Entry struct {
 	//	*Entry_RevokeToken
 	//	*Entry_UseTokens
 	//	*Entry_RecordAction
+	//	*Entry_PutSubscription
+	//	*Entry_DeleteSubscription
+	//	*Entry_PutKafkaCluster
+	//	*Entry_DeleteKafkaCluster
 	Command       isEntry_Command `protobuf_oneof:"command"`
 	Request       []byte          `protobuf:"bytes,9,opt,name=request,proto3" json:"request,omitempty"` // identifies the request; a repeated one gets the first result
 	Action        *Action         `protobuf:"bytes,34,opt,name=action,proto3" json:"action,omitempty"`  // who requested the command, for the audit log; from level 4 on
@@ -300,6 +304,42 @@ func (x *Entry) GetRecordAction() *RecordAction {
 	return nil
 }
 
+func (x *Entry) GetPutSubscription() *PutSubscription {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_PutSubscription); ok {
+			return x.PutSubscription
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetDeleteSubscription() *DeleteSubscription {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_DeleteSubscription); ok {
+			return x.DeleteSubscription
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetPutKafkaCluster() *PutKafkaCluster {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_PutKafkaCluster); ok {
+			return x.PutKafkaCluster
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetDeleteKafkaCluster() *DeleteKafkaCluster {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_DeleteKafkaCluster); ok {
+			return x.DeleteKafkaCluster
+		}
+	}
+	return nil
+}
+
 func (x *Entry) GetRequest() []byte {
 	if x != nil {
 		return x.Request
@@ -402,6 +442,22 @@ type Entry_RecordAction struct {
 	RecordAction *RecordAction `protobuf:"bytes,33,opt,name=record_action,json=recordAction,proto3,oneof"` // from level 4 on
 }
 
+type Entry_PutSubscription struct {
+	PutSubscription *PutSubscription `protobuf:"bytes,21,opt,name=put_subscription,json=putSubscription,proto3,oneof"` // from level 4 on
+}
+
+type Entry_DeleteSubscription struct {
+	DeleteSubscription *DeleteSubscription `protobuf:"bytes,22,opt,name=delete_subscription,json=deleteSubscription,proto3,oneof"` // from level 4 on
+}
+
+type Entry_PutKafkaCluster struct {
+	PutKafkaCluster *PutKafkaCluster `protobuf:"bytes,23,opt,name=put_kafka_cluster,json=putKafkaCluster,proto3,oneof"` // from level 4 on
+}
+
+type Entry_DeleteKafkaCluster struct {
+	DeleteKafkaCluster *DeleteKafkaCluster `protobuf:"bytes,24,opt,name=delete_kafka_cluster,json=deleteKafkaCluster,proto3,oneof"` // from level 4 on
+}
+
 func (*Entry_ProvisionCluster) isEntry_Command() {}
 
 func (*Entry_RegisterNode) isEntry_Command() {}
@@ -443,6 +499,14 @@ func (*Entry_RevokeToken) isEntry_Command() {}
 func (*Entry_UseTokens) isEntry_Command() {}
 
 func (*Entry_RecordAction) isEntry_Command() {}
+
+func (*Entry_PutSubscription) isEntry_Command() {}
+
+func (*Entry_DeleteSubscription) isEntry_Command() {}
+
+func (*Entry_PutKafkaCluster) isEntry_Command() {}
+
+func (*Entry_DeleteKafkaCluster) isEntry_Command() {}
 
 // ProvisionCluster sets the cluster's name, ID and number of partitions. Only the first one
 // has an effect.
@@ -1779,6 +1843,8 @@ type Result struct {
 	//	*Result_Rules
 	//	*Result_Patterns
 	//	*Result_Job
+	//	*Result_Subscription
+	//	*Result_KafkaCluster
 	//	*Result_Token
 	Result        isResult_Result `protobuf_oneof:"result"`
 	unknownFields protoimpl.UnknownFields
@@ -1912,6 +1978,24 @@ func (x *Result) GetJob() *Job {
 	return nil
 }
 
+func (x *Result) GetSubscription() *Subscription {
+	if x != nil {
+		if x, ok := x.Result.(*Result_Subscription); ok {
+			return x.Subscription
+		}
+	}
+	return nil
+}
+
+func (x *Result) GetKafkaCluster() *KafkaCluster {
+	if x != nil {
+		if x, ok := x.Result.(*Result_KafkaCluster); ok {
+			return x.KafkaCluster
+		}
+	}
+	return nil
+}
+
 func (x *Result) GetToken() *Token {
 	if x != nil {
 		if x, ok := x.Result.(*Result_Token); ok {
@@ -1965,6 +2049,14 @@ type Result_Job struct {
 	Job *Job `protobuf:"bytes,10,opt,name=job,proto3,oneof"`
 }
 
+type Result_Subscription struct {
+	Subscription *Subscription `protobuf:"bytes,11,opt,name=subscription,proto3,oneof"`
+}
+
+type Result_KafkaCluster struct {
+	KafkaCluster *KafkaCluster `protobuf:"bytes,12,opt,name=kafka_cluster,json=kafkaCluster,proto3,oneof"`
+}
+
 type Result_Token struct {
 	Token *Token `protobuf:"bytes,20,opt,name=token,proto3,oneof"`
 }
@@ -1988,6 +2080,10 @@ func (*Result_Rules) isResult_Result() {}
 func (*Result_Patterns) isResult_Result() {}
 
 func (*Result_Job) isResult_Result() {}
+
+func (*Result_Subscription) isResult_Result() {}
+
+func (*Result_KafkaCluster) isResult_Result() {}
 
 func (*Result_Token) isResult_Result() {}
 
@@ -2543,6 +2639,723 @@ func (x *AuditRecord) GetHash() []byte {
 	return nil
 }
 
+// PutSubscription adds or replaces an event subscription.
+type PutSubscription struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Subscription    *Subscription          `protobuf:"bytes,1,opt,name=subscription,proto3" json:"subscription,omitempty"`                               // version and modified_at_ms are ignored
+	ExpectedVersion uint64                 `protobuf:"varint,2,opt,name=expected_version,json=expectedVersion,proto3" json:"expected_version,omitempty"` // refuse if it has another; 0: if there is one
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *PutSubscription) Reset() {
+	*x = PutSubscription{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutSubscription) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutSubscription) ProtoMessage() {}
+
+func (x *PutSubscription) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutSubscription.ProtoReflect.Descriptor instead.
+func (*PutSubscription) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *PutSubscription) GetSubscription() *Subscription {
+	if x != nil {
+		return x.Subscription
+	}
+	return nil
+}
+
+func (x *PutSubscription) GetExpectedVersion() uint64 {
+	if x != nil {
+		return x.ExpectedVersion
+	}
+	return 0
+}
+
+// DeleteSubscription deletes an event subscription.
+type DeleteSubscription struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteSubscription) Reset() {
+	*x = DeleteSubscription{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteSubscription) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteSubscription) ProtoMessage() {}
+
+func (x *DeleteSubscription) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteSubscription.ProtoReflect.Descriptor instead.
+func (*DeleteSubscription) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *DeleteSubscription) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+// PutKafkaCluster adds or replaces a Kafka cluster.
+type PutKafkaCluster struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Cluster         *KafkaCluster          `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`                                         // version and modified_at_ms are ignored
+	ExpectedVersion uint64                 `protobuf:"varint,2,opt,name=expected_version,json=expectedVersion,proto3" json:"expected_version,omitempty"` // refuse if it has another; 0: if there is one
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *PutKafkaCluster) Reset() {
+	*x = PutKafkaCluster{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutKafkaCluster) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutKafkaCluster) ProtoMessage() {}
+
+func (x *PutKafkaCluster) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutKafkaCluster.ProtoReflect.Descriptor instead.
+func (*PutKafkaCluster) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *PutKafkaCluster) GetCluster() *KafkaCluster {
+	if x != nil {
+		return x.Cluster
+	}
+	return nil
+}
+
+func (x *PutKafkaCluster) GetExpectedVersion() uint64 {
+	if x != nil {
+		return x.ExpectedVersion
+	}
+	return 0
+}
+
+// DeleteKafkaCluster deletes a Kafka cluster.
+type DeleteKafkaCluster struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Force         bool                   `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"` // even if subscriptions read from it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteKafkaCluster) Reset() {
+	*x = DeleteKafkaCluster{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteKafkaCluster) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteKafkaCluster) ProtoMessage() {}
+
+func (x *DeleteKafkaCluster) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteKafkaCluster.ProtoReflect.Descriptor instead.
+func (*DeleteKafkaCluster) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *DeleteKafkaCluster) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DeleteKafkaCluster) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+// KafkaCluster is a stored record: a Kafka cluster.
+type KafkaCluster struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Properties    []*Pair                `protobuf:"bytes,2,rep,name=properties,proto3" json:"properties,omitempty"` // of Kafka clients, with secrets
+	CreatedAtMs   int64                  `protobuf:"varint,3,opt,name=created_at_ms,json=createdAtMs,proto3" json:"created_at_ms,omitempty"`
+	ModifiedAtMs  int64                  `protobuf:"varint,4,opt,name=modified_at_ms,json=modifiedAtMs,proto3" json:"modified_at_ms,omitempty"`
+	Version       uint64                 `protobuf:"varint,5,opt,name=version,proto3" json:"version,omitempty"` // increases with every change
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KafkaCluster) Reset() {
+	*x = KafkaCluster{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KafkaCluster) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KafkaCluster) ProtoMessage() {}
+
+func (x *KafkaCluster) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KafkaCluster.ProtoReflect.Descriptor instead.
+func (*KafkaCluster) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *KafkaCluster) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *KafkaCluster) GetProperties() []*Pair {
+	if x != nil {
+		return x.Properties
+	}
+	return nil
+}
+
+func (x *KafkaCluster) GetCreatedAtMs() int64 {
+	if x != nil {
+		return x.CreatedAtMs
+	}
+	return 0
+}
+
+func (x *KafkaCluster) GetModifiedAtMs() int64 {
+	if x != nil {
+		return x.ModifiedAtMs
+	}
+	return 0
+}
+
+func (x *KafkaCluster) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+// Subscription is a stored record: an event subscription.
+type Subscription struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Id              string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Cluster         string                 `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Topics          []string               `protobuf:"bytes,3,rep,name=topics,proto3" json:"topics,omitempty"`   // sorted
+	Pattern         string                 `protobuf:"bytes,4,opt,name=pattern,proto3" json:"pattern,omitempty"` // instead of topics
+	Service         string                 `protobuf:"bytes,5,opt,name=service,proto3" json:"service,omitempty"`
+	Handler         string                 `protobuf:"bytes,6,opt,name=handler,proto3" json:"handler,omitempty"`
+	Properties      []*Pair                `protobuf:"bytes,7,rep,name=properties,proto3" json:"properties,omitempty"` // of the Kafka client, with secrets
+	Ordering        uint32                 `protobuf:"varint,8,opt,name=ordering,proto3" json:"ordering,omitempty"`
+	OnError         uint32                 `protobuf:"varint,9,opt,name=on_error,json=onError,proto3" json:"on_error,omitempty"`
+	DeadLetterTopic string                 `protobuf:"bytes,10,opt,name=dead_letter_topic,json=deadLetterTopic,proto3" json:"dead_letter_topic,omitempty"`
+	Tombstones      uint32                 `protobuf:"varint,11,opt,name=tombstones,proto3" json:"tombstones,omitempty"`
+	AllHeaders      bool                   `protobuf:"varint,12,opt,name=all_headers,json=allHeaders,proto3" json:"all_headers,omitempty"`
+	Headers         []string               `protobuf:"bytes,13,rep,name=headers,proto3" json:"headers,omitempty"`                   // sorted
+	Scope           string                 `protobuf:"bytes,14,opt,name=scope,proto3" json:"scope,omitempty"`                       // template
+	LimitKey        string                 `protobuf:"bytes,15,opt,name=limit_key,json=limitKey,proto3" json:"limit_key,omitempty"` // template
+	MaxInFlight     uint32                 `protobuf:"varint,16,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
+	Incarnation     uint64                 `protobuf:"varint,17,opt,name=incarnation,proto3" json:"incarnation,omitempty"` // increases with every seek
+	Start           *SubscriptionStart     `protobuf:"bytes,18,opt,name=start,proto3" json:"start,omitempty"`              // as requested
+	Offsets         []*TopicStart          `protobuf:"bytes,19,rep,name=offsets,proto3" json:"offsets,omitempty"`          // where the incarnation starts
+	Resolved        bool                   `protobuf:"varint,20,opt,name=resolved,proto3" json:"resolved,omitempty"`       // offsets are set
+	Paused          *SubscriptionPause     `protobuf:"bytes,21,opt,name=paused,proto3" json:"paused,omitempty"`            // unset unless paused
+	Draining        bool                   `protobuf:"varint,22,opt,name=draining,proto3" json:"draining,omitempty"`       // it was deleted
+	CreatedAtMs     int64                  `protobuf:"varint,23,opt,name=created_at_ms,json=createdAtMs,proto3" json:"created_at_ms,omitempty"`
+	ModifiedAtMs    int64                  `protobuf:"varint,24,opt,name=modified_at_ms,json=modifiedAtMs,proto3" json:"modified_at_ms,omitempty"`
+	Version         uint64                 `protobuf:"varint,25,opt,name=version,proto3" json:"version,omitempty"` // increases with every change
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *Subscription) Reset() {
+	*x = Subscription{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Subscription) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Subscription) ProtoMessage() {}
+
+func (x *Subscription) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Subscription.ProtoReflect.Descriptor instead.
+func (*Subscription) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *Subscription) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Subscription) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *Subscription) GetTopics() []string {
+	if x != nil {
+		return x.Topics
+	}
+	return nil
+}
+
+func (x *Subscription) GetPattern() string {
+	if x != nil {
+		return x.Pattern
+	}
+	return ""
+}
+
+func (x *Subscription) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *Subscription) GetHandler() string {
+	if x != nil {
+		return x.Handler
+	}
+	return ""
+}
+
+func (x *Subscription) GetProperties() []*Pair {
+	if x != nil {
+		return x.Properties
+	}
+	return nil
+}
+
+func (x *Subscription) GetOrdering() uint32 {
+	if x != nil {
+		return x.Ordering
+	}
+	return 0
+}
+
+func (x *Subscription) GetOnError() uint32 {
+	if x != nil {
+		return x.OnError
+	}
+	return 0
+}
+
+func (x *Subscription) GetDeadLetterTopic() string {
+	if x != nil {
+		return x.DeadLetterTopic
+	}
+	return ""
+}
+
+func (x *Subscription) GetTombstones() uint32 {
+	if x != nil {
+		return x.Tombstones
+	}
+	return 0
+}
+
+func (x *Subscription) GetAllHeaders() bool {
+	if x != nil {
+		return x.AllHeaders
+	}
+	return false
+}
+
+func (x *Subscription) GetHeaders() []string {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
+func (x *Subscription) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
+func (x *Subscription) GetLimitKey() string {
+	if x != nil {
+		return x.LimitKey
+	}
+	return ""
+}
+
+func (x *Subscription) GetMaxInFlight() uint32 {
+	if x != nil {
+		return x.MaxInFlight
+	}
+	return 0
+}
+
+func (x *Subscription) GetIncarnation() uint64 {
+	if x != nil {
+		return x.Incarnation
+	}
+	return 0
+}
+
+func (x *Subscription) GetStart() *SubscriptionStart {
+	if x != nil {
+		return x.Start
+	}
+	return nil
+}
+
+func (x *Subscription) GetOffsets() []*TopicStart {
+	if x != nil {
+		return x.Offsets
+	}
+	return nil
+}
+
+func (x *Subscription) GetResolved() bool {
+	if x != nil {
+		return x.Resolved
+	}
+	return false
+}
+
+func (x *Subscription) GetPaused() *SubscriptionPause {
+	if x != nil {
+		return x.Paused
+	}
+	return nil
+}
+
+func (x *Subscription) GetDraining() bool {
+	if x != nil {
+		return x.Draining
+	}
+	return false
+}
+
+func (x *Subscription) GetCreatedAtMs() int64 {
+	if x != nil {
+		return x.CreatedAtMs
+	}
+	return 0
+}
+
+func (x *Subscription) GetModifiedAtMs() int64 {
+	if x != nil {
+		return x.ModifiedAtMs
+	}
+	return 0
+}
+
+func (x *Subscription) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+// SubscriptionStart is where an incarnation is to start.
+type SubscriptionStart struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          uint32                 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	TimestampMs   int64                  `protobuf:"varint,2,opt,name=timestamp_ms,json=timestampMs,proto3" json:"timestamp_ms,omitempty"`
+	Offsets       []*TopicStart          `protobuf:"bytes,3,rep,name=offsets,proto3" json:"offsets,omitempty"`      // without topic ids
+	Otherwise     uint32                 `protobuf:"varint,4,opt,name=otherwise,proto3" json:"otherwise,omitempty"` // kind for other topic partitions
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubscriptionStart) Reset() {
+	*x = SubscriptionStart{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubscriptionStart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubscriptionStart) ProtoMessage() {}
+
+func (x *SubscriptionStart) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubscriptionStart.ProtoReflect.Descriptor instead.
+func (*SubscriptionStart) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *SubscriptionStart) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
+func (x *SubscriptionStart) GetTimestampMs() int64 {
+	if x != nil {
+		return x.TimestampMs
+	}
+	return 0
+}
+
+func (x *SubscriptionStart) GetOffsets() []*TopicStart {
+	if x != nil {
+		return x.Offsets
+	}
+	return nil
+}
+
+func (x *SubscriptionStart) GetOtherwise() uint32 {
+	if x != nil {
+		return x.Otherwise
+	}
+	return 0
+}
+
+// TopicStart is where reading a topic starts.
+type TopicStart struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	TopicId       []byte                 `protobuf:"bytes,2,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"` // 16 bytes; empty if not known
+	Partitions    []int32                `protobuf:"varint,3,rep,packed,name=partitions,proto3" json:"partitions,omitempty"`  // ascending
+	Offsets       []int64                `protobuf:"varint,4,rep,packed,name=offsets,proto3" json:"offsets,omitempty"`        // by position in partitions
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TopicStart) Reset() {
+	*x = TopicStart{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TopicStart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TopicStart) ProtoMessage() {}
+
+func (x *TopicStart) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TopicStart.ProtoReflect.Descriptor instead.
+func (*TopicStart) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *TopicStart) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *TopicStart) GetTopicId() []byte {
+	if x != nil {
+		return x.TopicId
+	}
+	return nil
+}
+
+func (x *TopicStart) GetPartitions() []int32 {
+	if x != nil {
+		return x.Partitions
+	}
+	return nil
+}
+
+func (x *TopicStart) GetOffsets() []int64 {
+	if x != nil {
+		return x.Offsets
+	}
+	return nil
+}
+
+// SubscriptionPause records who paused a subscription.
+type SubscriptionPause struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	By            string                 `protobuf:"bytes,1,opt,name=by,proto3" json:"by,omitempty"` // network address of the client
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	AtMs          int64                  `protobuf:"varint,3,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubscriptionPause) Reset() {
+	*x = SubscriptionPause{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubscriptionPause) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubscriptionPause) ProtoMessage() {}
+
+func (x *SubscriptionPause) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubscriptionPause.ProtoReflect.Descriptor instead.
+func (*SubscriptionPause) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *SubscriptionPause) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *SubscriptionPause) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *SubscriptionPause) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
 // CreateJob adds a job.
 type CreateJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2553,7 +3366,7 @@ type CreateJob struct {
 
 func (x *CreateJob) Reset() {
 	*x = CreateJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2565,7 +3378,7 @@ func (x *CreateJob) String() string {
 func (*CreateJob) ProtoMessage() {}
 
 func (x *CreateJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2578,7 +3391,7 @@ func (x *CreateJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJob.ProtoReflect.Descriptor instead.
 func (*CreateJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{32}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CreateJob) GetJob() *Job {
@@ -2599,7 +3412,7 @@ type AdvanceJob struct {
 
 func (x *AdvanceJob) Reset() {
 	*x = AdvanceJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2611,7 +3424,7 @@ func (x *AdvanceJob) String() string {
 func (*AdvanceJob) ProtoMessage() {}
 
 func (x *AdvanceJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2624,7 +3437,7 @@ func (x *AdvanceJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceJob.ProtoReflect.Descriptor instead.
 func (*AdvanceJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{33}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *AdvanceJob) GetJob() *Job {
@@ -2651,7 +3464,7 @@ type StopJob struct {
 
 func (x *StopJob) Reset() {
 	*x = StopJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2663,7 +3476,7 @@ func (x *StopJob) String() string {
 func (*StopJob) ProtoMessage() {}
 
 func (x *StopJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2676,7 +3489,7 @@ func (x *StopJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopJob.ProtoReflect.Descriptor instead.
 func (*StopJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{34}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *StopJob) GetId() string {
@@ -2714,7 +3527,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2726,7 +3539,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2739,7 +3552,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{35}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Job) GetId() string {
@@ -2879,7 +3692,7 @@ type JobFailure struct {
 
 func (x *JobFailure) Reset() {
 	*x = JobFailure{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2891,7 +3704,7 @@ func (x *JobFailure) String() string {
 func (*JobFailure) ProtoMessage() {}
 
 func (x *JobFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2904,7 +3717,7 @@ func (x *JobFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobFailure.ProtoReflect.Descriptor instead.
 func (*JobFailure) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{36}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *JobFailure) GetInvocationId() string {
@@ -2931,7 +3744,7 @@ type RuleList struct {
 
 func (x *RuleList) Reset() {
 	*x = RuleList{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2943,7 +3756,7 @@ func (x *RuleList) String() string {
 func (*RuleList) ProtoMessage() {}
 
 func (x *RuleList) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2956,7 +3769,7 @@ func (x *RuleList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleList.ProtoReflect.Descriptor instead.
 func (*RuleList) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{37}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RuleList) GetRules() []*Rule {
@@ -2977,7 +3790,7 @@ type PatternList struct {
 
 func (x *PatternList) Reset() {
 	*x = PatternList{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2989,7 +3802,7 @@ func (x *PatternList) String() string {
 func (*PatternList) ProtoMessage() {}
 
 func (x *PatternList) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3002,7 +3815,7 @@ func (x *PatternList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PatternList.ProtoReflect.Descriptor instead.
 func (*PatternList) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{38}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *PatternList) GetPatterns() []string {
@@ -3023,7 +3836,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3035,7 +3848,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3048,7 +3861,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{39}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Registered) GetDeployment() *Deployment {
@@ -3076,7 +3889,7 @@ type ServiceRevision struct {
 
 func (x *ServiceRevision) Reset() {
 	*x = ServiceRevision{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3088,7 +3901,7 @@ func (x *ServiceRevision) String() string {
 func (*ServiceRevision) ProtoMessage() {}
 
 func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3101,7 +3914,7 @@ func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRevision.ProtoReflect.Descriptor instead.
 func (*ServiceRevision) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{40}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ServiceRevision) GetService() *Service {
@@ -3135,7 +3948,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3147,7 +3960,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3160,7 +3973,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{41}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Refusal) GetKind() uint32 {
@@ -3242,7 +4055,7 @@ type Deployment struct {
 
 func (x *Deployment) Reset() {
 	*x = Deployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3254,7 +4067,7 @@ func (x *Deployment) String() string {
 func (*Deployment) ProtoMessage() {}
 
 func (x *Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3267,7 +4080,7 @@ func (x *Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deployment.ProtoReflect.Descriptor instead.
 func (*Deployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{42}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Deployment) GetId() string {
@@ -3384,7 +4197,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3396,7 +4209,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3409,7 +4222,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{43}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Service) GetName() string {
@@ -3477,7 +4290,7 @@ type Handler struct {
 
 func (x *Handler) Reset() {
 	*x = Handler{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3489,7 +4302,7 @@ func (x *Handler) String() string {
 func (*Handler) ProtoMessage() {}
 
 func (x *Handler) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3502,7 +4315,7 @@ func (x *Handler) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handler.ProtoReflect.Descriptor instead.
 func (*Handler) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{44}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Handler) GetName() string {
@@ -3575,7 +4388,7 @@ type Options struct {
 
 func (x *Options) Reset() {
 	*x = Options{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3587,7 +4400,7 @@ func (x *Options) String() string {
 func (*Options) ProtoMessage() {}
 
 func (x *Options) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3600,7 +4413,7 @@ func (x *Options) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Options.ProtoReflect.Descriptor instead.
 func (*Options) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{45}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Options) GetInactivityTimeoutMs() int64 {
@@ -3700,7 +4513,7 @@ type InputRules struct {
 
 func (x *InputRules) Reset() {
 	*x = InputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3712,7 +4525,7 @@ func (x *InputRules) String() string {
 func (*InputRules) ProtoMessage() {}
 
 func (x *InputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3725,7 +4538,7 @@ func (x *InputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRules.ProtoReflect.Descriptor instead.
 func (*InputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{46}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *InputRules) GetRequired() bool {
@@ -3768,7 +4581,7 @@ type OutputRules struct {
 
 func (x *OutputRules) Reset() {
 	*x = OutputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3780,7 +4593,7 @@ func (x *OutputRules) String() string {
 func (*OutputRules) ProtoMessage() {}
 
 func (x *OutputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3793,7 +4606,7 @@ func (x *OutputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRules.ProtoReflect.Descriptor instead.
 func (*OutputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{47}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *OutputRules) GetContentType() string {
@@ -3828,7 +4641,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3840,7 +4653,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3853,7 +4666,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{48}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Pair) GetKey() string {
@@ -3874,7 +4687,7 @@ var File_proto_metadata_metadata_proto protoreflect.FileDescriptor
 
 const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\n" +
-	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\x88\r\n" +
+	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\xe0\x0f\n" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x17\n" +
 	"\atime_ms\x18\x02 \x01(\x03R\x06timeMs\x12R\n" +
@@ -3904,7 +4717,11 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\frevoke_token\x18\x1f \x01(\v2\x1e.platform.metadata.RevokeTokenH\x00R\vrevokeToken\x12=\n" +
 	"\n" +
 	"use_tokens\x18  \x01(\v2\x1c.platform.metadata.UseTokensH\x00R\tuseTokens\x12F\n" +
-	"\rrecord_action\x18! \x01(\v2\x1f.platform.metadata.RecordActionH\x00R\frecordAction\x12\x18\n" +
+	"\rrecord_action\x18! \x01(\v2\x1f.platform.metadata.RecordActionH\x00R\frecordAction\x12O\n" +
+	"\x10put_subscription\x18\x15 \x01(\v2\".platform.metadata.PutSubscriptionH\x00R\x0fputSubscription\x12X\n" +
+	"\x13delete_subscription\x18\x16 \x01(\v2%.platform.metadata.DeleteSubscriptionH\x00R\x12deleteSubscription\x12P\n" +
+	"\x11put_kafka_cluster\x18\x17 \x01(\v2\".platform.metadata.PutKafkaClusterH\x00R\x0fputKafkaCluster\x12Y\n" +
+	"\x14delete_kafka_cluster\x18\x18 \x01(\v2%.platform.metadata.DeleteKafkaClusterH\x00R\x12deleteKafkaCluster\x12\x18\n" +
 	"\arequest\x18\t \x01(\fR\arequest\x121\n" +
 	"\x06action\x18\" \x01(\v2\x19.platform.metadata.ActionR\x06actionB\t\n" +
 	"\acommand\"H\n" +
@@ -4004,7 +4821,7 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\aRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +
 	"\x06result\x18\x02 \x01(\fR\x06result\x12\x14\n" +
-	"\x05index\x18\x03 \x01(\x04R\x05index\"\x82\x05\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\"\x91\x06\n" +
 	"\x06Result\x126\n" +
 	"\arefusal\x18\x01 \x01(\v2\x1a.platform.metadata.RefusalH\x00R\arefusal\x126\n" +
 	"\acluster\x18\x02 \x01(\v2\x1a.platform.metadata.ClusterH\x00R\acluster\x12-\n" +
@@ -4020,7 +4837,9 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\x05rules\x18\b \x01(\v2\x1b.platform.metadata.RuleListH\x00R\x05rules\x12<\n" +
 	"\bpatterns\x18\t \x01(\v2\x1e.platform.metadata.PatternListH\x00R\bpatterns\x12*\n" +
 	"\x03job\x18\n" +
-	" \x01(\v2\x16.platform.metadata.JobH\x00R\x03job\x120\n" +
+	" \x01(\v2\x16.platform.metadata.JobH\x00R\x03job\x12E\n" +
+	"\fsubscription\x18\v \x01(\v2\x1f.platform.metadata.SubscriptionH\x00R\fsubscription\x12F\n" +
+	"\rkafka_cluster\x18\f \x01(\v2\x1f.platform.metadata.KafkaClusterH\x00R\fkafkaCluster\x120\n" +
 	"\x05token\x18\x14 \x01(\v2\x18.platform.metadata.TokenH\x00R\x05tokenB\b\n" +
 	"\x06result\"=\n" +
 	"\vCreateToken\x12.\n" +
@@ -4065,7 +4884,75 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\x06before\x18\x04 \x01(\fR\x06before\x12\x14\n" +
 	"\x05after\x18\x05 \x01(\fR\x05after\x12\x1a\n" +
 	"\bprevious\x18\x06 \x01(\fR\bprevious\x12\x12\n" +
-	"\x04hash\x18\a \x01(\fR\x04hash\"5\n" +
+	"\x04hash\x18\a \x01(\fR\x04hash\"\x81\x01\n" +
+	"\x0fPutSubscription\x12C\n" +
+	"\fsubscription\x18\x01 \x01(\v2\x1f.platform.metadata.SubscriptionR\fsubscription\x12)\n" +
+	"\x10expected_version\x18\x02 \x01(\x04R\x0fexpectedVersion\"$\n" +
+	"\x12DeleteSubscription\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"w\n" +
+	"\x0fPutKafkaCluster\x129\n" +
+	"\acluster\x18\x01 \x01(\v2\x1f.platform.metadata.KafkaClusterR\acluster\x12)\n" +
+	"\x10expected_version\x18\x02 \x01(\x04R\x0fexpectedVersion\">\n" +
+	"\x12DeleteKafkaCluster\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05force\x18\x02 \x01(\bR\x05force\"\xbf\x01\n" +
+	"\fKafkaCluster\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x127\n" +
+	"\n" +
+	"properties\x18\x02 \x03(\v2\x17.platform.metadata.PairR\n" +
+	"properties\x12\"\n" +
+	"\rcreated_at_ms\x18\x03 \x01(\x03R\vcreatedAtMs\x12$\n" +
+	"\x0emodified_at_ms\x18\x04 \x01(\x03R\fmodifiedAtMs\x12\x18\n" +
+	"\aversion\x18\x05 \x01(\x04R\aversion\"\xdd\x06\n" +
+	"\fSubscription\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
+	"\acluster\x18\x02 \x01(\tR\acluster\x12\x16\n" +
+	"\x06topics\x18\x03 \x03(\tR\x06topics\x12\x18\n" +
+	"\apattern\x18\x04 \x01(\tR\apattern\x12\x18\n" +
+	"\aservice\x18\x05 \x01(\tR\aservice\x12\x18\n" +
+	"\ahandler\x18\x06 \x01(\tR\ahandler\x127\n" +
+	"\n" +
+	"properties\x18\a \x03(\v2\x17.platform.metadata.PairR\n" +
+	"properties\x12\x1a\n" +
+	"\bordering\x18\b \x01(\rR\bordering\x12\x19\n" +
+	"\bon_error\x18\t \x01(\rR\aonError\x12*\n" +
+	"\x11dead_letter_topic\x18\n" +
+	" \x01(\tR\x0fdeadLetterTopic\x12\x1e\n" +
+	"\n" +
+	"tombstones\x18\v \x01(\rR\n" +
+	"tombstones\x12\x1f\n" +
+	"\vall_headers\x18\f \x01(\bR\n" +
+	"allHeaders\x12\x18\n" +
+	"\aheaders\x18\r \x03(\tR\aheaders\x12\x14\n" +
+	"\x05scope\x18\x0e \x01(\tR\x05scope\x12\x1b\n" +
+	"\tlimit_key\x18\x0f \x01(\tR\blimitKey\x12\"\n" +
+	"\rmax_in_flight\x18\x10 \x01(\rR\vmaxInFlight\x12 \n" +
+	"\vincarnation\x18\x11 \x01(\x04R\vincarnation\x12:\n" +
+	"\x05start\x18\x12 \x01(\v2$.platform.metadata.SubscriptionStartR\x05start\x127\n" +
+	"\aoffsets\x18\x13 \x03(\v2\x1d.platform.metadata.TopicStartR\aoffsets\x12\x1a\n" +
+	"\bresolved\x18\x14 \x01(\bR\bresolved\x12<\n" +
+	"\x06paused\x18\x15 \x01(\v2$.platform.metadata.SubscriptionPauseR\x06paused\x12\x1a\n" +
+	"\bdraining\x18\x16 \x01(\bR\bdraining\x12\"\n" +
+	"\rcreated_at_ms\x18\x17 \x01(\x03R\vcreatedAtMs\x12$\n" +
+	"\x0emodified_at_ms\x18\x18 \x01(\x03R\fmodifiedAtMs\x12\x18\n" +
+	"\aversion\x18\x19 \x01(\x04R\aversion\"\xa1\x01\n" +
+	"\x11SubscriptionStart\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\rR\x04kind\x12!\n" +
+	"\ftimestamp_ms\x18\x02 \x01(\x03R\vtimestampMs\x127\n" +
+	"\aoffsets\x18\x03 \x03(\v2\x1d.platform.metadata.TopicStartR\aoffsets\x12\x1c\n" +
+	"\totherwise\x18\x04 \x01(\rR\totherwise\"w\n" +
+	"\n" +
+	"TopicStart\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
+	"\btopic_id\x18\x02 \x01(\fR\atopicId\x12\x1e\n" +
+	"\n" +
+	"partitions\x18\x03 \x03(\x05R\n" +
+	"partitions\x12\x18\n" +
+	"\aoffsets\x18\x04 \x03(\x03R\aoffsets\"P\n" +
+	"\x11SubscriptionPause\x12\x0e\n" +
+	"\x02by\x18\x01 \x01(\tR\x02by\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x13\n" +
+	"\x05at_ms\x18\x03 \x01(\x03R\x04atMs\"5\n" +
 	"\tCreateJob\x12(\n" +
 	"\x03job\x18\x01 \x01(\v2\x16.platform.metadata.JobR\x03job\"a\n" +
 	"\n" +
@@ -4215,7 +5102,7 @@ func file_proto_metadata_metadata_proto_rawDescGZIP() []byte {
 	return file_proto_metadata_metadata_proto_rawDescData
 }
 
-var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
 var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*Entry)(nil),              // 0: platform.metadata.Entry
 	(*ProvisionCluster)(nil),   // 1: platform.metadata.ProvisionCluster
@@ -4249,23 +5136,32 @@ var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*RecordAction)(nil),       // 29: platform.metadata.RecordAction
 	(*Action)(nil),             // 30: platform.metadata.Action
 	(*AuditRecord)(nil),        // 31: platform.metadata.AuditRecord
-	(*CreateJob)(nil),          // 32: platform.metadata.CreateJob
-	(*AdvanceJob)(nil),         // 33: platform.metadata.AdvanceJob
-	(*StopJob)(nil),            // 34: platform.metadata.StopJob
-	(*Job)(nil),                // 35: platform.metadata.Job
-	(*JobFailure)(nil),         // 36: platform.metadata.JobFailure
-	(*RuleList)(nil),           // 37: platform.metadata.RuleList
-	(*PatternList)(nil),        // 38: platform.metadata.PatternList
-	(*Registered)(nil),         // 39: platform.metadata.Registered
-	(*ServiceRevision)(nil),    // 40: platform.metadata.ServiceRevision
-	(*Refusal)(nil),            // 41: platform.metadata.Refusal
-	(*Deployment)(nil),         // 42: platform.metadata.Deployment
-	(*Service)(nil),            // 43: platform.metadata.Service
-	(*Handler)(nil),            // 44: platform.metadata.Handler
-	(*Options)(nil),            // 45: platform.metadata.Options
-	(*InputRules)(nil),         // 46: platform.metadata.InputRules
-	(*OutputRules)(nil),        // 47: platform.metadata.OutputRules
-	(*Pair)(nil),               // 48: platform.metadata.Pair
+	(*PutSubscription)(nil),    // 32: platform.metadata.PutSubscription
+	(*DeleteSubscription)(nil), // 33: platform.metadata.DeleteSubscription
+	(*PutKafkaCluster)(nil),    // 34: platform.metadata.PutKafkaCluster
+	(*DeleteKafkaCluster)(nil), // 35: platform.metadata.DeleteKafkaCluster
+	(*KafkaCluster)(nil),       // 36: platform.metadata.KafkaCluster
+	(*Subscription)(nil),       // 37: platform.metadata.Subscription
+	(*SubscriptionStart)(nil),  // 38: platform.metadata.SubscriptionStart
+	(*TopicStart)(nil),         // 39: platform.metadata.TopicStart
+	(*SubscriptionPause)(nil),  // 40: platform.metadata.SubscriptionPause
+	(*CreateJob)(nil),          // 41: platform.metadata.CreateJob
+	(*AdvanceJob)(nil),         // 42: platform.metadata.AdvanceJob
+	(*StopJob)(nil),            // 43: platform.metadata.StopJob
+	(*Job)(nil),                // 44: platform.metadata.Job
+	(*JobFailure)(nil),         // 45: platform.metadata.JobFailure
+	(*RuleList)(nil),           // 46: platform.metadata.RuleList
+	(*PatternList)(nil),        // 47: platform.metadata.PatternList
+	(*Registered)(nil),         // 48: platform.metadata.Registered
+	(*ServiceRevision)(nil),    // 49: platform.metadata.ServiceRevision
+	(*Refusal)(nil),            // 50: platform.metadata.Refusal
+	(*Deployment)(nil),         // 51: platform.metadata.Deployment
+	(*Service)(nil),            // 52: platform.metadata.Service
+	(*Handler)(nil),            // 53: platform.metadata.Handler
+	(*Options)(nil),            // 54: platform.metadata.Options
+	(*InputRules)(nil),         // 55: platform.metadata.InputRules
+	(*OutputRules)(nil),        // 56: platform.metadata.OutputRules
+	(*Pair)(nil),               // 57: platform.metadata.Pair
 }
 var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	1,  // 0: platform.metadata.Entry.provision_cluster:type_name -> platform.metadata.ProvisionCluster
@@ -4282,59 +5178,73 @@ var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	15, // 11: platform.metadata.Entry.delete_rules:type_name -> platform.metadata.DeleteRules
 	7,  // 12: platform.metadata.Entry.enable_flow_control:type_name -> platform.metadata.EnableFlowControl
 	8,  // 13: platform.metadata.Entry.set_feature_level:type_name -> platform.metadata.SetFeatureLevel
-	32, // 14: platform.metadata.Entry.create_job:type_name -> platform.metadata.CreateJob
-	33, // 15: platform.metadata.Entry.advance_job:type_name -> platform.metadata.AdvanceJob
-	34, // 16: platform.metadata.Entry.stop_job:type_name -> platform.metadata.StopJob
+	41, // 14: platform.metadata.Entry.create_job:type_name -> platform.metadata.CreateJob
+	42, // 15: platform.metadata.Entry.advance_job:type_name -> platform.metadata.AdvanceJob
+	43, // 16: platform.metadata.Entry.stop_job:type_name -> platform.metadata.StopJob
 	24, // 17: platform.metadata.Entry.create_token:type_name -> platform.metadata.CreateToken
 	25, // 18: platform.metadata.Entry.revoke_token:type_name -> platform.metadata.RevokeToken
 	26, // 19: platform.metadata.Entry.use_tokens:type_name -> platform.metadata.UseTokens
 	29, // 20: platform.metadata.Entry.record_action:type_name -> platform.metadata.RecordAction
-	30, // 21: platform.metadata.Entry.action:type_name -> platform.metadata.Action
-	17, // 22: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
-	18, // 23: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
-	19, // 24: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
-	42, // 25: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
-	42, // 26: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
-	45, // 27: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
-	14, // 28: platform.metadata.PutRules.changes:type_name -> platform.metadata.RuleChange
-	20, // 29: platform.metadata.RuleChange.rule:type_name -> platform.metadata.Rule
-	16, // 30: platform.metadata.DeleteRules.removals:type_name -> platform.metadata.RuleRemoval
-	41, // 31: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
-	17, // 32: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
-	18, // 33: platform.metadata.Result.node:type_name -> platform.metadata.Node
-	39, // 34: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
-	42, // 35: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
-	40, // 36: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
-	19, // 37: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
-	37, // 38: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
-	38, // 39: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
-	35, // 40: platform.metadata.Result.job:type_name -> platform.metadata.Job
-	28, // 41: platform.metadata.Result.token:type_name -> platform.metadata.Token
-	28, // 42: platform.metadata.CreateToken.token:type_name -> platform.metadata.Token
-	27, // 43: platform.metadata.UseTokens.uses:type_name -> platform.metadata.TokenUse
-	30, // 44: platform.metadata.RecordAction.action:type_name -> platform.metadata.Action
-	30, // 45: platform.metadata.AuditRecord.action:type_name -> platform.metadata.Action
-	35, // 46: platform.metadata.CreateJob.job:type_name -> platform.metadata.Job
-	35, // 47: platform.metadata.AdvanceJob.job:type_name -> platform.metadata.Job
-	36, // 48: platform.metadata.Job.failures:type_name -> platform.metadata.JobFailure
-	20, // 49: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
-	42, // 50: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
-	43, // 51: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
-	48, // 52: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
-	48, // 53: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
-	43, // 54: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
-	48, // 55: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
-	45, // 56: platform.metadata.Service.options:type_name -> platform.metadata.Options
-	44, // 57: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
-	48, // 58: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
-	45, // 59: platform.metadata.Handler.options:type_name -> platform.metadata.Options
-	46, // 60: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
-	47, // 61: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
-	62, // [62:62] is the sub-list for method output_type
-	62, // [62:62] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	32, // 21: platform.metadata.Entry.put_subscription:type_name -> platform.metadata.PutSubscription
+	33, // 22: platform.metadata.Entry.delete_subscription:type_name -> platform.metadata.DeleteSubscription
+	34, // 23: platform.metadata.Entry.put_kafka_cluster:type_name -> platform.metadata.PutKafkaCluster
+	35, // 24: platform.metadata.Entry.delete_kafka_cluster:type_name -> platform.metadata.DeleteKafkaCluster
+	30, // 25: platform.metadata.Entry.action:type_name -> platform.metadata.Action
+	17, // 26: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
+	18, // 27: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
+	19, // 28: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
+	51, // 29: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
+	51, // 30: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
+	54, // 31: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
+	14, // 32: platform.metadata.PutRules.changes:type_name -> platform.metadata.RuleChange
+	20, // 33: platform.metadata.RuleChange.rule:type_name -> platform.metadata.Rule
+	16, // 34: platform.metadata.DeleteRules.removals:type_name -> platform.metadata.RuleRemoval
+	50, // 35: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
+	17, // 36: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
+	18, // 37: platform.metadata.Result.node:type_name -> platform.metadata.Node
+	48, // 38: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
+	51, // 39: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
+	49, // 40: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
+	19, // 41: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
+	46, // 42: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
+	47, // 43: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
+	44, // 44: platform.metadata.Result.job:type_name -> platform.metadata.Job
+	37, // 45: platform.metadata.Result.subscription:type_name -> platform.metadata.Subscription
+	36, // 46: platform.metadata.Result.kafka_cluster:type_name -> platform.metadata.KafkaCluster
+	28, // 47: platform.metadata.Result.token:type_name -> platform.metadata.Token
+	28, // 48: platform.metadata.CreateToken.token:type_name -> platform.metadata.Token
+	27, // 49: platform.metadata.UseTokens.uses:type_name -> platform.metadata.TokenUse
+	30, // 50: platform.metadata.RecordAction.action:type_name -> platform.metadata.Action
+	30, // 51: platform.metadata.AuditRecord.action:type_name -> platform.metadata.Action
+	37, // 52: platform.metadata.PutSubscription.subscription:type_name -> platform.metadata.Subscription
+	36, // 53: platform.metadata.PutKafkaCluster.cluster:type_name -> platform.metadata.KafkaCluster
+	57, // 54: platform.metadata.KafkaCluster.properties:type_name -> platform.metadata.Pair
+	57, // 55: platform.metadata.Subscription.properties:type_name -> platform.metadata.Pair
+	38, // 56: platform.metadata.Subscription.start:type_name -> platform.metadata.SubscriptionStart
+	39, // 57: platform.metadata.Subscription.offsets:type_name -> platform.metadata.TopicStart
+	40, // 58: platform.metadata.Subscription.paused:type_name -> platform.metadata.SubscriptionPause
+	39, // 59: platform.metadata.SubscriptionStart.offsets:type_name -> platform.metadata.TopicStart
+	44, // 60: platform.metadata.CreateJob.job:type_name -> platform.metadata.Job
+	44, // 61: platform.metadata.AdvanceJob.job:type_name -> platform.metadata.Job
+	45, // 62: platform.metadata.Job.failures:type_name -> platform.metadata.JobFailure
+	20, // 63: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
+	51, // 64: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
+	52, // 65: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
+	57, // 66: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
+	57, // 67: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
+	52, // 68: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
+	57, // 69: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
+	54, // 70: platform.metadata.Service.options:type_name -> platform.metadata.Options
+	53, // 71: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
+	57, // 72: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
+	54, // 73: platform.metadata.Handler.options:type_name -> platform.metadata.Options
+	55, // 74: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
+	56, // 75: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
+	76, // [76:76] is the sub-list for method output_type
+	76, // [76:76] is the sub-list for method input_type
+	76, // [76:76] is the sub-list for extension type_name
+	76, // [76:76] is the sub-list for extension extendee
+	0,  // [0:76] is the sub-list for field type_name
 }
 
 func init() { file_proto_metadata_metadata_proto_init() }
@@ -4364,6 +5274,10 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Entry_RevokeToken)(nil),
 		(*Entry_UseTokens)(nil),
 		(*Entry_RecordAction)(nil),
+		(*Entry_PutSubscription)(nil),
+		(*Entry_DeleteSubscription)(nil),
+		(*Entry_PutKafkaCluster)(nil),
+		(*Entry_DeleteKafkaCluster)(nil),
 	}
 	file_proto_metadata_metadata_proto_msgTypes[20].OneofWrappers = []any{}
 	file_proto_metadata_metadata_proto_msgTypes[23].OneofWrappers = []any{
@@ -4377,16 +5291,18 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Result_Rules)(nil),
 		(*Result_Patterns)(nil),
 		(*Result_Job)(nil),
+		(*Result_Subscription)(nil),
+		(*Result_KafkaCluster)(nil),
 		(*Result_Token)(nil),
 	}
-	file_proto_metadata_metadata_proto_msgTypes[45].OneofWrappers = []any{}
+	file_proto_metadata_metadata_proto_msgTypes[54].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_metadata_metadata_proto_rawDesc), len(file_proto_metadata_metadata_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   49,
+			NumMessages:   58,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

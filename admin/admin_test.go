@@ -49,6 +49,7 @@ type world struct {
 	counts     *Counts
 	failures   *FailureGroups
 	invocation *Invocation
+	tokens     map[string]string // by name of the principal
 	withEvents bool
 	inUse      int
 	err        error

@@ -31,6 +31,22 @@ func (plans) StopJob(context.Context, string) (metadata.Job, error) {
 	return metadata.Job{}, metadata.ErrJobNotFound
 }
 
+func (plans) Tokens() []metadata.Token { return nil }
+
+func (plans) Token(string) (metadata.Token, bool) { return metadata.Token{}, false }
+
+func (plans) CreateToken(_ context.Context, token metadata.Token) (metadata.Token, error) {
+	return token, nil
+}
+
+func (plans) RevokeToken(context.Context, string) (metadata.Token, error) {
+	return metadata.Token{}, metadata.ErrTokenNotFound
+}
+
+func (plans) RecordAction(context.Context, metadata.Action) error { return nil }
+
+func (plans) Audit(uint64, int) ([]metadata.AuditRecord, error) { return nil, nil }
+
 func (p plans) Schemas() *metadata.Schemas        { return p.schemas }
 func (p plans) Cluster() (metadata.Cluster, bool) { return metadata.Cluster{}, false }
 func (p plans) Nodes() []metadata.Node            { return nil }
@@ -107,7 +123,7 @@ func newPlans(t testing.TB) plans {
 // FuzzBody: any body of any request is answered, and never as a fault of the server.
 func FuzzBody(f *testing.F) {
 	requests := []struct{ method, path string }{
-		{"POST", "/deployments"}, {"POST", "/v2/deployments"}, {"PATCH", "/deployments/" + string(fuzzDeployment)},
+		{"POST", "/tokens"}, {"POST", "/deployments"}, {"POST", "/v2/deployments"}, {"PATCH", "/deployments/" + string(fuzzDeployment)},
 		{"PATCH", "/services/Counter"}, {"POST", "/services/Counter/state?wait=true"}, {"POST", "/services/Signup/state"},
 		{"POST", "/internal/invocations_batch_operations/resume"}, {"POST", "/internal/invocations_batch_operations/restart-as-new"},
 		{"POST", "/internal/invocations_batch_operations/cancel"},

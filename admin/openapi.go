@@ -70,6 +70,7 @@ var pathParameters = map[string]string{
 	"handler":       "name of a handler of the service",
 	"invocation_id": "id of an invocation, inv_1…",
 	"job":           "id of a job, job_…",
+	"token":         "id or name of a token",
 	"group":         "id of a failure group, fg_…",
 	"code":          "an error code such as RT0016",
 	"vqueue_id":     "id of a vqueue, vq_1…",

@@ -21,6 +21,7 @@ func tags() []object {
 		{"name": "health", "description": "Readiness of this node"},
 		{"name": "version", "description": "Version of this server"},
 		{"name": "job", "description": "Operations on many invocations"},
+		{"name": "security", "description": "Tokens and the audit log"},
 		{"name": "live", "description": "Notices of changes"},
 		{"name": "error", "description": "Explanations of error codes"},
 	}
@@ -29,6 +30,8 @@ func tags() []object {
 // refusalMeanings describe the statuses of errors.
 var refusalMeanings = map[int]string{
 	http.StatusBadRequest:           "The request is malformed or invalid",
+	http.StatusUnauthorized:         "The token is missing, unknown, expired or revoked",
+	http.StatusForbidden:            "The token does not permit it",
 	http.StatusNotFound:             "Not found",
 	http.StatusConflict:             "Conflicts with the current state",
 	http.StatusGone:                 "The input is no longer kept",
@@ -43,7 +46,7 @@ var refusalMeanings = map[int]string{
 // operations describe the routes, by method and path.
 var operations = merge(
 	deploymentOperations, serviceOperations, invocationOperations, stateOperations, ruleOperations, queueOperations,
-	serverOperations, clusterOperations, queryOperations, liveOperations, jobOperationsAPI,
+	serverOperations, clusterOperations, queryOperations, liveOperations, jobOperationsAPI, securityOperations,
 )
 
 func merge[V any](tables ...map[string]V) map[string]V {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/internal/access"
 	"platform/internal/ids"
 )
 
@@ -141,9 +142,17 @@ func pauseRequest(c echo.Context, reason string) (PauseRequest, error) {
 	return PauseRequest{By: clientOf(c), Reason: reason}, nil
 }
 
-// clientOf is the address of the client, as records name who asked for something.
+// clientOf is the name and address of the client, as records name who asked for something.
 func clientOf(c echo.Context) string {
-	host, _, err := net.SplitHostPort(c.Request().RemoteAddr)
+	address := remoteAddress(c.Request())
+	if name := access.From(c.Request().Context()).Name; name != "" {
+		return name + " at " + address
+	}
+	return address
+}
+
+func remoteAddress(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		return ""
 	}

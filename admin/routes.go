@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 
 	"platform/admin/ui"
+	"platform/internal/access"
 )
 
 // Versions of the admin API. Bare routes behave as the newest.
@@ -23,86 +24,93 @@ const (
 // route is one entry of the route table.
 type route struct {
 	method, path string
+	permission   access.Permission // that it requires
 	handle       echo.HandlerFunc
 }
 
 func (s *Server) routes() []route {
 	list := []route{
-		{http.MethodPost, "/deployments", s.registerDeployment},
-		{http.MethodGet, "/deployments", s.listDeployments},
-		{http.MethodGet, "/deployments/:deployment", s.getDeployment},
-		{http.MethodPatch, "/deployments/:deployment", s.updateDeployment},
-		{http.MethodPut, "/deployments/:deployment", s.updateDeployment},
-		{http.MethodDelete, "/deployments/:deployment", s.deleteDeployment},
-		{http.MethodGet, "/services", s.listServices},
-		{http.MethodGet, "/services/:service", s.getService},
-		{http.MethodPatch, "/services/:service", s.modifyService},
-		{http.MethodGet, "/services/:service/openapi", s.serviceOpenAPI},
-		{http.MethodGet, "/services/:service/handlers", s.listHandlers},
-		{http.MethodGet, "/services/:service/handlers/:handler", s.getHandler},
-		{http.MethodGet, "/invocations", s.listInvocations},
-		{http.MethodGet, "/invocations/counts", s.countInvocations},
-		{http.MethodGet, "/invocations/:invocation_id", s.getInvocation},
-		{http.MethodGet, "/invocations/:invocation_id/explain", s.onInvocation(s.explainInvocation)},
-		{http.MethodDelete, "/invocations/:invocation_id", s.onInvocation(s.end)},
-		{http.MethodPatch, "/invocations/:invocation_id/cancel", s.onInvocation(s.cancel)},
-		{http.MethodPatch, "/invocations/:invocation_id/kill", s.onInvocation(s.kill)},
-		{http.MethodPatch, "/invocations/:invocation_id/pause", s.onInvocation(s.pause)},
-		{http.MethodPatch, "/invocations/:invocation_id/resume", s.onInvocation(s.resume)},
-		{http.MethodPatch, "/invocations/:invocation_id/purge", s.onInvocation(s.purge)},
-		{http.MethodPatch, "/invocations/:invocation_id/purge-journal", s.onInvocation(s.purgeJournal)},
-		{http.MethodPatch, "/invocations/:invocation_id/restart-as-new", s.onInvocation(s.restart)},
-		{http.MethodPost, "/internal/invocations_batch_operations/:operation", s.batch},
-		{http.MethodGet, "/failures", s.listFailures},
-		{http.MethodGet, "/failures/:group", s.getFailure},
-		{http.MethodPost, "/internal/services/:service/serdes/:operation/:serde", s.convert},
-		{http.MethodPost, "/services/:service/state", s.updateState},
-		{http.MethodGet, "/services/:service/state", s.getState},
-		{http.MethodGet, "/state-updates/:operation", s.getStateChange},
-		{http.MethodGet, "/limits/rules", s.listRules},
-		{http.MethodPut, "/limits/rules", s.putRules},
-		{http.MethodPost, "/limits/rules/bulk-delete", s.deleteRules},
-		{http.MethodGet, "/limits/rules/:pattern", s.getRule},
-		{http.MethodPut, "/limits/rules/:pattern", s.putRule},
-		{http.MethodDelete, "/limits/rules/:pattern", s.deleteRule},
-		{http.MethodPost, "/query", s.runQuery},
-		{http.MethodGet, "/query/tables", s.listTables},
-		{http.MethodPost, "/vqueues/:vqueue_id/pause", s.onQueue("pause", s.pauseQueue)},
-		{http.MethodPost, "/vqueues/:vqueue_id/resume", s.onQueue("resume", s.resumeQueue)},
-		{http.MethodGet, healthPath, s.health},
-		{http.MethodGet, "/version", s.version},
-		{http.MethodGet, "/openapi", s.openAPI},
-		{http.MethodGet, "/cluster-health", s.clusterHealth},
-		{http.MethodGet, "/cluster/config", s.getClusterConfig},
-		{http.MethodPatch, "/cluster/config", s.setClusterConfig},
-		{http.MethodPost, "/cluster/provision", s.provision},
-		{http.MethodGet, "/cluster/nodes", s.listNodes},
-		{http.MethodGet, "/cluster/nodes/:node", s.getNode},
-		{http.MethodDelete, "/cluster/nodes/:node", s.removeNode},
-		{http.MethodPatch, "/cluster/nodes/:node/drain", s.drainNode(true)},
-		{http.MethodPatch, "/cluster/nodes/:node/undrain", s.drainNode(false)},
-		{http.MethodGet, "/cluster/partitions", s.listPartitions},
-		{http.MethodPost, "/cluster/partitions/recover", s.recoverPartitions},
-		{http.MethodGet, "/cluster/partitions/:partition", s.getPartition},
-		{http.MethodPatch, "/cluster/partitions/:partition/transfer", s.transferPartition},
-		{http.MethodPost, "/jobs", s.createJob},
-		{http.MethodGet, "/jobs", s.listJobs},
-		{http.MethodGet, "/jobs/:job", s.getJob},
-		{http.MethodDelete, "/jobs/:job", s.stopJob},
-		{http.MethodGet, "/stats", s.getStats},
-		{http.MethodGet, eventsPath, s.streamEvents},
-		{http.MethodGet, "/errors", s.listErrors},
-		{http.MethodGet, "/errors/:code", s.getError},
+		{http.MethodPost, "/deployments", access.Deploy, s.registerDeployment},
+		{http.MethodGet, "/deployments", access.View, s.listDeployments},
+		{http.MethodGet, "/deployments/:deployment", access.View, s.getDeployment},
+		{http.MethodPatch, "/deployments/:deployment", access.Deploy, s.updateDeployment},
+		{http.MethodPut, "/deployments/:deployment", access.Deploy, s.updateDeployment},
+		{http.MethodDelete, "/deployments/:deployment", access.Deploy, s.deleteDeployment},
+		{http.MethodGet, "/services", access.View, s.listServices},
+		{http.MethodGet, "/services/:service", access.View, s.getService},
+		{http.MethodPatch, "/services/:service", access.Deploy, s.modifyService},
+		{http.MethodGet, "/services/:service/openapi", access.View, s.serviceOpenAPI},
+		{http.MethodGet, "/services/:service/handlers", access.View, s.listHandlers},
+		{http.MethodGet, "/services/:service/handlers/:handler", access.View, s.getHandler},
+		{http.MethodGet, "/invocations", access.View, s.listInvocations},
+		{http.MethodGet, "/invocations/counts", access.View, s.countInvocations},
+		{http.MethodGet, "/invocations/:invocation_id", access.View, s.getInvocation},
+		{http.MethodGet, "/invocations/:invocation_id/explain", access.View, s.onInvocation(s.explainInvocation)},
+		{http.MethodDelete, "/invocations/:invocation_id", access.Operate, s.onInvocation(s.end)},
+		{http.MethodPatch, "/invocations/:invocation_id/cancel", access.Operate, s.onInvocation(s.cancel)},
+		{http.MethodPatch, "/invocations/:invocation_id/kill", access.Operate, s.onInvocation(s.kill)},
+		{http.MethodPatch, "/invocations/:invocation_id/pause", access.Operate, s.onInvocation(s.pause)},
+		{http.MethodPatch, "/invocations/:invocation_id/resume", access.Operate, s.onInvocation(s.resume)},
+		{http.MethodPatch, "/invocations/:invocation_id/purge", access.Operate, s.onInvocation(s.purge)},
+		{http.MethodPatch, "/invocations/:invocation_id/purge-journal", access.Operate, s.onInvocation(s.purgeJournal)},
+		{http.MethodPatch, "/invocations/:invocation_id/restart-as-new", access.Operate, s.onInvocation(s.restart)},
+		{http.MethodPost, "/internal/invocations_batch_operations/:operation", access.Operate, s.batch},
+		{http.MethodGet, "/failures", access.View, s.listFailures},
+		{http.MethodGet, "/failures/:group", access.View, s.getFailure},
+		{http.MethodPost, "/internal/services/:service/serdes/:operation/:serde", access.Payloads, s.convert},
+		{http.MethodPost, statePath, access.Operate, s.updateState},
+		{http.MethodGet, statePath, access.Payloads, s.getState},
+		{http.MethodGet, "/state-updates/:operation", access.View, s.getStateChange},
+		{http.MethodGet, "/limits/rules", access.View, s.listRules},
+		{http.MethodPut, "/limits/rules", access.Operate, s.putRules},
+		{http.MethodPost, "/limits/rules/bulk-delete", access.Operate, s.deleteRules},
+		{http.MethodGet, "/limits/rules/:pattern", access.View, s.getRule},
+		{http.MethodPut, "/limits/rules/:pattern", access.Operate, s.putRule},
+		{http.MethodDelete, "/limits/rules/:pattern", access.Operate, s.deleteRule},
+		{http.MethodPost, "/query", access.View, s.runQuery},
+		{http.MethodGet, "/query/tables", access.View, s.listTables},
+		{http.MethodPost, "/vqueues/:vqueue_id/pause", access.Operate, s.onQueue("pause", s.pauseQueue)},
+		{http.MethodPost, "/vqueues/:vqueue_id/resume", access.Operate, s.onQueue("resume", s.resumeQueue)},
+		{http.MethodGet, healthPath, access.Public, s.health},
+		{http.MethodGet, "/version", access.View, s.version},
+		{http.MethodGet, "/openapi", access.Public, s.openAPI},
+		{http.MethodGet, "/cluster-health", access.View, s.clusterHealth},
+		{http.MethodGet, "/cluster/config", access.View, s.getClusterConfig},
+		{http.MethodPatch, "/cluster/config", access.Administer, s.setClusterConfig},
+		{http.MethodPost, "/cluster/provision", access.Administer, s.provision},
+		{http.MethodGet, "/cluster/nodes", access.View, s.listNodes},
+		{http.MethodGet, "/cluster/nodes/:node", access.View, s.getNode},
+		{http.MethodDelete, "/cluster/nodes/:node", access.Administer, s.removeNode},
+		{http.MethodPatch, "/cluster/nodes/:node/drain", access.Administer, s.drainNode(true)},
+		{http.MethodPatch, "/cluster/nodes/:node/undrain", access.Administer, s.drainNode(false)},
+		{http.MethodGet, "/cluster/partitions", access.View, s.listPartitions},
+		{http.MethodPost, "/cluster/partitions/recover", access.Administer, s.recoverPartitions},
+		{http.MethodGet, "/cluster/partitions/:partition", access.View, s.getPartition},
+		{http.MethodPatch, "/cluster/partitions/:partition/transfer", access.Administer, s.transferPartition},
+		{http.MethodPost, "/jobs", access.Operate, s.createJob},
+		{http.MethodGet, "/jobs", access.View, s.listJobs},
+		{http.MethodGet, "/jobs/:job", access.View, s.getJob},
+		{http.MethodDelete, "/jobs/:job", access.Operate, s.stopJob},
+		{http.MethodGet, "/stats", access.View, s.getStats},
+		{http.MethodGet, eventsPath, access.View, s.streamEvents},
+		{http.MethodPost, "/tokens", access.Secure, s.createToken},
+		{http.MethodGet, "/tokens", access.Secure, s.listTokens},
+		{http.MethodDelete, "/tokens/:token", access.Secure, s.revokeToken},
+		{http.MethodGet, "/whoami", access.Public, s.whoAmI},
+		{http.MethodGet, "/audit", access.Secure, s.listAudit},
+		{http.MethodGet, "/audit/verification", access.Secure, s.verifyAudit},
+		{http.MethodGet, "/errors", access.Public, s.listErrors},
+		{http.MethodGet, "/errors/:code", access.Public, s.getError},
 	}
 	if s.cfg.Metrics != nil {
-		list = append(list, route{http.MethodGet, metricsPath, echo.WrapHandler(s.cfg.Metrics)})
+		list = append(list, route{http.MethodGet, metricsPath, access.Metrics, echo.WrapHandler(s.cfg.Metrics)})
 	}
 	return list
 }
 
 const metricsPath = "/metrics"
 
-func (s *Server) newRouter() *echo.Echo {
+func (s *Server) newRouter(routes []route) *echo.Echo {
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(c.Response(), c.Request(), err) }
 	e.Use(wholeSegments, knownQuery)
@@ -112,10 +120,11 @@ func (s *Server) newRouter() *echo.Echo {
 		// Events must be sent immediately.
 		Skipper: func(c echo.Context) bool { return c.Path() == metricsPath || c.Path() == eventsPath },
 	}))
-	for _, r := range s.routes() {
-		e.Add(r.method, r.path, r.handle)
+	for _, r := range routes {
+		handle := s.authorized(r)
+		e.Add(r.method, r.path, handle)
 		if r.method == http.MethodGet {
-			e.Add(http.MethodHead, r.path, r.handle)
+			e.Add(http.MethodHead, r.path, handle)
 		}
 	}
 	e.GET("/", s.root)
@@ -188,7 +197,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.ui.ServeHTTP(w, r)
 		return
 	}
-	s.router.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), versionKey{}, version)))
+	ctx := context.WithValue(r.Context(), versionKey{}, version)
+	if p, err := s.cfg.Authenticator.Authenticate(r); err == nil {
+		ctx = access.With(ctx, p)
+	}
+	s.router.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // recoverPanic answers a request whose handler panicked. The stack goes to the log

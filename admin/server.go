@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"golang.org/x/time/rate"
 
 	"platform/admin/events"
 	"platform/admin/query"
@@ -49,6 +50,15 @@ type Registry interface {
 	Job(id string) (metadata.Job, bool)
 	CreateJob(context.Context, metadata.Job) (metadata.Job, error)
 	StopJob(ctx context.Context, id string) (metadata.Job, error)
+
+	Tokens() []metadata.Token
+	Token(id string) (metadata.Token, bool)
+	CreateToken(context.Context, metadata.Token) (metadata.Token, error)
+	RevokeToken(ctx context.Context, id string) (metadata.Token, error)
+
+	// RecordAction adds a record to the audit log, Audit reads the ones before a number.
+	RecordAction(context.Context, metadata.Action) error
+	Audit(before uint64, limit int) ([]metadata.AuditRecord, error)
 
 	SetReplication(ctx context.Context, replicas int) (metadata.Cluster, error)
 	DrainNode(ctx context.Context, id uint32, draining bool) (metadata.Node, error)
@@ -106,6 +116,12 @@ type Config struct {
 	AwaitRules func(ctx context.Context, version uint32)
 	// Query answers SQL; its routes answer 503.
 	Query *query.Engine
+	// SecurityMode is security.mode; GET /whoami shows it.
+	SecurityMode string
+	// Node is the name of this node, for the audit log.
+	Node string
+	// Authenticator finds out who sends a request; everybody may do everything.
+	Authenticator *access.Authenticator
 	// Guard checks the hosts to which requests are sent; nothing does.
 	Guard *access.Guard
 	// AllowedOrigins are the other origins whose pages may send requests that change
@@ -137,6 +153,7 @@ type Server struct {
 	router      *echo.Echo
 	ui          *ui.Handler // nil: there is no web UI
 	active      atomic.Int64
+	refusals    *rate.Limiter // of refused requests in the audit log
 	crossOrigin *http.CrossOriginProtection
 	hub         *events.Hub
 
@@ -156,13 +173,14 @@ func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invoc
 	if !cfg.DisableUI {
 		s.ui = ui.New(ui.Options{Ingress: s.ingressEndpoint})
 	}
+	s.refusals = rate.NewLimiter(1, refusalBurst)
 	s.crossOrigin = http.NewCrossOriginProtection()
 	for _, origin := range cfg.AllowedOrigins {
 		if err := s.crossOrigin.AddTrustedOrigin(origin); err != nil {
 			panic(err) // the configuration has been checked
 		}
 	}
-	s.router = s.newRouter()
+	s.router = s.newRouter(s.routes())
 	return s
 }
 
@@ -189,6 +207,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.DiscoveryTimeout == 0 {
 		c.DiscoveryTimeout = 30 * time.Second
+	}
+	if c.Authenticator == nil {
+		c.Authenticator = &access.Authenticator{}
 	}
 	if c.Ready == nil {
 		c.Ready = func() error { return nil }

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/flowcontrol"
+	"platform/internal/access"
 	"platform/internal/ids"
 	"platform/metadata"
 )
@@ -113,6 +114,9 @@ func (s *Server) updateState(c echo.Context) error {
 	wait, err := queryBool(c, "wait")
 	if err != nil {
 		return err
+	}
+	if p := access.From(c.Request().Context()); p.Limited() && !p.AllowsTarget(c.Param("service"), body.Scope) {
+		return outsideLimits(p)
 	}
 	object, err := s.object(c.Param("service"), *body.ObjectKey, body.Scope, len(body.NewState) == 0)
 	if err != nil {

@@ -1,0 +1,208 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/access"
+	"platform/internal/ids"
+	"platform/metadata"
+)
+
+// authorized returns the handler of a route that only principals with its permission reach.
+// What changes something is recorded in the audit log.
+func (s *Server) authorized(r route) echo.HandlerFunc {
+	if r.permission != access.Public && !slices.Contains(access.Permissions, r.permission) {
+		panic(fmt.Sprintf("admin: the route %s %s requires no known permission", r.method, r.path))
+	}
+	handle := r.handle
+	if r.changes() {
+		handle = s.audited(r)
+	}
+	return func(c echo.Context) error {
+		if err := s.authorize(c, r); err != nil {
+			if r.changes() && s.refusals.Allow() {
+				s.record(c, r, err)
+			}
+			return err
+		}
+		return handle(c)
+	}
+}
+
+// refusalBurst is how many refused requests in a row are recorded; after that, one per second.
+const refusalBurst = 20
+
+// changes reports whether requests to a route may change something.
+func (r *route) changes() bool {
+	return r.method != http.MethodGet && slices.Contains([]access.Permission{access.Operate, access.Deploy, access.Secure, access.Administer}, r.permission)
+}
+
+// authorize returns why the principal of a request may not use a route, nil if it may.
+func (s *Server) authorize(c echo.Context, r route) error {
+	if r.permission == access.Public {
+		return nil
+	}
+	p := access.From(c.Request().Context())
+	if len(p.Roles) == 0 {
+		c.Response().Header().Set("WWW-Authenticate", `Bearer realm="platform"`)
+		return &failure{status: http.StatusUnauthorized, message: access.ErrUnauthenticated.Error() +
+			"; send one in the header Authorization: Bearer plt_…, or use `platform login`. The file admin.token in the data directory of this node has one for the administrator"}
+	}
+	if !p.Allows(r.permission) {
+		return &failure{status: http.StatusForbidden, message: fmt.Sprintf("%s %s requires the role %s; the token %q has %s",
+			r.method, r.path, access.RolesWith(r.permission), p.Name, joinRoles(p.Roles))}
+	}
+	if p.Limited() {
+		return s.withinLimits(c, r, p)
+	}
+	return nil
+}
+
+func joinRoles(roles []access.Role) string {
+	names := make([]string, len(roles))
+	for i, r := range roles {
+		names[i] = string(r)
+	}
+	return strings.Join(names, ", ")
+}
+
+const statePath = "/services/:service/state"
+
+// listings are the routes whose query can be narrowed to the limits of a principal.
+var listings = []string{"/invocations", "/invocations/counts", "/failures"}
+
+// unlimitedRoutes are open to limited principals: they tell nothing about invocations.
+var unlimitedRoutes = []string{"/version", "/services", "/query/tables"}
+
+// withinLimits returns why a principal that is limited to services or scopes may not use a
+// route, nil if it may. Listings are narrowed to the limits.
+func (s *Server) withinLimits(c echo.Context, r route, p *access.Principal) error {
+	refusal := outsideLimits(p)
+	names := c.ParamNames()
+	switch {
+	case slices.Contains(unlimitedRoutes, r.path):
+		return nil
+	case slices.Contains(listings, r.path):
+		return narrow(c, p, refusal)
+	case slices.Contains(names, "invocation_id"):
+		return s.invocationWithin(c, p, refusal)
+	case slices.Contains(names, "service"):
+		scope := c.QueryParam("scope") // of the state that is read; other requests concern all scopes
+		if len(p.Scopes) > 0 && (r.permission == access.View || r.path == statePath && r.changes()) {
+			scope = p.Scopes[0] // the handler checks the scope of the state that it changes
+		}
+		if p.AllowsTarget(c.Param("service"), scope) {
+			return nil
+		}
+	}
+	return refusal
+}
+
+func outsideLimits(p *access.Principal) *failure {
+	return &failure{status: http.StatusForbidden, message: fmt.Sprintf("the token %q is limited to %s, and this request is not", p.Name, limitsOf(p))}
+}
+
+func limitsOf(p *access.Principal) string {
+	var parts []string
+	if len(p.Services) > 0 {
+		parts = append(parts, "the services "+strings.Join(p.Services, ", "))
+	}
+	if len(p.Scopes) > 0 {
+		parts = append(parts, "the scopes "+strings.Join(p.Scopes, ", "))
+	}
+	return strings.Join(parts, " and ")
+}
+
+// narrow restricts the filters of a listing.
+func narrow(c echo.Context, p *access.Principal, refusal error) error {
+	r := c.Request()
+	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
+		return badRequest("the query cannot be decoded: %v", err)
+	}
+	query := c.QueryParams() // which the router keeps, so that it must change as well
+	for name, allowed := range map[string][]string{"service": p.Services, "scope": p.Scopes} {
+		if len(allowed) == 0 {
+			continue
+		}
+		if len(query[name]) == 0 {
+			query[name] = allowed
+		}
+		for _, value := range query[name] {
+			if !slices.Contains(allowed, value) {
+				return refusal
+			}
+		}
+	}
+	u := *r.URL
+	u.RawQuery = query.Encode()
+	narrowed := r.WithContext(r.Context())
+	narrowed.URL = &u
+	c.SetRequest(narrowed)
+	return nil
+}
+
+// invocationWithin checks the target of an invocation. One that does not exist is left to the
+// route.
+func (s *Server) invocationWithin(c echo.Context, p *access.Principal, refusal error) error {
+	id, err := ids.ParseInvocation(c.Param("invocation_id"))
+	if err != nil {
+		return nil //nolint:nilerr // the route reports it
+	}
+	inv, err := s.invocations.Get(c.Request().Context(), id, false)
+	if err != nil {
+		return operationError(id, err)
+	}
+	if !p.AllowsTarget(inv.TargetServiceName, inv.Scope) {
+		return refusal
+	}
+	return nil
+}
+
+// auditTimeout bounds how long the response to an action on a partition waits for its record.
+const auditTimeout = 5 * time.Second
+
+// audited returns the handler of a route whose requests are recorded in the audit log: in the
+// log entry of the change if the metadata changes, else after the fact.
+func (s *Server) audited(r route) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		ctx, recorded := metadata.WithAction(c.Request().Context(), s.actionOf(c, r))
+		c.SetRequest(c.Request().WithContext(ctx))
+		err := r.handle(c)
+		if !recorded() {
+			s.record(c, r, err)
+		}
+		return err
+	}
+}
+
+// record adds a record for a request whose response is err, or sent already.
+func (s *Server) record(c echo.Context, r route, err error) {
+	action := s.actionOf(c, r)
+	action.Status = uint32(c.Response().Status)
+	if err != nil {
+		f := s.explain(c.Request(), err)
+		action.Status, action.Outcome = uint32(f.status), f.message
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), auditTimeout)
+	defer cancel()
+	if err := s.registry.RecordAction(ctx, action); err != nil {
+		s.log.Error("action not recorded in the audit log", "err", err, "principal", action.Principal, "token", action.Token, "address", action.Address,
+			"action", action.Action, "object", action.Object, "status", action.Status)
+	}
+}
+
+func (s *Server) actionOf(c echo.Context, r route) metadata.Action {
+	request, p := c.Request(), access.From(c.Request().Context())
+	return metadata.Action{
+		Principal: p.Name, Token: p.Token, Address: remoteAddress(request), Node: s.cfg.Node,
+		Action: r.method + " " + r.path, Object: request.URL.RequestURI(), Reason: c.QueryParam("reason"),
+	}
+}

@@ -1,0 +1,269 @@
+package admin
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/access"
+	"platform/internal/feature"
+	"platform/metadata"
+)
+
+// secured returns a world that requires tokens, which are the names of its principals.
+func secured(t *testing.T, principals map[string]access.Principal) *world {
+	w := newWorld(t, func(c *Config) { c.Authenticator = &access.Authenticator{Required: true} })
+	_, err := w.store.Provision(t.Context(), metadata.Cluster{Name: "local", Partitions: 2, FeatureLevel: feature.Level4})
+	require.NoError(t, err)
+	grants := map[string]access.Grant{}
+	for name, p := range principals {
+		p.Name = name
+		grants[name] = access.Grant{Principal: p}
+	}
+	w.tokens = map[string]string{}
+	byID := map[string]access.Grant{}
+	for name, g := range grants {
+		secret := access.NewSecret()
+		g.Hash, g.Token = secret.Hash[:], secret.ID
+		byID[secret.ID], w.tokens[name] = g, secret.Text
+	}
+	w.cfg.Authenticator.Grant = func(id string) (access.Grant, bool) {
+		if g, ok := byID[id]; ok {
+			return g, true
+		}
+		stored, ok := w.store.Token(id)
+		return GrantOf(&stored), ok
+	}
+	return w
+}
+
+func (w *world) as(name string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+w.tokens[name]) }
+}
+
+// byRole has a principal for each role.
+func byRole() map[string]access.Principal {
+	principals := map[string]access.Principal{}
+	for _, role := range access.Roles {
+		principals[string(role)] = access.Principal{Roles: []access.Role{role}}
+	}
+	return principals
+}
+
+// Every route requires a permission that roles have: otherwise everybody or nobody could use
+// it.
+func TestEveryRouteRequiresAPermission(t *testing.T) {
+	public := []string{"/health", "/openapi", "/errors", "/errors/:code", "/whoami"}
+	w := newWorld(t, func(c *Config) { c.Metrics = http.NotFoundHandler() })
+	for _, r := range w.routes() {
+		if r.permission == access.Public {
+			require.Contains(t, public, r.path)
+			require.Equal(t, http.MethodGet, r.method)
+			continue
+		}
+		require.Contains(t, access.Permissions, r.permission, r.path)
+		if r.method != http.MethodGet && r.path != "/query" && !strings.Contains(r.path, "serdes") {
+			require.NotEqual(t, access.View, r.permission, "%s %s changes something", r.method, r.path)
+			require.True(t, r.changes(), "%s %s is not recorded in the audit log", r.method, r.path)
+		}
+	}
+	for _, unknown := range []access.Permission{"", "unknown"} {
+		require.Panics(t, func() { w.newRouter([]route{{http.MethodGet, "/new", unknown, w.health}}) })
+	}
+}
+
+func TestRolesReachTheirRoutesOnly(t *testing.T) {
+	w := secured(t, byRole())
+	w.probe()
+	checked := 0
+	for _, r := range w.routes() {
+		name := r.method + " " + r.path
+		for what, change := range map[string]func(*http.Request){
+			"no token":  func(*http.Request) {},
+			"bad token": func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+access.NewSecret().Text) },
+			"basic":     func(r *http.Request) { r.SetBasicAuth("admin", w.tokens["admin"]) },
+			"in query":  func(r *http.Request) { r.URL.RawQuery = "token=" + w.tokens["admin"] },
+		} {
+			status, _, reached := w.reaches(t, r, change)
+			if r.permission == access.Public {
+				continue
+			}
+			require.False(t, reached, "%s with %s", name, what)
+			if what != "in query" { // which routes refuse in general
+				require.Equal(t, http.StatusUnauthorized, status, "%s with %s", name, what)
+			}
+		}
+		for _, role := range access.Roles {
+			checked++
+			status, message, reached := w.reaches(t, r, w.as(string(role)))
+			require.Equal(t, role.Allows(r.permission), reached, "%s as %s: %s", name, role, message)
+			if !reached {
+				require.Equal(t, http.StatusForbidden, status, "%s as %s", name, role)
+				require.Contains(t, message, access.RolesWith(r.permission))
+			}
+		}
+	}
+	require.Greater(t, checked, 400)
+}
+
+func TestLimitedPrincipalsStayWithinTheirLimits(t *testing.T) {
+	all := access.Roles
+	w := secured(t, map[string]access.Principal{
+		"greeter": {Roles: all, Services: []string{"Greeter"}},
+		"scope-a": {Roles: all, Scopes: []string{"a"}},
+	})
+	w.invocation = &Invocation{TargetServiceName: "Greeter", Scope: "a"}
+	w.probe()
+	for _, r := range w.routes() {
+		if r.permission == access.Public {
+			continue
+		}
+		name := r.method + " " + r.path
+		// The parameters in these paths are other services, and invalid ids.
+		status, _, reached := w.reaches(t, r, w.as("greeter"))
+		free := r.path == "/version" || r.path == "/services" || r.path == "/query/tables" || strings.Contains(r.path, ":invocation_id")
+		for _, listing := range listings {
+			free = free || r.path == listing
+		}
+		require.Equal(t, free, reached, name)
+		if !reached {
+			require.Equal(t, http.StatusForbidden, status, name)
+		}
+	}
+	do := func(name, method, path string) int {
+		answer := w.ask(t, method, path, "", "Authorization", "Bearer "+w.tokens[name])
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	require.Equal(t, 200, do("greeter", "GET", "/services/Greeter"))
+	require.Equal(t, 403, do("greeter", "GET", "/services/Counter"))
+	require.Equal(t, 403, do("greeter", "GET", "/services/Counter/state?object_key=a"))
+	require.Equal(t, 200, do("scope-a", "GET", "/services/Counter/state?object_key=a&scope=a"))
+	require.Equal(t, 403, do("scope-a", "GET", "/services/Counter/state?object_key=a"))
+	require.Equal(t, 403, do("scope-a", "GET", "/services/Counter/state?object_key=a&scope=b"))
+	require.Equal(t, 403, do("scope-a", "PATCH", "/services/Counter"))
+	require.Equal(t, 403, do("greeter", "POST", "/services/Counter/state"))
+	for _, path := range []string{"/invocations?service=Counter", "/invocations/counts?service=Greeter&service=Counter", "/failures?service=Counter"} {
+		require.Equal(t, 403, do("greeter", "GET", path), path)
+	}
+
+	w.router = w.newRouter(w.routes())
+	answer := w.ask(t, "POST", "/services/Greeter/state", `{"object_key":"k","new_state":{},"scope":"b"}`, "Authorization", "Bearer "+w.tokens["scope-a"])
+	require.Contains(t, text(t, answer), "limited to the scopes a")
+	require.Equal(t, 403, answer.StatusCode)
+	require.Equal(t, 200, do("greeter", "GET", "/invocations"))
+	require.Equal(t, []string{"Greeter"}, w.query.Services)
+	require.Equal(t, 200, do("scope-a", "GET", "/invocations?limit=3"))
+	require.Equal(t, []string{"a"}, w.query.Scopes)
+}
+
+func TestTokensOverTheAPI(t *testing.T) {
+	w := secured(t, byRole())
+	call := func(name, method, path, body string) (int, map[string]any) {
+		answer := w.ask(t, method, path, body, "Authorization", "Bearer "+w.tokens[name])
+		var got map[string]any
+		require.NoError(t, json.Unmarshal([]byte(text(t, answer)), &got))
+		return answer.StatusCode, got
+	}
+	status, created := call("security", "POST", "/tokens", `{"name":"ci","roles":["deployer"],"services":["Greeter"],"expires_in":"1h"}`)
+	require.Equal(t, http.StatusCreated, status, created)
+	w.tokens["ci"] = created["token"].(string)
+	require.Regexp(t, `^plt_[a-z2-7]{16}_[a-z2-7]{52}$`, w.tokens["ci"])
+	stored, _ := w.store.Token(created["id"].(string))
+	require.Equal(t, "security at 192.0.2.1", stored.CreatedBy)
+	require.WithinDuration(t, time.Now().Add(time.Hour), stored.ExpiresAt, time.Minute)
+	status, me := call("ci", "GET", "/whoami", "")
+	require.Equal(t, 200, status)
+	require.Equal(t, "ci", me["name"])
+	require.Equal(t, []any{"deployer"}, me["roles"])
+	require.Equal(t, []any{"view", "metrics", "deploy"}, me["permissions"])
+
+	_, list := call("security", "GET", "/tokens", "")
+	raw, _ := json.Marshal(list)
+	require.NotContains(t, string(raw), w.tokens["ci"][21:], "no secret is listed")
+	require.NotContains(t, string(raw), "hash")
+
+	for name, tc := range map[string]struct {
+		as, method, path, body string
+		status                 int
+		message                string
+	}{
+		"escalation":     {"security", "POST", "/tokens", `{"name":"x","roles":["admin"]}`, 403, "only the role admin"},
+		"no roles":       {"admin", "POST", "/tokens", `{"name":"x"}`, 422, "at least one role"},
+		"unknown role":   {"admin", "POST", "/tokens", `{"name":"x","roles":["root"]}`, 422, "there is no role"},
+		"no name":        {"admin", "POST", "/tokens", `{"name":" ","roles":["viewer"]}`, 422, "'name'"},
+		"two lines":      {"admin", "POST", "/tokens", `{"name":"a\nb","roles":["viewer"]}`, 422, "'name'"},
+		"in the past":    {"admin", "POST", "/tokens", `{"name":"x","roles":["viewer"],"expires_in":"0s"}`, 422, "expires_in"},
+		"empty service":  {"admin", "POST", "/tokens", `{"name":"x","roles":["viewer"],"services":[""]}`, 422, "'services'"},
+		"name in use":    {"admin", "POST", "/tokens", `{"name":"ci","roles":["viewer"]}`, 409, "another name"},
+		"unknown revoke": {"admin", "DELETE", "/tokens/nobody", ``, 404, "no token"},
+	} {
+		status, got := call(tc.as, tc.method, tc.path, tc.body)
+		require.Equal(t, tc.status, status, name)
+		require.Contains(t, got["message"], tc.message, name)
+	}
+	status, admin := call("admin", "POST", "/tokens", `{"name":"root","roles":["admin"]}`)
+	require.Equal(t, http.StatusCreated, status, admin)
+	status, _ = call("security", "DELETE", "/tokens/root", "")
+	require.Equal(t, 403, status)
+
+	status, _ = call("security", "DELETE", "/tokens/ci", "")
+	require.Equal(t, 200, status)
+	status, me = call("ci", "GET", "/whoami", "")
+	require.Equal(t, 200, status)
+	require.Empty(t, me["roles"], "it was revoked")
+	status, _ = call("ci", "GET", "/services", "")
+	require.Equal(t, 401, status)
+}
+
+func TestActionsAreAudited(t *testing.T) {
+	w := secured(t, byRole())
+	w.offers["http://small/"] = small
+	do := func(name, method, path, body string) int {
+		answer := w.ask(t, method, path, body, "Authorization", "Bearer "+w.tokens[name])
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	require.Equal(t, 201, do("deployer", "POST", "/deployments", `{"uri":"http://small"}`))
+	require.Equal(t, 404, do("deployer", "DELETE", "/deployments/dp_10000000000000000000009?force=true", ""))
+	require.Equal(t, 400, do("operator", "PATCH", "/invocations/nonsense/kill", ""))
+	require.Equal(t, 403, do("viewer", "PATCH", "/invocations/nonsense/kill", ""))
+	require.Equal(t, 401, do("nobody", "POST", "/tokens", "{}"))
+	require.Equal(t, 200, do("viewer", "GET", "/services", ""), "reads are not recorded")
+
+	var list struct {
+		Records []struct {
+			Principal, Address, Action, Object, Outcome string
+			After                                       string `json:"after_sha256"`
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, "GET", "/audit", "", "Authorization", "Bearer "+w.tokens["security"]))), &list))
+	var got []string
+	for _, r := range list.Records {
+		got = append(got, strings.Join([]string{r.Principal, r.Action, r.Outcome}, "; "))
+		require.Equal(t, "192.0.2.1", r.Address)
+		require.NotEmpty(t, r.Object)
+	}
+	require.Len(t, got, 5)
+	for i, part := range []string{
+		"; POST /tokens; the token is missing", "viewer; PATCH /invocations/:invocation_id/kill; PATCH /invocations/:invocation_id/kill requires the role operator or admin",
+		"operator; PATCH /invocations/:invocation_id/kill; ", "deployer; DELETE /deployments/:deployment; ", "deployer; POST /deployments; ",
+	} {
+		require.Contains(t, got[i], part)
+	}
+	require.NotEmpty(t, list.Records[4].After)
+	var verified auditVerification
+	require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, "GET", "/audit/verification", "", "Authorization", "Bearer "+w.tokens["security"]))), &verified))
+	require.True(t, verified.Intact)
+	require.Equal(t, 5, verified.Records)
+
+	for range 5 * refusalBurst {
+		do("nobody", "POST", "/tokens", "{}")
+	}
+	require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, "GET", "/audit?limit=1000", "", "Authorization", "Bearer "+w.tokens["security"]))), &list))
+	require.Less(t, len(list.Records), 3*refusalBurst, "refused requests cannot flood the log")
+}

@@ -1,0 +1,63 @@
+package admin
+
+import (
+	"net/http"
+
+	"platform/internal/access"
+)
+
+var securityOperations = map[string]operation{
+	"POST /tokens": {
+		id: "create_token", tag: "security", summary: "Create a token. Its text is in the response and cannot be read again. Needs feature level 4",
+		body: tokenRequest{}, answers: []reply{{http.StatusCreated, "The token", createdToken{}}}, refusals: []int{400, 401, 403, 409, 415, 422, 503},
+	},
+	"GET /tokens": {
+		id: "list_tokens", tag: "security", summary: "List the tokens by name",
+		answers: []reply{{http.StatusOK, "The tokens", listOf[tokenView]("tokens")}}, refusals: []int{401, 403},
+	},
+	"DELETE /tokens/:token": {
+		id: "revoke_token", tag: "security", summary: "Revoke a token. The nodes that keep up refuse it when the response arrives",
+		answers: []reply{{http.StatusOK, "The revoked token", tokenView{}}}, refusals: []int{401, 403, 404, 503},
+	},
+	"GET /whoami": {
+		id: "who_am_i", tag: "security", summary: "Show what the sender of the request may do",
+		answers: []reply{{http.StatusOK, "Roles and permissions; none without a valid token if one is required", whoAmIView{}}},
+	},
+	"GET /audit": {
+		id: "list_audit", tag: "security", summary: "List records of the audit log, the newest first",
+		query: []object{
+			queryParameter("before", "Only records with smaller numbers", object{"type": "integer", "minimum": 1}),
+			queryParameter("limit", "Number of records", object{"type": "integer", "minimum": 1, "maximum": maxAuditPage, "default": 100}),
+		},
+		answers: []reply{{http.StatusOK, "The records", listOf[auditView]("records")}}, refusals: []int{400, 401, 403},
+	},
+	"GET /audit/verification": {
+		id: "verify_audit", tag: "security", summary: "Verify the hash chain of the audit log",
+		answers: []reply{{http.StatusOK, "The result", auditVerification{}}}, refusals: []int{401, 403},
+	},
+}
+
+var securityFieldMeanings = map[string]string{
+	"CreateTokenRequest.name":       "Who or what uses the token; unique.",
+	"CreateTokenRequest.services":   "Limits the token to these services.",
+	"CreateTokenRequest.scopes":     "Limits the token to these scopes.",
+	"CreateTokenRequest.expires_in": "How long the token is valid; without it, until it is revoked.",
+	"CreatedToken.token":            "The token itself.",
+	"Identity.token_required":       "Whether requests without a token are refused.",
+	"Identity.security_mode":        "security.mode of the node.",
+	"AuditRecord.sequence":          "Number of the record, without gaps.",
+	"AuditRecord.action":            "Method and route.",
+	"AuditRecord.object":            "Path and query of the request.",
+	"AuditRecord.status":            "HTTP status, of actions that did not change the metadata.",
+	"AuditRecord.outcome":           "Why it was refused or failed.",
+	"AuditRecord.before_sha256":     "Digest of the changed records of the metadata before the change.",
+	"AuditRecord.after_sha256":      "The same after the change.",
+	"AuditRecord.previous_hash":     "Hash of the record before this one.",
+	"AuditVerification.hash":        "Hash of the last record. A copy kept elsewhere proves later that the records up to it were not replaced.",
+}
+
+var specialSecurityFields = map[string]object{
+	"CreateTokenRequest.roles": {"type": "array", "items": object{"type": "string", "enum": access.Roles}, "minItems": 1},
+	"Identity.roles":           {"type": "array", "items": object{"type": "string", "enum": access.Roles}},
+	"Identity.permissions":     {"type": "array", "items": object{"type": "string", "enum": access.Permissions}},
+}

@@ -1,0 +1,270 @@
+package admin
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/access"
+	"platform/internal/units"
+	"platform/metadata"
+)
+
+// tokenRequest is the body of POST /tokens.
+type tokenRequest struct {
+	Name      string          `json:"name"`
+	Roles     []string        `json:"roles"`
+	Services  []string        `json:"services"`
+	Scopes    []string        `json:"scopes"`
+	ExpiresIn *units.Duration `json:"expires_in"`
+}
+
+// tokenView is what users see of a token.
+type tokenView struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Roles     []string  `json:"roles"`
+	Services  []string  `json:"services,omitempty"`
+	Scopes    []string  `json:"scopes,omitempty"`
+	CreatedBy string    `json:"created_by,omitempty"`
+	CreatedAt Timestamp `json:"created_at"`
+	ExpiresAt Timestamp `json:"expires_at,omitzero"`
+	Expired   bool      `json:"expired,omitempty"`
+	LastUsed  Timestamp `json:"last_used,omitzero"`
+}
+
+// createdToken is a new token with its text, which is shown only once.
+type createdToken struct {
+	Token string `json:"token"`
+	tokenView
+}
+
+func (s *Server) createToken(c echo.Context) error {
+	var r tokenRequest
+	if err := s.readJSON(c, &r); err != nil {
+		return err
+	}
+	if r.Name = strings.TrimSpace(r.Name); r.Name == "" || strings.ContainsFunc(r.Name, unicode.IsControl) {
+		return unprocessable("the field 'name' must say in one line who uses the token")
+	}
+	roles, err := access.ParseRoles(r.Roles)
+	if err != nil {
+		return unprocessable("the field 'roles' is invalid: %v", err)
+	}
+	for field, limits := range map[string][]string{"services": r.Services, "scopes": r.Scopes} {
+		if slices.Contains(limits, "") {
+			return unprocessable("the field '%s' has an empty name", field)
+		}
+	}
+	p := access.From(c.Request().Context())
+	if slices.Contains(roles, access.Admin) && !p.Allows(access.Administer) {
+		return &failure{status: http.StatusForbidden, message: fmt.Sprintf("only the role admin can grant the role admin; the token %q has %s", p.Name, joinRoles(p.Roles))}
+	}
+	secret := access.NewSecret()
+	token := metadata.Token{
+		ID: secret.ID, Name: r.Name, Hash: secret.Hash[:], Services: r.Services, Scopes: r.Scopes, CreatedBy: clientOf(c),
+	}
+	for _, role := range roles {
+		token.Roles = append(token.Roles, string(role))
+	}
+	if r.ExpiresIn != nil {
+		if r.ExpiresIn.Std() <= 0 {
+			return unprocessable("the field 'expires_in' must be above 0")
+		}
+		token.ExpiresAt = time.Now().Add(r.ExpiresIn.Std()).Truncate(time.Millisecond).UTC()
+	}
+	token, err = s.registry.CreateToken(c.Request().Context(), token)
+	if err != nil {
+		return tokenError(err)
+	}
+	return answer(c, http.StatusCreated, createdToken{secret.Text, viewToken(&token)})
+}
+
+func tokenError(err error) error {
+	switch {
+	case errors.Is(err, metadata.ErrTokenExists):
+		return &failure{status: http.StatusConflict, message: err.Error()}
+	case errors.Is(err, metadata.ErrTooManyTokens):
+		return unprocessable("%v", err)
+	case errors.Is(err, metadata.ErrTokenNotFound):
+		return &failure{status: http.StatusNotFound, message: err.Error()}
+	}
+	return err
+}
+
+func (s *Server) listTokens(c echo.Context) error {
+	views := []tokenView{}
+	for _, t := range s.registry.Tokens() {
+		views = append(views, viewToken(&t))
+	}
+	slices.SortFunc(views, func(a, b tokenView) int { return strings.Compare(a.Name, b.Name) })
+	return answer(c, http.StatusOK, map[string]any{"tokens": views})
+}
+
+// revokeToken accepts the name of a token as well.
+func (s *Server) revokeToken(c echo.Context) error {
+	wanted := c.Param("token")
+	id := wanted
+	for _, t := range s.registry.Tokens() {
+		if t.Name == wanted {
+			id = t.ID
+		}
+	}
+	if t, known := s.registry.Token(id); known && slices.Contains(t.Roles, string(access.Admin)) && !access.From(c.Request().Context()).Allows(access.Administer) {
+		return &failure{status: http.StatusForbidden, message: "only the role admin can revoke a token with the role admin"}
+	}
+	token, err := s.registry.RevokeToken(c.Request().Context(), id)
+	if err != nil {
+		return tokenError(err)
+	}
+	return answer(c, http.StatusOK, viewToken(&token))
+}
+
+func viewToken(t *metadata.Token) tokenView {
+	view := tokenView{
+		ID: t.ID, Name: t.Name, Roles: t.Roles, Services: t.Services, Scopes: t.Scopes, CreatedBy: t.CreatedBy, CreatedAt: timestamp(t.CreatedAt),
+		Expired: !t.ExpiresAt.IsZero() && !time.Now().Before(t.ExpiresAt),
+	}
+	if !t.ExpiresAt.IsZero() {
+		view.ExpiresAt = timestamp(t.ExpiresAt)
+	}
+	if !t.LastUsed.IsZero() {
+		view.LastUsed = timestamp(t.LastUsed)
+	}
+	return view
+}
+
+// whoAmIView says what the sender of a request may do.
+type whoAmIView struct {
+	Name        string              `json:"name,omitempty"`
+	TokenID     string              `json:"token_id,omitempty"`
+	Roles       []access.Role       `json:"roles"`
+	Permissions []access.Permission `json:"permissions"`
+	Services    []string            `json:"services,omitempty"`
+	Scopes      []string            `json:"scopes,omitempty"`
+	// TokenRequired says that requests without a token are refused.
+	TokenRequired bool `json:"token_required"`
+	// Mode is security.mode.
+	Mode string `json:"security_mode,omitempty"`
+}
+
+func (s *Server) whoAmI(c echo.Context) error {
+	p := access.From(c.Request().Context())
+	view := whoAmIView{
+		Name: p.Name, TokenID: p.Token, Roles: p.Roles, Permissions: []access.Permission{}, Services: p.Services, Scopes: p.Scopes,
+		TokenRequired: s.cfg.Authenticator.Required, Mode: s.cfg.SecurityMode,
+	}
+	if view.Roles == nil {
+		view.Roles = []access.Role{}
+	}
+	for _, permission := range access.Permissions {
+		if p.Allows(permission) {
+			view.Permissions = append(view.Permissions, permission)
+		}
+	}
+	return answer(c, http.StatusOK, view)
+}
+
+// auditView is a record of the audit log.
+type auditView struct {
+	Sequence  uint64    `json:"sequence"`
+	At        Timestamp `json:"at"`
+	Principal string    `json:"principal,omitempty"`
+	TokenID   string    `json:"token_id,omitempty"`
+	Address   string    `json:"address,omitempty"`
+	Node      string    `json:"node,omitempty"`
+	Action    string    `json:"action"`
+	Object    string    `json:"object"`
+	Status    uint32    `json:"status,omitempty"`
+	Outcome   string    `json:"outcome,omitempty"`
+	Reason    string    `json:"reason,omitempty"`
+	Before    string    `json:"before_sha256,omitempty"`
+	After     string    `json:"after_sha256,omitempty"`
+	Previous  string    `json:"previous_hash,omitempty"`
+	Hash      string    `json:"hash"`
+}
+
+const maxAuditPage = 1000
+
+func (s *Server) listAudit(c echo.Context) error {
+	limit, before := 100, uint64(0)
+	if text := c.QueryParam("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxAuditPage {
+			return badRequest("The query parameter 'limit' is invalid: %q is not a number from 1 to %d", text, maxAuditPage)
+		}
+		limit = n
+	}
+	if text := c.QueryParam("before"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil || n == 0 {
+			return badRequest("The query parameter 'before' is invalid: %q is not the number of a record", text)
+		}
+		before = n
+	}
+	records, err := s.registry.Audit(before, limit)
+	if err != nil {
+		return err
+	}
+	views := []auditView{}
+	for i := range records {
+		views = append(views, viewAudit(&records[i]))
+	}
+	return answer(c, http.StatusOK, map[string]any{"records": views})
+}
+
+func viewAudit(r *metadata.AuditRecord) auditView {
+	a := &r.Action
+	return auditView{
+		Sequence: r.Sequence, At: timestamp(r.At), Principal: a.Principal, TokenID: a.Token, Address: a.Address, Node: a.Node, Action: a.Action,
+		Object: a.Object, Status: a.Status, Outcome: a.Outcome, Reason: a.Reason,
+		Before: hex.EncodeToString(r.Before), After: hex.EncodeToString(r.After), Previous: hex.EncodeToString(r.Previous), Hash: hex.EncodeToString(r.Hash),
+	}
+}
+
+// auditVerification says whether the audit log is intact.
+type auditVerification struct {
+	Intact  bool   `json:"intact"`
+	Problem string `json:"problem,omitempty"`
+	Records int    `json:"records"`
+	First   uint64 `json:"first_sequence,omitempty"`
+	Last    uint64 `json:"last_sequence,omitempty"`
+	// Hash is that of the last record: a copy kept elsewhere proves later that the records
+	// up to it were not replaced.
+	Hash string `json:"hash,omitempty"`
+}
+
+func (s *Server) verifyAudit(c echo.Context) error {
+	records, err := s.registry.Audit(0, metadata.MaxAuditRecords)
+	if err != nil {
+		return err
+	}
+	slices.Reverse(records)
+	view := auditVerification{Records: len(records), Intact: true}
+	if len(records) > 0 {
+		last := &records[len(records)-1]
+		view.First, view.Last, view.Hash = records[0].Sequence, last.Sequence, hex.EncodeToString(last.Hash)
+	}
+	if err := metadata.VerifyAudit(records); err != nil {
+		view.Intact, view.Problem = false, err.Error()
+	}
+	return answer(c, http.StatusOK, view)
+}
+
+// GrantOf returns what a token stands for.
+func GrantOf(t *metadata.Token) access.Grant {
+	g := access.Grant{Hash: t.Hash, Expires: t.ExpiresAt}
+	g.Principal = access.Principal{Name: t.Name, Token: t.ID, Services: t.Services, Scopes: t.Scopes}
+	for _, role := range t.Roles {
+		g.Roles = append(g.Roles, access.Role(role)) // one of a newer server has no permissions
+	}
+	return g
+}

@@ -1,6 +1,9 @@
 package subscription
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // State is the state of a subscription or of one of its topic partitions.
 type State string
@@ -48,6 +51,14 @@ const (
 	BrokerUnreachable Reason = "broker_unreachable"
 	NotAuthorized     Reason = "not_authorized" // wrong credentials, or no permission
 	InvalidProperties Reason = "invalid_properties"
+)
+
+// Errors of operations on single records.
+var (
+	// ErrNotRead says that this node does not read the topic partition.
+	ErrNotRead = errors.New("this node does not read the topic partition")
+	// ErrNotBlocked says that the record does not block its topic partition.
+	ErrNotBlocked = errors.New("the record does not block its topic partition")
 )
 
 // Status is what one node reports about a subscription.
@@ -106,6 +117,14 @@ type BlockedRecord struct {
 	Message   string
 	KeyBytes  int
 	ValueSize int
+}
+
+// RecordID names a record that a subscription reads.
+type RecordID struct {
+	Subscription string
+	Topic        string
+	Partition    int32
+	Offset       int64
 }
 
 // Record is a record of a topic, for operators. Key, value and headers are cut at MaxRecordView.

@@ -138,9 +138,9 @@ func (m *Machine) answerPendingPromise(name string) error {
 }
 
 // hasPendingAnswers reports whether there are unanswered waiters that need what a purge
-// would delete.
+// would delete. From feature level 4 on, deletePromises checks those for promises.
 func (m *Machine) hasPendingAnswers(inv *Invocation) (bool, error) {
-	if len(inv.Sinks) > 0 || inv.Target.Type != target.WorkflowRun {
+	if len(inv.Sinks) > 0 || inv.Target.Type != target.WorkflowRun || m.level >= feature.Level4 {
 		return len(inv.Sinks) > 0, nil
 	}
 	for p, err := range m.st.Promises(inv.Target.Object()) {

@@ -26,19 +26,7 @@ func (m *Machine) kill(c *Kill) (Outcome, error) {
 	case inv.Status == Completed:
 		return describe(Ended, inv), nil
 	}
-	callees, err := m.callees(inv)
-	if err != nil {
-		return Outcome{}, err
-	}
-	for _, id := range callees {
-		if err := m.killCallee(id); err != nil {
-			return Outcome{}, err
-		}
-	}
-	if inv.Status == Invoked {
-		m.emit(&Abort{inv.ID, inv.Attempt})
-	}
-	return m.endEarly(inv, &killed)
+	return m.killFrom(inv, 0)
 }
 
 // maxKills bounds the invocations of the partition that the commands of one log entry kill
@@ -73,47 +61,6 @@ func (m *Machine) endEarly(inv *Invocation, result *journal.Result) (Outcome, er
 		return Outcome{}, err
 	}
 	return describe(OK, inv), nil
-}
-
-// callees returns the invocations that inv has called and whose results are pending, in the
-// order of the calls.
-func (m *Machine) callees(inv *Invocation) ([]ids.Invocation, error) {
-	type call struct{ id, result uint32 } // completion ids
-	var calls []call
-	callees := map[uint32]ids.Invocation{} // by completion ID of the callee ID
-	completed := map[uint32]bool{}
-	for i := range inv.Length {
-		e, err := m.st.Entry(inv.ID, i)
-		if err != nil {
-			return nil, fmt.Errorf("read entry %d of %s: %w", i, inv.ID, err)
-		}
-		switch e.Type {
-		case journal.Call:
-			c, err := journal.ParseCall(e.Payload)
-			if err != nil {
-				return nil, fmt.Errorf("entry %d of %s: %w", i, inv.ID, err)
-			}
-			calls = append(calls, call{c.IDCompletion, c.Completion})
-		case journal.CallInvocationIDCompletion, journal.CallCompletion:
-			n, err := journal.ParseNotification(e.Payload)
-			if err != nil {
-				return nil, fmt.Errorf("entry %d of %s: %w", i, inv.ID, err)
-			}
-			completed[n.ID.Index] = true
-			if n.Variant == journal.InvocationID {
-				if callees[n.ID.Index], err = ids.ParseInvocation(n.InvocationID); err != nil {
-					return nil, fmt.Errorf("entry %d of %s: %w", i, inv.ID, err)
-				}
-			}
-		}
-	}
-	var open []ids.Invocation
-	for _, c := range calls {
-		if id := callees[c.id]; !completed[c.result] && !id.IsZero() {
-			open = append(open, id)
-		}
-	}
-	return open, nil
 }
 
 func (m *Machine) pauseByOperator(c *Pause) (Outcome, error) {
@@ -233,7 +180,8 @@ func (m *Machine) purgeByOperator(c *Purge) (Outcome, error) {
 	if err := m.dropTimer(Timer{At: inv.ExpiresAt, Kind: TimerPurge, ID: inv.ID}); err != nil {
 		return Outcome{}, err
 	}
-	return outcome, m.purge(inv)
+	_, err = m.purge(inv)
+	return outcome, err
 }
 
 // dropTimer deletes a timer if it is registered.

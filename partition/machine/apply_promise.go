@@ -99,23 +99,68 @@ func (m *Machine) answerPromise(inv *Invocation, t journal.Type, id uint32, r *j
 	return err
 }
 
+const (
+	// maxPurgedPromises bounds the bytes of promises that the purges of one log entry read;
+	// the promise that exceeds it is the last.
+	maxPurgedPromises = 4 << 20
+	// sinkSize is the approximate size of a waiter in a promise.
+	sinkSize = 32
+)
+
 // deletePromises deletes the promises of a workflow. Their waiters fail, because the
-// promises can no longer be completed.
-func (m *Machine) deletePromises(o Object) error {
+// promises can no longer be completed. From feature level 4 on, pending is true if waiters
+// have not received their result yet, or if there are more promises than the log entry may
+// read: then some are left.
+func (m *Machine) deletePromises(o Object) (pending bool, err error) {
 	var found []NamedPromise
 	for p, err := range m.st.Promises(o) {
 		if err != nil {
-			return fmt.Errorf("read promises of %v: %w", o, err)
+			return false, fmt.Errorf("read promises of %v: %w", o, err)
+		}
+		if m.level >= feature.Level4 && m.purgedBytes >= maxPurgedPromises {
+			pending = true
+			break
+		}
+		m.purgedBytes += answerOverhead + len(p.Key) + sinkSize*len(p.Waiting)
+		if p.Result != nil {
+			m.purgedBytes += m.resultSize(p.Result)
 		}
 		found = append(found, p)
 	}
 	for _, p := range found {
-		m.st.DeletePromise(o, p.Key)
-		for _, sink := range p.Waiting {
-			if err := m.answer(sink, &workflowPurged); err != nil {
-				return err
-			}
+		left, err := m.failWaiters(o, p)
+		if err != nil {
+			return false, err
+		}
+		if left {
+			pending = true
+		} else {
+			m.st.DeletePromise(o, p.Key)
 		}
 	}
-	return nil
+	return pending, nil
+}
+
+// failWaiters fails the waiters for a promise that is about to be deleted. If the log entry
+// may not answer all of them, the promise is completed, and a timer answers the rest.
+func (m *Machine) failWaiters(o Object, p NamedPromise) (left bool, err error) {
+	switch {
+	case len(p.Waiting) == 0:
+		return false, nil
+	case p.Result != nil: // its timer is due
+		return true, nil
+	}
+	p.Waiting, err = m.answerSome(p.Waiting, &workflowPurged, m.mayPurge)
+	if err != nil || len(p.Waiting) == 0 {
+		return false, err
+	}
+	p.Result = &workflowPurged
+	m.st.PutPromise(o, p.Key, p.Promise)
+	m.schedulePromiseAnswers(o, p.Key)
+	return true, nil
+}
+
+// mayPurge reports whether a purge may fail one more waiter.
+func (m *Machine) mayPurge(r *journal.Result) bool {
+	return m.level < feature.Level4 || m.mayAnswerByTimer(r)
 }

@@ -57,7 +57,8 @@ func (m *Machine) fireOne(t Timer) error {
 		}
 	case TimerPurge:
 		if inv.Status == Completed && inv.ExpiresAt == t.At {
-			return m.expire(inv)
+			_, err := m.expire(inv)
+			return err
 		}
 	case TimerPurgeJournal:
 		if inv.Status == Completed && inv.journalExpiresAt() == t.At {
@@ -66,8 +67,10 @@ func (m *Machine) fireOne(t Timer) error {
 		}
 	case TimerKill:
 		m.kills++
-		_, err := m.kill(&Kill{inv.ID})
-		return err
+		if inv.Status != Completed {
+			_, err := m.killFrom(inv, t.Completion)
+			return err
+		}
 	case TimerUpdate:
 		if inv.Status == Inboxed && inv.HoldsLock {
 			return m.continueUpdate(inv, t)
@@ -98,12 +101,16 @@ func sleepTimer(id ids.Invocation, c journal.SleepCommand) Timer {
 
 // purge deletes a completed invocation, or delays this while answers are pending. With its
 // run, a workflow loses its state and promises, so that the same key may run again.
-func (m *Machine) purge(inv *Invocation) error {
-	if pending, err := m.hasPendingAnswers(inv); err != nil || pending {
+func (m *Machine) purge(inv *Invocation) (gone bool, err error) {
+	pending, err := m.hasPendingAnswers(inv)
+	if err == nil && !pending && inv.Target.Type == target.WorkflowRun {
+		pending, err = m.deletePromises(inv.Target.Object())
+	}
+	if err != nil || pending {
 		if pending {
 			m.delayPurge(inv)
 		}
-		return err
+		return false, err
 	}
 	if inv.Length > 0 {
 		m.st.DeleteJournal(inv.ID, inv.Length)
@@ -111,15 +118,11 @@ func (m *Machine) purge(inv *Invocation) error {
 	m.st.DeleteInvocation(inv.ID)
 	if inv.Flow != nil {
 		if err := m.uncount(inv); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if inv.Target.Type == target.WorkflowRun {
-		o := inv.Target.Object()
-		if err := m.deletePromises(o); err != nil {
-			return err
-		}
-		return m.clearState(o)
+		return true, m.clearState(inv.Target.Object())
 	}
-	return nil
+	return true, nil
 }

@@ -13,17 +13,38 @@ import (
 	"platform/partition/machine/machinetest"
 )
 
+// counting counts the bytes of journal entries that commands read, and the entries that they
+// append.
+type counting struct {
+	*machinetest.State
+	read, appended int
+}
+
+func (c *counting) Entry(id ids.Invocation, index uint32) (journal.Entry, error) {
+	e, err := c.State.Entry(id, index)
+	c.read += len(e.Payload)
+	return e, err
+}
+
+func (c *counting) AppendEntry(id ids.Invocation, index uint32, e journal.Entry) {
+	c.appended++
+	c.State.AppendEntry(id, index, e)
+}
+
 // bounded applies entries of one command and counts what each of them ends.
 type bounded struct {
 	t     *testing.T
-	st    *machinetest.State
+	st    *counting
 	m     *machine.Machine
 	level feature.Level
+	now   int64
 	most  int // invocations that one entry has ended
+	// What one log entry has read and appended.
+	mostRead, mostAppended int
 }
 
 func newBounded(t *testing.T, level feature.Level) *bounded {
-	b := &bounded{t: t, st: machinetest.NewStrict(), m: machine.New(machine.Shards{Count: 1}), level: level}
+	b := &bounded{t: t, st: &counting{State: machinetest.NewStrict()}, m: machine.New(machine.Shards{Count: 1}), level: level, now: 1000}
 	b.apply(&machine.Lead{Epoch: 1})
 	b.most = 0
 	return b
@@ -31,16 +52,17 @@ func newBounded(t *testing.T, level feature.Level) *bounded {
 
 func (b *bounded) apply(c machine.Command) {
 	b.t.Helper()
-	o, effects, err := b.m.Apply(b.st, machine.Header{Epoch: 1, Time: 1000, Level: b.level}, c, nil)
+	b.st.read, b.st.appended = 0, 0
+	o, effects, err := b.m.Apply(b.st, machine.Header{Epoch: 1, Time: b.now, Level: b.level}, c, nil)
 	require.NoError(b.t, err)
-	require.Equal(b.t, machine.OK, o.Code)
+	require.Contains(b.t, []machine.Code{machine.OK, machine.Existing}, o.Code)
 	ended := 0
 	for _, e := range effects {
 		if _, ok := e.(*machine.Finish); ok {
 			ended++
 		}
 	}
-	b.most = max(b.most, ended)
+	b.most, b.mostRead, b.mostAppended = max(b.most, ended), max(b.mostRead, b.st.read), max(b.mostAppended, b.st.appended)
 }
 
 // settle fires the due timers, in commands as large as those of a leader.
@@ -49,7 +71,7 @@ func (b *bounded) settle() (entries int) {
 		require.Empty(b.t, b.st.Broken(machinetest.Names{}))
 		var due []machine.Timer
 		for _, t := range b.st.Timers() {
-			if t.At <= 1000 && len(due) < 512 {
+			if t.At <= b.now && len(due) < 512 {
 				due = append(due, t)
 			}
 		}
@@ -149,6 +171,112 @@ func TestOneEntryAppliesABoundedNumberOfStateUpdates(t *testing.T) {
 				require.NoError(t, err)
 				require.Zero(t, lock)
 			}
+		}
+	}
+}
+
+// TestOneEntryReadsABoundedPartOfAKilledJournal kills invocations with a sleep and many
+// calls. Every second call has been answered.
+func TestOneEntryReadsABoundedPartOfAKilledJournal(t *testing.T) {
+	const invocations, calls = 3, 1500
+	input := make([]byte, 16<<10)
+	service := machine.Target{Service: "S", Handler: "h"}
+	id := func(kind byte, n int) ids.Invocation {
+		return ids.NewInvocation(0, [16]byte{kind, byte(n), byte(n >> 8)})
+	}
+	for _, level := range []feature.Level{feature.Level3, feature.Level4} {
+		b := newBounded(t, level)
+		root := func(n int) ids.Invocation { return id(1, n) }
+		child := func(n, i int) ids.Invocation { return id(byte(2+n), i) }
+		for n := range invocations {
+			attempt := b.invoke(root(n), service, journal.NewInput(nil, nil))
+			steps := []machine.Step{machinetest.Sleep(1, 1<<40)}
+			for i := range calls {
+				callee := machine.Callee{ID: child(n, i), Retention: machine.Retention{Completion: 1 << 40, Journal: 1 << 40}}
+				steps = append(steps, machinetest.Call(uint32(2*i+2), uint32(2*i+3), service, input, callee))
+			}
+			b.apply(&machine.Progress{ID: root(n), Attempt: attempt, Steps: steps})
+			for i := 0; i < calls; i += 2 {
+				inv, err := b.st.Invocation(child(n, i))
+				require.NoError(t, err)
+				b.apply(&machine.Progress{ID: inv.ID, Attempt: inv.Attempt, Steps: []machine.Step{machinetest.Output(journal.Result{}), machinetest.End()}})
+			}
+		}
+		b.mostRead = 0
+		o, _, err := b.m.Apply(b.st, machine.Header{Epoch: 1, Time: b.now, Level: level}, &machine.Kill{Target: root(0)}, nil)
+		require.NoError(t, err)
+		require.Equal(t, machine.OK, o.Code)
+		b.apply(&machine.Kill{Target: root(1)})
+		b.apply(&machine.Kill{Target: root(2)})
+		b.settle()
+		require.Equal(t, level >= feature.Level4, b.mostRead <= 16<<20+16<<10, "%d bytes", b.mostRead)
+		for n := range invocations {
+			inv, err := b.st.Invocation(root(n))
+			require.NoError(t, err)
+			require.Equal(t, machine.Completed, inv.Status)
+			require.True(t, inv.Killed)
+			require.Zero(t, inv.Sleeps)
+			for i := range calls {
+				inv, err := b.st.Invocation(child(n, i))
+				require.NoError(t, err)
+				require.Equal(t, machine.Completed, inv.Status)
+				require.Equal(t, i%2 == 1, inv.Killed, "call %d", i)
+			}
+		}
+	}
+}
+
+// TestOnePurgeFailsABoundedNumberOfWaiters purges a workflow with several promises, each of
+// which has as many waiters as allowed.
+func TestOnePurgeFailsABoundedNumberOfWaiters(t *testing.T) {
+	const promises, waiters = 3, 5000
+	run := machine.Target{Service: "W", Key: "k", Handler: "run", Type: target.WorkflowRun}
+	shared := machine.Target{Service: "W", Key: "k", Handler: "ask", Type: target.WorkflowShared}
+	flow := ids.NewInvocation(1, [16]byte{1})
+	purge := map[string]func(b *bounded){
+		"by operator": func(b *bounded) { b.apply(&machine.Purge{Target: flow}) },
+		"by timer":    func(b *bounded) { b.now = 1 << 40 },
+		"by a new run": func(b *bounded) {
+			b.now = 1 << 40
+			key := "again"
+			b.apply(&machine.Invoke{ID: flow, Request: 2, Target: run, IdempotencyKey: &key, Input: journal.NewInput(nil, nil)})
+		},
+	}
+	for how, purge := range purge {
+		for _, level := range []feature.Level{feature.Level3, feature.Level4} {
+			b := newBounded(t, level)
+			attempt := b.invoke(flow, run, journal.NewInput(nil, nil))
+			other := ids.NewInvocation(2, [16]byte{2})
+			asking := b.invoke(other, shared, journal.NewInput(nil, nil))
+			completion := uint32(0)
+			for p := range promises {
+				var steps []machine.Step
+				for range waiters {
+					completion++
+					steps = append(steps, machinetest.GetPromise(completion, string(rune('a'+p))))
+				}
+				b.apply(&machine.Progress{ID: other, Attempt: asking, Steps: steps})
+			}
+			b.apply(&machine.Progress{ID: flow, Attempt: attempt, Steps: []machine.Step{machinetest.Output(journal.Result{}), machinetest.End()}})
+			b.mostAppended = 0
+			purge(b)
+			for range 4 { // a purge that waits for answers is repeated
+				b.settle()
+				b.now += 1000
+			}
+			require.Equal(t, level >= feature.Level4, b.mostAppended <= 14_000, "%s: %d answers", how, b.mostAppended)
+			for range b.st.Promises(run.Object()) {
+				require.Fail(t, "a promise was not deleted")
+			}
+			inv, err := b.st.Invocation(flow)
+			require.NoError(t, err)
+			require.True(t, inv == nil || inv.Status == machine.Invoked)
+			for c := range completion {
+				settled, err := b.st.Notified(other, journal.Completion(c+1))
+				require.NoError(t, err)
+				require.Equal(t, journal.Failed, settled)
+			}
+			require.Empty(t, b.st.Faults())
 		}
 	}
 }

@@ -121,7 +121,7 @@ const (
 	TimerQueue                         // re-evaluates the counter named by the timer; ID is zero
 	TimerAnswer                        // answers further waiters of a completed invocation
 	TimerPromise                       // answers further waiters of the promise named by the timer; ID is zero
-	TimerKill                          // kills an invocation whose caller was killed
+	TimerKill                          // kills an invocation whose caller was killed, or continues a kill
 	TimerUpdate                        // applies a state update that holds its key
 )
 
@@ -130,7 +130,7 @@ type Timer struct {
 	At         int64
 	Kind       TimerKind
 	ID         ids.Invocation
-	Completion uint32
+	Completion uint32 // of a sleep; of a kill, the journal entry from which it continues
 	Name       string // of a counter (flowcontrol.CounterKey) or a promise; empty for the other kinds
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"platform/internal/feature"
+	"platform/internal/ids"
 	"platform/partition/journal"
 )
 
@@ -93,17 +94,28 @@ func (m *Machine) dropSleeps(inv *Invocation) error {
 		if err != nil {
 			return fmt.Errorf("entry %d of %s: %w", i-1, inv.ID, err)
 		}
-		t := sleepTimer(inv.ID, sleep)
-		registered, err := m.st.HasTimer(t)
+		deleted, err := m.deleteSleep(inv.ID, sleep)
 		if err != nil {
-			return fmt.Errorf("look up timer of %s: %w", inv.ID, err)
+			return err
 		}
-		if registered {
-			m.st.DeleteTimer(t)
+		if deleted {
 			inv.Sleeps--
 		}
 	}
 	return nil
+}
+
+// deleteSleep deletes the timer of a sleep if it is pending.
+func (m *Machine) deleteSleep(id ids.Invocation, c journal.SleepCommand) (deleted bool, err error) {
+	t := sleepTimer(id, c)
+	deleted, err = m.st.HasTimer(t)
+	if err != nil {
+		return false, fmt.Errorf("look up timer of %s: %w", id, err)
+	}
+	if deleted {
+		m.st.DeleteTimer(t)
+	}
+	return deleted, nil
 }
 
 // lastOutput returns the last result of the handler: usually from the steps that end it,

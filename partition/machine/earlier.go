@@ -54,7 +54,7 @@ func (m *Machine) ownEarlier(c *Invoke) (outcome Outcome, found bool, err error)
 
 // expire purges an invocation whose retention is over, and keeps its result for a retry of
 // the request that created it.
-func (m *Machine) expire(inv *Invocation) error {
+func (m *Machine) expire(inv *Invocation) (gone bool, err error) {
 	until := after(inv.CompletedAt, MinRetention)
 	if m.level >= feature.Level2 && inv.reusable() && inv.Request != 0 && until > m.now {
 		earlier := &Invocation{
@@ -73,19 +73,24 @@ func (m *Machine) expire(inv *Invocation) error {
 // invocation if that still has pending answers: a new record would drop the waiters, so it
 // stays visible until they are answered.
 func (m *Machine) reuseID(inv *Invocation) (*Invocation, error) {
-	if pending, err := m.hasPendingAnswers(inv); err != nil || pending {
+	pending, err := m.hasPendingAnswers(inv)
+	if err != nil || pending {
 		return inv, err
 	}
-	return nil, m.expireNow(inv)
+	gone, err := m.expireNow(inv)
+	if err != nil || gone {
+		return nil, err
+	}
+	return m.invocation(inv.ID)
 }
 
 // expireNow does what the timers of an expired invocation are about to do.
-func (m *Machine) expireNow(inv *Invocation) error {
+func (m *Machine) expireNow(inv *Invocation) (gone bool, err error) {
 	if err := m.dropTimer(Timer{At: inv.journalExpiresAt(), Kind: TimerPurgeJournal, ID: inv.ID}); err != nil {
-		return err
+		return false, err
 	}
 	if err := m.dropTimer(Timer{At: inv.ExpiresAt, Kind: TimerPurge, ID: inv.ID}); err != nil {
-		return err
+		return false, err
 	}
 	return m.expire(inv)
 }

@@ -145,6 +145,9 @@ func (l *leadership) serve(ctx context.Context, g *errgroup.Group) error {
 	g.Go(func() error { return l.outbox.Run(ctx) })
 	g.Go(func() error { return l.lister.Run(ctx) })
 	g.Go(func() error { return l.compareReplicas(ctx) })
+	if l.p.streams != nil {
+		g.Go(func() error { return l.p.streams.Lead(ctx, &StreamOwner{l}) })
+	}
 	l.p.ready.announce(l)
 	l.p.changed.broadcast()
 	l.log.Debug("leading partition")

@@ -39,6 +39,8 @@ type Config struct {
 	OutboxMemory *OutboxMemory
 	// ListingMemory is shared by the partitions of the node; nil: not shared, 128 MiB.
 	ListingMemory *ListingMemory
+	// Streams reads event streams; nil: none are read.
+	Streams Streams
 	// Rules is the source of the rule book; nil: there are no rules.
 	Rules RuleSource
 
@@ -97,6 +99,7 @@ type Partition struct {
 	invoker       Invoker
 	deliver       func(ctx context.Context, to uint32, d *machine.Deliver) error
 	rules         RuleSource
+	streams       Streams
 	outboxMemory  *OutboxMemory
 	listingMemory *ListingMemory
 	stats         *stats.Counters
@@ -130,7 +133,7 @@ func GroupID(partition uint32) uint32 { return partition + 1 }
 // Open starts the replica. It serves until Close.
 func Open(cfg Config) (*Partition, error) {
 	p := &Partition{
-		id: cfg.ID, node: cfg.Node, count: cfg.Count, tables: cfg.Tables, invoker: cfg.Invoker, deliver: cfg.Deliver, rules: cfg.Rules, outboxMemory: cfg.OutboxMemory, stats: cfg.Stats,
+		id: cfg.ID, node: cfg.Node, count: cfg.Count, tables: cfg.Tables, invoker: cfg.Invoker, deliver: cfg.Deliver, rules: cfg.Rules, streams: cfg.Streams, outboxMemory: cfg.OutboxMemory, stats: cfg.Stats,
 		level: cfg.Level, room: cfg.Room, clock: cfg.Clock,
 		log:   cfg.Log.With("partition_id", cfg.ID),
 		ready: newGate(), changed: newNotice(),

@@ -84,6 +84,16 @@ func (h *Handle) Deliver(ctx context.Context, d *machine.Deliver) error {
 	return err
 }
 
+// Ingest implements Replica.
+func (h *Handle) Ingest(ctx context.Context, c *machine.Ingest) (machine.Outcome, error) {
+	if p := h.localLeader(); p != nil {
+		if o, err := p.Ingest(ctx, c); err == nil || !canRetryElsewhere(err) {
+			return o, err
+		}
+	}
+	return onLeader(ctx, h, func(r Replica) (machine.Outcome, error) { return r.Ingest(ctx, c) })
+}
+
 // Find implements Replica.
 func (h *Handle) Find(ctx context.Context, id ids.Invocation) (*machine.Invocation, error) {
 	if p := h.localLeader(); p != nil {

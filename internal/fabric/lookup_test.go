@@ -304,6 +304,7 @@ func TestEveryRequestIsRetriedOnTheLeader(t *testing.T) {
 		return machine.Outcome{StartAt: 1}, nil
 	}
 	leader.deliver = func(context.Context, *machine.Deliver) error { return nil }
+	leader.ingest = func(context.Context, *machine.Ingest) (machine.Outcome, error) { return machine.Outcome{Last: 4}, nil }
 	leader.find = func(context.Context, ids.Invocation) (*machine.Invocation, error) {
 		return sampleRecord().Invocation, nil
 	}
@@ -334,6 +335,9 @@ func TestEveryRequestIsRetriedOnTheLeader(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, o.StartAt)
 	require.NoError(t, h.Deliver(ctx, &machine.Deliver{}))
+	o, err = h.Ingest(ctx, &machine.Ingest{})
+	require.NoError(t, err)
+	require.EqualValues(t, 4, o.Last)
 	inv, err := h.Find(ctx, invocationID(1))
 	require.NoError(t, err)
 	require.Equal(t, invocationID(1), inv.ID)

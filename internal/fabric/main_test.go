@@ -37,6 +37,7 @@ type fake struct {
 	await   func(ctx context.Context, id ids.Invocation) (partition.Ending, error)
 	operate func(ctx context.Context, c machine.Command) (machine.Outcome, error)
 	deliver func(ctx context.Context, d *machine.Deliver) error
+	ingest  func(ctx context.Context, c *machine.Ingest) (machine.Outcome, error)
 	find    func(ctx context.Context, id ids.Invocation) (*machine.Invocation, error)
 	inspect func(ctx context.Context, id ids.Invocation, withJournal bool) (partition.Record, []journal.Entry, error)
 	records func(ctx context.Context, completed bool) iter.Seq2[partition.Record, error]
@@ -123,6 +124,13 @@ func (f *fake) Deliver(ctx context.Context, d *machine.Deliver) error {
 		return err
 	}
 	return f.deliver(ctx, d)
+}
+
+func (f *fake) Ingest(ctx context.Context, c *machine.Ingest) (machine.Outcome, error) {
+	if err := f.checkLeader(); err != nil {
+		return machine.Outcome{}, err
+	}
+	return f.ingest(ctx, c)
 }
 
 func (f *fake) Find(ctx context.Context, id ids.Invocation) (*machine.Invocation, error) {

@@ -62,7 +62,7 @@ func (r *Remote) roundTrip(ctx context.Context, req *node.PartitionRequest) (*no
 // transportError returns the error of a request without a response. As with a local
 // replica, a caller that stops waiting for the end of an invocation gets the bare cause.
 func (r *Remote) transportError(ctx context.Context, m node.PartitionMethod, sent bool, err error) error {
-	proposes := m <= node.PartitionMethod_PARTITION_METHOD_DELIVER
+	proposes := m <= node.PartitionMethod_PARTITION_METHOD_DELIVER || m == node.PartitionMethod_PARTITION_METHOD_INGEST
 	cancelled := ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
 	switch {
 	case errors.Is(err, errTooLarge):
@@ -118,6 +118,11 @@ func (r *Remote) Operate(ctx context.Context, c machine.Operation) (machine.Outc
 func (r *Remote) Deliver(ctx context.Context, d *machine.Deliver) error {
 	_, err := r.propose(ctx, node.PartitionMethod_PARTITION_METHOD_DELIVER, d)
 	return err
+}
+
+// Ingest implements Replica.
+func (r *Remote) Ingest(ctx context.Context, c *machine.Ingest) (machine.Outcome, error) {
+	return r.outcome(ctx, node.PartitionMethod_PARTITION_METHOD_INGEST, c)
 }
 
 // Call implements Replica.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
 	"platform/partition"
@@ -87,6 +88,19 @@ func TestRequestsAndOutcomesRoundTrip(t *testing.T) {
 		return nil
 	}
 	require.NoError(t, r.Deliver(ctx, messages))
+
+	records := &machine.Ingest{Stream: machine.Stream{Subscription: "sub", Incarnation: 2, Topic: "t", TopicID: [16]byte{1}, Partition: 3}, Prev: machine.NoOffset, Records: []machine.IngestRecord{{Offset: 9, Invoke: *inv}}}
+	p.ingest = func(_ context.Context, got *machine.Ingest) (machine.Outcome, error) {
+		require.Equal(t, records, got)
+		return machine.Outcome{Code: machine.Gap, Last: machine.NoOffset}, nil
+	}
+	_, err = r.Ingest(ctx, records)
+	var levelErr *feature.Error
+	require.ErrorAs(t, err, &levelErr, "older nodes cannot read it")
+	r.c.level = func() feature.Level { return feature.Level4 }
+	o, err = r.Ingest(ctx, records)
+	require.NoError(t, err)
+	require.Equal(t, machine.Outcome{Code: machine.Gap, Last: machine.NoOffset}, o)
 }
 
 func TestRecordsAndStateRoundTrip(t *testing.T) {
@@ -405,6 +419,6 @@ func TestRequestsAreCountedByMethod(t *testing.T) {
 	}
 	require.Equal(t, map[string]uint64{
 		"invoke": 2, "list": 0, "await": 1, "records": 1,
-		"call": 0, "operate": 0, "deliver": 0, "find": 0, "inspect": 0, "state": 0, "scan": 0,
+		"call": 0, "operate": 0, "deliver": 0, "ingest": 0, "find": 0, "inspect": 0, "state": 0, "scan": 0,
 	}, r.c.Requests())
 }

@@ -23,6 +23,8 @@ type Replica interface {
 	Await(ctx context.Context, id ids.Invocation) (partition.Ending, error)
 	Operate(ctx context.Context, c machine.Operation) (machine.Outcome, error)
 	Deliver(ctx context.Context, d *machine.Deliver) error
+	// Ingest is understood by nodes of feature level 4.
+	Ingest(ctx context.Context, c *machine.Ingest) (machine.Outcome, error)
 
 	Find(ctx context.Context, id ids.Invocation) (*machine.Invocation, error)
 	Inspect(ctx context.Context, id ids.Invocation, withJournal bool) (partition.Record, []journal.Entry, error)

@@ -81,7 +81,8 @@ func (s *Server) awaitReady(ctx context.Context, p Local) {
 func (s *Server) dispatch(ctx context.Context, p Local, req *node.PartitionRequest, r *node.PartitionResponse) error {
 	switch req.Method {
 	case node.PartitionMethod_PARTITION_METHOD_INVOKE, node.PartitionMethod_PARTITION_METHOD_CALL,
-		node.PartitionMethod_PARTITION_METHOD_OPERATE, node.PartitionMethod_PARTITION_METHOD_DELIVER:
+		node.PartitionMethod_PARTITION_METHOD_OPERATE, node.PartitionMethod_PARTITION_METHOD_DELIVER,
+		node.PartitionMethod_PARTITION_METHOD_INGEST:
 		return s.propose(ctx, p, req, r)
 	case node.PartitionMethod_PARTITION_METHOD_STATE:
 		o := machine.Object{Scope: req.Object.GetScope(), Service: req.Object.GetService(), Key: req.Object.GetKey()}
@@ -141,6 +142,8 @@ func (s *Server) propose(ctx context.Context, p Local, req *node.PartitionReques
 		o, err = p.Invoke(ctx, c)
 	case *machine.Deliver:
 		return p.Deliver(ctx, c)
+	case *machine.Ingest:
+		o, err = p.Ingest(ctx, c)
 	case machine.Operation:
 		o, err = p.Operate(ctx, c)
 	default:

@@ -29,7 +29,7 @@ func (d *Directory) Stats() Stats {
 }
 
 // methods is the number of request methods.
-const methods = node.PartitionMethod_PARTITION_METHOD_LIST + 1
+const methods = node.PartitionMethod_PARTITION_METHOD_INGEST + 1
 
 // requestCounts counts the requests sent to other nodes by method. Streams of records have
 // no method and are counted as UNSPECIFIED.

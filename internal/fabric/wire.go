@@ -31,7 +31,7 @@ func leaderFromWire(m *node.NodeReference) raftgroup.Leader {
 
 func outcomeToWire(o *machine.Outcome) *node.PartitionOutcome {
 	m := &node.PartitionOutcome{
-		Code: uint32(o.Code), Own: o.Own, Status: uint32(o.Status), ExpiresAt: o.ExpiresAt, StartAt: o.StartAt, Rule: o.Rule,
+		Code: uint32(o.Code), Own: o.Own, Status: uint32(o.Status), ExpiresAt: o.ExpiresAt, StartAt: o.StartAt, Rule: o.Rule, Last: o.Last,
 	}
 	if o.Result != nil {
 		m.Result = codec.AppendResult(nil, o.Result)
@@ -47,7 +47,7 @@ func outcomeFromWire(m *node.PartitionOutcome) (o machine.Outcome, err error) {
 		return o, nil
 	}
 	o = machine.Outcome{
-		Code: machine.Code(m.Code), Own: m.Own, Status: machine.Status(m.Status), ExpiresAt: m.ExpiresAt, StartAt: m.StartAt, Rule: m.Rule,
+		Code: machine.Code(m.Code), Own: m.Own, Status: machine.Status(m.Status), ExpiresAt: m.ExpiresAt, StartAt: m.StartAt, Rule: m.Rule, Last: m.Last,
 	}
 	if len(m.Id) == len(o.ID) {
 		o.ID = ids.Invocation(m.Id)

@@ -35,6 +35,7 @@ const (
 	PartitionMethod_PARTITION_METHOD_STATE       PartitionMethod = 8  // object, limit
 	PartitionMethod_PARTITION_METHOD_SCAN        PartitionMethod = 9  // scan
 	PartitionMethod_PARTITION_METHOD_LIST        PartitionMethod = 10 // list; from feature level 4 on
+	PartitionMethod_PARTITION_METHOD_INGEST      PartitionMethod = 11 // command; from feature level 4 on
 )
 
 // Enum value maps for PartitionMethod.
@@ -51,6 +52,7 @@ var (
 		8:  "PARTITION_METHOD_STATE",
 		9:  "PARTITION_METHOD_SCAN",
 		10: "PARTITION_METHOD_LIST",
+		11: "PARTITION_METHOD_INGEST",
 	}
 	PartitionMethod_value = map[string]int32{
 		"PARTITION_METHOD_UNSPECIFIED": 0,
@@ -64,6 +66,7 @@ var (
 		"PARTITION_METHOD_STATE":       8,
 		"PARTITION_METHOD_SCAN":        9,
 		"PARTITION_METHOD_LIST":        10,
+		"PARTITION_METHOD_INGEST":      11,
 	}
 )
 
@@ -1886,7 +1889,8 @@ type PartitionOutcome struct {
 	ExpiresAt     int64                  `protobuf:"varint,5,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
 	StartAt       int64                  `protobuf:"varint,6,opt,name=start_at,json=startAt,proto3" json:"start_at,omitempty"`
 	Rule          string                 `protobuf:"bytes,7,opt,name=rule,proto3" json:"rule,omitempty"`
-	Id            []byte                 `protobuf:"bytes,8,opt,name=id,proto3" json:"id,omitempty"` // of the invocation, if it differs from the requested one
+	Id            []byte                 `protobuf:"bytes,8,opt,name=id,proto3" json:"id,omitempty"`      // of the invocation, if it differs from the requested one
+	Last          int64                  `protobuf:"varint,9,opt,name=last,proto3" json:"last,omitempty"` // offset of the last stored record of a stream
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1975,6 +1979,13 @@ func (x *PartitionOutcome) GetId() []byte {
 		return x.Id
 	}
 	return nil
+}
+
+func (x *PartitionOutcome) GetLast() int64 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
 }
 
 // PartitionEnding is partition.Ending.
@@ -2598,7 +2609,7 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x06listed\x18\x0f \x01(\v2\x18.node.v1.PartitionListedR\x06listed\"9\n" +
 	"\rNodeReference\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
-	"\aaddress\x18\x02 \x01(\tR\aaddress\"\xc6\x01\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\"\xda\x01\n" +
 	"\x10PartitionOutcome\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\rR\x04code\x12\x10\n" +
 	"\x03own\x18\x02 \x01(\bR\x03own\x12\x16\n" +
@@ -2608,7 +2619,8 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"expires_at\x18\x05 \x01(\x03R\texpiresAt\x12\x19\n" +
 	"\bstart_at\x18\x06 \x01(\x03R\astartAt\x12\x12\n" +
 	"\x04rule\x18\a \x01(\tR\x04rule\x12\x0e\n" +
-	"\x02id\x18\b \x01(\fR\x02id\"`\n" +
+	"\x02id\x18\b \x01(\fR\x02id\x12\x12\n" +
+	"\x04last\x18\t \x01(\x03R\x04last\"`\n" +
 	"\x0fPartitionEnding\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\fR\x06target\x12\x16\n" +
 	"\x06result\x18\x02 \x01(\fR\x06result\x12\x1d\n" +
@@ -2653,7 +2665,7 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x04code\x18\x02 \x01(\x0e2\x16.node.v1.PartitionCodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x12.\n" +
 	"\x06leader\x18\x04 \x01(\v2\x16.node.v1.NodeReferenceR\x06leader\x12$\n" +
-	"\x05hello\x18\x05 \x01(\v2\x0e.node.v1.HelloR\x05hello*\xce\x02\n" +
+	"\x05hello\x18\x05 \x01(\v2\x0e.node.v1.HelloR\x05hello*\xeb\x02\n" +
 	"\x0fPartitionMethod\x12 \n" +
 	"\x1cPARTITION_METHOD_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17PARTITION_METHOD_INVOKE\x10\x01\x12\x19\n" +
@@ -2666,7 +2678,8 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x16PARTITION_METHOD_STATE\x10\b\x12\x19\n" +
 	"\x15PARTITION_METHOD_SCAN\x10\t\x12\x19\n" +
 	"\x15PARTITION_METHOD_LIST\x10\n" +
-	"*\xfb\x01\n" +
+	"\x12\x1b\n" +
+	"\x17PARTITION_METHOD_INGEST\x10\v*\xfb\x01\n" +
 	"\rPartitionCode\x12\x15\n" +
 	"\x11PARTITION_CODE_OK\x10\x00\x12\x1d\n" +
 	"\x19PARTITION_CODE_NOT_LEADER\x10\x01\x12\x1d\n" +

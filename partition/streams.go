@@ -1,0 +1,81 @@
+package partition
+
+import (
+	"context"
+	"fmt"
+
+	"platform/partition/machine"
+	"platform/partition/store"
+)
+
+// Ingest creates invocations from records of an event stream, and returns once they are
+// durable. The outcome says which record of the stream is the last one here.
+func (p *Partition) Ingest(ctx context.Context, c *machine.Ingest) (machine.Outcome, error) {
+	l, err := p.leaderWithRoom()
+	if err != nil {
+		return machine.Outcome{}, err
+	}
+	return l.propose(ctx, c)
+}
+
+// Streams reads the event streams whose positions the partitions store that this node leads.
+type Streams interface {
+	// Lead reads the streams of a partition until ctx ends, which is when the leadership
+	// does.
+	Lead(ctx context.Context, o *StreamOwner) error
+}
+
+// StreamOwner is one leadership of a partition, for the streams that the partition owns. Its
+// methods fail once the leadership has ended.
+type StreamOwner struct{ l *leadership }
+
+// Partition returns the number of the partition.
+func (o *StreamOwner) Partition() uint32 { return o.l.p.id }
+
+// Epoch returns the leader epoch.
+func (o *StreamOwner) Epoch() uint64 { return o.l.epoch }
+
+// Position returns the stored position of a topic partition, of whichever incarnation and
+// topic ID; nil if there is none.
+func (o *StreamOwner) Position(s machine.Stream) (*machine.StreamPosition, error) {
+	view := o.l.p.tables.View()
+	defer view.Close()
+	return view.Position(s)
+}
+
+// Positions returns all positions that the partition stores.
+func (o *StreamOwner) Positions() (found []*machine.StreamPosition, err error) {
+	view := o.l.p.tables.View()
+	defer view.Close()
+	for p, err := range view.Positions() {
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, p)
+	}
+	return found, nil
+}
+
+// PutPosition stores a position. It fails if that would move back.
+func (o *StreamOwner) PutPosition(ctx context.Context, p machine.StreamPosition) error {
+	outcome, err := o.l.propose(ctx, &machine.PutPosition{Position: p})
+	if err == nil && outcome.Code != machine.OK {
+		err = fmt.Errorf("partition %d rejected position %d of %s/%d: %v, the stored one is %d", o.l.p.id, p.Next, p.Stream.Topic, p.Stream.Partition, outcome.Code, outcome.Last)
+	}
+	return err
+}
+
+// Incarnations returns the incarnations of subscriptions of which the partition has stored
+// records.
+func (o *StreamOwner) Incarnations() ([]store.Incarnation, error) {
+	view := o.l.p.tables.View()
+	defer view.Close()
+	return view.Incarnations()
+}
+
+// Forget deletes what the partition stores about a subscription: of incarnations before the
+// given one, or everything if that is zero.
+func (o *StreamOwner) Forget(ctx context.Context, subscription string, before uint64) error {
+	_, err := o.l.propose(ctx, &machine.ForgetStreams{Subscription: subscription, Before: before})
+	return err
+}

@@ -70,6 +70,7 @@ type Server struct {
 
 	store    atomic.Pointer[metadata.Store] // nil until it is open
 	replicas atomic.Pointer[openReplicas]   // nil until they are open
+	streams  atomic.Pointer[Streams]        // nil until they are open
 }
 
 type openReplicas struct {

@@ -62,6 +62,7 @@ var changes = []Change{
 	{Level4, CommandField, "Entry.action", "an entry of the metadata contains who requested it, for the audit log"},
 	{Level4, LogCommand, "RecordAction", "the metadata has the audit log of actions that do not change it"},
 	{Level4, LogCommand, "PutSubscription and PutKafkaCluster", "the metadata has event subscriptions and the Kafka clusters that they read"},
+	{Level4, RPC, "NodeCluster.Subscriptions and StreamRecord", "nodes report the state of the event streams that they read, and retry or skip records"},
 	{Level4, RPC, "NodeCluster.Stats", "nodes return their time series of invocations"},
 	{Level4, RPC, "PartitionRequest.list", "nodes ask the leader of a partition for lists, counts and failure groups of its invocations"},
 	{Level4, LogCommand, "Ingest, PutPosition and ForgetStreams", "partitions store invocations made from records of event streams, each once, and how far the streams were read"},

@@ -115,7 +115,7 @@ type BlockedRecord struct {
 	Timestamp time.Time
 	Reason    Reason
 	Message   string
-	KeyBytes  int
+	KeySize   int
 	ValueSize int
 }
 

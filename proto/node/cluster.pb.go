@@ -1939,7 +1939,7 @@ var File_proto_node_cluster_proto protoreflect.FileDescriptor
 
 const file_proto_node_cluster_proto_rawDesc = "" +
 	"\n" +
-	"\x18proto/node/cluster.proto\x12\anode.v1\"\x9b\x01\n" +
+	"\x18proto/node/cluster.proto\x12\anode.v1\x1a\x1eproto/node/subscriptions.proto\"\x9b\x01\n" +
 	"\fStatsRequest\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x12\n" +
@@ -2103,7 +2103,7 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\x04next\x18\x03 \x01(\fR\x04next\x12\x10\n" +
 	"\x03sum\x18\x04 \x01(\fR\x03sum\x12\x16\n" +
 	"\x06missed\x18\x05 \x01(\bR\x06missed\x12\x14\n" +
-	"\x05error\x18\x06 \x01(\tR\x05error2\xe4\x04\n" +
+	"\x05error\x18\x06 \x01(\tR\x05error2\x81\x06\n" +
 	"\vNodeCluster\x129\n" +
 	"\x06Ballot\x12\x16.node.v1.BallotRequest\x1a\x17.node.v1.BallotResponse\x123\n" +
 	"\x04Join\x12\x14.node.v1.JoinRequest\x1a\x15.node.v1.JoinResponse\x12<\n" +
@@ -2114,7 +2114,9 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\x06Digest\x12\x16.node.v1.DigestRequest\x1a\x17.node.v1.DigestResponse\x12?\n" +
 	"\bStanding\x12\x18.node.v1.StandingRequest\x1a\x19.node.v1.StandingResponse\x12<\n" +
 	"\aRecover\x12\x17.node.v1.RecoverRequest\x1a\x18.node.v1.RecoverResponse\x126\n" +
-	"\x05Stats\x12\x15.node.v1.StatsRequest\x1a\x16.node.v1.StatsResponseB\x1aZ\x18platform/proto/node;nodeb\x06proto3"
+	"\x05Stats\x12\x15.node.v1.StatsRequest\x1a\x16.node.v1.StatsResponse\x12N\n" +
+	"\rSubscriptions\x12\x1d.node.v1.SubscriptionsRequest\x1a\x1e.node.v1.SubscriptionsResponse\x12K\n" +
+	"\fStreamRecord\x12\x1c.node.v1.StreamRecordRequest\x1a\x1d.node.v1.StreamRecordResponseB\x1aZ\x18platform/proto/node;nodeb\x06proto3"
 
 var (
 	file_proto_node_cluster_proto_rawDescOnce sync.Once
@@ -2130,31 +2132,35 @@ func file_proto_node_cluster_proto_rawDescGZIP() []byte {
 
 var file_proto_node_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_proto_node_cluster_proto_goTypes = []any{
-	(*StatsRequest)(nil),     // 0: node.v1.StatsRequest
-	(*StatsResponse)(nil),    // 1: node.v1.StatsResponse
-	(*ServiceStats)(nil),     // 2: node.v1.ServiceStats
-	(*LatencyCount)(nil),     // 3: node.v1.LatencyCount
-	(*BallotRequest)(nil),    // 4: node.v1.BallotRequest
-	(*BallotResponse)(nil),   // 5: node.v1.BallotResponse
-	(*JoinRequest)(nil),      // 6: node.v1.JoinRequest
-	(*JoinResponse)(nil),     // 7: node.v1.JoinResponse
-	(*ProposeRequest)(nil),   // 8: node.v1.ProposeRequest
-	(*ProposeResponse)(nil),  // 9: node.v1.ProposeResponse
-	(*StatusRequest)(nil),    // 10: node.v1.StatusRequest
-	(*StatusResponse)(nil),   // 11: node.v1.StatusResponse
-	(*NodeSetting)(nil),      // 12: node.v1.NodeSetting
-	(*ReplicaStatus)(nil),    // 13: node.v1.ReplicaStatus
-	(*ReplicaMember)(nil),    // 14: node.v1.ReplicaMember
-	(*TransferRequest)(nil),  // 15: node.v1.TransferRequest
-	(*TransferResponse)(nil), // 16: node.v1.TransferResponse
-	(*StandingRequest)(nil),  // 17: node.v1.StandingRequest
-	(*StandingResponse)(nil), // 18: node.v1.StandingResponse
-	(*RecoverRequest)(nil),   // 19: node.v1.RecoverRequest
-	(*RecoverResponse)(nil),  // 20: node.v1.RecoverResponse
-	(*FollowRequest)(nil),    // 21: node.v1.FollowRequest
-	(*FollowResponse)(nil),   // 22: node.v1.FollowResponse
-	(*DigestRequest)(nil),    // 23: node.v1.DigestRequest
-	(*DigestResponse)(nil),   // 24: node.v1.DigestResponse
+	(*StatsRequest)(nil),          // 0: node.v1.StatsRequest
+	(*StatsResponse)(nil),         // 1: node.v1.StatsResponse
+	(*ServiceStats)(nil),          // 2: node.v1.ServiceStats
+	(*LatencyCount)(nil),          // 3: node.v1.LatencyCount
+	(*BallotRequest)(nil),         // 4: node.v1.BallotRequest
+	(*BallotResponse)(nil),        // 5: node.v1.BallotResponse
+	(*JoinRequest)(nil),           // 6: node.v1.JoinRequest
+	(*JoinResponse)(nil),          // 7: node.v1.JoinResponse
+	(*ProposeRequest)(nil),        // 8: node.v1.ProposeRequest
+	(*ProposeResponse)(nil),       // 9: node.v1.ProposeResponse
+	(*StatusRequest)(nil),         // 10: node.v1.StatusRequest
+	(*StatusResponse)(nil),        // 11: node.v1.StatusResponse
+	(*NodeSetting)(nil),           // 12: node.v1.NodeSetting
+	(*ReplicaStatus)(nil),         // 13: node.v1.ReplicaStatus
+	(*ReplicaMember)(nil),         // 14: node.v1.ReplicaMember
+	(*TransferRequest)(nil),       // 15: node.v1.TransferRequest
+	(*TransferResponse)(nil),      // 16: node.v1.TransferResponse
+	(*StandingRequest)(nil),       // 17: node.v1.StandingRequest
+	(*StandingResponse)(nil),      // 18: node.v1.StandingResponse
+	(*RecoverRequest)(nil),        // 19: node.v1.RecoverRequest
+	(*RecoverResponse)(nil),       // 20: node.v1.RecoverResponse
+	(*FollowRequest)(nil),         // 21: node.v1.FollowRequest
+	(*FollowResponse)(nil),        // 22: node.v1.FollowResponse
+	(*DigestRequest)(nil),         // 23: node.v1.DigestRequest
+	(*DigestResponse)(nil),        // 24: node.v1.DigestResponse
+	(*SubscriptionsRequest)(nil),  // 25: node.v1.SubscriptionsRequest
+	(*StreamRecordRequest)(nil),   // 26: node.v1.StreamRecordRequest
+	(*SubscriptionsResponse)(nil), // 27: node.v1.SubscriptionsResponse
+	(*StreamRecordResponse)(nil),  // 28: node.v1.StreamRecordResponse
 }
 var file_proto_node_cluster_proto_depIdxs = []int32{
 	2,  // 0: node.v1.StatsResponse.services:type_name -> node.v1.ServiceStats
@@ -2172,18 +2178,22 @@ var file_proto_node_cluster_proto_depIdxs = []int32{
 	17, // 12: node.v1.NodeCluster.Standing:input_type -> node.v1.StandingRequest
 	19, // 13: node.v1.NodeCluster.Recover:input_type -> node.v1.RecoverRequest
 	0,  // 14: node.v1.NodeCluster.Stats:input_type -> node.v1.StatsRequest
-	5,  // 15: node.v1.NodeCluster.Ballot:output_type -> node.v1.BallotResponse
-	7,  // 16: node.v1.NodeCluster.Join:output_type -> node.v1.JoinResponse
-	9,  // 17: node.v1.NodeCluster.Propose:output_type -> node.v1.ProposeResponse
-	11, // 18: node.v1.NodeCluster.Status:output_type -> node.v1.StatusResponse
-	16, // 19: node.v1.NodeCluster.Transfer:output_type -> node.v1.TransferResponse
-	22, // 20: node.v1.NodeCluster.Follow:output_type -> node.v1.FollowResponse
-	24, // 21: node.v1.NodeCluster.Digest:output_type -> node.v1.DigestResponse
-	18, // 22: node.v1.NodeCluster.Standing:output_type -> node.v1.StandingResponse
-	20, // 23: node.v1.NodeCluster.Recover:output_type -> node.v1.RecoverResponse
-	1,  // 24: node.v1.NodeCluster.Stats:output_type -> node.v1.StatsResponse
-	15, // [15:25] is the sub-list for method output_type
-	5,  // [5:15] is the sub-list for method input_type
+	25, // 15: node.v1.NodeCluster.Subscriptions:input_type -> node.v1.SubscriptionsRequest
+	26, // 16: node.v1.NodeCluster.StreamRecord:input_type -> node.v1.StreamRecordRequest
+	5,  // 17: node.v1.NodeCluster.Ballot:output_type -> node.v1.BallotResponse
+	7,  // 18: node.v1.NodeCluster.Join:output_type -> node.v1.JoinResponse
+	9,  // 19: node.v1.NodeCluster.Propose:output_type -> node.v1.ProposeResponse
+	11, // 20: node.v1.NodeCluster.Status:output_type -> node.v1.StatusResponse
+	16, // 21: node.v1.NodeCluster.Transfer:output_type -> node.v1.TransferResponse
+	22, // 22: node.v1.NodeCluster.Follow:output_type -> node.v1.FollowResponse
+	24, // 23: node.v1.NodeCluster.Digest:output_type -> node.v1.DigestResponse
+	18, // 24: node.v1.NodeCluster.Standing:output_type -> node.v1.StandingResponse
+	20, // 25: node.v1.NodeCluster.Recover:output_type -> node.v1.RecoverResponse
+	1,  // 26: node.v1.NodeCluster.Stats:output_type -> node.v1.StatsResponse
+	27, // 27: node.v1.NodeCluster.Subscriptions:output_type -> node.v1.SubscriptionsResponse
+	28, // 28: node.v1.NodeCluster.StreamRecord:output_type -> node.v1.StreamRecordResponse
+	17, // [17:29] is the sub-list for method output_type
+	5,  // [5:17] is the sub-list for method input_type
 	5,  // [5:5] is the sub-list for extension type_name
 	5,  // [5:5] is the sub-list for extension extendee
 	0,  // [0:5] is the sub-list for field type_name
@@ -2194,6 +2204,7 @@ func file_proto_node_cluster_proto_init() {
 	if File_proto_node_cluster_proto != nil {
 		return
 	}
+	file_proto_node_subscriptions_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -19,16 +19,18 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	NodeCluster_Ballot_FullMethodName   = "/node.v1.NodeCluster/Ballot"
-	NodeCluster_Join_FullMethodName     = "/node.v1.NodeCluster/Join"
-	NodeCluster_Propose_FullMethodName  = "/node.v1.NodeCluster/Propose"
-	NodeCluster_Status_FullMethodName   = "/node.v1.NodeCluster/Status"
-	NodeCluster_Transfer_FullMethodName = "/node.v1.NodeCluster/Transfer"
-	NodeCluster_Follow_FullMethodName   = "/node.v1.NodeCluster/Follow"
-	NodeCluster_Digest_FullMethodName   = "/node.v1.NodeCluster/Digest"
-	NodeCluster_Standing_FullMethodName = "/node.v1.NodeCluster/Standing"
-	NodeCluster_Recover_FullMethodName  = "/node.v1.NodeCluster/Recover"
-	NodeCluster_Stats_FullMethodName    = "/node.v1.NodeCluster/Stats"
+	NodeCluster_Ballot_FullMethodName        = "/node.v1.NodeCluster/Ballot"
+	NodeCluster_Join_FullMethodName          = "/node.v1.NodeCluster/Join"
+	NodeCluster_Propose_FullMethodName       = "/node.v1.NodeCluster/Propose"
+	NodeCluster_Status_FullMethodName        = "/node.v1.NodeCluster/Status"
+	NodeCluster_Transfer_FullMethodName      = "/node.v1.NodeCluster/Transfer"
+	NodeCluster_Follow_FullMethodName        = "/node.v1.NodeCluster/Follow"
+	NodeCluster_Digest_FullMethodName        = "/node.v1.NodeCluster/Digest"
+	NodeCluster_Standing_FullMethodName      = "/node.v1.NodeCluster/Standing"
+	NodeCluster_Recover_FullMethodName       = "/node.v1.NodeCluster/Recover"
+	NodeCluster_Stats_FullMethodName         = "/node.v1.NodeCluster/Stats"
+	NodeCluster_Subscriptions_FullMethodName = "/node.v1.NodeCluster/Subscriptions"
+	NodeCluster_StreamRecord_FullMethodName  = "/node.v1.NodeCluster/StreamRecord"
 )
 
 // NodeClusterClient is the client API for NodeCluster service.
@@ -60,6 +62,10 @@ type NodeClusterClient interface {
 	Recover(ctx context.Context, in *RecoverRequest, opts ...grpc.CallOption) (*RecoverResponse, error)
 	// Stats returns the node's time series of invocations.
 	Stats(ctx context.Context, in *StatsRequest, opts ...grpc.CallOption) (*StatsResponse, error)
+	// Subscriptions returns the state of the event streams that the node reads.
+	Subscriptions(ctx context.Context, in *SubscriptionsRequest, opts ...grpc.CallOption) (*SubscriptionsResponse, error)
+	// StreamRecord shows, retries or skips a record that blocks its topic partition.
+	StreamRecord(ctx context.Context, in *StreamRecordRequest, opts ...grpc.CallOption) (*StreamRecordResponse, error)
 }
 
 type nodeClusterClient struct {
@@ -170,6 +176,26 @@ func (c *nodeClusterClient) Stats(ctx context.Context, in *StatsRequest, opts ..
 	return out, nil
 }
 
+func (c *nodeClusterClient) Subscriptions(ctx context.Context, in *SubscriptionsRequest, opts ...grpc.CallOption) (*SubscriptionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SubscriptionsResponse)
+	err := c.cc.Invoke(ctx, NodeCluster_Subscriptions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *nodeClusterClient) StreamRecord(ctx context.Context, in *StreamRecordRequest, opts ...grpc.CallOption) (*StreamRecordResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(StreamRecordResponse)
+	err := c.cc.Invoke(ctx, NodeCluster_StreamRecord_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // NodeClusterServer is the server API for NodeCluster service.
 // All implementations must embed UnimplementedNodeClusterServer
 // for forward compatibility.
@@ -199,6 +225,10 @@ type NodeClusterServer interface {
 	Recover(context.Context, *RecoverRequest) (*RecoverResponse, error)
 	// Stats returns the node's time series of invocations.
 	Stats(context.Context, *StatsRequest) (*StatsResponse, error)
+	// Subscriptions returns the state of the event streams that the node reads.
+	Subscriptions(context.Context, *SubscriptionsRequest) (*SubscriptionsResponse, error)
+	// StreamRecord shows, retries or skips a record that blocks its topic partition.
+	StreamRecord(context.Context, *StreamRecordRequest) (*StreamRecordResponse, error)
 	mustEmbedUnimplementedNodeClusterServer()
 }
 
@@ -238,6 +268,12 @@ func (UnimplementedNodeClusterServer) Recover(context.Context, *RecoverRequest) 
 }
 func (UnimplementedNodeClusterServer) Stats(context.Context, *StatsRequest) (*StatsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Stats not implemented")
+}
+func (UnimplementedNodeClusterServer) Subscriptions(context.Context, *SubscriptionsRequest) (*SubscriptionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Subscriptions not implemented")
+}
+func (UnimplementedNodeClusterServer) StreamRecord(context.Context, *StreamRecordRequest) (*StreamRecordResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method StreamRecord not implemented")
 }
 func (UnimplementedNodeClusterServer) mustEmbedUnimplementedNodeClusterServer() {}
 func (UnimplementedNodeClusterServer) testEmbeddedByValue()                     {}
@@ -440,6 +476,42 @@ func _NodeCluster_Stats_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _NodeCluster_Subscriptions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SubscriptionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeClusterServer).Subscriptions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: NodeCluster_Subscriptions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeClusterServer).Subscriptions(ctx, req.(*SubscriptionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _NodeCluster_StreamRecord_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(StreamRecordRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeClusterServer).StreamRecord(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: NodeCluster_StreamRecord_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeClusterServer).StreamRecord(ctx, req.(*StreamRecordRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // NodeCluster_ServiceDesc is the grpc.ServiceDesc for NodeCluster service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -486,6 +558,14 @@ var NodeCluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Stats",
 			Handler:    _NodeCluster_Stats_Handler,
+		},
+		{
+			MethodName: "Subscriptions",
+			Handler:    _NodeCluster_Subscriptions_Handler,
+		},
+		{
+			MethodName: "StreamRecord",
+			Handler:    _NodeCluster_StreamRecord_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

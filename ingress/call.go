@@ -41,7 +41,7 @@ func (s *Server) classic(c echo.Context) error {
 }
 
 // route finds the handler that a path names and calls it.
-func (s *Server) route(c echo.Context, to request) error {
+func (s *Server) route(c echo.Context, to request) (err error) {
 	r := c.Request()
 	schemas := s.registry.Schemas()
 	t, err := parseTarget(schemas, to.path, r.URL, to.classic)
@@ -65,6 +65,7 @@ func (s *Server) route(c echo.Context, to request) error {
 	if err != nil {
 		return err
 	}
+	defer s.trace(c, inv)(&err)
 	if t.oneWay {
 		return s.send(c, inv)
 	}

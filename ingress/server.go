@@ -13,6 +13,7 @@ import (
 	"platform/internal/access"
 	"platform/internal/budget"
 	"platform/internal/httpserver"
+	"platform/internal/tracing"
 	"platform/metadata"
 	"platform/partition/machine"
 )
@@ -63,6 +64,8 @@ type Config struct {
 	Now func() time.Time
 	// Metrics count the requests; nil: nothing does.
 	Metrics *Metrics
+	// Tracer records calls and sends as spans; nil: none.
+	Tracer *tracing.Tracer
 }
 
 // Registry is where the handlers are known.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"platform/internal/errcode"
+	"platform/internal/tracing"
 	"platform/invoker/endpoint"
 	"platform/invoker/protocol"
 	"platform/partition/attempts"
@@ -48,9 +49,11 @@ type attempt struct {
 	silent      bool      // it is overdue, see silence.go
 	held        bool      // the server itself delays the endpoint
 	activity    time.Time
-	probe       *probe        // after it was asked to suspend while silent
-	unasked     bool          // it is not asked to suspend since too many are
-	spared      time.Duration // what was left of the inactivity timeout when it was asked to suspend
+	probe       *probe           // after it was asked to suspend while silent
+	unasked     bool             // it is not asked to suspend since too many are
+	span        *tracing.Attempt // nil: not traced
+	last        machine.StepKind // the step that ended it, while finishing
+	spared      time.Duration    // what was left of the inactivity timeout when it was asked to suspend
 }
 
 func (a *attempt) enter() bool { return a.s.enter() }
@@ -91,7 +94,7 @@ func (a *attempt) Begin() *endpoint.Request {
 	if !a.replay(replay) {
 		return nil
 	}
-	return a.plan.request(replay.Invocation)
+	return a.plan.request(replay.Invocation, a.traceparent(replay.Invocation))
 }
 
 // decide makes the plan of the attempt.
@@ -219,6 +222,7 @@ func (a *attempt) replay(r *attempts.Replay) bool {
 			a.output = true
 		}
 	}
+	a.startSpan(r.Invocation)
 	a.stream.Write(a.plan.replay(r, &t.retry)...)
 	t.move(replayed)
 	a.next = uint32(len(r.Entries))

@@ -6,6 +6,7 @@ import (
 
 	"platform/internal/feature"
 	"platform/internal/stats"
+	"platform/internal/tracing"
 	"platform/invoker/endpoint"
 	"platform/invoker/identity"
 	"platform/metadata"
@@ -17,6 +18,8 @@ type Config struct {
 	Level func() feature.Level
 	// Stats counts failed attempts; may be nil.
 	Stats *stats.Counters
+	// Tracer records attempts as spans; nil: none.
+	Tracer *tracing.Tracer
 	// Defaults are the options of handlers that announce none: timeouts, retentions and the
 	// retry policy.
 	Defaults metadata.Defaults

@@ -150,8 +150,8 @@ func sinceLastEntry(r *attempts.Replay) uint64 {
 // informational: the start contains them too. Endpoints reject long headers.
 const maxHeaderKey = 1 << 10
 
-// request returns the head of the attempt's request.
-func (p *plan) request(inv *machine.Invocation) *endpoint.Request {
+// request returns the head of the attempt's request, with a trace context unless that is empty.
+func (p *plan) request(inv *machine.Invocation, traceparent string) *endpoint.Request {
 	static := p.route.headers[p.version]
 	h := make(http.Header, len(static)+6)
 	for name, values := range static {
@@ -161,8 +161,8 @@ func (p *plan) request(inv *machine.Invocation) *endpoint.Request {
 	if key := inv.Target.Key; inv.Target.Type.Keyed() && len(key) <= maxHeaderKey {
 		p.route.add(h, "x-restate-service-key", escapeKey(key))
 	}
-	if inv.Trace.Parent != "" {
-		p.route.add(h, "traceparent", inv.Trace.Parent)
+	if traceparent != "" {
+		p.route.add(h, "traceparent", traceparent)
 		if inv.Trace.State != "" {
 			p.route.add(h, "tracestate", inv.Trace.State)
 		}

@@ -213,6 +213,7 @@ func (a *attempt) propose(m *protocol.Message) *failure {
 		Kind: machine.StepRunCompletion, Type: journal.RunCompletion, Completion: completion, Payload: notification,
 	})
 	a.unproposed += len(notification)
+	a.span.RunEnded(completion)
 	a.runs--
 	a.lingering = false
 	return nil
@@ -230,7 +231,7 @@ func (a *attempt) ended() *failure {
 // for that before they end the response.
 func (a *attempt) finish(last machine.Step) {
 	a.steps = append(a.steps, last)
-	a.lingering = false
+	a.lingering, a.last = false, last.Kind
 	a.t.move(finish)
 	if a.decoder.Partial() {
 		a.s.log.Debug("endpoint sent data after it ended the attempt", "invocation_id", a.t.id, "code", errcode.RT0012)
@@ -251,6 +252,7 @@ func (a *attempt) command(m *protocol.Message) *failure {
 	a.lingering = a.lingering && passive(m.Type)
 	a.steps = append(a.steps, step)
 	a.unproposed += len(step.Payload)
+	a.traceCommand(m)
 	a.commands++
 	switch m.Type {
 	case journal.Run:

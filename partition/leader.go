@@ -231,6 +231,7 @@ func (l *leadership) handle(effects []machine.Effect) {
 			if e.Invocation.Length == 1 {
 				l.p.stats.Started(e.Invocation.Target.Service)
 			}
+			l.p.traceStart(e.Invocation)
 			l.session.Run(e)
 		case *machine.Notify:
 			l.session.Notify(e)
@@ -242,6 +243,7 @@ func (l *leadership) handle(effects []machine.Effect) {
 			l.session.Hasten(e)
 		case *machine.Finish:
 			l.p.countEnd(e)
+			l.p.traceEnd(e)
 			l.waiters.finish(e.ID, ending{result: e.Result, expiresAt: e.ExpiresAt, request: e.Request})
 		case *machine.SetTimer:
 			l.timers.set(e.Timer)
@@ -272,6 +274,7 @@ func (l *leadership) resume(ctx context.Context) error {
 			return nil
 		}
 		if inv.Status == machine.Invoked {
+			l.p.traceStart(inv) // the previous leader may have ended before it exported this
 			l.session.Run(machine.RunOf(inv))
 		}
 	}

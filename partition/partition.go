@@ -15,6 +15,7 @@ import (
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
 	"platform/internal/stats"
+	"platform/internal/tracing"
 	"platform/partition/attempts"
 	"platform/partition/machine"
 	"platform/partition/store"
@@ -84,6 +85,8 @@ type Config struct {
 	DigestMetrics *DigestMetrics // nil: none
 	// Stats counts invocations while the replica leads; nil: nothing is counted.
 	Stats *stats.Counters
+	// Tracer records invocations as spans while the replica leads; nil: none.
+	Tracer *tracing.Tracer
 	// OnFailed is called once if the replica cannot continue.
 	OnFailed func(error)
 	Log      *slog.Logger
@@ -103,6 +106,7 @@ type Partition struct {
 	outboxMemory  *OutboxMemory
 	listingMemory *ListingMemory
 	stats         *stats.Counters
+	tracer        *tracing.Tracer
 	level         func() feature.Level
 	room          func() error
 	clock         Clock
@@ -133,7 +137,7 @@ func GroupID(partition uint32) uint32 { return partition + 1 }
 // Open starts the replica. It serves until Close.
 func Open(cfg Config) (*Partition, error) {
 	p := &Partition{
-		id: cfg.ID, node: cfg.Node, count: cfg.Count, tables: cfg.Tables, invoker: cfg.Invoker, deliver: cfg.Deliver, rules: cfg.Rules, streams: cfg.Streams, outboxMemory: cfg.OutboxMemory, stats: cfg.Stats,
+		id: cfg.ID, node: cfg.Node, count: cfg.Count, tables: cfg.Tables, invoker: cfg.Invoker, deliver: cfg.Deliver, rules: cfg.Rules, streams: cfg.Streams, outboxMemory: cfg.OutboxMemory, stats: cfg.Stats, tracer: cfg.Tracer,
 		level: cfg.Level, room: cfg.Room, clock: cfg.Clock,
 		log:   cfg.Log.With("partition_id", cfg.ID),
 		ready: newGate(), changed: newNotice(),

@@ -33,6 +33,8 @@ type Config struct {
 	LogDisableANSI    bool      `key:"log-disable-ansi-codes" help:"disable colours in the log"`
 	DisablePrometheus bool      `key:"disable-prometheus" help:"do not collect metrics"`
 
+	Tracing
+
 	InitializationTimeout units.Duration `key:"initialization-timeout" help:"maximum time to join the cluster at startup"`
 	ShutdownTimeout       units.Duration `key:"shutdown-timeout" help:"maximum time for a graceful shutdown"`
 
@@ -74,6 +76,7 @@ func Default() *Config {
 		ShutdownTimeout:       minutes(1),
 		LogFilter:             "warn,platform=info",
 		LogFormat:             LogPretty,
+		Tracing:               Tracing{KeepFailed: true},
 
 		DefaultJournalRetention:            units.Duration(units.Day),
 		DefaultIdempotencyRetention:        units.Duration(units.Day),

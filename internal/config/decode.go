@@ -32,6 +32,9 @@ func setText(v reflect.Value, text string) error {
 		v.SetBool(b)
 		return nil
 	case reflect.Float64:
+		if isText(v) {
+			break
+		}
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
 			return mismatch(v, quoted(text))
@@ -72,6 +75,9 @@ func setTOML(v reflect.Value, value any) error {
 	case int64:
 		return setInteger(v, value)
 	case float64:
+		if v.Kind() == reflect.Pointer || isText(v) {
+			return setString(v, strconv.FormatFloat(value, 'g', -1, 64))
+		}
 		if v.Kind() != reflect.Float64 || math.IsNaN(value) || math.IsInf(value, 0) {
 			return mismatch(v, strconv.FormatFloat(value, 'g', -1, 64))
 		}

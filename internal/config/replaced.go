@@ -30,6 +30,8 @@ var replacements = []replacement{
 	{"location", "nodes have no location; replicas are spread over nodes", ""},
 	{"disable-telemetry", "no usage data is ever sent", ""},
 	{"tracing-filter", "spans are selected by sampling, not by targets", ""},
+	{"tracing-runtime-endpoint", "the server records spans of invocations only: tracing-endpoint", ""},
+	{"tracing-json-path", "spans are sent to a collector: tracing-endpoint", ""},
 	{"rocksdb-*", "the storage engine sizes itself; memory is bounded by worker.invoker.memory-limit and networking.body-memory-limit", ""},
 	{"metadata-update-interval", "changes of the metadata are pushed to all nodes", ""},
 	{"metadata-fetch-from-peer-timeout", "changes of the metadata are pushed to all nodes", ""},
@@ -90,14 +92,26 @@ func (l *loader) replaced(origin, path string, value any) bool {
 	return false
 }
 
-// disableEagerState is the former form of eager-state-size-limit = 0.
-const disableEagerState = "worker.invoker.disable-eager-state"
+const (
+	// disableEagerState is the former form of eager-state-size-limit = 0.
+	disableEagerState = "worker.invoker.disable-eager-state"
+	// servicesEndpoint is tracing-endpoint for spans of invocations, the only ones there are.
+	servicesEndpoint = "tracing-services-endpoint"
+)
 
 // renamed accepts a key under a name that it no longer has.
 func (l *loader) renamed(origin, path string, value any) bool {
-	if path != disableEagerState {
-		return false
+	switch path {
+	case disableEagerState:
+		return l.eagerStateDisabled(origin, path, value)
+	case servicesEndpoint:
+		l.setText(l.byPath["tracing-endpoint"], origin, strings.Trim(fmt.Sprint(value), `"`))
+		return true
 	}
+	return false
+}
+
+func (l *loader) eagerStateDisabled(origin, path string, value any) bool {
 	const now = "worker.invoker.eager-state-size-limit"
 	switch strings.Trim(fmt.Sprint(value), `"`) {
 	case "true":

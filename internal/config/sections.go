@@ -21,6 +21,15 @@ type MetadataClient struct {
 	Addresses []string `key:"addresses" help:"addresses of nodes of the cluster, for joining it; may include this node"`
 }
 
+// Tracing says where spans of invocations are sent, and which.
+type Tracing struct {
+	Endpoint   string            `key:"tracing-endpoint" help:"collector that gets OpenTelemetry spans: http or https for OTLP over gRPC (http://localhost:4317), otlp+http or otlp+https for OTLP over HTTP (otlp+http://localhost:4318) (default: variables OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_PROTOCOL)"`
+	Headers    map[string]string `key:"tracing-headers" help:"headers of requests to the collector"`
+	Ratio      *Ratio            `key:"tracing-sampling-ratio" help:"part of the traces that begin at this cluster which is recorded, 0 to 1; the traces of callers are recorded if the callers record them (default: variables OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG, otherwise 1)"`
+	KeepFailed bool              `key:"tracing-keep-failed" help:"record failed invocations and attempts of other traces, too"`
+	KeepSlow   units.Duration    `key:"tracing-keep-slow" help:"record invocations of other traces, too, that take at least this long; 0 disables this"`
+}
+
 // Networking is about traffic between nodes.
 type Networking struct {
 	ConnectTimeout         units.Duration `key:"connect-timeout" help:"timeout of connecting to another node"`

@@ -37,6 +37,26 @@ func (l *Limit) UnmarshalText(text []byte) error {
 
 func (l *Limit) expected() string { return `a whole number of 1 or more, or "unlimited"` }
 
+// Ratio is a number from 0 to 1.
+type Ratio float64
+
+// MarshalText prints the number.
+func (r Ratio) MarshalText() ([]byte, error) {
+	return strconv.AppendFloat(nil, float64(r), 'g', -1, 64), nil
+}
+
+// UnmarshalText reads a number.
+func (r *Ratio) UnmarshalText(text []byte) error {
+	f, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || !(f >= 0 && f <= 1) {
+		return errors.New(r.expected())
+	}
+	*r = Ratio(f)
+	return nil
+}
+
+func (*Ratio) expected() string { return "a number from 0 to 1" }
+
 // LogFormat is how log records are printed.
 type LogFormat string
 

@@ -16,6 +16,7 @@ import (
 	"platform/internal/replicas"
 	"platform/internal/routing"
 	"platform/internal/stats"
+	"platform/internal/tracing"
 	"platform/invoker"
 	signing "platform/invoker/identity" // this package has an identity of its own
 	"platform/metadata"
@@ -35,6 +36,7 @@ type Node struct {
 	stats     *stats.Counters
 	history   *stats.History
 	signer    *signing.Signer // of requests to endpoints, nil: unsigned
+	tracer    *tracing.Tracer // nil: no spans are recorded
 
 	metadata *metadata.Store
 	invoker  *invoker.Invoker
@@ -61,6 +63,10 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) 
 	if n.signer, err = newSigner(cfg, log); err != nil {
 		return err
 	}
+	if n.tracer, err = newTracer(ctx, cfg, log); err != nil {
+		return err
+	}
+	defer n.closeTracer()
 	defer func() { err = errors.Join(err, n.close()) }()
 	// The ports come first: a second server that is started by mistake fails with the
 	// port, not with the lock of the directory.

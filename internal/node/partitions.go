@@ -42,7 +42,7 @@ func (n *Node) partitionConfig() partition.Config {
 	cfg := partition.Config{
 		Invoker: n.invoker, Rules: n.rules(), OutboxMemory: new(partition.OutboxMemory), ListingMemory: partition.NewListingMemory(int(n.cfg.Admin.ListingMemory)),
 		Transport: n.port.transport, Watchdog: n.files.watchdog, Metrics: n.metrics.partitions, DigestMetrics: n.metrics.digests,
-		Level: n.metadata.FeatureLevel, Stats: n.stats, Clock: n.port.members, Log: n.log,
+		Level: n.metadata.FeatureLevel, Stats: n.stats, Tracer: n.tracer, Clock: n.port.members, Log: n.log,
 		FlowControl: n.cfg.FlowControl(), FlowEnabled: n.flowEnabled,
 		MaxBatchCommands: w.MaxCommandBatchSize, MaxBatchBytes: int(w.MaxCommandBatchBytes), Bulk: raftgroup.NewBulkGate(bulkEntries),
 	}

@@ -32,6 +32,7 @@ func (n *Node) ingressServer() *ingress.Server {
 		Version:            version.Version(),
 		Ready:              n.ready.check,
 		Metrics:            n.metrics.ingress,
+		Tracer:             n.tracer,
 		Defaults:           func() *metadata.Defaults { return &defaults },
 	}, n.metadata, n.router, n.log.With("component", "platform/ingress"))
 }
@@ -39,7 +40,7 @@ func (n *Node) ingressServer() *ingress.Server {
 func (n *Node) newInvoker() *invoker.Invoker {
 	c := &n.cfg.Worker.Invoker
 	settings := invoker.DefaultConfig()
-	settings.Stats = n.stats
+	settings.Stats, settings.Tracer = n.stats, n.tracer
 	settings.Defaults = defaultsOf(n.cfg)
 	settings.Level = n.metadata.FeatureLevel
 	settings.ConcurrentInvocations = int(c.ConcurrentInvocationsLimit)

@@ -35,7 +35,10 @@ func (m *Machine) complete(inv *Invocation, result *journal.Result) error {
 	inv.Sinks, inv.Await, inv.Failure, inv.HoldsLock, inv.Pausing = rest, nil, nil, false, false
 	inv.Result, inv.CompletedAt = result, m.now
 	m.retain(inv)
-	m.emit(&Finish{ID: inv.ID, Request: inv.Request, Target: inv.Target, Result: *result, ExpiresAt: inv.ExpiresAt, DueAt: max(inv.CreatedAt, inv.StartAt), EndedAt: m.now})
+	m.emit(&Finish{
+		ID: inv.ID, Request: inv.Request, Target: inv.Target, Source: inv.Source, Trace: inv.Trace,
+		Result: *result, ExpiresAt: inv.ExpiresAt, DueAt: max(inv.CreatedAt, inv.StartAt), EndedAt: m.now,
+	})
 	object := inv.Target.Object()
 	if err := m.put(inv); err != nil {
 		return err

@@ -55,6 +55,8 @@ type Finish struct {
 	ID        ids.Invocation
 	Request   uint64 // of the Invoke that created it
 	Target    Target
+	Source    Source
+	Trace     Trace
 	Result    journal.Result
 	ExpiresAt int64
 	DueAt     int64 // when it was created or, if delayed, to start

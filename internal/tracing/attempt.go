@@ -1,0 +1,141 @@
+package tracing
+
+import (
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	spans "go.opentelemetry.io/proto/otlp/trace/v1"
+)
+
+// Attempt is one attempt of an invocation. The methods of a nil *Attempt do nothing. It is
+// not safe for concurrent use.
+type Attempt struct {
+	t           *Tracer
+	inv         Invocation
+	cause       link // the parent of the invocation
+	span        trace.SpanID
+	start       time.Time
+	events      []*spans.Span_Event
+	size        int    // of the events, about
+	more        uint32 // events beyond the limit
+	endpoint    Endpoint
+	retries     uint32
+	traceparent string
+	over        bool
+}
+
+// Endpoint is what an attempt is sent to.
+type Endpoint struct {
+	Deployment, Address string
+	Protocol            int // version of the service protocol
+}
+
+// StartAttempt begins the span of an attempt that follows failed ones. The result is nil on
+// a nil Tracer.
+func (t *Tracer) StartAttempt(inv *Invocation, to Endpoint, failed uint32) *Attempt {
+	if t == nil {
+		return nil
+	}
+	a := &Attempt{t: t, inv: *inv, cause: t.of(inv.ID, inv.Caller, inv.Traceparent), start: time.Now(), endpoint: to, retries: failed, span: newSpanID()}
+	a.traceparent = link{trace: a.cause.trace, span: a.span, sampled: a.cause.sampled}.traceparent()
+	return a
+}
+
+// Traceparent is the trace context for the endpoint.
+func (a *Attempt) Traceparent() string { return a.traceparent }
+
+// Sampled reports whether events are recorded.
+func (a *Attempt) Sampled() bool { return a != nil && a.cause.sampled }
+
+// Command records that the handler sent a journal command, with its name if it has one.
+func (a *Attempt) Command(kind, name string, index uint32) {
+	if !a.room() {
+		return
+	}
+	attributes := []*common.KeyValue{
+		text("platform.journal.command.type", kind), number("platform.journal.command.index", int64(index)),
+	}
+	if name != "" {
+		attributes = append(attributes, text("platform.journal.command.name", name))
+		a.size += min(len(name), maxText)
+	}
+	a.event("new_command", time.Now(), attributes...)
+}
+
+// RunEnded records that the handler proposed the result of a run.
+func (a *Attempt) RunEnded(completion uint32) {
+	if a.room() {
+		a.event("run_ended", time.Now(), number("platform.journal.completion.id", int64(completion)))
+	}
+}
+
+// room reports whether an event is to be recorded.
+func (a *Attempt) room() bool {
+	if !a.Sampled() {
+		return false
+	}
+	if len(a.events) < maxEvents {
+		return true
+	}
+	a.more++
+	return false
+}
+
+func (a *Attempt) event(name string, at time.Time, attributes ...*common.KeyValue) {
+	a.events = append(a.events, &spans.Span_Event{
+		Name: "platform.invocation.lifecycle." + name, TimeUnixNano: uint64(at.UnixNano()), Attributes: attributes,
+	})
+	a.size += 256
+}
+
+// Ending is how an attempt ended.
+type Ending uint8
+
+// The endings of attempts.
+const (
+	Completed Ending = iota // the invocation has a result
+	Suspended               // it waits without an attempt
+	Yielded                 // it was asked to make room, or to pause
+	Failed
+	Abandoned // the attempt became obsolete: killed, or continued by another node
+)
+
+var endings = [...]string{Completed: "completed", Suspended: "suspended", Yielded: "yielded", Failed: "failed", Abandoned: "abandoned"}
+
+// End records the span. code, message and stack describe the failure of a failed attempt.
+func (a *Attempt) End(how Ending, code, message, stack string) {
+	if a == nil || a.over {
+		return
+	}
+	a.over = true
+	end := time.Now()
+	if !a.t.keeps(a.cause.sampled, how == Failed, 0) {
+		return
+	}
+	if !a.cause.sampled && a.retries == 0 {
+		a.t.started(&a.inv, a.cause, a.start)
+	}
+	switch how {
+	case Suspended:
+		a.event("suspended", end)
+	case Yielded:
+		a.event("yielded", end)
+	}
+	below := link{trace: a.cause.trace, span: spanOf(a.inv.ID)}
+	s := newSpan(spans.Span_SPAN_KIND_CLIENT, a.span, below, a.start, end, "invocation-attempt", a.inv.Target).call(&a.inv)
+	s.text("platform.deployment.id", a.endpoint.Deployment)
+	s.text("platform.deployment.address", a.endpoint.Address)
+	s.number("platform.deployment.service_protocol_version", int64(a.endpoint.Protocol))
+	s.number("platform.attempt.failed_before", int64(a.retries))
+	s.text("platform.attempt.outcome", endings[how])
+	s.Events, s.DroppedEventsCount, s.size = a.events, a.more, s.size+a.size
+	if how == Failed {
+		s.text("platform.error.code", code)
+		s.failed(message)
+		if stack != "" {
+			s.text("exception.stacktrace", stack)
+		}
+	}
+	a.t.record(s)
+}

@@ -1,0 +1,158 @@
+package tracing
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	sdk "go.opentelemetry.io/otel/sdk/resource"
+	"go.opentelemetry.io/otel/trace"
+	resource "go.opentelemetry.io/proto/otlp/resource/v1"
+
+	"platform/internal/ids"
+)
+
+// Bounds of one span.
+const (
+	maxText   = 2 << 10 // bytes of an attribute
+	maxEvents = 64
+)
+
+// Tracer records spans. A nil *Tracer records none, and all methods may be called on it.
+type Tracer struct {
+	exporter    *exporter
+	threshold   uint64 // of the random part of a trace ID, below which new traces are recorded
+	all         bool   // record all new traces
+	parentFirst bool   // the decision of the caller takes precedence
+	keepFailed  bool
+	keepSlow    time.Duration
+}
+
+// New returns a tracer, or nil if no endpoint is set. It does not connect yet: a collector
+// that cannot be reached costs nothing but spans.
+func New(ctx context.Context, s Settings) (*Tracer, error) {
+	where, enabled, err := s.transport()
+	if err != nil || !enabled {
+		return nil, err
+	}
+	client := newClient(where, s.Headers)
+	if err := client.Start(ctx); err != nil {
+		return nil, fmt.Errorf("tracing-endpoint: export spans to %s: %w", s.Endpoint, err)
+	}
+	return newTracer(ctx, &s, client)
+}
+
+func newClient(to transport, headers map[string]string) otlptrace.Client {
+	if to.http {
+		options := []otlptracehttp.Option{otlptracehttp.WithTimeout(uploadTime)}
+		if to.endpoint != "" {
+			options = append(options, otlptracehttp.WithEndpointURL(to.endpoint))
+		}
+		if len(headers) > 0 {
+			options = append(options, otlptracehttp.WithHeaders(headers))
+		}
+		return otlptracehttp.NewClient(options...)
+	}
+	options := []otlptracegrpc.Option{otlptracegrpc.WithTimeout(uploadTime)}
+	if to.endpoint != "" {
+		options = append(options, otlptracegrpc.WithEndpointURL(to.endpoint))
+	}
+	if len(headers) > 0 {
+		options = append(options, otlptracegrpc.WithHeaders(headers))
+	}
+	return otlptracegrpc.NewClient(options...)
+}
+
+func newTracer(ctx context.Context, s *Settings, client otlptrace.Client) (*Tracer, error) {
+	ratio, parentFirst, err := s.sampler()
+	if err != nil {
+		return nil, err
+	}
+	about, err := s.resource(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tracer{parentFirst: parentFirst, keepFailed: s.KeepFailed, keepSlow: s.KeepSlow, all: ratio >= 1}
+	if !t.all {
+		t.threshold = uint64(ratio * math.MaxInt64)
+	}
+	t.exporter = newExporter(client, about, s.Log)
+	return t, nil
+}
+
+// resource describes this node to the collector.
+func (s *Settings) resource(ctx context.Context) (*resource.Resource, error) {
+	fromEnv, err := sdk.New(ctx, sdk.WithFromEnv()) // OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME
+	if err != nil && !errors.Is(err, sdk.ErrPartialResource) {
+		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	about := map[string]string{
+		"service.name": "Platform", "service.namespace": s.Cluster,
+		"service.instance.id": s.Cluster + "/" + s.Node, "service.version": s.Version,
+	}
+	for _, a := range fromEnv.Attributes() {
+		about[string(a.Key)] = a.Value.Emit()
+	}
+	r := &resource.Resource{}
+	for name, value := range about {
+		r.Attributes = append(r.Attributes, text(name, value))
+	}
+	return r, nil
+}
+
+// Close exports what is queued, for a moment at most.
+func (t *Tracer) Close() error {
+	if t == nil {
+		return nil
+	}
+	if err := t.exporter.close(); err != nil {
+		return fmt.Errorf("export the last spans: %w", err)
+	}
+	return nil
+}
+
+// samples decides whether to record a trace that begins here. All nodes decide alike.
+func (t *Tracer) samples(id trace.TraceID) bool {
+	return t.all || binary.BigEndian.Uint64(id[8:])>>1 < t.threshold
+}
+
+// of returns the trace that an invocation belongs to, and the span that caused it: the
+// invocation that called it, or the request that its traceparent names.
+func (t *Tracer) of(id, caller ids.Invocation, traceparent string) link {
+	l, ok := parse(traceparent)
+	if !ok {
+		origin := id
+		if !caller.IsZero() {
+			origin = caller
+		}
+		l = link{trace: traceOf(origin)}
+		l.sampled = t.samples(l.trace)
+	}
+	if !caller.IsZero() {
+		l.span = spanOf(caller)
+	}
+	return l
+}
+
+// keeps decides whether to record a span.
+func (t *Tracer) keeps(sampled, failed bool, took time.Duration) bool {
+	return sampled || failed && t.keepFailed || t.keepSlow > 0 && took >= t.keepSlow
+}
+
+func newSpanID() (id trace.SpanID) {
+	binary.BigEndian.PutUint64(id[:], max(rand.Uint64(), 1))
+	return id
+}
+
+func newTraceID() (id trace.TraceID) {
+	binary.BigEndian.PutUint64(id[:8], rand.Uint64())
+	binary.BigEndian.PutUint64(id[8:], max(rand.Uint64(), 1))
+	return id
+}

@@ -1,0 +1,208 @@
+package tracing
+
+import (
+	"context"
+	"encoding/binary"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace"
+	export "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	spans "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"platform/internal/ids"
+)
+
+// collector is a client that keeps what is uploaded.
+type collector struct {
+	spans []*spans.Span
+	keep  bool
+}
+
+func (*collector) Start(context.Context) error { return nil }
+func (*collector) Stop(context.Context) error  { return nil }
+
+func (c *collector) UploadTraces(_ context.Context, of []*spans.ResourceSpans) error {
+	raw, err := proto.Marshal(&export.ExportTraceServiceRequest{ResourceSpans: of})
+	if err != nil || !c.keep {
+		return err
+	}
+	var read export.ExportTraceServiceRequest
+	if err := proto.Unmarshal(raw, &read); err != nil {
+		return err
+	}
+	c.spans = append(c.spans, read.ResourceSpans[0].ScopeSpans[0].Spans...)
+	return nil
+}
+
+// newTest returns a tracer, and a function that closes it and returns what was uploaded.
+func newTest(t testing.TB, ratio float64) (*Tracer, func() []*spans.Span) {
+	c := &collector{keep: true}
+	tracer, err := newTracer(t.Context(), &Settings{
+		Ratio: &ratio, KeepSlow: time.Minute, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler),
+	}, c)
+	require.NoError(t, err)
+	return tracer, func() []*spans.Span {
+		require.NoError(t, tracer.Close())
+		return c.spans
+	}
+}
+
+// TestWithoutATracerNothingHappens calls everything on nil.
+func TestWithoutATracerNothingHappens(t *testing.T) {
+	var tracer *Tracer
+	tracer.StartRequest("", "").End(&Invocation{}, 200, "")
+	tracer.Started(&Invocation{})
+	tracer.Ended(&Invocation{}, time.Time{}, time.Time{}, 0, "")
+	a := tracer.StartAttempt(&Invocation{}, Endpoint{}, 0)
+	a.Command("", "", 0)
+	a.RunEnded(0)
+	a.End(Failed, "", "", "")
+	require.NoError(t, tracer.Close())
+}
+
+func TestTraceparentsReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := link{sampled: rapid.Bool().Draw(t, "sampled")}
+		binary.BigEndian.PutUint64(l.trace[:8], rapid.Uint64().Draw(t, "high"))
+		binary.BigEndian.PutUint64(l.trace[8:], rapid.Uint64Min(1).Draw(t, "low"))
+		binary.BigEndian.PutUint64(l.span[:], rapid.Uint64Min(1).Draw(t, "span"))
+		got, ok := parse(l.traceparent())
+		require.True(t, ok)
+		require.Equal(t, l, got)
+	})
+	l, ok := parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0b")
+	require.True(t, ok)
+	require.True(t, l.sampled) // other flags do not matter
+	for _, text := range []string{"", "00-", "00-" + strings.Repeat("0", 32) + "-b7ad6b7169203331-01"} {
+		_, ok := parse(text)
+		require.False(t, ok, text)
+	}
+}
+
+// TestAShareOfTracesIsRecorded decides by the trace, so that all nodes decide alike.
+func TestAShareOfTracesIsRecorded(t *testing.T) {
+	quarter, _ := newTest(t, 0.25)
+	none, _ := newTest(t, 0)
+	all, _ := newTest(t, 1)
+	recorded := 0
+	for range 10_000 {
+		id := newTraceID()
+		if quarter.samples(id) {
+			recorded++
+		}
+		require.False(t, none.samples(id))
+		require.True(t, all.samples(id))
+	}
+	require.InDelta(t, 2500, recorded, 400)
+}
+
+// TestSlowInvocationsAreKept records the start and the end of an invocation of a trace that
+// is not recorded.
+func TestSlowInvocationsAreKept(t *testing.T) {
+	tracer, uploaded := newTest(t, 0)
+	begin := time.Now()
+	for i, took := range []time.Duration{time.Second, time.Minute} {
+		tracer.Ended(&Invocation{ID: ids.Invocation{byte(i)}, Target: "S/h"}, begin, begin.Add(took), 0, "")
+	}
+	spans := uploaded()
+	require.Len(t, spans, 2)
+	require.Equal(t, "invocation-start S/h", spans[0].Name)
+	require.Equal(t, spans[0].SpanId, spans[1].ParentSpanId)
+	require.Equal(t, bytesOf(spanOf(ids.Invocation{1})), spans[0].SpanId)
+}
+
+// TestInvocationsWithoutATraceHaveTheirOwn derives the trace from the ID, also for the calls
+// of such an invocation.
+func TestInvocationsWithoutATraceHaveTheirOwn(t *testing.T) {
+	tracer, uploaded := newTest(t, 1)
+	root, child := ids.Invocation{1}, ids.Invocation{2}
+	tracer.Started(&Invocation{ID: root, Target: "A/a"})
+	tracer.Started(&Invocation{ID: child, Target: "B/b", Caller: root})
+	spans := uploaded()
+	require.Len(t, spans, 2)
+	of := traceOf(root)
+	require.Equal(t, of[:], spans[0].TraceId)
+	require.Empty(t, spans[0].ParentSpanId)
+	require.Equal(t, of[:], spans[1].TraceId)
+	require.Equal(t, bytesOf(spanOf(root)), spans[1].ParentSpanId)
+}
+
+// TestEventsOfAnAttemptAreBounded counts what is left out.
+func TestEventsOfAnAttemptAreBounded(t *testing.T) {
+	tracer, uploaded := newTest(t, 1)
+	a := tracer.StartAttempt(&Invocation{ID: ids.Invocation{1}, Target: "S/h"}, Endpoint{}, 0)
+	for i := range uint32(maxEvents + 5) {
+		a.Command("Run", strings.Repeat("x", 1<<20), i)
+	}
+	a.End(Completed, "", "", "")
+	a.End(Abandoned, "", "", "") // has no effect
+	spans := uploaded()
+	require.Len(t, spans, 1)
+	require.Len(t, spans[0].Events, maxEvents)
+	for _, e := range spans[0].Events {
+		require.LessOrEqual(t, len(e.Attributes[2].Value.GetStringValue()), maxText)
+	}
+	require.Equal(t, uint32(5), spans[0].DroppedEventsCount)
+}
+
+func BenchmarkInvocation(b *testing.B) {
+	one := 1.0
+	tracer, err := newTracer(b.Context(), &Settings{Ratio: &one, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler)}, &collector{})
+	require.NoError(b, err)
+	inv := &Invocation{ID: ids.Invocation{1}, Target: "Service/handler", Service: "Service", Handler: "handler"}
+	b.ReportAllocs()
+	for b.Loop() {
+		r := tracer.StartRequest("", "127.0.0.1:1234")
+		inv.Traceparent = r.Traceparent()
+		tracer.Started(inv)
+		a := tracer.StartAttempt(inv, Endpoint{Deployment: "dp_1", Address: "http://127.0.0.1:9080", Protocol: 6}, 0)
+		_ = a.Traceparent()
+		a.Command("Output", "", 1)
+		a.End(Completed, "", "", "")
+		now := time.Now()
+		tracer.Ended(inv, now, now, 0, "")
+		r.End(inv, 200, "")
+	}
+}
+
+func bytesOf(id trace.SpanID) []byte { return id[:] }
+
+// TestASlowCollectorCostsSpansOnly fills the queue while an upload hangs.
+func TestASlowCollectorCostsSpansOnly(t *testing.T) {
+	one := 1.0
+	c := &hanging{released: make(chan struct{})}
+	tracer, err := newTracer(t.Context(), &Settings{Ratio: &one, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler)}, c)
+	require.NoError(t, err)
+	inv := &Invocation{ID: ids.Invocation{1}, Target: strings.Repeat("long/", 1000)}
+	for range 3 * maxQueued {
+		tracer.Started(inv)
+	}
+	require.Positive(t, tracer.exporter.dropped.Load())
+	tracer.exporter.mu.Lock()
+	require.LessOrEqual(t, tracer.exporter.size, maxQueuedSize)
+	tracer.exporter.mu.Unlock()
+	close(c.released)
+	require.NoError(t, tracer.Close())
+	e := tracer.exporter
+	require.Equal(t, uint64(3*maxQueued), e.exported.Load()+e.failed.Load()+e.dropped.Load())
+}
+
+// hanging is a collector that answers once it is released.
+type hanging struct{ released chan struct{} }
+
+func (*hanging) Start(context.Context) error { return nil }
+func (*hanging) Stop(context.Context) error  { return nil }
+func (h *hanging) UploadTraces(ctx context.Context, _ []*spans.ResourceSpans) error {
+	select {
+	case <-h.released:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,44 @@
+package partition
+
+import (
+	"time"
+
+	"platform/internal/ids"
+	"platform/internal/target"
+	"platform/internal/tracing"
+	"platform/partition/machine"
+)
+
+// traceStart records that an invocation begins, unless it has run before.
+func (p *Partition) traceStart(inv *machine.Invocation) {
+	if p.tracer == nil || inv.Length != 1 {
+		return
+	}
+	about := traced(inv.ID, &inv.Target, &inv.Source, &inv.Trace)
+	about.Linked = inv.Source.Kind == machine.FromService && len(inv.Sinks) == 0
+	p.tracer.Started(about)
+}
+
+// traceEnd records the end of an invocation.
+func (p *Partition) traceEnd(e *machine.Finish) {
+	if p.tracer == nil || e.Target.Type == target.StateUpdate {
+		return
+	}
+	code, failure := uint32(0), ""
+	if f := e.Result.Failure; f != nil {
+		code, failure = f.Code, f.Message
+		if failure == "" {
+			failure = "the handler failed without a message"
+		}
+	}
+	p.tracer.Ended(traced(e.ID, &e.Target, &e.Source, &e.Trace), time.UnixMilli(e.DueAt), time.UnixMilli(e.EndedAt), code, failure)
+}
+
+// traced is what spans say about an invocation.
+func traced(id ids.Invocation, t *machine.Target, s *machine.Source, trace *machine.Trace) *tracing.Invocation {
+	about := &tracing.Invocation{ID: id, Target: t.String(), Service: t.Service, Handler: t.Handler, Traceparent: trace.Parent}
+	if s.Kind == machine.FromService {
+		about.Caller = s.Caller
+	}
+	return about
+}

@@ -45,7 +45,7 @@ func TestTheSDKRejectsUnsignedRequestsAndOtherKeys(t *testing.T) {
 			_, err := discovery.New(b.iv.Client(), find).Discover(t.Context(), discovery.Request{URI: uri})
 			code, _ := errcode.Of(err)
 			require.Equal(t, errcode.META0003, code)
-			require.ErrorContains(t, err, "status 401")
+			require.ErrorContains(t, err, "did not accept discovery")
 
 			id, _ := b.shard.call(greeter, 1, `"you"`)
 			f := lastFailure(t, b, id)

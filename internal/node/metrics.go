@@ -54,10 +54,7 @@ func (n *Node) registerMetrics() {
 	n.metrics.registry.MustRegister(&nodeCollector{
 		self: n.replica().ID, metadata: n.metadata, members: n.port.members, router: n.router, replicas: n.replicas, invoker: n.invoker,
 		tables: n.files.tables, bodies: n.bodies, client: n.port.client, peers: n.port.peers, ready: n.ready.check,
-	}, n.files.logs.Collector(), n.metadata.Collector())
-	if n.tracer != nil {
-		n.metrics.registry.MustRegister(n.tracer.Collector())
-	}
+	}, n.files.logs.Collector(), n.metadata.Collector(), n.tracer.Collector())
 }
 
 // handler serves all metrics: of the runtime and the process, of partitions and tables, and

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Collector returns the metrics of the export.
+// Collector returns the metrics of the export, which are 0 for a nil Tracer.
 func (t *Tracer) Collector() prometheus.Collector { return metrics{t} }
 
 type metrics struct{ t *Tracer }
@@ -18,9 +18,11 @@ func (metrics) Describe(out chan<- *prometheus.Desc) { out <- spansTotal }
 
 // Collect implements prometheus.Collector.
 func (c metrics) Collect(out chan<- prometheus.Metric) {
-	for outcome, n := range map[string]uint64{
-		"exported": c.t.exporter.exported.Load(), "failed": c.t.exporter.failed.Load(), "dropped": c.t.exporter.dropped.Load(),
-	} {
+	e := &exporter{}
+	if c.t != nil {
+		e = c.t.exporter
+	}
+	for outcome, n := range map[string]uint64{"exported": e.exported.Load(), "failed": e.failed.Load(), "dropped": e.dropped.Load()} {
 		out <- prometheus.MustNewConstMetric(spansTotal, prometheus.CounterValue, float64(n), outcome)
 	}
 }

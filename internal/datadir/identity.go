@@ -23,6 +23,8 @@ type Identity struct {
 	// Founder is the node that created the cluster, and so the first replica of every
 	// partition. One that lost its directory is not: it must not begin them again.
 	Founder bool `json:"founder,omitempty"`
+	// HardState says that the directory has a hard-state file.
+	HardState bool `json:"hard_state,omitempty"`
 	// NextIncarnation is set while a recovery makes this node the only member of its
 	// Raft groups. The directory cannot be used before it has been finished.
 	NextIncarnation string `json:"next_incarnation,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/oklog/ulid/v2"
 
@@ -28,6 +29,8 @@ const (
 	// adoptingFile is there while a directory of a server without hard-state file is
 	// taken over.
 	adoptingFile = "HARDSTATE.new"
+	// asideSuffix is part of the name of a directory that was renamed because it is damaged.
+	asideSuffix = ".damaged-"
 	// ownerFile is in each directory of data and says whose it is, so that one that was
 	// exchanged is not taken for the node's own.
 	ownerFile = "OWNER"
@@ -52,6 +55,11 @@ const (
 // adopt prepares a directory that has no hard-state file: a fresh one, or one of a
 // server that kept none. One that has lost it is refused.
 func (d *Dir) adopt(id Identity) (Identity, error) {
+	id.HardState = false // a new file is made
+	aside, err := d.logsSetAside()
+	if err != nil {
+		return id, err
+	}
 	adopting := d.Holds(adoptingFile) != ""
 	held := d.Holds(LogDir, StateDir, MetadataDir)
 	switch {
@@ -62,6 +70,8 @@ func (d *Dir) adopt(id Identity) (Identity, error) {
 		// incarnation keeps others from mistaking this node for the one that voted.
 		id.Incarnation = ulid.Make().String()
 		return id, d.SaveIdentity(id)
+	case aside != "":
+		return id, errcode.New(errcode.RT0009, "data directory %s has lost %s, and its Raft logs were damaged before and renamed to %s; %s", d.path, HardStateFile, aside, RemedyRejoin)
 	case d.Holds(MetadataLog) != "" && d.Holds(LogDir) == "":
 		return id, errcode.New(errcode.RT0009, "data directory %s has lost %s, the Raft logs of all partitions; %s", d.path, LogDir, RemedyRejoin)
 	}
@@ -83,6 +93,21 @@ func (d *Dir) adopt(id Identity) (Identity, error) {
 		}
 	}
 	return id, nil
+}
+
+// logsSetAside returns the name of a log directory that was renamed because it is damaged, ""
+// if there is none.
+func (d *Dir) logsSetAside() (string, error) {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return "", fmt.Errorf("read data directory: %w", err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), LogDir+asideSuffix) {
+			return e.Name(), nil
+		}
+	}
+	return "", nil
 }
 
 // Own makes sure that a directory of data is this node's, or makes it. It has to be

@@ -151,3 +151,62 @@ func TestWhoLostEverythingIsAnotherIncarnation(t *testing.T) {
 	requireCode(t, errcode.RT0009, err)
 	require.ErrorContains(t, err, "has lost log, state and metadata")
 }
+
+// TestTruncatedHardStateIsRefused truncates the file that says which replicas there were, of
+// a node whose logs are lost as well: its replicas would vote again as if they were new.
+func TestTruncatedHardStateIsRefused(t *testing.T) {
+	for _, lost := range [][]string{nil, {LogDir}, {LogDir, StateDir, MetadataDir}} {
+		for _, size := range []int64{0, 100, 4096, 4096 * 3, 4096*5 - 1} {
+			base := t.TempDir()
+			n, err := opened(t, base)
+			require.NoError(t, err)
+			for _, group := range []uint32{0, 1, 40} { // 40 is in the second pair of pages
+				_, err = n.hard.Group(group)
+				require.NoError(t, err)
+			}
+			require.NoError(t, n.stopped(nil))
+			require.NoError(t, os.Truncate(filepath.Join(base, "n1", HardStateFile), size))
+			for _, contents := range lost {
+				require.NoError(t, os.RemoveAll(filepath.Join(base, "n1", contents)))
+			}
+			_, err = opened(t, base)
+			requireCode(t, errcode.RT0009, err)
+			require.ErrorContains(t, err, HardStateFile)
+			require.ErrorContains(t, err, "truncated")
+		}
+	}
+}
+
+// TestAnInterruptedFirstStartIsContinued has a hard-state file that was created and not
+// written.
+func TestAnInterruptedFirstStartIsContinued(t *testing.T) {
+	base := t.TempDir()
+	d, err := Open(base, "n1")
+	require.NoError(t, err)
+	_, err = d.LoadIdentity("c", "n1")
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	require.NoError(t, os.WriteFile(filepath.Join(base, "n1", HardStateFile), nil, 0o600))
+	n, err := opened(t, base)
+	require.NoError(t, err)
+	require.NoError(t, n.stopped(nil))
+}
+
+// TestADirectoryWhoseLogsWereSetAsideIsNotTakenOver has no hard-state file, and an empty log
+// database in place of a damaged one.
+func TestADirectoryWhoseLogsWereSetAsideIsNotTakenOver(t *testing.T) {
+	base := t.TempDir()
+	n, err := opened(t, base)
+	require.NoError(t, err)
+	require.NoError(t, n.stopped(nil))
+	in := func(name string) string { return filepath.Join(base, "n1", name) }
+	require.NoError(t, os.Remove(in(HardStateFile)))
+	require.NoError(t, os.Mkdir(in("log.damaged-20260101T000000.000"), 0o700))
+	for _, contents := range []string{LogDir, StateDir, MetadataDir} {
+		require.NoError(t, os.WriteFile(in(contents+"/data"), nil, 0o600))
+		require.NoError(t, os.Remove(in(contents+"/OWNER"))) // as the message says for a lost file
+	}
+	_, err = opened(t, base)
+	requireCode(t, errcode.RT0009, err)
+	require.ErrorContains(t, err, "log.damaged-")
+}

@@ -24,22 +24,40 @@ func (d *Dir) OpenHardState(id Identity, log *slog.Logger) (hard *raftgroup.Hard
 			return nil, id, err
 		}
 	}
+	if id.HardState {
+		// Only the first start may find an empty file.
+		if _, err := raftgroup.ReadHardStates(d.In(HardStateFile)); errors.Is(err, raftgroup.ErrTruncated) {
+			return nil, id, truncated(err)
+		}
+	}
 	hard, err = raftgroup.OpenHardStates(d.In(HardStateFile), id.Incarnation, nil, log)
 	switch {
 	case errors.Is(err, raftgroup.ErrForeign):
 		return nil, id, errcode.New(errcode.RT0009, "IDENTITY and %s in %s do not belong together: %w; put back the files that belong together; %s", HardStateFile, d.path, err, RemedyRejoin)
+	case errors.Is(err, raftgroup.ErrTruncated):
+		return nil, id, truncated(err)
 	case errors.Is(err, raftgroup.ErrCorrupt), errors.Is(err, raftgroup.ErrNewerFormat):
 		return nil, id, errcode.New(errcode.RT0009, "%w; %s", err, RemedyRejoin)
 	case err != nil:
 		return nil, id, err
 	}
+	if !id.HardState {
+		id.HardState = true
+		if err := d.SaveIdentity(id); err != nil {
+			return nil, id, errors.Join(err, hard.Close())
+		}
+	}
 	return hard, id, d.remove(adoptingFile)
+}
+
+func truncated(err error) error {
+	return errcode.New(errcode.RT0009, "%w; %s; without a backup, remove %s: the next start says how to go on with what is there", err, RemedyRejoin, HardStateFile)
 }
 
 // setAside renames a directory of data that cannot be read, so that nothing of it is
 // lost, and makes an empty one.
 func (d *Dir) setAside(id Identity, contents, remedy string, damage error, log *slog.Logger) error {
-	aside := fmt.Sprintf("%s.damaged-%s", contents, time.Now().UTC().Format("20060102T150405.000"))
+	aside := fmt.Sprintf("%s%s%s", contents, asideSuffix, time.Now().UTC().Format("20060102T150405.000"))
 	if err := os.Rename(d.In(contents), d.In(aside)); err != nil {
 		return errors.Join(damage, err)
 	}

@@ -88,7 +88,10 @@ func (h *HardStates) open(incarnation string) (created bool, err error) {
 			return false, fmt.Errorf("%w: incarnation %s, the node has %s", ErrForeign, h.head.incarnation, incarnation)
 		}
 		h.pages = max(info.Size()/hardStatePage-1, 0) / 2
-		return false, nil
+		if h.pages < h.head.pairs {
+			return false, fmt.Errorf("%w: %d bytes", ErrTruncated, info.Size())
+		}
+		return false, h.writeHead() // an older server may have added pages
 	}
 	// The header is written and synced first. If it is missing and nothing follows, an
 	// earlier start was interrupted there.
@@ -104,6 +107,25 @@ func (h *HardStates) open(incarnation string) (created bool, err error) {
 		return false, err
 	}
 	return true, h.file.Sync()
+}
+
+// writeHead durably records the number of pages in the header, so that a truncated file is
+// not taken for one without records.
+func (h *HardStates) writeHead() error {
+	if h.head.pairs == h.pages {
+		return nil
+	}
+	head := h.head
+	head.pairs = h.pages
+	page, err := head.encode()
+	if err != nil {
+		return err
+	}
+	if _, err := h.file.WriteAt(page, 0); err != nil {
+		return err
+	}
+	h.head = head
+	return h.file.Sync()
 }
 
 // Group returns the record of a group, an empty one if there is none. A record that is
@@ -143,7 +165,7 @@ func (h *HardStates) extend(pairs int64) error {
 		return err
 	}
 	h.pages = pairs
-	return nil
+	return h.writeHead()
 }
 
 // run syncs written records in the background.

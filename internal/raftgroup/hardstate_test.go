@@ -126,8 +126,8 @@ func TestRetiredReplicaIsNotOpened(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
-// TestAMissingRecordIsNoticed truncates the file behind its header, or completely: without the
-// records, a storage that has lost votes and entries could not be recognized.
+// TestAMissingRecordIsNoticed erases the records, or the whole file: without the records, a
+// storage that has lost votes and entries could not be recognized.
 func TestAMissingRecordIsNoticed(t *testing.T) {
 	for _, size := range []int64{hardStatePage, 0} {
 		fs := vfs.NewMem()
@@ -141,6 +141,9 @@ func TestAMissingRecordIsNoticed(t *testing.T) {
 		require.NoError(t, h.Close())
 
 		truncateFile(t, fs, "HARDSTATE", size)
+		if size > 0 {
+			appendZeros(t, fs, "HARDSTATE", 2*hardStatePage)
+		}
 		h, g = openHard(t, fs)
 		require.True(t, g.Missing())
 		_, _, err = reconcile(s, g, Position{})
@@ -150,6 +153,35 @@ func TestAMissingRecordIsNoticed(t *testing.T) {
 		require.Equal(t, HardStateRecord{Replica: 3 + skippedNumbers, Removing: true}, g.Record())
 		require.NoError(t, h.Close())
 	}
+}
+
+// TestATruncatedFileIsRefused has a file that is shorter than its header says, also after an
+// older server has added pages.
+func TestATruncatedFileIsRefused(t *testing.T) {
+	fs := vfs.NewMem()
+	h, _ := openHard(t, fs)
+	require.NoError(t, h.Close())
+	appendZeros(t, fs, "HARDSTATE", 2*hardStatePage)
+	h, g := openHard(t, fs)
+	require.NoError(t, g.setTerm(3))
+	require.NoError(t, h.Close())
+	for _, pages := range []int64{4, 3, 1} {
+		truncateFile(t, fs, "HARDSTATE", pages*hardStatePage)
+		_, err := OpenHardStates("HARDSTATE", "inc-1", fs, testLogger(t))
+		require.ErrorIs(t, err, ErrTruncated)
+		require.ErrorIs(t, err, ErrCorrupt)
+	}
+}
+
+func appendZeros(t *testing.T, fs vfs.FS, path string, size int64) {
+	t.Helper()
+	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	require.NoError(t, err)
+	info, err := f.Stat()
+	require.NoError(t, err)
+	_, err = f.WriteAt(make([]byte, size), info.Size())
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
 }
 
 func truncateFile(t *testing.T, fs vfs.FS, path string, size int64) {

@@ -26,8 +26,15 @@ var hardStateMagic = [8]byte{'p', 'l', 'h', 'a', 'r', 'd', 's', 't'}
 // ErrForeign says that a file or directory belongs to another node or incarnation.
 var ErrForeign = errors.New("belongs to another node or incarnation")
 
-// hardStateHead is the first page: magic, version, incarnation, checksum.
-type hardStateHead struct{ incarnation string }
+// ErrTruncated says that the hard-state file is shorter than it was. It is an ErrCorrupt.
+var ErrTruncated = fmt.Errorf("%w: the file was truncated", ErrCorrupt)
+
+// hardStateHead is the first page: magic, version, incarnation, checksum of these; number of
+// page pairs, checksum of all. The latter two are zero in files of older servers.
+type hardStateHead struct {
+	incarnation string
+	pairs       int64 // that the file has at least
+}
 
 func (h hardStateHead) encode() ([]byte, error) {
 	if len(h.incarnation) > maxIncarnation {
@@ -38,14 +45,17 @@ func (h hardStateHead) encode() ([]byte, error) {
 	page[n] = hardStateVersion
 	page[n+1] = byte(len(h.incarnation))
 	n += 2 + copy(page[n+2:], h.incarnation)
-	binary.LittleEndian.PutUint32(page[n:], crcOf(page[:n]))
+	e := binary.LittleEndian
+	e.PutUint32(page[n:], crcOf(page[:n]))
+	e.PutUint64(page[n+4:], uint64(h.pairs))
+	e.PutUint32(page[n+12:], crcOf(page[:n+12]))
 	return page, nil
 }
 
 func readHardStateHead(file io.ReaderAt) (hardStateHead, error) {
 	page := make([]byte, hardStatePage)
 	if n, err := file.ReadAt(page, 0); n < len(page) {
-		return hardStateHead{}, fmt.Errorf("head: %w: %w", ErrCorrupt, err)
+		return hardStateHead{}, fmt.Errorf("head: %w: %w", ErrTruncated, err)
 	}
 	n := len(hardStateMagic)
 	if [8]byte(page) != hardStateMagic {
@@ -56,10 +66,20 @@ func readHardStateHead(file io.ReaderAt) (hardStateHead, error) {
 	}
 	size := int(page[n+1])
 	n += 2 + size
-	if crcOf(page[:n]) != binary.LittleEndian.Uint32(page[n:]) {
+	e := binary.LittleEndian
+	if crcOf(page[:n]) != e.Uint32(page[n:]) {
 		return hardStateHead{}, fmt.Errorf("head: %w", ErrCorrupt)
 	}
-	return hardStateHead{incarnation: string(page[n-size : n])}, nil
+	h := hardStateHead{incarnation: string(page[n-size : n])}
+	pairs, sum := e.Uint64(page[n+4:]), e.Uint32(page[n+12:])
+	switch {
+	case pairs == 0 && sum == 0: // of an older server
+	case crcOf(page[:n+12]) != sum || pairs > maxHardStateGroup/recordsPerPage+1:
+		return hardStateHead{}, fmt.Errorf("head: %w", ErrCorrupt)
+	default:
+		h.pairs = int64(pairs)
+	}
+	return h, nil
 }
 
 // hardStateRecord is the record of a group in the file format.

@@ -114,9 +114,11 @@ func RenameHardStates(path, incarnation string) error {
 	if err != nil {
 		return fmt.Errorf("open hard-state file: %w", err)
 	}
-	if _, err = readHardStateHead(file); err == nil {
+	var head hardStateHead
+	if head, err = readHardStateHead(file); err == nil {
 		var page []byte
-		if page, err = (hardStateHead{incarnation: incarnation}).encode(); err == nil {
+		head.incarnation = incarnation
+		if page, err = head.encode(); err == nil {
 			_, err = file.WriteAt(page, 0)
 		}
 	}

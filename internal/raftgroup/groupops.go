@@ -216,7 +216,7 @@ func (g *Group) TransferLeadership(ctx context.Context, to raft.ServerID) error 
 		late := false
 		errs = nil
 		for _, p := range peers {
-			err := g.port.responds(ctx, p.ID, p.Address, timeout)
+			err := g.port.responds(ctx, p.ID, p.Address, true, timeout)
 			late = late || errors.Is(err, errPeerTimeout)
 			if err == nil {
 				err = g.await(ctx, func(r *raft.Raft) raft.Future { return r.LeadershipTransferToServer(p.ID, p.Address) })

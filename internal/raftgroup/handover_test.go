@@ -3,6 +3,7 @@ package raftgroup
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,4 +72,61 @@ func TestDutiesBeginAgainAfterAFailedHandOver(t *testing.T) {
 	require.ErrorContains(t, c.groups[leader].TransferLeadership(t.Context(), c.voters[heir].ID), "transfer leadership to")
 	require.Equal(t, term, <-begun, "it still leads")
 	c.gates[leader].open(requests(c.voters[heir]))
+}
+
+// TestATransferToATargetWithoutVotesHasNoEffect has a successor that receives requests, and whose
+// own requests nobody gets. Told to stand, it would depose the leader without being elected.
+func TestATransferToATargetWithoutVotesHasNoEffect(t *testing.T) {
+	const leader, heir = 0, 1
+	c := newThreeWith(t, 1000, patient)
+	c.groups[leader].port.timeoutNow(time.Minute)
+	require.Equal(t, leader, c.leader())
+	term := c.groups[leader].Stats().Term
+	for _, other := range []int{leader, 2} {
+		c.gates[heir].close(requests(c.voters[other]))
+	}
+	defer c.gates[heir].sever()
+	require.ErrorContains(t, c.groups[leader].TransferLeadership(t.Context(), c.voters[heir].ID), errNoMajority.Error())
+	proposeMany(t, c.groups[leader], 0, 1)
+	for _, g := range c.groups {
+		require.Equal(t, term, g.Stats().Term, "nobody stands for election")
+	}
+}
+
+// hungTerm is a Storage that does not store a new term while it hangs.
+type hungTerm struct {
+	Storage
+	hangs atomic.Bool
+	end   chan struct{}
+}
+
+func (s *hungTerm) SetUint64(key []byte, v uint64) error {
+	if s.hangs.Load() {
+		<-s.end
+	}
+	return s.Storage.SetUint64(key, v)
+}
+
+// TestATransferToATargetThatHangsEndsSoon tells a successor to stand that does not get to
+// requesting votes. The leader must not wait for the election timeout, since it accepts no
+// proposals meanwhile.
+func TestATransferToATargetThatHangsEndsSoon(t *testing.T) {
+	const leader, heir = 0, 1
+	var c *three
+	hung := &hungTerm{end: make(chan struct{})}
+	c = newThreeWith(t, 1000, func(cfg *Config) {
+		patient(cfg)
+		if cfg.LocalID == cfg.Voters[heir].ID {
+			hung.Storage = cfg.Storage
+			cfg.Storage = hung
+		}
+	})
+	c.groups[leader].port.timeoutNow(time.Minute)
+	require.Equal(t, leader, c.leader())
+	hung.hangs.Store(true)
+	defer close(hung.end)
+	begin := time.Now()
+	require.ErrorContains(t, c.groups[leader].TransferLeadership(t.Context(), c.voters[heir].ID), errNotElected.Error())
+	require.Less(t, time.Since(begin), 30*time.Second, "the election timeout is a minute")
+	proposeMany(t, c.groups[leader], 0, 1)
 }

@@ -126,6 +126,9 @@ func (in *inbound) fromMemory(ctx context.Context, f *node.RaftFrame) bool {
 	}
 	out := &node.RaftFrame{Sequence: f.Sequence, GroupId: f.GroupId}
 	switch {
+	case f.Votes:
+		in.start(func() { in.answerVotes(ctx, port, f) })
+		return true
 	case f.SilenceRequest != nil:
 		out.SilenceResponse = port.answerSilence(f)
 	case f.AppendRequest != nil:
@@ -150,6 +153,23 @@ func (in *inbound) fromMemory(ctx context.Context, f *node.RaftFrame) bool {
 		})
 	}
 	return true
+}
+
+// answerVotes responds to a request of a leader that is about to transfer its leadership to
+// this replica.
+func (in *inbound) answerVotes(ctx context.Context, p *port, f *node.RaftFrame) {
+	timeout := time.Duration(f.TimeoutMs) * time.Millisecond
+	out := in.answer(ctx, arrived{frame: f, deadline: time.Now().Add(timeout)})
+	switch {
+	case out == nil:
+		return
+	case out.Error == "" && !p.reachesMajority(ctx, timeout*3/4):
+		out.Error = errNoMajority.Error()
+	}
+	select {
+	case in.out <- out:
+	case <-ctx.Done():
+	}
 }
 
 // serve responds to the requests for one group, one at a time and in order.

@@ -54,6 +54,13 @@ func (l *leadership) set(leading bool) {
 	}
 }
 
+// current returns the context of the current leadership, nil if there is none.
+func (l *leadership) current() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leadershipCtx
+}
+
 // next waits for a leadership that has not been served yet.
 func (l *leadership) next() (context.Context, error) {
 	for {

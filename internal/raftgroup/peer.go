@@ -18,6 +18,8 @@ var (
 	errPeerTimeout   = errors.New("peer did not answer in time")
 	errHungUp        = errors.New("stopped before the peer responded")
 
+	errNoMajority      = errors.New("replica does not reach a majority of the voters")
+	errNotElected      = errors.New("the successor was not elected in time")
 	errTransportClosed = errors.New("raft transport is closed")
 	// errNotSent says that a request most probably did not reach the peer, so that retrying
 	// an idempotent one is worthwhile.

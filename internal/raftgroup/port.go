@@ -46,7 +46,7 @@ type port struct {
 	silence   silence
 	followers followers
 	withheld  atomic.Int32             // appends that wait in withhold
-	awaiting  atomic.Int32             // appends that wait in awaitPeer
+	awaiting  atomic.Int32             // appends and snapshots that wait in awaitPeer
 	outgoing  atomic.Pointer[outgoing] // of the running Raft instance
 }
 
@@ -150,17 +150,43 @@ const (
 	probeTimeoutMax = time.Second
 )
 
-// responds verifies, by a request without effect, that the Raft instance of a replica runs.
-// The leader accepts no proposals while it waits for a successor, which would take the
-// whole election timeout if that one were dead.
-func (p *port) responds(ctx context.Context, id raft.ServerID, configured raft.ServerAddress, timeout time.Duration) error {
+// responds verifies, by a request without effect, that the Raft instance of a replica runs and,
+// if votes is set, that it reaches a majority of the voters. The leader accepts no proposals
+// while it waits for a successor, which would take the whole election timeout if that one
+// were dead; and a successor that gets no votes would leave the group without a leader for as
+// long.
+func (p *port) responds(ctx context.Context, id raft.ServerID, configured raft.ServerAddress, votes bool, timeout time.Duration) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = min(timeout, time.Until(deadline))
 	}
 	_, err := p.call(p.target(id, configured), controlStream, timeout, &node.RaftFrame{
-		PreVoteRequest: &node.VoteRequest{Header: headerToWire(p.header())},
+		PreVoteRequest: &node.VoteRequest{Header: headerToWire(p.header())}, Votes: votes,
 	})
 	return err
+}
+
+// reachesMajority reports whether, together with this replica, a majority of the voters
+// responds.
+func (p *port) reachesMajority(ctx context.Context, timeout time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	voters := slices.DeleteFunc(p.group.Servers(), func(s raft.Server) bool { return s.Suffrage != raft.Voter })
+	responded := make(chan bool, len(voters))
+	for _, s := range voters {
+		go func() {
+			responded <- s.ID == p.group.cfg.LocalID || p.responds(ctx, s.ID, s.Address, false, timeout) == nil
+		}()
+	}
+	reached := 0
+	for range voters {
+		if <-responded {
+			reached++
+		}
+		if reached > len(voters)/2 {
+			return true
+		}
+	}
+	return false
 }
 
 // header returns the header of Raft's requests and responses.
@@ -217,7 +243,10 @@ func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *ra
 			if notThere(err) {
 				p.followers.absent(id, args.Term)
 			}
-			p.awaitPeer(target, args)
+			if args.PrevLogEntry != 0 || len(args.Entries) != 0 { // heartbeats are not delayed
+				args.Entries = nil // not used after an error
+				p.awaitPeer(target, args.Term)
+			}
 			return err
 		}
 		p.followers.appended(id, &piece, resp, sent)
@@ -230,14 +259,10 @@ func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *ra
 	}
 }
 
-// awaitPeer waits, after an append has failed, while the peer cannot be reached. Raft doubles
-// its delay after each failed append, up to 10 s, which a peer that returns would have to wait.
-// Heartbeats are not delayed.
-func (p *port) awaitPeer(to target, args *raft.AppendEntriesRequest) {
-	if args.PrevLogEntry == 0 && len(args.Entries) == 0 {
-		return
-	}
-	args.Entries = nil // not used after an error
+// awaitPeer waits, after an append or a snapshot of the leader of term has failed, while the
+// peer cannot be reached. Raft doubles its delay after each failure, up to 10 s, which a peer
+// that returns would have to wait.
+func (p *port) awaitPeer(to target, term uint64) {
 	peer, err := p.t.peer(to.addr)
 	if err != nil {
 		return
@@ -247,7 +272,7 @@ func (p *port) awaitPeer(to target, args *raft.AppendEntriesRequest) {
 	for {
 		connected := peer.connection()
 		out := p.outgoing.Load()
-		if connected == nil || !out.leads(args.Term) || !p.member(to) {
+		if connected == nil || !out.leads(term) || !p.member(to) {
 			return
 		}
 		select {
@@ -376,7 +401,31 @@ const handOverTimeout = 200 * time.Millisecond
 // TimeoutNow tells a follower to start an election immediately, in place of this leader,
 // whose duties end before.
 func (p *port) TimeoutNow(id raft.ServerID, addr raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
-	return p.tellToStand(id, addr, p.election, args, resp)
+	leadership := p.group.leadership.current()
+	if err := p.tellToStand(id, addr, min(p.election, electedTimeout), args, resp); err != nil {
+		return err
+	}
+	return awaitElected(leadership)
+}
+
+// electedTimeout is how long a successor may take to be elected: several writes to a slow
+// disk. Raft would wait for the election timeout, and accepts no proposals meanwhile.
+const electedTimeout = 500 * time.Millisecond
+
+// awaitElected waits until this leadership ends, which the vote request of the successor
+// does.
+func awaitElected(leadership context.Context) error {
+	if leadership == nil {
+		return nil
+	}
+	timer := time.NewTimer(electedTimeout)
+	defer timer.Stop()
+	select {
+	case <-leadership.Done():
+		return nil
+	case <-timer.C:
+		return errNotElected
+	}
 }
 
 // tellToStand is TimeoutNow with a timeout for the response.
@@ -417,6 +466,10 @@ func (p *port) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, args *
 	out, err := peer.sendSnapshot(p.outgoing.Load().ctx, req, data)
 	p.group.cfg.Metrics.sentSnapshot(err)
 	if err != nil {
+		if export, ok := data.(*exportReader); ok {
+			_ = export.Close() // retains nothing while it waits
+		}
+		p.awaitPeer(to, args.Term)
 		return fmt.Errorf("send snapshot to %s: %w", to.addr, err)
 	}
 	*resp = raft.InstallSnapshotResponse{RPCHeader: headerFromWire(out.Header), Term: out.Term, Success: out.Success}

@@ -333,3 +333,41 @@ func TestAppendsWaitForAPeerThatIsDown(t *testing.T) {
 	f.reconcile(f.servers("a", "b"))
 	waiting(0) // the peer was removed
 }
+
+// TestSnapshotsWaitForAPeerThatIsDown does the same for a failed snapshot, which also must not
+// retain the exported state meanwhile.
+func TestSnapshotsWaitForAPeerThatIsDown(t *testing.T) {
+	f := newFleet(t, 1000)
+	for _, id := range []raft.ServerID{"a", "b", "c"} {
+		f.start(id, t.TempDir(), "")
+	}
+	f.reconcile(f.servers("a", "b", "c"))
+	dir, address := f.nodes["c"].dir, f.nodes["c"].address()
+	f.stop("c")
+	l := f.leader()
+	proposeMany(t, l.group, 1, 10)
+	require.NoError(t, l.group.Snapshot(t.Context()))
+	waiting := func(n int32) {
+		t.Helper()
+		require.Eventually(t, func() bool { return l.group.port.awaiting.Load() == n }, time.Minute, time.Millisecond)
+	}
+	waiting(1) // the append
+	snaps, err := l.group.snaps.List()
+	require.NoError(t, err)
+	meta, data, err := l.group.snaps.Open(snaps[0].ID)
+	require.NoError(t, err)
+	sent := make(chan error, 1)
+	go func() {
+		req := &raft.InstallSnapshotRequest{Term: l.group.Stats().Term, LastLogIndex: meta.Index, LastLogTerm: meta.Term}
+		sent <- l.group.port.InstallSnapshot("c", address, req, &raft.InstallSnapshotResponse{}, data)
+	}()
+	waiting(2)
+	require.Empty(t, sent)
+	l.group.snaps.holds.mu.Lock()
+	require.Empty(t, l.group.snaps.holds.holds)
+	l.group.snaps.holds.mu.Unlock()
+	f.start("c", dir, string(address))
+	require.Error(t, <-sent)
+	waiting(0)
+	f.awaitCommands("c", 10)
+}

@@ -126,8 +126,12 @@ type RaftFrame struct {
 	Confirm         bool             `protobuf:"varint,15,opt,name=confirm,proto3" json:"confirm,omitempty"`
 	SilenceRequest  *SilenceRequest  `protobuf:"bytes,16,opt,name=silence_request,json=silenceRequest,proto3" json:"silence_request,omitempty"`
 	SilenceResponse *SilenceResponse `protobuf:"bytes,17,opt,name=silence_response,json=silenceResponse,proto3" json:"silence_response,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Votes marks a pre-vote request without effect, whose sender is about to transfer its
+	// leadership to the receiver. The request fails if the receiver does not reach a majority
+	// of the voters. Versions that do not know the field respond without checking that.
+	Votes         bool `protobuf:"varint,18,opt,name=votes,proto3" json:"votes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RaftFrame) Reset() {
@@ -277,6 +281,13 @@ func (x *RaftFrame) GetSilenceResponse() *SilenceResponse {
 		return x.SilenceResponse
 	}
 	return nil
+}
+
+func (x *RaftFrame) GetVotes() bool {
+	if x != nil {
+		return x.Votes
+	}
+	return false
 }
 
 // Header is raft.RPCHeader.
@@ -1159,7 +1170,7 @@ const file_proto_node_raft_proto_rawDesc = "" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12 \n" +
 	"\vincarnation\x18\x03 \x01(\tR\vincarnation\x12\x18\n" +
-	"\aaddress\x18\x04 \x01(\tR\aaddress\"\xf8\x06\n" +
+	"\aaddress\x18\x04 \x01(\tR\aaddress\"\x8e\a\n" +
 	"\tRaftFrame\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x19\n" +
 	"\bgroup_id\x18\x02 \x01(\rR\agroupId\x12\x1d\n" +
@@ -1179,7 +1190,8 @@ const file_proto_node_raft_proto_rawDesc = "" +
 	"\x06target\x18\x0e \x01(\tR\x06target\x12\x18\n" +
 	"\aconfirm\x18\x0f \x01(\bR\aconfirm\x12@\n" +
 	"\x0fsilence_request\x18\x10 \x01(\v2\x17.node.v1.SilenceRequestR\x0esilenceRequest\x12C\n" +
-	"\x10silence_response\x18\x11 \x01(\v2\x18.node.v1.SilenceResponseR\x0fsilenceResponse\"]\n" +
+	"\x10silence_response\x18\x11 \x01(\v2\x18.node.v1.SilenceResponseR\x0fsilenceResponse\x12\x14\n" +
+	"\x05votes\x18\x12 \x01(\bR\x05votes\"]\n" +
 	"\x06Header\x12)\n" +
 	"\x10protocol_version\x18\x01 \x01(\x03R\x0fprotocolVersion\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\fR\x02id\x12\x18\n" +

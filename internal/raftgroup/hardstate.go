@@ -254,6 +254,9 @@ func ReadHardStates(path string) (*HardStateFile, error) {
 	}
 	all := &HardStateFile{Incarnation: head.incarnation, Groups: map[uint32]HardStateRecord{}, Damaged: map[uint32]error{}}
 	pairs := max(info.Size()/hardStatePage-1, 0) / 2
+	if pairs < head.pairs {
+		return nil, fmt.Errorf("read hard-state file %s: %w", path, ErrTruncated)
+	}
 	for group := range uint32(min(pairs*recordsPerPage, maxHardStateGroup+1)) {
 		rec, err := readHardStateRecord(file, group)
 		switch {

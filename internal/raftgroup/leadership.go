@@ -56,6 +56,9 @@ func (l *leadership) set(leading bool) {
 
 // current returns the context of the current leadership, nil if there is none.
 func (l *leadership) current() context.Context {
+	if l == nil {
+		return nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.leadershipCtx

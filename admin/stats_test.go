@@ -23,14 +23,14 @@ func atLevel4(t *testing.T) *world {
 
 func TestStatsAddUpNodes(t *testing.T) {
 	w := atLevel4(t)
-	counters := stats.NewCounters()
+	counters := stats.NewCounters(nil)
 	history := stats.NewHistory(counters, func() map[string]stats.Load { return map[string]stats.Load{"A": {InFlight: 4}} })
 	now := time.Now()
 	for range 10 {
 		counters.Started("A")
-		counters.Ended("A", true, 20*time.Millisecond)
+		counters.Ended("A", "x", true, 20*time.Millisecond)
 	}
-	counters.Ended("B", false, time.Millisecond)
+	counters.Ended("B", "x", false, time.Millisecond)
 	history.Record(now)
 	step := stats.Step.Milliseconds()
 	to := now.UnixMilli() / step * step

@@ -106,7 +106,7 @@ func (t *task) end(e event) (slot *share) {
 		return nil
 	}
 	if t.a != nil {
-		t.a.endSpan(e)
+		t.a.measure(e)
 		t.a.memory.close()
 		t.a = nil
 	}

@@ -1,6 +1,9 @@
 package invoker
 
 import (
+	"time"
+
+	"platform/internal/stats"
 	"platform/internal/tracing"
 	"platform/invoker/protocol"
 	"platform/partition/journal"
@@ -45,23 +48,30 @@ func (a *attempt) traceCommand(m *protocol.Message) {
 	}
 }
 
-// endSpan records the attempt, which ends with an event; t.mu is held.
-func (a *attempt) endSpan(e event) {
-	if a.span == nil {
-		return
+// measure counts and records the attempt, which ends with an event; t.mu is held.
+func (a *attempt) measure(e event) {
+	how := a.outcome(e)
+	if inv := a.t.inv; inv != nil {
+		a.s.iv.cfg.Stats.Attempted(inv.Target.Service, inv.Target.Handler, how, time.Since(a.t.started))
 	}
-	how := tracing.Abandoned
-	code, message, stack := "", "", ""
+	if f := a.failure; how == stats.Failed {
+		a.span.End(how, f.ErrorCode, f.Message, f.Stacktrace)
+	} else {
+		a.span.End(how, "", "", "")
+	}
+}
+
+// outcome returns how the attempt ends with an event.
+func (a *attempt) outcome(e event) stats.Outcome {
 	switch {
 	case a.failure != nil && e != drop:
-		how, code, message, stack = tracing.Failed, a.failure.ErrorCode, a.failure.Message, a.failure.Stacktrace
+		return stats.Failed
 	case e != stored:
+		return stats.Abandoned
 	case a.last == machine.StepSuspend:
-		how = tracing.Suspended
+		return stats.Suspended
 	case a.last == machine.StepEnd:
-		how = tracing.Completed
-	default:
-		how = tracing.Yielded
+		return stats.Succeeded
 	}
-	a.span.End(how, code, message, stack)
+	return stats.Yielded
 }

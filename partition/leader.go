@@ -258,7 +258,7 @@ func (p *Partition) countEnd(e *machine.Finish) {
 	if e.Target.Type == target.StateUpdate {
 		return
 	}
-	p.stats.Ended(e.Target.Service, e.Result.Failure == nil, time.Duration(e.EndedAt-e.DueAt)*time.Millisecond)
+	p.stats.Ended(e.Target.Service, e.Target.Handler, e.Result.Failure == nil, time.Duration(e.EndedAt-e.DueAt)*time.Millisecond)
 }
 
 // resume starts attempts for invocations that previous leaders left running. Effects of new

@@ -10,6 +10,9 @@ const outboxBytes = 64 << 20
 // zero value is ready to use.
 type OutboxMemory struct{ used atomic.Int64 }
 
+// Used returns the bytes of messages in memory.
+func (m *OutboxMemory) Used() int64 { return m.used.Load() }
+
 // reserve counts bytes if they fit.
 func (m *OutboxMemory) reserve(bytes int) bool {
 	if m.used.Add(int64(bytes)) <= outboxBytes {

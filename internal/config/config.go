@@ -32,6 +32,7 @@ type Config struct {
 	LogFormat         LogFormat `key:"log-format" help:"pretty, compact or json"`
 	LogDisableANSI    bool      `key:"log-disable-ansi-codes" help:"disable colours in the log"`
 	DisablePrometheus bool      `key:"disable-prometheus" help:"do not collect metrics"`
+	MetricsPerHandler bool      `key:"metrics-per-handler" help:"distinguish the handlers of a service in metrics, of up to 1,000 handlers; otherwise only services"`
 
 	Tracing
 
@@ -76,6 +77,7 @@ func Default() *Config {
 		ShutdownTimeout:       minutes(1),
 		LogFilter:             "warn,platform=info",
 		LogFormat:             LogPretty,
+		MetricsPerHandler:     true,
 		Tracing:               Tracing{KeepFailed: true},
 
 		DefaultJournalRetention:            units.Duration(units.Day),

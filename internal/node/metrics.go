@@ -1,7 +1,10 @@
 package node
 
 import (
+	"cmp"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/raft"
@@ -17,6 +20,7 @@ import (
 	"platform/internal/raftgroup"
 	"platform/internal/replicas"
 	"platform/internal/routing"
+	"platform/internal/stats"
 	"platform/internal/telemetry"
 	"platform/invoker"
 	"platform/metadata"
@@ -31,6 +35,7 @@ type nodeMetrics struct {
 	partitions, metadata *raftgroup.Metrics
 	ingress              *ingress.Metrics
 	digests              *partition.DigestMetrics
+	handlers             *stats.Handlers
 }
 
 // newMetrics returns the metrics of a node. If metrics are disabled, its fields are nil.
@@ -41,7 +46,7 @@ func newMetrics(cfg *config.Config) nodeMetrics {
 	r := telemetry.NewRegistry(prometheus.Labels{"cluster_name": cfg.ClusterName, "node_name": cfg.NodeName})
 	return nodeMetrics{
 		registry: r, partitions: raftgroup.NewMetrics(r, "partition"), metadata: raftgroup.NewMetrics(r, "metadata"), ingress: ingress.NewMetrics(r),
-		digests: partition.NewDigestMetrics(r),
+		digests: partition.NewDigestMetrics(r), handlers: stats.NewHandlers(r, telemetry.Namespace, cfg.MetricsPerHandler),
 	}
 }
 
@@ -53,6 +58,7 @@ func (n *Node) registerMetrics() {
 	}
 	n.metrics.registry.MustRegister(&nodeCollector{
 		self: n.replica().ID, metadata: n.metadata, members: n.port.members, router: n.router, replicas: n.replicas, invoker: n.invoker,
+		stats: n.stats, slots: int(n.cfg.Worker.Invoker.ConcurrentInvocationsLimit), outbox: n.outbox,
 		tables: n.files.tables, bodies: n.bodies, client: n.port.client, peers: n.port.peers, ready: n.ready.check,
 	}, n.files.logs.Collector(), n.metadata.Collector(), n.tracer.Collector())
 }
@@ -69,6 +75,9 @@ type nodeCollector struct {
 	router   *routing.Router
 	replicas *replicas.Manager
 	invoker  *invoker.Invoker
+	stats    *stats.Counters
+	slots    int // attempts that may be open
+	outbox   *partition.OutboxMemory
 	tables   *store.DB
 	bodies   *budget.Budget
 	client   *fabric.Client
@@ -95,6 +104,10 @@ var (
 	descRounds       = desc("routing_retries_total", "Repeated lookups of a partition's leader by requests.")
 	descNoLeader     = desc("routing_no_leader_total", "Requests that found no leader of their partition in time.")
 	descAsked        = desc("node_requests_total", "Requests sent to other nodes, except those of Raft, which platform_raft_requests_total counts.", "service", "request")
+	descOpen         = desc("invoker_open_attempts", "Open attempts of the services with the most of them.", "service")
+	descWaiting      = desc("invoker_waiting_invocations", "Invocations that are admitted and wait for a slot for an attempt, of the services with the most of them.", "service")
+	descSlots        = desc("invoker_slots", "Attempts that may be open (worker.invoker.concurrent-invocations-limit), 0 for unlimited.")
+	descOutbox       = desc("outbox_memory_bytes", "Memory for messages to other partitions that are not acknowledged.")
 	descSilent       = desc("invoker_silent_attempts", "Open attempts whose endpoint has sent no response headers for longer than worker.invoker.no-response-warning.")
 	descSilences     = desc("invoker_silent_attempts_total", "Attempts whose endpoint sent no response headers for that long.")
 	descBodies       = desc("body_memory_bytes", "Memory for bodies of requests and responses in progress that counts towards networking.body-memory-limit.")
@@ -114,7 +127,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 func (c *nodeCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descPartitions, descLeaders, descLeaderless, descQuarantined, descCommands, descLag, descBehind, descMetaLeader, descMetaLeads, descMetaApplied, descLevel, descSurvived, descSupported,
-		descSilent, descSilences, descBodies, descBodiesFull, descMembers, descRouted, descRounds, descNoLeader, descAsked, descReady, descTablesBytes, descTablesDebt, descTablesFlush, descTablesMerges,
+		descOpen, descWaiting, descSlots, descOutbox, descSilent, descSilences, descBodies, descBodiesFull, descMembers, descRouted, descRounds, descNoLeader, descAsked, descReady, descTablesBytes, descTablesDebt, descTablesFlush, descTablesMerges,
 	} {
 		out <- d
 	}
@@ -141,6 +154,7 @@ func (c *nodeCollector) Collect(metrics chan<- prometheus.Metric) {
 	out.counter(descRouted, routed.Remote, "remote")
 	out.counter(descRounds, routed.Rounds)
 	out.counter(descNoLeader, routed.NoLeader)
+	c.collectInvoker(out)
 	silent, silences := c.invoker.Silent()
 	out.gauge(descSilent, float64(silent))
 	out.counter(descSilences, silences)
@@ -149,6 +163,33 @@ func (c *nodeCollector) Collect(metrics chan<- prometheus.Metric) {
 	out.counter(descBodiesFull, refusals)
 	c.collectRequests(out)
 	c.collectTables(out, c.tables.Stats())
+}
+
+// collectInvoker collects the attempts of services; the rest of many is added up.
+func (c *nodeCollector) collectInvoker(out sink) {
+	out.gauge(descSlots, float64(c.slots))
+	out.gauge(descOutbox, float64(c.outbox.Used()))
+	loads := c.invoker.Load()
+	for _, service := range c.stats.Services() {
+		loads[service] = loads[service] // 0 rather than a gap while it is idle
+	}
+	services := slices.SortedFunc(maps.Keys(loads), func(a, b string) int {
+		return cmp.Compare(loads[b].InFlight+loads[b].Waiting, loads[a].InFlight+loads[a].Waiting)
+	})
+	rest := stats.Load{}
+	for i, service := range services {
+		if load := loads[service]; i < stats.MaxServices {
+			out.gauge(descOpen, float64(load.InFlight), service)
+			out.gauge(descWaiting, float64(load.Waiting), service)
+		} else {
+			rest.InFlight += load.InFlight
+			rest.Waiting += load.Waiting
+		}
+	}
+	if len(services) > stats.MaxServices {
+		out.gauge(descOpen, float64(rest.InFlight), stats.OtherLabel)
+		out.gauge(descWaiting, float64(rest.Waiting), stats.OtherLabel)
+	}
 }
 
 // collectRequests collects the requests to other nodes, except those of Raft.

@@ -20,6 +20,7 @@ import (
 	"platform/invoker"
 	signing "platform/invoker/identity" // this package has an identity of its own
 	"platform/metadata"
+	"platform/partition"
 )
 
 // Node is one running server: the parts and how they are connected.
@@ -34,6 +35,7 @@ type Node struct {
 	bodies    *budget.Budget // of requests and replies at all ports
 	metrics   nodeMetrics
 	stats     *stats.Counters
+	outbox    *partition.OutboxMemory
 	history   *stats.History
 	signer    *signing.Signer // of requests to endpoints, nil: unsigned
 	tracer    *tracing.Tracer // nil: no spans are recorded
@@ -54,8 +56,9 @@ type Node struct {
 // the callers, then the partitions, then the files.
 func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) {
 	limits := &cfg.Networking
-	n := &Node{cfg: cfg, log: log, bodies: budget.New(int64(limits.BodyMemoryLimit), int64(limits.ConnectionBodyMemory)), metrics: newMetrics(cfg), stats: stats.NewCounters(), failed: make(chan error, 1)}
+	n := &Node{cfg: cfg, log: log, bodies: budget.New(int64(limits.BodyMemoryLimit), int64(limits.ConnectionBodyMemory)), metrics: newMetrics(cfg), failed: make(chan error, 1)}
 	n.port.addresses, n.port.peers = cluster.NewAddresses(), cluster.NewPeers()
+	n.stats, n.outbox = stats.NewCounters(n.metrics.handlers), new(partition.OutboxMemory)
 	n.history = stats.NewHistory(n.stats, n.load)
 	n.ending = newEnding(cfg.ShutdownTimeout.Std(), log)
 	defer n.ending.over()

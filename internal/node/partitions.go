@@ -40,7 +40,7 @@ const bulkEntries = 2
 func (n *Node) partitionConfig() partition.Config {
 	w := &n.cfg.Worker
 	cfg := partition.Config{
-		Invoker: n.invoker, Rules: n.rules(), OutboxMemory: new(partition.OutboxMemory), ListingMemory: partition.NewListingMemory(int(n.cfg.Admin.ListingMemory)),
+		Invoker: n.invoker, Rules: n.rules(), OutboxMemory: n.outbox, ListingMemory: partition.NewListingMemory(int(n.cfg.Admin.ListingMemory)),
 		Transport: n.port.transport, Watchdog: n.files.watchdog, Metrics: n.metrics.partitions, DigestMetrics: n.metrics.digests,
 		Level: n.metadata.FeatureLevel, Stats: n.stats, Tracer: n.tracer, Clock: n.port.members, Log: n.log,
 		FlowControl: n.cfg.FlowControl(), FlowEnabled: n.flowEnabled,

@@ -3,6 +3,7 @@ package stats
 import (
 	"maps"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ const (
 // and atomic additions. The methods may be called concurrently, and of a nil Counters: it counts
 // nothing.
 type Counters struct {
+	handlers       *Handlers // nil: none
 	failedAttempts atomic.Uint64
 	services       atomic.Pointer[map[string]*counts] // the map does not change
 	other          counts
@@ -32,9 +34,10 @@ type counts struct {
 	latencies                           [Buckets]atomic.Uint64
 }
 
-// NewCounters returns counters that are zero.
-func NewCounters() *Counters {
-	c := new(Counters)
+// NewCounters returns counters that are zero. What they count is added to the metrics of
+// handlers, too; nil: there are none.
+func NewCounters(handlers *Handlers) *Counters {
+	c := &Counters{handlers: handlers}
 	c.services.Store(&map[string]*counts{})
 	return c
 }
@@ -64,6 +67,9 @@ func (c *Counters) of(service string) *counts {
 	return s
 }
 
+// Services returns the services that are counted separately.
+func (c *Counters) Services() []string { return slices.Collect(maps.Keys(*c.services.Load())) }
+
 // forget removes the counters of a service, to make room for another one.
 func (c *Counters) forget(service string) {
 	c.mu.Lock()
@@ -82,10 +88,11 @@ func (c *Counters) Started(service string) {
 
 // Ended counts the end of an invocation, and the time from when it was due to its end; negative
 // if it was not due yet.
-func (c *Counters) Ended(service string, success bool, took time.Duration) {
+func (c *Counters) Ended(service, handler string, success bool, took time.Duration) {
 	if c == nil {
 		return
 	}
+	c.handlers.Ended(service, handler, success, took)
 	s := c.of(service)
 	if success {
 		s.succeeded.Add(1)
@@ -94,6 +101,13 @@ func (c *Counters) Ended(service string, success bool, took time.Duration) {
 	}
 	if took >= 0 {
 		s.latencies[bucketOf(took)].Add(1)
+	}
+}
+
+// Attempted counts an attempt that has ended.
+func (c *Counters) Attempted(service, handler string, how Outcome, took time.Duration) {
+	if c != nil {
+		c.handlers.Attempted(service, handler, how, took)
 	}
 }
 

@@ -18,7 +18,7 @@ func query(steps int) Query {
 }
 
 func TestHistoryHasDeltasPerStep(t *testing.T) {
-	c := NewCounters()
+	c := NewCounters(nil)
 	load := map[string]Load{"A": {InFlight: 3, Waiting: 2}}
 	h := NewHistory(c, func() map[string]Load { return map[string]Load{"A": load["A"]} })
 	c.Started("A")
@@ -26,9 +26,9 @@ func TestHistoryHasDeltasPerStep(t *testing.T) {
 	c.AttemptFailed("B")
 	h.Record(start.Add(2 * Step))
 	c.Started("A")
-	c.Ended("A", true, 10*time.Millisecond)
-	c.Ended("A", false, 10*time.Millisecond)
-	c.Ended("A", false, -time.Second) // killed before it was due
+	c.Ended("A", "x", true, 10*time.Millisecond)
+	c.Ended("A", "x", false, 10*time.Millisecond)
+	c.Ended("A", "x", false, -time.Second) // killed before it was due
 	h.Record(start.Add(3*Step + time.Second))
 	h.Record(start.Add(3*Step + 2*time.Second)) // the step is already recorded
 	require.EqualValues(t, 1, c.FailedAttempts())
@@ -71,7 +71,7 @@ func TestHistoryHasDeltasPerStep(t *testing.T) {
 }
 
 func TestHistoryIsBounded(t *testing.T) {
-	c := NewCounters()
+	c := NewCounters(nil)
 	h := NewHistory(c, func() map[string]Load { return nil })
 	for i := range MaxServices + 10 {
 		c.Started(fmt.Sprint(i))
@@ -118,7 +118,7 @@ func TestBuckets(t *testing.T) {
 	require.Greater(t, bounds[len(bounds)-1], time.Hour)
 	var nothing *Counters
 	nothing.Started("A")
-	nothing.Ended("A", true, 0)
+	nothing.Ended("A", "x", true, 0)
 	nothing.AttemptFailed("A")
 	require.Zero(t, nothing.FailedAttempts())
 	require.EqualValues(t, 10*second, stepMillis)

@@ -6,6 +6,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	spans "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"platform/internal/stats"
 )
 
 // Attempt is one attempt of an invocation. The methods of a nil *Attempt do nothing. It is
@@ -89,37 +91,23 @@ func (a *Attempt) event(name string, at time.Time, attributes ...*common.KeyValu
 	a.size += 256
 }
 
-// Ending is how an attempt ended.
-type Ending uint8
-
-// The endings of attempts.
-const (
-	Completed Ending = iota // the invocation has a result
-	Suspended               // it waits without an attempt
-	Yielded                 // it was asked to make room, or to pause
-	Failed
-	Abandoned // the attempt became obsolete: killed, or continued by another node
-)
-
-var endings = [...]string{Completed: "completed", Suspended: "suspended", Yielded: "yielded", Failed: "failed", Abandoned: "abandoned"}
-
 // End records the span. code, message and stack describe the failure of a failed attempt.
-func (a *Attempt) End(how Ending, code, message, stack string) {
+func (a *Attempt) End(how stats.Outcome, code, message, stack string) {
 	if a == nil || a.over {
 		return
 	}
 	a.over = true
 	end := time.Now()
-	if !a.t.keeps(a.cause.sampled, how == Failed, 0) {
+	if !a.t.keeps(a.cause.sampled, how == stats.Failed, 0) {
 		return
 	}
 	if !a.cause.sampled && a.retries == 0 {
 		a.t.started(&a.inv, a.cause, a.start)
 	}
 	switch how {
-	case Suspended:
+	case stats.Suspended:
 		a.event("suspended", end)
-	case Yielded:
+	case stats.Yielded:
 		a.event("yielded", end)
 	}
 	below := link{trace: a.cause.trace, span: spanOf(a.inv.ID)}
@@ -128,9 +116,9 @@ func (a *Attempt) End(how Ending, code, message, stack string) {
 	s.text("platform.deployment.address", a.endpoint.Address)
 	s.number("platform.deployment.service_protocol_version", int64(a.endpoint.Protocol))
 	s.number("platform.attempt.failed_before", int64(a.retries))
-	s.text("platform.attempt.outcome", endings[how])
+	s.text("platform.attempt.outcome", how.String())
 	s.Events, s.DroppedEventsCount, s.size = a.events, a.more, s.size+a.size
-	if how == Failed {
+	if how == stats.Failed {
 		s.text("platform.error.code", code)
 		s.failed(message)
 		if stack != "" {

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"platform/internal/ids"
+	"platform/internal/stats"
 )
 
 // collector is a client that keeps what is uploaded.
@@ -62,7 +63,7 @@ func TestWithoutATracerNothingHappens(t *testing.T) {
 	a := tracer.StartAttempt(&Invocation{}, Endpoint{}, 0)
 	a.Command("", "", 0)
 	a.RunEnded(0)
-	a.End(Failed, "", "", "")
+	a.End(stats.Failed, "", "", "")
 	require.NoError(t, tracer.Close())
 }
 
@@ -140,8 +141,8 @@ func TestEventsOfAnAttemptAreBounded(t *testing.T) {
 	for i := range uint32(maxEvents + 5) {
 		a.Command("Run", strings.Repeat("x", 1<<20), i)
 	}
-	a.End(Completed, "", "", "")
-	a.End(Abandoned, "", "", "") // has no effect
+	a.End(stats.Succeeded, "", "", "")
+	a.End(stats.Abandoned, "", "", "") // has no effect
 	spans := uploaded()
 	require.Len(t, spans, 1)
 	require.Len(t, spans[0].Events, maxEvents)
@@ -164,7 +165,7 @@ func BenchmarkInvocation(b *testing.B) {
 		a := tracer.StartAttempt(inv, Endpoint{Deployment: "dp_1", Address: "http://127.0.0.1:9080", Protocol: 6}, 0)
 		_ = a.Traceparent()
 		a.Command("Output", "", 1)
-		a.End(Completed, "", "", "")
+		a.End(stats.Succeeded, "", "", "")
 		now := time.Now()
 		tracer.Ended(inv, now, now, 0, "")
 		r.End(inv, 200, "")

@@ -1,0 +1,139 @@
+package stats
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// MaxHandlers is the number of handlers whose metrics are separate. The others have the label
+// OtherLabel as service and handler.
+const (
+	MaxHandlers = 1000
+	OtherLabel  = "(other)"
+)
+
+// Outcome is how an attempt ended.
+type Outcome uint8
+
+// The outcomes of attempts.
+const (
+	Succeeded Outcome = iota // the invocation has a result
+	Suspended                // it waits without an attempt
+	Yielded                  // it was asked to make room, or to pause
+	Failed
+	Abandoned // the attempt became obsolete
+	outcomes
+)
+
+var outcomeNames = [outcomes]string{"completed", "suspended", "yielded", "failed", "abandoned"}
+
+// String returns the name of the outcome.
+func (o Outcome) String() string { return outcomeNames[o] }
+
+// Handlers are metrics of the work of each handler. They grow with the number of handlers
+// called, up to MaxHandlers, and not with keys or IDs. The methods may be called
+// concurrently, and of a nil *Handlers: it counts nothing.
+type Handlers struct {
+	perHandler           bool
+	completed            *prometheus.CounterVec
+	durations, attempted *prometheus.HistogramVec
+	handlers             atomic.Pointer[map[handlerName]*handlerMetrics] // the map does not change
+
+	mu sync.Mutex // serializes changes of handlers
+}
+
+type handlerName struct{ service, handler string }
+
+// handlerMetrics are the metrics of one handler.
+type handlerMetrics struct {
+	name      handlerName
+	completed [2]prometheus.Counter // by success
+	duration  prometheus.Observer
+	attempts  [outcomes]atomic.Pointer[prometheus.Observer] // nil: none had this outcome
+}
+
+// durationBuckets are those of invocations and attempts, which take from a millisecond to
+// days, in seconds.
+var durationBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 3600}
+
+// NewHandlers registers metrics with the labels service and handler; without perHandler, the
+// handler is always empty.
+func NewHandlers(reg prometheus.Registerer, namespace string, perHandler bool) *Handlers {
+	h := &Handlers{
+		perHandler: perHandler,
+		completed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: namespace, Name: "invocations_completed_total", Help: "Invocations that ended on partitions led by this node, by result: success or failure.",
+		}, []string{"service", "handler", "result"}),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: namespace, Name: "invocation_duration_seconds", Help: "Time from when an invocation was due to its end.", Buckets: durationBuckets,
+		}, []string{"service", "handler"}),
+		attempted: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: namespace, Name: "invoker_attempt_duration_seconds", Help: "Duration of attempts, by outcome: completed, suspended, yielded, failed, abandoned.", Buckets: durationBuckets,
+		}, []string{"service", "handler", "outcome"}),
+	}
+	h.handlers.Store(&map[handlerName]*handlerMetrics{})
+	reg.MustRegister(h.completed, h.durations, h.attempted)
+	return h
+}
+
+// of returns the metrics of a handler.
+func (h *Handlers) of(service, handler string) *handlerMetrics {
+	name := handlerName{service: service}
+	if h.perHandler {
+		name.handler = handler
+	}
+	if m := (*h.handlers.Load())[name]; m != nil {
+		return m
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	known := *h.handlers.Load()
+	if len(known) >= MaxHandlers {
+		name = handlerName{OtherLabel, OtherLabel}
+	}
+	if m := known[name]; m != nil {
+		return m
+	}
+	m := &handlerMetrics{name: name, duration: h.durations.WithLabelValues(name.service, name.handler)}
+	for i, result := range []string{"failure", "success"} {
+		m.completed[i] = h.completed.WithLabelValues(name.service, name.handler, result)
+	}
+	grown := maps.Clone(known)
+	grown[name] = m
+	h.handlers.Store(&grown)
+	return m
+}
+
+// Ended counts the end of an invocation, and the time since it was due; negative if it was not
+// due yet.
+func (h *Handlers) Ended(service, handler string, success bool, took time.Duration) {
+	if h == nil {
+		return
+	}
+	m := h.of(service, handler)
+	if success {
+		m.completed[1].Inc()
+	} else {
+		m.completed[0].Inc()
+	}
+	m.duration.Observe(max(took, 0).Seconds())
+}
+
+// Attempted counts an attempt that has ended.
+func (h *Handlers) Attempted(service, handler string, how Outcome, took time.Duration) {
+	if h == nil {
+		return
+	}
+	m := h.of(service, handler)
+	observer := m.attempts[how].Load()
+	if observer == nil {
+		o := h.attempted.WithLabelValues(m.name.service, m.name.handler, how.String())
+		observer = &o
+		m.attempts[how].Store(observer)
+	}
+	(*observer).Observe(took.Seconds())
+}

@@ -63,6 +63,9 @@ func draw(t *rapid.T, path string, v reflect.Value) {
 		*to = units.ByteSize(rapid.Uint64().Draw(t, path))
 	case *Limit:
 		*to = Limit(rapid.Int32Min(0).Draw(t, path))
+	case **Ratio:
+		r := Ratio(rapid.Float64Range(0, 1).Draw(t, path))
+		*to = &r
 	case *LogFormat:
 		*to = rapid.SampledFrom(to.choices()).Draw(t, path)
 	case *OnMaxAttempts:

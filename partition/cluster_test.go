@@ -240,6 +240,31 @@ func TestMessagesOfARecoveredSenderAreNotTakenForDuplicates(t *testing.T) {
 	require.False(t, c.partitions[0].group.Recovered(), "numbers are skipped once")
 }
 
+// TestNumbersAreSkippedOnceTheLevelAllowsIt recovers a sender while older servers are part of
+// the cluster. The leader must not wait for its next leadership, which another replica may
+// get.
+func TestNumbersAreSkippedOnceTheLevelAllowsIt(t *testing.T) {
+	var level atomic.Uint32
+	level.Store(uint32(feature.Level3))
+	c := newTunedCluster(t, 2, func(cfg *Config) {
+		cfg.Level = func() feature.Level { return feature.Level(level.Load()) }
+		if cfg.ID == 0 {
+			require.NoError(t, cfg.Storage.Set([]byte("Recovered"), []byte{1})) // as a recovery does
+		}
+	})
+	p := c.partitions[0]
+	require.NoError(t, p.WaitLeading(t.Context()))
+	require.True(t, p.group.Recovered())
+	level.Store(uint32(feature.Level4))
+	require.Eventually(t, func() bool { return !p.group.Recovered() }, time.Minute, 10*time.Millisecond)
+	require.NoError(t, p.WaitLeading(t.Context()))
+	view := p.tables.View()
+	defer view.Close()
+	last, err := view.LastSent(1)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, last, uint64(1)<<32)
+}
+
 func TestAnAbandonedLeadershipIsResumedWithItsInvocations(t *testing.T) {
 	release := make(chan struct{})
 	started := make(chan struct{}, 100)

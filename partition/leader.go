@@ -27,6 +27,8 @@ var (
 	errDeposed  = fmt.Errorf("leadership lost: %w", raftgroup.ErrUnknownOutcome)
 	errOutdated = errors.New("a newer leader epoch has been announced")
 	errHandOver = fmt.Errorf("leadership is being handed over: %w", ErrNotLeader)
+	// errRecoveryLevel starts the leadership again, on the same replica.
+	errRecoveryLevel = fmt.Errorf("the feature level allows to announce a recovery: %w", ErrNotLeader)
 )
 
 // leadership is the state of a replica while it leads, from the announcement of an epoch to
@@ -145,6 +147,7 @@ func (l *leadership) serve(ctx context.Context, g *errgroup.Group) error {
 	g.Go(func() error { return l.outbox.Run(ctx) })
 	g.Go(func() error { return l.lister.Run(ctx) })
 	g.Go(func() error { return l.compareReplicas(ctx) })
+	g.Go(func() error { return l.awaitRecoveryLevel(ctx) })
 	if l.p.streams != nil {
 		g.Go(func() error { return l.p.streams.Lead(ctx, &StreamOwner{l}) })
 	}
@@ -169,6 +172,27 @@ func (l *leadership) announce(ctx context.Context) error {
 	}
 	l.log.Warn("partition continues after a recovery; sequence numbers that may have been used are skipped")
 	return l.p.group.EndRecovery()
+}
+
+// recoveryCheck is how often a recovered leader checks the feature level.
+const recoveryCheck = time.Second
+
+// awaitRecoveryLevel starts the leadership again once the feature level allows a recovered
+// replica to announce that. Only this replica knows that it was recovered.
+func (l *leadership) awaitRecoveryLevel(ctx context.Context) error {
+	if !l.p.group.Recovered() {
+		return nil
+	}
+	tick := time.NewTicker(recoveryCheck)
+	defer tick.Stop()
+	for l.level() < feature.Level4 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return errRecoveryLevel
 }
 
 // enter makes the leadership that announced epoch, if it belongs to this replica, the

@@ -294,7 +294,11 @@ func acceptLoss(d *offline.Directory, f *offlineFlags, in io.Reader, out io.Writ
 	if l.Reason != "" {
 		fmt.Fprintf(out, "Group %d is in quarantine: %s\n\n", l.Group, l.Reason)
 	}
-	fmt.Fprintf(out, "Kept: everything up to entry %d of partition %d.\n", l.Kept, l.Partition)
+	name := fmt.Sprintf("partition %d", l.Partition)
+	if l.Group == offline.MetadataGroup {
+		name = "the metadata"
+	}
+	fmt.Fprintf(out, "Kept: everything up to entry %d of %s.\n", l.Kept, name)
 	if l.First <= l.Last {
 		fmt.Fprintf(out, "Lost: entries %d to %d (%d). Invocations, results, state and timers that were acknowledged with them are lost,\n"+
 			"and steps that they record run again. After a power failure, entries of the last second before it may be lost as well.\n", l.First, l.Last, l.Last-l.First+1)
@@ -315,7 +319,7 @@ func acceptLoss(d *offline.Directory, f *offlineFlags, in io.Reader, out io.Writ
 	if err := d.AcceptLoss(l); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Partition %d continues from entry %d when the node is started.\n", l.Partition, l.Kept)
+	fmt.Fprintf(out, "Group %d, %s, continues from entry %d when the node is started.\n", l.Group, name, l.Kept)
 	return nil
 }
 

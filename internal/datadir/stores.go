@@ -129,6 +129,10 @@ func (d *Dir) CheckMetadata(states *raftgroup.HardStates, db *raftgroup.LogDB) e
 
 // MetadataError says what to do about metadata that cannot be used.
 func (d *Dir) MetadataError(err error) error {
+	if errors.Is(err, raftgroup.ErrUnrecorded) {
+		return errcode.New(errcode.RT0009, "the metadata in %s cannot be used: %w; %s; if the cluster has no other nodes and only %s was lost, "+
+			"\"platform-server repair accept-loss --group %d --data-dir %s\" accepts what is there", d.In(MetadataDir), err, RemedyRejoin, HardStateFile, metadata.GroupID, d.path)
+	}
 	unusable := func(damage error) bool { return errors.Is(err, damage) }
 	if slices.ContainsFunc([]error{raftgroup.ErrQuarantined, raftgroup.ErrStateBehindSnapshot, raftgroup.ErrCorrupt, metadata.ErrCorrupt, boltfile.ErrDamaged}, unusable) {
 		return errcode.New(errcode.RT0009, "the metadata in %s cannot be used: %w; restore its newest copy; %s", d.In(MetadataDir), err, RemedyRejoin)

@@ -25,7 +25,7 @@ type Loss struct {
 // with raftgroup.ErrNoLoss if nothing is missing.
 func (d *Directory) AssessLoss(group uint32) (*Loss, error) {
 	if group == MetadataGroup {
-		return nil, errors.New("a loss of the metadata cannot be accepted: restore the data directory from a backup")
+		return d.assessMetadata()
 	}
 	id := group - partition.GroupID(0)
 	identity, err := d.dir.ReadIdentity()
@@ -81,6 +81,36 @@ func (d *Directory) AssessLoss(group uint32) (*Loss, error) {
 	return l, nil
 }
 
+// assessMetadata accepts that the metadata group of the only node has lost its record in the
+// hard-state file, which is a second copy of what its log and state have.
+func (d *Directory) assessMetadata() (*Loss, error) {
+	s, err := d.storage(MetadataGroup)
+	if err != nil {
+		return nil, err
+	}
+	if d.hardErr != nil {
+		return nil, d.hardErr
+	}
+	_, recorded := d.hard.Groups[MetadataGroup]
+	if d.hard.Damaged[MetadataGroup] == nil && (recorded || !raftgroup.WasRecorded(s)) {
+		return nil, errors.New("a loss of the metadata cannot be accepted: restore the data directory from a backup")
+	}
+	members, err := metadata.CountMembers(d.in(datadir.MetadataDir))
+	if err != nil {
+		return nil, fmt.Errorf("read the members of the cluster: %w", err)
+	}
+	if members != 1 {
+		return nil, errors.New("the cluster has other nodes: move the data directory away and start with an empty one, which gets copies")
+	}
+	info, err := raftgroup.Inspect(s)
+	if err != nil {
+		return nil, err
+	}
+	l := &Loss{Group: MetadataGroup, Reason: info.Quarantine}
+	l.Kept, l.First, l.Last = info.Last, info.Last+1, info.Last
+	return l, nil
+}
+
 // AcceptLoss lets the node go on with what AssessLoss has found.
 func (d *Directory) AcceptLoss(l *Loss) error {
 	identity, err := d.dir.ReadIdentity()
@@ -90,6 +120,9 @@ func (d *Directory) AcceptLoss(l *Loss) error {
 	hard, err := raftgroup.OpenHardStates(d.in(datadir.HardStateFile), identity.Incarnation, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
+	}
+	if l.Group == MetadataGroup {
+		return errors.Join(hard.AcceptUnknown(MetadataGroup, 0), hard.Close())
 	}
 	return errors.Join(d.logs.AcceptLoss(l.Group, l.Loss, hard), hard.Close())
 }

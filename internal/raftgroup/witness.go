@@ -86,6 +86,10 @@ func (w *witness) SetUint64(key []byte, v uint64) error {
 // removing reports whether the data of a previous replica has not been removed yet.
 func (g *HardState) removing() bool { return g != nil && g.Record().Removing }
 
+// ErrUnrecorded says that the hard-state file has lost the record of a replica. It comes with
+// ErrQuarantined.
+var ErrUnrecorded = errors.New("record lost")
+
 // check compares the content of a storage with the record. A storage that has lost anything
 // must not vote or acknowledge: ErrQuarantined. Otherwise the record is updated with what
 // it lacks.
@@ -105,7 +109,7 @@ func (g *HardState) check(s Storage) error {
 	rec := g.rec
 	g.mu.Unlock()
 	if recorded != "" && rec.seq == 0 {
-		return lost("the hard-state file has no record of the replica")
+		return fmt.Errorf("%w: %w", ErrUnrecorded, lost("the hard-state file has no record of the replica"))
 	}
 	if err := held.lacks(s, rec.export()); err != nil {
 		return err

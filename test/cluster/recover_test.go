@@ -241,3 +241,40 @@ func TestPartitionRecoveryFromNewestReplica(t *testing.T) {
 	b.awaitVoters(ctx, t, 0, 4)
 	b.requireCounters(ctx, t, 4, counts)
 }
+
+// TestTheOnlyNodeContinuesWithoutItsHardState loses the file HARDSTATE of the only node, and
+// follows the messages.
+func TestTheOnlyNodeContinuesWithoutItsHardState(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
+	defer cancel()
+	b := newTestbed(t, testbedOptions{nodes: 1, env: map[string]string{"DEFAULT_NUM_PARTITIONS": "4"}})
+	counts := counterValues{}
+	b.addToCounters(ctx, t, 0, counts)
+	b.Nodes[0].Kill()
+	fails := func(reason string) {
+		t.Helper()
+		require.NoError(t, b.Nodes[0].Launch())
+		require.NoError(t, b.Nodes[0].Process.AwaitExit(time.Minute))
+		require.Contains(t, b.Nodes[0].Process.LogTail(1), reason)
+	}
+	acceptLoss := func(group int) {
+		t.Helper()
+		out, err := runCommand(t, "platform/cmd/platform-server", nil, "repair", "accept-loss", "--group", fmt.Sprint(group), "--data-dir", b.dataDir(0), "--yes")
+		require.NoError(t, err, out)
+		require.Contains(t, out, "Lost: no known entries.")
+	}
+	require.NoError(t, os.Truncate(filepath.Join(b.dataDir(0), "HARDSTATE"), 4096))
+	fails("remove HARDSTATE")
+	require.NoError(t, os.Remove(filepath.Join(b.dataDir(0), "HARDSTATE")))
+	fails("remove OWNER from log, state and metadata")
+	for _, dir := range []string{"log", "state", "metadata"} {
+		require.NoError(t, os.Remove(filepath.Join(b.dataDir(0), dir, "OWNER")))
+	}
+	fails("repair accept-loss --group 0")
+	for group := range 5 {
+		acceptLoss(group)
+	}
+	require.NoError(t, b.Nodes[0].Restart(ctx))
+	b.requireCounters(ctx, t, 0, counts)
+	b.addToCounters(ctx, t, 0, counts)
+}

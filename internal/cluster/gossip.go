@@ -12,6 +12,7 @@ import (
 	"platform/internal/datadir"
 	"platform/internal/errcode"
 	"platform/internal/membership"
+	"platform/internal/nodetls"
 	"platform/internal/version"
 )
 
@@ -26,7 +27,9 @@ type GossipConfig struct {
 	Streams net.Listener
 	Seeds   []string
 	KeyFile string // networking.gossip-key-file, may be empty
-	Server  *Server
+	// Security authenticates other nodes; nil: no authentication.
+	Security *nodetls.Security
+	Server   *Server
 	// OnFailed is called when this node must stop because another one owns its name.
 	OnFailed func(error)
 	Log      *slog.Logger
@@ -47,7 +50,7 @@ func OpenGossip(ctx context.Context, cfg GossipConfig) (*membership.Members, err
 		Meta:    membership.Meta{Version: version.Version()},
 		Streams: cfg.Streams, Packets: packets,
 		Seeds: cfg.Seeds, Known: cfg.Server.otherAddresses,
-		Key: key, OnFailed: cfg.OnFailed, Logger: cfg.Log,
+		Key: key, Security: cfg.Security, OnFailed: cfg.OnFailed, Logger: cfg.Log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start gossip: %w", err)

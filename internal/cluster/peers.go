@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
+	"platform/internal/nodetls"
 	"platform/internal/raftgroup"
 	nodepb "platform/proto/node"
 )
@@ -19,16 +19,17 @@ import (
 // metadata, replica status. Raft and requests to partitions have connections of their own.
 // It is safe for concurrent use.
 type Peers struct {
-	sent map[string]*atomic.Uint64 // number of requests by method; the map does not change
+	security *nodetls.Security
+	sent     map[string]*atomic.Uint64 // number of requests by method; the map does not change
 
 	mu     sync.Mutex // covers the fields below
 	closed bool
 	conns  map[string]*grpc.ClientConn
 }
 
-// NewPeers returns a Peers without connections.
-func NewPeers() *Peers {
-	p := &Peers{sent: make(map[string]*atomic.Uint64), conns: make(map[string]*grpc.ClientConn)}
+// NewPeers returns a Peers without connections. security may be nil.
+func NewPeers(security *nodetls.Security) *Peers {
+	p := &Peers{security: security, sent: make(map[string]*atomic.Uint64), conns: make(map[string]*grpc.ClientConn)}
 	for _, method := range nodepb.NodeCluster_ServiceDesc.Methods {
 		p.sent[method.MethodName] = new(atomic.Uint64)
 	}
@@ -53,7 +54,8 @@ func (p *Peers) At(address string) (nodepb.NodeClusterClient, error) {
 	conn := p.conns[address]
 	if conn == nil {
 		// With passthrough the dialer resolves names, again at each dial.
-		options := append(raftgroup.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUnaryInterceptor(p.count))
+		options := append(raftgroup.DialOptions(), raftgroup.SecureDialOptions(p.security)...)
+		options = append(options, grpc.WithUnaryInterceptor(p.count))
 		var err error
 		if conn, err = grpc.NewClient("passthrough:///"+address, options...); err != nil {
 			return nil, fmt.Errorf("dial %s: %w", address, err)

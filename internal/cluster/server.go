@@ -206,7 +206,8 @@ func (s *Server) inUse(name, incarnation string) bool {
 }
 
 func (s *Server) foreign(name string) string {
-	return fmt.Sprintf("this is a node of cluster %q, not %q; check cluster-name and metadata-client.addresses", s.self.Cluster, name)
+	s.log.Warn("node of another cluster refused", "cluster", name)
+	return "this is a node of another cluster; check cluster-name and metadata-client.addresses"
 }
 
 // Propose proposes a change of the metadata if this node is the leader.
@@ -262,7 +263,7 @@ func (s *Server) member(clusterID string) (*metadata.Store, error) {
 		return nil, errors.New("this node is not part of a cluster yet")
 	}
 	if own, known := store.Cluster(); !known || own.ID != clusterID {
-		return nil, fmt.Errorf("this node is of cluster %q, not %q", own.ID, clusterID)
+		return nil, errors.New("this is a node of another cluster")
 	}
 	return store, nil
 }

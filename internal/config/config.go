@@ -59,6 +59,7 @@ type Config struct {
 	Admin              Admin          `key:"admin"`
 	Worker             Worker         `key:"worker"`
 	Egress             Egress         `key:"egress"`
+	Security           Security       `key:"security"`
 }
 
 // Default returns the built-in values. Those that depend on others (the node's
@@ -98,8 +99,9 @@ func Default() *Config {
 
 			ConnectionsPerAddressLimit: 5000,
 		},
-		Admin:  Admin{Listener: Listener{BindPort: 9070}, ConnectionsPerAddressLimit: 500, ListingMemory: 128 * units.MiB, QueryEngine: defaultQueryEngine()},
-		Worker: defaultWorker(),
+		Admin:    Admin{Listener: Listener{BindPort: 9070}, ConnectionsPerAddressLimit: 500, ListingMemory: 128 * units.MiB, QueryEngine: defaultQueryEngine()},
+		Worker:   defaultWorker(),
+		Security: Security{NodeTLS: NodeTLS{Mode: TLSOff}},
 	}
 }
 

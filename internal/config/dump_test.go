@@ -68,6 +68,8 @@ func draw(t *rapid.T, path string, v reflect.Value) {
 		*to = &r
 	case *LogFormat:
 		*to = rapid.SampledFrom(to.choices()).Draw(t, path)
+	case *TLSMode:
+		*to = rapid.SampledFrom(to.choices()).Draw(t, path)
 	case *OnMaxAttempts:
 		*to = rapid.SampledFrom(to.choices()).Draw(t, path)
 	case *[]string:

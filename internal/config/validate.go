@@ -63,6 +63,7 @@ func (l *loader) validate() {
 	l.queryEngine(cfg.Admin.ListingMemory, cfg.Admin.QueryEngine)
 	l.logFilter(cfg.LogFilter)
 	l.proxy(invoker.HTTPProxy)
+	l.nodeTLS(cfg.Security.NodeTLS, cfg.Networking.GossipKeyFile)
 	l.destinations("egress.allow", cfg.Egress.Allow)
 	l.destinations("egress.deny", cfg.Egress.Deny)
 	l.retryPolicy(cfg.DefaultRetryPolicy)

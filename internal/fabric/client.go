@@ -12,10 +12,10 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"platform/internal/budget"
 	"platform/internal/feature"
+	"platform/internal/nodetls"
 	"platform/internal/raftgroup"
 	"platform/proto/node"
 )
@@ -29,8 +29,8 @@ type ClientConfig struct {
 	// Bodies is charged for large responses while they are received; nil disables
 	// accounting.
 	Bodies *budget.Budget
-	// DialOptions replace the default, which is no transport security.
-	DialOptions []grpc.DialOption
+	// Security authenticates other nodes; nil: no authentication.
+	Security *nodetls.Security
 	// Dial replaces gRPC in tests that simulate the network. It may be nil.
 	Dial func(address string) (raftgroup.Conn, error)
 	// Log is slog.Default() when nil.
@@ -63,11 +63,8 @@ func NewClient(cfg ClientConfig) *Client {
 	if cfg.Level == nil {
 		cfg.Level = func() feature.Level { return feature.Level1 }
 	}
-	if cfg.DialOptions == nil {
-		cfg.DialOptions = []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
-	}
 	if cfg.Dial == nil {
-		cfg.Dial = dialer(append(raftgroup.DialOptions(), cfg.DialOptions...))
+		cfg.Dial = dialer(append(raftgroup.DialOptions(), raftgroup.SecureDialOptions(cfg.Security)...))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Client{
@@ -219,9 +216,10 @@ func (i *Identity) hello() *node.Hello {
 	return &node.Hello{ClusterId: i.ClusterID(), NodeId: i.Node, Incarnation: i.Incarnation, Address: i.Address}
 }
 
-// verifyHello checks that the sender of a hello belongs to this cluster.
-func (i *Identity) verifyHello(h *node.Hello) error {
-	own := i.ClusterID()
+// verifyHello checks that the sender of a hello belongs to this cluster, and that it is the
+// node in its certificate. The context is that of the stream.
+func (i *Identity) verifyHello(ctx context.Context, h *node.Hello) error {
+	own, name := i.ClusterID(), nodetls.Peer(ctx)
 	switch {
 	case h == nil:
 		return fmt.Errorf("%w: it did not send a hello", ErrForeign)
@@ -229,6 +227,8 @@ func (i *Identity) verifyHello(h *node.Hello) error {
 		return errNoCluster
 	case h.ClusterId != own:
 		return fmt.Errorf("%w: %s at %s belongs to cluster %q, this node to %q", ErrForeign, h.NodeId, h.Address, h.ClusterId, own)
+	case name != "" && name != h.NodeId:
+		return fmt.Errorf("%w: %s at %s has the certificate of node %s", ErrForeign, h.NodeId, h.Address, name)
 	}
 	return nil
 }

@@ -282,7 +282,7 @@ func (l *link) receive(stream node.NodePartitions_ExchangeClient) error {
 	if err != nil {
 		return err
 	}
-	if err := l.conn.c.self.verifyHello(first.Hello); err != nil {
+	if err := l.conn.c.self.verifyHello(stream.Context(), first.Hello); err != nil {
 		l.conn.c.log.Error("node rejected", "address", l.conn.address, "err", err)
 		return err
 	}

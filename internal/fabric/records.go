@@ -23,7 +23,7 @@ const (
 
 // Records sends the records of a partition. It is called by the gRPC server.
 func (s *Server) Records(req *node.RecordsRequest, stream node.NodePartitions_RecordsServer) error {
-	if err := s.acceptHello(req.Hello); err != nil {
+	if err := s.acceptHello(stream.Context(), req.Hello); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(stream.Context())
@@ -100,7 +100,7 @@ func (r *Remote) Records(ctx context.Context, completed bool) iter.Seq2[partitio
 				return
 			}
 			if err == nil && first {
-				err = r.c.self.verifyHello(page.Hello)
+				err = r.c.self.verifyHello(stream.Context(), page.Hello)
 			}
 			if err != nil {
 				yield(partition.Record{}, r.streamError(ctx, err))

@@ -15,6 +15,7 @@ import (
 
 	"platform/internal/budget"
 	"platform/internal/limits"
+	"platform/internal/nodetls"
 	"platform/proto/node"
 )
 
@@ -22,6 +23,8 @@ const (
 	// maxConcurrentRequests bounds the concurrent requests of one node, most of which wait
 	// for the end of an invocation. Further requests are rejected as overload.
 	maxConcurrentRequests = 100_000
+	// authorizedFor is how long it is assumed that a node is a member.
+	authorizedFor = time.Second
 	// readyTimeout bounds how long a request waits for an elected replica to become ready.
 	readyTimeout = time.Second
 )
@@ -32,6 +35,9 @@ type ServerConfig struct {
 	// Local returns this node's replica of a partition, nil if it has none. It is called
 	// for each request and must be fast.
 	Local func(partition uint32) Local
+	// Authorize may reject a node that was authenticated; nil accepts all. It is called when
+	// a stream begins, and about once a second while it is used.
+	Authorize func(node, incarnation string) error
 	// Seen is called with the address of each node that connects. It may be nil.
 	Seen func(address string)
 	// Bodies is charged for large requests; nil disables accounting.
@@ -44,7 +50,10 @@ type ServerConfig struct {
 type Server struct {
 	node.UnimplementedNodePartitionsServer
 
-	self   Identity
+	self Identity
+
+	authorized func(node, incarnation string) error
+
 	local  func(partition uint32) Local
 	seen   func(address string)
 	bodies *budget.Budget
@@ -62,7 +71,7 @@ func NewServer(cfg ServerConfig) *Server {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Server{
-		self: cfg.Self, local: cfg.Local, seen: cfg.Seen, bodies: cfg.Bodies, log: cfg.Log.With("component", "fabric"), ctx: ctx, cancel: cancel,
+		self: cfg.Self, authorized: cfg.Authorize, local: cfg.Local, seen: cfg.Seen, bodies: cfg.Bodies, log: cfg.Log.With("component", "fabric"), ctx: ctx, cancel: cancel,
 		roomTimeout: roomTimeout,
 	}
 }
@@ -94,7 +103,7 @@ func (s *Server) Exchange(stream node.NodePartitions_ExchangeServer) error {
 	if err != nil {
 		return err
 	}
-	if err := s.acceptHello(first.Hello); err != nil {
+	if err := s.acceptHello(stream.Context(), first.Hello); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(stream.Context())
@@ -105,7 +114,7 @@ func (s *Server) Exchange(stream node.NodePartitions_ExchangeServer) error {
 		return err
 	}
 	received := make(chan error, 1)
-	go func() { received <- in.receive(ctx) }() // ends with the stream, at the latest when this method returns
+	go func() { received <- in.receive(ctx, first.Hello) }() // ends with the stream, at the latest when this method returns
 	in.wg.Go(func() {
 		_ = in.out.run(ctx, stream.Send) // receive returns the status
 		cancel()
@@ -123,16 +132,32 @@ func (s *Server) Exchange(stream node.NodePartitions_ExchangeServer) error {
 	return err
 }
 
-// acceptHello verifies the hello of a node and reports the node as seen.
-func (s *Server) acceptHello(h *node.Hello) error {
-	if err := s.self.verifyHello(h); err != nil {
+// acceptHello verifies the hello of a node and reports the node as seen. The error names
+// nothing that a stranger does not know.
+func (s *Server) acceptHello(ctx context.Context, h *node.Hello) error {
+	err := s.self.verifyHello(ctx, h)
+	if err == nil {
+		err = s.authorize(ctx, h)
+	}
+	if err != nil {
 		s.log.Error("node rejected", "err", err)
-		return status.Error(codes.FailedPrecondition, err.Error())
+		return errRejected
 	}
 	if s.seen != nil && h.Address != "" {
 		s.seen(h.Address)
 	}
 	return nil
+}
+
+// errRejected is the response to a node that is rejected.
+var errRejected = status.Error(codes.PermissionDenied, "rejected; the log of this node has the reason")
+
+// authorize returns an error if an authenticated node is not a member of the cluster.
+func (s *Server) authorize(ctx context.Context, h *node.Hello) error {
+	if s.authorized == nil || nodetls.Peer(ctx) == "" {
+		return nil
+	}
+	return s.authorized(h.NodeId, h.Incarnation)
 }
 
 // drain waits for all running requests and prevents new ones.
@@ -143,13 +168,21 @@ func (in *inbound) drain() {
 	in.wg.Wait()
 }
 
-func (in *inbound) receive(ctx context.Context) error {
+func (in *inbound) receive(ctx context.Context, from *node.Hello) error {
 	incomplete := newAssembler(in.account)
 	defer incomplete.close()
+	authorized := time.Now()
 	for {
 		batch, err := in.stream.Recv()
 		if err != nil {
 			return err
+		}
+		if now := time.Now(); now.Sub(authorized) >= authorizedFor {
+			if err := in.s.authorize(ctx, from); err != nil { // it was removed
+				in.s.log.Error("node rejected", "err", err)
+				return errRejected
+			}
+			authorized = now
 		}
 		exclusive := len(batch.Frames) == 1
 		for _, f := range batch.Frames {

@@ -32,6 +32,8 @@ type Config struct {
 	// Budget is what the bodies of requests and responses are accounted to, per
 	// connection; nil: nothing.
 	Budget *budget.Budget
+	// ConnContext may extend the context of the requests of a connection; nil: not extended.
+	ConnContext func(context.Context, net.Conn) context.Context
 	// Drain bounds how long requests in progress may continue after ctx ends.
 	Drain time.Duration
 	// OnDrain is called when the drain begins, before new connections are rejected.
@@ -118,14 +120,19 @@ func newServer(base context.Context, cfg Config, conns *newConns) *http.Server {
 		ConnState:         conns.connState,
 		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 	}
-	if cfg.Budget != nil {
-		srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-			account := cfg.Budget.Account()
-			if c, ok := c.(*conn); ok {
-				c.account = account
-			}
-			return budget.With(ctx, account)
+	srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		accepted, ok := c.(*conn)
+		if ok && cfg.ConnContext != nil {
+			ctx = cfg.ConnContext(ctx, accepted.Conn)
 		}
+		if cfg.Budget == nil {
+			return ctx
+		}
+		account := cfg.Budget.Account()
+		if ok {
+			accepted.account = account
+		}
+		return budget.With(ctx, account)
 	}
 	return srv
 }

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"time"
+
+	"platform/internal/nodetls"
 )
 
 // Config identifies the node and configures discovery.
@@ -40,7 +42,9 @@ type Config struct {
 	Key []byte
 	// Profile is DefaultProfile when zero.
 	Profile Profile
-	// Dial opens streams, for example with transport security; nil uses plain TCP.
+	// Security authenticates other nodes; nil: no authentication.
+	Security *nodetls.Security
+	// Dial opens connections for streams; nil uses TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Resolve returns the addresses of a host name; nil uses the system resolver.
 	Resolve func(ctx context.Context, host string) ([]string, error)

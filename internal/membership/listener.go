@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"platform/internal/nodetls"
 )
 
 // acceptBackoffMax bounds the backoff after a failed accept, for example for lack of file
@@ -118,6 +120,9 @@ type peekedConn struct {
 	net.Conn
 	head []byte // not returned by Read yet
 }
+
+// Node returns the name of the node at the other end, "" if it is not authenticated.
+func (c *peekedConn) Node() string { return nodetls.NodeOf(c.Conn) }
 
 // Read returns the peeked bytes first.
 func (c *peekedConn) Read(b []byte) (int, error) {

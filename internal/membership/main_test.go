@@ -58,7 +58,7 @@ func start(tb testing.TB, name string, configure func(*Config)) *testNode {
 func startAt(tb testing.TB, address, name string, configure func(*Config)) *testNode {
 	tb.Helper()
 	l, packets := bind(tb, address)
-	n := &testNode{tb: tb, ports: Split(l), address: l.Addr().String(), failed: make(chan error, 1)}
+	n := &testNode{tb: tb, ports: Split(l, nil), address: l.Addr().String(), failed: make(chan error, 1)}
 	cfg := Config{
 		Name: name, Incarnation: "1", ClusterName: "test", Address: n.address,
 		Streams: n.ports.Gossip, Packets: packets,

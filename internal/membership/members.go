@@ -111,7 +111,7 @@ func (m *Members) gossipConfig() *memberlist.Config {
 	c.AwarenessMaxMultiplier = 1 // see "No health awareness" in DESIGN.md
 	c.GossipInterval, c.PushPullInterval = p.GossipInterval, p.SyncInterval
 	c.EnableCompression = false
-	c.UDPBufferSize -= packetHeaderBytes
+	c.UDPBufferSize -= sealedHeaderBytes + sealedOverhead
 	c.SecretKey = m.cfg.Key
 	c.DeadNodeReclaimTime = time.Nanosecond // the name of a dead node can be reused immediately
 	d := &delegate{m}

@@ -7,8 +7,11 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"platform/internal/nodetls"
 )
 
 const (
@@ -35,6 +38,7 @@ type Ports struct {
 	Gossip net.Listener
 
 	listener net.Listener
+	security *nodetls.Security
 	done     chan struct{}
 	stopOnce sync.Once
 	slots    chan struct{} // semaphore: one per connection that has not been accepted yet
@@ -45,11 +49,12 @@ type Ports struct {
 }
 
 // Split dispatches the connections of l by their first bytes. Connections of unknown
-// protocols are closed. Ports takes ownership of l and stops on Close or when l is closed.
-func Split(l net.Listener) *Ports {
+// protocols are closed. Nodes are authenticated first, as security requires, which may be
+// nil. Ports takes ownership of l and stops on Close or when l is closed.
+func Split(l net.Listener, security *nodetls.Security) *Ports {
 	addr := l.Addr()
 	p := &Ports{
-		listener: l, done: make(chan struct{}),
+		listener: l, security: security, done: make(chan struct{}),
 		slots: make(chan struct{}, maxPeeking), peeking: newConnSet(),
 		rpc: newProtocolListener(addr), http: newProtocolListener(addr), gossip: newProtocolListener(addr),
 	}
@@ -102,18 +107,53 @@ func (p *Ports) dispatch(conn net.Conn) {
 	if !p.peeking.add(conn) {
 		return
 	}
-	head := make([]byte, protocolBytes)
-	_ = conn.SetReadDeadline(time.Now().Add(peekTimeout))
-	_, err := io.ReadFull(conn, head)
+	_ = conn.SetDeadline(time.Now().Add(peekTimeout))
+	opened, to := p.open(conn)
 	p.peeking.remove(conn)
-	to := p.protocol(string(head))
-	if err != nil || to == nil {
+	if to == nil {
 		_ = conn.Close()
 		return
 	}
-	_ = conn.SetReadDeadline(time.Time{})
-	to.deliver(&peekedConn{Conn: conn, head: head})
+	_ = conn.SetDeadline(time.Time{})
+	to.deliver(opened)
 }
+
+// open authenticates the other node, if it begins with TLS, and returns the connection to
+// deliver and the listener for its protocol, nil if it is refused.
+func (p *Ports) open(conn net.Conn) (net.Conn, *protocolListener) {
+	opened, head, err := peek(conn)
+	if err != nil {
+		return nil, nil
+	}
+	secure := isTLS(head) && p.security.Mode() != nodetls.Off
+	if secure {
+		authenticated, err := p.security.Server(context.Background(), opened) // the deadline ends it
+		if err != nil {
+			return nil, nil
+		}
+		if opened, head, err = peek(authenticated); err != nil {
+			return nil, nil
+		}
+	}
+	to := p.protocol(head)
+	if !secure && to != nil && to != p.http && !p.security.AcceptsPlain() {
+		p.security.RefusePlain(conn.RemoteAddr())
+		return nil, nil
+	}
+	return opened, to
+}
+
+// peek reads the bytes that identify the protocol, which the returned connection contains.
+func peek(conn net.Conn) (*peekedConn, string, error) {
+	head := make([]byte, protocolBytes)
+	if _, err := io.ReadFull(conn, head); err != nil {
+		return nil, "", err
+	}
+	return &peekedConn{Conn: conn, head: head}, string(head), nil
+}
+
+// isTLS reports whether a connection begins with a TLS handshake.
+func isTLS(head string) bool { return strings.HasPrefix(head, "\x16\x03") }
 
 // protocol returns the listener for connections that begin with head, nil if the protocol
 // is unknown.

@@ -117,7 +117,7 @@ func TestSilentConnectionsDoNotBlockOthers(t *testing.T) {
 func TestSilentConnectionsAreLimited(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	p := Split(l)
+	p := Split(l, nil)
 	for range maxPeeking {
 		dial(t, l.Addr().String(), "")
 	}
@@ -161,7 +161,7 @@ func dialUDP(t *testing.T, address string) net.Conn {
 func TestPortsCloseIndividuallyAndTogether(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	p := Split(l)
+	p := Split(l, nil)
 	require.NoError(t, p.HTTP.Close())
 	require.NoError(t, p.HTTP.Close())
 	_, err = p.HTTP.Accept()

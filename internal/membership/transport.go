@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"platform/internal/nodetls"
 )
 
 // errNoAddress is returned for a node whose address is unknown. memberlist retries by
@@ -32,6 +34,7 @@ type endpoint struct {
 type transport struct {
 	self     hello // with this node as the target
 	streams  net.Listener
+	security *nodetls.Security
 	packets  net.PacketConn
 	dial     func(context.Context, string) (net.Conn, error)
 	timeout  time.Duration
@@ -46,8 +49,9 @@ type transport struct {
 
 	sentPackets, openedStreams atomic.Uint64
 
-	mu        sync.RWMutex // covers endpoints
+	mu        sync.RWMutex // covers the fields below
 	endpoints map[identity]endpoint
+	sealing   map[identity]time.Time // when the node has last sent an encrypted packet
 }
 
 var _ memberlist.NodeAwareTransport = (*transport)(nil)
@@ -56,10 +60,10 @@ func newTransport(cfg Config) *transport {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &transport{
 		self:    hello{cluster: clusterHash(cfg.ClusterName), target: identityOf(cfg.Name, cfg.Incarnation)},
-		streams: cfg.Streams, packets: cfg.Packets, dial: cfg.Dial, timeout: cfg.Profile.StreamTimeout,
+		streams: cfg.Streams, security: cfg.Security, packets: cfg.Packets, dial: cfg.Dial, timeout: cfg.Profile.StreamTimeout,
 		ctx: ctx, cancel: cancel, conns: newConnSet(),
 		packetCh: make(chan *memberlist.Packet), streamCh: make(chan net.Conn),
-		endpoints: make(map[identity]endpoint),
+		endpoints: make(map[identity]endpoint), sealing: make(map[identity]time.Time),
 	}
 	_, _ = rand.Read(t.self.process[:]) // never fails
 	t.resolver = &resolver{
@@ -81,6 +85,7 @@ func (t *transport) removeEndpoint(id identity) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.endpoints, id)
+	delete(t.sealing, id)
 }
 
 func (t *transport) endpoint(address string) (endpoint, error) {
@@ -115,7 +120,7 @@ func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, e
 	}
 	if to, ok := t.resolver.packetAddress(e.address); ok {
 		t.sentPackets.Add(1)
-		_, err = t.packets.WriteTo(encodePacket(e.target, b), net.UDPAddrFromAddrPort(to))
+		_, err = t.packets.WriteTo(t.encode(e.target, b), net.UDPAddrFromAddrPort(to))
 	}
 	return time.Now(), err
 }
@@ -149,7 +154,7 @@ func (t *transport) open(e endpoint, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, timeout)
 	defer cancel()
 	t.openedStreams.Add(1)
-	conn, err := t.dial(ctx, e.address)
+	conn, err := t.security.Dial(ctx, func(ctx context.Context) (net.Conn, error) { return t.dial(ctx, e.address) })
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +233,7 @@ func (t *transport) readPackets() {
 				return
 			}
 		}
-		payload, ok := decodePacket(t.self.target, buf[:n])
+		payload, ok := t.decode(buf[:n])
 		if !ok {
 			continue
 		}

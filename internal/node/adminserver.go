@@ -14,6 +14,7 @@ import (
 	"platform/flowcontrol"
 	"platform/internal/feature"
 	"platform/internal/httpserver"
+	"platform/internal/nodetls"
 	"platform/internal/version"
 	"platform/invoker/discovery"
 	"platform/invoker/protocol"
@@ -118,7 +119,12 @@ func (n *Node) serveNodeHTTP(ctx context.Context) error {
 	if !n.cfg.DisablePrometheus {
 		mux.Handle("GET /metrics", n.metrics.handler())
 	}
-	return httpserver.Serve(ctx, n.port.ports.HTTP, httpserver.Config{Handler: withProfiles(mux), Drain: adminDrain, Log: n.log})
+	return httpserver.Serve(ctx, n.port.ports.HTTP, httpserver.Config{
+		Handler: n.authenticated(withProfiles(mux)), Drain: adminDrain, Log: n.log,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, nodeKey{}, nodetls.NodeOf(c))
+		},
+	})
 }
 
 // newQueryEngine returns what answers SQL on this node.

@@ -35,6 +35,12 @@ type member struct {
 // newTrio starts fresh nodes that expect each other.
 func newTrio(t *testing.T, count int, flags ...string) *trio {
 	t.Helper()
+	return newTrioWith(t, count, func(*config.Config) {}, flags...)
+}
+
+// newTrioWith is newTrio with another configuration.
+func newTrioWith(t *testing.T, count int, change func(*config.Config), flags ...string) *trio {
+	t.Helper()
 	c := &trio{t: t}
 	ports := freePorts(t, 3*count)
 	var seeds []string
@@ -52,6 +58,7 @@ func newTrio(t *testing.T, count int, flags ...string) *trio {
 			`PLATFORM_METADATA_CLIENT__ADDRESSES=["` + strings.Join(seeds, `","`) + `"]`,
 		})
 		require.NoError(t, err)
+		change(loaded.Config)
 		c.nodes = append(c.nodes, &member{cfg: loaded.Config})
 	}
 	t.Cleanup(func() {

@@ -13,6 +13,7 @@ import (
 
 	"platform/internal/budget"
 	"platform/internal/config"
+	"platform/internal/nodetls"
 	"platform/internal/replicas"
 	"platform/internal/routing"
 	"platform/internal/stats"
@@ -37,8 +38,9 @@ type Node struct {
 	stats     *stats.Counters
 	outbox    *partition.OutboxMemory
 	history   *stats.History
-	signer    *signing.Signer // of requests to endpoints, nil: unsigned
-	tracer    *tracing.Tracer // nil: no spans are recorded
+	tracer    *tracing.Tracer   // nil: no spans are recorded
+	signer    *signing.Signer   // of requests to endpoints, nil: unsigned
+	security  *nodetls.Security // of the connections to other nodes, nil: none
 
 	metadata *metadata.Store
 	invoker  *invoker.Invoker
@@ -57,7 +59,10 @@ type Node struct {
 func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) {
 	limits := &cfg.Networking
 	n := &Node{cfg: cfg, log: log, bodies: budget.New(int64(limits.BodyMemoryLimit), int64(limits.ConnectionBodyMemory)), metrics: newMetrics(cfg), failed: make(chan error, 1)}
-	n.port.addresses, n.port.peers = cluster.NewAddresses(), cluster.NewPeers()
+	if n.security, err = openSecurity(cfg, log); err != nil {
+		return err
+	}
+	n.port.addresses, n.port.peers = cluster.NewAddresses(), cluster.NewPeers(n.security)
 	n.stats, n.outbox = stats.NewCounters(n.metrics.handlers), new(partition.OutboxMemory)
 	n.history = stats.NewHistory(n.stats, n.load)
 	n.ending = newEnding(cfg.ShutdownTimeout.Std(), log)
@@ -70,6 +75,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) 
 		return err
 	}
 	defer n.closeTracer()
+	defer n.runSecurity()()
 	defer func() { err = errors.Join(err, n.close()) }()
 	// The ports come first: a second server that is started by mistake fails with the
 	// port, not with the lock of the directory.

@@ -41,10 +41,12 @@ type nodePort struct {
 func (n *Node) openPort(ctx context.Context) (err error) {
 	p, self := &n.port, n.files.self
 	p.address = config.HostPort(n.cfg.AdvertisedURL(n.listeners.node.Addr()))
-	p.ports = membership.Split(n.listeners.node)
+	p.ports = membership.Split(n.listeners.node, n.security)
 	p.transport, err = raftgroup.NewTransport(raftgroup.TransportConfig{
 		ClusterID: self.Cluster, NodeID: self.Node, Incarnation: self.Incarnation,
 		Address: raft.ServerAddress(p.address), AddressOf: p.addresses.Of, SnapshotRate: int(n.cfg.Worker.SnapshotTransferRate), Logger: n.log,
+		Security: n.security, Authorize: func(peer raftgroup.Peer) error { return p.server.Authorize(peer.NodeID, peer.Incarnation) },
+		MayServe: func(group uint32, node string) bool { return p.server.MayServe(group, node) },
 	})
 	if err != nil {
 		return err
@@ -55,17 +57,17 @@ func (n *Node) openPort(ctx context.Context) (err error) {
 	})
 	p.nodes = cluster.NewNodes(p.server, p.peers, p.addresses)
 	me := fabric.Identity{ClusterID: p.server.ClusterID, Node: self.Node, Incarnation: self.Incarnation, ReplicaID: self.ReplicaID(), Address: p.address}
-	p.client = fabric.NewClient(fabric.ClientConfig{Self: me, Level: p.server.FeatureLevel, Bodies: n.bodies, Log: n.log})
-	p.fabric = fabric.NewServer(fabric.ServerConfig{Self: me, Local: p.replica, Seen: p.client.Seen, Bodies: n.bodies, Log: n.log})
+	p.client = fabric.NewClient(fabric.ClientConfig{Self: me, Level: p.server.FeatureLevel, Bodies: n.bodies, Security: n.security, Log: n.log})
+	p.fabric = fabric.NewServer(fabric.ServerConfig{Self: me, Local: p.replica, Authorize: p.server.AuthorizeMember, Seen: p.client.Seen, Bodies: n.bodies, Log: n.log})
 	p.members, err = cluster.OpenGossip(ctx, cluster.GossipConfig{
 		Self: self, Port: n.listeners.node.Addr(), Address: p.address, Streams: p.ports.Gossip, Seeds: p.seeds(n.cfg),
-		KeyFile: n.cfg.Networking.GossipKeyFile, Server: p.server, OnFailed: n.fail, Log: n.log,
+		KeyFile: n.cfg.Networking.GossipKeyFile, Security: n.security, Server: p.server, OnFailed: n.fail, Log: n.log,
 	})
 	if err != nil {
 		return err
 	}
 	n.startup.provisioning.OpenMembers(p.members)
-	p.rpc = grpc.NewServer(raftgroup.ServerOptions()...)
+	p.rpc = grpc.NewServer(append(raftgroup.ServerOptions(), p.server.ServerOptions()...)...)
 	p.transport.Register(p.rpc)
 	p.fabric.Register(p.rpc)
 	nodepb.RegisterNodeClusterServer(p.rpc, p.server)

@@ -145,15 +145,15 @@ func (s *callStream) serve(ctx context.Context, cancel context.CancelFunc) error
 	})
 	defer sender.Wait()
 	defer cancel()
-	return s.receive(ctx, stream)
+	return s.receive(stream)
 }
 
-func (s *callStream) receive(ctx context.Context, stream node.RaftTransport_ExchangeClient) error {
+func (s *callStream) receive(stream node.RaftTransport_ExchangeClient) error {
 	first, err := stream.Recv()
 	if err != nil {
 		return err
 	}
-	if err := s.p.t.greet(ctx, first.Hello); err != nil {
+	if _, err := s.p.t.greet(stream.Context(), first.Hello); err != nil {
 		s.p.t.refused(s.p.addr, err)
 		return err
 	}

@@ -5,6 +5,10 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"platform/internal/nodetls"
+
+	"google.golang.org/grpc"
 )
 
 const (
@@ -34,6 +38,17 @@ func dialNode(ctx context.Context, addr string) (net.Conn, error) {
 		limitUnacknowledged(tcp, ackTimeout)
 	}
 	return opaqueConn{conn}, nil
+}
+
+// SecureDialOptions returns the options that replace those of DialOptions to authenticate other
+// nodes, which must be dialed with both. security may be nil.
+func SecureDialOptions(security *nodetls.Security) []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithTransportCredentials(nodetls.Credentials()),
+		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+			return security.Dial(ctx, func(ctx context.Context) (net.Conn, error) { return dialNode(ctx, addr) })
+		}),
+	}
 }
 
 // opaqueConn hides the type of a connection from gRPC, which would replace ackTimeout with the

@@ -23,6 +23,7 @@ const groupBacklog = 16
 type inbound struct {
 	t      *Transport
 	stream node.RaftTransport_ExchangeServer
+	from   *sender
 	out    chan *node.RaftFrame
 	queues map[uint32]chan arrived // by group; owned by the receiving goroutine
 
@@ -63,16 +64,17 @@ func (t *Transport) Exchange(stream node.RaftTransport_ExchangeServer) error {
 	}
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
-	if err := t.greet(ctx, first.Hello); err != nil {
+	from, err := t.greet(ctx, first.Hello)
+	if err != nil {
 		t.refused("", err)
-		return status.Error(codes.FailedPrecondition, err.Error())
+		return errRefused
 	}
 	t.peerSeen(raft.ServerAddress(first.Hello.Address))
 	// The server may outlive the transport; do not keep its streams.
 	stop := context.AfterFunc(t.ctx, cancel)
 	defer stop()
 
-	in := &inbound{t: t, stream: stream, out: make(chan *node.RaftFrame, outgoingFrames), queues: make(map[uint32]chan arrived)}
+	in := &inbound{t: t, stream: stream, from: from, out: make(chan *node.RaftFrame, outgoingFrames), queues: make(map[uint32]chan arrived)}
 	in.out <- &node.RaftFrame{Hello: t.hello}
 	in.start(func() { in.send(ctx, cancel) })
 	received := make(chan error, 1)
@@ -100,6 +102,15 @@ func (in *inbound) receive(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := in.from.admit(time.Now()); err != nil {
+			in.t.refused("", err)
+			return errRefused
+		}
+		if err := in.check(f); err != nil {
+			in.t.refused("", err)
+			in.reply(ctx, &node.RaftFrame{Sequence: f.Sequence, GroupId: f.GroupId, Error: errRefused.Error()})
+			continue
+		}
 		if in.fromMemory(ctx, f) {
 			continue
 		}
@@ -115,6 +126,14 @@ func (in *inbound) receive(ctx context.Context) error {
 		default: // its sender will time out
 		}
 	}
+}
+
+// check returns an error for a request that the sender may not make.
+func (in *inbound) check(f *node.RaftFrame) error {
+	if port, ok := in.t.port(f.GroupId); ok {
+		return in.from.check(port, headerOf(f))
+	}
+	return nil
 }
 
 // fromMemory responds to requests that do not need Raft, ahead of queued ones; false if
@@ -142,9 +161,16 @@ func (in *inbound) fromMemory(ctx context.Context, f *node.RaftFrame) bool {
 	default:
 		return false
 	}
+	in.reply(ctx, out)
+	return true
+}
+
+// reply sends a response without blocking the receiver. A replica waits for one such response
+// at a time, so few are pending.
+func (in *inbound) reply(ctx context.Context, out *node.RaftFrame) {
 	select {
 	case in.out <- out:
-	default: // a replica waits for one such response at a time, so these are few
+	default:
 		in.start(func() {
 			select {
 			case in.out <- out:
@@ -152,7 +178,6 @@ func (in *inbound) fromMemory(ctx context.Context, f *node.RaftFrame) bool {
 			}
 		})
 	}
-	return true
 }
 
 // answerVotes responds to a request of a leader that is about to transfer its leadership to
@@ -263,9 +288,10 @@ func (t *Transport) InstallSnapshot(stream node.RaftTransport_InstallSnapshotSer
 	defer cancel()
 	stop := context.AfterFunc(t.ctx, cancel)
 	defer stop()
-	if err := t.greet(ctx, first.Hello); err != nil {
+	from, err := t.greet(ctx, first.Hello)
+	if err != nil {
 		t.refused("", err)
-		return status.Error(codes.FailedPrecondition, err.Error())
+		return errRefused
 	}
 	if first.Request == nil {
 		return status.Error(codes.InvalidArgument, "snapshot without a request")
@@ -273,6 +299,10 @@ func (t *Transport) InstallSnapshot(stream node.RaftTransport_InstallSnapshotSer
 	port, ok := t.port(first.Request.GroupId)
 	if !ok {
 		return status.Error(codes.NotFound, errGroupStopped.Error())
+	}
+	if err := from.check(port, first.Request.Header); err != nil {
+		t.refused("", err)
+		return errRefused
 	}
 	if err := port.meant(first.Request.Target); err != nil {
 		return status.Error(codes.FailedPrecondition, err.Error())

@@ -13,13 +13,13 @@ import (
 
 	"platform/internal/limits"
 	"platform/internal/logsample"
+	"platform/internal/nodetls"
 	"platform/proto/node"
 
 	"github.com/hashicorp/raft"
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 )
 
@@ -70,14 +70,20 @@ type TransportConfig struct {
 	// sent a snapshot; 1 GiB when 0. Followers beyond it need another snapshot.
 	MaxHeldLogBytes int64
 
-	// DialOptions replace the default of no transport security.
+	// Security authenticates other nodes; nil: no authentication.
+	Security *nodetls.Security
+	// DialOptions override those that follow from Security.
 	DialOptions []grpc.DialOption
 	// Dial replaces gRPC, and Refused the probe whether nothing listens at an address. Both
 	// are for tests that simulate the network; nil: not replaced.
 	Dial    func(raft.ServerAddress) (Conn, error)
 	Refused func(context.Context, raft.ServerAddress) bool
-	// Authorize may reject a peer that connects; nil accepts every node of the cluster.
-	Authorize func(context.Context, Peer) error
+	// Authorize may reject a peer that was authenticated; nil accepts every node of the
+	// cluster. It is called when a stream begins, and about once a second while it is used.
+	Authorize func(Peer) error
+	// MayServe reports whether a node may have a replica of a group whose configuration, as
+	// known by this node, does not contain it: this node may be behind. nil accepts it.
+	MayServe func(group uint32, nodeID string) bool
 	// Logger is slog.Default() when nil.
 	Logger *slog.Logger
 }
@@ -115,9 +121,6 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
-	}
-	if cfg.DialOptions == nil {
-		cfg.DialOptions = []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Transport{
@@ -301,7 +304,7 @@ func (t *Transport) dial(addr raft.ServerAddress) (Conn, error) {
 	if t.cfg.Dial != nil {
 		return t.cfg.Dial(addr)
 	}
-	conn, err := grpc.NewClient("passthrough:///"+string(addr), append(DialOptions(), t.cfg.DialOptions...)...)
+	conn, err := grpc.NewClient("passthrough:///"+string(addr), slices.Concat(DialOptions(), SecureDialOptions(t.cfg.Security), t.cfg.DialOptions)...)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", addr, err)
 	}
@@ -320,18 +323,4 @@ func DialOptions() []grpc.DialOption {
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.CallContentSubtype(wireCodecName), grpc.MaxCallRecvMsgSize(limits.Receive)),
 	}
-}
-
-// greet checks the first message of a peer.
-func (t *Transport) greet(ctx context.Context, h *node.Hello) error {
-	if h == nil {
-		return errors.New("peer did not introduce itself")
-	}
-	if h.ClusterId != t.cfg.ClusterID {
-		return fmt.Errorf("peer %s at %s belongs to cluster %q, this node to %q", h.NodeId, h.Address, h.ClusterId, t.cfg.ClusterID)
-	}
-	if t.cfg.Authorize == nil {
-		return nil
-	}
-	return t.cfg.Authorize(ctx, Peer{NodeID: h.NodeId, Incarnation: h.Incarnation, Address: raft.ServerAddress(h.Address)})
 }

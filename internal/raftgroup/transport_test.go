@@ -241,7 +241,7 @@ func TestPeerOfAnotherClusterIsRefused(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, stream.Send(&node.RaftFrame{Hello: hello}))
 			_, err = stream.Recv()
-			require.ErrorContains(t, err, "FailedPrecondition")
+			require.ErrorContains(t, err, "PermissionDenied")
 		})
 	}
 }

@@ -1,0 +1,175 @@
+package certs
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// pollInterval is the interval at which files are checked for changes.
+	pollInterval = time.Second
+	// expiryNotice is the remaining validity from which warnings are logged.
+	expiryNotice = 14 * 24 * time.Hour
+	// expiryRepeat is the interval of these warnings.
+	expiryRepeat = 24 * time.Hour
+)
+
+// Files are the PEM files of a certificate, which may be followed by intermediate ones, its
+// key, and the certificates of authorities that peers are verified with. CA may be empty.
+type Files struct{ Cert, Key, CA string }
+
+// Pair is the content of the files at one time.
+type Pair struct {
+	Certificate tls.Certificate // its Leaf is set
+	CAs         *x509.CertPool  // nil without Files.CA
+}
+
+// Store holds the current content of the files.
+type Store struct {
+	name    string // for messages
+	files   Files
+	log     *slog.Logger
+	check   func(*Pair) error
+	current atomic.Pointer[Pair]
+
+	mu     sync.Mutex // covers the fields below
+	stamps [3]stamp
+	failed string // the last error
+	warned time.Time
+}
+
+// stamp identifies a version of a file.
+type stamp struct {
+	modified time.Time
+	size     int64
+}
+
+// Open reads the files. The name is that of the configuration section. check may reject what
+// they contain; it may be nil.
+func Open(name string, files Files, check func(*Pair) error, log *slog.Logger) (*Store, error) {
+	s := &Store{name: name, files: files, log: log, check: check}
+	s.stamps = s.stat()
+	p, err := s.read()
+	if err != nil {
+		return nil, err
+	}
+	s.current.Store(p)
+	s.warnExpiry(time.Now())
+	return s, nil
+}
+
+// Current returns what was read last.
+func (s *Store) Current() *Pair { return s.current.Load() }
+
+// Expires returns the end of the validity of the certificate.
+func (s *Store) Expires() time.Time { return s.Current().Certificate.Leaf.NotAfter }
+
+// Run reads the files again when they change, until ctx ends.
+func (s *Store) Run(ctx context.Context) error {
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			s.poll()
+			s.warnExpiry(now)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (s *Store) poll() {
+	s.mu.Lock()
+	changed := s.stat() != s.stamps
+	s.mu.Unlock()
+	if changed {
+		_ = s.Reload() // it is logged, and repeated at the next change
+	}
+}
+
+// Reload reads the files again. After an error the previous content remains in use.
+func (s *Store) Reload() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stamps := s.stat()
+	p, err := s.read()
+	if err != nil {
+		if text := err.Error(); text != s.failed { // files are replaced one after another
+			s.failed = text
+			s.log.Error("certificate not reloaded, the previous one remains in use", "section", s.name, "err", err)
+		}
+		return err
+	}
+	s.stamps, s.failed, s.warned = stamps, "", time.Time{}
+	s.current.Store(p)
+	s.log.Info("certificate reloaded", "section", s.name, "expires", p.Certificate.Leaf.NotAfter, "serial", p.Certificate.Leaf.SerialNumber.Text(16))
+	return nil
+}
+
+func (s *Store) stat() (stamps [3]stamp) {
+	for i, path := range []string{s.files.Cert, s.files.Key, s.files.CA} {
+		if info, err := os.Stat(path); err == nil {
+			stamps[i] = stamp{info.ModTime(), info.Size()}
+		}
+	}
+	return stamps
+}
+
+func (s *Store) read() (*Pair, error) {
+	if err := CheckPermissions(s.files.Key); err != nil {
+		return nil, fmt.Errorf("%s.key-file: %w", s.name, err)
+	}
+	pair, err := tls.LoadX509KeyPair(s.files.Cert, s.files.Key)
+	if err != nil {
+		return nil, fmt.Errorf("%s: read cert-file and key-file: %w", s.name, err)
+	}
+	p := &Pair{Certificate: pair}
+	if s.files.CA != "" {
+		text, err := os.ReadFile(s.files.CA)
+		if err != nil {
+			return nil, fmt.Errorf("%s.ca-file: %w", s.name, err)
+		}
+		if p.CAs = x509.NewCertPool(); !p.CAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s.ca-file: %s contains no certificate in PEM format", s.name, s.files.CA)
+		}
+	}
+	if s.check != nil {
+		if err := s.check(p); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return p, nil
+}
+
+func (s *Store) warnExpiry(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if left := s.Expires().Sub(now); left < expiryNotice && now.Sub(s.warned) >= expiryRepeat {
+		s.warned = now
+		s.log.Warn("certificate expires soon; replace its files, which are read again", "section", s.name, "expires", s.Expires(), "file", s.files.Cert)
+	}
+}
+
+// CheckPermissions returns an error for a file with a secret that every user of the machine
+// can read.
+func CheckPermissions(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir():
+		return errors.New(path + " is a directory")
+	case info.Mode().Perm()&0o007 != 0:
+		return fmt.Errorf("every user of this machine has access to %s (mode %04o); run chmod 600 %s", path, info.Mode().Perm(), path)
+	}
+	return nil
+}

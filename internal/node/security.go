@@ -1,0 +1,55 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	"platform/internal/certs"
+	"platform/internal/config"
+	"platform/internal/errcode"
+	"platform/internal/nodetls"
+)
+
+// openSecurity reads the certificate of the node, nil if nodes are not authenticated.
+func openSecurity(cfg *config.Config, log *slog.Logger) (*nodetls.Security, error) {
+	c := &cfg.Security.NodeTLS
+	mode := map[config.TLSMode]nodetls.Mode{config.TLSOff: nodetls.Off, config.TLSAllow: nodetls.Allow, config.TLSRequire: nodetls.Require}[c.Mode]
+	security, err := nodetls.Open(nodetls.Config{
+		Mode: mode, Cluster: cfg.ClusterName, Node: cfg.NodeName, PacketKeyFile: c.PacketKeyFile,
+		Files: certs.Files{Cert: c.CertFile, Key: c.KeyFile, CA: c.CAFile}, Log: log.With("component", "platform/node-tls"),
+	})
+	if err != nil {
+		return nil, errcode.New(errcode.RT0002, "%w", err)
+	}
+	return security, nil
+}
+
+// runSecurity reads changed certificates again, from before the node has joined its cluster
+// until the returned function is called.
+func (n *Node) runSecurity() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = n.security.Run(ctx)
+	}()
+	return func() { cancel(); <-done }
+}
+
+// authenticated serves only GET /health to others than nodes, if nodes must authenticate.
+func (n *Node) authenticated(handler http.Handler) http.Handler {
+	if n.security.Mode() != nodetls.Require {
+		return handler
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if node, _ := r.Context().Value(nodeKey{}).(string); node == "" && (r.Method != http.MethodGet || r.URL.Path != "/health") {
+			refuseStarting(w, http.StatusForbidden, "this port requires TLS with a certificate of a node of the cluster; metrics and profiles are at the admin port as well")
+			return
+		}
+		handler.ServeHTTP(w, r)
+	})
+}
+
+// nodeKey is the key of the name of the authenticated node in the context of a connection.
+type nodeKey struct{}

@@ -28,6 +28,7 @@ func (a *app) cluster() *cobra.Command {
 		group(&cobra.Command{Use: "partitions", Aliases: []string{"partition"}, Short: "List partitions and change their leaders"},
 			a.partitionsList(), a.partitionsDescribe(), a.partitionsTransfer(), a.partitionsRecover()),
 		a.clusterProvision(),
+		a.clusterCA(),
 		group(&cobra.Command{Use: "config", Short: "Show and change the cluster configuration"}, a.clusterConfigGet(), a.clusterConfigSet()),
 	)
 }

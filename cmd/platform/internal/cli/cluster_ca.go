@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"platform/internal/certs"
+	"platform/internal/units"
+)
+
+const clusterCAHelp = `Creates the certificates with which the nodes of a cluster authenticate each other. The
+commands work on files only: run them on a machine that is not a node, keep its directory
+safe, and copy the files of each node to it.
+
+  platform cluster ca init --cluster localcluster     creates ca/ca.crt, ca.key and gossip.key
+  platform cluster ca node n1 n2 n3                   creates ca/nodes/n1/... and so on
+
+A server reads replaced files again within a second or two. ` + "`platform docs security`" + `
+describes how a running cluster is switched.`
+
+// Validities of certificates.
+const (
+	authorityValidity = 10 * 365 * units.Day
+	nodeValidity      = 365 * units.Day
+)
+
+// certNames are names of nodes and clusters that can be part of a certificate.
+var certNames = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
+
+func (a *app) clusterCA() *cobra.Command {
+	parent := &cobra.Command{Use: "ca", Short: "Create the certificates of nodes", Long: clusterCAHelp}
+	dir := parent.PersistentFlags().String("dir", "ca", "directory of the authority")
+	open := func() certs.Directory { return certs.NewDirectory(*dir) }
+	return group(parent, a.caInit(open), a.caNode(open), a.caRotate(open))
+}
+
+func (a *app) caInit(open func() certs.Directory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "init",
+		Short:   "Create the authority of a cluster",
+		Args:    cobra.NoArgs,
+		Example: "  platform cluster ca init --cluster localcluster",
+	}
+	cluster := cmd.Flags().String("cluster", "localcluster", "name of the cluster (cluster-name)")
+	validity := timeout(authorityValidity)
+	cmd.Flags().Var(&validity, "valid", "validity of the certificate")
+	cmd.RunE = run(func(context.Context, []string) error {
+		if !certNames.MatchString(*cluster) {
+			return &usageError{fmt.Sprintf("%q cannot be the name of a cluster", *cluster)}
+		}
+		if err := open().Init(*cluster, time.Duration(validity)); err != nil {
+			return err
+		}
+		a.print.Printf("%s Created the authority of cluster %s\n", a.print.Green("[OK]:"), *cluster)
+		a.say("Keep ca.key safe: it makes nodes. Next: platform cluster ca node <name>...")
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) caNode(open func() certs.Directory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "node <name>...",
+		Short:   "Create or renew the certificates of nodes",
+		Args:    cobra.MinimumNArgs(1),
+		Example: "  platform cluster ca node n1 n2 n3",
+	}
+	validity := timeout(nodeValidity)
+	cmd.Flags().Var(&validity, "valid", "validity of the certificates")
+	cmd.RunE = run(func(_ context.Context, names []string) error {
+		for _, name := range names {
+			if !certNames.MatchString(name) {
+				return &usageError{fmt.Sprintf("%q cannot be the name of a node", name)}
+			}
+			dir, err := open().Node(name, time.Duration(validity))
+			if err != nil {
+				return err
+			}
+			a.print.Printf("%s Created the certificate of node %s in %s\n", a.print.Green("[OK]:"), name, filepath.ToSlash(dir))
+		}
+		a.say("Copy each directory to its node, and set in the configuration there:\n\n" +
+			"[security.node-tls]\nmode = \"require\"  # in a running cluster first \"allow\" on all nodes\n" +
+			"cert-file = \"node.crt\"\nkey-file = \"node.key\"\nca-file = \"ca.crt\"\npacket-key-file = \"gossip.key\"")
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) caRotate(open func() certs.Directory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rotate",
+		Short: "Replace the authority",
+		Long: `Creates a new authority, in three steps, after each of which the files are copied to the nodes:
+
+  1. platform cluster ca rotate               ca.crt trusts both authorities
+  2. platform cluster ca node n1 n2 n3        certificates of the new one
+  3. platform cluster ca rotate --finish      ca.crt trusts only the new one
+
+Certificates of removed nodes are invalid after the last step.`,
+		Args:    cobra.NoArgs,
+		Example: "  platform cluster ca rotate",
+	}
+	finish := cmd.Flags().Bool("finish", false, "stop trusting the previous authority")
+	validity := timeout(authorityValidity)
+	cmd.Flags().Var(&validity, "valid", "validity of the certificate")
+	cmd.RunE = run(func(context.Context, []string) error {
+		if *finish {
+			if err := open().Finish(); err != nil {
+				return err
+			}
+			a.print.Printf("%s The previous authority is no longer trusted\n", a.print.Green("[OK]:"))
+			a.say("Copy ca.crt and gossip.key of each node to it.")
+			return nil
+		}
+		if err := open().Rotate(time.Duration(validity)); err != nil {
+			return err
+		}
+		a.print.Printf("%s Created a new authority\n", a.print.Green("[OK]:"))
+		a.say("Copy ca.crt and gossip.key of each node to it. Then: platform cluster ca node <name>... for all nodes.")
+		return nil
+	})
+	return cmd
+}

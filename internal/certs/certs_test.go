@@ -1,0 +1,89 @@
+package certs
+
+import (
+	"bytes"
+	"crypto/x509"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func read(t *testing.T, path ...string) []byte {
+	content, err := os.ReadFile(filepath.Join(path...))
+	require.NoError(t, err)
+	return content
+}
+
+func TestDirectory(t *testing.T) {
+	dir := t.TempDir()
+	d := NewDirectory(filepath.Join(dir, "ca"))
+	require.NoError(t, d.Init("c", time.Hour))
+	require.ErrorContains(t, d.Init("c", time.Hour), "exists")
+	n1, err := d.Node("n1", time.Minute)
+	require.NoError(t, err)
+	files := Files{Cert: filepath.Join(n1, "node.crt"), Key: filepath.Join(n1, "node.key"), CA: filepath.Join(n1, "ca.crt")}
+	log := slog.New(slog.DiscardHandler)
+	s, err := Open("test", files, nil, log)
+	require.NoError(t, err)
+	leaf := s.Current().Certificate.Leaf
+	require.Equal(t, "spiffe://c/node/n1", leaf.URIs[0].String())
+	verify := func(leaf *x509.Certificate) error {
+		require.NoError(t, s.Reload())
+		_, err := leaf.Verify(x509.VerifyOptions{Roots: s.Current().CAs, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+		return err
+	}
+	require.NoError(t, verify(leaf))
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		require.NoError(t, err)
+		info, err := e.Info()
+		require.NoError(t, err)
+		require.Zero(t, info.Mode().Perm()&0o077*map[bool]os.FileMode{false: 1}[path == dir], path)
+		return nil
+	}))
+
+	require.NoError(t, d.Rotate(time.Hour))
+	require.Equal(t, 2, certificates(read(t, n1, "ca.crt")))
+	require.Equal(t, 2, bytes.Count(read(t, n1, "gossip.key"), []byte("\n")))
+	require.NoError(t, verify(leaf), "both are trusted")
+	require.ErrorContains(t, d.Rotate(time.Hour), "not finished")
+	require.ErrorContains(t, d.Finish(), "node n1 has no certificate of the new authority")
+	_, err = d.Node("n1", time.Minute)
+	require.NoError(t, err)
+	require.NoError(t, verify(leaf))
+	require.NoError(t, d.Finish())
+	require.Error(t, verify(leaf), "the old authority is no longer trusted")
+	require.NoError(t, verify(s.Current().Certificate.Leaf))
+	require.Equal(t, 1, bytes.Count(read(t, n1, "gossip.key"), []byte("\n")))
+
+	require.NoError(t, os.Chmod(d.in(authorityKey), 0o644))
+	_, err = d.Node("n2", time.Minute)
+	require.ErrorContains(t, err, "chmod 600")
+}
+
+// A changed file is read again; while it does not fit the others, what was read before
+// remains in use.
+func TestFilesAreReadAgain(t *testing.T) {
+	d := NewDirectory(t.TempDir())
+	require.NoError(t, d.Init("c", time.Hour))
+	dir, err := d.Node("n1", time.Hour)
+	require.NoError(t, err)
+	var logged bytes.Buffer
+	s, err := Open("test", Files{Cert: filepath.Join(dir, "node.crt"), Key: filepath.Join(dir, "node.key")}, nil, slog.New(slog.NewTextHandler(&logged, nil)))
+	require.NoError(t, err)
+	require.Contains(t, logged.String(), "expires soon")
+	first := s.Current()
+	other, err := d.Node("n2", time.Hour)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "node.key"), read(t, other, "node.key"), 0o600))
+	s.poll()
+	s.poll()
+	require.Same(t, first, s.Current())
+	require.Equal(t, 1, bytes.Count(logged.Bytes(), []byte("not reloaded")), "it is logged once")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "node.crt"), read(t, other, "node.crt"), 0o600))
+	s.poll()
+	require.Equal(t, "n2", s.Current().Certificate.Leaf.Subject.CommonName)
+}

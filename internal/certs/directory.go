@@ -1,0 +1,214 @@
+package certs
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Files in the directory of an authority, and in those of its nodes.
+const (
+	authorityCert = "ca.crt" // the authority's certificate, then those of former ones
+	authorityKey  = "ca.key"
+	packetKeyFile = "gossip.key"
+	nodeCert      = "node.crt"
+	nodeKey       = "node.key"
+	nodesDir      = "nodes"
+)
+
+// Directory contains the authority of a cluster and the certificates of its nodes.
+type Directory struct{ path string }
+
+// NewDirectory returns the directory with that path.
+func NewDirectory(path string) Directory { return Directory{path} }
+
+// Init creates the authority of a cluster.
+func (d Directory) Init(cluster string, validity time.Duration) error {
+	if _, err := os.Lstat(d.in(authorityKey)); err == nil {
+		return fmt.Errorf("%s exists; choose another directory, or replace the authority with rotate", d.in(authorityKey))
+	}
+	a, err := NewAuthority(cluster, validity)
+	if err != nil {
+		return err
+	}
+	packets, err := a.PacketKey()
+	if err != nil {
+		return err
+	}
+	return d.save(a, a.CertPEM(), packets)
+}
+
+// Node issues a certificate for a node, and returns the directory with its files.
+func (d Directory) Node(name string, validity time.Duration) (string, error) {
+	a, err := d.authority()
+	if err != nil {
+		return "", err
+	}
+	cert, key, err := a.IssueNode(name, validity)
+	if err != nil {
+		return "", err
+	}
+	dir := d.in(nodesDir, name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	// The key comes first: a server that reads both in between keeps the previous pair.
+	if err := errors.Join(write(filepath.Join(dir, nodeKey), key), write(filepath.Join(dir, nodeCert), cert)); err != nil {
+		return "", err
+	}
+	return dir, d.share(dir)
+}
+
+// Rotate creates a new authority, while nodes continue to trust the present one.
+func (d Directory) Rotate(validity time.Duration) error {
+	old, err := d.authority()
+	if err != nil {
+		return err
+	}
+	cluster, err := old.Cluster()
+	if err != nil {
+		return err
+	}
+	present, err := os.ReadFile(d.in(authorityCert))
+	if err != nil {
+		return err
+	}
+	if certificates(present) > 1 {
+		return errors.New("the last rotation is not finished: issue all certificates anew, then run rotate --finish")
+	}
+	a, err := NewAuthority(cluster, validity)
+	if err != nil {
+		return err
+	}
+	oldPackets, err := os.ReadFile(d.in(packetKeyFile))
+	if err != nil {
+		return err
+	}
+	packets, err := a.PacketKey()
+	if err != nil {
+		return err
+	}
+	if err := d.save(a, append(a.CertPEM(), present...), append(oldPackets, packets...)); err != nil {
+		return err
+	}
+	return d.shareAll()
+}
+
+// Finish makes nodes trust only the authority created last. It fails if a node has no
+// certificate of it.
+func (d Directory) Finish() error {
+	a, err := d.authority()
+	if err != nil {
+		return err
+	}
+	dirs, err := d.nodes()
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		text, err := os.ReadFile(filepath.Join(dir, nodeCert))
+		if err != nil {
+			return err
+		}
+		block, _ := pem.Decode(text)
+		if block == nil {
+			return fmt.Errorf("%s contains no certificate", filepath.Join(dir, nodeCert))
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return err
+		}
+		if cert.CheckSignatureFrom(a.Cert) != nil {
+			return fmt.Errorf("node %s has no certificate of the new authority yet", filepath.Base(dir))
+		}
+	}
+	packets, err := a.PacketKey()
+	if err != nil {
+		return err
+	}
+	if err := d.save(a, a.CertPEM(), packets); err != nil {
+		return err
+	}
+	return d.shareAll()
+}
+
+func (d Directory) in(names ...string) string {
+	return filepath.Join(append([]string{d.path}, names...)...)
+}
+
+func (d Directory) authority() (*Authority, error) {
+	if err := CheckPermissions(d.in(authorityKey)); err != nil {
+		return nil, err
+	}
+	cert, err := os.ReadFile(d.in(authorityCert))
+	if err != nil {
+		return nil, err
+	}
+	key, err := os.ReadFile(d.in(authorityKey))
+	if err != nil {
+		return nil, err
+	}
+	return ParseAuthority(cert, key)
+}
+
+func (d Directory) save(a *Authority, trusted, packets []byte) error {
+	key, err := a.KeyPEM()
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.MkdirAll(d.path, 0o700), write(d.in(authorityKey), key), write(d.in(authorityCert), trusted), write(d.in(packetKeyFile), packets))
+}
+
+// share copies what all nodes have to the directory of a node.
+func (d Directory) share(dir string) error {
+	for _, name := range []string{authorityCert, packetKeyFile} {
+		content, err := os.ReadFile(d.in(name))
+		if err != nil {
+			return err
+		}
+		if err := write(filepath.Join(dir, name), content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d Directory) shareAll() error {
+	dirs, err := d.nodes()
+	for _, dir := range dirs {
+		err = errors.Join(err, d.share(dir))
+	}
+	return err
+}
+
+// nodes returns the directories of the nodes.
+func (d Directory) nodes() (dirs []string, err error) {
+	entries, err := os.ReadDir(d.in(nodesDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			dirs = append(dirs, d.in(nodesDir, e.Name()))
+		}
+	}
+	return dirs, err
+}
+
+// write replaces a file, which only its owner can read, in one step.
+func write(path string, content []byte) error {
+	temporary := path + ".new"
+	_ = os.Remove(temporary) // with its permissions
+	if err := os.WriteFile(temporary, content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temporary, path)
+}
+
+func certificates(text []byte) int { return bytes.Count(text, []byte("-----BEGIN CERTIFICATE-----")) }

@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
@@ -21,6 +22,8 @@ import (
 // Config are the settings of the ingress; the zero value of each field stands for
 // the default that it names.
 type Config struct {
+	// TLS is the configuration of TLS; nil: no TLS.
+	TLS *tls.Config
 	// RequestSizeLimit bounds request bodies, in bytes; 32 MiB.
 	RequestSizeLimit int64
 	// ConcurrentRequests bounds the requests in progress, those that wait for a
@@ -133,6 +136,7 @@ func (s *Server) Drain() { s.draining.Store(true) }
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return httpserver.Serve(ctx, ln, httpserver.Config{
 		Handler:        s.Handler(),
+		TLS:            s.cfg.TLS,
 		MaxStreams:     s.cfg.HTTP2MaxStreams,
 		MaxConnections: s.cfg.MaxConnections,
 

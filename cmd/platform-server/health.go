@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -37,14 +38,26 @@ func checkHealth(ctx context.Context, args, environ []string) error {
 		fmt.Print(healthUsage)
 		return nil
 	}
-	url := "http://" + reachable(loaded.Config.Admin.Address()) + "/health"
+	admin := &loaded.Config.Admin
+	scheme, secure := "http", &tls.Config{InsecureSkipVerify: true} //nolint:gosec // this machine, under an address that the certificate need not name
+	if admin.TLS.Enabled() {
+		scheme = "https"
+		if admin.TLS.RequireClientCert { // that of the server will do if its authority is trusted for clients
+			pair, err := tls.LoadX509KeyPair(admin.TLS.CertFile, admin.TLS.KeyFile)
+			if err != nil {
+				return fmt.Errorf("read the certificate of the server: %w", err)
+			}
+			secure.Certificates = []tls.Certificate{pair}
+		}
+	}
+	url := scheme + "://" + reachable(admin.Address()) + "/health"
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return fmt.Errorf("request %s: %w", url, err)
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: secure}} // no proxy
 	resp, err := client.Do(req)
 	if err != nil {
 		return fmt.Errorf("the server does not respond: %w", err)

@@ -233,6 +233,9 @@ var flagsTestedElsewhere = map[string]string{
 	"cluster nodes undrain":       "cluster.txtar",
 	"cluster nodes remove":        "cluster.txtar",
 	"cluster partitions list":     "cluster.txtar",
+	"cluster ca init":             "certificates.txtar",
+	"cluster ca node":             "certificates.txtar",
+	"cluster ca rotate":           "certificates.txtar",
 	"cluster partitions describe": "cluster.txtar",
 	"cluster partitions transfer": "cluster.txtar",
 }

@@ -12,7 +12,7 @@ const variablePrefix = "PLATFORM_"
 // configuration file and those of the command line client.
 var foreign = []string{
 	"CONFIG", "ADMIN_URL", "INGRESS_URL", "HOST", "HOST_SCHEME", "AUTH_TOKEN", "ENVIRONMENT",
-	"CLI_CONFIG_HOME", "CLI_CONFIG", "EDITOR",
+	"CA_FILE", "CLI_CONFIG_HOME", "CLI_CONFIG", "EDITOR",
 }
 
 // serviceLink matches the names, without the prefix, of the variables that Kubernetes and Docker

@@ -69,13 +69,15 @@ func cause(err error) error {
 
 // AdvertisedURL returns the address for others, given the address that was bound
 // (it decides when a free port was asked for): http://host:port/.
-func (l Listener) AdvertisedURL(bound net.Addr) string {
+func (l Listener) AdvertisedURL(bound net.Addr) string { return l.advertisedURL(bound, "http") }
+
+func (l Listener) advertisedURL(bound net.Addr, scheme string) string {
 	if l.AdvertisedAddress != "" {
 		return strings.TrimSuffix(l.AdvertisedAddress, "/") + "/"
 	}
 	host, port, err := net.SplitHostPort(bound.String())
 	if err != nil {
-		return "http://" + bound.String() + "/"
+		return scheme + "://" + bound.String() + "/"
 	}
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
@@ -83,7 +85,7 @@ func (l Listener) AdvertisedURL(bound net.Addr) string {
 	if l.AdvertisedHost != "" {
 		host = l.AdvertisedHost
 	}
-	return "http://" + net.JoinHostPort(host, port) + "/"
+	return scheme + "://" + net.JoinHostPort(host, port) + "/"
 }
 
 // HostPort is the host:port of an address, which may be written as one or as a URL.

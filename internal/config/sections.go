@@ -50,6 +50,8 @@ type Ingress struct {
 	HTTP2MaxConcurrentStreams  int            `key:"http2-max-concurrent-streams" help:"concurrent requests on one HTTP/2 connection"`
 	AllowedHosts               []string       `key:"allowed-hosts" help:"names to which requests may be sent while the listener is bound to a loopback address, in addition to addresses, localhost and names that only private name servers resolve; * for all"`
 	AllowedOrigins             []string       `key:"allowed-origins" help:"origins whose web pages may call handlers, such as https://app.example.com; * for all, without credentials (default: pages of this machine if bound to a loopback address, else all)"`
+
+	TLS ListenerTLS `key:"tls"`
 }
 
 // Admin is the listener for the admin API.
@@ -65,6 +67,7 @@ type Admin struct {
 	ListingMemory units.ByteSize `key:"listing-memory" help:"memory of the indexes of invocations behind lists and counts, which exist while clients read these; about 90 bytes per invocation of the partitions that the node leads; if it does not suffice, the oldest completed invocations are left out"`
 
 	QueryEngine QueryEngine `key:"query-engine"`
+	TLS         ListenerTLS `key:"tls"`
 }
 
 // QueryEngine bounds what SQL queries may take.

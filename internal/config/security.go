@@ -1,5 +1,7 @@
 package config
 
+import "net"
+
 // Security is how the node proves who it is, and who others are.
 type Security struct {
 	NodeTLS NodeTLS `key:"node-tls"`
@@ -12,6 +14,38 @@ type NodeTLS struct {
 	KeyFile       string  `key:"key-file" help:"key of the certificate; others must not be able to read it"`
 	CAFile        string  `key:"ca-file" help:"certificates of the authorities whose nodes are trusted"`
 	PacketKeyFile string  `key:"packet-key-file" help:"keys of gossip packets, one per line in base64; the first encrypts; written by platform cluster ca"`
+}
+
+// ListenerTLS is TLS of a listener for clients.
+type ListenerTLS struct {
+	CertFile     string `key:"cert-file" help:"certificate of the server, followed by intermediate ones; without it the listener uses no TLS; read again when it changes and on SIGHUP"`
+	KeyFile      string `key:"key-file" help:"key of the certificate; others must not be able to read it"`
+	ClientCAFile string `key:"client-ca-file" help:"certificates of the authorities that issue the certificates of clients"`
+
+	RequireClientCert bool `key:"require-client-certificate" help:"accept only clients with a certificate; otherwise one is verified if the client has it"`
+}
+
+// Enabled reports whether the listener uses TLS.
+func (t *ListenerTLS) Enabled() bool { return t.CertFile != "" }
+
+// AdvertisedURL is that of the listener, https with TLS.
+func (i *Ingress) AdvertisedURL(bound net.Addr) string { return i.advertisedURL(bound, i.TLS.scheme()) }
+
+// AdvertisedURL is that of the listener, https with TLS.
+func (a *Admin) AdvertisedURL(bound net.Addr) string { return a.advertisedURL(bound, a.TLS.scheme()) }
+
+func (t *ListenerTLS) scheme() string {
+	if t.Enabled() {
+		return "https"
+	}
+	return "http"
+}
+
+// listenerTLS checks that the files belong together.
+func (l *loader) listenerTLS(prefix string, t ListenerTLS) {
+	l.check(prefix+"key-file", (t.KeyFile != "") == t.Enabled(), "a file together with cert-file", t.KeyFile)
+	l.check(prefix+"client-ca-file", t.ClientCAFile == "" || t.Enabled(), "a file only together with cert-file", t.ClientCAFile)
+	l.check(prefix+"require-client-certificate", !t.RequireClientCert || t.ClientCAFile != "", "false without client-ca-file", t.RequireClientCert)
 }
 
 // TLSMode is whether connections between nodes use TLS.

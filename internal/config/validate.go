@@ -63,6 +63,8 @@ func (l *loader) validate() {
 	l.queryEngine(cfg.Admin.ListingMemory, cfg.Admin.QueryEngine)
 	l.logFilter(cfg.LogFilter)
 	l.proxy(invoker.HTTPProxy)
+	l.listenerTLS("ingress.tls.", cfg.Ingress.TLS)
+	l.listenerTLS("admin.tls.", cfg.Admin.TLS)
 	l.nodeTLS(cfg.Security.NodeTLS, cfg.Networking.GossipKeyFile)
 	l.destinations("egress.allow", cfg.Egress.Allow)
 	l.destinations("egress.deny", cfg.Egress.Deny)

@@ -2,6 +2,7 @@ package httpserver
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -17,6 +18,9 @@ import (
 // Config configures Serve.
 type Config struct {
 	Handler http.Handler
+	// TLS is the configuration of TLS, whose certificates may change between connections;
+	// nil: no TLS.
+	TLS *tls.Config
 	// MaxStreams bounds the concurrent requests of one HTTP/2 connection; 0 uses the
 	// default of net/http.
 	MaxStreams int
@@ -74,7 +78,13 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 	conns := &newConns{conns: map[net.Conn]struct{}{}}
 	srv := newServer(base, cfg, conns)
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ln) }()
+	go func() {
+		if cfg.TLS != nil {
+			served <- srv.ServeTLS(ln, "", "")
+			return
+		}
+		served <- srv.Serve(ln)
+	}()
 	select {
 	case err := <-served:
 		_ = srv.Close()
@@ -108,10 +118,12 @@ func stop(srv *http.Server, timeout time.Duration) error {
 func newServer(base context.Context, cfg Config, conns *newConns) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
+	protocols.SetHTTP2(cfg.TLS != nil)
+	protocols.SetUnencryptedHTTP2(cfg.TLS == nil)
 	srv := &http.Server{
 		Handler:           timed(cfg.Handler, cfg.WriteTimeout),
 		Protocols:         &protocols,
+		TLSConfig:         cfg.TLS,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: cfg.MaxStreams},
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
@@ -121,6 +133,9 @@ func newServer(base context.Context, cfg Config, conns *newConns) *http.Server {
 		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 	}
 	srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		if secure, ok := c.(*tls.Conn); ok {
+			c = secure.NetConn()
+		}
 		accepted, ok := c.(*conn)
 		if ok && cfg.ConnContext != nil {
 			ctx = cfg.ConnContext(ctx, accepted.Conn)

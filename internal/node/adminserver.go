@@ -103,7 +103,7 @@ func (n *Node) serveAdmin(ctx context.Context) (err error) {
 	}()
 	defer func() { stop(); <-done }()
 	return httpserver.Serve(ctx, n.listeners.admin, httpserver.Config{
-		Handler: n.adminHandler(ctx, engine, members), Drain: adminDrain, Log: n.log, Budget: n.bodies,
+		Handler: n.adminHandler(ctx, engine, members), TLS: serverTLS(n.clientTLS.admin, &n.cfg.Admin.TLS), Drain: adminDrain, Log: n.log, Budget: n.bodies,
 		MaxConnections: adminConnections, AddressConnections: int(n.cfg.Admin.ConnectionsPerAddressLimit),
 	})
 }

@@ -12,11 +12,13 @@ import (
 
 	"platform/ingress"
 	"platform/internal/budget"
+	"platform/internal/certs"
 	"platform/internal/cluster"
 	"platform/internal/config"
 	"platform/internal/fabric"
 	"platform/internal/feature"
 	"platform/internal/membership"
+	"platform/internal/nodetls"
 	"platform/internal/raftgroup"
 	"platform/internal/replicas"
 	"platform/internal/routing"
@@ -59,6 +61,7 @@ func (n *Node) registerMetrics() {
 	n.metrics.registry.MustRegister(&nodeCollector{
 		self: n.replica().ID, metadata: n.metadata, members: n.port.members, router: n.router, replicas: n.replicas, invoker: n.invoker,
 		stats: n.stats, slots: int(n.cfg.Worker.Invoker.ConcurrentInvocationsLimit), outbox: n.outbox,
+		security: n.security, certificates: map[string]*certs.Store{"node": n.security.Store(), "ingress": n.clientTLS.ingress, "admin": n.clientTLS.admin},
 		tables: n.files.tables, bodies: n.bodies, client: n.port.client, peers: n.port.peers, ready: n.ready.check,
 	}, n.files.logs.Collector(), n.metadata.Collector(), n.tracer.Collector())
 }
@@ -83,6 +86,9 @@ type nodeCollector struct {
 	client   *fabric.Client
 	peers    *cluster.Peers
 	ready    func() error
+
+	security     *nodetls.Security
+	certificates map[string]*certs.Store // by listener; nil without TLS
 }
 
 var (
@@ -117,6 +123,9 @@ var (
 	descTablesDebt   = desc("tables_compaction_debt_bytes", "Data of the tables that is due for compaction.")
 	descTablesFlush  = desc("tables_flushes_total", "Flushes of the tables since the start.")
 	descTablesMerges = desc("tables_compactions_total", "Compactions of the tables since the start.")
+	descCertificate  = desc("certificate_expiry_timestamp_seconds", "End of the validity of the certificate of a listener, in Unix time.", "listener")
+	descNodesRefused = desc("node_tls_refused_total", "Connections of nodes that were refused for lack of a valid certificate, or would be with security.node-tls.mode = require.")
+	descNodesPlain   = desc("node_tls_plain_total", "Connections to and from nodes without TLS, which security.node-tls.mode = allow permits.")
 )
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -127,7 +136,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 func (c *nodeCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descPartitions, descLeaders, descLeaderless, descQuarantined, descCommands, descLag, descBehind, descMetaLeader, descMetaLeads, descMetaApplied, descLevel, descSurvived, descSupported,
-		descOpen, descWaiting, descSlots, descOutbox, descSilent, descSilences, descBodies, descBodiesFull, descMembers, descRouted, descRounds, descNoLeader, descAsked, descReady, descTablesBytes, descTablesDebt, descTablesFlush, descTablesMerges,
+		descOpen, descWaiting, descSlots, descOutbox, descSilent, descSilences, descBodies, descBodiesFull, descMembers, descRouted, descRounds, descNoLeader, descAsked, descReady, descTablesBytes, descTablesDebt, descTablesFlush, descTablesMerges, descCertificate, descNodesRefused, descNodesPlain,
 	} {
 		out <- d
 	}
@@ -163,6 +172,20 @@ func (c *nodeCollector) Collect(metrics chan<- prometheus.Metric) {
 	out.counter(descBodiesFull, refusals)
 	c.collectRequests(out)
 	c.collectTables(out, c.tables.Stats())
+	c.collectSecurity(out)
+}
+
+// collectSecurity collects what concerns certificates, as far as they are in use.
+func (c *nodeCollector) collectSecurity(out sink) {
+	for listener, store := range c.certificates {
+		if store != nil {
+			out.gauge(descCertificate, float64(store.Expires().Unix()), listener)
+		}
+	}
+	if c.security != nil {
+		out.counter(descNodesRefused, c.security.Refused())
+		out.counter(descNodesPlain, c.security.Plain())
+	}
 }
 
 // collectInvoker collects the attempts of services; the rest of many is added up.

@@ -41,6 +41,7 @@ type Node struct {
 	tracer    *tracing.Tracer   // nil: no spans are recorded
 	signer    *signing.Signer   // of requests to endpoints, nil: unsigned
 	security  *nodetls.Security // of the connections to other nodes, nil: none
+	clientTLS listenerTLS
 
 	metadata *metadata.Store
 	invoker  *invoker.Invoker
@@ -60,6 +61,9 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) 
 	limits := &cfg.Networking
 	n := &Node{cfg: cfg, log: log, bodies: budget.New(int64(limits.BodyMemoryLimit), int64(limits.ConnectionBodyMemory)), metrics: newMetrics(cfg), failed: make(chan error, 1)}
 	if n.security, err = openSecurity(cfg, log); err != nil {
+		return err
+	}
+	if n.clientTLS, err = openListenerTLS(cfg, log); err != nil {
 		return err
 	}
 	n.port.addresses, n.port.peers = cluster.NewAddresses(), cluster.NewPeers(n.security)
@@ -88,6 +92,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) 
 	provisioning := cluster.NewProvisioning(cfg.AutoProvision, cfg.DefaultNumPartitions, cfg.DefaultReplication, cfg.BootstrapExpect)
 	n.startup.node, n.startup.provisioning, n.startup.log = n.files.self.Node, provisioning, log
 	n.startup.guard = n.adminGuard()
+	n.startup.ingressTLS, n.startup.adminTLS = serverTLS(n.clientTLS.ingress, &cfg.Ingress.TLS), serverTLS(n.clientTLS.admin, &cfg.Admin.TLS)
 	started := n.startup.serve(n.listeners.ingress, n.listeners.admin)
 	err = n.begin(ctx)
 	started()

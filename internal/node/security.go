@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync"
 
 	"platform/internal/certs"
 	"platform/internal/config"
@@ -32,7 +33,10 @@ func (n *Node) runSecurity() (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = n.security.Run(ctx)
+		var running sync.WaitGroup
+		running.Go(func() { _ = n.security.Run(ctx) })
+		n.clientTLS.run(ctx, n.security.Store())
+		running.Wait()
 	}()
 	return func() { cancel(); <-done }
 }

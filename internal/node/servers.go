@@ -21,6 +21,7 @@ func (n *Node) ingressServer() *ingress.Server {
 	c := &n.cfg.Ingress
 	defaults := defaultsOf(n.cfg)
 	return ingress.New(ingress.Config{
+		TLS:                serverTLS(n.clientTLS.ingress, &c.TLS),
 		RequestSizeLimit:   int64(c.RequestSizeLimit),
 		ConcurrentRequests: int64(c.ConcurrentAPIRequestsLimit),
 		AddressConnections: int(c.ConnectionsPerAddressLimit),

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
@@ -27,8 +28,11 @@ type startup struct {
 	node         string
 	provisioning *cluster.Provisioning
 	reason       atomic.Pointer[string] // what the node waits for
-	guard        *access.Guard          // of the admin port
-	log          *slog.Logger
+
+	ingressTLS, adminTLS *tls.Config // of the ports; nil: no TLS
+
+	guard *access.Guard // of the admin port
+	log   *slog.Logger
 }
 
 // guarded refuses requests that web pages of other sites send.
@@ -67,7 +71,11 @@ func (s *startup) serve(ingress, admin net.Listener) (ready func()) {
 		wg.Go(func() {
 			select {
 			case <-time.After(startQuietly):
-				serveStarting(ctx, ln, s.handler(ln == admin), s.log)
+				secure := s.ingressTLS
+				if ln == admin {
+					secure = s.adminTLS
+				}
+				serveStarting(ctx, ln, secure, s.handler(ln == admin), s.log)
 			case <-ctx.Done():
 			}
 		})
@@ -79,9 +87,9 @@ func (s *startup) serve(ingress, admin net.Listener) (ready func()) {
 }
 
 // serveStarting serves on a listener that it borrows: it is open afterwards.
-func serveStarting(ctx context.Context, ln net.Listener, handler http.Handler, log *slog.Logger) {
+func serveStarting(ctx context.Context, ln net.Listener, secure *tls.Config, handler http.Handler, log *slog.Logger) {
 	srv := &http.Server{
-		Handler: handler, ReadHeaderTimeout: startQuietly,
+		Handler: handler, TLSConfig: secure, ReadHeaderTimeout: startQuietly,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	deadline, ok := ln.(interface{ SetDeadline(time.Time) error })
@@ -91,6 +99,10 @@ func serveStarting(ctx context.Context, ln net.Listener, handler http.Handler, l
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		if secure != nil {
+			_ = srv.ServeTLS(borrowed{ln}, "", "")
+			return
+		}
 		_ = srv.Serve(borrowed{ln})
 	}()
 	<-ctx.Done()

@@ -113,10 +113,15 @@ func (s *Security) Mode() Mode {
 	return s.cfg.Mode
 }
 
-// Expires returns the end of the validity of the node's certificate.
-func (s *Security) Expires() time.Time { return s.store.Expires() }
+// Store returns the certificate of the node, nil in mode Off.
+func (s *Security) Store() *certs.Store {
+	if s == nil {
+		return nil
+	}
+	return s.store
+}
 
-// Refused returns the number of connections that were refused.
+// Refused returns the number of connections that were refused, or would be in mode Require.
 func (s *Security) Refused() uint64 { return s.refused.Load() }
 
 // Plain returns the number of connections without TLS, which mode Allow permits.

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"cmp"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strconv"
 	"time"
 
@@ -25,6 +27,7 @@ type globals struct {
 	connect        timeout
 	request        timeout
 	insecure       bool
+	caFile         string
 	environment    string
 	adminURL       string
 	ingressURL     string
@@ -47,6 +50,7 @@ func (g *globals) bind(flags *pflag.FlagSet) {
 	flags.Float64VarP(&g.interval, "interval", "n", 1, "`seconds` between repetitions of --watch")
 	flags.Var(&g.connect, "connect-timeout", "time to wait for a connection, as a duration or in milliseconds")
 	flags.Var(&g.request, "request-timeout", "time to wait for a response, as a duration or in milliseconds; call and attach wait indefinitely without it")
+	flags.StringVar(&g.caFile, "ca-file", "", "`file` with the authorities that certificates of servers are verified with, besides those of the system (variable PLATFORM_CA_FILE)")
 	flags.BoolVar(&g.insecure, "insecure-skip-tls-verify", false, "accept any TLS certificate")
 }
 
@@ -96,7 +100,12 @@ func (a *app) setUp(cmd *cobra.Command) error {
 	if a.profile, err = loadSettings(a.System, &a.options); err != nil {
 		return &failure{err}
 	}
+	authorities, err := loadAuthorities(cmp.Or(a.options.caFile, a.Getenv("PLATFORM_CA_FILE")))
+	if err != nil {
+		return &failure{err}
+	}
 	a.client = client.New(client.Options{
+		RootCAs:            authorities,
 		AdminURL:           a.profile.AdminURL,
 		IngressURL:         a.profile.IngressURL,
 		Token:              a.profile.Token,
@@ -107,6 +116,25 @@ func (a *app) setUp(cmd *cobra.Command) error {
 		Log:                a.logger(),
 	})
 	return nil
+}
+
+// loadAuthorities returns the authorities of the system and those in a file, nil without one.
+func loadAuthorities(path string) (*x509.CertPool, error) {
+	if path == "" {
+		return nil, nil //nolint:nilnil // those of the system
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("--ca-file: %w", err)
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("--ca-file: %s contains no certificate in PEM format", path)
+	}
+	return pool, nil
 }
 
 // resultTimeout is how long call and attach wait for a result: only as long as the user says.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,6 +28,7 @@ type Options struct {
 	RequestTimeout     time.Duration // of requests that do not wait for the result of an invocation
 	ResultTimeout      time.Duration // of Call and Attach; 0: none
 	InsecureSkipVerify bool
+	RootCAs            *x509.CertPool // nil: those of the system
 	Log                *slog.Logger
 }
 
@@ -60,8 +62,8 @@ func newEndpoint(name, base string, opts Options) endpoint {
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         dialer.DialContext,
 		TLSHandshakeTimeout: opts.ConnectTimeout,
-		TLSClientConfig:     &tls.Config{InsecureSkipVerify: opts.InsecureSkipVerify}, //nolint:gosec // the user asked for it
-		DisableKeepAlives:   true,                                                     // one request, then the program ends
+		TLSClientConfig:     &tls.Config{InsecureSkipVerify: opts.InsecureSkipVerify, RootCAs: opts.RootCAs}, //nolint:gosec // the user asked for it
+		DisableKeepAlives:   true,                                                                            // one request, then the program ends
 	}
 	at := strings.TrimRight(base, "/") + "/"
 	if path, isUnix := strings.CutPrefix(base, "unix:"); isUnix {

@@ -2,9 +2,11 @@ package metadata
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
+	"platform/internal/feature"
 	"platform/internal/raftgroup"
 )
 
@@ -90,4 +92,14 @@ func (f *fsm) Applied() raftgroup.Position { return *f.applied.Load() }
 // Flush does nothing: each Apply is durable when it returns.
 func (f *fsm) Flush() (func(context.Context) error, error) {
 	return func(context.Context) error { return nil }, nil
+}
+
+// CheckEntry implements raftgroup.EntryChecker. Entries that need a newer release are applied
+// by others, so they are accepted: this replica stops when it applies them.
+func (f *fsm) CheckEntry(data []byte) error {
+	_, _, err := decodeEntry(data)
+	if _, newer := errors.AsType[*feature.UnsupportedError](err); newer {
+		return nil
+	}
+	return err
 }

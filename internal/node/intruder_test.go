@@ -36,6 +36,7 @@ type intruder struct {
 	connect func() (closing func())
 	conn    *grpc.ClientConn // made by connect
 	hello   *nodepb.Hello
+	raft    *nodepb.Hello // with the name of the cluster instead of its ID
 	cluster string // ID
 	target  string // replica of n1 in all groups
 }
@@ -61,6 +62,8 @@ func newIntruder(t *testing.T, c *trio, pair *tls.Certificate, useTLS bool, clus
 		t: t, cluster: clusterID, target: "n1/" + incarnationOf(t, c, 0),
 		hello: &nodepb.Hello{ClusterId: clusterID, NodeId: name, Incarnation: incarnation, Address: "127.0.0.1:9"},
 	}
+	in.raft = proto.Clone(in.hello).(*nodepb.Hello)
+	in.raft.ClusterId = "localcluster"
 	in.connect = func() func() {
 		conn, err := grpc.NewClient("passthrough:///"+address, options...)
 		require.NoError(in.t, err)
@@ -99,7 +102,7 @@ func (in *intruder) attempts() map[string]func(context.Context) (answered string
 				if err != nil {
 					return "", err
 				}
-				if err := stream.Send(&nodepb.RaftFrame{Hello: in.hello}); err != nil {
+				if err := stream.Send(&nodepb.RaftFrame{Hello: in.raft}); err != nil {
 					return "", err
 				}
 				frame := proto.Clone(frame).(*nodepb.RaftFrame)
@@ -122,7 +125,7 @@ func (in *intruder) attempts() map[string]func(context.Context) (answered string
 		if err != nil {
 			return "", err
 		}
-		_ = stream.Send(&nodepb.SnapshotChunk{Hello: in.hello, Data: garbage, Request: &nodepb.InstallSnapshotRequest{GroupId: 1, Header: header, Term: term, LastLogIndex: 1 << 40, LastLogTerm: term, Target: in.target}})
+		_ = stream.Send(&nodepb.SnapshotChunk{Hello: in.raft, Data: garbage, Request: &nodepb.InstallSnapshotRequest{GroupId: 1, Header: header, Term: term, LastLogIndex: 1 << 40, LastLogTerm: term, Target: in.target}})
 		resp, err := stream.CloseAndRecv()
 		return resp.String(), err
 	}
@@ -189,6 +192,7 @@ func (in *intruder) refusedEverywhere() (refused int) {
 		cancel()
 		require.Error(in.t, err, "%s was answered: %s", name, answer)
 		require.NotContains(in.t, err.Error(), in.cluster, name)
+		require.NotContains(in.t, err.Error(), in.target, name)
 		require.NotContains(in.t, err.Error(), "localcluster", name)
 		refused++
 	}

@@ -229,6 +229,11 @@ func (in *inbound) answer(ctx context.Context, req arrived) *node.RaftFrame {
 	if err == nil {
 		err = port.meant(req.frame.Target)
 	}
+	if err == nil {
+		if err = port.verify(command); err != nil {
+			in.t.refused("", err)
+		}
+	}
 	if err != nil {
 		out.Error = err.Error()
 		return out
@@ -307,10 +312,15 @@ func (t *Transport) InstallSnapshot(stream node.RaftTransport_InstallSnapshotSer
 	if err := port.meant(first.Request.Target); err != nil {
 		return status.Error(codes.FailedPrecondition, err.Error())
 	}
+	request := snapshotFromWire(first.Request)
+	if err := port.verify(request); err != nil {
+		t.refused("", err)
+		return status.Error(codes.InvalidArgument, err.Error())
+	}
 	ended := context.AfterFunc(port.ctx, cancel)
 	defer ended()
 	data := newChunkReader(ctx, stream, first.Data)
-	resp, err := port.group.fsm.install.receive(ctx, snapshotFromWire(first.Request), data, port.deliver)
+	resp, err := port.group.fsm.install.receive(ctx, request, data, port.deliver)
 	if err != nil {
 		port.group.log.Warn("snapshot not installed", "err", err)
 		return status.Error(codes.Aborted, err.Error())

@@ -59,9 +59,10 @@ func TestRequestsAndResponsesArriveUnchanged(t *testing.T) {
 	from, to := twoPorts(t)
 	target := to.LocalAddr()
 
+	oneVoter := raft.EncodeConfiguration(raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a:1"}}})
 	entries := []*raft.Log{
 		{Index: 8, Term: 2, Type: raft.LogCommand, Data: []byte("data"), AppendedAt: time.Unix(5, 6)},
-		{Index: 9, Term: 3, Type: raft.LogConfiguration, Data: []byte("c"), Extensions: []byte("x")},
+		{Index: 9, Term: 3, Type: raft.LogConfiguration, Data: oneVoter, Extensions: []byte("x")},
 	}
 	appendReq := &raft.AppendEntriesRequest{
 		RPCHeader: testHeader, Term: 3, Leader: testHeader.Addr, //nolint:staticcheck // carried for older members

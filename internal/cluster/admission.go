@@ -78,11 +78,16 @@ func (s *Server) AuthorizeMember(node, incarnation string) error {
 }
 
 // MayServe reports whether the metadata, as known by this node, give a node a replica of a
-// Raft group.
-func (s *Server) MayServe(group uint32, node string) bool {
+// Raft group. If this node has missed the changes since a node joined, and that one is the
+// leader now, only that one can tell: a node that was not removed is accepted for the metadata
+// while no leader is heard.
+func (s *Server) MayServe(group uint32, node string, leaderless bool) bool {
 	store := s.store.Load()
-	if store == nil || group == metadata.GroupID {
-		return true // Authorize has rejected removed nodes
+	if store == nil {
+		return true
+	}
+	if group == metadata.GroupID {
+		return leaderless || hasNode(store, node)
 	}
 	layout, _ := store.Layout()
 	return slices.ContainsFunc(layout.Partitions, func(p metadata.Partition) bool {

@@ -37,8 +37,8 @@ type intruder struct {
 	conn    *grpc.ClientConn // made by connect
 	hello   *nodepb.Hello
 	raft    *nodepb.Hello // with the name of the cluster instead of its ID
-	cluster string // ID
-	target  string // replica of n1 in all groups
+	cluster string        // ID
+	target  string        // replica of n1 in all groups
 }
 
 // newIntruder connects with a certificate, or without TLS if it is nil, and calls itself by a

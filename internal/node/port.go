@@ -46,7 +46,9 @@ func (n *Node) openPort(ctx context.Context) (err error) {
 		ClusterID: self.Cluster, NodeID: self.Node, Incarnation: self.Incarnation,
 		Address: raft.ServerAddress(p.address), AddressOf: p.addresses.Of, SnapshotRate: int(n.cfg.Worker.SnapshotTransferRate), Logger: n.log,
 		Security: n.security, Authorize: func(peer raftgroup.Peer) error { return p.server.Authorize(peer.NodeID, peer.Incarnation) },
-		MayServe: func(group uint32, node string) bool { return p.server.MayServe(group, node) },
+		MayServe: func(group uint32, node string, leaderless bool) bool {
+			return p.server.MayServe(group, node, leaderless)
+		},
 	})
 	if err != nil {
 		return err

@@ -100,7 +100,22 @@ func (s *sender) serves(p *port) bool {
 	}
 	servers := inst.raft.GetConfiguration().Configuration().Servers
 	member := slices.ContainsFunc(servers, func(srv raft.Server) bool { return s.owns(srv.ID) })
-	return member || len(servers) == 0 || s.t.cfg.MayServe == nil || s.t.cfg.MayServe(p.id, s.peer.NodeID)
+	return member || len(servers) == 0 || s.t.cfg.MayServe == nil || s.t.cfg.MayServe(p.id, s.peer.NodeID, s.t.leaderless(inst.raft))
+}
+
+// leaderlessAfter is how long a replica must have heard no leader to count as leaderless.
+const leaderlessAfter = 5 * time.Second
+
+// leaderless reports whether a replica has heard no leader for some time.
+func (t *Transport) leaderless(r *raft.Raft) bool {
+	if leader, _ := r.LeaderWithID(); leader != "" {
+		return false
+	}
+	heard := r.LastContact()
+	if heard.Before(t.started) {
+		heard = t.started
+	}
+	return time.Since(heard) > leaderlessAfter
 }
 
 // headerOf returns the header of a request, nil if it has none.

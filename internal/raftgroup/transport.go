@@ -82,8 +82,9 @@ type TransportConfig struct {
 	// cluster. It is called when a stream begins, and about once a second while it is used.
 	Authorize func(Peer) error
 	// MayServe reports whether a node may have a replica of a group whose configuration, as
-	// known by this node, does not contain it: this node may be behind. nil accepts it.
-	MayServe func(group uint32, nodeID string) bool
+	// known by this node, does not contain it: this node may be behind. leaderless reports
+	// that the replica here has heard no leader for some time. nil accepts the node.
+	MayServe func(group uint32, nodeID string, leaderless bool) bool
 	// Logger is slog.Default() when nil.
 	Logger *slog.Logger
 }
@@ -99,6 +100,8 @@ type Transport struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+
+	started time.Time
 
 	// mu covers the maps and closed.
 	mu       sync.RWMutex
@@ -124,7 +127,7 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Transport{
-		cfg: cfg,
+		cfg: cfg, started: time.Now(),
 		log: cfg.Logger.With("component", "raft_transport"),
 		hello: &node.Hello{
 			ClusterId: cfg.ClusterID, NodeId: cfg.NodeID, Incarnation: cfg.Incarnation, Address: string(cfg.Address),

@@ -110,6 +110,9 @@ func lowerCase(headers map[string]string) (map[string]string, error) {
 		if _, twice := lower[name]; twice {
 			return nil, fmt.Errorf("the header %s is given twice", name)
 		}
+		if value == hiddenValue {
+			return nil, fmt.Errorf("the value of the header %s is what stands for a hidden one; send the value itself, or omit the field to keep all headers", name)
+		}
 		lower[name] = value
 	}
 	return lower, nil

@@ -50,7 +50,8 @@ func TestUpdateOfNothing(t *testing.T) {
 
 func TestUpdateReplacesAllHeaders(t *testing.T) {
 	w := moved(t)
-	require.Contains(t, text(t, w.ask(t, "PATCH", first, `{"additional_headers":{"X-B":"2"}}`)), `"additional_headers":{"x-b":"2"}`)
+	require.Contains(t, text(t, w.ask(t, "PATCH", first, `{"additional_headers":{"X-B":"2"}}`)), `"additional_headers":{"x-b":"***"}`)
+	require.Equal(t, http.StatusBadRequest, w.ask(t, "PATCH", first, `{"additional_headers":{"X-B":"***"}}`).StatusCode, "what is shown must not become the value")
 	require.NotContains(t, text(t, w.ask(t, "PATCH", first, `{"additional_headers":{}}`)), `"additional_headers"`)
 	require.Equal(t, "http://a/", w.asked[1].URI)
 	require.Contains(t, text(t, w.ask(t, "PATCH", first, `{"use_http_11":true}`)), `"http_version":"HTTP/1.1"`)

@@ -107,11 +107,26 @@ type notice struct {
 	Message string       `json:"message"`
 }
 
+// hiddenValue stands for the value of a header, which may be a secret.
+const hiddenValue = "***"
+
+// hidden returns the names of headers, without their values.
+func hidden(headers map[string]string) map[string]string {
+	if len(headers) == 0 {
+		return nil
+	}
+	shown := make(map[string]string, len(headers))
+	for name := range headers {
+		shown[name] = hiddenValue
+	}
+	return shown
+}
+
 // viewDeployment shows a deployment with the given form of its services.
 func viewDeployment(d *metadata.Deployment, services any, defaults *metadata.Defaults) deploymentView {
 	view := deploymentView{
 		ID: d.ID, URI: d.URI, ARN: d.ARN, AssumeRoleARN: d.AssumeRoleARN, Compression: d.Compression,
-		AdditionalHeaders: d.AdditionalHeaders, Metadata: d.Metadata, CreatedAt: timestamp(d.CreatedAt),
+		AdditionalHeaders: hidden(d.AdditionalHeaders), Metadata: d.Metadata, CreatedAt: timestamp(d.CreatedAt),
 		MinProtocol: d.MinProtocol, MaxProtocol: d.MaxProtocol, SDKVersion: d.SDKVersion,
 		Services: services, Info: deploymentNotices(d, defaults),
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -91,7 +92,7 @@ func TestCallGetsWhatItNeeds(t *testing.T) {
 	f := &fakeInvocations{}
 	s := testServer(t, Config{Version: "1.2.3"}, f)
 	w := do(s, "POST", "/Counter/k%2F1/add?y=%20&x=1", "7",
-		"content-type: application/json", "X-Custom: a", "x-custom: b", "Accept: */*", "Cookie: c=1",
+		"content-type: application/json", "X-Custom: a", "x-custom: b", "Accept: */*", "Cookie: c=1", "Authorization: Bearer x", "X-API-Key: k",
 		"connection: keep-alive, X-Hop", "x-hop: 1", "keep-alive: timeout=5", "te: trailers", "upgrade: h2c", "proxy-authorization: Basic eDp5",
 		"idempotency-key: key 1", "idempotency-expires: x", "x-restate-ingress-path: /forged", "x-platform-ingress-path: /forged", "x-empty: ",
 		"traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate: a=1", "tracestate: b=2")
@@ -112,11 +113,22 @@ func TestCallGetsWhatItNeeds(t *testing.T) {
 	const path = "/Counter/k%2F1/add?y=%20&x=1"
 	require.Equal(t, map[string][]string{
 		"x-platform-ingress-path": {path}, "x-restate-ingress-path": {path},
-		"content-type": {"application/json"}, "x-custom": {"a", "b"}, "accept": {"*/*"}, "cookie": {"c=1"}, "x-empty": {""},
+		"content-type": {"application/json"}, "x-custom": {"a", "b"}, "accept": {"*/*"}, "x-empty": {""},
 		"traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, "tracestate": {"a=1", "b=2"},
 	}, headersOf(inv))
 	first := decodeInput(inv).Headers[:2]
 	require.Equal(t, []string{pathHeaders[0], pathHeaders[1]}, []string{first[0].Key, first[1].Key})
+}
+
+// Credentials of callers are neither stored nor passed to handlers, unless a setting says so.
+func TestCredentialsOfCallersAreWithheld(t *testing.T) {
+	f := &fakeInvocations{}
+	s := testServer(t, Config{ForwardHeaders: []string{"Authorization"}}, f)
+	w := do(s, "POST", "/Counter/k/add", "7", "Authorization: Bearer x", "cookie: planted", "x-api-key: planted", "Proxy-Authorization: planted", "x-auth-token: planted")
+	require.Equal(t, 200, w.Code, w.Body)
+	inv := f.only(t)
+	require.Equal(t, []string{"Bearer x"}, headersOf(inv)["authorization"])
+	require.NotContains(t, fmt.Sprint(headersOf(inv)), "planted")
 }
 
 // The Input entry is laid out by hand; it must be what the generated code writes.

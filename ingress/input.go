@@ -28,12 +28,14 @@ type input struct {
 	header http.Header
 	path   string // path and query
 	hop    []string
-	size   int // of the encoded headers
+	pass   []string // names that are withheld otherwise
+	size   int      // of the encoded headers
 }
 
-// newInput looks at the headers of a request and sizes them.
-func newInput(r *http.Request) (*input, error) {
-	in := &input{header: r.Header, path: r.RequestURI, hop: hopByHop(r.Header["Connection"])}
+// newInput looks at the headers of a request and sizes them. pass are the canonical names of
+// headers with credentials that handlers get.
+func newInput(r *http.Request, pass []string) (*input, error) {
+	in := &input{header: r.Header, path: r.RequestURI, hop: hopByHop(r.Header["Connection"]), pass: pass}
 	if !strings.HasPrefix(in.path, "/") || !isASCII(in.path) {
 		in.path = r.URL.RequestURI()
 	}
@@ -91,6 +93,10 @@ func (in *input) dropped(name string) bool {
 		"Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Http2-Settings",
 		"X-Platform-Ingress-Path", "X-Restate-Ingress-Path":
 		return true
+	case "Authorization", "Cookie", "X-Api-Key", "Api-Key", "X-Auth-Token", "X-Access-Token", "X-Csrf-Token", "X-Amz-Security-Token",
+		"X-Forwarded-Access-Token", "X-Goog-Iap-Jwt-Assertion", "X-Amzn-Oidc-Data", "X-Amzn-Oidc-Accesstoken", "Cf-Access-Jwt-Assertion", "X-Vault-Token":
+		// Credentials of callers would be stored with the invocation, and shown with it.
+		return !slices.Contains(in.pass, name)
 	}
 	return in.hop != nil && slices.Contains(in.hop, name)
 }

@@ -22,6 +22,9 @@ import (
 // Config are the settings of the ingress; the zero value of each field stands for
 // the default that it names.
 type Config struct {
+	// ForwardHeaders are the canonical names of headers with credentials that handlers get, and
+	// that are stored with the invocation.
+	ForwardHeaders []string
 	// TLS is the configuration of TLS; nil: no TLS.
 	TLS *tls.Config
 	// RequestSizeLimit bounds request bodies, in bytes; 32 MiB.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 
+	"platform/internal/certs"
 	"platform/internal/datadir"
 	"platform/internal/errcode"
 	"platform/internal/membership"
@@ -40,6 +41,11 @@ func OpenGossip(ctx context.Context, cfg GossipConfig) (*membership.Members, err
 	key, err := gossipKey(cfg.KeyFile)
 	if err != nil {
 		return nil, err
+	}
+	if key != nil {
+		if err := certs.CheckPermissions(cfg.KeyFile); err != nil {
+			cfg.Log.Warn("key file is not protected", "setting", "networking.gossip-key-file", "err", err)
+		}
 	}
 	packets, err := membership.ListenPacket(ctx, cfg.Port)
 	if err != nil {

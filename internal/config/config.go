@@ -33,6 +33,7 @@ type Config struct {
 	LogDisableANSI    bool      `key:"log-disable-ansi-codes" help:"disable colours in the log"`
 	DisablePrometheus bool      `key:"disable-prometheus" help:"do not collect metrics"`
 	MetricsPerHandler bool      `key:"metrics-per-handler" help:"distinguish the handlers of a service in metrics, of up to 1,000 handlers; otherwise only services"`
+	EnableProfiles    bool      `key:"enable-profiles" help:"serve profiles of the process at /debug/pprof/ of the admin and node ports; they may contain data of requests"`
 
 	Tracing
 

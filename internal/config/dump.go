@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// Dump prints the configuration as TOML that loads to the same configuration.
+// Dump prints the configuration as TOML that loads to the same configuration, except for
+// secrets, which are hidden.
 // Values that are not defaults say where they came from.
 func (l *Loaded) Dump() string { return dump(l.Config, l.origins) }
 
@@ -25,6 +26,9 @@ func dump(cfg *Config, origins map[string]string) string {
 		if !set {
 			fmt.Fprintf(&out, "# %s is not set\n", last(k.path))
 			continue
+		}
+		if origins[k.path] != "" {
+			text = k.withoutSecret(text)
 		}
 		if !isBare(k.value) {
 			text = quoteTOML(text)

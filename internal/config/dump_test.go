@@ -33,7 +33,9 @@ func TestDumpOfAnyConfigurationLoadsToTheSameConfiguration(t *testing.T) {
 		for _, k := range l.keys {
 			if !k.section() && rapid.Bool().Draw(t, k.path+"?") {
 				draw(t, k.path, k.value)
-				l.origins[k.path] = rapid.SampledFrom([]string{"flag --x", "a\nb"}).Draw(t, "origin")
+				if text, _ := textOf(k.value); k.withoutSecret(text) == text { // secrets are hidden
+					l.origins[k.path] = rapid.SampledFrom([]string{"flag --x", "a\nb"}).Draw(t, "origin")
+				}
 			}
 		}
 		// Sizes above the networking limit do not stay as they are.
@@ -78,6 +80,18 @@ func draw(t *rapid.T, path string, v reflect.Value) {
 		setMap(v, rapid.MapOfN(rapid.String(), rapid.String(), 0, 3).Draw(t, path))
 	default:
 		t.Fatalf("%s: no generator for %T", path, to)
+	}
+}
+
+func TestDumpHidesSecrets(t *testing.T) {
+	loaded := load(t, nil, "PLATFORM_WORKER__INVOKER__HTTP_PROXY=http://me:planted@proxy:3128", "PLATFORM_WORKER__INVOKER__AWS_ASSUME_ROLE_EXTERNAL_ID=planted",
+		`PLATFORM_WORKER__INVOKER__ADDITIONAL_REQUEST_HEADERS={"x-key" = "planted"}`)
+	text := loaded.Dump()
+	require.NotContains(t, text, "planted")
+	require.Contains(t, text, "@proxy:3128")
+	require.Contains(t, text, `{ "x-key" = "***" }`)
+	for _, s := range loaded.Config.Settings() {
+		require.NotContains(t, s.Value, "planted", s.Key)
 	}
 }
 
@@ -146,6 +160,11 @@ func FuzzFile(f *testing.F) {
 			l.validate()
 		}
 		if asError(l.problems) == nil {
+			for _, k := range l.keys { // secrets are hidden
+				if text, _ := textOf(k.value); !k.section() && k.withoutSecret(text) != text {
+					return
+				}
+			}
 			require.Equal(t, l.cfg, reload(t, dump(l.cfg, l.origins)))
 		}
 	})

@@ -11,7 +11,7 @@ type Setting struct{ Key, Value string }
 
 // secret are keys whose values may hold what must not be shown.
 var secret = []string{
-	"worker.invoker.additional-request-headers", "worker.invoker.aws-assume-role-external-id",
+	"tracing-headers", "worker.invoker.additional-request-headers", "worker.invoker.aws-assume-role-external-id",
 }
 
 // hidden stands for what is not shown.
@@ -29,15 +29,32 @@ func (c *Config) Settings() []Setting {
 		if !set {
 			continue
 		}
-		switch {
-		case slices.Contains(secret, k.path) && text != "" && text != "{}":
+		if slices.Contains(secret, k.path) && text != "" && text != "{}" {
 			text = hidden
-		case strings.Contains(text, "@"):
-			text = redacted(text)
 		}
-		all = append(all, Setting{k.path, text})
+		all = append(all, Setting{k.path, k.withoutSecret(text)})
 	}
 	return all
+}
+
+// withoutSecret returns the text of a value with the secrets in it hidden: values of tables
+// keep their names.
+func (k key) withoutSecret(text string) string {
+	if slices.Contains(secret, k.path) && text != "" && text != hidden {
+		table, ok := k.value.Interface().(map[string]string)
+		if !ok {
+			return hidden
+		}
+		shown := make(map[string]string, len(table))
+		for name := range table {
+			shown[name] = hidden
+		}
+		return tableText(shown)
+	}
+	if strings.Contains(text, "@") {
+		return redacted(text)
+	}
+	return text
 }
 
 // redacted is an address without its password.

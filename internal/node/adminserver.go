@@ -53,7 +53,7 @@ func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *
 	find.EnableV7 = n.cfg.EnableProtocolV7
 	find.AdditionalHeaders = n.cfg.Worker.Invoker.AdditionalRequestHeaders
 	api := admin.New(settings, n.metadata, discovery.New(n.invoker.Client(), find), n.invocations(), members).Handler()
-	return withProfiles(api)
+	return n.withProfiles(api)
 }
 
 // invocations returns the operations on invocations of all partitions.
@@ -61,8 +61,11 @@ func (n *Node) invocations() backend.Invocations {
 	return backend.NewInvocations(n.router, n.metadata.Schemas, n.metadata.FeatureLevel, protocol.ServerRange(n.cfg.EnableProtocolV7))
 }
 
-// withProfiles serves Go's profiles beside the API.
-func withProfiles(api http.Handler) http.Handler {
+// withProfiles serves Go's profiles beside the API, if they are enabled.
+func (n *Node) withProfiles(api http.Handler) http.Handler {
+	if !n.cfg.EnableProfiles {
+		return api
+	}
 	mux := http.NewServeMux()
 	mux.Handle("/", api)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
@@ -120,7 +123,7 @@ func (n *Node) serveNodeHTTP(ctx context.Context) error {
 		mux.Handle("GET /metrics", n.metrics.handler())
 	}
 	return httpserver.Serve(ctx, n.port.ports.HTTP, httpserver.Config{
-		Handler: n.authenticated(withProfiles(mux)), Drain: adminDrain, Log: n.log,
+		Handler: n.authenticated(n.withProfiles(mux)), Drain: adminDrain, Log: n.log,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, nodeKey{}, nodetls.NodeOf(c))
 		},

@@ -2,6 +2,7 @@ package node
 
 import (
 	"net"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -22,6 +23,7 @@ func (n *Node) ingressServer() *ingress.Server {
 	defaults := defaultsOf(n.cfg)
 	return ingress.New(ingress.Config{
 		TLS:                serverTLS(n.clientTLS.ingress, &c.TLS),
+		ForwardHeaders:     canonical(c.ForwardHeaders),
 		RequestSizeLimit:   int64(c.RequestSizeLimit),
 		ConcurrentRequests: int64(c.ConcurrentAPIRequestsLimit),
 		AddressConnections: int(c.ConnectionsPerAddressLimit),
@@ -36,6 +38,14 @@ func (n *Node) ingressServer() *ingress.Server {
 		Tracer:             n.tracer,
 		Defaults:           func() *metadata.Defaults { return &defaults },
 	}, n.metadata, n.router, n.log.With("component", "platform/ingress"))
+}
+
+// canonical returns the names of headers in the form of http.Header.
+func canonical(names []string) (list []string) {
+	for _, name := range names {
+		list = append(list, http.CanonicalHeaderKey(name))
+	}
+	return list
 }
 
 func (n *Node) newInvoker() *invoker.Invoker {

@@ -3,6 +3,7 @@ package node
 import (
 	"log/slog"
 
+	"platform/internal/certs"
 	"platform/internal/config"
 	"platform/internal/errcode"
 	signing "platform/invoker/identity" // this package has an identity of its own
@@ -18,6 +19,9 @@ func newSigner(cfg *config.Config, log *slog.Logger) (*signing.Signer, error) {
 	signer, err := signing.Load(c.RequestIdentityPrivateKeyPEMFile, c.RequestIdentityExpiration.Std())
 	if err != nil {
 		return nil, errcode.New(errcode.RT0002, "configuration: worker.invoker.request-identity-private-key-pem-file: %w", err)
+	}
+	if err := certs.CheckPermissions(c.RequestIdentityPrivateKeyPEMFile); err != nil {
+		log.Warn("key file is not protected", "setting", "worker.invoker.request-identity-private-key-pem-file", "err", err)
 	}
 	log.Info("requests to services are signed", "public_key", signer.KeyID())
 	return signer, nil

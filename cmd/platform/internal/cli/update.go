@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
@@ -103,7 +102,7 @@ func (a *app) updateDeployment(ctx context.Context, id string, u updateRequest) 
 	if err != nil {
 		return err
 	}
-	a.showUpdate(before, planned, u.Overwrite)
+	a.showUpdate(before, planned, u.Overwrite, u.AdditionalHeaders != nil)
 	if u.planOnly {
 		if *u.asJSON {
 			return a.printRaw(response.Body)
@@ -126,7 +125,7 @@ func (a *app) updateDeployment(ctx context.Context, id string, u updateRequest) 
 }
 
 // showUpdate prints, on stderr, what an update changes.
-func (a *app) showUpdate(before, after client.Deployment, overwrite bool) {
+func (a *app) showUpdate(before, after client.Deployment, overwrite, headers bool) {
 	if overwrite {
 		a.hint.Box(
 			"This replaces the services of deployment "+after.ID+".",
@@ -134,9 +133,8 @@ func (a *app) showUpdate(before, after client.Deployment, overwrite bool) {
 		)
 	}
 	changed := changes(transportFields(a.hint, before), transportFields(a.hint, after))
-	hidden := headerPairs(before.AdditionalHeaders) == headerPairs(after.AdditionalHeaders)
-	if hidden && !maps.Equal(before.AdditionalHeaders, after.AdditionalHeaders) {
-		changed = append(changed, term.Field{Name: "Headers", Value: "other values"})
+	if headers && headerPairs(before.AdditionalHeaders) == headerPairs(after.AdditionalHeaders) && len(after.AdditionalHeaders) > 0 {
+		changed = append(changed, term.Field{Name: "Headers", Value: "other values"}) // the server does not show them
 	}
 	p := servicesPlan(before.Services, after.Services)
 	if len(changed) > 0 {

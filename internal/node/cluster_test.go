@@ -21,7 +21,7 @@ import (
 
 // trio is a cluster of nodes in this process, on ports of the loopback interface.
 type trio struct {
-	t     *testing.T
+	t     testing.TB
 	nodes []*member
 }
 
@@ -39,7 +39,7 @@ func newTrio(t *testing.T, count int, flags ...string) *trio {
 }
 
 // newTrioWith is newTrio with another configuration.
-func newTrioWith(t *testing.T, count int, change func(*config.Config), flags ...string) *trio {
+func newTrioWith(t testing.TB, count int, change func(*config.Config), flags ...string) *trio {
 	t.Helper()
 	c := &trio{t: t}
 	ports := freePorts(t, 3*count)
@@ -72,7 +72,7 @@ func newTrioWith(t *testing.T, count int, change func(*config.Config), flags ...
 	return c
 }
 
-func freePorts(t *testing.T, count int) (ports []int) {
+func freePorts(t testing.TB, count int) (ports []int) {
 	for range count {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)

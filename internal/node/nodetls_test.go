@@ -25,7 +25,7 @@ import (
 )
 
 // nodeFiles are the files of a node's certificate.
-func nodeFiles(t *testing.T, ca *certs.Authority, dir, node string) config.NodeTLS {
+func nodeFiles(t testing.TB, ca *certs.Authority, dir, node string) config.NodeTLS {
 	t.Helper()
 	cert, key, err := ca.IssueNode(node, time.Hour)
 	require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/admin"
+	"platform/internal/config"
 	"platform/internal/raftgroup"
 )
 
@@ -97,7 +98,11 @@ func TestAReplicaThatReturnsIsANewMember(t *testing.T) {
 }
 
 func TestHealthAndMetricsOfANode(t *testing.T) {
-	c := newTrio(t, 3)
+	ca, dir := newAuthority(t), t.TempDir()
+	c := newTrioWith(t, 3, func(cfg *config.Config) { // with the metrics that only certificates have
+		cfg.Security.NodeTLS = nodeFiles(t, ca, dir, cfg.NodeName)
+		cfg.Security.NodeTLS.Mode = config.TLSAllow
+	})
 	c.healthy(3, 0, 1, 2)
 	c.replicated(0, 1, 2)
 	c.counter(0)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"platform/ingress"
+	"platform/ingress/kafka"
 	"platform/internal/budget"
 	"platform/internal/certs"
 	"platform/internal/cluster"
@@ -38,6 +39,7 @@ type nodeMetrics struct {
 	ingress              *ingress.Metrics
 	digests              *partition.DigestMetrics
 	handlers             *stats.Handlers
+	kafka                *kafka.Metrics
 }
 
 // newMetrics returns the metrics of a node. If metrics are disabled, its fields are nil.
@@ -48,7 +50,7 @@ func newMetrics(cfg *config.Config) nodeMetrics {
 	r := telemetry.NewRegistry(prometheus.Labels{"cluster_name": cfg.ClusterName, "node_name": cfg.NodeName})
 	return nodeMetrics{
 		registry: r, partitions: raftgroup.NewMetrics(r, "partition"), metadata: raftgroup.NewMetrics(r, "metadata"), ingress: ingress.NewMetrics(r),
-		digests: partition.NewDigestMetrics(r), handlers: stats.NewHandlers(r, telemetry.Namespace, cfg.MetricsPerHandler),
+		digests: partition.NewDigestMetrics(r), handlers: stats.NewHandlers(r, telemetry.Namespace, cfg.MetricsPerHandler), kafka: kafka.NewMetrics(r),
 	}
 }
 
@@ -63,7 +65,7 @@ func (n *Node) registerMetrics() {
 		stats: n.stats, slots: int(n.cfg.Worker.Invoker.ConcurrentInvocationsLimit), outbox: n.outbox,
 		security: n.security, certificates: map[string]*certs.Store{"node": n.security.Store(), "ingress": n.clientTLS.ingress, "admin": n.clientTLS.admin},
 		tables: n.files.tables, bodies: n.bodies, client: n.port.client, peers: n.port.peers, ready: n.ready.check,
-	}, n.files.logs.Collector(), n.metadata.Collector(), n.tracer.Collector())
+	}, n.kafka, n.files.logs.Collector(), n.metadata.Collector(), n.tracer.Collector())
 }
 
 // handler serves all metrics: of the runtime and the process, of partitions and tables, and

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 	"golang.org/x/sync/errgroup"
 
+	"platform/ingress/kafka"
 	"platform/internal/budget"
 	"platform/internal/config"
 	"platform/internal/nodetls"
@@ -45,6 +46,7 @@ type Node struct {
 
 	metadata *metadata.Store
 	invoker  *invoker.Invoker
+	kafka    *kafka.Engine
 	router   *routing.Router
 	replicas *replicas.Manager
 	ready    readiness
@@ -148,7 +150,7 @@ func (n *Node) serve(ctx context.Context) error {
 		func(ctx context.Context) error { return ingress.Serve(ctx, n.listeners.ingress) },
 		n.serveAdmin, n.serveNodeHTTP, n.serveCluster,
 		func(ctx context.Context) error { return ignoreCanceled(n.metadata.Run(ctx)) },
-		n.replicas.Run, n.files.disk.Run, n.history.Run, checkpoints.Run,
+		n.replicas.Run, n.kafka.Run, n.files.disk.Run, n.history.Run, checkpoints.Run,
 		func(ctx context.Context) error { return returnMemory(ctx, checkpoints.Applied) },
 	} {
 		g.Go(func() error { return part(serving) })

@@ -22,6 +22,7 @@ func (n *Node) connectPartitions() {
 		Unserved: func(id uint32, last bool) error { return n.replicas.Unserved(id, last) },
 	})
 	n.invoker = n.newInvoker()
+	n.kafka = n.newKafka()
 	n.replicas = replicas.New(replicas.Config{
 		Self: f.self, Node: n.replica(), DataDir: f.dir.Path(),
 		Store: n.metadata, Members: p.members, Nodes: p.nodes, Router: n.router,
@@ -30,6 +31,7 @@ func (n *Node) connectPartitions() {
 		Draining: n.draining.Load, OnFailed: n.fail, Log: n.log,
 	})
 	p.server.OpenReplicas(n.replicas, cluster.Partitions)
+	p.server.OpenStreams(n.kafka)
 	n.ready = readiness{started: p.server.Started(), draining: &n.draining, disk: f.disk, metadata: n.metadata, router: n.router}
 }
 
@@ -40,7 +42,7 @@ const bulkEntries = 2
 func (n *Node) partitionConfig() partition.Config {
 	w := &n.cfg.Worker
 	cfg := partition.Config{
-		Invoker: n.invoker, Rules: n.rules(), OutboxMemory: n.outbox, ListingMemory: partition.NewListingMemory(int(n.cfg.Admin.ListingMemory)),
+		Invoker: n.invoker, Streams: n.kafka, Rules: n.rules(), OutboxMemory: n.outbox, ListingMemory: partition.NewListingMemory(int(n.cfg.Admin.ListingMemory)),
 		Transport: n.port.transport, Watchdog: n.files.watchdog, Metrics: n.metrics.partitions, DigestMetrics: n.metrics.digests,
 		Level: n.metadata.FeatureLevel, Stats: n.stats, Tracer: n.tracer, Clock: n.port.members, Log: n.log,
 		FlowControl: n.cfg.FlowControl(), FlowEnabled: n.flowEnabled,

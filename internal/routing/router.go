@@ -182,6 +182,12 @@ func (r *Router) Deliver(ctx context.Context, to uint32, d *machine.Deliver) err
 	return r.directory.Partition(to).Deliver(ctx, d)
 }
 
+// Ingest passes records of an event stream to the leader of a partition. It does not retry;
+// the reader of the stream does.
+func (r *Router) Ingest(ctx context.Context, to uint32, c *machine.Ingest) (machine.Outcome, error) {
+	return r.directory.Partition(to).Ingest(ctx, c)
+}
+
 // NewRequest returns a request ID, by which partitions recognize retries.
 func NewRequest() uint64 { return rand.Uint64() | 1 }
 

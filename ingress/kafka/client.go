@@ -1,0 +1,281 @@
+package kafka
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"platform/internal/subscription"
+)
+
+type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Bounds of what a client fetches, unless the properties set others. Each broker has one fetch
+// in memory.
+const (
+	fetchBytes          = 4 << 20
+	fetchPartitionBytes = 1 << 20
+	decompressedBytes   = 128 << 20 // of one batch of records
+	dialTimeout         = 10 * time.Second
+	idleTimeout         = 5 * time.Minute
+	retryTimeout        = 10 * time.Second // of requests for metadata and offsets
+)
+
+// options returns the settings of a client.
+func options(c *subscription.Client, dial dialFunc) ([]kgo.Opt, error) {
+	isolation := kgo.ReadCommitted()
+	if c.ReadUncommitted {
+		isolation = kgo.ReadUncommitted()
+	}
+	opts := []kgo.Opt{
+		kgo.SeedBrokers(c.Brokers...),
+		kgo.ClientID(c.ClientID),
+		kgo.FetchIsolationLevel(isolation),
+		kgo.KeepControlRecords(),                    // positions move past them
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()), // an operator decides
+		kgo.FetchMaxBytes(or(c.FetchMax, fetchBytes)),
+		kgo.FetchMaxPartitionBytes(or(c.FetchPartitionMax, fetchPartitionBytes)),
+		kgo.ConnIdleTimeout(or(c.IdleTimeout, idleTimeout)),
+		kgo.RetryTimeout(retryTimeout),
+		kgo.MaxDecompressBatchBytes(decompressedBytes),
+		kgo.RecordDeliveryTimeout(30 * time.Second),
+		kgo.DisableClientMetrics(),
+	}
+	if c.Rack != "" {
+		opts = append(opts, kgo.Rack(c.Rack))
+	}
+	if c.FetchWait > 0 {
+		opts = append(opts, kgo.FetchMaxWait(c.FetchWait))
+	} else {
+		opts = append(opts, kgo.FetchMaxWait(500*time.Millisecond))
+	}
+	if c.FetchMin > 0 {
+		opts = append(opts, kgo.FetchMinBytes(c.FetchMin))
+	}
+	if c.RequestTimeout > 0 {
+		opts = append(opts, kgo.RequestTimeoutOverhead(max(c.RequestTimeout, time.Second)))
+	}
+	if c.MetadataAge > 0 {
+		opts = append(opts, kgo.MetadataMaxAge(max(c.MetadataAge, 10*time.Second)))
+	}
+	secure, err := tlsConfig(c.TLS)
+	if err != nil {
+		return nil, err
+	}
+	opts = append(opts, kgo.Dialer(dialer(dial, or(c.DialTimeout, dialTimeout), secure)))
+	mechanism, err := saslMechanism(c.SASL, dial)
+	if mechanism != nil {
+		opts = append(opts, kgo.SASL(mechanism))
+	}
+	return opts, err
+}
+
+func or[V int32 | time.Duration](v, otherwise V) V {
+	if v > 0 {
+		return v
+	}
+	return otherwise
+}
+
+// dialer returns a function that connects to brokers, with TLS if there is a configuration.
+func dialer(dial dialFunc, timeout time.Duration, secure *tls.Config) dialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		conn, err := dial(ctx, network, address)
+		if err != nil || secure == nil {
+			return conn, err
+		}
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+		c := secure.Clone()
+		c.ServerName = host
+		encrypted := tls.Client(conn, c)
+		if err := encrypted.HandshakeContext(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("TLS handshake with %s: %w", address, err), conn.Close())
+		}
+		return encrypted, nil
+	}
+}
+
+func tlsConfig(t *subscription.TLS) (*tls.Config, error) {
+	if t == nil {
+		return nil, nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	var err error
+	if c.RootCAs, err = pool(t.CA); err != nil {
+		return nil, err
+	}
+	certificate, err := read(t.Certificate)
+	if err != nil {
+		return nil, err
+	}
+	if certificate != nil {
+		key, err := read(t.Key)
+		if err != nil {
+			return nil, err
+		}
+		if key, err = decrypted(key, t.KeyPassword); err != nil {
+			return nil, err
+		}
+		pair, err := tls.X509KeyPair(certificate, key)
+		if err != nil {
+			return nil, fmt.Errorf("client certificate: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	switch {
+	case t.SkipVerify:
+		c.InsecureSkipVerify = true // as configured
+	case t.SkipHostname:
+		verifyChainOnly(c)
+	}
+	return c, nil
+}
+
+// verifyChainOnly verifies the chain of the certificate, but not the name in it.
+func verifyChainOnly(c *tls.Config) {
+	roots := c.RootCAs
+	c.InsecureSkipVerify = true // VerifyConnection verifies
+	c.VerifyConnection = func(s tls.ConnectionState) error {
+		if len(s.PeerCertificates) == 0 {
+			return errors.New("the broker sent no certificate")
+		}
+		o := x509.VerifyOptions{Roots: roots, Intermediates: x509.NewCertPool()}
+		for _, cert := range s.PeerCertificates[1:] {
+			o.Intermediates.AddCert(cert)
+		}
+		_, err := s.PeerCertificates[0].Verify(o)
+		return err
+	}
+}
+
+// pool returns the certificates of a PEM, nil if there is none.
+func pool(p subscription.PEM) (*x509.CertPool, error) {
+	text, err := read(p)
+	if text == nil || err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, errors.New("the CA certificates are not in PEM")
+	}
+	return roots, nil
+}
+
+// read returns the text of a PEM, nil if there is none.
+func read(p subscription.PEM) ([]byte, error) {
+	switch {
+	case p.Text != "":
+		return []byte(p.Text), nil
+	case p.File == "" || p.File == "probe":
+		return nil, nil
+	}
+	return os.ReadFile(p.File)
+}
+
+// decrypted returns a key whose PEM block is encrypted with a password.
+func decrypted(key []byte, password string) ([]byte, error) {
+	block, _ := pem.Decode(key)
+	if block == nil || password == "" {
+		return key, nil
+	}
+	if !x509.IsEncryptedPEMBlock(block) { //nolint:staticcheck // the only form that the standard library reads
+		if strings.Contains(block.Type, "ENCRYPTED") {
+			return nil, errors.New("the client key is encrypted with PKCS #8, which is not supported; decrypt it or use the legacy PEM encryption")
+		}
+		return key, nil
+	}
+	der, err := x509.DecryptPEMBlock(block, []byte(password)) //nolint:staticcheck // see above
+	if err != nil {
+		return nil, fmt.Errorf("client key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: der}), nil
+}
+
+func saslMechanism(s *subscription.SASL, dial dialFunc) (sasl.Mechanism, error) {
+	if s == nil {
+		return nil, nil
+	}
+	switch s.Mechanism {
+	case "PLAIN":
+		return plain.Auth{User: s.Username, Pass: s.Password}.AsMechanism(), nil
+	case "SCRAM-SHA-256":
+		return scram.Auth{User: s.Username, Pass: s.Password}.AsSha256Mechanism(), nil
+	case "SCRAM-SHA-512":
+		return scram.Auth{User: s.Username, Pass: s.Password}.AsSha512Mechanism(), nil
+	case "OAUTHBEARER":
+		roots, err := pool(s.OAuth.CA)
+		if err != nil {
+			return nil, err
+		}
+		client := &http.Client{
+			Timeout:       dialTimeout,
+			Transport:     &http.Transport{DialContext: dial, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+		o := s.OAuth
+		return oauth.Oauth(func(ctx context.Context) (oauth.Auth, error) {
+			token, err := fetchToken(ctx, client, &o)
+			return oauth.Auth{Token: token, Extensions: o.Extensions}, err
+		}), nil
+	}
+	return nil, fmt.Errorf("sasl.mechanism %s is not supported", s.Mechanism)
+}
+
+// maxToken bounds the response of a token endpoint.
+const maxToken = 64 << 10
+
+// fetchToken requests a token with the credentials of the client.
+func fetchToken(ctx context.Context, client *http.Client, o *subscription.OAuth) (string, error) {
+	form := url.Values{"grant_type": {"client_credentials"}}
+	if o.Scope != "" {
+		form.Set("scope", o.Scope)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, o.TokenURL, strings.NewReader(form.Encode()))
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Accept", "application/json")
+	req.SetBasicAuth(url.QueryEscape(o.ClientID), url.QueryEscape(o.ClientSecret))
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", fmt.Errorf("request a token: %w", err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxToken))
+	if err != nil {
+		return "", fmt.Errorf("request a token: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("the token endpoint %s responded with status %d", o.TokenURL, resp.StatusCode)
+	}
+	var answer struct {
+		Token string `json:"access_token"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || answer.Token == "" {
+		return "", fmt.Errorf("the token endpoint %s did not respond with an access_token in JSON", o.TokenURL)
+	}
+	return answer.Token, nil
+}

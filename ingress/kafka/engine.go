@@ -1,0 +1,228 @@
+package kafka
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+
+	"platform/internal/feature"
+	"platform/internal/ids"
+	"platform/internal/subscription"
+	"platform/metadata"
+	"platform/partition"
+	"platform/partition/machine"
+	"platform/partition/store"
+)
+
+// Source is where subscriptions and clusters are defined.
+type Source interface {
+	// Subscriptions returns the subscriptions, and a channel that is closed when they or the
+	// clusters have changed since. The slice is shared.
+	Subscriptions() ([]subscription.Subscription, <-chan struct{})
+	// KafkaCluster returns a cluster; false if it does not exist.
+	KafkaCluster(name string) (subscription.Cluster, bool)
+	// ResolveSubscription stores where an incarnation starts, unless that is stored already.
+	ResolveSubscription(ctx context.Context, id string, incarnation uint64, offsets []subscription.TopicStart) (subscription.Subscription, error)
+	// RemoveSubscription removes the record of a subscription that has drained.
+	RemoveSubscription(ctx context.Context, id string) error
+	Schemas() *metadata.Schemas
+}
+
+// Partitions passes records to the leaders of partitions.
+type Partitions interface {
+	Count() uint32
+	Ingest(ctx context.Context, partition uint32, c *machine.Ingest) (machine.Outcome, error)
+}
+
+// Config configures an Engine.
+type Config struct {
+	Source     Source
+	Partitions Partitions
+	Defaults   *metadata.Defaults
+	// Dial connects to brokers and token endpoints.
+	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
+	Level func() feature.Level
+	// FlowControl says that invocations may have scopes.
+	FlowControl bool
+	Version     string
+	// RecordSize is the largest value of a record, in bytes.
+	RecordSize int
+	// Memory bounds the records held by this node, in bytes; see memory.
+	Memory  int64
+	Metrics *Metrics // nil: none
+	Log     *slog.Logger
+}
+
+// Engine reads the topic partitions that belong to the partitions that this node leads.
+type Engine struct {
+	cfg    Config
+	memory *memory
+
+	changed chan struct{} // of owners; has capacity 1
+
+	mu      sync.Mutex // covers the fields below
+	owners  map[uint32]*owner
+	readers map[string]*reader
+}
+
+var _ partition.Streams = (*Engine)(nil)
+
+// positions is what a leadership stores about streams; see partition.StreamOwner.
+type positions interface {
+	Partition() uint32
+	Position(machine.Stream) (*machine.StreamPosition, error)
+	Positions() ([]*machine.StreamPosition, error)
+	PutPosition(context.Context, machine.StreamPosition) error
+	Incarnations() ([]store.Incarnation, error)
+	Forget(ctx context.Context, subscription string, before uint64) error
+}
+
+// owner is the leadership of a partition on this node.
+type owner struct {
+	positions
+	ctx     context.Context // ends with the leadership
+	streams sync.WaitGroup
+}
+
+// New returns an engine. It reads while Run runs.
+func New(cfg Config) *Engine {
+	return &Engine{
+		cfg: cfg, memory: newMemory(cfg.Memory), changed: make(chan struct{}, 1),
+		owners: map[uint32]*owner{}, readers: map[string]*reader{},
+	}
+}
+
+// Lead implements partition.Streams.
+func (e *Engine) Lead(ctx context.Context, o *partition.StreamOwner) error {
+	e.lead(ctx, o)
+	return nil
+}
+
+func (e *Engine) lead(ctx context.Context, o positions) {
+	w := &owner{positions: o, ctx: ctx}
+	e.mu.Lock()
+	e.owners[o.Partition()] = w
+	e.mu.Unlock()
+	e.notify()
+	e.collectGarbage(ctx, w)
+	e.mu.Lock()
+	if e.owners[o.Partition()] == w {
+		delete(e.owners, o.Partition())
+	}
+	e.mu.Unlock()
+	e.notify()
+	w.streams.Wait()
+}
+
+// notify makes Run look at the owners again.
+func (e *Engine) notify() {
+	select {
+	case e.changed <- struct{}{}:
+	default:
+	}
+}
+
+// owner returns the leadership of a partition, with a stream registered that the caller must
+// end with streams.Done; nil if this node does not lead it.
+func (e *Engine) owner(id uint32) *owner {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w := e.owners[id]
+	if w == nil || w.ctx.Err() != nil {
+		return nil
+	}
+	w.streams.Add(1)
+	return w
+}
+
+func (e *Engine) leads(id uint32) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.owners[id] != nil
+}
+
+// ownerOf returns the partition that owns a topic partition of a subscription.
+func (e *Engine) ownerOf(subscription, topic string, partition int32) uint32 {
+	return machine.PartitionOf(ids.HashKey(subscription+"/"+topic+"/"+itoa(int64(partition))), e.cfg.Partitions.Count())
+}
+
+// coordinates reports whether this node does what is done once for a subscription.
+func (e *Engine) coordinates(subscription string) bool {
+	return e.leads(machine.PartitionOf(ids.HashKey(subscription), e.cfg.Partitions.Count()))
+}
+
+// Run reads subscriptions until ctx ends.
+func (e *Engine) Run(ctx context.Context) error {
+	defer e.stopAll()
+	for {
+		subscriptions, changed := e.cfg.Source.Subscriptions()
+		e.reconcile(ctx, subscriptions)
+		select {
+		case <-changed:
+		case <-e.changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// reconcile starts and stops readers, so that there is one for each subscription while this
+// node leads partitions.
+func (e *Engine) reconcile(ctx context.Context, subscriptions []subscription.Subscription) {
+	e.mu.Lock()
+	leading := len(e.owners) > 0
+	current := e.readers
+	e.readers = make(map[string]*reader, len(current))
+	var stopped []*reader
+	for i := range subscriptions {
+		sub := subscriptions[i]
+		cluster, known := e.cfg.Source.KafkaCluster(sub.Cluster)
+		r := current[sub.ID]
+		if r != nil && (!leading || r.differs(&sub, &cluster, known)) {
+			continue // stopped below, and replaced once it has
+		}
+		if r == nil && leading {
+			r = newReader(e, sub, cluster, known)
+			r.start(ctx)
+		}
+		if r != nil {
+			e.readers[sub.ID] = r
+			r.notify()
+		}
+	}
+	for id, r := range current {
+		if e.readers[id] != r {
+			stopped = append(stopped, r)
+		}
+	}
+	e.mu.Unlock()
+	if len(stopped) == 0 {
+		return
+	}
+	var wg sync.WaitGroup
+	for _, r := range stopped {
+		wg.Go(r.stop)
+	}
+	wg.Wait()
+	e.notify()
+}
+
+func (e *Engine) stopAll() {
+	e.mu.Lock()
+	readers := e.readers
+	e.readers = map[string]*reader{}
+	e.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, r := range readers {
+		wg.Go(r.stop)
+	}
+	wg.Wait()
+}
+
+// reader returns the reader of a subscription on this node, nil if there is none.
+func (e *Engine) reader(id string) *reader {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.readers[id]
+}

@@ -1,0 +1,102 @@
+package kafka
+
+import (
+	"errors"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"platform/internal/subscription"
+)
+
+// offer takes what was fetched. It returns true if the client is to pause fetching.
+func (s *stream) offer(p *kgo.FetchPartition, topicID [16]byte) (pause bool) {
+	defer s.signal()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.fetching || s.failed != nil {
+		return false
+	}
+	if differ(topicID, s.id.TopicID) {
+		s.failed = s.recreated(s.id.TopicID)
+		return false
+	}
+	if p.Err != nil {
+		if err := fetchError(p.Err, s.fetchNext); err != nil {
+			s.failed = err
+		}
+		return false
+	}
+	end := p.HighWatermark
+	if !s.r.client.ReadUncommitted && p.LastStableOffset >= 0 {
+		end = p.LastStableOffset
+	}
+	s.status.End = max(end, s.fetchNext)
+	for _, rec := range p.Records {
+		switch {
+		case rec.Offset < s.fetchNext:
+			s.failed = truncated("the broker sent the record at offset %d, but records up to offset %d had been read before", rec.Offset, s.fetchNext-1)
+			return false
+		case rec.Offset > s.fetchNext && p.LogStartOffset > s.fetchNext:
+			s.failed = expired(s.fetchNext, p.LogStartOffset)
+			return false
+		}
+		s.fetchNext = rec.Offset + 1
+		s.queue = append(s.queue, rec)
+		size := recordBytes(rec)
+		s.bytes += size
+		s.r.e.memory.take(size)
+	}
+	if !s.paused && (len(s.queue) >= maxStreamRecords || s.bytes >= s.r.e.memory.share()) {
+		s.paused = true
+		return true
+	}
+	return false
+}
+
+func truncated(format string, args ...any) error {
+	return fault(subscription.Blocked, subscription.LogTruncated, format+"; seek to say where to continue", args...)
+}
+
+func expired(next, start int64) error {
+	return fault(subscription.Blocked, subscription.OffsetOutOfRange,
+		"the next record is at offset %d, but the topic partition begins at %d: records have expired before they were read; seek to say where to continue", next, start)
+}
+
+// fetchError returns what an error of a fetch means for its stream, nil if the client deals
+// with it.
+func fetchError(err error, next int64) error {
+	var loss *kgo.ErrDataLoss
+	var large *kgo.ErrDecompressTooLarge
+	switch {
+	case errors.As(err, &loss):
+		return truncated("the broker has lost records: offset %d had been reached, and the log now ends at %d", loss.ConsumedTo, loss.ResetTo)
+	case errors.Is(err, kerr.OffsetOutOfRange):
+		return fault(subscription.Blocked, subscription.OffsetOutOfRange, "the broker does not have the offset %d; seek to say where to continue", next)
+	case errors.Is(err, kerr.UnknownTopicID):
+		return fault(subscription.Failed, subscription.TopicRecreated, "the topic was deleted, and perhaps created again; seek to say where to start")
+	case errors.As(err, &large):
+		return fault(subscription.Blocked, subscription.DecodeFailed, "%v; seek past it", err)
+	case errors.Is(err, kgo.ErrClientClosed):
+		return nil
+	}
+	return brokerFault(err)
+}
+
+// brokerFault classifies an error of a broker or of the connection to it.
+func brokerFault(err error) error {
+	switch {
+	case errors.Is(err, kerr.UnknownTopicOrPartition):
+		return fault(subscription.Failed, subscription.TopicMissing, "the broker does not know the topic partition")
+	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed), errors.Is(err, kerr.GroupAuthorizationFailed),
+		errors.Is(err, kerr.SaslAuthenticationFailed), errors.Is(err, kerr.UnsupportedSaslMechanism):
+		return fault(subscription.Failed, subscription.NotAuthorized, "%v", err)
+	case errors.Is(err, kerr.CorruptMessage):
+		return fault(subscription.Blocked, subscription.DecodeFailed, "%v", err)
+	}
+	var known *kerr.Error
+	if errors.As(err, &known) {
+		return fault(subscription.Failed, "", "%v", err)
+	}
+	return fault(subscription.Failed, subscription.BrokerUnreachable, "%v", err)
+}

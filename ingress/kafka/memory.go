@@ -1,0 +1,85 @@
+package kafka
+
+import (
+	"context"
+	"sync"
+)
+
+// memory bounds the bytes of records that this node holds. Whoever fetches waits until there
+// is room, and then takes what one poll returns, so the bound can be exceeded by one poll of
+// each subscription.
+type memory struct {
+	limit int64
+
+	mu      sync.Mutex // covers the fields below
+	used    int64
+	streams int
+	freed   chan struct{} // closed when there is room again; nil if nobody waits
+}
+
+func newMemory(limit int64) *memory { return &memory{limit: max(limit, 1<<20)} }
+
+func (m *memory) take(n int64) {
+	m.mu.Lock()
+	m.used += n
+	m.mu.Unlock()
+}
+
+func (m *memory) release(n int64) {
+	m.mu.Lock()
+	m.used -= n
+	if m.freed != nil && m.used < m.limit {
+		close(m.freed)
+		m.freed = nil
+	}
+	m.mu.Unlock()
+}
+
+// wait returns when there is room, or when ctx ends.
+func (m *memory) wait(ctx context.Context) {
+	for {
+		m.mu.Lock()
+		if m.used < m.limit {
+			m.mu.Unlock()
+			return
+		}
+		if m.freed == nil {
+			m.freed = make(chan struct{})
+		}
+		freed := m.freed
+		m.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// join counts a stream, and leave ends that. The streams share half of the memory, so that
+// those whose targets accept nothing do not stop the others.
+func (m *memory) join() {
+	m.mu.Lock()
+	m.streams++
+	m.mu.Unlock()
+}
+
+func (m *memory) leave() {
+	m.mu.Lock()
+	m.streams--
+	m.mu.Unlock()
+}
+
+// share returns the bytes from which a stream pauses fetching.
+func (m *memory) share() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return min(maxStreamBytes, max(minStreamBytes, m.limit/2/int64(max(1, m.streams))))
+}
+
+// Bounds of the records of one stream that wait to be handed over.
+const (
+	maxStreamRecords = 2000
+	maxStreamBytes   = 4 << 20
+	minStreamBytes   = 16 << 10
+)

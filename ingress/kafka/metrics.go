@@ -1,0 +1,87 @@
+package kafka
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"platform/internal/subscription"
+	"platform/internal/telemetry"
+)
+
+// outcome is what became of a record.
+type outcome uint8
+
+const (
+	delivered outcome = iota
+	skipped
+	deadLettered
+	tombstone // without a value, and left out
+	control   // of a transaction
+)
+
+var outcomeNames = [...]string{"delivered", "skipped", "dead_lettered", "tombstone"}
+
+// Metrics count records. There are at most subscription.MaxSubscriptions subscriptions.
+type Metrics struct {
+	records *prometheus.CounterVec
+	commits prometheus.Histogram
+}
+
+// NewMetrics registers the metrics of an engine.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		records: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: telemetry.Namespace, Subsystem: "subscription", Name: "records_total", Help: "Records of event subscriptions, by what became of them.",
+		}, []string{"subscription", "outcome"}),
+		commits: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: telemetry.Namespace, Subsystem: "subscription", Name: "commit_seconds", Help: "Time to store a position in a topic partition.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+		}),
+	}
+	reg.MustRegister(m.records, m.commits)
+	return m
+}
+
+func (m *Metrics) record(subscription string, o outcome) {
+	if m != nil && o != control {
+		m.records.WithLabelValues(subscription, outcomeNames[o]).Inc()
+	}
+}
+
+func (m *Metrics) stored(d time.Duration) {
+	if m != nil {
+		m.commits.Observe(d.Seconds())
+	}
+}
+
+var (
+	descLag   = prometheus.NewDesc(telemetry.Namespace+"_subscription_lag_records", "Records that are not delivered, of the topic partitions that this node reads.", []string{"subscription"}, nil)
+	descDelay = prometheus.NewDesc(telemetry.Namespace+"_subscription_lag_seconds", "Age of the oldest record that is not delivered, of the topic partitions that this node reads.", []string{"subscription"}, nil)
+	descState = prometheus.NewDesc(telemetry.Namespace+"_subscription_topic_partitions", "Topic partitions that this node reads, by state.", []string{"subscription", "state"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (e *Engine) Describe(ch chan<- *prometheus.Desc) {
+	ch <- descLag
+	ch <- descDelay
+	ch <- descState
+}
+
+// Collect implements prometheus.Collector.
+func (e *Engine) Collect(ch chan<- prometheus.Metric) {
+	for _, st := range e.Statuses("", false) {
+		lag, delay, states := int64(0), 0.0, map[subscription.State]int{}
+		for i := range st.Partitions {
+			p := &st.Partitions[i]
+			lag += max(0, p.Lag())
+			delay = max(delay, p.LagSeconds)
+			states[p.State]++
+		}
+		ch <- prometheus.MustNewConstMetric(descLag, prometheus.GaugeValue, float64(lag), st.Subscription)
+		ch <- prometheus.MustNewConstMetric(descDelay, prometheus.GaugeValue, delay, st.Subscription)
+		for state, n := range states {
+			ch <- prometheus.MustNewConstMetric(descState, prometheus.GaugeValue, float64(n), st.Subscription, string(state))
+		}
+	}
+}

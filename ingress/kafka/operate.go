@@ -1,0 +1,146 @@
+package kafka
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"platform/internal/subscription"
+)
+
+// Statuses returns what this node reads of one subscription, or of all if id is empty. brief
+// leaves out topic partitions.
+func (e *Engine) Statuses(id string, brief bool) []subscription.Status {
+	e.mu.Lock()
+	readers := make([]*reader, 0, len(e.readers))
+	for _, r := range e.readers {
+		if id == "" || r.sub.ID == id {
+			readers = append(readers, r)
+		}
+	}
+	e.mu.Unlock()
+	all := make([]subscription.Status, len(readers))
+	for i, r := range readers {
+		all[i] = r.status()
+		if brief {
+			all[i] = summary(all[i])
+		}
+	}
+	slices.SortFunc(all, func(a, b subscription.Status) int { return cmp.Compare(a.Subscription, b.Subscription) })
+	return all
+}
+
+// summary returns a status without its topic partitions, with the most severe of their states.
+func summary(st subscription.Status) subscription.Status {
+	for i := range st.Partitions {
+		if p := &st.Partitions[i]; p.State.MoreSevere(st.State) {
+			st.State, st.Reason, st.Message, st.Since = p.State, p.Reason, p.Message, p.Since
+		}
+	}
+	st.Partitions = nil
+	return st
+}
+
+func (r *reader) status() subscription.Status {
+	r.mu.Lock()
+	st := subscription.Status{
+		Subscription: r.sub.ID, Incarnation: r.sub.Incarnation, State: r.state, Reason: r.reason, Message: r.message, Since: r.since,
+	}
+	streams := make([]*stream, 0, len(r.streams))
+	for _, s := range r.streams {
+		streams = append(streams, s)
+	}
+	if st.Message == "" && r.warning != "" {
+		st.Message = "positions are not committed for the consumer group: " + r.warning
+	}
+	r.mu.Unlock()
+	for _, s := range streams {
+		st.Partitions = append(st.Partitions, s.snapshot())
+	}
+	slices.SortFunc(st.Partitions, func(a, b subscription.PartitionStatus) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+	})
+	return st
+}
+
+// Retry tries a record again that blocks its topic partition. The error is
+// subscription.ErrNotRead or subscription.ErrNotBlocked.
+func (e *Engine) Retry(_ context.Context, id subscription.RecordID) error {
+	return e.decide(id, retryRecord)
+}
+
+// Skip leaves a record out that blocks its topic partition. The errors are those of Retry.
+func (e *Engine) Skip(_ context.Context, id subscription.RecordID) error {
+	return e.decide(id, skipRecord)
+}
+
+func (e *Engine) decide(id subscription.RecordID, d decision) error {
+	s := e.stream(id)
+	if s == nil {
+		return subscription.ErrNotRead
+	}
+	return s.decide(id.Offset, d)
+}
+
+func (e *Engine) stream(id subscription.RecordID) *stream {
+	r := e.reader(id.Subscription)
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.streams[topicPartition{id.Topic, id.Partition}]
+}
+
+// Record returns a record for operators: the blocked one, or one that the broker still has.
+// The error is subscription.ErrNotRead if this node does not read the topic partition.
+func (e *Engine) Record(ctx context.Context, id subscription.RecordID) (subscription.Record, error) {
+	s := e.stream(id)
+	if s == nil {
+		return subscription.Record{}, subscription.ErrNotRead
+	}
+	s.mu.Lock()
+	if b := s.blocked; b != nil && b.rec.Offset == id.Offset {
+		defer s.mu.Unlock()
+		return view(b.rec), nil
+	}
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	settings, err := subscription.ClientOf(&s.r.cluster, &s.r.sub)
+	if err != nil {
+		return subscription.Record{}, err
+	}
+	client, err := e.newClient(&settings, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{id.Topic: {id.Partition: kgo.NewOffset().At(id.Offset)}}))
+	if err != nil {
+		return subscription.Record{}, err
+	}
+	defer client.Close()
+	fetches := client.PollRecords(ctx, 1)
+	if err := fetches.Err(); err != nil {
+		return subscription.Record{}, brokerFault(err)
+	}
+	for _, rec := range fetches.Records() {
+		if rec.Offset == id.Offset {
+			return view(rec), nil
+		}
+	}
+	return subscription.Record{}, fault(subscription.Failed, subscription.OffsetOutOfRange, "the broker has no record at offset %d of %s/%d", id.Offset, id.Topic, id.Partition)
+}
+
+// view returns what operators see of a record.
+func view(rec *kgo.Record) subscription.Record {
+	v := subscription.Record{
+		Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp,
+		Key: cut(rec.Key), Value: cut(rec.Value), KeySize: len(rec.Key), ValueSize: len(rec.Value),
+	}
+	for i := range rec.Headers {
+		v.Headers = append(v.Headers, subscription.RecordHeader{Name: string(cut([]byte(rec.Headers[i].Key))), Value: cut(rec.Headers[i].Value)})
+	}
+	return v
+}
+
+func cut(b []byte) []byte { return bytes.Clone(b[:min(len(b), subscription.MaxRecordView)]) }

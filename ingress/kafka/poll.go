@@ -1,0 +1,104 @@
+package kafka
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// assign makes the client fetch a topic partition for a stream.
+func (r *reader) assign(at topicPartition, offset kgo.Offset, s *stream) {
+	r.enqueue(assignment{at, offset, s})
+}
+
+// unassign makes the client fetch a topic partition no longer.
+func (r *reader) unassign(at topicPartition) { r.enqueue(assignment{at: at}) }
+
+// enqueue has assignments carried out between two polls: what the next poll returns was then
+// fetched for the new assignment.
+func (r *reader) enqueue(a assignment) {
+	r.mu.Lock()
+	r.pending = append(r.pending, a)
+	if r.interrupt != nil {
+		r.interrupt()
+	}
+	r.mu.Unlock()
+}
+
+// resume makes the client fetch a paused topic partition again.
+func (r *reader) resume(at topicPartition) {
+	r.mu.Lock()
+	client := r.kafka
+	r.mu.Unlock()
+	client.ResumeFetchPartitions(map[string][]int32{at.topic: {at.partition}})
+}
+
+// pollRecords bounds the records of one poll.
+const pollRecords = 2000
+
+// poll passes records to the streams until ctx ends.
+func (r *reader) poll(ctx context.Context, client *kgo.Client) {
+	assigned := map[topicPartition]*stream{}
+	for ctx.Err() == nil {
+		r.e.memory.wait(ctx)
+		polling := r.carryOut(ctx, client, assigned)
+		fetches := client.PollRecords(polling, pollRecords)
+		r.mu.Lock()
+		r.interrupt()
+		r.interrupt = nil
+		r.mu.Unlock()
+		fetches.EachTopic(func(t kgo.FetchTopic) {
+			if t.Topic == "" {
+				return // the poll was interrupted
+			}
+			t.EachPartition(func(p kgo.FetchPartition) {
+				at := topicPartition{t.Topic, p.Partition}
+				s := assigned[at]
+				if s != nil && s.offer(&p, t.TopicID) {
+					client.PauseFetchPartitions(map[string][]int32{at.topic: {at.partition}})
+				}
+			})
+		})
+	}
+}
+
+// carryOut carries out the pending assignments, and returns the context of the next poll.
+func (r *reader) carryOut(ctx context.Context, client *kgo.Client, assigned map[topicPartition]*stream) context.Context {
+	for {
+		r.mu.Lock()
+		pending := r.pending
+		r.pending = nil
+		if len(pending) == 0 {
+			var polling context.Context
+			polling, r.interrupt = context.WithCancel(ctx)
+			r.mu.Unlock()
+			return polling
+		}
+		r.mu.Unlock()
+		last := make(map[topicPartition]assignment, len(pending))
+		for _, a := range pending {
+			last[a.at] = a
+		}
+		remove, add := map[string][]int32{}, map[string]map[int32]kgo.Offset{}
+		for at, a := range last {
+			if assigned[at] != nil {
+				remove[at.topic] = append(remove[at.topic], at.partition)
+				delete(assigned, at)
+			}
+			if a.stream != nil {
+				if add[at.topic] == nil {
+					add[at.topic] = map[int32]kgo.Offset{}
+				}
+				add[at.topic][at.partition] = a.offset
+				assigned[at] = a.stream
+			}
+		}
+		if len(remove) > 0 {
+			client.ResumeFetchPartitions(remove)
+			client.RemoveConsumePartitions(remove)
+		}
+		if len(add) > 0 {
+			client.AddConsumePartitions(add)
+		}
+	}
+}

@@ -1,0 +1,301 @@
+package kafka
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"platform/flowcontrol"
+	"platform/internal/ids"
+	"platform/internal/limits"
+	"platform/internal/subscription"
+	"platform/internal/target"
+	"platform/metadata"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+// routing says which invocations the records of a stream become. Two readers that use the
+// same routing send a record to the same partition.
+type routing struct {
+	Service  string      `json:"service"`
+	Handler  string      `json:"handler"`
+	Type     target.Type `json:"type"`
+	Scope    string      `json:"scope,omitempty"`
+	LimitKey string      `json:"limit_key,omitempty"`
+
+	scope, limitKey subscription.Template // of the texts above
+}
+
+func (r routing) String() string {
+	b, _ := json.Marshal(r) // it cannot fail
+	return string(b)
+}
+
+func parseRouting(text string) (r routing, err error) {
+	if err = json.Unmarshal([]byte(text), &r); err == nil {
+		if r.scope, err = subscription.ParseTemplate(r.Scope); err == nil {
+			r.limitKey, err = subscription.ParseTemplate(r.LimitKey)
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("routing of a stream: %w", err)
+	}
+	return r, err
+}
+
+func (r *routing) equal(other *routing) bool {
+	return r.Service == other.Service && r.Handler == other.Handler && r.Type == other.Type && r.Scope == other.Scope && r.LimitKey == other.LimitKey
+}
+
+// samePartitions reports whether records go to the same partitions with both.
+func (r *routing) samePartitions(other *routing) bool {
+	return r.Scope == other.Scope && (r.Scope != "" || r.Type.Keyed() == other.Type.Keyed())
+}
+
+// unusable says why a record cannot become an invocation.
+type unusable struct {
+	reason  subscription.Reason
+	message string
+}
+
+func (u *unusable) Error() string { return string(u.reason) + ": " + u.message }
+
+func bad(reason subscription.Reason, format string, args ...any) *unusable {
+	return &unusable{reason, fmt.Sprintf(format, args...)}
+}
+
+// converter makes invocations from records of a subscription.
+type converter struct {
+	sub *subscription.Subscription
+	cfg *Config
+}
+
+// current returns the routing that the subscription and the registry ask for.
+func (c *converter) current() (routing, *unusable) {
+	_, handler, err := c.cfg.Source.Schemas().Resolve(c.sub.Service, c.sub.Handler)
+	if err != nil {
+		return routing{}, bad(subscription.HandlerNotFound, "%v", err)
+	}
+	return routing{
+		Service: c.sub.Service, Handler: c.sub.Handler, Type: handler.Type, Scope: c.sub.Scope.String(), LimitKey: c.sub.LimitKey.String(),
+		scope: c.sub.Scope, limitKey: c.sub.LimitKey,
+	}, nil
+}
+
+// maxKey bounds the key of an object or workflow that comes from a record.
+const maxKey = limits.Names / 4
+
+// runLength is the number of consecutive offsets of a service without keys that go to the same
+// partition: few large commands instead of many small ones.
+const runLength = 32
+
+// oldestProtocol is the oldest version of the service protocol in which new invocations may
+// start.
+const oldestProtocol = 5
+
+// convert returns the partition that a record goes to, and its invocation.
+func (c *converter) convert(stream *machine.Stream, r *routing, rec *kgo.Record) (uint32, machine.IngestRecord, *unusable) {
+	out := machine.IngestRecord{Offset: rec.Offset}
+	schemas := c.cfg.Source.Schemas()
+	service, handler, err := schemas.Resolve(r.Service, r.Handler)
+	if err != nil {
+		return 0, out, bad(subscription.HandlerNotFound, "%v", err)
+	}
+	options := metadata.Effective(handler, service, c.cfg.Defaults)
+	switch {
+	case !options.Public:
+		return 0, out, bad(subscription.HandlerNotFound, "the handler %s/%s is not public: only other services can call it", r.Service, r.Handler)
+	case len(rec.Value) > c.cfg.RecordSize:
+		return 0, out, bad(subscription.RecordTooLarge, "the value has %d bytes, the limit is %d", len(rec.Value), c.cfg.RecordSize)
+	}
+	if d := schemas.Deployments[service.Deployment]; d != nil && d.MaxProtocol < oldestProtocol {
+		return 0, out, bad(subscription.HandlerNotFound, "service %s is served by a deployment that speaks a deprecated version of the service protocol: upgrade its SDK and register it again", r.Service)
+	}
+	inv := &out.Invoke
+	inv.Target = machine.Target{Service: r.Service, Handler: r.Handler, Type: r.Type}
+	if u := c.key(inv, rec); u != nil {
+		return 0, out, u
+	}
+	if u := c.scope(inv, r, rec); u != nil {
+		return 0, out, u
+	}
+	inv.ID = invocationID(stream, &inv.Target, rec.Offset)
+	inv.Input = journal.NewInput(c.headers(inv, rec), rec.Value)
+	if len(inv.Input) > limits.Message+1<<20 {
+		return 0, out, bad(subscription.RecordTooLarge, "value, key and headers have %d bytes together, the limit is %d", len(inv.Input), limits.Message+1<<20)
+	}
+	inv.Source = machine.Source{Kind: machine.FromSubscription, Subscription: c.sub.ID}
+	inv.Retention = machine.RetentionOf(options.Retention(r.Type, false))
+	inv.ServerVersion = c.cfg.Version
+	return machine.PartitionOf(inv.ID.PartitionKey(), c.cfg.Partitions.Count()), out, nil
+}
+
+// key sets the key of an object or workflow.
+func (c *converter) key(inv *machine.Invoke, rec *kgo.Record) *unusable {
+	if !inv.Target.Type.Keyed() {
+		return nil
+	}
+	switch {
+	case len(rec.Key) == 0:
+		return bad(subscription.KeyMissing, "the record has no key, which would be the key of %s", inv.Target.Service)
+	case len(rec.Key) > maxKey:
+		return bad(subscription.KeyTooLarge, "the key has %d bytes, the limit is %d", len(rec.Key), maxKey)
+	case !utf8.Valid(rec.Key):
+		return bad(subscription.KeyNotUTF8, "the key is not UTF-8, as the keys of %s are", inv.Target.Service)
+	}
+	inv.Target.Key = string(rec.Key)
+	return nil
+}
+
+// scope sets scope and limit key.
+func (c *converter) scope(inv *machine.Invoke, r *routing, rec *kgo.Record) *unusable {
+	if r.scope.IsZero() {
+		return nil
+	}
+	if !c.cfg.FlowControl {
+		return bad(subscription.InvalidScope, "the subscription has a scope, but flow control is off on this cluster: see experimental-enable-vqueues")
+	}
+	text := recordText{rec}
+	scope, err := r.scope.Expand(text)
+	if err == nil {
+		err = flowcontrol.CheckScope(scope)
+	}
+	if err != nil {
+		return bad(subscription.InvalidScope, "%v", err)
+	}
+	inv.Target.Scope = scope
+	if r.limitKey.IsZero() {
+		return nil
+	}
+	limitKey, err := r.limitKey.Expand(text)
+	if err == nil {
+		_, err = flowcontrol.ParseLimitKey(limitKey)
+	}
+	if err != nil {
+		return bad(subscription.InvalidLimitKey, "%v", err)
+	}
+	inv.LimitKey = limitKey
+	return nil
+}
+
+// invocationID returns the ID of the invocation of a record, the same at each attempt.
+func invocationID(stream *machine.Stream, t *machine.Target, offset int64) ids.Invocation {
+	if t.Type == target.WorkflowRun {
+		return ids.OfWorkflow(t.Scope, t.Service, t.Key)
+	}
+	b := make([]byte, 0, 128)
+	b = append(append(b, "record,"...), stream.Subscription...)
+	b = binary.BigEndian.AppendUint64(append(b, 0), stream.Incarnation)
+	b = append(b, stream.TopicID[:]...)
+	b = append(append(b, stream.Topic...), 0)
+	b = binary.BigEndian.AppendUint32(b, stream.Partition)
+	route := uint64(0)
+	if t.Scope != "" || t.Type.Keyed() {
+		route = ids.Route(t.Scope, t.Key)
+	} else {
+		run := sha256.Sum256(binary.BigEndian.AppendUint64(b, uint64(offset/runLength)))
+		route = binary.BigEndian.Uint64(run[:])
+	}
+	unique := sha256.Sum256(binary.BigEndian.AppendUint64(append(b, 1), uint64(offset)))
+	return ids.NewInvocation(route, [16]byte(unique[:16]))
+}
+
+// headers returns the headers that the handler receives, and takes the trace context.
+func (c *converter) headers(inv *machine.Invoke, rec *kgo.Record) []journal.Header {
+	headers := make([]journal.Header, 0, 8+len(rec.Headers))
+	add := func(name, value string) { headers = append(headers, journal.Header{Key: name, Value: value}) }
+	add(subscription.TopicHeader, rec.Topic)
+	add(subscription.PartHeader, itoa(int64(rec.Partition)))
+	add(subscription.OffsetHeader, itoa(rec.Offset))
+	add(subscription.TimeHeader, itoa(rec.Timestamp.UnixMilli()))
+	if rec.Key != nil {
+		add(subscription.KeyHeader, base64.URLEncoding.EncodeToString(rec.Key))
+	}
+	if rec.Value == nil {
+		add(subscription.NullHeader, "true")
+	}
+	add(subscription.IDHeader, c.sub.ID)
+	add(subscription.IDHeaderPeer, c.sub.ID)
+	for i := range rec.Headers {
+		h := &rec.Headers[i]
+		switch {
+		case strings.EqualFold(h.Key, "traceparent") && validTraceparent(h.Value):
+			inv.Trace.Parent = string(h.Value)
+		case strings.EqualFold(h.Key, "tracestate") && printable(h.Value):
+			inv.Trace.State = string(h.Value)
+		}
+		name, ok := subscription.HeaderName(h.Key)
+		if !ok || !c.sub.WantsHeader(h.Key) {
+			continue
+		}
+		if printable(h.Value) {
+			add(name, string(h.Value))
+		} else {
+			add(name+base64Suffix, base64.URLEncoding.EncodeToString(h.Value))
+		}
+	}
+	if inv.Trace.Parent == "" {
+		inv.Trace.State = ""
+	}
+	return headers
+}
+
+// base64Suffix ends the name of a header whose value is encoded because it is not printable.
+const base64Suffix = ".base64"
+
+// printable reports whether a value can be that of a header: UTF-8 without control characters.
+func printable(value []byte) bool {
+	return utf8.Valid(value) && bytes.IndexFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) < 0
+}
+
+// validTraceparent reports whether a value is version-traceid-parentid-flags (W3C trace
+// context).
+func validTraceparent(value []byte) bool {
+	parts := strings.Split(string(value), "-")
+	if len(value) < 55 || len(parts) < 4 || len(parts) > 4 && parts[0] == "00" || parts[0] == "ff" {
+		return false
+	}
+	for i, size := range []int{2, 32, 16, 2} {
+		if len(parts[i]) != size || strings.Trim(parts[i], "0123456789abcdef") != "" {
+			return false
+		}
+	}
+	return strings.Trim(parts[1], "0") != "" && strings.Trim(parts[2], "0") != ""
+}
+
+// recordText is a record for templates.
+type recordText struct{ rec *kgo.Record }
+
+func (t recordText) Topic() string    { return t.rec.Topic }
+func (t recordText) Partition() int32 { return t.rec.Partition }
+func (t recordText) Key() []byte      { return t.rec.Key }
+
+// Header returns the value of the last header with a name.
+func (t recordText) Header(name string) (value []byte, ok bool) {
+	for i := range t.rec.Headers {
+		if strings.EqualFold(t.rec.Headers[i].Key, name) {
+			value, ok = t.rec.Headers[i].Value, true
+		}
+	}
+	return value, ok
+}
+
+// recordBytes is the memory that a record takes.
+func recordBytes(rec *kgo.Record) int64 {
+	n := 256 + len(rec.Key) + len(rec.Value)
+	for i := range rec.Headers {
+		n += 48 + len(rec.Headers[i].Key) + len(rec.Headers[i].Value)
+	}
+	return int64(n)
+}

@@ -1,0 +1,132 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"platform/internal/subscription"
+)
+
+// resolve finds out and stores where the incarnation starts.
+func (r *reader) resolve(ctx context.Context) error {
+	request, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	offsets, err := resolveStart(request, r.admin, &r.sub, r.client.Group)
+	if err != nil {
+		return err
+	}
+	if _, err := r.e.cfg.Source.ResolveSubscription(ctx, r.sub.ID, r.sub.Incarnation, offsets); err != nil {
+		return fault(subscription.Failed, "", "where the subscription starts could not be stored: %v", err)
+	}
+	return fault(subscription.Starting, "", "it starts at once") // the change replaces this reader
+}
+
+// ResolveStart asks the brokers where a subscription starts. The error is one that users can
+// act on.
+func (e *Engine) ResolveStart(ctx context.Context, sub subscription.Subscription) ([]subscription.TopicStart, error) {
+	cluster, known := e.cfg.Source.KafkaCluster(sub.Cluster)
+	if !known {
+		return nil, fault(subscription.Orphaned, "", "the Kafka cluster %s does not exist", sub.Cluster)
+	}
+	settings, err := subscription.ClientOf(&cluster, &sub)
+	if err != nil {
+		return nil, err
+	}
+	client, err := e.newClient(&settings)
+	if err != nil {
+		return nil, fault(subscription.Failed, subscription.InvalidProperties, "%v", err)
+	}
+	defer client.Close()
+	return resolveStart(ctx, kadm.NewClient(client), &sub, settings.Group)
+}
+
+// resolveStart returns the offsets at which an incarnation starts. Topics that do not exist
+// yet are left out: they are read from their beginning.
+func resolveStart(ctx context.Context, admin *kadm.Client, sub *subscription.Subscription, group string) ([]subscription.TopicStart, error) {
+	topics, err := listTopics(ctx, admin, sub)
+	if err != nil {
+		return nil, err
+	}
+	if err := missing(sub, topics); err != nil {
+		return nil, err
+	}
+	var names []string
+	for name := range topics {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if len(names) == 0 {
+		return nil, nil
+	}
+	special, err := specialOffsets(ctx, admin, sub, group, names)
+	if err != nil {
+		return nil, err
+	}
+	var found []subscription.TopicStart
+	for _, name := range names {
+		info := topics[name]
+		t := subscription.TopicStart{ID: info.id}
+		t.Topic = name
+		for p := range info.partitions {
+			start, end := info.starts[p], info.ends[p]
+			offset, ok := special[name][p]
+			if !ok {
+				offset = end
+				if sub.Start.Kind == subscription.StartEarliest || sub.Start.Otherwise == subscription.StartEarliest {
+					offset = start
+				}
+			}
+			t.Offsets = append(t.Offsets, subscription.PartitionOffset{Partition: p, Offset: offset})
+		}
+		found = append(found, t)
+	}
+	return found, nil
+}
+
+// specialOffsets returns the offsets that the start names, or that belong to the time or the
+// group it names.
+func specialOffsets(ctx context.Context, admin *kadm.Client, sub *subscription.Subscription, group string, topics []string) (map[string]map[int32]int64, error) {
+	found := map[string]map[int32]int64{}
+	add := func(topic string, partition int32, offset int64) {
+		if found[topic] == nil {
+			found[topic] = map[int32]int64{}
+		}
+		found[topic][partition] = offset
+	}
+	switch sub.Start.Kind {
+	case subscription.StartTimestamp:
+		listed, err := admin.ListOffsetsAfterMilli(ctx, sub.Start.Timestamp.UnixMilli(), topics...)
+		if err != nil {
+			return nil, requestFault(err)
+		}
+		listed.Each(func(o kadm.ListedOffset) {
+			if o.Err == nil && o.Offset >= 0 {
+				add(o.Topic, o.Partition, o.Offset)
+			}
+		})
+	case subscription.StartOffsets:
+		for _, t := range sub.Start.Offsets {
+			for _, o := range t.Offsets {
+				add(t.Topic, o.Partition, o.Offset)
+			}
+		}
+	case subscription.StartGroup:
+		committed, err := admin.FetchOffsets(ctx, group)
+		if errors.Is(err, kerr.GroupIDNotFound) {
+			return found, nil
+		}
+		if err != nil {
+			return nil, requestFault(err)
+		}
+		committed.Each(func(o kadm.OffsetResponse) {
+			if o.Err == nil && o.At >= 0 && slices.Contains(topics, o.Topic) {
+				add(o.Topic, o.Partition, o.At)
+			}
+		})
+	}
+	return found, nil
+}

@@ -1,0 +1,258 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"platform/internal/subscription"
+	"platform/partition/machine"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// faultError is why a subscription or one of its topic partitions is not read.
+type faultError struct {
+	state   subscription.State
+	reason  subscription.Reason
+	message string
+}
+
+func (f *faultError) Error() string { return f.message }
+
+func fault(state subscription.State, reason subscription.Reason, format string, args ...any) error {
+	return &faultError{state, reason, fmt.Sprintf(format, args...)}
+}
+
+// asFault returns an error as a fault.
+func asFault(err error) *faultError {
+	var f *faultError
+	if errors.As(err, &f) {
+		return f
+	}
+	return &faultError{subscription.Failed, "", err.Error()}
+}
+
+// setState changes the state of a stream. The caller holds s.mu.
+func (s *stream) setState(state subscription.State, reason subscription.Reason, message string) {
+	if s.status.State != state || s.status.Reason != reason {
+		s.status.Since = time.Now()
+	}
+	s.status.State, s.status.Reason, s.status.Message = state, reason, message
+}
+
+// report records why the stream has stopped.
+func (s *stream) report(err error) {
+	f := asFault(err)
+	s.mu.Lock()
+	changed := s.status.State != f.state || s.status.Reason != f.reason
+	s.setState(f.state, f.reason, f.message)
+	s.status.LastError, s.status.LastErrorAt = f.message, time.Now()
+	s.mu.Unlock()
+	if changed && f.state != subscription.Starting {
+		s.log.Warn("subscription does not read a topic partition", "state", string(f.state), "reason", string(f.reason), "err", f.message)
+	}
+}
+
+// store writes the position, if it has changed. It returns false if that failed.
+func (s *stream) store(ctx context.Context, all bool) bool {
+	s.mu.Lock()
+	p := s.position
+	p.Next, p.LeaderEpoch = s.next, int64(s.epoch)
+	saved := s.saved
+	s.mu.Unlock()
+	p.At = saved.At
+	if p == saved || !all && p.Next == saved.Next {
+		return true
+	}
+	began := time.Now()
+	if err := s.owner.PutPosition(ctx, p); err != nil {
+		if ctx.Err() == nil {
+			s.log.Debug("could not store the position in a topic partition", "position", p.Next, "err", err)
+		}
+		return false
+	}
+	s.r.e.cfg.Metrics.stored(time.Since(began))
+	s.mu.Lock()
+	s.saved = p
+	s.mu.Unlock()
+	s.r.toMirror(s.at, p)
+	return true
+}
+
+// storeIfDue writes the position if it is far behind.
+func (s *stream) storeIfDue(ctx context.Context) {
+	s.mu.Lock()
+	due := s.next-s.saved.Next >= storeRecords
+	s.mu.Unlock()
+	if due {
+		s.store(ctx, false)
+	}
+}
+
+// unusable deals with a record that cannot become an invocation. Everything before it is
+// stored. The position moves past it before anything after it is sent, so that no other
+// leader decides differently.
+func (s *stream) unusable(ctx context.Context, rec *kgo.Record, why *unusable) error {
+	switch s.r.sub.OnError {
+	case subscription.Skip:
+		s.log.Warn("record was skipped", "offset", rec.Offset, "reason", string(why.reason), "err", why.message)
+		return s.leaveOut(ctx, skipped)
+	case subscription.DeadLetter:
+		if err := s.r.deadLetter(ctx, rec, why); err != nil {
+			return fault(subscription.Failed, why.reason, "the record at offset %d cannot be delivered (%s) nor written to the dead-letter topic: %v", rec.Offset, why.message, err)
+		}
+		return s.leaveOut(ctx, deadLettered)
+	}
+	return s.block(ctx, rec, why)
+}
+
+// leaveOut moves the position past the first queued record.
+func (s *stream) leaveOut(ctx context.Context, how outcome) error {
+	s.mu.Lock()
+	if len(s.queue) > 0 {
+		p := s.take()
+		p.outcome, p.done = how, true
+		s.inFlight--
+	}
+	if how == skipped {
+		s.position.Skipped++
+	} else {
+		s.position.DeadLettered++
+	}
+	s.status.Skipped, s.status.DeadLettered = s.position.Skipped, s.position.DeadLettered
+	s.settle()
+	s.mu.Unlock()
+	if !s.store(ctx, true) {
+		return fault(subscription.Failed, "", "the position could not be stored")
+	}
+	return nil
+}
+
+// recheckDelay is how often a blocked record is tried again: its handler may be registered by
+// now.
+const recheckDelay = 2 * time.Second
+
+// block waits until a record can be converted or an operator decides. Meanwhile nothing else
+// of the topic partition is held.
+func (s *stream) block(ctx context.Context, rec *kgo.Record, why *unusable) error {
+	b := &blockedRecord{rec: rec, why: why, decision: make(chan decision, 1)}
+	s.drop()
+	s.mu.Lock()
+	since := time.Now().UnixMilli()
+	if old := s.position.Blocked; old != nil && old.Offset == rec.Offset {
+		since = old.Since
+	}
+	s.blocked = b
+	s.position.Blocked = &machine.BlockedRecord{Offset: rec.Offset, Reason: string(why.reason), Message: clip(why.message), Since: since}
+	s.setState(subscription.Blocked, why.reason, fmt.Sprintf("the record at offset %d cannot be delivered: %s", rec.Offset, why.message))
+	s.status.Since = time.UnixMilli(since)
+	s.status.LastError, s.status.LastErrorAt = why.message, time.Now()
+	s.status.Blocked = &subscription.BlockedRecord{
+		Offset: rec.Offset, Timestamp: rec.Timestamp, Reason: why.reason, Message: why.message, KeySize: len(rec.Key), ValueSize: len(rec.Value),
+	}
+	s.mu.Unlock()
+	s.log.Warn("record blocks its topic partition; retry or skip it", "offset", rec.Offset, "reason", string(why.reason), "err", why.message)
+	s.store(ctx, true)
+	recheck := time.NewTicker(recheckDelay)
+	defer recheck.Stop()
+	for {
+		select {
+		case d := <-b.decision:
+			return s.unblock(ctx, d)
+		case <-recheck.C:
+			if s.usable(rec) {
+				return s.unblock(ctx, retryRecord)
+			}
+		case <-s.stopping:
+			return errStopped
+		case <-ctx.Done():
+			return errStopped
+		}
+	}
+}
+
+// maxMessage bounds the messages that positions contain.
+const maxMessage = 1000
+
+func clip(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "") }
+
+// drop stops fetching and forgets what is queued.
+func (s *stream) drop() {
+	s.mu.Lock()
+	s.fetching, s.paused = false, false
+	released := s.bytes
+	s.queue, s.bytes = nil, 0
+	s.mu.Unlock()
+	s.r.e.memory.release(released)
+	s.r.unassign(s.at)
+}
+
+// usable reports whether a record can be converted now.
+func (s *stream) usable(rec *kgo.Record) bool {
+	route, bad := s.conv.current()
+	if bad != nil {
+		return false
+	}
+	_, _, bad = s.conv.convert(&s.id, &route, rec)
+	return bad == nil
+}
+
+// unblock ends the wait of a stream. It returns errAgain.
+func (s *stream) unblock(ctx context.Context, d decision) error {
+	s.mu.Lock()
+	offset := s.blocked.rec.Offset
+	s.blocked, s.status.Blocked, s.position.Blocked = nil, nil, nil
+	s.setState(subscription.Starting, "", "")
+	if d == skipRecord {
+		s.next = offset + 1
+		s.position.Skipped++
+		s.status.Skipped = s.position.Skipped
+		s.r.e.cfg.Metrics.record(s.r.sub.ID, skipped)
+	}
+	s.mu.Unlock()
+	if !s.store(ctx, true) {
+		return fault(subscription.Failed, "", "the position could not be stored")
+	}
+	if d == skipRecord {
+		s.log.Info("record was skipped by an operator", "offset", offset)
+	}
+	return errAgain
+}
+
+// decide passes an operator's decision about the record that blocks the stream.
+func (s *stream) decide(offset int64, d decision) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.blocked == nil || s.blocked.rec.Offset != offset || s.blocked.decided {
+		return subscription.ErrNotBlocked
+	}
+	s.blocked.decided = true
+	s.blocked.decision <- d
+	return nil
+}
+
+// report of a stream for operators.
+func (s *stream) snapshot() subscription.PartitionStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.status
+	st.InFlight = uint32(s.inFlight) //nolint:gosec // bounded by max_in_flight
+	if st.End >= 0 {
+		st.End = max(st.End, st.Position)
+	}
+	if st.Lag() > 0 {
+		oldest := st.LastRecordAt
+		if len(s.order) > 0 {
+			oldest = s.order[0].timestamp
+		} else if len(s.queue) > 0 {
+			oldest = s.queue[0].Timestamp
+		}
+		if !oldest.IsZero() {
+			st.LagSeconds = max(0, time.Since(oldest).Seconds())
+		}
+	}
+	return st
+}

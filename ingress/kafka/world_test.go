@@ -1,0 +1,442 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+
+	"platform/internal/feature"
+	"platform/internal/ids"
+	"platform/internal/raftgroup"
+	"platform/internal/subscription"
+	"platform/internal/target"
+	"platform/metadata"
+	"platform/partition"
+	"platform/partition/journal"
+	"platform/partition/machine"
+	"platform/partition/machine/machinetest"
+	"platform/partition/store"
+	"platform/proto/service"
+)
+
+// world is a cluster of the server, whose partitions are real state machines, beside a fake
+// Kafka cluster.
+type world struct {
+	t      *testing.T
+	kafka  *kfake.Cluster
+	client *kgo.Client
+	source *source
+	shards []*shard
+	lossy  bool // requests and answers are lost and repeated
+
+	mu   sync.Mutex // covers rand
+	rand *rand.Rand
+}
+
+// shard is a partition of the server.
+type shard struct {
+	w       *world
+	id      uint32
+	mu      sync.Mutex // covers the fields below
+	machine *machine.Machine
+	state   recordingState
+	epoch   uint64
+	full    bool // refuses records
+}
+
+// created is an invocation that was created.
+type created struct {
+	id      ids.Invocation
+	target  machine.Target
+	trace   machine.Trace
+	headers map[string]string
+	body    []byte
+}
+
+// recordingState records which invocations were created, in order.
+type recordingState struct {
+	*machinetest.State
+	targets map[ids.Invocation]*machine.Invocation
+	created []created
+}
+
+func (s *recordingState) PutInvocation(inv *machine.Invocation) {
+	if s.targets[inv.ID] == nil {
+		copied := *inv
+		s.targets[inv.ID] = &copied
+		for i := range s.created {
+			if s.created[i].id == inv.ID {
+				s.created[i].target, s.created[i].trace = inv.Target, inv.Trace
+			}
+		}
+	}
+	s.State.PutInvocation(inv)
+}
+
+func (s *recordingState) AppendEntry(id ids.Invocation, index uint32, e journal.Entry) {
+	if index == 0 {
+		var input service.InputCommandMessage
+		if err := proto.Unmarshal(e.Payload, &input); err != nil {
+			panic(err)
+		}
+		c := created{id: id, headers: map[string]string{}, body: input.Value.GetContent()}
+		for _, h := range input.Headers {
+			c.headers[h.Key] = h.Value
+		}
+		s.created = append(s.created, c)
+	}
+	s.State.AppendEntry(id, index, e)
+}
+
+func newWorld(t *testing.T, partitions uint32, opts ...kfake.Opt) *world {
+	t.Helper()
+	fake, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(3)}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(fake.Close)
+	client, err := kgo.NewClient(kgo.SeedBrokers(fake.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	w := &world{t: t, kafka: fake, client: client, rand: rand.New(rand.NewPCG(1, 2))}
+	w.source = newSource(fake.ListenAddrs())
+	for id := range partitions {
+		w.shards = append(w.shards, &shard{
+			w: w, id: id, machine: machine.New(machine.Shards{Self: id, Count: partitions}),
+			state: recordingState{State: machinetest.New(), targets: map[ids.Invocation]*machine.Invocation{}},
+		})
+	}
+	return w
+}
+
+func (w *world) chance(oneIn int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rand.IntN(oneIn) == 0
+}
+
+// Count implements Partitions.
+func (w *world) Count() uint32 { return uint32(len(w.shards)) }
+
+// Ingest implements Partitions, with the faults of a network.
+func (w *world) Ingest(ctx context.Context, id uint32, c *machine.Ingest) (machine.Outcome, error) {
+	if ctx.Err() != nil {
+		return machine.Outcome{}, context.Cause(ctx)
+	}
+	s := w.shards[id]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.full || w.lossy && w.chance(12) {
+		return machine.Outcome{}, raftgroup.ErrOverloaded
+	}
+	o := s.apply(s.epoch, c)
+	if w.lossy && w.chance(12) { // a retry of a lower layer
+		s.apply(s.epoch, c)
+	}
+	if w.lossy && w.chance(12) {
+		return machine.Outcome{}, raftgroup.ErrUnknownOutcome
+	}
+	return o, nil
+}
+
+// apply applies a command; s.mu is held.
+func (s *shard) apply(epoch uint64, c machine.Command) machine.Outcome {
+	o, _, err := s.machine.Apply(&s.state, machine.Header{Level: feature.Level4, Epoch: epoch, Time: time.Now().UnixMilli()}, c, nil)
+	if err != nil {
+		panic(err)
+	}
+	return o
+}
+
+// shardOwner is a leadership of a shard.
+type shardOwner struct {
+	s     *shard
+	epoch uint64
+}
+
+func (o *shardOwner) Partition() uint32 { return o.s.id }
+
+func (o *shardOwner) Position(stream machine.Stream) (*machine.StreamPosition, error) {
+	o.s.mu.Lock()
+	defer o.s.mu.Unlock()
+	return o.s.state.Position(stream)
+}
+
+func (o *shardOwner) Positions() ([]*machine.StreamPosition, error) { return nil, nil }
+func (o *shardOwner) Incarnations() ([]store.Incarnation, error)    { return nil, nil }
+func (o *shardOwner) Forget(context.Context, string, uint64) error  { return nil }
+func (o *shardOwner) PutPosition(ctx context.Context, p machine.StreamPosition) error {
+	o.s.mu.Lock()
+	defer o.s.mu.Unlock()
+	switch out := o.s.apply(o.epoch, &machine.PutPosition{Position: p}); out.Code {
+	case machine.OK:
+		return ctx.Err()
+	case machine.Stale:
+		return partition.ErrNotLeader
+	default:
+		return fmt.Errorf("outcome %v", out.Code)
+	}
+}
+
+// host is a node: an engine and the partitions that it leads.
+type host struct {
+	w      *world
+	engine *Engine
+	ctx    context.Context
+	leads  map[uint32]context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// start starts a node.
+func (w *world) start() *host {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	h := &host{w: w, ctx: ctx, leads: map[uint32]context.CancelFunc{}}
+	h.engine = New(Config{
+		Source: w.source, Partitions: w, Defaults: &metadata.Defaults{}, Dial: (&net.Dialer{}).DialContext,
+		Level: func() feature.Level { return feature.Level4 }, RecordSize: 1 << 20, Memory: 8 << 20, Log: slog.New(slog.DiscardHandler),
+	})
+	h.wg.Go(func() { _ = h.engine.Run(ctx) })
+	w.t.Cleanup(func() {
+		cancel()
+		h.wg.Wait()
+	})
+	return h
+}
+
+// lead makes the node lead a partition. An earlier leader does not know unless it is told.
+func (h *host) lead(id uint32) {
+	s := h.w.shards[id]
+	s.mu.Lock()
+	s.epoch++
+	o := &shardOwner{s, s.epoch}
+	s.apply(s.epoch, &machine.Lead{Epoch: s.epoch})
+	s.mu.Unlock()
+	ctx, cancel := context.WithCancel(h.ctx)
+	h.leads[id] = cancel
+	h.wg.Go(func() { h.engine.lead(ctx, o) })
+}
+
+func (h *host) leadAll() *host {
+	for id := range h.w.shards {
+		h.lead(uint32(id))
+	}
+	return h
+}
+
+// resign ends the leadership of a partition.
+func (h *host) resign(id uint32) {
+	if cancel := h.leads[id]; cancel != nil {
+		cancel()
+		delete(h.leads, id)
+	}
+}
+
+// created returns the invocations of all partitions, those of one partition in order.
+func (w *world) created() (all []created) {
+	for _, s := range w.shards {
+		s.mu.Lock()
+		all = append(all, s.state.created...)
+		s.mu.Unlock()
+	}
+	return all
+}
+
+func (w *world) createdCount() int { return len(w.created()) }
+
+// produce writes records to a topic partition and returns their offsets.
+func (w *world) produce(records ...*kgo.Record) []int64 {
+	w.t.Helper()
+	results := w.client.ProduceSync(w.t.Context(), records...)
+	require.NoError(w.t, results.FirstErr())
+	var offsets []int64
+	for _, r := range records {
+		offsets = append(offsets, r.Offset)
+	}
+	return offsets
+}
+
+func record(topic string, partition int32, key, value string) *kgo.Record {
+	r := &kgo.Record{Topic: topic, Partition: partition, Value: []byte(value)}
+	if key != "" {
+		r.Key = []byte(key)
+	}
+	return r
+}
+
+func (w *world) eventually(what string, check func() bool) {
+	w.t.Helper()
+	require.Eventually(w.t, check, 60*time.Second, 5*time.Millisecond, what)
+}
+
+// status returns the status of a topic partition on a node.
+func (h *host) status(topic string, p int32) subscription.PartitionStatus {
+	for _, st := range h.engine.Statuses("", false) {
+		for _, ps := range st.Partitions {
+			if ps.Topic == topic && ps.Partition == p {
+				return ps
+			}
+		}
+	}
+	return subscription.PartitionStatus{}
+}
+
+// source has the definitions of subscriptions.
+type source struct {
+	mu       sync.Mutex
+	subs     []subscription.Subscription
+	changed  chan struct{}
+	clusters map[string]subscription.Cluster
+	schemas  *metadata.Schemas
+}
+
+func newSource(brokers []string) *source {
+	list := ""
+	for i, b := range brokers {
+		if i > 0 {
+			list += ","
+		}
+		list += b
+	}
+	s := &source{changed: make(chan struct{}), clusters: map[string]subscription.Cluster{
+		"main": {Name: "main", Properties: map[string]string{"bootstrap.servers": list, "fetch.wait.max.ms": "50", "retry.backoff.ms": "20"}, Version: 1},
+	}}
+	s.register("Greeter/greet", "Orders/add", "Flow/run")
+	return s
+}
+
+// register makes handlers known.
+func (s *source) register(handlers ...string) {
+	kinds := map[string]struct {
+		kind metadata.ServiceType
+		typ  target.Type
+	}{
+		"Greeter": {metadata.PlainService, target.Service}, "Orders": {metadata.VirtualObject, target.ObjectExclusive}, "Flow": {metadata.Workflow, target.WorkflowRun},
+		"Late": {metadata.PlainService, target.Service},
+	}
+	schemas := &metadata.Schemas{Services: map[string]*metadata.Service{}}
+	for _, h := range handlers {
+		i := slices.Index([]byte(h), '/')
+		name, handler := h[:i], h[i+1:]
+		schemas.Services[name] = &metadata.Service{Name: name, Type: kinds[name].kind, Handlers: []*metadata.Handler{{Name: handler, Type: kinds[name].typ}}}
+	}
+	s.mu.Lock()
+	s.schemas = schemas
+	s.mu.Unlock()
+}
+
+func (s *source) Schemas() *metadata.Schemas {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.schemas
+}
+
+func (s *source) Subscriptions() ([]subscription.Subscription, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.subs, s.changed
+}
+
+func (s *source) KafkaCluster(name string) (subscription.Cluster, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, ok := s.clusters[name]
+	return c, ok
+}
+
+// change replaces a subscription, or adds it.
+func (s *source) change(id string, change func(*subscription.Subscription)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.subs = slices.Clone(s.subs)
+	at := slices.IndexFunc(s.subs, func(sub subscription.Subscription) bool { return sub.ID == id })
+	if at < 0 {
+		at = len(s.subs)
+		s.subs = append(s.subs, subscription.Subscription{ID: id, Incarnation: 1})
+	}
+	change(&s.subs[at])
+	s.subs[at].Version++
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *source) ResolveSubscription(_ context.Context, id string, incarnation uint64, offsets []subscription.TopicStart) (sub subscription.Subscription, err error) {
+	s.change(id, func(sub *subscription.Subscription) {
+		if sub.Incarnation == incarnation && !sub.Resolved {
+			sub.Offsets, sub.Resolved = offsets, true
+		}
+	})
+	return sub, nil
+}
+
+func (s *source) RemoveSubscription(_ context.Context, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.subs = slices.DeleteFunc(slices.Clone(s.subs), func(sub subscription.Subscription) bool { return sub.ID == id })
+	close(s.changed)
+	s.changed = make(chan struct{})
+	return nil
+}
+
+// subscribe adds a subscription that starts at the beginning.
+func (w *world) subscribe(id, sink string, topics []string, more ...func(*subscription.Subscription)) {
+	to, err := subscription.ParseSink("service://" + sink)
+	require.NoError(w.t, err)
+	w.source.change(id, func(sub *subscription.Subscription) {
+		sub.Source = subscription.Source{Cluster: "main", Topics: topics}
+		sub.Sink = to
+		sub.Start = subscription.Start{Kind: subscription.StartEarliest}
+		sub.Options = subscription.Options{AllHeaders: true, MaxInFlight: 100}
+		for _, m := range more {
+			m(sub)
+		}
+	})
+}
+
+// topic creates a topic.
+func (w *world) topic(name string, partitions int32) {
+	require.NoError(w.t, w.kafka.CreateTopic(name, partitions, nil))
+}
+
+// grow adds partitions to a topic.
+func (w *world) grow(name string, partitions int) {
+	w.t.Helper()
+	_, err := kadm.NewClient(w.client).UpdatePartitions(w.t.Context(), partitions, name)
+	require.NoError(w.t, err)
+}
+
+// requireOnce checks that exactly these records of a topic became invocations: each once, and
+// in order for each key.
+func (w *world) requireOnce(topic string, want map[int32][]int64) {
+	w.t.Helper()
+	got := map[int32][]int64{}
+	lastOfKey := map[string]int64{}
+	for _, c := range w.created() {
+		if c.headers[subscription.TopicHeader] != topic {
+			continue
+		}
+		p, _ := strconv.ParseInt(c.headers[subscription.PartHeader], 10, 32)
+		offset, _ := strconv.ParseInt(c.headers[subscription.OffsetHeader], 10, 64)
+		got[int32(p)] = append(got[int32(p)], offset)
+		if c.target.Key != "" {
+			key := c.target.Key + "/" + c.headers[subscription.PartHeader]
+			last, seen := lastOfKey[key]
+			require.True(w.t, !seen || last < offset, "record %d of key %s after %d", offset, key, last)
+			lastOfKey[key] = offset
+		}
+	}
+	for p := range got {
+		slices.Sort(got[p])
+	}
+	require.Equal(w.t, want, got)
+}

@@ -55,6 +55,7 @@ type shard struct {
 	state   recordingState
 	epoch   uint64
 	full    bool // refuses records
+	earlier []*machine.Ingest
 }
 
 // created is an invocation that was created.
@@ -126,6 +127,12 @@ func (w *world) chance(oneIn int) bool {
 	return w.rand.IntN(oneIn) == 0
 }
 
+func (w *world) pick(n int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rand.IntN(n)
+}
+
 // Count implements Partitions.
 func (w *world) Count() uint32 { return uint32(len(w.shards)) }
 
@@ -141,8 +148,8 @@ func (w *world) Ingest(ctx context.Context, id uint32, c *machine.Ingest) (machi
 		return machine.Outcome{}, raftgroup.ErrOverloaded
 	}
 	o := s.apply(s.epoch, c)
-	if w.lossy && w.chance(12) { // a retry of a lower layer
-		s.apply(s.epoch, c)
+	if s.earlier = append(s.earlier, c); w.lossy && w.chance(6) { // a copy that was delayed arrives
+		s.apply(s.epoch, s.earlier[w.pick(len(s.earlier))])
 	}
 	if w.lossy && w.chance(12) {
 		return machine.Outcome{}, raftgroup.ErrUnknownOutcome

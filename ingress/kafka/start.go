@@ -27,12 +27,8 @@ func (r *reader) resolve(ctx context.Context) error {
 
 // ResolveStart asks the brokers where a subscription starts. The error is one that users can
 // act on.
-func (e *Engine) ResolveStart(ctx context.Context, sub subscription.Subscription) ([]subscription.TopicStart, error) {
-	cluster, known := e.cfg.Source.KafkaCluster(sub.Cluster)
-	if !known {
-		return nil, fault(subscription.Orphaned, "", "the Kafka cluster %s does not exist", sub.Cluster)
-	}
-	settings, err := subscription.ClientOf(&cluster, &sub)
+func (e *Engine) ResolveStart(ctx context.Context, sub *subscription.Subscription, cluster *subscription.Cluster) ([]subscription.TopicStart, error) {
+	settings, err := subscription.ClientOf(cluster, sub)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +37,7 @@ func (e *Engine) ResolveStart(ctx context.Context, sub subscription.Subscription
 		return nil, fault(subscription.Failed, subscription.InvalidProperties, "%v", err)
 	}
 	defer client.Close()
-	return resolveStart(ctx, kadm.NewClient(client), &sub, settings.Group)
+	return resolveStart(ctx, kadm.NewClient(client), sub, settings.Group)
 }
 
 // resolveStart returns the offsets at which an incarnation starts. Topics that do not exist

@@ -1,0 +1,150 @@
+package kafka
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"platform/test/harness"
+)
+
+// brokers is a Kafka cluster in KRaft mode. Each process is a broker and a controller.
+type brokers struct {
+	t      testing.TB
+	nodes  []*broker
+	client *kgo.Client
+	admin  *kadm.Client
+	factor int16
+}
+
+// broker is one process, which keeps its ports and data across restarts.
+type broker struct {
+	config  string
+	log     string
+	address string
+	jars    string
+	cmd     *exec.Cmd
+	exited  chan struct{}
+}
+
+// jars returns the class path of the broker, and skips the test if it is not there.
+func jars(t testing.TB) string {
+	t.Helper()
+	if _, err := exec.LookPath("java"); err != nil {
+		t.Skip("SKIPPED: Java 17 is needed to run Kafka brokers")
+	}
+	dir := os.Getenv("KAFKA_JARS")
+	if dir == "" {
+		dir = filepath.Join("target", "lib")
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "kafka_2.13-*.jar"))
+	require.NoError(t, err)
+	if len(found) == 0 {
+		t.Skip("SKIPPED: the jars of Kafka are not in " + dir + "; run `make kafka-jars`, which downloads them from Maven Central")
+	}
+	absolute, err := filepath.Abs(dir)
+	require.NoError(t, err)
+	return filepath.Join(absolute, "*")
+}
+
+// startBrokers starts a cluster of n brokers, which ends with the test.
+func startBrokers(t testing.TB, n int) *brokers {
+	t.Helper()
+	classes := jars(t)
+	ports, err := harness.FreePorts(2 * n)
+	require.NoError(t, err)
+	b := &brokers{t: t, factor: int16(min(n, 3))}
+	var voters, addresses []string
+	for i := range n {
+		voters = append(voters, fmt.Sprintf("%d@127.0.0.1:%d", i+1, ports[2*i+1]))
+		addresses = append(addresses, fmt.Sprintf("127.0.0.1:%d", ports[2*i]))
+	}
+	id := base64.RawURLEncoding.EncodeToString([]byte("platformtestkafk"))
+	for i := range n {
+		dir := t.TempDir()
+		nd := &broker{config: filepath.Join(dir, "server.properties"), log: filepath.Join(dir, "broker.log"), address: addresses[i], jars: classes}
+		require.NoError(t, os.WriteFile(nd.config, []byte(strings.Join([]string{
+			"process.roles=broker,controller", fmt.Sprintf("node.id=%d", i+1), "controller.quorum.voters=" + strings.Join(voters, ","),
+			fmt.Sprintf("listeners=PLAINTEXT://%s,CONTROLLER://127.0.0.1:%d", addresses[i], ports[2*i+1]),
+			"advertised.listeners=PLAINTEXT://" + addresses[i], "controller.listener.names=CONTROLLER", "inter.broker.listener.name=PLAINTEXT",
+			"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT", "log.dirs=" + filepath.Join(dir, "data"),
+			fmt.Sprintf("offsets.topic.replication.factor=%d", b.factor), fmt.Sprintf("transaction.state.log.replication.factor=%d", b.factor),
+			fmt.Sprintf("transaction.state.log.min.isr=%d", min(2, n)), "offsets.topic.num.partitions=1", "transaction.state.log.num.partitions=1",
+			fmt.Sprintf("min.insync.replicas=%d", min(2, n)), "group.initial.rebalance.delay.ms=0", "auto.create.topics.enable=false", "num.io.threads=2", "num.network.threads=2",
+		}, "\n")), 0o600))
+		out, err := nd.java("-Xmx64m", "kafka.tools.StorageTool", "format", "-t", id, "-c", nd.config).CombinedOutput()
+		require.NoError(t, err, string(out))
+		b.nodes = append(b.nodes, nd)
+	}
+	t.Cleanup(func() {
+		for _, nd := range b.nodes {
+			nd.kill()
+		}
+	})
+	for _, nd := range b.nodes {
+		nd.start(t)
+	}
+	b.client, err = kgo.NewClient(kgo.SeedBrokers(addresses...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RequiredAcks(kgo.AllISRAcks()))
+	require.NoError(t, err)
+	t.Cleanup(b.client.Close)
+	b.admin = kadm.NewClient(b.client)
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		m, err := b.admin.BrokerMetadata(ctx)
+		return err == nil && len(m.Brokers) == n
+	}, 90*time.Second, 50*time.Millisecond, "the brokers start")
+	return b
+}
+
+func (nd *broker) java(args ...string) *exec.Cmd {
+	return exec.Command("java", append([]string{"-cp", nd.jars, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"}, args...)...)
+}
+
+func (nd *broker) start(t testing.TB) {
+	t.Helper()
+	log, err := os.OpenFile(nd.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	defer log.Close()
+	nd.cmd = nd.java("-Xmx256m", "kafka.Kafka", nd.config)
+	nd.cmd.Stdout, nd.cmd.Stderr = log, log
+	require.NoError(t, nd.cmd.Start())
+	nd.exited = make(chan struct{})
+	go func(cmd *exec.Cmd, exited chan struct{}) {
+		_ = cmd.Wait()
+		close(exited)
+	}(nd.cmd, nd.exited)
+}
+
+// kill ends the process without a chance to shut down.
+func (nd *broker) kill() {
+	if nd.cmd != nil {
+		_ = nd.cmd.Process.Kill()
+		<-nd.exited
+	}
+}
+
+// list returns the addresses for clients.
+func (b *brokers) list() string {
+	var all []string
+	for _, nd := range b.nodes {
+		all = append(all, nd.address)
+	}
+	return strings.Join(all, ",")
+}
+
+func (b *brokers) topic(name string, partitions int32) {
+	b.t.Helper()
+	_, err := b.admin.CreateTopic(b.t.Context(), partitions, b.factor, nil, name)
+	require.NoError(b.t, err)
+}

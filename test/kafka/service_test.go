@@ -1,0 +1,106 @@
+package kafka
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+
+	restate "github.com/restatedev/sdk-go"
+	"github.com/restatedev/sdk-go/server"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/h2c"
+)
+
+// recordID names a record.
+type recordID struct {
+	topic     string
+	partition int32
+	offset    int64
+}
+
+// ledger records which invocations were made of which record.
+type ledger struct {
+	mu          sync.Mutex // covers the fields below
+	invocations map[recordID]string
+	doubled     []string
+	disordered  []string
+	executions  int
+}
+
+func (l *ledger) add(id recordID, invocation string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.executions++
+	if known, ok := l.invocations[id]; ok && known != invocation {
+		l.doubled = append(l.doubled, fmt.Sprintf("%v: %s and %s", id, known, invocation))
+	}
+	l.invocations[id] = invocation
+}
+
+func (l *ledger) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.invocations)
+}
+
+// startService serves an object, which counts its records and checks their order, and a
+// service that does nothing.
+func startService(t testing.TB) (*ledger, string) {
+	t.Helper()
+	l := &ledger{invocations: map[recordID]string{}}
+	handler, err := server.NewRestate().
+		Bind(restate.NewObject("Orders").Handler("add", restate.NewObjectHandler(l.order))).
+		Bind(restate.NewService("Plain").Handler("run", restate.NewServiceHandler(l.plain))).
+		Handler()
+	require.NoError(t, err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	srv := &http.Server{Handler: h2c.NewHandler(handler, &http2.Server{MaxConcurrentStreams: 1000})}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = srv.Serve(listener)
+	}()
+	t.Cleanup(func() {
+		_ = srv.Close()
+		<-done
+	})
+	return l, "http://" + listener.Addr().String()
+}
+
+func recordOf(headers interface{ Get(string) string }) recordID {
+	p, _ := strconv.ParseInt(headers.Get("kafka.partition"), 10, 32)
+	o, _ := strconv.ParseInt(headers.Get("kafka.offset"), 10, 64)
+	return recordID{headers.Get("kafka.topic"), int32(p), o}
+}
+
+func (l *ledger) plain(ctx restate.Context, _ []byte) (restate.Void, error) {
+	l.add(recordOf(ctx.Request().Headers), ctx.Request().ID)
+	return restate.Void{}, nil
+}
+
+// order checks the order of the records of a key with durable state, and counts them.
+func (l *ledger) order(ctx restate.ObjectContext, _ []byte) (restate.Void, error) {
+	id := recordOf(ctx.Request().Headers)
+	l.add(id, ctx.Request().ID)
+	last, err := restate.Get[int64](ctx, "next")
+	if err != nil {
+		return restate.Void{}, err
+	}
+	if id.offset+1 <= last {
+		l.mu.Lock()
+		l.disordered = append(l.disordered, fmt.Sprintf("%v of %s after %d", id, restate.Key(ctx), last-1))
+		l.mu.Unlock()
+	}
+	restate.Set(ctx, "next", id.offset+1)
+	count, err := restate.Get[int64](ctx, "count")
+	if err != nil {
+		return restate.Void{}, err
+	}
+	restate.Set(ctx, "count", count+1)
+	return restate.Void{}, nil
+}

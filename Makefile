@@ -101,6 +101,21 @@ rust-deps: $(RUST)/target/release/services ## Build the Rust test services (carg
 .PHONY: sdk-deps
 sdk-deps: ts-deps py-deps java-deps rust-deps ## Install and build the test services of all SDKs
 
+# The jars of a Kafka broker, from Maven Central.
+KAFKA := test/kafka
+
+$(KAFKA)/target/lib: $(KAFKA)/pom.xml
+	rm -rf $@
+	cd $(KAFKA) && mvn -q -B org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies -DincludeScope=runtime -DoutputDirectory=target/lib
+	@touch $@
+
+.PHONY: kafka-jars
+kafka-jars: $(KAFKA)/target/lib ## Download a Kafka broker for the tests (JDK 17, Maven)
+
+.PHONY: test-kafka
+test-kafka: kafka-jars ## Event subscriptions with real brokers: 100,000 records, kills of servers and brokers
+	KAFKA_RECORDS=$${KAFKA_RECORDS:-100000} KAFKA_KILLS=$${KAFKA_KILLS:-10} KAFKA_BROKERS=$${KAFKA_BROKERS:-3} go test ./test/kafka -count 1 -timeout 60m -v
+
 UI := admin/ui/web
 
 # npm writes this file last: an installation that failed is repeated.

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
@@ -52,7 +53,7 @@ func (l *ledger) count() int {
 func startService(t testing.TB) (*ledger, string) {
 	t.Helper()
 	l := &ledger{invocations: map[recordID]string{}}
-	handler, err := server.NewRestate().
+	handler, err := server.NewRestate().WithLogger(slog.DiscardHandler, false).
 		Bind(restate.NewObject("Orders").Handler("add", restate.NewObjectHandler(l.order))).
 		Bind(restate.NewService("Plain").Handler("run", restate.NewServiceHandler(l.plain))).
 		Handler()
@@ -78,13 +79,13 @@ func recordOf(headers interface{ Get(string) string }) recordID {
 	return recordID{headers.Get("kafka.topic"), int32(p), o}
 }
 
-func (l *ledger) plain(ctx restate.Context, _ []byte) (restate.Void, error) {
+func (l *ledger) plain(ctx restate.Context, _ map[string]int) (restate.Void, error) {
 	l.add(recordOf(ctx.Request().Headers), ctx.Request().ID)
 	return restate.Void{}, nil
 }
 
 // order checks the order of the records of a key with durable state, and counts them.
-func (l *ledger) order(ctx restate.ObjectContext, _ []byte) (restate.Void, error) {
+func (l *ledger) order(ctx restate.ObjectContext, _ map[string]int) (restate.Void, error) {
 	id := recordOf(ctx.Request().Headers)
 	l.add(id, ctx.Request().ID)
 	last, err := restate.Get[int64](ctx, "next")

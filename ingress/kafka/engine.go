@@ -33,6 +33,8 @@ type Source interface {
 type Partitions interface {
 	Count() uint32
 	Ingest(ctx context.Context, partition uint32, c *machine.Ingest) (machine.Outcome, error)
+	// AwaitEnd returns when an invocation has ended, or is not known any longer.
+	AwaitEnd(ctx context.Context, id ids.Invocation) error
 }
 
 // Config configures an Engine.

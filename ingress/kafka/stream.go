@@ -354,6 +354,9 @@ func (s *stream) advance(ctx context.Context, ending bool) error {
 // changed says that the routing has changed, which must be stored before it is used.
 func (s *stream) handOver(ctx context.Context) (rec *kgo.Record, why *unusable, changed bool) {
 	limit := int(s.r.sub.MaxInFlight)
+	if s.r.sub.Ordering == subscription.OrderByPartition {
+		limit = 1
+	}
 	for len(s.queue) > 0 && s.inFlight < limit {
 		rec := s.queue[0]
 		if rec.Attrs.IsControl() || rec.Value == nil && s.r.sub.Tombstones == subscription.SkipTombstones {

@@ -42,8 +42,9 @@ type world struct {
 	shards []*shard
 	lossy  bool // requests and answers are lost and repeated
 
-	mu   sync.Mutex // covers rand
-	rand *rand.Rand
+	mu    sync.Mutex // covers the fields below
+	rand  *rand.Rand
+	ended map[ids.Invocation]chan struct{}
 }
 
 // shard is a partition of the server.
@@ -110,7 +111,7 @@ func newWorld(t *testing.T, partitions uint32, opts ...kfake.Opt) *world {
 	client, err := kgo.NewClient(kgo.SeedBrokers(fake.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
-	w := &world{t: t, kafka: fake, client: client, rand: rand.New(rand.NewPCG(1, 2))}
+	w := &world{t: t, kafka: fake, client: client, rand: rand.New(rand.NewPCG(1, 2)), ended: map[ids.Invocation]chan struct{}{}}
 	w.source = newSource(fake.ListenAddrs())
 	for id := range partitions {
 		w.shards = append(w.shards, &shard{
@@ -155,6 +156,32 @@ func (w *world) Ingest(ctx context.Context, id uint32, c *machine.Ingest) (machi
 		return machine.Outcome{}, raftgroup.ErrUnknownOutcome
 	}
 	return o, nil
+}
+
+// AwaitEnd implements Partitions: invocations end when the test says so.
+func (w *world) AwaitEnd(ctx context.Context, id ids.Invocation) error {
+	w.mu.Lock()
+	if w.ended[id] == nil {
+		w.ended[id] = make(chan struct{})
+	}
+	ended := w.ended[id]
+	w.mu.Unlock()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// end ends an invocation.
+func (w *world) end(id ids.Invocation) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended[id] == nil {
+		w.ended[id] = make(chan struct{})
+	}
+	close(w.ended[id])
 }
 
 // apply applies a command; s.mu is held.
@@ -359,6 +386,15 @@ func (s *source) KafkaCluster(name string) (subscription.Cluster, bool) {
 	defer s.mu.Unlock()
 	c, ok := s.clusters[name]
 	return c, ok
+}
+
+// setCluster replaces a cluster.
+func (s *source) setCluster(c subscription.Cluster) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clusters[c.Name] = c
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
 // change replaces a subscription, or adds it.

@@ -188,6 +188,15 @@ func (r *Router) Ingest(ctx context.Context, to uint32, c *machine.Ingest) (mach
 	return r.directory.Partition(to).Ingest(ctx, c)
 }
 
+// AwaitEnd returns when an invocation has ended, or is not known any longer.
+func (r *Router) AwaitEnd(ctx context.Context, id ids.Invocation) error {
+	_, err := r.Owner(id).Await(ctx, id)
+	if errors.Is(err, partition.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
 // NewRequest returns a request ID, by which partitions recognize retries.
 func NewRequest() uint64 { return rand.Uint64() | 1 }
 

@@ -118,6 +118,7 @@ func (nd *broker) start(t testing.TB) {
 	defer log.Close()
 	nd.cmd = nd.java("-Xmx256m", "kafka.Kafka", nd.config)
 	nd.cmd.Stdout, nd.cmd.Stderr = log, log
+	endWithTest(nd.cmd)
 	require.NoError(t, nd.cmd.Start())
 	nd.exited = make(chan struct{})
 	go func(cmd *exec.Cmd, exited chan struct{}) {

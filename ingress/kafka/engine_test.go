@@ -131,6 +131,42 @@ func TestARecordWaitsForItsHandler(t *testing.T) {
 	w.eventually("it is stored", func() bool { return w.createdCount() == 1 })
 }
 
+// When another node leads, it reads on, and only it says so. The old one may still send.
+func TestAnotherNodeReadsOn(t *testing.T) {
+	w := newWorld(t, 2)
+	w.topic("orders", 2)
+	want := map[int32][]int64{}
+	produce := func() {
+		for p := range int32(2) {
+			want[p] = append(want[p], w.produce(record("orders", p, "a", "1"), record("orders", p, "b", "2"))...)
+		}
+	}
+	produce()
+	w.subscribe("sub_1", "Orders/add", []string{"orders"})
+	first, second := w.start().leadAll(), w.start()
+	w.eventually("they are stored", func() bool { return w.createdCount() == 4 })
+	second.leadAll() // the first does not know
+	produce()
+	w.eventually("they are stored once", func() bool { return w.createdCount() == 8 })
+	for id := range w.shards {
+		first.resign(uint32(id))
+	}
+	w.eventually("the first reads nothing", func() bool {
+		for _, st := range first.engine.Statuses("", false) {
+			if len(st.Partitions) > 0 {
+				return false
+			}
+		}
+		return true
+	})
+	id := subscription.RecordID{Subscription: "sub_1", Topic: "orders", Partition: 0}
+	require.ErrorIs(t, first.engine.Retry(t.Context(), id), subscription.ErrNotRead)
+	require.ErrorIs(t, second.engine.Retry(t.Context(), id), subscription.ErrNotBlocked)
+	produce()
+	w.eventually("the second reads on", func() bool { return w.createdCount() == 12 })
+	w.requireOnce("orders", want)
+}
+
 // A topic that is deleted and created again is an error until an operator says where to start.
 func TestARecreatedTopicIsAnError(t *testing.T) {
 	w := newWorld(t, 2)

@@ -51,7 +51,9 @@ func (r *reader) status() subscription.Status {
 	}
 	streams := make([]*stream, 0, len(r.streams))
 	for _, s := range r.streams {
-		streams = append(streams, s)
+		if s.owner.ctx.Err() == nil { // otherwise another node reads it, or will
+			streams = append(streams, s)
+		}
 	}
 	if st.Message == "" && r.warning != "" {
 		st.Message = "positions are not committed for the consumer group: " + r.warning
@@ -92,7 +94,11 @@ func (e *Engine) stream(id subscription.RecordID) *stream {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.streams[topicPartition{id.Topic, id.Partition}]
+	s := r.streams[topicPartition{id.Topic, id.Partition}]
+	if s != nil && s.owner.ctx.Err() != nil {
+		return nil // another node reads it, or will
+	}
+	return s
 }
 
 // Record returns a record for operators: the blocked one, or one that the broker still has.

@@ -21,6 +21,9 @@ func setText(v reflect.Value, text string) error {
 	switch v.Kind() {
 	case reflect.String, reflect.Pointer:
 	case reflect.Slice:
+		if isClusters(v) {
+			return setClustersText(v, text)
+		}
 		return setList(v, splitList(text))
 	case reflect.Map:
 		return setMapText(v, text)
@@ -84,6 +87,9 @@ func setTOML(v reflect.Value, value any) error {
 		v.SetFloat(value)
 		return nil
 	case []any:
+		if isClusters(v) {
+			return setClusters(v, value)
+		}
 		return setArray(v, value)
 	case map[string]any:
 		return setTable(v, value)

@@ -62,6 +62,9 @@ func textOf(v reflect.Value) (text string, set bool) {
 		}
 		return textOf(v.Elem())
 	case reflect.Slice:
+		if isClusters(v) {
+			return clustersText(v.Interface().(KafkaClusters), maps.Clone[map[string]string]), true
+		}
 		return listText(v.Interface().([]string)), true
 	case reflect.Map:
 		return tableText(v.Interface().(map[string]string)), true

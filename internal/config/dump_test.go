@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"net"
 	"reflect"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"platform/internal/errcode"
+	"platform/internal/subscription"
 	"platform/internal/units"
 )
 
@@ -76,6 +78,12 @@ func draw(t *rapid.T, path string, v reflect.Value) {
 		*to = rapid.SampledFrom(to.choices()).Draw(t, path)
 	case *[]string:
 		*to = append([]string(nil), rapid.SliceOfN(rapid.String(), 0, 3).Draw(t, path)...)
+	case *KafkaClusters:
+		for i := range rapid.IntRange(0, 2).Draw(t, path) {
+			*to = append(*to, subscription.Cluster{Name: fmt.Sprintf("c%d", i), Static: true, Properties: map[string]string{
+				"bootstrap.servers": "a:1", "client.id": rapid.StringMatching(`["'= a-z]{1,9}`).Draw(t, "client.id"),
+			}})
+		}
 	case *map[string]string:
 		setMap(v, rapid.MapOfN(rapid.String(), rapid.String(), 0, 3).Draw(t, path))
 	default:

@@ -63,7 +63,6 @@ type = "replicated"
 	}
 
 	for text, want := range map[string]string{
-		"[ingress]\nkafka-clusters = [{name = 'a'}]":          "ingress.kafka-clusters: only [] is accepted: event subscriptions do not exist",
 		"[metadata-client]\ntype = 'etcd'":                    "metadata-client.type: only replicated is accepted",
 		"[worker.invoker]\ndisable-eager-state = 'perhaps'":   "expected true or false",
 		"[worker]\ncleanup-intervall = '1h'":                  "unknown key",

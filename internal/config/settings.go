@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"platform/internal/subscription"
 )
 
 // Setting is one key of a configuration.
@@ -40,6 +42,9 @@ func (c *Config) Settings() []Setting {
 // withoutSecret returns the text of a value with the secrets in it hidden: values of tables
 // keep their names.
 func (k key) withoutSecret(text string) string {
+	if clusters, ok := k.value.Interface().(KafkaClusters); ok {
+		return clustersText(clusters, subscription.Redact)
+	}
 	if slices.Contains(secret, k.path) && text != "" && text != hidden {
 		table, ok := k.value.Interface().(map[string]string)
 		if !ok {

@@ -14,6 +14,7 @@ import (
 
 	"platform/flowcontrol"
 	"platform/internal/ids"
+	"platform/internal/subscription"
 	"platform/invoker/discovery"
 	"platform/metadata"
 )
@@ -93,6 +94,34 @@ func (p plans) DeleteRules(_ context.Context, removals []flowcontrol.Removal) ([
 	return removed, nil
 }
 
+func (plans) Subscriptions() ([]subscription.Subscription, <-chan struct{}) { return nil, nil }
+
+func (plans) NewSubscriptionID() string { return ids.NewSubscription([16]byte{1}) }
+
+func (plans) CreateSubscription(_ context.Context, s subscription.Subscription) (subscription.Subscription, error) {
+	return s, s.Check()
+}
+
+func (plans) ChangeSubscription(context.Context, string, func(subscription.Subscription) (subscription.Subscription, error)) (subscription.Subscription, error) {
+	return subscription.Subscription{}, metadata.ErrSubscriptionNotFound
+}
+
+func (plans) RemoveSubscription(context.Context, string) error { return nil }
+
+func (plans) KafkaClusters() []subscription.Cluster { return nil }
+
+func (plans) CreateKafkaCluster(_ context.Context, c subscription.Cluster) (subscription.Cluster, error) {
+	return c, c.Check()
+}
+
+func (plans) ChangeKafkaCluster(context.Context, string, func(map[string]string) (map[string]string, error)) (subscription.Cluster, error) {
+	return subscription.Cluster{}, metadata.ErrClusterNotFound
+}
+
+func (plans) DeleteKafkaCluster(context.Context, string, bool) error {
+	return metadata.ErrClusterNotFound
+}
+
 func (p plans) SetReplication(context.Context, int) (metadata.Cluster, error) {
 	return metadata.Cluster{}, nil
 }
@@ -127,6 +156,8 @@ func FuzzBody(f *testing.F) {
 		{"PATCH", "/services/Counter"}, {"POST", "/services/Counter/state?wait=true"}, {"POST", "/services/Signup/state"},
 		{"POST", "/internal/invocations_batch_operations/resume"}, {"POST", "/internal/invocations_batch_operations/restart-as-new"},
 		{"POST", "/internal/invocations_batch_operations/cancel"},
+		{"POST", "/subscriptions"}, {"PATCH", "/subscriptions/sub_10000000000000000000001"}, {"POST", "/subscriptions/sub_10000000000000000000001/seek"},
+		{"POST", "/kafka-clusters"}, {"PATCH", "/kafka-clusters/main"},
 		{"PUT", "/limits/rules"}, {"PUT", "/limits/rules/tenant%2F*"}, {"POST", "/limits/rules/bulk-delete"},
 	}
 	for _, body := range []string{
@@ -138,7 +169,8 @@ func FuzzBody(f *testing.F) {
 		`{"object_key":"k","new_state":{"a":"text","b":[1,2,255],"c":[256]},"version":"1"}`, `{"object_key":"k","new_state":{}}`,
 		`{"invocation_ids":["` + someID.String() + `"],"deployment":"Latest"}`, `{"invocation_ids":["inv_1"],"deployment":{"Id":"dp_1"}}`,
 		`{"invocation_ids":[],"deployment":{"Id":"` + string(fuzzDeployment) + `"}}`, `[{"pattern":"a/*","limits":{"concurrency":5,"rate":"3/m","queue_limit":0},"description":"d","disabled":true,"precondition":{"type":"does_not_exist"}}]`,
-		`{"limits":{"rate":"1/s"},"precondition":{"type":"matches","version":3}}`, `[{"pattern":"a","expected_version":1},{"pattern":"*"}]`, `{"uri":1}`, `[]`, `null`, ``, `{"new_state":{"a":[1.5]}}`,
+		`{"limits":{"rate":"1/s"},"precondition":{"type":"matches","version":3}}`, `[{"pattern":"a","expected_version":1},{"pattern":"*"}]`, `{"uri":1}`, `{"source":"kafka://main/a,b","sink":"service://Counter/add","start":{"offsets":{"a":{"0":1}},"otherwise":"earliest"},"headers":["x"],"scope":"{topic}","max_in_flight":3}`,
+		`{"start":{"timestamp":"2026-01-01T00:00:00Z"}}`, `{"name":"main","properties":{"bootstrap.servers":"a:1","sasl.password":"***"}}`, `[]`, `null`, ``, `{"new_state":{"a":[1.5]}}`,
 	} {
 		for i := range requests {
 			f.Add(uint8(i), body)

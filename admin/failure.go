@@ -155,28 +155,10 @@ func explainRouting(r *http.Request, err *echo.HTTPError) *failure {
 	switch err.Code {
 	case http.StatusNotFound:
 		f.message = fmt.Sprintf("there is no route %s %s; GET / lists the routes", r.Method, r.URL.Path)
-		if instead := insteadOf(r.URL.Path); instead != "" {
-			f.message = instead
-		}
 	case http.StatusMethodNotAllowed:
 		f.message = fmt.Sprintf("the method %s is not allowed for %s", r.Method, r.URL.Path)
 	}
 	return f
-}
-
-// insteadOf returns what to use instead of a route of other servers, empty if there is nothing to
-// say.
-func insteadOf(path string) string {
-	path = strings.TrimPrefix(path, "/")
-	if version, rest, ok := strings.Cut(path, "/"); ok && len(version) == 2 && version[0] == 'v' {
-		path = rest
-	}
-	switch name, _, _ := strings.Cut(path, "/"); name {
-	case "kafka-clusters", "subscriptions":
-		return "this server does not read from Kafka; use a consumer that sends each record to POST /<service>/<handler>/send " +
-			"of the ingress, with topic, partition and offset as the idempotency key"
-	}
-	return ""
 }
 
 // allowed words the Allow header that the router has set.

@@ -65,19 +65,24 @@ func templated(path string) (string, []object) {
 }
 
 var pathParameters = map[string]string{
-	"deployment":    "id of a deployment, dp_1…",
-	"service":       "name of a service",
-	"handler":       "name of a handler of the service",
-	"invocation_id": "id of an invocation, inv_1…",
-	"job":           "id of a job, job_…",
-	"token":         "id or name of a token",
-	"group":         "id of a failure group, fg_…",
-	"code":          "an error code such as RT0016",
-	"vqueue_id":     "id of a vqueue, vq_1…",
-	"pattern":       "pattern of a rule: scope, scope/l1 or scope/l1/l2, * for any; its slashes are encoded as %2F",
-	"node":          "name or id of a node; a number is an id",
-	"partition":     "number of a partition, from 0",
-	"operation":     "what to do, or the id of what was asked for",
+	"deployment":      "id of a deployment, dp_1…",
+	"service":         "name of a service",
+	"handler":         "name of a handler of the service",
+	"invocation_id":   "id of an invocation, inv_1…",
+	"job":             "id of a job, job_…",
+	"token":           "id or name of a token",
+	"group":           "id of a failure group, fg_…",
+	"code":            "an error code such as RT0016",
+	"vqueue_id":       "id of a vqueue, vq_1…",
+	"pattern":         "pattern of a rule: scope, scope/l1 or scope/l1/l2, * for any; its slashes are encoded as %2F",
+	"node":            "name or id of a node; a number is an id",
+	"partition":       "number of a partition, from 0",
+	"subscription":    "id of a subscription, sub_1…",
+	"topic":           "name of a topic",
+	"topic_partition": "number of a partition of the topic",
+	"offset":          "offset of a record",
+	"kafka_cluster":   "name of a Kafka cluster",
+	"operation":       "what to do, or the id of what was asked for",
 }
 
 // operation describes what a route takes and answers.

@@ -3,7 +3,7 @@ package admin
 import "reflect"
 
 // specialFields are schemas that the type of a field does not tell.
-var specialFields = merge(specialRegistryFields, specialClusterFields, specialSecurityFields)
+var specialFields = merge(specialRegistryFields, specialClusterFields, specialSecurityFields, specialSubscriptionFields)
 
 var specialRegistryFields = map[string]object{
 	"Deployment.services":                {"type": "array", "items": object{"$ref": "#/components/schemas/Service"}},
@@ -27,7 +27,7 @@ var specialRegistryFields = map[string]object{
 var onMaxAttempts = []string{"Pause", "Kill"}
 
 // fieldMeanings describe fields whose names do not.
-var fieldMeanings = merge(registryFieldMeanings, clusterFieldMeanings, securityFieldMeanings)
+var fieldMeanings = merge(registryFieldMeanings, clusterFieldMeanings, securityFieldMeanings, subscriptionFieldMeanings)
 
 var registryFieldMeanings = map[string]string{
 	"RegisterDeploymentRequest.uri":                "Absolute address of an HTTP endpoint. Either this or arn is required.",

@@ -21,6 +21,8 @@ func tags() []object {
 		{"name": "health", "description": "Readiness of this node"},
 		{"name": "version", "description": "Version of this server"},
 		{"name": "job", "description": "Operations on many invocations"},
+		{"name": "subscription", "description": "Event subscriptions: Kafka topics whose records are delivered to handlers"},
+		{"name": "kafka_cluster", "description": "Kafka clusters that subscriptions read from"},
 		{"name": "security", "description": "Tokens and the audit log"},
 		{"name": "live", "description": "Notices of changes"},
 		{"name": "error", "description": "Explanations of error codes"},
@@ -46,7 +48,7 @@ var refusalMeanings = map[int]string{
 // operations describe the routes, by method and path.
 var operations = merge(
 	deploymentOperations, serviceOperations, invocationOperations, stateOperations, ruleOperations, queueOperations,
-	serverOperations, clusterOperations, queryOperations, liveOperations, jobOperationsAPI, securityOperations,
+	serverOperations, clusterOperations, queryOperations, liveOperations, jobOperationsAPI, securityOperations, subscriptionOperations,
 )
 
 func merge[V any](tables ...map[string]V) map[string]V {

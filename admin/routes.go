@@ -91,6 +91,22 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/jobs", access.View, s.listJobs},
 		{http.MethodGet, "/jobs/:job", access.View, s.getJob},
 		{http.MethodDelete, "/jobs/:job", access.Operate, s.stopJob},
+		{http.MethodPost, "/subscriptions", access.Deploy, s.createSubscription},
+		{http.MethodGet, "/subscriptions", access.View, s.listSubscriptions},
+		{http.MethodGet, "/subscriptions/:subscription", access.View, s.getSubscription},
+		{http.MethodPatch, "/subscriptions/:subscription", access.Deploy, s.patchSubscription},
+		{http.MethodDelete, "/subscriptions/:subscription", access.Deploy, s.deleteSubscription},
+		{http.MethodPost, "/subscriptions/:subscription/pause", access.Operate, s.pauseSubscription},
+		{http.MethodPost, "/subscriptions/:subscription/resume", access.Operate, s.resumeSubscription},
+		{http.MethodPost, "/subscriptions/:subscription/seek", access.Operate, s.seekSubscription},
+		{http.MethodGet, recordPath, access.Payloads, s.getRecord},
+		{http.MethodPost, recordPath + "/retry", access.Operate, s.onRecord(s.cfg.Streams.RetryRecord)},
+		{http.MethodPost, recordPath + "/skip", access.Operate, s.onRecord(s.cfg.Streams.SkipRecord)},
+		{http.MethodPost, "/kafka-clusters", access.Deploy, s.createKafkaCluster},
+		{http.MethodGet, "/kafka-clusters", access.View, s.listKafkaClusters},
+		{http.MethodGet, "/kafka-clusters/:kafka_cluster", access.View, s.getKafkaCluster},
+		{http.MethodPatch, "/kafka-clusters/:kafka_cluster", access.Deploy, s.patchKafkaCluster},
+		{http.MethodDelete, "/kafka-clusters/:kafka_cluster", access.Deploy, s.deleteKafkaCluster},
 		{http.MethodGet, "/stats", access.View, s.getStats},
 		{http.MethodGet, eventsPath, access.View, s.streamEvents},
 		{http.MethodPost, "/tokens", access.Secure, s.createToken},
@@ -108,7 +124,10 @@ func (s *Server) routes() []route {
 	return list
 }
 
-const metricsPath = "/metrics"
+const (
+	metricsPath = "/metrics"
+	recordPath  = "/subscriptions/:subscription/records/:topic/:topic_partition/:offset"
+)
 
 func (s *Server) newRouter(routes []route) *echo.Echo {
 	e := echo.New()

@@ -102,8 +102,6 @@ func TestFailures(t *testing.T) {
 		{name: "root", method: "GET", path: "/", status: 404, message: "its routes are POST /deployments, GET /deployments"},
 		{name: "unknown route", method: "GET", path: "/nope", status: 404, message: "there is no route GET /nope"},
 		{name: "unknown route below a prefix", method: "GET", path: "/v4/nope", status: 404, message: "there is no route GET /nope"},
-		{name: "Kafka", method: "GET", path: "/v3/subscriptions", status: 404, message: "does not read from Kafka; use a consumer"},
-		{name: "Kafka cluster", method: "PATCH", path: "/kafka-clusters/a", status: 404, message: "does not read from Kafka; use a consumer"},
 		{name: "trailing slash", method: "GET", path: "/deployments/", status: 404, message: "there is no route GET /deployments/"},
 		{name: "too deep", method: "GET", path: "/services/a/handlers/b/c", status: 404, message: "there is no route"},
 		{name: "version 1", method: "GET", path: "/v1/deployments", status: 400, message: "Unsupported Admin API version v1; this server supports v2 to v4"},

@@ -20,6 +20,7 @@ import (
 	"platform/internal/access"
 	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/internal/subscription"
 	"platform/invoker/discovery"
 	"platform/metadata"
 )
@@ -59,6 +60,19 @@ type Registry interface {
 	// RecordAction adds a record to the audit log, Audit reads the ones before a number.
 	RecordAction(context.Context, metadata.Action) error
 	Audit(before uint64, limit int) ([]metadata.AuditRecord, error)
+
+	// Subscriptions lists the event subscriptions by ID, with a channel that is closed when they
+	// or the Kafka clusters have changed.
+	Subscriptions() ([]subscription.Subscription, <-chan struct{})
+	NewSubscriptionID() string
+	CreateSubscription(context.Context, subscription.Subscription) (subscription.Subscription, error)
+	ChangeSubscription(ctx context.Context, id string, change func(subscription.Subscription) (subscription.Subscription, error)) (subscription.Subscription, error)
+	RemoveSubscription(ctx context.Context, id string) error
+	// KafkaClusters lists the clusters that were added by requests, by name.
+	KafkaClusters() []subscription.Cluster
+	CreateKafkaCluster(context.Context, subscription.Cluster) (subscription.Cluster, error)
+	ChangeKafkaCluster(ctx context.Context, name string, change func(map[string]string) (map[string]string, error)) (subscription.Cluster, error)
+	DeleteKafkaCluster(ctx context.Context, name string, force bool) error
 
 	SetReplication(ctx context.Context, replicas int) (metadata.Cluster, error)
 	DrainNode(ctx context.Context, id uint32, draining bool) (metadata.Node, error)
@@ -114,6 +128,12 @@ type Config struct {
 	// AwaitRules returns when the partitions led by this node have the rule book of that
 	// version or a newer one, or when ctx ends; nothing is waited for.
 	AwaitRules func(ctx context.Context, version uint32)
+	// Streams are the event streams of the cluster; none.
+	Streams Streams
+	// KafkaClusters are the Kafka clusters of the configuration; none.
+	KafkaClusters []subscription.Cluster
+	// Now is the clock; time.Now.
+	Now func() time.Time
 	// Query answers SQL; its routes answer 503.
 	Query *query.Engine
 	// SecurityMode is security.mode; GET /whoami shows it.
@@ -213,6 +233,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Ready == nil {
 		c.Ready = func() error { return nil }
+	}
+	if c.Streams == nil {
+		c.Streams = noStreams{}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

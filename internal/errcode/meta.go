@@ -50,8 +50,8 @@ var metaEntries = []Entry{
 	{
 		Code: META0009, HTTPStatus: http.StatusBadRequest,
 		Title:   "Invalid subscription",
-		Meaning: "The source or the sink of the subscription is malformed, or the sink's service or handler is not registered.",
-		Remedy:  "Write the source as kafka://<cluster>/<topic> with a configured cluster, and the sink as service://<service>/<handler> with a registered handler.",
+		Meaning: "A part of an event subscription or of a Kafka cluster is invalid: the source or the sink is malformed, its cluster, service or handler does not exist, a property or a setting is unknown or has an invalid value, or the brokers do not know the topic.",
+		Remedy:  "The message names the part. Write the source as kafka://<cluster>/<topic> and the sink as service://<service>/<handler>; add the cluster with `platform kafka-clusters create` and register the service first.",
 	},
 	{
 		Code: META0010, HTTPStatus: http.StatusInternalServerError,

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"sync"
 	"time"
 
 	"platform/admin"
@@ -41,6 +42,8 @@ func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *
 		Defaults:           func() *metadata.Defaults { return &defaults },
 		Ready:              n.ready.check,
 		Query:              engine,
+		Streams:            &backend.Streams{Nodes: n.port.nodes, Resolver: n.startResolver()},
+		KafkaClusters:      n.cfg.Ingress.KafkaClusters,
 		Stopping:           ctx.Done(),
 		DisableUI:          c.DisableWebUI,
 		Logger:             n.log.With("component", "platform/admin"),
@@ -99,12 +102,13 @@ func (n *Node) serveAdmin(ctx context.Context) (err error) {
 	jobs := backend.NewJobRunner(n.metadata, n.invocations(), n.metadata.Group().IsLeader, n.log.With("component", "platform/jobs"))
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = jobs.Run(running)
-	}()
-	defer func() { stop(); <-done }()
+	reaper := &backend.Reaper{
+		Store: n.metadata, Nodes: n.port.nodes, Leads: n.metadata.Group().IsLeader, Now: time.Now, Log: n.log.With("component", "platform/subscriptions"),
+	}
+	var background sync.WaitGroup
+	background.Go(func() { _ = jobs.Run(running) })
+	background.Go(func() { _ = reaper.Run(running) })
+	defer func() { stop(); background.Wait() }()
 	return httpserver.Serve(ctx, n.listeners.admin, httpserver.Config{
 		Handler: n.adminHandler(ctx, engine, members), TLS: serverTLS(n.clientTLS.admin, &n.cfg.Admin.TLS), Drain: adminDrain, Log: n.log, Budget: n.bodies,
 		MaxConnections: adminConnections, AddressConnections: int(n.cfg.Admin.ConnectionsPerAddressLimit),
@@ -147,3 +151,7 @@ func (n *Node) newQueryEngine(members *backend.Cluster) *query.Engine {
 		Concurrent: c.Concurrency, MemoryLimit: int64(c.MemorySize),
 	})
 }
+
+// startResolver returns what asks brokers where subscriptions start, nil if this node reads no
+// event streams.
+func (n *Node) startResolver() backend.StartResolver { return nil }

@@ -52,7 +52,8 @@ type OAuth struct {
 	CA                                      PEM // of the token endpoint
 }
 
-const defaultClientID = "platform"
+// DefaultClientID is the client.id unless a property sets another.
+const DefaultClientID = "platform"
 
 // ClientOf returns the settings of the client of a subscription. The error has code META0009.
 func ClientOf(c *Cluster, s *Subscription) (Client, error) {
@@ -84,7 +85,7 @@ func ClientOf(c *Cluster, s *Subscription) (Client, error) {
 		RetryBackoff: milliseconds(p, "retry.backoff.ms"), RetryBackoffMax: milliseconds(p, "retry.backoff.max.ms"),
 	}
 	if out.ClientID == "" {
-		out.ClientID = defaultClientID
+		out.ClientID = DefaultClientID
 	}
 	if out.Group == "" {
 		out.Group = s.ID

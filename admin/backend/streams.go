@@ -1,0 +1,193 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"platform/admin"
+	"platform/internal/cluster"
+	"platform/internal/subscription"
+	"platform/metadata"
+	nodepb "platform/proto/node"
+)
+
+// StreamNodes asks the nodes that read event streams.
+type StreamNodes interface {
+	// Streams returns the statuses of one subscription, or of all if id is empty, by node.
+	Streams(ctx context.Context, id string, brief bool) []cluster.NodeStreams
+	// StreamRecord shows, retries or skips a record on a node. Errors can be
+	// subscription.ErrNotRead and ErrNotBlocked.
+	StreamRecord(ctx context.Context, node metadata.Node, id subscription.RecordID, action nodepb.StreamRecordAction) (subscription.Record, error)
+}
+
+// StartResolver asks brokers where a subscription starts.
+type StartResolver interface {
+	ResolveStart(ctx context.Context, s *subscription.Subscription, c *subscription.Cluster) ([]subscription.TopicStart, error)
+}
+
+// Streams implements the operations of the admin API on event streams. It is safe for concurrent
+// use.
+type Streams struct {
+	Nodes    StreamNodes
+	Resolver StartResolver // nil: this node reads no event streams
+}
+
+var _ admin.Streams = (*Streams)(nil)
+
+// resolveTimeout bounds how long a request waits for brokers.
+const resolveTimeout = 10 * time.Second
+
+// Statuses implements admin.Streams.
+func (s *Streams) Statuses(ctx context.Context, id string, brief bool) admin.StreamStatuses {
+	out := admin.StreamStatuses{ByID: map[string][]subscription.Status{}}
+	for _, n := range s.Nodes.Streams(ctx, id, brief) {
+		switch {
+		case status.Code(n.Err) == codes.Unimplemented:
+			out.Silent = append(out.Silent, n.Node.Name+": its server is too old")
+		case n.Err != nil:
+			out.Silent = append(out.Silent, n.Node.Name+": "+n.Err.Error())
+		}
+		for i := range n.Statuses {
+			out.ByID[n.Statuses[i].Subscription] = append(out.ByID[n.Statuses[i].Subscription], n.Statuses[i])
+		}
+	}
+	return out
+}
+
+// ResolveStart implements admin.Streams.
+func (s *Streams) ResolveStart(ctx context.Context, sub *subscription.Subscription, c *subscription.Cluster) ([]subscription.TopicStart, error) {
+	if s.Resolver == nil {
+		return nil, errors.New("this server does not read event streams")
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, resolveTimeout, errors.New("the brokers did not answer in time"))
+	defer cancel()
+	starts, err := s.Resolver.ResolveStart(ctx, sub, c)
+	if err != nil && errors.Is(err, context.DeadlineExceeded) {
+		err = context.Cause(ctx)
+	}
+	return starts, err
+}
+
+// Record implements admin.Streams.
+func (s *Streams) Record(ctx context.Context, id subscription.RecordID) (subscription.Record, error) {
+	return s.onRecord(ctx, id, nodepb.StreamRecordAction_READ)
+}
+
+// RetryRecord implements admin.Streams.
+func (s *Streams) RetryRecord(ctx context.Context, id subscription.RecordID) error {
+	_, err := s.onRecord(ctx, id, nodepb.StreamRecordAction_RETRY)
+	return err
+}
+
+// SkipRecord implements admin.Streams.
+func (s *Streams) SkipRecord(ctx context.Context, id subscription.RecordID) error {
+	_, err := s.onRecord(ctx, id, nodepb.StreamRecordAction_SKIP)
+	return err
+}
+
+// onRecord finds the node that reads a topic partition.
+func (s *Streams) onRecord(ctx context.Context, id subscription.RecordID, action nodepb.StreamRecordAction) (subscription.Record, error) {
+	failed := subscription.ErrNotRead
+	for _, n := range s.Nodes.Streams(ctx, id.Subscription, false) {
+		if !reads(n.Statuses, id) {
+			continue
+		}
+		record, err := s.Nodes.StreamRecord(ctx, n.Node, id, action)
+		if err == nil {
+			return record, nil
+		}
+		failed = err
+	}
+	return subscription.Record{}, failed
+}
+
+func reads(statuses []subscription.Status, id subscription.RecordID) bool {
+	for i := range statuses {
+		for j := range statuses[i].Partitions {
+			if p := &statuses[i].Partitions[j]; p.Topic == id.Topic && p.Partition == id.Partition {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// SubscriptionStore has the records of subscriptions.
+type SubscriptionStore interface {
+	Subscriptions() ([]subscription.Subscription, <-chan struct{})
+	RemoveSubscription(ctx context.Context, id string) error
+}
+
+const (
+	// drainPoll is how often it is checked whether deleted subscriptions have records in flight.
+	drainPoll = time.Second
+	// drainTimeout is how long a deleted subscription may have records in flight, and nodes may
+	// be silent about it. What is in flight then is delivered or not.
+	drainTimeout = 30 * time.Second
+)
+
+// Reaper removes deleted subscriptions once nothing of them is in flight, while this node leads
+// the metadata.
+type Reaper struct {
+	Store SubscriptionStore
+	Nodes StreamNodes
+	Leads func() bool
+	Now   func() time.Time
+	Log   *slog.Logger
+}
+
+// Run removes subscriptions until ctx ends.
+func (r *Reaper) Run(ctx context.Context) error {
+	ticker := time.NewTicker(drainPoll)
+	defer ticker.Stop()
+	for {
+		if r.Leads() {
+			r.round(ctx)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (r *Reaper) round(ctx context.Context) {
+	list, _ := r.Store.Subscriptions()
+	for i := range list {
+		if !list[i].Draining || !r.drained(ctx, &list[i]) {
+			continue
+		}
+		if err := r.Store.RemoveSubscription(ctx, list[i].ID); err != nil && ctx.Err() == nil {
+			r.Log.Warn("deleted subscription could not be removed, retrying", "subscription_id", list[i].ID, "err", err)
+			continue
+		}
+		r.Log.Info("subscription removed", "subscription_id", list[i].ID, "source", list[i].Source.String(), "sink", list[i].Sink.String())
+	}
+}
+
+// drained reports whether all nodes have noticed the deletion and have nothing in flight, or
+// have had enough time for it.
+func (r *Reaper) drained(ctx context.Context, sub *subscription.Subscription) bool {
+	if r.Now().Sub(sub.ModifiedAt) > drainTimeout {
+		return true
+	}
+	for _, n := range r.Nodes.Streams(ctx, sub.ID, false) {
+		if n.Err != nil {
+			return false
+		}
+		for i := range n.Statuses {
+			for j := range n.Statuses[i].Partitions {
+				if p := &n.Statuses[i].Partitions[j]; p.InFlight > 0 || p.State != subscription.Draining {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}

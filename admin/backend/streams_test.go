@@ -1,0 +1,105 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"platform/internal/cluster"
+	"platform/internal/subscription"
+	"platform/metadata"
+	nodepb "platform/proto/node"
+)
+
+type fakeStreamNodes struct {
+	nodes []cluster.NodeStreams
+	asked []string
+	err   error
+}
+
+func (f *fakeStreamNodes) Streams(context.Context, string, bool) []cluster.NodeStreams {
+	return f.nodes
+}
+
+func (f *fakeStreamNodes) StreamRecord(_ context.Context, node metadata.Node, id subscription.RecordID, action nodepb.StreamRecordAction) (subscription.Record, error) {
+	f.asked = append(f.asked, node.Name+" "+action.String())
+	return subscription.Record{Offset: id.Offset}, f.err
+}
+
+func partitionOf(state subscription.State, inFlight uint32) []subscription.Status {
+	return []subscription.Status{{Subscription: "sub_1", Partitions: []subscription.PartitionStatus{{Topic: "t", Partition: 3, State: state, InFlight: inFlight}}}}
+}
+
+func TestRecordsAreChangedWhereTheyAreRead(t *testing.T) {
+	nodes := &fakeStreamNodes{nodes: []cluster.NodeStreams{{Node: metadata.Node{Name: "n1"}}, {Node: metadata.Node{Name: "n2"}, Statuses: partitionOf(subscription.Blocked, 0)}}}
+	s := &Streams{Nodes: nodes}
+	id := subscription.RecordID{Subscription: "sub_1", Topic: "t", Partition: 3, Offset: 9}
+	record, err := s.Record(t.Context(), id)
+	require.NoError(t, err)
+	require.EqualValues(t, 9, record.Offset)
+	require.NoError(t, s.RetryRecord(t.Context(), id))
+	require.NoError(t, s.SkipRecord(t.Context(), id))
+	require.Equal(t, []string{"n2 READ", "n2 RETRY", "n2 SKIP"}, nodes.asked)
+	nodes.err = subscription.ErrNotBlocked
+	require.ErrorIs(t, s.SkipRecord(t.Context(), id), subscription.ErrNotBlocked)
+	id.Partition = 4
+	require.ErrorIs(t, s.SkipRecord(t.Context(), id), subscription.ErrNotRead)
+}
+
+func TestSilentNodesAreNamed(t *testing.T) {
+	s := &Streams{Nodes: &fakeStreamNodes{nodes: []cluster.NodeStreams{
+		{Node: metadata.Node{Name: "n1"}, Statuses: partitionOf(subscription.Running, 0)},
+		{Node: metadata.Node{Name: "n2"}, Err: errors.New("no route")},
+		{Node: metadata.Node{Name: "n3"}, Err: status.Error(codes.Unimplemented, "x")},
+	}}}
+	got := s.Statuses(t.Context(), "", false)
+	require.Len(t, got.ByID["sub_1"], 1)
+	require.Equal(t, []string{"n2: no route", "n3: its server is too old"}, got.Silent)
+	_, err := s.ResolveStart(t.Context(), nil, nil)
+	require.Error(t, err)
+}
+
+type fakeSubscriptions struct {
+	list    []subscription.Subscription
+	removed []string
+}
+
+func (f *fakeSubscriptions) Subscriptions() ([]subscription.Subscription, <-chan struct{}) {
+	return f.list, nil
+}
+
+func (f *fakeSubscriptions) RemoveSubscription(_ context.Context, id string) error {
+	f.removed = append(f.removed, id)
+	return nil
+}
+
+func TestDeletedSubscriptionsAreRemovedOnceDrained(t *testing.T) {
+	deleted := time.UnixMilli(1_700_000_000_000)
+	for name, tc := range map[string]struct {
+		draining bool
+		after    time.Duration
+		node     cluster.NodeStreams
+		removed  bool
+	}{
+		"not deleted":         {draining: false, after: time.Hour},
+		"not read":            {draining: true, removed: true},
+		"in flight":           {draining: true, node: cluster.NodeStreams{Statuses: partitionOf(subscription.Draining, 1)}},
+		"not noticed":         {draining: true, node: cluster.NodeStreams{Statuses: partitionOf(subscription.Running, 0)}},
+		"drained":             {draining: true, node: cluster.NodeStreams{Statuses: partitionOf(subscription.Draining, 0)}, removed: true},
+		"silent":              {draining: true, node: cluster.NodeStreams{Err: errors.New("x")}},
+		"silent for too long": {draining: true, node: cluster.NodeStreams{Err: errors.New("x")}, after: time.Minute, removed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := &fakeSubscriptions{list: []subscription.Subscription{{ID: "sub_1", Draining: tc.draining, ModifiedAt: deleted}}}
+			r := &Reaper{Store: store, Nodes: &fakeStreamNodes{nodes: []cluster.NodeStreams{tc.node}}, Now: func() time.Time { return deleted.Add(tc.after) }, Log: slog.New(slog.DiscardHandler)}
+			r.round(t.Context())
+			require.Equal(t, tc.removed, len(store.removed) == 1)
+		})
+	}
+}

@@ -1,0 +1,185 @@
+package admin
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/subscription"
+	"platform/metadata"
+)
+
+// clusterRequest is the body of POST /kafka-clusters.
+type kafkaClusterRequest struct {
+	Name       string            `json:"name"`
+	Properties map[string]string `json:"properties"`
+}
+
+// kafkaClusterEdit is the body of PATCH /kafka-clusters/:cluster.
+type kafkaClusterEdit struct {
+	Properties map[string]string `json:"properties"`
+}
+
+// kafkaClusterView is what users see of a Kafka cluster.
+type kafkaClusterView struct {
+	Name          string              `json:"name"`
+	Properties    map[string]string   `json:"properties"`
+	CreatedAt     Timestamp           `json:"created_at,omitzero"` // absent if static
+	Static        bool                `json:"static"`
+	Subscriptions *[]subscriptionView `json:"subscriptions,omitempty"`
+	Info          []notice            `json:"info,omitempty"`
+}
+
+// kafkaClusters returns the clusters of the configuration and of the metadata, sorted by name.
+func (s *Server) kafkaClusters() []subscription.Cluster {
+	list := slices.Clone(s.cfg.KafkaClusters)
+	for _, c := range s.registry.KafkaClusters() {
+		if !slices.ContainsFunc(s.cfg.KafkaClusters, func(static subscription.Cluster) bool { return static.Name == c.Name }) {
+			list = append(list, c)
+		}
+	}
+	slices.SortFunc(list, func(a, b subscription.Cluster) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// kafkaCluster returns a cluster; those of the configuration take precedence.
+func (s *Server) kafkaCluster(name string) (subscription.Cluster, bool) {
+	list := s.kafkaClusters()
+	at := slices.IndexFunc(list, func(c subscription.Cluster) bool { return c.Name == name })
+	if at < 0 {
+		return subscription.Cluster{}, false
+	}
+	return list[at], true
+}
+
+func (s *Server) createKafkaCluster(c echo.Context) error {
+	var r kafkaClusterRequest
+	if err := s.readJSON(c, &r); err != nil {
+		return err
+	}
+	cluster := subscription.Cluster{Name: r.Name, Properties: r.Properties}
+	if err := cluster.Check(); err != nil {
+		return err
+	}
+	if _, err := subscription.Unredact(r.Properties, nil); err != nil {
+		return err
+	}
+	if existing, known := s.kafkaCluster(r.Name); known {
+		return clusterExists(&existing)
+	}
+	cluster, err := s.registry.CreateKafkaCluster(c.Request().Context(), cluster)
+	if errors.Is(err, metadata.ErrClusterExists) {
+		return clusterExists(&subscription.Cluster{Name: r.Name})
+	}
+	if err != nil {
+		return subscriptionError(err)
+	}
+	c.Response().Header().Set("Location", "kafka-clusters/"+cluster.Name)
+	return answer(c, http.StatusCreated, viewKafkaCluster(&cluster))
+}
+
+func clusterExists(c *subscription.Cluster) error {
+	if c.Static {
+		return staticCluster(c.Name)
+	}
+	return &failure{status: http.StatusConflict, message: fmt.Sprintf("the Kafka cluster '%s' already exists; PATCH /kafka-clusters/%s changes its properties", c.Name, c.Name)}
+}
+
+func staticCluster(name string) error {
+	return &failure{status: http.StatusConflict, message: fmt.Sprintf("the Kafka cluster '%s' is defined by the configuration of the server (ingress.kafka-clusters) and can only be changed there", name)}
+}
+
+func noKafkaCluster(name string) error {
+	return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The requested Kafka cluster '%s' does not exist", name)}
+}
+
+func (s *Server) listKafkaClusters(c echo.Context) error {
+	views := []kafkaClusterView{}
+	list := s.kafkaClusters()
+	for i := range list {
+		views = append(views, viewKafkaCluster(&list[i]))
+	}
+	return answer(c, http.StatusOK, map[string]any{"clusters": views})
+}
+
+func (s *Server) getKafkaCluster(c echo.Context) error {
+	include, err := queryBool(c, "include_subscriptions")
+	if err != nil {
+		return err
+	}
+	cluster, known := s.kafkaCluster(c.Param("kafka_cluster"))
+	if !known {
+		return noKafkaCluster(c.Param("kafka_cluster"))
+	}
+	view := viewKafkaCluster(&cluster)
+	if include {
+		list, _ := s.registry.Subscriptions()
+		statuses := s.cfg.Streams.Statuses(c.Request().Context(), "", false)
+		subs := []subscriptionView{}
+		for i := range list {
+			if list[i].Cluster == cluster.Name {
+				subs = append(subs, s.viewSubscription(&list[i], statuses, false))
+			}
+		}
+		view.Subscriptions = &subs
+	}
+	return answer(c, http.StatusOK, view)
+}
+
+func (s *Server) patchKafkaCluster(c echo.Context) error {
+	name := c.Param("kafka_cluster")
+	var r kafkaClusterEdit
+	if err := s.readJSON(c, &r); err != nil {
+		return err
+	}
+	cluster, known := s.kafkaCluster(name)
+	switch {
+	case !known:
+		return noKafkaCluster(name)
+	case cluster.Static:
+		return staticCluster(name)
+	case r.Properties == nil:
+		return unprocessable("the field 'properties' is missing: all properties that the cluster is to have")
+	}
+	cluster, err := s.registry.ChangeKafkaCluster(c.Request().Context(), name, func(current map[string]string) (map[string]string, error) {
+		return subscription.Unredact(r.Properties, current)
+	})
+	if err != nil {
+		return subscriptionError(err)
+	}
+	return answer(c, http.StatusOK, viewKafkaCluster(&cluster))
+}
+
+func (s *Server) deleteKafkaCluster(c echo.Context) error {
+	name := c.Param("kafka_cluster")
+	force, err := queryBool(c, "force")
+	if err != nil {
+		return err
+	}
+	cluster, known := s.kafkaCluster(name)
+	switch {
+	case !known:
+		return noKafkaCluster(name)
+	case cluster.Static:
+		return staticCluster(name)
+	}
+	if err := s.registry.DeleteKafkaCluster(c.Request().Context(), name, force); err != nil {
+		return subscriptionError(err)
+	}
+	return done(c, http.StatusAccepted)
+}
+
+func viewKafkaCluster(c *subscription.Cluster) kafkaClusterView {
+	view := kafkaClusterView{Name: c.Name, Properties: subscription.Redact(c.Properties), CreatedAt: optionalTime(c.CreatedAt), Static: c.Static}
+	for _, n := range subscription.Notices(c.Properties) {
+		view.Info = append(view.Info, notice{Message: n})
+	}
+	return view
+}
+
+func itoa(n int32) string { return strconv.FormatInt(int64(n), 10) }

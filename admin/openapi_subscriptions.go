@@ -1,0 +1,137 @@
+package admin
+
+import "net/http"
+
+var subscriptionOperations = map[string]operation{
+	"POST /subscriptions": {
+		id: "create_subscription", tag: "subscription", summary: "Deliver the records of Kafka topics to a handler. The start is resolved to offsets before the response, " +
+			"so no later record is missed; if the brokers cannot be reached, the subscription is created with the state error, and resolves its start later. Needs feature level 4",
+		query:   []object{queryParameter("check", "Refuse the subscription if the brokers cannot be reached or do not know its topics", object{"type": "boolean"})},
+		body:    subscriptionRequest{},
+		answers: []reply{{http.StatusCreated, "The subscription", subscriptionView{}}}, refusals: []int{400, 409, 415, 422, 503},
+	},
+	"GET /subscriptions": {
+		id: "list_subscriptions", tag: "subscription", summary: "List the subscriptions with their state and lag, in the order of their creation",
+		query: []object{
+			queryParameter("source", "Only subscriptions with this source", object{"type": "string"}),
+			queryParameter("sink", "Only subscriptions with this sink", object{"type": "string"}),
+		},
+		answers: []reply{{http.StatusOK, "The subscriptions", subscriptionList{}}},
+	},
+	"GET /subscriptions/:subscription": {
+		id: "get_subscription", tag: "subscription", summary: "Show a subscription and its topic partitions",
+		answers: []reply{{http.StatusOK, "The subscription", subscriptionView{}}}, refusals: []int{400, 404},
+	},
+	"PATCH /subscriptions/:subscription": {
+		id: "update_subscription", tag: "subscription", summary: "Change settings of a subscription; fields that are not given stay as they are. Options are replaced as a whole; *** keeps a secret",
+		body:    subscriptionRequest{},
+		answers: []reply{{http.StatusOK, "The subscription", subscriptionView{}}}, refusals: []int{400, 404, 409, 415, 422, 503},
+	},
+	"DELETE /subscriptions/:subscription": {
+		id: "delete_subscription", tag: "subscription", summary: "Delete a subscription once the records in flight are delivered",
+		query:   []object{queryParameter("force", "Do not wait for records in flight", object{"type": "boolean"})},
+		answers: []reply{{http.StatusAccepted, "The subscription is being deleted", nil}}, refusals: []int{400, 404, 503},
+	},
+	"POST /subscriptions/:subscription/pause": {
+		id: "pause_subscription", tag: "subscription", summary: "Stop fetching records until the subscription is resumed; records in flight are delivered",
+		query:   []object{queryParameter("reason", "Why, for other operators; one line of up to 512 bytes", object{"type": "string", "maxLength": maxReason})},
+		answers: []reply{{http.StatusOK, "The subscription", subscriptionView{}}}, refusals: []int{400, 404, 409, 503},
+	},
+	"POST /subscriptions/:subscription/resume": {
+		id: "resume_subscription", tag: "subscription", summary: "Continue a paused subscription where it stopped",
+		answers: []reply{{http.StatusOK, "The subscription", subscriptionView{}}}, refusals: []int{400, 404, 409, 503},
+	},
+	"POST /subscriptions/:subscription/seek": {
+		id: "seek_subscription", tag: "subscription", summary: "Continue a paused subscription at another position. Records after it are delivered again, even if they were delivered before",
+		query: []object{queryParameter("restart", "Also if the subscription is not paused", object{"type": "boolean"})},
+		body:  seekRequest{}, answers: []reply{{http.StatusOK, "The subscription", subscriptionView{}}}, refusals: []int{400, 404, 409, 415, 422, 503},
+	},
+	"GET /subscriptions/:subscription/records/:topic/:topic_partition/:offset": {
+		id: "get_record", tag: "subscription", summary: "Show a record that blocks its topic partition; key, value and headers are cut at 64 KiB",
+		answers: []reply{{http.StatusOK, "The record", recordView{}}}, refusals: []int{400, 404, 409, 503},
+	},
+	"POST /subscriptions/:subscription/records/:topic/:topic_partition/:offset/retry": {
+		id: "retry_record", tag: "subscription", summary: "Try to deliver a record that blocks its topic partition again",
+		answers: []reply{{http.StatusAccepted, "The record is delivered again, or blocks again", nil}}, refusals: []int{400, 404, 409, 503},
+	},
+	"POST /subscriptions/:subscription/records/:topic/:topic_partition/:offset/skip": {
+		id: "skip_record", tag: "subscription", summary: "Leave out a record that blocks its topic partition, and continue behind it",
+		answers: []reply{{http.StatusAccepted, "The record is left out", nil}}, refusals: []int{400, 404, 409, 503},
+	},
+	"POST /kafka-clusters": {
+		id: "create_kafka_cluster", tag: "kafka_cluster", summary: "Add a Kafka cluster. Needs feature level 4",
+		body: kafkaClusterRequest{}, answers: []reply{{http.StatusCreated, "The cluster", kafkaClusterView{}}}, refusals: []int{400, 409, 415, 422, 503},
+	},
+	"GET /kafka-clusters": {
+		id: "list_kafka_clusters", tag: "kafka_cluster", summary: "List the Kafka clusters of the configuration and those that were added, by name",
+		answers: []reply{{http.StatusOK, "The clusters", listOf[kafkaClusterView]("clusters")}},
+	},
+	"GET /kafka-clusters/:kafka_cluster": {
+		id: "get_kafka_cluster", tag: "kafka_cluster", summary: "Show a Kafka cluster",
+		query:   []object{queryParameter("include_subscriptions", "Include the subscriptions that read from it", object{"type": "boolean"})},
+		answers: []reply{{http.StatusOK, "The cluster", kafkaClusterView{}}}, refusals: []int{400, 404},
+	},
+	"PATCH /kafka-clusters/:kafka_cluster": {
+		id: "update_kafka_cluster", tag: "kafka_cluster", summary: "Replace the properties of a Kafka cluster; *** keeps a secret. Its subscriptions connect anew",
+		body: kafkaClusterEdit{}, answers: []reply{{http.StatusOK, "The cluster", kafkaClusterView{}}}, refusals: []int{400, 404, 409, 415, 422, 503},
+	},
+	"DELETE /kafka-clusters/:kafka_cluster": {
+		id: "delete_kafka_cluster", tag: "kafka_cluster", summary: "Delete a Kafka cluster",
+		query:   []object{queryParameter("force", "Also if subscriptions read from it, which stops them", object{"type": "boolean"})},
+		answers: []reply{{http.StatusAccepted, "The cluster was deleted", nil}}, refusals: []int{400, 404, 409, 503},
+	},
+}
+
+var subscriptionFieldMeanings = map[string]string{
+	"SubscriptionRequest.source":            "kafka://<cluster>/<topic>, several topics separated by commas, or kafka://<cluster> with topics or topic_pattern.",
+	"SubscriptionRequest.topics":            "Names of topics, instead of naming them in the source.",
+	"SubscriptionRequest.topic_pattern":     "Regular expression that matches the whole names of topics, instead of naming them; topics that appear later are included.",
+	"SubscriptionRequest.sink":              "service://<service>/<handler>.",
+	"SubscriptionRequest.options":           "Properties of Kafka clients, under the names of librdkafka, that override those of the cluster.",
+	"SubscriptionRequest.dead_letter_topic": "Where on_error dead-letter writes records; {topic} stands for the topic of the record.",
+	"SubscriptionRequest.headers":           "Names of the record headers that handlers receive as kafka.header.<name>; [\"*\"], the default, for all.",
+	"SubscriptionRequest.scope":             "Scope of the invocations; {topic}, {partition}, {key} and {header:<name>} stand for parts of the record.",
+	"SubscriptionRequest.limit_key":         "Limit key of the invocations, with the same placeholders.",
+	"SubscriptionRequest.max_in_flight":     "Records of one topic partition that were handed over and are not acknowledged; 1000.",
+	"Subscription.incarnation":              "Increases with every seek; records are delivered once per incarnation.",
+	"Subscription.since":                    "Since when the subscription has its state.",
+	"Subscription.blocked":                  "Number of topic partitions that a record blocks.",
+	"Subscription.lag_records":              "Records that are not delivered; absent unless the end of all topic partitions is known.",
+	"Subscription.lag_seconds":              "Age of the oldest record that is not delivered.",
+	"Subscription.silent_nodes":             "Nodes that did not report about their topic partitions, with the reason.",
+	"SubscriptionStart.resolved":            "Whether the start is known as offsets.",
+	"SubscriptionStart.otherwise":           "Where topic partitions without such an offset start.",
+	"TopicPartition.owner_partition":        "Partition of the server whose leader reads the topic partition.",
+	"TopicPartition.position":               "Offset of the next record; all records below are delivered or left out.",
+	"TopicPartition.end_offset":             "Offset of the next record to be produced.",
+	"TopicPartition.in_flight":              "Records that were handed over and are not acknowledged.",
+	"TopicPartition.delivered":              "Records since the node started to read.",
+	"CreateKafkaClusterRequest.properties":  "Properties of Kafka clients, under the names of librdkafka; bootstrap.servers is required.",
+	"UpdateKafkaClusterRequest.properties":  "All properties that the cluster is to have; *** keeps a secret.",
+	"KafkaCluster.static":                   "Whether the configuration of the server defines the cluster (ingress.kafka-clusters).",
+}
+
+var specialSubscriptionFields = map[string]object{
+	"SubscriptionRequest.ordering":   {"type": "string", "enum": []string{"key", "partition", "none"}, "default": "key"},
+	"SubscriptionRequest.on_error":   {"type": "string", "enum": []string{"block", "skip", "dead-letter"}, "default": "block"},
+	"SubscriptionRequest.tombstones": {"type": "string", "enum": []string{"deliver", "skip"}, "default": "deliver"},
+	"SubscriptionRequest.start":      startSchema,
+	"SeekRequest.start":              startSchema,
+	"Subscription.state":             {"type": "string", "enum": streamStates},
+	"TopicPartition.state":           {"type": "string", "enum": streamStates},
+}
+
+var streamStates = []string{"starting", "running", "paused", "blocked", "throttled", "draining", "error", "orphaned", "finished"}
+
+var startSchema = object{
+	"description": "Where to start: latest (the default: records produced from now on), earliest, group (the committed offsets of group.id), or an object.",
+	"oneOf": []object{
+		{"type": "string", "enum": []string{"latest", "earliest", "group"}},
+		{"type": "object", "properties": object{
+			"from":      object{"type": "string", "enum": []string{"latest", "earliest", "timestamp", "offsets", "group"}},
+			"timestamp": object{"type": []string{"string", "integer"}, "description": "RFC 3339, or milliseconds since 1970"},
+			"offsets":   object{"type": "object", "description": "Offsets by partition, or by topic and partition"},
+			"otherwise": object{"type": "string", "enum": []string{"latest", "earliest"}, "description": "Start of topic partitions that offsets or the group do not cover"},
+		}},
+	},
+}

@@ -35,7 +35,7 @@ const (
 const eventsPath = "/events"
 
 // topicNames are the topics apart from those of invocations.
-var topicNames = []string{"invocations", "overview", "failures", "cluster", "deployments", "rules", "jobs"}
+var topicNames = []string{"invocations", "overview", "failures", "cluster", "deployments", "rules", "jobs", "subscriptions"}
 
 const invocationTopic = "invocation:"
 
@@ -171,6 +171,8 @@ func (s *Server) sourceOf(topic string) (events.Source, error) {
 		return events.Source{Name: topic, Interval: quickInterval, Read: func(context.Context) (events.Version, error) {
 			return s.jobsVersion(), nil
 		}}, nil
+	case "subscriptions":
+		return events.Source{Name: topic, Interval: slowInterval, Read: s.subscriptionsVersion}, nil
 	case "rules":
 		return events.Source{Name: topic, Interval: quickInterval, Read: func(context.Context) (events.Version, error) {
 			book, _ := s.registry.Rules()
@@ -178,6 +180,21 @@ func (s *Server) sourceOf(topic string) (events.Source, error) {
 		}}, nil
 	}
 	return events.Source{}, badRequest("The query parameter 'topics' is invalid: there is no topic %q%s", topic, alternatives(topic, "topics", slices.Concat(topicNames, []string{"invocation:ID"})))
+}
+
+// subscriptionsVersion is the version of the subscriptions, their topic partitions, and the Kafka
+// clusters.
+func (s *Server) subscriptionsVersion(ctx context.Context) (events.Version, error) {
+	list, _ := s.registry.Subscriptions()
+	var statuses StreamStatuses
+	if len(list) > 0 {
+		statuses = s.cfg.Streams.Statuses(ctx, "", false)
+	}
+	views := make([]subscriptionView, len(list))
+	for i := range list {
+		views[i] = s.viewSubscription(&list[i], statuses, true)
+	}
+	return stateVersion([]any{views, s.kafkaClusters()}), nil
 }
 
 // stateVersion returns the version of a state.

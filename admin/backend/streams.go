@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"platform/admin"
+	"platform/admin/query"
 	"platform/internal/cluster"
 	"platform/internal/subscription"
 	"platform/metadata"
@@ -35,9 +37,17 @@ type StartResolver interface {
 type Streams struct {
 	Nodes    StreamNodes
 	Resolver StartResolver // nil: this node reads no event streams
+	Store    StreamStore
+	Static   []subscription.Cluster // Kafka clusters of the configuration
 }
 
 var _ admin.Streams = (*Streams)(nil)
+
+// StreamStore has the records of subscriptions and Kafka clusters.
+type StreamStore interface {
+	Subscriptions() ([]subscription.Subscription, <-chan struct{})
+	KafkaClusters() []subscription.Cluster
+}
 
 // resolveTimeout bounds how long a request waits for brokers.
 const resolveTimeout = 10 * time.Second
@@ -57,6 +67,23 @@ func (s *Streams) Statuses(ctx context.Context, id string, brief bool) admin.Str
 		}
 	}
 	return out
+}
+
+// States returns all subscriptions with their merged states, for SQL.
+func (s *Streams) States(ctx context.Context) []query.SubscriptionState {
+	list, _ := s.Store.Subscriptions()
+	if len(list) == 0 {
+		return nil
+	}
+	statuses := s.Statuses(ctx, "", false)
+	states := make([]query.SubscriptionState, len(list))
+	for i := range list {
+		sub := &list[i]
+		named := func(c subscription.Cluster) bool { return c.Name == sub.Cluster }
+		known := slices.ContainsFunc(s.Static, named) || slices.ContainsFunc(s.Store.KafkaClusters(), named)
+		states[i] = query.SubscriptionState{Subscription: *sub, Status: subscription.Merge(sub, statuses.ByID[sub.ID], known)}
+	}
+	return states
 }
 
 // ResolveStart implements admin.Streams.

@@ -18,7 +18,7 @@ func newCatalog() *catalog {
 			sysInvocation(), sysInvocationStatus(), sysInvocationState(), sysJournal(), sysJournalEvents(),
 			stateTable(), sysInbox(), sysKeyedServiceStatus(), sysLocks(), sysPromise(), sysService(), sysDeployment(), sysJob(), sysFailureGroup(),
 		},
-		flowTables(), clusterTables(),
+		flowTables(), clusterTables(), subscriptionTables(),
 	)}
 	c.tables = append(c.tables, informationTables(c)...)
 	slices.SortFunc(c.tables, func(a, b *Table) int {

@@ -22,6 +22,8 @@ type Config struct {
 	Cluster Cluster
 	// Jobs returns the jobs; nil: there are none.
 	Jobs func() []metadata.Job
+	// Subscriptions returns the event subscriptions and their state; nil: there are none.
+	Subscriptions func(context.Context) []SubscriptionState
 	// Failures returns the failure groups of all partitions; if nil, there are none.
 	Failures func(context.Context) ([]listing.Group, error)
 

@@ -42,7 +42,7 @@ func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *
 		Defaults:           func() *metadata.Defaults { return &defaults },
 		Ready:              n.ready.check,
 		Query:              engine,
-		Streams:            &backend.Streams{Nodes: n.port.nodes, Resolver: n.startResolver()},
+		Streams:            n.streams(),
 		KafkaClusters:      n.cfg.Ingress.KafkaClusters,
 		Stopping:           ctx.Done(),
 		DisableUI:          c.DisableWebUI,
@@ -144,12 +144,18 @@ func (n *Node) newQueryEngine(members *backend.Cluster) *query.Engine {
 			book, _ := n.metadata.Rules()
 			return book
 		},
-		Cluster:  backend.QueriedCluster{Cluster: members},
-		Jobs:     n.metadata.Jobs,
-		Failures: n.invocations().FailureGroups,
-		Timeout:  c.Timeout.Std(), MaxRows: c.MaxRows, MaxBytes: int(c.MaxBytes),
+		Cluster:       backend.QueriedCluster{Cluster: members},
+		Jobs:          n.metadata.Jobs,
+		Subscriptions: n.streams().States,
+		Failures:      n.invocations().FailureGroups,
+		Timeout:       c.Timeout.Std(), MaxRows: c.MaxRows, MaxBytes: int(c.MaxBytes),
 		Concurrent: c.Concurrency, MemoryLimit: int64(c.MemorySize),
 	})
+}
+
+// streams returns the operations on event streams of all nodes.
+func (n *Node) streams() *backend.Streams {
+	return &backend.Streams{Nodes: n.port.nodes, Resolver: n.startResolver(), Store: n.metadata, Static: n.cfg.Ingress.KafkaClusters}
 }
 
 // startResolver returns what asks brokers where subscriptions start, nil if this node reads no

@@ -1,0 +1,42 @@
+package query
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/subscription"
+)
+
+func TestSubscriptionTables(t *testing.T) {
+	at := time.UnixMilli(1_700_000_000_000)
+	state := SubscriptionState{
+		Subscription: subscription.Subscription{
+			ID: "sub_1", Source: subscription.Source{Cluster: "main", Topics: []string{"orders"}}, Sink: subscription.Sink{Service: "S", Handler: "h"},
+			Properties: map[string]string{"sasl.password": "geheim"}, Incarnation: 1, Paused: &subscription.Pause{By: "me", Reason: "r", At: at},
+			Offsets: []subscription.TopicStart{{TopicOffsets: subscription.TopicOffsets{Topic: "orders", Offsets: []subscription.PartitionOffset{{Partition: 0, Offset: 2}}}}},
+		},
+		Status: subscription.Status{State: subscription.Blocked, Partitions: []subscription.PartitionStatus{
+			{Topic: "orders", State: subscription.Blocked, Node: 1, Position: 5, End: 9, LagSeconds: 1.5, Blocked: &subscription.BlockedRecord{Offset: 5, Reason: subscription.KeyMissing}},
+			{Topic: "orders", Partition: 1, State: subscription.Running, Position: 1, End: 1},
+		}},
+	}
+	e := newTestEngine(t, Config{Subscriptions: func(context.Context) []SubscriptionState { return []SubscriptionState{state} }})
+	got := encoded(t, ask(t, e, "SELECT id, source, state, options, topic_partitions, blocked_partitions, lag_records, paused_reason FROM sys_subscription"))
+	require.JSONEq(t, `[{"id":"sub_1","source":"kafka://main/orders","state":"blocked","options":"{\"sasl.password\":\"***\"}","topic_partitions":2,"blocked_partitions":1,"lag_records":4,"paused_reason":"r"}]`, got)
+	got = encoded(t, ask(t, e, "SELECT partition, node_id, start_offset, position, lag_records, blocked_offset, blocked_reason FROM sys_subscription_partition WHERE subscription_id = 'sub_1' ORDER BY partition"))
+	require.JSONEq(t, `[{"partition":0,"node_id":"N1","start_offset":2,"position":5,"lag_records":4,"blocked_offset":5,"blocked_reason":"key_missing"},
+		{"partition":1,"position":1,"lag_records":0}]`, got)
+	state.Status.Partitions[1].End = -1
+	require.JSONEq(t, `[{}]`, encoded(t, ask(t, e, "SELECT lag_records FROM sys_subscription")))
+}
+
+func encoded(t *testing.T, rows []map[string]any) string {
+	t.Helper()
+	data, err := json.Marshal(rows)
+	require.NoError(t, err)
+	return string(data)
+}

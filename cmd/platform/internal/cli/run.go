@@ -118,7 +118,7 @@ func (a *app) root() *cobra.Command {
 	a.options.bind(root.PersistentFlags())
 	group(root,
 		a.dev(), a.sample(), a.ui(), a.whoami(), a.deployments(), a.services(), a.invocations(), a.failures(), a.cluster(), a.rules(), a.vqueues(),
-		a.jobs(), a.sql(), a.state(),
+		a.jobs(), a.subscriptions(), a.kafkaClusters(), a.sql(), a.state(),
 		a.call(), a.send(), a.attach(), a.workflows(), a.promises(), a.awakeables(), a.signals(), a.explain(), a.docs(), a.version(), a.completions(),
 	)
 	a.completeValues(root)

@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+func (a *app) kafkaClusters() *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "kafka-clusters",
+		Aliases: []string{"kafka-cluster", "kc"},
+		Short:   "Manage the Kafka clusters that subscriptions read from",
+		Long: `A Kafka cluster has a name and properties of Kafka clients, under the names of librdkafka; its
+bootstrap.servers are required. Secrets are never shown.`,
+	}, a.kafkaClustersCreate(), a.kafkaClustersList(), a.kafkaClustersDescribe(), a.kafkaClustersEdit(), a.kafkaClustersDelete())
+}
+
+func propertiesFlag(flags *pflag.FlagSet) *string {
+	return flags.StringP("file", "f", "", "read properties from this file, a line each as in Java (- for stdin)")
+}
+
+// properties reads properties from a file, if any, and from arguments of the form name=value.
+func (a *app) properties(file string, args []string) (map[string]string, error) {
+	values := map[string]string{}
+	if file != "" {
+		var text []byte
+		var err error
+		if file == "-" {
+			text, err = io.ReadAll(a.In)
+		} else {
+			text, err = os.ReadFile(file)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read properties: %w", err)
+		}
+		if err := parseProperties(text, values); err != nil {
+			return nil, fmt.Errorf("read properties from %s: %w", file, err)
+		}
+	}
+	for _, arg := range args {
+		name, value, ok := strings.Cut(arg, "=")
+		if !ok || name == "" {
+			return nil, &usageError{fmt.Sprintf("%q is not a property of the form name=value", arg)}
+		}
+		values[name] = value
+	}
+	return values, nil
+}
+
+// parseProperties reads lines of the form name=value. Values may be quoted as in TOML.
+func parseProperties(text []byte, into map[string]string) error {
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for number := 1; lines.Scan(); number++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' || line[0] == '!' {
+			continue
+		}
+		name, value, ok := strings.Cut(line, "=")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		if unquoted, err := strconv.Unquote(value); err == nil && strings.HasPrefix(value, `"`) {
+			value = unquoted
+		}
+		if !ok || name == "" {
+			return fmt.Errorf("line %d is not of the form name=value", number)
+		}
+		into[strings.Trim(name, `"`)] = value
+	}
+	return lines.Err()
+}
+
+func (a *app) kafkaClustersCreate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "create <name> [property=value]...", Aliases: []string{"add"}, Short: "Add a Kafka cluster", Args: cobra.MinimumNArgs(1),
+		Example: `  platform kafka-clusters create main bootstrap.servers=127.0.0.1:9092
+  platform kafka-clusters create prod -f client.properties`,
+	}
+	file := propertiesFlag(cmd.Flags())
+	asJSON := jsonFlag(cmd.Flags())
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		values, err := a.properties(*file, args[1:])
+		if err != nil {
+			return err
+		}
+		cluster, response, err := a.client.CreateKafkaCluster(ctx, args[0], values)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return a.printRaw(response.Body)
+		}
+		a.say("Added the Kafka cluster %s. `platform subscriptions create kafka://%[1]s/<topic> service://<service>/<handler>` reads from it.", cluster.Name)
+		a.showNotices(cluster.Info)
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) kafkaClustersList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List Kafka clusters", Args: cobra.NoArgs, Example: "  platform kafka-clusters list",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	a.shows(cmd, func(ctx context.Context, _ []string) error {
+		list, response, err := a.client.KafkaClusters(ctx)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return a.printRaw(response.Body)
+		}
+		if len(list.Clusters) == 0 {
+			a.say("No Kafka clusters. `platform kafka-clusters create` adds one.")
+			return nil
+		}
+		rows := make([][]string, len(list.Clusters))
+		for i, c := range list.Clusters {
+			rows[i] = []string{term.Clean(c.Name), term.Clean(brokersOf(c.Properties)), definedIn(&c)}
+		}
+		a.print.Table("", []string{"NAME", "BROKERS", "DEFINED-IN"}, rows)
+		return nil
+	})
+	return cmd
+}
+
+func brokersOf(properties map[string]string) string {
+	if list := properties["bootstrap.servers"]; list != "" {
+		return list
+	}
+	return properties["metadata.broker.list"]
+}
+
+func definedIn(c *client.KafkaCluster) string {
+	if c.Static {
+		return "configuration"
+	}
+	return "admin API"
+}
+
+func (a *app) kafkaClustersDescribe() *cobra.Command {
+	return viewResponse(a, &cobra.Command{
+		Use: "describe <name>", Aliases: []string{"get", "show"}, Short: "Show a Kafka cluster and its subscriptions", Args: cobra.ExactArgs(1),
+		Example: "  platform kafka-clusters describe main",
+	}, func(ctx context.Context, args []string) (client.KafkaCluster, *client.Response, error) {
+		return a.client.KafkaCluster(ctx, args[0])
+	}, func(_ context.Context, c client.KafkaCluster) error {
+		created := ""
+		if !c.Static {
+			created = a.print.Time(c.CreatedAt)
+		}
+		a.print.Fields("", term.Field{Name: "Name", Value: term.Clean(c.Name)}, term.Field{Name: "Defined in", Value: definedIn(&c)}, term.Field{Name: "Created", Value: created})
+		a.print.Println()
+		a.print.Heading("Properties")
+		var rows [][]string
+		for _, pair := range strings.Split(propertyText(c.Properties), ", ") {
+			name, value, _ := strings.Cut(pair, "=")
+			rows = append(rows, []string{name, value})
+		}
+		a.print.Table("", []string{"NAME", "VALUE"}, rows)
+		if len(c.Subscriptions) > 0 {
+			a.print.Println()
+			a.print.Heading("Subscriptions")
+			rows = rows[:0]
+			for i := range c.Subscriptions {
+				s := &c.Subscriptions[i]
+				rows = append(rows, []string{s.ID, term.Clean(s.Source), term.Clean(s.Sink), a.streamState(s.State)})
+			}
+			a.print.Table("", []string{"ID", "SOURCE", "SINK", "STATE"}, rows)
+		}
+		a.showNotices(c.Info)
+		return nil
+	})
+}
+
+func (a *app) kafkaClustersEdit() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "edit <name> [property=value]...", Aliases: []string{"patch"}, Short: "Change properties of a Kafka cluster", Args: cobra.MinimumNArgs(1),
+		Long:    "Changes the properties that are given; its subscriptions connect anew. With --replace, these are all properties that the cluster has.",
+		Example: "  platform kafka-clusters edit main bootstrap.servers=127.0.0.1:9093 --unset client.rack",
+	}
+	unset := cmd.Flags().StringSlice("unset", nil, "remove these properties (separated by commas)")
+	replace := cmd.Flags().Bool("replace", false, "remove all other properties")
+	file := propertiesFlag(cmd.Flags())
+	asJSON := jsonFlag(cmd.Flags())
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		changed, err := a.properties(*file, args[1:])
+		if err != nil {
+			return err
+		}
+		values := map[string]string{}
+		if !*replace {
+			current, _, err := a.client.KafkaCluster(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			values = current.Properties // the server keeps secrets that are shown as ***
+		}
+		maps.Copy(values, changed)
+		for _, name := range *unset {
+			delete(values, name)
+		}
+		cluster, response, err := a.client.EditKafkaCluster(ctx, args[0], values)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return a.printRaw(response.Body)
+		}
+		a.say("Changed the Kafka cluster %s.", cluster.Name)
+		a.showNotices(cluster.Info)
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) kafkaClustersDelete() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "delete <name>", Aliases: []string{"rm"}, Short: "Delete a Kafka cluster", Args: cobra.ExactArgs(1), Example: "  platform kafka-clusters delete main",
+	}
+	force := cmd.Flags().Bool("force", false, "also if subscriptions read from it, which stops them")
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		if err := a.confirm(fmt.Sprintf("Delete the Kafka cluster %s?", args[0])); err != nil {
+			return err
+		}
+		if err := a.client.DeleteKafkaCluster(ctx, args[0], *force); err != nil {
+			return err
+		}
+		a.say("Deleted the Kafka cluster %s.", args[0])
+		return nil
+	})
+	return cmd
+}

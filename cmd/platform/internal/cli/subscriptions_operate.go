@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+func (a *app) subscriptionsPause() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "pause <subscription>", Short: "Stop a subscription until it is resumed", Args: cobra.ExactArgs(1),
+		Long:    "Stops fetching records; those in flight are delivered. The backlog stays in Kafka.",
+		Example: "  platform subscriptions pause sub_1… --reason 'maintenance of the warehouse'",
+	}
+	reason := cmd.Flags().String("reason", "", "why, for other operators: stored and shown with the subscription")
+	asJSON := jsonFlag(cmd.Flags())
+	cmd.RunE = a.onSubscription(asJSON, "Paused %s.", func(ctx context.Context, id string) (client.Subscription, *client.Response, error) {
+		return a.client.PauseSubscription(ctx, id, *reason)
+	})
+	return cmd
+}
+
+func (a *app) subscriptionsResume() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "resume <subscription>", Short: "Continue a paused subscription", Args: cobra.ExactArgs(1), Example: "  platform subscriptions resume sub_1…",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	cmd.RunE = a.onSubscription(asJSON, "Resumed %s.", func(ctx context.Context, id string) (client.Subscription, *client.Response, error) {
+		return a.client.ResumeSubscription(ctx, id)
+	})
+	return cmd
+}
+
+// onSubscription executes an operation on the subscription in the first argument.
+func (a *app) onSubscription(asJSON *bool, done string, do func(context.Context, string) (client.Subscription, *client.Response, error)) func(*cobra.Command, []string) error {
+	return run(func(ctx context.Context, args []string) error {
+		sub, err := a.subscription(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		_, response, err := do(ctx, sub.ID)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return a.printRaw(response.Body)
+		}
+		a.say(done, sub.ID)
+		return nil
+	})
+}
+
+func (a *app) subscriptionsSeek() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "seek <subscription> <latest | earliest | group | time | [topic/]partition=offset...>",
+		Short: "Continue a subscription at another position",
+		Long: `Changes the position of all topic partitions: to the end, to the oldest records, to the committed
+offsets of the group, to a time such as 2026-01-31T12:00:00Z, or to given offsets (topic partitions
+that are not named continue with new records). Records after the position are delivered again, even
+if they were delivered before. The subscription must be paused, unless --restart is given.`,
+		Args: cobra.MinimumNArgs(2),
+		Example: `  platform subscriptions seek sub_1… earliest --restart
+  platform subscriptions seek sub_1… 2026-01-31T12:00:00Z
+  platform subscriptions seek sub_1… 0=1500 1=1622`,
+	}
+	restart := cmd.Flags().Bool("restart", false, "also if the subscription is not paused")
+	asJSON := jsonFlag(cmd.Flags())
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		start, err := seekJSON(args[1:])
+		if err != nil {
+			return err
+		}
+		sub, err := a.subscription(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if err := a.confirm(fmt.Sprintf("Continue %s (%s) at %s? Records after this position are delivered again.", sub.ID, term.Clean(sub.Source), strings.Join(args[1:], " "))); err != nil {
+			return err
+		}
+		sub, response, err := a.client.SeekSubscription(ctx, sub.ID, start, *restart)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return a.printRaw(response.Body)
+		}
+		a.say("Position of %s changed; it is %s.", sub.ID, sub.State)
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) subscriptionsRecord(operation string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: operation + " <subscription> [topic/partition]", Args: cobra.RangeArgs(1, 2),
+		Example: fmt.Sprintf("  platform subscriptions %s sub_1…\n  platform subscriptions %[1]s sub_1… orders/3", operation),
+	}
+	done := "Retrying %s."
+	if operation == "skip" {
+		cmd.Short, done = "Leave out a record that blocks a topic partition", "Skipped %s."
+		cmd.Long = "Leaves out the record that blocks a topic partition, and continues behind it. Without a topic partition, that of all that are blocked."
+	} else {
+		cmd.Short = "Try to deliver a record that blocks a topic partition again"
+		cmd.Long = "Tries to deliver the record that blocks a topic partition again. Without a topic partition, that of all that are blocked."
+	}
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		sub, err := a.subscription(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		blocked, err := blockedPartitions(&sub, args[1:])
+		if err != nil {
+			return err
+		}
+		if operation == "skip" {
+			if err := a.confirm(fmt.Sprintf("Leave out %s of %s?", counted(len(blocked), "record"), sub.ID)); err != nil {
+				return err
+			}
+		}
+		for _, p := range blocked {
+			if err := a.client.OnRecord(ctx, sub.ID, operation, p.Topic, p.Partition, p.Blocked.Offset); err != nil {
+				return err
+			}
+			a.say(done, fmt.Sprintf("offset %d of %s/%d", p.Blocked.Offset, term.Clean(p.Topic), p.Partition))
+		}
+		return nil
+	})
+	return cmd
+}
+
+// blockedPartitions returns the blocked topic partitions, or the named one.
+func blockedPartitions(sub *client.Subscription, name []string) ([]client.TopicPartition, error) {
+	var blocked []client.TopicPartition
+	for _, p := range sub.Partitions {
+		if p.Blocked != nil && (len(name) == 0 || name[0] == fmt.Sprintf("%s/%d", p.Topic, p.Partition)) {
+			blocked = append(blocked, p)
+		}
+	}
+	if len(blocked) == 0 {
+		return nil, &hintedError{fmt.Errorf("no record blocks %s", strings.Join(append([]string{sub.ID}, name...), " ")), "`platform subscriptions describe " + sub.ID + "` shows the topic partitions."}
+	}
+	return blocked, nil
+}
+
+func (a *app) subscriptionsDelete() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "delete <subscription>", Aliases: []string{"rm"}, Short: "Delete a subscription", Args: cobra.ExactArgs(1),
+		Long: "Deletes a subscription once the records in flight are delivered. Invocations continue.", Example: "  platform subscriptions delete sub_1…",
+	}
+	force := cmd.Flags().Bool("force", false, "do not wait for records in flight")
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		sub, err := a.subscription(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if err := a.confirm(fmt.Sprintf("Delete %s (%s to %s)?", sub.ID, term.Clean(sub.Source), term.Clean(sub.Sink))); err != nil {
+			return err
+		}
+		if err := a.client.DeleteSubscription(ctx, sub.ID, *force); err != nil {
+			return err
+		}
+		a.say("Deleting %s.", sub.ID)
+		return nil
+	})
+	return cmd
+}

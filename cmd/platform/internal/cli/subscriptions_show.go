@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+func (a *app) subscriptionsList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List subscriptions with their state and lag", Args: cobra.NoArgs,
+		Example: "  platform subscriptions list --watch\n  platform subscriptions list --sink service://Orders/add",
+	}
+	source := cmd.Flags().String("source", "", "only those with this source")
+	sink := cmd.Flags().String("sink", "", "only those with this sink")
+	asJSON := jsonFlag(cmd.Flags())
+	a.shows(cmd, func(ctx context.Context, _ []string) error {
+		list, response, err := a.client.Subscriptions(ctx, *source, *sink)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return a.printRaw(response.Body)
+		}
+		if len(list.Subscriptions) == 0 {
+			a.say("No subscriptions. `platform subscriptions create` creates one.")
+			return nil
+		}
+		rows := make([][]string, len(list.Subscriptions))
+		for i := range list.Subscriptions {
+			s := &list.Subscriptions[i]
+			rows[i] = []string{s.ID, term.Clean(s.Source), term.Clean(s.Sink), a.streamState(s.State), lagText(s.LagRecords), lagTime(s.LagSeconds), strconv.Itoa(s.TopicPartitions), strconv.Itoa(s.Blocked)}
+		}
+		a.print.Table("", []string{"ID", "SOURCE", "SINK", "STATE", "LAG", "LAG-TIME", "PARTITIONS", "BLOCKED"}, rows)
+		a.saySilent(list.Silent)
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) saySilent(nodes []string) {
+	for _, n := range nodes {
+		a.say("No report of node %s; its topic partitions are missing here.", term.Clean(n))
+	}
+}
+
+// streamState colours a state.
+func (a *app) streamState(state string) string {
+	switch state {
+	case "running", "finished":
+		return a.print.Green(state)
+	case "blocked", "error", "orphaned":
+		return a.print.Red(state)
+	}
+	return a.print.Yellow(state)
+}
+
+func lagText(lag *int64) string {
+	if lag == nil {
+		return "-"
+	}
+	return strconv.FormatInt(*lag, 10)
+}
+
+func lagTime(seconds *float64) string {
+	if seconds == nil {
+		return "-"
+	}
+	return term.Duration(time.Duration(*seconds * float64(time.Second)).Round(100 * time.Millisecond))
+}
+
+func (a *app) subscriptionsDescribe() *cobra.Command {
+	return viewResponse(a, &cobra.Command{
+		Use: "describe <subscription>", Aliases: []string{"get", "show"}, Short: "Show a subscription and its topic partitions", Args: cobra.ExactArgs(1),
+		Example: "  platform subscriptions describe sub_1… --watch\n  platform subscriptions describe kafka://main/orders",
+	}, func(ctx context.Context, args []string) (client.Subscription, *client.Response, error) {
+		sub, err := a.subscription(ctx, args[0])
+		if err != nil {
+			return sub, nil, err
+		}
+		return a.client.Subscription(ctx, sub.ID)
+	}, func(_ context.Context, sub client.Subscription) error {
+		a.showSubscription(&sub)
+		return nil
+	})
+}
+
+func (a *app) showSubscription(s *client.Subscription) {
+	state := a.streamState(s.State)
+	if s.Reason != "" {
+		state += " (" + term.Clean(s.Reason) + ")"
+	}
+	since := ""
+	if !s.Since.IsZero() {
+		since = a.print.Time(s.Since)
+	}
+	paused := ""
+	if s.Paused != nil {
+		paused = fmt.Sprintf("%s by %s", a.print.Time(s.Paused.At), term.Clean(s.Paused.By))
+		if s.Paused.Reason != "" {
+			paused += ": " + term.Clean(s.Paused.Reason)
+		}
+	}
+	a.print.Fields("",
+		term.Field{Name: "ID", Value: s.ID},
+		term.Field{Name: "Source", Value: term.Clean(s.Source)},
+		term.Field{Name: "Sink", Value: term.Clean(s.Sink)},
+		term.Field{Name: "State", Value: state},
+		term.Field{Name: "Since", Value: since},
+		term.Field{Name: "Cause", Value: term.Clean(s.Message)},
+		term.Field{Name: "Paused", Value: paused},
+		term.Field{Name: "Lag", Value: lagFields(s)},
+		term.Field{Name: "Start", Value: startText(&s.Start)},
+		term.Field{Name: "Incarnation", Value: strconv.FormatUint(s.Incarnation, 10)},
+		term.Field{Name: "Ordering", Value: s.Ordering},
+		term.Field{Name: "On error", Value: strings.TrimSpace(s.OnError + " " + term.Clean(s.DeadLetterTopic))},
+		term.Field{Name: "Tombstones", Value: s.Tombstones},
+		term.Field{Name: "Headers", Value: term.Clean(strings.Join(s.Headers, ", "))},
+		term.Field{Name: "Scope", Value: term.Clean(s.Scope)},
+		term.Field{Name: "Limit key", Value: term.Clean(s.LimitKey)},
+		term.Field{Name: "Max in flight", Value: strconv.FormatUint(uint64(s.MaxInFlight), 10)},
+		term.Field{Name: "Options", Value: propertyText(s.Options)},
+		term.Field{Name: "Created", Value: a.print.Time(s.CreatedAt)},
+	)
+	a.showTopicPartitions(s.Partitions)
+	a.showNotices(s.Info)
+	a.saySilent(s.Silent)
+}
+
+func (a *app) showNotices(notices []client.Notice) {
+	for _, n := range notices {
+		a.say("Note: %s", term.Clean(n.Message))
+	}
+}
+
+func lagFields(s *client.Subscription) string {
+	if s.LagRecords == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d records, %s", *s.LagRecords, lagTime(s.LagSeconds))
+}
+
+func startText(s *client.SubscriptionStart) string {
+	text := s.From
+	if !s.Timestamp.IsZero() {
+		text += " " + s.Timestamp.Format(time.RFC3339Nano)
+	}
+	if s.Otherwise != "" {
+		text += ", otherwise " + s.Otherwise
+	}
+	if !s.Resolved {
+		text += " (not resolved yet)"
+	}
+	return text
+}
+
+func propertyText(properties map[string]string) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		parts = append(parts, term.Clean(name+"="+properties[name]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (a *app) showTopicPartitions(list []client.TopicPartition) {
+	if len(list) == 0 {
+		return
+	}
+	a.print.Println()
+	a.print.Heading("Topic partitions")
+	rows := make([][]string, len(list))
+	blocked := false
+	for i := range list {
+		p := &list[i]
+		cause := p.Message
+		if p.Blocked != nil {
+			blocked = true
+			cause = fmt.Sprintf("offset %d: %s %s", p.Blocked.Offset, p.Blocked.Reason, p.Blocked.Message)
+		} else if cause == "" {
+			cause = p.LastError
+		}
+		rows[i] = []string{
+			fmt.Sprintf("%s/%d", term.Clean(p.Topic), p.Partition), a.streamState(p.State), fmt.Sprintf("N%d", p.Node), strconv.FormatInt(p.Position, 10),
+			lagText(p.EndOffset), lagText(p.LagRecords), lagTime(&p.LagSeconds), strconv.FormatUint(uint64(p.InFlight), 10),
+			strconv.FormatUint(p.Skipped+p.DeadLettered, 10), orDash(term.Clean(cause)),
+		}
+	}
+	a.print.Table("", []string{"PARTITION", "STATE", "NODE", "POSITION", "END", "LAG", "LAG-TIME", "IN-FLIGHT", "LEFT-OUT", "CAUSE"}, rows)
+	if blocked {
+		a.say("`platform subscriptions retry <subscription> <topic>/<partition>` tries a blocked record again, `skip` leaves it out.")
+	}
+}

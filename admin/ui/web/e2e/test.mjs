@@ -81,13 +81,16 @@ try {
   const ids = await fill(w, { many: long ? 300 : 60, steps: long ? 5000 : 300 })
   const deployment = (await w.api('/deployments')).deployments[0].id
   const odd = encodeURIComponent(hostile[0])
+  await w.api('/kafka-clusters', { method: 'POST', body: { name: 'main', properties: { 'bootstrap.servers': '127.0.0.1:1', 'client.rack': 'r1', 'statistics.interval.ms': '5' } } })
+  const subscription = (await w.api('/subscriptions', { method: 'POST', body: { source: 'kafka://main/orders', sink: 'service://Cart/add' } })).id
   const pages = {
     overview: '/ui/', failures: '/ui/failures', invocations: '/ui/invocations', 'invocations, filtered': '/ui/invocations?status=paused&status=backing-off&service=Orders', 'no invocations': '/ui/invocations?key=there%20is%20none',
     'invocation, completed': `/ui/invocations/${ids.order}`, 'invocation, failing': `/ui/invocations/${ids.flaky}`, 'invocation, paused': `/ui/invocations/${ids.paused}`, 'invocation, waiting': `/ui/invocations/${ids.waiting}`,
     'invocation, scheduled': `/ui/invocations/${ids.later}`, 'invocation, queued': `/ui/invocations/${ids.queued}`, 'invocation, rejected': `/ui/invocations/${ids.rejected}`, 'invocation, long': `/ui/invocations/${ids.steps}`,
     'invocation, large': `/ui/invocations/${ids.large}`, 'invocation, hostile': `/ui/invocations/${ids.hostile}`,
     services: '/ui/services', deployments: '/ui/deployments', service: '/ui/services/Orders', invoke: '/ui/services/Cart?invoke=add', deployment: `/ui/deployments/${deployment}`,
-    objects: '/ui/objects', object: '/ui/objects/Cart/book', 'object, hostile': `/ui/objects/Cart/${odd}`, workflow: '/ui/objects/Signup/ada', 'flow control': '/ui/flow-control', cluster: '/ui/cluster', sql: '/ui/sql', jobs: '/ui/jobs', settings: '/ui/settings', bundle: '/ui/bundle',
+    objects: '/ui/objects', object: '/ui/objects/Cart/book', 'object, hostile': `/ui/objects/Cart/${odd}`, workflow: '/ui/objects/Signup/ada', 'flow control': '/ui/flow-control', cluster: '/ui/cluster', sql: '/ui/sql', jobs: '/ui/jobs', settings: '/ui/settings',
+    subscriptions: '/ui/subscriptions', subscription: `/ui/subscriptions/${subscription}`, 'kafka clusters': '/ui/kafka-clusters', 'kafka cluster': '/ui/kafka-clusters/main', bundle: '/ui/bundle',
     'no such page': '/ui/nonsense',
   }
   for (const [name, path] of Object.entries(pages)) {
@@ -114,6 +117,56 @@ try {
       })
     }
   }
+
+  await test('a subscription is paused, resumed and deleted', async () => {
+    const extra = (await w.api('/subscriptions', { method: 'POST', body: { source: 'kafka://main/returns', sink: 'service://Cart/add' } })).id
+    const t = await open('/ui/subscriptions')
+    await t.settled()
+    await t.page.getByRole('link', { name: 'kafka://main/returns' }).click()
+    await t.page.getByRole('button', { name: 'Pause' }).click()
+    await t.page.getByLabel('Reason, for other operators').fill('a deploy')
+    await t.page.getByRole('dialog').getByRole('button', { name: 'Pause' }).click()
+    await t.page.getByRole('button', { name: 'Resume' }).waitFor()
+    assert.equal((await w.api(`/subscriptions/${extra}`)).paused.reason, 'a deploy')
+    await t.page.getByText(/a deploy/).first().waitFor()
+    await t.page.getByRole('button', { name: 'Resume' }).click()
+    await t.page.getByRole('button', { name: 'Pause' }).waitFor()
+    await t.page.getByRole('button', { name: 'Delete' }).click()
+    await t.page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await t.page.waitForURL(/\/ui\/subscriptions$/)
+    await until('the removal', async () => !(await w.api('/subscriptions')).subscriptions.some((s) => s.id === extra))
+    await t.page.getByRole('link', { name: 'kafka://main/returns' }).waitFor({ state: 'detached' })
+    noProblems(t)
+    await t.close()
+  })
+
+  await test('a blocked record is shown, retried and skipped', async () => {
+    const view = await w.api(`/subscriptions/${subscription}`)
+    const t = await open('/ui/settings')
+    await t.settled()
+    const blocked = { offset: 42, reason: 'key_missing', message: 'the record has no key', key_bytes: 0, value_bytes: 7 }
+    const partition = { topic: 'orders', partition: 3, state: 'blocked', reason: 'key_missing', node: 1, owner_partition: 0, position: 42, end_offset: 50, lag_records: 8, lag_seconds: 2.5, in_flight: 0, skipped: 0, dead_lettered: 0, blocked_record: blocked }
+    const asked = []
+    await t.page.route(`${w.admin}/subscriptions/${subscription}`, (r) => r.fulfill({ json: { ...view, state: 'blocked', topic_partitions: 1, blocked: 1, lag_records: 8, lag_seconds: 2.5, partitions: [partition] } }))
+    await t.page.route(`${w.admin}/subscriptions/${subscription}/records/**`, (r) => {
+      asked.push(`${r.request().method()} ${new URL(r.request().url()).pathname.split('/records/')[1]}`)
+      return r.request().method() === 'GET' ? r.fulfill({ json: { topic: 'orders', partition: 3, offset: 42, key: null, value: { text: '<b>no</b>' }, headers: [{ name: 'x', value: { base64: '/w==' } }], key_bytes: 0, value_bytes: 9 } }) : r.fulfill({ status: 202 })
+    })
+    await t.page.goto(`${w.admin}/ui/subscriptions/${subscription}`)
+    await t.page.getByRole('table', { name: 'Blocked by a record' }).getByText('the record has no key').waitFor()
+    await t.page.getByRole('button', { name: 'Show' }).click()
+    await t.page.getByRole('dialog').getByText('<b>no</b>').waitFor()
+    await t.page.getByRole('button', { name: 'Close' }).click()
+    await t.page.getByRole('button', { name: 'Retry' }).click()
+    await t.page.getByText('Retrying offset 42 of orders/3').waitFor()
+    await t.page.getByRole('button', { name: 'Skip', exact: true }).click()
+    await t.page.getByRole('dialog').getByRole('button', { name: 'Skip' }).click()
+    await t.page.getByText('Skipped offset 42 of orders/3').waitFor()
+    assert.deepEqual(asked, ['GET orders/3/42', 'POST orders/3/42/retry', 'POST orders/3/42/skip'])
+    assert.deepEqual(await axe(t.page), [])
+    noProblems(t)
+    await t.close()
+  })
 
   await test('filters are in the address and survive reload, back and forward', async () => {
     const t = await open('/ui/invocations')

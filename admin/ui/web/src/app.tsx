@@ -62,6 +62,8 @@ const FlowControl = later('FlowControl')
 const Cluster = later('Cluster')
 const SQL = later('SQL')
 const Jobs = later('Jobs')
+const Events = later('Events')
+const KafkaClusters = later('KafkaClusters')
 const Settings = later('Settings')
 const Bundle = later('Bundle')
 const ServicePage = later('ServicePage')
@@ -86,6 +88,10 @@ const routes: [string, FunctionComponent<{ params: Match }>, string][] = [
   ['/sql', SQL, 'SQL'],
   ['/jobs', Jobs, 'Jobs'],
   ['/jobs/:id', Jobs, 'Job'],
+  ['/subscriptions', Events, 'Events'],
+  ['/subscriptions/:id', Events, 'Subscription'],
+  ['/kafka-clusters', KafkaClusters, 'Kafka clusters'],
+  ['/kafka-clusters/:name', KafkaClusters, 'Kafka cluster'],
   ['/settings', Settings, 'Settings'],
 ]
 
@@ -108,6 +114,7 @@ export const nav: readonly (readonly NavItem[])[] = [
     { path: '/services', title: 'Services', icon: 'services', key: 's' },
     { path: '/objects', title: 'Objects', icon: 'state', key: 'b' },
     { path: '/flow-control', title: 'Flow control', icon: 'flow', key: 'l' },
+    { path: '/subscriptions', title: 'Events', icon: 'call', key: 'e' },
   ],
   [
     { path: '/cluster', title: 'Cluster', icon: 'cluster', key: 'c' },

@@ -292,3 +292,81 @@ export interface StateAnswer {
   version: string
   state: { key: string; value: string; value_utf8?: string }[]
 }
+
+/** An event subscription. */
+export interface Subscription {
+  id: string
+  source: string
+  sink: string
+  options: Record<string, string>
+  ordering: string
+  on_error: string
+  dead_letter_topic?: string
+  tombstones: string
+  headers: string[]
+  scope?: string
+  limit_key?: string
+  max_in_flight: number
+  start: { from: string; timestamp?: string; otherwise?: string; resolved: boolean }
+  incarnation: number
+  created_at: string
+  modified_at: string
+  state: string
+  reason?: string
+  message?: string
+  since?: string
+  paused?: { by: string; reason?: string; at: string }
+  topic_partitions: number
+  blocked: number
+  lag_records?: number
+  lag_seconds?: number
+  partitions?: TopicPartition[]
+  silent_nodes?: string[]
+  info?: Info[]
+}
+
+export interface TopicPartition {
+  topic: string
+  partition: number
+  state: string
+  reason?: string
+  message?: string
+  node?: number
+  owner_partition: number
+  position: number
+  end_offset?: number
+  lag_records?: number
+  lag_seconds: number
+  in_flight: number
+  skipped: number
+  dead_lettered: number
+  last_error?: string
+  blocked_record?: { offset: number; timestamp?: string; reason: string; message?: string; key_bytes: number; value_bytes: number }
+}
+
+interface RecordBytes {
+  text?: string
+  base64?: string
+}
+
+/** A record of a topic. */
+export interface StreamRecord {
+  topic: string
+  partition: number
+  offset: number
+  timestamp?: string
+  key: RecordBytes | null
+  value: RecordBytes | null
+  headers: { name: string; value: RecordBytes | null }[]
+  key_bytes: number
+  value_bytes: number
+}
+
+export interface KafkaCluster {
+  name: string
+  properties: Record<string, string>
+  created_at?: string
+  static: boolean
+  subscriptions?: Subscription[]
+  info?: Info[]
+}

@@ -144,6 +144,13 @@ const looks: Record<string, [Tone, Shape, string]> = {
   cancelled: ['idle', 'none', 'Cancelled'],
   stopped: ['idle', 'none', 'Stopped'],
   done: ['ok', 'ok', 'Done'],
+  starting: ['idle', 'ready', 'Starting'],
+  blocked: ['bad', 'fail', 'Blocked'],
+  throttled: ['warn', 'wait', 'Throttled'],
+  draining: ['idle', 'none', 'Draining'],
+  error: ['bad', 'fail', 'Error'],
+  orphaned: ['bad', 'fail', 'Orphaned'],
+  finished: ['ok', 'ok', 'Finished'],
 }
 
 export function statusLook(status: string, result?: string): { tone: Tone; shape: Shape; title: string } {

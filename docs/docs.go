@@ -22,7 +22,7 @@ type Topic struct {
 
 // order is that of reading; what is not listed follows by name.
 var order = []string{
-	"concepts", "services", "invoke", "flow-control", "operate", "sql", "cluster", "configuration", "security", "metrics", "runbooks", "tracing", "errors", "http-api", "cli", "comparison",
+	"concepts", "services", "invoke", "flow-control", "events", "operate", "sql", "cluster", "configuration", "security", "metrics", "runbooks", "tracing", "errors", "http-api", "cli", "comparison",
 }
 
 // Topics lists the documents in the order of reading.

@@ -29,7 +29,7 @@ type kafkaClusterEdit struct {
 type kafkaClusterView struct {
 	Name          string              `json:"name"`
 	Properties    map[string]string   `json:"properties"`
-	CreatedAt     Timestamp           `json:"created_at,omitzero"` // absent if static
+	CreatedAt     Timestamp           `json:"created_at"` // if static, the start of the node
 	Static        bool                `json:"static"`
 	Subscriptions *[]subscriptionView `json:"subscriptions,omitempty"`
 	Info          []notice            `json:"info,omitempty"`
@@ -175,7 +175,7 @@ func (s *Server) deleteKafkaCluster(c echo.Context) error {
 }
 
 func viewKafkaCluster(c *subscription.Cluster) kafkaClusterView {
-	view := kafkaClusterView{Name: c.Name, Properties: subscription.Redact(c.Properties), CreatedAt: optionalTime(c.CreatedAt), Static: c.Static}
+	view := kafkaClusterView{Name: c.Name, Properties: subscription.Redact(c.Properties), CreatedAt: timestamp(c.CreatedAt), Static: c.Static}
 	for _, n := range subscription.Notices(c.Properties) {
 		view.Info = append(view.Info, notice{Message: n})
 	}

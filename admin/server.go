@@ -240,6 +240,10 @@ func (c Config) withDefaults() Config {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	c.KafkaClusters = slices.Clone(c.KafkaClusters)
+	for i := range c.KafkaClusters {
+		c.KafkaClusters[i].CreatedAt = c.Now() // clients require a time
+	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}

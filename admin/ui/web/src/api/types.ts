@@ -365,7 +365,7 @@ export interface StreamRecord {
 export interface KafkaCluster {
   name: string
   properties: Record<string, string>
-  created_at?: string
+  created_at: string
   static: boolean
   subscriptions?: Subscription[]
   info?: Info[]

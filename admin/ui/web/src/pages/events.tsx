@@ -308,7 +308,7 @@ function Clusters() {
           { id: 'name', title: 'Name', class: 'fit', cell: (c) => <a class="strong" href={href(`/kafka-clusters/${segment(c.name)}`)}>{c.name}</a> },
           { id: 'brokers', title: 'Brokers', class: 'grow', cell: (c) => <span class="mono">{brokersOf(c)}</span> },
           { id: 'origin', title: 'Defined in', class: 'fit', cell: (c) => (c.static ? 'configuration' : 'admin API') },
-          { id: 'created', title: 'Created', class: 'num fit', cell: (c) => (c.created_at ? <Time at={c.created_at} /> : '–') },
+          { id: 'created', title: 'Created', class: 'num fit', cell: (c) => (c.static ? '–' : <Time at={c.created_at} />) },
         ]} />
       )}</Loaded>
     </>

@@ -155,9 +155,5 @@ func (n *Node) newQueryEngine(members *backend.Cluster) *query.Engine {
 
 // streams returns the operations on event streams of all nodes.
 func (n *Node) streams() *backend.Streams {
-	return &backend.Streams{Nodes: n.port.nodes, Resolver: n.startResolver(), Store: n.metadata, Static: n.cfg.Ingress.KafkaClusters}
+	return &backend.Streams{Nodes: n.port.nodes, Resolver: n.kafka, Store: n.metadata, Static: n.cfg.Ingress.KafkaClusters}
 }
-
-// startResolver returns what asks brokers where subscriptions start, nil if this node reads no
-// event streams.
-func (n *Node) startResolver() backend.StartResolver { return nil }

@@ -4,7 +4,10 @@ import (
 	"time"
 
 	"platform/ingress/kafka"
+	"platform/internal/config"
+	"platform/internal/subscription"
 	"platform/internal/version"
+	"platform/metadata"
 )
 
 // kafkaMemory bounds the records of event streams that a node holds, in bytes.
@@ -14,10 +17,26 @@ const kafkaMemory = 64 << 20
 func (n *Node) newKafka() *kafka.Engine {
 	defaults := defaultsOf(n.cfg)
 	return kafka.New(kafka.Config{
-		Source: n.metadata, Partitions: n.router, Defaults: &defaults,
+		Source: &kafkaSource{n.metadata, n.cfg.Ingress.KafkaClusters}, Partitions: n.router, Defaults: &defaults,
 		Dial:  n.egress().Dialer(10 * time.Second).DialContext,
 		Level: n.metadata.FeatureLevel, FlowControl: n.cfg.FlowControl(), Version: version.Version(),
 		RecordSize: int(n.cfg.Networking.MessageSizeLimit), Memory: kafkaMemory,
 		Metrics: n.metrics.kafka, Log: n.log.With("component", "platform/kafka"),
 	})
+}
+
+// kafkaSource adds the Kafka clusters of the configuration to those of the metadata.
+type kafkaSource struct {
+	*metadata.Store
+	static config.KafkaClusters
+}
+
+// KafkaCluster returns a cluster; those of the configuration take precedence.
+func (s *kafkaSource) KafkaCluster(name string) (subscription.Cluster, bool) {
+	for _, c := range s.static {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return s.Store.KafkaCluster(name)
 }

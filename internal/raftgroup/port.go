@@ -245,7 +245,7 @@ func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *ra
 			}
 			if args.PrevLogEntry != 0 || len(args.Entries) != 0 { // heartbeats are not delayed
 				args.Entries = nil // not used after an error
-				p.awaitPeer(target, args.Term)
+				p.awaitPeer(target, args.Term, notThere(err))
 			}
 			return err
 		}
@@ -260,9 +260,9 @@ func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *ra
 }
 
 // awaitPeer waits, after an append or a snapshot of the leader of term has failed, while the
-// peer cannot be reached. Raft doubles its delay after each failure, up to 10 s, which a peer
-// that returns would have to wait.
-func (p *port) awaitPeer(to target, term uint64) {
+// peer cannot be reached or, if it is absent, while its replica is not open. Raft doubles its
+// delay after each failure, up to 10 s, which a peer that returns would have to wait.
+func (p *port) awaitPeer(to target, term uint64, absent bool) {
 	peer, err := p.t.peer(to.addr)
 	if err != nil {
 		return
@@ -272,21 +272,32 @@ func (p *port) awaitPeer(to target, term uint64) {
 	for {
 		connected := peer.connection()
 		out := p.outgoing.Load()
-		if connected == nil || !out.leads(term) || !p.member(to) {
+		if !out.leads(term) || !p.member(to) {
 			return
+		}
+		check := awaitPeerCheck
+		if connected == nil {
+			// A heartbeat finds out that the replica was opened.
+			if !absent || !p.followers.of(to.id, term).contact.IsZero() {
+				return
+			}
+			check = awaitReplicaCheck
 		}
 		select {
 		case <-connected:
-			return
-		case <-time.After(awaitPeerCheck):
+		case <-time.After(check):
 		case <-out.ctx.Done():
 			return
 		}
 	}
 }
 
-// awaitPeerCheck is how often awaitPeer checks whether it is still needed.
-const awaitPeerCheck = time.Second
+// awaitPeerCheck is how often awaitPeer checks whether it is still needed, awaitReplicaCheck
+// how often it does that for a replica that is not open.
+const (
+	awaitPeerCheck    = time.Second
+	awaitReplicaCheck = 50 * time.Millisecond
+)
 
 // member reports whether a replica is in the newest configuration, at the same address.
 func (p *port) member(to target) bool {
@@ -469,7 +480,7 @@ func (p *port) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, args *
 		if export, ok := data.(*exportReader); ok {
 			_ = export.Close() // retains nothing while it waits
 		}
-		p.awaitPeer(to, args.Term)
+		p.awaitPeer(to, args.Term, notThere(err))
 		return fmt.Errorf("send snapshot to %s: %w", to.addr, err)
 	}
 	*resp = raft.InstallSnapshotResponse{RPCHeader: headerFromWire(out.Header), Term: out.Term, Success: out.Success}

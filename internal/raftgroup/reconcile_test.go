@@ -334,6 +334,36 @@ func TestAppendsWaitForAPeerThatIsDown(t *testing.T) {
 	waiting(0) // the peer was removed
 }
 
+// TestAppendsWaitForAReplicaThatIsClosed does the same for a replica whose node is up, as while
+// it starts.
+func TestAppendsWaitForAReplicaThatIsClosed(t *testing.T) {
+	f := newFleet(t, 1000)
+	for _, id := range []raft.ServerID{"a", "b", "c"} {
+		f.start(id, t.TempDir(), "")
+	}
+	f.reconcile(f.servers("a", "b", "c"))
+	l := f.leader()
+	closed := raft.ServerID("c")
+	if l.id == closed {
+		closed = "b"
+	}
+	n := f.nodes[closed]
+	require.NoError(t, n.group.Stop(t.Context()))
+	proposeMany(t, l.group, 1, 10)
+	waiting := func(count int32) {
+		t.Helper()
+		require.Eventually(t, func() bool { return l.group.port.awaiting.Load() == count }, time.Minute, time.Millisecond)
+	}
+	waiting(1)
+	cfg := n.config(1, n.journal)
+	cfg.LocalID, cfg.Profile.TrailingLogs = closed, f.trailing
+	var err error
+	n.group, err = Open(cfg)
+	require.NoError(t, err)
+	f.awaitCommands(closed, 10)
+	waiting(0)
+}
+
 // TestSnapshotsWaitForAPeerThatIsDown does the same for a failed snapshot, which also must not
 // retain the exported state meanwhile.
 func TestSnapshotsWaitForAPeerThatIsDown(t *testing.T) {

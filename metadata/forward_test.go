@@ -246,3 +246,44 @@ func TestALateReplicaReceivesASnapshot(t *testing.T) {
 	n, _ := late.source.current().node("late")
 	require.True(t, n.Draining, "its change is visible")
 }
+
+// TestAnUnknownOutcomeRemainsUnknown loses the response to a change, after which there is no
+// leader: the last attempt had no effect, but the first one had.
+func TestAnUnknownOutcomeRemainsUnknown(t *testing.T) {
+	c := newTestCluster(t)
+	nodes := c.startAll(3, 4)
+	c.awaitVoters(3, 0, nodes...)
+	_, follower := c.leader(nodes...)
+	lost := make(chan struct{}, 1000)
+	c.mu.Lock()
+	c.lost = func() bool { lost <- struct{}{}; return true }
+	c.mu.Unlock()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		_, err := follower.RegisterDeployment(ctx, Registration{Deployment: &Deployment{URI: "http://a/", Services: []*Service{{Name: "Greeter"}}}})
+		done <- err
+	}()
+	<-lost
+	for _, n := range nodes {
+		if n != follower {
+			n.kill()
+		}
+	}
+	require.Eventually(t, func() bool { return follower.Group().Leader().ID == "" }, time.Minute, time.Millisecond)
+	_, err := follower.RegisterDeployment(limited(t, leaderPollInterval), Registration{Deployment: &Deployment{URI: "http://b/", Services: []*Service{{Name: "Greeter"}}}})
+	require.ErrorIs(t, err, ErrUnavailable)
+	cancel()
+	err = <-done
+	require.ErrorIs(t, err, ErrUnknownOutcome)
+	require.NotErrorIs(t, err, ErrUnavailable)
+	require.NotErrorIs(t, err, ErrNotLeader)
+}
+
+// limited returns a context that ends after d.
+func limited(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}

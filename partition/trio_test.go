@@ -155,9 +155,11 @@ func (c *trio) tryStart(i int) error {
 	h.logs, h.tables = logs, tables
 	lis, err := h.listener, error(nil)
 	if h.listener = nil; lis == nil {
-		lis, err = net.Listen("tcp", h.address)
+		require.Eventually(t, func() bool { // a connection of another test may have taken the port
+			lis, err = net.Listen("tcp", h.address)
+			return err == nil
+		}, time.Minute, 10*time.Millisecond, "%v", err)
 	}
-	require.NoError(t, err)
 	h.transport, err = raftgroup.NewTransport(raftgroup.TransportConfig{
 		ClusterID: "test", NodeID: h.name, Address: raft.ServerAddress(h.address), Logger: log,
 		DialOptions: []grpc.DialOption{

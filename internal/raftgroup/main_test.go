@@ -48,8 +48,12 @@ func startNode(tb testing.TB, dir, address string, dial ...grpc.DialOption) *tes
 	if address == "" {
 		address = "127.0.0.1:0"
 	}
-	lis, err := net.Listen("tcp", address)
-	require.NoError(tb, err)
+	var lis net.Listener
+	var err error
+	require.Eventually(tb, func() bool { // a connection of another test may have taken the port
+		lis, err = net.Listen("tcp", address)
+		return err == nil
+	}, time.Minute, 10*time.Millisecond)
 	if dial != nil {
 		dial = append(dial, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	}

@@ -277,3 +277,33 @@ func (c *trio) quarantined(i int) string {
 	}
 	return ""
 }
+
+// TestLostLogsAndATruncatedHardState loses the logs of the node that created the cluster, and
+// the records that would reveal it: its replicas would look like new ones.
+func TestLostLogsAndATruncatedHardState(t *testing.T) {
+	c := newTrio(t, 3, "--default-replication=3")
+	c.healthy(3, 0, 1, 2)
+	c.counter(0)
+	c.replicated(0, 1, 2)
+	sum := c.addAll(0, 0)
+	c.stop(0)
+	spare := filepath.Join(t.TempDir(), "n1")
+	copyPart(t, c.dataOf(0), spare)
+	for _, lost := range [][]string{{"log"}, {"log", "state"}, {"log", "state", "metadata"}} {
+		for _, size := range []int64{0, 4096} {
+			for _, part := range lost {
+				require.NoError(t, os.RemoveAll(filepath.Join(c.dataOf(0), part)))
+			}
+			require.NoError(t, os.Truncate(filepath.Join(c.dataOf(0), "HARDSTATE"), size))
+			err := c.tryStart(0)
+			require.Error(t, err, "%v lost, HARDSTATE has %d bytes", lost, size)
+			require.ErrorContains(t, err, "RT0009")
+			require.NoError(t, os.RemoveAll(c.dataOf(0)))
+			copyPart(t, spare, c.dataOf(0))
+		}
+	}
+	c.start(0)
+	c.replicated(0, 1, 2)
+	c.stop(1)
+	c.addAll(0, sum)
+}

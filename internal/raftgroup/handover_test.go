@@ -2,11 +2,13 @@ package raftgroup
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
 
@@ -129,4 +131,20 @@ func TestATransferToATargetThatHangsEndsSoon(t *testing.T) {
 	require.ErrorContains(t, c.groups[leader].TransferLeadership(t.Context(), c.voters[heir].ID), errNotElected.Error())
 	require.Less(t, time.Since(begin), 30*time.Second, "the election timeout is a minute")
 	proposeMany(t, c.groups[leader], 0, 1)
+}
+
+// TestAProbeLeavesTheConfigurationUnchanged asks replicas whether they reach a majority while
+// the group has a nonvoter: Raft shares its configuration with those who read it.
+func TestAProbeLeavesTheConfigurationUnchanged(t *testing.T) {
+	f := newFleet(t, 1000)
+	for _, id := range []raft.ServerID{"a", "b", "c"} {
+		f.start(id, t.TempDir(), "")
+	}
+	f.reconcile([]raft.Server{f.servers("a")[0], {Suffrage: raft.Nonvoter, ID: "b", Address: f.nodes["b"].address()}, f.servers("c")[0]})
+	for _, n := range f.nodes {
+		require.Eventually(t, func() bool { return len(n.group.Servers()) == 3 }, time.Minute, time.Millisecond)
+		before := slices.Clone(n.group.Servers())
+		require.True(t, n.group.port.reachesMajority(t.Context(), time.Minute))
+		require.Equal(t, before, n.group.Servers())
+	}
 }

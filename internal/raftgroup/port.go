@@ -170,7 +170,12 @@ func (p *port) responds(ctx context.Context, id raft.ServerID, configured raft.S
 func (p *port) reachesMajority(ctx context.Context, timeout time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	voters := slices.DeleteFunc(p.group.Servers(), func(s raft.Server) bool { return s.Suffrage != raft.Voter })
+	var voters []raft.Server // Raft's slice must not be modified
+	for _, s := range p.group.Servers() {
+		if s.Suffrage == raft.Voter {
+			voters = append(voters, s)
+		}
+	}
 	responded := make(chan bool, len(voters))
 	for _, s := range voters {
 		go func() {

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -161,7 +162,7 @@ func TestAnotherNodeReadsOn(t *testing.T) {
 	})
 	id := subscription.RecordID{Subscription: "sub_1", Topic: "orders", Partition: 0}
 	require.ErrorIs(t, first.engine.Retry(t.Context(), id), subscription.ErrNotRead)
-	require.ErrorIs(t, second.engine.Retry(t.Context(), id), subscription.ErrNotBlocked)
+	w.eventually("the second reads it", func() bool { return errors.Is(second.engine.Retry(t.Context(), id), subscription.ErrNotBlocked) })
 	produce()
 	w.eventually("the second reads on", func() bool { return w.createdCount() == 12 })
 	w.requireOnce("orders", want)

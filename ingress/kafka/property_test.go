@@ -82,15 +82,7 @@ func (h *history) step() {
 		h.source.change("sub_1", func(s *subscription.Subscription) { s.Paused = &subscription.Pause{} })
 	case 5:
 		h.source.change("sub_1", func(s *subscription.Subscription) { s.Paused = nil })
-	case 6: // from now on, records go to other partitions
-		h.source.change("sub_1", func(s *subscription.Subscription) {
-			if s.Service == "Orders" {
-				s.Sink = subscription.Sink{Service: "Greeter", Handler: "greet"}
-			} else {
-				s.Sink = subscription.Sink{Service: "Orders", Handler: "add"}
-			}
-		})
-	case 7:
+	case 6, 7:
 		h.source.change("sub_1", func(s *subscription.Subscription) { s.MaxInFlight = uint32(1 + h.rand.IntN(100)) })
 	case 8:
 		s := h.shards[h.rand.IntN(len(h.shards))]

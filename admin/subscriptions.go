@@ -100,7 +100,7 @@ func (s *Server) prepareSubscription(ctx context.Context, sub *subscription.Subs
 	if sub.Start.Kind == 0 {
 		sub.Start = subscription.DefaultStart(&cluster, sub)
 	}
-	if err := s.checkSink(sub.Sink, sub.Ordering); err != nil {
+	if err := s.checkSink(sub.Sink); err != nil {
 		return nil, nil, err
 	}
 	if err := sub.Check(); err != nil {
@@ -133,7 +133,7 @@ func (s *Server) unknownCluster(name string) error {
 }
 
 // checkSink refuses handlers that are not registered.
-func (s *Server) checkSink(sink subscription.Sink, ordering subscription.Ordering) error {
+func (s *Server) checkSink(sink subscription.Sink) error {
 	schemas := s.registry.Schemas()
 	service := schemas.Services[sink.Service]
 	if service == nil {
@@ -146,12 +146,6 @@ func (s *Server) checkSink(sink subscription.Sink, ordering subscription.Orderin
 		}
 		return errcode.New(errcode.META0009, "service %s has no handler %q%s", sink.Service, sink.Handler, alternatives(sink.Handler, "handlers", names))
 	}
-	if ordering == subscription.OrderByPartition && service.Type != metadata.PlainService {
-		return errcode.New(errcode.META0009, "ordering \"partition\" is for services without keys; %s is a %s, whose records are ordered by key", sink.Service, serviceTypeName(service.Type))
-	}
-	if ordering == subscription.OrderByPartition && !s.cfg.FlowControl {
-		return errcode.New(errcode.META0009, "ordering \"partition\" needs flow control, which is off (experimental-enable-vqueues and experimental-enable-protocol-v7)")
-	}
 	return nil
 }
 
@@ -160,13 +154,6 @@ func alternativesOf(name string, known []string) string {
 		return ""
 	}
 	return alternatives(name, "services", known)
-}
-
-func serviceTypeName(t metadata.ServiceType) string {
-	if t == metadata.Workflow {
-		return "workflow"
-	}
-	return "virtual object"
 }
 
 func (s *Server) listSubscriptions(c echo.Context) error {
@@ -264,8 +251,8 @@ func (s *Server) patchSubscription(c echo.Context) error {
 		if err := r.edit(&sub); err != nil {
 			return sub, err
 		}
-		if r.Sink != nil || r.Ordering != nil {
-			if err := s.checkSink(sub.Sink, sub.Ordering); err != nil {
+		if r.Sink != nil {
+			if err := s.checkSink(sub.Sink); err != nil {
 				return sub, err
 			}
 		}

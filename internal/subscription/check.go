@@ -51,8 +51,6 @@ func (o *Options) check() error {
 		return invalid("dead_letter_topic needs on_error \"dead-letter\", not %q", o.OnError)
 	case o.MaxInFlight == 0 || o.MaxInFlight > MaxMaxInFlight:
 		return invalid("max_in_flight is %d, expected 1 to %d", o.MaxInFlight, MaxMaxInFlight)
-	case o.Ordering == OrderByPartition && (!o.Scope.IsZero() || !o.LimitKey.IsZero()):
-		return invalid("ordering \"partition\" determines the scope and the limit key of invocations, so scope and limit_key cannot be set")
 	case o.Scope.IsZero() && !o.LimitKey.IsZero():
 		return invalid("limit_key needs a scope")
 	case len(o.Headers) > MaxHeaders:

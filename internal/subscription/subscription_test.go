@@ -174,7 +174,6 @@ func TestSubscriptionsAreChecked(t *testing.T) {
 		"dead_letter_topic \"a b\"": func(s *Subscription) { s.OnError, s.DeadLetterTopic = DeadLetter, "a b" },
 		"max_in_flight is 0":        func(s *Subscription) { s.MaxInFlight = 0 },
 		"max_in_flight is 10001":    func(s *Subscription) { s.MaxInFlight = 10_001 },
-		"determines the scope":      func(s *Subscription) { s.Ordering, s.Scope = OrderByPartition, scope },
 		"needs a scope":             func(s *Subscription) { s.LimitKey = scope },
 		"all headers are handed":    func(s *Subscription) { s.Headers = []string{"a"} },
 		"name of an HTTP header":    func(s *Subscription) { s.AllHeaders, s.Headers = false, []string{"a b"} },

@@ -122,7 +122,7 @@ var serviceOperations = map[string]operation{
 var serverOperations = map[string]operation{
 	"GET /health": {
 		id: "health", tag: "health", summary: "Check whether this node is ready for requests",
-		answers: []reply{{http.StatusOK, "The node is ready", nil}}, refusals: []int{503},
+		answers: []reply{{http.StatusOK, "The node is ready. There is a body only if security.mode is open", nil}}, refusals: []int{503},
 	},
 	"GET /version": {
 		id: "version", tag: "version", summary: "Show the build of the server and the versions of its API",

@@ -33,6 +33,9 @@ func (s *Server) rejectAwakeable(c echo.Context) error { return s.completeAwakea
 // completeAwakeable hands the result to the invocation that made the awakeable. That
 // it is unknown or has its result already is no error: the first one counts.
 func (s *Server) completeAwakeable(c echo.Context, result func(body []byte) *journal.Result) error {
+	if err := checkUnlimited(c.Request()); err != nil {
+		return err
+	}
 	segments, err := decodeParams(c)
 	if err != nil {
 		return err
@@ -65,6 +68,9 @@ func (s *Server) completeAwakeable(c echo.Context, result func(body []byte) *jou
 // result, a name may be signaled again and again, so that nothing is repeated silently.
 func (s *Server) signal(result func(body []byte) *journal.Result) echo.HandlerFunc {
 	return func(c echo.Context) error {
+		if err := checkUnlimited(c.Request()); err != nil {
+			return err
+		}
 		segments, err := decodeParams(c)
 		if err != nil {
 			return err

@@ -52,6 +52,9 @@ func (s *Server) route(c echo.Context, to request) (err error) {
 	if t.oneWay {
 		countAs(c.Response().Writer, sending)
 	}
+	if err := checkTarget(r, t.machine()); err != nil {
+		return err
+	}
 	options := metadata.Effective(t.handler, t.service, s.cfg.Defaults())
 	if err := checkCallable(schemas, &t, options.Public); err != nil {
 		return err

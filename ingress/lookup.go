@@ -31,6 +31,9 @@ func (s *Server) result(c echo.Context, id ids.Invocation, answer *routing.Answe
 		return s.explain(c.Request().Context(), err, id, true)
 	}
 	answer.ID = id
+	if checkTarget(c.Request(), answer.Target) != nil {
+		return s.explain(c.Request().Context(), routing.ErrNotFound, id, true) // as if it did not exist
+	}
 	rules := &metadata.OutputRules{} // of a handler that is not there any more
 	if _, h, err := s.registry.Schemas().Resolve(answer.Target.Service, answer.Target.Handler); err == nil {
 		rules = &h.Output

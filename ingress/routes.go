@@ -85,6 +85,11 @@ func (s *Server) add(e *echo.Echo, as kind, methods []string, path string, handl
 				return tooManyRequests(limit)
 			}
 		}
+		if !strings.HasSuffix(path, healthPath) {
+			if err := s.authorize(c); err != nil {
+				return err
+			}
+		}
 		if methods != nil && !slices.Contains(methods, c.Request().Method) {
 			return methodNotAllowed(c.Request().Method, methods)
 		}

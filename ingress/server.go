@@ -48,6 +48,8 @@ type Config struct {
 	// ResultTimeout is how long the result of a call may wait for memory, well below the
 	// time for which results are kept; half of that time.
 	ResultTimeout time.Duration
+	// Authenticator finds out who sends a request; everybody may do everything.
+	Authenticator *access.Authenticator
 	// Guard decides which hosts requests may be sent to, and which web pages may send them;
 	// all.
 	Guard *access.Guard
@@ -103,6 +105,9 @@ func New(cfg Config, registry Registry, invocations Invocations, log *slog.Logge
 	setDefault(&cfg.ResultTimeout, machine.MinRetention*time.Millisecond/2)
 	if cfg.Defaults == nil {
 		cfg.Defaults = func() *metadata.Defaults { return &standard }
+	}
+	if cfg.Authenticator == nil {
+		cfg.Authenticator = &access.Authenticator{}
 	}
 	if cfg.Guard == nil {
 		cfg.Guard = &access.Guard{Setting: "ingress", Hosts: []string{access.AnyOne}, Origins: []string{access.AnyOne}}

@@ -48,6 +48,9 @@ const (
 {"operation_id":"inv_1op","status":"applied"}`
 )
 
+const auditAnswer = `200
+{"records":[{"sequence":1,"action":"POST /jobs","object":"/jobs","hash":"ff"}]}`
+
 const (
 	countAnswer = `200
 {"total":1,"by_status":{"paused":1},"by_result":{},"by_service":[{"service":"Greeter","handler":"greet","by_status":{"paused":1},"by_result":{}}],"complete":true}`
@@ -201,6 +204,18 @@ var flagCases = map[string]flagCase{
 	"explain": {args: []string{"RT0007"}},
 	"docs":    {},
 	"ui":      {},
+	"tokens create": {args: []string{"ci", "--role", "viewer"}, flags: map[string]string{
+		"role": "--role invoker", "service": "--service Greeter", "scope": "--scope acme", "expires-in": "--expires-in 90d",
+	}, answers: map[string]string{"POST.tokens": "201\n" + `{"token":"plt_a_b","id":"a","name":"ci","roles":["viewer"]}`}},
+	"tokens list":   {answers: map[string]string{"GET.tokens": "200\n" + `{"tokens":[{"id":"a","name":"ci","roles":["viewer"],"services":["Greeter"]}]}`}},
+	"tokens revoke": {args: []string{"ci"}, answers: map[string]string{"DELETE.tokens.ci": "200\n" + `{"id":"a","name":"ci"}`}},
+	"audit list":    {flags: map[string]string{"limit": "--limit 7"}, answers: map[string]string{"GET.audit": auditAnswer}},
+	"audit export":  {answers: map[string]string{"GET.audit": auditAnswer}},
+	"audit verify": {flags: map[string]string{"hash": "--hash 00"}, answers: map[string]string{
+		"GET.audit": auditAnswer, "GET.audit.verification": "200\n" + `{"intact":true,"records":1,"first_sequence":1,"last_sequence":1,"hash":"ff"}`,
+	}},
+	"login":   {args: []string{"--token-file", "token"}, flags: map[string]string{"token-file": "--token-file other"}},
+	"logout":  {},
 	"whoami":  {},
 	"version": {},
 

@@ -33,7 +33,7 @@ type Config struct {
 	LogDisableANSI    bool      `key:"log-disable-ansi-codes" help:"disable colours in the log"`
 	DisablePrometheus bool      `key:"disable-prometheus" help:"do not collect metrics"`
 	MetricsPerHandler bool      `key:"metrics-per-handler" help:"distinguish the handlers of a service in metrics, of up to 1,000 handlers; otherwise only services"`
-	EnableProfiles    bool      `key:"enable-profiles" help:"serve profiles of the process at /debug/pprof/ of the admin and node ports; they may contain data of requests"`
+	EnableProfiles    bool      `key:"enable-profiles" help:"serve profiles of the process at /debug/pprof/ of the admin and node ports; they may contain data of requests; where tokens are required, one with the role admin is"`
 
 	Tracing
 
@@ -74,7 +74,7 @@ func Default() *Config {
 		DefaultNumPartitions:  8,
 		BootstrapExpect:       1,
 		NodeLostTimeout:       minutes(15),
-		Listener:              Listener{BindIP: "::", BindPort: 5122},
+		Listener:              Listener{BindIP: Loopback, BindPort: 5122},
 		InitializationTimeout: minutes(5),
 		ShutdownTimeout:       minutes(1),
 		LogFilter:             "warn,platform=info",
@@ -99,10 +99,11 @@ func Default() *Config {
 			HTTP2MaxConcurrentStreams: 250,
 
 			ConnectionsPerAddressLimit: 5000,
+			Auth:                       IngressNone,
 		},
 		Admin:    Admin{Listener: Listener{BindPort: 9070}, ConnectionsPerAddressLimit: 500, ListingMemory: 128 * units.MiB, QueryEngine: defaultQueryEngine()},
 		Worker:   defaultWorker(),
-		Security: Security{NodeTLS: NodeTLS{Mode: TLSOff}},
+		Security: Security{Mode: SecurityDefault, NodeTLS: NodeTLS{Mode: TLSOff}},
 	}
 }
 

@@ -9,9 +9,10 @@ import (
 const variablePrefix = "PLATFORM_"
 
 // foreign are variables with our prefix that are not configuration keys: the
-// configuration file and those of the command line client.
+// configuration file, the token of the administrator, which is not to be printed, and those of
+// the command line client.
 var foreign = []string{
-	"CONFIG", "ADMIN_URL", "INGRESS_URL", "HOST", "HOST_SCHEME", "AUTH_TOKEN", "ENVIRONMENT",
+	"CONFIG", "ADMIN_URL", "INGRESS_URL", "HOST", "HOST_SCHEME", "AUTH_TOKEN", "TOKEN", "ADMIN_TOKEN", "ENVIRONMENT",
 	"CA_FILE", "CLI_CONFIG_HOME", "CLI_CONFIG", "EDITOR",
 }
 

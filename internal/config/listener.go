@@ -13,12 +13,21 @@ import (
 
 // Listener is one TCP address the server listens on, and how others reach it.
 type Listener struct {
-	BindIP            string `key:"bind-ip" help:"IP address to listen on; :: listens on all addresses, IPv6 and IPv4"`
+	BindIP            string `key:"bind-ip" help:"IP address to listen on; :: listens on all addresses, IPv6 and IPv4 (default: 127.0.0.1, but :: on a node of a cluster, and if an address is advertised)"`
 	BindPort          int    `key:"bind-port" help:"port to listen on, 0 for a free one"`
 	BindAddress       string `key:"bind-address" help:"address and port to listen on, instead of bind-ip and bind-port"`
 	AdvertisedHost    string `key:"advertised-host" help:"host name or address at which others reach this node"`
 	AdvertisedAddress string `key:"advertised-address" help:"complete address at which others reach this listener"`
 }
+
+// Loopback is the address of listeners that nothing says other machines connect to.
+const Loopback = "127.0.0.1"
+
+// allAddresses stands for all addresses of the machine.
+const allAddresses = "::"
+
+// advertised reports whether others are told an address of the listener.
+func (l *Listener) advertised() bool { return l.AdvertisedHost != "" || l.AdvertisedAddress != "" }
 
 // inherit takes over from the node's listener what a section does not set.
 func (l *Listener) inherit(node Listener) {

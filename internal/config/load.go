@@ -59,7 +59,14 @@ func (l *loader) complete() {
 	if cfg.NodeName == "" {
 		cfg.NodeName = hostName()
 	}
+	// Other machines need the port of a node that is configured for a cluster.
+	if !l.isSet("bind-ip") && (cfg.BootstrapExpect > 1 || len(cfg.MetadataClient.Addresses) > 0 || cfg.Listener.advertised()) {
+		cfg.BindIP = allAddresses
+	}
 	for _, section := range []*Listener{&cfg.Ingress.Listener, &cfg.Admin.Listener} {
+		if section.BindIP == "" && !l.isSet("bind-ip") && section.advertised() {
+			section.BindIP = allAddresses
+		}
 		section.inherit(cfg.Listener)
 	}
 	if !l.isSet("default-replication") {

@@ -49,6 +49,7 @@ type Ingress struct {
 	RequestSizeLimit           units.ByteSize `key:"request-size-limit" help:"maximum size of a request body; larger ones get status 413"`
 	HTTP2MaxConcurrentStreams  int            `key:"http2-max-concurrent-streams" help:"concurrent requests on one HTTP/2 connection"`
 	ForwardHeaders             []string       `key:"forward-headers" help:"headers with credentials of callers, such as authorization, cookie or x-api-key, that handlers get; they are stored and shown with the invocation; others are dropped"`
+	Auth                       IngressAuth    `key:"auth" help:"none or token: what callers of handlers must present; security.mode = strict implies token"`
 	AllowedHosts               []string       `key:"allowed-hosts" help:"names to which requests may be sent while the listener is bound to a loopback address, in addition to addresses, localhost and names that only private name servers resolve; * for all"`
 	KafkaClusters              KafkaClusters  `key:"kafka-clusters" help:"Kafka clusters that event subscriptions read from, as tables with name, brokers and properties of Kafka clients; others are added with POST /kafka-clusters"`
 	AllowedOrigins             []string       `key:"allowed-origins" help:"origins whose web pages may call handlers, such as https://app.example.com; * for all, without credentials (default: pages of this machine if bound to a loopback address, else all)"`

@@ -73,6 +73,39 @@ func (f *LogFormat) UnmarshalText(text []byte) error { return choose(f, text, f.
 func (f *LogFormat) choices() []LogFormat { return []LogFormat{LogPretty, LogCompact, LogJSON} }
 func (f *LogFormat) expected() string     { return oneOf(f.choices()) }
 
+// SecurityMode is how much the ports demand of clients.
+type SecurityMode string
+
+// The modes.
+const (
+	SecurityDefault SecurityMode = "default" // the admin API requires a token, unless only this machine reaches it
+	SecurityOpen    SecurityMode = "open"    // no port requires a token
+	SecurityStrict  SecurityMode = "strict"  // all ports require a token
+)
+
+// UnmarshalText reads one of the modes.
+func (m *SecurityMode) UnmarshalText(text []byte) error { return choose(m, text, m.choices()) }
+
+func (m *SecurityMode) choices() []SecurityMode {
+	return []SecurityMode{SecurityDefault, SecurityOpen, SecurityStrict}
+}
+func (m *SecurityMode) expected() string { return oneOf(m.choices()) }
+
+// IngressAuth is what callers of handlers must present.
+type IngressAuth string
+
+// The kinds.
+const (
+	IngressNone  IngressAuth = "none"
+	IngressToken IngressAuth = "token"
+)
+
+// UnmarshalText reads one of the kinds.
+func (a *IngressAuth) UnmarshalText(text []byte) error { return choose(a, text, a.choices()) }
+
+func (a *IngressAuth) choices() []IngressAuth { return []IngressAuth{IngressNone, IngressToken} }
+func (a *IngressAuth) expected() string       { return oneOf(a.choices()) }
+
 // LogLevels lists the words that log-filter takes as levels.
 func LogLevels() []string {
 	return []string{"trace", "debug", "info", "warn", "warning", "error", "off"}

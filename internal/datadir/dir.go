@@ -25,6 +25,7 @@ const formatVersion = "1"
 //	HARDSTATE what the Raft replicas have promised: terms, votes, ends of logs
 //	log/      Raft logs of all partitions (Pebble, synced)
 //	state/    tables of all partitions (Pebble; the Raft logs are its journal)
+//	admin.token the token of the administrator, if the node requires tokens
 //	metadata/ Raft log and state of the metadata group (bbolt)
 //
 // Each of the directories has a file OWNER, which ties it to this node's incarnation.

@@ -13,6 +13,8 @@ import (
 	"platform/admin/backend"
 	"platform/admin/query"
 	"platform/flowcontrol"
+	"platform/internal/access"
+	"platform/internal/config"
 	"platform/internal/feature"
 	"platform/internal/httpserver"
 	"platform/internal/nodetls"
@@ -32,6 +34,9 @@ func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *
 		Commit:             version.Commit(),
 		Toolchain:          version.Platform(),
 		Level:              feature.Supported(),
+		Node:               n.files.self.Node,
+		SecurityMode:       string(n.cfg.Security.Mode),
+		Authenticator:      n.authenticator(n.tokens.required),
 		Guard:              n.adminGuard(),
 		AllowedOrigins:     c.AllowedOrigins,
 		IngressEndpoint:    n.cfg.Ingress.AdvertisedAddress,
@@ -64,17 +69,20 @@ func (n *Node) invocations() backend.Invocations {
 	return backend.NewInvocations(n.router, n.metadata.Schemas, n.metadata.FeatureLevel, protocol.ServerRange(n.cfg.EnableProtocolV7))
 }
 
-// withProfiles serves Go's profiles beside the API, if they are enabled.
-func (n *Node) withProfiles(api http.Handler) http.Handler {
+// withProfiles serves Go's profiles beside the API, if they are enabled, to those who may read
+// them.
+func (n *Node) withProfiles(others http.Handler) http.Handler {
 	if !n.cfg.EnableProfiles {
-		return api
+		return others
 	}
+	profiles := http.NewServeMux()
+	profiles.HandleFunc("GET /debug/pprof/", pprof.Index)
+	profiles.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	profiles.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	profiles.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux := http.NewServeMux()
-	mux.Handle("/", api)
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.Handle("/", others)
+	mux.Handle("GET /debug/pprof/", guarded(restricted(profiles, n.authenticator(n.tokens.required), access.Profile), n.adminGuard()))
 	return mux
 }
 
@@ -124,7 +132,8 @@ func (n *Node) serveNodeHTTP(ctx context.Context) error {
 		}
 	})
 	if !n.cfg.DisablePrometheus {
-		mux.Handle("GET /metrics", n.metrics.handler())
+		strict := n.cfg.Security.Mode == config.SecurityStrict
+		mux.Handle("GET /metrics", restricted(n.metrics.handler(), n.authenticator(strict), access.Metrics))
 	}
 	return httpserver.Serve(ctx, n.port.ports.HTTP, httpserver.Config{
 		Handler: n.authenticated(n.withProfiles(mux)), Drain: adminDrain, Log: n.log,

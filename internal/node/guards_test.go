@@ -14,7 +14,7 @@ import (
 
 // A web page must not create the cluster of a node that waits for its operator.
 func TestPagesOfOtherSitesCannotProvision(t *testing.T) {
-	s := &startup{provisioning: cluster.NewProvisioning(false, 4, 1, 1), guard: &access.Guard{Setting: "admin"}}
+	s := &startup{provisioning: cluster.NewProvisioning(false, 4, 1, 1), guard: &access.Guard{Setting: "admin"}, authenticator: &access.Authenticator{}}
 	for name, change := range map[string]func(*http.Request){
 		"host":       func(r *http.Request) { r.Host = "evil.example" },
 		"origin":     func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") },

@@ -43,6 +43,7 @@ type Node struct {
 	signer    *signing.Signer   // of requests to endpoints, nil: unsigned
 	security  *nodetls.Security // of the connections to other nodes, nil: none
 	clientTLS listenerTLS
+	tokens    tokens
 
 	metadata *metadata.Store
 	invoker  *invoker.Invoker
@@ -91,9 +92,13 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) 
 	if n.files, err = openFiles(cfg, n.shortOfSpace, log); err != nil {
 		return err
 	}
+	if err := n.openTokens(); err != nil {
+		return err
+	}
+	n.reportSecurity()
 	provisioning := cluster.NewProvisioning(cfg.AutoProvision, cfg.DefaultNumPartitions, cfg.DefaultReplication, cfg.BootstrapExpect)
 	n.startup.node, n.startup.provisioning, n.startup.log = n.files.self.Node, provisioning, log
-	n.startup.guard = n.adminGuard()
+	n.startup.guard, n.startup.authenticator = n.adminGuard(), n.authenticator(n.tokens.required)
 	n.startup.ingressTLS, n.startup.adminTLS = serverTLS(n.clientTLS.ingress, &cfg.Ingress.TLS), serverTLS(n.clientTLS.admin, &cfg.Admin.TLS)
 	started := n.startup.serve(n.listeners.ingress, n.listeners.admin)
 	err = n.begin(ctx)
@@ -149,6 +154,7 @@ func (n *Node) serve(ctx context.Context) error {
 	for _, part := range []func(context.Context) error{
 		func(ctx context.Context) error { return ingress.Serve(ctx, n.listeners.ingress) },
 		n.serveAdmin, n.serveNodeHTTP, n.serveCluster,
+		func(ctx context.Context) error { return n.tokens.record(ctx, n.metadata, n.log) },
 		func(ctx context.Context) error { return ignoreCanceled(n.metadata.Run(ctx)) },
 		n.replicas.Run, n.kafka.Run, n.files.disk.Run, n.history.Run, checkpoints.Run,
 		func(ctx context.Context) error { return returnMemory(ctx, checkpoints.Applied) },

@@ -29,6 +29,7 @@ func (n *Node) ingressServer() *ingress.Server {
 		AddressConnections: int(c.ConnectionsPerAddressLimit),
 		Budget:             n.bodies,
 		Guard:              n.ingressGuard(),
+		Authenticator:      n.authenticator(n.ingressRequiresToken()),
 		HTTP2MaxStreams:    c.HTTP2MaxConcurrentStreams,
 		DrainTimeout:       n.drainTimeout(),
 		FlowControl:        n.cfg.FlowControl(),

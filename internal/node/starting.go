@@ -31,8 +31,9 @@ type startup struct {
 
 	ingressTLS, adminTLS *tls.Config // of the ports; nil: no TLS
 
-	guard *access.Guard // of the admin port
-	log   *slog.Logger
+	guard         *access.Guard         // of the admin port
+	authenticator *access.Authenticator // likewise
+	log           *slog.Logger
 }
 
 // guarded refuses requests that web pages of other sites send.
@@ -144,7 +145,7 @@ func (s *startup) handler(admin bool) http.Handler {
 	if !admin {
 		return mux
 	}
-	mux.HandleFunc("POST /cluster/provision", s.provision)
+	mux.Handle("POST /cluster/provision", restricted(http.HandlerFunc(s.provision), s.authenticator, access.Administer))
 	return guarded(mux, s.guard)
 }
 

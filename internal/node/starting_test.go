@@ -15,7 +15,7 @@ import (
 var anyHost = &access.Guard{Hosts: []string{access.AnyOne}}
 
 func TestProvisioningHasToWaitUntilTheNodeLooksForOthers(t *testing.T) {
-	s := &startup{provisioning: cluster.NewProvisioning(false, 4, 1, 1), guard: anyHost}
+	s := &startup{provisioning: cluster.NewProvisioning(false, 4, 1, 1), guard: anyHost, authenticator: &access.Authenticator{}}
 	reason := "waiting for room on the disk"
 	s.wait(reason)
 	w := httptest.NewRecorder()
@@ -27,7 +27,7 @@ func TestProvisioningHasToWaitUntilTheNodeLooksForOthers(t *testing.T) {
 
 // Callers get the shape of all errors of the ingress, also from a node that has none yet.
 func TestCallersOfANodeThatStartsMayRetry(t *testing.T) {
-	s := &startup{node: "n1", guard: anyHost}
+	s := &startup{node: "n1", guard: anyHost, authenticator: &access.Authenticator{}}
 	s.wait("waiting for 3 nodes")
 	w := httptest.NewRecorder()
 	s.handler(false).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/Greeter/greet", strings.NewReader("{}")))

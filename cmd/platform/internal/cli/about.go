@@ -23,20 +23,22 @@ func (a *app) whoami() *cobra.Command {
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	cmd.RunE = run(func(ctx context.Context, _ []string) error {
 		server, err := a.client.Version(ctx)
+		identity, _ := a.client.WhoAmI(ctx) // unknown to previous releases
 		if *asJSON {
 			return a.printJSON(map[string]any{
 				"environment": a.profile.Environment, "config_file": a.profile.File, "config_file_exists": a.profile.FileExists,
 				"admin_base_url": a.profile.AdminURL, "ingress_base_url": a.profile.IngressURL, "authenticated": a.profile.Token != "",
 				"version": version.Version(), "commit": version.Commit(), "server_version": server.Version, "server_reachable": err == nil,
+				"name": identity.Name, "roles": append([]string{}, identity.Roles...), "token_required": identity.TokenRequired,
 			})
 		}
-		a.showSettings(server, err)
+		a.showSettings(server, identity, err)
 		return nil
 	})
 	return cmd
 }
 
-func (a *app) showSettings(server client.Version, err error) {
+func (a *app) showSettings(server client.Version, identity client.Identity, err error) {
 	status := a.print.Green("reachable")
 	if err != nil {
 		status = a.print.Red(term.Clean(err.Error()))
@@ -52,6 +54,9 @@ func (a *app) showSettings(server client.Version, err error) {
 		term.Field{Name: "Status", Value: status},
 		term.Field{Name: "Version", Value: term.Clean(server.Version)},
 		term.Field{Name: "Commit", Value: term.Clean(server.Commit)},
+		term.Field{Name: "Logged in as", Value: term.Clean(identity.Name)},
+		term.Field{Name: "Roles", Value: strings.Join(identity.Roles, ", ")},
+		term.Field{Name: "Limited to", Value: term.Clean(limitsText(identity.Services, identity.Scopes))},
 	)
 	a.print.Println()
 	a.print.Heading("Environment")

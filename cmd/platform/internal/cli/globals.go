@@ -100,22 +100,25 @@ func (a *app) setUp(cmd *cobra.Command) error {
 	if a.profile, err = loadSettings(a.System, &a.options); err != nil {
 		return &failure{err}
 	}
-	authorities, err := loadAuthorities(cmp.Or(a.options.caFile, a.Getenv("PLATFORM_CA_FILE")))
-	if err != nil {
+	if a.authorities, err = loadAuthorities(cmp.Or(a.options.caFile, a.Getenv("PLATFORM_CA_FILE"))); err != nil {
 		return &failure{err}
 	}
-	a.client = client.New(client.Options{
-		RootCAs:            authorities,
+	a.client = a.newClient(a.profile.Token, a.resultTimeout(cmd))
+	return nil
+}
+
+func (a *app) newClient(token string, resultTimeout time.Duration) *client.Client {
+	return client.New(client.Options{
+		RootCAs:            a.authorities,
 		AdminURL:           a.profile.AdminURL,
 		IngressURL:         a.profile.IngressURL,
-		Token:              a.profile.Token,
+		Token:              token,
 		ConnectTimeout:     time.Duration(a.options.connect),
 		RequestTimeout:     time.Duration(a.options.request),
-		ResultTimeout:      a.resultTimeout(cmd),
+		ResultTimeout:      resultTimeout,
 		InsecureSkipVerify: a.options.insecure,
 		Log:                a.logger(),
 	})
-	return nil
 }
 
 // loadAuthorities returns the authorities of the system and those in a file, nil without one.

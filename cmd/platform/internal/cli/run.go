@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -36,10 +37,11 @@ type app struct {
 	System
 	options globals
 
-	profile settings
-	client  *client.Client
-	print   *term.Printer // stdout
-	hint    *term.Printer // stderr
+	profile     settings
+	client      *client.Client
+	authorities *x509.CertPool // nil: those of the system
+	print       *term.Printer  // stdout
+	hint        *term.Printer  // stderr
 
 	noticeDelay time.Duration // before a command reports what it waits for
 	// statusInterval is how often a command that waits asks whether the invocation is paused.
@@ -117,8 +119,8 @@ func (a *app) root() *cobra.Command {
 	root.SetVersionTemplate(version.Line("platform") + "\n")
 	a.options.bind(root.PersistentFlags())
 	group(root,
-		a.dev(), a.sample(), a.ui(), a.whoami(), a.deployments(), a.services(), a.invocations(), a.failures(), a.cluster(), a.rules(), a.vqueues(),
-		a.jobs(), a.subscriptions(), a.kafkaClusters(), a.sql(), a.state(),
+		a.dev(), a.sample(), a.ui(), a.login(), a.logout(), a.whoami(), a.deployments(), a.services(), a.invocations(), a.failures(), a.cluster(), a.rules(), a.vqueues(),
+		a.jobs(), a.subscriptions(), a.kafkaClusters(), a.sql(), a.state(), a.tokens(), a.audit(),
 		a.call(), a.send(), a.attach(), a.workflows(), a.promises(), a.awakeables(), a.signals(), a.explain(), a.docs(), a.version(), a.completions(),
 	)
 	a.completeValues(root)

@@ -57,8 +57,13 @@ func loadSettings(system System, flags *globals) (settings, error) {
 	}
 	s.AdminURL = cmp.Or(flags.adminURL, env("PLATFORM_ADMIN_URL"), s.AdminURL)
 	s.IngressURL = cmp.Or(flags.ingressURL, env("PLATFORM_INGRESS_URL"), s.IngressURL)
-	s.Token = cmp.Or(env("PLATFORM_AUTH_TOKEN"), s.Token)
-	return s, errors.Join(completeURL("admin", &s.AdminURL), completeURL("ingress", &s.IngressURL))
+	s.Token = cmp.Or(env("PLATFORM_TOKEN"), env("PLATFORM_AUTH_TOKEN"), s.Token)
+	if err := errors.Join(completeURL("admin", &s.AdminURL), completeURL("ingress", &s.IngressURL)); err != nil || s.Token != "" {
+		return s, err
+	}
+	token, err := s.storedToken()
+	s.Token = token
+	return s, err
 }
 
 // completeURL completes an address, see completeAddress. It keeps unix:<path> unchanged.

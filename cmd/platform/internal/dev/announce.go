@@ -83,6 +83,9 @@ func (r *running) showNodes() {
 // export is the shell command that makes the command-line client use a node, "" if it is the
 // client's default.
 func (r *running) export(n *node) string {
+	if r.token != "" {
+		return fmt.Sprintf("export PLATFORM_ADMIN_URL=%s PLATFORM_INGRESS_URL=%s PLATFORM_TOKEN=%s\n  ", n.admin("/"), n.ingress("/"), r.token)
+	}
 	if n.ports.Admin == 9070 && n.ports.Ingress == 8080 {
 		return ""
 	}

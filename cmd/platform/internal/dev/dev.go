@@ -71,7 +71,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return fmt.Errorf("create a directory for the data: %w", err)
 	}
 	defer func() { err = errors.Join(err, o.cleanUp()) }()
-	r := &running{o: o, nodes: nodes, failed: make(chan error, len(nodes)+1)}
+	r := &running{o: o, nodes: nodes, failed: make(chan error, len(nodes)+1), token: adminToken(o.BindIP)}
 	return r.run(ctx)
 }
 
@@ -96,6 +96,7 @@ type running struct {
 	nodes  []*node
 	failed chan error  // gets an error of each process that ended and is not restarted
 	up     atomic.Bool // all nodes have responded
+	token  string      // of the administrator; empty if the nodes require none
 }
 
 func (r *running) run(ctx context.Context) error {

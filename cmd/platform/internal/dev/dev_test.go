@@ -128,7 +128,7 @@ func TestClusterSurvivesAKillAndLeavesNothingBehind(t *testing.T) {
 			admins = append(admins, address)
 		}
 	}
-	health, err := request(t.Context(), http.MethodGet, admins[0]+"/cluster-health", "")
+	health, err := request(t.Context(), http.MethodGet, admins[0]+"/cluster-health", "", "")
 	require.NoError(t, err)
 	require.Contains(t, string(health), `"members":[1,2,3]`)
 

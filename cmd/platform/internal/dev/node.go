@@ -38,6 +38,9 @@ func (n *node) env(r *running) []string {
 		"PLATFORM_INGRESS__BIND_PORT=" + strconv.Itoa(n.ports.Ingress),
 		"PLATFORM_ADMIN__BIND_PORT=" + strconv.Itoa(n.ports.Admin),
 	}
+	if r.token != "" {
+		env = append(env, tokenVariable+"="+r.token)
+	}
 	if len(r.nodes) == 1 {
 		return env
 	}

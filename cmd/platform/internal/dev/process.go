@@ -117,18 +117,22 @@ func reachable(ctx context.Context, url string) bool {
 		}
 		return err == nil
 	}
-	_, err := request(ctx, http.MethodGet, url, "")
+	_, err := request(ctx, http.MethodGet, url, "", "")
 	return err == nil
 }
 
-// request makes a JSON request and returns the body of a response with status 2xx.
-func request(ctx context.Context, method, url, body string) ([]byte, error) {
+// request makes a JSON request, with a token unless it is empty, and returns the body of a
+// response with status 2xx.
+func request(ctx context.Context, method, url, body, token string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	if body != "" {
 		req.Header.Set("content-type", "application/json")
+	}
+	if token != "" {
+		req.Header.Set("authorization", "Bearer "+token)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -40,7 +40,7 @@ func (r *running) showSample(ctx, processes context.Context, wg *sync.WaitGroup)
 
 	body := fmt.Sprintf(`{"uri": "http://%s"}`, address)
 	r.step("Register", "POST %s %s", first.admin("/deployments"), body)
-	services, err := register(ctx, first.admin("/deployments"), body)
+	services, err := register(ctx, first.admin("/deployments"), body, r.token)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (r *running) showSample(ctx, processes context.Context, wg *sync.WaitGroup)
 	}
 	r.step("Call", `POST %s "World"`, last.ingress("/Greeter/greet"))
 	begin := time.Now()
-	result, err := request(ctx, http.MethodPost, last.ingress("/Greeter/greet"), `"World"`)
+	result, err := request(ctx, http.MethodPost, last.ingress("/Greeter/greet"), `"World"`, "")
 	if err != nil {
 		return err
 	}
@@ -76,8 +76,8 @@ func (r *running) step(heading, format string, args ...any) {
 }
 
 // register registers a deployment and returns one line for each service found.
-func register(ctx context.Context, url, body string) ([]string, error) {
-	raw, err := request(ctx, http.MethodPost, url, body)
+func register(ctx context.Context, url, body, token string) ([]string, error) {
+	raw, err := request(ctx, http.MethodPost, url, body, token)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+// credentials are the token of an environment. It is sent only to the addresses that it was
+// stored for.
+type credentials struct {
+	AdminURL   string `toml:"admin_base_url"`
+	IngressURL string `toml:"ingress_base_url"`
+	Token      string `toml:"token"`
+}
+
+// credentialsFile is next to the configuration file, which users edit.
+func credentialsFile(configuration string) string {
+	return filepath.Join(filepath.Dir(configuration), "credentials.toml")
+}
+
+// readCredentials returns the credentials by environment. A file that others can read is
+// refused.
+func readCredentials(path string) (map[string]credentials, error) {
+	all := map[string]credentials{}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return all, nil
+	}
+	if err == nil && info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("other users can read %s, which has tokens; restrict it with chmod 600", path)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the stored tokens: %w", err)
+	}
+	if err := toml.Unmarshal(data, &all); err != nil {
+		return nil, fmt.Errorf("%s is not a table of tokens; `platform logout` removes it: %w", path, err)
+	}
+	return all, nil
+}
+
+// writeCredentials replaces the file, or removes it if there are none.
+func writeCredentials(path string, all map[string]credentials) error {
+	if len(all) == 0 {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove the stored tokens: %w", err)
+		}
+		return nil
+	}
+	data, err := toml.Marshal(all)
+	if err != nil {
+		return fmt.Errorf("encode the tokens: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("store the token: %w", err)
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), ".credentials-*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("store the token: %w", err)
+	}
+	_, err = file.Write(data)
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(file.Name()) // it may have been renamed
+		return fmt.Errorf("store the token: %w", err)
+	}
+	return nil
+}
+
+// storedToken returns the token of the environment for the addresses in use.
+func (s *settings) storedToken() (string, error) {
+	all, err := readCredentials(credentialsFile(s.File))
+	if err != nil {
+		return "", err
+	}
+	if c := all[s.Environment]; c.AdminURL == s.AdminURL && c.IngressURL == s.IngressURL {
+		return c.Token, nil
+	}
+	return "", nil
+}
+
+func (a *app) login() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "login", Short: "Store a token for the server in use", Args: cobra.NoArgs,
+		Long: `Reads a token from standard input or a file, checks it, and stores it in credentials.toml next to the
+configuration file, for the environment and the addresses in use. The file can be read by its owner only.
+
+The first token of a server is in the file admin.token in its data directory.`,
+		Example: "  platform login\n  platform login --token-file platform-data/n1/admin.token",
+	}
+	file := cmd.Flags().String("token-file", "", "`file` with the token (default: standard input)")
+	cmd.RunE = run(func(ctx context.Context, _ []string) error {
+		token, err := a.readToken(*file)
+		if err != nil {
+			return err
+		}
+		identity, err := a.identify(ctx, token)
+		if err != nil {
+			return err
+		}
+		path := credentialsFile(a.profile.File)
+		all, err := readCredentials(path)
+		if err != nil {
+			return err
+		}
+		all[a.profile.Environment] = credentials{AdminURL: a.profile.AdminURL, IngressURL: a.profile.IngressURL, Token: token}
+		if err := writeCredentials(path, all); err != nil {
+			return err
+		}
+		a.print.Printf("%s Logged in to %s as %s (%s)\n", a.print.Green("[OK]:"), a.profile.AdminURL, term.Clean(identity.Name), strings.Join(identity.Roles, ", "))
+		return nil
+	})
+	return cmd
+}
+
+// readToken reads a token from a file or standard input.
+func (a *app) readToken(file string) (string, error) {
+	if file != "" {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return "", fmt.Errorf("read the token: %w", err)
+		}
+		return strings.TrimSpace(string(data)), nil
+	}
+	a.say("Token for %s:", a.profile.AdminURL)
+	line, err := bufio.NewReader(io.LimitReader(a.In, 4096)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("read the token: %w", err)
+	}
+	return strings.TrimSpace(line), nil
+}
+
+// identify asks the server who a token belongs to.
+func (a *app) identify(ctx context.Context, token string) (client.Identity, error) {
+	if token == "" || strings.ContainsAny(token, " \t\r\n") {
+		return client.Identity{}, errors.New("the token is empty or has spaces")
+	}
+	identity, err := a.newClient(token, 0).WhoAmI(ctx)
+	if err == nil && identity.Name == "" {
+		err = errors.New("the server does not know the token, or it has expired")
+		if !identity.TokenRequired {
+			err = errors.New("the server does not know the token; it requires none")
+		}
+	}
+	return identity, err
+}
+
+func (a *app) logout() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "logout", Short: "Remove the stored token of the environment", Args: cobra.NoArgs, Example: "  platform logout",
+		Long: "Removes the stored token of the environment. The token remains valid: `platform tokens revoke` revokes it.",
+	}
+	cmd.RunE = run(func(context.Context, []string) error {
+		path := credentialsFile(a.profile.File)
+		all, err := readCredentials(path)
+		if err != nil {
+			return writeCredentials(path, nil)
+		}
+		if _, stored := all[a.profile.Environment]; !stored {
+			a.say("There is no stored token for the environment %s.", a.profile.Environment)
+			return nil
+		}
+		delete(all, a.profile.Environment)
+		return writeCredentials(path, all)
+	})
+	return cmd
+}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+func (a *app) tokens() *cobra.Command {
+	return group(&cobra.Command{
+		Use: "tokens", Aliases: []string{"token"}, Short: "Create, list and revoke tokens",
+		Long: `A token lets people and programs use the admin API and, with ingress.auth = token, call handlers.
+Its roles say what for:
+
+  viewer     read everything but payloads and tokens
+  reader     read payloads as well: state, inputs, results
+  invoker    call handlers
+  operator   viewer, and change invocations, state, queues and rules
+  deployer   viewer, and change deployments and services
+  security   viewer, and manage tokens and read the audit log
+  admin      everything`,
+	}, a.tokensCreate(), a.tokensList(), a.tokensRevoke())
+}
+
+func (a *app) tokensCreate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "create <name>", Short: "Create a token and print it", Args: cobra.ExactArgs(1),
+		Long:    "Creates a token and prints it. It cannot be shown again.",
+		Example: "  platform tokens create ci --role deployer --expires-in 90d\n  platform tokens create shop --role invoker --service Orders",
+	}
+	var r client.TokenRequest
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringSliceVar(&r.Roles, "role", nil, "roles: viewer, reader, invoker, operator, deployer, security or admin (separated by commas)")
+	flags.StringSliceVar(&r.Services, "service", nil, "limit the token to these services")
+	flags.StringSliceVar(&r.Scopes, "scope", nil, "limit the token to these scopes")
+	flags.StringVar(&r.ExpiresIn, "expires-in", "", "validity as a duration, such as 90d (default: until it is revoked)")
+	asJSON := jsonFlag(flags)
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		r.Name = args[0]
+		if len(r.Roles) == 0 {
+			return &usageError{"--role is required"}
+		}
+		t, err := a.client.CreateToken(ctx, r)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return a.printJSON(t)
+		}
+		a.say("Created the token %s. It is shown only now; `platform login` and PLATFORM_TOKEN accept it.", t.ID)
+		a.print.Println(t.Text)
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) tokensList() *cobra.Command {
+	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List the tokens", Args: cobra.NoArgs, Example: "  platform tokens list"}
+	return viewResponse(a, cmd, func(ctx context.Context, _ []string) ([]client.Token, *client.Response, error) {
+		return a.client.Tokens(ctx)
+	}, func(_ context.Context, list []client.Token) error {
+		if len(list) == 0 {
+			a.say("No tokens. `platform tokens create` creates one.")
+			return nil
+		}
+		rows := make([][]string, len(list))
+		for i, t := range list {
+			expires := "never"
+			if !t.ExpiresAt.IsZero() {
+				expires = a.print.Time(t.ExpiresAt)
+			}
+			used := "never"
+			if !t.LastUsed.IsZero() {
+				used = a.print.Time(t.LastUsed)
+			}
+			rows[i] = []string{t.ID, term.Clean(t.Name), strings.Join(t.Roles, ", "), orDash(term.Clean(limitsText(t.Services, t.Scopes))), a.print.Time(t.CreatedAt), expires, used}
+		}
+		a.print.Table("", []string{"ID", "NAME", "ROLES", "LIMITED-TO", "CREATED-AT", "EXPIRES", "LAST-USED"}, rows)
+		return nil
+	})
+}
+
+// limitsText describes the limits of a token; empty if it has none.
+func limitsText(services, scopes []string) string {
+	var parts []string
+	if len(services) > 0 {
+		parts = append(parts, "services "+strings.Join(services, ", "))
+	}
+	if len(scopes) > 0 {
+		parts = append(parts, "scopes "+strings.Join(scopes, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (a *app) tokensRevoke() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "revoke <token>", Aliases: []string{"rm", "delete"}, Short: "Revoke a token by id or name", Args: cobra.ExactArgs(1),
+		Example: "  platform tokens revoke ci",
+	}
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		t, err := a.client.RevokeToken(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		a.print.Printf("%s Revoked the token %s (%s)\n", a.print.Green("[OK]:"), t.ID, term.Clean(t.Name))
+		return nil
+	})
+	return cmd
+}

@@ -1,0 +1,109 @@
+package ingress
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/access"
+	"platform/internal/ids"
+	"platform/internal/routing"
+	"platform/partition/machine"
+)
+
+// withTokens returns the configuration of an ingress that knows a token for each principal.
+func withTokens(required bool, principals map[string]access.Principal) (Config, map[string]string) {
+	texts, grants := map[string]string{}, map[string]access.Grant{}
+	for name, p := range principals {
+		secret := access.NewSecret()
+		p.Name, p.Token = name, secret.ID
+		texts[name], grants[secret.ID] = "authorization: Bearer "+secret.Text, access.Grant{Principal: p, Hash: secret.Hash[:]}
+	}
+	return Config{FlowControl: true, Authenticator: &access.Authenticator{
+		Required: required, Grant: func(id string) (access.Grant, bool) { g, ok := grants[id]; return g, ok },
+	}}, texts
+}
+
+func TestEveryRouteOfTheIngressRequiresAnInvoker(t *testing.T) {
+	principals := map[string]access.Principal{}
+	for _, role := range access.Roles {
+		principals[string(role)] = access.Principal{Roles: []access.Role{role}}
+	}
+	cfg, tokens := withTokens(true, principals)
+	s := testServer(t, cfg, &fakeInvocations{})
+	tokens["nobody"], tokens["unknown"] = "x: y", "authorization: Bearer "+access.NewSecret().Text
+	checked := 0
+	for _, route := range s.router.Routes() {
+		path := strings.NewReplacer(":", "", "/*", "/Greeter/greet").Replace(route.Path)
+		for name, token := range tokens {
+			checked++
+			status := do(s, route.Method, path, "", token).Code
+			role := access.Role(name)
+			switch {
+			case strings.HasSuffix(path, healthPath) && route.Method == http.MethodGet:
+				require.Equal(t, 200, status)
+			case name == "nobody" || name == "unknown":
+				require.Contains(t, []int{401, 405}, status, "%s %s as %s", route.Method, path, name)
+				require.Equal(t, strings.HasSuffix(path, healthPath), status == 405)
+			case !role.Allows(access.Invoke):
+				require.Contains(t, []int{403, 405}, status, "%s %s as %s", route.Method, path, name)
+				require.Equal(t, strings.HasSuffix(path, healthPath), status == 405)
+			default:
+				require.NotContains(t, []int{401, 403}, status, "%s %s as %s", route.Method, path, name)
+			}
+		}
+	}
+	require.Greater(t, checked, 1000)
+}
+
+func TestHandlersLearnTheNameOfTheCallerAndNotItsToken(t *testing.T) {
+	for _, required := range []bool{false, true} {
+		cfg, tokens := withTokens(required, map[string]access.Principal{"shop": {Roles: []access.Role{access.Invoker}}})
+		f := &fakeInvocations{}
+		s := testServer(t, cfg, f)
+		require.Equal(t, 200, do(s, "POST", "/Greeter/greet", `"x"`, tokens["shop"], "content-type: application/json", "x-platform-principal: admin").Code)
+		input := string(f.invokes[len(f.invokes)-1].Input)
+		require.Contains(t, input, "x-platform-principal")
+		require.Contains(t, input, "shop")
+		require.NotContains(t, input, "admin")
+		require.NotContains(t, input, "plt_")
+	}
+	// Without authentication nobody has a name, and tokens of this server are not stored.
+	f := &fakeInvocations{}
+	s := testServer(t, Config{}, f)
+	token := access.NewSecret().Text
+	do(s, "POST", "/Greeter/greet", `"x"`, "content-type: application/json", "x-platform-principal: admin", "authorization: Bearer "+token)
+	require.NotContains(t, string(f.invokes[len(f.invokes)-1].Input), "x-platform-principal")
+	require.NotContains(t, string(f.invokes[len(f.invokes)-1].Input), "plt_")
+	do(s, "POST", "/Greeter/greet", `"x"`, "content-type: application/json", "authorization: Bearer of-the-application")
+	require.Contains(t, string(f.invokes[len(f.invokes)-1].Input), "of-the-application")
+}
+
+func TestLimitedCallersReachTheirServicesOnly(t *testing.T) {
+	cfg, tokens := withTokens(true, map[string]access.Principal{
+		"greeter": {Roles: []access.Role{access.Invoker}, Services: []string{"Greeter"}},
+		"scope-a": {Roles: []access.Role{access.Invoker}, Scopes: []string{"a"}},
+	})
+	f := &fakeInvocations{}
+	s := testServer(t, cfg, f)
+	json := "content-type: application/json"
+	for path, want := range map[string]int{"/Greeter/greet": 200, "/Counter/k/add": 403, "/platform/call/Counter/k/add": 403, "/platform/scope/a/call/Greeter/greet": 200} {
+		require.Equal(t, want, do(s, "POST", path, `"x"`, tokens["greeter"], json).Code, path)
+	}
+	for path, want := range map[string]int{"/Greeter/greet": 403, "/platform/scope/b/call/Greeter/greet": 403, "/platform/scope/a/call/Greeter/greet": 200} {
+		require.Equal(t, want, do(s, "POST", path, `"x"`, tokens["scope-a"], json).Code, path)
+	}
+	// Results of other services look as if they did not exist; what names no target is refused.
+	id := newID(machine.Target{Service: "Counter", Key: "k", Handler: "add"}, nil, clock).String()
+	of := func(context.Context, ids.Invocation) (routing.Answer, error) {
+		return routing.Answer{Target: machine.Target{Service: "Counter", Key: "k", Handler: "add"}}, nil
+	}
+	f.attach, f.output = of, of
+	require.Equal(t, 404, do(s, "GET", "/platform/attach/"+id, "", tokens["greeter"]).Code)
+	require.Equal(t, 404, do(s, "GET", "/platform/output/"+id, "", tokens["greeter"]).Code)
+	require.Equal(t, 403, do(s, "POST", "/platform/invocation/"+id+"/signal/x/resolve", "1", tokens["greeter"]).Code)
+	require.Equal(t, 403, do(s, "POST", "/platform/awakeables/sign_1x/resolve", "1", tokens["greeter"]).Code)
+}

@@ -1,0 +1,207 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"platform/admin"
+	"platform/internal/access"
+	"platform/internal/config"
+	"platform/internal/errcode"
+	"platform/metadata"
+)
+
+// adminTokenFile is the file in the data directory with the token that the node created.
+const adminTokenFile = "admin.token"
+
+// adminTokenVariable is the environment variable with the token of the administrator.
+const adminTokenVariable = "PLATFORM_ADMIN_TOKEN"
+
+// minAdminToken is the size of a token of the administrator that cannot be guessed.
+const minAdminToken = 32
+
+// tokens are those that the node accepts.
+type tokens struct {
+	static   []access.Grant // of the configuration or the data directory
+	required bool           // at the admin API
+
+	mu   sync.Mutex // guards used
+	used map[string]time.Time
+}
+
+// openTokens finds out whether the admin API requires tokens, and which one its administrator
+// has.
+func (n *Node) openTokens() error {
+	mode := n.cfg.Security.Mode
+	n.tokens.used = map[string]time.Time{}
+	n.tokens.required = mode == config.SecurityStrict || mode == config.SecurityDefault && !onLoopback(n.listeners.admin.Addr())
+	token, err := n.adminToken()
+	if err != nil {
+		return err
+	}
+	if token != "" {
+		hash := access.Hash(token)
+		n.tokens.static = []access.Grant{{Principal: access.Principal{Name: "admin", Token: adminTokenFile, Roles: []access.Role{access.Admin}}, Hash: hash[:]}}
+	}
+	return nil
+}
+
+// adminToken returns the token of the administrator; "" if there is none and none is required.
+func (n *Node) adminToken() (string, error) {
+	if path := n.cfg.Security.AdminTokenFile; path != "" {
+		text, err := readToken(path, "security.admin-token-file")
+		if errors.Is(err, fs.ErrNotExist) {
+			err = errcode.New(errcode.RT0002, "security.admin-token-file: the file %s does not exist", path)
+		}
+		return text, err
+	}
+	if text := strings.TrimSpace(os.Getenv(adminTokenVariable)); text != "" {
+		if len(text) < minAdminToken {
+			return "", errcode.New(errcode.RT0002, "environment variable %s: expected a token of %d bytes or more, such as the output of `openssl rand -hex 32`", adminTokenVariable, minAdminToken)
+		}
+		return text, nil
+	}
+	if !n.tokens.required {
+		return "", nil
+	}
+	path := n.files.dir.In(adminTokenFile)
+	text, err := readToken(path, "token of the administrator")
+	if !errors.Is(err, fs.ErrNotExist) {
+		return text, err
+	}
+	secret := access.NewSecret()
+	if err := os.WriteFile(path, []byte(secret.Text+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("write the token of the administrator: %w", err)
+	}
+	n.log.Info("token of the administrator created; log in with: platform login --token-file "+path, "file", path)
+	return secret.Text, nil
+}
+
+// readToken reads a file that nobody else may read.
+func readToken(path, what string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return "", errcode.New(errcode.RT0002, "%s: other users can read the file %s; restrict it with chmod 600", what, path)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", what, err)
+	}
+	text := strings.TrimSpace(string(data))
+	if len(text) < minAdminToken {
+		return "", errcode.New(errcode.RT0002, "%s: the file %s has %d bytes; expected a token of %d or more", what, path, len(text), minAdminToken)
+	}
+	return text, nil
+}
+
+// authenticator returns what authenticates the clients of a port. While the node starts, it
+// knows only the token of the administrator.
+func (n *Node) authenticator(required bool) *access.Authenticator {
+	a := &access.Authenticator{Required: required, Static: n.tokens.static}
+	if n.metadata != nil {
+		a.Used = n.tokens.use
+		a.Grant = func(id string) (access.Grant, bool) {
+			t, known := n.metadata.Token(id)
+			return admin.GrantOf(&t), known
+		}
+	}
+	return a
+}
+
+// ingressRequiresToken reports whether callers of handlers must present a token.
+func (n *Node) ingressRequiresToken() bool {
+	return n.cfg.Ingress.Auth == config.IngressToken || n.cfg.Security.Mode == config.SecurityStrict
+}
+
+// use notes the use of a token.
+func (t *tokens) use(id string, at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.used) < metadata.MaxTokens {
+		t.used[id] = at
+	}
+}
+
+const (
+	// usePeriod is how often a node records the uses of tokens, useGranularity how much later
+	// than the recorded use a use must be to be recorded.
+	usePeriod      = time.Minute
+	useGranularity = 10 * time.Minute
+)
+
+// record records the uses of tokens until ctx ends.
+func (t *tokens) record(ctx context.Context, store *metadata.Store, log *slog.Logger) error {
+	tick := time.NewTicker(usePeriod)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		uses := t.taken(store.Token)
+		if len(uses) == 0 {
+			continue
+		}
+		if err := store.UseTokens(ctx, uses); err != nil && ctx.Err() == nil {
+			log.Warn("uses of tokens not recorded", "err", err)
+		}
+	}
+}
+
+// taken returns the uses that are to be recorded and forgets all.
+func (t *tokens) taken(find func(string) (metadata.Token, bool)) (uses []metadata.TokenUse) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, at := range t.used {
+		if token, known := find(id); known && at.Sub(token.LastUsed) >= useGranularity {
+			uses = append(uses, metadata.TokenUse{ID: id, At: at})
+		}
+	}
+	clear(t.used)
+	return uses
+}
+
+// reportSecurity logs what the ports do not demand.
+func (n *Node) reportSecurity() {
+	adminAddress, ingressAddress := n.listeners.admin.Addr(), n.listeners.ingress.Addr()
+	mode := n.cfg.Security.Mode
+	switch {
+	case mode == config.SecurityOpen:
+		n.log.Warn("security.mode is open: everybody who can connect to the ports may do everything", "admin", adminAddress.String())
+	case n.tokens.required:
+		n.log.Info("the admin API requires a token", "admin", adminAddress.String())
+	case n.cfg.BindIP == config.Loopback:
+		n.log.Info("the ports can be reached from this machine only; set bind-ip to :: or to an address to change that", "bind-ip", n.cfg.BindIP)
+	}
+	if mode != config.SecurityOpen && !n.ingressRequiresToken() && !onLoopback(ingressAddress) {
+		n.log.Warn("the ingress accepts calls of everybody who can connect; set ingress.auth to token to require one", "ingress", ingressAddress.String())
+	}
+}
+
+// restricted serves requests whose sender has a permission; h is not part of the admin API.
+func restricted(h http.Handler, a *access.Authenticator, permission access.Permission) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p, err := a.Authenticate(r)
+		switch {
+		case err != nil:
+			w.Header().Set("WWW-Authenticate", `Bearer realm="platform"`)
+			refuseStarting(w, http.StatusUnauthorized, err.Error())
+		case !p.Allows(permission):
+			refuseStarting(w, http.StatusForbidden, "this requires the role "+access.RolesWith(permission))
+		default:
+			h.ServeHTTP(w, r)
+		}
+	})
+}

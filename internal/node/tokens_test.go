@@ -1,0 +1,198 @@
+package node
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/access"
+	"platform/internal/config"
+	"platform/metadata"
+)
+
+// as sends a request with a token to a port of a node.
+func (c *trio) as(token string, i int, admin bool, method, path, body string) (int, string) {
+	port := c.nodes[i].cfg.Ingress.BindPort
+	if admin {
+		port = c.nodes[i].cfg.Admin.BindPort
+	}
+	req, err := http.NewRequestWithContext(c.t.Context(), method, fmt.Sprintf("http://127.0.0.1:%d%s", port, path), strings.NewReader(body))
+	require.NoError(c.t, err)
+	req.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	answer, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(answer)
+}
+
+// A cluster that requires tokens: each node has one for its administrator, others hold on all
+// nodes, and a revocation does so within a second.
+func TestTokensHoldOnAllNodes(t *testing.T) {
+	c := newTrio(t, 3, "--config-file="+strictConfig(t))
+	dir := c.nodes[0].cfg.BaseDir
+	admins := make([]string, 3)
+	for i := range c.nodes {
+		path := filepath.Join(dir, fmt.Sprintf("n%d", i+1), adminTokenFile)
+		require.Eventually(t, func() bool {
+			text, err := os.ReadFile(path)
+			admins[i] = strings.TrimSpace(string(text))
+			return err == nil && admins[i] != ""
+		}, time.Minute, 10*time.Millisecond)
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+		require.Eventually(t, func() bool {
+			code, _ := c.as(admins[i], i, true, "GET", "/cluster-health", "")
+			health, _ := c.as("", i, true, "GET", "/health", "")
+			ingress, _ := c.as("", i, false, "GET", "/restate/health", "")
+			return code == http.StatusOK && health == http.StatusOK && ingress == http.StatusOK
+		}, time.Minute, 20*time.Millisecond)
+		for _, token := range []string{"", admins[(i+1)%3], access.NewSecret().Text} {
+			code, body := c.as(token, i, true, "GET", "/services", "")
+			require.Equal(t, http.StatusUnauthorized, code, body)
+			code, _ = c.as(token, i, true, "POST", "/tokens", `{"name":"x","roles":["viewer"]}`)
+			require.Equal(t, http.StatusUnauthorized, code)
+			code, _ = c.as(token, i, false, "POST", "/Greeter/greet", "{}")
+			require.Equal(t, http.StatusUnauthorized, code)
+		}
+	}
+	var created struct{ Token, ID string }
+	require.Eventually(t, func() bool { // once the cluster has feature level 4
+		code, body := c.as(admins[0], 0, true, "POST", "/tokens", `{"name":"ci","roles":["viewer","invoker"]}`)
+		return code == http.StatusCreated && json.Unmarshal([]byte(body), &created) == nil
+	}, time.Minute, 50*time.Millisecond)
+	for i := range c.nodes {
+		require.Eventually(t, func() bool {
+			code, _ := c.as(created.Token, i, true, "GET", "/services", "")
+			return code == http.StatusOK
+		}, 30*time.Second, 10*time.Millisecond, "n%d", i+1)
+		code, body := c.as(created.Token, i, true, "DELETE", "/tokens/ci", "")
+		require.Equal(t, http.StatusForbidden, code, body)
+		code, _ = c.as(created.Token, i, false, "POST", "/Greeter/greet", "{}")
+		require.Equal(t, http.StatusNotFound, code, "the token permits calls")
+	}
+	begin := time.Now()
+	code, body := c.as(admins[1], 1, true, "DELETE", "/tokens/ci", "")
+	require.Equal(t, http.StatusOK, code, body)
+	for i := range c.nodes {
+		code, _ := c.as(created.Token, i, true, "GET", "/services", "")
+		require.Equal(t, http.StatusUnauthorized, code, "n%d still accepts a revoked token", i+1)
+		code, _ = c.as(created.Token, i, false, "POST", "/Greeter/greet", "{}")
+		require.Equal(t, http.StatusUnauthorized, code)
+	}
+	t.Logf("revoked on all nodes after %s", time.Since(begin))
+}
+
+func strictConfig(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "config.toml")
+	require.NoError(t, os.WriteFile(path, []byte("[security]\nmode = \"strict\"\n"), 0o600))
+	return path
+}
+
+func TestDefaultsOfSecurity(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args, env []string
+		bindIP    string
+		admin     string // address
+		required  bool
+	}{
+		"nothing set":        {nil, nil, "127.0.0.1", "127.0.0.1:1", false},
+		"open":               {nil, []string{"PLATFORM_SECURITY__MODE=open", "PLATFORM_BIND_IP=::"}, "::", "0.0.0.0:1", false},
+		"all addresses":      {[]string{"--bind-ip=::"}, nil, "::", "0.0.0.0:1", true},
+		"strict":             {nil, []string{"PLATFORM_SECURITY__MODE=strict"}, "127.0.0.1", "127.0.0.1:1", true},
+		"cluster":            {[]string{"--bootstrap-expect=3"}, nil, "::", "0.0.0.0:1", true},
+		"joining":            {nil, []string{`PLATFORM_METADATA_CLIENT__ADDRESSES=["n1:5122"]`}, "::", "0.0.0.0:1", true},
+		"advertised":         {[]string{"--advertised-host=n1"}, nil, "::", "0.0.0.0:1", true},
+		"cluster, loopback":  {[]string{"--bootstrap-expect=3", "--bind-ip=127.0.0.1"}, nil, "127.0.0.1", "127.0.0.1:1", false},
+		"another loopback":   {[]string{"--bind-ip=127.0.0.2"}, nil, "127.0.0.2", "127.0.0.2:1", false},
+		"an address":         {[]string{"--bind-ip=10.0.0.1"}, nil, "10.0.0.1", "10.0.0.1:1", true},
+		"IPv6 loopback":      {[]string{"--bind-ip=::1"}, nil, "::1", "[::1]:1", false},
+		"ingress advertised": {nil, []string{"PLATFORM_INGRESS__ADVERTISED_ADDRESS=http://a.example/"}, "127.0.0.1", "127.0.0.1:1", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			loaded, err := config.Load(tc.args, tc.env)
+			require.NoError(t, err)
+			require.Equal(t, tc.bindIP, loaded.Config.BindIP)
+			require.Equal(t, tc.bindIP, loaded.Config.Admin.BindIP)
+			address, err := net.ResolveTCPAddr("tcp", tc.admin)
+			require.NoError(t, err)
+			n := &Node{cfg: loaded.Config, listeners: listeners{admin: fakeListener{address}, ingress: fakeListener{address}}}
+			n.cfg.Security.AdminTokenFile = tokenFile(t, 0o600)
+			require.NoError(t, n.openTokens())
+			require.Equal(t, tc.required, n.tokens.required)
+			require.Equal(t, strings.HasPrefix(name, "strict"), n.ingressRequiresToken())
+		})
+	}
+}
+
+func tokenFile(t *testing.T, mode os.FileMode) string {
+	path := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("x", minAdminToken)+"\n"), mode))
+	return path
+}
+
+// fakeListener has an address only.
+type fakeListener struct{ addr net.Addr }
+
+func (l fakeListener) Addr() net.Addr            { return l.addr }
+func (l fakeListener) Close() error              { return nil }
+func (l fakeListener) Accept() (net.Conn, error) { return nil, net.ErrClosed }
+
+func TestTokenFilesThatOthersCanReadAreRefused(t *testing.T) {
+	_, err := readToken(tokenFile(t, 0o600), "x")
+	require.NoError(t, err)
+	for _, mode := range []os.FileMode{0o644, 0o640, 0o604} {
+		_, err := readToken(tokenFile(t, mode), "x")
+		require.ErrorContains(t, err, "chmod 600")
+	}
+	short := filepath.Join(t.TempDir(), "short")
+	require.NoError(t, os.WriteFile(short, []byte("secret"), 0o600))
+	_, err = readToken(short, "x")
+	require.ErrorContains(t, err, "expected a token of 32 or more")
+	t.Setenv(adminTokenVariable, "guessable")
+	_, err = (&Node{cfg: config.Default()}).adminToken()
+	require.ErrorContains(t, err, "openssl rand -hex 32")
+}
+
+func TestUsesOfTokensAreRecordedSparsely(t *testing.T) {
+	now := time.UnixMilli(1_700_000_000_000)
+	tokens := &tokens{used: map[string]time.Time{}}
+	stored := map[string]metadata.Token{"new": {}, "recent": {LastUsed: now.Add(-time.Minute)}, "old": {LastUsed: now.Add(-time.Hour)}}
+	find := func(id string) (metadata.Token, bool) { t, ok := stored[id]; return t, ok }
+	for id := range stored {
+		tokens.use(id, now)
+	}
+	tokens.use("revoked", now)
+	require.ElementsMatch(t, []metadata.TokenUse{{ID: "new", At: now}, {ID: "old", At: now}}, tokens.taken(find))
+	require.Empty(t, tokens.taken(find))
+}
+
+func TestProvisioningRequiresTheAdministrator(t *testing.T) {
+	secret := access.NewSecret()
+	s := &startup{guard: anyHost, authenticator: &access.Authenticator{
+		Required: true, Static: []access.Grant{{Principal: access.Principal{Roles: []access.Role{access.Viewer}}, Hash: secret.Hash[:]}},
+	}}
+	for token, want := range map[string]int{"": 401, "x": 401, secret.Text: 403} {
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/cluster/provision", strings.NewReader("{}"))
+		r.Header.Set("Authorization", "Bearer "+token)
+		w := httptest.NewRecorder()
+		s.handler(true).ServeHTTP(w, r)
+		require.Equal(t, want, w.Code)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/admin/query"
+	"platform/internal/access"
 	"platform/internal/errcode"
 )
 
@@ -98,7 +99,11 @@ func (s *Server) runQuery(c echo.Context) error {
 	w := &queryWriter{c: c, contentType: contentType, control: http.NewResponseController(c.Response())}
 	defer w.release()
 	ctx := c.Request().Context()
-	written, err := run(ctx, req.Query, query.Options{BigNumbersAsText: req.U64AsText, Columns: req.WithColumns, Strong: strong}, w)
+	p := access.From(ctx)
+	written, err := run(ctx, req.Query, query.Options{
+		BigNumbersAsText: req.U64AsText, Columns: req.WithColumns, Strong: strong,
+		HidePayloads: !p.Allows(access.Payloads), HideAudit: !p.Allows(access.Secure),
+	}, w)
 	switch {
 	case err == nil:
 		return nil

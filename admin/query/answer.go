@@ -27,6 +27,9 @@ type Options struct {
 	// Columns writes "columns":[{"name","type"},…] before the rows, whose NULL values are
 	// omitted. Computed columns have no type.
 	Columns bool
+	// HidePayloads makes the columns with payloads NULL, HideAudit refuses queries of the audit
+	// log.
+	HidePayloads, HideAudit bool
 }
 
 // Written reports what was written of a result.
@@ -46,7 +49,7 @@ const answerBuffer = 64 << 10
 // a DeadlineWriter, writing ends a second after the query timeout.
 func (e *Engine) WriteJSON(ctx context.Context, text string, o Options, w io.Writer) (Written, error) {
 	a := &answer{to: w, max: e.cfg.MaxBytes, timeout: e.cfg.Timeout + writeGrace, rows: rowWriter{bigText: o.BigNumbersAsText}, header: o.Columns}
-	stats, err := e.query(ctx, text, o.Strong, a)
+	stats, err := e.query(ctx, text, o, a)
 	a.written.Stats = stats
 	if err == nil {
 		a.buf = append(a.buf, "]}\n"...)

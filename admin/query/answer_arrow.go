@@ -20,7 +20,7 @@ import (
 // see that it is incomplete. If w is a DeadlineWriter, writing ends a second after the query timeout.
 func (e *Engine) WriteArrow(ctx context.Context, text string, o Options, w io.Writer) (Written, error) {
 	a := &arrowAnswer{to: w, max: e.cfg.MaxBytes, timeout: e.cfg.Timeout + writeGrace}
-	stats, err := e.query(ctx, text, o.Strong, a)
+	stats, err := e.query(ctx, text, o, a)
 	a.written.Stats = stats
 	if err == nil {
 		err = a.end()

@@ -22,6 +22,8 @@ type Config struct {
 	Cluster Cluster
 	// Jobs returns the jobs; nil: there are none.
 	Jobs func() []metadata.Job
+	// Audit returns the records of the audit log, the newest first; nil: there are none.
+	Audit func() ([]metadata.AuditRecord, error)
 	// Subscriptions returns the event subscriptions and their state; nil: there are none.
 	Subscriptions func(context.Context) []SubscriptionState
 	// Failures returns the failure groups of all partitions; if nil, there are none.
@@ -118,10 +120,10 @@ type Rows interface {
 // *Error; others are ErrBusy, ErrTimeout, ErrUnavailable, ErrDisabled, errors returned by rows,
 // and the cause of the end of ctx.
 func (e *Engine) Query(ctx context.Context, text string, rows Rows) (Stats, error) {
-	return e.query(ctx, text, false, rows)
+	return e.query(ctx, text, Options{}, rows)
 }
 
-func (e *Engine) query(ctx context.Context, text string, strong bool, rows Rows) (Stats, error) {
+func (e *Engine) query(ctx context.Context, text string, o Options, rows Rows) (Stats, error) {
 	if err := e.disabled(); err != nil {
 		return Stats{}, err
 	}
@@ -140,7 +142,7 @@ func (e *Engine) query(ctx context.Context, text string, strong bool, rows Rows)
 		return Stats{}, err
 	}
 	s.begin(ctx, e.cfg.Clock(), q.collated)
-	s.strong = strong
+	s.strong, s.hidePayloads, s.hideAudit = o.Strong, o.HidePayloads, o.HideAudit
 	err = s.run(q, rows)
 	stats := s.stats
 	return stats, errors.Join(err, e.release(s))

@@ -21,14 +21,16 @@ type session struct {
 
 	// The running query. Its context is a field because SQLite calls the tables and functions
 	// without one.
-	ctx      context.Context
-	now      time.Time // for the functions of the query
-	began    time.Time
-	strong   bool // read the tables of partitions linearizably
-	collated bool // the query uses collations, so SQLite evaluates the conditions
-	failure  error
-	stats    Stats
-	pattern  *regexp.Regexp // last use
+	ctx    context.Context
+	now    time.Time // for the functions of the query
+	began  time.Time
+	strong bool // read the tables of partitions linearizably
+	// What the client may not see.
+	hidePayloads, hideAudit bool
+	collated                bool // the query uses collations, so SQLite evaluates the conditions
+	failure                 error
+	stats                   Stats
+	pattern                 *regexp.Regexp // last use
 }
 
 // Stats describes what a query has read.

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/zeebo/xxh3"
@@ -25,6 +26,8 @@ type Table struct {
 
 	// fields has the columns whose conditions the source can evaluate, by column.
 	fields []field
+	// payloads has the columns with payloads.
+	payloads []bool
 	// cost estimates the cost of reading the table with a selection.
 	cost func(*selection) (cost float64, rows int64)
 	// open starts reading.
@@ -52,6 +55,14 @@ func (t *Table) declaration() string {
 }
 
 func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// payloadColumns are the columns with inputs, results and state, by table. Headers of inputs
+// count as well: they may be credentials of the caller.
+var payloadColumns = map[string][]string{
+	"state":       {"value", "value_utf8"},
+	"sys_journal": {"raw", "entry_json", "entry_lite_json"},
+	"sys_promise": {"completion_success_value", "completion_success_value_utf8"},
+}
 
 // column is a column of a table with rows of type R.
 type column[R any] struct {
@@ -81,6 +92,7 @@ func define[R any](name, about string, src source[R], columns []column[R]) *Tabl
 	for i, c := range columns {
 		t.Columns = append(t.Columns, Column{c.name, c.typ, c.about})
 		t.fields = append(t.fields, c.field)
+		t.payloads = append(t.payloads, slices.Contains(payloadColumns[name], c.name))
 		values[i] = c.value
 		if c.heavy {
 			heavy |= columnBit(i)
@@ -94,7 +106,7 @@ func define[R any](name, about string, src source[R], columns []column[R]) *Tabl
 	}
 	t.open = func(s *session, sel *selection) vtab.Cursor {
 		sel.whole, sel.ahead = sel.used&heavy != 0, sel.used&ahead != 0
-		return &cursor[R]{session: s, src: &src, values: values}
+		return &cursor[R]{session: s, src: &src, values: values, payloads: t.payloads}
 	}
 	return t
 }

@@ -100,14 +100,15 @@ type starter interface{ start(*selection) error }
 
 // cursor iterates over the pages of a source.
 type cursor[R any] struct {
-	session *session
-	src     *source[R]
-	values  []func(*R) value
-	next    func() ([]R, error, bool)
-	stop    func()
-	page    []R
-	at      int
-	key     []byte
+	session  *session
+	src      *source[R]
+	values   []func(*R) value
+	payloads []bool // which of them are payloads
+	next     func() ([]R, error, bool)
+	stop     func()
+	page     []R
+	at       int
+	key      []byte
 }
 
 func (c *cursor[R]) start(sel *selection) error {
@@ -151,7 +152,12 @@ func (c *cursor[R]) Next() error {
 func (c *cursor[R]) Eof() bool { return c.at >= len(c.page) }
 
 // Column implements vtab.Cursor.
-func (c *cursor[R]) Column(col int) (vtab.Value, error) { return c.values[col](&c.page[c.at]), nil }
+func (c *cursor[R]) Column(col int) (vtab.Value, error) {
+	if c.payloads[col] && c.session.hidePayloads {
+		return nil, nil
+	}
+	return c.values[col](&c.page[c.at]), nil
+}
 
 // Rowid implements vtab.Cursor.
 func (c *cursor[R]) Rowid() (int64, error) {

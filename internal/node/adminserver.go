@@ -155,6 +155,7 @@ func (n *Node) newQueryEngine(members *backend.Cluster) *query.Engine {
 		},
 		Cluster:       backend.QueriedCluster{Cluster: members},
 		Jobs:          n.metadata.Jobs,
+		Audit:         func() ([]metadata.AuditRecord, error) { return n.metadata.Audit(0, metadata.MaxAuditRecords) },
 		Subscriptions: n.streams().States,
 		Failures:      n.invocations().FailureGroups,
 		Timeout:       c.Timeout.Std(), MaxRows: c.MaxRows, MaxBytes: int(c.MaxBytes),

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"platform/internal/suggest"
@@ -138,6 +139,10 @@ func checkCallable(schemas *metadata.Schemas, t *parsedTarget, public bool) erro
 func checkText(s string) (string, error) {
 	if !utf8.ValidString(s) {
 		return "", badRequest("bad path: the segment %q is not valid UTF-8", s)
+	}
+	// They end lines of logs and headers, and strings of other programs.
+	if strings.ContainsFunc(s, unicode.IsControl) {
+		return "", badRequest("bad path: the segment %q has control characters", s)
 	}
 	return s, nil
 }

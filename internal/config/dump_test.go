@@ -73,6 +73,9 @@ func draw(t *rapid.T, path string, v reflect.Value) {
 	case *LogFormat:
 		*to = rapid.SampledFrom(to.choices()).Draw(t, path)
 	case *TLSMode:
+	case *SecurityMode:
+		*to = rapid.SampledFrom(to.choices()).Draw(t, path)
+	case *IngressAuth:
 		*to = rapid.SampledFrom(to.choices()).Draw(t, path)
 	case *OnMaxAttempts:
 		*to = rapid.SampledFrom(to.choices()).Draw(t, path)

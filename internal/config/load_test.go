@@ -37,9 +37,9 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, "platform-data", cfg.BaseDir)
 	require.True(t, cfg.AutoProvision)
 	require.Equal(t, 8, cfg.DefaultNumPartitions)
-	require.Equal(t, "[::]:5122", cfg.Address())
-	require.Equal(t, "[::]:8080", cfg.Ingress.Address())
-	require.Equal(t, "[::]:9070", cfg.Admin.Address())
+	require.Equal(t, "127.0.0.1:5122", cfg.Address())
+	require.Equal(t, "127.0.0.1:8080", cfg.Ingress.Address())
+	require.Equal(t, "127.0.0.1:9070", cfg.Admin.Address())
 	require.Equal(t, time.Minute, cfg.Worker.Invoker.InactivityTimeout.Std())
 	require.Equal(t, 10*time.Minute, cfg.Worker.Invoker.AbortTimeout.Std())
 	require.Equal(t, 32*units.MiB, cfg.Worker.Invoker.MessageSizeLimit)
@@ -87,7 +87,7 @@ bind-ip = "127.0.0.1"
 	require.Equal(t, map[string]string{"x-a": "1"}, cfg.Worker.Invoker.AdditionalRequestHeaders)
 	require.Equal(t, RetryPolicy{milliseconds(500), 3, 5, minutes(1), KillOnMaxAttempts}, cfg.DefaultRetryPolicy)
 	require.Equal(t, "127.0.0.1:8080", cfg.Ingress.Address())
-	require.Equal(t, "[::]:9070", cfg.Admin.Address())
+	require.Equal(t, "127.0.0.1:9070", cfg.Admin.Address())
 }
 
 func TestEnvironmentForms(t *testing.T) {
@@ -182,7 +182,7 @@ func TestFlagsThatAreNotKeys(t *testing.T) {
 	loaded := load(t, []string{"--production", "--no-logo", "--dump-config", "--use-random-ports"})
 	require.Equal(t, Options{Production: true, NoLogo: true, DumpConfig: true}, loaded.Options)
 	require.False(t, loaded.Config.AutoProvision)
-	require.Equal(t, "[::]:0", loaded.Config.Ingress.Address())
+	require.Equal(t, "127.0.0.1:0", loaded.Config.Ingress.Address())
 
 	require.True(t, load(t, []string{"--production", "--auto-provision"}).Config.AutoProvision)
 	require.Nil(t, load(t, []string{"--help"}, "PLATFORM_BIND_PORT=bad").Config)

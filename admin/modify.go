@@ -25,6 +25,7 @@ type serviceChange struct {
 	AbortTimeout                *string      `json:"abort_timeout"`
 	EnableLazyState             *bool        `json:"enable_lazy_state"`
 	RetryPolicy                 *retryChange `json:"retry_policy"`
+	IngressAuth                 *string      `json:"ingress_auth"`
 }
 
 type retryChange struct {
@@ -64,6 +65,13 @@ func (s *Server) modifyService(c echo.Context) error {
 // options are those that were given.
 func (b *serviceChange) options() (o metadata.Options, err error) {
 	o.Public, o.EnableLazyState = b.Public, b.EnableLazyState
+	if b.IngressAuth != nil {
+		kind, known := metadata.ParseIngressAuth(*b.IngressAuth)
+		if !known {
+			return o, unprocessable("The request field 'ingress_auth' is invalid. Reason: %q is neither none nor token", *b.IngressAuth)
+		}
+		o.IngressAuth = &kind
+	}
 	read := func(name string, text *string, into **time.Duration) {
 		if text == nil || err != nil {
 			return

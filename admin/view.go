@@ -61,7 +61,9 @@ type serviceView struct {
 	AbortTimeout                units.Duration    `json:"abort_timeout"`
 	EnableLazyState             bool              `json:"enable_lazy_state"`
 	Retry                       retryView         `json:"retry_policy"`
-	Info                        []notice          `json:"info,omitempty"`
+	// IngressAuth is absent if ingress.auth applies.
+	IngressAuth string   `json:"ingress_auth,omitempty"`
+	Info        []notice `json:"info,omitempty"`
 }
 
 type retryView struct {
@@ -176,6 +178,9 @@ func viewService(d *metadata.Deployment, s *metadata.Service, defaults *metadata
 		EnableLazyState:      options.EnableLazyState,
 		Retry:                viewRetry(options.Retry),
 		Info:                 serviceNotices(d, s, defaults),
+	}
+	if s.Options.IngressAuth != nil {
+		view.IngressAuth = s.Options.IngressAuth.String()
 	}
 	if s.Type == metadata.Workflow {
 		for _, h := range s.Handlers {

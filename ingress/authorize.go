@@ -6,38 +6,62 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/internal/access"
+	"platform/metadata"
 	"platform/partition/machine"
 )
 
 // principalHeader tells handlers who called; callers cannot set it.
 const principalHeader = "X-Platform-Principal"
 
-// authorize identifies the sender of a request and refuses those who may not call handlers.
-func (s *Server) authorize(c echo.Context) error {
+// identify finds out who sends a request. The token is for this server: handlers get the name
+// only, and it is not stored.
+func (s *Server) identify(c echo.Context) {
 	r := c.Request()
 	delete(r.Header, principalHeader)
-	p, err := s.cfg.Authenticator.Authenticate(r)
-	// A token is for this server: handlers get the name only, and it is not stored.
-	if _, ours := access.SecretID(access.Bearer(r)); ours || err == nil && p != &access.Anyone {
+	p := s.cfg.Authenticator.Identify(r)
+	if _, ours := access.SecretID(access.Bearer(r)); ours || p != nil {
 		delete(r.Header, "Authorization")
 	}
-	if err != nil {
+	if p == nil {
+		return
+	}
+	name := p.Name
+	if !isASCII(name) {
+		name = p.Token
+	}
+	r.Header[principalHeader] = []string{name}
+	c.SetRequest(r.WithContext(access.With(r.Context(), p)))
+}
+
+// authorize refuses the sender of a request if it may not call handlers. required says that it
+// must have a token.
+func authorize(c echo.Context, required bool) error {
+	p := access.From(c.Request().Context())
+	if len(p.Roles) == 0 {
+		if !required {
+			return nil
+		}
 		c.Response().Header().Set("WWW-Authenticate", `Bearer realm="platform"`)
-		return &problem{status: http.StatusUnauthorized, message: err.Error() + "; send one in the header Authorization: Bearer plt_…"}
+		return &problem{status: http.StatusUnauthorized, message: access.ErrUnauthenticated.Error() + "; send one in the header Authorization: Bearer plt_…"}
 	}
 	if !p.Allows(access.Invoke) {
 		return forbidden("the token '" + p.Name + "' does not permit calls; that requires the role " + access.RolesWith(access.Invoke))
 	}
-	if p == &access.Anyone {
-		return nil
-	}
-	if isASCII(p.Name) {
-		r.Header[principalHeader] = []string{p.Name}
-	} else {
-		r.Header[principalHeader] = []string{p.Token}
-	}
-	c.SetRequest(r.WithContext(access.With(r.Context(), p)))
 	return nil
+}
+
+// requiresToken reports whether callers of a service must present a token.
+func (s *Server) requiresToken(o metadata.Options) bool {
+	if o.IngressAuth != nil {
+		return *o.IngressAuth != metadata.IngressNone
+	}
+	return s.cfg.Authenticator.Required
+}
+
+// mayRead reports whether the sender of a request may read results of a target.
+func (s *Server) mayRead(c echo.Context, t machine.Target) bool {
+	svc := s.registry.Schemas().Services[t.Service]
+	return checkTarget(c.Request(), t) == nil && (svc == nil || authorize(c, s.requiresToken(svc.Options)) == nil)
 }
 
 func forbidden(message string) error {

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"platform/internal/access"
 	"platform/internal/ids"
 	"platform/internal/routing"
+	"platform/metadata"
 	"platform/partition/machine"
 )
 
@@ -106,4 +108,45 @@ func TestLimitedCallersReachTheirServicesOnly(t *testing.T) {
 	require.Equal(t, 404, do(s, "GET", "/platform/output/"+id, "", tokens["greeter"]).Code)
 	require.Equal(t, 403, do(s, "POST", "/platform/invocation/"+id+"/signal/x/resolve", "1", tokens["greeter"]).Code)
 	require.Equal(t, 403, do(s, "POST", "/platform/awakeables/sign_1x/resolve", "1", tokens["greeter"]).Code)
+}
+
+// A service may require a token while the ingress does not, and the other way round.
+func TestServicesHaveTheirOwnAuthentication(t *testing.T) {
+	for _, required := range []bool{false, true} {
+		cfg, tokens := withTokens(required, map[string]access.Principal{
+			"shop": {Roles: []access.Role{access.Invoker}}, "viewer": {Roles: []access.Role{access.Viewer}},
+		})
+		f := &fakeInvocations{}
+		of := func(context.Context, ids.Invocation) (routing.Answer, error) {
+			return routing.Answer{Target: machine.Target{Service: "Counter", Key: "k", Handler: "add"}}, nil
+		}
+		f.attach, f.output = of, of
+		s := testServer(t, cfg, f)
+		open, closed := metadata.IngressNone, metadata.IngressToken
+		s.registry.Schemas().Services["Greeter"].Options.IngressAuth = &open
+		s.registry.Schemas().Services["Counter"].Options.IngressAuth = &closed
+		id := newID(machine.Target{Service: "Counter", Key: "k", Handler: "add"}, nil, clock).String()
+		for _, tc := range []struct {
+			method, path, as string
+			status           int
+		}{
+			{"POST", "/Greeter/greet", "", 200},
+			{"POST", "/Greeter/greet", "viewer", 403},
+			{"POST", "/Counter/k/add", "", 401},
+			{"POST", "/Counter/k/add/send", "", 401},
+			{"GET", "/Counter/k/get", "", 401},
+			{"POST", "/platform/call/Counter/k/add", "", 401},
+			{"POST", "/platform/send/Counter/k/add", "", 401},
+			{"POST", "/platform/scope/a/call/Counter/k/add", "", 401},
+			{"POST", "/Counter/k/add", "viewer", 403},
+			{"POST", "/Counter/k/add", "shop", 200},
+			{"GET", "/platform/attach/" + id, "shop", 200},
+		} {
+			require.Equal(t, tc.status, do(s, tc.method, tc.path, "", cmp.Or(tokens[tc.as], "x: y")).Code, "%s %s as %s", tc.method, tc.path, tc.as)
+		}
+		for _, path := range []string{"/platform/attach/" + id, "/platform/output/" + id, "/platform/invocation/" + id + "/attach"} {
+			require.Equal(t, map[bool]int{true: 401, false: 404}[required], do(s, "GET", path, "").Code, path)
+		}
+		require.Equal(t, map[bool]int{true: 401, false: 404}[required], do(s, "POST", "/Nobody/greet", "").Code, "existence is not told")
+	}
 }

@@ -46,6 +46,12 @@ func (s *Server) route(c echo.Context, to request) (err error) {
 	schemas := s.registry.Schemas()
 	t, err := parseTarget(schemas, to.path, r.URL, to.classic)
 	if err != nil {
+		if refusal := authorize(c, s.cfg.Authenticator.Required); refusal != nil {
+			return refusal // do not tell which services exist
+		}
+		return err
+	}
+	if err := authorize(c, s.requiresToken(t.service.Options)); err != nil {
 		return err
 	}
 	t.scope, t.oneWay = to.scope, t.oneWay || to.oneWay

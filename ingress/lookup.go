@@ -31,7 +31,7 @@ func (s *Server) result(c echo.Context, id ids.Invocation, answer *routing.Answe
 		return s.explain(c.Request().Context(), err, id, true)
 	}
 	answer.ID = id
-	if checkTarget(c.Request(), answer.Target) != nil {
+	if !s.mayRead(c, answer.Target) {
 		return s.explain(c.Request().Context(), routing.ErrNotFound, id, true) // as if it did not exist
 	}
 	rules := &metadata.OutputRules{} // of a handler that is not there any more

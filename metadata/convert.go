@@ -134,6 +134,7 @@ func optionsToProto(o *Options) *pb.Options {
 		WorkflowRetentionMs:    mapped(o.WorkflowRetention, time.Duration.Milliseconds),
 		EnableLazyState:        o.EnableLazyState,
 		Public:                 o.Public,
+		IngressAuth:            mapped(o.IngressAuth, func(a IngressAuth) uint32 { return uint32(a) }),
 		RetryInitialIntervalMs: mapped(o.Retry.InitialInterval, time.Duration.Milliseconds),
 		RetryMaxIntervalMs:     mapped(o.Retry.MaxInterval, time.Duration.Milliseconds),
 		RetryMaxAttempts:       mapped(o.Retry.MaxAttempts, func(n int) int64 { return int64(n) }),
@@ -154,6 +155,7 @@ func optionsFromProto(o *pb.Options) Options {
 		WorkflowRetention:    mapped(o.WorkflowRetentionMs, milliseconds),
 		EnableLazyState:      o.EnableLazyState,
 		Public:               o.Public,
+		IngressAuth:          mapped(o.IngressAuth, func(n uint32) IngressAuth { return IngressAuth(n) }),
 		Retry: RetryOptions{
 			InitialInterval: mapped(o.RetryInitialIntervalMs, milliseconds),
 			MaxInterval:     mapped(o.RetryMaxIntervalMs, milliseconds),

@@ -116,6 +116,7 @@ func TestGoldenLogEntries(t *testing.T) {
 		"entry_delete_deployment":   &deleteDeployment{fullDeployment().ID},
 		"entry_update_deployment":   &updateDeployment{Update{Deployment: fullFunction(), Overwrite: true}},
 		"entry_modify_service":      &modifyService{"Greeter", fullDeployment().Services[0].Options},
+		"entry_modify_ingress_auth": &modifyService{"Greeter", Options{IngressAuth: ptr(IngressToken)}},
 		"entry_add_node":            &registerNode{node: fullNode(), nameInUse: true},
 		"entry_remove_node":         &removeNode{id: 3, force: true},
 		"entry_drain_node":          &drainNode{id: 300, draining: true},

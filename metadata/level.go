@@ -47,6 +47,10 @@ func levelOf(cmd command) need {
 		return need{feature.Level4, "an event subscription"}
 	case *putKafkaCluster, *deleteKafkaCluster:
 		return need{feature.Level4, "a Kafka cluster"}
+	case *modifyService:
+		if cmd.options.IngressAuth != nil {
+			return need{feature.Level4, "the authentication of callers of a service"}
+		}
 	case *setFeatureLevel:
 		return need{max(cmd.level, feature.Level2), "the cluster's feature level"}
 	case *provision:

@@ -2,6 +2,8 @@ package metadata
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 )
 
@@ -11,7 +13,30 @@ func applyModifyService(d *draft, index uint64, cmd *modifyService) (outcome, er
 	if err != nil {
 		return outcome{refusal: err}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
 	}
-	return outcome{value: service}, d.putDeployment(index, deployment)
+	if err := d.putDeployment(index, deployment); err != nil || cmd.options.IngressAuth == nil {
+		return outcome{value: service}, err
+	}
+	return outcome{value: service}, d.setIngressAuth(index, cmd.name, cmd.options.IngressAuth)
+}
+
+// setIngressAuth sets the authentication of callers in all revisions of a service, so that the
+// deletion of the latest one does not open it.
+func (d *draft) setIngressAuth(index uint64, name string, auth *IngressAuth) error {
+	for _, id := range slices.Sorted(maps.Keys(d.schemas.Deployments)) {
+		deployment := *d.schemas.Deployments[id]
+		at := slices.IndexFunc(deployment.Services, func(s *Service) bool { return s.Name == name })
+		if at < 0 || reflect.DeepEqual(deployment.Services[at].Options.IngressAuth, auth) {
+			continue
+		}
+		service := *deployment.Services[at]
+		service.Options.IngressAuth = auth
+		deployment.Services = slices.Clone(deployment.Services)
+		deployment.Services[at] = &service
+		if err := d.putDeployment(index, &deployment); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // planModify returns the deployment and the service after options of the latest revision of
@@ -45,6 +70,7 @@ func (o Options) With(change *Options) Options {
 	set(&o.WorkflowRetention, change.WorkflowRetention)
 	set(&o.EnableLazyState, change.EnableLazyState)
 	set(&o.Public, change.Public)
+	set(&o.IngressAuth, change.IngressAuth)
 	set(&o.Retry.InitialInterval, change.Retry.InitialInterval)
 	set(&o.Retry.MaxInterval, change.Retry.MaxInterval)
 	set(&o.Retry.MaxAttempts, change.Retry.MaxAttempts)

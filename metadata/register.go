@@ -81,6 +81,7 @@ func (s *Schemas) Plan(r Registration, at time.Time) (Registered, error) {
 					"service %s was registered as %s and cannot become %s", service.Name, latest.Type, service.Type)
 			}
 			service.Revision = latest.Revision + 1
+			service.Options.IngressAuth = latest.Options.IngressAuth // a deployment must not open a service
 		}
 		planned.Services[i] = &service
 	}

@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -62,7 +63,34 @@ type Options struct {
 	WorkflowRetention    *time.Duration // of the run handler's result
 	EnableLazyState      *bool
 	Public               *bool
-	Retry                RetryOptions
+	// IngressAuth is what callers must present. Only operators set it, and later revisions
+	// keep it.
+	IngressAuth *IngressAuth
+	Retry       RetryOptions
+}
+
+// IngressAuth is what callers of a service must present to the ingress.
+type IngressAuth uint8
+
+// The kinds. They are stored: numbers are only added.
+const (
+	IngressNone  IngressAuth = iota + 1 // nothing
+	IngressToken                        // a token with the role invoker
+)
+
+var ingressAuthNames = map[IngressAuth]string{IngressNone: "none", IngressToken: "token"}
+
+// String returns the name of the kind. One of a newer server is refused like a missing token.
+func (a IngressAuth) String() string { return cmp.Or(ingressAuthNames[a], "unknown") }
+
+// ParseIngressAuth returns the kind with a name; false if there is none.
+func ParseIngressAuth(name string) (IngressAuth, bool) {
+	for kind, known := range ingressAuthNames {
+		if known == name {
+			return kind, true
+		}
+	}
+	return 0, false
 }
 
 // RetryOptions are the announced parts of a retry policy.

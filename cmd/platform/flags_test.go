@@ -228,6 +228,7 @@ var (
 	attachBase  = map[string]string{"scope": "--idempotency-key k", "json": "--idempotency-key k", "output": "--idempotency-key k"}
 	patchFlags  = map[string]string{
 		"public":                "--public=false",
+		"ingress-auth":          "--ingress-auth token",
 		"idempotency-retention": "--idempotency-retention 1h", "workflow-completion-retention": "--workflow-completion-retention 1h", "journal-retention": "--journal-retention 1h",
 		"inactivity-timeout": "--inactivity-timeout 1m", "abort-timeout": "--abort-timeout 1m", "max-attempts": "--max-attempts 3", "on-max-attempts": "--on-max-attempts kill",
 		"retry-initial-interval": "--retry-initial-interval 1s", "retry-max-interval": "--retry-max-interval 1m", "retry-factor": "--retry-factor 3",

@@ -33,12 +33,18 @@ type Authenticator struct {
 	Now func() time.Time
 }
 
+// Identify returns the principal whose token a request has; nil if it has none that is valid.
+func (a *Authenticator) Identify(r *http.Request) *Principal {
+	if text := Bearer(r); text != "" {
+		return a.find(text)
+	}
+	return nil
+}
+
 // Authenticate returns the sender of a request, or ErrUnauthenticated.
 func (a *Authenticator) Authenticate(r *http.Request) (*Principal, error) {
-	if text := Bearer(r); text != "" {
-		if p := a.find(text); p != nil {
-			return p, nil
-		}
+	if p := a.Identify(r); p != nil {
+		return p, nil
 	}
 	if a.Required {
 		return nil, ErrUnauthenticated

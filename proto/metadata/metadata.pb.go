@@ -4382,6 +4382,7 @@ type Options struct {
 	RetryMaxAttempts       *int64                 `protobuf:"varint,10,opt,name=retry_max_attempts,json=retryMaxAttempts,proto3,oneof" json:"retry_max_attempts,omitempty"` // -1: without limit
 	RetryFactor            *float64               `protobuf:"fixed64,11,opt,name=retry_factor,json=retryFactor,proto3,oneof" json:"retry_factor,omitempty"`
 	RetryOnMaxAttempts     *uint32                `protobuf:"varint,12,opt,name=retry_on_max_attempts,json=retryOnMaxAttempts,proto3,oneof" json:"retry_on_max_attempts,omitempty"` // 0: pause; 1: kill
+	IngressAuth            *uint32                `protobuf:"varint,13,opt,name=ingress_auth,json=ingressAuth,proto3,oneof" json:"ingress_auth,omitempty"`                          // 1: none; 2: token; from level 4 on
 	unknownFields          protoimpl.UnknownFields
 	sizeCache              protoimpl.SizeCache
 }
@@ -4496,6 +4497,13 @@ func (x *Options) GetRetryFactor() float64 {
 func (x *Options) GetRetryOnMaxAttempts() uint32 {
 	if x != nil && x.RetryOnMaxAttempts != nil {
 		return *x.RetryOnMaxAttempts
+	}
+	return 0
+}
+
+func (x *Options) GetIngressAuth() uint32 {
+	if x != nil && x.IngressAuth != nil {
+		return *x.IngressAuth
 	}
 	return 0
 }
@@ -5046,7 +5054,7 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\bmetadata\x18\x04 \x03(\v2\x17.platform.metadata.PairR\bmetadata\x124\n" +
 	"\aoptions\x18\x05 \x01(\v2\x1a.platform.metadata.OptionsR\aoptions\x123\n" +
 	"\x05input\x18\x06 \x01(\v2\x1d.platform.metadata.InputRulesR\x05input\x126\n" +
-	"\x06output\x18\a \x01(\v2\x1e.platform.metadata.OutputRulesR\x06output\"\x93\a\n" +
+	"\x06output\x18\a \x01(\v2\x1e.platform.metadata.OutputRulesR\x06output\"\xcc\a\n" +
 	"\aOptions\x127\n" +
 	"\x15inactivity_timeout_ms\x18\x01 \x01(\x03H\x00R\x13inactivityTimeoutMs\x88\x01\x01\x12-\n" +
 	"\x10abort_timeout_ms\x18\x02 \x01(\x03H\x01R\x0eabortTimeoutMs\x88\x01\x01\x125\n" +
@@ -5061,7 +5069,8 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	" \x01(\x03H\tR\x10retryMaxAttempts\x88\x01\x01\x12&\n" +
 	"\fretry_factor\x18\v \x01(\x01H\n" +
 	"R\vretryFactor\x88\x01\x01\x126\n" +
-	"\x15retry_on_max_attempts\x18\f \x01(\rH\vR\x12retryOnMaxAttempts\x88\x01\x01B\x18\n" +
+	"\x15retry_on_max_attempts\x18\f \x01(\rH\vR\x12retryOnMaxAttempts\x88\x01\x01\x12&\n" +
+	"\fingress_auth\x18\r \x01(\rH\fR\vingressAuth\x88\x01\x01B\x18\n" +
 	"\x16_inactivity_timeout_msB\x13\n" +
 	"\x11_abort_timeout_msB\x17\n" +
 	"\x15_journal_retention_msB\x1b\n" +
@@ -5073,7 +5082,8 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\x16_retry_max_interval_msB\x15\n" +
 	"\x13_retry_max_attemptsB\x0f\n" +
 	"\r_retry_factorB\x18\n" +
-	"\x16_retry_on_max_attempts\"~\n" +
+	"\x16_retry_on_max_attemptsB\x0f\n" +
+	"\r_ingress_auth\"~\n" +
 	"\n" +
 	"InputRules\x12\x1a\n" +
 	"\brequired\x18\x01 \x01(\bR\brequired\x12!\n" +

@@ -4412,6 +4412,11 @@ func (m *Options) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.IngressAuth != nil {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(*m.IngressAuth))
+		i--
+		dAtA[i] = 0x68
+	}
 	if m.RetryOnMaxAttempts != nil {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(*m.RetryOnMaxAttempts))
 		i--
@@ -6597,6 +6602,9 @@ func (m *Options) SizeVT() (n int) {
 	}
 	if m.RetryOnMaxAttempts != nil {
 		n += 1 + protohelpers.SizeOfVarint(uint64(*m.RetryOnMaxAttempts))
+	}
+	if m.IngressAuth != nil {
+		n += 1 + protohelpers.SizeOfVarint(uint64(*m.IngressAuth))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -17202,6 +17210,26 @@ func (m *Options) UnmarshalVT(dAtA []byte) error {
 				}
 			}
 			m.RetryOnMaxAttempts = &v
+		case 13:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field IngressAuth", wireType)
+			}
+			var v uint32
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.IngressAuth = &v
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -28443,6 +28471,26 @@ func (m *Options) UnmarshalVTUnsafe(dAtA []byte) error {
 				}
 			}
 			m.RetryOnMaxAttempts = &v
+		case 13:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field IngressAuth", wireType)
+			}
+			var v uint32
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.IngressAuth = &v
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

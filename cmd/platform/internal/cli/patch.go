@@ -31,6 +31,7 @@ Shows the changes and asks for confirmation.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.Bool("public", false, "whether the ingress can call it; =false: only other handlers")
+	flags.String("ingress-auth", "", "what callers must present: none or token; later revisions keep it")
 	flags.String("idempotency-retention", "", "how long results of calls with an idempotency key are kept")
 	flags.String("workflow-completion-retention", "", "how long a finished workflow is kept")
 	flags.String("journal-retention", "", "how long journals are kept after completion")
@@ -69,6 +70,10 @@ func readChange(flags *pflag.FlagSet) (c client.ServiceChange, err error) {
 				err = &usageError{"--" + f.Name + ": " + parseErr.Error()}
 			}
 			*into = &text
+		case f.Name == "ingress-auth":
+			if c.IngressAuth = &text; text != "none" && text != "token" {
+				err = &usageError{"--ingress-auth takes none or token"}
+			}
 		case f.Name == "public":
 			c.Public = isTrue(text)
 		case f.Name == "lazy-state":
@@ -141,6 +146,7 @@ func (a *app) patchService(ctx context.Context, name string, change client.Servi
 func optionFields(s client.Service) []term.Field {
 	return []term.Field{
 		{Name: "Public", Value: yesNo(s.Public)},
+		{Name: "Ingress authentication", Value: s.IngressAuth},
 		{Name: "Idempotency retention", Value: s.IdempotencyRetention},
 		{Name: "Workflow retention", Value: s.WorkflowCompletionRetention},
 		{Name: "Journal retention", Value: cmp.Or(s.JournalRetention, "none")},
@@ -154,6 +160,7 @@ func optionFields(s client.Service) []term.Field {
 // changed returns a service with a change applied, without the server's limits.
 func changed(s client.Service, c client.ServiceChange) client.Service {
 	take(&s.Public, c.Public)
+	take(&s.IngressAuth, c.IngressAuth)
 	take(&s.EnableLazyState, c.EnableLazyState)
 	takeDuration(&s.IdempotencyRetention, c.IdempotencyRetention)
 	takeDuration(&s.WorkflowCompletionRetention, c.WorkflowCompletionRetention)

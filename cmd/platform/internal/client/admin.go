@@ -98,6 +98,7 @@ type ServiceChange struct {
 	AbortTimeout                *string      `json:"abort_timeout,omitempty"`
 	EnableLazyState             *bool        `json:"enable_lazy_state,omitempty"`
 	RetryPolicy                 *RetryChange `json:"retry_policy,omitempty"`
+	IngressAuth                 *string      `json:"ingress_auth,omitempty"`
 }
 
 // RetryChange is the part of a ServiceChange about retries.

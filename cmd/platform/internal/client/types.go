@@ -44,6 +44,7 @@ type Service struct {
 	DeploymentID                string            `json:"deployment_id"`
 	Revision                    int               `json:"revision"`
 	Public                      bool              `json:"public"`
+	IngressAuth                 string            `json:"ingress_auth"`
 	Documentation               string            `json:"documentation"`
 	Metadata                    map[string]string `json:"metadata"`
 	IdempotencyRetention        string            `json:"idempotency_retention"`

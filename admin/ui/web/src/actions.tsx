@@ -6,6 +6,7 @@ import { formatCount, plural } from './lib/format.ts'
 import { refreshAll } from './live.ts'
 import { optional } from './resource.ts'
 import { href, navigate, segment } from './router.ts'
+import { refusalOf } from './session.ts'
 import { DialogFrame, ask, openDialog, toast } from './ui/overlay.tsx'
 import { Button, Field, Switch } from './ui/basic.tsx'
 import type { IconName } from './ui/icons.tsx'
@@ -38,8 +39,16 @@ export const operations: Record<Operation, Describe> = {
 
 const path = (id: string, operation: Operation): string => `/invocations/${segment(id)}/${operation}`
 
+/** Explains why the user may not change invocations, if so. */
+function permitted(): boolean {
+  const refusal = refusalOf('operate')
+  if (refusal) toast('error', refusal)
+  return refusal === undefined
+}
+
 /** Asks, and does it with one invocation. */
 export function act(i: Invocation, operation: Operation): void {
+  if (!permitted()) return
   const d = operations[operation]
   if (operation === 'resume' || operation === 'restart-as-new') {
     void openDialog(d.title, (close) => <OnDeployment i={i} operation={operation} close={close} />)
@@ -141,6 +150,7 @@ export interface Batch {
 }
 
 export function batch(operation: Operation, of: Batch): void {
+  if (!permitted()) return
   const d = operations[operation]
   const n = of.ids?.length ?? of.count
   const what = n === undefined ? 'all matching invocations' : plural(n, 'invocation')

@@ -21,6 +21,9 @@ import { Invocations } from './pages/invocations.tsx'
 import { InvocationPage } from './pages/invocation.tsx'
 import { Services } from './pages/services.tsx'
 import { Failures } from './pages/failures.tsx'
+import { Login } from './pages/login.tsx'
+import type { Identity } from './api/types.ts'
+import { fromAddress, identity, loginNeeded, setToken } from './session.ts'
 
 type More = typeof import('./pages/more.ts')
 let more: Promise<More> | undefined
@@ -66,6 +69,8 @@ const Events = later('Events')
 const KafkaClusters = later('KafkaClusters')
 const Settings = later('Settings')
 const Bundle = later('Bundle')
+const Tokens = later('Tokens')
+const Audit = later('Audit')
 const ServicePage = later('ServicePage')
 const DeploymentPage = later('DeploymentPage')
 
@@ -93,6 +98,8 @@ const routes: [string, FunctionComponent<{ params: Match }>, string][] = [
   ['/kafka-clusters', KafkaClusters, 'Kafka clusters'],
   ['/kafka-clusters/:name', KafkaClusters, 'Kafka cluster'],
   ['/settings', Settings, 'Settings'],
+  ['/tokens', Tokens, 'Tokens'],
+  ['/audit', Audit, 'Audit log'],
 ]
 
 interface NavItem {
@@ -133,11 +140,26 @@ export interface Shared {
   failures: Resource<{ groups: FailureGroup[] } | null>
 }
 
+/** A link of the server's log may have the token. */
+const given = fromAddress(location.hash)
+if (given) {
+  setToken(given)
+  history.replaceState(history.state, '', location.pathname + location.search)
+}
+
 export function App() {
+  return loginNeeded.value ? <Login /> : <Frame />
+}
+
+function Frame() {
   const version = useResource('version', (s) => get<Version>('/version', s), { every: 60_000 })
   const health = useResource('health', (s) => get<ClusterHealth>('/cluster-health', s), { every: 5000, topics: ['cluster'] })
   const counts = useResource('counts', (s) => optional('/invocations/counts', () => get<Counts>('/invocations/counts', s)), { every: 5000, topics: ['overview'] })
   const failures = useResource('failures-nav', (s) => optional('/failures', () => get<{ groups: FailureGroup[] }>('/failures', s)), { every: 10_000, topics: ['failures'] })
+  const who = useResource('whoami', (s) => optional('/whoami', () => get<Identity>('/whoami', s)), { every: 60_000 })
+  useEffect(() => {
+    identity.value = who.data ?? undefined
+  }, [who.data])
   useEffect(() => keyboard(), [])
   useEffect(() => {
     const timer = setTimeout(() => void loadMore().catch(() => undefined), 1500)
@@ -173,6 +195,11 @@ export function App() {
             <div class="offline" role="alert">
               <Icon name="alert" size={14} /><span>The server does not answer. What is shown may be old; this page tries again by itself.</span>
               <button type="button" class="link" onClick={refreshAll}>Retry now</button>
+            </div>
+          )}
+          {identity.value?.security_mode === 'open' && (
+            <div class="offline open-mode" role="note">
+              <Icon name="alert" size={14} /><span>security.mode is open: everybody who can connect to this server may do everything.</span>
             </div>
           )}
           <main id="main" tabIndex={-1}>

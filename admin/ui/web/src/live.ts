@@ -1,6 +1,7 @@
 // Live updates: one stream of change notices for the tab while it is visible, else polling. What changed is read
 // again; notices have no content.
 
+import { credentials } from './session.ts'
 import { effect, signal } from '@preact/signals'
 import { hasRoute } from './api/client.ts'
 
@@ -133,7 +134,7 @@ async function listen(topics: string, signal: AbortSignal): Promise<boolean> {
   const watchdog = new AbortController()
   const both = AbortSignal.any([signal, watchdog.signal])
   const response = await fetch(`/events?topics=${encodeURIComponent(topics)}`, {
-    signal: both, cache: 'no-store', headers: { accept: 'text/event-stream', ...(lastID ? { 'last-event-id': lastID } : {}) },
+    signal: both, cache: 'no-store', headers: { accept: 'text/event-stream', ...credentials(), ...(lastID ? { 'last-event-id': lastID } : {}) },
   })
   if (!response.ok || !response.body) {
     await response.body?.cancel()

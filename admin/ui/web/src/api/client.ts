@@ -1,5 +1,7 @@
 // Requests to the admin API.
 
+import { credentials, loginNeeded } from '../session.ts'
+
 export class APIError extends Error {
   readonly status: number
   readonly code: string | undefined
@@ -58,7 +60,7 @@ async function once<T>(path: string, method: string, options: RequestOptions): P
     response = await fetch(path, {
       method,
       signal,
-      headers: { accept: 'application/json', ...(options.body !== undefined ? { 'content-type': 'application/json' } : {}) },
+      headers: { accept: 'application/json', ...credentials(), ...(options.body !== undefined ? { 'content-type': 'application/json' } : {}) },
       ...(options.body !== undefined ? { body: JSON.stringify(options.body) } : {}),
     })
     text = await response.text()
@@ -67,6 +69,7 @@ async function once<T>(path: string, method: string, options: RequestOptions): P
     if (timeout.aborted) throw new APIError(0, `The server did not answer within ${(options.timeout ?? 30_000) / 1000} s.`)
     throw new APIError(0, 'The server cannot be reached. It may be restarting, or the network is interrupted.')
   }
+  if (response.status === 401) loginNeeded.value = true
   if (!response.ok) throw refusal(response.status, text)
   if (text === '') return undefined as T
   try {

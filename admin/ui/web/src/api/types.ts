@@ -370,3 +370,47 @@ export interface KafkaCluster {
   subscriptions?: Subscription[]
   info?: Info[]
 }
+
+/** Who the server takes the user for. */
+export interface Identity {
+  name?: string
+  token_id?: string
+  roles: string[]
+  permissions: string[]
+  services?: string[]
+  scopes?: string[]
+  token_required: boolean
+  security_mode?: string
+}
+
+export interface Token {
+  id: string
+  name: string
+  roles: string[]
+  services?: string[]
+  scopes?: string[]
+  created_at: string
+  expires_at?: string
+  expired?: boolean
+  last_used?: string
+}
+
+export interface CreatedToken extends Token {
+  token: string
+}
+
+export interface AuditRecord {
+  sequence: number
+  at: string
+  principal?: string
+  address?: string
+  action: string
+  object: string
+  outcome?: string
+}
+
+export interface AuditVerification {
+  intact: boolean
+  problem?: string
+  records: number
+}

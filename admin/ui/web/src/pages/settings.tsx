@@ -7,7 +7,30 @@ import { theme, views, zone } from '../prefs.ts'
 import { liveMode, livePaused } from '../live.ts'
 import { useResource } from '../resource.ts'
 import { href } from '../router.ts'
+import { identity, may, setToken, token } from '../session.ts'
 import { Button, Copy, Facts, Loaded, PageHead, Pill, Section, Segmented, Switch } from '../ui/basic.tsx'
+
+/** Who the user is, and what it may do. */
+function Access() {
+  const who = identity.value
+  if (!who) return null
+  return (
+    <Section title="Access">
+      <Facts rows={[
+        ['Token', who.name ?? (who.token_required ? 'none' : 'none; this server requires none')],
+        ['Roles', <span class="wrap">{who.roles.map((r) => <Pill key={r}>{r}</Pill>)}</span>],
+        ['Permissions', <span class="wrap">{who.permissions.map((p) => <Pill key={p}>{p}</Pill>)}</span>],
+        who.services || who.scopes ? ['Limited to', [...(who.services ?? []), ...(who.scopes ?? []).map((s) => `scope ${s}`)].join(', ')] : null,
+        may('secure') ? ['Administration', <span class="wrap"><a href={href('/tokens')}>Tokens</a> <a href={href('/audit')}>Audit log</a></span>] : null,
+      ]} />
+      {token.value !== '' && <p><Button onClick={() => {
+        setToken('')
+        identity.value = undefined
+        location.reload()
+      }}>Log out</Button></p>}
+    </Section>
+  )
+}
 
 export function Settings() {
   const version = useResource('version', (s) => get<Version>('/version', s), { every: 60_000 })
@@ -35,6 +58,7 @@ export function Settings() {
             ]} />
           )}</Loaded>
         </Section>
+        <Access />
         <Section title="Saved views">
           {views.value.length === 0 ? <p class="muted">None. Filter <a href={href('/invocations')}>invocations</a> and choose “Save view”.</p> : (
             <ul class="plain-list">{views.value.map((v) => <li key={v.name}><a href={href('/invocations') + v.search}>{v.name}</a> <Button small kind="ghost" icon="trash" label={`Forget ${v.name}`} onClick={() => { views.value = views.value.filter((o) => o !== v) }} /></li>)}</ul>

@@ -1,0 +1,48 @@
+// The audit log: who changed what.
+
+import { useState } from 'preact/hooks'
+import { get } from '../api/client.ts'
+import type { AuditRecord, AuditVerification } from '../api/types.ts'
+import { useResource } from '../resource.ts'
+import { refusalOf } from '../session.ts'
+import { Button, Empty, Loaded, PageHead, Time } from '../ui/basic.tsx'
+import { toast, toastError } from '../ui/overlay.tsx'
+import { Table } from '../ui/table.tsx'
+
+export function Audit() {
+  const refusal = refusalOf('secure')
+  if (refusal) return <Empty title="Audit log" icon="key" page><p>{refusal}</p></Empty>
+  return <List />
+}
+
+const page = 100
+
+function List() {
+  const [before, setBefore] = useState<number>()
+  const records = useResource(`audit:${before ?? ''}`, (s) => get<{ records: AuditRecord[] }>(`/audit?limit=${page}${before ? `&before=${before}` : ''}`, s), { every: 10_000, keep: true })
+  const verify = (): void => {
+    get<AuditVerification>('/audit/verification').then((v) => {
+      if (v.intact) toast('ok', `The ${v.records} records are intact`)
+      else toastError(new Error(v.problem ?? 'The audit log was changed'))
+    }, toastError)
+  }
+  return (
+    <>
+      <PageHead title="Audit log" summary="Who changed what through the admin API"><Button onClick={verify}>Verify</Button></PageHead>
+      <Loaded of={records} what="The audit log could not be read">{(r) => r.records.length === 0 ? <Empty title="No records" icon="key" /> : (
+        <>
+          <Table label="Audit log" rows={r.records} keyOf={(o) => String(o.sequence)} columns={[
+            { id: 'n', title: 'Number', class: 'num fit', cell: (o) => o.sequence },
+            { id: 'at', title: 'Time', class: 'num fit', cell: (o) => <Time at={o.at} /> },
+            { id: 'who', title: 'Token', class: 'fit', cell: (o) => o.principal ?? <span class="faint">none</span> },
+            { id: 'from', title: 'Address', class: 'fit', cell: (o) => <span class="mono">{o.address}</span> },
+            { id: 'action', title: 'Action', cell: (o) => <span class="mono">{o.action}</span> },
+            { id: 'object', title: 'Object', class: 'grow', cell: (o) => <span class="mono wrap">{o.object}</span> },
+            { id: 'outcome', title: 'Outcome', cell: (o) => (o.outcome ? <span class="bad-text">{o.outcome}</span> : 'done') },
+          ]} />
+          {r.records.length === page && <p><Button onClick={() => setBefore(r.records[r.records.length - 1]!.sequence)}>Older records</Button></p>}
+        </>
+      )}</Loaded>
+    </>
+  )
+}

@@ -1,0 +1,51 @@
+// Asks for a token when the server requires one.
+
+import { useState } from 'preact/hooks'
+import { get } from '../api/client.ts'
+import type { Identity } from '../api/types.ts'
+import { refreshAll } from '../live.ts'
+import { identity, setToken } from '../session.ts'
+import { Field } from '../ui/basic.tsx'
+import { Logo } from '../ui/icons.tsx'
+
+export function Login() {
+  const [text, setText] = useState('')
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState('')
+  const submit = async (): Promise<void> => {
+    setBusy(true)
+    setError('')
+    setToken(text.trim())
+    try {
+      const who = await get<Identity>('/whoami')
+      if (who.permissions.length === 0) {
+        setToken('')
+        setError('The server does not know this token, or it has expired.')
+      } else {
+        identity.value = who
+        refreshAll()
+        return
+      }
+    } catch (err) {
+      setToken('')
+      setError((err as Error).message)
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <main class="login" id="main">
+      <form onSubmit={(e) => {
+        e.preventDefault()
+        void submit()
+      }}>
+        <h1><Logo /> Log in</h1>
+        <p>This server requires a token. The first one is in the file <code>admin.token</code> in the data directory of the node; <code>platform tokens create</code> creates others.</p>
+        <Field label="Token" error={error || undefined}>
+          <input class="input mono" type="password" autocomplete="current-password" spellcheck={false} required autofocus value={text} onInput={(e) => setText(e.currentTarget.value)} placeholder="plt_…" />
+        </Field>
+        <button type="submit" class="button primary" disabled={busy || text.trim() === ''}><span>{busy ? 'Checking…' : 'Log in'}</span></button>
+      </form>
+    </main>
+  )
+}

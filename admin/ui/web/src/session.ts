@@ -1,0 +1,56 @@
+// The token of this browser tab's user, and what it permits.
+
+import { signal } from '@preact/signals'
+import type { Identity } from './api/types.ts'
+
+const key = 'ui.token'
+
+function stored(): string {
+  try {
+    return localStorage.getItem(key) ?? ''
+  } catch {
+    return '' // no storage
+  }
+}
+
+/** Takes the token from a link /ui/#token=…, and removes it from the address and the history. */
+export function fromAddress(hash: string): string | undefined {
+  return /^#token=([A-Za-z0-9_.~+/=-]{20,})$/.exec(hash)?.[1]
+}
+
+/** The token that requests are sent with; empty for none. */
+export const token = signal(stored())
+
+/** The server refused a request because it has no valid token. */
+export const loginNeeded = signal(false)
+
+/** Who the server takes the user for; undefined until it is known. */
+export const identity = signal<Identity | undefined>(undefined)
+
+export function setToken(text: string): void {
+  token.value = text
+  loginNeeded.value = false
+  try {
+    if (text === '') localStorage.removeItem(key)
+    else localStorage.setItem(key, text)
+  } catch {
+    // full or forbidden: the user logs in again in the next tab
+  }
+}
+
+/** The headers that requests to the admin API need. */
+export function credentials(): Record<string, string> {
+  return token.peek() === '' ? {} : { authorization: `Bearer ${token.peek()}` }
+}
+
+/** Whether the user may do something, as far as known: the server decides. */
+export function may(permission: string, who: Identity | undefined = identity.value): boolean {
+  return who === undefined || who.permissions.includes(permission)
+}
+
+/** Why the user may not do something; undefined if it may. */
+export function refusalOf(permission: string, who: Identity | undefined = identity.peek()): string | undefined {
+  if (may(permission, who)) return undefined
+  const roles: Record<string, string> = { operate: 'operator', deploy: 'deployer', secure: 'security', administer: 'admin', payloads: 'reader' }
+  return `Your token${who?.name ? ` “${who.name}”` : ''} does not permit this. It needs the role ${roles[permission] ?? 'admin'}.`
+}

@@ -19,7 +19,7 @@ func (s *Server) identify(c echo.Context) {
 	r := c.Request()
 	delete(r.Header, principalHeader)
 	p := s.cfg.Authenticator.Identify(r)
-	if _, ours := access.SecretID(access.Bearer(r)); ours || p != nil {
+	if _, ours := access.SecretID(access.Bearer(r)); ours || p != nil && p.Token != "" {
 		delete(r.Header, "Authorization")
 	}
 	if p == nil {

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -93,4 +94,30 @@ func TestOnlyTheWholeTokenIsAccepted(t *testing.T) {
 	p, err := ask(open, "Bearer "+secret.Text)
 	require.NoError(t, err)
 	require.False(t, p.Allows(Administer), "a token limits its user on an open server too")
+}
+
+func TestTokensOfIdentityProviders(t *testing.T) {
+	var asked []string
+	secret := NewSecret()
+	a := &Authenticator{Required: true, Verify: func(_ context.Context, text string) *Principal {
+		asked = append(asked, text)
+		if text == "a.b.c" {
+			return &Principal{Name: "ada", Roles: []Role{Viewer}}
+		}
+		return nil
+	}, Static: []Grant{{Principal: Principal{Name: "static"}, Hash: func() []byte { h := Hash("any text"); return h[:] }()}}}
+	ask := func(token string) string {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		p, err := a.Authenticate(r)
+		if err != nil {
+			return ""
+		}
+		return p.Name
+	}
+	require.Equal(t, "static", ask("any text"))
+	require.Equal(t, "ada", ask("a.b.c"))
+	require.Empty(t, ask("x.y.z"))
+	require.Empty(t, ask(secret.Text))
+	require.Equal(t, []string{"a.b.c", "x.y.z"}, asked, "tokens of this server are not shown to others")
 }

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -27,6 +28,9 @@ type Authenticator struct {
 	Static []Grant
 	// Grant returns the grant of a token by ID; false if there is none.
 	Grant func(id string) (Grant, bool)
+	// Verify returns the principal of a token of an identity provider, nil if it is not valid;
+	// may be nil.
+	Verify func(ctx context.Context, text string) *Principal
 	// Used is told of each use of a token; may be nil.
 	Used func(id string, at time.Time)
 	// Now is the clock; time.Now.
@@ -36,7 +40,7 @@ type Authenticator struct {
 // Identify returns the principal whose token a request has; nil if it has none that is valid.
 func (a *Authenticator) Identify(r *http.Request) *Principal {
 	if text := Bearer(r); text != "" {
-		return a.find(text)
+		return a.find(r.Context(), text)
 	}
 	return nil
 }
@@ -52,7 +56,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (*Principal, error) {
 	return &Anyone, nil
 }
 
-func (a *Authenticator) find(text string) *Principal {
+func (a *Authenticator) find(ctx context.Context, text string) *Principal {
 	hash := Hash(text)
 	for i := range a.Static {
 		if g := &a.Static[i]; SameHash(hash[:], g.Hash) {
@@ -60,6 +64,9 @@ func (a *Authenticator) find(text string) *Principal {
 		}
 	}
 	id, ok := SecretID(text)
+	if !ok && a.Verify != nil {
+		return a.Verify(ctx, text)
+	}
 	if !ok || a.Grant == nil {
 		return nil
 	}

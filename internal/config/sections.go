@@ -30,6 +30,16 @@ type Tracing struct {
 	KeepSlow   units.Duration    `key:"tracing-keep-slow" help:"record invocations of other traces, too, that take at least this long; 0 disables this"`
 }
 
+// JWT says which tokens of an identity provider are accepted.
+type JWT struct {
+	Issuer       string            `key:"issuer" help:"URL of the identity provider whose tokens (JSON web tokens) are accepted; empty for none"`
+	Audience     string            `key:"audience" help:"value of the claim aud that tokens must have"`
+	KeysURL      string            `key:"keys-url" help:"URL of the keys of the issuer (default: as its discovery document says)"`
+	SubjectClaim string            `key:"subject-claim" help:"claim that names the client"`
+	RolesClaim   string            `key:"roles-claim" help:"claim whose values determine the roles, such as groups or realm_access.roles"`
+	Roles        map[string]string `key:"roles" help:"roles for values of roles-claim, separated by commas; tokens without such a value permit nothing"`
+}
+
 // Networking is about traffic between nodes.
 type Networking struct {
 	ConnectTimeout         units.Duration `key:"connect-timeout" help:"timeout of connecting to another node"`

@@ -7,6 +7,7 @@ type Security struct {
 	Mode           SecurityMode `key:"mode" help:"default: the admin API requires a token unless it is bound to a loopback address; open: nothing requires one; strict: all ports do"`
 	AdminTokenFile string       `key:"admin-token-file" help:"file with a token for the administrator, of 32 bytes or more (default: variable PLATFORM_ADMIN_TOKEN, else the node creates admin.token in its data directory if it requires tokens)"`
 
+	JWT     JWT     `key:"jwt"`
 	NodeTLS NodeTLS `key:"node-tls"`
 }
 

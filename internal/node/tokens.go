@@ -14,6 +14,7 @@ import (
 
 	"platform/admin"
 	"platform/internal/access"
+	"platform/internal/access/jwt"
 	"platform/internal/config"
 	"platform/internal/errcode"
 	"platform/metadata"
@@ -32,6 +33,7 @@ const minAdminToken = 32
 type tokens struct {
 	static   []access.Grant // of the configuration or the data directory
 	required bool           // at the admin API
+	jwt      *jwt.Verifier  // nil: no identity provider is configured
 
 	mu   sync.Mutex // guards used
 	used map[string]time.Time
@@ -43,6 +45,15 @@ func (n *Node) openTokens() error {
 	mode := n.cfg.Security.Mode
 	n.tokens.used = map[string]time.Time{}
 	n.tokens.required = mode == config.SecurityStrict || mode == config.SecurityDefault && !onLoopback(n.listeners.admin.Addr())
+	if c := &n.cfg.Security.JWT; c.Issuer != "" {
+		var err error
+		n.tokens.jwt, err = jwt.New(jwt.Config{
+			Issuer: c.Issuer, Audience: c.Audience, KeysURL: c.KeysURL, SubjectClaim: c.SubjectClaim, RolesClaim: c.RolesClaim, Roles: c.Roles,
+		})
+		if err != nil {
+			return errcode.New(errcode.RT0002, "security.jwt: %w", err)
+		}
+	}
 	token, err := n.adminToken()
 	if err != nil {
 		return err
@@ -109,6 +120,9 @@ func readToken(path, what string) (string, error) {
 // knows only the token of the administrator.
 func (n *Node) authenticator(required bool) *access.Authenticator {
 	a := &access.Authenticator{Required: required, Static: n.tokens.static}
+	if n.tokens.jwt != nil {
+		a.Verify = n.tokens.jwt.Principal
+	}
 	if n.metadata != nil {
 		a.Used = n.tokens.use
 		a.Grant = func(id string) (access.Grant, bool) {

@@ -60,8 +60,10 @@ func hintFor(err error) string {
 		fallthrough
 	case response.Source == "invocation" && response.InvocationID != "":
 		return "The handler ended with this error. See `platform invocations describe " + response.InvocationID + "`."
-	case response.Status == http.StatusUnauthorized || response.Status == http.StatusForbidden:
-		return "Set PLATFORM_AUTH_TOKEN, or bearer_token in the profile."
+	case response.Status == http.StatusUnauthorized:
+		return "`platform login` stores a token; the variable PLATFORM_TOKEN has precedence."
+	case response.Status == http.StatusForbidden:
+		return "`platform whoami` shows what your token permits."
 	}
 	return ""
 }

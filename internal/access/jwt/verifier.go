@@ -1,0 +1,188 @@
+package jwt
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+
+	"platform/internal/access"
+)
+
+// Config configures a Verifier.
+type Config struct {
+	// Issuer is the URL of the identity provider; Audience is what tokens must be for.
+	Issuer, Audience string
+	// KeysURL is where the keys of the issuer are; empty: as its discovery document says.
+	KeysURL string
+	// SubjectClaim names the client; sub. RolesClaim is the claim, or path of claims with
+	// dots, whose values Roles maps to names of roles, separated by commas.
+	SubjectClaim, RolesClaim string
+	Roles                    map[string]string
+	// Transport sends the requests to the issuer; http.DefaultTransport.
+	Transport http.RoundTripper
+	// Now is the clock; time.Now.
+	Now func() time.Time
+}
+
+const (
+	// fetchTimeout bounds a request to the issuer.
+	fetchTimeout = 10 * time.Second
+	// retryInterval is how long a failed or successful request to the issuer is not repeated,
+	// whatever tokens clients send.
+	retryInterval = 10 * time.Second
+	maxTokenBytes = 16 << 10
+	maxNameBytes  = 200
+)
+
+// algorithms are asymmetric: with a symmetric one, everybody who verifies could also sign.
+var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
+
+// Verifier verifies tokens. It reads the keys of the issuer when the first token arrives.
+type Verifier struct {
+	cfg    Config
+	roles  map[string][]access.Role
+	client *http.Client
+
+	mu       sync.Mutex // guards the fields below
+	verifier *oidc.IDTokenVerifier
+	failed   time.Time // of the last attempt to find the keys
+	err      error
+}
+
+// New checks a configuration.
+func New(cfg Config) (*Verifier, error) {
+	v := &Verifier{cfg: cfg, roles: map[string][]access.Role{}}
+	if v.cfg.SubjectClaim == "" {
+		v.cfg.SubjectClaim = "sub"
+	}
+	if v.cfg.Now == nil {
+		v.cfg.Now = time.Now
+	}
+	if cfg.Audience == "" || cfg.RolesClaim == "" || len(cfg.Roles) == 0 {
+		return nil, errors.New("audience, roles-claim and roles are required: without them every account of the issuer could use this server")
+	}
+	for _, address := range []string{cfg.Issuer, cfg.KeysURL} {
+		if u, err := url.Parse(address); err != nil || address != "" && u.Scheme != "https" && !(u.Scheme == "http" && loopback(u.Hostname())) {
+			return nil, fmt.Errorf("%q is not an address that begins with https://", address)
+		}
+	}
+	for value, names := range cfg.Roles {
+		roles, err := access.ParseRoles(strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ' ' }))
+		if err != nil {
+			return nil, fmt.Errorf("roles of %q: %w", value, err)
+		}
+		v.roles[value] = roles
+	}
+	v.client = &http.Client{
+		Timeout: fetchTimeout, Transport: newOnce(cfg.Transport, v.cfg.Now),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return v, nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Principal returns the principal of a token; nil if the token is not valid.
+func (v *Verifier) Principal(ctx context.Context, text string) *access.Principal {
+	if len(text) > maxTokenBytes || strings.Count(text, ".") != 2 {
+		return nil
+	}
+	verifier, err := v.ready(ctx)
+	if err != nil {
+		return nil
+	}
+	token, err := verifier.Verify(oidc.ClientContext(ctx, v.client), text)
+	if err != nil {
+		return nil
+	}
+	var claims map[string]any
+	if err := token.Claims(&claims); err != nil {
+		return nil
+	}
+	name, _ := claims[v.cfg.SubjectClaim].(string)
+	if name == "" || len(name) > maxNameBytes || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return nil
+	}
+	p := &access.Principal{Name: name}
+	for _, value := range valuesOf(claims, v.cfg.RolesClaim) {
+		for _, role := range v.roles[value] {
+			if !slices.Contains(p.Roles, role) {
+				p.Roles = append(p.Roles, role)
+			}
+		}
+	}
+	if len(p.Roles) == 0 {
+		return nil
+	}
+	return p
+}
+
+// Err returns why the keys of the issuer could not be found, nil if they were or were not needed.
+func (v *Verifier) Err() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.err
+}
+
+// ready finds the keys of the issuer.
+func (v *Verifier) ready(ctx context.Context) (*oidc.IDTokenVerifier, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.verifier != nil {
+		return v.verifier, nil
+	}
+	if v.err != nil && v.cfg.Now().Sub(v.failed) < retryInterval {
+		return nil, v.err
+	}
+	settings := &oidc.Config{ClientID: v.cfg.Audience, SupportedSigningAlgs: algorithms, Now: v.cfg.Now}
+	background := oidc.ClientContext(context.WithoutCancel(ctx), v.client)
+	if v.cfg.KeysURL != "" {
+		v.verifier = oidc.NewVerifier(v.cfg.Issuer, oidc.NewRemoteKeySet(background, v.cfg.KeysURL), settings)
+		return v.verifier, nil
+	}
+	provider, err := oidc.NewProvider(background, v.cfg.Issuer)
+	if err != nil {
+		v.failed, v.err = v.cfg.Now(), fmt.Errorf("read the discovery document of %s: %w", v.cfg.Issuer, err)
+		return nil, v.err
+	}
+	v.verifier, v.err = provider.VerifierContext(background, settings), nil
+	return v.verifier, nil
+}
+
+// valuesOf returns the texts of a claim: a string, words separated by spaces, or a list.
+func valuesOf(claims map[string]any, path string) (values []string) {
+	var value any = claims
+	if direct, ok := claims[path]; ok {
+		value = direct // names of claims may have dots
+	} else {
+		for part := range strings.SplitSeq(path, ".") {
+			object, _ := value.(map[string]any)
+			value = object[part]
+		}
+	}
+	switch v := value.(type) {
+	case string:
+		return strings.Fields(v)
+	case []any:
+		for _, element := range v {
+			if text, ok := element.(string); ok {
+				values = append(values, text)
+			}
+		}
+	case json.Number, bool, nil:
+	}
+	return values
+}

@@ -1,0 +1,183 @@
+package jwt
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/access"
+)
+
+// issuer is an identity provider.
+type issuer struct {
+	*httptest.Server
+	key     *ecdsa.PrivateKey
+	fetched atomic.Int64 // requests for keys
+	now     time.Time
+}
+
+func newIssuer(t *testing.T) *issuer {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	i := &issuer{key: key, now: time.UnixMilli(1_700_000_000_000)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys", "authorization_endpoint": i.URL + "/a", "token_endpoint": i.URL + "/t"})
+	})
+	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		i.fetched.Add(1)
+		_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: i.key.Public(), KeyID: "k1", Algorithm: "ES256", Use: "sig"}}})
+	})
+	i.Server = httptest.NewServer(mux)
+	t.Cleanup(i.Close)
+	return i
+}
+
+// claims of a valid token, with changes.
+func (i *issuer) claims(changes map[string]any) map[string]any {
+	claims := map[string]any{
+		"iss": i.URL, "aud": "platform", "sub": "ada", "exp": i.now.Add(time.Minute).Unix(), "iat": i.now.Unix(),
+		"realm_access": map[string]any{"roles": []string{"ops", "other"}},
+	}
+	for name, value := range changes {
+		if claims[name] = value; value == nil {
+			delete(claims, name)
+		}
+	}
+	return claims
+}
+
+func sign(t *testing.T, alg jose.SignatureAlgorithm, key any, kid string, claims map[string]any) string {
+	t.Helper()
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: jose.JSONWebKey{Key: key, KeyID: kid}}, nil)
+	require.NoError(t, err)
+	payload, err := json.Marshal(claims)
+	require.NoError(t, err)
+	signed, err := signer.Sign(payload)
+	require.NoError(t, err)
+	text, err := signed.CompactSerialize()
+	require.NoError(t, err)
+	return text
+}
+
+func (i *issuer) verifier(t *testing.T, change func(*Config)) *Verifier {
+	cfg := Config{
+		Issuer: i.URL, Audience: "platform", RolesClaim: "realm_access.roles", Roles: map[string]string{"ops": "operator, reader", "root": "admin"},
+		Now: func() time.Time { return i.now },
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	v, err := New(cfg)
+	require.NoError(t, err)
+	return v
+}
+
+func TestMappedClaimsBecomeRoles(t *testing.T) {
+	i := newIssuer(t)
+	for _, keysURL := range []string{"", i.URL + "/keys"} {
+		v := i.verifier(t, func(c *Config) { c.KeysURL = keysURL })
+		p := v.Principal(t.Context(), sign(t, jose.ES256, i.key, "k1", i.claims(nil)))
+		require.NotNil(t, p)
+		require.Equal(t, "ada", p.Name)
+		require.ElementsMatch(t, []access.Role{access.Operator, access.Reader}, p.Roles)
+		require.NoError(t, v.Err())
+	}
+	v := i.verifier(t, func(c *Config) { c.SubjectClaim, c.RolesClaim = "email", "https://example.com/roles" })
+	p := v.Principal(t.Context(), sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"email": "ada@example.com", "https://example.com/roles": "x root"})))
+	require.NotNil(t, p)
+	require.Equal(t, "ada@example.com", p.Name)
+	require.Equal(t, []access.Role{access.Admin}, p.Roles)
+}
+
+func TestForgedTokensAreRefused(t *testing.T) {
+	i := newIssuer(t)
+	v := i.verifier(t, nil)
+	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	foreign, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	public, err := x509.MarshalPKIXPublicKey(i.key.Public())
+	require.NoError(t, err)
+	valid := sign(t, jose.ES256, i.key, "k1", i.claims(nil))
+	parts := strings.Split(valid, ".")
+	encode := base64.RawURLEncoding.EncodeToString
+	root, err := json.Marshal(i.claims(map[string]any{"realm_access": map[string]any{"roles": []string{"root"}}}))
+	require.NoError(t, err)
+	for name, token := range map[string]string{
+		"empty": "", "garbage": "a.b.c", "no token": "Bearer", "too long": strings.Repeat("a", maxTokenBytes) + ".b.c",
+		"another key":           sign(t, jose.ES256, other, "k1", i.claims(nil)),
+		"another key and id":    sign(t, jose.ES256, other, "k2", i.claims(nil)),
+		"another algorithm":     sign(t, jose.RS256, foreign, "k1", i.claims(nil)),
+		"public key as secret":  sign(t, jose.HS256, public, "k1", i.claims(nil)),
+		"unsigned":              encode([]byte(`{"alg":"none"}`)) + "." + encode(root) + ".",
+		"signature of another":  parts[0] + "." + encode(root) + "." + parts[2],
+		"without signature":     parts[0] + "." + parts[1] + ".",
+		"another issuer":        sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"iss": "https://evil.example"})),
+		"another audience":      sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"aud": "other"})),
+		"no audience":           sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"aud": nil})),
+		"expired":               sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"exp": i.now.Add(-time.Second).Unix()})),
+		"never expires":         sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"exp": nil})),
+		"not yet":               sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"nbf": i.now.Add(time.Hour).Unix()})),
+		"no subject":            sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"sub": nil})),
+		"subject with newline":  sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"sub": "a\nb"})),
+		"no roles":              sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"realm_access": nil})),
+		"roles without mapping": sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"realm_access": map[string]any{"roles": []string{"admin", "viewer"}}})),
+		"roles of another type": sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"realm_access": []any{1, true}})),
+	} {
+		require.Nil(t, v.Principal(t.Context(), token), name)
+	}
+	require.NotNil(t, v.Principal(t.Context(), valid))
+}
+
+func TestUnknownKeysDoNotFloodTheIssuer(t *testing.T) {
+	i := newIssuer(t)
+	v := i.verifier(t, nil)
+	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	for range 50 {
+		require.Nil(t, v.Principal(t.Context(), sign(t, jose.ES256, other, "k2", i.claims(nil))))
+	}
+	require.LessOrEqual(t, i.fetched.Load(), int64(1))
+
+	i.key = other // the issuer has changed its key
+	i.now = i.now.Add(retryInterval)
+	require.NotNil(t, v.Principal(t.Context(), sign(t, jose.ES256, other, "k1", i.claims(nil))))
+}
+
+func TestAnIssuerThatFailsIsAskedAgainLater(t *testing.T) {
+	i := newIssuer(t)
+	i.Close()
+	v := i.verifier(t, nil)
+	token := sign(t, jose.ES256, i.key, "k1", i.claims(nil))
+	require.Nil(t, v.Principal(t.Context(), token))
+	require.ErrorContains(t, v.Err(), "discovery document")
+}
+
+func TestMappingIsRequired(t *testing.T) {
+	for _, cfg := range []Config{
+		{Issuer: "https://a.example", RolesClaim: "r", Roles: map[string]string{"a": "viewer"}},
+		{Issuer: "https://a.example", Audience: "x", Roles: map[string]string{"a": "viewer"}},
+		{Issuer: "https://a.example", Audience: "x", RolesClaim: "r"},
+		{Issuer: "http://a.example", Audience: "x", RolesClaim: "r", Roles: map[string]string{"a": "viewer"}},
+		{Issuer: "https://a.example", KeysURL: "http://a.example/keys", Audience: "x", RolesClaim: "r", Roles: map[string]string{"a": "viewer"}},
+		{Issuer: "https://a.example", Audience: "x", RolesClaim: "r", Roles: map[string]string{"a": "root"}},
+		{Issuer: "https://a.example", Audience: "x", RolesClaim: "r", Roles: map[string]string{"a": ""}},
+	} {
+		_, err := New(cfg)
+		require.Error(t, err)
+	}
+}

@@ -64,6 +64,7 @@ func TestEveryRouteOfTheIngressRequiresAnInvoker(t *testing.T) {
 func TestHandlersLearnTheNameOfTheCallerAndNotItsToken(t *testing.T) {
 	for _, required := range []bool{false, true} {
 		cfg, tokens := withTokens(required, map[string]access.Principal{"shop": {Roles: []access.Role{access.Invoker}}})
+		cfg.ForwardHeaders = []string{"Authorization"}
 		f := &fakeInvocations{}
 		s := testServer(t, cfg, f)
 		require.Equal(t, 200, do(s, "POST", "/Greeter/greet", `"x"`, tokens["shop"], "content-type: application/json", "x-platform-principal: admin").Code)
@@ -75,7 +76,7 @@ func TestHandlersLearnTheNameOfTheCallerAndNotItsToken(t *testing.T) {
 	}
 	// Without authentication nobody has a name, and tokens of this server are not stored.
 	f := &fakeInvocations{}
-	s := testServer(t, Config{}, f)
+	s := testServer(t, Config{ForwardHeaders: []string{"Authorization"}}, f)
 	token := access.NewSecret().Text
 	do(s, "POST", "/Greeter/greet", `"x"`, "content-type: application/json", "x-platform-principal: admin", "authorization: Bearer "+token)
 	require.NotContains(t, string(f.invokes[len(f.invokes)-1].Input), "x-platform-principal")

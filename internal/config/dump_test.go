@@ -73,6 +73,7 @@ func draw(t *rapid.T, path string, v reflect.Value) {
 	case *LogFormat:
 		*to = rapid.SampledFrom(to.choices()).Draw(t, path)
 	case *TLSMode:
+		*to = rapid.SampledFrom(to.choices()).Draw(t, path)
 	case *SecurityMode:
 		*to = rapid.SampledFrom(to.choices()).Draw(t, path)
 	case *IngressAuth:

@@ -29,6 +29,9 @@ const adminTokenVariable = "PLATFORM_ADMIN_TOKEN"
 // minAdminToken is the size of a token of the administrator that cannot be guessed.
 const minAdminToken = 32
 
+// identityTimeout bounds a connection to an identity provider.
+const identityTimeout = 5 * time.Second
+
 // tokens are those that the node accepts.
 type tokens struct {
 	static   []access.Grant // of the configuration or the data directory
@@ -49,6 +52,7 @@ func (n *Node) openTokens() error {
 		var err error
 		n.tokens.jwt, err = jwt.New(jwt.Config{
 			Issuer: c.Issuer, Audience: c.Audience, KeysURL: c.KeysURL, SubjectClaim: c.SubjectClaim, RolesClaim: c.RolesClaim, Roles: c.Roles,
+			Transport: &http.Transport{DialContext: n.egress().Dialer(identityTimeout).DialContext, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute},
 		})
 		if err != nil {
 			return errcode.New(errcode.RT0002, "security.jwt: %w", err)

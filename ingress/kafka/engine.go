@@ -104,7 +104,9 @@ func (e *Engine) Lead(ctx context.Context, o *partition.StreamOwner) error {
 func (e *Engine) lead(ctx context.Context, o positions) {
 	w := &owner{positions: o, ctx: ctx}
 	e.mu.Lock()
-	e.owners[o.Partition()] = w
+	if ctx.Err() == nil { // it must not replace its successor
+		e.owners[o.Partition()] = w
+	}
 	e.mu.Unlock()
 	e.notify()
 	e.collectGarbage(ctx, w)

@@ -133,8 +133,13 @@ func fill(v reflect.Value, from values, depth int) {
 		for i := range v.NumField() {
 			fill(v.Field(i), from, depth)
 		}
-		if s, ok := v.Addr().Interface().(*machine.Signal); ok {
+		switch s := v.Addr().Interface().(type) {
+		case *machine.Signal:
 			s.ID.Signal = true // implied, not encoded
+		case *machine.Attach:
+			if s.Legacy.IsZero() {
+				s.Named = journal.Named{} // encoded with the legacy ID only
+			}
 		}
 	case reflect.String:
 		v.SetString(from.text())

@@ -149,6 +149,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		MaxConnections: s.cfg.MaxConnections,
 
 		AddressConnections: s.cfg.AddressConnections,
+		AddressKey:         "ingress.connections-per-address-limit",
 		WriteTimeout:       s.cfg.WriteTimeout,
 		Budget:             s.cfg.Budget,
 

@@ -17,7 +17,8 @@ import (
 // not read.
 type perAddress struct {
 	net.Listener
-	limit        int // 0: none
+	limit        int    // 0: none
+	key          string // of the limit, in the configuration
 	writeTimeout time.Duration
 	refused      func(addr netip.Addr, limit int)
 
@@ -39,7 +40,7 @@ func (l *perAddress) Accept() (net.Conn, error) {
 		if l.refused != nil {
 			l.refused(addr, l.limit)
 		}
-		refuse(c, l.limit)
+		refuse(c, l.limit, l.key)
 	}
 }
 
@@ -62,8 +63,8 @@ func (l *perAddress) leave(addr netip.Addr) {
 }
 
 // refuse answers what a client in HTTP/1.1 understands and closes the connection.
-func refuse(c net.Conn, limit int) {
-	body := fmt.Sprintf(`{"message":"this address has %d connections open, which is the most that one may have (connections-per-address-limit)","platform_code":"RT0026"}`, limit)
+func refuse(c net.Conn, limit int, key string) {
+	body := fmt.Sprintf(`{"message":"this address has %d connections open, which is the most that one may have (%s)","platform_code":"RT0026"}`, limit, key)
 	_ = c.SetWriteDeadline(time.Now().Add(time.Millisecond))
 	_, _ = fmt.Fprintf(c, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 	_ = c.Close()

@@ -30,6 +30,8 @@ type Config struct {
 	// AddressConnections bounds those of one remote address: more are answered 503 and
 	// closed. No bound if 0.
 	AddressConnections int
+	// AddressKey is the configuration key of that bound, for the answer.
+	AddressKey string
 	// WriteTimeout is how long a client may take to read each 64 KiB of a response; 30 s
 	// if 0.
 	WriteTimeout time.Duration
@@ -72,7 +74,7 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 		cfg.WriteTimeout = writeTimeout
 	}
 	ln = &perAddress{
-		Listener: ln, limit: cfg.AddressConnections, writeTimeout: cfg.WriteTimeout, open: map[netip.Addr]int{},
+		Listener: ln, limit: cfg.AddressConnections, key: cfg.AddressKey, writeTimeout: cfg.WriteTimeout, open: map[netip.Addr]int{},
 		refused: (&refusals{log: cfg.Log}).add,
 	}
 	conns := &newConns{conns: map[net.Conn]struct{}{}}

@@ -119,7 +119,7 @@ func (n *Node) serveAdmin(ctx context.Context) (err error) {
 	defer func() { stop(); background.Wait() }()
 	return httpserver.Serve(ctx, n.listeners.admin, httpserver.Config{
 		Handler: n.adminHandler(ctx, engine, members), TLS: serverTLS(n.clientTLS.admin, &n.cfg.Admin.TLS), Drain: adminDrain, Log: n.log, Budget: n.bodies,
-		MaxConnections: adminConnections, AddressConnections: int(n.cfg.Admin.ConnectionsPerAddressLimit),
+		MaxConnections: adminConnections, AddressConnections: int(n.cfg.Admin.ConnectionsPerAddressLimit), AddressKey: "admin.connections-per-address-limit",
 	})
 }
 

@@ -5,6 +5,7 @@
 // invocation, so that a question about a million invocations is a scan of arrays. [Top],
 // [Tally] and [Groups] answer the same questions from whole records.
 //
-// The package is pure: it uses no clock, I/O or goroutines. The leader of the partition
-// feeds the index and knows the state of attempts, which it passes as a [LiveFunc].
+// The package uses no clock, I/O or goroutines, but what it computes is not replicated and may
+// differ between processes. The leader of the partition feeds the index and knows the state of
+// attempts, which it passes as a [LiveFunc].
 package listing

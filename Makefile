@@ -37,6 +37,12 @@ quickstart: build ## Start one node and a sample service, call it, keep both up 
 cluster-local: build ## Run three nodes on this machine without containers until Ctrl-C (ARGS='--nodes 5 --dir data')
 	@exec $(BIN)/platform dev --nodes 3 $(ARGS)
 
+# The plugin of Docker where it is installed, else docker-compose.
+COMPOSE ?= $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
+CLUSTER := $(COMPOSE) -p platform -f deploy/docker-compose.yml
+CERTS   ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
+CONTEXT := $(BIN)/image
+
 .PHONY: image-context
 image-context: build
 	@rm -rf $(CONTEXT) && mkdir -p $(CONTEXT)/data && : > $(CONTEXT)/ca-certificates.crt

@@ -109,6 +109,25 @@ func TestDocumentedFilesAndTargetsExist(t *testing.T) {
 	}
 }
 
+// TestMakefileVariablesAreDefined finds uses of variables without a definition: make replaces them
+// by nothing, so that a path such as $(CONTEXT)/data becomes one below the root directory.
+func TestMakefileVariablesAreDefined(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	require.NoError(t, err)
+	// Of make itself, and options of its users whose names are in conditions.
+	defined := map[string]bool{"MAKEFILE_LIST": true, "MAKE": true, "CURDIR": true, "ARGS": true}
+	for _, pattern := range []string{`(?m)^([A-Z_]+)\s*[?:]?=`, `\$\((?:if|or) \$\(([A-Z_]+)\)`} {
+		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(makefile), -1) {
+			defined[m[1]] = true
+		}
+	}
+	uses := regexp.MustCompile(`\$\(([A-Z_]+)\)`).FindAllStringSubmatch(string(makefile), -1)
+	require.Greater(t, len(uses), 50)
+	for _, m := range uses {
+		require.True(t, defined[m[1]], "Makefile: $(%s) is not defined", m[1])
+	}
+}
+
 func TestReadmeIsShort(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)

@@ -83,18 +83,37 @@ func TestAReplicaThatReturnsIsANewMember(t *testing.T) {
 		require.Eventually(t, func() bool {
 			return slices.ContainsFunc(c.seen(0), func(n nodeSeen) bool { return n.Name == "n3" && n.Replicas == step.replicas })
 		}, time.Minute, 50*time.Millisecond, step.request)
+		// A replica that returns before the node has removed it is the same one.
+		require.Eventually(t, func() bool {
+			groups, err := partitionsOf(c.dataOf(2))
+			for _, record := range groups {
+				if record.Replica == 0 {
+					return false
+				}
+			}
+			return err == nil && len(groups) == 4
+		}, time.Minute, 50*time.Millisecond, "the replicas are removed")
 	}
 	c.replicated(0, 1, 2)
 	c.addAll(2, sum)
 	c.stop(2)
-	hard, err := raftgroup.ReadHardStates(filepath.Join(c.dataOf(2), "HARDSTATE"))
+	groups, err := partitionsOf(c.dataOf(2))
 	require.NoError(t, err)
-	delete(hard.Groups, 0) // the metadata group, which does not move
-	require.Len(t, hard.Groups, 4)
-	for group, record := range hard.Groups {
+	require.Len(t, groups, 4)
+	for group, record := range groups {
 		require.EqualValues(t, 1, record.Replica, "group %d", group)
 		require.False(t, record.Removing)
 	}
+}
+
+// partitionsOf reads the hard-state records of the partitions of a node.
+func partitionsOf(data string) (map[uint32]raftgroup.HardStateRecord, error) {
+	hard, err := raftgroup.ReadHardStates(filepath.Join(data, "HARDSTATE"))
+	if err != nil {
+		return nil, err
+	}
+	delete(hard.Groups, 0) // the metadata group, which does not move
+	return hard.Groups, nil
 }
 
 func TestHealthAndMetricsOfANode(t *testing.T) {

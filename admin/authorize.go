@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/errgroup"
 
 	"platform/internal/access"
 	"platform/internal/ids"
@@ -54,7 +55,7 @@ func (s *Server) authorize(c echo.Context, r route) error {
 	if len(p.Roles) == 0 {
 		c.Response().Header().Set("WWW-Authenticate", `Bearer realm="platform"`)
 		return &failure{status: http.StatusUnauthorized, message: access.ErrUnauthenticated.Error() +
-			"; send one in the header Authorization: Bearer plt_…, or use `platform login`. The file admin.token in the data directory of this node has one for the administrator"}
+			"; send one in the header Authorization: Bearer plt_…, or use `platform login`. The token of the administrator is the one in security.admin-token-file or PLATFORM_ADMIN_TOKEN, or else in the file admin.token in the data directory of this node"}
 	}
 	if !p.Allows(r.permission) {
 		return &failure{status: http.StatusForbidden, message: fmt.Sprintf("%s %s requires the role %s; the token %q has %s",
@@ -74,7 +75,10 @@ func joinRoles(roles []access.Role) string {
 	return strings.Join(names, ", ")
 }
 
-const statePath = "/services/:service/state"
+const (
+	statePath = "/services/:service/state"
+	batchPath = "/internal/invocations_batch_operations/:operation"
+)
 
 // listings are the routes whose query can be narrowed to the limits of a principal.
 var listings = []string{"/invocations", "/invocations/counts", "/failures"}
@@ -92,8 +96,14 @@ func (s *Server) withinLimits(c echo.Context, r route, p *access.Principal) erro
 		return nil
 	case slices.Contains(listings, r.path):
 		return narrow(c, p, refusal)
+	case r.path == batchPath:
+		return nil // the handler checks the invocations
 	case slices.Contains(names, "invocation_id"):
-		return s.invocationWithin(c, p, refusal)
+		id, err := ids.ParseInvocation(c.Param("invocation_id"))
+		if err != nil {
+			return nil //nolint:nilerr // the route reports it
+		}
+		return s.invocationWithin(c.Request().Context(), p, id)
 	case slices.Contains(names, "service"):
 		scope := c.QueryParam("scope") // of the state that is read; other requests concern all scopes
 		if len(p.Scopes) > 0 && (r.permission == access.View || r.path == statePath && r.changes()) {
@@ -107,7 +117,7 @@ func (s *Server) withinLimits(c echo.Context, r route, p *access.Principal) erro
 }
 
 func outsideLimits(p *access.Principal) *failure {
-	return &failure{status: http.StatusForbidden, message: fmt.Sprintf("the token %q is limited to %s, and this request is not", p.Name, limitsOf(p))}
+	return &failure{status: http.StatusForbidden, message: fmt.Sprintf("the token %q is limited to %s; this request requires a token without this limit", p.Name, limitsOf(p))}
 }
 
 func limitsOf(p *access.Principal) string {
@@ -149,21 +159,30 @@ func narrow(c echo.Context, p *access.Principal, refusal error) error {
 	return nil
 }
 
-// invocationWithin checks the target of an invocation. One that does not exist is left to the
-// route.
-func (s *Server) invocationWithin(c echo.Context, p *access.Principal, refusal error) error {
-	id, err := ids.ParseInvocation(c.Param("invocation_id"))
-	if err != nil {
-		return nil //nolint:nilerr // the route reports it
-	}
-	inv, err := s.invocations.Get(c.Request().Context(), id, false)
+// invocationWithin returns why a limited principal may not reach an invocation, nil if it may.
+func (s *Server) invocationWithin(ctx context.Context, p *access.Principal, id ids.Invocation) error {
+	inv, err := s.invocations.Get(ctx, id, false)
 	if err != nil {
 		return operationError(id, err)
 	}
 	if !p.AllowsTarget(inv.TargetServiceName, inv.Scope) {
-		return refusal
+		return outsideLimits(p)
 	}
 	return nil
+}
+
+// invocationsWithin returns why a principal may not reach one of several invocations.
+func (s *Server) invocationsWithin(ctx context.Context, invocations []ids.Invocation) error {
+	p := access.From(ctx)
+	if !p.Limited() {
+		return nil
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(batchParallel)
+	for _, id := range invocations {
+		g.Go(func() error { return s.invocationWithin(ctx, p, id) })
+	}
+	return g.Wait()
 }
 
 // auditTimeout bounds how long the response to an action on a partition waits for its record.

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -125,7 +126,7 @@ func TestLimitedPrincipalsStayWithinTheirLimits(t *testing.T) {
 		name := r.method + " " + r.path
 		// The parameters in these paths are other services, and invalid ids.
 		status, _, reached := w.reaches(t, r, w.as("greeter"))
-		free := r.path == "/version" || r.path == "/services" || r.path == "/query/tables" || strings.Contains(r.path, ":invocation_id")
+		free := r.path == "/version" || r.path == "/services" || r.path == "/query/tables" || r.path == batchPath || strings.Contains(r.path, ":invocation_id")
 		for _, listing := range listings {
 			free = free || r.path == listing
 		}
@@ -159,6 +160,43 @@ func TestLimitedPrincipalsStayWithinTheirLimits(t *testing.T) {
 	require.Equal(t, []string{"Greeter"}, w.query.Services)
 	require.Equal(t, 200, do("scope-a", "GET", "/invocations?limit=3"))
 	require.Equal(t, []string{"a"}, w.query.Scopes)
+}
+
+func TestBatchesOfLimitedPrincipals(t *testing.T) {
+	w := secured(t, map[string]access.Principal{
+		"admin":   {Roles: []access.Role{access.Admin}},
+		"greeter": {Roles: []access.Role{access.Operator}, Services: []string{"Greeter"}},
+		"scope-a": {Roles: []access.Role{access.Operator}, Scopes: []string{"a"}},
+	})
+	body := fmt.Sprintf(`{"invocation_ids":[%q]}`, someID)
+	for _, c := range []struct {
+		name, service, scope string
+		status               int
+	}{
+		{"greeter", "Greeter", "", 200},
+		{"greeter", "Counter", "", 403},
+		{"scope-a", "Counter", "a", 200},
+		{"scope-a", "Counter", "b", 403},
+		{"scope-a", "Counter", "", 403},
+		{"admin", "Counter", "b", 200},
+		{"greeter", "", "", 404},
+		{"admin", "", "", 200},
+	} {
+		w.invocation = &Invocation{TargetServiceName: c.service, Scope: c.scope}
+		if c.service == "" {
+			w.invocation = nil // it does not exist
+		}
+		for _, operation := range []string{"cancel", "kill", "pause", "resume", "purge", "purge-journal", "restart-as-new"} {
+			w.did = nil
+			answer := w.ask(t, "POST", "/internal/invocations_batch_operations/"+operation, body, "Authorization", "Bearer "+w.tokens[c.name])
+			message := text(t, answer)
+			require.Equal(t, c.status, answer.StatusCode, "%s %+v: %s", operation, c, message)
+			require.Equal(t, c.status == 200, len(w.did) == 1, "%s %+v: %v", operation, c, w.did)
+			if c.status == 403 {
+				require.Contains(t, message, "requires a token without this limit")
+			}
+		}
+	}
 }
 
 func TestTokensOverTheAPI(t *testing.T) {

@@ -75,6 +75,9 @@ func (s *Server) batch(c echo.Context) error {
 	}
 	on := r.Deployment
 	ctx := c.Request().Context()
+	if err := s.invocationsWithin(ctx, invocations); err != nil {
+		return err
+	}
 	if name == "restart-as-new" {
 		return answer(c, http.StatusOK, batchOf(invocations, func(id ids.Invocation) (restartedFrom, error) {
 			made, err := s.invocations.Restart(ctx, id, 0, on)

@@ -54,7 +54,7 @@ func (s *Server) routes() []route {
 		{http.MethodPatch, "/invocations/:invocation_id/purge", access.Operate, s.onInvocation(s.purge)},
 		{http.MethodPatch, "/invocations/:invocation_id/purge-journal", access.Operate, s.onInvocation(s.purgeJournal)},
 		{http.MethodPatch, "/invocations/:invocation_id/restart-as-new", access.Operate, s.onInvocation(s.restart)},
-		{http.MethodPost, "/internal/invocations_batch_operations/:operation", access.Operate, s.batch},
+		{http.MethodPost, batchPath, access.Operate, s.batch},
 		{http.MethodGet, "/failures", access.View, s.listFailures},
 		{http.MethodGet, "/failures/:group", access.View, s.getFailure},
 		{http.MethodPost, "/internal/services/:service/serdes/:operation/:serde", access.Payloads, s.convert},

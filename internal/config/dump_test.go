@@ -107,6 +107,17 @@ func TestDumpHidesSecrets(t *testing.T) {
 	}
 }
 
+// TestHiddenValuesAreRefused loads a dump that hides secrets.
+func TestHiddenValuesAreRefused(t *testing.T) {
+	for _, pair := range []string{
+		`PLATFORM_TRACING_HEADERS={"x-key" = "***"}`, `PLATFORM_WORKER__INVOKER__ADDITIONAL_REQUEST_HEADERS={"a" = "1", "x-key" = "***"}`,
+		"PLATFORM_WORKER__INVOKER__AWS_ASSUME_ROLE_EXTERNAL_ID=***",
+	} {
+		_, err := Load(nil, []string{pair})
+		require.ErrorContains(t, err, "*** stands for one that --dump-config hides", pair)
+	}
+}
+
 func TestDumpTellsWhereValuesCameFrom(t *testing.T) {
 	text := load(t, []string{"--bind-port=6000"}, "PLATFORM_WORKER__INVOKER__ABORT_TIMEOUT=3m").Dump()
 	require.Contains(t, text, "\nbind-port = 6000  # flag --bind-port\n")

@@ -77,7 +77,7 @@ func (l *loader) complete() {
 	}
 	invoker := &cfg.Worker.Invoker
 	if !l.isSet("worker.invoker.additional-request-headers") {
-		invoker.AdditionalRequestHeaders = map[string]string{"x-platform-cluster-name": cfg.ClusterName}
+		invoker.AdditionalRequestHeaders = map[string]string{clusterNameHeader: cfg.ClusterName}
 	}
 	if cfg.EnableVQueues && !cfg.FlowControl() {
 		l.warnings = append(l.warnings, "flow control stays off: experimental-enable-vqueues needs experimental-enable-protocol-v7 as well")

@@ -16,8 +16,12 @@ var secret = []string{
 	"tracing-headers", "worker.invoker.additional-request-headers", "worker.invoker.aws-assume-role-external-id",
 }
 
-// hidden stands for what is not shown.
-const hidden = "***"
+const (
+	// hidden stands for what is not shown.
+	hidden = "***"
+	// clusterNameHeader is a header that endpoints get by default, and no secret.
+	clusterNameHeader = "x-platform-cluster-name"
+)
 
 // Settings are all keys that have a value, with secrets hidden, in the order of the
 // file.
@@ -30,9 +34,6 @@ func (c *Config) Settings() []Setting {
 		text, set := textOf(k.value)
 		if !set {
 			continue
-		}
-		if slices.Contains(secret, k.path) && text != "" && text != "{}" {
-			text = hidden
 		}
 		all = append(all, Setting{k.path, k.withoutSecret(text)})
 	}
@@ -51,8 +52,11 @@ func (k key) withoutSecret(text string) string {
 			return hidden
 		}
 		shown := make(map[string]string, len(table))
-		for name := range table {
-			shown[name] = hidden
+		for name, value := range table {
+			if name != clusterNameHeader {
+				value = hidden
+			}
+			shown[name] = value
 		}
 		return tableText(shown)
 	}

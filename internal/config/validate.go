@@ -69,11 +69,21 @@ func (l *loader) validate() {
 	l.destinations("egress.allow", cfg.Egress.Allow)
 	l.destinations("egress.deny", cfg.Egress.Deny)
 	l.retryPolicy(cfg.DefaultRetryPolicy)
+	l.hiddenValues()
 	l.listener("", cfg.Listener)
 	l.listener("ingress.", cfg.Ingress.Listener)
 	l.listener("admin.", cfg.Admin.Listener)
 	l.webOrigins("ingress.allowed-origins", cfg.Ingress.AllowedOrigins, true)
 	l.webOrigins("admin.allowed-origins", cfg.Admin.AllowedOrigins, false)
+}
+
+// hiddenValues refuses values that a dump hides: the secret would be replaced by asterisks.
+func (l *loader) hiddenValues() {
+	for _, path := range secret {
+		k := l.byPath[path]
+		text, _ := textOf(k.value)
+		l.check(path, text != hidden && !strings.Contains(text, `"`+hidden+`"`), "the value itself; *** stands for one that --dump-config hides", hidden)
+	}
 }
 
 // messageSize checks a limit of what becomes part of a log entry: a larger entry could be

@@ -73,6 +73,8 @@ func TestHandlersLearnTheNameOfTheCallerAndNotItsToken(t *testing.T) {
 		require.Contains(t, input, "shop")
 		require.NotContains(t, input, "admin")
 		require.NotContains(t, input, "plt_")
+		require.Equal(t, 200, do(s, "POST", "/Greeter/greet", `"x"`, tokens["shop"], "content-type: application/json", "connection: X-Platform-Principal").Code)
+		require.Contains(t, string(f.invokes[len(f.invokes)-1].Input), "x-platform-principal", "callers cannot hide who they are")
 	}
 	// Without authentication nobody has a name, and tokens of this server are not stored.
 	f := &fakeInvocations{}

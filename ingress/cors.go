@@ -2,7 +2,7 @@ package ingress
 
 import (
 	"net/http"
-	"strings"
+	"slices"
 )
 
 var (
@@ -18,7 +18,8 @@ var exposed = []string{"x-platform-id, x-restate-id, x-platform-error-source, x-
 // read the response.
 func (s *Server) admit(h http.Header, r *http.Request) error {
 	h["X-Content-Type-Options"] = noSniff
-	if err := s.cfg.Guard.CheckHost(r); err != nil && !strings.HasSuffix(r.URL.Path, healthPath) {
+	// Load balancers ask for the health under any name.
+	if err := s.cfg.Guard.CheckHost(r); err != nil && !slices.Contains(healthPaths, r.URL.Path) {
 		return &problem{status: http.StatusForbidden, message: err.Error()}
 	}
 	if origin := r.Header["Origin"]; len(origin) > 0 {

@@ -62,6 +62,17 @@ func TestPagesOfOtherSitesReachNoHandlerOnLoopback(t *testing.T) {
 	}
 }
 
+// The health route answers under any name; handlers that are called health do not.
+func TestHandlersNamedHealthAreGuarded(t *testing.T) {
+	s := testServer(t, Config{Guard: &access.Guard{Setting: "ingress", LocalOrigins: true}}, &fakeInvocations{})
+	probed(s)
+	for path, want := range map[string]bool{
+		"/platform/health": true, "/restate/health": true, "/Greeter/health": false, "/Counter/k/health": false, "/platform/call/Greeter/health": false,
+	} {
+		require.Equal(t, want, reached(s, http.MethodPost, path, func(r *http.Request) { r.Host = "evil.example:8080" }), path)
+	}
+}
+
 // With credentials a page could act on behalf of its visitor, so origins must be trusted by name.
 func TestCredentialsAreForTrustedOriginsOnly(t *testing.T) {
 	for _, origins := range [][]string{nil, {"*"}, {"https://app.example.com"}, {"https://app.example.com", "*"}} {

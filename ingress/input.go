@@ -98,7 +98,8 @@ func (in *input) dropped(name string) bool {
 		// Credentials of callers would be stored with the invocation, and shown with it.
 		return !slices.Contains(in.pass, name)
 	}
-	return in.hop != nil && slices.Contains(in.hop, name)
+	// Callers cannot withhold their name from handlers.
+	return in.hop != nil && name != principalHeader && slices.Contains(in.hop, name)
 }
 
 // hopByHop are the headers that a Connection header names, canonical; nil for

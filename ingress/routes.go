@@ -27,12 +27,19 @@ var methodsHeardOf = []string{
 
 const healthPath = "/health"
 
+// reserved are the prefixes of the routes that are not named after services: the second one is
+// known to older clients.
+var reserved = []string{"/platform", "/restate"}
+
+// healthPaths are the paths of the health route. Handlers may be called health as well.
+var healthPaths = []string{reserved[0] + healthPath, reserved[1] + healthPath}
+
 // routes lists what the ingress answers. Everything under the reserved prefix
 // exists twice: clients of before know it under its first name.
 func (s *Server) routes() *echo.Echo {
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(c.Response(), c.Request(), err) }
-	for _, prefix := range []string{"/platform", "/restate"} {
+	for _, prefix := range reserved {
 		// Calls check the method themselves: an unknown service comes first.
 		s.add(e, calling, nil, prefix+"/call/*", s.platformCall)
 		s.add(e, sending, nil, prefix+"/send/*", s.platformSend)

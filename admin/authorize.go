@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"platform/internal/access"
 	"platform/internal/ids"
@@ -29,7 +30,7 @@ func (s *Server) authorized(r route) echo.HandlerFunc {
 	}
 	return func(c echo.Context) error {
 		if err := s.authorize(c, r); err != nil {
-			if r.changes() && s.refusals.Allow() {
+			if r.changes() && s.refusalsOf(c).Allow() {
 				s.record(c, r, err)
 			}
 			return err
@@ -38,8 +39,21 @@ func (s *Server) authorized(r route) echo.HandlerFunc {
 	}
 }
 
-// refusalBurst is how many refused requests in a row are recorded; after that, one per second.
-const refusalBurst = 20
+// refusalBurst is how many refused requests in a row are recorded. After that, it is one per
+// second, or one per strangerInterval without a valid token: everybody who can connect could
+// otherwise replace the records that are kept within hours.
+const (
+	refusalBurst     = 20
+	strangerInterval = 10 * time.Minute
+)
+
+// refusalsOf returns the rate limit of records of refused requests of a client.
+func (s *Server) refusalsOf(c echo.Context) *rate.Limiter {
+	if len(access.From(c.Request().Context()).Roles) == 0 {
+		return s.strangers
+	}
+	return s.refusals
+}
 
 // changes reports whether requests to a route may change something.
 func (r *route) changes() bool {

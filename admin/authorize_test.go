@@ -304,4 +304,29 @@ func TestActionsAreAudited(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, "GET", "/audit?limit=1000", "", "Authorization", "Bearer "+w.tokens["security"]))), &list))
 	require.Less(t, len(list.Records), 3*refusalBurst, "refused requests cannot flood the log")
+
+	// Nor can they prevent records of what clients with a token try.
+	require.Equal(t, 403, do("viewer", "DELETE", "/deployments/dp_10000000000000000000009", ""))
+	require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, "GET", "/audit?limit=1", "", "Authorization", "Bearer "+w.tokens["security"]))), &list))
+	require.Equal(t, "viewer", list.Records[0].Principal)
+	require.Less(t, w.strangers.Tokens(), 1.0)
+	require.LessOrEqual(t, float64(w.strangers.Limit())*3600*24, 200.0, "strangers replace the records of weeks only after months")
+}
+
+// A token whose name is the ID of another one does not protect that one.
+func TestTokensAreRevokedByIDFirst(t *testing.T) {
+	w := secured(t, byRole())
+	create := func(name string) string {
+		answer := w.ask(t, "POST", "/tokens", `{"name":"`+name+`","roles":["viewer"]}`, "Authorization", "Bearer "+w.tokens["security"])
+		var created struct{ ID string }
+		require.NoError(t, json.Unmarshal([]byte(text(t, answer)), &created))
+		return created.ID
+	}
+	leaked := create("leaked")
+	decoy := create(leaked)
+	w.ask(t, "DELETE", "/tokens/"+leaked, "", "Authorization", "Bearer "+w.tokens["security"]).Body.Close()
+	_, known := w.store.Token(leaked)
+	require.False(t, known)
+	_, known = w.store.Token(decoy)
+	require.True(t, known)
 }

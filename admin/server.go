@@ -174,6 +174,7 @@ type Server struct {
 	ui          *ui.Handler // nil: there is no web UI
 	active      atomic.Int64
 	refusals    *rate.Limiter // of refused requests in the audit log
+	strangers   *rate.Limiter // of those without a valid token
 	crossOrigin *http.CrossOriginProtection
 	hub         *events.Hub
 
@@ -193,7 +194,7 @@ func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invoc
 	if !cfg.DisableUI {
 		s.ui = ui.New(ui.Options{Ingress: s.ingressEndpoint})
 	}
-	s.refusals = rate.NewLimiter(1, refusalBurst)
+	s.refusals, s.strangers = rate.NewLimiter(1, refusalBurst), rate.NewLimiter(rate.Every(strangerInterval), refusalBurst)
 	s.crossOrigin = http.NewCrossOriginProtection()
 	for _, origin := range cfg.AllowedOrigins {
 		if err := s.crossOrigin.AddTrustedOrigin(origin); err != nil {

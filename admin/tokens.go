@@ -111,11 +111,12 @@ func (s *Server) listTokens(c echo.Context) error {
 
 // revokeToken accepts the name of a token as well.
 func (s *Server) revokeToken(c echo.Context) error {
-	wanted := c.Param("token")
-	id := wanted
-	for _, t := range s.registry.Tokens() {
-		if t.Name == wanted {
-			id = t.ID
+	id := c.Param("token")
+	if _, known := s.registry.Token(id); !known { // a name may look like the ID of another token
+		for _, t := range s.registry.Tokens() {
+			if t.Name == c.Param("token") {
+				id = t.ID
+			}
 		}
 	}
 	if t, known := s.registry.Token(id); known && slices.Contains(t.Roles, string(access.Admin)) && !access.From(c.Request().Context()).Allows(access.Administer) {

@@ -119,6 +119,14 @@ func (d *Dir) initialize() error {
 }
 
 // writeFile creates a small file so that after a crash it is whole or absent.
+// WriteSecret replaces a file, which only its owner can read, in one step.
+func (d *Dir) WriteSecret(name string, data []byte) error {
+	if err := os.Remove(d.In(name + ".new")); err != nil && !errors.Is(err, fs.ErrNotExist) { // with its permissions
+		return err
+	}
+	return d.writeFile(name, data)
+}
+
 func (d *Dir) writeFile(name string, data []byte) error {
 	next := d.In(name + ".new")
 	f, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)

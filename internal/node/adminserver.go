@@ -61,7 +61,7 @@ func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *
 	find.EnableV7 = n.cfg.EnableProtocolV7
 	find.AdditionalHeaders = n.cfg.Worker.Invoker.AdditionalRequestHeaders
 	api := admin.New(settings, n.metadata, discovery.New(n.invoker.Client(), find), n.invocations(), members).Handler()
-	return n.withProfiles(api)
+	return n.withProfiles(api, n.tokens.required)
 }
 
 // invocations returns the operations on invocations of all partitions.
@@ -70,8 +70,8 @@ func (n *Node) invocations() backend.Invocations {
 }
 
 // withProfiles serves Go's profiles beside the API, if they are enabled, to those who may read
-// them.
-func (n *Node) withProfiles(others http.Handler) http.Handler {
+// them. required says that they must present a token.
+func (n *Node) withProfiles(others http.Handler, required bool) http.Handler {
 	if !n.cfg.EnableProfiles {
 		return others
 	}
@@ -82,7 +82,7 @@ func (n *Node) withProfiles(others http.Handler) http.Handler {
 	profiles.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux := http.NewServeMux()
 	mux.Handle("/", others)
-	mux.Handle("GET /debug/pprof/", guarded(restricted(profiles, n.authenticator(n.tokens.required), access.Profile), n.adminGuard()))
+	mux.Handle("GET /debug/pprof/", guarded(restricted(profiles, n.authenticator(required), access.Profile), n.adminGuard()))
 	return mux
 }
 
@@ -136,7 +136,7 @@ func (n *Node) serveNodeHTTP(ctx context.Context) error {
 		mux.Handle("GET /metrics", restricted(n.metrics.handler(), n.authenticator(strict), access.Metrics))
 	}
 	return httpserver.Serve(ctx, n.port.ports.HTTP, httpserver.Config{
-		Handler: n.authenticated(n.withProfiles(mux)), Drain: adminDrain, Log: n.log,
+		Handler: n.authenticated(n.withProfiles(mux, n.nodePortRequiresToken())), Drain: adminDrain, Log: n.log,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, nodeKey{}, nodetls.NodeOf(c))
 		},

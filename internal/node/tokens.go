@@ -93,7 +93,7 @@ func (n *Node) adminToken() (string, error) {
 		return text, err
 	}
 	secret := access.NewSecret()
-	if err := os.WriteFile(path, []byte(secret.Text+"\n"), 0o600); err != nil {
+	if err := n.files.dir.WriteSecret(adminTokenFile, []byte(secret.Text+"\n")); err != nil {
 		return "", fmt.Errorf("write the token of the administrator: %w", err)
 	}
 	n.log.Info("token of the administrator created; log in with: platform login --token-file "+path, "file", path)
@@ -135,6 +135,12 @@ func (n *Node) authenticator(required bool) *access.Authenticator {
 		}
 	}
 	return a
+}
+
+// nodePortRequiresToken reports whether readers of profiles at the node port, which may have
+// another address than the admin port, must present a token.
+func (n *Node) nodePortRequiresToken() bool {
+	return n.tokens.required || n.cfg.Security.Mode == config.SecurityDefault && !onLoopback(n.listeners.node.Addr())
 }
 
 // ingressRequiresToken reports whether callers of handlers must present a token.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +18,7 @@ import (
 
 	"platform/internal/access"
 	"platform/internal/config"
+	"platform/internal/datadir"
 	"platform/metadata"
 )
 
@@ -97,6 +99,44 @@ func TestTokensHoldOnAllNodes(t *testing.T) {
 		require.Equal(t, http.StatusUnauthorized, code)
 	}
 	t.Logf("revoked on all nodes after %s", time.Since(begin))
+}
+
+// Profiles at the node port require a token if others can reach it, also if the admin port is
+// bound to a loopback address.
+func TestProfilesOfAnExposedNodePortRequireAToken(t *testing.T) {
+	local, exposed := fakeListener{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}, fakeListener{&net.TCPAddr{IP: net.IPv4zero}}
+	status := func(node net.Listener, mode config.SecurityMode) int {
+		n := &Node{cfg: config.Default(), listeners: listeners{node: node, ingress: local, admin: local}}
+		n.cfg.EnableProfiles, n.cfg.Security.Mode, n.cfg.Security.AdminTokenFile = true, mode, tokenFile(t, 0o600)
+		require.NoError(t, n.openTokens())
+		w := httptest.NewRecorder()
+		n.withProfiles(http.NotFoundHandler(), n.nodePortRequiresToken()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1/debug/pprof/", nil))
+		return w.Code
+	}
+	require.Equal(t, http.StatusOK, status(local, config.SecurityDefault))
+	require.Equal(t, http.StatusUnauthorized, status(exposed, config.SecurityDefault))
+	require.Equal(t, http.StatusOK, status(exposed, config.SecurityOpen))
+	require.Equal(t, http.StatusUnauthorized, status(local, config.SecurityStrict))
+}
+
+// The token of the administrator is complete or does not exist, whenever the node stops.
+func TestTheTokenOfTheAdministratorIsWrittenInOneStep(t *testing.T) {
+	dir, err := datadir.Open(t.TempDir(), "n1")
+	require.NoError(t, err)
+	defer dir.Close()
+	n := &Node{cfg: config.Default(), log: slog.New(slog.DiscardHandler)}
+	n.files.dir, n.tokens.required = dir, true
+	// A rest of a start that was interrupted, which others can read.
+	require.NoError(t, os.WriteFile(dir.In(adminTokenFile+".new"), nil, 0o644))
+	created, err := n.adminToken()
+	require.NoError(t, err)
+	info, err := os.Stat(dir.In(adminTokenFile))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	again, err := n.adminToken()
+	require.NoError(t, err)
+	require.Equal(t, created, again)
+	require.NoFileExists(t, dir.In(adminTokenFile+".new"))
 }
 
 func strictConfig(t *testing.T) string {

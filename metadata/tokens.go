@@ -17,8 +17,10 @@ const (
 	MaxTokens = 1000
 	// MaxTokenName is the size of a name.
 	MaxTokenName = 100
-	// MaxTokenLimits is the number of services and of scopes that a token is limited to.
+	// MaxTokenLimits is the number of services and of scopes that a token is limited to, and
+	// MaxTokenLimit the size of the name of one.
 	MaxTokenLimits = 100
+	MaxTokenLimit  = 512
 )
 
 // Reasons for refusing a change of tokens.
@@ -105,6 +107,8 @@ func (t *Token) check() error {
 		return &InvalidError{"a token needs a role"}
 	case len(t.Services) > MaxTokenLimits || len(t.Scopes) > MaxTokenLimits:
 		return &InvalidError{fmt.Sprintf("a token can be limited to at most %d services and %d scopes", MaxTokenLimits, MaxTokenLimits)}
+	case slices.ContainsFunc(slices.Concat(t.Services, t.Scopes), func(name string) bool { return len(name) > MaxTokenLimit }):
+		return &InvalidError{fmt.Sprintf("the name of a service or scope that a token is limited to has at most %d bytes", MaxTokenLimit)}
 	}
 	return nil
 }

@@ -64,6 +64,7 @@ func TestTokensAreBounded(t *testing.T) {
 		"1 to 100 bytes":         func(t *Token) { t.Name = strings.Repeat("x", MaxTokenName+1) },
 		"needs a role":           func(t *Token) { t.Roles = nil },
 		"at most 100 services":   func(t *Token) { t.Services = make([]string, MaxTokenLimits+1) },
+		"at most 512 bytes":      func(t *Token) { t.Scopes = []string{strings.Repeat("x", MaxTokenLimit+1)} },
 	} {
 		token := fullToken()
 		change(&token)

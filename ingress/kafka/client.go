@@ -191,8 +191,17 @@ func read(p subscription.PEM) ([]byte, error) {
 	case p.File == "" || p.File == "probe":
 		return nil, nil
 	}
+	// Whoever defines a Kafka cluster names the file: a device or a pipe has no end.
+	if info, err := os.Stat(p.File); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() || info.Size() > maxPEM {
+		return nil, fmt.Errorf("%s is not a file of at most %d bytes", p.File, maxPEM)
+	}
 	return os.ReadFile(p.File)
 }
+
+// maxPEM bounds a file with certificates or a key.
+const maxPEM = 1 << 20
 
 // decrypted returns a key whose PEM block is encrypted with a password.
 func decrypted(key []byte, password string) ([]byte, error) {

@@ -1,0 +1,27 @@
+package kafka
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/subscription"
+)
+
+// The path of a file comes from whoever may define a Kafka cluster.
+func TestDevicesAndLargeFilesAreNotRead(t *testing.T) {
+	large := filepath.Join(t.TempDir(), "large")
+	require.NoError(t, os.WriteFile(large, []byte(strings.Repeat("x", maxPEM+1)), 0o600))
+	for _, path := range []string{"/dev/zero", "/dev/null", t.TempDir(), large} {
+		_, err := read(subscription.PEM{File: path})
+		require.ErrorContains(t, err, "is not a file of at most", path)
+	}
+	small := filepath.Join(t.TempDir(), "small")
+	require.NoError(t, os.WriteFile(small, []byte("text"), 0o600))
+	text, err := read(subscription.PEM{File: small})
+	require.NoError(t, err)
+	require.Equal(t, "text", string(text))
+}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -83,14 +84,22 @@ func misdirectedHint(response *client.APIError) string {
 		return "This is the address of an ingress. Set that of the admin API (by default port 9070) with --admin-url or PLATFORM_ADMIN_URL."
 	case toIngress && strings.HasPrefix(response.Message, "there is no route "):
 		return "This is the address of an admin API. Set that of the ingress (by default port 8080) with --ingress-url or PLATFORM_INGRESS_URL."
+	case response.Status == http.StatusBadRequest && response.Message == plainToTLS:
+		return "The server requires TLS: use an address that begins with https://, and --ca-file if its certificate is of your own authority."
 	}
 	return ""
 }
+
+// plainToTLS is the response of net/http to a request without TLS at a listener with TLS.
+const plainToTLS = "Client sent an HTTP request to an HTTPS server."
 
 func unreachableHint(e *client.UnreachableError) string {
 	where := "--admin-url or PLATFORM_ADMIN_URL"
 	if e.Interface == "ingress" {
 		where = "--ingress-url or PLATFORM_INGRESS_URL"
+	}
+	if _, unknown := errors.AsType[x509.UnknownAuthorityError](e.Err); unknown {
+		return "Name the file with the authority of the server's certificate with --ca-file or PLATFORM_CA_FILE."
 	}
 	switch {
 	case e.Refused():

@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"bytes"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestHintsAboutTLS asks a server with TLS without its authority, and without TLS.
+func TestHintsAboutTLS(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	for address, hint := range map[string]string{
+		server.URL: "with --ca-file or PLATFORM_CA_FILE",
+		strings.Replace(server.URL, "https:", "http:", 1): "use an address that begins with https://",
+	} {
+		var out, errs bytes.Buffer
+		system := System{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }, Home: t.TempDir()}
+		require.Equal(t, exitError, Run(t.Context(), []string{"--admin-url", address, "services", "list"}, system))
+		require.Contains(t, errs.String(), hint)
+	}
+}

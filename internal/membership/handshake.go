@@ -60,7 +60,7 @@ func (h hello) clientHandshake(conn net.Conn, timeout time.Duration) error {
 	}
 	var status [1]byte
 	if _, err := io.ReadFull(conn, status[:]); err != nil {
-		return fmt.Errorf("no gossip endpoint at this address: %w", err)
+		return fmt.Errorf("no gossip endpoint at this address, or it refused this node (its log says why, such as a missing certificate): %w", err)
 	}
 	switch status[0] {
 	case statusAccepted:

@@ -117,6 +117,10 @@ func TestTheNodePortRequiresTLS(t *testing.T) {
 		conn.Close()
 	}
 	require.EqualValues(t, 3, server.Refused())
+	conn, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	require.ErrorContains(t, hello{}.clientHandshake(conn, 30*time.Second), "its log says why, such as a missing certificate")
+	conn.Close()
 
 	client := security(t, ca, "b", nodetls.Require)
 	for begin, to := range map[string]net.Listener{streamMagic: p.Gossip, "PRI ": p.RPC, "GET ": p.HTTP} {

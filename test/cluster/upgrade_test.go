@@ -22,15 +22,16 @@ type upgrade struct {
 	*testbed
 	t        *testing.T
 	old      string // binary
-	oldLevel int    // highest feature level that it supports
+	oldEnv   map[string]string
+	oldLevel int // highest feature level that it supports
 	restarts int
 }
 
 // newUpgrade starts a cluster of old servers.
-func newUpgrade(t *testing.T, old string, level int) *upgrade {
-	u := &upgrade{t: t, old: old, oldLevel: level, testbed: prepareTestbed(t, testbedOptions{})}
+func newUpgrade(t *testing.T, old string, env map[string]string, level int) *upgrade {
+	u := &upgrade{t: t, old: old, oldEnv: env, oldLevel: level, testbed: prepareTestbed(t, testbedOptions{})}
 	for _, n := range u.Nodes {
-		n.Use(old, nil)
+		n.Use(old, env)
 	}
 	require.NoError(t, u.Start(t.Context()))
 	u.register(t)
@@ -91,7 +92,7 @@ func (u *upgrade) upgradeAndDowngrade() {
 	require.Equal(u.t, u.oldLevel, f.Level)
 	require.Equal(u.t, int(feature.Newest), f.Highest)
 	require.True(u.t, f.Held)
-	u.replaceAll(u.old, nil)
+	u.replaceAll(u.old, u.oldEnv)
 }
 
 // upgradeAll replaces all servers by current ones, with one downgrade in between.
@@ -104,7 +105,7 @@ func (u *upgrade) upgradeAll() {
 	f := u.featureState(0)
 	require.Equal(u.t, u.oldLevel, f.Level)
 	require.Contains(u.t, f.Waiting, fmt.Sprintf("node n%d supports feature level %d; upgrade it", last+1, u.oldLevel))
-	u.replace(0, u.old, nil) // a downgrade before the level rises
+	u.replace(0, u.old, u.oldEnv) // a downgrade before the level rises
 	u.replace(0, currentBinary, nil)
 	u.replace(last, currentBinary, nil)
 	u.awaitLevel(int(feature.Newest))
@@ -115,7 +116,7 @@ func (u *upgrade) upgradeAll() {
 func (u *upgrade) requireStartFails(i int, status int, reasons ...string) {
 	u.t.Helper()
 	node := u.Nodes[i]
-	node.Use(u.old, nil)
+	node.Use(u.old, u.oldEnv)
 	require.NoError(u.t, node.Launch())
 	select {
 	case <-node.Process.Exited():
@@ -150,10 +151,12 @@ func outdated(level int) string {
 // release and from builds with a lower feature level. No request may fail, and no server
 // can be downgraded once the feature level has risen.
 func TestUpgrades(t *testing.T) {
+	open := map[string]string{"SECURITY__MODE": "open"} // which the first release does not know
 	for _, tc := range []struct {
 		name    string
 		level   int // highest feature level of the old server
 		build   func() (string, error)
+		env     map[string]string
 		status  int      // exit status of a rejected server
 		refused []string // accepted reasons
 		joining string   // reason with an empty data directory
@@ -162,6 +165,7 @@ func TestUpgrades(t *testing.T) {
 			name:    "lower level",
 			level:   1,
 			build:   limited(1),
+			env:     open,
 			status:  3,
 			refused: []string{outdated(1)},
 			joining: outdated(1),
@@ -170,6 +174,7 @@ func TestUpgrades(t *testing.T) {
 			name:    "level before",
 			level:   int(feature.Newest) - 1,
 			build:   limited(int(feature.Newest) - 1),
+			env:     open,
 			status:  3,
 			refused: []string{outdated(int(feature.Newest) - 1)},
 			joining: outdated(int(feature.Newest) - 1),
@@ -189,7 +194,7 @@ func TestUpgrades(t *testing.T) {
 				t.Skipf("first release not tested: %v", err)
 			}
 			require.NoError(t, err)
-			u := newUpgrade(t, old, tc.level)
+			u := newUpgrade(t, old, tc.env, tc.level)
 			answered := 0
 			for range intSetting(t, "CLUSTER_UPGRADES", 0) {
 				run := u.startLoad(t, false)

@@ -68,7 +68,11 @@ func resolveStart(ctx context.Context, admin *kadm.Client, sub *subscription.Sub
 		t := subscription.TopicStart{ID: info.id}
 		t.Topic = name
 		for p := range info.partitions {
-			start, end := info.starts[p], info.ends[p]
+			start, known1 := info.starts[p]
+			end, known2 := info.ends[p]
+			if !known1 || !known2 { // it must not start somewhere else
+				return nil, fault(subscription.Failed, subscription.BrokerUnreachable, "the broker does not tell where %s/%d begins and ends", name, p)
+			}
 			offset, ok := special[name][p]
 			if !ok {
 				offset = end
@@ -99,8 +103,11 @@ func specialOffsets(ctx context.Context, admin *kadm.Client, sub *subscription.S
 		if err != nil {
 			return nil, requestFault(err)
 		}
+		if err := listed.Error(); err != nil {
+			return nil, brokerFault(err)
+		}
 		listed.Each(func(o kadm.ListedOffset) {
-			if o.Err == nil && o.Offset >= 0 {
+			if o.Offset >= 0 {
 				add(o.Topic, o.Partition, o.Offset)
 			}
 		})
@@ -118,11 +125,18 @@ func specialOffsets(ctx context.Context, admin *kadm.Client, sub *subscription.S
 		if err != nil {
 			return nil, requestFault(err)
 		}
+		var failed error
 		committed.Each(func(o kadm.OffsetResponse) {
+			if o.Err != nil && slices.Contains(topics, o.Topic) {
+				failed = o.Err
+			}
 			if o.Err == nil && o.At >= 0 && slices.Contains(topics, o.Topic) {
 				add(o.Topic, o.Partition, o.At)
 			}
 		})
+		if failed != nil {
+			return nil, brokerFault(failed)
+		}
 	}
 	return found, nil
 }

@@ -64,7 +64,7 @@ func (l *lane) run(ctx context.Context, s *stream) {
 			return
 		}
 		o, err := s.r.e.cfg.Partitions.Ingest(ctx, l.to, c)
-		again, err := l.apply(ctx, s, c, o, err)
+		again, err := l.apply(s, c, o, err)
 		s.signal()
 		if err != nil || ctx.Err() != nil {
 			return
@@ -112,7 +112,7 @@ func (l *lane) next(s *stream) *machine.Ingest {
 
 // apply evaluates the outcome of a command. again says that it is to be repeated after a
 // pause; an error ends the lane.
-func (l *lane) apply(ctx context.Context, s *stream, c *machine.Ingest, o machine.Outcome, err error) (again bool, failure error) {
+func (l *lane) apply(s *stream, c *machine.Ingest, o machine.Outcome, err error) (again bool, failure error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lanes[l.to] != l {
@@ -123,17 +123,17 @@ func (l *lane) apply(ctx context.Context, s *stream, c *machine.Ingest, o machin
 	}
 	switch o.Code {
 	case machine.OK, machine.Existing:
-		l.confirm(ctx, s, o.Last)
+		l.confirm(s, o.Last)
 		s.setState(subscription.Running, "", "")
 		return false, nil
 	case machine.Gap:
 		if o.Last < l.prev {
 			return false, l.fail(s, fault(subscription.Failed, "", "partition %d has lost records of this stream up to offset %d, of which it stores %d", l.to, l.prev, o.Last))
 		}
-		l.confirm(ctx, s, o.Last) // another leader has stored these
+		l.confirm(s, o.Last) // another leader has stored these
 		return false, nil
 	case machine.QueueFull:
-		l.confirm(ctx, s, o.Last)
+		l.confirm(s, o.Last)
 		s.setState(subscription.Throttled, "", "a queue is full: rule "+o.Rule+" limits it")
 		return true, nil
 	}
@@ -170,15 +170,16 @@ func (l *lane) fail(s *stream, err error) error {
 }
 
 // confirm takes note that everything up to an offset is stored.
-func (l *lane) confirm(ctx context.Context, s *stream, last int64) {
+func (l *lane) confirm(s *stream, last int64) {
 	l.prev = last
+	waits := s.waits
 	n := 0
 	for n < len(l.queue) && l.queue[n].record.Offset <= last {
 		it := l.queue[n]
 		l.queue[n] = item{}
 		n++
 		if s.r.sub.Ordering == subscription.OrderByPartition {
-			s.lanesRun.Go(func() { s.awaitEnd(ctx, l, it) })
+			s.lanesRun.Go(func() { s.awaitEnd(waits, l, it) })
 			continue
 		}
 		it.pending.done, it.pending.outcome = true, delivered
@@ -192,7 +193,8 @@ func (l *lane) confirm(ctx context.Context, s *stream, last int64) {
 }
 
 // awaitEnd marks a record as done when its invocation has ended. The records of a topic
-// partition are executed one after the other this way.
+// partition are executed one after the other this way. It gives up when ctx ends, which is when
+// the session does: a stream that is to end does not wait for a long invocation.
 func (s *stream) awaitEnd(ctx context.Context, l *lane, it item) {
 	defer s.signal()
 	for wait := minLaneRetry; ; wait = min(2*wait, maxLaneRetry) {

@@ -37,6 +37,7 @@ type reader struct {
 	message   string
 	since     time.Time
 	streams   map[topicPartition]*stream
+	stopping  bool        // no more streams are started
 	kafka     *kgo.Client // nil until it is open
 	admin     *kadm.Client
 	topics    map[string]topicInfo
@@ -84,6 +85,7 @@ func (r *reader) start(ctx context.Context) {
 // stop ends the reader once what is in flight is stored, or soon after.
 func (r *reader) stop() {
 	r.mu.Lock()
+	r.stopping = true
 	streams := make([]*stream, 0, len(r.streams))
 	for _, s := range r.streams {
 		streams = append(streams, s)
@@ -379,8 +381,15 @@ func (r *reader) startStreams(ctx context.Context, topics map[string]topicInfo, 
 			id := machine.Stream{Subscription: r.sub.ID, Incarnation: r.sub.Incarnation, Topic: name, TopicID: info.id, Partition: uint32(p)} //nolint:gosec // not negative
 			s := newStream(r, o, at, id, start)
 			r.mu.Lock()
-			r.streams[at] = s
+			stopping := r.stopping
+			if !stopping {
+				r.streams[at] = s
+			}
 			r.mu.Unlock()
+			if stopping {
+				o.streams.Done()
+				return
+			}
 			lives, cancel := context.WithCancel(ctx)
 			stop := context.AfterFunc(o.ctx, cancel)
 			running.Go(func() {

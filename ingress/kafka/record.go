@@ -230,6 +230,7 @@ func (c *converter) headers(inv *machine.Invoke, rec *kgo.Record) []journal.Head
 	for i := range rec.Headers {
 		h := &rec.Headers[i]
 		switch {
+		case len(h.Value) > maxTrace: // the limit of the input does not cover the trace
 		case strings.EqualFold(h.Key, "traceparent") && validTraceparent(h.Value):
 			inv.Trace.Parent = string(h.Value)
 		case strings.EqualFold(h.Key, "tracestate") && printable(h.Value):
@@ -250,6 +251,9 @@ func (c *converter) headers(inv *machine.Invoke, rec *kgo.Record) []journal.Head
 	}
 	return headers
 }
+
+// maxTrace bounds traceparent and tracestate; 512 bytes are what W3C trace context requires.
+const maxTrace = 4 << 10
 
 // base64Suffix ends the name of a header whose value is encoded because it is not printable.
 const base64Suffix = ".base64"
@@ -289,6 +293,17 @@ func (t recordText) Header(name string) (value []byte, ok bool) {
 		}
 	}
 	return value, ok
+}
+
+// detached returns a copy of a record that does not share memory with the batch it came in.
+func detached(rec *kgo.Record) *kgo.Record {
+	c := *rec
+	c.Key, c.Value = bytes.Clone(rec.Key), bytes.Clone(rec.Value)
+	c.Headers = make([]kgo.RecordHeader, len(rec.Headers))
+	for i, h := range rec.Headers {
+		c.Headers[i] = kgo.RecordHeader{Key: strings.Clone(h.Key), Value: bytes.Clone(h.Value)}
+	}
+	return &c
 }
 
 // recordBytes is the memory that a record takes.

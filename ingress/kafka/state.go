@@ -138,6 +138,7 @@ const recheckDelay = 2 * time.Second
 // block waits until a record can be converted or an operator decides. Meanwhile nothing else
 // of the topic partition is held.
 func (s *stream) block(ctx context.Context, rec *kgo.Record, why *unusable) error {
+	rec = detached(rec)
 	b := &blockedRecord{rec: rec, why: why, decision: make(chan decision, 1)}
 	s.drop()
 	s.mu.Lock()

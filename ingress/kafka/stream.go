@@ -49,7 +49,7 @@ type stream struct {
 	paused    bool  // the client is told not to
 	fetchNext int64 // offset from which on records are expected
 	queue     []*kgo.Record
-	bytes     int64 // of the queue
+	bytes     int64 // of the queue and of what is handed over
 	failed    error // why fetching ended
 
 	order    []*pending // handed over, in the order of offsets
@@ -57,6 +57,7 @@ type stream struct {
 	next     int64      // everything before is done
 	epoch    int32      // of the record before next
 	lanes    map[uint32]*lane
+	waits    context.Context // of those for the ends of invocations; ends with the session
 
 	blocked *blockedRecord
 	status  subscription.PartitionStatus
@@ -163,9 +164,6 @@ func (s *stream) abandon() {
 	fetching := s.fetching
 	s.fetching, s.paused, s.failed = false, false, nil
 	released := s.bytes
-	for _, p := range s.order {
-		released += p.bytes
-	}
 	s.queue, s.bytes, s.order, s.inFlight, s.lanes = nil, 0, nil, 0, map[uint32]*lane{}
 	s.mu.Unlock()
 	s.r.e.memory.release(released)
@@ -176,6 +174,11 @@ func (s *stream) abandon() {
 
 // session hands records over until something prevents it.
 func (s *stream) session(ctx context.Context) error {
+	waits, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.mu.Lock()
+	s.waits = waits
+	s.mu.Unlock()
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
@@ -407,9 +410,7 @@ func (s *stream) take() *pending {
 	rec := s.queue[0]
 	s.queue[0] = nil
 	s.queue = s.queue[1:]
-	size := recordBytes(rec)
-	s.bytes -= size
-	p := &pending{offset: rec.Offset, epoch: rec.LeaderEpoch, timestamp: rec.Timestamp, bytes: size}
+	p := &pending{offset: rec.Offset, epoch: rec.LeaderEpoch, timestamp: rec.Timestamp, bytes: recordBytes(rec)}
 	s.order = append(s.order, p)
 	s.inFlight++
 	return p
@@ -432,6 +433,7 @@ func (s *stream) settle() {
 		n++
 	}
 	s.order = s.order[n:]
+	s.bytes -= released
 	s.status.Position = s.next
 	if released > 0 {
 		s.r.e.memory.release(released)

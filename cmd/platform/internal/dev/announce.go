@@ -22,7 +22,7 @@ func (r *running) announceServer(n *node) {
 	r.o.Print.Fields("  ",
 		term.Field{Name: "Ingress", Value: n.ingress("/")},
 		term.Field{Name: "Admin API", Value: n.admin("/")},
-		term.Field{Name: "Web UI", Value: n.admin("/ui/")},
+		term.Field{Name: "Web UI", Value: r.webUI(n)},
 		term.Field{Name: "Data", Value: r.o.Dir},
 	)
 	r.o.Print.Printf("\nNext, in another terminal:\n  %splatform deployments register localhost:9080\n\nCtrl-C stops the server.\n", r.export(n))
@@ -45,7 +45,7 @@ In another terminal:
   kill -9 %[5]d
 
 Ctrl-C stops the nodes.
-`, last.admin(""), first.admin("/deployments"), last.ingress("/Greeter/greet"), r.o.DownTime, r.nodes[len(r.nodes)/2].current().PID(), first.admin("/ui/"))
+`, last.admin(""), first.admin("/deployments"), last.ingress("/Greeter/greet"), r.o.DownTime, r.nodes[len(r.nodes)/2].current().PID(), r.webUI(first))
 }
 
 // suggestCalls prints what to try while the sample is running.
@@ -70,7 +70,7 @@ All processes are running. In another terminal:
   %[5]s
 
 The source of the sample is in deploy/sample. Ctrl-C stops everything.
-`, n.ingress("/Greeter/greet"), n.ingress("/Counter/ada/add"), n.ingress("/Greeter/greet/send"), r.export(n), n.admin("/ui/"))
+`, n.ingress("/Greeter/greet"), n.ingress("/Counter/ada/add"), n.ingress("/Greeter/greet/send"), r.export(n), r.webUI(n))
 }
 
 func (r *running) showNodes() {
@@ -78,6 +78,15 @@ func (r *running) showNodes() {
 	for _, n := range r.nodes {
 		r.o.Print.Printf("%-6s%-10s%-26s%-26s\n", n.name, strconv.Itoa(n.current().PID()), n.ingress(""), n.admin(""))
 	}
+}
+
+// webUI is the address of the web UI of a node, with the token, if it requires one. Browsers do
+// not send what follows # to servers.
+func (r *running) webUI(n *node) string {
+	if r.token == "" {
+		return n.admin("/ui/")
+	}
+	return n.admin("/ui/#token=" + r.token)
 }
 
 // export is the shell command that makes the command-line client use a node, "" if it is the

@@ -87,7 +87,14 @@ func TestSampleShowsTheFirstResultAndLeavesNothingBehind(t *testing.T) {
 	require.NoError(t, Run(t.Context(), o), "%s", out)
 	require.Contains(t, out.String(), "found Service Greeter: greet")
 	require.Contains(t, out.String(), "World! Nice to meet you.")
+	require.Regexp(t, `(?m)^Web UI    http://127\.0\.0\.1:\d+/ui/$`, out.String())
 	requireNothingLeft(t)
+}
+
+func TestAddressOfWebUIHasTokenIfItIsRequired(t *testing.T) {
+	n := &node{ip: "0.0.0.0", ports: Ports{Admin: 9070}}
+	require.Equal(t, "http://127.0.0.1:9070/ui/", (&running{}).webUI(n))
+	require.Equal(t, "http://127.0.0.1:9070/ui/#token=plt_a_b", (&running{token: "plt_a_b"}).webUI(n))
 }
 
 func TestSampleRunsUntilInterrupted(t *testing.T) {

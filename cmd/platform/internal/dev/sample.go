@@ -20,6 +20,7 @@ func (r *running) showSample(ctx, processes context.Context, wg *sync.WaitGroup)
 	for _, n := range r.nodes {
 		r.step("", "%singress %s, admin API %s", map[bool]string{true: n.name + ": "}[len(r.nodes) > 1], n.ingress(""), n.admin(""))
 	}
+	r.step("Web UI", "%s", r.webUI(first))
 	address := r.o.sampleAddress()
 	service, err := Start("the sample service", os.Stderr, "", nil, r.o.Sample[0], append(r.o.Sample[1:], address)...)
 	if err != nil {

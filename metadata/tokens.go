@@ -27,7 +27,7 @@ const (
 var (
 	ErrTooManyTokens = errors.New("too many tokens exist")
 	ErrTokenNotFound = errors.New("there is no such token")
-	ErrTokenExists   = errors.New("there is a token with this name")
+	ErrTokenExists   = errors.New("token exists")
 )
 
 // Token is the credentials of a client of the HTTP ports. A value is immutable.

@@ -31,7 +31,7 @@ const b = await browser()
 const patience = Number(process.env.UI_PATIENCE ?? 60_000)
 
 /** Opens a page that reports errors of the console, of scripts, and requests to other origins. */
-async function open(path, { theme = 'light', width = 1440, allow = [] } = {}) {
+async function open(path, { theme = 'light', width = 1440, allow = [], world = w } = {}) {
   const context = await b.newContext({ viewport: { width, height: 900 }, colorScheme: theme, reducedMotion: 'reduce' })
   contexts.add(context)
   context.setDefaultTimeout(patience)
@@ -45,9 +45,9 @@ async function open(path, { theme = 'light', width = 1440, allow = [] } = {}) {
   })
   page.on('request', (r) => {
     const { origin, protocol } = new URL(r.url())
-    if (protocol !== 'data:' && protocol !== 'blob:' && origin !== w.admin && origin !== w.ingress) problems.push(`request to ${r.url()}`)
+    if (protocol !== 'data:' && protocol !== 'blob:' && origin !== world.admin && origin !== world.ingress) problems.push(`request to ${r.url()}`)
   })
-  await page.goto(w.admin + path)
+  await page.goto(world.admin + path)
   return { page, problems, close: () => context.close(), settled: () => settled(page) }
 }
 
@@ -63,6 +63,111 @@ async function axe(page) {
   await page.evaluate(axeSource)
   const { violations } = await page.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }))
   return violations.map((v) => `${v.id} (${v.impact}): ${v.nodes.slice(0, 3).map((n) => `${n.target.join(' ')} ${n.any?.[0]?.message ?? n.all?.[0]?.message ?? ''}`).join(' | ')}`)
+}
+
+/** Tests of a server that requires tokens. */
+async function testAccess() {
+  const token = 'administrator-of-a-test-0123456789'
+  const world = await World.start({ token, env: { PLATFORM_SECURITY__MODE: 'strict', PLATFORM_ADMIN_TOKEN: token } })
+  const refused = [/Failed to load resource.*40[13]/]
+  const logIn = async (page, text) => {
+    await page.getByLabel('Token').fill(text)
+    await page.getByRole('button', { name: 'Log in' }).click()
+  }
+  try {
+    await test('access: a wrong token is refused, a right one logs in until the user logs out', async () => {
+      const t = await open('/ui/settings', { world, allow: refused })
+      await t.page.getByRole('heading', { name: 'Log in' }).waitFor()
+      assert.deepEqual(await axe(t.page), [])
+      await logIn(t.page, 'a token that the server does not know')
+      await t.page.getByText('The server does not know this token').waitFor()
+      assert.equal(await t.page.evaluate(() => localStorage.getItem('ui.token')), null)
+      await logIn(t.page, token)
+      await t.page.getByRole('heading', { name: 'Access' }).waitFor()
+      await t.page.reload()
+      await t.page.getByRole('button', { name: 'Log out' }).click()
+      await t.page.getByRole('heading', { name: 'Log in' }).waitFor()
+      assert.equal(await t.page.evaluate(() => localStorage.getItem('ui.token')), null)
+      await t.page.reload()
+      await t.page.getByRole('heading', { name: 'Log in' }).waitFor()
+      noProblems(t)
+      await t.close()
+    })
+
+    await test('access: a link logs in, and its token is removed from the address', async () => {
+      const t = await open(`/ui/settings#token=${token}`, { world })
+      await t.page.getByRole('button', { name: 'Log out' }).waitFor()
+      assert.equal(new URL(t.page.url()).hash, '')
+      noProblems(t)
+      await t.close()
+    })
+
+    await test('access: a token is created, shown once, used and revoked', async () => {
+      const t = await open(`/ui/tokens#token=${token}`, { world, allow: refused })
+      await t.page.getByRole('button', { name: 'Create token' }).click()
+      const dialog = t.page.getByRole('dialog')
+      await dialog.getByRole('textbox', { name: 'Name' }).fill(hostile[0])
+      assert.deepEqual(await axe(t.page), [])
+      await dialog.getByRole('button', { name: 'Create' }).click()
+      const secret = (await dialog.getByText(/^plt_/).innerText()).trim()
+      assert.match(secret, /^plt_[a-z2-7]{16}_[a-z2-7]{52}$/)
+      assert.deepEqual(await axe(t.page), [])
+      await dialog.getByRole('button', { name: 'Done' }).click()
+      const row = t.page.getByRole('row', { name: hostile[0] })
+      await row.getByText('viewer').waitFor()
+      await t.page.reload()
+      await row.waitFor()
+      assert.ok(!(await t.page.content()).includes(secret), 'the secret is shown again')
+      assert.deepEqual(await axe(t.page), [])
+
+      const viewer = await open(`/ui/tokens#token=${secret}`, { world, allow: refused })
+      await viewer.page.getByText('It needs the role security').waitFor()
+      await row.getByRole('button', { name: /^Revoke/ }).click()
+      await dialog.getByRole('button', { name: 'Revoke' }).click()
+      await row.waitFor({ state: 'detached' })
+      await viewer.page.reload()
+      await viewer.page.getByRole('heading', { name: 'Log in' }).waitFor()
+      for (const opened of [t, viewer]) noProblems(opened)
+      await t.close()
+      await viewer.close()
+    })
+
+    await test('access: the audit log lists changes and refusals', async () => {
+      const viewer = await world.api('/tokens', { method: 'POST', body: { name: 'reads', roles: ['viewer'] } })
+      const refusal = await fetch(`${world.admin}/deployments/dp_none`, { method: 'DELETE', headers: { authorization: `Bearer ${viewer.token}` } })
+      assert.equal(refusal.status, 403)
+      for (const theme of ['light', 'dark']) {
+        const t = await open(`/ui/audit#token=${token}`, { world, theme })
+        const table = t.page.getByRole('table', { name: 'Audit log' })
+        await table.getByRole('row', { name: /POST \/tokens.*done/ }).first().waitFor()
+        await table.getByRole('row', { name: /reads.*dp_none.*requires the role/ }).waitFor()
+        await t.page.getByRole('button', { name: 'Verify' }).click()
+        await t.page.getByText(/The \d+ records are intact/).waitFor()
+        assert.deepEqual(await axe(t.page), [])
+        noProblems(t)
+        await t.close()
+      }
+    })
+
+    for (const [name, path] of Object.entries({ tokens: '/ui/tokens', audit: '/ui/audit', settings: '/ui/settings' })) {
+      await test(`access: page ${name} fits a narrow window`, async () => {
+        const t = await open(`${path}#token=${token}`, { world, width: 390, theme: 'dark' })
+        await t.settled()
+        const outside = await t.page.evaluate(() => {
+          const ends = (e) => e.getBoundingClientRect().right
+          const panels = [...document.querySelectorAll('main .page-actions, main .panel')].filter((e) => ends(e) > innerWidth)
+          const values = [...document.querySelectorAll('main .panel .facts dd > *')].filter((e) => ends(e) > ends(e.closest('.panel')))
+          return panels.length + values.length
+        })
+        assert.equal(outside, 0)
+        assert.deepEqual(await axe(t.page), [])
+        noProblems(t)
+        await t.close()
+      })
+    }
+  } finally {
+    await world.stop()
+  }
 }
 
 try {
@@ -437,6 +542,7 @@ try {
     noProblems(t)
     await t.close()
   })
+  await testAccess()
 } finally {
   await b.close()
   await w.stop()

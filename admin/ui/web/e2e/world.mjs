@@ -43,8 +43,9 @@ export class World {
   #env
   dir = mkdtempSync(path.join(tmpdir(), 'ui-test-'))
 
-  static async start({ flowControl = false } = {}) {
+  static async start({ flowControl = false, token = '', env = {} } = {}) {
     const w = new World()
+    w.token = token
     const [ingress, admin, node, service] = await freePorts(4)
     w.ingress = `http://127.0.0.1:${ingress}`
     w.admin = `http://127.0.0.1:${admin}`
@@ -54,6 +55,7 @@ export class World {
       PLATFORM_BASE_DIR: w.dir, PLATFORM_NODE_NAME: 'n1', PLATFORM_BIND_IP: '127.0.0.1', PLATFORM_BIND_PORT: String(node),
       PLATFORM_INGRESS__BIND_PORT: String(ingress), PLATFORM_ADMIN__BIND_PORT: String(admin), PLATFORM_DEFAULT_NUM_PARTITIONS: '4',
       ...(flowControl ? { PLATFORM_EXPERIMENTAL_ENABLE_PROTOCOL_V7: 'true', PLATFORM_EXPERIMENTAL_ENABLE_VQUEUES: 'true' } : {}),
+      ...env,
     }
     await w.startServer()
     w.#run(serviceBinary, ['-listen', `127.0.0.1:${service}`])
@@ -88,7 +90,7 @@ export class World {
   }
 
   async api(route, { method = 'GET', body } = {}) {
-    const r = await fetch(this.admin + route, { method, headers: body ? { 'content-type': 'application/json' } : {}, body: body ? JSON.stringify(body) : undefined })
+    const r = await fetch(this.admin + route, { method, headers: { ...(this.token ? { authorization: `Bearer ${this.token}` } : {}), ...(body ? { 'content-type': 'application/json' } : {}) }, body: body ? JSON.stringify(body) : undefined })
     const text = await r.text()
     if (!r.ok) throw new Error(`${method} ${route}: ${r.status} ${text}`)
     return text ? JSON.parse(text) : undefined

@@ -107,6 +107,8 @@ interface NavItem {
   title: string
   icon: IconName
   key: string
+  /** Paths of other pages that belong to it. */
+  also?: readonly string[]
 }
 
 /** Pages of the side bar, with the letter that goes there after g. */
@@ -118,15 +120,15 @@ export const nav: readonly (readonly NavItem[])[] = [
     { path: '/jobs', title: 'Jobs', icon: 'jobs', key: 'j' },
   ],
   [
-    { path: '/services', title: 'Services', icon: 'services', key: 's' },
+    { path: '/services', title: 'Services', icon: 'services', key: 's', also: ['/deployments'] },
     { path: '/objects', title: 'Objects', icon: 'state', key: 'b' },
     { path: '/flow-control', title: 'Flow control', icon: 'flow', key: 'l' },
-    { path: '/subscriptions', title: 'Events', icon: 'call', key: 'e' },
+    { path: '/subscriptions', title: 'Events', icon: 'call', key: 'e', also: ['/kafka-clusters'] },
   ],
   [
     { path: '/cluster', title: 'Cluster', icon: 'cluster', key: 'c' },
     { path: '/sql', title: 'SQL', icon: 'sql', key: 'q' },
-    { path: '/settings', title: 'Settings', icon: 'settings', key: ',' },
+    { path: '/settings', title: 'Settings', icon: 'settings', key: ',', also: ['/tokens', '/audit'] },
   ],
 ]
 
@@ -250,7 +252,7 @@ function Sidebar({ path, shared }: { path: string; shared: Shared }) {
         {nav.map((group, i) => (
           <ul key={i}>
             {group.map((item) => {
-              const on = item.path === '/' ? path === '/' : path.startsWith(item.path) || (item.path === '/services' && path.startsWith('/deployments'))
+              const on = item.path === '/' ? path === '/' : [item.path, ...(item.also ?? [])].some((p) => path.startsWith(p))
               return (
                 <li key={item.path}>
                   <a href={href(item.path)} class={on ? 'on' : ''} aria-current={on ? 'page' : undefined} title={`${item.title} (g ${item.key})`}>
@@ -301,7 +303,7 @@ function Topbar({ shared }: { shared: Shared }) {
 
 const shortcuts: [string, string][] = [
   ['/  or  Ctrl K', 'Search, or paste an id'],
-  ['g then a letter', 'Go to a page: o overview, f failures, i invocations, j jobs, s services, b objects, l flow control, c cluster, q SQL'],
+  ['g then a letter', 'Go to a page: o overview, f failures, i invocations, j jobs, s services, b objects, l flow control, e events, c cluster, q SQL, comma settings'],
   ['j  k', 'Next and previous row'],
   ['Enter', 'Open the row'],
   ['x', 'Select the row'],

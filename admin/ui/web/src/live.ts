@@ -138,7 +138,8 @@ async function listen(topics: string, signal: AbortSignal): Promise<boolean> {
   })
   if (!response.ok || !response.body) {
     await response.body?.cancel()
-    throw new Unavailable(response.status === 429 || response.status === 503 ? 15_000 : 120_000)
+    // 401: the user is about to log in.
+    throw new Unavailable(response.status === 401 ? 1000 : response.status === 429 || response.status === 503 ? 15_000 : 120_000)
   }
   liveMode.value = 'stream'
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()

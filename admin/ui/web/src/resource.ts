@@ -34,6 +34,11 @@ function remember(key: string, data: unknown, at: number): void {
   if (cache.size > cacheSize) cache.delete(cache.keys().next().value as string)
 }
 
+/** Forgets what was read: another user may not read it. */
+export function forgetAll(): void {
+  cache.clear()
+}
+
 interface State<T> {
   key: string | undefined
   data: T | undefined

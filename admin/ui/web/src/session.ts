@@ -29,7 +29,6 @@ export const identity = signal<Identity | undefined>(undefined)
 
 export function setToken(text: string): void {
   token.value = text
-  loginNeeded.value = false
   try {
     if (text === '') localStorage.removeItem(key)
     else localStorage.setItem(key, text)
@@ -49,7 +48,7 @@ export function may(permission: string, who: Identity | undefined = identity.val
 }
 
 /** Why the user may not do something; undefined if it may. */
-export function refusalOf(permission: string, who: Identity | undefined = identity.peek()): string | undefined {
+export function refusalOf(permission: string, who: Identity | undefined = identity.value): string | undefined {
   if (may(permission, who)) return undefined
   const roles: Record<string, string> = { operate: 'operator', deploy: 'deployer', secure: 'security', administer: 'admin', payloads: 'reader' }
   return `Your token${who?.name ? ` “${who.name}”` : ''} does not permit this. It needs the role ${roles[permission] ?? 'admin'}.`

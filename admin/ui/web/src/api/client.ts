@@ -1,6 +1,6 @@
 // Requests to the admin API.
 
-import { credentials, loginNeeded } from '../session.ts'
+import { credentials, loginNeeded, token } from '../session.ts'
 
 export class APIError extends Error {
   readonly status: number
@@ -56,6 +56,7 @@ async function once<T>(path: string, method: string, options: RequestOptions): P
   const signal = options.signal ? AbortSignal.any([options.signal, timeout]) : timeout
   let response: Response
   let text: string
+  const sentToken = token.peek()
   try {
     response = await fetch(path, {
       method,
@@ -69,7 +70,8 @@ async function once<T>(path: string, method: string, options: RequestOptions): P
     if (timeout.aborted) throw new APIError(0, `The server did not answer within ${(options.timeout ?? 30_000) / 1000} s.`)
     throw new APIError(0, 'The server cannot be reached. It may be restarting, or the network is interrupted.')
   }
-  if (response.status === 401) loginNeeded.value = true
+  // A response to a request from before a login says nothing about the new token.
+  if (response.status === 401 && sentToken === token.peek()) loginNeeded.value = true
   if (!response.ok) throw refusal(response.status, text)
   if (text === '') return undefined as T
   try {

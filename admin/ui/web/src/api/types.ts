@@ -406,6 +406,8 @@ export interface AuditRecord {
   address?: string
   action: string
   object: string
+  /** HTTP status of the response, if it is known. */
+  status?: number
   outcome?: string
 }
 

@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks'
 import { get } from '../api/client.ts'
 import type { AuditRecord, AuditVerification } from '../api/types.ts'
 import { useResource } from '../resource.ts'
+import { href } from '../router.ts'
 import { refusalOf } from '../session.ts'
 import { Button, Empty, Loaded, PageHead, Time } from '../ui/basic.tsx'
 import { toast, toastError } from '../ui/overlay.tsx'
@@ -28,17 +29,18 @@ function List() {
   }
   return (
     <>
+      <div class="crumbs"><a href={href('/settings')}>Settings</a></div>
       <PageHead title="Audit log" summary="Who changed what through the admin API"><Button onClick={verify}>Verify</Button></PageHead>
       <Loaded of={records} what="The audit log could not be read">{(r) => r.records.length === 0 ? <Empty title="No records" icon="key" /> : (
         <>
           <Table label="Audit log" rows={r.records} keyOf={(o) => String(o.sequence)} columns={[
             { id: 'n', title: 'Number', class: 'num fit', cell: (o) => o.sequence },
             { id: 'at', title: 'Time', class: 'num fit', cell: (o) => <Time at={o.at} /> },
-            { id: 'who', title: 'Token', class: 'fit', cell: (o) => o.principal ?? <span class="faint">none</span> },
+            { id: 'who', title: 'Token', class: 'cut', cell: (o) => o.principal ?? <span class="faint">none</span> },
             { id: 'from', title: 'Address', class: 'fit', cell: (o) => <span class="mono">{o.address}</span> },
-            { id: 'action', title: 'Action', cell: (o) => <span class="mono">{o.action}</span> },
-            { id: 'object', title: 'Object', class: 'grow', cell: (o) => <span class="mono wrap">{o.object}</span> },
-            { id: 'outcome', title: 'Outcome', cell: (o) => (o.outcome ? <span class="bad-text">{o.outcome}</span> : 'done') },
+            { id: 'action', title: 'Action', class: 'fit', cell: (o) => <span class="mono">{o.action}</span> },
+            { id: 'object', title: 'Object', class: 'grow', cell: (o) => <span class="mono" title={o.object}>{o.object}</span> },
+            { id: 'outcome', title: 'Outcome', class: 'text', cell: (o) => (o.outcome || (o.status ?? 0) >= 400 ? <span class="bad-text">{o.outcome || `refused (status ${o.status})`}</span> : 'done') },
           ]} />
           {r.records.length === page && <p><Button onClick={() => setBefore(r.records[r.records.length - 1]!.sequence)}>Older records</Button></p>}
         </>

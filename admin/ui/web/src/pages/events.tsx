@@ -84,9 +84,9 @@ function Silent({ nodes }: { nodes: string[] | undefined }) {
 function SubscriptionTable({ list }: { list: Subscription[] }) {
   return (
     <Table label="Subscriptions" rows={list} keyOf={(s) => s.id} hrefOf={(s) => href(`/subscriptions/${segment(s.id)}`)} columns={[
-      { id: 'state', title: 'State', class: 'fit', cell: (s) => <Status status={s.state} note={s.reason} /> },
+      { id: 'state', title: 'State', class: 'fit', cell: (s) => <Status status={s.state} note={s.reason?.replaceAll('_', ' ')} /> },
       { id: 'source', title: 'Source', class: 'grow', cell: (s) => <a class="strong" href={href(`/subscriptions/${segment(s.id)}`)}><bdi>{s.source}</bdi></a> },
-      { id: 'sink', title: 'Handler', class: 'grow', cell: (s) => <bdi>{s.sink.replace('service://', '')}</bdi> },
+      { id: 'sink', title: 'Handler', class: 'cut', cell: (s) => <bdi>{s.sink.replace('service://', '')}</bdi> },
       { id: 'lag', title: 'Lag', class: 'num fit', cell: (s) => <><Sparkline id={s.id} /> {lagOf(s.lag_records, s.lag_seconds)}</> },
       { id: 'partitions', title: 'Partitions', class: 'num fit', cell: (s) => formatCount(s.topic_partitions) },
       { id: 'blocked', title: 'Blocked', class: 'num fit', cell: (s) => (s.blocked > 0 ? <b class="bad-text">{formatCount(s.blocked)}</b> : <span class="faint">0</span>) },
@@ -107,7 +107,7 @@ function One({ id }: { id: string }) {
       <div class="crumbs"><a href={href('/subscriptions')}>Events</a></div>
       <Loaded of={subscription} what="The subscription could not be read">{(s) => (
         <>
-          <PageHead title={<bdi>{s.source}</bdi>} summary={<><Status status={s.state} note={s.reason} /> <bdi>{s.sink}</bdi></>}>
+          <PageHead title={<bdi>{s.source}</bdi>} summary={<><Status status={s.state} note={s.reason?.replaceAll('_', ' ')} /> <bdi>{s.sink}</bdi></>}>
             <Actions of={s} path={path} />
           </PageHead>
           {s.message && <p class={s.state === 'error' || s.state === 'orphaned' || s.state === 'blocked' ? 'bad-text' : 'muted'}>{s.message}</p>}
@@ -145,8 +145,8 @@ function Properties({ values }: { values: Record<string, string> }) {
 function Partitions({ list }: { list: TopicPartition[] }) {
   return (
     <Table label="Topic partitions" rows={list} keyOf={(p) => `${p.topic}/${p.partition}`} columns={[
-      { id: 'name', title: 'Partition', class: 'fit', cell: (p) => <bdi>{p.topic}/{p.partition}</bdi> },
-      { id: 'state', title: 'State', class: 'fit', cell: (p) => <Status status={p.state} note={p.reason} /> },
+      { id: 'partition', title: 'Partition', class: 'fit', cell: (p) => <bdi>{p.topic}/{p.partition}</bdi> },
+      { id: 'state', title: 'State', class: 'fit', cell: (p) => <Status status={p.state} note={p.reason?.replaceAll('_', ' ')} /> },
       { id: 'position', title: 'Position', class: 'num fit', cell: (p) => formatCount(p.position) },
       { id: 'end', title: 'End', class: 'num fit', cell: (p) => (p.end_offset === undefined ? '–' : formatCount(p.end_offset)) },
       { id: 'lag', title: 'Lag', class: 'num fit', cell: (p) => lagOf(p.lag_records, p.lag_seconds) },
@@ -164,7 +164,7 @@ function BlockedRecords({ of: s, path }: { of: Subscription; path: string }) {
   return (
     <Section title="Blocked by a record" count={formatCount(blocked.length)} flush>
       <Table label="Blocked by a record" rows={blocked} keyOf={(p) => `${p.topic}/${p.partition}`} columns={[
-        { id: 'name', title: 'Partition', class: 'fit', cell: (p) => <bdi>{p.topic}/{p.partition}</bdi> },
+        { id: 'partition', title: 'Partition', class: 'fit', cell: (p) => <bdi>{p.topic}/{p.partition}</bdi> },
         { id: 'offset', title: 'Offset', class: 'num fit', cell: (p) => formatCount(p.blocked_record!.offset) },
         { id: 'reason', title: 'Reason', class: 'fit', cell: (p) => <Pill tone="bad">{p.blocked_record!.reason.replaceAll('_', ' ')}</Pill> },
         { id: 'message', title: 'Cause', class: 'grow', cell: (p) => p.blocked_record!.message ?? '' },
@@ -305,7 +305,7 @@ function Clusters() {
         <Empty title={l === null ? 'This server has no event subscriptions' : 'No Kafka clusters'} icon="cluster"><Command text="platform kafka-clusters create main bootstrap.servers=127.0.0.1:9092" /></Empty>
       ) : (
         <Table label="Kafka clusters" rows={l.clusters} keyOf={(c) => c.name} hrefOf={(c) => href(`/kafka-clusters/${segment(c.name)}`)} columns={[
-          { id: 'name', title: 'Name', class: 'fit', cell: (c) => <a class="strong" href={href(`/kafka-clusters/${segment(c.name)}`)}>{c.name}</a> },
+          { id: 'cluster', title: 'Name', class: 'fit', cell: (c) => <a class="strong" href={href(`/kafka-clusters/${segment(c.name)}`)}>{c.name}</a> },
           { id: 'brokers', title: 'Brokers', class: 'grow', cell: (c) => <span class="mono">{brokersOf(c)}</span> },
           { id: 'origin', title: 'Defined in', class: 'fit', cell: (c) => (c.static ? 'configuration' : 'admin API') },
           { id: 'created', title: 'Created', class: 'num fit', cell: (c) => (c.static ? '–' : <Time at={c.created_at} />) },

@@ -3,8 +3,8 @@
 import { useState } from 'preact/hooks'
 import { get } from '../api/client.ts'
 import type { Identity } from '../api/types.ts'
-import { refreshAll } from '../live.ts'
-import { identity, setToken } from '../session.ts'
+import { forgetAll } from '../resource.ts'
+import { identity, loginNeeded, setToken } from '../session.ts'
 import { Field } from '../ui/basic.tsx'
 import { Logo } from '../ui/icons.tsx'
 
@@ -20,10 +20,11 @@ export function Login() {
       const who = await get<Identity>('/whoami')
       if (who.permissions.length === 0) {
         setToken('')
-        setError('The server does not know this token, or it has expired.')
+        setError(who.name ? `The token “${who.name}” permits nothing. Ask an administrator for a role.` : 'The server does not know this token, or it has expired.')
       } else {
+        forgetAll()
         identity.value = who
-        refreshAll()
+        loginNeeded.value = false
         return
       }
     } catch (err) {

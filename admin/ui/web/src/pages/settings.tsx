@@ -21,7 +21,7 @@ function Access() {
         ['Roles', <span class="wrap">{who.roles.map((r) => <Pill key={r}>{r}</Pill>)}</span>],
         ['Permissions', <span class="wrap">{who.permissions.map((p) => <Pill key={p}>{p}</Pill>)}</span>],
         who.services || who.scopes ? ['Limited to', [...(who.services ?? []), ...(who.scopes ?? []).map((s) => `scope ${s}`)].join(', ')] : null,
-        may('secure') ? ['Administration', <span class="wrap"><a href={href('/tokens')}>Tokens</a> <a href={href('/audit')}>Audit log</a></span>] : null,
+        may('secure') ? ['Administration', <><a href={href('/tokens')}>Tokens</a> · <a href={href('/audit')}>Audit log</a></>] : null,
       ]} />
       {token.value !== '' && <p><Button onClick={() => {
         setToken('')

@@ -5,7 +5,7 @@ import { get, request } from '../api/client.ts'
 import type { CreatedToken, Token } from '../api/types.ts'
 import { refreshAll } from '../live.ts'
 import { useResource } from '../resource.ts'
-import { segment } from '../router.ts'
+import { href, segment } from '../router.ts'
 import { refusalOf } from '../session.ts'
 import { Button, Command, Empty, Field, ID, Loaded, PageHead, Pill, Time } from '../ui/basic.tsx'
 import { ask, DialogFrame, openDialog, toast } from '../ui/overlay.tsx'
@@ -31,18 +31,19 @@ function List() {
   const tokens = useResource('tokens', (s) => get<{ tokens: Token[] }>('/tokens', s), { every: 10_000 })
   return (
     <>
+      <div class="crumbs"><a href={href('/settings')}>Settings</a></div>
       <PageHead title="Tokens" summary="For people and programs that use the admin API or call handlers">
         <Button kind="primary" icon="key" onClick={() => void openDialog('Create a token', (close) => <Create close={close} />)}>Create token</Button>
       </PageHead>
       <Loaded of={tokens} what="The tokens could not be listed">{(t) => t.tokens.length === 0 ? <Empty title="No tokens" icon="key"><p>The token of the administrator is in a file of the node.</p></Empty> : (
         <Table label="Tokens" rows={t.tokens} keyOf={(o) => o.id} columns={[
-          { id: 'name', title: 'Name', class: 'grow', cell: (o) => <b>{o.name}</b> },
-          { id: 'roles', title: 'Roles', cell: (o) => <span class="wrap">{o.roles.map((r) => <Pill key={r}>{r}</Pill>)}</span> },
+          { id: 'token', title: 'Name', class: 'grow', cell: (o) => <b title={o.name}>{o.name}</b> },
+          { id: 'roles', title: 'Roles', class: 'text', cell: (o) => <span class="wrap">{o.roles.map((r) => <Pill key={r}>{r}</Pill>)}</span> },
           { id: 'limits', title: 'Limited to', cell: (o) => [...(o.services ?? []), ...(o.scopes ?? []).map((s) => `scope ${s}`)].join(', ') || <span class="faint">all</span> },
           { id: 'used', title: 'Last used', class: 'num fit', cell: (o) => (o.last_used ? <Time at={o.last_used} /> : <span class="faint">never</span>) },
           { id: 'expires', title: 'Expires', class: 'num fit', cell: (o) => (o.expired ? <b class="bad-text">expired</b> : o.expires_at ? <Time at={o.expires_at} /> : <span class="faint">never</span>) },
           { id: 'id', title: 'Id', class: 'c-idcol', cell: (o) => <ID id={o.id} /> },
-          { id: 'revoke', title: '', class: 'fit', cell: (o) => <Button small kind="ghost" icon="trash" label={`Revoke ${o.name}`} onClick={() => revoke(o)} /> },
+          { id: 'revoke', title: 'Actions', class: 'fit', cell: (o) => <Button small kind="ghost" icon="trash" label={`Revoke ${o.name}`} onClick={() => revoke(o)} /> },
         ]} />
       )}</Loaded>
     </>

@@ -78,7 +78,7 @@ export function Table<T>({ columns, rows, keyOf, hrefOf, label, selected, onSele
   }, [])
   const all = onSelect && rows.length > 0 && rows.every((r) => selected?.has(keyOf(r)))
   return (
-    <div class={`table-wrap${dim ? ' dim' : ''}`}>
+    <div class={`table-wrap${dim ? ' dim' : ''}`} {...(hrefOf ? {} : { tabIndex: 0, role: 'group', 'aria-label': label })}>
       <table class="table" aria-label={label}>
         <thead>
           <tr>

@@ -55,7 +55,7 @@ func byRole() map[string]access.Principal {
 	return principals
 }
 
-// Every route requires a permission that roles have: otherwise everybody or nobody could use
+// Every route requires a permission that some role has: otherwise all callers or none could use
 // it.
 func TestEveryRouteRequiresAPermission(t *testing.T) {
 	public := []string{"/health", "/openapi", "/errors", "/errors/:code", "/whoami"}

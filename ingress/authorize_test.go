@@ -76,7 +76,7 @@ func TestHandlersLearnTheNameOfTheCallerAndNotItsToken(t *testing.T) {
 		require.Equal(t, 200, do(s, "POST", "/Greeter/greet", `"x"`, tokens["shop"], "content-type: application/json", "connection: X-Platform-Principal").Code)
 		require.Contains(t, string(f.invokes[len(f.invokes)-1].Input), "x-platform-principal", "callers cannot hide who they are")
 	}
-	// Without authentication nobody has a name, and tokens of this server are not stored.
+	// Without authentication callers have no name, and tokens of this server are not stored.
 	f := &fakeInvocations{}
 	s := testServer(t, Config{ForwardHeaders: []string{"Authorization"}}, f)
 	token := access.NewSecret().Text
@@ -150,6 +150,6 @@ func TestServicesHaveTheirOwnAuthentication(t *testing.T) {
 		for _, path := range []string{"/platform/attach/" + id, "/platform/output/" + id, "/platform/invocation/" + id + "/attach"} {
 			require.Equal(t, map[bool]int{true: 401, false: 404}[required], do(s, "GET", path, "").Code, path)
 		}
-		require.Equal(t, map[bool]int{true: 401, false: 404}[required], do(s, "POST", "/Nobody/greet", "").Code, "existence is not told")
+		require.Equal(t, map[bool]int{true: 401, false: 404}[required], do(s, "POST", "/Nobody/greet", "").Code, "the response does not reveal whether the service exists")
 	}
 }

@@ -14,7 +14,7 @@ type memory struct {
 	mu      sync.Mutex // covers the fields below
 	used    int64
 	streams int
-	freed   chan struct{} // closed when there is room again; nil if nobody waits
+	freed   chan struct{} // closed when there is room again; nil without waiters
 }
 
 func newMemory(limit int64) *memory { return &memory{limit: max(limit, 1<<20)} }

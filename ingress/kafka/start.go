@@ -22,7 +22,7 @@ func (r *reader) resolve(ctx context.Context) error {
 	if _, err := r.e.cfg.Source.ResolveSubscription(ctx, r.sub.ID, r.sub.Incarnation, offsets); err != nil {
 		return fault(subscription.Failed, "", "where the subscription starts could not be stored: %v", err)
 	}
-	return fault(subscription.Starting, "", "it starts at once") // the change replaces this reader
+	return fault(subscription.Starting, "", "starting") // the change replaces this reader
 }
 
 // ResolveStart asks the brokers where a subscription starts. The error is one that users can

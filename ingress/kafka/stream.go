@@ -106,7 +106,7 @@ func newStream(r *reader, o *owner, at topicPartition, id machine.Stream, start 
 // errStopped says that a stream is to end.
 var errStopped = errors.New("stream is stopping")
 
-// errAgain says that a stream continues from its position at once.
+// errAgain says that a stream continues from its position without delay.
 var errAgain = errors.New("stream continues")
 
 // run hands records over until ctx ends or finish is called.

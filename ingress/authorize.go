@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"net/http"
+	"net/url"
 
 	"github.com/labstack/echo/v4"
 
@@ -26,8 +27,12 @@ func (s *Server) identify(c echo.Context) {
 		return
 	}
 	name := p.Name
-	if !isASCII(name) {
+	switch {
+	case isASCII(name):
+	case p.Token != "":
 		name = p.Token
+	default: // of an identity provider
+		name = url.PathEscape(name)
 	}
 	r.Header[principalHeader] = []string{name}
 	c.SetRequest(r.WithContext(access.With(r.Context(), p)))

@@ -87,6 +87,16 @@ func TestHandlersLearnTheNameOfTheCallerAndNotItsToken(t *testing.T) {
 	require.Contains(t, string(f.invokes[len(f.invokes)-1].Input), "of-the-application")
 }
 
+// Callers with different names look different to handlers.
+func TestNamesOutsideASCIIAreEncoded(t *testing.T) {
+	f := &fakeInvocations{}
+	s := testServer(t, Config{Authenticator: &access.Authenticator{Verify: func(context.Context, string) *access.Principal {
+		return &access.Principal{Name: "jürgen", Roles: []access.Role{access.Invoker}}
+	}}}, f)
+	require.Equal(t, 200, do(s, "POST", "/Greeter/greet", `"x"`, "content-type: application/json", "authorization: Bearer a.b.c").Code)
+	require.Contains(t, string(f.invokes[0].Input), "j%C3%BCrgen")
+}
+
 func TestLimitedCallersReachTheirServicesOnly(t *testing.T) {
 	cfg, tokens := withTokens(true, map[string]access.Principal{
 		"greeter": {Roles: []access.Role{access.Invoker}, Services: []string{"Greeter"}},

@@ -68,6 +68,27 @@ func TestAFullPartitionDoesNotStopOtherStreams(t *testing.T) {
 	})
 }
 
+// A record is not written to a topic that the subscription reads, where it would be unusable
+// again.
+func TestADeadLetterTopicThatMatchesThePattern(t *testing.T) {
+	w := newWorld(t, 2)
+	w.topic("orders", 1)
+	w.topic("orders.dlq", 1)
+	w.topic("orders.dlq.dlq", 1)
+	w.produce(record("orders", 0, "", "1"))
+	w.subscribe("sub_1", "Orders/add", nil, func(s *subscription.Subscription) {
+		s.Pattern, s.OnError, s.DeadLetterTopic = "orders.*", subscription.DeadLetter, "{topic}.dlq"
+	})
+	h := w.start().leadAll()
+	var st subscription.PartitionStatus
+	w.eventually("it is an error", func() bool {
+		st = h.status("orders", 0)
+		return st.State == subscription.Failed || st.DeadLettered > 0
+	})
+	require.Contains(t, st.Message, "reads the topic orders.dlq itself")
+	require.Zero(t, st.DeadLettered)
+}
+
 // A blocked record is kept for long: it must not keep the batch in memory that it came in.
 func TestADetachedRecordSharesNoMemory(t *testing.T) {
 	batch := []byte("keyvalueheader")

@@ -2,7 +2,7 @@ package kafka
 
 import (
 	"context"
-	"strings"
+	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -21,6 +21,10 @@ const (
 // deadLetter writes a record to the dead-letter topic, with its bytes unchanged. After a crash
 // it may be written again.
 func (r *reader) deadLetter(ctx context.Context, rec *kgo.Record, why *unusable) error {
+	to := r.sub.DeadLetterTopicOf(rec.Topic)
+	if r.sub.ReadsDeadLetters(rec.Topic) { // it would be dead-lettered again and again
+		return fmt.Errorf("the subscription reads the topic %s itself; exclude it from the pattern or change dead_letter_topic", to)
+	}
 	r.mu.Lock()
 	client := r.kafka
 	r.mu.Unlock()
@@ -28,7 +32,7 @@ func (r *reader) deadLetter(ctx context.Context, rec *kgo.Record, why *unusable)
 	defer cancel()
 	header := func(name, value string) kgo.RecordHeader { return kgo.RecordHeader{Key: name, Value: []byte(value)} }
 	return client.ProduceSync(ctx, &kgo.Record{
-		Topic: strings.ReplaceAll(r.sub.DeadLetterTopic, "{topic}", rec.Topic), Key: rec.Key, Value: rec.Value,
+		Topic: to, Key: rec.Key, Value: rec.Value,
 		Headers: append(rec.Headers[:len(rec.Headers):len(rec.Headers)],
 			header(deadLetterReason, string(why.reason)), header(deadLetterMessage, clip(why.message)),
 			header(deadLetterTopic, rec.Topic), header(deadLetterPartition, itoa(int64(rec.Partition))), header(deadLetterOffset, itoa(rec.Offset)),

@@ -20,6 +20,9 @@ func (s *Subscription) Check() error {
 	if err := s.Options.check(); err != nil {
 		return err
 	}
+	if err := s.checkDeadLetterTopic(); err != nil {
+		return err
+	}
 	if err := s.Start.check(&s.Source); err != nil {
 		return err
 	}
@@ -35,6 +38,31 @@ func (s *Subscription) Check() error {
 	}
 	_, err := checkProperties(s.Properties, false)
 	return err
+}
+
+// checkDeadLetterTopic rejects a dead-letter topic that the subscription reads: its records would
+// be dead-lettered again and again. With a pattern, the name is known only when there is a record.
+func (s *Subscription) checkDeadLetterTopic() error {
+	names := s.Topics
+	if s.Pattern != "" && !strings.Contains(s.DeadLetterTopic, "{topic}") {
+		names = []string{""}
+	}
+	for _, t := range names {
+		if s.DeadLetterTopic != "" && s.ReadsDeadLetters(t) {
+			return invalid("dead_letter_topic %s is a topic that the subscription reads; use another one", quote(s.DeadLetterTopicOf(t)))
+		}
+	}
+	return nil
+}
+
+// DeadLetterTopicOf returns the dead-letter topic of a topic.
+func (s *Subscription) DeadLetterTopicOf(topic string) string {
+	return strings.ReplaceAll(s.DeadLetterTopic, "{topic}", topic)
+}
+
+// ReadsDeadLetters reports whether the subscription reads the dead-letter topic of a topic.
+func (s *Subscription) ReadsDeadLetters(topic string) bool {
+	return s.Matcher()(s.DeadLetterTopicOf(topic))
 }
 
 func (o *Options) check() error {

@@ -161,26 +161,33 @@ func TestSubscriptionsAreChecked(t *testing.T) {
 	scope, err := ParseTemplate("{topic}")
 	require.NoError(t, err)
 	for part, change := range map[string]func(*Subscription){
-		"names no topic":            func(s *Subscription) { s.Topics = nil },
-		"not both":                  func(s *Subscription) { s.Pattern = "a" },
-		"at most 100":               func(s *Subscription) { s.Topics = strings.Split("a"+numbered(101), ",") },
-		"names no service":          func(s *Subscription) { s.Service = "" },
-		"ordering 9":                func(s *Subscription) { s.Ordering = 9 },
-		"on_error 9":                func(s *Subscription) { s.OnError = 9 },
-		"tombstones 9":              func(s *Subscription) { s.Tombstones = 9 },
-		"dead_letter_topic has to":  func(s *Subscription) { s.OnError = DeadLetter },
-		"needs on_error":            func(s *Subscription) { s.DeadLetterTopic = "a" },
-		"the topic of the record":   func(s *Subscription) { s.OnError, s.DeadLetterTopic = DeadLetter, "{topic}" },
-		"dead_letter_topic \"a b\"": func(s *Subscription) { s.OnError, s.DeadLetterTopic = DeadLetter, "a b" },
-		"max_in_flight is 0":        func(s *Subscription) { s.MaxInFlight = 0 },
-		"max_in_flight is 10001":    func(s *Subscription) { s.MaxInFlight = 10_001 },
-		"needs a scope":             func(s *Subscription) { s.LimitKey = scope },
-		"all headers are handed":    func(s *Subscription) { s.Headers = []string{"a"} },
-		"name of an HTTP header":    func(s *Subscription) { s.AllHeaders, s.Headers = false, []string{"a b"} },
-		"start 0":                   func(s *Subscription) { s.Start = Start{} },
-		"out of range":              func(s *Subscription) { s.Start = Start{Kind: StartTimestamp, Timestamp: time.UnixMilli(-1)} },
-		"has no offsets":            func(s *Subscription) { s.Start = Start{Kind: StartOffsets, Otherwise: StartLatest} },
-		"other topic partitions":    func(s *Subscription) { s.Start = Start{Kind: StartGroup} },
+		"names no topic":             func(s *Subscription) { s.Topics = nil },
+		"not both":                   func(s *Subscription) { s.Pattern = "a" },
+		"at most 100":                func(s *Subscription) { s.Topics = strings.Split("a"+numbered(101), ",") },
+		"names no service":           func(s *Subscription) { s.Service = "" },
+		"ordering 9":                 func(s *Subscription) { s.Ordering = 9 },
+		"on_error 9":                 func(s *Subscription) { s.OnError = 9 },
+		"tombstones 9":               func(s *Subscription) { s.Tombstones = 9 },
+		"dead_letter_topic has to":   func(s *Subscription) { s.OnError = DeadLetter },
+		"needs on_error":             func(s *Subscription) { s.DeadLetterTopic = "a" },
+		"the topic of the record":    func(s *Subscription) { s.OnError, s.DeadLetterTopic = DeadLetter, "{topic}" },
+		"dead_letter_topic \"a b\"":  func(s *Subscription) { s.OnError, s.DeadLetterTopic = DeadLetter, "a b" },
+		"dead_letter_topic \"t\" is": func(s *Subscription) { s.OnError, s.DeadLetterTopic = DeadLetter, "t" },
+		"dead_letter_topic \"t2\" is": func(s *Subscription) {
+			s.Topics, s.Pattern, s.OnError, s.DeadLetterTopic = nil, "t.*", DeadLetter, "t2"
+		},
+		"dead_letter_topic \"t.dlq\" is": func(s *Subscription) {
+			s.Topics, s.OnError, s.DeadLetterTopic = []string{"t", "t.dlq"}, DeadLetter, "{topic}.dlq"
+		},
+		"max_in_flight is 0":     func(s *Subscription) { s.MaxInFlight = 0 },
+		"max_in_flight is 10001": func(s *Subscription) { s.MaxInFlight = 10_001 },
+		"needs a scope":          func(s *Subscription) { s.LimitKey = scope },
+		"all headers are handed": func(s *Subscription) { s.Headers = []string{"a"} },
+		"name of an HTTP header": func(s *Subscription) { s.AllHeaders, s.Headers = false, []string{"a b"} },
+		"start 0":                func(s *Subscription) { s.Start = Start{} },
+		"out of range":           func(s *Subscription) { s.Start = Start{Kind: StartTimestamp, Timestamp: time.UnixMilli(-1)} },
+		"has no offsets":         func(s *Subscription) { s.Start = Start{Kind: StartOffsets, Otherwise: StartLatest} },
+		"other topic partitions": func(s *Subscription) { s.Start = Start{Kind: StartGroup} },
 		"does not have": func(s *Subscription) {
 			s.Start = Start{Kind: StartOffsets, Otherwise: StartLatest, Offsets: []TopicOffsets{{Topic: "other"}}}
 		},

@@ -15,7 +15,7 @@ import (
 func (r *reader) resolve(ctx context.Context) error {
 	request, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	offsets, err := resolveStart(request, r.admin, &r.sub, r.client.Group)
+	offsets, err := resolveStart(request, r.admin, &r.sub, &r.client)
 	if err != nil {
 		return err
 	}
@@ -37,12 +37,12 @@ func (e *Engine) ResolveStart(ctx context.Context, sub *subscription.Subscriptio
 		return nil, fault(subscription.Failed, subscription.InvalidProperties, "%v", err)
 	}
 	defer client.Close()
-	return resolveStart(ctx, kadm.NewClient(client), sub, settings.Group)
+	return resolveStart(ctx, kadm.NewClient(client), sub, &settings)
 }
 
 // resolveStart returns the offsets at which an incarnation starts. Topics that do not exist
 // yet are left out: they are read from their beginning.
-func resolveStart(ctx context.Context, admin *kadm.Client, sub *subscription.Subscription, group string) ([]subscription.TopicStart, error) {
+func resolveStart(ctx context.Context, admin *kadm.Client, sub *subscription.Subscription, settings *subscription.Client) ([]subscription.TopicStart, error) {
 	topics, err := listTopics(ctx, admin, sub)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,11 @@ func resolveStart(ctx context.Context, admin *kadm.Client, sub *subscription.Sub
 	if len(names) == 0 {
 		return nil, nil
 	}
-	special, err := specialOffsets(ctx, admin, sub, group, names)
+	special, err := specialOffsets(ctx, admin, sub, settings.Group, names)
+	if err != nil {
+		return nil, err
+	}
+	committed, err := committedEnds(ctx, admin, settings, names)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +79,7 @@ func resolveStart(ctx context.Context, admin *kadm.Client, sub *subscription.Sub
 			}
 			offset, ok := special[name][p]
 			if !ok {
-				offset = end
+				offset = min(end, committed.or(name, p, end))
 				if sub.Start.Kind == subscription.StartEarliest || sub.Start.Otherwise == subscription.StartEarliest {
 					offset = start
 				}
@@ -85,6 +89,32 @@ func resolveStart(ctx context.Context, admin *kadm.Client, sub *subscription.Sub
 		found = append(found, t)
 	}
 	return found, nil
+}
+
+// ends are offsets at which topic partitions end.
+type ends kadm.ListedOffsets
+
+func (e ends) or(topic string, p int32, otherwise int64) int64 {
+	if o, ok := e[topic][p]; ok {
+		return o.Offset
+	}
+	return otherwise
+}
+
+// committedEnds returns where the transactions begin that are not finished: their records become
+// visible later. Without such isolation there is none.
+func committedEnds(ctx context.Context, admin *kadm.Client, settings *subscription.Client, topics []string) (ends, error) {
+	if settings.ReadUncommitted {
+		return nil, nil
+	}
+	listed, err := admin.ListCommittedOffsets(ctx, topics...)
+	if err != nil {
+		return nil, requestFault(err)
+	}
+	if err := listed.Error(); err != nil {
+		return nil, brokerFault(err)
+	}
+	return ends(listed), nil
 }
 
 // specialOffsets returns the offsets that the start names, or that belong to the time or the

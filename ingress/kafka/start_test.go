@@ -70,6 +70,28 @@ func TestAStartNeedsTheOffsetsOfAllTopicPartitions(t *testing.T) {
 	}
 }
 
+// Records of a transaction that is committed after the start are visible later, so they are read.
+func TestLatestIncludesOpenTransactions(t *testing.T) {
+	w := newWorld(t, 2)
+	w.topic("orders", 1)
+	w.produce(record("orders", 0, "a", "1"))
+	producer, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.ListenAddrs()...), kgo.TransactionalID("tx"))
+	require.NoError(t, err)
+	defer producer.Close()
+	require.NoError(t, producer.BeginTransaction())
+	require.NoError(t, producer.ProduceSync(t.Context(), record("orders", 0, "a", "2")).FirstErr())
+	w.subscribe("sub_1", "Orders/add", []string{"orders"}, func(s *subscription.Subscription) { s.Start.Kind = subscription.StartLatest })
+	w.start().leadAll()
+	w.eventually("it has started", func() bool {
+		subs, _ := w.source.Subscriptions()
+		return subs[0].Resolved
+	})
+	require.NoError(t, producer.EndTransaction(t.Context(), kgo.TryCommit))
+	w.produce(record("orders", 0, "a", "3"))
+	w.eventually("the last is read", func() bool { all := w.created(); return len(all) > 0 && string(all[len(all)-1].body) == "3" })
+	w.requireOnce("orders", map[int32][]int64{0: {1, 3}})
+}
+
 // fetchFirst returns the first record of a topic partition.
 func (w *world) fetchFirst(topic string, p int32) *kgo.Record {
 	client, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.ListenAddrs()...), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {p: kgo.NewOffset().AtStart()}}))

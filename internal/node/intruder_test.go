@@ -199,8 +199,8 @@ func (in *intruder) refusedEverywhere() (refused int) {
 	return refused
 }
 
-// Nobody without the certificate of a member, under the name in it, gets an answer from the
-// node port, and nothing that strangers send has an effect.
+// The node port responds only to clients that present the certificate of a member and use the
+// name in it. Requests of others have no effect.
 func TestOnlyMembersAreAnsweredOnTheNodePort(t *testing.T) {
 	ca, dir := newAuthority(t), t.TempDir()
 	c := newTrioWith(t, 3, func(cfg *config.Config) {

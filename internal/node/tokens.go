@@ -100,7 +100,7 @@ func (n *Node) adminToken() (string, error) {
 	return secret.Text, nil
 }
 
-// readToken reads a file that nobody else may read.
+// readToken reads a file that only its owner may read.
 func readToken(path, what string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -42,7 +42,7 @@ func TestDutiesEndBeforeASuccessorIsToldToStand(t *testing.T) {
 }
 
 func TestDutiesBeginAgainAfterAFailedHandOver(t *testing.T) {
-	const leader, heir = 0, 1
+	const leader, target = 0, 1
 	begun, end := make(chan uint64, 100), make(chan struct{}, 1)
 	var c *three
 	var once sync.Once
@@ -62,8 +62,8 @@ func TestDutiesBeginAgainAfterAFailedHandOver(t *testing.T) {
 			}
 		}
 		cfg.HandOver = func(context.Context) {
-			once.Do(func() { // the heir, which has just answered, is not heard any more
-				c.gates[leader].close(requests(c.voters[heir]))
+			once.Do(func() { // the target has just responded; its requests are lost from now on
+				c.gates[leader].close(requests(c.voters[target]))
 				end <- struct{}{}
 			})
 		}
@@ -71,24 +71,24 @@ func TestDutiesBeginAgainAfterAFailedHandOver(t *testing.T) {
 	c.groups[leader].port.timeoutNow(time.Minute)
 	require.Equal(t, leader, c.leader())
 	term := <-begun
-	require.ErrorContains(t, c.groups[leader].TransferLeadership(t.Context(), c.voters[heir].ID), "transfer leadership to")
+	require.ErrorContains(t, c.groups[leader].TransferLeadership(t.Context(), c.voters[target].ID), "transfer leadership to")
 	require.Equal(t, term, <-begun, "it still leads")
-	c.gates[leader].open(requests(c.voters[heir]))
+	c.gates[leader].open(requests(c.voters[target]))
 }
 
 // TestATransferToATargetWithoutVotesHasNoEffect has a successor that receives requests, and whose
-// own requests nobody gets. Told to stand, it would depose the leader without being elected.
+// own requests are lost. If it started an election, it would depose the leader without being elected.
 func TestATransferToATargetWithoutVotesHasNoEffect(t *testing.T) {
-	const leader, heir = 0, 1
+	const leader, target = 0, 1
 	c := newThreeWith(t, 1000, patient)
 	c.groups[leader].port.timeoutNow(time.Minute)
 	require.Equal(t, leader, c.leader())
 	term := c.groups[leader].Stats().Term
 	for _, other := range []int{leader, 2} {
-		c.gates[heir].close(requests(c.voters[other]))
+		c.gates[target].close(requests(c.voters[other]))
 	}
-	defer c.gates[heir].sever()
-	require.ErrorContains(t, c.groups[leader].TransferLeadership(t.Context(), c.voters[heir].ID), errNoMajority.Error())
+	defer c.gates[target].sever()
+	require.ErrorContains(t, c.groups[leader].TransferLeadership(t.Context(), c.voters[target].ID), errNoMajority.Error())
 	proposeMany(t, c.groups[leader], 0, 1)
 	for _, g := range c.groups {
 		require.Equal(t, term, g.Stats().Term, "nobody stands for election")
@@ -113,12 +113,12 @@ func (s *hungTerm) SetUint64(key []byte, v uint64) error {
 // requesting votes. The leader must not wait for the election timeout, since it accepts no
 // proposals meanwhile.
 func TestATransferToATargetThatHangsEndsSoon(t *testing.T) {
-	const leader, heir = 0, 1
+	const leader, target = 0, 1
 	var c *three
 	hung := &hungTerm{end: make(chan struct{})}
 	c = newThreeWith(t, 1000, func(cfg *Config) {
 		patient(cfg)
-		if cfg.LocalID == cfg.Voters[heir].ID {
+		if cfg.LocalID == cfg.Voters[target].ID {
 			hung.Storage = cfg.Storage
 			cfg.Storage = hung
 		}
@@ -128,7 +128,7 @@ func TestATransferToATargetThatHangsEndsSoon(t *testing.T) {
 	hung.hangs.Store(true)
 	defer close(hung.end)
 	begin := time.Now()
-	require.ErrorContains(t, c.groups[leader].TransferLeadership(t.Context(), c.voters[heir].ID), errNotElected.Error())
+	require.ErrorContains(t, c.groups[leader].TransferLeadership(t.Context(), c.voters[target].ID), errNotElected.Error())
 	require.Less(t, time.Since(begin), 30*time.Second, "the election timeout is a minute")
 	proposeMany(t, c.groups[leader], 0, 1)
 }

@@ -1,6 +1,7 @@
 package tracing
 
 import (
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -80,10 +81,9 @@ func (r *Request) End(inv *Invocation, status int, failure string) {
 	}
 	s := newSpan(spans.Span_SPAN_KIND_SERVER, r.span, r.parent, r.start, end, "ingress", inv.Target).call(inv)
 	s.number("http.response.status_code", int64(status))
-	host, port := splitAddress(r.peer)
-	s.text("client.socket.address", host)
-	if port != 0 {
-		s.number("client.socket.port", int64(port))
+	if peer, err := netip.ParseAddrPort(r.peer); err == nil {
+		s.text("client.socket.address", peer.Addr().String())
+		s.number("client.socket.port", int64(peer.Port()))
 	}
 	if failure != "" {
 		s.failed(failure)
@@ -133,15 +133,4 @@ func (t *Tracer) Ended(inv *Invocation, due, ended time.Time, code uint32, failu
 		s.failed(failure)
 	}
 	t.record(s)
-}
-
-// splitAddress splits host and port; the port is 0 if there is none.
-func splitAddress(address string) (host string, port int) {
-	for i := len(address) - 1; i >= 0; i-- {
-		if address[i] == ':' {
-			port, _ = strconv.Atoi(address[i+1:])
-			return address[:i], port
-		}
-	}
-	return address, 0
 }

@@ -6,6 +6,7 @@ import (
 	"platform/internal/stats"
 	"platform/internal/tracing"
 	"platform/invoker/protocol"
+	"platform/partition/attempts"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -18,19 +19,7 @@ func (a *attempt) startSpan(inv *machine.Invocation) {
 	}
 	pin := a.plan.pin
 	to := tracing.Endpoint{Deployment: string(pin.Deployment), Address: a.plan.route.addr.Scheme + "://" + a.plan.route.addr.Authority, Protocol: int(pin.Protocol)}
-	a.span = tracer.StartAttempt(traced(inv), to, uint32(a.t.retry.total))
-}
-
-// traced is what spans say about an invocation.
-func traced(inv *machine.Invocation) *tracing.Invocation {
-	about := &tracing.Invocation{
-		ID: inv.ID, Target: inv.Target.String(), Service: inv.Target.Service, Handler: inv.Target.Handler,
-		Traceparent: inv.Trace.Parent,
-	}
-	if inv.Source.Kind == machine.FromService {
-		about.Caller = inv.Source.Caller
-	}
-	return about
+	a.span = tracer.StartAttempt(attempts.Traced(inv.ID, &inv.Target, &inv.Source, &inv.Trace), to, uint32(a.t.retry.total))
 }
 
 // traceparent is the trace context for the endpoint.

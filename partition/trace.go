@@ -3,9 +3,8 @@ package partition
 import (
 	"time"
 
-	"platform/internal/ids"
 	"platform/internal/target"
-	"platform/internal/tracing"
+	"platform/partition/attempts"
 	"platform/partition/machine"
 )
 
@@ -14,7 +13,7 @@ func (p *Partition) traceStart(inv *machine.Invocation) {
 	if p.tracer == nil || inv.Length != 1 {
 		return
 	}
-	about := traced(inv.ID, &inv.Target, &inv.Source, &inv.Trace)
+	about := attempts.Traced(inv.ID, &inv.Target, &inv.Source, &inv.Trace)
 	about.Linked = inv.Source.Kind == machine.FromService && len(inv.Sinks) == 0
 	p.tracer.Started(about)
 }
@@ -31,14 +30,5 @@ func (p *Partition) traceEnd(e *machine.Finish) {
 			failure = "the handler failed without a message"
 		}
 	}
-	p.tracer.Ended(traced(e.ID, &e.Target, &e.Source, &e.Trace), time.UnixMilli(e.DueAt), time.UnixMilli(e.EndedAt), code, failure)
-}
-
-// traced is what spans say about an invocation.
-func traced(id ids.Invocation, t *machine.Target, s *machine.Source, trace *machine.Trace) *tracing.Invocation {
-	about := &tracing.Invocation{ID: id, Target: t.String(), Service: t.Service, Handler: t.Handler, Traceparent: trace.Parent}
-	if s.Kind == machine.FromService {
-		about.Caller = s.Caller
-	}
-	return about
+	p.tracer.Ended(attempts.Traced(e.ID, &e.Target, &e.Source, &e.Trace), time.UnixMilli(e.DueAt), time.UnixMilli(e.EndedAt), code, failure)
 }

@@ -144,10 +144,11 @@ func (g *Groups) tally(k groupKey) *groupTally {
 func (t *groupTally) add(m member) {
 	t.Count++
 	t.ByStatus[m.status]++
-	if t.FirstSeen == 0 || m.at < t.FirstSeen {
+	first := t.Count == 1
+	if first || m.at < t.FirstSeen {
 		t.FirstSeen = m.at
 	}
-	if t.Sample.IsZero() || m.at > t.LastSeen || m.at == t.LastSeen && m.id.Compare(t.Sample) < 0 {
+	if first || m.at > t.LastSeen || m.at == t.LastSeen && m.id.Compare(t.Sample) < 0 {
 		t.LastSeen, t.Sample = m.at, m.id
 	}
 	if m.keyed && len(t.keys) < maxGroupKeys {

@@ -327,6 +327,21 @@ func TestGroupsOfPartitionsAreMerged(t *testing.T) {
 	require.Equal(t, 10, other)
 }
 
+// TestTimesOfAGroupDoNotDependOnTheOrder adds members with the values that stand for nothing
+// elsewhere: the zero ID and the time 0.
+func TestTimesOfAGroupDoNotDependOnTheOrder(t *testing.T) {
+	members := []member{{at: 6}, {id: idOf(1), at: 0}, {id: idOf(2), at: 3}}
+	for _, order := range [][]int{{0, 1, 2}, {1, 0, 2}, {2, 1, 0}, {1, 2, 0}} {
+		var g groupTally
+		for _, i := range order {
+			g.add(members[i])
+		}
+		require.EqualValues(t, 0, g.FirstSeen, order)
+		require.EqualValues(t, 6, g.LastSeen, order)
+		require.Equal(t, members[0].id, g.Sample, order)
+	}
+}
+
 func TestGroupIDsAreTextsAndBack(t *testing.T) {
 	id := groupKey{service: "S", handler: "h", code: code{500, "RT0007"}, message: "m"}.ID()
 	parsed, err := ParseGroup(id.String())

@@ -55,6 +55,7 @@ var changes = []Change{
 	{Level4, Derivation, "call of oneself", "a handler that calls itself with its own idempotency key gets a failure instead of waiting forever"},
 	{Level4, RecordField, "Timer.kind 7 and 8", "a kill of thousands of invocations, and thousands of state updates, are applied in batches, driven by timers"},
 	{Level4, Derivation, "kill of an invocation with a long journal", "a kill reads a long journal in batches, driven by timers, and pauses the invocation meanwhile"},
+	{Level4, RecordField, "Timer.kind 9", "the sleeps that are pending when an invocation ends are deleted in batches, driven by timers"},
 	{Level4, Derivation, "purge of a workflow with many waiters", "the waiters for the promises of a workflow that is purged fail in batches, driven by timers"},
 	{Level4, CommandField, "Lead.recovered", "a leader that was recovered without all data skips the sequence numbers that it may have used"},
 	{Level4, LogCommand, "CreateJob, AdvanceJob and StopJob", "the metadata has jobs: operations on many invocations"},

@@ -154,11 +154,19 @@ func (m *Machine) hasPendingAnswers(inv *Invocation) (bool, error) {
 	return false, nil
 }
 
+// isNeeded reports whether a completed invocation still has pending answers or sleeps.
+func (m *Machine) isNeeded(inv *Invocation) (bool, error) {
+	if pending, err := m.hasPendingSleeps(inv); err != nil || pending {
+		return pending, err
+	}
+	return m.hasPendingAnswers(inv)
+}
+
 // purgeDelay is the delay, in milliseconds, before a purge is retried that pending answers
-// prevented.
+// or sleeps prevented.
 const purgeDelay = 1000
 
-// delayPurge keeps a completed invocation until its waiters have been answered.
+// delayPurge keeps a completed invocation until nothing of it is pending.
 func (m *Machine) delayPurge(inv *Invocation) {
 	inv.ExpiresAt = after(m.now, purgeDelay)
 	m.setTimer(Timer{At: inv.ExpiresAt, Kind: TimerPurge, ID: inv.ID})

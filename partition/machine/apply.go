@@ -27,9 +27,9 @@ type Machine struct {
 	inputBytes            int
 	// Invocations killed, bytes of journals read by kills, and bytes read and written by state
 	// updates, in the log entry.
-	kills, killReads, updateBytes int
-	purgedBytes                   int // of promises read by purges in the log entry
-	queuedUpdates                 int // in local
+	kills, journalReads, updateBytes int
+	purgedBytes                      int // of promises read by purges in the log entry
+	queuedUpdates                    int // in local
 
 	// level is the feature level: only what it includes may be written to the tables, sent
 	// to other partitions or derived. It is the highest level in the log so far, so all
@@ -74,7 +74,7 @@ func (m *Machine) Apply(st State, h Header, c Command, effects []Effect) (Outcom
 func (m *Machine) apply(h Header, c Command) (Outcome, error) {
 	if h.Command == 0 {
 		m.answers, m.timerAnswers, m.inputBytes = byteBudget{}, byteBudget{}, 0
-		m.kills, m.killReads, m.updateBytes, m.purgedBytes = 0, 0, 0, 0
+		m.kills, m.journalReads, m.updateBytes, m.purgedBytes = 0, 0, 0, 0
 	}
 	if lead, ok := c.(*Lead); ok {
 		if lead.Epoch <= m.meta.Epoch {

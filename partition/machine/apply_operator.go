@@ -171,11 +171,15 @@ func (m *Machine) purgeByOperator(c *Purge) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if c.Journal {
-		if inv.Length > 0 {
+		pending, err := m.hasPendingSleeps(inv)
+		switch {
+		case pending:
+			inv.Retention.Journal = 0 // its last pending sleep deletes it
+		case inv.Length > 0:
 			m.deleteJournal(inv)
 		}
 		m.st.PutInvocation(inv)
-		return outcome, nil
+		return outcome, err
 	}
 	if err := m.dropTimer(Timer{At: inv.ExpiresAt, Kind: TimerPurge, ID: inv.ID}); err != nil {
 		return Outcome{}, err

@@ -4,9 +4,7 @@ import (
 	"fmt"
 
 	"platform/internal/feature"
-	"platform/internal/ids"
 	"platform/internal/target"
-	"platform/partition/journal"
 )
 
 // fire carries out the timers that are registered and due. The leader's clock may be ahead
@@ -62,8 +60,7 @@ func (m *Machine) fireOne(t Timer) error {
 		}
 	case TimerPurgeJournal:
 		if inv.Status == Completed && inv.journalExpiresAt() == t.At {
-			m.deleteJournal(inv)
-			m.st.PutInvocation(inv)
+			return m.purgeJournal(inv)
 		}
 	case TimerKill:
 		m.kills++
@@ -75,6 +72,10 @@ func (m *Machine) fireOne(t Timer) error {
 		if inv.Status == Inboxed && inv.HoldsLock {
 			return m.continueUpdate(inv, t)
 		}
+	case TimerDropSleeps:
+		if inv.Status == Completed {
+			return m.dropMoreSleeps(inv, t.Completion)
+		}
 	case TimerAnswer:
 		if inv.Status == Completed && len(inv.Sinks) > 0 {
 			return m.answerPending(inv)
@@ -83,26 +84,21 @@ func (m *Machine) fireOne(t Timer) error {
 	return nil
 }
 
-func (m *Machine) wakeUp(inv *Invocation, sleep uint32) error {
-	if inv.Status == Completed {
-		return nil
+// purgeJournal deletes the journal of a completed invocation, or leaves this to its last
+// pending sleep.
+func (m *Machine) purgeJournal(inv *Invocation) error {
+	pending, err := m.hasPendingSleeps(inv)
+	if err == nil && !pending {
+		m.deleteJournal(inv)
+		m.st.PutInvocation(inv)
 	}
-	inv.Sleeps--
-	return m.notify(inv, sleepCompletion(sleep))
+	return err
 }
 
-func sleepCompletion(sleep uint32) notification {
-	return completion(journal.SleepCompletion, sleep, journal.NewVoid(sleep))
-}
-
-func sleepTimer(id ids.Invocation, c journal.SleepCommand) Timer {
-	return Timer{At: c.WakeUpTime, Kind: TimerSleep, ID: id, Completion: c.Completion}
-}
-
-// purge deletes a completed invocation, or delays this while answers are pending. With its
+// purge deletes a completed invocation, or delays this while answers or sleeps are pending. With its
 // run, a workflow loses its state and promises, so that the same key may run again.
 func (m *Machine) purge(inv *Invocation) (gone bool, err error) {
-	pending, err := m.hasPendingAnswers(inv)
+	pending, err := m.isNeeded(inv)
 	if err == nil && !pending && inv.Target.Type == target.WorkflowRun {
 		pending, err = m.deletePromises(inv.Target.Object())
 	}

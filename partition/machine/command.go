@@ -123,6 +123,7 @@ const (
 	TimerPromise                       // answers further waiters of the promise named by the timer; ID is zero
 	TimerKill                          // kills an invocation whose caller was killed, or continues a kill
 	TimerUpdate                        // applies a state update that holds its key
+	TimerDropSleeps                    // deletes further sleeps of a completed invocation
 )
 
 // Timer is a registered timer; all its fields are its key.
@@ -130,7 +131,7 @@ type Timer struct {
 	At         int64
 	Kind       TimerKind
 	ID         ids.Invocation
-	Completion uint32 // of a sleep; of a kill, the journal entry from which it continues
+	Completion uint32 // of a sleep; otherwise the journal entry from which a kill continues, or up to which sleeps are deleted
 	Name       string // of a counter (flowcontrol.CounterKey) or a promise; empty for the other kinds
 }
 

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"platform/internal/feature"
-	"platform/internal/ids"
 	"platform/partition/journal"
 )
 
@@ -21,7 +20,7 @@ func (m *Machine) complete(inv *Invocation, result *journal.Result) error {
 	if err := inv.move(Completed, m.now); err != nil {
 		return err
 	}
-	if err := m.dropSleeps(inv); err != nil {
+	if err := m.dropSleeps(inv, inv.Length); err != nil {
 		return err
 	}
 	rest, err := m.answerSome(inv.Sinks, result, m.mayAnswer)
@@ -57,6 +56,7 @@ func (m *Machine) retain(inv *Invocation) {
 	}
 	inv.ExpiresAt = after(m.now, kept)
 	switch {
+	case inv.Retention.Journal <= 0 && m.needsJournal(inv): // deleted with its last sleep
 	case inv.Retention.Journal <= 0:
 		m.deleteJournal(inv)
 	case inv.Retention.Journal < kept:
@@ -80,45 +80,6 @@ func after(t, while int64) int64 {
 func (m *Machine) deleteJournal(inv *Invocation) {
 	m.st.DeleteJournal(inv.ID, inv.Length)
 	inv.Length, inv.Commands, inv.Output, inv.Signalled, inv.Seen = 0, 0, 0, false, 0
-}
-
-// dropSleeps deletes the timers of pending sleeps. They are found in the journal, which is
-// read only if there are any.
-func (m *Machine) dropSleeps(inv *Invocation) error {
-	for i := inv.Length; i > 0 && inv.Sleeps > 0; i-- {
-		e, err := m.st.Entry(inv.ID, i-1)
-		if err != nil {
-			return fmt.Errorf("read entry %d of %s: %w", i-1, inv.ID, err)
-		}
-		if e.Type != journal.Sleep {
-			continue
-		}
-		sleep, err := journal.ParseSleep(e.Payload)
-		if err != nil {
-			return fmt.Errorf("entry %d of %s: %w", i-1, inv.ID, err)
-		}
-		deleted, err := m.deleteSleep(inv.ID, sleep)
-		if err != nil {
-			return err
-		}
-		if deleted {
-			inv.Sleeps--
-		}
-	}
-	return nil
-}
-
-// deleteSleep deletes the timer of a sleep if it is pending.
-func (m *Machine) deleteSleep(id ids.Invocation, c journal.SleepCommand) (deleted bool, err error) {
-	t := sleepTimer(id, c)
-	deleted, err = m.st.HasTimer(t)
-	if err != nil {
-		return false, fmt.Errorf("look up timer of %s: %w", id, err)
-	}
-	if deleted {
-		m.st.DeleteTimer(t)
-	}
-	return deleted, nil
 }
 
 // lastOutput returns the last result of the handler: usually from the steps that end it,

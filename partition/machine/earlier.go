@@ -70,10 +70,10 @@ func (m *Machine) expire(inv *Invocation) (gone bool, err error) {
 }
 
 // reuseID makes an ID available for a new invocation. It returns nil, or the earlier
-// invocation if that still has pending answers: a new record would drop the waiters, so it
-// stays visible until they are answered.
+// invocation if that still has pending answers or sleeps: a new record would drop the waiters
+// and be woken by the sleeps, so it stays visible until then.
 func (m *Machine) reuseID(inv *Invocation) (*Invocation, error) {
-	pending, err := m.hasPendingAnswers(inv)
+	pending, err := m.isNeeded(inv)
 	if err != nil || pending {
 		return inv, err
 	}

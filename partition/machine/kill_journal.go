@@ -14,8 +14,8 @@ import (
 // calls. Below feature level 4 the whole journal is read in the same entry.
 
 const (
-	// maxKillReads bounds the bytes of the journals that the kills of one log entry read.
-	maxKillReads = 16 << 20
+	// maxJournalReads bounds the bytes of the journals of ending invocations that one log entry reads.
+	maxJournalReads = 16 << 20
 	// entryOverhead is the cost of reading an entry apart from its payload.
 	entryOverhead = 256
 )
@@ -73,7 +73,7 @@ func (m *Machine) killSome(inv *Invocation, from uint32) (callees []ids.Invocati
 	for next = from; next < inv.Length && (read.incomplete() || m.mayRead()); next++ {
 		e, err := m.st.Entry(inv.ID, next)
 		if err == nil {
-			m.killReads += entryOverhead + len(e.Payload)
+			m.journalReads += entryOverhead + len(e.Payload)
 			err = read.add(e)
 		}
 		if err != nil {
@@ -81,7 +81,7 @@ func (m *Machine) killSome(inv *Invocation, from uint32) (callees []ids.Invocati
 		}
 	}
 	if next < inv.Length {
-		if err := m.deleteSleeps(inv, read.sleeps); err != nil {
+		if err := m.deleteSleeps(inv, read.sleeps...); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -144,21 +144,5 @@ func (k *killedEntries) add(e journal.Entry) error {
 	return nil
 }
 
-func (m *Machine) deleteSleeps(inv *Invocation, sleeps []journal.SleepCommand) error {
-	for _, c := range sleeps {
-		if inv.Sleeps == 0 {
-			break
-		}
-		deleted, err := m.deleteSleep(inv.ID, c)
-		if err != nil {
-			return err
-		}
-		if deleted {
-			inv.Sleeps--
-		}
-	}
-	return nil
-}
-
-// mayRead reports whether a kill may read one more entry.
-func (m *Machine) mayRead() bool { return m.level < feature.Level4 || m.killReads < maxKillReads }
+// mayRead reports whether the log entry may read one more journal entry of an ending invocation.
+func (m *Machine) mayRead() bool { return m.level < feature.Level4 || m.journalReads < maxJournalReads }

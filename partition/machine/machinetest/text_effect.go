@@ -9,7 +9,7 @@ import (
 
 // Timer formats a timer.
 func (n Names) Timer(t machine.Timer) string {
-	kind := []string{"sleep", "start", "purge", "purge-journal", "queue", "answers", "promise", "kill", "update"}[t.Kind]
+	kind := []string{"sleep", "start", "purge", "purge-journal", "queue", "answers", "promise", "kill", "update", "drop-sleeps"}[t.Kind]
 	if t.Kind == machine.TimerQueue || t.Kind == machine.TimerPromise {
 		return fmt.Sprintf("%s of %s at %d", kind, t.Name, t.At)
 	}

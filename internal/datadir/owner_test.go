@@ -177,6 +177,22 @@ func TestTruncatedHardStateIsRefused(t *testing.T) {
 	}
 }
 
+// TestAHardStateFileOfZerosIsRefused has only a header page, and that is lost, so that the
+// file looks like that of an interrupted first start.
+func TestAHardStateFileOfZerosIsRefused(t *testing.T) {
+	base := t.TempDir()
+	n, err := opened(t, base)
+	require.NoError(t, err)
+	require.NoError(t, n.stopped(nil))
+	require.NoError(t, os.WriteFile(filepath.Join(base, "n1", HardStateFile), make([]byte, 4096), 0o600))
+	for _, contents := range []string{LogDir, StateDir, MetadataDir} {
+		require.NoError(t, os.RemoveAll(filepath.Join(base, "n1", contents)))
+	}
+	_, err = opened(t, base)
+	requireCode(t, errcode.RT0009, err)
+	require.ErrorContains(t, err, HardStateFile)
+}
+
 // TestAnInterruptedFirstStartIsContinued has a hard-state file that was created and not
 // written.
 func TestAnInterruptedFirstStartIsContinued(t *testing.T) {

@@ -26,17 +26,17 @@ func (d *Dir) OpenHardState(id Identity, log *slog.Logger) (hard *raftgroup.Hard
 	}
 	if id.HardState {
 		// Only the first start may find an empty file.
-		if _, err := raftgroup.ReadHardStates(d.In(HardStateFile)); errors.Is(err, raftgroup.ErrTruncated) {
-			return nil, id, truncated(err)
+		if _, err := raftgroup.ReadHardStates(d.In(HardStateFile)); errors.Is(err, raftgroup.ErrCorrupt) {
+			return nil, id, unreadable(err)
 		}
 	}
 	hard, err = raftgroup.OpenHardStates(d.In(HardStateFile), id.Incarnation, nil, log)
 	switch {
 	case errors.Is(err, raftgroup.ErrForeign):
 		return nil, id, errcode.New(errcode.RT0009, "IDENTITY and %s in %s do not belong together: %w; put back the files that belong together; %s", HardStateFile, d.path, err, RemedyRejoin)
-	case errors.Is(err, raftgroup.ErrTruncated):
-		return nil, id, truncated(err)
-	case errors.Is(err, raftgroup.ErrCorrupt), errors.Is(err, raftgroup.ErrNewerFormat):
+	case errors.Is(err, raftgroup.ErrCorrupt):
+		return nil, id, unreadable(err)
+	case errors.Is(err, raftgroup.ErrNewerFormat):
 		return nil, id, errcode.New(errcode.RT0009, "%w; %s", err, RemedyRejoin)
 	case err != nil:
 		return nil, id, err
@@ -50,8 +50,9 @@ func (d *Dir) OpenHardState(id Identity, log *slog.Logger) (hard *raftgroup.Hard
 	return hard, id, d.remove(adoptingFile)
 }
 
-func truncated(err error) error {
-	return errcode.New(errcode.RT0009, "%w; %s; without a backup, remove %s: the next start says how to go on with what is there", err, RemedyRejoin, HardStateFile)
+func unreadable(err error) error {
+	return errcode.New(errcode.RT0009, "%w; %s; without a backup, remove %s: the next start says how to go on with what is there; if all other nodes are lost, \"platform-server recover --without-hard-state\" goes on with it",
+		err, RemedyRejoin, HardStateFile)
 }
 
 // setAside renames a directory of data that cannot be read, so that nothing of it is

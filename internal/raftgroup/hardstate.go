@@ -91,7 +91,7 @@ func (h *HardStates) open(incarnation string) (created bool, err error) {
 		if h.pages < h.head.pairs {
 			return false, fmt.Errorf("%w: %d bytes", ErrTruncated, info.Size())
 		}
-		return false, h.writeHead() // an older server may have added pages
+		return false, h.markUnused()
 	}
 	// The header is written and synced first. If it is missing and nothing follows, an
 	// earlier start was interrupted there.
@@ -109,14 +109,39 @@ func (h *HardStates) open(incarnation string) (created bool, err error) {
 	return true, h.file.Sync()
 }
 
-// writeHead durably records the number of pages in the header, so that a truncated file is
-// not taken for one without records.
+// markUnused writes checksums to the slots of pages that an older server has added. Its zeros
+// are taken for slots that were never used.
+func (h *HardStates) markUnused() error {
+	for pair := h.head.marked; pair < h.pages; pair++ {
+		unused := unusedPairs(pair, pair+1)
+		at := hardStatePage * (1 + 2*pair)
+		existing := make([]byte, len(unused))
+		if _, err := h.file.ReadAt(existing, at); err != nil {
+			return err
+		}
+		for i := 0; i < len(unused); i += hardStateSlot {
+			if !isBlank(existing[i : i+hardStateSlot]) {
+				continue
+			}
+			if _, err := h.file.WriteAt(unused[i:i+hardStateSlot], at+int64(i)); err != nil {
+				return err
+			}
+		}
+	}
+	return h.writeHead()
+}
+
+// writeHead durably records the number of pages in the header, so that neither a truncated
+// file nor pages of zeros are taken for missing records.
 func (h *HardStates) writeHead() error {
-	if h.head.pairs == h.pages {
+	if h.head.pairs == h.pages && h.head.marked == h.pages {
 		return nil
 	}
+	if err := h.file.Sync(); err != nil {
+		return err
+	}
 	head := h.head
-	head.pairs = h.pages
+	head.pairs, head.marked = h.pages, h.pages
 	page, err := head.encode()
 	if err != nil {
 		return err
@@ -129,7 +154,7 @@ func (h *HardStates) writeHead() error {
 }
 
 // Group returns the record of a group, an empty one if there is none. A record that is
-// damaged in both copies gives ErrCorrupt.
+// damaged in both copies gives ErrCorrupt and ErrUnrecorded.
 func (h *HardStates) Group(group uint32) (*HardState, error) {
 	if group > maxHardStateGroup {
 		return nil, fmt.Errorf("hard state of group %d: the largest number is %d", group, maxHardStateGroup)
@@ -142,7 +167,10 @@ func (h *HardStates) Group(group uint32) (*HardState, error) {
 	if err := h.extend(int64(group)/recordsPerPage + 1); err != nil {
 		return nil, fmt.Errorf("hard state of group %d: %w", group, err)
 	}
-	rec, err := readHardStateRecord(h.file, group)
+	rec, err := readHardStateRecord(h.file, group, true)
+	if errors.Is(err, ErrCorrupt) {
+		err = fmt.Errorf("%w: %w", ErrUnrecorded, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("hard state of group %d: %w", group, err)
 	}
@@ -158,10 +186,7 @@ func (h *HardStates) extend(pairs int64) error {
 		return nil
 	}
 	from := hardStatePage * (1 + 2*h.pages)
-	if _, err := h.file.WriteAt(make([]byte, hardStatePage*2*(pairs-h.pages)), from); err != nil {
-		return err
-	}
-	if err := h.file.Sync(); err != nil {
+	if _, err := h.file.WriteAt(unusedPairs(h.pages, pairs), from); err != nil {
 		return err
 	}
 	h.pages = pairs
@@ -258,7 +283,7 @@ func ReadHardStates(path string) (*HardStateFile, error) {
 		return nil, fmt.Errorf("read hard-state file %s: %w", path, ErrTruncated)
 	}
 	for group := range uint32(min(pairs*recordsPerPage, maxHardStateGroup+1)) {
-		rec, err := readHardStateRecord(file, group)
+		rec, err := readHardStateRecord(file, group, int64(group)/recordsPerPage < head.marked)
 		switch {
 		case err != nil:
 			all.Damaged[group] = err

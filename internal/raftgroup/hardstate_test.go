@@ -141,7 +141,8 @@ func TestAMissingRecordIsNoticed(t *testing.T) {
 		require.NoError(t, h.Close())
 
 		truncateFile(t, fs, "HARDSTATE", size)
-		if size > 0 {
+		if size > 0 { // as an older server wrote it
+			overwrite(t, fs, int64(len(hardStateMagic)+2+len("inc-1")+4), make([]byte, 24))
 			appendZeros(t, fs, "HARDSTATE", 2*hardStatePage)
 		}
 		h, g = openHard(t, fs)
@@ -171,6 +172,55 @@ func TestATruncatedFileIsRefused(t *testing.T) {
 		require.ErrorIs(t, err, ErrTruncated)
 		require.ErrorIs(t, err, ErrCorrupt)
 	}
+}
+
+// TestPagesOfZerosAreDamage overwrites pages with zeros, as a disk does that has lost them:
+// the records in them are lost, not unused.
+func TestPagesOfZerosAreDamage(t *testing.T) {
+	zero := make([]byte, hardStatePage)
+	for _, older := range []bool{false, true} {
+		fs := vfs.NewMem()
+		if older { // an older server has made the file, and its pages are marked by the next start
+			head, err := hardStateHead{incarnation: "inc-1", pairs: 1}.encode()
+			require.NoError(t, err)
+			clear(head[len(hardStateMagic)+2+len("inc-1")+4+12:])
+			appendZeros(t, fs, "HARDSTATE", 3*hardStatePage)
+			overwrite(t, fs, 0, head)
+		}
+		h, g := openHard(t, fs)
+		require.True(t, g.Missing())
+		require.NoError(t, g.setTerm(3))
+		require.NoError(t, g.setTerm(4))
+		require.NoError(t, h.Close())
+
+		overwrite(t, fs, hardStatePage, zero)
+		h, g = openHard(t, fs)
+		require.Equal(t, uint64(3), g.Record().Term, "the other copy")
+		_, err := h.Group(8)
+		require.ErrorIs(t, err, ErrCorrupt, "a slot that was never used cannot be told from a lost one")
+		require.NoError(t, h.Close())
+
+		overwrite(t, fs, 2*hardStatePage, zero)
+		h, err = OpenHardStates("HARDSTATE", "inc-1", fs, testLogger(t))
+		require.NoError(t, err)
+		_, err = h.Group(7)
+		require.ErrorIs(t, err, ErrCorrupt)
+		require.ErrorIs(t, err, ErrUnrecorded)
+		other, err := h.Group(recordsPerPage) // in another page
+		require.NoError(t, err)
+		require.True(t, other.Missing())
+		require.NoError(t, h.Close())
+	}
+}
+
+// overwrite writes to the hard-state file.
+func overwrite(t *testing.T, fs vfs.FS, at int64, data []byte) {
+	t.Helper()
+	f, err := fs.OpenReadWrite("HARDSTATE", vfs.WriteCategoryUnspecified)
+	require.NoError(t, err)
+	_, err = f.WriteAt(data, at)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
 }
 
 func appendZeros(t *testing.T, fs vfs.FS, path string, size int64) {

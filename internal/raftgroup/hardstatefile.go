@@ -30,10 +30,14 @@ var ErrForeign = errors.New("belongs to another node or incarnation")
 var ErrTruncated = fmt.Errorf("%w: the file was truncated", ErrCorrupt)
 
 // hardStateHead is the first page: magic, version, incarnation, checksum of these; number of
-// page pairs, checksum of all. The latter two are zero in files of older servers.
+// page pairs, checksum up to there; number of marked page pairs, checksum up to there. Those
+// that an older server did not write are zero.
 type hardStateHead struct {
 	incarnation string
 	pairs       int64 // that the file has at least
+	// marked is the number of pairs at the beginning of the file in which a slot that was
+	// never used has a checksum, so that a page of zeros is damage.
+	marked int64
 }
 
 func (h hardStateHead) encode() ([]byte, error) {
@@ -49,10 +53,12 @@ func (h hardStateHead) encode() ([]byte, error) {
 	e.PutUint32(page[n:], crcOf(page[:n]))
 	e.PutUint64(page[n+4:], uint64(h.pairs))
 	e.PutUint32(page[n+12:], crcOf(page[:n+12]))
+	e.PutUint64(page[n+16:], uint64(h.marked))
+	e.PutUint32(page[n+24:], crcOf(page[:n+24]))
 	return page, nil
 }
 
-func readHardStateHead(file io.ReaderAt) (hardStateHead, error) {
+func readHardStateHead(file io.ReaderAt) (h hardStateHead, err error) {
 	page := make([]byte, hardStatePage)
 	if n, err := file.ReadAt(page, 0); n < len(page) {
 		return hardStateHead{}, fmt.Errorf("head: %w: %w", ErrTruncated, err)
@@ -70,21 +76,33 @@ func readHardStateHead(file io.ReaderAt) (hardStateHead, error) {
 	if crcOf(page[:n]) != e.Uint32(page[n:]) {
 		return hardStateHead{}, fmt.Errorf("head: %w", ErrCorrupt)
 	}
-	h := hardStateHead{incarnation: string(page[n-size : n])}
-	pairs, sum := e.Uint64(page[n+4:]), e.Uint32(page[n+12:])
-	switch {
-	case pairs == 0 && sum == 0: // of an older server
-	case crcOf(page[:n+12]) != sum || pairs > maxHardStateGroup/recordsPerPage+1:
-		return hardStateHead{}, fmt.Errorf("head: %w", ErrCorrupt)
-	default:
-		h.pairs = int64(pairs)
+	h.incarnation = string(page[n-size : n])
+	if h.pairs, err = readPairs(page, n+4); err != nil {
+		return hardStateHead{}, err
+	}
+	if h.marked, err = readPairs(page, n+16); err != nil {
+		return hardStateHead{}, err
 	}
 	return h, nil
 }
 
+// readPairs reads a number of page pairs of the header, which is followed by a checksum.
+// It is 0 if an older server has written the header.
+func readPairs(page []byte, at int) (int64, error) {
+	e := binary.LittleEndian
+	pairs, sum := e.Uint64(page[at:]), e.Uint32(page[at+8:])
+	switch {
+	case pairs == 0 && sum == 0:
+		return 0, nil
+	case crcOf(page[:at+8]) != sum || pairs > maxHardStateGroup/recordsPerPage+1:
+		return 0, fmt.Errorf("head: %w", ErrCorrupt)
+	}
+	return int64(pairs), nil
+}
+
 // hardStateRecord is the record of a group in the file format.
 type hardStateRecord struct {
-	seq            uint64 // of the write; the copy with the higher one is current
+	seq            uint64 // of the write; the copy with the higher one is current; 0: never used
 	replica        uint32
 	removing       bool
 	term           uint64
@@ -121,13 +139,12 @@ func (r *hardStateRecord) encode(slot []byte, group uint32) {
 	e.PutUint32(slot[hardStateSlot-4:], crcOf(slot[:hardStateSlot-4]))
 }
 
-// decode reads a copy. blank reports that it was never written.
+// isBlank reports whether a slot has only zeros.
+func isBlank(slot []byte) bool { return [hardStateSlot]byte(slot) == [hardStateSlot]byte{} }
+
+// decode reads a copy. blank reports that the slot has only zeros.
 func (r *hardStateRecord) decode(slot []byte, group uint32) (blank bool, err error) {
-	blank = true
-	for _, b := range slot {
-		blank = blank && b == 0
-	}
-	if blank {
+	if isBlank(slot) {
 		return true, nil
 	}
 	e := binary.LittleEndian
@@ -142,12 +159,12 @@ func (r *hardStateRecord) decode(slot []byte, group uint32) (blank bool, err err
 	return false, nil
 }
 
-// readHardStateRecord reads the newer of both copies. One copy may be damaged, as by an
-// interrupted write: the other one is then the last durable one. It may be the older of two
-// that were synced, which the caller cannot tell; its content is nevertheless true, only
-// older.
-func readHardStateRecord(file io.ReaderAt, group uint32) (rec hardStateRecord, err error) {
-	damaged, found := 0, false
+// readHardStateRecord reads the newer of both copies; seq is 0 if there is none. One copy may
+// be damaged, as by an interrupted write: the other one is then the last durable one. It may
+// be the older of two that were synced, which the caller cannot tell; its content is
+// nevertheless true, only older. Zeros are damage if unused slots are marked.
+func readHardStateRecord(file io.ReaderAt, group uint32, marked bool) (rec hardStateRecord, err error) {
+	damaged := 0
 	for seq := range uint64(2) {
 		slot := make([]byte, hardStateSlot)
 		if n, err := file.ReadAt(slot, hardStateOffset(group, seq)); n < len(slot) {
@@ -156,14 +173,26 @@ func readHardStateRecord(file io.ReaderAt, group uint32) (rec hardStateRecord, e
 		var r hardStateRecord
 		blank, err := r.decode(slot, group)
 		switch {
-		case err != nil:
+		case err != nil || blank && marked:
 			damaged++
-		case !blank && (!found || r.seq > rec.seq):
-			rec, found = r, true
+		case r.seq > rec.seq:
+			rec = r
 		}
 	}
-	if damaged == 2 || damaged == 1 && !found {
+	if damaged == 2 || damaged == 1 && rec.seq == 0 {
 		return rec, ErrCorrupt
 	}
 	return rec, nil
+}
+
+// unusedPairs returns page pairs whose slots are all marked as never used.
+func unusedPairs(from, to int64) []byte {
+	pages := make([]byte, (to-from)*2*hardStatePage)
+	for group := from * recordsPerPage; group < to*recordsPerPage; group++ {
+		for seq := range uint64(2) {
+			at := hardStateOffset(uint32(group), seq) - hardStatePage*(1+2*from)
+			new(hardStateRecord).encode(pages[at:at+hardStateSlot], uint32(group))
+		}
+	}
+	return pages
 }

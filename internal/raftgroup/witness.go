@@ -87,7 +87,7 @@ func (w *witness) SetUint64(key []byte, v uint64) error {
 func (g *HardState) removing() bool { return g != nil && g.Record().Removing }
 
 // ErrUnrecorded says that the hard-state file has lost the record of a replica. It comes with
-// ErrQuarantined.
+// ErrQuarantined or ErrCorrupt.
 var ErrUnrecorded = errors.New("record lost")
 
 // check compares the content of a storage with the record. A storage that has lost anything

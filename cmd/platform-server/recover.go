@@ -13,6 +13,7 @@ import (
 
 	"platform/internal/config"
 	"platform/internal/offline"
+	"platform/metadata"
 	"platform/partition"
 )
 
@@ -40,6 +41,10 @@ If only partitions have lost their majority, but not the metadata, use
 
 Without --yes the command prompts for the name of the node as a confirmation.
 
+The file HARDSTATE says what the logs of this node have held. If it is lost or damaged,
+--without-hard-state takes what the logs contain as complete: entries that they have lost
+as well are lost without notice, and nothing is quarantined because of them.
+
 Flags:
 `
 
@@ -51,6 +56,7 @@ func recoverCluster(ctx context.Context, args, environ []string, in io.Reader, o
 	f := newOfflineFlags("recover")
 	f.set.BoolVar(&f.yes, "yes", false, "do not ask")
 	dryRun := f.set.Bool("dry-run", false, "only show the plan")
+	withoutHardState := f.set.Bool("without-hard-state", false, "accept that losses of the logs are not noticed because HARDSTATE is lost or damaged")
 	words, err := f.parse(args)
 	switch {
 	case err != nil:
@@ -65,7 +71,7 @@ func recoverCluster(ctx context.Context, args, environ []string, in io.Reader, o
 	if err != nil {
 		return err
 	}
-	plan, err := offline.PlanRecovery(path)
+	plan, err := offline.PlanRecovery(path, !*withoutHardState)
 	if err != nil {
 		return err
 	}
@@ -81,7 +87,7 @@ func recoverCluster(ctx context.Context, args, environ []string, in io.Reader, o
 			return err
 		}
 	}
-	done, err := offline.RecoverDirectory(path, time.Now())
+	done, err := offline.RecoverDirectory(path, !*withoutHardState, time.Now())
 	if err != nil {
 		return err
 	}
@@ -104,7 +110,25 @@ func printRecovery(out io.Writer, path string, plan *offline.Recovery) {
 		fmt.Fprintf(out, "Lost        partitions %v have no replica here: their data is lost, and they stay unavailable\n", plan.Lost)
 	}
 	printUnusable(out, plan)
+	printUnrecorded(out, plan)
 	fmt.Fprintln(out, "\nAcknowledged writes that this node does not have are lost.")
+}
+
+func printUnrecorded(out io.Writer, r *offline.Recovery) {
+	if r.HardStateLost != "" {
+		fmt.Fprintf(out, "HARDSTATE   cannot be read, and is replaced: %s\n", r.HardStateLost)
+	}
+	var groups []string
+	for _, group := range r.Unrecorded {
+		if group == metadata.GroupID {
+			groups = append(groups, "the metadata")
+		} else {
+			groups = append(groups, fmt.Sprintf("partition %d", group-partition.GroupID(0)))
+		}
+	}
+	if len(groups) > 0 {
+		fmt.Fprintf(out, "Unverified  %s: acknowledged writes that the logs here have lost are lost without notice\n", strings.Join(groups, ", "))
+	}
 }
 
 func printUnusable(out io.Writer, r *offline.Recovery) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"time"
 
@@ -27,26 +28,31 @@ type Recovery struct {
 	Kept        []uint32          `json:"kept"`        // partitions that go on from here
 	Lost        []uint32          `json:"lost"`        // partitions without a replica here
 	Unusable    map[uint32]string `json:"unusable"`    // partitions whose replica here is or will be quarantined, and why
+	// Unrecorded are the groups without a readable record in the hard-state file, and
+	// HardStateLost says why none can be read. What these groups have lost is unknown.
+	Unrecorded    []uint32 `json:"unrecorded,omitempty"`
+	HardStateLost string   `json:"hard_state_lost,omitempty"`
 }
 
 // PlanRecovery says what RecoverDirectory would do with the data directory of a stopped
-// node. It changes nothing.
-func PlanRecovery(path string) (r *Recovery, err error) {
+// node. It changes nothing. Without hardState it accepts that records in the hard-state file
+// cannot be read.
+func PlanRecovery(path string, hardState bool) (r *Recovery, err error) {
 	d, err := datadir.OpenStopped(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	return planRecovery(d)
+	return planRecovery(d, hardState)
 }
 
-func planRecovery(d *datadir.Dir) (r *Recovery, err error) {
+func planRecovery(d *datadir.Dir, hardState bool) (r *Recovery, err error) {
 	id, err := d.ReadIdentity()
 	if err != nil {
 		return nil, err
 	}
-	if d.Holds(datadir.HardStateFile) == "" || d.Holds(datadir.MetadataLog) == "" || d.Holds(datadir.LogDir) == "" {
-		return nil, errcode.New(errcode.RT0009, "data directory %s has no %s, %s or %s; a cluster can be recovered only from a complete directory of this server version", d.Path(), datadir.HardStateFile, datadir.MetadataDir, datadir.LogDir)
+	if d.Holds(datadir.MetadataLog) == "" || d.Holds(datadir.LogDir) == "" {
+		return nil, errcode.New(errcode.RT0009, "data directory %s has no %s or %s; a cluster can be recovered only from a complete directory", d.Path(), datadir.MetadataDir, datadir.LogDir)
 	}
 	layout, err := metadata.ReadLayout(d.In(datadir.MetadataDir))
 	if err != nil {
@@ -66,27 +72,54 @@ func planRecovery(d *datadir.Dir) (r *Recovery, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, logs.Close()) }()
-	hard, err := raftgroup.ReadHardStates(d.In(datadir.HardStateFile))
+	hard, err := r.readHardStates(d, hardState)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range layout.Partitions {
-		if err := r.addPartition(logs, hard, p.ID); err != nil {
+		if err := r.addPartition(logs, hard, p.ID, hardState); err != nil {
 			return nil, err
 		}
 	}
 	return r, nil
 }
 
+// readHardStates returns an empty file if the hard-state file cannot be read.
+func (r *Recovery) readHardStates(d *datadir.Dir, required bool) (*raftgroup.HardStateFile, error) {
+	hard, err := raftgroup.ReadHardStates(d.In(datadir.HardStateFile))
+	if errors.Is(err, raftgroup.ErrNewerFormat) {
+		return nil, err
+	}
+	if err == nil {
+		_, recorded := hard.Groups[metadata.GroupID]
+		if recorded && hard.Damaged[metadata.GroupID] == nil {
+			return hard, nil
+		}
+		err = errors.New("the record of the metadata is missing or damaged")
+	} else {
+		hard = &raftgroup.HardStateFile{}
+		r.HardStateLost = err.Error()
+	}
+	r.Unrecorded = append(r.Unrecorded, metadata.GroupID)
+	if required {
+		return nil, errcode.New(errcode.RT0009, "%s in %s cannot be used: %w; it says what the logs have held and what the node has voted for, so restore its newest copy; "+
+			"without one, \"platform-server recover --without-hard-state\" takes what the logs contain as complete", datadir.HardStateFile, d.Path(), err)
+	}
+	return hard, nil
+}
+
 // addPartition says what becomes of a partition.
-func (r *Recovery) addPartition(logs *raftgroup.LogDB, hard *raftgroup.HardStateFile, id uint32) error {
+func (r *Recovery) addPartition(logs *raftgroup.LogDB, hard *raftgroup.HardStateFile, id uint32, hardState bool) error {
 	group := partition.GroupID(id)
 	s, err := logs.Storage(group)
 	if err != nil {
 		return err
 	}
 	info, err := raftgroup.Inspect(s)
-	err = errors.Join(err, hard.Damaged[group])
+	_, recorded := hard.Groups[group]
+	if recorded = recorded && hard.Damaged[group] == nil; hardState {
+		err = errors.Join(err, hard.Damaged[group])
+	}
 	switch {
 	case hard.Groups[group].Removing:
 		r.Lost = append(r.Lost, id)
@@ -98,6 +131,9 @@ func (r *Recovery) addPartition(logs *raftgroup.LogDB, hard *raftgroup.HardState
 		r.Lost = append(r.Lost, id)
 	default:
 		r.Kept = append(r.Kept, id)
+		if !recorded {
+			r.Unrecorded = append(r.Unrecorded, group)
+		}
 	}
 	return nil
 }
@@ -106,14 +142,14 @@ func (r *Recovery) addPartition(logs *raftgroup.LogDB, hard *raftgroup.HardState
 // all partitions that it has a usable replica of, and gives it a new incarnation, so
 // that nobody takes it for its former self. Its next start removes all other nodes from
 // the cluster. What only they had is lost. If it is cut off, it has to be done again
-// before the node can start.
-func RecoverDirectory(path string, now time.Time) (r *Recovery, err error) {
+// before the node can start. For hardState see PlanRecovery.
+func RecoverDirectory(path string, hardState bool, now time.Time) (r *Recovery, err error) {
 	d, err := datadir.OpenStopped(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	if r, err = planRecovery(d); err != nil {
+	if r, err = planRecovery(d, hardState); err != nil {
 		return nil, err
 	}
 	id, err := d.ReadIdentity()
@@ -128,7 +164,7 @@ func RecoverDirectory(path string, now time.Time) (r *Recovery, err error) {
 	}
 	next := id
 	next.Incarnation, next.NextIncarnation, next.Founder, next.Sole, next.RecoveredAt = id.NextIncarnation, "", false, true, now.UTC()
-	if err := raftgroup.RenameHardStates(d.In(datadir.HardStateFile), next.Incarnation); err != nil {
+	if err := assignHardStates(d, next.Incarnation, r, now); err != nil {
 		return nil, err
 	}
 	for _, contents := range []string{datadir.LogDir, datadir.StateDir, datadir.MetadataDir} {
@@ -174,6 +210,36 @@ func forcePartitions(d *datadir.Dir, logs *raftgroup.LogDB, hard *raftgroup.Hard
 	return nil
 }
 
+// assignHardStates assigns the hard-state file to the next incarnation. One that cannot be
+// read is renamed, and a new one takes its place.
+func assignHardStates(d *datadir.Dir, incarnation string, r *Recovery, now time.Time) error {
+	path := d.In(datadir.HardStateFile)
+	if r.HardStateLost == "" {
+		return raftgroup.RenameHardStates(path, incarnation)
+	}
+	if d.Holds(datadir.HardStateFile) != "" {
+		if err := os.Rename(path, path+now.UTC().Format(".damaged-20060102T150405.000")); err != nil {
+			return err
+		}
+	}
+	hard, err := raftgroup.OpenHardStates(path, incarnation, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	return hard.Close()
+}
+
+// acceptUnrecorded takes the logs of groups without a record as complete. The number of a
+// replica begins again under the new incarnation.
+func acceptUnrecorded(hard *raftgroup.HardStates, r *Recovery) error {
+	for _, group := range r.Unrecorded {
+		if err := hard.AcceptUnknown(group, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // openTables returns nil if the tables are lost. The log may have all that they held.
 func openTables(d *datadir.Dir) (*store.DB, error) {
 	if d.Holds(datadir.StateDir) == "" {
@@ -215,6 +281,9 @@ func forceGroups(d *datadir.Dir, id datadir.Identity, r *Recovery) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, logs.Close()) }()
+	if err := acceptUnrecorded(hard, r); err != nil {
+		return err
+	}
 	if err := forcePartitions(d, logs, hard, self, r); err != nil {
 		return err
 	}

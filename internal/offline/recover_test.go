@@ -98,11 +98,11 @@ func TestRecoveryGoesOnWithoutUnusablePartitions(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, record.Retire()) // a removal was interrupted
 	})
-	plan, err := PlanRecovery(dir)
+	plan, err := PlanRecovery(dir, true)
 	require.NoError(t, err)
 	require.Equal(t, []uint32{2}, plan.Lost)
 	for range 2 { // it may be repeated
-		done, err := RecoverDirectory(dir, time.Unix(1, 0))
+		done, err := RecoverDirectory(dir, true, time.Unix(1, 0))
 		require.NoError(t, err)
 		require.Equal(t, []uint32{0, 3}, done.Kept)
 		require.Equal(t, []uint32{2}, done.Lost)
@@ -134,7 +134,67 @@ func TestRecoveryGoesOnWithoutUnusablePartitions(t *testing.T) {
 func TestRecoveryWithoutTables(t *testing.T) {
 	dir := member(t, 1, func(*raftgroup.LogDB, *raftgroup.HardStates) {})
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, datadir.StateDir)))
-	done, err := RecoverDirectory(dir, time.Unix(1, 0))
+	done, err := RecoverDirectory(dir, true, time.Unix(1, 0))
 	require.NoError(t, err)
 	require.Equal(t, []uint32{0}, done.Kept)
+}
+
+// TestRecoveryWithoutHardStates recovers a cluster from a node whose hard-state file is
+// damaged, which requires consent.
+func TestRecoveryWithoutHardStates(t *testing.T) {
+	page := func(path string, page int64, data []byte) {
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		require.NoError(t, err)
+		_, err = f.WriteAt(data, 4096*page)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+	}
+	for name, test := range map[string]struct {
+		damage func(path string)
+		lost   bool // as a whole
+	}{
+		"records":        {damage: func(path string) { page(path, 1, make([]byte, 2*4096)) }},
+		"header":         {damage: func(path string) { page(path, 0, []byte("x")) }, lost: true},
+		"page of zeros":  {damage: func(path string) { page(path, 0, make([]byte, 4096)) }, lost: true},
+		"truncated file": {damage: func(path string) { require.NoError(t, os.Truncate(path, 4096)) }, lost: true},
+		"missing file":   {damage: func(path string) { require.NoError(t, os.Remove(path)) }, lost: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := member(t, 2, func(*raftgroup.LogDB, *raftgroup.HardStates) {})
+			test.damage(filepath.Join(dir, datadir.HardStateFile))
+			_, err := PlanRecovery(dir, true)
+			require.ErrorContains(t, err, "--without-hard-state")
+			_, err = RecoverDirectory(dir, true, time.Unix(1, 0))
+			require.ErrorContains(t, err, "--without-hard-state")
+
+			plan, err := PlanRecovery(dir, false)
+			require.NoError(t, err)
+			require.Equal(t, []uint32{0, 1, 2}, plan.Unrecorded)
+			require.Equal(t, test.lost, plan.HardStateLost != "")
+			done, err := RecoverDirectory(dir, false, time.Unix(1, 0))
+			require.NoError(t, err)
+			require.Equal(t, []uint32{0, 1}, done.Kept)
+			require.Empty(t, done.Unusable)
+			aside, err := filepath.Glob(filepath.Join(dir, datadir.HardStateFile+".damaged-*"))
+			require.NoError(t, err)
+			require.Equal(t, test.lost && name != "missing file", len(aside) > 0)
+
+			hard, err := raftgroup.ReadHardStates(filepath.Join(dir, datadir.HardStateFile))
+			require.NoError(t, err)
+			require.Equal(t, done.Incarnation, hard.Incarnation)
+			for group := range uint32(3) {
+				require.Contains(t, hard.Groups, group)
+				require.NotZero(t, hard.Groups[group].Term)
+			}
+			for id := range uint32(2) {
+				servers, quarantine := membersOf(t, dir, id)
+				require.Equal(t, raft.ServerID("n1/"+done.Incarnation), servers[0].ID)
+				require.Len(t, servers, 1)
+				require.Empty(t, quarantine)
+			}
+			again, err := RecoverDirectory(dir, true, time.Unix(2, 0))
+			require.NoError(t, err)
+			require.Equal(t, []uint32{0, 1}, again.Kept)
+		})
+	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 
+	"platform/internal/nodelink"
 	"platform/internal/raftgroup"
 	"platform/metadata/placement"
 )
@@ -87,7 +88,7 @@ func (c *testCluster) start(name, incarnation, address string, first bool) *test
 		ClusterID: "test", NodeID: name, Incarnation: incarnation, Address: n.address, Logger: log,
 	})
 	require.NoError(t, err)
-	n.server = grpc.NewServer(raftgroup.ServerOptions()...)
+	n.server = grpc.NewServer(nodelink.ServerOptions()...)
 	n.transport.Register(n.server)
 	n.wg.Go(func() { _ = n.server.Serve(listener) })
 	cfg := Config{

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"platform/internal/feature"
+	"platform/internal/nodelink"
 	"platform/internal/raftgroup"
 	"platform/invoker"
 	"platform/metadata"
@@ -167,7 +168,7 @@ func (c *trio) tryStart(i int) error {
 		},
 	})
 	require.NoError(t, err)
-	h.server, h.served = grpc.NewServer(raftgroup.ServerOptions()...), make(chan struct{})
+	h.server, h.served = grpc.NewServer(nodelink.ServerOptions()...), make(chan struct{})
 	h.transport.Register(h.server)
 	go func(server *grpc.Server, served chan struct{}) {
 		defer close(served)

@@ -3,15 +3,14 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path"
 	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
 
+	"platform/internal/nodelink"
 	"platform/internal/nodetls"
-	"platform/internal/raftgroup"
 	nodepb "platform/proto/node"
 )
 
@@ -53,12 +52,9 @@ func (p *Peers) At(address string) (nodepb.NodeClusterClient, error) {
 	}
 	conn := p.conns[address]
 	if conn == nil {
-		// With passthrough the dialer resolves names, again at each dial.
-		options := append(raftgroup.DialOptions(), raftgroup.SecureDialOptions(p.security)...)
-		options = append(options, grpc.WithUnaryInterceptor(p.count))
 		var err error
-		if conn, err = grpc.NewClient("passthrough:///"+address, options...); err != nil {
-			return nil, fmt.Errorf("dial %s: %w", address, err)
+		if conn, err = nodelink.Dial(address, p.security, grpc.WithUnaryInterceptor(p.count)); err != nil {
+			return nil, err
 		}
 		p.conns[address] = conn
 	}

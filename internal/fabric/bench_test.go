@@ -7,10 +7,9 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"platform/internal/feature"
-	"platform/internal/raftgroup"
+	"platform/internal/nodelink"
 	"platform/partition"
 	"platform/partition/codec"
 	"platform/partition/journal"
@@ -91,8 +90,7 @@ func BenchmarkUnary(b *testing.B) {
 					ServiceName: "bench", HandlerType: (*any)(nil), Methods: []grpc.MethodDesc{{MethodName: "Call", Handler: handler}},
 				}, server)
 			})
-			conn, err := grpc.NewClient("passthrough:///"+n.address,
-				append(raftgroup.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+			conn, err := nodelink.Dial(n.address, nil)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -3,21 +3,16 @@ package fabric
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/connectivity"
-
 	"platform/internal/budget"
 	"platform/internal/feature"
+	"platform/internal/nodelink"
 	"platform/internal/nodetls"
-	"platform/internal/raftgroup"
-	"platform/proto/node"
 )
 
 // ClientConfig configures a Client.
@@ -32,7 +27,7 @@ type ClientConfig struct {
 	// Security authenticates other nodes; nil: no authentication.
 	Security *nodetls.Security
 	// Dial replaces gRPC in tests that simulate the network. It may be nil.
-	Dial func(address string) (raftgroup.Conn, error)
+	Dial func(address string) (nodelink.Conn, error)
 	// Log is slog.Default() when nil.
 	Log *slog.Logger
 }
@@ -42,7 +37,7 @@ type Client struct {
 	self     Identity
 	level    func() feature.Level
 	bodies   *budget.Budget
-	dial     func(address string) (raftgroup.Conn, error)
+	dial     func(address string) (nodelink.Conn, error)
 	timeouts timeouts
 	log      *slog.Logger
 	ctx      context.Context // ends with Close
@@ -64,7 +59,7 @@ func NewClient(cfg ClientConfig) *Client {
 		cfg.Level = func() feature.Level { return feature.Level1 }
 	}
 	if cfg.Dial == nil {
-		cfg.Dial = dialer(append(raftgroup.DialOptions(), raftgroup.SecureDialOptions(cfg.Security)...))
+		cfg.Dial = func(address string) (nodelink.Conn, error) { return nodelink.Dial(address, cfg.Security) }
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Client{
@@ -82,7 +77,7 @@ func (c *Client) Close() error {
 	c.cancel()
 	var errs error
 	for _, p := range peers {
-		errs = errors.Join(errs, p.close())
+		errs = errors.Join(errs, p.conn.Close())
 	}
 	c.wg.Wait()
 	return errs
@@ -118,36 +113,17 @@ type nodeConn struct {
 	// for the connection.
 	unresponsive atomic.Bool
 
-	mu   sync.Mutex // covers the fields below
-	conn raftgroup.Conn
+	conn *nodelink.Redialer
+
+	mu   sync.Mutex // covers link
 	link *link
 }
 
-// grpcConn returns the connection for the next stream.
-func (p *nodeConn) grpcConn() raftgroup.Conn {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.conn
-}
-
-// redial replaces the connection if the last dial failed, so that the next request dials
-// immediately. A connection in that state has no pending requests.
+// redial dials the node immediately if the last dial failed.
 func (p *nodeConn) redial() {
 	p.unresponsive.Store(false)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.c.ctx.Err() != nil || p.conn.GetState() != connectivity.TransientFailure {
-		return
-	}
-	fresh, err := p.c.dial(p.address)
-	if err != nil {
-		return
-	}
-	_ = p.conn.Close()
-	p.conn = fresh
+	p.conn.Redial()
 }
-
-func (p *nodeConn) close() error { return p.grpcConn().Close() }
 
 func (c *Client) nodeConn(address string) (*nodeConn, error) {
 	c.mu.RLock()
@@ -167,7 +143,7 @@ func (c *Client) nodeConn(address string) (*nodeConn, error) {
 	if c.closed {
 		return nil, errClosed
 	}
-	conn, err := c.dial(address)
+	conn, err := nodelink.NewRedialer(address, c.dial)
 	if err != nil {
 		return nil, err
 	}
@@ -176,28 +152,15 @@ func (c *Client) nodeConn(address string) (*nodeConn, error) {
 	return p, nil
 }
 
-// dialer returns a function that creates connections, which are dialed on first use.
-func dialer(options []grpc.DialOption) func(string) (raftgroup.Conn, error) {
-	return func(address string) (raftgroup.Conn, error) {
-		// The passthrough resolver leaves name resolution to the dialer, which resolves
-		// names at each dial.
-		conn, err := grpc.NewClient("passthrough:///"+address, options...)
-		if err != nil {
-			return nil, fmt.Errorf("dial %s: %w", address, err)
-		}
-		return conn, nil
-	}
-}
-
 // open returns the link to the node, and opens one if there is none or it is broken.
 func (p *nodeConn) open() (*link, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.link != nil && !p.link.broken() {
+	if p.link != nil && !p.link.calls.Broken() {
 		return p.link, nil
 	}
 	if p.c.self.ClusterID() == "" {
-		return nil, errNoCluster
+		return nil, nodelink.ErrNoCluster
 	}
 	p.c.mu.RLock() // no link is started once Close waits for them
 	defer p.c.mu.RUnlock()
@@ -208,27 +171,4 @@ func (p *nodeConn) open() (*link, error) {
 	p.link = l
 	p.c.wg.Go(func() { l.run(p.c.ctx) })
 	return l, nil
-}
-
-var errNoCluster = errors.New("this node does not belong to a cluster yet")
-
-func (i *Identity) hello() *node.Hello {
-	return &node.Hello{ClusterId: i.ClusterID(), NodeId: i.Node, Incarnation: i.Incarnation, Address: i.Address}
-}
-
-// verifyHello checks that the sender of a hello belongs to this cluster, and that it is the
-// node in its certificate. The context is that of the stream.
-func (i *Identity) verifyHello(ctx context.Context, h *node.Hello) error {
-	own, name := i.ClusterID(), nodetls.Peer(ctx)
-	switch {
-	case h == nil:
-		return fmt.Errorf("%w: it did not send a hello", ErrForeign)
-	case own == "":
-		return errNoCluster
-	case h.ClusterId != own:
-		return fmt.Errorf("%w: %s at %s belongs to cluster %q, this node to %q", ErrForeign, h.NodeId, h.Address, h.ClusterId, own)
-	case name != "" && name != h.NodeId:
-		return fmt.Errorf("%w: %s at %s has the certificate of node %s", ErrForeign, h.NodeId, h.Address, name)
-	}
-	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 
 	"platform/internal/ids"
+	"platform/internal/nodelink"
 	"platform/internal/raftgroup"
 	"platform/internal/target"
 	"platform/invoker"
@@ -71,7 +72,7 @@ func startMember(t *testing.T, lis net.Listener, voters []raft.Server) *member {
 	client := NewClient(ClientConfig{Self: identity("c", address), Log: quiet})
 	local := func(uint32) Local { return m.replica }
 	server := NewServer(ServerConfig{Self: identity("c", address), Local: local, Seen: client.Seen, Log: quiet})
-	rpc := grpc.NewServer(raftgroup.ServerOptions()...)
+	rpc := grpc.NewServer(nodelink.ServerOptions()...)
 	transport.Register(rpc)
 	server.Register(rpc)
 

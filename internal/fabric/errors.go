@@ -15,9 +15,6 @@ import (
 // was not answered. Nothing was proposed, so it wraps raftgroup.ErrNotLeader.
 var ErrUnreachable = fmt.Errorf("node unreachable: %w", raftgroup.ErrNotLeader)
 
-// ErrForeign is returned when a node belongs to another cluster.
-var ErrForeign = errors.New("node belongs to another cluster")
-
 var (
 	errClosed        = errors.New("client is closed")
 	errUnresponsive  = errors.New("node is unresponsive")

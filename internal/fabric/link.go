@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"platform/internal/limits"
+	"platform/internal/nodelink"
 	"platform/proto/node"
 )
 
@@ -36,36 +37,13 @@ var defaultTimeouts = timeouts{connect: time.Second, ping: 300 * time.Millisecon
 type link struct {
 	conn         *nodeConn
 	out          *outbound
+	calls        *nodelink.Calls[node.PartitionResponse]
 	connected    chan struct{} // closed when the hello of the node has arrived
-	done         chan struct{} // closed when the link breaks; err is set before
 	lastReceived atomic.Int64  // time of the last message of the node, in Unix nanoseconds
-
-	mu           sync.Mutex // covers the fields below
-	nextSequence uint64
-	pending      map[uint64]chan *node.PartitionResponse
-	err          error
 }
 
 func newLink(p *nodeConn) *link {
-	return &link{
-		conn: p, out: newOutbound(), connected: make(chan struct{}), done: make(chan struct{}),
-		pending: make(map[uint64]chan *node.PartitionResponse),
-	}
-}
-
-func (l *link) broken() bool {
-	select {
-	case <-l.done:
-		return true
-	default:
-		return false
-	}
-}
-
-func (l *link) closeError() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.err
+	return &link{conn: p, out: newOutbound(), calls: nodelink.NewCalls[node.PartitionResponse](), connected: make(chan struct{})}
 }
 
 // awaitConnected waits until the link is connected. It fails with errLeaderChanged when
@@ -89,8 +67,8 @@ func (l *link) awaitConnected(ctx context.Context, leader leaderWatch) error {
 		select {
 		case <-l.connected:
 			return nil
-		case <-l.done:
-			return l.closeError()
+		case <-l.calls.Ended():
+			return l.calls.Err()
 		case <-t.C:
 			l.conn.unresponsive.Store(true)
 			return errUnresponsive
@@ -117,27 +95,27 @@ func (l *link) call(ctx context.Context, req *node.PartitionRequest, leader lead
 	if n := req.SizeVT(); n > limits.Response {
 		return nil, false, fmt.Errorf("%w: a request of %d bytes, at most %d", errTooLarge, n, limits.Response)
 	}
-	sequence, response := l.register()
+	sequence, response := l.calls.Begin()
 	out := &outgoing{frame: &node.PartitionFrame{Sequence: sequence, Request: req}}
 	changed := leader.changed()
 	select {
 	case l.out.queue <- out:
-	case <-l.done:
-		return nil, false, l.closeError()
+	case <-l.calls.Ended():
+		return nil, false, l.calls.Err()
 	case <-ctx.Done():
-		l.cancelPending(sequence)
+		l.calls.Forget(sequence)
 		return nil, false, context.Cause(ctx)
 	}
 	for {
 		select {
 		case r := <-response:
 			return r, true, nil
-		case <-l.done:
+		case <-l.calls.Ended():
 			select { // a response that has arrived takes precedence
 			case r := <-response:
 				return r, true, nil
 			default:
-				return nil, !out.drop(), l.closeError()
+				return nil, !out.drop(), l.calls.Err()
 			}
 		case <-changed:
 			changed = leader.changed()
@@ -157,16 +135,16 @@ func (l *link) monitor(ctx context.Context, done <-chan struct{}, leader leaderW
 	if err := l.awaitConnected(ctx, leader); err != nil {
 		return err
 	}
-	sequence, _ := l.register()
-	defer l.cancelPending(sequence)
+	sequence, _ := l.calls.Begin()
+	defer l.calls.Forget(sequence)
 	for {
 		changed := leader.changed() // before checking, so that no change is missed
 		if leader.moved() {
 			return errLeaderChanged
 		}
 		select {
-		case <-l.done:
-			return l.closeError()
+		case <-l.calls.Ended():
+			return l.calls.Err()
 		case <-changed:
 		case <-done:
 			return nil
@@ -176,27 +154,10 @@ func (l *link) monitor(ctx context.Context, done <-chan struct{}, leader leaderW
 	}
 }
 
-func (l *link) register() (uint64, chan *node.PartitionResponse) {
-	response := make(chan *node.PartitionResponse, 1)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.nextSequence++
-	if l.pending != nil {
-		l.pending[l.nextSequence] = response
-	}
-	return l.nextSequence, response
-}
-
-func (l *link) cancelPending(sequence uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.pending, sequence)
-}
-
 // abandon stops waiting for a response. It cancels the request on the node if it may have
 // been sent, which is the result.
 func (l *link) abandon(o *outgoing) (sent bool) {
-	l.cancelPending(o.frame.Sequence)
+	l.calls.Forget(o.frame.Sequence)
 	if o.drop() {
 		return false
 	}
@@ -207,37 +168,18 @@ func (l *link) abandon(o *outgoing) (sent bool) {
 // run opens the stream and serves it until it breaks or ctx ends.
 func (l *link) run(ctx context.Context) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	err := l.serve(ctx, cancel)
+	var prober sync.WaitGroup
+	prober.Go(func() { l.probe(ctx, cancel) })
+	open := func(ctx context.Context) (nodelink.Stream[node.PartitionBatch], error) {
+		return node.NewNodePartitionsClient(l.conn.conn.Conn()).Exchange(ctx)
+	}
+	err := nodelink.Open(ctx, open, &node.PartitionBatch{Hello: l.conn.c.self.Hello()}, l.out.run, l.receive)
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause // more specific than "stream cancelled"
 	}
 	cancel(nil)
-	l.mu.Lock()
-	l.err = fmt.Errorf("connection to %s: %w", l.conn.address, err)
-	l.pending = nil
-	l.mu.Unlock()
-	close(l.done)
-}
-
-func (l *link) serve(ctx context.Context, cancel context.CancelCauseFunc) error {
-	stream, err := node.NewNodePartitionsClient(l.conn.grpcConn()).Exchange(ctx)
-	if err != nil {
-		return err
-	}
-	if err := stream.Send(&node.PartitionBatch{Hello: l.conn.c.self.hello()}); err != nil {
-		_, err = stream.Recv() // returns the status
-		return err
-	}
-	var helpers sync.WaitGroup
-	helpers.Go(func() {
-		if err := l.out.run(ctx, stream.Send); err != nil {
-			cancel(nil) // receive returns the status
-		}
-	})
-	helpers.Go(func() { l.probe(ctx, cancel) })
-	defer helpers.Wait()
-	defer cancel(nil)
-	return l.receive(stream)
+	prober.Wait()
+	l.calls.End(fmt.Errorf("connection to %s: %w", l.conn.address, err))
 }
 
 // probe pings the node while responses are pending, and breaks the link when it is
@@ -257,7 +199,7 @@ func (l *link) probe(ctx context.Context, cancel context.CancelCauseFunc) {
 		quiet += min(now.Sub(lastTick), 2*timeouts.ping) // a longer interval means that this process was paused
 		lastTick = now
 		switch last := l.lastReceived.Load(); {
-		case !l.hasPending():
+		case !l.calls.Pending():
 			l.lastReceived.Store(now.UnixNano())
 			quiet = 0
 		case last != lastSeen:
@@ -271,18 +213,12 @@ func (l *link) probe(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-func (l *link) hasPending() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.pending) > 0
-}
-
-func (l *link) receive(stream node.NodePartitions_ExchangeClient) error {
+func (l *link) receive(stream nodelink.Stream[node.PartitionBatch]) error {
 	first, err := stream.Recv()
 	if err != nil {
 		return err
 	}
-	if err := l.conn.c.self.verifyHello(stream.Context(), first.Hello); err != nil {
+	if _, err := l.conn.c.self.Verify(stream.Context(), first.Hello); err != nil {
 		l.conn.c.log.Error("node rejected", "address", l.conn.address, "err", err)
 		return err
 	}
@@ -328,12 +264,6 @@ func (l *link) deliver(f *node.PartitionFrame, incomplete *assembler) error {
 	if r == nil {
 		return nil
 	}
-	l.mu.Lock()
-	response := l.pending[f.Sequence]
-	delete(l.pending, f.Sequence)
-	l.mu.Unlock()
-	if response != nil {
-		response <- r
-	}
+	l.calls.Respond(f.Sequence, r)
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"platform/internal/ids"
+	"platform/internal/nodelink"
 	"platform/internal/raftgroup"
 	"platform/internal/target"
 	"platform/partition"
@@ -192,7 +193,7 @@ func startNode(tb testing.TB, cluster string, local func(uint32) Local) *testNod
 
 func serveNode(tb testing.TB, lis net.Listener, cluster string, local func(uint32) Local, more ...func(*grpc.Server, *Server)) *testNode {
 	address := lis.Addr().String()
-	n := &testNode{address: address, rpc: grpc.NewServer(raftgroup.ServerOptions()...)}
+	n := &testNode{address: address, rpc: grpc.NewServer(nodelink.ServerOptions()...)}
 	n.server = NewServer(ServerConfig{Self: identity(cluster, address), Local: local, Log: quiet})
 	n.server.Register(n.rpc)
 	for _, register := range more {
@@ -210,7 +211,7 @@ func serveNode(tb testing.TB, lis net.Listener, cluster string, local func(uint3
 }
 
 func identity(cluster, address string) Identity {
-	return Identity{ClusterID: func() string { return cluster }, Node: address, ReplicaID: address, Address: address}
+	return Identity{nodelink.Identity{ClusterID: func() string { return cluster }, Node: address, Address: address}, address}
 }
 
 func newClient(tb testing.TB, cluster string) *Client {

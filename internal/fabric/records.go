@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"platform/internal/nodelink"
 	"platform/partition"
 	"platform/proto/node"
 )
@@ -23,13 +24,13 @@ const (
 
 // Records sends the records of a partition. It is called by the gRPC server.
 func (s *Server) Records(req *node.RecordsRequest, stream node.NodePartitions_RecordsServer) error {
-	if err := s.acceptHello(stream.Context(), req.Hello); err != nil {
+	if _, err := s.accept(stream.Context(), req.Hello); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	w := &pageWriter{stream: stream, page: &node.RecordsPage{Hello: s.self.hello()}}
+	w := &pageWriter{stream: stream, page: &node.RecordsPage{Hello: s.self.Hello()}}
 	p := s.local(req.Partition)
 	if p == nil {
 		w.page.Code = node.PartitionCode_PARTITION_CODE_NOT_LEADER
@@ -100,7 +101,7 @@ func (r *Remote) Records(ctx context.Context, completed bool) iter.Seq2[partitio
 				return
 			}
 			if err == nil && first {
-				err = r.c.self.verifyHello(stream.Context(), page.Hello)
+				_, err = r.c.self.Verify(stream.Context(), page.Hello)
 			}
 			if err != nil {
 				yield(partition.Record{}, r.streamError(ctx, err))
@@ -115,15 +116,15 @@ func (r *Remote) Records(ctx context.Context, completed bool) iter.Seq2[partitio
 
 func (r *Remote) openRecords(ctx context.Context, completed bool) (node.NodePartitions_RecordsClient, error) {
 	if r.c.self.ClusterID() == "" {
-		return nil, errNoCluster
+		return nil, nodelink.ErrNoCluster
 	}
 	p, err := r.c.nodeConn(r.address)
 	if err != nil {
 		return nil, err
 	}
 	r.c.requests.inc(node.PartitionMethod_PARTITION_METHOD_UNSPECIFIED)
-	return node.NewNodePartitionsClient(p.grpcConn()).Records(ctx, &node.RecordsRequest{
-		Hello: r.c.self.hello(), Partition: r.id, Completed: completed,
+	return node.NewNodePartitionsClient(p.conn.Conn()).Records(ctx, &node.RecordsRequest{
+		Hello: r.c.self.Hello(), Partition: r.id, Completed: completed,
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/ids"
+	"platform/internal/nodelink"
 	"platform/internal/raftgroup"
 	"platform/metadata"
 	"platform/partition"
@@ -54,15 +55,9 @@ var (
 
 // Identity identifies a node to other nodes.
 type Identity struct {
-	// ClusterID separates clusters. While it is empty, the node does not belong to a
-	// cluster, and neither sends nor accepts requests.
-	ClusterID func() string
-	// Node and Incarnation identify the node and its data directory.
-	Node, Incarnation string
+	nodelink.Identity
 	// ReplicaID is the node's ID in the Raft configurations.
 	ReplicaID string
-	// Address is the advertised host:port.
-	Address string
 }
 
 // owns reports whether a replica belongs to this node.

@@ -67,7 +67,7 @@ func TestResultsForANodeThatDoesNotReadAreBounded(t *testing.T) {
 	stream, err := node.NewNodePartitionsClient(conn).Exchange(t.Context())
 	require.NoError(t, err)
 	self := identity("c", "client")
-	require.NoError(t, stream.Send(&node.PartitionBatch{Hello: self.hello()}))
+	require.NoError(t, stream.Send(&node.PartitionBatch{Hello: self.Hello()}))
 	for i := range uint64(requests) {
 		id := ids.NewInvocation(i, [16]byte{2})
 		results.Store(id, i)

@@ -2,9 +2,7 @@ package fabric
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -15,7 +13,7 @@ import (
 
 	"platform/internal/budget"
 	"platform/internal/limits"
-	"platform/internal/nodetls"
+	"platform/internal/nodelink"
 	"platform/proto/node"
 )
 
@@ -23,8 +21,6 @@ const (
 	// maxConcurrentRequests bounds the concurrent requests of one node, most of which wait
 	// for the end of an invocation. Further requests are rejected as overload.
 	maxConcurrentRequests = 100_000
-	// authorizedFor is how long it is assumed that a node is a member.
-	authorizedFor = time.Second
 	// readyTimeout bounds how long a request waits for an elected replica to become ready.
 	readyTimeout = time.Second
 )
@@ -37,7 +33,7 @@ type ServerConfig struct {
 	Local func(partition uint32) Local
 	// Authorize may reject a node that was authenticated; nil accepts all. It is called when
 	// a stream begins, and about once a second while it is used.
-	Authorize func(node, incarnation string) error
+	Authorize nodelink.Authorize
 	// Seen is called with the address of each node that connects. It may be nil.
 	Seen func(address string)
 	// Bodies is charged for large requests; nil disables accounting.
@@ -52,7 +48,7 @@ type Server struct {
 
 	self Identity
 
-	authorized func(node, incarnation string) error
+	authorize nodelink.Authorize
 
 	local  func(partition uint32) Local
 	seen   func(address string)
@@ -71,13 +67,13 @@ func NewServer(cfg ServerConfig) *Server {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Server{
-		self: cfg.Self, authorized: cfg.Authorize, local: cfg.Local, seen: cfg.Seen, bodies: cfg.Bodies, log: cfg.Log.With("component", "fabric"), ctx: ctx, cancel: cancel,
+		self: cfg.Self, authorize: cfg.Authorize, local: cfg.Local, seen: cfg.Seen, bodies: cfg.Bodies, log: cfg.Log.With("component", "fabric"), ctx: ctx, cancel: cancel,
 		roomTimeout: roomTimeout,
 	}
 }
 
 // Register registers the service with the node's gRPC server, which must have been created
-// with raftgroup.ServerOptions.
+// with nodelink.ServerOptions.
 func (s *Server) Register(r grpc.ServiceRegistrar) { node.RegisterNodePartitionsServer(r, s) }
 
 // Close ends all streams. Stopping the gRPC server afterwards waits for them.
@@ -87,14 +83,15 @@ func (s *Server) Close() { s.cancel() }
 type inbound struct {
 	s      *Server
 	stream node.NodePartitions_ExchangeServer
+	peer   *nodelink.Peer
 	out    *outbound
-	wg     sync.WaitGroup
+	tasks  nodelink.Tasks
 
 	account *budget.Account // of requests sent in pieces
 	room    responseRoom
 
 	mu      sync.Mutex                    // covers running
-	running map[uint64]context.CancelFunc // by sequence number; nil once draining
+	running map[uint64]context.CancelFunc // by sequence number
 }
 
 // Exchange serves the requests of one node. It is called by the gRPC server.
@@ -103,86 +100,44 @@ func (s *Server) Exchange(stream node.NodePartitions_ExchangeServer) error {
 	if err != nil {
 		return err
 	}
-	if err := s.acceptHello(stream.Context(), first.Hello); err != nil {
+	peer, err := s.accept(stream.Context(), first.Hello)
+	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(stream.Context())
-	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
-	in := &inbound{s: s, stream: stream, out: newOutbound(), account: s.bodies.Account(), room: newResponseRoom(s.roomTimeout), running: make(map[uint64]context.CancelFunc)}
-	if err := stream.Send(&node.PartitionBatch{Hello: s.self.hello()}); err != nil {
-		return err
+	in := &inbound{
+		s: s, stream: stream, peer: peer, out: newOutbound(), account: s.bodies.Account(), room: newResponseRoom(s.roomTimeout),
+		running: make(map[uint64]context.CancelFunc),
 	}
-	received := make(chan error, 1)
-	go func() { received <- in.receive(ctx, first.Hello) }() // ends with the stream, at the latest when this method returns
-	in.wg.Go(func() {
-		_ = in.out.run(ctx, stream.Send) // receive returns the status
-		cancel()
-	})
-	select {
-	case err = <-received:
-		cancel()
-	case <-ctx.Done():
-		err = status.Error(codes.Unavailable, "stream closed")
-	}
-	in.drain()
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
+	return nodelink.Serve(s.ctx, stream, &in.tasks, &node.PartitionBatch{Hello: s.self.Hello()}, in.out.run, in.receive)
 }
 
-// acceptHello verifies the hello of a node and reports the node as seen. The error names
-// nothing that a stranger does not know.
-func (s *Server) acceptHello(ctx context.Context, h *node.Hello) error {
-	err := s.self.verifyHello(ctx, h)
+// accept verifies the hello of a node and reports the node as seen.
+func (s *Server) accept(ctx context.Context, h *node.Hello) (*nodelink.Peer, error) {
+	peer, err := s.self.Verify(ctx, h)
 	if err == nil {
-		err = s.authorize(ctx, h)
+		err = peer.Authorize(s.authorize, time.Now())
 	}
 	if err != nil {
 		s.log.Error("node rejected", "err", err)
-		return errRejected
+		return nil, nodelink.ErrRefused
 	}
-	if s.seen != nil && h.Address != "" {
-		s.seen(h.Address)
+	if s.seen != nil && peer.Address != "" {
+		s.seen(peer.Address)
 	}
-	return nil
+	return peer, nil
 }
 
-// errRejected is the response to a node that is rejected.
-var errRejected = status.Error(codes.PermissionDenied, "rejected; the log of this node has the reason")
-
-// authorize returns an error if an authenticated node is not a member of the cluster.
-func (s *Server) authorize(ctx context.Context, h *node.Hello) error {
-	if s.authorized == nil || nodetls.Peer(ctx) == "" {
-		return nil
-	}
-	return s.authorized(h.NodeId, h.Incarnation)
-}
-
-// drain waits for all running requests and prevents new ones.
-func (in *inbound) drain() {
-	in.mu.Lock()
-	in.running = nil
-	in.mu.Unlock()
-	in.wg.Wait()
-}
-
-func (in *inbound) receive(ctx context.Context, from *node.Hello) error {
+func (in *inbound) receive(ctx context.Context) error {
 	incomplete := newAssembler(in.account)
 	defer incomplete.close()
-	authorized := time.Now()
 	for {
 		batch, err := in.stream.Recv()
 		if err != nil {
 			return err
 		}
-		if now := time.Now(); now.Sub(authorized) >= authorizedFor {
-			if err := in.s.authorize(ctx, from); err != nil { // it was removed
-				in.s.log.Error("node rejected", "err", err)
-				return errRejected
-			}
-			authorized = now
+		if err := in.peer.Authorize(in.s.authorize, time.Now()); err != nil { // it was removed
+			in.s.log.Error("node rejected", "err", err)
+			return nodelink.ErrRefused
 		}
 		exclusive := len(batch.Frames) == 1
 		for _, f := range batch.Frames {
@@ -231,18 +186,15 @@ func (in *inbound) startRequest(ctx context.Context, sequence uint64, req *node.
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.running == nil {
-		return
-	}
 	if len(in.running) >= maxConcurrentRequests || !in.reserve(req, size) {
-		in.wg.Go(func() {
+		in.tasks.Go(func() {
 			in.respond(ctx, sequence, &node.PartitionResponse{Code: node.PartitionCode_PARTITION_CODE_OVERLOADED}, 0)
 		})
 		return
 	}
 	running, cancel := context.WithCancel(ctx)
 	in.running[sequence] = cancel
-	in.wg.Go(func() {
+	started := in.tasks.Go(func() {
 		defer in.account.Release(size)
 		r, room := in.serve(running, req)
 		if in.finish(sequence) {
@@ -251,6 +203,10 @@ func (in *inbound) startRequest(ctx context.Context, sequence uint64, req *node.
 			in.room.release(room)
 		}
 	})
+	if !started {
+		cancel()
+		in.account.Release(size)
+	}
 }
 
 // reserve accounts for a request of the given size. It returns false if a long-running
@@ -265,13 +221,9 @@ func (in *inbound) reserve(req *node.PartitionRequest, size int64) bool {
 
 // reject responds with an error to a request that could not be assembled.
 func (in *inbound) reject(ctx context.Context, sequence uint64, err error) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if in.running != nil {
-		in.wg.Go(func() {
-			in.respond(ctx, sequence, &node.PartitionResponse{Code: codeOf(err), Message: err.Error()}, 0)
-		})
-	}
+	in.tasks.Go(func() {
+		in.respond(ctx, sequence, &node.PartitionResponse{Code: codeOf(err), Message: err.Error()}, 0)
+	})
 }
 
 // finish removes a request. It returns false if the client has cancelled it.

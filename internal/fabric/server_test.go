@@ -58,7 +58,7 @@ func TestStreamEndsWithQueuedResponses(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- s.Exchange(stream) }()
 		client := identity("c", "client")
-		stream.received <- &node.PartitionBatch{Hello: client.hello()}
+		stream.received <- &node.PartitionBatch{Hello: client.Hello()}
 		<-stream.sent
 		id := invocationID(1)
 		for i := range uint64(2 * maxQueuedFrames) {

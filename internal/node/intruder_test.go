@@ -26,7 +26,7 @@ import (
 	"platform/internal/cluster"
 	"platform/internal/config"
 	"platform/internal/feature"
-	"platform/internal/raftgroup"
+	"platform/internal/nodelink"
 	nodepb "platform/proto/node"
 )
 
@@ -45,7 +45,7 @@ type intruder struct {
 // name and an incarnation.
 func newIntruder(t *testing.T, c *trio, pair *tls.Certificate, useTLS bool, clusterID, name, incarnation string) *intruder {
 	address := fmt.Sprintf("127.0.0.1:%d", c.nodes[0].cfg.BindPort)
-	options := append(raftgroup.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+	dial := grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 		var d net.Dialer
 		conn, err := d.DialContext(ctx, "tcp", address)
 		if err != nil || !useTLS {
@@ -57,7 +57,7 @@ func newIntruder(t *testing.T, c *trio, pair *tls.Certificate, useTLS bool, clus
 		}
 		secure := tls.Client(conn, cfg)
 		return secure, secure.HandshakeContext(ctx)
-	}))
+	})
 	in := &intruder{
 		t: t, cluster: clusterID, target: "n1/" + incarnationOf(t, c, 0),
 		hello: &nodepb.Hello{ClusterId: clusterID, NodeId: name, Incarnation: incarnation, Address: "127.0.0.1:9"},
@@ -65,7 +65,7 @@ func newIntruder(t *testing.T, c *trio, pair *tls.Certificate, useTLS bool, clus
 	in.raft = proto.Clone(in.hello).(*nodepb.Hello)
 	in.raft.ClusterId = "localcluster"
 	in.connect = func() func() {
-		conn, err := grpc.NewClient("passthrough:///"+address, options...)
+		conn, err := nodelink.Dial(address, nil, grpc.WithTransportCredentials(insecure.NewCredentials()), dial)
 		require.NoError(in.t, err)
 		in.conn = conn
 		return func() { conn.Close() }

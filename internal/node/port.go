@@ -14,6 +14,7 @@ import (
 	"platform/internal/config"
 	"platform/internal/fabric"
 	"platform/internal/membership"
+	"platform/internal/nodelink"
 	"platform/internal/raftgroup"
 	nodepb "platform/proto/node"
 )
@@ -45,7 +46,7 @@ func (n *Node) openPort(ctx context.Context) (err error) {
 	p.transport, err = raftgroup.NewTransport(raftgroup.TransportConfig{
 		ClusterID: self.Cluster, NodeID: self.Node, Incarnation: self.Incarnation,
 		Address: raft.ServerAddress(p.address), AddressOf: p.addresses.Of, SnapshotRate: int(n.cfg.Worker.SnapshotTransferRate), Logger: n.log,
-		Security: n.security, Authorize: func(peer raftgroup.Peer) error { return p.server.Authorize(peer.NodeID, peer.Incarnation) },
+		Security: n.security, Authorize: func(node, incarnation string) error { return p.server.Authorize(node, incarnation) },
 		MayServe: func(group uint32, node string, leaderless bool) bool {
 			return p.server.MayServe(group, node, leaderless)
 		},
@@ -58,7 +59,10 @@ func (n *Node) openPort(ctx context.Context) (err error) {
 		Members: func() *membership.Members { return p.members }, Disk: n.files.disk.Shortage, Draining: n.draining.Load, FailedAttempts: n.stats.FailedAttempts, Stats: n.history, Log: n.log,
 	})
 	p.nodes = cluster.NewNodes(p.server, p.peers, p.addresses)
-	me := fabric.Identity{ClusterID: p.server.ClusterID, Node: self.Node, Incarnation: self.Incarnation, ReplicaID: self.ReplicaID(), Address: p.address}
+	me := fabric.Identity{
+		Identity:  nodelink.Identity{ClusterID: p.server.ClusterID, Node: self.Node, Incarnation: self.Incarnation, Address: p.address},
+		ReplicaID: self.ReplicaID(),
+	}
 	p.client = fabric.NewClient(fabric.ClientConfig{Self: me, Level: p.server.FeatureLevel, Bodies: n.bodies, Security: n.security, Log: n.log})
 	p.fabric = fabric.NewServer(fabric.ServerConfig{Self: me, Local: p.replica, Authorize: p.server.AuthorizeMember, Seen: p.client.Seen, Bodies: n.bodies, Log: n.log})
 	p.members, err = cluster.OpenGossip(ctx, cluster.GossipConfig{
@@ -69,7 +73,7 @@ func (n *Node) openPort(ctx context.Context) (err error) {
 		return err
 	}
 	n.startup.provisioning.OpenMembers(p.members)
-	p.rpc = grpc.NewServer(append(raftgroup.ServerOptions(), p.server.ServerOptions()...)...)
+	p.rpc = grpc.NewServer(append(nodelink.ServerOptions(), p.server.ServerOptions()...)...)
 	p.transport.Register(p.rpc)
 	p.fabric.Register(p.rpc)
 	nodepb.RegisterNodeClusterServer(p.rpc, p.server)

@@ -3,9 +3,10 @@ package raftgroup
 import (
 	"context"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
+	"platform/internal/nodelink"
 	"platform/proto/node"
 )
 
@@ -15,64 +16,28 @@ const outgoingFrames = 64
 // callStream is one outgoing Exchange stream: requests are sent, responses arrive in any
 // order. A broken stream stays broken; the peer opens another.
 type callStream struct {
-	p    *peer
-	out  chan *node.RaftFrame
-	done chan struct{} // closed when broken; err is set before
-
-	// mu covers the fields below.
-	mu      sync.Mutex
-	next    uint64
-	waiting map[uint64]chan *node.RaftFrame
-	greeted bool
-	err     error
+	p       *peer
+	out     chan *node.RaftFrame
+	calls   *nodelink.Calls[node.RaftFrame]
+	greeted atomic.Bool // the peer has identified itself
 }
 
 func newCallStream(p *peer) *callStream {
-	return &callStream{
-		p:       p,
-		out:     make(chan *node.RaftFrame, outgoingFrames),
-		done:    make(chan struct{}),
-		waiting: make(map[uint64]chan *node.RaftFrame),
-	}
-}
-
-func (s *callStream) broken() bool {
-	select {
-	case <-s.done:
-		return true
-	default:
-		return false
-	}
+	return &callStream{p: p, out: make(chan *node.RaftFrame, outgoingFrames), calls: nodelink.NewCalls[node.RaftFrame]()}
 }
 
 // working reports whether the peer has responded on this stream.
-func (s *callStream) working() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.greeted && s.err == nil
-}
-
-// everGreeted reports whether the peer has ever responded. If not, it most probably never
-// received a request.
-func (s *callStream) everGreeted() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.greeted
-}
+func (s *callStream) working() bool { return s.greeted.Load() && !s.calls.Broken() }
 
 // call sends f and waits for its response until timeout or the end of ctx.
 func (s *callStream) call(ctx context.Context, timeout <-chan time.Time, f *node.RaftFrame) (*node.RaftFrame, error) {
-	answer := make(chan *node.RaftFrame, 1)
-	s.mu.Lock()
-	s.next++
-	f.Sequence = s.next
-	s.waiting[f.Sequence] = answer
-	s.mu.Unlock()
-	defer s.forget(f.Sequence)
+	sequence, response := s.calls.Begin()
+	defer s.calls.Forget(sequence)
+	f.Sequence = sequence
 
 	select {
 	case s.out <- f:
-	case <-s.done:
+	case <-s.calls.Ended():
 		return nil, fmt.Errorf("%w: %w", errNotSent, s.failure())
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%s: %w", s.p.addr, errHungUp)
@@ -80,13 +45,13 @@ func (s *callStream) call(ctx context.Context, timeout <-chan time.Time, f *node
 		return nil, fmt.Errorf("%s: %w", s.p.addr, errPeerTimeout)
 	}
 	select {
-	case r := <-answer:
+	case r := <-response:
 		if r.Error != "" {
 			return nil, fmt.Errorf("%s: %s", s.p.addr, r.Error)
 		}
 		return r, nil
-	case <-s.done:
-		if !s.everGreeted() {
+	case <-s.calls.Ended():
+		if !s.greeted.Load() { // most probably the peer never received the request
 			return nil, fmt.Errorf("%w: %w", errNotSent, s.failure())
 		}
 		return nil, s.failure()
@@ -97,58 +62,36 @@ func (s *callStream) call(ctx context.Context, timeout <-chan time.Time, f *node
 	}
 }
 
-func (s *callStream) forget(sequence uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.waiting, sequence)
-}
-
 func (s *callStream) failure() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return fmt.Errorf("connection to %s: %w", s.p.addr, s.err)
+	return fmt.Errorf("connection to %s: %w", s.p.addr, s.calls.Err())
 }
 
 // run opens the stream and serves it until it breaks.
 func (s *callStream) run() {
-	ctx, cancel := context.WithCancel(s.p.t.ctx)
-	defer cancel()
-	err := s.serve(ctx, cancel)
-	s.mu.Lock()
-	s.err = err
-	s.mu.Unlock()
-	close(s.done)
+	open := func(ctx context.Context) (nodelink.Stream[node.RaftFrame], error) {
+		return node.NewRaftTransportClient(s.p.fast.Conn()).Exchange(ctx)
+	}
+	t := s.p.t
+	s.calls.End(nodelink.Open(t.ctx, open, &node.RaftFrame{Hello: t.self.Hello()}, senderOf(s.out), s.receive))
 }
 
-func (s *callStream) serve(ctx context.Context, cancel context.CancelFunc) error {
-	stream, err := node.NewRaftTransportClient(s.p.fast.current()).Exchange(ctx)
-	if err != nil {
-		return err
-	}
-	if err := stream.Send(&node.RaftFrame{Hello: s.p.t.hello}); err != nil {
-		_, err = stream.Recv()
-		return err
-	}
-	var sender sync.WaitGroup
-	sender.Go(func() {
-		defer cancel() // a failed send ends the receiver too
+// senderOf returns a sender of the frames in a queue.
+func senderOf(queue <-chan *node.RaftFrame) nodelink.Sender[node.RaftFrame] {
+	return func(ctx context.Context, write func(*node.RaftFrame) error) error {
 		for {
 			select {
-			case f := <-s.out:
-				if stream.Send(f) != nil {
-					return
+			case f := <-queue:
+				if err := write(f); err != nil {
+					return err
 				}
 			case <-ctx.Done():
-				return
+				return ctx.Err()
 			}
 		}
-	})
-	defer sender.Wait()
-	defer cancel()
-	return s.receive(stream)
+	}
 }
 
-func (s *callStream) receive(stream node.RaftTransport_ExchangeClient) error {
+func (s *callStream) receive(stream nodelink.Stream[node.RaftFrame]) error {
 	first, err := stream.Recv()
 	if err != nil {
 		return err
@@ -157,21 +100,13 @@ func (s *callStream) receive(stream node.RaftTransport_ExchangeClient) error {
 		s.p.t.refused(s.p.addr, err)
 		return err
 	}
-	s.mu.Lock()
-	s.greeted = true
-	s.mu.Unlock()
+	s.greeted.Store(true)
 	s.p.works(s)
 	for {
 		f, err := stream.Recv()
 		if err != nil {
 			return err
 		}
-		s.mu.Lock()
-		answer, ok := s.waiting[f.Sequence]
-		delete(s.waiting, f.Sequence)
-		s.mu.Unlock()
-		if ok {
-			answer <- f
-		}
+		s.calls.Respond(f.Sequence, f)
 	}
 }

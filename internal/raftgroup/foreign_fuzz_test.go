@@ -12,7 +12,6 @@ import (
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc/mem"
 )
 
 // FuzzFrame: whatever a peer sends is no message, no request, or a request that
@@ -23,20 +22,20 @@ func FuzzFrame(f *testing.F) {
 	}
 	entries := &raft.AppendEntriesRequest{RPCHeader: testHeader, Term: 2, PrevLogEntry: 7, PrevLogTerm: 1, LeaderCommitIndex: 7, Entries: logs}
 	snapshot := &raft.InstallSnapshotRequest{RPCHeader: testHeader, SnapshotVersion: 1, Term: 2, LastLogIndex: 9, LastLogTerm: 2, Configuration: []byte("c")}
-	for _, m := range []wireMessage{
+	for _, m := range []interface{ MarshalVT() ([]byte, error) }{
 		&node.RaftFrame{Sequence: 1, GroupId: 3, TimeoutMs: 100, AppendRequest: appendToWire(entries)},
 		&node.RaftFrame{VoteRequest: &node.VoteRequest{Header: headerToWire(testHeader), Term: 4}},
 		&node.RaftFrame{PreVoteRequest: &node.VoteRequest{Term: 4}}, &node.RaftFrame{TimeoutNowRequest: &node.TimeoutNowRequest{}},
 		&node.RaftFrame{Hello: &node.Hello{ClusterId: "c", NodeId: "n"}, Error: "no"},
 		&node.SnapshotChunk{Request: snapshotToWire(3, snapshot), Data: []byte("d")},
 	} {
-		b, err := wireCodec{}.Marshal(m)
+		b, err := m.MarshalVT()
 		require.NoError(f, err)
-		f.Add(b.Materialize())
+		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var frame node.RaftFrame
-		if err := (wireCodec{}).Unmarshal(mem.BufferSlice{mem.SliceBuffer(data)}, &frame); err == nil {
+		if err := frame.UnmarshalVTUnsafe(data); err == nil {
 			request, err := requestFromWire(&frame)
 			if r, ok := request.(*raft.AppendEntriesRequest); ok {
 				require.Equal(t, r, appendFromWire(appendToWire(r)))
@@ -45,7 +44,7 @@ func FuzzFrame(f *testing.F) {
 			}
 		}
 		var chunk node.SnapshotChunk
-		if err := (wireCodec{}).Unmarshal(mem.BufferSlice{mem.SliceBuffer(data)}, &chunk); err == nil && chunk.Request != nil {
+		if err := chunk.UnmarshalVTUnsafe(data); err == nil && chunk.Request != nil {
 			r := snapshotFromWire(chunk.Request)
 			require.Equal(t, r, snapshotFromWire(snapshotToWire(chunk.Request.GroupId, r)))
 		}

@@ -2,11 +2,9 @@ package raftgroup
 
 import (
 	"context"
-	"errors"
-	"io"
-	"sync"
 	"time"
 
+	"platform/internal/nodelink"
 	"platform/proto/node"
 
 	"github.com/hashicorp/raft"
@@ -26,28 +24,7 @@ type inbound struct {
 	from   *sender
 	out    chan *node.RaftFrame
 	queues map[uint32]chan arrived // by group; owned by the receiving goroutine
-
-	// mu covers ended and starting goroutines in wg.
-	mu    sync.Mutex
-	ended bool
-	wg    sync.WaitGroup
-}
-
-// start runs f in a goroutine unless the stream has ended.
-func (in *inbound) start(f func()) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if !in.ended {
-		in.wg.Go(f)
-	}
-}
-
-// end waits for everything that was started, and prevents new starts.
-func (in *inbound) end() {
-	in.mu.Lock()
-	in.ended = true
-	in.mu.Unlock()
-	in.wg.Wait()
+	tasks  nodelink.Tasks
 }
 
 // arrived is a request with the time at which its sender gives up.
@@ -62,35 +39,16 @@ func (t *Transport) Exchange(stream node.RaftTransport_ExchangeServer) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(stream.Context())
-	defer cancel()
-	from, err := t.greet(ctx, first.Hello)
+	from, err := t.greet(stream.Context(), first.Hello)
 	if err != nil {
 		t.refused("", err)
-		return errRefused
+		return nodelink.ErrRefused
 	}
-	t.peerSeen(raft.ServerAddress(first.Hello.Address))
-	// The server may outlive the transport; do not keep its streams.
-	stop := context.AfterFunc(t.ctx, cancel)
-	defer stop()
-
+	t.peerSeen(raft.ServerAddress(from.Address))
 	in := &inbound{t: t, stream: stream, from: from, out: make(chan *node.RaftFrame, outgoingFrames), queues: make(map[uint32]chan arrived)}
-	in.out <- &node.RaftFrame{Hello: t.hello}
-	in.start(func() { in.send(ctx, cancel) })
-	received := make(chan error, 1)
-	go func() { received <- in.receive(ctx) }() // ends with the stream, at the latest when this returns
-	select {
-	case err = <-received:
-		cancel()
-	case <-ctx.Done():
-		err = status.Error(codes.Unavailable, "stream or raft transport closed")
-	}
-	in.end()
+	err = nodelink.Serve(t.ctx, stream, &in.tasks, &node.RaftFrame{Hello: t.self.Hello()}, senderOf(in.out), in.receive)
 	if t.ctx.Err() == nil {
-		t.peerLost(raft.ServerAddress(first.Hello.Address))
-	}
-	if errors.Is(err, io.EOF) {
-		return nil
+		t.peerLost(raft.ServerAddress(from.Address))
 	}
 	return err
 }
@@ -104,11 +62,11 @@ func (in *inbound) receive(ctx context.Context) error {
 		}
 		if err := in.from.admit(time.Now()); err != nil {
 			in.t.refused("", err)
-			return errRefused
+			return nodelink.ErrRefused
 		}
 		if err := in.check(f); err != nil {
 			in.t.refused("", err)
-			in.reply(ctx, &node.RaftFrame{Sequence: f.Sequence, GroupId: f.GroupId, Error: errRefused.Error()})
+			in.reply(ctx, &node.RaftFrame{Sequence: f.Sequence, GroupId: f.GroupId, Error: nodelink.ErrRefused.Error()})
 			continue
 		}
 		if in.fromMemory(ctx, f) {
@@ -118,7 +76,7 @@ func (in *inbound) receive(ctx context.Context) error {
 		if !ok {
 			queue = make(chan arrived, groupBacklog)
 			in.queues[f.GroupId] = queue
-			in.start(func() { in.serve(ctx, queue) })
+			in.tasks.Go(func() { in.serve(ctx, queue) })
 		}
 		req := arrived{frame: f, deadline: time.Now().Add(time.Duration(f.TimeoutMs) * time.Millisecond)}
 		select {
@@ -146,7 +104,7 @@ func (in *inbound) fromMemory(ctx context.Context, f *node.RaftFrame) bool {
 	out := &node.RaftFrame{Sequence: f.Sequence, GroupId: f.GroupId}
 	switch {
 	case f.Votes:
-		in.start(func() { in.answerVotes(ctx, port, f) })
+		in.tasks.Go(func() { in.answerVotes(ctx, port, f) })
 		return true
 	case f.SilenceRequest != nil:
 		out.SilenceResponse = port.answerSilence(f)
@@ -171,7 +129,7 @@ func (in *inbound) reply(ctx context.Context, out *node.RaftFrame) {
 	select {
 	case in.out <- out:
 	default:
-		in.start(func() {
+		in.tasks.Go(func() {
 			select {
 			case in.out <- out:
 			case <-ctx.Done():
@@ -264,22 +222,7 @@ func (in *inbound) voted(p *port, req *node.VoteRequest, resp *node.VoteResponse
 		p.note()
 		return
 	}
-	in.start(func() { p.group.outbid(req, resp) }) // after the response, so that the candidate need not wait
-}
-
-// send writes the responses.
-func (in *inbound) send(ctx context.Context, cancel context.CancelFunc) {
-	defer cancel()
-	for {
-		select {
-		case f := <-in.out:
-			if in.stream.Send(f) != nil {
-				return
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
+	in.tasks.Go(func() { p.group.outbid(req, resp) }) // after the response, so that the candidate need not wait
 }
 
 // InstallSnapshot receives a snapshot from a leader. It is called by the gRPC
@@ -296,7 +239,7 @@ func (t *Transport) InstallSnapshot(stream node.RaftTransport_InstallSnapshotSer
 	from, err := t.greet(ctx, first.Hello)
 	if err != nil {
 		t.refused("", err)
-		return errRefused
+		return nodelink.ErrRefused
 	}
 	if first.Request == nil {
 		return status.Error(codes.InvalidArgument, "snapshot without a request")
@@ -307,7 +250,7 @@ func (t *Transport) InstallSnapshot(stream node.RaftTransport_InstallSnapshotSer
 	}
 	if err := from.check(port, first.Request.Header); err != nil {
 		t.refused("", err)
-		return errRefused
+		return nodelink.ErrRefused
 	}
 	if err := port.meant(first.Request.Target); err != nil {
 		return status.Error(codes.FailedPrecondition, err.Error())

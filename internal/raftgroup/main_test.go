@@ -13,6 +13,8 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"platform/internal/nodelink"
 )
 
 func TestMain(m *testing.M) {
@@ -64,7 +66,7 @@ func startNode(tb testing.TB, dir, address string, dial ...grpc.DialOption) *tes
 	require.NoError(tb, err)
 	db, err := OpenLogDB(dir, LogDBOptions{Logger: testLogger(tb)})
 	require.NoError(tb, err)
-	n := &testNode{tb: tb, dir: dir, db: db, transport: transport, server: grpc.NewServer(ServerOptions()...), served: make(chan struct{})}
+	n := &testNode{tb: tb, dir: dir, db: db, transport: transport, server: grpc.NewServer(nodelink.ServerOptions()...), served: make(chan struct{})}
 	transport.Register(n.server)
 	go func() {
 		defer close(n.served)

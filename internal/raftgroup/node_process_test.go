@@ -18,6 +18,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 	"google.golang.org/grpc"
+
+	"platform/internal/nodelink"
 )
 
 // nodeProcessEnv makes the test binary run as a node instead; its value is a
@@ -76,7 +78,7 @@ func serveNode(cfg nodeProcessConfig) error {
 	if err != nil {
 		return err
 	}
-	server := grpc.NewServer(ServerOptions()...)
+	server := grpc.NewServer(nodelink.ServerOptions()...)
 	transport.Register(server)
 	go func() { _ = server.Serve(lis) }()
 	db, err := OpenLogDB(filepath.Join(cfg.Dir, "log"), LogDBOptions{})

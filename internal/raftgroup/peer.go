@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"platform/internal/nodelink"
 	"platform/proto/node"
 
 	"github.com/hashicorp/raft"
@@ -40,8 +41,8 @@ const (
 type peer struct {
 	t    *Transport
 	addr raft.ServerAddress
-	fast *link
-	bulk *link
+	fast *nodelink.Redialer
+	bulk *nodelink.Redialer
 
 	// mu covers the streams.
 	mu      sync.Mutex
@@ -50,18 +51,18 @@ type peer struct {
 }
 
 func (t *Transport) newPeer(addr raft.ServerAddress) (*peer, error) {
-	fast, err := t.newLink(addr)
+	fast, err := nodelink.NewRedialer(string(addr), t.dial)
 	if err != nil {
 		return nil, err
 	}
-	bulk, err := t.newLink(addr)
+	bulk, err := nodelink.NewRedialer(string(addr), t.dial)
 	if err != nil {
-		return nil, errors.Join(err, fast.close())
+		return nil, errors.Join(err, fast.Close())
 	}
 	return &peer{t: t, addr: addr, fast: fast, bulk: bulk, greeted: make(chan struct{})}, nil
 }
 
-func (p *peer) close() error { return errors.Join(p.fast.close(), p.bulk.close()) }
+func (p *peer) close() error { return errors.Join(p.fast.Close(), p.bulk.Close()) }
 
 // connected reports whether the control stream works.
 func (p *peer) connected() bool {
@@ -96,7 +97,7 @@ func (p *peer) works(s *callStream) {
 func (p *peer) stream(kind streamKind) (*callStream, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s := p.streams[kind]; s != nil && !s.broken() {
+	if s := p.streams[kind]; s != nil && !s.calls.Broken() {
 		return s, nil
 	}
 	p.t.mu.RLock() // no stream is started once Close waits for them
@@ -139,15 +140,15 @@ func (p *peer) callUntil(ctx context.Context, timeout time.Duration, f *node.Raf
 		case <-ctx.Done():
 			return nil, err
 		}
-		p.fast.redial()
+		p.fast.Redial()
 	}
 }
 
 // seen is called when the peer connected to this node: it is up, so dial it now. A follower
 // sends its peers nothing until it needs their votes, and then they must be connected.
 func (p *peer) seen() {
-	p.fast.redial()
-	p.bulk.redial()
+	p.fast.Redial()
+	p.bulk.Redial()
 	_, _ = p.stream(controlStream)
 }
 
@@ -162,11 +163,11 @@ func (p *peer) sendSnapshot(ctx context.Context, req *node.InstallSnapshotReques
 		defer context.AfterFunc(ctx, export.abort)()
 	}
 
-	stream, err := node.NewRaftTransportClient(p.bulk.current()).InstallSnapshot(ctx)
+	stream, err := node.NewRaftTransportClient(p.bulk.Conn()).InstallSnapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
-	err = stream.Send(&node.SnapshotChunk{Hello: p.t.hello, Request: req})
+	err = stream.Send(&node.SnapshotChunk{Hello: p.t.self.Hello(), Request: req})
 	buf := make([]byte, snapshotChunkBytes)
 	for err == nil {
 		var n int

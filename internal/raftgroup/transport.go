@@ -11,16 +11,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"platform/internal/limits"
 	"platform/internal/logsample"
+	"platform/internal/nodelink"
 	"platform/internal/nodetls"
 	"platform/proto/node"
 
 	"github.com/hashicorp/raft"
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/keepalive"
 )
 
 // Limits of the transport.
@@ -37,13 +35,6 @@ const (
 	// dataTimeout is the timeout of an append with entries, plus a second per MiB.
 	dataTimeout = 5 * time.Second
 )
-
-// Peer is the introduction of a node when it connects.
-type Peer struct {
-	NodeID      string
-	Incarnation string
-	Address     raft.ServerAddress
-}
 
 // TransportConfig configures a Transport: the identity of this node and how it reaches
 // others.
@@ -76,11 +67,11 @@ type TransportConfig struct {
 	DialOptions []grpc.DialOption
 	// Dial replaces gRPC, and Refused the probe whether nothing listens at an address. Both
 	// are for tests that simulate the network; nil: not replaced.
-	Dial    func(raft.ServerAddress) (Conn, error)
+	Dial    func(address string) (nodelink.Conn, error)
 	Refused func(context.Context, raft.ServerAddress) bool
 	// Authorize may reject a peer that was authenticated; nil accepts every node of the
 	// cluster. It is called when a stream begins, and about once a second while it is used.
-	Authorize func(Peer) error
+	Authorize nodelink.Authorize
 	// MayServe reports whether a node may have a replica of a group whose configuration, as
 	// known by this node, does not contain it: this node may be behind. leaderless reports
 	// that the replica here has heard no leader for some time. nil accepts the node.
@@ -96,7 +87,7 @@ type Transport struct {
 
 	cfg    TransportConfig
 	log    *slog.Logger
-	hello  *node.Hello
+	self   nodelink.Identity
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -129,8 +120,8 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 	return &Transport{
 		cfg: cfg, started: time.Now(),
 		log: cfg.Logger.With("component", "raft_transport"),
-		hello: &node.Hello{
-			ClusterId: cfg.ClusterID, NodeId: cfg.NodeID, Incarnation: cfg.Incarnation, Address: string(cfg.Address),
+		self: nodelink.Identity{
+			ClusterID: func() string { return cfg.ClusterID }, Node: cfg.NodeID, Incarnation: cfg.Incarnation, Address: string(cfg.Address),
 		},
 		ctx:    ctx,
 		cancel: cancel,
@@ -144,17 +135,8 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 }
 
 // Register adds the transport's service to the node's gRPC server, which must be created
-// with ServerOptions.
+// with nodelink.ServerOptions.
 func (t *Transport) Register(s grpc.ServiceRegistrar) { node.RegisterRaftTransportServer(s, t) }
-
-// ServerOptions returns the options that a gRPC server needs to carry the transport.
-func ServerOptions() []grpc.ServerOption {
-	return []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(limits.Receive),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 2 * time.Second, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
-	}
-}
 
 // Close closes all connections. The groups should be shut down before and the gRPC server
 // stopped after.
@@ -301,29 +283,10 @@ func (t *Transport) distance(addr raft.ServerAddress) int {
 	return 1
 }
 
-// dial prepares a connection. The name in addr is resolved at each attempt, because the
-// passthrough resolver leaves it to the dialer.
-func (t *Transport) dial(addr raft.ServerAddress) (Conn, error) {
+// dial prepares a connection.
+func (t *Transport) dial(address string) (nodelink.Conn, error) {
 	if t.cfg.Dial != nil {
-		return t.cfg.Dial(addr)
+		return t.cfg.Dial(address)
 	}
-	conn, err := grpc.NewClient("passthrough:///"+string(addr), slices.Concat(DialOptions(), SecureDialOptions(t.cfg.Security), t.cfg.DialOptions)...)
-	if err != nil {
-		return nil, fmt.Errorf("dial %s: %w", addr, err)
-	}
-	return conn, nil
-}
-
-// DialOptions returns how nodes connect to each other: dialer, backoff, keepalive, and a
-// codec for messages generated with vtprotobuf. Transport security is not included.
-func DialOptions() []grpc.DialOption {
-	return []grpc.DialOption{
-		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxDialDelay},
-			MinConnectTimeout: 2 * time.Second,
-		}),
-		grpc.WithContextDialer(dialNode),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
-		grpc.WithDefaultCallOptions(grpc.CallContentSubtype(wireCodecName), grpc.MaxCallRecvMsgSize(limits.Receive)),
-	}
+	return nodelink.Dial(address, t.cfg.Security, t.cfg.DialOptions...)
 }

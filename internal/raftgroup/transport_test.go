@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"platform/internal/nodelink"
 	"platform/proto/node"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 )
 
 // barePort attaches a group that has no Raft instance; the test answers for it.
@@ -226,14 +225,13 @@ func TestNoStreamIsOpenedWhileTheTransportCloses(t *testing.T) {
 	s, err := peer.stream(controlStream)
 	require.NoError(t, err)
 	require.NoError(t, from.t.Close())
-	require.True(t, s.broken())
+	require.True(t, s.calls.Broken())
 }
 
 func TestPeerOfAnotherClusterIsRefused(t *testing.T) {
 	n := startNode(t, t.TempDir(), "")
 	defer n.stop()
-	conn, err := grpc.NewClient("passthrough:///"+string(n.address()), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.CallContentSubtype(wireCodecName)))
+	conn, err := nodelink.Dial(string(n.address()), nil)
 	require.NoError(t, err)
 	defer conn.Close()
 	for name, hello := range map[string]*node.Hello{"other cluster": {ClusterId: "other"}, "no hello": nil} {
@@ -420,4 +418,15 @@ func TestRefusedDialMeansDead(t *testing.T) {
 	require.False(t, other.transport.dialRefused(n.address()), "the node listens")
 	n.stop()
 	require.True(t, other.transport.dialRefused(n.address()))
+}
+
+// TestAPeerThatConnectsIsDialed requires that a follower, which sends nothing until it needs
+// votes, is connected to its peers when they are connected to it.
+func TestAPeerThatConnectsIsDialed(t *testing.T) {
+	from, to := twoPorts(t)
+	_, err := to.t.peer(from.LocalAddr()) // a member of one of its groups
+	require.NoError(t, err)
+	require.Equal(t, 1, to.t.distance(from.LocalAddr()))
+	from.t.reach(to.LocalAddr())
+	require.Eventually(t, func() bool { return to.t.distance(from.LocalAddr()) == 0 }, time.Minute, time.Millisecond)
 }

@@ -15,6 +15,7 @@ import (
 
 	"platform/internal/fabric"
 	"platform/internal/feature"
+	"platform/internal/nodelink"
 	"platform/internal/raftgroup"
 	"platform/invoker"
 	"platform/invoker/endpoint"
@@ -146,20 +147,20 @@ func (l *incarnation) open() (err error) {
 	}
 	l.watchdog = raftgroup.NewWatchdog(raftgroup.WatchdogConfig{Logger: log, Exit: func() { go n.crash(l, 100) }})
 	l.host = newHost(s.net, n.name)
+	dial := func(address string) (nodelink.Conn, error) { return l.host.dial(address), nil }
 	l.transport, err = raftgroup.NewTransport(raftgroup.TransportConfig{
 		ClusterID: clusterID, NodeID: n.name, Address: raft.ServerAddress(addressOf(n.name)), Logger: log,
-		Dial:    func(a raft.ServerAddress) (raftgroup.Conn, error) { return l.host.dial(string(a)), nil },
+		Dial:    dial,
 		Refused: func(ctx context.Context, a raft.ServerAddress) bool { return l.connectionRefused(ctx, string(a)) },
 	})
 	if err != nil {
 		return err
 	}
 	self := fabric.Identity{
-		ClusterID: func() string { return clusterID }, Node: n.name, Incarnation: n.name, ReplicaID: n.name, Address: addressOf(n.name),
+		Identity:  nodelink.Identity{ClusterID: func() string { return clusterID }, Node: n.name, Incarnation: n.name, Address: addressOf(n.name)},
+		ReplicaID: n.name,
 	}
-	l.asking = fabric.NewClient(fabric.ClientConfig{
-		Self: self, Log: log, Dial: func(a string) (raftgroup.Conn, error) { return l.host.dial(a), nil },
-	})
+	l.asking = fabric.NewClient(fabric.ClientConfig{Self: self, Log: log, Dial: dial})
 	l.answering = fabric.NewServer(fabric.ServerConfig{Self: self, Local: l.local, Seen: l.asking.Seen, Log: log})
 	l.directory = fabric.NewDirectory(s.opts.Partitions, fabric.DirectoryConfig{
 		Local: l.local, Self: addressOf(n.name), Replicas: func(uint32) []string { return s.addresses(n.name) },

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"platform/internal/raftgroup"
+	"platform/internal/nodelink"
 )
 
 // host is the server side of a node: what grpc.Server is elsewhere.
@@ -75,15 +75,15 @@ type conn struct {
 	state connectivity.State
 }
 
-var _ raftgroup.Conn = (*conn)(nil)
+var _ nodelink.Conn = (*conn)(nil)
 
-func (h *host) dial(address string) raftgroup.Conn {
+func (h *host) dial(address string) nodelink.Conn {
 	c := &conn{from: h, address: address, state: connectivity.Idle}
 	c.ctx, c.cancel = context.WithCancel(h.ctx)
 	return c
 }
 
-// GetState implements raftgroup.Conn.
+// GetState implements nodelink.Conn.
 func (c *conn) GetState() connectivity.State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +96,7 @@ func (c *conn) setState(s connectivity.State) {
 	c.state = s
 }
 
-// Close implements raftgroup.Conn.
+// Close implements nodelink.Conn.
 func (c *conn) Close() error {
 	c.cancel()
 	c.setState(connectivity.Shutdown)

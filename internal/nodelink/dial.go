@@ -1,14 +1,19 @@
-package raftgroup
+package nodelink
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
+	"platform/internal/limits"
 	"platform/internal/nodetls"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/keepalive"
 )
 
 const (
@@ -23,6 +28,10 @@ const (
 	// is closed. The kernel doubles the time between retransmissions, so that otherwise a
 	// connection resumes only seconds after a network failure of seconds.
 	ackTimeout = 2 * time.Second
+
+	// keepaliveTime is after how long without a message a node is pinged, and keepaliveTimeout
+	// how long it may take to respond.
+	keepaliveTime, keepaliveTimeout = 10 * time.Second, 5 * time.Second
 )
 
 // dialNode is the dialer of connections between nodes.
@@ -40,14 +49,39 @@ func dialNode(ctx context.Context, addr string) (net.Conn, error) {
 	return opaqueConn{conn}, nil
 }
 
-// SecureDialOptions returns the options that replace those of DialOptions to authenticate other
-// nodes, which must be dialed with both. security may be nil.
-func SecureDialOptions(security *nodetls.Security) []grpc.DialOption {
+// Dial prepares a connection to the host:port of another node, which is dialed when it is
+// used. security authenticates the nodes to each other; nil: no authentication. Further options
+// override those that Dial sets.
+func Dial(address string, security *nodetls.Security, options ...grpc.DialOption) (*grpc.ClientConn, error) {
+	// The passthrough resolver leaves resolving names to the dialer, which does it each time.
+	conn, err := grpc.NewClient("passthrough:///"+address, slices.Concat(dialOptions(security), options)...)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", address, err)
+	}
+	return conn, nil
+}
+
+func dialOptions(security *nodetls.Security) []grpc.DialOption {
 	return []grpc.DialOption{
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxDialDelay},
+			MinConnectTimeout: 2 * time.Second,
+		}),
 		grpc.WithTransportCredentials(nodetls.Credentials()),
 		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
 			return security.Dial(ctx, func(ctx context.Context) (net.Conn, error) { return dialNode(ctx, addr) })
 		}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
+		grpc.WithDefaultCallOptions(grpc.CallContentSubtype(codecName), grpc.MaxCallRecvMsgSize(limits.Receive)),
+	}
+}
+
+// ServerOptions returns the options of the gRPC server that nodes connect to.
+func ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(limits.Receive),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 2 * time.Second, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
 	}
 }
 

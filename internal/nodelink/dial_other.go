@@ -1,6 +1,6 @@
 //go:build !linux
 
-package raftgroup
+package nodelink
 
 import (
 	"net"

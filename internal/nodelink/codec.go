@@ -1,4 +1,4 @@
-package raftgroup
+package nodelink
 
 import (
 	"fmt"
@@ -7,26 +7,26 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// wireCodecName is the content subtype of calls between nodes. A separate name leaves the
+// codecName is the content subtype of calls between nodes. A separate name leaves the
 // codec of other services in the process unchanged.
-const wireCodecName = "raft-vt"
+const codecName = "raft-vt"
 
-func init() { encoding.RegisterCodecV2(wireCodec{}) }
+func init() { encoding.RegisterCodecV2(codec{}) }
 
-// wireCodec uses the generated code of vtprotobuf, without reflection.
-type wireCodec struct{}
+// codec uses the generated code of vtprotobuf, without reflection.
+type codec struct{}
 
-// wireMessage is what vtprotobuf generates for a message.
-type wireMessage interface {
+// message is what vtprotobuf generates for a message.
+type message interface {
 	SizeVT() int
 	MarshalToSizedBufferVT([]byte) (int, error)
 	UnmarshalVTUnsafe([]byte) error
 }
 
-func (wireCodec) Name() string { return wireCodecName }
+func (codec) Name() string { return codecName }
 
-func (wireCodec) Marshal(v any) (mem.BufferSlice, error) {
-	m, ok := v.(wireMessage)
+func (codec) Marshal(v any) (mem.BufferSlice, error) {
+	m, ok := v.(message)
 	if !ok {
 		return nil, fmt.Errorf("encode %T: not a message of vtprotobuf", v)
 	}
@@ -48,8 +48,8 @@ func (wireCodec) Marshal(v any) (mem.BufferSlice, error) {
 }
 
 // Unmarshal copies the data once; the message's byte fields alias that copy.
-func (wireCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	m, ok := v.(wireMessage)
+func (codec) Unmarshal(data mem.BufferSlice, v any) error {
+	m, ok := v.(message)
 	if !ok {
 		return fmt.Errorf("decode %T: not a message of vtprotobuf", v)
 	}

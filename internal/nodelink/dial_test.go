@@ -1,4 +1,4 @@
-package raftgroup
+package nodelink
 
 import (
 	"context"
@@ -72,17 +72,6 @@ func TestRefusedDialFailsImmediately(t *testing.T) {
 		return nil, ctx.Err()
 	})
 	require.ErrorIs(t, err, context.Canceled)
-}
-
-// TestAPeerThatConnectsIsDialed requires that a follower, which sends nothing until it needs
-// votes, is connected to its peers when they are connected to it.
-func TestAPeerThatConnectsIsDialed(t *testing.T) {
-	from, to := twoPorts(t)
-	_, err := to.t.peer(from.LocalAddr()) // a member of one of its groups
-	require.NoError(t, err)
-	require.Equal(t, 1, to.t.distance(from.LocalAddr()))
-	from.t.reach(to.LocalAddr())
-	require.Eventually(t, func() bool { return to.t.distance(from.LocalAddr()) == 0 }, time.Minute, time.Millisecond)
 }
 
 // TestUnacknowledgedDataClosesAConnection requires the timeout on connections between nodes,

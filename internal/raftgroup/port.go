@@ -46,7 +46,7 @@ type port struct {
 	silence   silence
 	followers followers
 	withheld  atomic.Int32             // appends that wait in withhold
-	awaiting  atomic.Int32             // appends and snapshots that wait in awaitPeer
+	awaiting  atomic.Int32             // appends and snapshots that wait before Raft or the port repeats them
 	outgoing  atomic.Pointer[outgoing] // of the running Raft instance
 }
 
@@ -467,32 +467,71 @@ func (p *port) tellToStand(id raft.ServerID, addr raft.ServerAddress, timeout ti
 	return nil
 }
 
-// InstallSnapshot sends the state of this replica.
+// InstallSnapshot sends the state of this replica, again after a failure: Raft would double
+// its delay after each one, up to 10 s.
 func (p *port) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, args *raft.InstallSnapshotRequest,
 	resp *raft.InstallSnapshotResponse, data io.Reader,
 ) error {
 	to := p.target(id, addr)
+	export, repeatable := data.(*exportReader)
+	for delay := minSnapshotRetry; ; delay = min(2*delay, maxSnapshotRetry) {
+		err := p.sendSnapshot(to, args, resp, data)
+		if err == nil && resp.Success && repeatable {
+			export.installed(id, args.Term)
+		}
+		if err == nil && (resp.Success || resp.Term > args.Term) {
+			return nil
+		}
+		if repeatable {
+			_ = export.Close() // retains nothing while it waits
+		}
+		if err != nil {
+			p.awaitPeer(to, args.Term, notThere(err))
+		}
+		if !repeatable || !p.mayRetry(to, args.Term, delay) {
+			return err
+		}
+		if exportErr := export.restart(args); exportErr != nil {
+			return errors.Join(err, exportErr)
+		}
+	}
+}
+
+// The delay between attempts to send a snapshot to a connected peer.
+const (
+	minSnapshotRetry = 10 * time.Millisecond
+	maxSnapshotRetry = time.Second
+)
+
+// mayRetry waits, and reports whether the leader of term still replicates to a peer.
+func (p *port) mayRetry(to target, term uint64, delay time.Duration) bool {
+	p.awaiting.Add(1)
+	defer p.awaiting.Add(-1)
+	out := p.outgoing.Load()
+	select {
+	case <-time.After(delay):
+	case <-out.ctx.Done():
+		return false
+	}
+	return out.leads(term) && p.member(to)
+}
+
+// sendSnapshot sends a snapshot once.
+func (p *port) sendSnapshot(to target, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
 	peer, err := p.t.peer(to.addr)
 	if err != nil {
 		return err
 	}
 	req := snapshotToWire(p.id, args)
-	req.Target = string(id)
+	req.Target = string(to.id)
 	sent := time.Now()
 	out, err := peer.sendSnapshot(p.outgoing.Load().ctx, req, data)
 	p.group.cfg.Metrics.sentSnapshot(err)
 	if err != nil {
-		if export, ok := data.(*exportReader); ok {
-			_ = export.Close() // retains nothing while it waits
-		}
-		p.awaitPeer(to, args.Term, notThere(err))
 		return fmt.Errorf("send snapshot to %s: %w", to.addr, err)
 	}
 	*resp = raft.InstallSnapshotResponse{RPCHeader: headerFromWire(out.Header), Term: out.Term, Success: out.Success}
-	p.followers.installed(id, args, resp, sent)
-	if export, ok := data.(*exportReader); ok && resp.Success {
-		export.installed(id, args.Term)
-	}
+	p.followers.installed(to.id, args, resp, sent)
 	return nil
 }
 

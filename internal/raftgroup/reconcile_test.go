@@ -2,8 +2,10 @@ package raftgroup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -397,7 +399,66 @@ func TestSnapshotsWaitForAPeerThatIsDown(t *testing.T) {
 	require.Empty(t, l.group.snaps.holds.holds)
 	l.group.snaps.holds.mu.Unlock()
 	f.start("c", dir, string(address))
-	require.Error(t, <-sent)
+	require.NoError(t, <-sent)
 	waiting(0)
 	f.awaitCommands("c", 10)
+}
+
+// busyImports is a state machine that rejects imports.
+type busyImports struct {
+	*journal
+	accepts  *atomic.Bool
+	rejected *atomic.Int32
+}
+
+func (b *busyImports) Import() (Importer, error) {
+	if !b.accepts.Load() {
+		b.rejected.Add(1)
+		return nil, errors.New("busy")
+	}
+	return b.journal.Import()
+}
+
+// TestRejectedSnapshotsAreSentAgain has a follower that rejects snapshots for a while. Raft
+// does not learn of this, since it would double its delay each time.
+func TestRejectedSnapshotsAreSentAgain(t *testing.T) {
+	var accepts atomic.Bool
+	var rejected atomic.Int32
+	c := newThreeWith(t, 10, func(cfg *Config) {
+		cfg.StateMachine = &busyImports{journal: cfg.StateMachine.(*journal), accepts: &accepts, rejected: &rejected}
+	})
+	l := c.leader()
+	f := (l + 1) % 3
+	proposeMany(t, c.groups[l], 1, 10)
+	c.stop(f)
+	proposeMany(t, c.groups[l], 11, 60)
+	require.NoError(t, c.groups[l].Snapshot(t.Context()))
+	snaps, err := c.groups[l].snaps.List()
+	require.NoError(t, err)
+	meta, data, err := c.groups[l].snaps.Open(snaps[0].ID)
+	require.NoError(t, err)
+	exported := meta.Index
+	proposeMany(t, c.groups[l], 61, 70)
+	c.restart(f)
+	require.Equal(t, l, c.leader())
+
+	port := c.groups[l].port
+	req := &raft.InstallSnapshotRequest{
+		Term: c.groups[l].Stats().Term, LastLogIndex: meta.Index, LastLogTerm: meta.Term,
+		Configuration: raft.EncodeConfiguration(meta.Configuration), ConfigurationIndex: meta.ConfigurationIndex,
+	}
+	var resp raft.InstallSnapshotResponse
+	sent := make(chan error, 1)
+	go func() { sent <- port.InstallSnapshot(c.voters[f].ID, c.voters[f].Address, req, &resp, data) }()
+	require.Eventually(t, func() bool { // this one and that of Raft
+		return len(sent) > 0 || port.awaiting.Load() == 2 && rejected.Load() >= 10
+	}, time.Minute, time.Millisecond)
+	require.Empty(t, sent)
+	accepts.Store(true)
+	require.NoError(t, <-sent)
+	require.NoError(t, data.Close())
+	require.True(t, resp.Success)
+	require.Greater(t, meta.Index, exported, "Raft gets the index of what was sent last")
+	require.Equal(t, meta.Index, req.LastLogIndex)
+	c.awaitSame()
 }

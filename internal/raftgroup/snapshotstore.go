@@ -87,16 +87,25 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	if strings.HasPrefix(id, installPrefix) {
 		return &raft.SnapshotMeta{ID: id}, io.NopCloser(strings.NewReader(id)), nil
 	}
+	rec, r, err := s.export()
+	if err != nil {
+		return nil, nil, err
+	}
+	r.meta = rec.meta()
+	return r.meta, r, nil
+}
+
+// export streams the state.
+func (s *snapshotStore) export() (rec snapshotRecord, _ *exportReader, err error) {
 	hold := s.holds.begin(s.fsm.applied.Load()) // before the view is opened: the log may be truncated in between
 	view, err := s.fsm.sm.Export()
 	if err != nil {
 		s.holds.end(hold)
-		return nil, nil, fmt.Errorf("export state: %w", err)
+		return rec, nil, fmt.Errorf("export state: %w", err)
 	}
-	rec, err := s.describe(view.Applied())
-	if err != nil {
+	if rec, err = s.describe(view.Applied()); err != nil {
 		s.holds.end(hold)
-		return nil, nil, errors.Join(err, view.Close())
+		return rec, nil, errors.Join(err, view.Close())
 	}
 	s.holds.exported(hold, rec.Index)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -106,7 +115,7 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 		defer close(done)
 		w.CloseWithError(errors.Join(writeState(ctx, w, view), view.Close()))
 	}()
-	return rec.meta(), &exportReader{PipeReader: r, cancel: cancel, done: done, holds: s.holds, hold: hold}, nil
+	return rec, &exportReader{PipeReader: r, store: s, cancel: cancel, done: done, hold: hold}, nil
 }
 
 // describe returns the record of a snapshot taken at the position at.
@@ -132,37 +141,53 @@ func (s *snapshotStore) describe(at Position) (snapshotRecord, error) {
 // needs next is retained.
 type exportReader struct {
 	*io.PipeReader
+	store  *snapshotStore
+	meta   *raft.SnapshotMeta // which Raft has, and reads when the stream was sent
 	cancel context.CancelFunc
 	done   chan struct{}
-	holds  *compactionHolds
 	hold   *compactionHold
+}
+
+// restart begins again with the current state, after Close. It changes the request and the
+// metadata of the snapshot accordingly.
+func (r *exportReader) restart(req *raft.InstallSnapshotRequest) error {
+	rec, next, err := r.store.export()
+	if err != nil {
+		return err
+	}
+	next.meta = r.meta
+	*r, *next.meta = *next, *rec.meta()
+	req.LastLogIndex, req.LastLogTerm = rec.Index, rec.Term
+	req.Configuration, req.ConfigurationIndex = raft.EncodeConfiguration(rec.Config), rec.ConfigIndex
+	return nil
 }
 
 // Read implements io.Reader.
 func (r *exportReader) Read(p []byte) (int, error) {
 	n, err := r.PipeReader.Read(p)
 	if n > 0 {
-		r.holds.moved(r.hold)
+		r.store.holds.moved(r.hold)
 	}
 	return n, err
 }
 
-// abort makes a pending Read fail.
-func (r *exportReader) abort() {
+// abort makes a pending Read fail. Its receiver is a copy, since restart may follow before a
+// concurrent call has begun.
+func (r exportReader) abort() {
 	r.cancel()
 	_ = r.PipeReader.Close()
 }
 
 // installed records that follower has installed the stream, from the leader of term.
 func (r *exportReader) installed(follower raft.ServerID, term uint64) {
-	r.holds.follow(r.hold, follower, term)
+	r.store.holds.follow(r.hold, follower, term)
 }
 
 // Close ends the export and waits for it.
 func (r *exportReader) Close() error {
 	r.abort()
 	<-r.done
-	r.holds.end(r.hold)
+	r.store.holds.end(r.hold)
 	return nil
 }
 

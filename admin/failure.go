@@ -34,6 +34,7 @@ type failure struct {
 	status  int
 	code    errcode.Code // may be empty
 	message string
+	field   string        // of the request that is wrong, may be empty
 	retry   bool          // tell the client when to come back
 	after   time.Duration // with retry; 0: a second
 }
@@ -44,6 +45,7 @@ func (f *failure) Error() string { return f.message }
 type errorBody struct {
 	Message string        `json:"message"`
 	Code    *errcode.Code `json:"platform_code"`
+	Field   string        `json:"field,omitempty"` // of the request, or the property, that is wrong
 }
 
 func badRequest(format string, args ...any) *failure {
@@ -70,7 +72,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if f.status == http.StatusMethodNotAllowed {
 		f.message += allowed(w.Header().Get("Allow"))
 	}
-	body := errorBody{Message: f.message}
+	body := errorBody{Message: f.message, Field: f.field}
 	if f.code != "" {
 		body.Code = &f.code
 	}
@@ -95,7 +97,7 @@ func (s *Server) explain(r *http.Request, err error) *failure {
 		return &failure{status: http.StatusConflict, message: early.Error()}
 	}
 	if code, ok := errcode.Of(err); ok {
-		return &failure{status: errcode.Status(err, http.StatusInternalServerError), code: code, message: errcode.Text(err)}
+		return &failure{status: errcode.Status(err, http.StatusInternalServerError), code: code, message: errcode.Text(err), field: errcode.Field(err)}
 	}
 	if invalid, ok := errors.AsType[*discovery.InvalidError](err); ok {
 		return &failure{status: invalid.HTTPStatus(), message: invalid.Error()}

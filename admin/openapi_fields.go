@@ -73,6 +73,7 @@ var registryFieldMeanings = map[string]string{
 	"RetryPolicy.max_attempts":        "Includes the first attempt. null: unlimited.",
 	"Handler.public":                  "Whether it can be called through the ingress: both service and handler must be public.",
 	"Deployment.metadata":             "Labels given at registration.",
+	"Error.field":                     "Field of the request, or property of a Kafka client, that is wrong, if it is one.",
 	"Error.platform_code":             "Error code, null if the catalogue has none. GET /errors/{code} explains it.",
 	"InvocationPage.next_cursor":      "Cursor of the next page. Absent on the last page.",
 	"Invocation.last_start_at":        "Start of the latest attempt. Absent if the leader of the partition has started none.",

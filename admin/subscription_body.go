@@ -43,17 +43,17 @@ func (r *subscriptionRequest) create(*Server) (sub subscription.Subscription, er
 		return sub, errcode.New(errcode.META0009, "a subscription needs the fields 'source' (kafka://<cluster>/<topic>) and 'sink' (service://<service>/<handler>)")
 	}
 	if sub.Source, err = subscription.ParseSource(*r.Source); err != nil {
-		return sub, err
+		return sub, errcode.InField(err, "source")
 	}
 	pattern := ""
 	if r.TopicPattern != nil {
 		pattern = *r.TopicPattern
 	}
 	if sub.Source, err = sub.Source.WithTopics(r.Topics, pattern); err != nil {
-		return sub, err
+		return sub, errcode.InField(err, "source")
 	}
 	if err := sub.Source.Check(); err != nil {
-		return sub, err
+		return sub, errcode.InField(err, "source")
 	}
 	sub.AllHeaders, sub.MaxInFlight = true, subscription.DefaultMaxInFlight
 	if err := r.edit(&sub); err != nil {
@@ -69,7 +69,7 @@ func (r *subscriptionRequest) create(*Server) (sub subscription.Subscription, er
 func (r *subscriptionRequest) edit(sub *subscription.Subscription) (err error) {
 	if r.Sink != nil {
 		if sub.Sink, err = subscription.ParseSink(*r.Sink); err != nil {
-			return err
+			return errcode.InField(err, "sink")
 		}
 	}
 	if r.Options != nil {
@@ -127,7 +127,7 @@ func (r *subscriptionRequest) editTexts(sub *subscription.Subscription) (err err
 func setTemplate(into *subscription.Template, field, text string) error {
 	t, err := subscription.ParseTemplate(text)
 	if err != nil {
-		return errcode.New(errcode.META0009, "%s: %v", field, err)
+		return errcode.New(errcode.META0009, "%s: %v", field, err).In(field)
 	}
 	*into = t
 	return nil
@@ -185,7 +185,7 @@ func parseStart(raw startText, source *subscription.Source) (start subscription.
 }
 
 func badStart(format string, args ...any) error {
-	return errcode.New(errcode.META0009, "start: %s", fmt.Sprintf(format, args...))
+	return errcode.New(errcode.META0009, "start: %s", fmt.Sprintf(format, args...)).In("start")
 }
 
 func setOtherwise(start *subscription.Start, text string) error {

@@ -129,7 +129,7 @@ func (s *Server) unknownCluster(name string) error {
 		names = append(names, c.Name)
 	}
 	return errcode.New(errcode.META0009, "Kafka cluster '%s' not found. Available clusters: [%s]. Add one with POST /kafka-clusters or `platform kafka-clusters create`",
-		name, strings.Join(names, ", "))
+		name, strings.Join(names, ", ")).In("source")
 }
 
 // checkSink refuses handlers that are not registered.
@@ -137,14 +137,14 @@ func (s *Server) checkSink(sink subscription.Sink) error {
 	schemas := s.registry.Schemas()
 	service := schemas.Services[sink.Service]
 	if service == nil {
-		return errcode.New(errcode.META0009, "there is no service %q; register its deployment first%s", sink.Service, alternativesOf(sink.Service, sortedKeys(schemas.Services)))
+		return errcode.New(errcode.META0009, "there is no service %q; register its deployment first%s", sink.Service, alternativesOf(sink.Service, sortedKeys(schemas.Services))).In("sink")
 	}
 	if service.Handler(sink.Handler) == nil {
 		var names []string
 		for _, h := range service.Handlers {
 			names = append(names, h.Name)
 		}
-		return errcode.New(errcode.META0009, "service %s has no handler %q%s", sink.Service, sink.Handler, alternatives(sink.Handler, "handlers", names))
+		return errcode.New(errcode.META0009, "service %s has no handler %q%s", sink.Service, sink.Handler, alternatives(sink.Handler, "handlers", names)).In("sink")
 	}
 	return nil
 }

@@ -344,3 +344,37 @@ func TestSubscriptionsNeedFeatureLevel4(t *testing.T) {
 	_, got := w.view(t, "POST", "/kafka-clusters", `{"name":"a","properties":{"bootstrap.servers":"a:1"}}`, 409)
 	require.Contains(t, got, "needs feature level 4")
 }
+
+// Forms show an error at the field that it is about.
+func TestErrorsOfSubscriptionsNameTheField(t *testing.T) {
+	w, _ := streaming(t)
+	const sink = `"sink":"service://Counter/add"`
+	for body, field := range map[string]string{
+		`{"source":"kafka:/main","` + sink[1:] + `}`:                                                          "source",
+		`{"source":"kafka://main","` + sink[1:] + `}`:                                                         "source",
+		`{"source":"kafka://none/orders","` + sink[1:] + `}`:                                                  "source",
+		`{"source":"kafka://main/orders","sink":"service://Countr/add"}`:                                      "sink",
+		`{"source":"kafka://main/orders","sink":"Counter/add"}`:                                               "sink",
+		`{"source":"kafka://main/orders",` + sink + `,"start":"soon"}`:                                        "start",
+		`{"source":"kafka://main/orders",` + sink + `,"ordering":"any"}`:                                      "ordering",
+		`{"source":"kafka://main/orders",` + sink + `,"on_error":"dead-letter"}`:                              "dead_letter_topic",
+		`{"source":"kafka://main/orders",` + sink + `,"on_error":"dead-letter","dead_letter_topic":"orders"}`: "dead_letter_topic",
+		`{"source":"kafka://main/orders",` + sink + `,"scope":"{nothing}"}`:                                   "scope",
+		`{"source":"kafka://main/orders",` + sink + `,"limit_key":"{key}"}`:                                   "limit_key",
+		`{"source":"kafka://main/orders",` + sink + `,"headers":["a b"]}`:                                     "headers",
+		`{"source":"kafka://main/orders",` + sink + `,"max_in_flight":0}`:                                     "max_in_flight",
+		`{"source":"kafka://main/orders",` + sink + `,"options":{"fetch.min.bytes":"x"}}`:                     "fetch.min.bytes",
+		`{"source":"kafka://main/orders",` + sink + `,"options":{"sasl.mechanism":""}}`:                       "sasl.mechanism",
+	} {
+		answer := w.ask(t, http.MethodPost, "/subscriptions", body)
+		require.Equal(t, http.StatusBadRequest, answer.StatusCode, body)
+		require.Contains(t, text(t, answer), `"field":"`+field+`"`, body)
+	}
+	for body, field := range map[string]string{
+		`{"name":"a b","properties":{"bootstrap.servers":"127.0.0.1:2"}}`:                                         "name",
+		`{"name":"other","properties":{}}`:                                                                        "bootstrap.servers",
+		`{"name":"other","properties":{"bootstrap.servers":"127.0.0.1:2","bootstrap.server":"x"}}`: "bootstrap.server",
+	} {
+		require.Contains(t, text(t, w.ask(t, http.MethodPost, "/kafka-clusters", body)), `"field":"`+field+`"`, body)
+	}
+}

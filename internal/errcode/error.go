@@ -12,6 +12,7 @@ type Error struct {
 	Code    Code
 	Message string // what happened, without the code
 	Status  int    // HTTP status; 0 means the one of the catalogue
+	Field   string // of the request that is wrong, empty if it is not one field
 	Err     error  // cause, may be nil
 }
 
@@ -28,6 +29,30 @@ func (e *Error) WithStatus(status int) *Error {
 	changed := *e
 	changed.Status = status
 	return &changed
+}
+
+// In returns a copy of e about a field of the request.
+func (e *Error) In(field string) *Error {
+	changed := *e
+	changed.Field = field
+	return &changed
+}
+
+// InField returns an error about a field of the request, unless it names one already or has no
+// code.
+func InField(err error, field string) error {
+	if e, ok := errors.AsType[*Error](err); ok && e.Field == "" {
+		return e.In(field)
+	}
+	return err
+}
+
+// Field returns the field of the request that an error is about, if any.
+func Field(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Field
+	}
+	return ""
 }
 
 // Error returns "[CODE] message". The code stands there once, however often the

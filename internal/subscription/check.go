@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"platform/internal/errcode"
 )
 
 const maxPauseReason = 1000
@@ -12,10 +14,10 @@ const maxPauseReason = 1000
 // Check returns why a subscription cannot be stored, nil if it can. Errors have code META0009.
 func (s *Subscription) Check() error {
 	if err := s.Source.Check(); err != nil {
-		return err
+		return errcode.InField(err, "source")
 	}
 	if _, err := ParseSink(s.Sink.String()); err != nil {
-		return err
+		return errcode.InField(err, "sink")
 	}
 	if err := s.Options.check(); err != nil {
 		return err
@@ -24,7 +26,7 @@ func (s *Subscription) Check() error {
 		return err
 	}
 	if err := s.Start.check(&s.Source); err != nil {
-		return err
+		return errcode.InField(err, "start")
 	}
 	n := 0
 	for i := range s.Offsets {
@@ -49,7 +51,7 @@ func (s *Subscription) checkDeadLetterTopic() error {
 	}
 	for _, t := range names {
 		if s.DeadLetterTopic != "" && s.ReadsDeadLetters(t) {
-			return invalid("dead_letter_topic %s is a topic that the subscription reads; use another one", quote(s.DeadLetterTopicOf(t)))
+			return invalid("dead_letter_topic %s is a topic that the subscription reads; use another one", quote(s.DeadLetterTopicOf(t))).In("dead_letter_topic")
 		}
 	}
 	return nil
@@ -68,35 +70,35 @@ func (s *Subscription) ReadsDeadLetters(topic string) bool {
 func (o *Options) check() error {
 	switch {
 	case int(o.Ordering) >= len(orderingNames):
-		return invalid("the ordering %d is unknown", o.Ordering)
+		return invalid("the ordering %d is unknown", o.Ordering).In("ordering")
 	case int(o.OnError) >= len(onErrorNames):
-		return invalid("on_error %d is unknown", o.OnError)
+		return invalid("on_error %d is unknown", o.OnError).In("on_error")
 	case int(o.Tombstones) >= len(tombstoneNames):
-		return invalid("tombstones %d is unknown", o.Tombstones)
+		return invalid("tombstones %d is unknown", o.Tombstones).In("tombstones")
 	case o.OnError == DeadLetter && o.DeadLetterTopic == "":
-		return invalid("on_error is \"dead-letter\", so dead_letter_topic has to name a topic, for example \"{topic}.dlq\"")
+		return invalid("on_error is \"dead-letter\", so dead_letter_topic has to name a topic, for example \"{topic}.dlq\"").In("dead_letter_topic")
 	case o.OnError != DeadLetter && o.DeadLetterTopic != "":
-		return invalid("dead_letter_topic needs on_error \"dead-letter\", not %q", o.OnError)
+		return invalid("dead_letter_topic needs on_error \"dead-letter\", not %q", o.OnError).In("dead_letter_topic")
 	case o.MaxInFlight == 0 || o.MaxInFlight > MaxMaxInFlight:
-		return invalid("max_in_flight is %d, expected 1 to %d", o.MaxInFlight, MaxMaxInFlight)
+		return invalid("max_in_flight is %d, expected 1 to %d", o.MaxInFlight, MaxMaxInFlight).In("max_in_flight")
 	case o.Scope.IsZero() && !o.LimitKey.IsZero():
-		return invalid("limit_key needs a scope")
+		return invalid("limit_key needs a scope").In("limit_key")
 	case len(o.Headers) > MaxHeaders:
-		return invalid("headers has %d names; at most %d are allowed", len(o.Headers), MaxHeaders)
+		return invalid("headers has %d names; at most %d are allowed", len(o.Headers), MaxHeaders).In("headers")
 	case o.AllHeaders && len(o.Headers) > 0:
-		return invalid("headers lists names although all headers are handed on")
+		return invalid("headers lists names although all headers are handed on").In("headers")
 	}
 	if o.DeadLetterTopic != "" {
 		if o.DeadLetterTopic == "{topic}" {
-			return invalid("dead_letter_topic is the topic of the record itself; use for example \"{topic}.dlq\"")
+			return invalid("dead_letter_topic is the topic of the record itself; use for example \"{topic}.dlq\"").In("dead_letter_topic")
 		}
 		if err := checkTopic(strings.ReplaceAll(o.DeadLetterTopic, "{topic}", "t")); err != nil {
-			return invalid("dead_letter_topic %s: %s", quote(o.DeadLetterTopic), detail(err))
+			return invalid("dead_letter_topic %s: %s", quote(o.DeadLetterTopic), detail(err)).In("dead_letter_topic")
 		}
 	}
 	for _, h := range o.Headers {
 		if _, ok := HeaderName(h); !ok {
-			return invalid("headers: %s cannot be the name of an HTTP header", quote(h))
+			return invalid("headers: %s cannot be the name of an HTTP header", quote(h)).In("headers")
 		}
 	}
 	return nil
@@ -158,7 +160,7 @@ func (s *Start) check(source *Source) error {
 // Check returns why a cluster cannot be stored, nil if it can. Errors have code META0009.
 func (c *Cluster) Check() error {
 	if err := CheckClusterName(c.Name); err != nil {
-		return err
+		return errcode.InField(err, "name")
 	}
 	_, err := checkProperties(c.Properties, true)
 	return err
@@ -171,10 +173,10 @@ func checkSizes(properties map[string]string) error {
 	for _, name := range sortedNames(properties) {
 		value := properties[name]
 		if len(value) > MaxPropertyBytes {
-			return invalid("the property %s has %d bytes; at most %d are allowed", quote(name), len(value), MaxPropertyBytes)
+			return invalid("the property %s has %d bytes; at most %d are allowed", quote(name), len(value), MaxPropertyBytes).In(name)
 		}
 		if !utf8.ValidString(value) || strings.ContainsFunc(value, control) {
-			return invalid("the property %s has control characters or is not UTF-8", quote(name))
+			return invalid("the property %s has control characters or is not UTF-8", quote(name)).In(name)
 		}
 	}
 	return nil

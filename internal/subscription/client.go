@@ -73,7 +73,7 @@ func ClientOf(c *Cluster, s *Subscription) (Client, error) {
 	}
 	addresses, err := Brokers(first(p, "bootstrap.servers", "metadata.broker.list"))
 	if err != nil {
-		return Client{}, invalid("bootstrap.servers: %v", err)
+		return Client{}, invalid("bootstrap.servers: %v", err).In("bootstrap.servers")
 	}
 	out := Client{
 		Brokers: addresses, ClientID: first(p, "client.id"), Rack: p["client.rack"], Group: first(p, "group.id"),
@@ -106,22 +106,22 @@ func (c *Client) secure(p map[string]string) error {
 			SkipHostname: hasEmpty(p, "ssl.endpoint.identification.algorithm"),
 		}
 		if c.TLS.Certificate.none() != c.TLS.Key.none() {
-			return invalid("a client certificate needs both ssl.certificate.location and ssl.key.location (or the …pem properties)")
+			return invalid("a client certificate needs both ssl.certificate.location and ssl.key.location (or the …pem properties)").In("ssl.certificate.location")
 		}
 	} else if n := anyOf(p, "ssl."); n != "" {
-		return invalid("the property %s needs security.protocol ssl or sasl_ssl, not %s", n, quote(protocol))
+		return invalid("the property %s needs security.protocol ssl or sasl_ssl, not %s", n, quote(protocol)).In(n)
 	}
 	mechanism := strings.ToUpper(first(p, "sasl.mechanism", "sasl.mechanisms"))
 	if !authenticated {
 		if mechanism != "" {
-			return invalid("sasl.mechanism needs security.protocol sasl_plaintext or sasl_ssl, not %s", quote(protocol))
+			return invalid("sasl.mechanism needs security.protocol sasl_plaintext or sasl_ssl, not %s", quote(protocol)).In("sasl.mechanism")
 		}
 		return nil
 	}
 	c.SASL = &SASL{Mechanism: mechanism, Username: p["sasl.username"], Password: p["sasl.password"]}
 	switch mechanism {
 	case "":
-		return invalid("security.protocol %s needs sasl.mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER", protocol)
+		return invalid("security.protocol %s needs sasl.mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER", protocol).In("sasl.mechanism")
 	case "OAUTHBEARER":
 		c.SASL.OAuth = OAuth{
 			TokenURL: p["sasl.oauthbearer.token.endpoint.url"], Scope: p["sasl.oauthbearer.scope"],
@@ -130,12 +130,12 @@ func (c *Client) secure(p map[string]string) error {
 			CA:           PEM{p["https.ca.pem"], p["https.ca.location"]},
 		}
 		if o := c.SASL.OAuth; o.TokenURL == "" || o.ClientID == "" || o.ClientSecret == "" {
-			return invalid("OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url, sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret")
+			return invalid("OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url, sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret").In("sasl.oauthbearer.token.endpoint.url")
 		}
 		return c.SASL.OAuth.extend(p["sasl.oauthbearer.extensions"])
 	default:
 		if c.SASL.Username == "" || c.SASL.Password == "" {
-			return invalid("sasl.mechanism %s needs sasl.username and sasl.password", mechanism)
+			return invalid("sasl.mechanism %s needs sasl.username and sasl.password", mechanism).In("sasl.username")
 		}
 	}
 	return nil
@@ -149,7 +149,7 @@ func (o *OAuth) extend(list string) error {
 		}
 		key, value, ok := strings.Cut(strings.TrimSpace(entry), "=")
 		if !ok || key == "" {
-			return invalid("sasl.oauthbearer.extensions is a list of key=value, separated by commas")
+			return invalid("sasl.oauthbearer.extensions is a list of key=value, separated by commas").In("sasl.oauthbearer.extensions")
 		}
 		if o.Extensions == nil {
 			o.Extensions = map[string]string{}

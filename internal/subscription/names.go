@@ -47,5 +47,5 @@ func parseName(field string, names []string, s string) (uint8, error) {
 	if at := slices.Index(names, s); at >= 0 {
 		return uint8(at), nil //nolint:gosec // few names
 	}
-	return 0, invalid("%s is %s, expected one of %q", field, quote(s), names)
+	return 0, invalid("%s is %s, expected one of %q", field, quote(s), names).In(field)
 }

@@ -148,23 +148,23 @@ func checkProperties(values map[string]string, cluster bool) (notices []string, 
 		case !known:
 			return nil, unknownProperty(n)
 		case p.use == refused:
-			return nil, invalid("the property %s is not supported: %s", n, p.why)
+			return nil, invalid("the property %s is not supported: %s", n, p.why).In(n)
 		case p.use == ignored:
 			notices = append(notices, fmt.Sprintf("the property %s has no effect: %s", n, p.why))
 			continue
 		}
 		if err := p.form(values[n]); err != nil {
 			if Secret(n) {
-				return nil, invalid("the value of the property %s is invalid: it is empty or not text", n)
+				return nil, invalid("the value of the property %s is invalid: it is empty or not text", n).In(n)
 			}
-			return nil, invalid("the property %s is %s: %v", n, quote(values[n]), err)
+			return nil, invalid("the property %s is %s: %v", n, quote(values[n]), err).In(n)
 		}
 	}
 	if cluster && values["bootstrap.servers"] == "" && values["metadata.broker.list"] == "" {
-		return nil, invalid("the properties of a Kafka cluster need bootstrap.servers (or metadata.broker.list): the addresses of brokers, as host:port, separated by commas")
+		return nil, invalid("the properties of a Kafka cluster need bootstrap.servers (or metadata.broker.list): the addresses of brokers, as host:port, separated by commas").In("bootstrap.servers")
 	}
 	if values["bootstrap.servers"] != "" && values["metadata.broker.list"] != "" {
-		return nil, invalid("bootstrap.servers and metadata.broker.list are two names of one property; set one of them")
+		return nil, invalid("bootstrap.servers and metadata.broker.list are two names of one property; set one of them").In("bootstrap.servers")
 	}
 	return notices, nil
 }
@@ -175,7 +175,7 @@ func unknownProperty(name string) *errcode.Error {
 	if near := suggest.Nearest(name, names); near != "" {
 		hint = fmt.Sprintf("; did you mean %s?", near)
 	}
-	return invalid("there is no property %s%s Known properties: %s", quote(name), hint, strings.Join(names, ", "))
+	return invalid("there is no property %s%s Known properties: %s", quote(name), hint, strings.Join(names, ", ")).In(name)
 }
 
 // Secret reports whether the value of a property must not be shown.
@@ -212,7 +212,7 @@ func Unredact(edited, current map[string]string) (map[string]string, error) {
 		}
 		value, known := current[n]
 		if !known {
-			return nil, invalid("the property %s is %q, which stands for the current value, but there is none; write the value", n, Redacted)
+			return nil, invalid("the property %s is %q, which stands for the current value, but there is none; write the value", n, Redacted).In(n)
 		}
 		out[n] = value
 	}

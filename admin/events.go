@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/admin/events"
+	"platform/internal/access"
 	"platform/internal/ids"
 )
 
@@ -24,6 +25,7 @@ const (
 	maxSources       = 512 // polled for all streams
 	topicReadTimeout = 5 * time.Second
 	heartbeat        = 15 * time.Second
+	recheckInterval  = 2 * time.Second // of the token of a stream
 )
 
 // Intervals at which versions are read.
@@ -65,7 +67,10 @@ func (s *Server) streamEvents(c echo.Context) error {
 	if given := c.QueryParam("last_event_id"); given != "" {
 		last = given
 	}
-	stream := &eventStream{c: c, topics: topics, sent: events.ParsePosition(last, len(topics))}
+	stream := &eventStream{c: c, topics: topics, sent: events.ParsePosition(last, len(topics)), permitted: func() bool {
+		p, err := s.cfg.Authenticator.Authenticate(c.Request())
+		return err == nil && p.Allows(access.View) && !p.Limited()
+	}}
 	return stream.run(c.Request().Context(), s.cfg.Stopping, subscription)
 }
 
@@ -74,12 +79,17 @@ type eventStream struct {
 	c      echo.Context
 	topics []string
 	sent   events.Position // what the client knows
+	// permitted reports whether the client may still read events: its token may have expired or
+	// been revoked.
+	permitted func() bool
 }
 
-// run writes events until ctx ends or the server stops.
+// run writes events until ctx ends, the server stops, or the client may no longer read them.
 func (e *eventStream) run(ctx context.Context, stopping <-chan struct{}, subscription *events.Subscription) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
+	recheck := time.NewTicker(recheckInterval)
+	defer recheck.Stop()
 	text := []byte("retry: 1000\n\n")
 	for {
 		if len(text) > 0 {
@@ -93,6 +103,11 @@ func (e *eventStream) run(ctx context.Context, stopping <-chan struct{}, subscri
 			text = e.changes(subscription.Versions())
 		case <-beat.C:
 			text = []byte(": still connected\n\n")
+		case <-recheck.C:
+			text = nil
+			if !e.permitted() {
+				return nil
+			}
 		case <-stopping:
 			return nil
 		case <-ctx.Done():

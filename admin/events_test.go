@@ -3,6 +3,7 @@ package admin
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -178,4 +179,19 @@ func TestTopicsAreChecked(t *testing.T) {
 	}
 	head := w.ask(t, "HEAD", "/events?topics=cluster", "")
 	require.Equal(t, http.StatusOK, head.StatusCode)
+}
+
+// A stream does not outlive its token: the client learns that it has to log in.
+func TestEventStreamOfARevokedTokenEnds(t *testing.T) {
+	w := secured(t, byRole())
+	created := w.ask(t, http.MethodPost, "/tokens", `{"name":"watches","roles":["viewer"]}`, "Authorization", "Bearer "+w.tokens["security"])
+	var token struct{ ID, Token string }
+	require.NoError(t, json.Unmarshal([]byte(text(t, created)), &token))
+	server := httptest.NewServer(w.Handler())
+	t.Cleanup(server.Close)
+	next, stop := listen(t, server.URL+"/events?topics=rules", "Authorization", "Bearer "+token.Token)
+	defer stop()
+	require.Contains(t, next(), `"topic":"rules"`)
+	require.Equal(t, http.StatusOK, w.ask(t, http.MethodDelete, "/tokens/"+token.ID, "", "Authorization", "Bearer "+w.tokens["security"]).StatusCode)
+	require.Empty(t, next(), "the stream goes on")
 }

@@ -101,7 +101,7 @@ export class World {
   }
 
   async call(target, input, headers = {}) {
-    const r = await fetch(`${this.ingress}/${target}`, { method: 'POST', headers: { ...(input === undefined ? {} : { 'content-type': 'application/json' }), ...headers }, body: input === undefined ? undefined : JSON.stringify(input) })
+    const r = await fetch(`${this.ingress}/${target}`, { method: 'POST', headers: { ...(this.token ? { authorization: `Bearer ${this.token}` } : {}), ...(input === undefined ? {} : { 'content-type': 'application/json' }), ...headers }, body: input === undefined ? undefined : JSON.stringify(input) })
     return { status: r.status, text: await r.text() }
   }
 

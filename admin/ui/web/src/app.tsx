@@ -158,7 +158,7 @@ function Frame() {
   const health = useResource('health', (s) => get<ClusterHealth>('/cluster-health', s), { every: 5000, topics: ['cluster'] })
   const counts = useResource('counts', (s) => optional('/invocations/counts', () => get<Counts>('/invocations/counts', s)), { every: 5000, topics: ['overview'] })
   const failures = useResource('failures-nav', (s) => optional('/failures', () => get<{ groups: FailureGroup[] }>('/failures', s)), { every: 10_000, topics: ['failures'] })
-  const who = useResource('whoami', (s) => optional('/whoami', () => get<Identity>('/whoami', s)), { every: 60_000 })
+  const who = useResource('whoami', (s) => get<Identity>('/whoami', s), { every: 60_000 })
   useEffect(() => {
     identity.value = who.data ?? undefined
   }, [who.data])
@@ -205,7 +205,8 @@ function Frame() {
             </div>
           )}
           <main id="main" tabIndex={-1}>
-            <div class="page">{page ?? <NotFound />}</div>
+            {/* What the user may do decides what pages read and offer. */}
+            <div class="page">{identity.value || who.error ? page ?? <NotFound /> : <Skeleton rows={10} />}</div>
           </main>
         </div>
       </div>

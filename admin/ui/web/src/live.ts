@@ -1,7 +1,7 @@
 // Live updates: one stream of change notices for the tab while it is visible, else polling. What changed is read
 // again; notices have no content.
 
-import { credentials } from './session.ts'
+import { credentials, loginNeeded, token } from './session.ts'
 import { effect, signal } from '@preact/signals'
 import { hasRoute } from './api/client.ts'
 
@@ -133,12 +133,14 @@ async function listen(topics: string, signal: AbortSignal): Promise<boolean> {
   if (!(await hasRoute('/events'))) throw new Unavailable(600_000)
   const watchdog = new AbortController()
   const both = AbortSignal.any([signal, watchdog.signal])
+  const sentToken = token.peek()
   const response = await fetch(`/events?topics=${encodeURIComponent(topics)}`, {
     signal: both, cache: 'no-store', headers: { accept: 'text/event-stream', ...credentials(), ...(lastID ? { 'last-event-id': lastID } : {}) },
   })
   if (!response.ok || !response.body) {
     await response.body?.cancel()
-    // 401: the user is about to log in.
+    // The token was revoked or has expired, which ends streams.
+    if (response.status === 401 && sentToken === token.peek()) loginNeeded.value = true
     throw new Unavailable(response.status === 401 ? 1000 : response.status === 429 || response.status === 503 ? 15_000 : 120_000)
   }
   liveMode.value = 'stream'

@@ -42,14 +42,17 @@ export function credentials(): Record<string, string> {
   return token.peek() === '' ? {} : { authorization: `Bearer ${token.peek()}` }
 }
 
+/** What routes of the admin API require. */
+export type Permission = 'operate' | 'deploy' | 'secure' | 'administer' | 'payloads' | 'invoke'
+
 /** Whether the user may do something, as far as known: the server decides. */
-export function may(permission: string, who: Identity | undefined = identity.value): boolean {
+export function may(permission: Permission, who: Identity | undefined = identity.value): boolean {
   return who === undefined || who.permissions.includes(permission)
 }
 
 /** Why the user may not do something; undefined if it may. */
-export function refusalOf(permission: string, who: Identity | undefined = identity.value): string | undefined {
+export function refusalOf(permission: Permission, who: Identity | undefined = identity.value): string | undefined {
   if (may(permission, who)) return undefined
-  const roles: Record<string, string> = { operate: 'operator', deploy: 'deployer', secure: 'security', administer: 'admin', payloads: 'reader' }
-  return `Your token${who?.name ? ` “${who.name}”` : ''} does not permit this. It needs the role ${roles[permission] ?? 'admin'}.`
+  const roles: Record<Permission, string> = { operate: 'operator', deploy: 'deployer', secure: 'security', administer: 'admin', payloads: 'reader', invoke: 'invoker' }
+  return `Your token${who?.name ? ` “${who.name}”` : ''} does not permit this. It needs the role ${roles[permission]}.`
 }

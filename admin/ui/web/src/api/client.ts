@@ -5,11 +5,14 @@ import { credentials, loginNeeded, token } from '../session.ts'
 export class APIError extends Error {
   readonly status: number
   readonly code: string | undefined
-  constructor(status: number, message: string, code?: string | null) {
+  /** The field of the request that is wrong, if the server names one. */
+  readonly field: string | undefined
+  constructor(status: number, message: string, code?: string | null, field?: string) {
     super(message)
     this.name = 'APIError'
     this.status = status
     this.code = code ?? undefined
+    this.field = field
   }
   /** The route is not there: an older server, or an optional part that is off. */
   get missing(): boolean {
@@ -83,8 +86,8 @@ async function once<T>(path: string, method: string, options: RequestOptions): P
 
 function refusal(status: number, text: string): APIError {
   try {
-    const body = JSON.parse(text) as { message?: unknown; platform_code?: string | null }
-    if (typeof body.message === 'string') return new APIError(status, body.message, body.platform_code)
+    const body = JSON.parse(text) as { message?: unknown; platform_code?: string | null; field?: string }
+    if (typeof body.message === 'string') return new APIError(status, body.message, body.platform_code, body.field)
   } catch {
     // not from the API
   }

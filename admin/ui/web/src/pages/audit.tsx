@@ -1,10 +1,10 @@
 // The audit log: who changed what.
 
-import { useState } from 'preact/hooks'
 import { get } from '../api/client.ts'
 import type { AuditRecord, AuditVerification } from '../api/types.ts'
 import { useResource } from '../resource.ts'
-import { href } from '../router.ts'
+import { formatCount } from '../lib/format.ts'
+import { href, navigate, query } from '../router.ts'
 import { refusalOf } from '../session.ts'
 import { Button, Empty, Loaded, PageHead, Time } from '../ui/basic.tsx'
 import { toast, toastError } from '../ui/overlay.tsx'
@@ -19,7 +19,8 @@ export function Audit() {
 const page = 100
 
 function List() {
-  const [before, setBefore] = useState<number>()
+  // In the address, so that the browser's back button works.
+  const before = Number(query.value.get('before')) || undefined
   const records = useResource(`audit:${before ?? ''}`, (s) => get<{ records: AuditRecord[] }>(`/audit?limit=${page}${before ? `&before=${before}` : ''}`, s), { every: 10_000, keep: true })
   const verify = (): void => {
     get<AuditVerification>('/audit/verification').then((v) => {
@@ -31,7 +32,7 @@ function List() {
     <>
       <div class="crumbs"><a href={href('/settings')}>Settings</a></div>
       <PageHead title="Audit log" summary="Who changed what through the admin API"><Button onClick={verify}>Verify</Button></PageHead>
-      <Loaded of={records} what="The audit log could not be read">{(r) => r.records.length === 0 ? <Empty title="No records" icon="key" /> : (
+      <Loaded of={records} what="The audit log could not be read">{(r) => r.records.length === 0 ? <Empty title={before === undefined ? 'No records' : 'No older records'} icon="key">{before !== undefined && <p><Button onClick={() => navigate(href('/audit'))}>Newest</Button></p>}</Empty> : (
         <>
           <Table label="Audit log" rows={r.records} keyOf={(o) => String(o.sequence)} columns={[
             { id: 'n', title: 'Number', class: 'num fit', cell: (o) => o.sequence },
@@ -42,7 +43,11 @@ function List() {
             { id: 'object', title: 'Object', class: 'grow', cell: (o) => <span class="mono" title={o.object}>{o.object}</span> },
             { id: 'outcome', title: 'Outcome', class: 'text', cell: (o) => (o.outcome || (o.status ?? 0) >= 400 ? <span class="bad-text">{o.outcome || `refused (status ${o.status})`}</span> : 'done') },
           ]} />
-          {r.records.length === page && <p><Button onClick={() => setBefore(r.records[r.records.length - 1]!.sequence)}>Older records</Button></p>}
+          <footer class="pager">
+            <span class="muted">{before === undefined ? 'Newest records' : `Records before number ${formatCount(before)}`}</span><span class="grow" />
+            {before !== undefined && <Button icon="left" onClick={() => navigate(href('/audit'))}>Newest</Button>}
+            {r.records.length === page && <Button icon="right" onClick={() => navigate(href('/audit', { before: String(r.records[r.records.length - 1]!.sequence) }))}>Older</Button>}
+          </footer>
         </>
       )}</Loaded>
     </>

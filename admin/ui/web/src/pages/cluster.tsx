@@ -24,7 +24,7 @@ export function Cluster() {
   return (
     <>
       <PageHead title="Cluster" summary={<>{h.cluster_name} · {plural(list.length, 'node')} · {plural(partitions.data?.partitions.length ?? 0, 'partition')}{config.data ? ` · replication ${config.data.replication}` : ''}</>}>
-        <Button icon="edit" onClick={() => config.data && void openDialog('Configuration', (close) => <Configure config={config.data!} close={close} />)}>Configuration</Button>
+        <Button icon="edit" needs="administer" onClick={() => config.data && void openDialog('Configuration', (close) => <Configure config={config.data!} close={close} />)}>Configuration</Button>
       </PageHead>
       <Stale error={health.error} at={health.at} retry={health.reload} />
       <section class={`health-card ${h.status}`} role="status">
@@ -91,8 +91,8 @@ function NodeCard({ n, single, total, voters }: { n: ClusterNode; single: boolea
         {voters === n.id && <Pill tone="accent" title="leads the metadata">metadata leader</Pill>}
         <span class="grow" />
         {!single && <Menu label={`Actions of ${n.name}`} icon="more" kind="ghost" items={[
-          n.draining ? { title: 'Undrain', icon: 'play', run: () => change('undrain') } : { title: 'Drain', icon: 'pause', run: () => change('drain') },
-          { title: 'Remove from the cluster', icon: 'trash', danger: true, disabled: n.state === 'alive' && !n.draining, hint: n.state === 'alive' && !n.draining ? 'Drain and stop it first' : '', run: () => void ask({
+          n.draining ? { title: 'Undrain', icon: 'play' as const, needs: 'administer' as const, run: () => change('undrain') } : { title: 'Drain', icon: 'pause' as const, needs: 'administer' as const, run: () => change('drain') },
+          { title: 'Remove from the cluster', icon: 'trash', danger: true, needs: 'administer', disabled: n.state === 'alive' && !n.draining, hint: n.state === 'alive' && !n.draining ? 'Drain and stop it first' : '', run: () => void ask({
             title: `Remove ${n.name}?`, action: 'Remove', danger: true, typed: n.name,
             body: <p>It is no longer a member, and its data is not used again. If it has the only copy of something, the server refuses.</p>,
           }, async () => {
@@ -170,7 +170,7 @@ function PartitionDetail({ p, nodes }: { p: Partition; nodes: ClusterNode[] }) {
   return (
     <div class="partition-detail">
       <header><h3>Partition {p.id}</h3><span class="muted">term {p.term} · placement {p.placement_version}</span><span class="grow" />
-        {p.replicas.length > 1 && <Menu label="Transfer" icon="transfer" small items={p.replicas.filter((r) => r.node !== p.leader && r.answers && r.role === 'voter').map((r) => ({ title: nameOf(nodes, r.node), run: () => transfer(nodes.find((n) => n.id === r.node)!) }))}>Transfer leadership</Menu>}
+        {p.replicas.length > 1 && <Menu label="Transfer" icon="transfer" small items={p.replicas.filter((r) => r.node !== p.leader && r.answers && r.role === 'voter').map((r) => ({ title: nameOf(nodes, r.node), needs: 'administer' as const, run: () => transfer(nodes.find((n) => n.id === r.node)!) }))}>Transfer leadership</Menu>}
       </header>
       <table class="table small" aria-label={`Replicas of partition ${p.id}`}>
         <thead><tr><th scope="col">Node</th><th scope="col">Role</th><th scope="col" class="num">Applied</th><th scope="col" class="num">Committed</th><th scope="col" class="num">Snapshot</th><th scope="col" class="num">Behind</th><th scope="col">State</th></tr></thead>

@@ -48,8 +48,8 @@ export function DeploymentPage({ params }: { params: Match }) {
       <div class="crumbs"><a href={href('/deployments')}>Deployments</a></div>
       <PageHead title={<span class="mono wrap">{d.uri ?? d.arn}</span>} summary={<>{latest.length > 0 ? `Serves the newest revision of ${plural(latest.length, 'service')}` : 'Superseded by newer deployments'}{open !== undefined && (open > 0 ? ` · ${plural(open, 'unfinished invocation')}` : latest.length === 0 ? ' · drained: it can be removed' : '')}</>}>
         <a class="button plain" href={href('/invocations', { deployment: id })}><span>Invocations</span></a>
-        <Button icon="edit" onClick={() => void openDialog('Update', (close) => <Update d={d} close={close} />)}>Update address</Button>
-        <Button icon="trash" kind="plain" onClick={remove}>Remove</Button>
+        <Button icon="edit" needs="deploy" onClick={() => void openDialog('Update', (close) => <Update d={d} close={close} />)}>Update address</Button>
+        <Button icon="trash" needs="deploy" onClick={remove}>Remove</Button>
       </PageHead>
       <Stale error={deployment.error} at={deployment.at} retry={deployment.reload} />
       <Notices list={d.info} />

@@ -11,7 +11,9 @@ import { href, segment, navigate, type Match } from '../router.ts'
 import { Button, Command, Empty, Facts, Field, ID, Loaded, PageHead, Pill, Section, Status, Tabs, Time } from '../ui/basic.tsx'
 import { ask, openDialog, DialogFrame, toast, toastError } from '../ui/overlay.tsx'
 import { Table } from '../ui/table.tsx'
+import { blockReasons } from '../lib/subscriptions.ts'
 import { Notices } from './common.tsx'
+import { FormButtons, createKafkaCluster, createSubscription, editKafkaCluster, editSubscription, useSubmission } from './event-forms.tsx'
 
 export function Events({ params }: { params: Match }) {
   return params.id ? <One id={params.id} /> : <List />
@@ -58,14 +60,20 @@ function List() {
     remember(got.subscriptions)
     return got
   }), { every: 2000, topics: ['subscriptions'] })
+  const clusters = useResource('kafka-clusters', (s) => optional('/kafka-clusters', () => get<{ clusters: KafkaCluster[] }>('/kafka-clusters', s)), { every: 10_000, topics: ['subscriptions'] })
+  const noClusters = clusters.data && clusters.data.clusters.length === 0
   return (
     <>
-      <PageHead title="Events" summary="Kafka topics whose records are delivered to handlers, each exactly once" />
+      <PageHead title="Events" summary="Kafka topics whose records are delivered to handlers, each exactly once">
+        {list.data && noClusters === false && <Button kind="primary" icon="plus" needs="deploy" onClick={() => createSubscription()}>Create subscription</Button>}
+      </PageHead>
       {tabs('subscriptions')}
-      <Loaded of={list} what="The subscriptions could not be listed">{(l) => l === null || l.subscriptions.length === 0 ? (
-        <Empty title={l === null ? 'This server has no event subscriptions' : 'No subscriptions'} icon="call">
-          <p>A subscription calls a handler with each record of a topic.</p>
-          <Command text="platform subscriptions create kafka://<cluster>/<topic> service://<service>/<handler>" />
+      <Loaded of={list} what="The subscriptions could not be listed">{(l) => l === null ? <Empty title="This server has no event subscriptions" icon="call" /> : l.subscriptions.length === 0 ? (
+        <Empty title="No subscriptions" icon="call">
+          <p>A subscription calls a handler with each record of a Kafka topic.{noClusters ? ' First add the Kafka cluster that has the topic.' : ''}</p>
+          {noClusters
+            ? <Button kind="primary" icon="plus" needs="deploy" onClick={createKafkaCluster}>Add a Kafka cluster</Button>
+            : <Command text="platform subscriptions create kafka://<cluster>/<topic> service://<service>/<handler>" />}
         </Empty>
       ) : (
         <>
@@ -158,20 +166,31 @@ function Partitions({ list }: { list: TopicPartition[] }) {
   )
 }
 
+/** Why records block, what can be done, and the actions. */
 function BlockedRecords({ of: s, path }: { of: Subscription; path: string }) {
   const blocked = (s.partitions ?? []).filter((p) => p.blocked_record)
   if (blocked.length === 0) return null
   return (
     <Section title="Blocked by a record" count={formatCount(blocked.length)} flush>
-      <Table label="Blocked by a record" rows={blocked} keyOf={(p) => `${p.topic}/${p.partition}`} columns={[
-        { id: 'partition', title: 'Partition', class: 'fit', cell: (p) => <bdi>{p.topic}/{p.partition}</bdi> },
-        { id: 'offset', title: 'Offset', class: 'num fit', cell: (p) => formatCount(p.blocked_record!.offset) },
-        { id: 'reason', title: 'Reason', class: 'fit', cell: (p) => <Pill tone="bad">{p.blocked_record!.reason.replaceAll('_', ' ')}</Pill> },
-        { id: 'message', title: 'Cause', class: 'grow', cell: (p) => p.blocked_record!.message ?? '' },
-        { id: 'size', title: 'Size', class: 'num fit', cell: (p) => formatBytes(p.blocked_record!.key_bytes + p.blocked_record!.value_bytes) },
-        { id: 'actions', title: 'Actions', class: 'fit', cell: (p) => <RecordActions path={path} of={p} /> },
-      ]} />
+      <p class="section-note">The records behind these wait. Other topic partitions continue.</p>
+      <ul class="blocked-records" aria-label="Blocked by a record">{blocked.map((p) => <BlockedRecord key={`${p.topic}/${p.partition}`} of={p} path={path} />)}</ul>
     </Section>
+  )
+}
+
+function BlockedRecord({ of: p, path }: { of: TopicPartition; path: string }) {
+  const r = p.blocked_record!
+  const [why, remedy] = blockReasons[r.reason] ?? ['', '']
+  return (
+    <li>
+      <div class="blocked-what">
+        <p><bdi class="strong">{p.topic}/{p.partition}</bdi> at offset <span class="num">{formatCount(r.offset)}</span> <Pill tone="bad" title={r.reason}>{r.reason.replaceAll('_', ' ')}</Pill></p>
+        {why && <p>{why} <span class="muted">{remedy}</span></p>}
+        {r.message && r.message !== why && <p class="mono wrap muted">{r.message}</p>}
+        <p class="muted">{formatBytes(r.key_bytes + r.value_bytes)}{r.timestamp ? <> · produced <Time at={r.timestamp} /></> : null}{p.lag_records ? ` · ${plural(p.lag_records, 'record')} wait` : ''}</p>
+      </div>
+      <RecordActions path={path} of={p} />
+    </li>
   )
 }
 
@@ -186,9 +205,9 @@ function RecordActions({ path, of: p }: { path: string; of: TopicPartition }) {
   }
   return (
     <span class="row-actions">
-      <Button small kind="ghost" onClick={() => { get<StreamRecord>(record).then((r) => void openDialog(`Record at ${name}`, (close) => <RecordView record={r} close={close} />, true), (err: unknown) => toastError(err)) }}>Show</Button>
-      <Button small kind="ghost" icon="restart" onClick={() => { run('retry').catch((err: unknown) => toastError(err)) }}>Retry</Button>
-      <Button small kind="ghost" onClick={() => void ask({ title: 'Skip this record?', action: 'Skip', danger: true, body: <p>The record at {name} is not delivered, and the subscription continues behind it.</p> }, () => run('skip'))}>Skip</Button>
+      <Button small kind="ghost" needs="payloads" onClick={() => { get<StreamRecord>(record).then((r) => void openDialog(`Record at ${name}`, (close) => <RecordView record={r} close={close} />, true), (err: unknown) => toastError(err)) }}>Show</Button>
+      <Button small kind="ghost" icon="restart" needs="operate" onClick={() => { run('retry').catch((err: unknown) => toastError(err)) }}>Retry</Button>
+      <Button small kind="ghost" needs="operate" onClick={() => void ask({ title: 'Skip this record?', action: 'Skip', danger: true, body: <p>The record at {name} is not delivered, and the subscription continues behind it.</p> }, () => run('skip'))}>Skip</Button>
     </span>
   )
 }
@@ -213,10 +232,11 @@ function Actions({ of: s, path }: { of: Subscription; path: string }) {
   const draining = s.state === 'draining'
   return (
     <>
-      {s.paused ? <Button kind="primary" icon="play" disabled={draining} onClick={() => { change('/resume').then(() => toast('ok', 'Resumed'), (err: unknown) => toastError(err)) }}>Resume</Button>
-        : <Button icon="pause" disabled={draining} onClick={() => void openDialog('Pause this subscription?', (close) => <PauseForm close={close} run={async (reason) => { await change(withQuery('/pause', { reason: reason || undefined })); toast('ok', 'Paused') }} />)}>Pause</Button>}
-      <Button icon="transfer" disabled={draining} onClick={() => void openDialog('Change the position', (close) => <SeekForm of={s} close={close} run={async (start) => { await change('/seek?restart=true', { start }); toast('ok', 'Position changed') }} />)}>Seek</Button>
-      <Button icon="trash" disabled={draining} onClick={() => void ask({
+      {s.paused ? <Button kind="primary" icon="play" needs="operate" disabled={draining} onClick={() => { change('/resume').then(() => toast('ok', 'Resumed'), (err: unknown) => toastError(err)) }}>Resume</Button>
+        : <Button icon="pause" needs="operate" disabled={draining} onClick={() => void openDialog('Pause this subscription?', (close) => <PauseForm close={close} run={async (reason) => { await change(withQuery('/pause', { reason: reason || undefined })); toast('ok', 'Paused') }} />)}>Pause</Button>}
+      <Button icon="transfer" needs="operate" disabled={draining} onClick={() => void openDialog('Change the position', (close) => <SeekForm of={s} close={close} run={async (start) => { await change('/seek?restart=true', { start }); toast('ok', 'Position changed') }} />)}>Seek</Button>
+      <Button icon="edit" needs="deploy" disabled={draining} onClick={() => editSubscription(s)}>Edit</Button>
+      <Button icon="trash" needs="deploy" disabled={draining} onClick={() => void ask({
         title: 'Delete this subscription?', action: 'Delete', danger: true,
         body: <p>Records in flight are delivered first. Invocations continue; the position is forgotten.</p>,
       }, async () => {
@@ -229,35 +249,12 @@ function Actions({ of: s, path }: { of: Subscription; path: string }) {
   )
 }
 
-function useForm(close: () => void, run: () => Promise<void>): { busy: boolean; error: Error | undefined; submit: (e: Event) => void } {
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<Error>()
-  return {
-    busy, error, submit: (e) => {
-      e.preventDefault()
-      setBusy(true)
-      setError(undefined)
-      run().then(close, (err: unknown) => {
-        setError(err as Error)
-        setBusy(false)
-      })
-    },
-  }
-}
-
-const buttons = (close: () => void, action: string, busy: boolean) => (
-  <>
-    <button type="button" class="button plain" onClick={close}><span>Not now</span></button>
-    <button type="submit" class="button primary" disabled={busy}><span>{busy ? 'Working…' : action}</span></button>
-  </>
-)
-
 function PauseForm({ close, run }: { close: () => void; run: (reason: string) => Promise<void> }) {
   const [reason, setReason] = useState('')
-  const form = useForm(close, () => run(reason))
+  const form = useSubmission(close, () => run(reason))
   return (
     <form onSubmit={form.submit}>
-      <DialogFrame title="Pause this subscription?" close={close} actions={buttons(close, 'Pause', form.busy)}>
+      <DialogFrame title="Pause this subscription?" close={close} actions={<FormButtons close={close} action="Pause" busy={form.busy} />}>
         <p>No more records are fetched; the backlog stays in Kafka.</p>
         <Field label="Reason, for other operators"><input class="input" value={reason} maxLength={512} autofocus onInput={(e) => setReason(e.currentTarget.value)} /></Field>
         {form.error && <p class="dialog-error" role="alert">{form.error.message}</p>}
@@ -269,14 +266,14 @@ function PauseForm({ close, run }: { close: () => void; run: (reason: string) =>
 function SeekForm({ of: s, close, run }: { of: Subscription; close: () => void; run: (start: unknown) => Promise<void> }) {
   const [to, setTo] = useState('earliest')
   const [at, setAt] = useState('')
-  const form = useForm(close, () => {
+  const form = useSubmission(close, () => {
     const time = new Date(at)
     if (to !== 'timestamp') return run(to)
     return Number.isNaN(time.getTime()) ? Promise.reject(new Error('Enter a time')) : run({ timestamp: time.toISOString() })
   })
   return (
     <form onSubmit={form.submit}>
-      <DialogFrame title="Change the position" close={close} actions={buttons(close, 'Change', form.busy)}>
+      <DialogFrame title="Change the position" close={close} actions={<FormButtons close={close} action="Change" busy={form.busy} />}>
         <p>Records after the new position are delivered again, even if they were delivered before. This concerns {plural(s.topic_partitions, 'topic partition')}.</p>
         <Field label="Continue with">
           <select class="input" value={to} onChange={(e) => setTo(e.currentTarget.value)}>
@@ -299,10 +296,12 @@ function Clusters() {
   const list = useResource('kafka-clusters', (s) => optional('/kafka-clusters', () => get<{ clusters: KafkaCluster[] }>('/kafka-clusters', s)), { every: 5000, topics: ['subscriptions'] })
   return (
     <>
-      <PageHead title="Events" summary="Kafka clusters that subscriptions read from" />
+      <PageHead title="Events" summary="Kafka clusters that subscriptions read from">
+        {list.data && <Button kind="primary" icon="plus" needs="deploy" onClick={createKafkaCluster}>Add Kafka cluster</Button>}
+      </PageHead>
       {tabs('clusters')}
       <Loaded of={list} what="The Kafka clusters could not be listed">{(l) => l === null || l.clusters.length === 0 ? (
-        <Empty title={l === null ? 'This server has no event subscriptions' : 'No Kafka clusters'} icon="cluster"><Command text="platform kafka-clusters create main bootstrap.servers=127.0.0.1:9092" /></Empty>
+        <Empty title={l === null ? 'This server has no event subscriptions' : 'No Kafka clusters'} icon="cluster">{l !== null && <><p>Add the addresses of the brokers. Subscriptions then read from its topics.</p><Command text="platform kafka-clusters create main bootstrap.servers=127.0.0.1:9092" /></>}</Empty>
       ) : (
         <Table label="Kafka clusters" rows={l.clusters} keyOf={(c) => c.name} hrefOf={(c) => href(`/kafka-clusters/${segment(c.name)}`)} columns={[
           { id: 'cluster', title: 'Name', class: 'fit', cell: (c) => <a class="strong" href={href(`/kafka-clusters/${segment(c.name)}`)}>{c.name}</a> },
@@ -324,7 +323,9 @@ function OneCluster({ name }: { name: string }) {
       <Loaded of={cluster} what="The Kafka cluster could not be read">{(c) => (
         <>
           <PageHead title={c.name} summary={c.static ? 'Defined by the configuration of the server' : 'Kafka cluster'}>
-            {!c.static && <Button icon="trash" onClick={() => void ask({ title: 'Delete this Kafka cluster?', action: 'Delete', danger: true, body: <p>{(c.subscriptions ?? []).length > 0 ? 'Subscriptions read from it: delete them first.' : 'No subscription reads from it.'}</p> }, async () => {
+            <Button icon="plus" needs="deploy" onClick={() => createSubscription(c.name)}>Create subscription</Button>
+            {!c.static && <Button icon="edit" needs="deploy" onClick={() => editKafkaCluster(c)}>Edit</Button>}
+            {!c.static && <Button icon="trash" needs="deploy" onClick={() => void ask({ title: 'Delete this Kafka cluster?', action: 'Delete', danger: true, body: <p>{(c.subscriptions ?? []).length > 0 ? 'Subscriptions read from it: delete them first.' : 'No subscription reads from it.'}</p> }, async () => {
               await request(path, { method: 'DELETE' })
               toast('ok', 'The Kafka cluster was deleted')
               navigate(href('/kafka-clusters'))

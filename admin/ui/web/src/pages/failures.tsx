@@ -66,9 +66,9 @@ function Group({ id }: { id: string }) {
         return (
           <>
             <PageHead title={<span dir="auto">{g.message}</span>} summary={<>{g.service}/{g.handler} · {plural(g.count, 'invocation')}{g.keys ? ` · ${plural(g.keys, 'key')}` : ''}</>}>
-              {retrying > 0 && <Button kind="primary" icon="play" onClick={() => batch('resume', { filters, count: retrying, sample })}>Resume all</Button>}
-              <Button icon="stop" onClick={() => batch('cancel', { filters, count: retrying, sample })} disabled={retrying === 0}>Cancel all</Button>
-              <Button icon="restart" onClick={() => batch('restart-as-new', { filters, count: g.by_status?.completed, sample })} disabled={(g.by_status?.completed ?? 0) === 0}>Restart failed</Button>
+              {retrying > 0 && <Button kind="primary" icon="play" needs="operate" onClick={() => batch('resume', { filters, count: retrying, sample })}>Resume all</Button>}
+              <Button icon="stop" needs="operate" onClick={() => batch('cancel', { filters, count: retrying, sample })} disabled={retrying === 0}>Cancel all</Button>
+              <Button icon="restart" needs="operate" onClick={() => batch('restart-as-new', { filters, count: g.by_status?.completed, sample })} disabled={(g.by_status?.completed ?? 0) === 0}>Restart failed</Button>
               <a class="button plain" href={href('/invocations', { failure_group: id })}><Icon name="filter" /><span>As a list</span></a>
             </PageHead>
             {g.error_code && <ErrorCodeHint code={g.error_code} />}

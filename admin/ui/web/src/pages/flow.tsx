@@ -53,7 +53,7 @@ export function FlowControl({ params }: { params: Match }) {
   return (
     <>
       <PageHead title="Flow control" summary="Limits of concurrency and rate per scope, and the queues of those that wait">
-        {tab === 'rules' && !off && <Button kind="primary" icon="plus" onClick={() => editRule()}>New rule</Button>}
+        {tab === 'rules' && !off && <Button kind="primary" icon="plus" needs="operate" onClick={() => editRule()}>New rule</Button>}
       </PageHead>
       {off ? (
         <Empty title="Flow control is off" icon="flow">
@@ -97,7 +97,7 @@ function Rules() {
   }
   return (
     <Loaded of={book} what="The rules could not be read">{(b) => b.rules.length === 0 ? (
-      <Empty title="No rules" icon="flow"><p>Without rules nothing is limited. A rule such as <code>*</code> with a concurrency of 10 lets every scope run ten invocations at a time.</p><Button kind="primary" icon="plus" onClick={() => editRule()}>New rule</Button></Empty>
+      <Empty title="No rules" icon="flow"><p>Without rules nothing is limited. A rule such as <code>*</code> with a concurrency of 10 lets every scope run ten invocations at a time.</p><Button kind="primary" icon="plus" needs="operate" onClick={() => editRule()}>New rule</Button></Empty>
     ) : (
       <Table label="Rules" rows={b.rules} keyOf={(r) => r.pattern} columns={[
         { id: 'pattern', title: 'Pattern', class: 'fit', cell: (r) => <button type="button" class="link mono strong" onClick={() => editRule(r)}>{r.pattern}</button> },
@@ -109,9 +109,9 @@ function Rules() {
         { id: 'state', title: 'State', class: 'fit', cell: (r) => (r.disabled ? <Pill tone="warn">disabled</Pill> : null) },
         { id: 'changed', title: 'Changed', class: 'num fit', cell: (r) => <Time at={r.last_modified_millis_since_epoch} /> },
         { id: 'menu', title: <Unseen>Actions</Unseen>, class: 'fit', cell: (r) => <Menu label={`Actions of ${r.pattern}`} icon="more" kind="ghost" small items={[
-          { title: 'Edit', icon: 'edit', run: () => editRule(r) },
-          { title: r.disabled ? 'Enable' : 'Disable', icon: r.disabled ? 'play' : 'pause', run: () => toggle(r) },
-          { title: 'Delete', icon: 'trash', danger: true, run: () => void ask({ title: `Delete the rule ${r.pattern}?`, action: 'Delete', danger: true, body: <p>{use(r.pattern).waiting > 0 ? `${plural(use(r.pattern).waiting, 'invocation')} that wait for it start immediately, unless another rule limits them.` : 'Nothing waits for it at the moment.'}</p> }, async () => {
+          { title: 'Edit', icon: 'edit', needs: 'operate', run: () => editRule(r) },
+          { title: r.disabled ? 'Enable' : 'Disable', icon: r.disabled ? 'play' : 'pause', needs: 'operate', run: () => toggle(r) },
+          { title: 'Delete', icon: 'trash', danger: true, needs: 'operate', run: () => void ask({ title: `Delete the rule ${r.pattern}?`, action: 'Delete', danger: true, body: <p>{use(r.pattern).waiting > 0 ? `${plural(use(r.pattern).waiting, 'invocation')} that wait for it start immediately, unless another rule limits them.` : 'Nothing waits for it at the moment.'}</p> }, async () => {
             await request(`/limits/rules/${segment(r.pattern)}?expected_version=${r.version}`, { method: 'DELETE' })
             toast('ok', 'The rule was deleted')
             refreshAll()
@@ -235,7 +235,7 @@ function Queues() {
             { id: 'head', title: 'Next', class: 'c-idcol', cell: (q) => { const h = head.get(q.id); return h?.head_entry_id ? <InvocationID id={h.head_entry_id} /> : <span class="faint">–</span> } },
             { id: 'start', title: 'Last start', class: 'num fit', cell: (q) => <Time at={q.last_start_at} /> },
             { id: 'id', title: 'Id', class: 'c-idcol', cell: (q) => <ID id={q.id} /> },
-            { id: 'menu', title: <Unseen>Actions</Unseen>, class: 'fit', cell: (q) => <Button small kind="ghost" icon={q.queue_is_paused ? 'play' : 'pause'} label={q.queue_is_paused ? 'Resume the queue' : 'Pause the queue'} onClick={() => toggle(q)} /> },
+            { id: 'menu', title: <Unseen>Actions</Unseen>, class: 'fit', cell: (q) => <Button small kind="ghost" needs="operate" icon={q.queue_is_paused ? 'play' : 'pause'} label={q.queue_is_paused ? 'Resume the queue' : 'Pause the queue'} onClick={() => toggle(q)} /> },
           ]} />
           {only && <p class="journal-empty"><a href={href('/flow-control/queues')}>Show all queues</a></p>}
         </Section>

@@ -74,9 +74,9 @@ export function InvocationView({ inv: i, events, explain, fixed }: { inv: Invoca
         </div>
         {!fixed && (
           <div class="page-actions">
-            <Button kind={main === 'cancel' ? 'plain' : 'primary'} icon={operations[main].icon} onClick={() => act(i, main)}>{title(main)}</Button>
+            <Button kind={main === 'cancel' ? 'plain' : 'primary'} icon={operations[main].icon} needs="operate" onClick={() => act(i, main)}>{title(main)}</Button>
             <Menu label="More actions" icon="more" items={[
-              ...others.map((o) => ({ title: title(o), icon: operations[o].icon, danger: operations[o].danger, run: () => act(i, o) })),
+              ...others.map((o) => ({ title: title(o), icon: operations[o].icon, danger: operations[o].danger, needs: 'operate' as const, run: () => act(i, o) })),
               'line' as const,
               { title: 'Export bundle', icon: 'download' as const, run: () => void exportBundle(i, events, explain) },
             ]} />

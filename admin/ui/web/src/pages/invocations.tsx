@@ -85,7 +85,7 @@ export function Invocations() {
           run: () => { columns.value = shown.includes(c.id) ? shown.filter((o) => o !== c.id) : [...shown, c.id] },
         }))} />
         <Menu label="Actions" icon="more" items={(Object.keys(operations) as Operation[]).map((o) => ({
-          title: selected.size > 0 ? `${operations[o].title} ${formatCount(selected.size)} selected` : `${operations[o].title} all that match`, icon: operations[o].icon, danger: operations[o].danger, run: () => run(o),
+          title: selected.size > 0 ? `${operations[o].title} ${formatCount(selected.size)} selected` : `${operations[o].title} all that match`, icon: operations[o].icon, danger: operations[o].danger, needs: 'operate' as const, run: () => run(o),
         }))} />
       </PageHead>
       <nav class="presets" aria-label="Presets">
@@ -102,7 +102,7 @@ export function Invocations() {
         <div class="selection" role="status">
           <strong>{formatCount(selected.size)} selected</strong>
           {(Object.keys(operations) as Operation[]).map((o) => (
-            <Button key={o} small icon={operations[o].icon} disabled={!rows.some((i) => selected.has(i.id) && operations[o].on(i.status))} onClick={() => run(o)}>{operations[o].title}</Button>
+            <Button key={o} small needs="operate" icon={operations[o].icon} disabled={!rows.some((i) => selected.has(i.id) && operations[o].on(i.status))} onClick={() => run(o)}>{operations[o].title}</Button>
           ))}
           <span class="grow" />
           <button type="button" class="link" onClick={() => setSelected(new Set())}>Clear</button>

@@ -60,7 +60,7 @@ function One({ id }: { id: string }) {
         return (
           <>
             <PageHead title={titleOf(j)} summary={<JobState job={j} />}>
-              {!ended(j) && <Button icon="stop" onClick={() => void ask({ title: 'Stop this job?', action: 'Stop', body: <p>What is done stays done; the rest is left as it is.</p> }, async () => {
+              {!ended(j) && <Button icon="stop" needs="operate" onClick={() => void ask({ title: 'Stop this job?', action: 'Stop', body: <p>What is done stays done; the rest is left as it is.</p> }, async () => {
                 await request(`/jobs/${segment(id)}`, { method: 'DELETE' })
                 toast('ok', 'The job stops')
                 refreshAll()

@@ -9,6 +9,7 @@ import { diffLines } from '../lib/diff.ts'
 import { refreshAll } from '../live.ts'
 import { useResource } from '../resource.ts'
 import { href, query, segment, setQuery, type Match } from '../router.ts'
+import { refusalOf } from '../session.ts'
 import { Button, Copy, Elapsed, Empty, InvocationID, Loaded, PageHead, Pill, Section, Status, Target, Time, resultOf, typeName } from '../ui/basic.tsx'
 import { Editor } from '../ui/editor.tsx'
 import { DialogFrame, ask, openDialog, toast } from '../ui/overlay.tsx'
@@ -44,7 +45,8 @@ export function ObjectPage({ params }: { params: Match }) {
   const key = params.key!
   const scope = query.value.get('scope') ?? ''
   const info = useResource(`service:${service}`, (s) => get<Service>(`/services/${segment(service)}`, s), { every: 30_000 })
-  const state = useResource(`state:${service}:${key}:${scope}`, (s) => readState(service, key, scope, s), { every: 3000, topics: ['invocations'] })
+  const unreadable = refusalOf('payloads')
+  const state = useResource(unreadable ? undefined : `state:${service}:${key}:${scope}`, (s) => readState(service, key, scope, s), { every: 3000, topics: ['invocations'] })
   const where = `service_name = ${sqlText(service)} AND service_key = ${sqlText(key)}`
   const holder = useResource(`holder:${service}:${key}`, (s) => rows<{ invocation_id: string }>(`SELECT invocation_id FROM sys_keyed_service_status WHERE ${where} LIMIT 1`, s), { every: 3000, topics: ['invocations'] })
   const queue = useResource(`queue:${service}:${key}`, (s) => rows<{ id: string; sequence_number: number }>(`SELECT id, sequence_number FROM sys_inbox WHERE ${where} ORDER BY sequence_number LIMIT 50`, s), { every: 3000, topics: ['invocations'] })
@@ -72,13 +74,13 @@ export function ObjectPage({ params }: { params: Match }) {
       </PageHead>
       <Section title="State" flush count={state.data ? formatCount(state.data.values.length) : undefined} actions={state.data && (
         <>
-          <Button small icon="plus" onClick={() => edit(state.data!)}>Add entry</Button>
-          {state.data.values.length > 0 && <Button small icon="trash" onClick={() => remove(state.data!)}>Delete all</Button>}
+          <Button small icon="plus" needs="operate" onClick={() => edit(state.data!)}>Add entry</Button>
+          {state.data.values.length > 0 && <Button small icon="trash" needs="operate" onClick={() => remove(state.data!)}>Delete all</Button>}
         </>
       )}>
-        <Loaded of={state} rows={3} what="The state could not be read">{(s) => s.values.length === 0 ? <p class="journal-empty">No state.</p> : (
+        {unreadable ? <p class="journal-empty">{unreadable}</p> : <Loaded of={state} rows={3} what="The state could not be read">{(s) => s.values.length === 0 ? <p class="journal-empty">No state.</p> : (
           <ul class="state-list">{s.values.map((v) => <StateValue key={v.key} v={v} edit={() => edit(s, v)} remove={() => remove(s, v)} />)}</ul>
-        )}</Loaded>
+        )}</Loaded>}
       </Section>
       {workflow && (
         <Section title="Promises" flush>
@@ -122,8 +124,8 @@ function StateValue({ v, edit, remove }: { v: Value; edit: () => void; remove: (
           <bdi class="mono strong">{v.key}</bdi><span class="c-arrow">=</span><span class="mono cut state-preview" dir="auto">{preview({ bytes: v.bytes, length: v.bytes.length }, 160)}</span>
         </button>
         <span class="muted num">{formatBytes(v.bytes.length)}</span>
-        <Button small icon="edit" kind="ghost" label={`Edit ${v.key}`} onClick={edit} />
-        <Button small icon="trash" kind="ghost" label={`Delete ${v.key}`} onClick={remove} />
+        <Button small icon="edit" kind="ghost" needs="operate" label={`Edit ${v.key}`} onClick={edit} />
+        <Button small icon="trash" kind="ghost" needs="operate" label={`Delete ${v.key}`} onClick={remove} />
       </div>
       {open && <PayloadView payload={{ bytes: v.bytes, length: v.bytes.length }} title={v.key} />}
     </li>

@@ -34,7 +34,7 @@ export function Overview() {
     <>
       <PageHead title="Overview" summary={h ? `${h.cluster_name} · ${plural(h.nodes?.length ?? 1, 'node')} · ${plural(services.data?.services.length ?? 0, 'service')}` : ' '}>
         {stats.data && <Segmented label="Range" value={range} onChange={setRange} options={[['15m', '15 min'], ['1h', '1 h'], ['3h', '3 h']]} />}
-        <Button icon="plus" kind={none ? 'primary' : 'plain'} onClick={() => register()}>Register deployment</Button>
+        <Button icon="plus" needs="deploy" kind={none ? 'primary' : 'plain'} onClick={() => register()}>Register deployment</Button>
       </PageHead>
       {none && <FirstSteps />}
       {!none && services.data && (recent.data?.invocations.length ?? 1) === 0 && <FirstCall services={services.data.services} />}
@@ -160,7 +160,7 @@ function FirstSteps() {
         <li>
           <h3>Register it</h3>
           <p class="muted">The server asks the endpoint for its services.</p>
-          <div class="invoke-row"><Button kind="primary" icon="plus" onClick={() => register('http://localhost:9080')}>Register localhost:9080</Button><span class="muted">or</span></div>
+          <div class="invoke-row"><Button kind="primary" icon="plus" needs="deploy" onClick={() => register('http://localhost:9080')}>Register localhost:9080</Button><span class="muted">or</span></div>
           <Command text="platform deployments register localhost:9080" />
         </li>
         <li>

@@ -8,6 +8,7 @@ import { parseDuration } from '../lib/time.ts'
 import { refreshAll } from '../live.ts'
 import { optional, useResource } from '../resource.ts'
 import { href, query, segment, setQuery, type Match } from '../router.ts'
+import { refusalOf } from '../session.ts'
 import { Button, Command, DeploymentID, Elapsed, Empty, ErrorBox, Facts, Field, InvocationID, PageHead, Pill, Section, Segmented, Skeleton, Stale, typeName } from '../ui/basic.tsx'
 import { Editor } from '../ui/editor.tsx'
 import { DialogFrame, openDialog, toast } from '../ui/overlay.tsx'
@@ -33,7 +34,7 @@ export function ServicePage({ params }: { params: Match }) {
       <PageHead title={s.name} summary={<>{typeName(s.ty)} · revision {s.revision} · {plural(s.handlers.length, 'handler')}{s.documentation ? ` · ${s.documentation.split('\n')[0]}` : ''}</>}>
         {s.ty !== 'Service' && <a class="button plain" href={href('/objects', { service: name })}><span>{s.ty === 'Workflow' ? 'Workflow runs' : 'Objects'}</span></a>}
         <a class="button plain" href={href('/invocations', { service: name })}><span>Invocations{c.unfinished > 0 ? ` (${formatCompact(c.unfinished)} unfinished)` : ''}</span></a>
-        <Button icon="edit" onClick={() => void openDialog('Settings', (close) => <EditSettings service={s} close={close} />, true)}>Settings</Button>
+        <Button icon="edit" needs="deploy" onClick={() => void openDialog('Settings', (close) => <EditSettings service={s} close={close} />, true)}>Settings</Button>
       </PageHead>
       <Stale error={service.error} at={service.at} retry={service.reload} />
       <Notices list={s.info} />
@@ -59,7 +60,7 @@ export function ServicePage({ params }: { params: Match }) {
         {handler
           ? <Invoke key={handler.name} service={s} handler={handler} />
           : (
-            <Section title="Settings" actions={<button type="button" class="link" onClick={() => void openDialog('Settings', (close) => <EditSettings service={s} close={close} />, true)}>Edit</button>}>
+            <Section title="Settings" actions={refusalOf('deploy') ? undefined : <button type="button" class="link" onClick={() => void openDialog('Settings', (close) => <EditSettings service={s} close={close} />, true)}>Edit</button>}>
               <Facts rows={[
                 ['Access', s.public ? 'public: callable through the ingress' : 'private: callable by other handlers only'],
                 ['Deployment', <DeploymentID id={s.deployment_id} />],

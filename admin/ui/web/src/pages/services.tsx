@@ -30,7 +30,7 @@ export function Services() {
   return (
     <>
       <PageHead title={onDeployments ? 'Deployments' : 'Services'} summary={services.data && deployments.data ? `${plural(list.length, 'service')} on ${plural(deployed.length, 'deployment')}` : ' '}>
-        <Button kind="primary" icon="plus" onClick={() => register()}>Register deployment</Button>
+        <Button kind="primary" icon="plus" needs="deploy" onClick={() => register()}>Register deployment</Button>
       </PageHead>
       <div class="tabs-row">
         <Tabs label="Kind" tabs={[

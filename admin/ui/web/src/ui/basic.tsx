@@ -1,13 +1,14 @@
 // Small parts of pages.
 
-import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { cloneElement, isValidElement, type ComponentChildren, type VNode } from 'preact'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { signal } from '@preact/signals'
 import { APIError } from '../api/client.ts'
 import { zone } from '../prefs.ts'
 import { formatAbsolute, formatDuration, formatRelative, parseTime } from '../lib/time.ts'
 import { href, segment } from '../router.ts'
 import { Icon, StatusShape, type IconName, type Shape } from './icons.tsx'
+import { refusalOf, type Permission } from '../session.ts'
 import { toast } from './overlay.tsx'
 
 /** The current time, by the second. */
@@ -45,12 +46,20 @@ interface ButtonProps {
   pressed?: boolean
   expanded?: boolean
   class?: string
+  /** The permission that the action requires: without it the button says so and does nothing. */
+  needs?: Permission | undefined
 }
 
 export function Button(p: ButtonProps) {
+  const refusal = p.needs && refusalOf(p.needs)
+  // A button without permission can be focused, so that its title is read.
+  const refused = (e: MouseEvent): void => {
+    e.preventDefault()
+    toast('info', refusal)
+  }
   return (
-    <button type={p.type ?? 'button'} class={`button ${p.kind ?? 'plain'}${p.small ? ' small' : ''}${p.children ? '' : ' icon-only'} ${p.class ?? ''}`} onClick={p.onClick}
-      disabled={p.disabled || p.busy} title={p.title ?? (p.children ? undefined : p.label)} aria-label={p.label} aria-pressed={p.pressed} aria-expanded={p.expanded} aria-busy={p.busy || undefined}>
+    <button type={p.type ?? 'button'} class={`button ${p.kind ?? 'plain'}${p.small ? ' small' : ''}${p.children ? '' : ' icon-only'} ${p.class ?? ''}`} onClick={refusal ? refused : p.onClick}
+      disabled={p.disabled || p.busy} aria-disabled={refusal ? true : undefined} title={refusal ?? p.title ?? (p.children ? undefined : p.label)} aria-label={p.label} aria-pressed={p.pressed} aria-expanded={p.expanded} aria-busy={p.busy || undefined}>
       {p.icon && <Icon name={p.icon} size={p.small ? 14 : 16} />}
       {p.children && <span>{p.children}</span>}
     </button>
@@ -328,13 +337,17 @@ export function Switch({ checked, onChange, children }: { checked: boolean; onCh
   )
 }
 
+/** A labelled input. Hint and error describe it; they are not part of its name. */
 export function Field({ label, hint, error, children }: { label: string; hint?: ComponentChildren; error?: string | undefined; children: ComponentChildren }) {
+  const id = useId()
+  const note = error ? <span class="field-error" id={`${id}-note`}>{error}</span> : hint ? <span class="field-hint" id={`${id}-note`}>{hint}</span> : null
+  const input = isValidElement(children) ? cloneElement(children as VNode, { id, 'aria-describedby': note ? `${id}-note` : undefined, 'aria-invalid': error ? true : undefined }) : children
   return (
-    <label class="field">
-      <span class="field-label">{label}</span>
-      {children}
-      {error ? <span class="field-error">{error}</span> : hint ? <span class="field-hint">{hint}</span> : null}
-    </label>
+    <div class="field">
+      <label class="field-label" for={id}>{label}</label>
+      {input}
+      {note}
+    </div>
   )
 }
 
@@ -345,7 +358,7 @@ export function Menu({ label, icon, items, children, kind, small }: {
   kind?: 'plain' | 'ghost' | 'primary'
   small?: boolean
   children?: ComponentChildren
-  items: ({ title: ComponentChildren; hint?: string; icon?: IconName; danger?: boolean; disabled?: boolean; checked?: boolean; keep?: boolean; run: () => void } | 'line')[]
+  items: ({ title: ComponentChildren; hint?: string; icon?: IconName; danger?: boolean; disabled?: boolean; checked?: boolean; keep?: boolean; needs?: Permission; run: () => void } | 'line')[]
 }) {
   const [open, setOpen] = useState(false)
   const box = useRef<HTMLDivElement>(null)
@@ -387,9 +400,14 @@ export function Menu({ label, icon, items, children, kind, small }: {
       {open && (
         <div class="menu-list" role="menu" aria-label={label}>
           {items.map((item, i) => item === 'line' ? <hr key={i} /> : (
-            <button key={i} type="button" role={item.checked === undefined ? 'menuitem' : 'menuitemcheckbox'} aria-checked={item.checked} disabled={item.disabled} class={item.danger ? 'danger' : ''} title={item.hint}
+            <button key={i} type="button" role={item.checked === undefined ? 'menuitem' : 'menuitemcheckbox'} aria-checked={item.checked} disabled={item.disabled} aria-disabled={item.needs && refusalOf(item.needs) ? true : undefined} class={item.danger ? 'danger' : ''} title={(item.needs && refusalOf(item.needs)) ?? item.hint}
               onClick={(e) => {
                 e.stopPropagation()
+                const refusal = item.needs && refusalOf(item.needs)
+                if (refusal) {
+                  toast('info', refusal)
+                  return
+                }
                 if (!item.keep) setOpen(false)
                 item.run()
               }}>

@@ -1,0 +1,71 @@
+// What the browser tests share: pages that report problems, and the count of results.
+
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import assert from 'node:assert/strict'
+import { browser } from './world.mjs'
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+export const long = Boolean(process.env.UI_LONG)
+const only = process.env.ONLY?.split(',')
+const patience = Number(process.env.UI_PATIENCE ?? 60_000)
+
+export const results = { passed: 0, failed: 0 }
+const contexts = new Set()
+const b = await browser()
+
+export const closeBrowser = () => b.close()
+
+/** Whether a test of this name is to run: all, or those that ONLY names. */
+export const selected = (name) => !only || only.some((o) => name.includes(o))
+
+/** Runs a test; what it leaves open is closed. */
+export async function test(name, run) {
+  if (!selected(name)) return
+  try {
+    await run()
+    results.passed++
+    console.log(`ok    ${name}`)
+  } catch (err) {
+    results.failed++
+    console.log(`FAIL  ${name}\n      ${String(err.stack ?? err).split('\n').slice(0, 12).join('\n      ')}`)
+  }
+  for (const c of contexts) await c.close().catch(() => undefined)
+  contexts.clear()
+}
+
+/** Opens a page that reports errors of the console, of scripts, and requests to other origins. */
+export async function open(world, path, { theme = 'light', width = 1440, allow = [] } = {}) {
+  const context = await b.newContext({ viewport: { width, height: 900 }, colorScheme: theme, reducedMotion: 'reduce' })
+  contexts.add(context)
+  context.setDefaultTimeout(patience)
+  const page = await context.newPage()
+  const problems = []
+  page.on('console', (m) => (m.type() === 'error' || /Content.Security/i.test(m.text())) && !allow.some((a) => a.test(m.text())) && problems.push(`console: ${m.text()} ${m.location().url}`))
+  page.on('pageerror', (e) => problems.push(`script: ${e.stack}`))
+  page.on('dialog', (d) => {
+    problems.push(`a dialog of the browser: ${d.message()}`)
+    void d.dismiss()
+  })
+  page.on('request', (r) => {
+    const { origin, protocol } = new URL(r.url())
+    if (protocol !== 'data:' && protocol !== 'blob:' && origin !== world.admin && origin !== world.ingress) problems.push(`request to ${r.url()}`)
+  })
+  await page.goto(world.admin + path)
+  return { page, problems, close: () => context.close(), settled: () => settled(page) }
+}
+
+/** Nothing is loading any longer. */
+const settled = async (page) => {
+  await page.locator('h1').first().waitFor()
+  await page.waitForFunction(() => document.querySelectorAll('.skeleton').length === 0 && document.querySelector('main')?.textContent.trim() !== '')
+}
+
+export const noProblems = (t) => assert.deepEqual(t.problems, [])
+
+/** What axe finds on a page. */
+export async function axe(page) {
+  await page.evaluate(axeSource)
+  const { violations } = await page.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }))
+  return violations.map((v) => `${v.id} (${v.impact}): ${v.nodes.slice(0, 3).map((n) => `${n.target.join(' ')} ${n.any?.[0]?.message ?? n.all?.[0]?.message ?? ''}`).join(' | ')}`)
+}

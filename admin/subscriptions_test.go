@@ -371,8 +371,8 @@ func TestErrorsOfSubscriptionsNameTheField(t *testing.T) {
 		require.Contains(t, text(t, answer), `"field":"`+field+`"`, body)
 	}
 	for body, field := range map[string]string{
-		`{"name":"a b","properties":{"bootstrap.servers":"127.0.0.1:2"}}`:                                         "name",
-		`{"name":"other","properties":{}}`:                                                                        "bootstrap.servers",
+		`{"name":"a b","properties":{"bootstrap.servers":"127.0.0.1:2"}}`:                          "name",
+		`{"name":"other","properties":{}}`:                                                         "bootstrap.servers",
 		`{"name":"other","properties":{"bootstrap.servers":"127.0.0.1:2","bootstrap.server":"x"}}`: "bootstrap.server",
 	} {
 		require.Contains(t, text(t, w.ask(t, http.MethodPost, "/kafka-clusters", body)), `"field":"`+field+`"`, body)

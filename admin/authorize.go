@@ -7,15 +7,12 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/time/rate"
 
 	"platform/internal/access"
 	"platform/internal/ids"
-	"platform/metadata"
 )
 
 // authorized returns the handler of a route that only principals with its permission reach.
@@ -30,29 +27,13 @@ func (s *Server) authorized(r route) echo.HandlerFunc {
 	}
 	return func(c echo.Context) error {
 		if err := s.authorize(c, r); err != nil {
-			if r.changes() && s.refusalsOf(c).Allow() {
+			if r.changes() {
 				s.record(c, r, err)
 			}
 			return err
 		}
 		return handle(c)
 	}
-}
-
-// refusalBurst is how many refused requests in a row are recorded. After that, it is one per
-// second, or one per strangerInterval without a valid token: everybody who can connect could
-// otherwise replace the records that are kept within hours.
-const (
-	refusalBurst     = 20
-	strangerInterval = 10 * time.Minute
-)
-
-// refusalsOf returns the rate limit of records of refused requests of a client.
-func (s *Server) refusalsOf(c echo.Context) *rate.Limiter {
-	if len(access.From(c.Request().Context()).Roles) == 0 {
-		return s.strangers
-	}
-	return s.refusals
 }
 
 // changes reports whether requests to a route may change something.
@@ -197,45 +178,4 @@ func (s *Server) invocationsWithin(ctx context.Context, invocations []ids.Invoca
 		g.Go(func() error { return s.invocationWithin(ctx, p, id) })
 	}
 	return g.Wait()
-}
-
-// auditTimeout bounds how long the response to an action on a partition waits for its record.
-const auditTimeout = 5 * time.Second
-
-// audited returns the handler of a route whose requests are recorded in the audit log: in the
-// log entry of the change if the metadata changes, else after the fact.
-func (s *Server) audited(r route) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		ctx, recorded := metadata.WithAction(c.Request().Context(), s.actionOf(c, r))
-		c.SetRequest(c.Request().WithContext(ctx))
-		err := r.handle(c)
-		if !recorded() {
-			s.record(c, r, err)
-		}
-		return err
-	}
-}
-
-// record adds a record for a request whose response is err, or sent already.
-func (s *Server) record(c echo.Context, r route, err error) {
-	action := s.actionOf(c, r)
-	action.Status = uint32(c.Response().Status)
-	if err != nil {
-		f := s.explain(c.Request(), err)
-		action.Status, action.Outcome = uint32(f.status), f.message
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), auditTimeout)
-	defer cancel()
-	if err := s.registry.RecordAction(ctx, action); err != nil {
-		s.log.Error("action not recorded in the audit log", "err", err, "principal", action.Principal, "token", action.Token, "address", action.Address,
-			"action", action.Action, "object", action.Object, "status", action.Status)
-	}
-}
-
-func (s *Server) actionOf(c echo.Context, r route) metadata.Action {
-	request, p := c.Request(), access.From(c.Request().Context())
-	return metadata.Action{
-		Principal: p.Name, Token: p.Token, Address: remoteAddress(request), Node: s.cfg.Node,
-		Action: r.method + " " + r.path, Object: request.URL.RequestURI(), Reason: c.QueryParam("reason"),
-	}
 }

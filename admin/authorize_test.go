@@ -299,18 +299,19 @@ func TestActionsAreAudited(t *testing.T) {
 	require.True(t, verified.Intact)
 	require.Equal(t, 5, verified.Records)
 
-	for range 5 * refusalBurst {
+	for range 5 * quietBurst {
 		do("nobody", "POST", "/tokens", "{}")
 	}
 	require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, "GET", "/audit?limit=1000", "", "Authorization", "Bearer "+w.tokens["security"]))), &list))
-	require.Less(t, len(list.Records), 3*refusalBurst, "refused requests cannot flood the log")
+	require.Less(t, len(list.Records), 3*quietBurst, "refused requests cannot flood the log")
 
 	// Nor can they prevent records of what clients with a token try.
 	require.Equal(t, 403, do("viewer", "DELETE", "/deployments/dp_10000000000000000000009", ""))
 	require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, "GET", "/audit?limit=1", "", "Authorization", "Bearer "+w.tokens["security"]))), &list))
 	require.Equal(t, "viewer", list.Records[0].Principal)
-	require.Less(t, w.strangers.Tokens(), 1.0)
-	require.LessOrEqual(t, float64(w.strangers.Limit())*3600*24, 200.0, "strangers replace the records of weeks only after months")
+	strangers := w.quiet.of(&access.Principal{}).limit
+	require.Less(t, strangers.Tokens(), 1.0)
+	require.LessOrEqual(t, float64(strangers.Limit())*3600*24, 200.0)
 }
 
 // A token whose name is the ID of another one does not protect that one.
@@ -329,4 +330,59 @@ func TestTokensAreRevokedByIDFirst(t *testing.T) {
 	require.False(t, known)
 	_, known = w.store.Token(decoy)
 	require.True(t, known)
+}
+
+// recorded is a record of the audit log as clients see it.
+type recorded struct {
+	Principal, Action, Object, Outcome string
+	Before                             string `json:"before_sha256"`
+	After                              string `json:"after_sha256"`
+	Invocations                        []string
+	Omitted                            int
+}
+
+// records returns the audit log, the newest first.
+func (w *world) records(t *testing.T) []recorded {
+	var page struct{ Records []recorded }
+	require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, "GET", "/audit?limit=1000", "", "Authorization", "Bearer "+w.tokens["security"]))), &page))
+	return page.Records
+}
+
+// Requests that change nothing must not fill the audit log.
+func TestRequestsWithoutEffectAreRecordedAtABoundedRate(t *testing.T) {
+	w := secured(t, map[string]access.Principal{
+		"limited":  {Roles: []access.Role{access.Operator}, Services: []string{"Greeter"}},
+		"deployer": {Roles: []access.Role{access.Deployer}}, "security": {Roles: []access.Role{access.Security}},
+	})
+	w.offers["http://small/"] = small
+	do := func(name, method, path, body string) {
+		w.ask(t, method, path, body, "Authorization", "Bearer "+w.tokens[name]).Body.Close()
+	}
+	records := func() []recorded { return w.records(t) }
+	do("deployer", "POST", "/deployments", `{"uri":"http://small"}`)
+	for name, flood := range map[string][]string{
+		"limited":  {"POST", "/internal/invocations_batch_operations/kill", `{"invocation_ids":[]}`},
+		"deployer": {"POST", "/deployments", `{"uri":"http://small"}`},
+	} {
+		before := len(records())
+		for range 10 * quietBurst {
+			do(name, flood[0], flood[1], flood[2])
+		}
+		require.LessOrEqual(t, len(records())-before, quietBurst+2, name)
+	}
+	do("deployer", "PATCH", "/services/Greeter", `{"public":false}`)
+	do("deployer", "PATCH", "/services/Greeter", `{"public":false}`)
+	newest := records()[0]
+	require.Equal(t, "PATCH /services/:service", newest.Action)
+	require.NotEqual(t, newest.Before, newest.After, "the second one changed nothing")
+	for range 2 * quietBurst {
+		do("limited", "POST", "/limits/rules/bulk-delete", `{}`)
+	}
+	require.NotZero(t, w.quiet.of(&access.Principal{Name: "limited", Roles: []access.Role{access.Operator}}).omitted)
+}
+
+func TestAuditRecordsNameTheInvocationsOfABatch(t *testing.T) {
+	w := secured(t, byRole())
+	w.ask(t, "POST", "/internal/invocations_batch_operations/kill", `{"invocation_ids":["`+someID.String()+`"]}`, "Authorization", "Bearer "+w.tokens["operator"]).Body.Close()
+	require.Equal(t, []string{someID.String()}, w.records(t)[0].Invocations)
 }

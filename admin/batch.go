@@ -78,19 +78,33 @@ func (s *Server) batch(c echo.Context) error {
 	if err := s.invocationsWithin(ctx, invocations); err != nil {
 		return err
 	}
+	c.Set(auditObjects, r.InvocationIDs)
 	if name == "restart-as-new" {
-		return answer(c, http.StatusOK, batchOf(invocations, func(id ids.Invocation) (restartedFrom, error) {
+		return answerBatch(c, batchOf(invocations, func(id ids.Invocation) (restartedFrom, error) {
 			made, err := s.invocations.Restart(ctx, id, 0, on)
 			return restartedFrom{id.String(), made.String()}, err
 		}))
 	}
 	if name == "cancel" {
-		return answer(c, http.StatusOK, s.cancelAll(ctx, invocations))
+		done := s.cancelAll(ctx, invocations)
+		return answerOperation(c, len(done.Succeeded), done)
 	}
 	operation := s.batchOperations(pause)[name]
-	return answer(c, http.StatusOK, batchOf(invocations, func(id ids.Invocation) (string, error) {
+	return answerBatch(c, batchOf(invocations, func(id ids.Invocation) (string, error) {
 		return id.String(), operation(ctx, id, on)
 	}))
+}
+
+func answerBatch[T any](c echo.Context, done batchAnswer[T]) error {
+	return answerOperation(c, len(done.Succeeded), done)
+}
+
+// answerOperation responds to an operation that changed a number of invocations.
+func answerOperation(c echo.Context, changed int, body any) error {
+	if changed == 0 {
+		c.Set(auditNothing, true)
+	}
+	return answer(c, http.StatusOK, body)
 }
 
 // cancelled is what became of the cancellation of many invocations.

@@ -47,6 +47,7 @@ func (plans) RevokeToken(context.Context, string) (metadata.Token, error) {
 func (plans) RecordAction(context.Context, metadata.Action) error { return nil }
 
 func (plans) Audit(uint64, int) ([]metadata.AuditRecord, error) { return nil, nil }
+func (plans) VerifyAudit() (metadata.AuditState, error)         { return metadata.AuditState{}, nil }
 
 func (p plans) Schemas() *metadata.Schemas        { return p.schemas }
 func (p plans) Cluster() (metadata.Cluster, bool) { return metadata.Cluster{}, false }

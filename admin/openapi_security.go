@@ -32,7 +32,7 @@ var securityOperations = map[string]operation{
 		answers: []reply{{http.StatusOK, "The records", listOf[auditView]("records")}}, refusals: []int{400, 401, 403},
 	},
 	"GET /audit/verification": {
-		id: "verify_audit", tag: "security", summary: "Verify the hash chain of the audit log",
+		id: "verify_audit", tag: "security", summary: "Verify the hashes of the audit log",
 		answers: []reply{{http.StatusOK, "The result", auditVerification{}}}, refusals: []int{401, 403},
 	},
 }
@@ -47,7 +47,10 @@ var securityFieldMeanings = map[string]string{
 	"CreatedToken.token":                "The token itself.",
 	"Identity.token_required":           "Whether requests without a token are refused.",
 	"Identity.security_mode":            "security.mode of the node.",
-	"AuditRecord.sequence":              "Number of the record, without gaps.",
+	"AuditRecord.sequence":              "Number of the record.",
+	"AuditRecord.invocations":           "Invocations of a batch.",
+	"AuditRecord.omitted":               "Number of requests of the principal to this node that changed nothing and were not recorded since its last record.",
+	"AuditVerification.deleted":         "Number of records that were deleted to make room.",
 	"AuditRecord.action":                "Method and route.",
 	"AuditRecord.object":                "Path and query of the request.",
 	"AuditRecord.status":                "HTTP status, of actions that did not change the metadata.",

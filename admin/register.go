@@ -66,7 +66,9 @@ func (s *Server) registerDeployment(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if !body.DryRun {
+	if body.DryRun {
+		c.Set(auditNothing, true)
+	} else {
 		s.log.Info("deployment registered", "deployment_id", registered.Deployment.ID, "address", addressOf(endpoint), "force", force)
 	}
 	return s.answerRegistered(c, registered, nil)
@@ -117,6 +119,9 @@ func (s *Server) discover(ctx context.Context, e discovery.Request) (*metadata.D
 
 // answerRegistered tells the result, with further notices.
 func (s *Server) answerRegistered(c echo.Context, r metadata.Registered, more []notice) error {
+	if r.Change == metadata.Unchanged {
+		c.Set(auditNothing, true)
+	}
 	d, status := r.Deployment, http.StatusOK
 	switch {
 	case r.Change == metadata.Unchanged && versionOf(c) == 2:

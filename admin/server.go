@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
-	"golang.org/x/time/rate"
 
 	"platform/admin/events"
 	"platform/admin/query"
@@ -60,6 +59,7 @@ type Registry interface {
 	// RecordAction adds a record to the audit log, Audit reads the ones before a number.
 	RecordAction(context.Context, metadata.Action) error
 	Audit(before uint64, limit int) ([]metadata.AuditRecord, error)
+	VerifyAudit() (metadata.AuditState, error)
 
 	// Subscriptions lists the event subscriptions by ID, with a channel that is closed when they
 	// or the Kafka clusters have changed.
@@ -173,8 +173,7 @@ type Server struct {
 	router      *echo.Echo
 	ui          *ui.Handler // nil: there is no web UI
 	active      atomic.Int64
-	refusals    *rate.Limiter // of refused requests in the audit log
-	strangers   *rate.Limiter // of those without a valid token
+	quiet       quietRequests
 	crossOrigin *http.CrossOriginProtection
 	hub         *events.Hub
 
@@ -194,7 +193,7 @@ func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invoc
 	if !cfg.DisableUI {
 		s.ui = ui.New(ui.Options{Ingress: s.ingressEndpoint})
 	}
-	s.refusals, s.strangers = rate.NewLimiter(1, refusalBurst), rate.NewLimiter(rate.Every(strangerInterval), refusalBurst)
+	s.quiet.by = map[string]*quietPrincipal{}
 	s.crossOrigin = http.NewCrossOriginProtection()
 	for _, origin := range cfg.AllowedOrigins {
 		if err := s.crossOrigin.AddTrustedOrigin(origin); err != nil {

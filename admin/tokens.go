@@ -187,10 +187,13 @@ type auditView struct {
 	Status    uint32    `json:"status,omitempty"`
 	Outcome   string    `json:"outcome,omitempty"`
 	Reason    string    `json:"reason,omitempty"`
-	Before    string    `json:"before_sha256,omitempty"`
-	After     string    `json:"after_sha256,omitempty"`
-	Previous  string    `json:"previous_hash,omitempty"`
-	Hash      string    `json:"hash"`
+	// Invocations are those of a batch.
+	Invocations []string `json:"invocations,omitempty"`
+	Omitted     uint32   `json:"omitted,omitempty"`
+	Before      string   `json:"before_sha256,omitempty"`
+	After       string   `json:"after_sha256,omitempty"`
+	Previous    string   `json:"previous_hash,omitempty"`
+	Hash        string   `json:"hash"`
 }
 
 const maxAuditPage = 1000
@@ -226,7 +229,7 @@ func viewAudit(r *metadata.AuditRecord) auditView {
 	a := &r.Action
 	return auditView{
 		Sequence: r.Sequence, At: timestamp(r.At), Principal: a.Principal, TokenID: a.Token, Address: a.Address, Node: a.Node, Action: a.Action,
-		Object: a.Object, Status: a.Status, Outcome: a.Outcome, Reason: a.Reason,
+		Object: a.Object, Status: a.Status, Outcome: a.Outcome, Reason: a.Reason, Invocations: a.Objects, Omitted: a.Omitted,
 		Before: hex.EncodeToString(r.Before), After: hex.EncodeToString(r.After), Previous: hex.EncodeToString(r.Previous), Hash: hex.EncodeToString(r.Hash),
 	}
 }
@@ -236,6 +239,8 @@ type auditVerification struct {
 	Intact  bool   `json:"intact"`
 	Problem string `json:"problem,omitempty"`
 	Records int    `json:"records"`
+	// Deleted is the number of records that were deleted to make room.
+	Deleted int    `json:"deleted"`
 	First   uint64 `json:"first_sequence,omitempty"`
 	Last    uint64 `json:"last_sequence,omitempty"`
 	// Hash is that of the last record: a copy kept elsewhere proves later that the records
@@ -244,18 +249,15 @@ type auditVerification struct {
 }
 
 func (s *Server) verifyAudit(c echo.Context) error {
-	records, err := s.registry.Audit(0, metadata.MaxAuditRecords)
+	state, err := s.registry.VerifyAudit()
 	if err != nil {
 		return err
 	}
-	slices.Reverse(records)
-	view := auditVerification{Records: len(records), Intact: true}
-	if len(records) > 0 {
-		last := &records[len(records)-1]
-		view.First, view.Last, view.Hash = records[0].Sequence, last.Sequence, hex.EncodeToString(last.Hash)
+	view := auditVerification{
+		Records: state.Kept, Deleted: state.Deleted, First: state.First, Last: state.Last, Hash: hex.EncodeToString(state.Hash), Intact: state.Problem == nil,
 	}
-	if err := metadata.VerifyAudit(records); err != nil {
-		view.Intact, view.Problem = false, err.Error()
+	if state.Problem != nil {
+		view.Problem = state.Problem.Error()
 	}
 	return answer(c, http.StatusOK, view)
 }

@@ -38,6 +38,7 @@ func (s *Server) updateDeployment(c echo.Context) error {
 		return err
 	}
 	if !where.given() && !body.Overwrite {
+		c.Set(auditNothing, true)
 		return s.answerUpdated(c, known, nil)
 	}
 	endpoint := requestOf(known)
@@ -55,7 +56,9 @@ func (s *Server) updateDeployment(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if !body.DryRun {
+	if body.DryRun {
+		c.Set(auditNothing, true)
+	} else {
 		s.log.Info("deployment updated", "deployment_id", updated.ID, "address", updated.Address(), "overwrite", body.Overwrite)
 	}
 	return s.answerUpdated(c, updated, notTaken(updated, now))

@@ -33,8 +33,8 @@ func applyEntry(d *draft, index uint64, data []byte) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	if h.action != nil {
-		if err := d.audit(h.at, h.action, o, &old, first); err != nil {
+	if h.action != nil && o.refusal == nil {
+		if err := d.recordChange(h.at, h.action, &old, first); err != nil {
 			return outcome{}, err
 		}
 	}
@@ -83,7 +83,7 @@ func apply(d *draft, index uint64, at time.Time, cmd command) (outcome, error) {
 	case *useTokens:
 		return applyUseTokens(d, cmd)
 	case *recordAction:
-		return outcome{}, d.audit(at, &cmd.action, outcome{}, &d.state, len(d.writes))
+		return outcome{}, d.record(&AuditRecord{At: at, Action: cmd.action})
 	case *putSubscription:
 		return applyPutSubscription(d, at, cmd)
 	case *deleteSubscription:

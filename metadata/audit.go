@@ -18,41 +18,40 @@ import (
 	pb "platform/proto/metadata"
 )
 
-// Bounds of the audit log.
+// Bounds of the texts of an audit record.
 const (
-	// MaxAuditRecords is the number of records that are kept. The oldest ones are deleted.
-	MaxAuditRecords = 20_000
-	maxAuditText    = 512
+	maxAuditText   = 512
+	maxAuditObject = 8 << 10
+	// MaxAuditObjects is the number of invocations that a record names.
+	MaxAuditObjects  = 1000
+	maxAuditObjectID = 128
 )
 
 // Action is what a client requested of the admin API.
 type Action struct {
-	Principal string // name of the token; empty if the server does not ask
-	Token     string // ID
-	Address   string // of the client
-	Node      string // that was asked
-	Action    string // method and route
-	Object    string // path of the request
-	Status    uint32 // HTTP status of the response; 0: see Outcome
-	Outcome   string // why it was refused or failed; empty: it succeeded
-	Reason    string // that the client gave
+	Principal string   // name of the token; empty if the server does not ask
+	Token     string   // ID
+	Address   string   // of the client
+	Node      string   // that was asked
+	Action    string   // method and route
+	Object    string   // path of the request
+	Status    uint32   // HTTP status of the response; 0: see Outcome
+	Outcome   string   // why it was refused or failed; empty: it succeeded
+	Reason    string   // that the client gave
+	Objects   []string // invocations of a batch
+	// Omitted is the number of requests of the principal to this node that changed nothing and
+	// were not recorded since its last record.
+	Omitted uint32
 }
 
 // AuditRecord is a record of the audit log.
 type AuditRecord struct {
-	Sequence      uint64 // from 1, without gaps
+	Sequence      uint64 // from 1
 	At            time.Time
 	Action        Action
 	Before, After []byte // SHA-256 of the changed records of the metadata; empty if none existed
 	Previous      []byte // hash of the record before this one
-	Hash          []byte // SHA-256 of this record without Hash
-}
-
-// auditHead is the position of the audit log: the last record, and the number of the first
-// one that is kept.
-type auditHead struct {
-	sequence, first uint64
-	hash            []byte
+	Hash          []byte // root of the hash tree over this record and all before it
 }
 
 // recordAction adds a record for an action that is not a metadata command.
@@ -69,7 +68,8 @@ type audited struct {
 }
 
 // WithAction makes changes with the context part of the audit log: the log entry of a change
-// contains the action. recorded reports whether a change was proposed with it.
+// contains the action. recorded reports whether a change was proposed with it and not refused;
+// one that leaves everything as it was is not recorded.
 func WithAction(ctx context.Context, action Action) (_ context.Context, recorded func() bool) {
 	a := &audited{action: action}
 	return context.WithValue(ctx, actionKey{}, a), a.recorded.Load
@@ -86,6 +86,13 @@ func (s *Store) actionOf(ctx context.Context, cmd command) *Action {
 	return &a.action
 }
 
+// notRecorded marks the action of a context whose change was refused.
+func notRecorded(ctx context.Context) {
+	if a, _ := ctx.Value(actionKey{}).(*audited); a != nil {
+		a.recorded.Store(false)
+	}
+}
+
 // RecordAction adds a record to the audit log for an action that has not changed the metadata.
 // Below feature level 4 there is no audit log.
 func (s *Store) RecordAction(ctx context.Context, action Action) error {
@@ -96,26 +103,15 @@ func (s *Store) RecordAction(ctx context.Context, action Action) error {
 	return err
 }
 
-// audit appends a record for an action whose command made the writes from index first on. old
-// is the state before it.
-func (d *draft) audit(at time.Time, action *Action, o outcome, old *state, first int) error {
-	a := *action
-	if o.refusal != nil {
-		a.Outcome = o.refusal.Error()
-	}
-	r := AuditRecord{Sequence: d.auditHead.sequence + 1, At: at, Action: a, Previous: d.auditHead.hash}
+// recordChange appends a record for an action whose command made the writes from index first on,
+// unless they change nothing. old is the state before it.
+func (d *draft) recordChange(at time.Time, action *Action, old *state, first int) error {
+	r := AuditRecord{At: at, Action: *action}
 	r.Before, r.After = digests(old, d.writes[first:])
-	r.Hash = r.digest()
-	if err := d.put(tableAudit, auditKey(r.Sequence), auditToProto(&r)); err != nil {
-		return err
+	if bytes.Equal(r.Before, r.After) {
+		return nil
 	}
-	head := auditHead{sequence: r.Sequence, first: max(d.auditHead.first, 1), hash: r.Hash}
-	for head.sequence-head.first >= MaxAuditRecords {
-		d.deleteRecord(tableAudit, auditKey(head.first))
-		head.first++
-	}
-	d.auditHead = head
-	return nil
+	return d.record(&r)
 }
 
 // digests returns hashes of the changed records before and after their writes.
@@ -198,34 +194,15 @@ func (s *state) stored(table, key string) []byte {
 	return value
 }
 
-// digest returns the hash of a record without its hash.
-func (r *AuditRecord) digest() []byte {
-	without := *r
-	without.Hash = nil
-	value, err := auditToProto(&without).MarshalVT()
+// digest returns the hash of a record's content.
+func (r *AuditRecord) digest() ([]byte, error) {
+	content := *r
+	content.Hash = nil
+	value, err := auditToProto(&content).MarshalVT()
 	if err != nil {
-		panic("metadata: audit record cannot be encoded: " + err.Error())
+		return nil, fmt.Errorf("encode record %d of the audit log: %w", r.Sequence, err)
 	}
-	sum := sha256.Sum256(value)
-	return sum[:]
-}
-
-// VerifyAudit checks that records, in ascending order, form an unbroken chain. The first one
-// is not compared with the record before it, which may have been deleted.
-func VerifyAudit(records []AuditRecord) error {
-	for i := range records {
-		r := &records[i]
-		if !bytes.Equal(r.digest(), r.Hash) {
-			return fmt.Errorf("record %d of the audit log does not match its hash: it was changed", r.Sequence)
-		}
-		if i == 0 {
-			continue
-		}
-		if last := &records[i-1]; r.Sequence != last.Sequence+1 || !bytes.Equal(r.Previous, last.Hash) {
-			return fmt.Errorf("record %d of the audit log does not continue record %d: records were removed or replaced", r.Sequence, last.Sequence)
-		}
-	}
-	return nil
+	return leafDigest(value), nil
 }
 
 // Audit returns up to limit records of the audit log: those before a number, the newest first;
@@ -272,22 +249,6 @@ func readAudit(stored []byte) (AuditRecord, error) {
 	return auditFromProto(&m), nil
 }
 
-// readAuditHead finds the first and the last record.
-func readAuditHead(tx *bbolt.Tx) (head auditHead, err error) {
-	cursor := tx.Bucket([]byte(tableAudit)).Cursor()
-	_, first := cursor.First()
-	if first == nil {
-		return head, nil
-	}
-	_, last := cursor.Last()
-	oldest, err := readAudit(first)
-	if err != nil {
-		return head, err
-	}
-	newest, err := readAudit(last)
-	return auditHead{sequence: newest.Sequence, first: oldest.Sequence, hash: newest.Hash}, err
-}
-
 // auditKey returns a key that sorts numerically.
 func auditKey(sequence uint64) string { return fmt.Sprintf("%016x", sequence) }
 
@@ -307,9 +268,14 @@ func auditFromProto(m *pb.AuditRecord) AuditRecord {
 
 // actionToProto converts an action and bounds its texts.
 func actionToProto(a *Action) *pb.Action {
+	objects := make([]string, min(len(a.Objects), MaxAuditObjects))
+	for i := range objects {
+		objects[i] = bounded(a.Objects[i], maxAuditObjectID)
+	}
 	return &pb.Action{
-		Principal: bounded(a.Principal), Token: bounded(a.Token), Address: bounded(a.Address), Node: bounded(a.Node),
-		Action: bounded(a.Action), Object: bounded(a.Object), Status: a.Status, Outcome: bounded(a.Outcome), Reason: bounded(a.Reason),
+		Principal: bounded(a.Principal, maxAuditText), Token: bounded(a.Token, maxAuditText), Address: bounded(a.Address, maxAuditText),
+		Node: bounded(a.Node, maxAuditText), Action: bounded(a.Action, maxAuditText), Object: bounded(a.Object, maxAuditObject), Status: a.Status,
+		Outcome: bounded(a.Outcome, maxAuditText), Reason: bounded(a.Reason, maxAuditText), Objects: objects, Omitted: a.Omitted,
 	}
 }
 
@@ -317,12 +283,17 @@ func actionFromProto(a *pb.Action) Action {
 	return Action{
 		Principal: a.GetPrincipal(), Token: a.GetToken(), Address: a.GetAddress(), Node: a.GetNode(),
 		Action: a.GetAction(), Object: a.GetObject(), Status: a.GetStatus(), Outcome: a.GetOutcome(), Reason: a.GetReason(),
+		Objects: a.GetObjects(), Omitted: a.GetOmitted(),
 	}
 }
 
-func bounded(text string) string {
-	if len(text) > maxAuditText {
-		text = text[:maxAuditText] + "…"
+// bounded shortens a text to limit bytes. The digest of the whole text tells those with the same
+// beginning apart.
+func bounded(text string, limit int) string {
+	whole := text
+	if text = strings.ToValidUTF8(text, "�"); len(text) <= limit {
+		return text
 	}
-	return strings.ToValidUTF8(text, "�")
+	suffix := fmt.Sprintf("… (%d bytes, SHA-256 %x)", len(whole), sha256.Sum256([]byte(whole)))
+	return strings.ToValidUTF8(text[:max(limit-len(suffix), 0)], "") + suffix
 }

@@ -1,10 +1,12 @@
 package metadata
 
 import (
+	"bytes"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
@@ -46,13 +48,18 @@ func TestChangesAndTheirAuditRecordsAreOneEntry(t *testing.T) {
 	require.NoError(t, err)
 	ctx, _ = WithAction(t.Context(), action)
 	require.NoError(t, s.DeleteDeployment(ctx, registered.Deployment.ID))
-	ctx, _ = WithAction(t.Context(), action)
+	ctx, recorded = WithAction(t.Context(), action)
 	require.Error(t, s.DeleteDeployment(ctx, registered.Deployment.ID))
+	require.False(t, recorded(), "a refused change is not recorded with the change")
 	require.NoError(t, s.RecordAction(t.Context(), fullAction()))
 
+	ctx, _ = WithAction(t.Context(), action)
+	_, err = s.PutRules(ctx, nil)
+	require.NoError(t, err)
+
 	records := ascending(t, s)
-	require.Len(t, records, 5)
-	require.NoError(t, VerifyAudit(records))
+	require.Len(t, records, 4, "what changed nothing is not recorded")
+	requireIntact(t, s)
 	require.Equal(t, action, records[0].Action)
 	require.Empty(t, records[0].Before)
 	require.Len(t, records[0].After, 32)
@@ -60,70 +67,171 @@ func TestChangesAndTheirAuditRecordsAreOneEntry(t *testing.T) {
 	require.NotEqual(t, records[1].Before, records[1].After)
 	require.Equal(t, records[1].After, records[2].Before)
 	require.Empty(t, records[2].After, "it was deleted")
-	require.Contains(t, records[3].Action.Outcome, "does not exist")
-	require.Equal(t, fullAction(), records[4].Action)
+	require.Equal(t, fullAction(), records[3].Action)
 
 	some, err := s.Audit(4, 2)
 	require.NoError(t, err)
 	require.Equal(t, []AuditRecord{records[2], records[1]}, some)
 	past, err := s.Audit(1000, 1)
 	require.NoError(t, err)
-	require.Equal(t, records[4], past[0])
+	require.Equal(t, records[3], past[0])
+}
+
+func requireIntact(t *testing.T, s *Store) AuditState {
+	state, err := s.VerifyAudit()
+	require.NoError(t, err)
+	require.NoError(t, state.Problem)
+	return state
 }
 
 func TestTamperingWithTheAuditLogIsDetected(t *testing.T) {
-	s := openAudited(t)
-	for range 5 {
-		require.NoError(t, s.RecordAction(t.Context(), fullAction()))
+	rewrite := func(tx *bbolt.Tx, from, to uint64, change func(*AuditRecord)) {
+		r, err := readAudit(tx.Bucket([]byte(tableAudit)).Get([]byte(auditKey(from))))
+		require.NoError(t, err)
+		change(&r)
+		value, err := auditToProto(&r).MarshalVT()
+		require.NoError(t, err)
+		require.NoError(t, tx.Bucket([]byte(tableAudit)).Put([]byte(auditKey(to)), sealed(value)))
 	}
-	records := ascending(t, s)
-	require.NoError(t, VerifyAudit(records))
-	require.NoError(t, VerifyAudit(records[2:]), "the oldest records may have been deleted")
-	for name, tamper := range map[string]func([]AuditRecord) []AuditRecord{
-		"changed":  func(r []AuditRecord) []AuditRecord { r[2].Action.Principal = "mallory"; return r },
-		"rehashed": func(r []AuditRecord) []AuditRecord { r[2].Action.Status = 200; r[2].Hash = r[2].digest(); return r },
-		"removed":  func(r []AuditRecord) []AuditRecord { return slices.Delete(r, 2, 3) },
-		"swapped":  func(r []AuditRecord) []AuditRecord { r[2], r[3] = r[3], r[2]; return r },
-		"renumbered": func(r []AuditRecord) []AuditRecord {
-			r = slices.Delete(r, 2, 3)
-			for i := range r {
-				r[i].Sequence = uint64(i + 1)
-			}
-			return r
+	for name, tamper := range map[string]func(tx *bbolt.Tx){
+		"changed": func(tx *bbolt.Tx) { rewrite(tx, 3, 3, func(r *AuditRecord) { r.Action.Principal = "mallory" }) },
+		"rehashed": func(tx *bbolt.Tx) {
+			rewrite(tx, 3, 3, func(r *AuditRecord) { r.Action.Status, r.Hash = 200, bytes.Repeat([]byte{1}, 32) })
+		},
+		"removed":       func(tx *bbolt.Tx) { require.NoError(t, tx.Bucket([]byte(tableAudit)).Delete([]byte(auditKey(3)))) },
+		"first removed": func(tx *bbolt.Tx) { require.NoError(t, tx.Bucket([]byte(tableAudit)).Delete([]byte(auditKey(1)))) },
+		"repeated":      func(tx *bbolt.Tx) { rewrite(tx, 2, 3, func(*AuditRecord) {}) },
+		"renumbered":    func(tx *bbolt.Tx) { rewrite(tx, 2, 3, func(r *AuditRecord) { r.Sequence = 3 }) },
+		"hidden": func(tx *bbolt.Tx) {
+			require.NoError(t, tx.Bucket([]byte(tableAudit)).Delete([]byte(auditKey(3))))
+			n := treeNode{index: 2, hash: bytes.Repeat([]byte{7}, 32)}
+			value, err := treeNodeToProto(&n).MarshalVT()
+			require.NoError(t, err)
+			require.NoError(t, tx.Bucket([]byte(tableAuditNodes)).Put([]byte(auditNodeKey(&n)), sealed(value)))
 		},
 	} {
-		require.Error(t, VerifyAudit(tamper(slices.Clone(records))), name)
+		t.Run(name, func(t *testing.T) {
+			s := openAudited(t)
+			for range 5 {
+				require.NoError(t, s.RecordAction(t.Context(), fullAction()))
+			}
+			require.Equal(t, 5, requireIntact(t, s).Kept)
+			require.NoError(t, s.replica.fsm.db.bolt.Update(func(tx *bbolt.Tx) error {
+				tamper(tx)
+				return nil
+			}))
+			state, err := s.VerifyAudit()
+			require.NoError(t, err)
+			require.Error(t, state.Problem)
+		})
 	}
 }
 
-func TestAuditLogIsBoundedAndContinuesAfterARestart(t *testing.T) {
+// Whoever makes the most records displaces their own only.
+func TestPrincipalsCannotDisplaceAuditRecordsOfOthers(t *testing.T) {
+	s := openAudited(t)
+	f := s.replica.fsm
+	d := newDraft(f.current().state)
+	by := func(principal string) {
+		action := fullAction()
+		action.Principal = principal
+		require.NoError(t, d.record(&AuditRecord{At: goldenTime, Action: action}))
+	}
+	by("alice")
+	for range MaxAuditRecords / 2 {
+		by("mallory")
+	}
+	by("bob")
+	for range 2 * MaxAuditRecords {
+		by("mallory")
+	}
+	require.Equal(t, MaxAuditRecords, d.audit.count)
+	require.NoError(t, f.db.write(*f.applied.Load(), d.writes))
+
+	state := requireIntact(t, s)
+	require.Equal(t, MaxAuditRecords, state.Kept)
+	require.Equal(t, MaxAuditRecords*3/2+2, state.Deleted)
+	require.Equal(t, uint64(1), state.First)
+	records := ascending(t, s)
+	require.Equal(t, "alice", records[0].Action.Principal)
+	require.Equal(t, "bob", records[1].Action.Principal)
+	require.Equal(t, uint64(MaxAuditRecords/2+2), records[1].Sequence)
+	require.Less(t, len(d.audit.nodes), 64, "deleted records leave few hashes")
+
+	var again *auditLog
+	require.NoError(t, f.db.bolt.View(func(tx *bbolt.Tx) (err error) {
+		again, err = readAuditLog(tx)
+		return err
+	}))
+	require.Equal(t, d.audit.peaks, again.peaks)
+	require.Equal(t, d.audit.nodes, again.nodes)
+	require.Equal(t, d.audit.bytes, again.bytes)
+	require.Equal(t, d.audit.count, again.count)
+
+	// The hash of the last record proves those of others, across deleted ones.
+	require.NoError(t, f.db.bolt.Update(func(tx *bbolt.Tx) error {
+		records[0].Action.Object = "/something/else"
+		value, err := auditToProto(&records[0]).MarshalVT()
+		require.NoError(t, err)
+		return tx.Bucket([]byte(tableAudit)).Put([]byte(auditKey(1)), sealed(value))
+	}))
+	state, err := s.VerifyAudit()
+	require.NoError(t, err)
+	require.Error(t, state.Problem)
+}
+
+// Replicas of other releases at the same feature level must keep the same records.
+func TestAuditBoundsBelongToTheFeatureLevel(t *testing.T) {
+	require.Equal(t, []int64{20_000, 64 << 20, 128}, []int64{MaxAuditRecords, MaxAuditBytes, auditOverhead},
+		"other bounds need a new feature level, and the cluster's level must select them")
+}
+
+func TestAuditLogIsBoundedInBytes(t *testing.T) {
 	d := newDraft(emptyState())
-	d.cluster.FeatureLevel = feature.Level4
 	long := fullAction()
-	long.Object, long.Reason = strings.Repeat("x", 1<<20), "\xff"
-	for range MaxAuditRecords + 10 {
+	long.Object, long.Reason = strings.Repeat("x", 64<<10), strings.Repeat("a\xff", 1000)
+	for range MaxAuditObjects + 1 {
+		long.Objects = append(long.Objects, strings.Repeat("i", 40))
+	}
+	const records = 2000
+	for range records {
 		d.writes = nil
-		require.NoError(t, d.audit(goldenTime, &long, outcome{}, &state{schemas: newSchemas(0, nil)}, 0))
+		require.NoError(t, d.record(&AuditRecord{At: goldenTime, Action: long}))
 		for _, w := range d.writes {
-			require.Less(t, len(w.value), 2048)
+			require.Less(t, len(w.value), 160<<10)
 		}
 	}
-	require.Equal(t, uint64(MaxAuditRecords+10), d.auditHead.sequence)
-	require.Equal(t, uint64(11), d.auditHead.first)
-	require.Len(t, d.writes, 2, "one record is added, one deleted")
+	require.LessOrEqual(t, d.audit.bytes, int64(MaxAuditBytes))
+	require.Less(t, d.audit.count, records)
+	require.Greater(t, d.audit.count, records/3)
+}
 
+func TestLongNamesInTheAuditLogRemainDistinct(t *testing.T) {
+	prefix := strings.Repeat("x", 2*maxAuditObject)
+	a, b := bounded(prefix+"a", maxAuditObject), bounded(prefix+"b", maxAuditObject)
+	require.NotEqual(t, a, b)
+	for _, text := range []string{a, strings.Repeat("a\xff", maxAuditText/2), strings.Repeat("é", maxAuditText), "\xff"} {
+		once := bounded(text, maxAuditText)
+		require.LessOrEqual(t, len(once), maxAuditText)
+		require.True(t, utf8.ValidString(once))
+		require.Equal(t, once, bounded(once, maxAuditText), "the digest of a stored record is that of the recorded one")
+	}
+}
+
+func TestAuditLogContinuesAfterARestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "metadata")
 	s, stop, err := openReplica(dir)
 	require.NoError(t, err)
 	_, err = s.Provision(t.Context(), Cluster{Name: "local", Partitions: 2, FeatureLevel: feature.Level4})
 	require.NoError(t, err)
-	require.NoError(t, s.RecordAction(t.Context(), fullAction()))
+	for range 3 {
+		require.NoError(t, s.RecordAction(t.Context(), fullAction()))
+	}
 	require.NoError(t, stop())
 	s, stop, err = openReplica(dir)
 	require.NoError(t, err)
 	require.NoError(t, s.RecordAction(t.Context(), fullAction()))
-	require.NoError(t, VerifyAudit(ascending(t, s)))
-	require.Len(t, ascending(t, s), 2)
+	require.Equal(t, AuditState{Kept: 4, First: 1, Last: 4, Hash: ascending(t, s)[3].Hash}, requireIntact(t, s))
 	require.NoError(t, stop())
 }
 

@@ -196,7 +196,7 @@ func readState(tx *bbolt.Tx, index uint64) (*state, error) {
 	)
 	st.schemas = newSchemas(index, deployments)
 	if err == nil {
-		st.auditHead, err = readAuditHead(tx)
+		st.audit, err = readAuditLog(tx)
 	}
 	if err == nil {
 		err = checkLevel(st.cluster)

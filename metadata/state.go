@@ -12,7 +12,7 @@ import (
 )
 
 // state is everything that the group has agreed on, at one log index. It is immutable, so
-// readers may retain it.
+// readers may retain it, except for the index of the audit log, which only the replica uses.
 type state struct {
 	cluster    Cluster     // zero until provisioned
 	nodes      []Node      // sorted by name
@@ -22,14 +22,14 @@ type state struct {
 	book       *flowcontrol.Book
 	jobs       []Job   // sorted by ID
 	tokens     []Token // sorted by ID
-	auditHead  auditHead
+	audit      *auditLog
 
 	subscriptions []subscription.Subscription // sorted by ID
 	clusters      []subscription.Cluster      // of Kafka, sorted by name
 }
 
 func emptyState() *state {
-	return &state{schemas: newSchemas(0, nil), book: &flowcontrol.Book{}}
+	return &state{schemas: newSchemas(0, nil), book: &flowcontrol.Book{}, audit: newAuditLog()}
 }
 
 // newSchemas creates the view of a set of deployments, which it takes ownership of.
@@ -132,10 +132,10 @@ func (d *draft) deleteRecord(table, key string) { d.write(write{table: table, ke
 
 func (d *draft) write(w write) {
 	d.writes = append(d.writes, w)
-	silent := w.table == tableRequests || w.table == tableJobs || w.table == tableTokens || w.table == tableAudit
+	silent := w.table == tableRequests || w.table == tableJobs || w.table == tableTokens || w.table == tableAudit || w.table == tableAuditNodes
 	d.changed = d.changed || !silent
 	switch w.table {
-	case tableRequests, tableJobs, tableTokens, tableAudit, tableDeployments:
+	case tableRequests, tableJobs, tableTokens, tableAudit, tableAuditNodes, tableDeployments:
 	case tableRuleBook, tableRules:
 		d.rulesChanged = true
 	case tableSubscriptions, tableKafkaClusters:

@@ -129,6 +129,7 @@ func propose[T any](ctx context.Context, s *Store, cmd command) (result T, err e
 		return result, fmt.Errorf("change metadata: %w", err)
 	}
 	if o.refusal != nil {
+		notRecorded(ctx)
 		return result, o.refusal
 	}
 	result, _ = o.value.(T)

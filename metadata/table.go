@@ -33,6 +33,7 @@ func sealedFormat(format uint32) []byte { return sealed(binary.BigEndian.AppendU
 // The tables of the state file. Their names are part of the file and of snapshots.
 const (
 	tableAudit         = "audit"
+	tableAuditNodes    = "auditnodes"
 	tableCluster       = "cluster"
 	tableDeployments   = "deployments"
 	tableJobs          = "jobs"
@@ -49,12 +50,12 @@ const (
 
 // tables is in ascending order.
 var tables = []string{
-	tableAudit, tableCluster, tableDeployments, tableJobs, tableKafkaClusters, tableMeta, tableNodes, tablePartitions, tableRequests, tableRuleBook,
+	tableAudit, tableAuditNodes, tableCluster, tableDeployments, tableJobs, tableKafkaClusters, tableMeta, tableNodes, tablePartitions, tableRequests, tableRuleBook,
 	tableRules, tableSubscriptions, tableTokens,
 }
 
 // addedTables were added to existing formats.
-var addedTables = []string{tableAudit, tableJobs, tableKafkaClusters, tableSubscriptions, tableTokens}
+var addedTables = []string{tableAudit, tableAuditNodes, tableJobs, tableKafkaClusters, tableSubscriptions, tableTokens}
 
 // Keys in tableCluster, tableRuleBook and tableMeta.
 const (
@@ -71,6 +72,9 @@ func sealed(value []byte) []byte {
 	out := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(value)), crc32.Checksum(value, castagnoli))
 	return append(out, value...)
 }
+
+// checksumSize is what sealed adds to a value.
+const checksumSize = 4
 
 // unsealed verifies the checksum and returns the value.
 func unsealed(stored []byte) ([]byte, error) {

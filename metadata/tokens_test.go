@@ -86,5 +86,5 @@ func TestTokensNeedTheirFeatureLevel(t *testing.T) {
 	_, err := m.CreateToken(t.Context(), fullToken())
 	require.ErrorContains(t, err, "a token needs feature level 4")
 	require.NoError(t, m.RecordAction(t.Context(), fullAction()), "there is no audit log yet")
-	require.Zero(t, m.view.auditHead)
+	require.Zero(t, m.view.audit.count)
 }

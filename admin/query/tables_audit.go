@@ -38,6 +38,7 @@ func sysAudit() *Table {
 		}),
 		plain("outcome", Text, "why it was refused or failed; NULL if it succeeded", func(r *row) value { return text(r.Action.Outcome) }),
 		plain("reason", Text, "reason that the client gave", func(r *row) value { return text(r.Action.Reason) }),
+		plain("omitted", U32, "requests of the principal that changed nothing and were not recorded since its last record", func(r *row) value { return number(r.Action.Omitted) }),
 		digest("before_sha256", "digest of the changed metadata before the change", func(r *row) []byte { return r.Before }),
 		digest("after_sha256", "the same after the change", func(r *row) []byte { return r.After }),
 		digest("previous_hash", "hash of the record before this one", func(r *row) []byte { return r.Previous }),

@@ -63,6 +63,7 @@ var changes = []Change{
 	{Level4, CommandField, "Entry.action", "an entry of the metadata contains who requested it, for the audit log"},
 	{Level4, CommandField, "Options.ingress_auth", "an operator sets what callers of a service must present"},
 	{Level4, LogCommand, "RecordAction", "the metadata has the audit log of actions that do not change it"},
+	{Level4, RecordField, "AuditRecord and AuditNode", "the audit log keeps 20,000 records or 64 MiB, the oldest of the principal with the most are deleted"},
 	{Level4, LogCommand, "PutSubscription and PutKafkaCluster", "the metadata has event subscriptions and the Kafka clusters that they read"},
 	{Level4, RPC, "NodeCluster.Subscriptions and StreamRecord", "nodes report the state of the event streams that they read, and retry or skip records"},
 	{Level4, RPC, "NodeCluster.Stats", "nodes return their time series of invocations"},

@@ -2449,6 +2449,8 @@ type Action struct {
 	Status        uint32                 `protobuf:"varint,7,opt,name=status,proto3" json:"status,omitempty"`      // HTTP status of the response; 0: see the outcome
 	Outcome       string                 `protobuf:"bytes,8,opt,name=outcome,proto3" json:"outcome,omitempty"`     // why it was refused or failed
 	Reason        string                 `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`       // that the client gave
+	Objects       []string               `protobuf:"bytes,10,rep,name=objects,proto3" json:"objects,omitempty"`    // invocations of a batch
+	Omitted       uint32                 `protobuf:"varint,11,opt,name=omitted,proto3" json:"omitted,omitempty"`   // requests of the principal without effect that were not recorded since its last record
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2546,23 +2548,98 @@ func (x *Action) GetReason() string {
 	return ""
 }
 
+func (x *Action) GetObjects() []string {
+	if x != nil {
+		return x.Objects
+	}
+	return nil
+}
+
+func (x *Action) GetOmitted() uint32 {
+	if x != nil {
+		return x.Omitted
+	}
+	return 0
+}
+
+// AuditNode is a node of the hash tree over the audit log whose records are all deleted.
+type AuditNode struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Level         uint32                 `protobuf:"varint,1,opt,name=level,proto3" json:"level,omitempty"` // it covers 2^level records
+	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"` // among the nodes of its level
+	Hash          []byte                 `protobuf:"bytes,3,opt,name=hash,proto3" json:"hash,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditNode) Reset() {
+	*x = AuditNode{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditNode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditNode) ProtoMessage() {}
+
+func (x *AuditNode) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditNode.ProtoReflect.Descriptor instead.
+func (*AuditNode) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *AuditNode) GetLevel() uint32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *AuditNode) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *AuditNode) GetHash() []byte {
+	if x != nil {
+		return x.Hash
+	}
+	return nil
+}
+
 // AuditRecord is a stored record of the audit log.
 type AuditRecord struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sequence      uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"` // from 1, without gaps
+	Sequence      uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"` // from 1
 	TimeMs        int64                  `protobuf:"varint,2,opt,name=time_ms,json=timeMs,proto3" json:"time_ms,omitempty"`
 	Action        *Action                `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
 	Before        []byte                 `protobuf:"bytes,4,opt,name=before,proto3" json:"before,omitempty"`     // SHA-256 of the changed records before the change; empty if none existed
 	After         []byte                 `protobuf:"bytes,5,opt,name=after,proto3" json:"after,omitempty"`       // the same after the change
 	Previous      []byte                 `protobuf:"bytes,6,opt,name=previous,proto3" json:"previous,omitempty"` // hash of the record before this one
-	Hash          []byte                 `protobuf:"bytes,7,opt,name=hash,proto3" json:"hash,omitempty"`         // SHA-256 of this record without hash
+	Hash          []byte                 `protobuf:"bytes,7,opt,name=hash,proto3" json:"hash,omitempty"`         // root of the hash tree over this record and all before it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2574,7 +2651,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2587,7 +2664,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{31}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *AuditRecord) GetSequence() uint64 {
@@ -2650,7 +2727,7 @@ type PutSubscription struct {
 
 func (x *PutSubscription) Reset() {
 	*x = PutSubscription{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2662,7 +2739,7 @@ func (x *PutSubscription) String() string {
 func (*PutSubscription) ProtoMessage() {}
 
 func (x *PutSubscription) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2675,7 +2752,7 @@ func (x *PutSubscription) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSubscription.ProtoReflect.Descriptor instead.
 func (*PutSubscription) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{32}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PutSubscription) GetSubscription() *Subscription {
@@ -2702,7 +2779,7 @@ type DeleteSubscription struct {
 
 func (x *DeleteSubscription) Reset() {
 	*x = DeleteSubscription{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2714,7 +2791,7 @@ func (x *DeleteSubscription) String() string {
 func (*DeleteSubscription) ProtoMessage() {}
 
 func (x *DeleteSubscription) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2727,7 +2804,7 @@ func (x *DeleteSubscription) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSubscription.ProtoReflect.Descriptor instead.
 func (*DeleteSubscription) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{33}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DeleteSubscription) GetId() string {
@@ -2748,7 +2825,7 @@ type PutKafkaCluster struct {
 
 func (x *PutKafkaCluster) Reset() {
 	*x = PutKafkaCluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2760,7 +2837,7 @@ func (x *PutKafkaCluster) String() string {
 func (*PutKafkaCluster) ProtoMessage() {}
 
 func (x *PutKafkaCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2773,7 +2850,7 @@ func (x *PutKafkaCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutKafkaCluster.ProtoReflect.Descriptor instead.
 func (*PutKafkaCluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{34}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *PutKafkaCluster) GetCluster() *KafkaCluster {
@@ -2801,7 +2878,7 @@ type DeleteKafkaCluster struct {
 
 func (x *DeleteKafkaCluster) Reset() {
 	*x = DeleteKafkaCluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2813,7 +2890,7 @@ func (x *DeleteKafkaCluster) String() string {
 func (*DeleteKafkaCluster) ProtoMessage() {}
 
 func (x *DeleteKafkaCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2826,7 +2903,7 @@ func (x *DeleteKafkaCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteKafkaCluster.ProtoReflect.Descriptor instead.
 func (*DeleteKafkaCluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{35}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DeleteKafkaCluster) GetName() string {
@@ -2857,7 +2934,7 @@ type KafkaCluster struct {
 
 func (x *KafkaCluster) Reset() {
 	*x = KafkaCluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2869,7 +2946,7 @@ func (x *KafkaCluster) String() string {
 func (*KafkaCluster) ProtoMessage() {}
 
 func (x *KafkaCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2882,7 +2959,7 @@ func (x *KafkaCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KafkaCluster.ProtoReflect.Descriptor instead.
 func (*KafkaCluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{36}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *KafkaCluster) GetName() string {
@@ -2954,7 +3031,7 @@ type Subscription struct {
 
 func (x *Subscription) Reset() {
 	*x = Subscription{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2966,7 +3043,7 @@ func (x *Subscription) String() string {
 func (*Subscription) ProtoMessage() {}
 
 func (x *Subscription) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2979,7 +3056,7 @@ func (x *Subscription) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Subscription.ProtoReflect.Descriptor instead.
 func (*Subscription) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{37}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Subscription) GetId() string {
@@ -3170,7 +3247,7 @@ type SubscriptionStart struct {
 
 func (x *SubscriptionStart) Reset() {
 	*x = SubscriptionStart{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3182,7 +3259,7 @@ func (x *SubscriptionStart) String() string {
 func (*SubscriptionStart) ProtoMessage() {}
 
 func (x *SubscriptionStart) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3195,7 +3272,7 @@ func (x *SubscriptionStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscriptionStart.ProtoReflect.Descriptor instead.
 func (*SubscriptionStart) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{38}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SubscriptionStart) GetKind() uint32 {
@@ -3239,7 +3316,7 @@ type TopicStart struct {
 
 func (x *TopicStart) Reset() {
 	*x = TopicStart{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3251,7 +3328,7 @@ func (x *TopicStart) String() string {
 func (*TopicStart) ProtoMessage() {}
 
 func (x *TopicStart) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3264,7 +3341,7 @@ func (x *TopicStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicStart.ProtoReflect.Descriptor instead.
 func (*TopicStart) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{39}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *TopicStart) GetTopic() string {
@@ -3307,7 +3384,7 @@ type SubscriptionPause struct {
 
 func (x *SubscriptionPause) Reset() {
 	*x = SubscriptionPause{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3319,7 +3396,7 @@ func (x *SubscriptionPause) String() string {
 func (*SubscriptionPause) ProtoMessage() {}
 
 func (x *SubscriptionPause) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3332,7 +3409,7 @@ func (x *SubscriptionPause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscriptionPause.ProtoReflect.Descriptor instead.
 func (*SubscriptionPause) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{40}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SubscriptionPause) GetBy() string {
@@ -3366,7 +3443,7 @@ type CreateJob struct {
 
 func (x *CreateJob) Reset() {
 	*x = CreateJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3378,7 +3455,7 @@ func (x *CreateJob) String() string {
 func (*CreateJob) ProtoMessage() {}
 
 func (x *CreateJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3391,7 +3468,7 @@ func (x *CreateJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJob.ProtoReflect.Descriptor instead.
 func (*CreateJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{41}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CreateJob) GetJob() *Job {
@@ -3412,7 +3489,7 @@ type AdvanceJob struct {
 
 func (x *AdvanceJob) Reset() {
 	*x = AdvanceJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3424,7 +3501,7 @@ func (x *AdvanceJob) String() string {
 func (*AdvanceJob) ProtoMessage() {}
 
 func (x *AdvanceJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3437,7 +3514,7 @@ func (x *AdvanceJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceJob.ProtoReflect.Descriptor instead.
 func (*AdvanceJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{42}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *AdvanceJob) GetJob() *Job {
@@ -3464,7 +3541,7 @@ type StopJob struct {
 
 func (x *StopJob) Reset() {
 	*x = StopJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3476,7 +3553,7 @@ func (x *StopJob) String() string {
 func (*StopJob) ProtoMessage() {}
 
 func (x *StopJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3489,7 +3566,7 @@ func (x *StopJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopJob.ProtoReflect.Descriptor instead.
 func (*StopJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{43}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *StopJob) GetId() string {
@@ -3527,7 +3604,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3539,7 +3616,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3552,7 +3629,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{44}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Job) GetId() string {
@@ -3692,7 +3769,7 @@ type JobFailure struct {
 
 func (x *JobFailure) Reset() {
 	*x = JobFailure{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3704,7 +3781,7 @@ func (x *JobFailure) String() string {
 func (*JobFailure) ProtoMessage() {}
 
 func (x *JobFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3717,7 +3794,7 @@ func (x *JobFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobFailure.ProtoReflect.Descriptor instead.
 func (*JobFailure) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{45}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *JobFailure) GetInvocationId() string {
@@ -3744,7 +3821,7 @@ type RuleList struct {
 
 func (x *RuleList) Reset() {
 	*x = RuleList{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3756,7 +3833,7 @@ func (x *RuleList) String() string {
 func (*RuleList) ProtoMessage() {}
 
 func (x *RuleList) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3769,7 +3846,7 @@ func (x *RuleList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleList.ProtoReflect.Descriptor instead.
 func (*RuleList) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{46}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RuleList) GetRules() []*Rule {
@@ -3790,7 +3867,7 @@ type PatternList struct {
 
 func (x *PatternList) Reset() {
 	*x = PatternList{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3802,7 +3879,7 @@ func (x *PatternList) String() string {
 func (*PatternList) ProtoMessage() {}
 
 func (x *PatternList) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3815,7 +3892,7 @@ func (x *PatternList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PatternList.ProtoReflect.Descriptor instead.
 func (*PatternList) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{47}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *PatternList) GetPatterns() []string {
@@ -3836,7 +3913,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3848,7 +3925,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3861,7 +3938,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{48}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Registered) GetDeployment() *Deployment {
@@ -3889,7 +3966,7 @@ type ServiceRevision struct {
 
 func (x *ServiceRevision) Reset() {
 	*x = ServiceRevision{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3901,7 +3978,7 @@ func (x *ServiceRevision) String() string {
 func (*ServiceRevision) ProtoMessage() {}
 
 func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3914,7 +3991,7 @@ func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRevision.ProtoReflect.Descriptor instead.
 func (*ServiceRevision) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{49}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ServiceRevision) GetService() *Service {
@@ -3948,7 +4025,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3960,7 +4037,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3973,7 +4050,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{50}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Refusal) GetKind() uint32 {
@@ -4055,7 +4132,7 @@ type Deployment struct {
 
 func (x *Deployment) Reset() {
 	*x = Deployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4067,7 +4144,7 @@ func (x *Deployment) String() string {
 func (*Deployment) ProtoMessage() {}
 
 func (x *Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4080,7 +4157,7 @@ func (x *Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deployment.ProtoReflect.Descriptor instead.
 func (*Deployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{51}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Deployment) GetId() string {
@@ -4197,7 +4274,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4209,7 +4286,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4222,7 +4299,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{52}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Service) GetName() string {
@@ -4290,7 +4367,7 @@ type Handler struct {
 
 func (x *Handler) Reset() {
 	*x = Handler{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4302,7 +4379,7 @@ func (x *Handler) String() string {
 func (*Handler) ProtoMessage() {}
 
 func (x *Handler) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4315,7 +4392,7 @@ func (x *Handler) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handler.ProtoReflect.Descriptor instead.
 func (*Handler) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{53}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Handler) GetName() string {
@@ -4389,7 +4466,7 @@ type Options struct {
 
 func (x *Options) Reset() {
 	*x = Options{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4401,7 +4478,7 @@ func (x *Options) String() string {
 func (*Options) ProtoMessage() {}
 
 func (x *Options) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4414,7 +4491,7 @@ func (x *Options) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Options.ProtoReflect.Descriptor instead.
 func (*Options) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{54}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Options) GetInactivityTimeoutMs() int64 {
@@ -4521,7 +4598,7 @@ type InputRules struct {
 
 func (x *InputRules) Reset() {
 	*x = InputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4533,7 +4610,7 @@ func (x *InputRules) String() string {
 func (*InputRules) ProtoMessage() {}
 
 func (x *InputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4546,7 +4623,7 @@ func (x *InputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRules.ProtoReflect.Descriptor instead.
 func (*InputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{55}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *InputRules) GetRequired() bool {
@@ -4589,7 +4666,7 @@ type OutputRules struct {
 
 func (x *OutputRules) Reset() {
 	*x = OutputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4601,7 +4678,7 @@ func (x *OutputRules) String() string {
 func (*OutputRules) ProtoMessage() {}
 
 func (x *OutputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4614,7 +4691,7 @@ func (x *OutputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRules.ProtoReflect.Descriptor instead.
 func (*OutputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{56}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *OutputRules) GetContentType() string {
@@ -4649,7 +4726,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4661,7 +4738,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4674,7 +4751,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{57}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Pair) GetKey() string {
@@ -4874,7 +4951,7 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	" \x01(\x03R\n" +
 	"lastUsedMs\"A\n" +
 	"\fRecordAction\x121\n" +
-	"\x06action\x18\x01 \x01(\v2\x19.platform.metadata.ActionR\x06action\"\xe4\x01\n" +
+	"\x06action\x18\x01 \x01(\v2\x19.platform.metadata.ActionR\x06action\"\x98\x02\n" +
 	"\x06Action\x12\x1c\n" +
 	"\tprincipal\x18\x01 \x01(\tR\tprincipal\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x12\x18\n" +
@@ -4884,7 +4961,14 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\x06object\x18\x06 \x01(\tR\x06object\x12\x16\n" +
 	"\x06status\x18\a \x01(\rR\x06status\x12\x18\n" +
 	"\aoutcome\x18\b \x01(\tR\aoutcome\x12\x16\n" +
-	"\x06reason\x18\t \x01(\tR\x06reason\"\xd3\x01\n" +
+	"\x06reason\x18\t \x01(\tR\x06reason\x12\x18\n" +
+	"\aobjects\x18\n" +
+	" \x03(\tR\aobjects\x12\x18\n" +
+	"\aomitted\x18\v \x01(\rR\aomitted\"K\n" +
+	"\tAuditNode\x12\x14\n" +
+	"\x05level\x18\x01 \x01(\rR\x05level\x12\x14\n" +
+	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x12\n" +
+	"\x04hash\x18\x03 \x01(\fR\x04hash\"\xd3\x01\n" +
 	"\vAuditRecord\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x17\n" +
 	"\atime_ms\x18\x02 \x01(\x03R\x06timeMs\x121\n" +
@@ -5112,7 +5196,7 @@ func file_proto_metadata_metadata_proto_rawDescGZIP() []byte {
 	return file_proto_metadata_metadata_proto_rawDescData
 }
 
-var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
+var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
 var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*Entry)(nil),              // 0: platform.metadata.Entry
 	(*ProvisionCluster)(nil),   // 1: platform.metadata.ProvisionCluster
@@ -5145,33 +5229,34 @@ var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*Token)(nil),              // 28: platform.metadata.Token
 	(*RecordAction)(nil),       // 29: platform.metadata.RecordAction
 	(*Action)(nil),             // 30: platform.metadata.Action
-	(*AuditRecord)(nil),        // 31: platform.metadata.AuditRecord
-	(*PutSubscription)(nil),    // 32: platform.metadata.PutSubscription
-	(*DeleteSubscription)(nil), // 33: platform.metadata.DeleteSubscription
-	(*PutKafkaCluster)(nil),    // 34: platform.metadata.PutKafkaCluster
-	(*DeleteKafkaCluster)(nil), // 35: platform.metadata.DeleteKafkaCluster
-	(*KafkaCluster)(nil),       // 36: platform.metadata.KafkaCluster
-	(*Subscription)(nil),       // 37: platform.metadata.Subscription
-	(*SubscriptionStart)(nil),  // 38: platform.metadata.SubscriptionStart
-	(*TopicStart)(nil),         // 39: platform.metadata.TopicStart
-	(*SubscriptionPause)(nil),  // 40: platform.metadata.SubscriptionPause
-	(*CreateJob)(nil),          // 41: platform.metadata.CreateJob
-	(*AdvanceJob)(nil),         // 42: platform.metadata.AdvanceJob
-	(*StopJob)(nil),            // 43: platform.metadata.StopJob
-	(*Job)(nil),                // 44: platform.metadata.Job
-	(*JobFailure)(nil),         // 45: platform.metadata.JobFailure
-	(*RuleList)(nil),           // 46: platform.metadata.RuleList
-	(*PatternList)(nil),        // 47: platform.metadata.PatternList
-	(*Registered)(nil),         // 48: platform.metadata.Registered
-	(*ServiceRevision)(nil),    // 49: platform.metadata.ServiceRevision
-	(*Refusal)(nil),            // 50: platform.metadata.Refusal
-	(*Deployment)(nil),         // 51: platform.metadata.Deployment
-	(*Service)(nil),            // 52: platform.metadata.Service
-	(*Handler)(nil),            // 53: platform.metadata.Handler
-	(*Options)(nil),            // 54: platform.metadata.Options
-	(*InputRules)(nil),         // 55: platform.metadata.InputRules
-	(*OutputRules)(nil),        // 56: platform.metadata.OutputRules
-	(*Pair)(nil),               // 57: platform.metadata.Pair
+	(*AuditNode)(nil),          // 31: platform.metadata.AuditNode
+	(*AuditRecord)(nil),        // 32: platform.metadata.AuditRecord
+	(*PutSubscription)(nil),    // 33: platform.metadata.PutSubscription
+	(*DeleteSubscription)(nil), // 34: platform.metadata.DeleteSubscription
+	(*PutKafkaCluster)(nil),    // 35: platform.metadata.PutKafkaCluster
+	(*DeleteKafkaCluster)(nil), // 36: platform.metadata.DeleteKafkaCluster
+	(*KafkaCluster)(nil),       // 37: platform.metadata.KafkaCluster
+	(*Subscription)(nil),       // 38: platform.metadata.Subscription
+	(*SubscriptionStart)(nil),  // 39: platform.metadata.SubscriptionStart
+	(*TopicStart)(nil),         // 40: platform.metadata.TopicStart
+	(*SubscriptionPause)(nil),  // 41: platform.metadata.SubscriptionPause
+	(*CreateJob)(nil),          // 42: platform.metadata.CreateJob
+	(*AdvanceJob)(nil),         // 43: platform.metadata.AdvanceJob
+	(*StopJob)(nil),            // 44: platform.metadata.StopJob
+	(*Job)(nil),                // 45: platform.metadata.Job
+	(*JobFailure)(nil),         // 46: platform.metadata.JobFailure
+	(*RuleList)(nil),           // 47: platform.metadata.RuleList
+	(*PatternList)(nil),        // 48: platform.metadata.PatternList
+	(*Registered)(nil),         // 49: platform.metadata.Registered
+	(*ServiceRevision)(nil),    // 50: platform.metadata.ServiceRevision
+	(*Refusal)(nil),            // 51: platform.metadata.Refusal
+	(*Deployment)(nil),         // 52: platform.metadata.Deployment
+	(*Service)(nil),            // 53: platform.metadata.Service
+	(*Handler)(nil),            // 54: platform.metadata.Handler
+	(*Options)(nil),            // 55: platform.metadata.Options
+	(*InputRules)(nil),         // 56: platform.metadata.InputRules
+	(*OutputRules)(nil),        // 57: platform.metadata.OutputRules
+	(*Pair)(nil),               // 58: platform.metadata.Pair
 }
 var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	1,  // 0: platform.metadata.Entry.provision_cluster:type_name -> platform.metadata.ProvisionCluster
@@ -5188,68 +5273,68 @@ var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	15, // 11: platform.metadata.Entry.delete_rules:type_name -> platform.metadata.DeleteRules
 	7,  // 12: platform.metadata.Entry.enable_flow_control:type_name -> platform.metadata.EnableFlowControl
 	8,  // 13: platform.metadata.Entry.set_feature_level:type_name -> platform.metadata.SetFeatureLevel
-	41, // 14: platform.metadata.Entry.create_job:type_name -> platform.metadata.CreateJob
-	42, // 15: platform.metadata.Entry.advance_job:type_name -> platform.metadata.AdvanceJob
-	43, // 16: platform.metadata.Entry.stop_job:type_name -> platform.metadata.StopJob
+	42, // 14: platform.metadata.Entry.create_job:type_name -> platform.metadata.CreateJob
+	43, // 15: platform.metadata.Entry.advance_job:type_name -> platform.metadata.AdvanceJob
+	44, // 16: platform.metadata.Entry.stop_job:type_name -> platform.metadata.StopJob
 	24, // 17: platform.metadata.Entry.create_token:type_name -> platform.metadata.CreateToken
 	25, // 18: platform.metadata.Entry.revoke_token:type_name -> platform.metadata.RevokeToken
 	26, // 19: platform.metadata.Entry.use_tokens:type_name -> platform.metadata.UseTokens
 	29, // 20: platform.metadata.Entry.record_action:type_name -> platform.metadata.RecordAction
-	32, // 21: platform.metadata.Entry.put_subscription:type_name -> platform.metadata.PutSubscription
-	33, // 22: platform.metadata.Entry.delete_subscription:type_name -> platform.metadata.DeleteSubscription
-	34, // 23: platform.metadata.Entry.put_kafka_cluster:type_name -> platform.metadata.PutKafkaCluster
-	35, // 24: platform.metadata.Entry.delete_kafka_cluster:type_name -> platform.metadata.DeleteKafkaCluster
+	33, // 21: platform.metadata.Entry.put_subscription:type_name -> platform.metadata.PutSubscription
+	34, // 22: platform.metadata.Entry.delete_subscription:type_name -> platform.metadata.DeleteSubscription
+	35, // 23: platform.metadata.Entry.put_kafka_cluster:type_name -> platform.metadata.PutKafkaCluster
+	36, // 24: platform.metadata.Entry.delete_kafka_cluster:type_name -> platform.metadata.DeleteKafkaCluster
 	30, // 25: platform.metadata.Entry.action:type_name -> platform.metadata.Action
 	17, // 26: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
 	18, // 27: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
 	19, // 28: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
-	51, // 29: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
-	51, // 30: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
-	54, // 31: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
+	52, // 29: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
+	52, // 30: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
+	55, // 31: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
 	14, // 32: platform.metadata.PutRules.changes:type_name -> platform.metadata.RuleChange
 	20, // 33: platform.metadata.RuleChange.rule:type_name -> platform.metadata.Rule
 	16, // 34: platform.metadata.DeleteRules.removals:type_name -> platform.metadata.RuleRemoval
-	50, // 35: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
+	51, // 35: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
 	17, // 36: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
 	18, // 37: platform.metadata.Result.node:type_name -> platform.metadata.Node
-	48, // 38: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
-	51, // 39: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
-	49, // 40: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
+	49, // 38: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
+	52, // 39: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
+	50, // 40: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
 	19, // 41: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
-	46, // 42: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
-	47, // 43: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
-	44, // 44: platform.metadata.Result.job:type_name -> platform.metadata.Job
-	37, // 45: platform.metadata.Result.subscription:type_name -> platform.metadata.Subscription
-	36, // 46: platform.metadata.Result.kafka_cluster:type_name -> platform.metadata.KafkaCluster
+	47, // 42: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
+	48, // 43: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
+	45, // 44: platform.metadata.Result.job:type_name -> platform.metadata.Job
+	38, // 45: platform.metadata.Result.subscription:type_name -> platform.metadata.Subscription
+	37, // 46: platform.metadata.Result.kafka_cluster:type_name -> platform.metadata.KafkaCluster
 	28, // 47: platform.metadata.Result.token:type_name -> platform.metadata.Token
 	28, // 48: platform.metadata.CreateToken.token:type_name -> platform.metadata.Token
 	27, // 49: platform.metadata.UseTokens.uses:type_name -> platform.metadata.TokenUse
 	30, // 50: platform.metadata.RecordAction.action:type_name -> platform.metadata.Action
 	30, // 51: platform.metadata.AuditRecord.action:type_name -> platform.metadata.Action
-	37, // 52: platform.metadata.PutSubscription.subscription:type_name -> platform.metadata.Subscription
-	36, // 53: platform.metadata.PutKafkaCluster.cluster:type_name -> platform.metadata.KafkaCluster
-	57, // 54: platform.metadata.KafkaCluster.properties:type_name -> platform.metadata.Pair
-	57, // 55: platform.metadata.Subscription.properties:type_name -> platform.metadata.Pair
-	38, // 56: platform.metadata.Subscription.start:type_name -> platform.metadata.SubscriptionStart
-	39, // 57: platform.metadata.Subscription.offsets:type_name -> platform.metadata.TopicStart
-	40, // 58: platform.metadata.Subscription.paused:type_name -> platform.metadata.SubscriptionPause
-	39, // 59: platform.metadata.SubscriptionStart.offsets:type_name -> platform.metadata.TopicStart
-	44, // 60: platform.metadata.CreateJob.job:type_name -> platform.metadata.Job
-	44, // 61: platform.metadata.AdvanceJob.job:type_name -> platform.metadata.Job
-	45, // 62: platform.metadata.Job.failures:type_name -> platform.metadata.JobFailure
+	38, // 52: platform.metadata.PutSubscription.subscription:type_name -> platform.metadata.Subscription
+	37, // 53: platform.metadata.PutKafkaCluster.cluster:type_name -> platform.metadata.KafkaCluster
+	58, // 54: platform.metadata.KafkaCluster.properties:type_name -> platform.metadata.Pair
+	58, // 55: platform.metadata.Subscription.properties:type_name -> platform.metadata.Pair
+	39, // 56: platform.metadata.Subscription.start:type_name -> platform.metadata.SubscriptionStart
+	40, // 57: platform.metadata.Subscription.offsets:type_name -> platform.metadata.TopicStart
+	41, // 58: platform.metadata.Subscription.paused:type_name -> platform.metadata.SubscriptionPause
+	40, // 59: platform.metadata.SubscriptionStart.offsets:type_name -> platform.metadata.TopicStart
+	45, // 60: platform.metadata.CreateJob.job:type_name -> platform.metadata.Job
+	45, // 61: platform.metadata.AdvanceJob.job:type_name -> platform.metadata.Job
+	46, // 62: platform.metadata.Job.failures:type_name -> platform.metadata.JobFailure
 	20, // 63: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
-	51, // 64: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
-	52, // 65: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
-	57, // 66: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
-	57, // 67: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
-	52, // 68: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
-	57, // 69: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
-	54, // 70: platform.metadata.Service.options:type_name -> platform.metadata.Options
-	53, // 71: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
-	57, // 72: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
-	54, // 73: platform.metadata.Handler.options:type_name -> platform.metadata.Options
-	55, // 74: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
-	56, // 75: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
+	52, // 64: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
+	53, // 65: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
+	58, // 66: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
+	58, // 67: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
+	53, // 68: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
+	58, // 69: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
+	55, // 70: platform.metadata.Service.options:type_name -> platform.metadata.Options
+	54, // 71: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
+	58, // 72: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
+	55, // 73: platform.metadata.Handler.options:type_name -> platform.metadata.Options
+	56, // 74: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
+	57, // 75: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
 	76, // [76:76] is the sub-list for method output_type
 	76, // [76:76] is the sub-list for method input_type
 	76, // [76:76] is the sub-list for extension type_name
@@ -5305,14 +5390,14 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Result_KafkaCluster)(nil),
 		(*Result_Token)(nil),
 	}
-	file_proto_metadata_metadata_proto_msgTypes[54].OneofWrappers = []any{}
+	file_proto_metadata_metadata_proto_msgTypes[55].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_metadata_metadata_proto_rawDesc), len(file_proto_metadata_metadata_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   58,
+			NumMessages:   59,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

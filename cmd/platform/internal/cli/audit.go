@@ -52,7 +52,7 @@ func (a *app) auditList() *cobra.Command {
 func (a *app) auditVerify() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Verify that no record was changed or removed", Args: cobra.NoArgs, Example: "  platform audit verify --hash 9f86d0…",
-		Long: `Verifies the hash chain of the records. The hash of the last record is printed: with a copy of it,
+		Long: `Verifies the hashes of the records. The hash of the last record is printed: with a copy of it,
 --hash proves later that the records up to it were not replaced.`,
 	}
 	known := cmd.Flags().String("hash", "", "`hash` of a record, from an earlier run, that must still be part of the log")
@@ -80,7 +80,8 @@ func (a *app) auditVerify() *cobra.Command {
 			}
 		}
 		if !*asJSON {
-			a.print.Printf("%s %s, numbers %d to %d\nHash of the last record: %s\n", a.print.Green("[OK]:"), counted(v.Records, "record"), v.First, v.Last, v.Hash)
+			a.print.Printf("%s %s, numbers %d to %d, %d deleted to make room\nHash of the last record: %s\n",
+				a.print.Green("[OK]:"), counted(v.Records, "record"), v.First, v.Last, v.Deleted, v.Hash)
 		}
 		return nil
 	})

@@ -103,6 +103,7 @@ type AuditVerification struct {
 	Intact  bool   `json:"intact"`
 	Problem string `json:"problem"`
 	Records int    `json:"records"`
+	Deleted int    `json:"deleted"`
 	First   uint64 `json:"first_sequence"`
 	Last    uint64 `json:"last_sequence"`
 	Hash    string `json:"hash"`

@@ -1,0 +1,134 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"golang.org/x/time/rate"
+
+	"platform/internal/access"
+	"platform/metadata"
+)
+
+// auditTimeout bounds how long the response to an action on a partition waits for its record.
+const auditTimeout = 5 * time.Second
+
+// Names of what handlers leave in the context of a request for its audit record.
+const (
+	auditObjects = "audit objects" // []string
+	auditNothing = "audit nothing" // the request changed nothing
+)
+
+// audited returns the handler of a route whose requests are recorded in the audit log: in the
+// log entry of the change if the metadata changes, else after the fact.
+func (s *Server) audited(r route) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		ctx, recorded := metadata.WithAction(c.Request().Context(), s.actionOf(c, r))
+		c.SetRequest(c.Request().WithContext(ctx))
+		err := r.handle(c)
+		if !recorded() {
+			s.record(c, r, err)
+		}
+		return err
+	}
+}
+
+// record adds a record for a request whose response is err, or sent already. Requests that
+// changed nothing are recorded at a bounded rate.
+func (s *Server) record(c echo.Context, r route, err error) {
+	action := s.actionOf(c, r)
+	action.Status = uint32(c.Response().Status)
+	if err != nil {
+		f := s.explain(c.Request(), err)
+		action.Status, action.Outcome = uint32(f.status), f.message
+	}
+	p := access.From(c.Request().Context())
+	// An error of the server may hide that something was changed.
+	nothing := c.Get(auditNothing) != nil || err != nil && action.Status < http.StatusInternalServerError
+	omitted, ok := s.quiet.admit(p, nothing)
+	if !ok {
+		return
+	}
+	action.Omitted = omitted
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), auditTimeout)
+	defer cancel()
+	if err := s.registry.RecordAction(ctx, action); err != nil {
+		s.log.Error("action not recorded in the audit log", "err", err, "principal", action.Principal, "token", action.Token, "address", action.Address,
+			"action", action.Action, "object", action.Object, "status", action.Status)
+	}
+}
+
+func (s *Server) actionOf(c echo.Context, r route) metadata.Action {
+	request, p := c.Request(), access.From(c.Request().Context())
+	objects, _ := c.Get(auditObjects).([]string)
+	return metadata.Action{
+		Principal: p.Name, Token: p.Token, Address: remoteAddress(request), Node: s.cfg.Node,
+		Action: r.method + " " + r.path, Object: request.URL.RequestURI(), Objects: objects, Reason: c.QueryParam("reason"),
+	}
+}
+
+// Of the requests of a principal that change nothing, quietBurst in a row are recorded, then one
+// per quietInterval; one per strangerInterval without a valid token. The next record has the
+// number of the others.
+const (
+	quietBurst       = 20
+	quietInterval    = 10 * time.Second
+	strangerInterval = 10 * time.Minute
+	maxQuiet         = 1000 // principals; further ones share a limit
+)
+
+// quietRequests limits the records of requests that changed nothing.
+type quietRequests struct {
+	mu sync.Mutex // guards by
+	by map[string]*quietPrincipal
+}
+
+type quietPrincipal struct {
+	limit   *rate.Limiter
+	omitted uint32
+}
+
+// admit reports whether a request is to be recorded, and how many of the principal were not since
+// its last record.
+func (q *quietRequests) admit(p *access.Principal, nothing bool) (omitted uint32, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	who := q.of(p)
+	if nothing && !who.limit.Allow() {
+		who.omitted++
+		return 0, false
+	}
+	omitted, who.omitted = who.omitted, 0
+	return omitted, true
+}
+
+func (q *quietRequests) of(p *access.Principal) *quietPrincipal {
+	name, interval := "token "+p.Name, quietInterval
+	if len(p.Roles) == 0 {
+		name, interval = "stranger", strangerInterval
+	}
+	if _, known := q.by[name]; !known && len(q.by) >= maxQuiet {
+		q.forgetIdle()
+		if len(q.by) >= maxQuiet {
+			name = "others"
+		}
+	}
+	who := q.by[name]
+	if who == nil {
+		who = &quietPrincipal{limit: rate.NewLimiter(rate.Every(interval), quietBurst)}
+		q.by[name] = who
+	}
+	return who
+}
+
+// forgetIdle forgets the principals that could send a burst again.
+func (q *quietRequests) forgetIdle() {
+	for name, who := range q.by {
+		if who.omitted == 0 && who.limit.Tokens() >= quietBurst {
+			delete(q.by, name)
+		}
+	}
+}

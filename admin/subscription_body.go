@@ -156,7 +156,7 @@ func parseStart(raw startText, source *subscription.Source) (start subscription.
 		o.From = name
 	} else if err := json.Unmarshal(raw, &o); err != nil || isNull(raw) {
 		return start, unprocessable("the field 'start' must be latest, earliest, group, or an object with from, timestamp, offsets and otherwise")
-	} else if err := checkFields(json.RawMessage(raw), reflect.TypeFor[startObject](), "start."); err != nil {
+	} else if err := checkFields(raw, reflect.TypeFor[startObject](), "start."); err != nil {
 		return start, err
 	}
 	switch {

@@ -14,9 +14,9 @@ import (
 var (
 	ErrTooManyClusters = errors.New("too many Kafka clusters exist")
 	ErrClusterNotFound = errors.New("there is no such Kafka cluster")
-	ErrClusterChanged  = errors.New("Kafka cluster was changed by another request")
-	ErrClusterExists   = errors.New("Kafka cluster exists")
-	ErrClusterInUse    = errors.New("Kafka cluster is in use")
+	ErrClusterChanged  = errors.New("the Kafka cluster was changed by another request")
+	ErrClusterExists   = errors.New("the Kafka cluster exists")
+	ErrClusterInUse    = errors.New("the Kafka cluster is in use")
 )
 
 // putKafkaCluster adds or replaces a Kafka cluster.

@@ -127,12 +127,11 @@ func contentType(name string) string {
 // Serves reports whether a request is for the UI: its path is /ui or below, or it is / and
 // the client is a browser.
 func Serves(r *http.Request) bool {
-	switch p := r.URL.Path; {
-	case p == "/":
+	p := r.URL.Path
+	if p == "/" {
 		return (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html")
-	default:
-		return p == strings.TrimSuffix(Prefix, "/") || strings.HasPrefix(p, Prefix)
 	}
+	return p == strings.TrimSuffix(Prefix, "/") || strings.HasPrefix(p, Prefix)
 }
 
 // ServeHTTP implements http.Handler.

@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -58,7 +59,7 @@ func TestOnlyTheWholeTokenIsAccepted(t *testing.T) {
 	require.NotEqual(t, secret.Text, other.Text)
 	grants := map[string]Grant{secret.ID: {Principal: Principal{Name: "ci", Token: secret.ID, Roles: []Role{Viewer}}, Hash: secret.Hash[:], Expires: now.Add(time.Minute)}}
 	ask := func(a *Authenticator, authorization string) (*Principal, error) {
-		r := httptest.NewRequest("GET", "/", nil)
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		if authorization != "" {
 			r.Header.Set("Authorization", authorization)
 		}
@@ -107,7 +108,7 @@ func TestTokensOfIdentityProviders(t *testing.T) {
 		return nil
 	}, Static: []Grant{{Principal: Principal{Name: "static"}, Hash: func() []byte { h := Hash("any text"); return h[:] }()}}}
 	ask := func(token string) string {
-		r := httptest.NewRequest("GET", "/", nil)
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("Authorization", "Bearer "+token)
 		p, err := a.Authenticate(r)
 		if err != nil {

@@ -118,7 +118,6 @@ func (d *Dir) initialize() error {
 	return nil
 }
 
-// writeFile creates a small file so that after a crash it is whole or absent.
 // WriteSecret replaces a file, which only its owner can read, in one step.
 func (d *Dir) WriteSecret(name string, data []byte) error {
 	if err := os.Remove(d.In(name + ".new")); err != nil && !errors.Is(err, fs.ErrNotExist) { // with its permissions
@@ -127,6 +126,7 @@ func (d *Dir) WriteSecret(name string, data []byte) error {
 	return d.writeFile(name, data)
 }
 
+// writeFile creates a small file so that after a crash it is whole or absent.
 func (d *Dir) writeFile(name string, data []byte) error {
 	next := d.In(name + ".new")
 	f, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)

@@ -196,7 +196,9 @@ func (c *nodeCollector) collectInvoker(out sink) {
 	out.gauge(descOutbox, float64(c.outbox.Used()))
 	loads := c.invoker.Load()
 	for _, service := range c.stats.Services() {
-		loads[service] = loads[service] // 0 rather than a gap while it is idle
+		if _, busy := loads[service]; !busy {
+			loads[service] = stats.Load{} // 0 rather than a gap
+		}
 	}
 	services := slices.SortedFunc(maps.Keys(loads), func(a, b string) int {
 		return cmp.Compare(loads[b].InFlight+loads[b].Waiting, loads[a].InFlight+loads[a].Waiting)

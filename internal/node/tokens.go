@@ -96,7 +96,7 @@ func (n *Node) adminToken() (string, error) {
 	if err := n.files.dir.WriteSecret(adminTokenFile, []byte(secret.Text+"\n")); err != nil {
 		return "", fmt.Errorf("write the token of the administrator: %w", err)
 	}
-	n.log.Info("token of the administrator created; log in with: platform login --token-file "+path, "file", path)
+	n.log.Info("token of the administrator created; log in with platform login --token-file", "file", path)
 	return secret.Text, nil
 }
 
@@ -207,7 +207,7 @@ func (n *Node) reportSecurity() {
 	case n.tokens.required:
 		n.log.Info("the admin API requires a token", "admin", adminAddress.String())
 	case n.cfg.BindIP == config.Loopback:
-		n.log.Info("the ports can be reached from this machine only; set bind-ip to :: or to an address to change that", "bind-ip", n.cfg.BindIP)
+		n.log.Info("the ports can be reached from this machine only; set bind-ip to :: or to an address to change that", "bind_ip", n.cfg.BindIP)
 	}
 	if mode != config.SecurityOpen && !n.ingressRequiresToken() && !onLoopback(ingressAddress) {
 		n.log.Warn("the ingress accepts calls of everybody who can connect; set ingress.auth to token to require one", "ingress", ingressAddress.String())

@@ -267,6 +267,6 @@ func (s *Security) refuse(message string, from net.Addr, err error) {
 		kind = fmt.Sprint("invalid ", invalid.Reason) // the text contains the time
 	}
 	if skipped, due := s.events.Admit(host+" "+kind, time.Now()); due {
-		s.log.Warn(message, "address", host, "err", err, "repeated", skipped)
+		s.log.Warn(message, "address", host, "err", err, "repeated", skipped) //nolint:sloglint // a constant of the caller
 	}
 }

@@ -98,7 +98,7 @@ func (s *Settings) resource(ctx context.Context) (*resource.Resource, error) {
 		"service.instance.id": s.Cluster + "/" + s.Node, "service.version": s.Version,
 	}
 	for _, a := range fromEnv.Attributes() {
-		about[string(a.Key)] = a.Value.Emit()
+		about[string(a.Key)] = a.Value.String()
 	}
 	r := &resource.Resource{}
 	for name, value := range about {

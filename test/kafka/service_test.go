@@ -12,8 +12,6 @@ import (
 	restate "github.com/restatedev/sdk-go"
 	"github.com/restatedev/sdk-go/server"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/h2c"
 )
 
 // recordID names a record.
@@ -60,7 +58,9 @@ func startService(t testing.TB) (*ledger, string) {
 	require.NoError(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	srv := &http.Server{Handler: h2c.NewHandler(handler, &http2.Server{MaxConcurrentStreams: 1000})}
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	srv := &http.Server{Handler: handler, Protocols: protocols, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1000}}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

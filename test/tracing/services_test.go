@@ -16,7 +16,6 @@ import (
 // services are the handlers that the scenarios call.
 type services struct {
 	failures atomic.Int64 // that are left
-	seen     atomic.Value // the last traceparent that a handler got
 }
 
 func (s *services) serve(t *testing.T) (uri string) {
@@ -103,7 +102,7 @@ func fanout(ctx restate.Context, n int) (int, error) {
 
 func catch(ctx restate.Context, reason string) (string, error) {
 	if _, err := restate.Service[string](ctx, "Traced", "refuse").Request(reason); err != nil {
-		return "caught", nil
+		return "caught", nil //nolint:nilerr // the scenario expects the error
 	}
 	return "not refused", nil
 }

@@ -72,7 +72,7 @@ func New(cfg Config) (*Verifier, error) {
 		return nil, errors.New("audience, roles-claim and roles are required: without them every account of the issuer could use this server")
 	}
 	for _, address := range []string{cfg.Issuer, cfg.KeysURL} {
-		if u, err := url.Parse(address); err != nil || address != "" && u.Scheme != "https" && !(u.Scheme == "http" && loopback(u.Hostname())) {
+		if u, err := url.Parse(address); err != nil || address != "" && u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
 			return nil, fmt.Errorf("%q is not an address that begins with https://", address)
 		}
 	}

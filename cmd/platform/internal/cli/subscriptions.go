@@ -32,10 +32,10 @@ A subscription is named by its id, or by its source or sink if only one subscrip
 
 // subscriptionFlags are the settings of a subscription.
 type subscriptionFlags struct {
-	flags                                                                     *pflag.FlagSet
-	ordering, onError, deadLetterTopic, tombstones, scope, limitKey, topicPat string
-	headers                                                                   []string
-	maxInFlight                                                               uint32
+	flags                                                           *pflag.FlagSet
+	ordering, onError, deadLetterTopic, tombstones, scope, limitKey string
+	headers                                                         []string
+	maxInFlight                                                     uint32
 }
 
 func (f *subscriptionFlags) bind(flags *pflag.FlagSet) {

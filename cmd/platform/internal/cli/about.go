@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -25,7 +26,7 @@ func (a *app) whoami() *cobra.Command {
 		server, err := a.client.Version(ctx)
 		identity, _ := a.client.WhoAmI(ctx) // unknown to previous releases
 		if *asJSON {
-			return a.printJSON(map[string]any{
+			return a.printJSON(map[string]any{ // which says what can be reached
 				"environment": a.profile.Environment, "config_file": a.profile.File, "config_file_exists": a.profile.FileExists,
 				"admin_base_url": a.profile.AdminURL, "ingress_base_url": a.profile.IngressURL, "authenticated": a.profile.Token != "",
 				"version": version.Version(), "commit": version.Commit(), "server_version": server.Version, "server_reachable": err == nil,
@@ -33,6 +34,12 @@ func (a *app) whoami() *cobra.Command {
 			})
 		}
 		a.showSettings(server, identity, err)
+		switch {
+		case err != nil:
+			return err
+		case a.profile.Token != "" && identity.Name == "" && identity.TokenRequired:
+			return errors.New("the server does not know the token, or it has expired")
+		}
 		return nil
 	})
 	return cmd

@@ -207,12 +207,12 @@ func TestTokensOverTheAPI(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(text(t, answer)), &got))
 		return answer.StatusCode, got
 	}
-	status, created := call("security", "POST", "/tokens", `{"name":"ci","roles":["deployer"],"services":["Greeter"],"expires_in":"1h"}`)
+	status, created := call("admin", "POST", "/tokens", `{"name":"ci","roles":["deployer"],"services":["Greeter"],"expires_in":"1h"}`)
 	require.Equal(t, http.StatusCreated, status, created)
 	w.tokens["ci"] = created["token"].(string)
 	require.Regexp(t, `^plt_[a-z2-7]{16}_[a-z2-7]{52}$`, w.tokens["ci"])
 	stored, _ := w.store.Token(created["id"].(string))
-	require.Equal(t, "security at 192.0.2.1", stored.CreatedBy)
+	require.Equal(t, "admin at 192.0.2.1", stored.CreatedBy)
 	require.WithinDuration(t, time.Now().Add(time.Hour), stored.ExpiresAt, time.Minute)
 	status, me := call("ci", "GET", "/whoami", "")
 	require.Equal(t, 200, status)
@@ -230,7 +230,11 @@ func TestTokensOverTheAPI(t *testing.T) {
 		status                 int
 		message                string
 	}{
-		"escalation":     {"security", "POST", "/tokens", `{"name":"x","roles":["admin"]}`, 403, "only the role admin"},
+		"escalation":     {"security", "POST", "/tokens", `{"name":"x","roles":["admin"]}`, 403, "permissions of the role admin"},
+		"other roles":    {"security", "POST", "/tokens", `{"name":"x","roles":["viewer","operator"]}`, 403, "permissions of the role operator"},
+		"payloads":       {"security", "POST", "/tokens", `{"name":"x","roles":["reader"]}`, 403, "permissions of the role reader"},
+		"provider":       {"admin", "POST", "/tokens", `{"name":"jwt:ada","roles":["viewer"]}`, 422, "jwt:"},
+		"certificate":    {"admin", "POST", "/tokens", `{"name":"cert:ada","roles":["viewer"]}`, 422, "cert:"},
 		"no roles":       {"admin", "POST", "/tokens", `{"name":"x"}`, 422, "at least one role"},
 		"unknown role":   {"admin", "POST", "/tokens", `{"name":"x","roles":["root"]}`, 422, "there is no role"},
 		"no name":        {"admin", "POST", "/tokens", `{"name":" ","roles":["viewer"]}`, 422, "'name'"},
@@ -244,6 +248,8 @@ func TestTokensOverTheAPI(t *testing.T) {
 		require.Equal(t, tc.status, status, name)
 		require.Contains(t, got["message"], tc.message, name)
 	}
+	status, list = call("security", "POST", "/tokens", `{"name":"auditor","roles":["viewer","security"]}`)
+	require.Equal(t, http.StatusCreated, status, list)
 	status, admin := call("admin", "POST", "/tokens", `{"name":"root","roles":["admin"]}`)
 	require.Equal(t, http.StatusCreated, status, admin)
 	status, _ = call("security", "DELETE", "/tokens/root", "")

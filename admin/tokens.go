@@ -55,6 +55,9 @@ func (s *Server) createToken(c echo.Context) error {
 	if r.Name = strings.TrimSpace(r.Name); r.Name == "" || strings.ContainsFunc(r.Name, unicode.IsControl) {
 		return unprocessable("the field 'name' must say in one line who uses the token")
 	}
+	if access.Reserved(r.Name) {
+		return unprocessable("the field 'name' must not begin with jwt: or cert:, which is how the names of other clients begin")
+	}
 	roles, err := access.ParseRoles(r.Roles)
 	if err != nil {
 		return unprocessable("the field 'roles' is invalid: %v", err)
@@ -65,8 +68,10 @@ func (s *Server) createToken(c echo.Context) error {
 		}
 	}
 	p := access.From(c.Request().Context())
-	if slices.Contains(roles, access.Admin) && !p.Allows(access.Administer) {
-		return &failure{status: http.StatusForbidden, message: fmt.Sprintf("only the role admin can grant the role admin; the token %q has %s", p.Name, joinRoles(p.Roles))}
+	for _, role := range roles {
+		if !p.Grants(role) {
+			return &failure{status: http.StatusForbidden, message: fmt.Sprintf("only who has the permissions of the role %s can grant it; %q has the roles %s", role, p.Name, joinRoles(p.Roles))}
+		}
 	}
 	secret := access.NewSecret()
 	token := metadata.Token{

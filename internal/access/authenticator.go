@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"net/http"
 	"time"
@@ -31,6 +32,11 @@ type Authenticator struct {
 	// Verify returns the principal of a token of an identity provider, nil if it is not valid;
 	// may be nil.
 	Verify func(ctx context.Context, text string) *Principal
+	// Certificate returns the principal of a verified certificate of a client, nil if it has none;
+	// may be nil.
+	Certificate func(*x509.Certificate) *Principal
+	// Issued reports whether tokens of the cluster exist; may be nil.
+	Issued func() bool
 	// Used is told of each use of a token; may be nil.
 	Used func(id string, at time.Time)
 	// Now is the clock; time.Now.
@@ -39,10 +45,22 @@ type Authenticator struct {
 
 // Identify returns the principal whose token a request has; nil if it has none that is valid.
 func (a *Authenticator) Identify(r *http.Request) *Principal {
-	if text := Bearer(r); text != "" {
-		return a.find(r.Context(), text)
+	text := Bearer(r)
+	if text != "" {
+		if p := a.find(r.Context(), text); p != nil {
+			return p
+		}
 	}
-	return nil
+	// On the ingress, another bearer token may be one of the application.
+	if _, ours := SecretID(text); ours || a.Certificate == nil || r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return nil
+	}
+	return a.Certificate(r.TLS.VerifiedChains[0][0])
+}
+
+// InUse reports whether a client could have credentials.
+func (a *Authenticator) InUse() bool {
+	return a.Required || len(a.Static) > 0 || a.Verify != nil || a.Certificate != nil || a.Issued != nil && a.Issued()
 }
 
 // Authenticate returns the sender of a request, or ErrUnauthenticated.
@@ -67,11 +85,16 @@ func (a *Authenticator) find(ctx context.Context, text string) *Principal {
 	if !ok && a.Verify != nil {
 		return a.Verify(ctx, text)
 	}
-	if !ok || a.Grant == nil {
+	if !ok {
 		return nil
 	}
-	grant, known := a.Grant(id)
-	if !known || !SameHash(hash[:], grant.Hash) {
+	return a.granted(id, func(g *Grant, _ time.Time) bool { return SameHash(hash[:], g.Hash) })
+}
+
+// granted returns the principal of a token of the cluster if a check of its grant succeeds and the
+// token is valid.
+func (a *Authenticator) granted(id string, check func(*Grant, time.Time) bool) *Principal {
+	if a.Grant == nil {
 		return nil
 	}
 	now := time.Now
@@ -79,7 +102,8 @@ func (a *Authenticator) find(ctx context.Context, text string) *Principal {
 		now = a.Now
 	}
 	at := now()
-	if !grant.Expires.IsZero() && !at.Before(grant.Expires) {
+	grant, known := a.Grant(id)
+	if !known || !check(&grant, at) || !grant.Expires.IsZero() && !at.Before(grant.Expires) {
 		return nil
 	}
 	if a.Used != nil {

@@ -3,12 +3,41 @@ package access
 import (
 	"context"
 	"slices"
+	"strings"
 )
+
+// Kind is how a principal proved who it is.
+type Kind uint8
+
+// The kinds of principals.
+const (
+	KindToken       Kind = iota // a token of this server, or nothing
+	KindJWT                     // a token of an identity provider
+	KindCertificate             // a certificate of a client
+)
+
+// Prefixes of the names of principals that are not tokens: names in the audit log and those that
+// handlers get are of one principal each.
+const (
+	jwtPrefix         = "jwt:"
+	certificatePrefix = "cert:"
+)
+
+// Reserved reports whether a name can be that of a principal that is not a token.
+func Reserved(name string) bool {
+	return strings.HasPrefix(name, jwtPrefix) || strings.HasPrefix(name, certificatePrefix)
+}
+
+// NewJWT returns the principal of a token of an identity provider.
+func NewJWT(subject string, roles []Role) *Principal {
+	return &Principal{Name: jwtPrefix + subject, Kind: KindJWT, Roles: roles}
+}
 
 // Principal is who sends a request.
 type Principal struct {
 	// Name says who it is; empty if the server does not ask.
 	Name string
+	Kind Kind
 	// Token is the ID of the token that was used, if any.
 	Token string
 	Roles []Role
@@ -22,6 +51,18 @@ var Anyone = Principal{Roles: []Role{Admin}}
 // Allows reports whether the principal has a permission.
 func (p *Principal) Allows(permission Permission) bool {
 	return permission == Public || slices.ContainsFunc(p.Roles, func(r Role) bool { return r.Allows(permission) })
+}
+
+// Grants reports whether the principal may give roles to others: those whose permissions it has.
+func (p *Principal) Grants(roles ...Role) bool {
+	for _, role := range roles {
+		for _, permission := range role.Permissions() {
+			if !p.Allows(permission) {
+				return false
+			}
+		}
+	}
+	return !p.Limited()
 }
 
 // Limited reports whether the principal may act on some services or scopes only.

@@ -19,8 +19,10 @@ const (
 	Payloads Permission = "payloads"
 	// Metrics is to read metrics.
 	Metrics Permission = "metrics"
-	// Invoke is to call handlers, and to read and complete what belongs to invocations.
+	// Invoke is to call handlers, to read results, and to send signals.
 	Invoke Permission = "invoke"
+	// Complete is to complete awakeables.
+	Complete Permission = "complete"
 	// Operate is to change invocations, state and queues.
 	Operate Permission = "operate"
 	// Deploy is to change deployments and services.
@@ -34,7 +36,7 @@ const (
 )
 
 // Permissions lists all permissions but Public.
-var Permissions = []Permission{View, Payloads, Metrics, Invoke, Operate, Deploy, Secure, Administer, Profile}
+var Permissions = []Permission{View, Payloads, Metrics, Invoke, Complete, Operate, Deploy, Secure, Administer, Profile}
 
 // Role is a set of permissions that can be granted.
 type Role string
@@ -43,6 +45,7 @@ type Role string
 const (
 	Viewer   Role = "viewer"
 	Reader   Role = "reader"
+	Callback Role = "callback"
 	Invoker  Role = "invoker"
 	Operator Role = "operator"
 	Deployer Role = "deployer"
@@ -51,12 +54,13 @@ const (
 )
 
 // Roles lists the roles from the least to the most.
-var Roles = []Role{Viewer, Reader, Invoker, Operator, Deployer, Security, Admin}
+var Roles = []Role{Viewer, Reader, Callback, Invoker, Operator, Deployer, Security, Admin}
 
 var grants = map[Role][]Permission{
 	Viewer:   {View, Metrics},
 	Reader:   {View, Metrics, Payloads},
-	Invoker:  {Invoke},
+	Callback: {Complete},
+	Invoker:  {Invoke, Complete},
 	Operator: {View, Metrics, Operate},
 	Deployer: {View, Metrics, Deploy},
 	Security: {View, Metrics, Secure},
@@ -65,6 +69,9 @@ var grants = map[Role][]Permission{
 
 // Allows reports whether a role includes a permission.
 func (r Role) Allows(p Permission) bool { return p == Public || slices.Contains(grants[r], p) }
+
+// Permissions returns the permissions of a role. The slice is shared.
+func (r Role) Permissions() []Permission { return grants[r] }
 
 // RolesWith returns the roles that include a permission, for messages.
 func RolesWith(p Permission) string {
@@ -82,14 +89,14 @@ func ParseRoles(names []string) ([]Role, error) {
 	var roles []Role
 	for _, name := range names {
 		if !slices.Contains(Roles, Role(name)) {
-			return nil, fmt.Errorf("there is no role %q; the roles are viewer, reader, invoker, operator, deployer, security and admin", name)
+			return nil, fmt.Errorf("there is no role %q; the roles are viewer, reader, callback, invoker, operator, deployer, security and admin", name)
 		}
 		if !slices.Contains(roles, Role(name)) {
 			roles = append(roles, Role(name))
 		}
 	}
 	if len(roles) == 0 {
-		return nil, fmt.Errorf("at least one role is needed; the roles are viewer, reader, invoker, operator, deployer, security and admin")
+		return nil, fmt.Errorf("at least one role is needed; the roles are viewer, reader, callback, invoker, operator, deployer, security and admin")
 	}
 	return roles, nil
 }

@@ -116,18 +116,18 @@ func (v *Verifier) Principal(ctx context.Context, text string) *access.Principal
 	if name == "" || len(name) > maxNameBytes || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return nil
 	}
-	p := &access.Principal{Name: name}
+	var roles []access.Role
 	for _, value := range valuesOf(claims, v.cfg.RolesClaim) {
 		for _, role := range v.roles[value] {
-			if !slices.Contains(p.Roles, role) {
-				p.Roles = append(p.Roles, role)
+			if !slices.Contains(roles, role) {
+				roles = append(roles, role)
 			}
 		}
 	}
-	if len(p.Roles) == 0 {
+	if len(roles) == 0 {
 		return nil
 	}
-	return p
+	return access.NewJWT(name, roles)
 }
 
 // Err returns why the keys of the issuer could not be found, nil if they were or were not needed.

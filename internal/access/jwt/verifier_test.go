@@ -92,14 +92,14 @@ func TestMappedClaimsBecomeRoles(t *testing.T) {
 		v := i.verifier(t, func(c *Config) { c.KeysURL = keysURL })
 		p := v.Principal(t.Context(), sign(t, jose.ES256, i.key, "k1", i.claims(nil)))
 		require.NotNil(t, p)
-		require.Equal(t, "ada", p.Name)
+		require.Equal(t, "jwt:ada", p.Name)
 		require.ElementsMatch(t, []access.Role{access.Operator, access.Reader}, p.Roles)
 		require.NoError(t, v.Err())
 	}
 	v := i.verifier(t, func(c *Config) { c.SubjectClaim, c.RolesClaim = "email", "https://example.com/roles" })
 	p := v.Principal(t.Context(), sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"email": "ada@example.com", "https://example.com/roles": "x root"})))
 	require.NotNil(t, p)
-	require.Equal(t, "ada@example.com", p.Name)
+	require.Equal(t, "jwt:ada@example.com", p.Name)
 	require.Equal(t, []access.Role{access.Admin}, p.Roles)
 }
 

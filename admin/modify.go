@@ -68,7 +68,7 @@ func (b *serviceChange) options() (o metadata.Options, err error) {
 	if b.IngressAuth != nil {
 		kind, known := metadata.ParseIngressAuth(*b.IngressAuth)
 		if !known {
-			return o, unprocessable("The request field 'ingress_auth' is invalid. Reason: %q is neither none nor token", *b.IngressAuth)
+			return o, unprocessable("The request field 'ingress_auth' is invalid. Reason: %q is none of none, token, jwt and mtls", *b.IngressAuth)
 		}
 		o.IngressAuth = &kind
 	}

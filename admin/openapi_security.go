@@ -42,8 +42,8 @@ var securityFieldMeanings = map[string]string{
 	"CreateTokenRequest.services":       "Limits the token to these services.",
 	"CreateTokenRequest.scopes":         "Limits the token to these scopes.",
 	"CreateTokenRequest.expires_in":     "How long the token is valid; without it, until it is revoked.",
-	"ModifyServiceRequest.ingress_auth": "What callers must present: none or token. Later revisions keep it. Without it ingress.auth applies.",
-	"Service.ingress_auth":              "What callers must present: none or token. Absent if ingress.auth applies.",
+	"ModifyServiceRequest.ingress_auth": "What callers must present: nothing, a token, a token of the identity provider, or a client certificate. Later revisions keep it. Without it ingress.auth applies.",
+	"Service.ingress_auth":              "What callers must present. Absent if ingress.auth applies.",
 	"CreatedToken.token":                "The token itself.",
 	"Identity.token_required":           "Whether requests without a token are refused.",
 	"Identity.security_mode":            "security.mode of the node.",
@@ -62,7 +62,7 @@ var securityFieldMeanings = map[string]string{
 }
 
 var specialSecurityFields = map[string]object{
-	"ModifyServiceRequest.ingress_auth": {"type": "string", "enum": []string{"none", "token"}},
+	"ModifyServiceRequest.ingress_auth": {"type": "string", "enum": []string{"none", "token", "jwt", "mtls"}},
 	"CreateTokenRequest.roles":          {"type": "array", "items": object{"type": "string", "enum": access.Roles}, "minItems": 1},
 	"Identity.roles":                    {"type": "array", "items": object{"type": "string", "enum": access.Roles}},
 	"Identity.permissions":              {"type": "array", "items": object{"type": "string", "enum": access.Permissions}},

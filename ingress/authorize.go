@@ -1,12 +1,15 @@
 package ingress
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 
 	"github.com/labstack/echo/v4"
 
 	"platform/internal/access"
+	"platform/internal/ids"
+	"platform/internal/routing"
 	"platform/metadata"
 	"platform/partition/machine"
 )
@@ -38,62 +41,180 @@ func (s *Server) identify(c echo.Context) {
 	c.SetRequest(r.WithContext(access.With(r.Context(), p)))
 }
 
-// authorize refuses the sender of a request if it may not call handlers. required says that it
-// must have a token.
-func authorize(c echo.Context, required bool) error {
+// authorize refuses the sender of a request without a permission, or without the credentials that
+// are required. A sender with credentials needs the permission in any case.
+func authorize(c echo.Context, required metadata.IngressAuth, permission access.Permission) error {
 	p := access.From(c.Request().Context())
 	if len(p.Roles) == 0 {
-		if !required {
+		if required == metadata.IngressNone {
 			return nil
 		}
 		c.Response().Header().Set("WWW-Authenticate", `Bearer realm="platform"`)
-		return &problem{status: http.StatusUnauthorized, message: access.ErrUnauthenticated.Error() + "; send one in the header Authorization: Bearer plt_…"}
+		return &problem{status: http.StatusUnauthorized, message: unauthenticated[required]}
 	}
-	if !p.Allows(access.Invoke) {
-		return forbidden("the token '" + p.Name + "' does not permit calls; that requires the role " + access.RolesWith(access.Invoke))
+	if !suffices(p.Kind, required) {
+		return forbidden("'" + p.Name + "' may not use this service: " + unauthenticated[required])
+	}
+	if !p.Allows(permission) {
+		return forbidden("'" + p.Name + "' does not have the permission; that requires the role " + access.RolesWith(permission))
 	}
 	return nil
 }
 
-// requiresToken reports whether callers of a service must present a token.
-func (s *Server) requiresToken(o metadata.Options) bool {
-	if o.IngressAuth != nil {
-		return *o.IngressAuth != metadata.IngressNone
+// unauthenticated says what a sender must present.
+var unauthenticated = map[metadata.IngressAuth]string{
+	metadata.IngressToken: "a valid token is required: send it in the header Authorization: Bearer plt_…; `platform tokens create NAME --role invoker` creates one",
+	metadata.IngressJWT:   "a valid token of the identity provider (security.jwt) is required: send it in the header Authorization: Bearer …",
+	metadata.IngressMTLS:  "a client certificate is required that a role is mapped to (security.certificates)",
+}
+
+// suffices reports whether a kind of credentials is what a service requires.
+func suffices(kind access.Kind, required metadata.IngressAuth) bool {
+	switch required {
+	case metadata.IngressJWT:
+		return kind == access.KindJWT
+	case metadata.IngressMTLS:
+		return kind == access.KindCertificate
 	}
-	return s.cfg.Authenticator.Required
+	return true // a token includes everything stronger
+}
+
+// byDefault is what callers must present to the services that do not say otherwise.
+func (s *Server) byDefault() metadata.IngressAuth {
+	if s.cfg.Authenticator.Required {
+		return metadata.IngressToken
+	}
+	return metadata.IngressNone
+}
+
+// requiredBy returns what callers of a service must present.
+func (s *Server) requiredBy(o metadata.Options) metadata.IngressAuth {
+	if o.IngressAuth == nil {
+		return s.byDefault()
+	}
+	if _, known := unauthenticated[*o.IngressAuth]; known || *o.IngressAuth == metadata.IngressNone {
+		return *o.IngressAuth
+	}
+	return metadata.IngressMTLS // of a newer server: the strictest
+}
+
+// authorizeRoute refuses senders that cannot use a route, whatever the request is about. Calls are
+// authorized once their service is known, which may have its own rule, and so are awakeables with
+// a callback token.
+func (s *Server) authorizeRoute(c echo.Context, as kind) error {
+	switch {
+	case as == calling, as == sending:
+		return nil
+	case as != completing:
+		return authorize(c, s.byDefault(), access.Invoke)
+	case callbackToken(c) != "":
+		return nil
+	}
+	return authorize(c, s.byDefault(), access.Complete)
+}
+
+// authorizeTarget refuses the sender of a request that may not do something to invocations of a
+// target. What a service that is no longer registered required is not known: where somebody could
+// have credentials, they are required.
+func (s *Server) authorizeTarget(c echo.Context, t machine.Target, permission access.Permission) error {
+	required := s.byDefault()
+	if svc := s.registry.Schemas().Services[t.Service]; svc != nil {
+		required = s.requiredBy(svc.Options)
+	} else if s.cfg.Authenticator.InUse() {
+		required = metadata.IngressToken
+	}
+	if err := authorize(c, required, permission); err != nil {
+		return err
+	}
+	return checkTarget(access.From(c.Request().Context()), t)
 }
 
 // mayRead reports whether the sender of a request may read results of a target.
 func (s *Server) mayRead(c echo.Context, t machine.Target) bool {
-	svc := s.registry.Schemas().Services[t.Service]
-	return checkTarget(c.Request(), t) == nil && (svc == nil || authorize(c, s.requiresToken(svc.Options)) == nil)
+	return s.authorizeTarget(c, t, access.Invoke) == nil
+}
+
+// authorizeInvocation refuses the sender of a request that may not do something to an invocation,
+// whose target is looked up if the answer depends on it. It is routing.ErrNotFound if there is no
+// such invocation: one that is created in the meantime must not be reached.
+func (s *Server) authorizeInvocation(c echo.Context, id ids.Invocation, permission access.Permission) error {
+	if err := authorize(c, s.byDefault(), permission); err != nil {
+		return err
+	}
+	if p := access.From(c.Request().Context()); !p.Limited() && !s.selective(p) {
+		return nil
+	}
+	t, err := s.targetOf(c, id)
+	if err != nil {
+		return err
+	}
+	return s.authorizeTarget(c, t, permission)
+}
+
+// targetOf looks up the target of an invocation.
+func (s *Server) targetOf(c echo.Context, id ids.Invocation) (machine.Target, error) {
+	ctx := c.Request().Context()
+	answer, err := s.invocations.Output(ctx, id)
+	if err != nil && !errors.Is(err, routing.ErrNotReady) && !errors.Is(err, routing.ErrNotFound) {
+		return answer.Target, s.explain(ctx, err, id, true)
+	}
+	if errors.Is(err, routing.ErrNotReady) {
+		err = nil
+	}
+	return answer.Target, err
+}
+
+// selective reports whether some services may refuse a principal that the ingress accepts.
+func (s *Server) selective(p *access.Principal) bool {
+	anonymous := len(p.Roles) == 0
+	if anonymous && s.cfg.Authenticator.InUse() {
+		return true
+	}
+	for _, svc := range s.registry.Schemas().Services {
+		required := s.requiredBy(svc.Options)
+		if !suffices(p.Kind, required) || anonymous && required != metadata.IngressNone {
+			return true
+		}
+	}
+	return false
 }
 
 func forbidden(message string) error {
 	return &problem{status: http.StatusForbidden, message: message}
 }
 
-// limitedSender returns the sender of a request if it may use some services or scopes only, else nil.
-func limitedSender(r *http.Request) *access.Principal {
-	if p := access.From(r.Context()); p.Limited() {
-		return p
-	}
-	return nil
-}
-
 // checkTarget refuses a target outside the limits of the sender.
-func checkTarget(r *http.Request, t machine.Target) error {
-	if p := limitedSender(r); p != nil && !p.AllowsTarget(t.Service, t.Scope) {
-		return forbidden("the token '" + p.Name + "' is not for this service or scope")
+func checkTarget(p *access.Principal, t machine.Target) error {
+	if p.Limited() && !p.AllowsTarget(t.Service, t.Scope) {
+		return forbidden("'" + p.Name + "' is not for this service or scope")
 	}
 	return nil
 }
 
-// checkUnlimited refuses requests about invocations whose target is not known to senders that
-// are limited.
-func checkUnlimited(r *http.Request) error {
-	if p := limitedSender(r); p != nil {
-		return forbidden("the token '" + p.Name + "' is limited to services or scopes; awakeables and signals need one without limits")
+// callbackParameter is the query parameter with a callback token.
+const callbackParameter = "callback_token"
+
+func callbackToken(c echo.Context) string { return c.QueryParam(callbackParameter) }
+
+// authorizeAwakeable refuses the sender of a request that may not complete an awakeable.
+func (s *Server) authorizeAwakeable(c echo.Context, text string, id ids.Invocation) error {
+	token := callbackToken(c)
+	if token == "" {
+		return s.authorizeInvocation(c, id, access.Complete)
 	}
-	return nil
+	p := s.cfg.Authenticator.Callback(token, text)
+	if p == nil {
+		return &problem{status: http.StatusUnauthorized, message: "the callback token is not for this awakeable, or it has expired or the token that it was made from was revoked"}
+	}
+	if !p.Allows(access.Complete) {
+		return forbidden("'" + p.Name + "' may not complete awakeables; that requires the role " + access.RolesWith(access.Complete))
+	}
+	if !p.Limited() {
+		return nil
+	}
+	t, err := s.targetOf(c, id)
+	if err != nil {
+		return err
+	}
+	return checkTarget(p, t)
 }

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,7 +40,7 @@ func TestEveryRouteOfTheIngressRequiresAnInvoker(t *testing.T) {
 	cfg, tokens := withTokens(true, principals)
 	s := testServer(t, cfg, &fakeInvocations{})
 	tokens["nobody"], tokens["unknown"] = "x: y", "authorization: Bearer "+access.NewSecret().Text
-	checked := 0
+	checked, completes := 0, regexp.MustCompile(`^/(platform|restate)/(awakeables|a)/`)
 	for _, route := range s.router.Routes() {
 		path := strings.NewReplacer(":", "", "/*", "/Greeter/greet").Replace(route.Path)
 		for name, token := range tokens {
@@ -50,7 +53,7 @@ func TestEveryRouteOfTheIngressRequiresAnInvoker(t *testing.T) {
 			case name == "nobody" || name == "unknown":
 				require.Contains(t, []int{401, 405}, status, "%s %s as %s", route.Method, path, name)
 				require.Equal(t, strings.HasSuffix(path, healthPath), status == 405)
-			case !role.Allows(access.Invoke):
+			case !role.Allows(map[bool]access.Permission{true: access.Complete, false: access.Invoke}[completes.MatchString(path)]):
 				require.Contains(t, []int{403, 405}, status, "%s %s as %s", route.Method, path, name)
 				require.Equal(t, strings.HasSuffix(path, healthPath), status == 405)
 			default:
@@ -120,7 +123,14 @@ func TestLimitedCallersReachTheirServicesOnly(t *testing.T) {
 	require.Equal(t, 404, do(s, "GET", "/platform/attach/"+id, "", tokens["greeter"]).Code)
 	require.Equal(t, 404, do(s, "GET", "/platform/output/"+id, "", tokens["greeter"]).Code)
 	require.Equal(t, 403, do(s, "POST", "/platform/invocation/"+id+"/signal/x/resolve", "1", tokens["greeter"]).Code)
-	require.Equal(t, 403, do(s, "POST", "/platform/awakeables/sign_1x/resolve", "1", tokens["greeter"]).Code)
+	require.Equal(t, 403, do(s, "POST", "/platform/awakeables/"+awakeableOf(id)+"/resolve", "1", tokens["greeter"]).Code)
+	require.Empty(t, f.signals)
+	f.output = func(context.Context, ids.Invocation) (routing.Answer, error) {
+		return routing.Answer{Target: machine.Target{Service: "Greeter", Handler: "greet"}}, routing.ErrNotReady
+	}
+	require.Equal(t, 202, do(s, "POST", "/platform/invocation/"+id+"/signal/x/resolve", "1", tokens["greeter"]).Code)
+	require.Equal(t, 202, do(s, "POST", "/platform/awakeables/"+awakeableOf(id)+"/resolve", "1", tokens["greeter"]).Code)
+	require.Len(t, f.signals, 2)
 }
 
 // A service may require a token while the ingress does not, and the other way round.
@@ -162,4 +172,143 @@ func TestServicesHaveTheirOwnAuthentication(t *testing.T) {
 		}
 		require.Equal(t, map[bool]int{true: 401, false: 404}[required], do(s, "POST", "/Nobody/greet", "").Code, "the response does not reveal whether the service exists")
 	}
+}
+
+func awakeableOf(invocation string) string {
+	id, err := ids.ParseInvocation(invocation)
+	if err != nil {
+		panic(err)
+	}
+	return ids.Awakeable{Invocation: id, Signal: ids.FirstAwakeable}.String()
+}
+
+// Whoever knows an id, which an awakeable contains, must not get around the authentication of the
+// service.
+func TestAuthenticationOfAServiceCoversSignalsAndAwakeables(t *testing.T) {
+	cfg, tokens := withTokens(false, map[string]access.Principal{
+		"shop": {Roles: []access.Role{access.Invoker}}, "viewer": {Roles: []access.Role{access.Viewer}},
+		"callback": {Roles: []access.Role{access.Callback}}, "other": {Roles: []access.Role{access.Callback}, Services: []string{"Greeter"}},
+		"human": {Roles: []access.Role{access.Invoker}, Kind: access.KindJWT}, "machine": {Roles: []access.Role{access.Invoker}, Kind: access.KindCertificate},
+	})
+	f := &fakeInvocations{}
+	counter := machine.Target{Service: "Counter", Key: "k", Handler: "add"}
+	f.output = func(context.Context, ids.Invocation) (routing.Answer, error) {
+		return routing.Answer{Target: counter}, routing.ErrNotReady
+	}
+	f.attach = func(context.Context, ids.Invocation) (routing.Answer, error) {
+		return routing.Answer{Target: counter}, nil
+	}
+	s := testServer(t, cfg, f)
+	id := newID(counter, nil, clock).String()
+	signal, awakeable, attach := "/platform/invocation/"+id+"/signal/x/resolve", "/platform/awakeables/"+awakeableOf(id)+"/reject", "/platform/attach/"+id
+	none, token, jwt, mtls := metadata.IngressNone, metadata.IngressToken, metadata.IngressJWT, metadata.IngressMTLS
+	for _, tc := range []struct {
+		auth    *metadata.IngressAuth
+		path    string
+		allowed []string
+	}{
+		{&none, signal, []string{"nobody", "shop", "human", "machine"}},
+		{&none, awakeable, []string{"nobody", "shop", "callback", "human", "machine"}},
+		{&token, signal, []string{"shop", "human", "machine"}},
+		{&token, awakeable, []string{"shop", "callback", "human", "machine"}},
+		{&token, attach, []string{"shop", "human", "machine"}},
+		{&jwt, signal, []string{"human"}},
+		{&jwt, awakeable, []string{"human"}},
+		{&jwt, attach, []string{"human"}},
+		{&jwt, "/Counter/k/add", []string{"human"}},
+		{&mtls, signal, []string{"machine"}},
+		{&mtls, awakeable, []string{"machine"}},
+		{&mtls, attach, []string{"machine"}},
+		{&mtls, "/Counter/k/add", []string{"machine"}},
+	} {
+		s.registry.Schemas().Services["Counter"].Options.IngressAuth = tc.auth
+		for _, name := range []string{"nobody", "shop", "viewer", "callback", "other", "human", "machine"} {
+			method := "POST"
+			if tc.path == attach {
+				method = "GET"
+			}
+			signals := len(f.signals)
+			status := do(s, method, tc.path, "", cmp.Or(tokens[name], "x: y")).Code
+			if slices.Contains(tc.allowed, name) {
+				require.Less(t, status, 300, "%s as %s with %s", tc.path, name, tc.auth)
+				continue
+			}
+			require.Contains(t, []int{401, 403, 404}, status, "%s as %s with %s", tc.path, name, tc.auth)
+			require.Len(t, f.signals, signals)
+		}
+	}
+
+	// An invocation that does not exist yet when it is looked up must not be reached later.
+	f.output = nil
+	signals := len(f.signals)
+	require.Equal(t, 404, do(s, "POST", signal, "").Code)
+	require.Equal(t, 202, do(s, "POST", awakeable, "").Code, "unknown awakeables are no error")
+	require.Len(t, f.signals, signals)
+}
+
+// A callback token permits nothing but to complete one awakeable.
+func TestCallbackTokensOnTheIngress(t *testing.T) {
+	for _, required := range []bool{false, true} {
+		cfg, tokens := withTokens(required, map[string]access.Principal{
+			"callback": {Roles: []access.Role{access.Callback}}, "viewer": {Roles: []access.Role{access.Viewer}},
+			"other": {Roles: []access.Role{access.Callback}, Services: []string{"Greeter"}},
+		})
+		f := &fakeInvocations{}
+		counter := machine.Target{Service: "Counter", Key: "k", Handler: "add"}
+		f.output = func(context.Context, ids.Invocation) (routing.Answer, error) {
+			return routing.Answer{Target: counter}, nil
+		}
+		f.attach = f.output
+		s := testServer(t, cfg, f)
+		closed := metadata.IngressToken
+		s.registry.Schemas().Services["Counter"].Options.IngressAuth = &closed
+		id := newID(counter, nil, clock).String()
+		path := "/platform/awakeables/" + awakeableOf(id)
+		made := func(name string) string {
+			text, err := access.NewCallback(strings.TrimPrefix(tokens[name], "authorization: Bearer "), awakeableOf(id), time.Now().Add(time.Hour))
+			require.NoError(t, err)
+			return text
+		}
+		require.Equal(t, 202, do(s, "POST", path+"/resolve?callback_token="+made("callback"), "1").Code)
+		require.Len(t, f.signals, 1)
+		for name, refused := range map[string]struct {
+			path   string
+			status int
+		}{
+			"no permission":     {path + "/resolve?callback_token=" + made("viewer"), 403},
+			"other service":     {path + "/resolve?callback_token=" + made("other"), 403},
+			"invalid":           {path + "/resolve?callback_token=" + made("callback") + "0", 401},
+			"another awakeable": {"/platform/awakeables/" + awakeableOf(newID(counter, nil, clock).String()) + "/resolve?callback_token=" + made("callback"), 401},
+			"signal":            {"/platform/invocation/" + id + "/signal/x/resolve?callback_token=" + made("callback"), 401},
+			"none":              {path + "/resolve", 401},
+		} {
+			require.Equal(t, refused.status, do(s, "POST", refused.path, "1").Code, name)
+		}
+		require.Len(t, f.signals, 1)
+		require.Contains(t, []int{401, 404}, do(s, "GET", "/platform/attach/"+id+"?callback_token="+made("callback"), "").Code)
+		require.Equal(t, 401, do(s, "POST", "/Counter/k/add", "1", "authorization: Bearer "+made("callback")).Code)
+	}
+}
+
+// What a service required is not known once it is not registered any longer.
+func TestResultsOfUnregisteredServicesRequireCredentials(t *testing.T) {
+	cfg, tokens := withTokens(false, map[string]access.Principal{"shop": {Roles: []access.Role{access.Invoker}}})
+	issued := true
+	cfg.Authenticator.Issued = func() bool { return issued }
+	f := &fakeInvocations{}
+	f.attach = func(context.Context, ids.Invocation) (routing.Answer, error) {
+		return routing.Answer{Target: machine.Target{Service: "Gone", Handler: "secret"}}, nil
+	}
+	f.output = f.attach
+	s := testServer(t, cfg, f)
+	id := newID(machine.Target{Service: "Gone", Handler: "secret"}, nil, clock).String()
+	signal := "/platform/invocation/" + id + "/signal/x/resolve"
+	require.Equal(t, 404, do(s, "GET", "/platform/attach/"+id, "").Code)
+	require.Equal(t, 404, do(s, "GET", "/platform/output/"+id, "").Code)
+	require.Equal(t, 401, do(s, "POST", signal, "").Code)
+	require.Equal(t, 200, do(s, "GET", "/platform/attach/"+id, "", tokens["shop"]).Code)
+	require.Equal(t, 202, do(s, "POST", signal, "", tokens["shop"]).Code)
+	issued = false // nobody could have had a token
+	require.Equal(t, 200, do(s, "GET", "/platform/attach/"+id, "").Code)
+	require.Equal(t, 202, do(s, "POST", signal, "").Code)
 }

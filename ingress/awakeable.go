@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/internal/access"
 	"platform/internal/ids"
 	"platform/internal/routing"
 	"platform/partition/journal"
@@ -33,9 +34,6 @@ func (s *Server) rejectAwakeable(c echo.Context) error { return s.completeAwakea
 // completeAwakeable hands the result to the invocation that made the awakeable. That
 // it is unknown or has its result already is no error: the first one counts.
 func (s *Server) completeAwakeable(c echo.Context, result func(body []byte) *journal.Result) error {
-	if err := checkUnlimited(c.Request()); err != nil {
-		return err
-	}
 	segments, err := decodeParams(c)
 	if err != nil {
 		return err
@@ -47,11 +45,19 @@ func (s *Server) completeAwakeable(c echo.Context, result func(body []byte) *jou
 	if awakeable.Signal < ids.FirstAwakeable {
 		return badRequest("bad awakeable id '%s': its signal %d is reserved", segments[0], awakeable.Signal)
 	}
+	unknown := s.authorizeAwakeable(c, segments[0], awakeable.Invocation)
+	if unknown != nil && !errors.Is(unknown, routing.ErrNotFound) {
+		return unknown
+	}
 	var body bytes.Buffer
 	mem := hold(c.Request())
 	defer mem.release()
 	if err := s.readAll(c.Response(), c.Request(), &body, mem); err != nil {
 		return err
+	}
+	if unknown != nil {
+		c.Response().WriteHeader(http.StatusAccepted)
+		return nil
 	}
 	ctx := c.Request().Context()
 	err = s.invocations.Signal(ctx, &machine.Signal{
@@ -68,9 +74,6 @@ func (s *Server) completeAwakeable(c echo.Context, result func(body []byte) *jou
 // result, a name may be signaled again and again, so that nothing is repeated silently.
 func (s *Server) signal(result func(body []byte) *journal.Result) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if err := checkUnlimited(c.Request()); err != nil {
-			return err
-		}
 		segments, err := decodeParams(c)
 		if err != nil {
 			return err
@@ -82,13 +85,18 @@ func (s *Server) signal(result func(body []byte) *journal.Result) echo.HandlerFu
 		if segments[1] == "" {
 			return badRequest("the name of the signal is empty")
 		}
+		ctx := c.Request().Context()
+		if err := s.authorizeInvocation(c, id, access.Invoke); errors.Is(err, routing.ErrNotFound) {
+			return s.explain(ctx, err, id, false)
+		} else if err != nil {
+			return err
+		}
 		var body bytes.Buffer
 		mem := hold(c.Request())
 		defer mem.release()
 		if err := s.readAll(c.Response(), c.Request(), &body, mem); err != nil {
 			return err
 		}
-		ctx := c.Request().Context()
 		signal := &machine.Signal{Target: id, ID: journal.NamedSignal(segments[1]), Result: result(body.Bytes())}
 		if err := s.invocations.Signal(ctx, signal); err != nil {
 			return s.explain(ctx, err, id, false)

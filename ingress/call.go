@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/internal/access"
 	"platform/internal/ids"
 	"platform/internal/routing"
 	"platform/internal/suggest"
@@ -46,19 +47,19 @@ func (s *Server) route(c echo.Context, to request) (err error) {
 	schemas := s.registry.Schemas()
 	t, err := parseTarget(schemas, to.path, r.URL, to.classic)
 	if err != nil {
-		if refusal := authorize(c, s.cfg.Authenticator.Required); refusal != nil {
+		if refusal := authorize(c, s.byDefault(), access.Invoke); refusal != nil {
 			return refusal // do not tell which services exist
 		}
 		return err
 	}
-	if err := authorize(c, s.requiresToken(t.service.Options)); err != nil {
+	if err := authorize(c, s.requiredBy(t.service.Options), access.Invoke); err != nil {
 		return err
 	}
 	t.scope, t.oneWay = to.scope, t.oneWay || to.oneWay
 	if t.oneWay {
 		countAs(c.Response().Writer, sending)
 	}
-	if err := checkTarget(r, t.machine()); err != nil {
+	if err := checkTarget(access.From(r.Context()), t.machine()); err != nil {
 		return err
 	}
 	options := metadata.Effective(t.handler, t.service, s.cfg.Defaults())

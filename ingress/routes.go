@@ -94,11 +94,8 @@ func (s *Server) add(e *echo.Echo, as kind, methods []string, path string, handl
 		}
 		if !strings.HasSuffix(path, healthPath) {
 			s.identify(c)
-			// Calls are authorized once their service is known, which may have its own rule.
-			if as != calling && as != sending {
-				if err := authorize(c, s.cfg.Authenticator.Required); err != nil {
-					return err
-				}
+			if err := s.authorizeRoute(c, as); err != nil {
+				return err
 			}
 		}
 		if methods != nil && !slices.Contains(methods, c.Request().Method) {

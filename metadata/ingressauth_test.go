@@ -52,7 +52,7 @@ func TestDeploymentsDoNotOpenServices(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, IngressNone, *auth())
 	require.Equal(t, "unknown", IngressAuth(9).String())
-	_, known := ParseIngressAuth("jwt")
+	_, known := ParseIngressAuth("basic")
 	require.False(t, known)
 }
 

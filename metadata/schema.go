@@ -75,10 +75,12 @@ type IngressAuth uint8
 // The kinds. They are stored: numbers are only added.
 const (
 	IngressNone  IngressAuth = iota + 1 // nothing
-	IngressToken                        // a token with the role invoker
+	IngressToken                        // a token or anything below
+	IngressJWT                          // a token of the identity provider
+	IngressMTLS                         // a certificate of a client
 )
 
-var ingressAuthNames = map[IngressAuth]string{IngressNone: "none", IngressToken: "token"}
+var ingressAuthNames = map[IngressAuth]string{IngressNone: "none", IngressToken: "token", IngressJWT: "jwt", IngressMTLS: "mtls"}
 
 // String returns the name of the kind. One of a newer server is refused like a missing token.
 func (a IngressAuth) String() string { return cmp.Or(ingressAuthNames[a], "unknown") }

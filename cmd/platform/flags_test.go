@@ -254,6 +254,7 @@ var flagsTestedElsewhere = map[string]string{
 	"cluster ca rotate":           "certificates.txtar",
 	"cluster partitions describe": "cluster.txtar",
 	"cluster partitions transfer": "cluster.txtar",
+	"awakeables callback":         "callback.txtar",
 }
 
 // TestEachFlagHasAnEffect runs each command with and without each of its flags: the requests,

@@ -37,6 +37,8 @@ type tokens struct {
 	static   []access.Grant // of the configuration or the data directory
 	required bool           // at the admin API
 	jwt      *jwt.Verifier  // nil: no identity provider is configured
+	// certificates maps certificates of clients to roles; nil: none.
+	certificates *access.Certificates
 
 	mu   sync.Mutex // guards used
 	used map[string]time.Time
@@ -56,6 +58,15 @@ func (n *Node) openTokens() error {
 		})
 		if err != nil {
 			return errcode.New(errcode.RT0002, "security.jwt: %w", err)
+		}
+	}
+	if rules := n.cfg.Security.Certificates; len(rules) > 0 {
+		if n.cfg.Ingress.TLS.ClientCAFile == "" && n.cfg.Admin.TLS.ClientCAFile == "" {
+			return errcode.New(errcode.RT0002, "security.certificates needs client-ca-file in [ingress.tls] or [admin.tls], which verifies the certificates")
+		}
+		var err error
+		if n.tokens.certificates, err = access.NewCertificates(rules); err != nil {
+			return errcode.New(errcode.RT0002, "security.certificates: %w", err)
 		}
 	}
 	token, err := n.adminToken()
@@ -127,8 +138,12 @@ func (n *Node) authenticator(required bool) *access.Authenticator {
 	if n.tokens.jwt != nil {
 		a.Verify = n.tokens.jwt.Principal
 	}
+	if n.tokens.certificates != nil {
+		a.Certificate = n.tokens.certificates.Principal
+	}
 	if n.metadata != nil {
 		a.Used = n.tokens.use
+		a.Issued = func() bool { return len(n.metadata.Tokens()) > 0 }
 		a.Grant = func(id string) (access.Grant, bool) {
 			t, known := n.metadata.Token(id)
 			return admin.GrantOf(&t), known

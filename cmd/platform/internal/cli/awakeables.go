@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
+	"platform/internal/access"
 	"platform/internal/ids"
+	"platform/internal/units"
 )
 
 func (a *app) awakeables() *cobra.Command {
@@ -21,7 +24,7 @@ func (a *app) awakeables() *cobra.Command {
 		Short:   "Complete awakeables, which handlers wait for",
 		Long: `Completes awakeables. A handler creates one, passes its id to another system and waits for the value;
 the first completion wins. 'platform explain <invocation id>' shows the ids that an invocation waits for.`,
-	}, a.awakeablesComplete(false), a.awakeablesComplete(true))
+	}, a.awakeablesComplete(false), a.awakeablesComplete(true), a.awakeablesCallback())
 }
 
 func (a *app) awakeablesComplete(reject bool) *cobra.Command {
@@ -50,6 +53,34 @@ func (a *app) awakeablesComplete(reject bool) *cobra.Command {
 			return err
 		}
 		a.print.Printf("%s %s awakeable %s\n", a.print.Green("[OK]:"), done, term.Clean(args[0]))
+		return nil
+	})
+	return cmd
+}
+
+// awakeablesCallback makes a URL for a program without a token.
+func (a *app) awakeablesCallback() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "callback <awakeable id>", Short: "Print a URL that completes one awakeable without a token", Args: cobra.ExactArgs(1),
+		Long: `Prints a URL for a POST request, whose body becomes the value of the awakeable. It contains a callback
+token, made from the token in use, which needs the role callback or invoker: it permits nothing else, and
+it ends with that token.`,
+		Example: "  platform awakeables callback sign_1… --expires-in 7d",
+	}
+	validity := cmd.Flags().String("expires-in", "24h", "validity as a `duration`")
+	cmd.RunE = run(func(_ context.Context, args []string) error {
+		if _, err := ids.ParseAwakeable(args[0]); err != nil {
+			return &usageError{fmt.Sprintf("%q is not the id of an awakeable: %v", args[0], err)}
+		}
+		d, err := units.ParseDuration(*validity)
+		if err != nil || d <= 0 {
+			return &usageError{"--expires-in takes a duration, such as 7d"}
+		}
+		token, err := access.NewCallback(a.profile.Token, args[0], time.Now().Add(d))
+		if err != nil {
+			return fmt.Errorf("%w; log in with one that `platform tokens create NAME --role callback` printed", err)
+		}
+		a.print.Println(strings.TrimSuffix(a.profile.IngressURL, "/") + "/platform/awakeables/" + args[0] + "/resolve?callback_token=" + token)
 		return nil
 	})
 	return cmd

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -31,7 +32,7 @@ Shows the changes and asks for confirmation.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.Bool("public", false, "whether the ingress can call it; =false: only other handlers")
-	flags.String("ingress-auth", "", "what callers must present: none or token; later revisions keep it")
+	flags.String("ingress-auth", "", "what callers must present: none, token, jwt (of the identity provider) or mtls (a client certificate); later revisions keep it")
 	flags.String("idempotency-retention", "", "how long results of calls with an idempotency key are kept")
 	flags.String("workflow-completion-retention", "", "how long a finished workflow is kept")
 	flags.String("journal-retention", "", "how long journals are kept after completion")
@@ -71,8 +72,8 @@ func readChange(flags *pflag.FlagSet) (c client.ServiceChange, err error) {
 			}
 			*into = &text
 		case f.Name == "ingress-auth":
-			if c.IngressAuth = &text; text != "none" && text != "token" {
-				err = &usageError{"--ingress-auth takes none or token"}
+			if c.IngressAuth = &text; !slices.Contains([]string{"none", "token", "jwt", "mtls"}, text) {
+				err = &usageError{"--ingress-auth takes none, token, jwt or mtls"}
 			}
 		case f.Name == "public":
 			c.Public = isTrue(text)

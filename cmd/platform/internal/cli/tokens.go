@@ -18,10 +18,12 @@ Its roles say what for:
 
   viewer     read everything but payloads and tokens
   reader     read payloads as well: state, inputs, results
-  invoker    call handlers
+  callback   complete awakeables
+  invoker    call handlers, read their results, send signals, complete awakeables
   operator   viewer, and change invocations, state, queues and rules
   deployer   viewer, and change deployments and services
-  security   viewer, and manage tokens and read the audit log
+  security   viewer, and manage tokens and read the audit log; every role can only be granted by those with
+             its permissions
   admin      everything`,
 	}, a.tokensCreate(), a.tokensList(), a.tokensRevoke())
 }
@@ -35,7 +37,7 @@ func (a *app) tokensCreate() *cobra.Command {
 	var r client.TokenRequest
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringSliceVar(&r.Roles, "role", nil, "roles: viewer, reader, invoker, operator, deployer, security or admin (separated by commas)")
+	flags.StringSliceVar(&r.Roles, "role", nil, "roles: viewer, reader, callback, invoker, operator, deployer, security or admin (separated by commas)")
 	flags.StringSliceVar(&r.Services, "service", nil, "limit the token to these services")
 	flags.StringSliceVar(&r.Scopes, "scope", nil, "limit the token to these scopes")
 	flags.StringVar(&r.ExpiresIn, "expires-in", "", "validity as a duration, such as 90d (default: until it is revoked)")

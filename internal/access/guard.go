@@ -56,8 +56,10 @@ func (g *Guard) CheckHost(r *http.Request) error {
 func (g *Guard) CheckOrigin(r *http.Request) error {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
-		// Browsers omit the origin of pages when they navigate or load an image.
-		if r.Header.Get("Sec-Fetch-Site") != "cross-site" || slices.Contains(g.Origins, AnyOne) {
+		// Browsers omit the origin of pages when they navigate or load an image. Another port is of
+		// the same site, and so are all hosts of a domain.
+		site := r.Header.Get("Sec-Fetch-Site")
+		if site != "cross-site" && (site != "same-site" || g.LocalOrigins) || slices.Contains(g.Origins, AnyOne) {
 			return nil
 		}
 		return &Refusal{fmt.Sprintf("a web page of another site sent the request; to allow the requests of all sites, set %s.allowed-origins to [\"*\"]", g.Setting)}

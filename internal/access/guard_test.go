@@ -49,6 +49,7 @@ func TestPagesOfOtherOriginsAreRefused(t *testing.T) {
 	}
 	for _, headers := range [][]string{
 		{"Sec-Fetch-Site", "cross-site"},
+		{"Sec-Fetch-Site", "same-site"},
 		{"Origin", "https://evil.example"},
 		{"Origin", "https://evil.example", "Sec-Fetch-Site", "same-origin"},
 		{"Origin", "null"},
@@ -62,6 +63,7 @@ func TestPagesOfOtherOriginsAreRefused(t *testing.T) {
 	}
 
 	local := &Guard{LocalOrigins: true}
+	require.NoError(t, local.CheckOrigin(request("localhost:8080", "Sec-Fetch-Site", "same-site")), "another port of this machine")
 	for _, origin := range []string{"http://localhost:3000", "http://127.0.0.1:5173", "https://app.localhost", "http://[::1]:1"} {
 		require.NoError(t, local.CheckOrigin(request("localhost:8080", "Origin", origin)), origin)
 	}

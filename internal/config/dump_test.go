@@ -165,6 +165,22 @@ func TestDefaultListenerServesIPv4(t *testing.T) {
 	require.NoError(t, conn.Close())
 }
 
+// 0.0.0.0 is all addresses of IPv4, and those only.
+func TestListenersOfIPv4DoNotServeIPv6(t *testing.T) {
+	for _, l := range []Listener{{BindIP: "0.0.0.0"}, {BindAddress: "0.0.0.0:0"}} {
+		listener, err := l.Listen(t.Context(), "")
+		require.NoError(t, err)
+		_, port, err := net.SplitHostPort(listener.Addr().String())
+		require.NoError(t, err)
+		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
+		require.NoError(t, err)
+		require.NoError(t, conn.Close())
+		_, err = net.Dial("tcp", "[::1]:"+port)
+		require.Error(t, err)
+		require.NoError(t, listener.Close())
+	}
+}
+
 func TestAdvertisedURL(t *testing.T) {
 	bound := &net.TCPAddr{IP: net.IPv6unspecified, Port: 8080}
 	require.Equal(t, "http://127.0.0.1:8080/", Listener{}.AdvertisedURL(bound))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,7 +14,7 @@ import (
 
 // Listener is one TCP address the server listens on, and how others reach it.
 type Listener struct {
-	BindIP            string `key:"bind-ip" help:"IP address to listen on; :: listens on all addresses, IPv6 and IPv4 (default: 127.0.0.1, but :: on a node of a cluster, and if an address is advertised)"`
+	BindIP            string `key:"bind-ip" help:"IP address to listen on; :: listens on all addresses, IPv6 and IPv4, 0.0.0.0 on those of IPv4 (default: 127.0.0.1, but :: on a node of a cluster, and if an address is advertised)"`
 	BindPort          int    `key:"bind-port" help:"port to listen on, 0 for a free one"`
 	BindAddress       string `key:"bind-address" help:"address and port to listen on, instead of bind-ip and bind-port"`
 	AdvertisedHost    string `key:"advertised-host" help:"host name or address at which others reach this node"`
@@ -47,15 +48,23 @@ func (l Listener) Address() string {
 	return net.JoinHostPort(l.BindIP, strconv.Itoa(l.BindPort))
 }
 
+// networkOf returns the network to listen on. With "tcp", 0.0.0.0 would include IPv6.
+func networkOf(address string) string {
+	if ap, err := netip.ParseAddrPort(address); err == nil && ap.Addr().Is4() {
+		return "tcp4"
+	}
+	return "tcp"
+}
+
 // Listen opens the listener. The unspecified IPv6 address serves IPv4 as well, and
 // gives way to 0.0.0.0 on machines without IPv6. A failure carries RT0004 and the
 // section's name: "" for the node's own listener, else "ingress" or "admin".
 func (l Listener) Listen(ctx context.Context, section string) (net.Listener, error) {
 	var lc net.ListenConfig
 	address := l.Address()
-	listener, err := lc.Listen(ctx, "tcp", address)
+	listener, err := lc.Listen(ctx, networkOf(address), address)
 	if port, any6 := strings.CutPrefix(address, "[::]:"); any6 && noIPv6(err) {
-		listener, err = lc.Listen(ctx, "tcp", "0.0.0.0:"+port)
+		listener, err = lc.Listen(ctx, "tcp4", "0.0.0.0:"+port)
 	}
 	if err != nil {
 		name := strings.TrimPrefix(section+".bind-port", ".")

@@ -172,7 +172,11 @@ func (p *Ports) protocol(head string) *protocolListener {
 // ListenPacket opens a UDP socket on the address of a TCP listener.
 func ListenPacket(ctx context.Context, tcp net.Addr) (net.PacketConn, error) {
 	var lc net.ListenConfig
-	conn, err := lc.ListenPacket(ctx, "udp", tcp.String())
+	network := "udp"
+	if a, ok := tcp.(*net.TCPAddr); ok && a.IP.To4() != nil {
+		network = "udp4" // with "udp", 0.0.0.0 would include IPv6
+	}
+	conn, err := lc.ListenPacket(ctx, network, tcp.String())
 	if err != nil {
 		return nil, fmt.Errorf("listen for gossip packets: %w", err)
 	}

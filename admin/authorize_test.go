@@ -156,6 +156,23 @@ func TestLimitedPrincipalsStayWithinTheirLimits(t *testing.T) {
 	answer := w.ask(t, "POST", "/services/Greeter/state", `{"object_key":"k","new_state":{},"scope":"b"}`, "Authorization", "Bearer "+w.tokens["scope-a"])
 	require.Contains(t, text(t, answer), "limited to the scopes a")
 	require.Equal(t, 403, answer.StatusCode)
+	for uri, offer := range map[string]func() (*metadata.Deployment, error){"http://small/": small, "http://large/": large} {
+		d, err := offer()
+		require.NoError(t, err)
+		d.URI = uri
+		_, err = w.store.RegisterDeployment(t.Context(), metadata.Registration{Deployment: d})
+		require.NoError(t, err)
+	}
+	services := func(name string) (names []string) {
+		var list struct{ Services []struct{ Name string } }
+		require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, "GET", "/services", "", "Authorization", "Bearer "+w.tokens[name]))), &list))
+		for _, service := range list.Services {
+			names = append(names, service.Name)
+		}
+		return names
+	}
+	require.Subset(t, services("scope-a"), []string{"Counter", "Greeter"})
+	require.Equal(t, []string{"Greeter"}, services("greeter"))
 	require.Equal(t, 200, do("greeter", "GET", "/invocations"))
 	require.Equal(t, []string{"Greeter"}, w.query.Services)
 	require.Equal(t, 200, do("scope-a", "GET", "/invocations?limit=3"))

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -66,6 +68,9 @@ func (s *Server) createKafkaCluster(c echo.Context) error {
 	if err := cluster.Check(); err != nil {
 		return err
 	}
+	if err := noLocalFiles(r.Properties); err != nil {
+		return err
+	}
 	if _, err := subscription.Unredact(r.Properties, nil); err != nil {
 		return err
 	}
@@ -81,6 +86,17 @@ func (s *Server) createKafkaCluster(c echo.Context) error {
 	}
 	c.Response().Header().Set("Location", "kafka-clusters/"+cluster.Name)
 	return answer(c, http.StatusCreated, viewKafkaCluster(&cluster))
+}
+
+// noLocalFiles refuses properties that name files: whoever may add clusters must not choose which
+// files the nodes read.
+func noLocalFiles(properties map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		if stem, local := strings.CutSuffix(name, ".location"); local {
+			return unprocessable("the property '%s' names a file of the server, which only clusters of the configuration (ingress.kafka-clusters) can use; put the text of the file into '%s.pem'", name, stem)
+		}
+	}
+	return nil
 }
 
 func clusterExists(c *subscription.Cluster) error {
@@ -145,6 +161,9 @@ func (s *Server) patchKafkaCluster(c echo.Context) error {
 		return staticCluster(name)
 	case r.Properties == nil:
 		return unprocessable("the field 'properties' is missing: all properties that the cluster is to have")
+	}
+	if err := noLocalFiles(r.Properties); err != nil {
+		return err
 	}
 	cluster, err := s.registry.ChangeKafkaCluster(c.Request().Context(), name, func(current map[string]string) (map[string]string, error) {
 		return subscription.Unredact(r.Properties, current)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/internal/access"
 	"platform/metadata"
 )
 
@@ -14,7 +15,11 @@ import (
 func (s *Server) listServices(c echo.Context) error {
 	schemas, defaults := s.registry.Schemas(), s.cfg.Defaults()
 	list := make([]serviceView, 0, len(schemas.Services))
+	p := access.From(c.Request().Context())
 	for _, name := range slices.Sorted(maps.Keys(schemas.Services)) {
+		if len(p.Services) > 0 && !slices.Contains(p.Services, name) {
+			continue
+		}
 		service := schemas.Services[name]
 		list = append(list, viewService(schemas.Deployments[service.Deployment], service, defaults))
 	}

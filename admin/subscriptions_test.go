@@ -53,6 +53,10 @@ func streaming(t *testing.T) (*world, *fakeStreams) {
 	})
 	_, err := w.store.Provision(t.Context(), metadata.Cluster{Name: "localcluster", Partitions: 8, FeatureLevel: feature.Level4})
 	require.NoError(t, err)
+	for _, name := range []string{"ssl.ca.location", "ssl.key.location", "ssl.certificate.location", "https.ca.location"} {
+		refused, _ := w.view(t, "POST", "/kafka-clusters", `{"name":"files","properties":{"bootstrap.servers":"127.0.0.1:2","`+name+`":"/etc/shadow"}}`, 422)
+		require.Contains(t, refused["message"], strings.TrimSuffix(name, ".location")+".pem", "requests cannot choose which files the server reads")
+	}
 	answer := w.ask(t, "POST", "/kafka-clusters", `{"name":"main","properties":{"metadata.broker.list":"127.0.0.1:2","security.protocol":"sasl_plaintext","sasl.mechanism":"PLAIN","sasl.username":"u","sasl.password":"geheim","statistics.interval.ms":"5"}}`)
 	require.Equal(t, http.StatusCreated, answer.StatusCode)
 	require.Equal(t, "kafka-clusters/main", answer.Header.Get("Location"))

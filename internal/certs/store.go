@@ -128,6 +128,7 @@ func (s *Store) read() (*Pair, error) {
 	if err := CheckPermissions(s.files.Key); err != nil {
 		return nil, fmt.Errorf("%s.key-file: %w", s.name, err)
 	}
+	WarnOfGroup(s.files.Key, s.name+".key-file", s.log)
 	pair, err := tls.LoadX509KeyPair(s.files.Cert, s.files.Key)
 	if err != nil {
 		return nil, fmt.Errorf("%s: read cert-file and key-file: %w", s.name, err)
@@ -156,6 +157,14 @@ func (s *Store) warnExpiry(now time.Time) {
 	if left := s.Expires().Sub(now); left < expiryNotice && now.Sub(s.warned) >= expiryRepeat {
 		s.warned = now
 		s.log.Warn("certificate expires soon; replace its files, which are read again", "section", s.name, "expires", s.Expires(), "file", s.files.Cert)
+	}
+}
+
+// WarnOfGroup logs that the group of a file with a secret can read it, which it may have to: some
+// systems mount secrets with the group of the process.
+func WarnOfGroup(path, setting string, log *slog.Logger) {
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o070 != 0 {
+		log.Warn("the group of a key file has access to it; unless it must, run chmod 600", "setting", setting, "file", path, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
 	}
 }
 

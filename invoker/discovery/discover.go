@@ -199,17 +199,18 @@ func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, er
 	case addr.HTTP11 && addr.Scheme == "http" && !dialing(err):
 		return nil, true, errcode.New(errcode.META0003, "%s did not answer in HTTP/1.1: %w; if it speaks HTTP/2 only, register it without use_http_11", where, err)
 	}
-	if dialing(err) && !unresolved(err) { // how a connection fails would tell which ports are open
+	if unresolved, ok := errors.AsType[*net.DNSError](err); ok { // its text names the resolver
+		d.cfg.Log.Warn("discovery failed", "endpoint", where, "err", err)
+		if unresolved.IsNotFound {
+			return nil, true, errcode.New(errcode.META0003, "%s cannot be reached: the server finds no address for its host name", where)
+		}
+		return nil, true, errcode.New(errcode.META0003, "%s cannot be reached: its host name cannot be resolved at the moment. The log of the server has the cause", where)
+	}
+	if dialing(err) { // how a connection fails would tell which ports are open
 		d.cfg.Log.Warn("discovery failed", "endpoint", where, "err", err)
 		return nil, true, errcode.New(errcode.META0003, "%s cannot be reached: is the endpoint running, and does it listen at this address of the server's network? The log of the server has the cause", where)
 	}
 	return nil, true, errcode.New(errcode.META0003, "%s cannot be reached: %w", where, err)
-}
-
-// unresolved reports whether the name of the endpoint has no address.
-func unresolved(err error) bool {
-	_, ok := errors.AsType[*net.DNSError](err)
-	return ok
 }
 
 // plainHTTP reports whether the endpoint answered a TLS handshake with something else.

@@ -320,6 +320,17 @@ func TestConnectionRefused(t *testing.T) {
 	require.Equal(t, errcode.META0003, code)
 }
 
+// The text of the resolver names its address and those of search domains.
+func TestUnknownHostsDoNotRevealTheResolver(t *testing.T) {
+	_, err := newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: "http://nobody.invalid"})
+	code, _ := errcode.Of(err)
+	require.Equal(t, errcode.META0003, code)
+	require.ErrorContains(t, err, "http://nobody.invalid")
+	require.NotContains(t, err.Error(), "lookup")
+	_, named := errors.AsType[*net.DNSError](err)
+	require.False(t, named)
+}
+
 func TestEndpointsWithoutTLSAreNamed(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"strings"
 	"sync"
 	"time"
 
@@ -80,10 +81,14 @@ func (n *Node) withProfiles(others http.Handler, required bool) http.Handler {
 	profiles.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	profiles.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	profiles.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	mux := http.NewServeMux()
-	mux.Handle("/", others)
-	mux.Handle("GET /debug/pprof/", guarded(restricted(profiles, n.authenticator(required), access.Profile), n.adminGuard()))
-	return mux
+	restrictedProfiles := guarded(restricted(profiles, n.authenticator(required), access.Profile), n.adminGuard())
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/debug/pprof/") {
+			restrictedProfiles.ServeHTTP(w, r)
+			return
+		}
+		others.ServeHTTP(w, r) // not by the mux, which redirects paths with //
+	})
 }
 
 func tcpPort(a net.Addr) int {

@@ -259,6 +259,15 @@ func TestOnlyMembersAreAnsweredOnTheNodePort(t *testing.T) {
 		require.Equal(t, http.StatusForbidden, resp.StatusCode, path)
 	}
 
+	for name, status := range map[string]int{"n2": http.StatusOK, "n3": http.StatusForbidden, "n9": http.StatusForbidden} { // n3 was removed
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*pair(ca, name)}}}}
+		resp, err := client.Get(fmt.Sprintf("https://127.0.0.1:%d/metrics", c.nodes[0].cfg.BindPort))
+		require.NoError(t, err)
+		resp.Body.Close()
+		require.Equal(t, status, resp.StatusCode, name)
+		client.CloseIdleConnections()
+	}
+
 	require.Equal(t, before, members(t, c))
 	c.healthy(2, 0, 1)
 	code, body = c.do(0, false, "POST", "/platform/call/Counter/k0/add", "0")

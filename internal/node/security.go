@@ -4,12 +4,14 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 
 	"platform/internal/certs"
 	"platform/internal/config"
 	"platform/internal/errcode"
 	"platform/internal/nodetls"
+	"platform/metadata"
 )
 
 // openSecurity reads the certificate of the node, nil if nodes are not authenticated.
@@ -47,12 +49,21 @@ func (n *Node) authenticated(handler http.Handler) http.Handler {
 		return handler
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if node, _ := r.Context().Value(nodeKey{}).(string); node == "" && (r.Method != http.MethodGet || r.URL.Path != "/health") {
+		if node, _ := r.Context().Value(nodeKey{}).(string); !n.isMember(node) && (r.Method != http.MethodGet || r.URL.Path != "/health") {
 			refuseStarting(w, http.StatusForbidden, "this port requires TLS with a certificate of a node of the cluster; metrics and profiles are at the admin port as well")
 			return
 		}
 		handler.ServeHTTP(w, r)
 	})
+}
+
+// isMember reports whether an authenticated node belongs to the cluster: a removed one still has
+// its certificate.
+func (n *Node) isMember(name string) bool {
+	if name == "" {
+		return false
+	}
+	return slices.ContainsFunc(n.metadata.Nodes(), func(known metadata.Node) bool { return known.Name == name && !known.Removed })
 }
 
 // nodeKey is the key of the name of the authenticated node in the context of a connection.

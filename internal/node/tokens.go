@@ -17,6 +17,7 @@ import (
 	"platform/internal/access/jwt"
 	"platform/internal/config"
 	"platform/internal/errcode"
+	"platform/internal/nodetls"
 	"platform/metadata"
 )
 
@@ -49,6 +50,9 @@ type tokens struct {
 func (n *Node) openTokens() error {
 	mode := n.cfg.Security.Mode
 	n.tokens.used = map[string]time.Time{}
+	if err := n.checkNodePort(); err != nil {
+		return err
+	}
 	n.tokens.required = mode == config.SecurityStrict || mode == config.SecurityDefault && !onLoopback(n.listeners.admin.Addr())
 	if c := &n.cfg.Security.JWT; c.Issuer != "" {
 		var err error
@@ -163,6 +167,19 @@ func (n *Node) ingressRequiresToken() bool {
 	return n.cfg.Ingress.Auth == config.IngressToken || n.cfg.Security.Mode == config.SecurityStrict
 }
 
+// nodePortExposed reports whether clients on other machines can pose as nodes.
+func (n *Node) nodePortExposed() bool {
+	return n.security.Mode() != nodetls.Require && !onLoopback(n.listeners.node.Addr())
+}
+
+// checkNodePort refuses to start with the strict mode and without authenticated nodes.
+func (n *Node) checkNodePort() error {
+	if n.cfg.Security.Mode == config.SecurityStrict && n.nodePortExposed() {
+		return errcode.New(errcode.RT0002, "security.mode = \"strict\" needs security.node-tls.mode = \"require\": the node port %s can be reached from other machines, and whoever connects to it without a certificate controls the cluster", n.listeners.node.Addr())
+	}
+	return nil
+}
+
 // use notes the use of a token.
 func (t *tokens) use(id string, at time.Time) {
 	t.mu.Lock()
@@ -223,6 +240,9 @@ func (n *Node) reportSecurity() {
 		n.log.Info("the admin API requires a token", "admin", adminAddress.String())
 	case n.cfg.BindIP == config.Loopback:
 		n.log.Info("the ports can be reached from this machine only; set bind-ip to :: or to an address to change that", "bind_ip", n.cfg.BindIP)
+	}
+	if mode != config.SecurityOpen && n.nodePortExposed() {
+		n.log.Warn("nodes are not authenticated: whoever can connect to the node port controls the cluster; set security.node-tls, or let only nodes reach the port", "node_port", n.listeners.node.Addr().String())
 	}
 	if mode != config.SecurityOpen && !n.ingressRequiresToken() && !onLoopback(ingressAddress) {
 		n.log.Warn("the ingress accepts calls of everybody who can connect; set ingress.auth to token to require one", "ingress", ingressAddress.String())

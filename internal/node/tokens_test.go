@@ -119,6 +119,47 @@ func TestProfilesOfAnExposedNodePortRequireAToken(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, status(local, config.SecurityStrict))
 }
 
+// Whoever reaches the node port of nodes without certificates controls the cluster: the default
+// does not expose it, and the strict mode refuses to.
+func TestNodePortsWithoutCertificatesAreNotExposedSilently(t *testing.T) {
+	require.Equal(t, config.Loopback, config.Default().BindIP)
+	local, exposed := fakeListener{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}, fakeListener{&net.TCPAddr{IP: net.IPv6unspecified}}
+	start := func(node net.Listener, mode config.SecurityMode) (string, error) {
+		var log strings.Builder
+		n := &Node{cfg: config.Default(), log: slog.New(slog.NewTextHandler(&log, nil)), listeners: listeners{node: node, ingress: local, admin: local}}
+		n.cfg.Security.Mode, n.cfg.Security.AdminTokenFile = mode, tokenFile(t, 0o600)
+		err := n.openTokens()
+		n.reportSecurity()
+		return log.String(), err
+	}
+	text, err := start(local, config.SecurityDefault)
+	require.NoError(t, err)
+	require.NotContains(t, text, "node port")
+	text, err = start(exposed, config.SecurityDefault)
+	require.NoError(t, err)
+	require.Contains(t, text, "nodes are not authenticated")
+	_, err = start(exposed, config.SecurityStrict)
+	require.ErrorContains(t, err, "security.node-tls.mode")
+	_, err = start(local, config.SecurityStrict)
+	require.NoError(t, err)
+}
+
+// Profiles must not change how other paths are understood.
+func TestProfilesLeaveOtherPathsAsTheyAre(t *testing.T) {
+	local := fakeListener{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}
+	n := &Node{cfg: config.Default(), listeners: listeners{node: local, ingress: local, admin: local}}
+	n.cfg.EnableProfiles = true
+	var paths []string
+	h := n.withProfiles(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { paths = append(paths, r.URL.Path) }), false)
+	want := []string{"/limits/rules/a//b", "//services", "/a/../services", "//debug/pprof/"}
+	for _, path := range want {
+		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/", nil)
+		r.URL.Path = path
+		h.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	require.Equal(t, want, paths)
+}
+
 // The token of the administrator is complete or does not exist, whenever the node stops.
 func TestTheTokenOfTheAdministratorIsWrittenInOneStep(t *testing.T) {
 	dir, err := datadir.Open(t.TempDir(), "n1")

@@ -205,10 +205,33 @@ func TestLongMessagesAreRarelyCopied(t *testing.T) {
 		buffers[d.Size()] = true
 	}
 	require.LessOrEqual(t, len(buffers), 5)
-	require.Equal(t, HeaderLen+size, d.Size())
+	require.Equal(t, HeaderLen+size+following, d.Size())
 	m, ok, err := d.Next()
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.Len(t, m.Payload, size)
 	require.Zero(t, d.Size())
+}
+
+func TestShortMessagesAfterALongOneCostNoCopyOfIt(t *testing.T) {
+	long := append(AppendHeader(nil, Start, 1<<20), make([]byte, 1<<20)...)
+	stream := append(long, AppendHeader(nil, End, 0)...)
+	var d Decoder
+	for len(stream) > 0 {
+		held := cap(d.pending)
+		n := min(len(stream), 16<<10)
+		d.Feed(stream[:n])
+		stream = stream[n:]
+		if held >= len(long) {
+			require.Equal(t, held, cap(d.pending), "the buffer was replaced")
+		}
+	}
+	m, ok, err := d.Next()
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Len(t, m.Payload, 1<<20)
+	m, ok, err = d.Next()
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, End, m.Type)
 }

@@ -65,6 +65,13 @@ func (d *Decoder) Feed(p []byte) {
 // multiple of the bytes received: the announced length alone must not allocate memory.
 const growth = 4
 
+// A buffer for a message from longMessage on has room for the short ones that usually arrive
+// with its end, such as End after Output, so that they do not cause another copy of it.
+const (
+	longMessage = 64 << 10
+	following   = 1 << 10
+)
+
 // room returns the size of a buffer for the remaining bytes and n more.
 func (d *Decoder) room(rest []byte, n int) int {
 	have := len(rest) + n
@@ -75,7 +82,11 @@ func (d *Decoder) room(rest []byte, n int) int {
 	if d.Limit > 0 && length >= d.Limit {
 		return have // rejected by Next
 	}
-	return max(have, min(HeaderLen+length, growth*have))
+	length += HeaderLen
+	if length >= longMessage {
+		length += following
+	}
+	return max(have, min(length, growth*have))
 }
 
 // Size returns the memory held for an incomplete message.

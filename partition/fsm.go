@@ -77,6 +77,7 @@ func (f *fsm) batch(entries []raftgroup.Entry, results []any) ([]any, error) {
 		f.p.digests.apply(f.epoch, c)
 	}
 	f.p.commands.Add(uint64(commands))
+	f.p.logBytes.Add(uint64(size))
 	failpoint.Pause(failpoint.Effects)
 	if lead := f.p.lead.Load(); lead != nil {
 		lead.handle(f.effects)

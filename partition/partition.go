@@ -124,6 +124,7 @@ type Partition struct {
 	enabled  func() bool              // flow control is enabled on all partitions
 	onFailed func(error)
 	commands atomic.Uint64 // applied since the start
+	logBytes atomic.Uint64 // of the log entries with them
 
 	localID     raft.ServerID
 	digests     *digests
@@ -212,6 +213,9 @@ func (p *Partition) Changed() <-chan struct{} { return p.changed.next() }
 
 // Commands returns how many log commands were applied since the start.
 func (p *Partition) Commands() uint64 { return p.commands.Load() }
+
+// LogBytes returns the size of the log entries that were applied since the start.
+func (p *Partition) LogBytes() uint64 { return p.logBytes.Load() }
 
 // Checkpoint makes the applied state durable and truncates the log behind it.
 func (p *Partition) Checkpoint(ctx context.Context) error { return p.group.Snapshot(ctx) }

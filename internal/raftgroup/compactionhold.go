@@ -246,6 +246,19 @@ func (s *logSizes) add(logs []*raft.Log) {
 	s.marks = append(s.marks, sizeMark{logs[len(logs)-1].Index, s.total})
 }
 
+// before returns an index that at least that many bytes of entries follow, 0 if it knows none.
+func (s *logSizes) before(bytes int64) (index uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.marks {
+		if s.total-m.total < bytes {
+			break
+		}
+		index = m.index
+	}
+	return index
+}
+
 // between returns approximately how many bytes the entries from lo to hi have.
 func (s *logSizes) between(lo, hi uint64) int64 {
 	if lo > hi {

@@ -32,9 +32,11 @@ type Profile struct {
 	CommitTimeout time.Duration
 	// MaxAppendEntries bounds the entries of one append and of one applied batch.
 	MaxAppendEntries int
-	// TrailingLogs is how many entries stay in the log after a snapshot, so that a follower
-	// that was down can catch up without the whole state.
-	TrailingLogs uint64
+	// TrailingLogs and TrailingBytes bound what stays in the log after a snapshot, so that a
+	// follower that was down can catch up without the whole state. Nothing stays in a group
+	// of one.
+	TrailingLogs  uint64
+	TrailingBytes int64
 	// LogCacheBytes bounds the memory of one group for recent entries.
 	LogCacheBytes int
 	// FailoverStep is the delay between the election attempts of the survivors after the
@@ -56,6 +58,7 @@ func Safe() Profile {
 		CommitTimeout:      500 * time.Millisecond,
 		MaxAppendEntries:   256,
 		TrailingLogs:       uint64(failpoint.Or(failpoint.TrailingLogs, 8192)),
+		TrailingBytes:      64 << 20,
 		LogCacheBytes:      1 << 20,
 		FailoverStep:       500 * time.Millisecond,
 	}
@@ -173,7 +176,7 @@ func (c Config) raftConfig(notify chan<- bool) *raft.Config {
 	rc.MaxAppendEntries = c.Profile.MaxAppendEntries
 	rc.BatchApplyCh = true
 	rc.ShutdownOnRemove = false
-	rc.TrailingLogs = c.Profile.TrailingLogs
+	rc.TrailingLogs = minTrailing // the rest is up to the storage, see trailing
 	// Snapshots are taken only by Group.Snapshot.
 	rc.SnapshotThreshold = math.MaxInt64
 	rc.SnapshotInterval = 24 * time.Hour

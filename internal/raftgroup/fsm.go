@@ -197,6 +197,14 @@ func (f *fsm) configAt(index uint64) (appliedConfig, error) {
 	return appliedConfig{}, fmt.Errorf("no configuration known at index %d", index)
 }
 
+// alone reports whether the newest applied configuration has a single member.
+func (f *fsm) alone() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := len(f.configs)
+	return n > 0 && len(f.configs[n-1].config.Servers) == 1
+}
+
 // dropConfigs drops the configurations that were replaced before index.
 func (f *fsm) dropConfigs(index uint64) {
 	f.mu.Lock()

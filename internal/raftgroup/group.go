@@ -96,6 +96,10 @@ func (g *Group) open() error {
 	g.fsm.probe, g.fsm.complete = g.storage.probe, g.storage.complete
 	g.storage.holds = g.newHolds()
 	g.storage.match = g.matchOf
+	g.storage.trailing = trailing{
+		entries: g.cfg.Profile.TrailingLogs, bytes: g.cfg.Profile.TrailingBytes,
+		sizes: &g.storage.sizes, alone: g.fsm.alone,
+	}
 	g.storage.onFailedWrite = g.checkLogEnd
 	g.snaps = &snapshotStore{storage: g.storage, fsm: g.fsm, holds: g.storage.holds}
 	g.fsm.install = &installer{storage: g.storage, snaps: g.snaps, rebuild: g.requestRebuild}

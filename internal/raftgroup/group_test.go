@@ -123,12 +123,11 @@ func TestRestartReplaysFromTheAppliedIndex(t *testing.T) {
 	require.NoError(t, g.Shutdown(t.Context()))
 }
 
-func TestSnapshotCutsTheLogButTheTrailingEntries(t *testing.T) {
+func TestSnapshotCutsTheLogOfASingleMember(t *testing.T) {
 	n := startNode(t, t.TempDir(), "")
 	defer n.stop()
 	j := memJournal(t)
 	cfg := n.config(1, j, n.voter())
-	cfg.Profile.TrailingLogs = 10
 	g, err := Open(cfg)
 	require.NoError(t, err)
 	waitLeader(t, g)
@@ -136,10 +135,20 @@ func TestSnapshotCutsTheLogButTheTrailingEntries(t *testing.T) {
 	proposeMany(t, g, 1, 50)
 	require.NoError(t, g.Snapshot(t.Context()))
 	st := g.Stats()
-	require.Equal(t, st.LastIndex-9, st.FirstIndex)
+	require.Equal(t, st.LastIndex, st.FirstIndex, "no other member needs the entries")
 	require.Equal(t, st.LastIndex, st.SnapshotIndex)
 	require.Positive(t, j.flushes)
 	require.NoError(t, g.Shutdown(t.Context()))
+}
+
+func TestSnapshotLeavesTrailingEntriesForFollowers(t *testing.T) {
+	const trailing = 10
+	c := newThree(t, trailing)
+	l := c.leader()
+	proposeMany(t, c.groups[l], 1, 50)
+	require.NoError(t, c.groups[l].Snapshot(t.Context()))
+	st := c.groups[l].Stats()
+	require.Equal(t, st.LastIndex-trailing+1, st.FirstIndex)
 }
 
 // three is one group on three nodes of this process.

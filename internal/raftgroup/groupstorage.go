@@ -20,8 +20,9 @@ type groupStorage struct {
 	// onDamage is called when an entry of the log cannot be read.
 	onDamage func(error)
 	// running is set while Raft's own goroutines run.
-	running atomic.Bool
-	sizes   logSizes
+	running  atomic.Bool
+	sizes    logSizes
+	trailing trailing
 
 	// Set before Raft runs. holds is nil where there are no followers; match is as in
 	// compactionHolds.bound.
@@ -138,8 +139,8 @@ func (s *groupStorage) DeleteRange(lo, hi uint64) (err error) {
 	}()
 	first, last, err := logBounds(s.Storage)
 	prefix := err == nil && lo <= first
-	if prefix && hi < last && s.holds != nil {
-		if hi = s.holds.bound(hi, s.match); hi < lo {
+	if prefix && hi < last {
+		if hi = s.compactable(hi, last); hi < lo {
 			return nil
 		}
 	}
@@ -149,6 +150,18 @@ func (s *groupStorage) DeleteRange(lo, hi uint64) (err error) {
 		s.cache.clear()
 	}
 	return s.Storage.DeleteRange(lo, hi)
+}
+
+// compactable returns the index up to which a log that ends at last may be compacted if upTo
+// is requested.
+func (s *groupStorage) compactable(upTo, last uint64) uint64 {
+	if s.trailing.alone != nil {
+		upTo = s.trailing.bound(upTo, last)
+	}
+	if s.holds != nil {
+		upTo = s.holds.bound(upTo, s.match)
+	}
+	return upTo
 }
 
 func (s *groupStorage) Set(key, value []byte) error {

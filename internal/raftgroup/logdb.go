@@ -13,7 +13,7 @@ import (
 
 // LogDBOptions configures a LogDB; the zero value is for production.
 type LogDBOptions struct {
-	// MemTableBytes is the maximum memory for recent writes; 16 MiB when 0. It starts at
+	// MemTableBytes is the maximum memory for recent writes; 32 MiB when 0. It starts at
 	// 256 KiB.
 	MemTableBytes uint64
 	// CacheBytes bounds the block cache; 8 MiB when 0.
@@ -62,17 +62,19 @@ func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
 	}
 	cache := pebble.NewCache(orDefault(opts.CacheBytes, 8<<20))
 	po := &pebble.Options{
-		FS:                          fs,
-		ReadOnly:                    opts.ReadOnly,
-		Cache:                       cache,
-		MemTableSize:                orDefault(opts.MemTableBytes, 16<<20),
-		MemTableStopWritesThreshold: 6,
+		FS:       fs,
+		ReadOnly: opts.ReadOnly,
+		Cache:    cache,
+		// Entries that are truncated before their memtable is full are never flushed.
+		MemTableSize:                orDefault(opts.MemTableBytes, 32<<20),
+		MemTableStopWritesThreshold: 3,
 		// Entries are read from the cache, or one after the other, and mostly cut before they
 		// are compacted: waiting for compactions would only delay the groups that share the log.
 		L0StopWritesThreshold: 1000,
 		FormatMajorVersion:    pebble.FormatNewest,
 		Logger:                pebbleLogger{logger.With("component", "log_database")},
 	}
+	po.Experimental.ValueSeparationPolicy = SeparateValues
 	written := new(WriteProgress)
 	po.EventListener = new(pebble.EventListener)
 	written.Listen(po.EventListener)

@@ -23,13 +23,16 @@ func (p *WriteProgress) Listen(l *pebble.EventListener) {
 			report(err)
 		}
 	}
-	l.TableCreated = func(pebble.TableCreateInfo) {
-		if !p.failing.Load() {
-			p.files.Add(1)
-		}
-	}
+	l.TableCreated = func(pebble.TableCreateInfo) { p.created() }
+	l.BlobFileCreated = func(pebble.BlobFileCreateInfo) { p.created() }
 	l.FlushEnd = func(i pebble.FlushInfo) { p.ended(i.Err) }
 	l.CompactionEnd = func(i pebble.CompactionInfo) { p.ended(i.Err) }
+}
+
+func (p *WriteProgress) created() {
+	if !p.failing.Load() {
+		p.files.Add(1)
+	}
 }
 
 func (p *WriteProgress) ended(err error) {

@@ -16,10 +16,14 @@ const (
 	// checkpointCommands is the number of applied commands of all partitions after which
 	// the tables are flushed. It bounds the replay after a crash to about a second.
 	checkpointCommands = 20_000
+	// checkpointBytes is the size of the applied log entries of all partitions after which
+	// the tables are flushed. Entries that are truncated while they are in a memtable of the
+	// log database are never written to a table file.
+	checkpointBytes = 8 << 20
 	// checkpointAge bounds the time between applying a command and the flush.
 	checkpointAge = 5 * time.Minute
 	// checkpointTick is the interval of the checks.
-	checkpointTick = 500 * time.Millisecond
+	checkpointTick = 100 * time.Millisecond
 )
 
 // Checkpointer flushes the tables periodically and truncates the Raft logs up to the flushed
@@ -38,32 +42,48 @@ func NewCheckpointer(partitions func() iter.Seq[*partition.Partition], log *slog
 func (c *Checkpointer) Run(ctx context.Context) error {
 	tick := time.NewTicker(checkpointTick)
 	defer tick.Stop()
-	var done uint64
-	last := time.Now()
+	last := progress{at: time.Now()}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
-		applied := c.Applied()
-		if applied-done < uint64(failpoint.Or(failpoint.CheckpointCommands, checkpointCommands)) && (applied == done || time.Since(last) < checkpointAge) {
+		now := c.progress()
+		if !now.due(last) {
 			continue
 		}
 		if err := c.checkpoint(ctx); err != nil && ctx.Err() == nil {
 			c.log.Warn("checkpoint incomplete, the next one continues it", "err", err)
 		}
-		done, last = applied, time.Now()
+		last = progress{now.commands, now.bytes, time.Now()}
 	}
 }
 
-// Applied returns the number of log commands applied since the start.
-func (c *Checkpointer) Applied() (n uint64) {
-	for p := range c.partitions() {
-		n += p.Commands()
-	}
-	return n
+// progress is what all partitions have applied since the start, at one time.
+type progress struct {
+	commands, bytes uint64
+	at              time.Time
 }
+
+// due reports whether a checkpoint should follow the last one.
+func (p progress) due(last progress) bool {
+	return p.commands-last.commands >= uint64(failpoint.Or(failpoint.CheckpointCommands, checkpointCommands)) ||
+		p.bytes-last.bytes >= checkpointBytes ||
+		p.commands != last.commands && p.at.Sub(last.at) >= checkpointAge
+}
+
+func (c *Checkpointer) progress() progress {
+	now := progress{at: time.Now()}
+	for p := range c.partitions() {
+		now.commands += p.Commands()
+		now.bytes += p.LogBytes()
+	}
+	return now
+}
+
+// Applied returns the number of log commands applied since the start.
+func (c *Checkpointer) Applied() uint64 { return c.progress().commands }
 
 func (c *Checkpointer) checkpoint(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)

@@ -114,7 +114,8 @@ const memTables = 8
 // sstableBytes is the target size of sstables on every level. Each has one bloom filter,
 // which is read and cached as a whole: with Pebble's default, sizes that double from level
 // to level, filters reach a megabyte and evict each other, so that each lookup reads one.
-const sstableBytes = 2 << 20
+// Values in blob files count as well, so sstables of large rows contain few of them.
+const sstableBytes = 8 << 20
 
 func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock, written *raftgroup.WriteProgress) *pebble.Options {
 	log := o.Logger.With("component", "tables")
@@ -127,7 +128,7 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock, written *r
 		DisableWAL:                  true, // replaced by the Raft log
 		MemTableSize:                o.MemTableBytes,
 		MemTableStopWritesThreshold: memTables,
-		FormatMajorVersion:          pebble.FormatTableFormatV6, // raised manually, after checking compatibility
+		FormatMajorVersion:          pebble.FormatValueSeparation, // raised manually, after checking compatibility
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 		L0CompactionThreshold:       8,  // inserts are random in the key space, so a compaction
 		L0StopWritesThreshold:       64, // rewrites most of what it overlaps: do fewer, larger ones
@@ -137,6 +138,7 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock, written *r
 			WriteStallBegin: func(i pebble.WriteStallBeginInfo) { log.Warn("writes stalled by the disk", "reason", i.Reason) },
 		},
 	}
+	po.Experimental.ValueSeparationPolicy = raftgroup.SeparateValues
 	written.Listen(po.EventListener)
 	for i := range po.Levels {
 		po.TargetFileSizes[i] = sstableBytes

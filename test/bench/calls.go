@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -29,8 +30,7 @@ func sendPath(prefix string, parts ...string) string {
 	return "/" + prefix + "/send/" + harness.Path(parts...)
 }
 
-// messageSize is about the size of a small JSON document; the cost of large payloads is
-// not measured.
+// messageSize is about the size of a small JSON document.
 const messageSize = 32
 
 // messages generates distinct JSON strings of equal length.
@@ -67,6 +67,35 @@ func (c *echoCalls) next() (string, []byte) { return c.path, c.messages.next() }
 func (c *echoCalls) check(status int, resp []byte) error {
 	if status != http.StatusOK || !bytes.Equal(resp, c.body) {
 		return fmt.Errorf("echo of %s: status %d, %.200q", c.body, status, resp)
+	}
+	return nil
+}
+
+// payloadCalls is echoCalls with large bodies that cannot be compressed. All calls of a
+// worker have the same content except for a number: generating bodies would cost more than
+// sending them.
+type payloadCalls struct {
+	echoCalls
+	count uint64
+}
+
+func newPayload(s step, prefix string, worker int) callGenerator {
+	c := &payloadCalls{echoCalls: echoCalls{path: callPath(prefix, "Bench", "payload")}}
+	c.body = make([]byte, max(s.size, 8))
+	random := rand.NewChaCha8([32]byte{byte(worker), byte(worker >> 8)})
+	_, _ = random.Read(c.body) // cannot fail
+	return c
+}
+
+func (c *payloadCalls) next() (string, []byte) {
+	c.count++
+	binary.BigEndian.PutUint64(c.body, c.count)
+	return c.path, c.body
+}
+
+func (c *payloadCalls) check(status int, resp []byte) error {
+	if status != http.StatusOK || !bytes.Equal(resp, c.body) {
+		return fmt.Errorf("echo of %d bytes: status %d, %d bytes: %.200q", len(c.body), status, len(resp), resp)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -19,6 +20,7 @@ const requestTimeout = 30 * time.Second
 // more CPU than the server spends on an echo, on a machine that both share.
 type conn struct {
 	host          string
+	contentType   string
 	net           net.Conn
 	reader        *bufio.Reader
 	request       []byte
@@ -26,14 +28,14 @@ type conn struct {
 	stopAfterFunc func() bool
 }
 
-// dial connects to host. The connection is closed when ctx ends.
-func dial(ctx context.Context, host string) (*conn, error) {
+// dial connects to host, for requests whose bodies have a content type. The connection is closed when ctx ends.
+func dial(ctx context.Context, host, contentType string) (*conn, error) {
 	var d net.Dialer
 	nc, err := d.DialContext(ctx, "tcp", host)
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{host: host, net: nc, reader: bufio.NewReaderSize(nc, 16<<10)}
+	c := &conn{host: host, contentType: contentType, net: nc, reader: bufio.NewReaderSize(nc, 16<<10)}
 	c.stopAfterFunc = context.AfterFunc(ctx, func() { nc.Close() })
 	return c, nil
 }
@@ -43,7 +45,7 @@ func (c *conn) close() {
 	c.net.Close()
 }
 
-// post sends a request with a JSON body, none if it is nil, and returns the status and the
+// post sends a request with a body, none if it is nil, and returns the status and the
 // response body, which is valid until the next request.
 func (c *conn) post(path string, body []byte) (status int, resp []byte, err error) {
 	b := append(c.request[:0], "POST "...)
@@ -51,7 +53,8 @@ func (c *conn) post(path string, body []byte) (status int, resp []byte, err erro
 	b = append(b, " HTTP/1.1\r\nhost: "...)
 	b = append(b, c.host...)
 	if body != nil {
-		b = append(b, "\r\ncontent-type: application/json"...)
+		b = append(b, "\r\ncontent-type: "...)
+		b = append(b, c.contentType...)
 	}
 	b = append(b, "\r\ncontent-length: "...)
 	b = strconv.AppendInt(b, int64(len(body)), 10)
@@ -136,7 +139,7 @@ func (c *conn) chunks() error {
 // readBody appends the next size bytes to the body.
 func (c *conn) readBody(size int) error {
 	n := len(c.body)
-	c.body = append(c.body, make([]byte, size)...)
+	c.body = slices.Grow(c.body, size)[:n+size]
 	_, err := io.ReadFull(c.reader, c.body[n:])
 	return err
 }

@@ -15,7 +15,7 @@ import (
 func dialHandler(t *testing.T, ctx context.Context, handler http.HandlerFunc) *conn {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	c, err := dial(ctx, strings.TrimPrefix(server.URL, "http://"))
+	c, err := dial(ctx, strings.TrimPrefix(server.URL, "http://"), "application/json")
 	require.NoError(t, err)
 	t.Cleanup(c.close)
 	return c

@@ -87,7 +87,7 @@ func (l *load) runCounted(ctx context.Context) (outcome, error) {
 func (l *load) startWorkers(ctx context.Context, g *errgroup.Group, more func() bool) {
 	for worker := range l.step.workers {
 		g.Go(func() error {
-			c, err := dial(ctx, l.testbed.host)
+			c, err := dial(ctx, l.testbed.host, l.step.contentType())
 			if err != nil {
 				return err
 			}
@@ -163,6 +163,7 @@ func (l *load) newOutcome(elapsed time.Duration, before, after processUsage, t e
 	slices.Sort(t.Late)
 	slices.Sort(t.Gaps)
 	after.server.cpu -= before.server.cpu
+	after.server.written -= before.server.written
 	after.service.cpu -= before.service.cpu
 	return outcome{accepted: l.accepted, latencies: l.latencies, elapsed: elapsed, usage: after, executed: t}
 }

@@ -52,7 +52,7 @@ func (f *fakeServer) newLoad(t *testing.T, text string) *load {
 func runAndVerify(t *testing.T, l *load, calls int64) (string, error) {
 	l.measureFrom, l.measureUntil = time.Now(), time.Now().Add(time.Hour)
 	l.remaining.Store(calls)
-	c, err := dial(t.Context(), l.testbed.host)
+	c, err := dial(t.Context(), l.testbed.host, l.step.contentType())
 	require.NoError(t, err)
 	defer c.close()
 	err = l.runWorker(c, l.step.newCalls(l.step, l.testbed.prefix, 0), func() bool { return l.remaining.Add(-1) >= 0 })

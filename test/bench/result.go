@@ -19,11 +19,14 @@ type result struct {
 	ServerCPU  float64 `json:"server_cpu_us"`        // per operation
 	ServiceCPU float64 `json:"service_cpu_us"`       // per operation
 	Memory     float64 `json:"rss_mb"`               // resident memory of the server at the end
+	Written    float64 `json:"written_kib"`          // to files, per operation
 	Use        float64 `json:"use,omitempty"`        // rate divided by that of slots that are always in use
 	Direct     float64 `json:"direct,omitempty"`     // rate divided by that of direct calls of the endpoint
 	GapP50     float64 `json:"gap_p50_ms,omitempty"` // between two holds of a slot
 	GapP99     float64 `json:"gap_p99_ms,omitempty"`
-	Note       string  `json:"note,omitempty"`
+	// Amplification is the number of bytes written per byte of request and response.
+	Amplification float64 `json:"amplification,omitempty"`
+	Note          string  `json:"note,omitempty"`
 }
 
 // newResult computes the result of an outcome with at least one operation.
@@ -43,6 +46,10 @@ func newResult(s step, o outcome) result {
 		ServerCPU:  microseconds(o.usage.server.cpu) / operations,
 		ServiceCPU: microseconds(o.usage.service.cpu) / operations,
 		Memory:     float64(o.usage.server.rss) / (1 << 20),
+	}
+	r.Written = float64(o.usage.server.written) / (1 << 10) / operations
+	if s.payload {
+		r.Amplification = r.Written * (1 << 10) / float64(2*s.size)
 	}
 	if ideal := s.idealRate(); ideal > 0 {
 		r.Use = r.Rate / ideal
@@ -73,5 +80,6 @@ var metrics = []metric{
 	{"p99 ms", "%.2f", func(r result) float64 { return r.P99 }},
 	{"server µs/op", "%.0f", func(r result) float64 { return r.ServerCPU }},
 	{"service µs/op", "%.0f", func(r result) float64 { return r.ServiceCPU }},
+	{"written KiB/op", "%.1f", func(r result) float64 { return r.Written }},
 	{"RSS MB", "%.0f", func(r result) float64 { return r.Memory }},
 }

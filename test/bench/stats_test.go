@@ -55,10 +55,10 @@ func TestTableComparesRoundByRound(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"step    target     op/s   p50 ms   p99 ms  server µs/op  service µs/op   RSS MB",
-		"echo/1  a          2000     0.50     1.00           100              0        0",
-		"echo/1  b          1000     1.00     2.00           100              0        0  3 executions repeated",
-		"echo/1  a ÷ b     ×2.00    ×0.50    ×0.50         ×1.00                          op/s ×2.00 to ×2.10",
+		"step    target     op/s   p50 ms   p99 ms  server µs/op  service µs/op  written KiB/op   RSS MB",
+		"echo/1  a          2000     0.50     1.00           100              0             0.0        0",
+		"echo/1  b          1000     1.00     2.00           100              0             0.0        0  3 executions repeated",
+		"echo/1  a ÷ b     ×2.00    ×0.50    ×0.50         ×1.00                                          op/s ×2.00 to ×2.10",
 	}, lines(out.String()))
 }
 

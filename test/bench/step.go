@@ -18,6 +18,7 @@ type workload struct {
 	size     int  // default size; 0 for workloads without a size
 	oneWay   bool // the size is the number of sends, all of which must be executed exactly once
 	limited  bool // the size is the concurrency limit of the scope that is called
+	payload  bool // the size is that of request and response, in bytes
 	counter  string
 	per      func(size int) int64 // executions of counter per operation
 	newCalls func(s step, prefix string, worker int) callGenerator
@@ -30,6 +31,7 @@ var workloads = map[string]workload{
 	"echo":    {counter: "echo", per: onePerOperation, newCalls: newEcho},
 	"steps":   {size: 10, counter: "step", per: sizePerOperation, newCalls: newSum("steps")},
 	"fanout":  {size: 10, counter: "identity", per: sizePerOperation, newCalls: newSum("fanout")},
+	"payload": {size: 64 << 10, payload: true, counter: "payload", per: onePerOperation, newCalls: newPayload},
 	"counter": {size: 1, counter: "add", per: onePerOperation, newCalls: newCounter},
 	"send":    {size: 5000, oneWay: true, counter: "echo", per: onePerOperation, newCalls: newSend},
 	"timers":  {size: 1000, oneWay: true, counter: "sleep", per: onePerOperation, newCalls: newTimers},
@@ -41,7 +43,7 @@ var workloads = map[string]workload{
 type step struct {
 	workload
 	name    string
-	size    int // number of steps, calls, keys or sends
+	size    int // number of steps, calls, keys, sends or bytes
 	workers int
 }
 
@@ -60,6 +62,14 @@ func (s step) environment() map[string]string {
 		return nil
 	}
 	return map[string]string{"EXPERIMENTAL_ENABLE_PROTOCOL_V7": "true", "EXPERIMENTAL_ENABLE_VQUEUES": "true"}
+}
+
+// contentType is that of the requests.
+func (s step) contentType() string {
+	if s.payload {
+		return "application/octet-stream"
+	}
+	return "application/json"
 }
 
 // idealRate is the rate of operations if every slot were always in use; 0 without a limit.

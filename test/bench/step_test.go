@@ -16,6 +16,7 @@ func TestParseStep(t *testing.T) {
 		"counter/8":       "counter:1/8",
 		"send/64":         "send:5000/64",
 		"limit/64":        "limit:5/64",
+		"payload/4":       "payload:65536/4",
 		"sleep:7":         "sleep:7/1",
 	} {
 		s, err := parseStep(text)
@@ -29,7 +30,7 @@ func TestParseStep(t *testing.T) {
 
 func TestParseStepRejects(t *testing.T) {
 	for text, reason := range map[string]string{
-		"":          `unknown workload ""; use one of counter, echo, fanout, limit, send, sleep, steps, timers`,
+		"":          `unknown workload ""; use one of counter, echo, fanout, limit, payload, send, sleep, steps, timers`,
 		"ecko/1":    `unknown workload "ecko"`,
 		"echo:3/1":  "echo has no size",
 		"echo/0":    `"0" is not a positive number`,

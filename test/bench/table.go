@@ -86,8 +86,11 @@ func quotients(a, b []result) string {
 
 func notes(results []result) string {
 	var list []string
+	of := func(f func(result) float64) float64 { return median(values(results, metric{of: f})) }
+	if results[0].Amplification > 0 {
+		list = append(list, fmt.Sprintf("%.1f bytes written per byte of payload", of(func(r result) float64 { return r.Amplification })))
+	}
 	if results[0].Use > 0 {
-		of := func(f func(result) float64) float64 { return median(values(results, metric{of: f})) }
 		list = append(list, fmt.Sprintf("%.1f %% of the ideal rate, %.1f %% of direct calls, gaps p50 %.2f ms, p99 %.2f ms",
 			100*of(func(r result) float64 { return r.Use }), 100*of(func(r result) float64 { return r.Direct }), of(func(r result) float64 { return r.GapP50 }), of(func(r result) float64 { return r.GapP99 })))
 	}

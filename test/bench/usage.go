@@ -16,6 +16,9 @@ const clockTick = 10 * time.Millisecond
 type usage struct {
 	cpu time.Duration // user and system, since its start
 	rss int64         // resident bytes now
+	// written is what the process has written to files, in bytes, including what was
+	// deleted before it reached the disk.
+	written int64
 }
 
 // usageOf reads the usage of a running process.
@@ -24,7 +27,15 @@ func usageOf(pid int) (usage, error) {
 	if err != nil {
 		return usage{}, fmt.Errorf("read CPU time: %w", err)
 	}
-	return parseUsage(string(raw), int64(os.Getpagesize()))
+	u, err := parseUsage(string(raw), int64(os.Getpagesize()))
+	if err != nil {
+		return usage{}, err
+	}
+	if raw, err = os.ReadFile(fmt.Sprintf("/proc/%d/io", pid)); err != nil {
+		return usage{}, fmt.Errorf("read written bytes: %w", err)
+	}
+	u.written, err = parseWritten(string(raw))
+	return u, err
 }
 
 // parseUsage parses /proc/PID/stat. The program name in parentheses may contain any
@@ -44,4 +55,15 @@ func parseUsage(stat string, pageSize int64) (usage, error) {
 		numbers[i] = n
 	}
 	return usage{cpu: time.Duration(numbers[0]+numbers[1]) * clockTick, rss: numbers[2] * pageSize}, nil
+}
+
+// parseWritten parses /proc/PID/io.
+func parseWritten(text string) (int64, error) {
+	_, rest, _ := strings.Cut(text, "\nwrite_bytes:")
+	line, _, _ := strings.Cut(rest, "\n")
+	n, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("written bytes in %.200q: %w", text, err)
+	}
+	return n, nil
 }

@@ -20,6 +20,14 @@ func TestParseUsage(t *testing.T) {
 	require.ErrorContains(t, err, "field 14")
 }
 
+func TestParseWritten(t *testing.T) {
+	n, err := parseWritten("rchar: 1\nwchar: 2\nread_bytes: 3\nwrite_bytes: 4096\ncancelled_write_bytes: 5\n")
+	require.NoError(t, err)
+	require.EqualValues(t, 4096, n)
+	_, err = parseWritten("rchar: 1\n")
+	require.ErrorContains(t, err, "written bytes in")
+}
+
 func TestUsageOfThisProcess(t *testing.T) {
 	u, err := usageOf(os.Getpid())
 	require.NoError(t, err)

@@ -15,6 +15,12 @@ func (b *handlers) echo(_ restate.Context, in string) (string, error) {
 	return in, nil
 }
 
+// payload is echo for bytes, without encoding them as JSON.
+func (b *handlers) payload(_ restate.Context, in []byte) ([]byte, error) {
+	b.counts.add("payload")
+	return in, nil
+}
+
 // steps runs n sequential durable steps and returns the sum of their results, 0 + 1 + … +
 // n-1.
 func (b *handlers) steps(ctx restate.Context, n int) (int, error) {

@@ -24,6 +24,7 @@ func main() {
 	err := server.NewRestate().WithLogger(quiet, true).
 		Bind(restate.NewService("Bench").
 			Handler("echo", restate.NewServiceHandler(b.echo)).
+			Handler("payload", restate.NewServiceHandler(b.payload, restate.WithBinary)).
 			Handler("steps", restate.NewServiceHandler(b.steps)).
 			Handler("fanout", restate.NewServiceHandler(b.fanout)).
 			Handler("identity", restate.NewServiceHandler(b.identity)).

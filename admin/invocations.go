@@ -132,7 +132,8 @@ type Pause struct {
 	Cause     string    `json:"cause"`        // operator, attempts-used-up, unretryable-failure
 	By        string    `json:"by,omitempty"` // network address of the client that requested it
 	Reason    string    `json:"reason,omitempty"`
-	At        Timestamp `json:"at"` // when it was asked for or decided
+	Attempts  uint32    `json:"attempts,omitempty"` // that had failed before it
+	At        Timestamp `json:"at"`                 // when it was asked for or decided
 	ResumedAt Timestamp `json:"resumed_at,omitzero"`
 }
 

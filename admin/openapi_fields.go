@@ -82,6 +82,7 @@ var registryFieldMeanings = map[string]string{
 	"Invocation.abort_at":             "With no_response_since: when the attempt is aborted if the endpoint still sends nothing.",
 	"Invocation.cancel_requested_at":  "When its cancellation was requested after it had started. It is delivered when the handler next responds.",
 	"Invocation.last_pause":           "Its last pause: requested, in effect or ended.",
+	"Pause.attempts":                  "How many attempts had failed before the pause, since the invocation was admitted; from feature level 4 on.",
 	"Pause.cause":                     "operator, attempts-used-up or unretryable-failure.",
 	"Pause.by":                        "Network address of the client that requested it. The API does not authenticate, so there is no name.",
 	"Pause.reason":                    "Reason that the operator gave. Absent if none was given, or below feature level 4.",

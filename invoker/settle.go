@@ -104,7 +104,12 @@ func (t *task) conclude(a *attempt) {
 		t.reportEnd(last)
 	}
 	step := machine.Step{Kind: last, Failure: &f.AttemptFailure}
-	step.Unretryable = last == machine.StepPause && f.behavior == pauseNow && t.s.iv.level() >= feature.Level3
+	if level := t.s.iv.level(); last == machine.StepPause {
+		step.Unretryable = f.behavior == pauseNow && level >= feature.Level3
+		if level >= feature.Level4 {
+			step.Attempts = uint32(t.retry.total)
+		}
+	}
 	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: t.pin, Steps: []machine.Step{step}, Errors: t.retry.report()}
 	t.pending++
 	t.mu.Unlock()

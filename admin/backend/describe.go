@@ -39,7 +39,7 @@ func describe(r partition.Record) *admin.Invocation {
 		CancelRequestedAt:     admin.Timestamp(inv.CancelRequestedAt),
 	}
 	if p := inv.LastPause; p != nil {
-		out.LastPause = &admin.Pause{Cause: query.PauseCause(p.Cause), By: p.By, Reason: p.Reason, At: admin.Timestamp(p.At), ResumedAt: admin.Timestamp(p.ResumedAt)}
+		out.LastPause = &admin.Pause{Cause: query.PauseCause(p.Cause), By: p.By, Reason: p.Reason, Attempts: p.Attempts, At: admin.Timestamp(p.At), ResumedAt: admin.Timestamp(p.ResumedAt)}
 	}
 	if inv.Flow != nil {
 		out.VQueueID = inv.VQueue().ID().String()

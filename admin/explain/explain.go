@@ -345,7 +345,7 @@ func (e *explainer) paused() {
 	since := e.when(e.row.Time("modified_at"))
 	switch cause := e.row.Text("last_pause_cause"); {
 	case cause == "attempts-used-up":
-		e.summary("It was paused at %s: the maximum number of attempts of its retry policy was reached.", since)
+		e.summary("It was paused at %s: the maximum number of attempts of its retry policy was reached%s.", since, e.failedAttempts())
 	case cause == "unretryable-failure":
 		e.summary("It was paused at %s: its last attempt failed with an error that is not retried.", since)
 	case cause == "" && e.row.Text("last_failure") != "": // it was paused by an older server
@@ -358,6 +358,14 @@ func (e *explainer) paused() {
 	e.elsewhere()
 	e.next("`platform invocations resume %s` continues it.", e.ID)
 	e.next("`platform invocations cancel %s` ends it.", e.ID)
+}
+
+// failedAttempts follows a statement, "" if their number is unknown.
+func (e *explainer) failedAttempts() string {
+	if n := e.row.Number("last_pause_attempts"); n > 0 {
+		return fmt.Sprintf(" (%d failed)", n)
+	}
+	return ""
 }
 
 func (e *explainer) completed() {

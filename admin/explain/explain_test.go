@@ -103,8 +103,8 @@ func TestExplanations(t *testing.T) {
 			},
 		},
 		"paused": {
-			row:     `"status":"paused","modified_at":"2026-11-20T18:21:38Z","last_pause_cause":"attempts-used-up","last_failure":"boom","last_failure_related_command_type":"Run","last_failure_related_command_name":"charge"`,
-			summary: "It was paused at 2026-11-20T18:21:38.000Z (1s ago): the maximum number of attempts of its retry policy was reached.",
+			row:     `"status":"paused","modified_at":"2026-11-20T18:21:38Z","last_pause_cause":"attempts-used-up","last_pause_attempts":3,"last_failure":"boom","last_failure_related_command_type":"Run","last_failure_related_command_name":"charge"`,
+			summary: "It was paused at 2026-11-20T18:21:38.000Z (1s ago): the maximum number of attempts of its retry policy was reached (3 failed).",
 			details: []string{"Last failure: The last attempt failed: boom", "Failed command: It failed in Run charge."},
 			steps:   []string{"`platform invocations resume ID` continues it.", "`platform invocations cancel ID` ends it."},
 		},

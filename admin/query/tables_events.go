@@ -67,6 +67,9 @@ func pauseInto(body object, p *machine.PauseRecord) {
 	if p.Reason != "" {
 		body["reason"] = p.Reason
 	}
+	if p.Attempts > 0 {
+		body["attempts"] = p.Attempts
+	}
 }
 
 func transientError(f *machine.AttemptFailure) object {

@@ -145,6 +145,12 @@ var requestColumns = []column[row]{
 	pause("last_pause_cause", Text, "operator, attempts-used-up or unretryable-failure", func(p *machine.PauseRecord) value { return PauseCause(p.Cause) }),
 	pause("last_pause_by", Text, "network address of the client that requested it", func(p *machine.PauseRecord) value { return text(p.By) }),
 	pause("last_pause_reason", Text, "reason that the operator gave", func(p *machine.PauseRecord) value { return text(p.Reason) }),
+	pause("last_pause_attempts", U32, "attempts that had failed before it", func(p *machine.PauseRecord) value {
+		if p.Attempts == 0 {
+			return nil
+		}
+		return number(p.Attempts)
+	}),
 	pause("last_resumed_at", Timestamp, "when its last pause ended", func(p *machine.PauseRecord) value { return millis(p.ResumedAt) }),
 }
 

@@ -154,6 +154,10 @@ func (w *writer) step(field protowire.Number, s *machine.Step) {
 		w.require(feature.Level3, "a pause for a failure that is not retried")
 		w.bool(fieldStepUnretryable, true)
 	}
+	if s.Attempts > 0 {
+		w.require(feature.Level4, "the number of attempts before a pause")
+		w.uint(fieldStepAttempts, uint64(s.Attempts))
+	}
 	w.close(n)
 }
 
@@ -177,6 +181,8 @@ func readStep(b []byte, s *machine.Step) error {
 			s.Failure = decodeNew(&r, readAttemptFailure)
 		case fieldStepUnretryable:
 			s.Unretryable = r.bool()
+		case fieldStepAttempts:
+			s.Attempts = r.u32()
 		default:
 			r.unknown("step")
 		}

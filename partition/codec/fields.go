@@ -138,6 +138,7 @@ const (
 	fieldStepAwait       = 6
 	fieldStepFailure     = 7
 	fieldStepUnretryable = 8
+	fieldStepAttempts    = 9
 )
 
 const (
@@ -409,6 +410,7 @@ const (
 	fieldPauseRecordAt        = 3
 	fieldPauseRecordResumedAt = 4
 	fieldPauseRecordReason    = 5
+	fieldPauseRecordAttempts  = 6
 )
 
 const (

@@ -206,6 +206,7 @@ func (w *writer) pauseRecord(field protowire.Number, p *machine.PauseRecord) {
 	w.int(fieldPauseRecordAt, p.At)
 	w.int(fieldPauseRecordResumedAt, p.ResumedAt)
 	w.string(fieldPauseRecordReason, p.Reason)
+	w.uint(fieldPauseRecordAttempts, uint64(p.Attempts))
 	w.close(n)
 }
 
@@ -223,6 +224,8 @@ func readPauseRecord(b []byte, p *machine.PauseRecord) error {
 			p.ResumedAt = r.i64()
 		case fieldPauseRecordReason:
 			p.Reason = r.string()
+		case fieldPauseRecordAttempts:
+			p.Attempts = r.u32()
 		default:
 			r.unknown("pause record")
 		}

@@ -86,6 +86,9 @@ func (m *Machine) pauseByAttempt(inv *Invocation, s *Step) error {
 		}
 	}
 	m.recordPause(inv, causeOf(s), "", "")
+	if inv.LastPause != nil {
+		inv.LastPause.Attempts = s.Attempts
+	}
 	return m.pause(inv, s.Failure)
 }
 

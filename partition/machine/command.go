@@ -95,6 +95,9 @@ type Step struct {
 	// Unretryable says that a StepPause follows from the failure alone, regardless of the
 	// attempts that the retry policy still allows; from feature level 3 on.
 	Unretryable bool
+	// Attempts is the number of attempts that have failed before a StepPause, since the
+	// invocation was admitted or another leader took over; from feature level 4 on.
+	Attempts uint32
 }
 
 // Callee is the resolved target of a call: what Invoke needs in addition to the payload of

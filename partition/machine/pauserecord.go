@@ -19,7 +19,10 @@ type PauseRecord struct {
 	By    string // network address of the client that requested it; empty: unknown
 	// Reason is the one that the operator gave; empty below feature level 4.
 	Reason string
-	At     int64 // when it was requested or decided
+	// Attempts is the number of attempts that had failed since the invocation was admitted;
+	// 0 if an operator paused it, and below feature level 4.
+	Attempts uint32
+	At       int64 // when it was requested or decided
 	// ResumedAt is when the pause ended, or was withdrawn before it took effect.
 	ResumedAt int64
 }

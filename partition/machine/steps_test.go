@@ -90,7 +90,7 @@ func (w *world) step(a arguments, words []string) machine.Step {
 	case "pause":
 		return machine.Step{Kind: machine.StepPause, Failure: &machine.AttemptFailure{Code: id(1), Message: strings.Join(words[2:], " ")}}
 	case "pause-at-once":
-		return machine.Step{Kind: machine.StepPause, Failure: &machine.AttemptFailure{Code: id(1), Message: strings.Join(words[2:], " ")}, Unretryable: true}
+		return machine.Step{Kind: machine.StepPause, Failure: &machine.AttemptFailure{Code: id(1), Message: strings.Join(words[2:], " ")}, Unretryable: true, Attempts: 3}
 	case "yield":
 		return machine.Step{Kind: machine.StepYield}
 	case "raw": // raw type: a command with an undecodable payload

@@ -1391,6 +1391,7 @@ type Step struct {
 	Await         *Future                `protobuf:"bytes,6,opt,name=await,proto3" json:"await,omitempty"`
 	Failure       *AttemptFailure        `protobuf:"bytes,7,opt,name=failure,proto3" json:"failure,omitempty"`
 	Unretryable   bool                   `protobuf:"varint,8,opt,name=unretryable,proto3" json:"unretryable,omitempty"` // from level 3 on
+	Attempts      uint32                 `protobuf:"varint,9,opt,name=attempts,proto3" json:"attempts,omitempty"`       // from level 4 on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1479,6 +1480,13 @@ func (x *Step) GetUnretryable() bool {
 		return x.Unretryable
 	}
 	return false
+}
+
+func (x *Step) GetAttempts() uint32 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
 }
 
 type Callee struct {
@@ -2999,7 +3007,8 @@ type PauseRecord struct {
 	By            string                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
 	At            int64                  `protobuf:"varint,3,opt,name=at,proto3" json:"at,omitempty"`
 	ResumedAt     int64                  `protobuf:"varint,4,opt,name=resumed_at,json=resumedAt,proto3" json:"resumed_at,omitempty"`
-	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"` // from level 4 on
+	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`      // from level 4 on
+	Attempts      uint32                 `protobuf:"varint,6,opt,name=attempts,proto3" json:"attempts,omitempty"` // from level 4 on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3067,6 +3076,13 @@ func (x *PauseRecord) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *PauseRecord) GetAttempts() uint32 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
 }
 
 type Flow struct {
@@ -5058,7 +5074,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12'\n" +
 	"\x03pin\x18\x03 \x01(\v2\x15.platform.raftlog.PinR\x03pin\x12,\n" +
 	"\x05steps\x18\x04 \x03(\v2\x16.platform.raftlog.StepR\x05steps\x12\x16\n" +
-	"\x06errors\x18\x05 \x01(\rR\x06errors\"\xa8\x02\n" +
+	"\x06errors\x18\x05 \x01(\rR\x06errors\"\xc4\x02\n" +
 	"\x04Step\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\rR\x04type\x12\x18\n" +
@@ -5069,7 +5085,8 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x06callee\x18\x05 \x01(\v2\x18.platform.raftlog.CalleeR\x06callee\x12.\n" +
 	"\x05await\x18\x06 \x01(\v2\x18.platform.raftlog.FutureR\x05await\x12:\n" +
 	"\afailure\x18\a \x01(\v2 .platform.raftlog.AttemptFailureR\afailure\x12 \n" +
-	"\vunretryable\x18\b \x01(\bR\vunretryable\"g\n" +
+	"\vunretryable\x18\b \x01(\bR\vunretryable\x12\x1a\n" +
+	"\battempts\x18\t \x01(\rR\battempts\"g\n" +
 	"\x06Callee\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\rR\x04type\x129\n" +
@@ -5206,14 +5223,15 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\n" +
 	"last_pause\x18* \x01(\v2\x1d.platform.raftlog.PauseRecordR\tlastPause\x12.\n" +
 	"\x13cancel_requested_at\x18+ \x01(\x03R\x11cancelRequestedAtB\x12\n" +
-	"\x10_idempotency_key\"z\n" +
+	"\x10_idempotency_key\"\x96\x01\n" +
 	"\vPauseRecord\x12\x14\n" +
 	"\x05cause\x18\x01 \x01(\rR\x05cause\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\tR\x02by\x12\x0e\n" +
 	"\x02at\x18\x03 \x01(\x03R\x02at\x12\x1d\n" +
 	"\n" +
 	"resumed_at\x18\x04 \x01(\x03R\tresumedAt\x12\x16\n" +
-	"\x06reason\x18\x05 \x01(\tR\x06reason\"\x94\x03\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x1a\n" +
+	"\battempts\x18\x06 \x01(\rR\battempts\"\x94\x03\n" +
 	"\x04Flow\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\rR\x05stage\x12\x19\n" +
 	"\bstage_at\x18\x02 \x01(\x03R\astageAt\x12\x1f\n" +

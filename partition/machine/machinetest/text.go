@@ -34,6 +34,7 @@ func (n Names) invocation(inv *machine.Invocation) string {
 		field("paused-because", []string{"unknown", "operator", "attempts", "failure"}[p.Cause], true)
 		field("paused-by", p.By, p.By != "")
 		field("paused-reason", strconv.Quote(p.Reason), p.Reason != "")
+		field("failed-attempts", p.Attempts, p.Attempts != 0)
 		field("paused", p.At, true)
 		field("resumed", p.ResumedAt, p.ResumedAt != 0)
 	}

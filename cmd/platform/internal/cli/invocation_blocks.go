@@ -117,6 +117,8 @@ func pausedBy(p *client.Pause) string {
 	switch {
 	case p == nil:
 		return ""
+	case p.Cause == "attempts-used-up" && p.Attempts > 0:
+		return fmt.Sprintf(", the maximum number of attempts was reached (%d failed)", p.Attempts)
 	case p.Cause == "attempts-used-up":
 		return ", the maximum number of attempts was reached"
 	case p.Cause == "unretryable-failure":

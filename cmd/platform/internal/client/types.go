@@ -148,6 +148,7 @@ type Pause struct {
 	Cause     string    `json:"cause"` // operator, attempts-used-up, unretryable-failure
 	By        string    `json:"by"`
 	Reason    string    `json:"reason"`
+	Attempts  int       `json:"attempts"`
 	At        time.Time `json:"at"`
 	ResumedAt time.Time `json:"resumed_at"`
 }

@@ -75,7 +75,7 @@ func (s *Server) guard(c echo.Context, change string, taking, replication int) e
 	}
 	return &failure{
 		status: http.StatusConflict, code: errcode.META0019,
-		message: fmt.Sprintf("%s leaves a cluster that survives no node failure (now: %d): %s; repeat the request with force to proceed",
+		message: fmt.Sprintf("%s leaves a cluster that survives no node failure (now: %d): %s; to proceed anyway, repeat it with --force (in the admin API force=true)",
 			change, before, whyNone(taking, replication)),
 	}
 }

@@ -111,6 +111,6 @@ var metaEntries = []Entry{
 		Code: META0019, HTTPStatus: http.StatusConflict,
 		Title:   "No node failure would be survived",
 		Meaning: "Partitions and the metadata are available while a majority of their replicas is. After this change the failure of a single node would make some of them unavailable: with one or two replicas, each replica is needed. An even number of replicas survives no more failures than the odd number below it.",
-		Remedy:  "Keep three nodes that are not drained and replication 3 (5 on five nodes to survive two failures), and add a node before removing one. To proceed anyway, repeat the change with --force (force=true).",
+		Remedy:  "Keep three nodes that are not drained and replication 3 (5 on five nodes to survive two failures), and add a node before removing one.",
 	},
 }

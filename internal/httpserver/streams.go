@@ -48,11 +48,16 @@ func (w *streamWriter) Write(p []byte) (n int, err error) {
 // Unwrap is for http.ResponseController.
 func (w *streamWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// timed lets the responses of a handler end when their client does not read.
+// timed lets the responses of a handler end when their client does not read, and connections after
+// a body in chunks. net/http ignores a Content-Length beside it, and does not tell: a proxy that
+// does not ignore it would take the next request for a part of the body.
 func timed(h http.Handler, timeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor == 2 {
 			w = &streamWriter{ResponseWriter: w, timeout: timeout, account: budget.From(r.Context())}
+		}
+		if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
+			w.Header().Set("Connection", "close")
 		}
 		h.ServeHTTP(w, r)
 	})

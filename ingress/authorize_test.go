@@ -312,3 +312,19 @@ func TestResultsOfUnregisteredServicesRequireCredentials(t *testing.T) {
 	require.Equal(t, 200, do(s, "GET", "/platform/attach/"+id, "").Code)
 	require.Equal(t, 202, do(s, "POST", signal, "").Code)
 }
+
+func TestClientsWithoutQuotaAreRefused(t *testing.T) {
+	cfg, tokens := withTokens(true, map[string]access.Principal{"shop": {Roles: []access.Role{access.Invoker}}, "web": {Roles: []access.Role{access.Invoker}}})
+	cfg.Quotas = access.NewQuotas(0, 1)
+	f := &fakeInvocations{}
+	s := testServer(t, cfg, f)
+	json := "content-type: application/json"
+	require.Equal(t, 200, do(s, "POST", "/Greeter/greet", `"a long body"`, tokens["shop"], json).Code)
+	answer := do(s, "POST", "/Greeter/greet", `"x"`, tokens["shop"], json)
+	require.Equal(t, 429, answer.Code)
+	require.Contains(t, answer.Body.String(), "ingress.principal-bytes-per-second")
+	require.NotEmpty(t, answer.Header().Get("Retry-After"))
+	require.Len(t, f.invokes, 1)
+	require.Equal(t, 200, do(s, "POST", "/Greeter/greet", `"x"`, tokens["web"], json).Code)
+	require.Equal(t, 200, do(s, "GET", "/platform/health", "", tokens["shop"]).Code)
+}

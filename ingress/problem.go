@@ -14,6 +14,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/internal/access"
 	"platform/internal/budget"
 	"platform/internal/errcode"
 	"platform/internal/httpserver"
@@ -68,6 +69,18 @@ func tooManyRequests(limit int64) error {
 		status:  http.StatusTooManyRequests,
 		message: fmt.Sprintf("more than %d requests are in progress (ingress.concurrent-api-requests-limit); the request had no effect and can be retried safely", limit),
 		retry:   true,
+	}
+}
+
+// quotaKeys are the settings of quotas.
+var quotaKeys = map[access.Quota]string{access.QuotaRequests: "principal-requests-per-second", access.QuotaBytes: "principal-bytes-per-second"}
+
+func quotaExceeded(q access.Quota, after time.Duration) error {
+	return &problem{
+		status:  http.StatusTooManyRequests,
+		message: fmt.Sprintf("the client has sent more %s than its quota permits (ingress.%s); the request had no effect and can be retried safely", q, quotaKeys[q]),
+		retry:   true,
+		after:   after,
 	}
 }
 

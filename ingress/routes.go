@@ -94,6 +94,9 @@ func (s *Server) add(e *echo.Echo, as kind, methods []string, path string, handl
 		}
 		if !strings.HasSuffix(path, healthPath) {
 			s.identify(c)
+			if exceeded, after := s.cfg.Quotas.Admit(c.Request()); exceeded != "" {
+				return quotaExceeded(exceeded, after)
+			}
 			if err := s.authorizeRoute(c, as); err != nil {
 				return err
 			}

@@ -50,6 +50,8 @@ type Config struct {
 	ResultTimeout time.Duration
 	// Authenticator finds out who sends a request; everybody may do everything.
 	Authenticator *access.Authenticator
+	// Quotas bound what each client may use; nil: nothing does.
+	Quotas *access.Quotas
 	// Guard decides which hosts requests may be sent to, and which web pages may send them;
 	// all.
 	Guard *access.Guard

@@ -29,7 +29,9 @@ func TestSmuggledRequestsAreNotServed(t *testing.T) {
 	})})
 	defer stop()
 	const smuggled = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
-	post := func(headers, body string) string { return "POST /outer HTTP/1.1\r\nHost: a\r\n" + headers + "\r\n" + body }
+	post := func(headers, body string) string {
+		return "POST /outer HTTP/1.1\r\nHost: a\r\n" + headers + "\r\n" + body
+	}
 	for name, request := range map[string]string{
 		"length and chunks":        post(fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n", 5+len(smuggled)), "0\r\n\r\n"+smuggled),
 		"chunks and length":        post(fmt.Sprintf("Transfer-Encoding: chunked\r\nContent-Length: %d\r\n", 5+len(smuggled)), "0\r\n\r\n"+smuggled),

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"platform/ingress"
+	"platform/internal/access"
 	"platform/internal/config"
 	"platform/internal/egress"
 	"platform/internal/stats"
@@ -30,6 +31,7 @@ func (n *Node) ingressServer() *ingress.Server {
 		Budget:             n.bodies,
 		Guard:              n.ingressGuard(),
 		Authenticator:      n.authenticator(n.ingressRequiresToken()),
+		Quotas:             access.NewQuotas(int64(c.PrincipalRequests), int64(c.PrincipalBytes)),
 		HTTP2MaxStreams:    c.HTTP2MaxConcurrentStreams,
 		DrainTimeout:       n.drainTimeout(),
 		FlowControl:        n.cfg.FlowControl(),

@@ -18,6 +18,7 @@ JAVA      := $(SDKS)/java
 RUST      := $(SDKS)/rust
 PYTHON    ?= python3
 PROTOS    := proto/service proto/raftlog proto/node proto/metadata
+comma     := ,
 
 .DEFAULT_GOAL := help
 
@@ -197,6 +198,12 @@ bench: build ## Measure the server (TARGETS=platform,peer STEPS=echo/64 ROUNDS=3
 	@$(GO) build -o $(BIN)/bench ./test/bench
 	@PLATFORM_SERVER=$${PLATFORM_SERVER:-$(CURDIR)/$(BIN)/platform-server} exec $(BIN)/bench \
 		$(if $(TARGETS),-targets $(TARGETS)) $(if $(STEPS),-steps $(STEPS)) $(if $(ROUNDS),-rounds $(ROUNDS)) $(ARGS)
+
+.PHONY: bench-report
+bench-report: build ## Write a page of the costs per operation to bin/bench-report.html (with PEER_SERVER=path: compared)
+	@$(GO) build -o $(BIN)/bench ./test/bench
+	@PLATFORM_SERVER=$${PLATFORM_SERVER:-$(CURDIR)/$(BIN)/platform-server} exec $(BIN)/bench -page $(BIN)/bench-report.html \
+		-targets $(or $(TARGETS),platform$(if $(PEER_SERVER),$(comma)peer-p1)) $(if $(STEPS),-steps $(STEPS)) $(if $(ROUNDS),-rounds $(ROUNDS)) $(ARGS)
 
 .PHONY: linter
 linter: ## Build bin/tools/golangci-lint

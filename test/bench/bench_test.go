@@ -34,7 +34,7 @@ func TestBenchMeasuresEveryWorkload(t *testing.T) {
 	var out, progress bytes.Buffer
 	err := run(t.Context(), []string{
 		"-duration", "1s", "-warmup", "20ms", "-dir", dir, "-out", records, "-targets", "platform-p1",
-		"-steps", "echo/2,steps:3/2,fanout:3/2,counter:5/4,send:50/4,sleep:5/5,limit:3/8,payload:100000/2",
+		"-steps", "echo/2,steps:3/2,fanout:3/2,counter:5/4,send:50/4,sleep:5/5,limit:3/8,payload:100000/2,waiting:50/2@3",
 	}, &out, &progress)
 	require.NoError(t, err, "%s", &progress)
 
@@ -53,7 +53,7 @@ func TestBenchMeasuresEveryWorkload(t *testing.T) {
 		require.Equal(t, strings.HasPrefix(r.Step, "payload"), r.Amplification > 0, "%s", line)
 		require.Equal(t, r.Use > 0, r.Direct > 0, "%s", line)
 	}
-	require.Equal(t, 8, bytes.Count(raw, []byte("\n")))
+	require.Equal(t, 9, bytes.Count(raw, []byte("\n")))
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left, "data left behind")

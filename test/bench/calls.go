@@ -173,6 +173,10 @@ func newSend(_ step, prefix string, worker int) callGenerator {
 
 func (c *sendCalls) check(status int, resp []byte) error { return checkAccepted(status, resp) }
 
+func newDelayedSend(_ step, prefix string, worker int) callGenerator {
+	return &sendCalls{echoCalls{path: sendPath(prefix, "Bench", "echo") + "?delay=1d", messages: messages{worker: worker}}}
+}
+
 // limitedScope is the scope that has a concurrency limit, and holdTime how long a handler
 // holds one of its slots.
 const (

@@ -37,6 +37,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	targets := flags.String("targets", "platform", "built-in targets ("+builtinNames()+") or paths of target files, comma-separated; the first is compared with the others")
 	steps := flags.String("steps", defaultSteps, "steps to measure: workload[:size][/workers], comma-separated")
 	records := flags.String("out", "", "append each result to this file, as JSON lines")
+	page := flags.String("page", "", "write a page that compares the targets to this HTML file; the default steps are then those of the page")
 	p := &benchmark{progress: progress, records: io.Discard}
 	flags.IntVar(&p.rounds, "rounds", 1, "number of times that all steps run on all targets")
 	flags.DurationVar(&p.duration, "duration", 3*time.Second, "measured duration of a step, unless its size is a number of sends")
@@ -48,6 +49,10 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if flags.NArg() > 0 || p.rounds < 1 || p.duration <= 0 || p.warmup < 0 {
 		return fmt.Errorf("invalid arguments %q; see -help", args)
 	}
+	if *page != "" && *steps == defaultSteps {
+		*steps = pageSteps
+	}
+	p.page = *page
 	var err error
 	if p.steps, err = parseSteps(*steps); err != nil {
 		return err
@@ -83,6 +88,9 @@ func (p *benchmark) report(ctx context.Context, out io.Writer) error {
 		fmt.Fprintln(out)
 		if tableErr := writeTable(out, names, results); err == nil {
 			err = tableErr
+		}
+		if p.page != "" {
+			err = errors.Join(err, writePage(p.page, names, results))
 		}
 	}
 	return err

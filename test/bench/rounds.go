@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"platform/test/harness"
 )
 
@@ -22,6 +24,7 @@ type benchmark struct {
 	dir              string    // where data goes, "" for the system's temporary directory
 	progress         io.Writer // a line for each result
 	records          io.Writer // results as JSON lines
+	page             string    // file to which the page of costs is written, "" for none
 }
 
 // targetOrder returns the order of the targets in a round, which alternates so that no
@@ -70,6 +73,11 @@ func (p *benchmark) measure(ctx context.Context, target harness.Target, s step) 
 		}
 	}
 	l := &load{step: s, testbed: b}
+	if s.waiting {
+		if err := storeWaiting(ctx, b, s.size); err != nil {
+			return result{}, err
+		}
+	}
 	var o outcome
 	if s.oneWay {
 		err = p.warmUp(ctx, b)
@@ -99,6 +107,20 @@ func (p *benchmark) measure(ctx context.Context, target harness.Target, s step) 
 		r.Direct = r.Rate / rate
 	}
 	return r, nil
+}
+
+// storeWaiting makes n calls that are due long after the measurement.
+func storeWaiting(ctx context.Context, b *testbed, n int) error {
+	const senders = 64
+	s := step{workload: workload{newCalls: newDelayedSend}, name: "delayed", workers: senders}
+	l := &load{step: s, testbed: b}
+	l.remaining.Store(int64(n))
+	g, ctx := errgroup.WithContext(ctx)
+	l.startWorkers(ctx, g, func() bool { return l.remaining.Add(-1) >= 0 })
+	if err := g.Wait(); err != nil {
+		return fmt.Errorf("store waiting invocations: %w", err)
+	}
+	return nil
 }
 
 // warmUp calls a handler with a separate counter.

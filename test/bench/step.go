@@ -18,6 +18,7 @@ type workload struct {
 	size     int  // default size; 0 for workloads without a size
 	oneWay   bool // the size is the number of sends, all of which must be executed exactly once
 	limited  bool // the size is the concurrency limit of the scope that is called
+	waiting  bool // the size is the number of delayed invocations stored before measuring
 	payload  bool // the size is that of request and response, in bytes
 	counter  string
 	per      func(size int) int64 // executions of counter per operation
@@ -32,6 +33,7 @@ var workloads = map[string]workload{
 	"steps":   {size: 10, counter: "step", per: sizePerOperation, newCalls: newSum("steps")},
 	"fanout":  {size: 10, counter: "identity", per: sizePerOperation, newCalls: newSum("fanout")},
 	"payload": {size: 64 << 10, payload: true, counter: "payload", per: onePerOperation, newCalls: newPayload},
+	"waiting": {size: 10000, waiting: true, counter: "echo", per: onePerOperation, newCalls: newEcho},
 	"counter": {size: 1, counter: "add", per: onePerOperation, newCalls: newCounter},
 	"send":    {size: 5000, oneWay: true, counter: "echo", per: onePerOperation, newCalls: newSend},
 	"timers":  {size: 1000, oneWay: true, counter: "sleep", per: onePerOperation, newCalls: newTimers},
@@ -45,6 +47,8 @@ type step struct {
 	name    string
 	size    int // number of steps, calls, keys, sends or bytes
 	workers int
+	// partitions is the number of partitions, 0 for that of the target.
+	partitions int
 }
 
 // String returns the text that parseStep parses.
@@ -53,15 +57,23 @@ func (s step) String() string {
 	if s.workload.size > 0 {
 		text += ":" + strconv.Itoa(s.size)
 	}
-	return text + "/" + strconv.Itoa(s.workers)
+	text += "/" + strconv.Itoa(s.workers)
+	if s.partitions > 0 {
+		text += "@" + strconv.Itoa(s.partitions)
+	}
+	return text
 }
 
 // environment returns the additional environment of the server.
 func (s step) environment() map[string]string {
-	if !s.limited {
-		return nil
+	env := map[string]string{}
+	if s.limited {
+		env["EXPERIMENTAL_ENABLE_PROTOCOL_V7"], env["EXPERIMENTAL_ENABLE_VQUEUES"] = "true", "true"
 	}
-	return map[string]string{"EXPERIMENTAL_ENABLE_PROTOCOL_V7": "true", "EXPERIMENTAL_ENABLE_VQUEUES": "true"}
+	if s.partitions > 0 {
+		env["DEFAULT_NUM_PARTITIONS"] = strconv.Itoa(s.partitions)
+	}
+	return env
 }
 
 // contentType is that of the requests.
@@ -104,9 +116,13 @@ func parseSteps(text string) ([]step, error) {
 	return list, nil
 }
 
-// parseStep parses workload[:size][/workers], such as steps:10/64.
+// parseStep parses workload[:size][/workers][@partitions], such as steps:10/64.
 func parseStep(text string) (step, error) {
-	rest, workers, err := cutNumber(text, "/", 1)
+	rest, partitions, err := cutNumber(text, "@", 0)
+	if err != nil {
+		return step{}, err
+	}
+	rest, workers, err := cutNumber(rest, "/", 1)
 	if err != nil {
 		return step{}, err
 	}
@@ -123,7 +139,7 @@ func parseStep(text string) (step, error) {
 	case size == 0:
 		size = w.size
 	}
-	return step{workload: w, name: name, size: size, workers: workers}, nil
+	return step{workload: w, name: name, size: size, workers: workers, partitions: partitions}, nil
 }
 
 // cutNumber splits off the number after a separator, by default missing.

@@ -17,6 +17,8 @@ func TestParseStep(t *testing.T) {
 		"send/64":         "send:5000/64",
 		"limit/64":        "limit:5/64",
 		"payload/4":       "payload:65536/4",
+		"echo/64@32":      "echo/64@32",
+		"waiting:9@2":     "waiting:9/1@2",
 		"sleep:7":         "sleep:7/1",
 	} {
 		s, err := parseStep(text)
@@ -30,13 +32,14 @@ func TestParseStep(t *testing.T) {
 
 func TestParseStepRejects(t *testing.T) {
 	for text, reason := range map[string]string{
-		"":          `unknown workload ""; use one of counter, echo, fanout, limit, payload, send, sleep, steps, timers`,
+		"":          `unknown workload ""; use one of counter, echo, fanout, limit, payload, send, sleep, steps, timers, waiting`,
 		"ecko/1":    `unknown workload "ecko"`,
 		"echo:3/1":  "echo has no size",
 		"echo/0":    `"0" is not a positive number`,
 		"echo/":     `"" is not a positive number`,
 		"steps:x/1": `"x" is not a positive number`,
 		"steps:-1":  `"-1" is not a positive number`,
+		"echo/1@0":  `"0" is not a positive number`,
 		"echo/1/2":  `"1/2" is not a positive number`,
 	} {
 		_, err := parseStep(text)

@@ -20,6 +20,9 @@ type Cluster interface {
 	Activity(ctx context.Context) (uint64, error)
 	// Stats returns the time series of invocations of all nodes.
 	Stats(ctx context.Context, q stats.Query) []NodeStats
+	// LogLevels returns the log levels of nodes, in their order, after changing them unless
+	// change is nil.
+	LogLevels(ctx context.Context, nodes []metadata.Node, change *LogLevelsChange) []NodeLogLevels
 	// Transfer lets a node lead a partition, for now and as long as leaders need not
 	// be spread anew. It returns when the node leads. The error can be a *Refusal, also
 	// when the node does not take over in time.

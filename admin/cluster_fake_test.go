@@ -6,11 +6,13 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/feature"
 	"platform/internal/stats"
+	"platform/internal/telemetry"
 	"platform/metadata"
 )
 
@@ -26,6 +28,8 @@ type fakeCluster struct {
 	transferred [2]uint32 // partition, node
 	raised      uint32    // feature level
 	refusal     error
+	logChange   *LogLevelsChange
+	logUntil    time.Time
 }
 
 func (f *fakeCluster) State(context.Context) (*ClusterState, error) {
@@ -68,6 +72,16 @@ func (f *fakeCluster) Activity(context.Context) (uint64, error) { return f.activ
 func (f *fakeCluster) Stats(_ context.Context, q stats.Query) []NodeStats {
 	f.statsQuery = q
 	return f.stats
+}
+
+func (f *fakeCluster) LogLevels(_ context.Context, nodes []metadata.Node, change *LogLevelsChange) []NodeLogLevels {
+	f.logChange = change
+	var all []NodeLogLevels
+	for _, n := range nodes {
+		all = append(all, NodeLogLevels{ID: n.ID, Name: n.Name, State: telemetry.LevelState{Filter: "debug", Configured: "info", Until: f.logUntil, Components: []string{"fabric"}}})
+	}
+	all[len(all)-1].State, all[len(all)-1].Reason = telemetry.LevelState{}, "it does not respond"
+	return all
 }
 
 func (f *fakeCluster) Transfer(_ context.Context, partition, node uint32) error {

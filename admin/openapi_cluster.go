@@ -6,6 +6,8 @@ import (
 	"platform/metadata"
 )
 
+var logNodesParameter = queryParameter("node", "Name or id of a node; repeatable. Without it: all nodes.", object{"type": "array", "items": object{"type": "string"}})
+
 var clusterOperations = map[string]operation{
 	"GET /cluster-health": {
 		id: "cluster_health", tag: "cluster_health", summary: "Show the state of the cluster: metadata, nodes, partitions and problems",
@@ -22,6 +24,21 @@ var clusterOperations = map[string]operation{
 		body:    clusterChange{},
 		query:   []object{forceParameter("Proceed although the cluster would survive no node failure.")},
 		answers: []reply{{http.StatusOK, "The updated configuration", clusterConfigView{}}}, refusals: []int{400, 409, 415, 422, 503},
+	},
+	"GET /cluster/log-levels": {
+		id: "get_log_levels", tag: "cluster", summary: "Show the log levels of the nodes",
+		query:   []object{logNodesParameter},
+		answers: []reply{{http.StatusOK, "The levels of each node", logLevelsView{}}}, refusals: []int{404, 503},
+	},
+	"PUT /cluster/log-levels": {
+		id: "set_log_levels", tag: "cluster", summary: "Change the log levels of nodes while they run",
+		body:    logLevelsRequest{},
+		answers: []reply{{http.StatusOK, "The levels of each node, or why they were not changed", logLevelsView{}}}, refusals: []int{400, 404, 415, 422, 503},
+	},
+	"DELETE /cluster/log-levels": {
+		id: "reset_log_levels", tag: "cluster", summary: "Restore the configured log levels of nodes",
+		query:   []object{logNodesParameter},
+		answers: []reply{{http.StatusOK, "The levels of each node, or why they were not changed", logLevelsView{}}}, refusals: []int{404, 503},
 	},
 	"POST /cluster/provision": {
 		id: "provision_cluster", tag: "cluster", summary: "Create the cluster explicitly",

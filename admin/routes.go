@@ -77,6 +77,9 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/cluster-health", access.View, s.clusterHealth},
 		{http.MethodGet, "/cluster/config", access.View, s.getClusterConfig},
 		{http.MethodPatch, "/cluster/config", access.Administer, s.setClusterConfig},
+		{http.MethodGet, logLevelsPath, access.View, s.getLogLevels},
+		{http.MethodPut, logLevelsPath, access.Administer, s.setLogLevels},
+		{http.MethodDelete, logLevelsPath, access.Administer, s.resetLogLevels},
 		{http.MethodPost, "/cluster/provision", access.Administer, s.provision},
 		{http.MethodGet, "/cluster/nodes", access.View, s.listNodes},
 		{http.MethodGet, "/cluster/nodes/:node", access.View, s.getNode},
@@ -125,8 +128,9 @@ func (s *Server) routes() []route {
 }
 
 const (
-	metricsPath = "/metrics"
-	recordPath  = "/subscriptions/:subscription/records/:topic/:topic_partition/:offset"
+	metricsPath   = "/metrics"
+	logLevelsPath = "/cluster/log-levels"
+	recordPath    = "/subscriptions/:subscription/records/:topic/:topic_partition/:offset"
 )
 
 func (s *Server) newRouter(routes []route) *echo.Echo {

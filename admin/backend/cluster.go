@@ -41,6 +41,8 @@ type Nodes interface {
 	StatusesWithin(ctx context.Context, timeout time.Duration, details bool) cluster.Statuses
 	// Stats returns the time series of all nodes.
 	Stats(ctx context.Context, q stats.Query) []cluster.NodeStats
+	// LogLevels returns, and changes unless change is nil, the log levels of nodes.
+	LogLevels(ctx context.Context, nodes []metadata.Node, change *cluster.LogLevelsChange) []cluster.NodeLogLevels
 	// Transfer requests that the leader, node leader, transfers the leadership of a partition.
 	Transfer(ctx context.Context, leader metadata.Node, partition uint32, to metadata.Node) error
 	// Recover requests a node's part of the recovery of a partition. It may modify req.
@@ -84,14 +86,31 @@ func (c *Cluster) Activity(ctx context.Context) (uint64, error) {
 func (c *Cluster) Stats(ctx context.Context, q stats.Query) []admin.NodeStats {
 	var list []admin.NodeStats
 	for _, n := range c.Nodes.Stats(ctx, q) {
-		one := admin.NodeStats{ID: n.Node.ID, Name: n.Node.Name, Result: n.Result}
-		switch {
-		case status.Code(n.Err) == codes.Unimplemented:
-			one.Reason = "its server is too old"
-		case n.Err != nil:
-			one.Reason = n.Err.Error()
-		}
-		list = append(list, one)
+		list = append(list, admin.NodeStats{ID: n.Node.ID, Name: n.Node.Name, Result: n.Result, Reason: reasonOf(n.Err)})
+	}
+	return list
+}
+
+// reasonOf describes why a node has not done what was requested, "" if it has.
+func reasonOf(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case status.Code(err) == codes.Unimplemented:
+		return "its server is too old"
+	case status.Code(err) == codes.DeadlineExceeded, errors.Is(err, context.DeadlineExceeded):
+		return "it did not respond in time"
+	case status.Code(err) == codes.Unavailable:
+		return "it cannot be reached"
+	}
+	return err.Error()
+}
+
+// LogLevels implements admin.Cluster.
+func (c *Cluster) LogLevels(ctx context.Context, nodes []metadata.Node, change *admin.LogLevelsChange) []admin.NodeLogLevels {
+	var list []admin.NodeLogLevels
+	for _, n := range c.Nodes.LogLevels(ctx, nodes, (*cluster.LogLevelsChange)(change)) {
+		list = append(list, admin.NodeLogLevels{ID: n.Node.ID, Name: n.Node.Name, State: n.State, Reason: reasonOf(n.Err)})
 	}
 	return list
 }

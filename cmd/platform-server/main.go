@@ -81,7 +81,7 @@ func run(ctx context.Context) error {
 		fmt.Print(loaded.Dump())
 		return nil
 	}
-	log, err := telemetry.NewLogger(telemetry.LogOptions{
+	log, levels, err := telemetry.NewLogger(telemetry.LogOptions{
 		Format: telemetry.Format(loaded.Config.LogFormat), Filter: loaded.Config.LogFilter, DisableANSI: loaded.Config.LogDisableANSI,
 	}, os.Stdout, os.Stderr)
 	if err != nil {
@@ -90,5 +90,5 @@ func run(ctx context.Context) error {
 	for _, w := range loaded.Warnings {
 		log.Warn("configuration", "warning", w)
 	}
-	return node.Run(ctx, loaded.Config, log)
+	return node.Run(ctx, loaded.Config, log, levels)
 }

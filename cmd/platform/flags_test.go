@@ -48,6 +48,9 @@ const (
 {"operation_id":"inv_1op","status":"applied"}`
 )
 
+const levelsAnswer = `200
+{"nodes":[{"id":1,"name":"n1","log_filter":"debug","configured_log_filter":"info","targets":["fabric"]}]}`
+
 const auditAnswer = `200
 {"records":[{"sequence":1,"action":"POST /jobs","object":"/jobs","hash":"ff"}]}`
 
@@ -120,6 +123,11 @@ var flagCases = map[string]flagCase{
 	"invocations resume":         operationCase("resume", map[string]string{"deployment": "--deployment latest"}),
 	"invocations purge":          operationCase("purge", nil),
 	"invocations restart-as-new": operationCase("restart-as-new", map[string]string{"deployment": "--deployment keep", "from": "--from 2"}),
+
+	"cluster log-level": {
+		args: []string{"debug"}, flags: map[string]string{"node": "--node n1", "for": "--for 1m"}, instead: map[string][]string{"reset": {}},
+		answers: map[string]string{"GET.cluster.log-levels": levelsAnswer, "PUT.cluster.log-levels": levelsAnswer, "DELETE.cluster.log-levels": levelsAnswer},
+	},
 
 	"call":               callCase(),
 	"send":               callCase(),

@@ -18,6 +18,7 @@ import (
 	"platform/internal/membership"
 	"platform/internal/raftgroup"
 	"platform/internal/stats"
+	"platform/internal/telemetry"
 	"platform/internal/version"
 	"platform/metadata"
 	"platform/partition"
@@ -54,6 +55,7 @@ type ServerConfig struct {
 	// FailedAttempts returns the number of failed attempts since the start.
 	FailedAttempts func() uint64
 	Stats          *stats.History
+	LogLevels      *telemetry.Levels
 	Log            *slog.Logger
 }
 

@@ -68,6 +68,7 @@ var changes = []Change{
 	{Level4, RecordField, "AuditRecord and AuditNode", "the audit log keeps 20,000 records or 64 MiB, the oldest of the principal with the most are deleted"},
 	{Level4, LogCommand, "PutSubscription and PutKafkaCluster", "the metadata has event subscriptions and the Kafka clusters that they read"},
 	{Level4, RPC, "NodeCluster.Subscriptions and StreamRecord", "nodes report the state of the event streams that they read, and retry or skip records"},
+	{Level4, RPC, "NodeCluster.LogLevels", "nodes return their log levels and change them"},
 	{Level4, RPC, "NodeCluster.Stats", "nodes return their time series of invocations"},
 	{Level4, RPC, "PartitionRequest.list", "nodes ask the leader of a partition for lists, counts and failure groups of its invocations"},
 	{Level4, LogCommand, "Ingest, PutPosition and ForgetStreams", "partitions store invocations made from records of event streams, each once, and how far the streams were read"},

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/config"
+	"platform/internal/telemetry"
 )
 
 // trio is a cluster of nodes in this process, on ports of the loopback interface.
@@ -87,7 +88,7 @@ func (c *trio) start(i int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	m.cancel, m.done = cancel, make(chan error, 1)
 	log := slog.New(slog.NewTextHandler(c.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})).With("node", m.cfg.NodeName)
-	go func() { m.done <- Run(ctx, m.cfg, log) }()
+	go func() { m.done <- Run(ctx, m.cfg, log, new(telemetry.Levels)) }()
 }
 
 // stop takes a node down in order.
@@ -182,6 +183,29 @@ func TestThreeNodesMakeOneCluster(t *testing.T) {
 			}
 		}
 	}
+	c.logLevels()
+}
+
+// logLevels changes the levels of nodes by way of others.
+func (c *trio) logLevels() {
+	code, body := c.do(0, true, "PUT", "/cluster/log-levels", `{"log_filter":"debug","nodes":["n2","n3"]}`)
+	require.Equal(c.t, http.StatusOK, code, body)
+	code, body = c.do(1, true, "DELETE", "/cluster/log-levels?node=n3", "")
+	require.Equal(c.t, http.StatusOK, code, body)
+	var levels struct {
+		Nodes []struct {
+			Name   string
+			Filter string `json:"log_filter"`
+			Reason string
+		}
+	}
+	c.get(2, "/cluster/log-levels", &levels)
+	set := map[string]string{}
+	for _, n := range levels.Nodes {
+		require.Empty(c.t, n.Reason)
+		set[n.Name] = n.Filter
+	}
+	require.Equal(c.t, map[string]string{"n1": "", "n2": "debug", "n3": ""}, set)
 }
 
 func TestCallsGoOnWhileNodesRestart(t *testing.T) {

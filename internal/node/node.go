@@ -18,6 +18,7 @@ import (
 	"platform/internal/replicas"
 	"platform/internal/routing"
 	"platform/internal/stats"
+	"platform/internal/telemetry"
 	"platform/internal/tracing"
 	"platform/invoker"
 	signing "platform/invoker/identity" // this package has an identity of its own
@@ -30,6 +31,7 @@ type Node struct {
 	cfg *config.Config
 	log *slog.Logger
 
+	logLevels *telemetry.Levels // of log
 	listeners listeners
 	files     files
 	port      nodePort
@@ -59,10 +61,10 @@ type Node struct {
 }
 
 // Run starts a server, serves until ctx ends, and takes it down in order: first
-// the callers, then the partitions, then the files.
-func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) {
+// the callers, then the partitions, then the files. levels are those of log.
+func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, levels *telemetry.Levels) (err error) {
 	limits := &cfg.Networking
-	n := &Node{cfg: cfg, log: log, bodies: budget.New(int64(limits.BodyMemoryLimit), int64(limits.ConnectionBodyMemory)), metrics: newMetrics(cfg), failed: make(chan error, 1)}
+	n := &Node{cfg: cfg, log: log, logLevels: levels, bodies: budget.New(int64(limits.BodyMemoryLimit), int64(limits.ConnectionBodyMemory)), metrics: newMetrics(cfg), failed: make(chan error, 1)}
 	if n.security, err = openSecurity(cfg, log); err != nil {
 		return err
 	}

@@ -38,11 +38,11 @@ type LogOptions struct {
 }
 
 // NewLogger returns the server's logger, which writes warnings and errors to stderr and
-// other records to stdout. The error carries RT0002.
-func NewLogger(o LogOptions, stdout, stderr io.Writer) (*slog.Logger, error) {
-	filter, err := ParseFilter(o.Filter)
+// other records to stdout, and its levels. The error carries RT0002.
+func NewLogger(o LogOptions, stdout, stderr io.Writer) (*slog.Logger, *Levels, error) {
+	levels, err := newLevels(o.Filter)
 	if err != nil {
-		return nil, errcode.New(errcode.RT0002, "configuration: log-filter: %w", err)
+		return nil, nil, errcode.New(errcode.RT0002, "configuration: log-filter: %w", err)
 	}
 	format := func(w io.Writer) slog.Handler {
 		switch o.Format {
@@ -53,8 +53,8 @@ func NewLogger(o LogOptions, stdout, stderr io.Writer) (*slog.Logger, error) {
 		}
 		return newLineHandler(w, !o.DisableANSI && wantsColour(w))
 	}
-	split := &handler{low: format(stdout), high: format(stderr), filter: filter, level: filter.Level("")}
-	return slog.New(split), nil
+	split := &handler{low: format(stdout), high: format(stderr), levels: levels, level: levels.of("")}
+	return slog.New(split), levels, nil
 }
 
 // wantsColour reports whether w is a terminal that supports colours and NO_COLOR is unset.
@@ -66,13 +66,13 @@ func wantsColour(w io.Writer) bool {
 // handler filters records by component and splits them by level.
 type handler struct {
 	low, high slog.Handler
-	filter    Filter
-	level     slog.Level // of the bound component
-	grouped   bool       // inside a group, the component can no longer change
+	levels    *Levels
+	level     *slog.LevelVar // of the bound component
+	grouped   bool           // inside a group, the component can no longer change
 }
 
 // Enabled applies the level of the bound component.
-func (h *handler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
+func (h *handler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level.Level() }
 
 // Handle adds the code of a coded error and writes the record.
 func (h *handler) Handle(ctx context.Context, record slog.Record) error {
@@ -96,7 +96,7 @@ func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	bound.low, bound.high = h.low.WithAttrs(attrs), h.high.WithAttrs(attrs)
 	for _, a := range attrs {
 		if a.Key == componentKey && !h.grouped {
-			bound.level = h.filter.Level(a.Value.String())
+			bound.level = h.levels.of(a.Value.String())
 		}
 	}
 	return &bound

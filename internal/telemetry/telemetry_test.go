@@ -22,7 +22,7 @@ import (
 func logger(t *testing.T, format Format, filter string) (log *slog.Logger, stdout, stderr *bytes.Buffer) {
 	t.Helper()
 	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
-	log, err := NewLogger(LogOptions{Format: format, Filter: filter}, stdout, stderr)
+	log, _, err := NewLogger(LogOptions{Format: format, Filter: filter}, stdout, stderr)
 	require.NoError(t, err)
 	return log, stdout, stderr
 }
@@ -92,7 +92,7 @@ func TestFilterByComponent(t *testing.T) {
 }
 
 func TestBadFilterIsAConfigurationError(t *testing.T) {
-	_, err := NewLogger(LogOptions{Filter: "loud"}, nil, nil)
+	_, _, err := NewLogger(LogOptions{Filter: "loud"}, nil, nil)
 	require.ErrorContains(t, err, "[RT0002] configuration: log-filter: ")
 }
 

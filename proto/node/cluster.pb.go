@@ -21,6 +21,187 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type LogLevelsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ClusterId     string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	Change        *LogLevelsChange       `protobuf:"bytes,2,opt,name=change,proto3" json:"change,omitempty"` // absent: none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogLevelsRequest) Reset() {
+	*x = LogLevelsRequest{}
+	mi := &file_proto_node_cluster_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogLevelsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogLevelsRequest) ProtoMessage() {}
+
+func (x *LogLevelsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogLevelsRequest.ProtoReflect.Descriptor instead.
+func (*LogLevelsRequest) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *LogLevelsRequest) GetClusterId() string {
+	if x != nil {
+		return x.ClusterId
+	}
+	return ""
+}
+
+func (x *LogLevelsRequest) GetChange() *LogLevelsChange {
+	if x != nil {
+		return x.Change
+	}
+	return nil
+}
+
+type LogLevelsChange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Filter        string                 `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`              // empty: the configured one
+	Milliseconds  int64                  `protobuf:"varint,2,opt,name=milliseconds,proto3" json:"milliseconds,omitempty"` // how long it applies; 0: until the node restarts
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogLevelsChange) Reset() {
+	*x = LogLevelsChange{}
+	mi := &file_proto_node_cluster_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogLevelsChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogLevelsChange) ProtoMessage() {}
+
+func (x *LogLevelsChange) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogLevelsChange.ProtoReflect.Descriptor instead.
+func (*LogLevelsChange) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *LogLevelsChange) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *LogLevelsChange) GetMilliseconds() int64 {
+	if x != nil {
+		return x.Milliseconds
+	}
+	return 0
+}
+
+type LogLevelsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The reason why the levels were not changed.
+	Error         string   `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`
+	Filter        string   `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
+	Configured    string   `protobuf:"bytes,3,opt,name=configured,proto3" json:"configured,omitempty"`
+	Until         int64    `protobuf:"varint,4,opt,name=until,proto3" json:"until,omitempty"` // when the configured filter is restored, in Unix milliseconds; 0: not
+	Components    []string `protobuf:"bytes,5,rep,name=components,proto3" json:"components,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogLevelsResponse) Reset() {
+	*x = LogLevelsResponse{}
+	mi := &file_proto_node_cluster_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogLevelsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogLevelsResponse) ProtoMessage() {}
+
+func (x *LogLevelsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogLevelsResponse.ProtoReflect.Descriptor instead.
+func (*LogLevelsResponse) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *LogLevelsResponse) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *LogLevelsResponse) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *LogLevelsResponse) GetConfigured() string {
+	if x != nil {
+		return x.Configured
+	}
+	return ""
+}
+
+func (x *LogLevelsResponse) GetUntil() int64 {
+	if x != nil {
+		return x.Until
+	}
+	return 0
+}
+
+func (x *LogLevelsResponse) GetComponents() []string {
+	if x != nil {
+		return x.Components
+	}
+	return nil
+}
+
 type StatsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ClusterId     string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
@@ -35,7 +216,7 @@ type StatsRequest struct {
 
 func (x *StatsRequest) Reset() {
 	*x = StatsRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[0]
+	mi := &file_proto_node_cluster_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -47,7 +228,7 @@ func (x *StatsRequest) String() string {
 func (*StatsRequest) ProtoMessage() {}
 
 func (x *StatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[0]
+	mi := &file_proto_node_cluster_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -60,7 +241,7 @@ func (x *StatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsRequest.ProtoReflect.Descriptor instead.
 func (*StatsRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{0}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *StatsRequest) GetClusterId() string {
@@ -119,7 +300,7 @@ type StatsResponse struct {
 
 func (x *StatsResponse) Reset() {
 	*x = StatsResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[1]
+	mi := &file_proto_node_cluster_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -131,7 +312,7 @@ func (x *StatsResponse) String() string {
 func (*StatsResponse) ProtoMessage() {}
 
 func (x *StatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[1]
+	mi := &file_proto_node_cluster_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -144,7 +325,7 @@ func (x *StatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsResponse.ProtoReflect.Descriptor instead.
 func (*StatsResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{1}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *StatsResponse) GetError() string {
@@ -192,7 +373,7 @@ type ServiceStats struct {
 
 func (x *ServiceStats) Reset() {
 	*x = ServiceStats{}
-	mi := &file_proto_node_cluster_proto_msgTypes[2]
+	mi := &file_proto_node_cluster_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -204,7 +385,7 @@ func (x *ServiceStats) String() string {
 func (*ServiceStats) ProtoMessage() {}
 
 func (x *ServiceStats) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[2]
+	mi := &file_proto_node_cluster_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -217,7 +398,7 @@ func (x *ServiceStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceStats.ProtoReflect.Descriptor instead.
 func (*ServiceStats) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{2}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ServiceStats) GetService() string {
@@ -288,7 +469,7 @@ type LatencyCount struct {
 
 func (x *LatencyCount) Reset() {
 	*x = LatencyCount{}
-	mi := &file_proto_node_cluster_proto_msgTypes[3]
+	mi := &file_proto_node_cluster_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -300,7 +481,7 @@ func (x *LatencyCount) String() string {
 func (*LatencyCount) ProtoMessage() {}
 
 func (x *LatencyCount) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[3]
+	mi := &file_proto_node_cluster_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -313,7 +494,7 @@ func (x *LatencyCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LatencyCount.ProtoReflect.Descriptor instead.
 func (*LatencyCount) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{3}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *LatencyCount) GetStep() uint32 {
@@ -349,7 +530,7 @@ type BallotRequest struct {
 
 func (x *BallotRequest) Reset() {
 	*x = BallotRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[4]
+	mi := &file_proto_node_cluster_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -361,7 +542,7 @@ func (x *BallotRequest) String() string {
 func (*BallotRequest) ProtoMessage() {}
 
 func (x *BallotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[4]
+	mi := &file_proto_node_cluster_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -374,7 +555,7 @@ func (x *BallotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotRequest.ProtoReflect.Descriptor instead.
 func (*BallotRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{4}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *BallotRequest) GetClusterName() string {
@@ -415,7 +596,7 @@ type BallotResponse struct {
 
 func (x *BallotResponse) Reset() {
 	*x = BallotResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[5]
+	mi := &file_proto_node_cluster_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -427,7 +608,7 @@ func (x *BallotResponse) String() string {
 func (*BallotResponse) ProtoMessage() {}
 
 func (x *BallotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[5]
+	mi := &file_proto_node_cluster_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -440,7 +621,7 @@ func (x *BallotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotResponse.ProtoReflect.Descriptor instead.
 func (*BallotResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{5}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *BallotResponse) GetRefusal() string {
@@ -468,7 +649,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[6]
+	mi := &file_proto_node_cluster_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -480,7 +661,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[6]
+	mi := &file_proto_node_cluster_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -493,7 +674,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{6}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *JoinRequest) GetClusterName() string {
@@ -575,7 +756,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[7]
+	mi := &file_proto_node_cluster_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -587,7 +768,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[7]
+	mi := &file_proto_node_cluster_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -600,7 +781,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{7}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *JoinResponse) GetRefusal() string {
@@ -648,7 +829,7 @@ type ProposeRequest struct {
 
 func (x *ProposeRequest) Reset() {
 	*x = ProposeRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[8]
+	mi := &file_proto_node_cluster_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -660,7 +841,7 @@ func (x *ProposeRequest) String() string {
 func (*ProposeRequest) ProtoMessage() {}
 
 func (x *ProposeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[8]
+	mi := &file_proto_node_cluster_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -673,7 +854,7 @@ func (x *ProposeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeRequest.ProtoReflect.Descriptor instead.
 func (*ProposeRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{8}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ProposeRequest) GetClusterId() string {
@@ -705,7 +886,7 @@ type ProposeResponse struct {
 
 func (x *ProposeResponse) Reset() {
 	*x = ProposeResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[9]
+	mi := &file_proto_node_cluster_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -717,7 +898,7 @@ func (x *ProposeResponse) String() string {
 func (*ProposeResponse) ProtoMessage() {}
 
 func (x *ProposeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[9]
+	mi := &file_proto_node_cluster_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -730,7 +911,7 @@ func (x *ProposeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeResponse.ProtoReflect.Descriptor instead.
 func (*ProposeResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{9}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ProposeResponse) GetResult() []byte {
@@ -779,7 +960,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[10]
+	mi := &file_proto_node_cluster_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -791,7 +972,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[10]
+	mi := &file_proto_node_cluster_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -804,7 +985,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{10}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StatusRequest) GetClusterId() string {
@@ -850,7 +1031,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[11]
+	mi := &file_proto_node_cluster_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -862,7 +1043,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[11]
+	mi := &file_proto_node_cluster_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -875,7 +1056,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{11}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StatusResponse) GetError() string {
@@ -1002,7 +1183,7 @@ type NodeSetting struct {
 
 func (x *NodeSetting) Reset() {
 	*x = NodeSetting{}
-	mi := &file_proto_node_cluster_proto_msgTypes[12]
+	mi := &file_proto_node_cluster_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1014,7 +1195,7 @@ func (x *NodeSetting) String() string {
 func (*NodeSetting) ProtoMessage() {}
 
 func (x *NodeSetting) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[12]
+	mi := &file_proto_node_cluster_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1027,7 +1208,7 @@ func (x *NodeSetting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSetting.ProtoReflect.Descriptor instead.
 func (*NodeSetting) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{12}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *NodeSetting) GetKey() string {
@@ -1076,7 +1257,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_proto_node_cluster_proto_msgTypes[13]
+	mi := &file_proto_node_cluster_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1088,7 +1269,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[13]
+	mi := &file_proto_node_cluster_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1101,7 +1282,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{13}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReplicaStatus) GetPartition() uint32 {
@@ -1248,7 +1429,7 @@ type ReplicaMember struct {
 
 func (x *ReplicaMember) Reset() {
 	*x = ReplicaMember{}
-	mi := &file_proto_node_cluster_proto_msgTypes[14]
+	mi := &file_proto_node_cluster_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1260,7 +1441,7 @@ func (x *ReplicaMember) String() string {
 func (*ReplicaMember) ProtoMessage() {}
 
 func (x *ReplicaMember) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[14]
+	mi := &file_proto_node_cluster_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1273,7 +1454,7 @@ func (x *ReplicaMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaMember.ProtoReflect.Descriptor instead.
 func (*ReplicaMember) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{14}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReplicaMember) GetId() string {
@@ -1343,7 +1524,7 @@ type TransferRequest struct {
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[15]
+	mi := &file_proto_node_cluster_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1355,7 +1536,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[15]
+	mi := &file_proto_node_cluster_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1368,7 +1549,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{15}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TransferRequest) GetClusterId() string {
@@ -1403,7 +1584,7 @@ type TransferResponse struct {
 
 func (x *TransferResponse) Reset() {
 	*x = TransferResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[16]
+	mi := &file_proto_node_cluster_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1415,7 +1596,7 @@ func (x *TransferResponse) String() string {
 func (*TransferResponse) ProtoMessage() {}
 
 func (x *TransferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[16]
+	mi := &file_proto_node_cluster_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1428,7 +1609,7 @@ func (x *TransferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
 func (*TransferResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{16}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TransferResponse) GetError() string {
@@ -1456,7 +1637,7 @@ type StandingRequest struct {
 
 func (x *StandingRequest) Reset() {
 	*x = StandingRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[17]
+	mi := &file_proto_node_cluster_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1468,7 +1649,7 @@ func (x *StandingRequest) String() string {
 func (*StandingRequest) ProtoMessage() {}
 
 func (x *StandingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[17]
+	mi := &file_proto_node_cluster_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1481,7 +1662,7 @@ func (x *StandingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StandingRequest.ProtoReflect.Descriptor instead.
 func (*StandingRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{17}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *StandingRequest) GetClusterId() string {
@@ -1516,7 +1697,7 @@ type StandingResponse struct {
 
 func (x *StandingResponse) Reset() {
 	*x = StandingResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[18]
+	mi := &file_proto_node_cluster_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1528,7 +1709,7 @@ func (x *StandingResponse) String() string {
 func (*StandingResponse) ProtoMessage() {}
 
 func (x *StandingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[18]
+	mi := &file_proto_node_cluster_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1541,7 +1722,7 @@ func (x *StandingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StandingResponse.ProtoReflect.Descriptor instead.
 func (*StandingResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{18}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *StandingResponse) GetRemoved() string {
@@ -1568,7 +1749,7 @@ type RecoverRequest struct {
 
 func (x *RecoverRequest) Reset() {
 	*x = RecoverRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[19]
+	mi := &file_proto_node_cluster_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1580,7 +1761,7 @@ func (x *RecoverRequest) String() string {
 func (*RecoverRequest) ProtoMessage() {}
 
 func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[19]
+	mi := &file_proto_node_cluster_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1593,7 +1774,7 @@ func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverRequest.ProtoReflect.Descriptor instead.
 func (*RecoverRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{19}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RecoverRequest) GetClusterId() string {
@@ -1648,7 +1829,7 @@ type RecoverResponse struct {
 
 func (x *RecoverResponse) Reset() {
 	*x = RecoverResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[20]
+	mi := &file_proto_node_cluster_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1660,7 +1841,7 @@ func (x *RecoverResponse) String() string {
 func (*RecoverResponse) ProtoMessage() {}
 
 func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[20]
+	mi := &file_proto_node_cluster_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1673,7 +1854,7 @@ func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverResponse.ProtoReflect.Descriptor instead.
 func (*RecoverResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{20}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RecoverResponse) GetError() string {
@@ -1693,7 +1874,7 @@ type FollowRequest struct {
 
 func (x *FollowRequest) Reset() {
 	*x = FollowRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[21]
+	mi := &file_proto_node_cluster_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1705,7 +1886,7 @@ func (x *FollowRequest) String() string {
 func (*FollowRequest) ProtoMessage() {}
 
 func (x *FollowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[21]
+	mi := &file_proto_node_cluster_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1718,7 +1899,7 @@ func (x *FollowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
 func (*FollowRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{21}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *FollowRequest) GetClusterId() string {
@@ -1743,7 +1924,7 @@ type FollowResponse struct {
 
 func (x *FollowResponse) Reset() {
 	*x = FollowResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[22]
+	mi := &file_proto_node_cluster_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1755,7 +1936,7 @@ func (x *FollowResponse) String() string {
 func (*FollowResponse) ProtoMessage() {}
 
 func (x *FollowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[22]
+	mi := &file_proto_node_cluster_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1768,7 +1949,7 @@ func (x *FollowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowResponse.ProtoReflect.Descriptor instead.
 func (*FollowResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{22}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{25}
 }
 
 type DigestRequest struct {
@@ -1785,7 +1966,7 @@ type DigestRequest struct {
 
 func (x *DigestRequest) Reset() {
 	*x = DigestRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[23]
+	mi := &file_proto_node_cluster_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1797,7 +1978,7 @@ func (x *DigestRequest) String() string {
 func (*DigestRequest) ProtoMessage() {}
 
 func (x *DigestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[23]
+	mi := &file_proto_node_cluster_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1810,7 +1991,7 @@ func (x *DigestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestRequest.ProtoReflect.Descriptor instead.
 func (*DigestRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{23}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DigestRequest) GetClusterId() string {
@@ -1865,7 +2046,7 @@ type DigestResponse struct {
 
 func (x *DigestResponse) Reset() {
 	*x = DigestResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[24]
+	mi := &file_proto_node_cluster_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1877,7 +2058,7 @@ func (x *DigestResponse) String() string {
 func (*DigestResponse) ProtoMessage() {}
 
 func (x *DigestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[24]
+	mi := &file_proto_node_cluster_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1890,7 +2071,7 @@ func (x *DigestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestResponse.ProtoReflect.Descriptor instead.
 func (*DigestResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{24}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DigestResponse) GetKnown() bool {
@@ -1939,7 +2120,24 @@ var File_proto_node_cluster_proto protoreflect.FileDescriptor
 
 const file_proto_node_cluster_proto_rawDesc = "" +
 	"\n" +
-	"\x18proto/node/cluster.proto\x12\anode.v1\x1a\x1eproto/node/subscriptions.proto\"\x9b\x01\n" +
+	"\x18proto/node/cluster.proto\x12\anode.v1\x1a\x1eproto/node/subscriptions.proto\"c\n" +
+	"\x10LogLevelsRequest\x12\x1d\n" +
+	"\n" +
+	"cluster_id\x18\x01 \x01(\tR\tclusterId\x120\n" +
+	"\x06change\x18\x02 \x01(\v2\x18.node.v1.LogLevelsChangeR\x06change\"M\n" +
+	"\x0fLogLevelsChange\x12\x16\n" +
+	"\x06filter\x18\x01 \x01(\tR\x06filter\x12\"\n" +
+	"\fmilliseconds\x18\x02 \x01(\x03R\fmilliseconds\"\x97\x01\n" +
+	"\x11LogLevelsResponse\x12\x14\n" +
+	"\x05error\x18\x01 \x01(\tR\x05error\x12\x16\n" +
+	"\x06filter\x18\x02 \x01(\tR\x06filter\x12\x1e\n" +
+	"\n" +
+	"configured\x18\x03 \x01(\tR\n" +
+	"configured\x12\x14\n" +
+	"\x05until\x18\x04 \x01(\x03R\x05until\x12\x1e\n" +
+	"\n" +
+	"components\x18\x05 \x03(\tR\n" +
+	"components\"\x9b\x01\n" +
 	"\fStatsRequest\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x12\n" +
@@ -2103,7 +2301,7 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\x04next\x18\x03 \x01(\fR\x04next\x12\x10\n" +
 	"\x03sum\x18\x04 \x01(\fR\x03sum\x12\x16\n" +
 	"\x06missed\x18\x05 \x01(\bR\x06missed\x12\x14\n" +
-	"\x05error\x18\x06 \x01(\tR\x05error2\x81\x06\n" +
+	"\x05error\x18\x06 \x01(\tR\x05error2\xc5\x06\n" +
 	"\vNodeCluster\x129\n" +
 	"\x06Ballot\x12\x16.node.v1.BallotRequest\x1a\x17.node.v1.BallotResponse\x123\n" +
 	"\x04Join\x12\x14.node.v1.JoinRequest\x1a\x15.node.v1.JoinResponse\x12<\n" +
@@ -2116,7 +2314,8 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\aRecover\x12\x17.node.v1.RecoverRequest\x1a\x18.node.v1.RecoverResponse\x126\n" +
 	"\x05Stats\x12\x15.node.v1.StatsRequest\x1a\x16.node.v1.StatsResponse\x12N\n" +
 	"\rSubscriptions\x12\x1d.node.v1.SubscriptionsRequest\x1a\x1e.node.v1.SubscriptionsResponse\x12K\n" +
-	"\fStreamRecord\x12\x1c.node.v1.StreamRecordRequest\x1a\x1d.node.v1.StreamRecordResponseB\x1aZ\x18platform/proto/node;nodeb\x06proto3"
+	"\fStreamRecord\x12\x1c.node.v1.StreamRecordRequest\x1a\x1d.node.v1.StreamRecordResponse\x12B\n" +
+	"\tLogLevels\x12\x19.node.v1.LogLevelsRequest\x1a\x1a.node.v1.LogLevelsResponseB\x1aZ\x18platform/proto/node;nodeb\x06proto3"
 
 var (
 	file_proto_node_cluster_proto_rawDescOnce sync.Once
@@ -2130,73 +2329,79 @@ func file_proto_node_cluster_proto_rawDescGZIP() []byte {
 	return file_proto_node_cluster_proto_rawDescData
 }
 
-var file_proto_node_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_proto_node_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_proto_node_cluster_proto_goTypes = []any{
-	(*StatsRequest)(nil),          // 0: node.v1.StatsRequest
-	(*StatsResponse)(nil),         // 1: node.v1.StatsResponse
-	(*ServiceStats)(nil),          // 2: node.v1.ServiceStats
-	(*LatencyCount)(nil),          // 3: node.v1.LatencyCount
-	(*BallotRequest)(nil),         // 4: node.v1.BallotRequest
-	(*BallotResponse)(nil),        // 5: node.v1.BallotResponse
-	(*JoinRequest)(nil),           // 6: node.v1.JoinRequest
-	(*JoinResponse)(nil),          // 7: node.v1.JoinResponse
-	(*ProposeRequest)(nil),        // 8: node.v1.ProposeRequest
-	(*ProposeResponse)(nil),       // 9: node.v1.ProposeResponse
-	(*StatusRequest)(nil),         // 10: node.v1.StatusRequest
-	(*StatusResponse)(nil),        // 11: node.v1.StatusResponse
-	(*NodeSetting)(nil),           // 12: node.v1.NodeSetting
-	(*ReplicaStatus)(nil),         // 13: node.v1.ReplicaStatus
-	(*ReplicaMember)(nil),         // 14: node.v1.ReplicaMember
-	(*TransferRequest)(nil),       // 15: node.v1.TransferRequest
-	(*TransferResponse)(nil),      // 16: node.v1.TransferResponse
-	(*StandingRequest)(nil),       // 17: node.v1.StandingRequest
-	(*StandingResponse)(nil),      // 18: node.v1.StandingResponse
-	(*RecoverRequest)(nil),        // 19: node.v1.RecoverRequest
-	(*RecoverResponse)(nil),       // 20: node.v1.RecoverResponse
-	(*FollowRequest)(nil),         // 21: node.v1.FollowRequest
-	(*FollowResponse)(nil),        // 22: node.v1.FollowResponse
-	(*DigestRequest)(nil),         // 23: node.v1.DigestRequest
-	(*DigestResponse)(nil),        // 24: node.v1.DigestResponse
-	(*SubscriptionsRequest)(nil),  // 25: node.v1.SubscriptionsRequest
-	(*StreamRecordRequest)(nil),   // 26: node.v1.StreamRecordRequest
-	(*SubscriptionsResponse)(nil), // 27: node.v1.SubscriptionsResponse
-	(*StreamRecordResponse)(nil),  // 28: node.v1.StreamRecordResponse
+	(*LogLevelsRequest)(nil),      // 0: node.v1.LogLevelsRequest
+	(*LogLevelsChange)(nil),       // 1: node.v1.LogLevelsChange
+	(*LogLevelsResponse)(nil),     // 2: node.v1.LogLevelsResponse
+	(*StatsRequest)(nil),          // 3: node.v1.StatsRequest
+	(*StatsResponse)(nil),         // 4: node.v1.StatsResponse
+	(*ServiceStats)(nil),          // 5: node.v1.ServiceStats
+	(*LatencyCount)(nil),          // 6: node.v1.LatencyCount
+	(*BallotRequest)(nil),         // 7: node.v1.BallotRequest
+	(*BallotResponse)(nil),        // 8: node.v1.BallotResponse
+	(*JoinRequest)(nil),           // 9: node.v1.JoinRequest
+	(*JoinResponse)(nil),          // 10: node.v1.JoinResponse
+	(*ProposeRequest)(nil),        // 11: node.v1.ProposeRequest
+	(*ProposeResponse)(nil),       // 12: node.v1.ProposeResponse
+	(*StatusRequest)(nil),         // 13: node.v1.StatusRequest
+	(*StatusResponse)(nil),        // 14: node.v1.StatusResponse
+	(*NodeSetting)(nil),           // 15: node.v1.NodeSetting
+	(*ReplicaStatus)(nil),         // 16: node.v1.ReplicaStatus
+	(*ReplicaMember)(nil),         // 17: node.v1.ReplicaMember
+	(*TransferRequest)(nil),       // 18: node.v1.TransferRequest
+	(*TransferResponse)(nil),      // 19: node.v1.TransferResponse
+	(*StandingRequest)(nil),       // 20: node.v1.StandingRequest
+	(*StandingResponse)(nil),      // 21: node.v1.StandingResponse
+	(*RecoverRequest)(nil),        // 22: node.v1.RecoverRequest
+	(*RecoverResponse)(nil),       // 23: node.v1.RecoverResponse
+	(*FollowRequest)(nil),         // 24: node.v1.FollowRequest
+	(*FollowResponse)(nil),        // 25: node.v1.FollowResponse
+	(*DigestRequest)(nil),         // 26: node.v1.DigestRequest
+	(*DigestResponse)(nil),        // 27: node.v1.DigestResponse
+	(*SubscriptionsRequest)(nil),  // 28: node.v1.SubscriptionsRequest
+	(*StreamRecordRequest)(nil),   // 29: node.v1.StreamRecordRequest
+	(*SubscriptionsResponse)(nil), // 30: node.v1.SubscriptionsResponse
+	(*StreamRecordResponse)(nil),  // 31: node.v1.StreamRecordResponse
 }
 var file_proto_node_cluster_proto_depIdxs = []int32{
-	2,  // 0: node.v1.StatsResponse.services:type_name -> node.v1.ServiceStats
-	3,  // 1: node.v1.ServiceStats.latencies:type_name -> node.v1.LatencyCount
-	13, // 2: node.v1.StatusResponse.replicas:type_name -> node.v1.ReplicaStatus
-	12, // 3: node.v1.StatusResponse.settings:type_name -> node.v1.NodeSetting
-	14, // 4: node.v1.ReplicaStatus.members:type_name -> node.v1.ReplicaMember
-	4,  // 5: node.v1.NodeCluster.Ballot:input_type -> node.v1.BallotRequest
-	6,  // 6: node.v1.NodeCluster.Join:input_type -> node.v1.JoinRequest
-	8,  // 7: node.v1.NodeCluster.Propose:input_type -> node.v1.ProposeRequest
-	10, // 8: node.v1.NodeCluster.Status:input_type -> node.v1.StatusRequest
-	15, // 9: node.v1.NodeCluster.Transfer:input_type -> node.v1.TransferRequest
-	21, // 10: node.v1.NodeCluster.Follow:input_type -> node.v1.FollowRequest
-	23, // 11: node.v1.NodeCluster.Digest:input_type -> node.v1.DigestRequest
-	17, // 12: node.v1.NodeCluster.Standing:input_type -> node.v1.StandingRequest
-	19, // 13: node.v1.NodeCluster.Recover:input_type -> node.v1.RecoverRequest
-	0,  // 14: node.v1.NodeCluster.Stats:input_type -> node.v1.StatsRequest
-	25, // 15: node.v1.NodeCluster.Subscriptions:input_type -> node.v1.SubscriptionsRequest
-	26, // 16: node.v1.NodeCluster.StreamRecord:input_type -> node.v1.StreamRecordRequest
-	5,  // 17: node.v1.NodeCluster.Ballot:output_type -> node.v1.BallotResponse
-	7,  // 18: node.v1.NodeCluster.Join:output_type -> node.v1.JoinResponse
-	9,  // 19: node.v1.NodeCluster.Propose:output_type -> node.v1.ProposeResponse
-	11, // 20: node.v1.NodeCluster.Status:output_type -> node.v1.StatusResponse
-	16, // 21: node.v1.NodeCluster.Transfer:output_type -> node.v1.TransferResponse
-	22, // 22: node.v1.NodeCluster.Follow:output_type -> node.v1.FollowResponse
-	24, // 23: node.v1.NodeCluster.Digest:output_type -> node.v1.DigestResponse
-	18, // 24: node.v1.NodeCluster.Standing:output_type -> node.v1.StandingResponse
-	20, // 25: node.v1.NodeCluster.Recover:output_type -> node.v1.RecoverResponse
-	1,  // 26: node.v1.NodeCluster.Stats:output_type -> node.v1.StatsResponse
-	27, // 27: node.v1.NodeCluster.Subscriptions:output_type -> node.v1.SubscriptionsResponse
-	28, // 28: node.v1.NodeCluster.StreamRecord:output_type -> node.v1.StreamRecordResponse
-	17, // [17:29] is the sub-list for method output_type
-	5,  // [5:17] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	1,  // 0: node.v1.LogLevelsRequest.change:type_name -> node.v1.LogLevelsChange
+	5,  // 1: node.v1.StatsResponse.services:type_name -> node.v1.ServiceStats
+	6,  // 2: node.v1.ServiceStats.latencies:type_name -> node.v1.LatencyCount
+	16, // 3: node.v1.StatusResponse.replicas:type_name -> node.v1.ReplicaStatus
+	15, // 4: node.v1.StatusResponse.settings:type_name -> node.v1.NodeSetting
+	17, // 5: node.v1.ReplicaStatus.members:type_name -> node.v1.ReplicaMember
+	7,  // 6: node.v1.NodeCluster.Ballot:input_type -> node.v1.BallotRequest
+	9,  // 7: node.v1.NodeCluster.Join:input_type -> node.v1.JoinRequest
+	11, // 8: node.v1.NodeCluster.Propose:input_type -> node.v1.ProposeRequest
+	13, // 9: node.v1.NodeCluster.Status:input_type -> node.v1.StatusRequest
+	18, // 10: node.v1.NodeCluster.Transfer:input_type -> node.v1.TransferRequest
+	24, // 11: node.v1.NodeCluster.Follow:input_type -> node.v1.FollowRequest
+	26, // 12: node.v1.NodeCluster.Digest:input_type -> node.v1.DigestRequest
+	20, // 13: node.v1.NodeCluster.Standing:input_type -> node.v1.StandingRequest
+	22, // 14: node.v1.NodeCluster.Recover:input_type -> node.v1.RecoverRequest
+	3,  // 15: node.v1.NodeCluster.Stats:input_type -> node.v1.StatsRequest
+	28, // 16: node.v1.NodeCluster.Subscriptions:input_type -> node.v1.SubscriptionsRequest
+	29, // 17: node.v1.NodeCluster.StreamRecord:input_type -> node.v1.StreamRecordRequest
+	0,  // 18: node.v1.NodeCluster.LogLevels:input_type -> node.v1.LogLevelsRequest
+	8,  // 19: node.v1.NodeCluster.Ballot:output_type -> node.v1.BallotResponse
+	10, // 20: node.v1.NodeCluster.Join:output_type -> node.v1.JoinResponse
+	12, // 21: node.v1.NodeCluster.Propose:output_type -> node.v1.ProposeResponse
+	14, // 22: node.v1.NodeCluster.Status:output_type -> node.v1.StatusResponse
+	19, // 23: node.v1.NodeCluster.Transfer:output_type -> node.v1.TransferResponse
+	25, // 24: node.v1.NodeCluster.Follow:output_type -> node.v1.FollowResponse
+	27, // 25: node.v1.NodeCluster.Digest:output_type -> node.v1.DigestResponse
+	21, // 26: node.v1.NodeCluster.Standing:output_type -> node.v1.StandingResponse
+	23, // 27: node.v1.NodeCluster.Recover:output_type -> node.v1.RecoverResponse
+	4,  // 28: node.v1.NodeCluster.Stats:output_type -> node.v1.StatsResponse
+	30, // 29: node.v1.NodeCluster.Subscriptions:output_type -> node.v1.SubscriptionsResponse
+	31, // 30: node.v1.NodeCluster.StreamRecord:output_type -> node.v1.StreamRecordResponse
+	2,  // 31: node.v1.NodeCluster.LogLevels:output_type -> node.v1.LogLevelsResponse
+	19, // [19:32] is the sub-list for method output_type
+	6,  // [6:19] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_proto_node_cluster_proto_init() }
@@ -2211,7 +2416,7 @@ func file_proto_node_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_node_cluster_proto_rawDesc), len(file_proto_node_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

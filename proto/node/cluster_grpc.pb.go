@@ -31,6 +31,7 @@ const (
 	NodeCluster_Stats_FullMethodName         = "/node.v1.NodeCluster/Stats"
 	NodeCluster_Subscriptions_FullMethodName = "/node.v1.NodeCluster/Subscriptions"
 	NodeCluster_StreamRecord_FullMethodName  = "/node.v1.NodeCluster/StreamRecord"
+	NodeCluster_LogLevels_FullMethodName     = "/node.v1.NodeCluster/LogLevels"
 )
 
 // NodeClusterClient is the client API for NodeCluster service.
@@ -66,6 +67,8 @@ type NodeClusterClient interface {
 	Subscriptions(ctx context.Context, in *SubscriptionsRequest, opts ...grpc.CallOption) (*SubscriptionsResponse, error)
 	// StreamRecord shows, retries or skips a record that blocks its topic partition.
 	StreamRecord(ctx context.Context, in *StreamRecordRequest, opts ...grpc.CallOption) (*StreamRecordResponse, error)
+	// LogLevels returns the log levels of the node, after changing them if requested.
+	LogLevels(ctx context.Context, in *LogLevelsRequest, opts ...grpc.CallOption) (*LogLevelsResponse, error)
 }
 
 type nodeClusterClient struct {
@@ -196,6 +199,16 @@ func (c *nodeClusterClient) StreamRecord(ctx context.Context, in *StreamRecordRe
 	return out, nil
 }
 
+func (c *nodeClusterClient) LogLevels(ctx context.Context, in *LogLevelsRequest, opts ...grpc.CallOption) (*LogLevelsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LogLevelsResponse)
+	err := c.cc.Invoke(ctx, NodeCluster_LogLevels_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // NodeClusterServer is the server API for NodeCluster service.
 // All implementations must embed UnimplementedNodeClusterServer
 // for forward compatibility.
@@ -229,6 +242,8 @@ type NodeClusterServer interface {
 	Subscriptions(context.Context, *SubscriptionsRequest) (*SubscriptionsResponse, error)
 	// StreamRecord shows, retries or skips a record that blocks its topic partition.
 	StreamRecord(context.Context, *StreamRecordRequest) (*StreamRecordResponse, error)
+	// LogLevels returns the log levels of the node, after changing them if requested.
+	LogLevels(context.Context, *LogLevelsRequest) (*LogLevelsResponse, error)
 	mustEmbedUnimplementedNodeClusterServer()
 }
 
@@ -274,6 +289,9 @@ func (UnimplementedNodeClusterServer) Subscriptions(context.Context, *Subscripti
 }
 func (UnimplementedNodeClusterServer) StreamRecord(context.Context, *StreamRecordRequest) (*StreamRecordResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method StreamRecord not implemented")
+}
+func (UnimplementedNodeClusterServer) LogLevels(context.Context, *LogLevelsRequest) (*LogLevelsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method LogLevels not implemented")
 }
 func (UnimplementedNodeClusterServer) mustEmbedUnimplementedNodeClusterServer() {}
 func (UnimplementedNodeClusterServer) testEmbeddedByValue()                     {}
@@ -512,6 +530,24 @@ func _NodeCluster_StreamRecord_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _NodeCluster_LogLevels_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LogLevelsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeClusterServer).LogLevels(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: NodeCluster_LogLevels_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeClusterServer).LogLevels(ctx, req.(*LogLevelsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // NodeCluster_ServiceDesc is the grpc.ServiceDesc for NodeCluster service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -566,6 +602,10 @@ var NodeCluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "StreamRecord",
 			Handler:    _NodeCluster_StreamRecord_Handler,
+		},
+		{
+			MethodName: "LogLevels",
+			Handler:    _NodeCluster_LogLevels_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

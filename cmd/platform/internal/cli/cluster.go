@@ -29,6 +29,7 @@ func (a *app) cluster() *cobra.Command {
 			a.partitionsList(), a.partitionsDescribe(), a.partitionsTransfer(), a.partitionsRecover()),
 		a.clusterProvision(),
 		a.clusterCA(),
+		a.clusterLogLevel(),
 		group(&cobra.Command{Use: "config", Short: "Show and change the cluster configuration"}, a.clusterConfigGet(), a.clusterConfigSet()),
 	)
 }

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+func (a *app) clusterLogLevel() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "log-level [filter]",
+		Short: "Show the log levels of nodes, or change them while the nodes run",
+		Long: `Without a filter, shows the log levels of all nodes and the targets that a filter can name.
+
+A filter is a level for all targets, and levels of some: info,platform/invoker=debug,raft=warn.
+Levels are trace, debug, info, warn, error and off. The change applies until the nodes restart,
+or as long as --for says; --reset restores what the configuration of each node says. Targets
+that are not named in the filter, and have no level for all, log errors only.`,
+		Args: cobra.MaximumNArgs(1),
+		Example: "  platform cluster log-level\n  platform cluster log-level warn,platform=info,platform/invoker=debug --for 10m\n" +
+			"  platform cluster log-level debug --node n2 --for 1m\n  platform cluster log-level --reset",
+	}
+	nodes := cmd.Flags().StringSlice("node", nil, "node to show or change, repeatable; default: all")
+	duration := timeout(0)
+	cmd.Flags().Var(&duration, "for", "restore the configured levels after this time, at most 7 days")
+	reset := cmd.Flags().Bool("reset", false, "restore the configured levels")
+	asJSON := jsonFlag(cmd.Flags())
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		switch {
+		case *reset && len(args) > 0:
+			return &usageError{"give either a filter or --reset"}
+		case duration > 0 && len(args) == 0:
+			return &usageError{"--for needs a filter"}
+		}
+		levels, response, err := a.logLevels(ctx, args, *nodes, time.Duration(duration), *reset)
+		switch {
+		case err != nil:
+			return hintNotFound(err, nodesHint)
+		case *asJSON:
+			err = a.printRaw(response.Body)
+		default:
+			a.showLogLevels(levels, len(args) == 0 && !*reset)
+		}
+		unreached := slices.ContainsFunc(levels.Nodes, func(n client.NodeLogLevels) bool { return n.Reason != "" })
+		if err == nil && unreached {
+			err = errors.New("not all nodes have responded")
+		}
+		return err
+	})
+	return cmd
+}
+
+func (a *app) logLevels(ctx context.Context, args, nodes []string, d time.Duration, reset bool) (client.LogLevels, *client.Response, error) {
+	switch {
+	case reset:
+		return a.client.ResetLogLevels(ctx, nodes)
+	case len(args) == 0:
+		return a.client.LogLevels(ctx, nodes)
+	}
+	change := client.LogLevelsChange{Filter: args[0], Nodes: nodes}
+	if d > 0 {
+		change.For = d.String()
+	}
+	return a.client.SetLogLevels(ctx, change)
+}
+
+func (a *app) showLogLevels(levels client.LogLevels, targets bool) {
+	var rows [][]string
+	named := map[string]bool{}
+	for _, n := range levels.Nodes {
+		until := "-"
+		switch {
+		case n.Reason != "":
+			rows = append(rows, []string{term.Clean(n.Name), a.print.Yellow(term.Clean(n.Reason)), until})
+			continue
+		case n.Until != nil:
+			until = a.print.Time(*n.Until)
+		case n.Filter != n.Configured:
+			until = "the node restarts"
+		}
+		for _, t := range n.Targets {
+			named[t] = true
+		}
+		rows = append(rows, []string{term.Clean(n.Name), term.Clean(n.Filter), until})
+	}
+	a.print.Table("", []string{"NODE", "LEVELS", "UNTIL"}, rows)
+	if targets {
+		a.print.Println()
+		a.print.Println("Targets: " + term.Clean(strings.Join(slices.Sorted(maps.Keys(named)), ", ")))
+	}
+}

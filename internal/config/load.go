@@ -44,6 +44,7 @@ func Load(args, environ []string) (*Loaded, error) {
 		l.cfg.AutoProvision = false
 		l.origins["auto-provision"] = "flag --production"
 	}
+	l.resolveReferences(environ)
 	l.complete()
 	l.validate()
 	if err := asError(l.problems); err != nil {

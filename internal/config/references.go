@@ -1,0 +1,76 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"platform/internal/certs"
+	"platform/internal/subscription"
+)
+
+// maxSecretBytes bounds the files that references name.
+const maxSecretBytes = 64 << 10
+
+// resolveReferences replaces env:NAME and file:/path in the keys with secrets by what they name,
+// so that the configuration needs not contain any secret.
+func (l *loader) resolveReferences(environ []string) {
+	for _, path := range append(slices.Clone(secret), "worker.invoker.http-proxy") {
+		switch v := l.byPath[path].value; value := v.Addr().Interface().(type) {
+		case *string:
+			*value = l.resolved(path, *value, environ)
+		case *map[string]string:
+			for name, text := range *value {
+				(*value)[name] = l.resolved(path+"."+name, text, environ)
+			}
+		}
+	}
+	for i := range l.cfg.Ingress.KafkaClusters {
+		c := &l.cfg.Ingress.KafkaClusters[i]
+		for name, text := range c.Properties {
+			if subscription.Secret(name) {
+				c.Properties[name] = l.resolved("ingress.kafka-clusters."+c.Name+"."+name, text, environ)
+			}
+		}
+	}
+}
+
+// resolved returns the value that a text refers to, or the text if it is no reference.
+func (l *loader) resolved(path, text string, environ []string) string {
+	var err error
+	if name, ok := strings.CutPrefix(text, "env:"); ok {
+		value := lookupEnv(environ, name)
+		if value == "" {
+			err = fmt.Errorf("environment variable %s is not set", name)
+		}
+		text = value
+	} else if name, ok := strings.CutPrefix(text, "file:"); ok {
+		text, err = secretFile(name)
+	}
+	if err != nil {
+		l.problem(l.origins[path], path, err.Error())
+	}
+	return text
+}
+
+// secretFile reads a file that not every user may read, without the end of its last line.
+func secretFile(path string) (string, error) {
+	if err := certs.CheckPermissions(path); err != nil {
+		return "", err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxSecretBytes+1))
+	switch {
+	case err != nil:
+		return "", err
+	case len(text) > maxSecretBytes:
+		return "", fmt.Errorf("%s is larger than %d bytes", path, maxSecretBytes)
+	}
+	return strings.TrimRight(string(text), "\r\n"), nil
+}

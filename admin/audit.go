@@ -36,6 +36,36 @@ func (s *Server) audited(r route) echo.HandlerFunc {
 	}
 }
 
+// observed returns the handler of a route that reads payloads. With Config.AuditReads, who reads
+// them is recorded before, since a response may be cut short on purpose.
+func (s *Server) observed(r route) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if err := s.recordRead(c, r.method+" "+r.path, c.Request().URL.RequestURI()); err != nil {
+			return err
+		}
+		return r.handle(c)
+	}
+}
+
+// recordRead adds a record for a request that is about to read payloads. What cannot be recorded
+// must not be read.
+func (s *Server) recordRead(c echo.Context, action, object string) error {
+	if !s.cfg.AuditReads {
+		return nil
+	}
+	p := access.From(c.Request().Context())
+	ctx, cancel := context.WithTimeout(c.Request().Context(), auditTimeout)
+	defer cancel()
+	err := s.registry.RecordAction(ctx, metadata.Action{
+		Principal: p.Name, Token: p.Token, Address: remoteAddress(c.Request()), Node: s.cfg.Node, Action: action, Object: object,
+	})
+	if err != nil {
+		s.log.Error("read not recorded in the audit log", "err", err, "action", action)
+		return &failure{status: http.StatusServiceUnavailable, message: "the request was not executed because it cannot be recorded in the audit log at the moment, which security.audit-reads requires; retry later"}
+	}
+	return nil
+}
+
 // record adds a record for a request whose response is err, or sent already. Requests that
 // changed nothing are recorded at a bounded rate.
 func (s *Server) record(c echo.Context, r route, err error) {

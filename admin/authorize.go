@@ -24,6 +24,8 @@ func (s *Server) authorized(r route) echo.HandlerFunc {
 	handle := r.handle
 	if r.changes() {
 		handle = s.audited(r)
+	} else if r.permission == access.Payloads {
+		handle = s.observed(r)
 	}
 	return func(c echo.Context) error {
 		if err := s.authorize(c, r); err != nil {

@@ -409,3 +409,20 @@ func TestAuditRecordsNameTheInvocationsOfABatch(t *testing.T) {
 	w.ask(t, "POST", "/internal/invocations_batch_operations/kill", `{"invocation_ids":["`+someID.String()+`"]}`, "Authorization", "Bearer "+w.tokens["operator"]).Body.Close()
 	require.Equal(t, []string{someID.String()}, w.records(t)[0].Invocations)
 }
+
+func TestReadsOfPayloadsAreRecorded(t *testing.T) {
+	w := secured(t, byRole())
+	read := func(name string) {
+		for _, path := range []string{"/services/Greeter/state?object_key=k", "/services"} {
+			w.ask(t, "GET", path, "", "Authorization", "Bearer "+w.tokens[name]).Body.Close()
+		}
+	}
+	read("reader")
+	require.Empty(t, w.records(t))
+	w.cfg.AuditReads = true
+	read("reader")
+	read("viewer")
+	records := w.records(t)
+	require.Len(t, records, 1)
+	require.Equal(t, recorded{Principal: "reader", Action: "GET /services/:service/state", Object: "/services/Greeter/state?object_key=k"}, records[0])
+}

@@ -100,6 +100,11 @@ func (s *Server) runQuery(c echo.Context) error {
 	defer w.release()
 	ctx := c.Request().Context()
 	p := access.From(ctx)
+	if p.Allows(access.Payloads) {
+		if err := s.recordRead(c, "POST /query", req.Query); err != nil {
+			return err
+		}
+	}
 	written, err := run(ctx, req.Query, query.Options{
 		BigNumbersAsText: req.U64AsText, Columns: req.WithColumns, Strong: strong,
 		HidePayloads: !p.Allows(access.Payloads), HideAudit: !p.Allows(access.Secure),

@@ -138,6 +138,8 @@ type Config struct {
 	Query *query.Engine
 	// SecurityMode is security.mode; GET /whoami shows it.
 	SecurityMode string
+	// AuditReads records in the audit log who reads payloads.
+	AuditReads bool
 	// Node is the name of this node, for the audit log.
 	Node string
 	// Authenticator finds out who sends a request; everybody may do everything.

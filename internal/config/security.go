@@ -7,6 +7,8 @@ type Security struct {
 	Mode           SecurityMode `key:"mode" help:"default: the admin API requires a token unless it is bound to a loopback address; open: nothing requires one; strict: all ports do"`
 	AdminTokenFile string       `key:"admin-token-file" help:"file with a token for the administrator, of 32 bytes or more (default: variable PLATFORM_ADMIN_TOKEN, else the node creates admin.token in its data directory if it requires tokens)"`
 
+	AuditReads bool `key:"audit-reads" help:"record in the audit log who reads payloads: state, records of topics, and SQL queries of clients that may read payloads; each such read takes a log entry of the metadata"`
+
 	// Certificates are those of clients with roles.
 	Certificates map[string]string `key:"certificates" help:"roles, separated by commas, of clients whose certificate names a URI, host or e-mail address, which may end in *; for listeners with client-ca-file"`
 

@@ -37,6 +37,7 @@ func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *
 		Level:              feature.Supported(),
 		Node:               n.files.self.Node,
 		SecurityMode:       string(n.cfg.Security.Mode),
+		AuditReads:         n.cfg.Security.AuditReads,
 		Authenticator:      n.authenticator(n.tokens.required),
 		Guard:              n.adminGuard(),
 		AllowedOrigins:     c.AllowedOrigins,

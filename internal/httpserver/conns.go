@@ -35,6 +35,7 @@ func (l *perAddress) Accept() (net.Conn, error) {
 		}
 		addr := remote(c)
 		if l.enter(addr) {
+			limitUnsent(c)
 			return &conn{Conn: c, timeout: l.writeTimeout, closed: func() { l.leave(addr) }}, nil
 		}
 		if l.refused != nil {

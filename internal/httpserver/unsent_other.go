@@ -1,0 +1,8 @@
+//go:build !linux
+
+package httpserver
+
+import "net"
+
+// limitUnsent is not available on this platform; slow clients end earlier.
+func limitUnsent(net.Conn) {}

@@ -111,7 +111,18 @@ func (b *testbed) dataDir(node int) string {
 }
 
 // TestRecoveryFromSingleSurvivor loses two of three disks and recovers from the third.
-func TestRecoveryFromSingleSurvivor(t *testing.T) {
+func TestRecoveryFromSingleSurvivor(t *testing.T) { recoverFromSingleSurvivor(t) }
+
+// TestRecoveryWithoutHardState does the same after the hard-state file of the third has lost
+// its first page.
+func TestRecoveryWithoutHardState(t *testing.T) {
+	recoverFromSingleSurvivor(t, "--without-hard-state")
+}
+
+// recoverFromSingleSurvivor recovers with flags; if there are any, without the hard-state
+// file.
+func recoverFromSingleSurvivor(t *testing.T, flags ...string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	defer cancel()
 	b := newTestbed(t, testbedOptions{nodes: 3})
@@ -135,11 +146,24 @@ func TestRecoveryFromSingleSurvivor(t *testing.T) {
 	require.Error(t, err)
 	require.Contains(t, out, "used by another server")
 	b.Nodes[0].Kill()
-	out, err = runCommand(t, "platform/cmd/platform-server", nil, "recover", "--data-dir", b.dataDir(0), "--dry-run")
+	recoverNode := func(args ...string) (string, error) {
+		return runCommand(t, "platform/cmd/platform-server", nil, append([]string{"recover", "--data-dir", b.dataDir(0)}, args...)...)
+	}
+	if len(flags) > 0 {
+		file, err := os.OpenFile(filepath.Join(b.dataDir(0), "HARDSTATE"), os.O_WRONLY, 0)
+		require.NoError(t, err)
+		_, err = file.WriteAt(make([]byte, 4096), 0)
+		require.NoError(t, err)
+		require.NoError(t, file.Close())
+		out, err = recoverNode("--yes")
+		require.Error(t, err)
+		require.Contains(t, out, "--without-hard-state")
+	}
+	out, err = recoverNode(append(flags, "--dry-run")...)
 	require.NoError(t, err, out)
-	_, err = runCommand(t, "platform/cmd/platform-server", nil, "recover", "--data-dir", b.dataDir(0))
+	_, err = recoverNode(flags...)
 	require.Error(t, err, "not confirmed")
-	out, err = runCommand(t, "platform/cmd/platform-server", nil, "recover", "--data-dir", b.dataDir(0), "--yes")
+	out, err = recoverNode(append(flags, "--yes")...)
 	require.NoError(t, err, out)
 	t.Log(out)
 

@@ -160,6 +160,8 @@ func encodeEntry(h header, cmd command) ([]byte, error) {
 		}}
 	case *deleteKafkaCluster:
 		entry.Command = &pb.Entry_DeleteKafkaCluster{DeleteKafkaCluster: &pb.DeleteKafkaCluster{Name: cmd.name, Force: cmd.force}}
+	case *barrier:
+		entry.Command = &pb.Entry_Barrier{Barrier: &pb.Barrier{}}
 	case *putRules:
 		entry.Command = &pb.Entry_PutRules{PutRules: putRulesToProto(cmd)}
 	case *deleteRules:
@@ -258,6 +260,8 @@ func decodeCommand(entry *pb.Entry) (command, error) {
 		return &putKafkaCluster{kafkaClusterFromProto(cmd.PutKafkaCluster.GetCluster()), cmd.PutKafkaCluster.GetExpectedVersion()}, nil
 	case *pb.Entry_DeleteKafkaCluster:
 		return &deleteKafkaCluster{cmd.DeleteKafkaCluster.GetName(), cmd.DeleteKafkaCluster.GetForce()}, nil
+	case *pb.Entry_Barrier:
+		return &barrier{}, nil
 	case *pb.Entry_PutRules:
 		return decoded(cmd.PutRules, putRulesFromProto)
 	case *pb.Entry_DeleteRules:

@@ -138,6 +138,7 @@ func TestGoldenLogEntries(t *testing.T) {
 		"entry_delete_subscription": &deleteSubscription{fullSubscription().ID},
 		"entry_put_cluster":         &putKafkaCluster{fullKafkaCluster(), 3},
 		"entry_delete_cluster":      &deleteKafkaCluster{"main", true},
+		"entry_barrier":             &barrier{},
 		"entry_put_rules":           fullPutRules(),
 		"entry_delete_rules":        fullDeleteRules(),
 	} {

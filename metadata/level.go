@@ -47,6 +47,8 @@ func levelOf(cmd command) need {
 		return need{feature.Level4, "an event subscription"}
 	case *putKafkaCluster, *deleteKafkaCluster:
 		return need{feature.Level4, "a Kafka cluster"}
+	case *barrier:
+		return need{feature.Level4, "a confirmed read"}
 	case *modifyService:
 		if cmd.options.IngressAuth != nil {
 			return need{feature.Level4, "the authentication of callers of a service"}

@@ -27,8 +27,13 @@ type putSubscription struct {
 // deleteSubscription deletes a subscription.
 type deleteSubscription struct{ id string }
 
+// barrier changes nothing. Once it has been applied here, this node knows everything that was
+// committed before it was proposed.
+type barrier struct{}
+
 func (*putSubscription) command()    {}
 func (*deleteSubscription) command() {}
+func (*barrier) command()            {}
 
 // Subscriptions returns the event subscriptions by ID, that is in the order of their creation,
 // and a channel that is closed when they or the Kafka clusters have changed since. The slice is
@@ -36,6 +41,15 @@ func (*deleteSubscription) command() {}
 func (s *Store) Subscriptions() ([]subscription.Subscription, <-chan struct{}) {
 	v := s.source.current()
 	return v.subscriptions, v.subscriptionsChanged
+}
+
+// ConfirmedSubscriptions is Subscriptions as of a moment after the call began, although this node
+// may not have heard from the leader for long.
+func (s *Store) ConfirmedSubscriptions(ctx context.Context) ([]subscription.Subscription, error) {
+	if _, err := propose[any](ctx, s, &barrier{}); err != nil {
+		return nil, err
+	}
+	return s.source.current().subscriptions, nil
 }
 
 // Subscription returns an event subscription; false if there is none with that ID.
@@ -129,6 +143,10 @@ func applyPutSubscription(d *draft, at time.Time, cmd *putSubscription) (outcome
 		return refused(ErrSubscriptionChanged, "it is at version %d, not %d", d.subscriptions[pos].Version, cmd.expected), nil
 	case !known && len(d.subscriptions) >= subscription.MaxSubscriptions:
 		return refused(ErrTooManySubscriptions, "%d do; delete some", len(d.subscriptions)), nil
+	}
+	if known && sub.Incarnation > d.subscriptions[pos].Incarnation {
+		// Partitions may know of incarnations that this log has lost in a recovery.
+		sub.Incarnation = max(sub.Incarnation, uint64(max(0, at.UnixMilli())))
 	}
 	sub.Version, sub.ModifiedAt = cmd.expected+1, at
 	d.subscriptions = slices.Clone(d.subscriptions)

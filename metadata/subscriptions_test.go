@@ -164,3 +164,27 @@ func TestSubscriptionsAreReadFromTheFile(t *testing.T) {
 	require.Equal(t, d.clusters, st.clusters)
 	require.NoError(t, f.db.close())
 }
+
+// A recovery can lose a seek whose incarnation partitions know: the next one has another number.
+func TestIncarnationsAreNotRepeated(t *testing.T) {
+	m := atLevel4(t)
+	created, err := m.CreateSubscription(t.Context(), newSubscription(m))
+	require.NoError(t, err)
+	before := m.now().UnixMilli()
+	sought, err := m.ChangeSubscription(t.Context(), created.ID, func(s subscription.Subscription) (subscription.Subscription, error) {
+		s.Incarnation++
+		return s, nil
+	})
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, sought.Incarnation, uint64(before))
+	again, err := m.ChangeSubscription(t.Context(), created.ID, func(s subscription.Subscription) (subscription.Subscription, error) {
+		s.Incarnation++
+		return s, nil
+	})
+	require.NoError(t, err)
+	require.Greater(t, again.Incarnation, sought.Incarnation)
+
+	confirmed, err := m.ConfirmedSubscriptions(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []subscription.Subscription{again}, confirmed)
+}

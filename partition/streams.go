@@ -73,9 +73,9 @@ func (o *StreamOwner) Incarnations() ([]store.Incarnation, error) {
 	return view.Incarnations()
 }
 
-// Forget deletes what the partition stores about a subscription: of incarnations before the
-// given one, or everything if that is zero.
-func (o *StreamOwner) Forget(ctx context.Context, subscription string, before uint64) error {
-	_, err := o.l.propose(ctx, &machine.ForgetStreams{Subscription: subscription, Before: before})
+// Forget deletes what the partition stores about incarnations of a subscription before the given
+// one, and refuses their records from then on.
+func (o *StreamOwner) Forget(ctx context.Context, c *machine.ForgetStreams) error {
+	_, err := o.l.propose(ctx, c)
 	return err
 }

@@ -20,6 +20,8 @@ type Source interface {
 	// Subscriptions returns the subscriptions, and a channel that is closed when they or the
 	// clusters have changed since. The slice is shared.
 	Subscriptions() ([]subscription.Subscription, <-chan struct{})
+	// ConfirmedSubscriptions is Subscriptions, confirmed by the leader of the metadata.
+	ConfirmedSubscriptions(ctx context.Context) ([]subscription.Subscription, error)
 	// KafkaCluster returns a cluster; false if it does not exist.
 	KafkaCluster(name string) (subscription.Cluster, bool)
 	// ResolveSubscription stores where an incarnation starts, unless that is stored already.
@@ -77,7 +79,7 @@ type positions interface {
 	Positions() ([]*machine.StreamPosition, error)
 	PutPosition(context.Context, machine.StreamPosition) error
 	Incarnations() ([]store.Incarnation, error)
-	Forget(ctx context.Context, subscription string, before uint64) error
+	Forget(ctx context.Context, c *machine.ForgetStreams) error
 }
 
 // owner is the leadership of a partition on this node.

@@ -17,8 +17,8 @@ func (s *stream) offer(p *kgo.FetchPartition, topicID [16]byte) (pause bool) {
 	if !s.fetching || s.failed != nil {
 		return false
 	}
-	if differ(topicID, s.id.TopicID) {
-		s.failed = s.recreated(s.id.TopicID)
+	if differ(topicID, s.topic) {
+		s.failed = recreated(s.topic, topicID)
 		return false
 	}
 	if p.Err != nil {

@@ -2,8 +2,13 @@ package kafka
 
 import (
 	"context"
+	"maps"
+	"math"
+	"slices"
 	"time"
 
+	"platform/internal/subscription"
+	"platform/partition/machine"
 	"platform/partition/store"
 )
 
@@ -31,50 +36,75 @@ func (e *Engine) collectGarbage(ctx context.Context, o *owner) {
 	}
 }
 
-// forget deletes the rows of incarnations that were found dead long enough ago.
+// forget deletes the rows of incarnations that were found dead long enough ago. This node may
+// have heard nothing of the metadata for long, so its leader confirms that they are.
 func (e *Engine) forget(ctx context.Context, o *owner, dead map[store.Incarnation]time.Time, now time.Time) {
 	subscriptions, _ := e.cfg.Source.Subscriptions()
-	current := make(map[string]uint64, len(subscriptions))
-	for i := range subscriptions {
-		current[subscriptions[i].ID] = subscriptions[i].Incarnation
-	}
-	found, err := o.Incarnations()
+	found, err := ended(o, subscriptions)
 	if err != nil {
 		return
 	}
-	positions, err := o.Positions()
-	if err != nil {
-		return
-	}
-	for _, p := range positions {
-		if _, exists := current[p.Stream.Subscription]; !exists {
-			found = append(found, store.Incarnation{Subscription: p.Stream.Subscription, Number: p.Stream.Incarnation})
-		}
-	}
-	seen := make(map[store.Incarnation]bool, len(found))
+	var due []store.Incarnation
 	for _, i := range found {
-		number, exists := current[i.Subscription]
-		if exists && i.Number >= number {
-			continue
-		}
-		seen[i] = true
-		since, known := dead[i]
-		if !known {
+		if since, known := dead[i]; !known {
 			dead[i] = now
+		} else if now.Sub(since) >= garbageAge {
+			due = append(due, i)
+		}
+	}
+	maps.DeleteFunc(dead, func(i store.Incarnation, _ time.Time) bool { return !slices.Contains(found, i) })
+	if len(due) == 0 {
+		return
+	}
+	confirmed, err := e.cfg.Source.ConfirmedSubscriptions(ctx)
+	if err != nil {
+		return // tried again with the next search
+	}
+	current := incarnations(confirmed)
+	for _, i := range due {
+		c := &machine.ForgetStreams{Subscription: i.Subscription}
+		if number, exists := current[i.Subscription]; !exists {
+			c.Before, c.Positions = math.MaxUint64, true // there will not be another one with this ID
+		} else if c.Before = number; i.Number >= number {
 			continue
 		}
-		if now.Sub(since) < garbageAge {
-			continue
-		}
-		before := number // 0: the subscription does not exist
-		if err := o.Forget(ctx, i.Subscription, before); err != nil {
+		if err := o.Forget(ctx, c); err != nil {
 			return
 		}
 		delete(dead, i)
 	}
-	for i := range dead {
-		if !seen[i] {
-			delete(dead, i)
+}
+
+// ended returns the incarnations that a partition stores something about and that are not
+// current.
+func ended(o *owner, subscriptions []subscription.Subscription) ([]store.Incarnation, error) {
+	current := incarnations(subscriptions)
+	found, err := o.Incarnations()
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(i store.Incarnation) bool {
+		number, exists := current[i.Subscription]
+		return exists && i.Number >= number
+	})
+	positions, err := o.Positions()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range positions {
+		i := store.Incarnation{Subscription: p.Stream.Subscription, Number: p.Stream.Incarnation}
+		if _, exists := current[i.Subscription]; !exists && !slices.Contains(found, i) {
+			found = append(found, i)
 		}
 	}
+	return found, nil
+}
+
+// incarnations returns the current incarnations by subscription.
+func incarnations(subscriptions []subscription.Subscription) map[string]uint64 {
+	current := make(map[string]uint64, len(subscriptions))
+	for i := range subscriptions {
+		current[subscriptions[i].ID] = subscriptions[i].Incarnation
+	}
+	return current
 }

@@ -96,7 +96,7 @@ func (l *lane) next(s *stream) *machine.Ingest {
 		l.sending = false
 		return nil
 	}
-	c := &machine.Ingest{Stream: s.id, Prev: l.prev}
+	c := &machine.Ingest{Stream: s.id, Generation: s.routes.Generation, Prev: l.prev}
 	bytes := 0
 	for i := range l.queue {
 		rec := &l.queue[i].record
@@ -132,6 +132,11 @@ func (l *lane) apply(s *stream, c *machine.Ingest, o machine.Outcome, err error)
 		}
 		l.confirm(s, o.Last) // another leader has stored these
 		return false, nil
+	case machine.Superseded:
+		s.overtaken = true
+		return false, l.fail(s, errRerouted)
+	case machine.Forgotten:
+		return false, l.fail(s, fault(subscription.Failed, "", "partition %d has forgotten this incarnation of the subscription, which has ended; seek to begin another one", l.to))
 	case machine.QueueFull:
 		l.confirm(s, o.Last)
 		s.setState(subscription.Throttled, "", "a queue is full: rule "+o.Rule+" limits it")
@@ -172,18 +177,12 @@ func (l *lane) fail(s *stream, err error) error {
 // confirm takes note that everything up to an offset is stored.
 func (l *lane) confirm(s *stream, last int64) {
 	l.prev = last
-	waits := s.waits
 	n := 0
 	for n < len(l.queue) && l.queue[n].record.Offset <= last {
 		it := l.queue[n]
 		l.queue[n] = item{}
 		n++
-		if s.r.sub.Ordering == subscription.OrderByPartition {
-			s.lanesRun.Go(func() { s.awaitEnd(waits, l, it) })
-			continue
-		}
-		it.pending.done, it.pending.outcome = true, delivered
-		s.inFlight--
+		s.accepted(l, it)
 	}
 	l.queue = l.queue[n:]
 	if len(l.queue) == 0 {
@@ -213,7 +212,6 @@ func (s *stream) awaitEnd(ctx context.Context, l *lane, it item) {
 	if s.lanes[l.to] != l { // the stream has started again
 		return
 	}
-	it.pending.done, it.pending.outcome = true, delivered
-	s.inFlight--
+	it.pending.end(s, delivered)
 	s.settle()
 }

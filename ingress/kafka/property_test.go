@@ -89,6 +89,15 @@ func (h *history) step() {
 		s.mu.Lock()
 		s.full = !s.full
 		s.mu.Unlock()
+	case 9, 10, 11:
+		to := subscription.Sink{Service: "Orders", Handler: "add"}
+		if h.rand.IntN(2) == 0 {
+			to = subscription.Sink{Service: "Greeter", Handler: "greet"}
+		}
+		h.source.change("sub_1", func(s *subscription.Subscription) { s.Sink = to })
+	case 12:
+		ordering := subscription.Ordering(h.rand.IntN(3) / 2 * 2) // invocations do not end here
+		h.source.change("sub_1", func(s *subscription.Subscription) { s.Ordering = ordering })
 	default:
 		h.produce()
 	}

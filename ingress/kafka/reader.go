@@ -2,14 +2,11 @@ package kafka
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"platform/internal/feature"
@@ -45,14 +42,6 @@ type reader struct {
 	interrupt context.CancelFunc // ends the current poll; nil if there is none
 	mirror    map[topicPartition]machine.StreamPosition
 	warning   string // of the mirror
-}
-
-// topicInfo is what the broker said about a topic.
-type topicInfo struct {
-	id         [16]byte
-	partitions int32
-	starts     map[int32]int64
-	ends       map[int32]int64
 }
 
 // assignment tells the client to fetch a topic partition for a stream, or not to if that is
@@ -194,20 +183,6 @@ func (r *reader) round(ctx context.Context, running *sync.WaitGroup) error {
 	return missing(&r.sub, topics)
 }
 
-// missing returns an error if there is nothing to read.
-func missing(sub *subscription.Subscription, topics map[string]topicInfo) error {
-	var names []string
-	for _, t := range sub.Topics {
-		if _, ok := topics[t]; !ok {
-			names = append(names, t)
-		}
-	}
-	if len(names) > 0 {
-		return fault(subscription.Failed, subscription.TopicMissing, "the broker does not know the topic %s", names[0])
-	}
-	return nil
-}
-
 // drain removes a deleted subscription once its readers have had time to finish.
 func (r *reader) drain(ctx context.Context) error {
 	if r.e.coordinates(r.sub.ID) {
@@ -276,184 +251,4 @@ func (r *reader) finishAll() {
 		s.finish()
 		<-s.done
 	}
-}
-
-// requestTimeout bounds a request to brokers.
-const requestTimeout = 15 * time.Second
-
-// discover returns the topics of the subscription with their partitions.
-func (r *reader) discover(ctx context.Context) (map[string]topicInfo, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	return listTopics(ctx, r.admin, &r.sub)
-}
-
-// listTopics returns the existing topics of a source with their partitions and offsets.
-func listTopics(ctx context.Context, admin *kadm.Client, sub *subscription.Subscription) (map[string]topicInfo, error) {
-	names := sub.Topics
-	details, err := admin.ListTopics(ctx, names...)
-	if err != nil {
-		return nil, requestFault(err)
-	}
-	matches := sub.Matcher()
-	found := map[string]topicInfo{}
-	var list []string
-	for name, d := range details {
-		if !matches(name) || errors.Is(d.Err, kerr.UnknownTopicOrPartition) {
-			continue
-		}
-		if d.Err != nil {
-			return nil, brokerFault(d.Err)
-		}
-		found[name] = topicInfo{id: d.ID, partitions: int32(len(d.Partitions)), starts: map[int32]int64{}, ends: map[int32]int64{}} //nolint:gosec // few
-		list = append(list, name)
-	}
-	if len(list) == 0 {
-		return found, nil
-	}
-	slices.Sort(list)
-	starts, err := admin.ListStartOffsets(ctx, list...)
-	if err != nil {
-		return nil, requestFault(err)
-	}
-	ends, err := admin.ListEndOffsets(ctx, list...)
-	if err != nil {
-		return nil, requestFault(err)
-	}
-	starts.Each(func(o kadm.ListedOffset) {
-		if t, ok := found[o.Topic]; ok && o.Err == nil {
-			t.starts[o.Partition] = o.Offset
-		}
-	})
-	ends.Each(func(o kadm.ListedOffset) {
-		if t, ok := found[o.Topic]; ok && o.Err == nil {
-			t.ends[o.Partition] = o.Offset
-		}
-	})
-	return found, nil
-}
-
-// requestFault classifies an error of a request.
-func requestFault(err error) error {
-	var auth *kadm.AuthError
-	var shards *kadm.ShardErrors
-	if errors.As(err, &auth) {
-		return fault(subscription.Failed, subscription.NotAuthorized, "%v", err)
-	}
-	if errors.As(err, &shards) && len(shards.Errs) > 0 {
-		return brokerFault(shards.Errs[0].Err)
-	}
-	return brokerFault(err)
-}
-
-// startStreams starts a stream for each topic partition that belongs to this node and has
-// none.
-func (r *reader) startStreams(ctx context.Context, topics map[string]topicInfo, running *sync.WaitGroup) {
-	for name, info := range topics {
-		for p := range info.partitions {
-			start, listed := info.starts[p]
-			if !listed {
-				continue
-			}
-			at := topicPartition{name, p}
-			r.mu.Lock()
-			current := r.streams[at]
-			r.mu.Unlock()
-			if current != nil {
-				select {
-				case <-current.done:
-				default:
-					if current.id.TopicID == info.id {
-						continue
-					}
-					// The stream of the earlier topic must not mistake records of this one.
-					current.finish()
-					<-current.done
-				}
-			}
-			o := r.e.owner(r.e.ownerOf(r.sub.ID, name, p))
-			if o == nil {
-				r.mu.Lock()
-				delete(r.streams, at)
-				r.mu.Unlock()
-				continue
-			}
-			id := machine.Stream{Subscription: r.sub.ID, Incarnation: r.sub.Incarnation, Topic: name, TopicID: info.id, Partition: uint32(p)} //nolint:gosec // not negative
-			s := newStream(r, o, at, id, start)
-			r.mu.Lock()
-			stopping := r.stopping
-			if !stopping {
-				r.streams[at] = s
-			}
-			r.mu.Unlock()
-			if stopping {
-				o.streams.Done()
-				return
-			}
-			lives, cancel := context.WithCancel(ctx)
-			stop := context.AfterFunc(o.ctx, cancel)
-			running.Go(func() {
-				defer o.streams.Done()
-				defer cancel()
-				defer stop()
-				s.run(lives)
-			})
-		}
-	}
-}
-
-// updateEnds tells streams where their topic partitions end.
-func (r *reader) updateEnds(topics map[string]topicInfo) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for at, s := range r.streams {
-		if end, ok := topics[at.topic].ends[at.partition]; ok {
-			s.mu.Lock()
-			s.status.End = max(end, s.status.Position)
-			s.mu.Unlock()
-		}
-	}
-}
-
-// startID returns the ID that a topic had when the start of the incarnation was resolved.
-func (r *reader) startID(topic string) [16]byte {
-	for i := range r.sub.Offsets {
-		if r.sub.Offsets[i].Topic == topic {
-			return r.sub.Offsets[i].ID
-		}
-	}
-	return [16]byte{}
-}
-
-// checkRange returns an error if an offset is not within a topic partition.
-func (r *reader) checkRange(ctx context.Context, at topicPartition, next int64, epoch int32) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	r.mu.Lock()
-	info, admin := r.topics[at.topic], r.admin
-	r.mu.Unlock()
-	start, end := info.starts[at.partition], info.ends[at.partition]
-	if next < start || next > end { // the answer may be outdated
-		starts, err := admin.ListStartOffsets(ctx, at.topic)
-		if err != nil {
-			return 0, requestFault(err)
-		}
-		ends, err := admin.ListEndOffsets(ctx, at.topic)
-		if err != nil {
-			return 0, requestFault(err)
-		}
-		first, ok1 := starts.Lookup(at.topic, at.partition)
-		last, ok2 := ends.Lookup(at.topic, at.partition)
-		if !ok1 || !ok2 || first.Err != nil || last.Err != nil {
-			return 0, fault(subscription.Failed, subscription.BrokerUnreachable, "the broker does not tell where the topic partition begins and ends: %v", errors.Join(first.Err, last.Err))
-		}
-		start, end = first.Offset, last.Offset
-	}
-	switch {
-	case next < start:
-		return 0, expired(next, start)
-	case next > end:
-		return 0, truncated("the next record is at offset %d, but the topic partition ends at %d", next, end)
-	}
-	return next, nil
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -24,44 +23,6 @@ import (
 )
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
-
-// routing says which invocations the records of a stream become. Two readers that use the
-// same routing send a record to the same partition.
-type routing struct {
-	Service  string      `json:"service"`
-	Handler  string      `json:"handler"`
-	Type     target.Type `json:"type"`
-	Scope    string      `json:"scope,omitempty"`
-	LimitKey string      `json:"limit_key,omitempty"`
-
-	scope, limitKey subscription.Template // of the texts above
-}
-
-func (r routing) String() string {
-	b, _ := json.Marshal(r) // it cannot fail
-	return string(b)
-}
-
-func parseRouting(text string) (r routing, err error) {
-	if err = json.Unmarshal([]byte(text), &r); err == nil {
-		if r.scope, err = subscription.ParseTemplate(r.Scope); err == nil {
-			r.limitKey, err = subscription.ParseTemplate(r.LimitKey)
-		}
-	}
-	if err != nil {
-		err = fmt.Errorf("routing of a stream: %w", err)
-	}
-	return r, err
-}
-
-func (r *routing) equal(other *routing) bool {
-	return r.Service == other.Service && r.Handler == other.Handler && r.Type == other.Type && r.Scope == other.Scope && r.LimitKey == other.LimitKey
-}
-
-// samePartitions reports whether records go to the same partitions with both.
-func (r *routing) samePartitions(other *routing) bool {
-	return r.Scope == other.Scope && (r.Scope != "" || r.Type.Keyed() == other.Type.Keyed())
-}
 
 // unusable says why a record cannot become an invocation.
 type unusable struct {

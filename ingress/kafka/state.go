@@ -95,7 +95,10 @@ func (s *stream) storeIfDue(ctx context.Context) {
 // unusable deals with a record that cannot become an invocation. Everything before it is
 // stored. The position moves past it before anything after it is sent, so that no other
 // leader decides differently.
-func (s *stream) unusable(ctx context.Context, rec *kgo.Record, why *unusable) error {
+func (s *stream) unusable(ctx context.Context, why *unusable) error {
+	s.mu.Lock()
+	rec := s.queue[0]
+	s.mu.Unlock()
 	switch s.r.sub.OnError {
 	case subscription.Skip:
 		s.log.Warn("record was skipped", "offset", rec.Offset, "reason", string(why.reason), "err", why.message)
@@ -112,11 +115,7 @@ func (s *stream) unusable(ctx context.Context, rec *kgo.Record, why *unusable) e
 // leaveOut moves the position past the first queued record.
 func (s *stream) leaveOut(ctx context.Context, how outcome) error {
 	s.mu.Lock()
-	if len(s.queue) > 0 {
-		p := s.take()
-		p.outcome, p.done = how, true
-		s.inFlight--
-	}
+	s.take().end(s, how)
 	if how == skipped {
 		s.position.Skipped++
 	} else {
@@ -126,10 +125,13 @@ func (s *stream) leaveOut(ctx context.Context, how outcome) error {
 	s.settle()
 	s.mu.Unlock()
 	if !s.store(ctx, true) {
-		return fault(subscription.Failed, "", "the position could not be stored")
+		return errNotStored
 	}
 	return nil
 }
+
+// errNotStored ends a session, which the next one repeats from the stored position.
+var errNotStored = fault(subscription.Failed, "", "the position could not be stored")
 
 // recheckDelay is how often a blocked record is tried again: its handler may be registered by
 // now.
@@ -193,11 +195,10 @@ func (s *stream) drop() {
 
 // usable reports whether a record can be converted now.
 func (s *stream) usable(rec *kgo.Record) bool {
-	route, bad := s.conv.current()
-	if bad != nil {
-		return false
+	now, bad := s.conv.current()
+	if bad == nil {
+		_, _, bad = s.conv.convert(&s.id, &now, rec)
 	}
-	_, _, bad = s.conv.convert(&s.id, &route, rec)
 	return bad == nil
 }
 
@@ -215,7 +216,7 @@ func (s *stream) unblock(ctx context.Context, d decision) error {
 	}
 	s.mu.Unlock()
 	if !s.store(ctx, true) {
-		return fault(subscription.Failed, "", "the position could not be stored")
+		return errNotStored
 	}
 	if d == skipRecord {
 		s.log.Info("record was skipped by an operator", "offset", offset)

@@ -41,6 +41,7 @@ type world struct {
 	source *source
 	shards []*shard
 	lossy  bool // requests and answers are lost and repeated
+	frozen bool // requests with records are only noted in shard.earlier
 
 	mu    sync.Mutex // covers the fields below
 	rand  *rand.Rand
@@ -145,13 +146,20 @@ func (w *world) Ingest(ctx context.Context, id uint32, c *machine.Ingest) (machi
 	s := w.shards[id]
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if w.frozen && len(c.Records) > 0 {
+		s.earlier = append(s.earlier, c)
+		return machine.Outcome{}, raftgroup.ErrUnknownOutcome
+	}
 	if s.full || w.lossy && w.chance(12) {
-		return machine.Outcome{}, raftgroup.ErrOverloaded
+		if w.lossy {
+			s.earlier = append(s.earlier, c) // it arrives later, or never
+		}
+		return machine.Outcome{}, raftgroup.ErrUnknownOutcome
+	}
+	if s.earlier = append(s.earlier, c); w.lossy && w.chance(6) { // a request that was delayed arrives
+		s.apply(s.epoch, s.earlier[max(0, len(s.earlier)-1-w.pick(30))])
 	}
 	o := s.apply(s.epoch, c)
-	if s.earlier = append(s.earlier, c); w.lossy && w.chance(6) { // a copy that was delayed arrives
-		s.apply(s.epoch, s.earlier[w.pick(len(s.earlier))])
-	}
 	if w.lossy && w.chance(12) {
 		return machine.Outcome{}, raftgroup.ErrUnknownOutcome
 	}
@@ -207,9 +215,9 @@ func (o *shardOwner) Position(stream machine.Stream) (*machine.StreamPosition, e
 	return o.s.state.Position(stream)
 }
 
-func (o *shardOwner) Positions() ([]*machine.StreamPosition, error) { return nil, nil }
-func (o *shardOwner) Incarnations() ([]store.Incarnation, error)    { return nil, nil }
-func (o *shardOwner) Forget(context.Context, string, uint64) error  { return nil }
+func (o *shardOwner) Positions() ([]*machine.StreamPosition, error)        { return nil, nil }
+func (o *shardOwner) Incarnations() ([]store.Incarnation, error)           { return nil, nil }
+func (o *shardOwner) Forget(context.Context, *machine.ForgetStreams) error { return nil }
 func (o *shardOwner) PutPosition(ctx context.Context, p machine.StreamPosition) error {
 	o.s.mu.Lock()
 	defer o.s.mu.Unlock()
@@ -379,6 +387,11 @@ func (s *source) Subscriptions() ([]subscription.Subscription, <-chan struct{}) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.subs, s.changed
+}
+
+func (s *source) ConfirmedSubscriptions(context.Context) ([]subscription.Subscription, error) {
+	subs, _ := s.Subscriptions()
+	return subs, nil
 }
 
 func (s *source) KafkaCluster(name string) (subscription.Cluster, bool) {

@@ -14,7 +14,7 @@ type Subscription struct {
 	// override those of the cluster.
 	Properties map[string]string
 
-	// Incarnation starts at 1 and increases with every seek. Records of one incarnation are
+	// Incarnation starts at 1 and increases with every seek, to the time of it. Records of one incarnation are
 	// delivered once; those of another one may be delivered again.
 	Incarnation uint64
 	Start       Start

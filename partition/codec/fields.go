@@ -40,9 +40,10 @@ const (
 )
 
 const (
-	fieldIngestStream  = 1
-	fieldIngestPrev    = 2
-	fieldIngestRecords = 3
+	fieldIngestStream     = 1
+	fieldIngestPrev       = 2
+	fieldIngestRecords    = 3
+	fieldIngestGeneration = 4
 )
 
 const (
@@ -75,6 +76,7 @@ const (
 const (
 	fieldForgetStreamsSubscription = 1
 	fieldForgetStreamsBefore       = 2
+	fieldForgetStreamsPositions    = 3
 )
 
 const (

@@ -62,13 +62,14 @@ func (w *writer) ingest(c *machine.Ingest) {
 		w.invoke(fieldIngestRecordInvoke, &rec.Invoke)
 		w.close(n)
 	}
+	w.uint(fieldIngestGeneration, c.Generation)
 }
 
 // IngestRecordSize estimates the encoded size of a record, erring on the high side.
 func IngestRecordSize(r *machine.IngestRecord) int { return 24 + invokeSize(&r.Invoke) }
 
 func ingestSize(c *machine.Ingest) int {
-	size := 32 + streamSize(&c.Stream)
+	size := 48 + streamSize(&c.Stream)
 	for i := range c.Records {
 		size += IngestRecordSize(&c.Records[i])
 	}
@@ -83,6 +84,8 @@ func readIngest(b []byte, c *machine.Ingest) error {
 			decodeInto(&r, &c.Stream, readStream)
 		case fieldIngestPrev:
 			c.Prev = r.i64()
+		case fieldIngestGeneration:
+			c.Generation = r.u64()
 		case fieldIngestRecords:
 			decodeInto(&r, grow(&r, &c.Records), readIngestRecord)
 		default:
@@ -219,6 +222,7 @@ func (w *writer) forgetStreams(field protowire.Number, c *machine.ForgetStreams)
 	n := w.open(field, sizeHint)
 	w.string(fieldForgetStreamsSubscription, c.Subscription)
 	w.uint(fieldForgetStreamsBefore, c.Before)
+	w.bool(fieldForgetStreamsPositions, c.Positions)
 	w.close(n)
 }
 
@@ -230,6 +234,8 @@ func readForgetStreams(b []byte, c *machine.ForgetStreams) error {
 			c.Subscription = strings.Clone(r.string())
 		case fieldForgetStreamsBefore:
 			c.Before = r.u64()
+		case fieldForgetStreamsPositions:
+			c.Positions = r.bool()
 		default:
 			r.unknown("forget streams")
 		}

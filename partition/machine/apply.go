@@ -141,8 +141,7 @@ func (m *Machine) dispatch(c Command) (Outcome, error) {
 	case *PutPosition:
 		return m.putPosition(c)
 	case *ForgetStreams:
-		m.st.DeleteStreams(c.Subscription, c.Before)
-		return Outcome{}, nil
+		return Outcome{}, m.forgetStreams(c)
 	case *Digest: // compares the tables themselves; the FSM handles it
 		return Outcome{}, nil
 	}

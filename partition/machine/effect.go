@@ -111,8 +111,12 @@ const (
 	// changed by what it refuses.
 	QueueFull
 
-	// Gap refuses an Ingest because records before it are missing; nothing was changed.
+	// Gap refuses an Ingest because records before it are missing; no record was stored.
 	Gap
+	// Superseded refuses an Ingest of an earlier routing, and Forgotten one of an incarnation
+	// that has ended; nothing was changed.
+	Superseded
+	Forgotten
 )
 
 // Outcome is the result of a command for its proposer.

@@ -68,17 +68,19 @@ type State interface {
 	LastDelivered(from uint32) (uint64, error)
 	PutLastDelivered(from uint32, seq uint64)
 
-	// Ingested is the offset of the last record of a stream in this partition, NoOffset if
-	// there is none.
-	Ingested(Stream) (int64, error)
-	PutIngested(s Stream, offset int64)
+	// Ingested is what is stored about the records of a stream in this partition. Without any,
+	// its offsets are NoOffset.
+	Ingested(Stream) (Ingested, error)
+	PutIngested(Stream, Ingested)
+	// FirstIncarnation is the first incarnation of a subscription that was not forgotten.
+	FirstIncarnation(subscription string) (uint64, error)
 	// Position returns the position of a topic partition, of whichever incarnation and topic
 	// ID; nil if there is none.
 	Position(Stream) (*StreamPosition, error)
 	PutPosition(*StreamPosition)
 	// DeleteStreams deletes the rows of Ingested of the incarnations of a subscription before
-	// the given one; if that is zero, of all, and its positions.
-	DeleteStreams(subscription string, before uint64)
+	// the given one, which becomes the FirstIncarnation, and on request its positions.
+	DeleteStreams(subscription string, before uint64, positions bool)
 
 	// The tables of flow control: counters, vqueues, waiting invocations, the rule book.
 	flowcontrol.Tables

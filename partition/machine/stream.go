@@ -18,12 +18,27 @@ const NoOffset = -1
 // partition, each once. Prev is the offset of the record of the stream that was sent to this
 // partition before, NoOffset if none was: a sender that repeats records of unknown outcome, or
 // that does not know of another sender, can neither create an invocation twice nor skip one.
-// The outcome has the offset of the last record that is stored; without records it has
-// nothing else.
+// The outcome has the offset of the last record that is stored.
+//
+// Generation is that of the routing, which says what records belong to this partition; offsets
+// start over with each. Once the partition has seen a generation, it refuses earlier ones as
+// Superseded: a command that was sent before the routing changed can neither create an invocation
+// of a record that belongs elsewhere by now, nor move the last offset past records that belong
+// here by now. Without records, a command only announces a generation, and the outcome has the
+// last offset of the one before. The incarnations of a subscription before that of ForgetStreams
+// are refused as Forgotten.
 type Ingest struct {
-	Stream  Stream
-	Prev    int64
-	Records []IngestRecord // in ascending order of offsets
+	Stream     Stream
+	Generation uint64
+	Prev       int64
+	Records    []IngestRecord // in ascending order of offsets
+}
+
+// Ingested is what a partition stores about a stream whose records it has received.
+type Ingested struct {
+	Generation uint64
+	Last       int64 // offset of the last record of the generation, NoOffset if there is none
+	Before     int64 // likewise of the generation before
 }
 
 // IngestRecord is a record of a stream and the invocation that it becomes.
@@ -65,11 +80,13 @@ type BlockedRecord struct {
 // otherwise.
 type PutPosition struct{ Position StreamPosition }
 
-// ForgetStreams deletes what is stored about incarnations of a subscription before the given
-// one; with Before zero, everything, since the subscription has been deleted.
+// ForgetStreams deletes what is stored about records of incarnations of a subscription before
+// the given one, and refuses such records from then on: their sender may have been frozen
+// meanwhile. With Positions it deletes those as well, since the subscription has been deleted.
 type ForgetStreams struct {
 	Subscription string
 	Before       uint64
+	Positions    bool
 }
 
 func (*Ingest) command()        {}

@@ -152,7 +152,7 @@ func (w *world) command(a arguments) (int, machine.Command) {
 	case "position":
 		return int(a.number("p", 0)), w.position(a)
 	case "forget":
-		return int(a.number("p", 0)), &machine.ForgetStreams{Subscription: a.text("subscription", "sub"), Before: uint64(a.number("before", 0))}
+		return int(a.number("p", 0)), &machine.ForgetStreams{Subscription: a.text("subscription", "sub"), Before: uint64(a.number("before", 0)), Positions: a.number("positions", 0) > 0}
 	case "deliver-none": // deliver-none from=0 to=1 first=3
 		return int(a.number("to", 0)), &machine.Deliver{From: uint32(a.number("from", 0)), FirstSeq: uint64(a.number("first", 0))}
 	case "acknowledge":
@@ -193,7 +193,7 @@ func (w *world) stream(a arguments) machine.Stream {
 
 // ingest parses records as words: offset, ID, target, type.
 func (w *world) ingest(a arguments) *machine.Ingest {
-	c := &machine.Ingest{Stream: w.stream(a), Prev: a.number("prev", machine.NoOffset)}
+	c := &machine.Ingest{Stream: w.stream(a), Generation: uint64(a.number("generation", 0)), Prev: a.number("prev", machine.NoOffset)}
 	for _, line := range a.lines() {
 		rec := machine.IngestRecord{Offset: number(a, line[0]), Invoke: machine.Invoke{
 			ID: w.id(line[1]), Target: parseTarget(line[2], line[3]), Input: journal.NewInput(nil, nil),

@@ -37,7 +37,8 @@ const (
 	tableQueued    = 'e' // vqueue, priority, slot → queued invocation
 	tableRings     = 'h' // counter, slot → child in the round-robin ring
 	tableRules     = 'b' // nothing → rule book
-	tableIngested  = 'g' // subscription, incarnation, topic, topic ID, partition → offset of the last record
+	tableIngested  = 'g' // subscription, incarnation, topic, topic ID, partition → last record
+	tableForgotten = 'f' // subscription → first incarnation that was not forgotten
 	tablePositions = 'k' // subscription, topic, partition → position
 )
 

@@ -31,5 +31,6 @@ var tableNames = map[byte]string{
 	tableRings:     "rings",
 	tableRules:     "rules",
 	tableIngested:  "ingested",
+	tableForgotten: "forgotten",
 	tablePositions: "positions",
 }

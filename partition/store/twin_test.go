@@ -198,7 +198,7 @@ var operations = map[string]func(t *rapid.T, w *world, all ...machine.State){
 		w.seq++
 		stream := drawStream(t)
 		for _, s := range all {
-			s.PutIngested(stream, int64(w.seq))
+			s.PutIngested(stream, machine.Ingested{Generation: w.seq / 3, Last: int64(w.seq), Before: int64(w.seq) - 2})
 		}
 	},
 	"put position": func(t *rapid.T, w *world, all ...machine.State) {
@@ -209,9 +209,10 @@ var operations = map[string]func(t *rapid.T, w *world, all ...machine.State){
 		}
 	},
 	"delete streams": func(t *rapid.T, _ *world, all ...machine.State) {
-		subscription, before := drawKey(t, "subscription"), rapid.Uint64Range(0, 2).Draw(t, "before")
+		subscription, before := drawKey(t, "subscription"), rapid.Uint64Range(0, 3).Draw(t, "before")
+		positions := rapid.Bool().Draw(t, "positions")
 		for _, s := range all {
-			s.DeleteStreams(subscription, before)
+			s.DeleteStreams(subscription, before, positions)
 		}
 	},
 	"meta": func(t *rapid.T, w *world, all ...machine.State) {
@@ -234,7 +235,8 @@ type readable interface {
 	Waiting(machine.Object, uint64) (ids.Invocation, error)
 	LastSent(uint32) (uint64, error)
 	LastDelivered(uint32) (uint64, error)
-	Ingested(machine.Stream) (int64, error)
+	Ingested(machine.Stream) (machine.Ingested, error)
+	FirstIncarnation(string) (uint64, error)
 	Position(machine.Stream) (*machine.StreamPosition, error)
 	flowReadable
 }
@@ -279,6 +281,7 @@ func requireAlike(t *rapid.T, w *world, want, got readable) {
 		stream := drawStream(t)
 		same(t, stream, want.Ingested, got.Ingested)
 		same(t, stream, want.Position, got.Position)
+		same(t, stream.Subscription, want.FirstIncarnation, got.FirstIncarnation)
 	}
 }
 

@@ -8,15 +8,25 @@ import (
 	"platform/partition/machine"
 )
 
-// Ingested returns the offset of the last record of a stream, machine.NoOffset if there is
-// none.
-func (v *View) Ingested(s machine.Stream) (int64, error) {
+// Ingested returns what is stored about the records of a stream. Without any, its offsets
+// are machine.NoOffset.
+func (v *View) Ingested(s machine.Stream) (machine.Ingested, error) {
 	key := v.space.ingested(nil, &s)
+	b, err := v.row(key)
+	if err != nil {
+		return machine.Ingested{}, err
+	}
+	return ingestedOf(key, b)
+}
+
+// FirstIncarnation returns the first incarnation of a subscription that was not forgotten.
+func (v *View) FirstIncarnation(subscription string) (uint64, error) {
+	key := v.space.subscription(nil, tableForgotten, subscription)
 	b, err := v.row(key)
 	if err != nil {
 		return 0, err
 	}
-	return ingestedOf(key, b)
+	return firstIncarnationOf(key, b)
 }
 
 // Position returns the position of a topic partition, nil if there is none.

@@ -57,6 +57,7 @@ type Entry struct {
 	//	*Entry_DeleteSubscription
 	//	*Entry_PutKafkaCluster
 	//	*Entry_DeleteKafkaCluster
+	//	*Entry_Barrier
 	Command       isEntry_Command `protobuf_oneof:"command"`
 	Request       []byte          `protobuf:"bytes,9,opt,name=request,proto3" json:"request,omitempty"` // identifies the request; a repeated one gets the first result
 	Action        *Action         `protobuf:"bytes,34,opt,name=action,proto3" json:"action,omitempty"`  // who requested the command, for the audit log; from level 4 on
@@ -340,6 +341,15 @@ func (x *Entry) GetDeleteKafkaCluster() *DeleteKafkaCluster {
 	return nil
 }
 
+func (x *Entry) GetBarrier() *Barrier {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_Barrier); ok {
+			return x.Barrier
+		}
+	}
+	return nil
+}
+
 func (x *Entry) GetRequest() []byte {
 	if x != nil {
 		return x.Request
@@ -458,6 +468,10 @@ type Entry_DeleteKafkaCluster struct {
 	DeleteKafkaCluster *DeleteKafkaCluster `protobuf:"bytes,24,opt,name=delete_kafka_cluster,json=deleteKafkaCluster,proto3,oneof"` // from level 4 on
 }
 
+type Entry_Barrier struct {
+	Barrier *Barrier `protobuf:"bytes,35,opt,name=barrier,proto3,oneof"` // from level 4 on
+}
+
 func (*Entry_ProvisionCluster) isEntry_Command() {}
 
 func (*Entry_RegisterNode) isEntry_Command() {}
@@ -507,6 +521,8 @@ func (*Entry_DeleteSubscription) isEntry_Command() {}
 func (*Entry_PutKafkaCluster) isEntry_Command() {}
 
 func (*Entry_DeleteKafkaCluster) isEntry_Command() {}
+
+func (*Entry_Barrier) isEntry_Command() {}
 
 // ProvisionCluster sets the cluster's name, ID and number of partitions. Only the first one
 // has an effect.
@@ -2392,6 +2408,43 @@ func (x *Token) GetLastUsedMs() int64 {
 	return 0
 }
 
+// Barrier changes nothing. A node that has applied it knows everything that was committed before.
+type Barrier struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Barrier) Reset() {
+	*x = Barrier{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Barrier) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Barrier) ProtoMessage() {}
+
+func (x *Barrier) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Barrier.ProtoReflect.Descriptor instead.
+func (*Barrier) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{29}
+}
+
 // RecordAction adds a record to the audit log for an action that is not a metadata command.
 type RecordAction struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2402,7 +2455,7 @@ type RecordAction struct {
 
 func (x *RecordAction) Reset() {
 	*x = RecordAction{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2414,7 +2467,7 @@ func (x *RecordAction) String() string {
 func (*RecordAction) ProtoMessage() {}
 
 func (x *RecordAction) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2427,7 +2480,7 @@ func (x *RecordAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordAction.ProtoReflect.Descriptor instead.
 func (*RecordAction) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{29}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RecordAction) GetAction() *Action {
@@ -2457,7 +2510,7 @@ type Action struct {
 
 func (x *Action) Reset() {
 	*x = Action{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2469,7 +2522,7 @@ func (x *Action) String() string {
 func (*Action) ProtoMessage() {}
 
 func (x *Action) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2482,7 +2535,7 @@ func (x *Action) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Action.ProtoReflect.Descriptor instead.
 func (*Action) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{30}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Action) GetPrincipal() string {
@@ -2574,7 +2627,7 @@ type AuditNode struct {
 
 func (x *AuditNode) Reset() {
 	*x = AuditNode{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2586,7 +2639,7 @@ func (x *AuditNode) String() string {
 func (*AuditNode) ProtoMessage() {}
 
 func (x *AuditNode) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2599,7 +2652,7 @@ func (x *AuditNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditNode.ProtoReflect.Descriptor instead.
 func (*AuditNode) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{31}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *AuditNode) GetLevel() uint32 {
@@ -2639,7 +2692,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2651,7 +2704,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2664,7 +2717,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{32}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *AuditRecord) GetSequence() uint64 {
@@ -2727,7 +2780,7 @@ type PutSubscription struct {
 
 func (x *PutSubscription) Reset() {
 	*x = PutSubscription{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2739,7 +2792,7 @@ func (x *PutSubscription) String() string {
 func (*PutSubscription) ProtoMessage() {}
 
 func (x *PutSubscription) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2752,7 +2805,7 @@ func (x *PutSubscription) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSubscription.ProtoReflect.Descriptor instead.
 func (*PutSubscription) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{33}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PutSubscription) GetSubscription() *Subscription {
@@ -2779,7 +2832,7 @@ type DeleteSubscription struct {
 
 func (x *DeleteSubscription) Reset() {
 	*x = DeleteSubscription{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2791,7 +2844,7 @@ func (x *DeleteSubscription) String() string {
 func (*DeleteSubscription) ProtoMessage() {}
 
 func (x *DeleteSubscription) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2804,7 +2857,7 @@ func (x *DeleteSubscription) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSubscription.ProtoReflect.Descriptor instead.
 func (*DeleteSubscription) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{34}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DeleteSubscription) GetId() string {
@@ -2825,7 +2878,7 @@ type PutKafkaCluster struct {
 
 func (x *PutKafkaCluster) Reset() {
 	*x = PutKafkaCluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2837,7 +2890,7 @@ func (x *PutKafkaCluster) String() string {
 func (*PutKafkaCluster) ProtoMessage() {}
 
 func (x *PutKafkaCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2850,7 +2903,7 @@ func (x *PutKafkaCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutKafkaCluster.ProtoReflect.Descriptor instead.
 func (*PutKafkaCluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{35}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PutKafkaCluster) GetCluster() *KafkaCluster {
@@ -2878,7 +2931,7 @@ type DeleteKafkaCluster struct {
 
 func (x *DeleteKafkaCluster) Reset() {
 	*x = DeleteKafkaCluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2890,7 +2943,7 @@ func (x *DeleteKafkaCluster) String() string {
 func (*DeleteKafkaCluster) ProtoMessage() {}
 
 func (x *DeleteKafkaCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2903,7 +2956,7 @@ func (x *DeleteKafkaCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteKafkaCluster.ProtoReflect.Descriptor instead.
 func (*DeleteKafkaCluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{36}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DeleteKafkaCluster) GetName() string {
@@ -2934,7 +2987,7 @@ type KafkaCluster struct {
 
 func (x *KafkaCluster) Reset() {
 	*x = KafkaCluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2946,7 +2999,7 @@ func (x *KafkaCluster) String() string {
 func (*KafkaCluster) ProtoMessage() {}
 
 func (x *KafkaCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2959,7 +3012,7 @@ func (x *KafkaCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KafkaCluster.ProtoReflect.Descriptor instead.
 func (*KafkaCluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{37}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *KafkaCluster) GetName() string {
@@ -3031,7 +3084,7 @@ type Subscription struct {
 
 func (x *Subscription) Reset() {
 	*x = Subscription{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3043,7 +3096,7 @@ func (x *Subscription) String() string {
 func (*Subscription) ProtoMessage() {}
 
 func (x *Subscription) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3056,7 +3109,7 @@ func (x *Subscription) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Subscription.ProtoReflect.Descriptor instead.
 func (*Subscription) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{38}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Subscription) GetId() string {
@@ -3247,7 +3300,7 @@ type SubscriptionStart struct {
 
 func (x *SubscriptionStart) Reset() {
 	*x = SubscriptionStart{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3259,7 +3312,7 @@ func (x *SubscriptionStart) String() string {
 func (*SubscriptionStart) ProtoMessage() {}
 
 func (x *SubscriptionStart) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3272,7 +3325,7 @@ func (x *SubscriptionStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscriptionStart.ProtoReflect.Descriptor instead.
 func (*SubscriptionStart) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{39}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SubscriptionStart) GetKind() uint32 {
@@ -3316,7 +3369,7 @@ type TopicStart struct {
 
 func (x *TopicStart) Reset() {
 	*x = TopicStart{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3328,7 +3381,7 @@ func (x *TopicStart) String() string {
 func (*TopicStart) ProtoMessage() {}
 
 func (x *TopicStart) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3341,7 +3394,7 @@ func (x *TopicStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicStart.ProtoReflect.Descriptor instead.
 func (*TopicStart) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{40}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *TopicStart) GetTopic() string {
@@ -3384,7 +3437,7 @@ type SubscriptionPause struct {
 
 func (x *SubscriptionPause) Reset() {
 	*x = SubscriptionPause{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3396,7 +3449,7 @@ func (x *SubscriptionPause) String() string {
 func (*SubscriptionPause) ProtoMessage() {}
 
 func (x *SubscriptionPause) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3409,7 +3462,7 @@ func (x *SubscriptionPause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscriptionPause.ProtoReflect.Descriptor instead.
 func (*SubscriptionPause) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{41}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SubscriptionPause) GetBy() string {
@@ -3443,7 +3496,7 @@ type CreateJob struct {
 
 func (x *CreateJob) Reset() {
 	*x = CreateJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3455,7 +3508,7 @@ func (x *CreateJob) String() string {
 func (*CreateJob) ProtoMessage() {}
 
 func (x *CreateJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3468,7 +3521,7 @@ func (x *CreateJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJob.ProtoReflect.Descriptor instead.
 func (*CreateJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{42}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CreateJob) GetJob() *Job {
@@ -3489,7 +3542,7 @@ type AdvanceJob struct {
 
 func (x *AdvanceJob) Reset() {
 	*x = AdvanceJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3501,7 +3554,7 @@ func (x *AdvanceJob) String() string {
 func (*AdvanceJob) ProtoMessage() {}
 
 func (x *AdvanceJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3514,7 +3567,7 @@ func (x *AdvanceJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceJob.ProtoReflect.Descriptor instead.
 func (*AdvanceJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{43}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *AdvanceJob) GetJob() *Job {
@@ -3541,7 +3594,7 @@ type StopJob struct {
 
 func (x *StopJob) Reset() {
 	*x = StopJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3553,7 +3606,7 @@ func (x *StopJob) String() string {
 func (*StopJob) ProtoMessage() {}
 
 func (x *StopJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3566,7 +3619,7 @@ func (x *StopJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopJob.ProtoReflect.Descriptor instead.
 func (*StopJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{44}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *StopJob) GetId() string {
@@ -3604,7 +3657,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3616,7 +3669,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3629,7 +3682,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{45}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Job) GetId() string {
@@ -3769,7 +3822,7 @@ type JobFailure struct {
 
 func (x *JobFailure) Reset() {
 	*x = JobFailure{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3781,7 +3834,7 @@ func (x *JobFailure) String() string {
 func (*JobFailure) ProtoMessage() {}
 
 func (x *JobFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3794,7 +3847,7 @@ func (x *JobFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobFailure.ProtoReflect.Descriptor instead.
 func (*JobFailure) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{46}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *JobFailure) GetInvocationId() string {
@@ -3821,7 +3874,7 @@ type RuleList struct {
 
 func (x *RuleList) Reset() {
 	*x = RuleList{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3833,7 +3886,7 @@ func (x *RuleList) String() string {
 func (*RuleList) ProtoMessage() {}
 
 func (x *RuleList) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3846,7 +3899,7 @@ func (x *RuleList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleList.ProtoReflect.Descriptor instead.
 func (*RuleList) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{47}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RuleList) GetRules() []*Rule {
@@ -3867,7 +3920,7 @@ type PatternList struct {
 
 func (x *PatternList) Reset() {
 	*x = PatternList{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3879,7 +3932,7 @@ func (x *PatternList) String() string {
 func (*PatternList) ProtoMessage() {}
 
 func (x *PatternList) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3892,7 +3945,7 @@ func (x *PatternList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PatternList.ProtoReflect.Descriptor instead.
 func (*PatternList) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{48}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PatternList) GetPatterns() []string {
@@ -3913,7 +3966,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3925,7 +3978,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3938,7 +3991,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{49}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Registered) GetDeployment() *Deployment {
@@ -3966,7 +4019,7 @@ type ServiceRevision struct {
 
 func (x *ServiceRevision) Reset() {
 	*x = ServiceRevision{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3978,7 +4031,7 @@ func (x *ServiceRevision) String() string {
 func (*ServiceRevision) ProtoMessage() {}
 
 func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3991,7 +4044,7 @@ func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRevision.ProtoReflect.Descriptor instead.
 func (*ServiceRevision) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{50}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ServiceRevision) GetService() *Service {
@@ -4025,7 +4078,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4037,7 +4090,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4050,7 +4103,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{51}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Refusal) GetKind() uint32 {
@@ -4132,7 +4185,7 @@ type Deployment struct {
 
 func (x *Deployment) Reset() {
 	*x = Deployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4144,7 +4197,7 @@ func (x *Deployment) String() string {
 func (*Deployment) ProtoMessage() {}
 
 func (x *Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4157,7 +4210,7 @@ func (x *Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deployment.ProtoReflect.Descriptor instead.
 func (*Deployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{52}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Deployment) GetId() string {
@@ -4274,7 +4327,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4286,7 +4339,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4299,7 +4352,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{53}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Service) GetName() string {
@@ -4367,7 +4420,7 @@ type Handler struct {
 
 func (x *Handler) Reset() {
 	*x = Handler{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4379,7 +4432,7 @@ func (x *Handler) String() string {
 func (*Handler) ProtoMessage() {}
 
 func (x *Handler) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4392,7 +4445,7 @@ func (x *Handler) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handler.ProtoReflect.Descriptor instead.
 func (*Handler) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{54}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Handler) GetName() string {
@@ -4466,7 +4519,7 @@ type Options struct {
 
 func (x *Options) Reset() {
 	*x = Options{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4478,7 +4531,7 @@ func (x *Options) String() string {
 func (*Options) ProtoMessage() {}
 
 func (x *Options) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4491,7 +4544,7 @@ func (x *Options) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Options.ProtoReflect.Descriptor instead.
 func (*Options) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{55}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Options) GetInactivityTimeoutMs() int64 {
@@ -4598,7 +4651,7 @@ type InputRules struct {
 
 func (x *InputRules) Reset() {
 	*x = InputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4610,7 +4663,7 @@ func (x *InputRules) String() string {
 func (*InputRules) ProtoMessage() {}
 
 func (x *InputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4623,7 +4676,7 @@ func (x *InputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRules.ProtoReflect.Descriptor instead.
 func (*InputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{56}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *InputRules) GetRequired() bool {
@@ -4666,7 +4719,7 @@ type OutputRules struct {
 
 func (x *OutputRules) Reset() {
 	*x = OutputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4678,7 +4731,7 @@ func (x *OutputRules) String() string {
 func (*OutputRules) ProtoMessage() {}
 
 func (x *OutputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4691,7 +4744,7 @@ func (x *OutputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRules.ProtoReflect.Descriptor instead.
 func (*OutputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{57}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *OutputRules) GetContentType() string {
@@ -4726,7 +4779,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4738,7 +4791,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4751,7 +4804,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{58}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Pair) GetKey() string {
@@ -4772,7 +4825,7 @@ var File_proto_metadata_metadata_proto protoreflect.FileDescriptor
 
 const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\n" +
-	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\xe0\x0f\n" +
+	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\x98\x10\n" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x17\n" +
 	"\atime_ms\x18\x02 \x01(\x03R\x06timeMs\x12R\n" +
@@ -4806,7 +4859,8 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\x10put_subscription\x18\x15 \x01(\v2\".platform.metadata.PutSubscriptionH\x00R\x0fputSubscription\x12X\n" +
 	"\x13delete_subscription\x18\x16 \x01(\v2%.platform.metadata.DeleteSubscriptionH\x00R\x12deleteSubscription\x12P\n" +
 	"\x11put_kafka_cluster\x18\x17 \x01(\v2\".platform.metadata.PutKafkaClusterH\x00R\x0fputKafkaCluster\x12Y\n" +
-	"\x14delete_kafka_cluster\x18\x18 \x01(\v2%.platform.metadata.DeleteKafkaClusterH\x00R\x12deleteKafkaCluster\x12\x18\n" +
+	"\x14delete_kafka_cluster\x18\x18 \x01(\v2%.platform.metadata.DeleteKafkaClusterH\x00R\x12deleteKafkaCluster\x126\n" +
+	"\abarrier\x18# \x01(\v2\x1a.platform.metadata.BarrierH\x00R\abarrier\x12\x18\n" +
 	"\arequest\x18\t \x01(\fR\arequest\x121\n" +
 	"\x06action\x18\" \x01(\v2\x19.platform.metadata.ActionR\x06actionB\t\n" +
 	"\acommand\"H\n" +
@@ -4949,7 +5003,8 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\rexpires_at_ms\x18\t \x01(\x03R\vexpiresAtMs\x12 \n" +
 	"\flast_used_ms\x18\n" +
 	" \x01(\x03R\n" +
-	"lastUsedMs\"A\n" +
+	"lastUsedMs\"\t\n" +
+	"\aBarrier\"A\n" +
 	"\fRecordAction\x121\n" +
 	"\x06action\x18\x01 \x01(\v2\x19.platform.metadata.ActionR\x06action\"\x98\x02\n" +
 	"\x06Action\x12\x1c\n" +
@@ -5196,7 +5251,7 @@ func file_proto_metadata_metadata_proto_rawDescGZIP() []byte {
 	return file_proto_metadata_metadata_proto_rawDescData
 }
 
-var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
+var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
 var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*Entry)(nil),              // 0: platform.metadata.Entry
 	(*ProvisionCluster)(nil),   // 1: platform.metadata.ProvisionCluster
@@ -5227,36 +5282,37 @@ var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*UseTokens)(nil),          // 26: platform.metadata.UseTokens
 	(*TokenUse)(nil),           // 27: platform.metadata.TokenUse
 	(*Token)(nil),              // 28: platform.metadata.Token
-	(*RecordAction)(nil),       // 29: platform.metadata.RecordAction
-	(*Action)(nil),             // 30: platform.metadata.Action
-	(*AuditNode)(nil),          // 31: platform.metadata.AuditNode
-	(*AuditRecord)(nil),        // 32: platform.metadata.AuditRecord
-	(*PutSubscription)(nil),    // 33: platform.metadata.PutSubscription
-	(*DeleteSubscription)(nil), // 34: platform.metadata.DeleteSubscription
-	(*PutKafkaCluster)(nil),    // 35: platform.metadata.PutKafkaCluster
-	(*DeleteKafkaCluster)(nil), // 36: platform.metadata.DeleteKafkaCluster
-	(*KafkaCluster)(nil),       // 37: platform.metadata.KafkaCluster
-	(*Subscription)(nil),       // 38: platform.metadata.Subscription
-	(*SubscriptionStart)(nil),  // 39: platform.metadata.SubscriptionStart
-	(*TopicStart)(nil),         // 40: platform.metadata.TopicStart
-	(*SubscriptionPause)(nil),  // 41: platform.metadata.SubscriptionPause
-	(*CreateJob)(nil),          // 42: platform.metadata.CreateJob
-	(*AdvanceJob)(nil),         // 43: platform.metadata.AdvanceJob
-	(*StopJob)(nil),            // 44: platform.metadata.StopJob
-	(*Job)(nil),                // 45: platform.metadata.Job
-	(*JobFailure)(nil),         // 46: platform.metadata.JobFailure
-	(*RuleList)(nil),           // 47: platform.metadata.RuleList
-	(*PatternList)(nil),        // 48: platform.metadata.PatternList
-	(*Registered)(nil),         // 49: platform.metadata.Registered
-	(*ServiceRevision)(nil),    // 50: platform.metadata.ServiceRevision
-	(*Refusal)(nil),            // 51: platform.metadata.Refusal
-	(*Deployment)(nil),         // 52: platform.metadata.Deployment
-	(*Service)(nil),            // 53: platform.metadata.Service
-	(*Handler)(nil),            // 54: platform.metadata.Handler
-	(*Options)(nil),            // 55: platform.metadata.Options
-	(*InputRules)(nil),         // 56: platform.metadata.InputRules
-	(*OutputRules)(nil),        // 57: platform.metadata.OutputRules
-	(*Pair)(nil),               // 58: platform.metadata.Pair
+	(*Barrier)(nil),            // 29: platform.metadata.Barrier
+	(*RecordAction)(nil),       // 30: platform.metadata.RecordAction
+	(*Action)(nil),             // 31: platform.metadata.Action
+	(*AuditNode)(nil),          // 32: platform.metadata.AuditNode
+	(*AuditRecord)(nil),        // 33: platform.metadata.AuditRecord
+	(*PutSubscription)(nil),    // 34: platform.metadata.PutSubscription
+	(*DeleteSubscription)(nil), // 35: platform.metadata.DeleteSubscription
+	(*PutKafkaCluster)(nil),    // 36: platform.metadata.PutKafkaCluster
+	(*DeleteKafkaCluster)(nil), // 37: platform.metadata.DeleteKafkaCluster
+	(*KafkaCluster)(nil),       // 38: platform.metadata.KafkaCluster
+	(*Subscription)(nil),       // 39: platform.metadata.Subscription
+	(*SubscriptionStart)(nil),  // 40: platform.metadata.SubscriptionStart
+	(*TopicStart)(nil),         // 41: platform.metadata.TopicStart
+	(*SubscriptionPause)(nil),  // 42: platform.metadata.SubscriptionPause
+	(*CreateJob)(nil),          // 43: platform.metadata.CreateJob
+	(*AdvanceJob)(nil),         // 44: platform.metadata.AdvanceJob
+	(*StopJob)(nil),            // 45: platform.metadata.StopJob
+	(*Job)(nil),                // 46: platform.metadata.Job
+	(*JobFailure)(nil),         // 47: platform.metadata.JobFailure
+	(*RuleList)(nil),           // 48: platform.metadata.RuleList
+	(*PatternList)(nil),        // 49: platform.metadata.PatternList
+	(*Registered)(nil),         // 50: platform.metadata.Registered
+	(*ServiceRevision)(nil),    // 51: platform.metadata.ServiceRevision
+	(*Refusal)(nil),            // 52: platform.metadata.Refusal
+	(*Deployment)(nil),         // 53: platform.metadata.Deployment
+	(*Service)(nil),            // 54: platform.metadata.Service
+	(*Handler)(nil),            // 55: platform.metadata.Handler
+	(*Options)(nil),            // 56: platform.metadata.Options
+	(*InputRules)(nil),         // 57: platform.metadata.InputRules
+	(*OutputRules)(nil),        // 58: platform.metadata.OutputRules
+	(*Pair)(nil),               // 59: platform.metadata.Pair
 }
 var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	1,  // 0: platform.metadata.Entry.provision_cluster:type_name -> platform.metadata.ProvisionCluster
@@ -5273,73 +5329,74 @@ var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	15, // 11: platform.metadata.Entry.delete_rules:type_name -> platform.metadata.DeleteRules
 	7,  // 12: platform.metadata.Entry.enable_flow_control:type_name -> platform.metadata.EnableFlowControl
 	8,  // 13: platform.metadata.Entry.set_feature_level:type_name -> platform.metadata.SetFeatureLevel
-	42, // 14: platform.metadata.Entry.create_job:type_name -> platform.metadata.CreateJob
-	43, // 15: platform.metadata.Entry.advance_job:type_name -> platform.metadata.AdvanceJob
-	44, // 16: platform.metadata.Entry.stop_job:type_name -> platform.metadata.StopJob
+	43, // 14: platform.metadata.Entry.create_job:type_name -> platform.metadata.CreateJob
+	44, // 15: platform.metadata.Entry.advance_job:type_name -> platform.metadata.AdvanceJob
+	45, // 16: platform.metadata.Entry.stop_job:type_name -> platform.metadata.StopJob
 	24, // 17: platform.metadata.Entry.create_token:type_name -> platform.metadata.CreateToken
 	25, // 18: platform.metadata.Entry.revoke_token:type_name -> platform.metadata.RevokeToken
 	26, // 19: platform.metadata.Entry.use_tokens:type_name -> platform.metadata.UseTokens
-	29, // 20: platform.metadata.Entry.record_action:type_name -> platform.metadata.RecordAction
-	33, // 21: platform.metadata.Entry.put_subscription:type_name -> platform.metadata.PutSubscription
-	34, // 22: platform.metadata.Entry.delete_subscription:type_name -> platform.metadata.DeleteSubscription
-	35, // 23: platform.metadata.Entry.put_kafka_cluster:type_name -> platform.metadata.PutKafkaCluster
-	36, // 24: platform.metadata.Entry.delete_kafka_cluster:type_name -> platform.metadata.DeleteKafkaCluster
-	30, // 25: platform.metadata.Entry.action:type_name -> platform.metadata.Action
-	17, // 26: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
-	18, // 27: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
-	19, // 28: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
-	52, // 29: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
-	52, // 30: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
-	55, // 31: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
-	14, // 32: platform.metadata.PutRules.changes:type_name -> platform.metadata.RuleChange
-	20, // 33: platform.metadata.RuleChange.rule:type_name -> platform.metadata.Rule
-	16, // 34: platform.metadata.DeleteRules.removals:type_name -> platform.metadata.RuleRemoval
-	51, // 35: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
-	17, // 36: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
-	18, // 37: platform.metadata.Result.node:type_name -> platform.metadata.Node
-	49, // 38: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
-	52, // 39: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
-	50, // 40: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
-	19, // 41: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
-	47, // 42: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
-	48, // 43: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
-	45, // 44: platform.metadata.Result.job:type_name -> platform.metadata.Job
-	38, // 45: platform.metadata.Result.subscription:type_name -> platform.metadata.Subscription
-	37, // 46: platform.metadata.Result.kafka_cluster:type_name -> platform.metadata.KafkaCluster
-	28, // 47: platform.metadata.Result.token:type_name -> platform.metadata.Token
-	28, // 48: platform.metadata.CreateToken.token:type_name -> platform.metadata.Token
-	27, // 49: platform.metadata.UseTokens.uses:type_name -> platform.metadata.TokenUse
-	30, // 50: platform.metadata.RecordAction.action:type_name -> platform.metadata.Action
-	30, // 51: platform.metadata.AuditRecord.action:type_name -> platform.metadata.Action
-	38, // 52: platform.metadata.PutSubscription.subscription:type_name -> platform.metadata.Subscription
-	37, // 53: platform.metadata.PutKafkaCluster.cluster:type_name -> platform.metadata.KafkaCluster
-	58, // 54: platform.metadata.KafkaCluster.properties:type_name -> platform.metadata.Pair
-	58, // 55: platform.metadata.Subscription.properties:type_name -> platform.metadata.Pair
-	39, // 56: platform.metadata.Subscription.start:type_name -> platform.metadata.SubscriptionStart
-	40, // 57: platform.metadata.Subscription.offsets:type_name -> platform.metadata.TopicStart
-	41, // 58: platform.metadata.Subscription.paused:type_name -> platform.metadata.SubscriptionPause
-	40, // 59: platform.metadata.SubscriptionStart.offsets:type_name -> platform.metadata.TopicStart
-	45, // 60: platform.metadata.CreateJob.job:type_name -> platform.metadata.Job
-	45, // 61: platform.metadata.AdvanceJob.job:type_name -> platform.metadata.Job
-	46, // 62: platform.metadata.Job.failures:type_name -> platform.metadata.JobFailure
-	20, // 63: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
-	52, // 64: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
-	53, // 65: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
-	58, // 66: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
-	58, // 67: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
-	53, // 68: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
-	58, // 69: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
-	55, // 70: platform.metadata.Service.options:type_name -> platform.metadata.Options
-	54, // 71: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
-	58, // 72: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
-	55, // 73: platform.metadata.Handler.options:type_name -> platform.metadata.Options
-	56, // 74: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
-	57, // 75: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
-	76, // [76:76] is the sub-list for method output_type
-	76, // [76:76] is the sub-list for method input_type
-	76, // [76:76] is the sub-list for extension type_name
-	76, // [76:76] is the sub-list for extension extendee
-	0,  // [0:76] is the sub-list for field type_name
+	30, // 20: platform.metadata.Entry.record_action:type_name -> platform.metadata.RecordAction
+	34, // 21: platform.metadata.Entry.put_subscription:type_name -> platform.metadata.PutSubscription
+	35, // 22: platform.metadata.Entry.delete_subscription:type_name -> platform.metadata.DeleteSubscription
+	36, // 23: platform.metadata.Entry.put_kafka_cluster:type_name -> platform.metadata.PutKafkaCluster
+	37, // 24: platform.metadata.Entry.delete_kafka_cluster:type_name -> platform.metadata.DeleteKafkaCluster
+	29, // 25: platform.metadata.Entry.barrier:type_name -> platform.metadata.Barrier
+	31, // 26: platform.metadata.Entry.action:type_name -> platform.metadata.Action
+	17, // 27: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
+	18, // 28: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
+	19, // 29: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
+	53, // 30: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
+	53, // 31: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
+	56, // 32: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
+	14, // 33: platform.metadata.PutRules.changes:type_name -> platform.metadata.RuleChange
+	20, // 34: platform.metadata.RuleChange.rule:type_name -> platform.metadata.Rule
+	16, // 35: platform.metadata.DeleteRules.removals:type_name -> platform.metadata.RuleRemoval
+	52, // 36: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
+	17, // 37: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
+	18, // 38: platform.metadata.Result.node:type_name -> platform.metadata.Node
+	50, // 39: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
+	53, // 40: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
+	51, // 41: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
+	19, // 42: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
+	48, // 43: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
+	49, // 44: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
+	46, // 45: platform.metadata.Result.job:type_name -> platform.metadata.Job
+	39, // 46: platform.metadata.Result.subscription:type_name -> platform.metadata.Subscription
+	38, // 47: platform.metadata.Result.kafka_cluster:type_name -> platform.metadata.KafkaCluster
+	28, // 48: platform.metadata.Result.token:type_name -> platform.metadata.Token
+	28, // 49: platform.metadata.CreateToken.token:type_name -> platform.metadata.Token
+	27, // 50: platform.metadata.UseTokens.uses:type_name -> platform.metadata.TokenUse
+	31, // 51: platform.metadata.RecordAction.action:type_name -> platform.metadata.Action
+	31, // 52: platform.metadata.AuditRecord.action:type_name -> platform.metadata.Action
+	39, // 53: platform.metadata.PutSubscription.subscription:type_name -> platform.metadata.Subscription
+	38, // 54: platform.metadata.PutKafkaCluster.cluster:type_name -> platform.metadata.KafkaCluster
+	59, // 55: platform.metadata.KafkaCluster.properties:type_name -> platform.metadata.Pair
+	59, // 56: platform.metadata.Subscription.properties:type_name -> platform.metadata.Pair
+	40, // 57: platform.metadata.Subscription.start:type_name -> platform.metadata.SubscriptionStart
+	41, // 58: platform.metadata.Subscription.offsets:type_name -> platform.metadata.TopicStart
+	42, // 59: platform.metadata.Subscription.paused:type_name -> platform.metadata.SubscriptionPause
+	41, // 60: platform.metadata.SubscriptionStart.offsets:type_name -> platform.metadata.TopicStart
+	46, // 61: platform.metadata.CreateJob.job:type_name -> platform.metadata.Job
+	46, // 62: platform.metadata.AdvanceJob.job:type_name -> platform.metadata.Job
+	47, // 63: platform.metadata.Job.failures:type_name -> platform.metadata.JobFailure
+	20, // 64: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
+	53, // 65: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
+	54, // 66: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
+	59, // 67: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
+	59, // 68: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
+	54, // 69: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
+	59, // 70: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
+	56, // 71: platform.metadata.Service.options:type_name -> platform.metadata.Options
+	55, // 72: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
+	59, // 73: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
+	56, // 74: platform.metadata.Handler.options:type_name -> platform.metadata.Options
+	57, // 75: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
+	58, // 76: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
+	77, // [77:77] is the sub-list for method output_type
+	77, // [77:77] is the sub-list for method input_type
+	77, // [77:77] is the sub-list for extension type_name
+	77, // [77:77] is the sub-list for extension extendee
+	0,  // [0:77] is the sub-list for field type_name
 }
 
 func init() { file_proto_metadata_metadata_proto_init() }
@@ -5373,6 +5430,7 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Entry_DeleteSubscription)(nil),
 		(*Entry_PutKafkaCluster)(nil),
 		(*Entry_DeleteKafkaCluster)(nil),
+		(*Entry_Barrier)(nil),
 	}
 	file_proto_metadata_metadata_proto_msgTypes[20].OneofWrappers = []any{}
 	file_proto_metadata_metadata_proto_msgTypes[23].OneofWrappers = []any{
@@ -5390,14 +5448,14 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Result_KafkaCluster)(nil),
 		(*Result_Token)(nil),
 	}
-	file_proto_metadata_metadata_proto_msgTypes[55].OneofWrappers = []any{}
+	file_proto_metadata_metadata_proto_msgTypes[56].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_metadata_metadata_proto_rawDesc), len(file_proto_metadata_metadata_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   59,
+			NumMessages:   60,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

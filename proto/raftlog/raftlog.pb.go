@@ -519,6 +519,7 @@ type Ingest struct {
 	Stream        *Stream                `protobuf:"bytes,1,opt,name=stream,proto3" json:"stream,omitempty"`
 	Prev          int64                  `protobuf:"varint,2,opt,name=prev,proto3" json:"prev,omitempty"` // -1: none
 	Records       []*IngestRecord        `protobuf:"bytes,3,rep,name=records,proto3" json:"records,omitempty"`
+	Generation    uint64                 `protobuf:"varint,4,opt,name=generation,proto3" json:"generation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -572,6 +573,13 @@ func (x *Ingest) GetRecords() []*IngestRecord {
 		return x.Records
 	}
 	return nil
+}
+
+func (x *Ingest) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
 }
 
 type IngestRecord struct {
@@ -839,11 +847,12 @@ func (x *PutPosition) GetPosition() *StreamPosition {
 	return nil
 }
 
-// ForgetStreams deletes rows of earlier incarnations of a subscription, or all of them if before is zero.
+// ForgetStreams deletes rows of earlier incarnations of a subscription, see machine.ForgetStreams.
 type ForgetStreams struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Subscription  string                 `protobuf:"bytes,1,opt,name=subscription,proto3" json:"subscription,omitempty"`
 	Before        uint64                 `protobuf:"varint,2,opt,name=before,proto3" json:"before,omitempty"`
+	Positions     bool                   `protobuf:"varint,3,opt,name=positions,proto3" json:"positions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -890,6 +899,13 @@ func (x *ForgetStreams) GetBefore() uint64 {
 		return x.Before
 	}
 	return 0
+}
+
+func (x *ForgetStreams) GetPositions() bool {
+	if x != nil {
+		return x.Positions
+	}
+	return false
 }
 
 // Digest compares the tables of the replicas, see machine.Digest.
@@ -5005,11 +5021,14 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\vincarnation\x18\x02 \x01(\x04R\vincarnation\x12\x14\n" +
 	"\x05topic\x18\x03 \x01(\tR\x05topic\x12\x19\n" +
 	"\btopic_id\x18\x04 \x01(\fR\atopicId\x12\x1c\n" +
-	"\tpartition\x18\x05 \x01(\rR\tpartition\"\x88\x01\n" +
+	"\tpartition\x18\x05 \x01(\rR\tpartition\"\xa8\x01\n" +
 	"\x06Ingest\x120\n" +
 	"\x06stream\x18\x01 \x01(\v2\x18.platform.raftlog.StreamR\x06stream\x12\x12\n" +
 	"\x04prev\x18\x02 \x01(\x03R\x04prev\x128\n" +
-	"\arecords\x18\x03 \x03(\v2\x1e.platform.raftlog.IngestRecordR\arecords\"X\n" +
+	"\arecords\x18\x03 \x03(\v2\x1e.platform.raftlog.IngestRecordR\arecords\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x04 \x01(\x04R\n" +
+	"generation\"X\n" +
 	"\fIngestRecord\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\x03R\x06offset\x120\n" +
 	"\x06invoke\x18\x02 \x01(\v2\x18.platform.raftlog.InvokeR\x06invoke\"\x9d\x02\n" +
@@ -5028,10 +5047,11 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x12\x14\n" +
 	"\x05since\x18\x04 \x01(\x03R\x05since\"K\n" +
 	"\vPutPosition\x12<\n" +
-	"\bposition\x18\x01 \x01(\v2 .platform.raftlog.StreamPositionR\bposition\"K\n" +
+	"\bposition\x18\x01 \x01(\v2 .platform.raftlog.StreamPositionR\bposition\"i\n" +
 	"\rForgetStreams\x12\"\n" +
 	"\fsubscription\x18\x01 \x01(\tR\fsubscription\x12\x16\n" +
-	"\x06before\x18\x02 \x01(\x04R\x06before\"r\n" +
+	"\x06before\x18\x02 \x01(\x04R\x06before\x12\x1c\n" +
+	"\tpositions\x18\x03 \x01(\bR\tpositions\"r\n" +
 	"\x06Digest\x120\n" +
 	"\x04scan\x18\x01 \x01(\v2\x1c.platform.raftlog.DigestScanR\x04scan\x126\n" +
 	"\x06agreed\x18\x02 \x01(\v2\x1e.platform.raftlog.DigestResultR\x06agreed\"`\n" +

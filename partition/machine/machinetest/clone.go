@@ -41,7 +41,7 @@ func (s *State) Reload() *State {
 	c.locks, c.waiting, c.timers = maps.Clone(s.locks), maps.Clone(s.waiting), maps.Clone(s.timers)
 	c.skipped = maps.Clone(s.skipped)
 	c.sent, c.delivered = maps.Clone(s.sent), maps.Clone(s.delivered)
-	c.ingested, c.positions = maps.Clone(s.ingested), maps.Clone(s.positions)
+	c.ingested, c.positions, c.first = maps.Clone(s.ingested), maps.Clone(s.positions), maps.Clone(s.first)
 	for to, all := range s.outgoing {
 		c.outgoing[to] = maps.Clone(all)
 	}

@@ -37,7 +37,8 @@ type State struct {
 	outgoing    map[uint32]map[uint64]machine.Message
 	skipped     map[skip]bool
 	delivered   map[uint32]uint64
-	ingested    map[machine.Stream]int64
+	ingested    map[machine.Stream]machine.Ingested
+	first       map[string]uint64 // incarnation by subscription
 	positions   map[topicPartition]*machine.StreamPosition
 }
 
@@ -80,7 +81,8 @@ func New() *State {
 		outgoing:    map[uint32]map[uint64]machine.Message{},
 		skipped:     map[skip]bool{},
 		delivered:   map[uint32]uint64{},
-		ingested:    map[machine.Stream]int64{},
+		ingested:    map[machine.Stream]machine.Ingested{},
+		first:       map[string]uint64{},
 		positions:   map[topicPartition]*machine.StreamPosition{},
 	}
 }

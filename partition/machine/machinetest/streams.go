@@ -20,19 +20,24 @@ func topicPartitionOf(s machine.Stream) topicPartition {
 }
 
 // Ingested implements machine.State.
-func (s *State) Ingested(stream machine.Stream) (int64, error) {
-	if offset, ok := s.ingested[stream]; ok {
-		return offset, nil
+func (s *State) Ingested(stream machine.Stream) (machine.Ingested, error) {
+	if row, ok := s.ingested[stream]; ok {
+		return row, nil
 	}
-	return machine.NoOffset, nil
+	return machine.Ingested{Last: machine.NoOffset, Before: machine.NoOffset}, nil
 }
 
 // PutIngested implements machine.State.
-func (s *State) PutIngested(stream machine.Stream, offset int64) {
-	if last, ok := s.ingested[stream]; ok && offset <= last {
-		s.fault("record %d of %v after %d", offset, stream, last)
+func (s *State) PutIngested(stream machine.Stream, row machine.Ingested) {
+	if before, ok := s.ingested[stream]; ok && (row.Generation < before.Generation || row.Generation == before.Generation && row.Last <= before.Last) {
+		s.fault("row %v of %v after %v", row, stream, before)
 	}
-	s.ingested[stream] = offset
+	s.ingested[stream] = row
+}
+
+// FirstIncarnation implements machine.State.
+func (s *State) FirstIncarnation(subscription string) (uint64, error) {
+	return s.first[subscription], nil
 }
 
 // Position implements machine.State.
@@ -44,13 +49,14 @@ func (s *State) Position(stream machine.Stream) (*machine.StreamPosition, error)
 func (s *State) PutPosition(p *machine.StreamPosition) { s.positions[topicPartitionOf(p.Stream)] = p }
 
 // DeleteStreams implements machine.State.
-func (s *State) DeleteStreams(subscription string, before uint64) {
-	maps.DeleteFunc(s.ingested, func(stream machine.Stream, _ int64) bool {
-		return stream.Subscription == subscription && (before == 0 || stream.Incarnation < before)
+func (s *State) DeleteStreams(subscription string, before uint64, positions bool) {
+	maps.DeleteFunc(s.ingested, func(stream machine.Stream, _ machine.Ingested) bool {
+		return stream.Subscription == subscription && stream.Incarnation < before
 	})
 	maps.DeleteFunc(s.positions, func(t topicPartition, _ *machine.StreamPosition) bool {
-		return t.subscription == subscription && before == 0
+		return t.subscription == subscription && positions
 	})
+	s.first[subscription] = before
 }
 
 func streamName(s machine.Stream) string {
@@ -59,8 +65,15 @@ func streamName(s machine.Stream) string {
 
 // streams returns the rows about streams, sorted.
 func (s *State) streams() (rows []Row) {
-	for stream, offset := range s.ingested {
-		rows = append(rows, Row{Key: "ingested " + streamName(stream), Text: fmt.Sprint(offset)})
+	for stream, row := range s.ingested {
+		text := fmt.Sprint(row.Last)
+		if row.Generation > 0 {
+			text += fmt.Sprintf(" generation=%d before=%d", row.Generation, row.Before)
+		}
+		rows = append(rows, Row{Key: "ingested " + streamName(stream), Text: text})
+	}
+	for subscription, first := range s.first {
+		rows = append(rows, Row{Key: "forgotten " + subscription, Text: fmt.Sprintf("before %d", first)})
 	}
 	for t, p := range s.positions {
 		text := fmt.Sprintf("%s next=%d skipped=%d dead-lettered=%d at=%d", streamName(p.Stream), p.Next, p.Skipped, p.DeadLettered, p.At)

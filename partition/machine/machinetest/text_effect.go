@@ -87,7 +87,7 @@ var codes = [...]string{
 	machine.NotFound: "not found", machine.Ended: "ended", machine.NotEnded: "not ended", machine.NotStarted: "not started",
 	machine.Running: "running", machine.NotPinned: "not pinned", machine.Incompatible: "incompatible", machine.NoInput: "no input",
 	machine.Unsupported: "unsupported", machine.OutOfRange: "out of range", machine.Unanswered: "unanswered",
-	machine.QueueFull: "queue full", machine.Gap: "gap",
+	machine.QueueFull: "queue full", machine.Gap: "gap", machine.Superseded: "superseded", machine.Forgotten: "forgotten",
 }
 
 // Outcome formats an outcome.

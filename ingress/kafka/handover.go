@@ -1,0 +1,140 @@
+package kafka
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"platform/internal/subscription"
+)
+
+// obstacle is why the next queued record is not handed over, although everything before it is
+// stored. One of the fields is set.
+type obstacle struct {
+	unusable *unusable // it cannot become an invocation
+	routing  *routing  // it needs another routing
+}
+
+// handOver passes queued records to the lanes until there are none, too many are in flight, or
+// there is an obstacle. The caller holds s.mu.
+func (s *stream) handOver(ctx context.Context) *obstacle {
+	limit := int(s.r.sub.MaxInFlight)
+	if s.r.sub.Ordering == subscription.OrderByPartition {
+		limit = 1
+	}
+	for len(s.queue) > 0 && s.inFlight < limit {
+		if outcome, ok := s.leftOut(s.queue[0]); ok {
+			s.take().end(s, outcome)
+			s.settle()
+		} else if s.storedBefore() {
+			continue
+		} else if o := s.send(ctx); o != nil {
+			if s.inFlight > 0 {
+				return nil
+			}
+			return o
+		}
+	}
+	return nil
+}
+
+// leftOut reports whether a record does not become an invocation.
+func (s *stream) leftOut(rec *kgo.Record) (outcome, bool) {
+	switch {
+	case rec.Attrs.IsControl():
+		return control, true
+	case rec.Value == nil && s.r.sub.Tombstones == subscription.SkipTombstones:
+		return tombstone, true
+	}
+	return 0, false
+}
+
+// storedBefore takes the first queued record if it became an invocation before the routing
+// changed.
+func (s *stream) storedBefore() bool {
+	if len(s.routes.Earlier) == 0 {
+		return false
+	}
+	to, id, ok := s.routes.stored(&s.conv, &s.id, s.queue[0])
+	if ok {
+		it := item{pending: s.take()}
+		it.record.Invoke.ID = id
+		s.accepted(s.lane(to), it)
+		s.settle()
+	}
+	return ok
+}
+
+// send passes the first queued record to its lane, unless there is an obstacle.
+func (s *stream) send(ctx context.Context) *obstacle {
+	now, bad := s.conv.current()
+	if bad != nil {
+		return &obstacle{unusable: bad}
+	}
+	if s.routes.Current == nil || s.routes.Announcing || s.overtaken || !now.equal(s.routes.Current) {
+		return &obstacle{routing: &now}
+	}
+	to, ingest, bad := s.conv.convert(&s.id, &now, s.queue[0])
+	if bad != nil {
+		return &obstacle{unusable: bad}
+	}
+	s.lane(to).add(ctx, s, item{s.take(), ingest})
+	return nil
+}
+
+// take moves the first queued record to those in flight.
+func (s *stream) take() *pending {
+	rec := s.queue[0]
+	s.queue[0] = nil
+	s.queue = s.queue[1:]
+	p := &pending{offset: rec.Offset, epoch: rec.LeaderEpoch, timestamp: rec.Timestamp, bytes: recordBytes(rec)}
+	s.order = append(s.order, p)
+	s.inFlight++
+	return p
+}
+
+// end ends the flight of a record. The caller holds s.mu and settles.
+func (p *pending) end(s *stream, how outcome) {
+	p.outcome, p.done = how, true
+	s.inFlight--
+}
+
+// accepted ends the flight of a record that is stored, or that of its invocation if the next
+// record is to wait for it.
+func (s *stream) accepted(l *lane, it item) {
+	if s.r.sub.Ordering == subscription.OrderByPartition {
+		waits := s.waits
+		s.lanesRun.Go(func() { s.awaitEnd(waits, l, it) })
+		return
+	}
+	it.pending.end(s, delivered)
+}
+
+// settle moves the position over records that are done.
+func (s *stream) settle() {
+	n := 0
+	released := int64(0)
+	for n < len(s.order) && s.order[n].done {
+		p := s.order[n]
+		s.order[n] = nil
+		s.next, s.epoch = p.offset+1, p.epoch
+		released += p.bytes
+		s.r.e.cfg.Metrics.record(s.r.sub.ID, p.outcome)
+		if p.outcome == delivered {
+			s.status.Delivered++
+			s.status.LastRecordAt = p.timestamp
+		}
+		n++
+	}
+	s.order = s.order[n:]
+	s.bytes -= released
+	s.status.Position = s.next
+	if released > 0 {
+		s.r.e.memory.release(released)
+	}
+	if len(s.routes.Earlier) > 0 && n > 0 {
+		if s.routes.Earlier = prune(s.routes.Earlier, s.next); len(s.routes.Earlier) == 0 {
+			s.position.Routing = s.routes.String()
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package kafka
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"platform/internal/subscription"
+	"platform/partition/machine"
+)
+
+// begin finds the position and starts to fetch there.
+func (s *stream) begin(ctx context.Context) error {
+	stored, err := s.owner.Position(s.id)
+	if err != nil {
+		return err
+	}
+	next, epoch, err := s.resume(stored)
+	if err != nil {
+		return err
+	}
+	if next, err = s.r.checkRange(ctx, s.at, next, epoch); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	if s.routes, err = parseRoutes(s.position.Routing); err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	s.next, s.epoch, s.fetchNext, s.fetching, s.failed = next, epoch, next, true, nil
+	s.status.Position = next
+	s.setState(subscription.Running, "", "")
+	s.mu.Unlock()
+	if stored == nil && !s.store(ctx, true) { // the start of a topic partition moves when records expire
+		return errNotStored
+	}
+	s.r.assign(s.at, kgo.NewOffset().WithEpoch(epoch).At(next), s)
+	return nil
+}
+
+// resume returns where to read on, from the stored position or the start of the incarnation.
+func (s *stream) resume(stored *machine.StreamPosition) (next int64, epoch int32, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if stored != nil && stored.Stream.Incarnation > s.id.Incarnation {
+		return 0, 0, fault(subscription.Starting, "", "a newer incarnation of the subscription exists; this node learns of it shortly")
+	}
+	if stored != nil && stored.Stream.Incarnation == s.id.Incarnation {
+		if differ(stored.Stream.TopicID, s.topic) {
+			return 0, 0, recreated(stored.Stream.TopicID, s.topic)
+		}
+		s.id = stored.Stream // brokers tell the ID of the topic only since they were upgraded
+		s.position, s.saved = *stored, *stored
+		s.status.Skipped, s.status.DeadLettered = stored.Skipped, stored.DeadLettered
+		return stored.Next, int32(stored.LeaderEpoch), nil
+	}
+	known := false
+	if next, known = s.r.sub.StartOf(s.at.topic, s.at.partition); !known {
+		next = s.start
+	}
+	if before := s.r.startID(s.at.topic); known && differ(before, s.topic) {
+		return 0, 0, recreated(before, s.topic)
+	}
+	s.position, s.saved = machine.StreamPosition{Stream: s.id, Next: next, LeaderEpoch: -1}, machine.StreamPosition{}
+	return next, -1, nil
+}
+
+func recreated(before, now [16]byte) error {
+	return fault(subscription.Failed, subscription.TopicRecreated,
+		"the topic was deleted and created again (its ID was %x and is now %x); seek to say where to start in the new one", before, now)
+}
+
+// differ reports whether two topic IDs are known and different.
+func differ(a, b [16]byte) bool {
+	return a != b && a != [16]byte{} && b != [16]byte{}
+}

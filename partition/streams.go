@@ -43,11 +43,12 @@ func (o *StreamOwner) Position(s machine.Stream) (*machine.StreamPosition, error
 	return view.Position(s)
 }
 
-// Positions returns all positions that the partition stores.
-func (o *StreamOwner) Positions() (found []*machine.StreamPosition, err error) {
+// Positions returns the positions that the partition stores of a subscription; if that is empty,
+// of all.
+func (o *StreamOwner) Positions(subscription string) (found []*machine.StreamPosition, err error) {
 	view := o.l.p.tables.View()
 	defer view.Close()
-	for p, err := range view.Positions() {
+	for p, err := range view.Positions(subscription) {
 		if err != nil {
 			return nil, err
 		}

@@ -24,7 +24,10 @@ func TestALongInvocationDoesNotDelayAChange(t *testing.T) {
 	w.source.change("sub_1", func(s *subscription.Subscription) { s.Paused = &subscription.Pause{Reason: "test"} })
 	w.subscribe("sub_2", "Orders/add", []string{"orders"})
 	w.eventually("the other subscription is read", func() bool { return w.createdCount() == 2 })
-	require.Equal(t, subscription.Paused, h.engine.Statuses("sub_1", true)[0].State)
+	w.eventually("the first is paused", func() bool {
+		all := h.engine.Statuses("sub_1", true)
+		return len(all) == 1 && all[0].State == subscription.Paused
+	})
 }
 
 // A partition that accepts nothing does not use the memory that other streams need.
@@ -68,6 +71,35 @@ func TestAFullPartitionDoesNotStopOtherStreams(t *testing.T) {
 	})
 }
 
+// So many topic partitions whose target accepts nothing that their shares exceed the memory do
+// not stop the others either.
+func TestManyFullStreamsDoNotStopOthers(t *testing.T) {
+	const streams = 300
+	w := newWorld(t, 2)
+	w.topic("large", streams)
+	w.topic("orders", 1)
+	keys := [2]string{}
+	for _, k := range strings.Split("abcdefghijkl", "") {
+		keys[machine.PartitionOf(ids.HashKey(k), 2)] = k
+	}
+	var records []*kgo.Record
+	for p := range int32(streams) {
+		records = append(records, record("large", p, keys[0], strings.Repeat("x", 40<<10)))
+	}
+	w.produce(records...)
+	w.shards[0].full = true
+	w.subscribe("sub_1", "Orders/add", []string{"large"})
+	h := w.start().leadAll()
+	w.eventually("the memory is full", func() bool { return h.engine.memory.full() })
+	w.produce(record("orders", 0, keys[1], "1"))
+	w.subscribe("sub_2", "Orders/add", []string{"orders"})
+	w.eventually("the other stream is read", func() bool { return w.createdCount() == 1 })
+	w.shards[0].mu.Lock()
+	w.shards[0].full = false
+	w.shards[0].mu.Unlock()
+	w.eventually("all are stored", func() bool { return w.createdCount() == streams+1 })
+}
+
 // A record is not written to a topic that the subscription reads, where it would be unusable
 // again.
 func TestADeadLetterTopicThatMatchesThePattern(t *testing.T) {
@@ -87,6 +119,46 @@ func TestADeadLetterTopicThatMatchesThePattern(t *testing.T) {
 	})
 	require.Contains(t, st.Message, "reads the topic orders.dlq itself")
 	require.Zero(t, st.DeadLettered)
+}
+
+// A large record that blocks its topic partition is read again for operators.
+func TestALargeBlockedRecordIsNotHeld(t *testing.T) {
+	w := newWorld(t, 2)
+	w.topic("orders", 1)
+	value := strings.Repeat("x", 100<<10)
+	w.produce(record("orders", 0, "", value))
+	w.subscribe("sub_1", "Orders/add", []string{"orders"})
+	h := w.start().leadAll()
+	w.eventually("it blocks", func() bool { return h.status("orders", 0).Blocked != nil })
+	require.Equal(t, len(value), h.status("orders", 0).Blocked.ValueSize)
+	id := subscription.RecordID{Subscription: "sub_1", Topic: "orders"}
+	h.engine.memory.mu.Lock()
+	require.Less(t, h.engine.memory.used, int64(32<<10))
+	h.engine.memory.mu.Unlock()
+	rec, err := h.engine.Record(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, len(value), rec.ValueSize)
+	require.Equal(t, value[:subscription.MaxRecordView], string(rec.Value))
+	require.NoError(t, h.engine.Skip(t.Context(), id))
+	w.eventually("it is skipped", func() bool { return h.status("orders", 0).Position == 1 })
+}
+
+// What a template makes of a record may be secret: errors do not contain it.
+func TestErrorsDoNotContainData(t *testing.T) {
+	for text, reason := range map[string]subscription.Reason{"s/{header:tenant}": subscription.InvalidLimitKey, "": subscription.InvalidScope} {
+		scope, err := subscription.ParseTemplate("{key}")
+		require.NoError(t, err)
+		limit, err := subscription.ParseTemplate(text)
+		require.NoError(t, err)
+		rec := &kgo.Record{Key: []byte("k"), Headers: []kgo.RecordHeader{{Key: "tenant", Value: []byte("very secret")}}}
+		if text == "" {
+			rec.Key = []byte("very secret")
+		}
+		c := converter{cfg: &Config{FlowControl: true}}
+		u := c.scope(&machine.Invoke{}, &routing{Scope: scope.String(), LimitKey: text, scope: scope, limitKey: limit}, rec)
+		require.Equal(t, reason, u.reason)
+		require.NotContains(t, u.message, "secret")
+	}
 }
 
 // A blocked record is kept for long: it must not keep the batch in memory that it came in.

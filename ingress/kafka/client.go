@@ -67,7 +67,7 @@ func options(c *subscription.Client, dial dialFunc) ([]kgo.Opt, error) {
 		opts = append(opts, kgo.FetchMaxWait(500*time.Millisecond))
 	}
 	if c.FetchMin > 0 {
-		opts = append(opts, kgo.FetchMinBytes(c.FetchMin))
+		opts = append(opts, kgo.FetchMinBytes(min(c.FetchMin, or(c.FetchMax, fetchBytes))))
 	}
 	if c.RequestTimeout > 0 {
 		opts = append(opts, kgo.RequestTimeoutOverhead(max(c.RequestTimeout, time.Second)))

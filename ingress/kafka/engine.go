@@ -3,7 +3,9 @@ package kafka
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 
 	"platform/internal/feature"
@@ -26,8 +28,6 @@ type Source interface {
 	KafkaCluster(name string) (subscription.Cluster, bool)
 	// ResolveSubscription stores where an incarnation starts, unless that is stored already.
 	ResolveSubscription(ctx context.Context, id string, incarnation uint64, offsets []subscription.TopicStart) (subscription.Subscription, error)
-	// RemoveSubscription removes the record of a subscription that has drained.
-	RemoveSubscription(ctx context.Context, id string) error
 	Schemas() *metadata.Schemas
 }
 
@@ -67,7 +67,10 @@ type Engine struct {
 
 	mu      sync.Mutex // covers the fields below
 	owners  map[uint32]*owner
-	readers map[string]*reader
+	readers map[string]*reader // by subscription
+
+	stopping map[*reader]bool // of readers
+	stops    sync.WaitGroup   // of those
 }
 
 var _ partition.Streams = (*Engine)(nil)
@@ -76,7 +79,7 @@ var _ partition.Streams = (*Engine)(nil)
 type positions interface {
 	Partition() uint32
 	Position(machine.Stream) (*machine.StreamPosition, error)
-	Positions() ([]*machine.StreamPosition, error)
+	Positions(subscription string) ([]*machine.StreamPosition, error)
 	PutPosition(context.Context, machine.StreamPosition) error
 	Incarnations() ([]store.Incarnation, error)
 	Forget(ctx context.Context, c *machine.ForgetStreams) error
@@ -93,7 +96,7 @@ type owner struct {
 func New(cfg Config) *Engine {
 	return &Engine{
 		cfg: cfg, memory: newMemory(cfg.Memory), changed: make(chan struct{}, 1),
-		owners: map[uint32]*owner{}, readers: map[string]*reader{},
+		owners: map[uint32]*owner{}, readers: map[string]*reader{}, stopping: map[*reader]bool{},
 	}
 }
 
@@ -142,6 +145,13 @@ func (e *Engine) owner(id uint32) *owner {
 	return w
 }
 
+// leadership returns the partitions that this node leads.
+func (e *Engine) leadership() []*owner {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Collect(maps.Values(e.owners))
+}
+
 func (e *Engine) leads(id uint32) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -174,56 +184,50 @@ func (e *Engine) Run(ctx context.Context) error {
 }
 
 // reconcile starts and stops readers, so that there is one for each subscription while this
-// node leads partitions.
+// node leads partitions. One that stops finishes what is in flight, which may take a while; its
+// successor is started afterwards.
 func (e *Engine) reconcile(ctx context.Context, subscriptions []subscription.Subscription) {
 	e.mu.Lock()
-	leading := len(e.owners) > 0
-	current := e.readers
-	e.readers = make(map[string]*reader, len(current))
-	var stopped []*reader
+	defer e.mu.Unlock()
+	wanted := make(map[string]bool, len(subscriptions))
 	for i := range subscriptions {
 		sub := subscriptions[i]
 		cluster, known := e.cfg.Source.KafkaCluster(sub.Cluster)
-		r := current[sub.ID]
-		if r != nil && (!leading || r.differs(&sub, &cluster, known)) {
-			continue // stopped below, and replaced once it has
-		}
-		if r == nil && leading {
+		r := e.readers[sub.ID]
+		switch {
+		case len(e.owners) == 0:
+			continue
+		case r == nil:
 			r = newReader(e, sub, cluster, known)
 			r.start(ctx)
-		}
-		if r != nil {
 			e.readers[sub.ID] = r
-			r.notify()
+		case r.differs(&sub, &cluster, known):
+			continue
+		}
+		wanted[sub.ID] = true
+		r.notify()
+	}
+	for id, r := range e.readers {
+		if !wanted[id] && !e.stopping[r] {
+			e.stopping[r] = true
+			e.stops.Go(func() { e.stop(id, r) })
 		}
 	}
-	for id, r := range current {
-		if e.readers[id] != r {
-			stopped = append(stopped, r)
-		}
-	}
+}
+
+// stop stops a reader and makes room for its successor.
+func (e *Engine) stop(id string, r *reader) {
+	r.stop()
+	e.mu.Lock()
+	delete(e.readers, id)
+	delete(e.stopping, r)
 	e.mu.Unlock()
-	if len(stopped) == 0 {
-		return
-	}
-	var wg sync.WaitGroup
-	for _, r := range stopped {
-		wg.Go(r.stop)
-	}
-	wg.Wait()
 	e.notify()
 }
 
 func (e *Engine) stopAll() {
-	e.mu.Lock()
-	readers := e.readers
-	e.readers = map[string]*reader{}
-	e.mu.Unlock()
-	var wg sync.WaitGroup
-	for _, r := range readers {
-		wg.Go(r.stop)
-	}
-	wg.Wait()
+	e.reconcile(context.Background(), nil)
+	e.stops.Wait()
 }
 
 // reader returns the reader of a subscription on this node, nil if there is none.

@@ -286,15 +286,20 @@ func TestPauseResumeDelete(t *testing.T) {
 		all := h.engine.Statuses("sub_1", true)
 		return len(all) == 1 && all[0].State == subscription.Paused && all[0].Message == "maintenance"
 	})
+	st := h.status("orders", 0)
+	require.Equal(t, subscription.Paused, st.State, "operators see where it stands")
+	require.EqualValues(t, 1, st.Position)
 	w.produce(record("orders", 0, "", "2"))
 	w.source.change("sub_1", func(s *subscription.Subscription) { s.Paused = nil })
 	w.eventually("the next is stored", func() bool { return w.createdCount() == 2 })
 	w.requireOnce("orders", map[int32][]int64{0: {0, 1}})
 	w.source.change("sub_1", func(s *subscription.Subscription) { s.Draining = true })
-	w.eventually("it is gone", func() bool {
-		subs, _ := w.source.Subscriptions()
-		return len(subs) == 0 && len(h.engine.Statuses("", true)) == 0
+	w.eventually("it drains", func() bool {
+		st := h.status("orders", 0)
+		return st.State == subscription.Draining && st.InFlight == 0 && st.Position == 2
 	})
+	w.source.remove("sub_1")
+	w.eventually("it is gone", func() bool { return len(h.engine.Statuses("", true)) == 0 })
 }
 
 // Records of aborted transactions are left out, and the position moves past them.

@@ -87,7 +87,7 @@ func ended(o *owner, subscriptions []subscription.Subscription) ([]store.Incarna
 		number, exists := current[i.Subscription]
 		return exists && i.Number >= number
 	})
-	positions, err := o.Positions()
+	positions, err := o.Positions("")
 	if err != nil {
 		return nil, err
 	}

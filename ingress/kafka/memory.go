@@ -3,6 +3,8 @@ package kafka
 import (
 	"context"
 	"sync"
+
+	"platform/internal/subscription"
 )
 
 // memory bounds the bytes of records that this node holds. Whoever fetches waits until there
@@ -35,6 +37,25 @@ func (m *memory) release(n int64) {
 	m.mu.Unlock()
 }
 
+// full reports whether those that fetch wait for room.
+func (m *memory) full() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.used >= m.limit
+}
+
+// errYielded ends a session that holds records which its target does not accept.
+var errYielded = fault(subscription.Throttled, "", "the target accepts no more records now, and other topic partitions need the memory")
+
+// yields reports whether a stream is to give up what it holds: its target does not accept it, and
+// others wait for room.
+func (s *stream) yields() bool {
+	s.mu.Lock()
+	throttled := s.status.State == subscription.Throttled && s.bytes > 0
+	s.mu.Unlock()
+	return throttled && s.r.e.memory.full()
+}
+
 // wait returns when there is room, or when ctx ends.
 func (m *memory) wait(ctx context.Context) {
 	for {
@@ -57,7 +78,8 @@ func (m *memory) wait(ctx context.Context) {
 }
 
 // join counts a stream, and leave ends that. The streams share half of the memory, so that
-// those whose targets accept nothing do not stop the others.
+// those whose targets accept nothing do not stop the others. If these are so many that their
+// shares are too small, they give up what they hold while the memory is full (stream.yields).
 func (m *memory) join() {
 	m.mu.Lock()
 	m.streams++

@@ -27,6 +27,8 @@ func (e *Engine) Statuses(id string, brief bool) []subscription.Status {
 		all[i] = r.status()
 		if brief {
 			all[i] = summary(all[i])
+		} else {
+			all[i].Partitions = r.withUnread(&all[i])
 		}
 	}
 	slices.SortFunc(all, func(a, b subscription.Status) int { return cmp.Compare(a.Subscription, b.Subscription) })
@@ -62,10 +64,42 @@ func (r *reader) status() subscription.Status {
 	for _, s := range streams {
 		st.Partitions = append(st.Partitions, s.snapshot())
 	}
-	slices.SortFunc(st.Partitions, func(a, b subscription.PartitionStatus) int {
-		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
-	})
+	slices.SortFunc(st.Partitions, byTopicPartition)
 	return st
+}
+
+// withUnread returns the topic partitions of a status, and those that this node would read if
+// the subscription was not paused or in error.
+func (r *reader) withUnread(st *subscription.Status) []subscription.PartitionStatus {
+	if st.State == subscription.Running {
+		return st.Partitions
+	}
+	all := st.Partitions
+	for _, o := range r.e.leadership() {
+		positions, err := o.Positions(r.sub.ID)
+		if err != nil {
+			continue
+		}
+		for _, p := range positions {
+			read := slices.ContainsFunc(st.Partitions, func(s subscription.PartitionStatus) bool {
+				return s.Topic == p.Stream.Topic && s.Partition == int32(p.Stream.Partition) //nolint:gosec // came from an int32
+			})
+			if read || p.Stream.Incarnation != r.sub.Incarnation {
+				continue
+			}
+			all = append(all, subscription.PartitionStatus{
+				Topic: p.Stream.Topic, Partition: int32(p.Stream.Partition), TopicID: p.Stream.TopicID, Owner: o.Partition(), //nolint:gosec // see above
+				State: st.State, Reason: st.Reason, Message: st.Message, Since: st.Since,
+				Position: p.Next, End: -1, Skipped: p.Skipped, DeadLettered: p.DeadLettered,
+			})
+		}
+	}
+	slices.SortFunc(all, byTopicPartition)
+	return all
+}
+
+func byTopicPartition(a, b subscription.PartitionStatus) int {
+	return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 }
 
 // Retry tries a record again that blocks its topic partition. The error is
@@ -109,7 +143,7 @@ func (e *Engine) Record(ctx context.Context, id subscription.RecordID) (subscrip
 		return subscription.Record{}, subscription.ErrNotRead
 	}
 	s.mu.Lock()
-	if b := s.blocked; b != nil && b.rec.Offset == id.Offset {
+	if b := s.blocked; b != nil && b.rec.Offset == id.Offset && b.whole {
 		defer s.mu.Unlock()
 		return view(b.rec), nil
 	}

@@ -10,25 +10,14 @@ import (
 func (r *reader) startStreams(ctx context.Context, topics map[string]topicInfo, running *sync.WaitGroup) {
 	for name, info := range topics {
 		for p := range info.partitions {
-			start, listed := info.starts[p]
-			if !listed {
-				continue
-			}
 			at := topicPartition{name, p}
-			r.mu.Lock()
-			current := r.streams[at]
-			r.mu.Unlock()
-			if current != nil {
-				select {
-				case <-current.done:
-				default:
-					if current.topic == info.id {
-						continue
-					}
-					// The stream of the earlier topic must not mistake records of this one.
-					current.finish()
-					<-current.done
+			if s := r.stream(at); s != nil && s.runs() {
+				if s.topic == info.id {
+					continue
 				}
+				// The stream of the earlier topic must not mistake records of this one.
+				s.finish()
+				<-s.done
 			}
 			o := r.e.owner(r.e.ownerOf(r.sub.ID, name, p))
 			if o == nil {
@@ -37,27 +26,71 @@ func (r *reader) startStreams(ctx context.Context, topics map[string]topicInfo, 
 				r.mu.Unlock()
 				continue
 			}
-			s := newStream(r, o, at, info.id, start)
-			r.mu.Lock()
-			stopping := r.stopping
-			if !stopping {
-				r.streams[at] = s
-			}
-			r.mu.Unlock()
-			if stopping {
+			start, listed := info.starts[p]
+			if !listed || !r.startStream(ctx, newStream(r, o, at, info.id, start), running) {
 				o.streams.Done()
-				return
 			}
-			lives, cancel := context.WithCancel(ctx)
-			stop := context.AfterFunc(o.ctx, cancel)
-			running.Go(func() {
-				defer o.streams.Done()
-				defer cancel()
-				defer stop()
-				s.run(lives)
-			})
 		}
 	}
+}
+
+// startStream runs a stream while its leadership lasts. It returns false if the reader is to end.
+func (r *reader) startStream(ctx context.Context, s *stream, running *sync.WaitGroup) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopping {
+		return false
+	}
+	r.streams[s.at] = s
+	lives, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.owner.ctx, cancel)
+	running.Go(func() {
+		defer s.owner.streams.Done()
+		defer cancel()
+		defer stop()
+		s.run(lives)
+	})
+	return true
+}
+
+// stream returns the stream of a topic partition, nil if there is none.
+func (r *reader) stream(at topicPartition) *stream {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.streams[at]
+}
+
+// runs reports whether a stream has not ended.
+func (s *stream) runs() bool {
+	select {
+	case <-s.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// unfetched returns the topics of which this node is to read partitions that it does not fetch.
+func (r *reader) unfetched(topics map[string]topicInfo) (names []string) {
+	for name, info := range topics {
+		for p := range info.partitions {
+			if !r.e.leads(r.e.ownerOf(r.sub.ID, name, p)) {
+				continue
+			}
+			if s := r.stream(topicPartition{name, p}); s == nil || !s.runs() || s.topic != info.id || !s.fetches() {
+				names = append(names, name)
+				break
+			}
+		}
+	}
+	return names
+}
+
+// fetches reports whether the client fetches a stream, which then knows where it ends.
+func (s *stream) fetches() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fetching && !s.paused && s.failed == nil
 }
 
 // updateEnds tells streams where their topic partitions end.

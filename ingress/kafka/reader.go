@@ -155,7 +155,7 @@ func (r *reader) round(ctx context.Context, running *sync.WaitGroup) error {
 	case r.e.cfg.Level() < feature.Level4:
 		return fault(subscription.Failed, "", "subscriptions need feature level 4: upgrade all nodes, see `platform cluster status`")
 	case r.sub.Draining:
-		return r.drain(ctx)
+		return fault(subscription.Draining, "", "")
 	case r.sub.Paused != nil:
 		return fault(subscription.Paused, "", "%s", r.sub.Paused.Reason)
 	case !r.known:
@@ -174,29 +174,28 @@ func (r *reader) round(ctx context.Context, running *sync.WaitGroup) error {
 	if err != nil {
 		return err
 	}
-	r.mu.Lock()
-	r.topics = topics
-	r.mu.Unlock()
 	r.startStreams(ctx, topics, running)
 	r.updateEnds(topics)
 	r.commitMirror(ctx)
 	return missing(&r.sub, topics)
 }
 
-// drain removes a deleted subscription once its readers have had time to finish.
-func (r *reader) drain(ctx context.Context) error {
-	if r.e.coordinates(r.sub.ID) {
-		r.setState(subscription.Draining, "", "")
-		select {
-		case <-time.After(drainTimeout):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		if err := r.e.cfg.Source.RemoveSubscription(ctx, r.sub.ID); err != nil {
-			r.log.Debug("could not remove a drained subscription", "err", err)
-		}
+// discover returns the topics of the subscription. It asks for offsets only where topic
+// partitions are not fetched: those that are tell where they end.
+func (r *reader) discover(ctx context.Context) (map[string]topicInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	topics, err := listTopics(ctx, r.admin, &r.sub)
+	if err != nil {
+		return nil, err
 	}
-	return fault(subscription.Draining, "", "")
+	if err := listOffsets(ctx, r.admin, topics, r.unfetched(topics)); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	r.topics = topics
+	r.mu.Unlock()
+	return topics, nil
 }
 
 // open opens the client and starts to poll.

@@ -129,22 +129,22 @@ func (c *converter) scope(inv *machine.Invoke, r *routing, rec *kgo.Record) *unu
 	}
 	text := recordText{rec}
 	scope, err := r.scope.Expand(text)
-	if err == nil {
-		err = flowcontrol.CheckScope(scope)
-	}
 	if err != nil {
 		return bad(subscription.InvalidScope, "%v", err)
+	}
+	if flowcontrol.CheckScope(scope) != nil {
+		return bad(subscription.InvalidScope, "what %s stands for is not a scope: it has %d bytes, expected 1 to %d of A-Z, a-z, 0-9, '_', '.' and '-'", r.Scope, len(scope), flowcontrol.MaxPartBytes)
 	}
 	inv.Target.Scope = scope
 	if r.limitKey.IsZero() {
 		return nil
 	}
 	limitKey, err := r.limitKey.Expand(text)
-	if err == nil {
-		_, err = flowcontrol.ParseLimitKey(limitKey)
-	}
 	if err != nil {
 		return bad(subscription.InvalidLimitKey, "%v", err)
+	}
+	if _, err := flowcontrol.ParseLimitKey(limitKey); err != nil {
+		return bad(subscription.InvalidLimitKey, "what %s stands for is not a limit key: it has %d bytes, expected one or two parts, separated by '/', of 1 to %d of A-Z, a-z, 0-9, '_', '.' and '-'", r.LimitKey, len(limitKey), flowcontrol.MaxPartBytes)
 	}
 	inv.LimitKey = limitKey
 	return nil

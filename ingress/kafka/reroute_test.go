@@ -141,8 +141,8 @@ type rows struct {
 	forgotten    []machine.ForgetStreams
 }
 
-func (r *rows) Incarnations() ([]store.Incarnation, error)    { return r.incarnations, nil }
-func (r *rows) Positions() ([]*machine.StreamPosition, error) { return r.stored, nil }
+func (r *rows) Incarnations() ([]store.Incarnation, error)          { return r.incarnations, nil }
+func (r *rows) Positions(string) ([]*machine.StreamPosition, error) { return r.stored, nil }
 func (r *rows) Forget(_ context.Context, c *machine.ForgetStreams) error {
 	r.forgotten = append(r.forgotten, *c)
 	return nil

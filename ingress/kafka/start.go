@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -50,13 +51,12 @@ func resolveStart(ctx context.Context, admin *kadm.Client, sub *subscription.Sub
 	if err := missing(sub, topics); err != nil {
 		return nil, err
 	}
-	var names []string
-	for name := range topics {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(topics))
 	if len(names) == 0 {
 		return nil, nil
+	}
+	if err := listOffsets(ctx, admin, topics, names); err != nil {
+		return nil, err
 	}
 	special, err := specialOffsets(ctx, admin, sub, settings.Group, names)
 	if err != nil {

@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"platform/internal/subscription"
-	"platform/partition/machine"
-
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // faultError is why a subscription or one of its topic partitions is not read.
@@ -132,109 +128,6 @@ func (s *stream) leaveOut(ctx context.Context, how outcome) error {
 
 // errNotStored ends a session, which the next one repeats from the stored position.
 var errNotStored = fault(subscription.Failed, "", "the position could not be stored")
-
-// recheckDelay is how often a blocked record is tried again: its handler may be registered by
-// now.
-const recheckDelay = 2 * time.Second
-
-// block waits until a record can be converted or an operator decides. Meanwhile nothing else
-// of the topic partition is held.
-func (s *stream) block(ctx context.Context, rec *kgo.Record, why *unusable) error {
-	rec = detached(rec)
-	b := &blockedRecord{rec: rec, why: why, decision: make(chan decision, 1)}
-	s.drop()
-	s.mu.Lock()
-	since := time.Now().UnixMilli()
-	if old := s.position.Blocked; old != nil && old.Offset == rec.Offset {
-		since = old.Since
-	}
-	s.blocked = b
-	s.position.Blocked = &machine.BlockedRecord{Offset: rec.Offset, Reason: string(why.reason), Message: clip(why.message), Since: since}
-	s.setState(subscription.Blocked, why.reason, fmt.Sprintf("the record at offset %d cannot be delivered: %s", rec.Offset, why.message))
-	s.status.Since = time.UnixMilli(since)
-	s.status.LastError, s.status.LastErrorAt = why.message, time.Now()
-	s.status.Blocked = &subscription.BlockedRecord{
-		Offset: rec.Offset, Timestamp: rec.Timestamp, Reason: why.reason, Message: why.message, KeySize: len(rec.Key), ValueSize: len(rec.Value),
-	}
-	s.mu.Unlock()
-	s.log.Warn("record blocks its topic partition; retry or skip it", "offset", rec.Offset, "reason", string(why.reason), "err", why.message)
-	s.store(ctx, true)
-	recheck := time.NewTicker(recheckDelay)
-	defer recheck.Stop()
-	for {
-		select {
-		case d := <-b.decision:
-			return s.unblock(ctx, d)
-		case <-recheck.C:
-			if s.usable(rec) {
-				return s.unblock(ctx, retryRecord)
-			}
-		case <-s.stopping:
-			return errStopped
-		case <-ctx.Done():
-			return errStopped
-		}
-	}
-}
-
-// maxMessage bounds the messages that positions contain.
-const maxMessage = 1000
-
-func clip(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "") }
-
-// drop stops fetching and forgets what is queued.
-func (s *stream) drop() {
-	s.mu.Lock()
-	s.fetching, s.paused = false, false
-	released := s.bytes
-	s.queue, s.bytes = nil, 0
-	s.mu.Unlock()
-	s.r.e.memory.release(released)
-	s.r.unassign(s.at)
-}
-
-// usable reports whether a record can be converted now.
-func (s *stream) usable(rec *kgo.Record) bool {
-	now, bad := s.conv.current()
-	if bad == nil {
-		_, _, bad = s.conv.convert(&s.id, &now, rec)
-	}
-	return bad == nil
-}
-
-// unblock ends the wait of a stream. It returns errAgain.
-func (s *stream) unblock(ctx context.Context, d decision) error {
-	s.mu.Lock()
-	offset := s.blocked.rec.Offset
-	s.blocked, s.status.Blocked, s.position.Blocked = nil, nil, nil
-	s.setState(subscription.Starting, "", "")
-	if d == skipRecord {
-		s.next = offset + 1
-		s.position.Skipped++
-		s.status.Skipped = s.position.Skipped
-		s.r.e.cfg.Metrics.record(s.r.sub.ID, skipped)
-	}
-	s.mu.Unlock()
-	if !s.store(ctx, true) {
-		return errNotStored
-	}
-	if d == skipRecord {
-		s.log.Info("record was skipped by an operator", "offset", offset)
-	}
-	return errAgain
-}
-
-// decide passes an operator's decision about the record that blocks the stream.
-func (s *stream) decide(offset int64, d decision) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.blocked == nil || s.blocked.rec.Offset != offset || s.blocked.decided {
-		return subscription.ErrNotBlocked
-	}
-	s.blocked.decided = true
-	s.blocked.decision <- d
-	return nil
-}
 
 // report of a stream for operators.
 func (s *stream) snapshot() subscription.PartitionStatus {

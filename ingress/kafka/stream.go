@@ -72,22 +72,6 @@ type pending struct {
 	bytes     int64
 }
 
-// blockedRecord is the record that stops a stream.
-type blockedRecord struct {
-	rec      *kgo.Record
-	why      *unusable
-	decision chan decision // has capacity 1
-	decided  bool          // covered by stream.mu
-}
-
-// decision is what an operator wants of a blocked record.
-type decision uint8
-
-const (
-	retryRecord decision = iota + 1
-	skipRecord
-)
-
 func newStream(r *reader, o *owner, at topicPartition, topic [16]byte, start int64) *stream {
 	s := &stream{
 		r: r, owner: o, at: at, topic: topic, start: start, conv: converter{&r.sub, &r.e.cfg},
@@ -196,6 +180,9 @@ func (s *stream) session(ctx context.Context) error {
 		case <-s.wake:
 		case <-tick.C:
 			s.store(ctx, false)
+			if s.yields() {
+				return errYielded
+			}
 		case <-stopping:
 			stopping, deadline = nil, time.After(drainTimeout)
 		case <-deadline:

@@ -3,7 +3,6 @@ package kafka
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -23,23 +22,14 @@ type topicInfo struct {
 // requestTimeout bounds a request to brokers.
 const requestTimeout = 15 * time.Second
 
-// discover returns the topics of the subscription with their partitions.
-func (r *reader) discover(ctx context.Context) (map[string]topicInfo, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	return listTopics(ctx, r.admin, &r.sub)
-}
-
-// listTopics returns the existing topics of a source with their partitions and offsets.
+// listTopics returns the existing topics of a source with their partitions.
 func listTopics(ctx context.Context, admin *kadm.Client, sub *subscription.Subscription) (map[string]topicInfo, error) {
-	names := sub.Topics
-	details, err := admin.ListTopics(ctx, names...)
+	details, err := admin.ListTopics(ctx, sub.Topics...)
 	if err != nil {
 		return nil, requestFault(err)
 	}
 	matches := sub.Matcher()
 	found := map[string]topicInfo{}
-	var list []string
 	for name, d := range details {
 		if !matches(name) || errors.Is(d.Err, kerr.UnknownTopicOrPartition) {
 			continue
@@ -48,31 +38,35 @@ func listTopics(ctx context.Context, admin *kadm.Client, sub *subscription.Subsc
 			return nil, brokerFault(d.Err)
 		}
 		found[name] = topicInfo{id: d.ID, partitions: int32(len(d.Partitions)), starts: map[int32]int64{}, ends: map[int32]int64{}} //nolint:gosec // few
-		list = append(list, name)
 	}
-	if len(list) == 0 {
-		return found, nil
+	return found, nil
+}
+
+// listOffsets adds where the partitions of the named topics begin and end. What brokers do not
+// tell is left out.
+func listOffsets(ctx context.Context, admin *kadm.Client, topics map[string]topicInfo, names []string) error {
+	if len(names) == 0 {
+		return nil // it would mean all
 	}
-	slices.Sort(list)
-	starts, err := admin.ListStartOffsets(ctx, list...)
+	starts, err := admin.ListStartOffsets(ctx, names...)
 	if err != nil {
-		return nil, requestFault(err)
+		return requestFault(err)
 	}
-	ends, err := admin.ListEndOffsets(ctx, list...)
+	ends, err := admin.ListEndOffsets(ctx, names...)
 	if err != nil {
-		return nil, requestFault(err)
+		return requestFault(err)
 	}
 	starts.Each(func(o kadm.ListedOffset) {
-		if t, ok := found[o.Topic]; ok && o.Err == nil {
+		if t, ok := topics[o.Topic]; ok && o.Err == nil {
 			t.starts[o.Partition] = o.Offset
 		}
 	})
 	ends.Each(func(o kadm.ListedOffset) {
-		if t, ok := found[o.Topic]; ok && o.Err == nil {
+		if t, ok := topics[o.Topic]; ok && o.Err == nil {
 			t.ends[o.Partition] = o.Offset
 		}
 	})
-	return found, nil
+	return nil
 }
 
 // requestFault classifies an error of a request.

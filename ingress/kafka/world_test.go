@@ -215,7 +215,17 @@ func (o *shardOwner) Position(stream machine.Stream) (*machine.StreamPosition, e
 	return o.s.state.Position(stream)
 }
 
-func (o *shardOwner) Positions() ([]*machine.StreamPosition, error)        { return nil, nil }
+func (o *shardOwner) Positions(id string) (found []*machine.StreamPosition, err error) {
+	o.s.mu.Lock()
+	defer o.s.mu.Unlock()
+	for p := range o.s.state.Positions() {
+		if p.Stream.Subscription == id {
+			found = append(found, p)
+		}
+	}
+	return found, nil
+}
+
 func (o *shardOwner) Incarnations() ([]store.Incarnation, error)           { return nil, nil }
 func (o *shardOwner) Forget(context.Context, *machine.ForgetStreams) error { return nil }
 func (o *shardOwner) PutPosition(ctx context.Context, p machine.StreamPosition) error {
@@ -435,13 +445,13 @@ func (s *source) ResolveSubscription(_ context.Context, id string, incarnation u
 	return sub, nil
 }
 
-func (s *source) RemoveSubscription(_ context.Context, id string) error {
+// remove removes a subscription that has drained.
+func (s *source) remove(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.subs = slices.DeleteFunc(slices.Clone(s.subs), func(sub subscription.Subscription) bool { return sub.ID == id })
 	close(s.changed)
 	s.changed = make(chan struct{})
-	return nil
 }
 
 // subscribe adds a subscription that starts at the beginning.

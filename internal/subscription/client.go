@@ -78,8 +78,8 @@ func ClientOf(c *Cluster, s *Subscription) (Client, error) {
 	out := Client{
 		Brokers: addresses, ClientID: first(p, "client.id"), Rack: p["client.rack"], Group: first(p, "group.id"),
 		ReadUncommitted: strings.EqualFold(p["isolation.level"], "read_uncommitted"),
-		FetchWait:       milliseconds(p, "fetch.wait.max.ms"), FetchMin: size(p, "fetch.min.bytes"), FetchMax: size(p, "fetch.max.bytes"),
-		FetchPartitionMax: size(p, "max.partition.fetch.bytes", "fetch.message.max.bytes"),
+		FetchWait:       milliseconds(p, "fetch.wait.max.ms"), FetchMin: fetchSize(p, "fetch.min.bytes"), FetchMax: fetchSize(p, "fetch.max.bytes"),
+		FetchPartitionMax: fetchSize(p, "max.partition.fetch.bytes", "fetch.message.max.bytes"),
 		RequestTimeout:    milliseconds(p, "socket.timeout.ms"), DialTimeout: milliseconds(p, "socket.connection.setup.timeout.ms"),
 		IdleTimeout: milliseconds(p, "connections.max.idle.ms"), MetadataAge: milliseconds(p, "topic.metadata.refresh.interval.ms", "metadata.max.age.ms"),
 		RetryBackoff: milliseconds(p, "retry.backoff.ms"), RetryBackoffMax: milliseconds(p, "retry.backoff.max.ms"),
@@ -191,8 +191,8 @@ func milliseconds(p map[string]string, names ...string) time.Duration {
 	return time.Duration(max(0, integer(p, names...))) * time.Millisecond
 }
 
-func size(p map[string]string, names ...string) int32 {
-	return int32(min(max(0, integer(p, names...)), 1<<31-1)) //nolint:gosec // bounded
+func fetchSize(p map[string]string, names ...string) int32 {
+	return int32(min(max(0, integer(p, names...)), MaxFetch)) //nolint:gosec // bounded
 }
 
 // integer returns the value of a number, which was checked.

@@ -118,6 +118,12 @@ func init() { //nolint:gochecknoinits // a table
 		"message.timeout.ms", "delivery.timeout.ms", "queuing.strategy", "produce.offset.report", "partitioner", "partitioner_cb", "msg_order_cmp")
 }
 
+// MaxFetch bounds the records of one fetch, in bytes, unless a single one is larger.
+const MaxFetch = 16 << 20
+
+// fetchSizes are the properties that MaxFetch bounds.
+var fetchSizes = map[string]bool{"fetch.min.bytes": true, "fetch.max.bytes": true, "max.partition.fetch.bytes": true, "fetch.message.max.bytes": true}
+
 // PropertyNames returns the names of the properties that have an effect, sorted.
 func PropertyNames() []string {
 	var names []string
@@ -152,6 +158,9 @@ func checkProperties(values map[string]string, cluster bool) (notices []string, 
 		case p.use == ignored:
 			notices = append(notices, fmt.Sprintf("the property %s has no effect: %s", n, p.why))
 			continue
+		}
+		if size, err := strconv.Atoi(values[n]); err == nil && fetchSizes[n] && size > MaxFetch {
+			notices = append(notices, fmt.Sprintf("the property %s is reduced to %d, which bounds the memory of the server; larger records are fetched one by one", n, MaxFetch))
 		}
 		if err := p.form(values[n]); err != nil {
 			if Secret(n) {

@@ -39,10 +39,14 @@ func (v *View) Position(s machine.Stream) (*machine.StreamPosition, error) {
 	return positionOf(key, b)
 }
 
-// Positions yields the positions of all subscriptions, grouped by subscription.
-func (v *View) Positions() iter.Seq2[*machine.StreamPosition, error] {
+// Positions yields the positions of a subscription; if that is empty, of all, grouped by
+// subscription.
+func (v *View) Positions(subscription string) iter.Seq2[*machine.StreamPosition, error] {
 	return func(yield func(*machine.StreamPosition, error) bool) {
 		prefix := v.space.table(nil, tablePositions)
+		if subscription != "" {
+			prefix = v.space.subscription(nil, tablePositions, subscription)
+		}
 		err := v.each(prefix, after(prefix), func(key, value []byte) (bool, error) {
 			p, err := positionOf(key, value)
 			if err != nil {

@@ -3,6 +3,7 @@ package machinetest
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -44,6 +45,9 @@ func (s *State) FirstIncarnation(subscription string) (uint64, error) {
 func (s *State) Position(stream machine.Stream) (*machine.StreamPosition, error) {
 	return s.positions[topicPartitionOf(stream)], nil
 }
+
+// Positions returns all positions.
+func (s *State) Positions() iter.Seq[*machine.StreamPosition] { return maps.Values(s.positions) }
 
 // PutPosition implements machine.State.
 func (s *State) PutPosition(p *machine.StreamPosition) { s.positions[topicPartitionOf(p.Stream)] = p }

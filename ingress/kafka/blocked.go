@@ -14,8 +14,8 @@ import (
 
 // blockedRecord is the record that stops a stream.
 type blockedRecord struct {
-	rec      *kgo.Record // without a value, key and headers that are too large to be held
-	whole    bool        // rec has all of them
+	rec      *kgo.Record   // without a value, key and headers that are too large to be held
+	whole    bool          // rec has all of them
 	decision chan decision // has capacity 1
 	decided  bool          // covered by stream.mu
 }
@@ -152,4 +152,3 @@ func (s *stream) decide(offset int64, d decision) error {
 	s.blocked.decision <- d
 	return nil
 }
-

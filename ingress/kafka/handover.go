@@ -15,6 +15,14 @@ type obstacle struct {
 	routing  *routing  // it needs another routing
 }
 
+// overcome makes it possible to hand the next record over, or leaves it out.
+func (s *stream) overcome(ctx context.Context, o *obstacle) error {
+	if o.routing != nil {
+		return s.reroute(ctx, *o.routing)
+	}
+	return s.unusable(ctx, o.unusable)
+}
+
 // handOver passes queued records to the lanes until there are none, too many are in flight, or
 // there is an obstacle. The caller holds s.mu.
 func (s *stream) handOver(ctx context.Context) *obstacle {

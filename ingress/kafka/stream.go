@@ -229,18 +229,12 @@ func (s *stream) advance(ctx context.Context, ending bool) error {
 		if resume {
 			s.r.resume(s.at)
 		}
-		switch {
-		case stop != nil && stop.unusable != nil:
-			if err := s.unusable(ctx, stop.unusable); err != nil {
-				return err
-			}
-		case stop != nil:
-			if err := s.reroute(ctx, *stop.routing); err != nil {
-				return err
-			}
-		default:
+		if stop == nil {
 			s.storeIfDue(ctx)
 			return nil
+		}
+		if err := s.overcome(ctx, stop); err != nil {
+			return err
 		}
 	}
 }

@@ -252,6 +252,9 @@ func saslMechanism(s *subscription.SASL, dial dialFunc) (sasl.Mechanism, error) 
 	return nil, fmt.Errorf("sasl.mechanism %s is not supported", s.Mechanism)
 }
 
+// errTokenRefused says that the credentials for tokens are wrong.
+var errTokenRefused = errors.New("the token endpoint refused the credentials")
+
 // maxToken bounds the response of a token endpoint.
 const maxToken = 64 << 10
 
@@ -276,6 +279,9 @@ func fetchToken(ctx context.Context, client *http.Client, o *subscription.OAuth)
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxToken))
 	if err != nil {
 		return "", fmt.Errorf("request a token: %w", err)
+	}
+	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden || resp.StatusCode == http.StatusBadRequest {
+		return "", fmt.Errorf("%w: %s responded with status %d", errTokenRefused, o.TokenURL, resp.StatusCode)
 	}
 	if resp.StatusCode != http.StatusOK {
 		return "", fmt.Errorf("the token endpoint %s responded with status %d", o.TokenURL, resp.StatusCode)

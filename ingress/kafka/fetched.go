@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"errors"
+	"net"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -93,6 +94,11 @@ func brokerFault(err error) error {
 		return fault(subscription.Failed, subscription.NotAuthorized, "%v", err)
 	case errors.Is(err, kerr.CorruptMessage):
 		return fault(subscription.Blocked, subscription.DecodeFailed, "%v", err)
+	}
+	var network *net.OpError
+	alert := errors.As(err, &network) && network.Op == "remote error" // of crypto/tls: the broker refused the certificate
+	if errors.Is(err, errTokenRefused) || alert {
+		return fault(subscription.Failed, subscription.NotAuthorized, "%v", err)
 	}
 	var known *kerr.Error
 	if errors.As(err, &known) {

@@ -57,11 +57,19 @@ func jars(t testing.TB) string {
 	return filepath.Join(absolute, "*")
 }
 
-// startBrokers starts a cluster of n brokers, which ends with the test.
-func startBrokers(t testing.TB, n int) *brokers {
+// listener is a further listener of a broker for clients.
+type listener struct {
+	name, protocol string
+	properties     []string
+	address        string // set by startBrokers
+}
+
+// startBrokers starts a cluster of n brokers, which ends with the test. Further listeners are
+// those of the only broker.
+func startBrokers(t testing.TB, n int, more ...*listener) *brokers {
 	t.Helper()
 	classes := jars(t)
-	ports, err := harness.FreePorts(2 * n)
+	ports, err := harness.FreePorts(2*n + len(more))
 	require.NoError(t, err)
 	b := &brokers{t: t, factor: int16(min(n, 3))}
 	var voters, addresses []string
@@ -69,19 +77,28 @@ func startBrokers(t testing.TB, n int) *brokers {
 		voters = append(voters, fmt.Sprintf("%d@127.0.0.1:%d", i+1, ports[2*i+1]))
 		addresses = append(addresses, fmt.Sprintf("127.0.0.1:%d", ports[2*i]))
 	}
+	listeners, protocols, properties := "", "", []string(nil)
+	for i, l := range more {
+		l.address = fmt.Sprintf("127.0.0.1:%d", ports[2*n+i])
+		listeners += fmt.Sprintf(",%s://%s", l.name, l.address)
+		protocols += "," + l.name + ":" + l.protocol
+		for _, p := range l.properties {
+			properties = append(properties, "listener.name."+strings.ToLower(l.name)+"."+p)
+		}
+	}
 	id := base64.RawURLEncoding.EncodeToString([]byte("platformtestkafk"))
 	for i := range n {
 		dir := t.TempDir()
 		nd := &broker{config: filepath.Join(dir, "server.properties"), log: filepath.Join(dir, "broker.log"), address: addresses[i], jars: classes}
-		require.NoError(t, os.WriteFile(nd.config, []byte(strings.Join([]string{
-			"process.roles=broker,controller", fmt.Sprintf("node.id=%d", i+1), "controller.quorum.voters=" + strings.Join(voters, ","),
-			fmt.Sprintf("listeners=PLAINTEXT://%s,CONTROLLER://127.0.0.1:%d", addresses[i], ports[2*i+1]),
-			"advertised.listeners=PLAINTEXT://" + addresses[i], "controller.listener.names=CONTROLLER", "inter.broker.listener.name=PLAINTEXT",
-			"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT", "log.dirs=" + filepath.Join(dir, "data"),
+		require.NoError(t, os.WriteFile(nd.config, []byte(strings.Join(append(properties,
+			"process.roles=broker,controller", fmt.Sprintf("node.id=%d", i+1), "controller.quorum.voters="+strings.Join(voters, ","),
+			fmt.Sprintf("listeners=PLAINTEXT://%s,CONTROLLER://127.0.0.1:%d%s", addresses[i], ports[2*i+1], listeners),
+			"advertised.listeners=PLAINTEXT://"+addresses[i]+listeners, "controller.listener.names=CONTROLLER", "inter.broker.listener.name=PLAINTEXT",
+			"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"+protocols, "log.dirs="+filepath.Join(dir, "data"),
 			fmt.Sprintf("offsets.topic.replication.factor=%d", b.factor), fmt.Sprintf("transaction.state.log.replication.factor=%d", b.factor),
 			fmt.Sprintf("transaction.state.log.min.isr=%d", min(2, n)), "offsets.topic.num.partitions=1", "transaction.state.log.num.partitions=1",
 			fmt.Sprintf("min.insync.replicas=%d", min(2, n)), "group.initial.rebalance.delay.ms=0", "auto.create.topics.enable=false", "num.io.threads=2", "num.network.threads=2",
-		}, "\n")), 0o600))
+		), "\n")), 0o600))
 		out, err := nd.java("-Xmx64m", "kafka.tools.StorageTool", "format", "-t", id, "-c", nd.config).CombinedOutput()
 		require.NoError(t, err, string(out))
 		b.nodes = append(b.nodes, nd)

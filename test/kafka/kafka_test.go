@@ -49,21 +49,24 @@ func post(t testing.TB, c *harness.Cluster, path string, body any) map[string]an
 	t.Helper()
 	text, err := json.Marshal(body)
 	require.NoError(t, err)
-	var answer map[string]any
+	var status int
+	var got []byte
 	require.Eventually(t, func() bool {
 		resp, err := http.Post(c.Nodes[0].Admin()+path, "application/json", bytes.NewReader(text))
 		if err != nil {
 			return false
 		}
 		defer resp.Body.Close()
-		got, err := io.ReadAll(resp.Body)
-		if err != nil || resp.StatusCode >= 500 {
+		if got, err = io.ReadAll(resp.Body); err != nil || resp.StatusCode >= 500 {
 			t.Logf("POST %s: %d %s", path, resp.StatusCode, got)
 			return false
 		}
-		require.Less(t, resp.StatusCode, 300, string(got))
-		return json.Unmarshal(got, &answer) == nil
+		status = resp.StatusCode
+		return true
 	}, 60*time.Second, 200*time.Millisecond, path)
+	require.Less(t, status, 300, string(got))
+	var answer map[string]any
+	require.NoError(t, json.Unmarshal(got, &answer))
 	return answer
 }
 

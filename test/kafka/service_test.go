@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"net"
@@ -25,6 +26,7 @@ type recordID struct {
 type ledger struct {
 	mu          sync.Mutex // covers the fields below
 	invocations map[recordID]string
+	inputs      map[recordID][32]byte // hashes
 	doubled     []string
 	disordered  []string
 	executions  int
@@ -50,10 +52,11 @@ func (l *ledger) count() int {
 // service that does nothing.
 func startService(t testing.TB) (*ledger, string) {
 	t.Helper()
-	l := &ledger{invocations: map[recordID]string{}}
+	l := &ledger{invocations: map[recordID]string{}, inputs: map[recordID][32]byte{}}
 	handler, err := server.NewRestate().WithLogger(slog.DiscardHandler, false).
 		Bind(restate.NewObject("Orders").Handler("add", restate.NewObjectHandler(l.order))).
 		Bind(restate.NewService("Plain").Handler("run", restate.NewServiceHandler(l.plain))).
+		Bind(restate.NewService("Bytes").Handler("run", restate.NewServiceHandler(l.bytes, restate.WithBinary))).
 		Handler()
 	require.NoError(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -82,6 +85,16 @@ func recordOf(headers interface{ Get(string) string }) recordID {
 func (l *ledger) plain(ctx restate.Context, _ map[string]int) (restate.Void, error) {
 	l.add(recordOf(ctx.Request().Headers), ctx.Request().ID)
 	return restate.Void{}, nil
+}
+
+// bytes records the input of a record.
+func (l *ledger) bytes(ctx restate.Context, input []byte) ([]byte, error) {
+	id := recordOf(ctx.Request().Headers)
+	l.mu.Lock()
+	l.inputs[id] = sha256.Sum256(input)
+	l.mu.Unlock()
+	l.add(id, ctx.Request().ID)
+	return nil, nil
 }
 
 // order checks the order of the records of a key with durable state, and counts them.

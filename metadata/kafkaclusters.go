@@ -57,28 +57,21 @@ func (s *Store) CreateKafkaCluster(ctx context.Context, cluster subscription.Clu
 // gets the current ones and may run several times. The error can be ErrClusterNotFound, have code
 // META0009, or be that of change.
 func (s *Store) ChangeKafkaCluster(ctx context.Context, name string, change func(map[string]string) (map[string]string, error)) (subscription.Cluster, error) {
-	for {
+	return retryConflict(ctx, ErrClusterChanged, func() (subscription.Cluster, error) {
 		cluster, known := s.KafkaCluster(name)
 		if !known {
 			return cluster, &refusal{ErrClusterNotFound, ErrClusterNotFound.Error() + ": " + name}
 		}
-		properties, err := change(cluster.Properties)
-		if err != nil {
+		next := cluster
+		var err error
+		if next.Properties, err = change(cluster.Properties); err != nil {
 			return cluster, err
 		}
-		next := cluster
-		next.Properties = properties
 		if err := next.Check(); err != nil {
 			return cluster, err
 		}
-		changed, err := propose[subscription.Cluster](ctx, s, &putKafkaCluster{next, cluster.Version})
-		if !errors.Is(err, ErrClusterChanged) {
-			return changed, err
-		}
-		if ctx.Err() != nil {
-			return cluster, context.Cause(ctx)
-		}
-	}
+		return propose[subscription.Cluster](ctx, s, &putKafkaCluster{next, cluster.Version})
+	})
 }
 
 // DeleteKafkaCluster deletes a Kafka cluster. The error can be ErrClusterNotFound, or without

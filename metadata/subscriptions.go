@@ -74,7 +74,7 @@ func (s *Store) CreateSubscription(ctx context.Context, sub subscription.Subscri
 // and may run several times; it must not modify what the value refers to. The error can be
 // ErrSubscriptionNotFound, have code META0009, or be that of change.
 func (s *Store) ChangeSubscription(ctx context.Context, id string, change func(subscription.Subscription) (subscription.Subscription, error)) (subscription.Subscription, error) {
-	for {
+	return retryConflict(ctx, ErrSubscriptionChanged, func() (subscription.Subscription, error) {
 		current, known := s.Subscription(id)
 		if !known {
 			return current, &refusal{ErrSubscriptionNotFound, ErrSubscriptionNotFound.Error() + ": " + id}
@@ -86,12 +86,17 @@ func (s *Store) ChangeSubscription(ctx context.Context, id string, change func(s
 		if err := next.Check(); err != nil {
 			return current, err
 		}
-		changed, err := propose[subscription.Subscription](ctx, s, &putSubscription{next, current.Version})
-		if !errors.Is(err, ErrSubscriptionChanged) {
+		return propose[subscription.Subscription](ctx, s, &putSubscription{next, current.Version})
+	})
+}
+
+// retryConflict repeats a change of a record while it fails because another request has changed
+// the record first.
+func retryConflict[T any](ctx context.Context, conflict error, change func() (T, error)) (T, error) {
+	for {
+		changed, err := change()
+		if !errors.Is(err, conflict) || ctx.Err() != nil {
 			return changed, err
-		}
-		if ctx.Err() != nil {
-			return current, context.Cause(ctx)
 		}
 	}
 }

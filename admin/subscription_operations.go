@@ -1,0 +1,113 @@
+package admin
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/errcode"
+	"platform/internal/subscription"
+)
+
+func (s *Server) pauseSubscription(c echo.Context) error {
+	request, err := pauseRequest(c, c.QueryParam("reason"))
+	if err != nil {
+		return err
+	}
+	return s.changeSubscription(c, http.StatusOK, func(sub subscription.Subscription) (subscription.Subscription, error) {
+		switch {
+		case sub.Draining:
+			return sub, errDraining
+		case sub.Paused == nil:
+			sub.Paused = &subscription.Pause{By: request.By, Reason: request.Reason, At: s.cfg.Now()}
+		}
+		return sub, nil
+	})
+}
+
+func (s *Server) resumeSubscription(c echo.Context) error {
+	return s.changeSubscription(c, http.StatusOK, func(sub subscription.Subscription) (subscription.Subscription, error) {
+		if sub.Draining {
+			return sub, errDraining
+		}
+		sub.Paused = nil
+		return sub, nil
+	})
+}
+
+// seekRequest is the body of POST /subscriptions/:subscription/seek.
+type seekRequest struct {
+	Start startText `json:"start"`
+}
+
+func (s *Server) seekSubscription(c echo.Context) error {
+	restart, err := queryBool(c, "restart")
+	if err != nil {
+		return err
+	}
+	var r seekRequest
+	if err := s.readJSON(c, &r); err != nil {
+		return err
+	}
+	sub, err := s.subscriptionOf(c)
+	if err != nil {
+		return err
+	}
+	if len(r.Start) == 0 {
+		return unprocessable("the field 'start' is missing: latest, earliest, group, or an object with a timestamp or offsets")
+	}
+	start, err := parseStart(r.Start, &sub.Source)
+	if err != nil {
+		return err
+	}
+	cluster, known := s.kafkaCluster(sub.Cluster)
+	if !known {
+		return s.unknownCluster(sub.Cluster)
+	}
+	wanted := sub
+	wanted.Start, wanted.Offsets, wanted.Resolved = start, nil, false
+	if err := wanted.Check(); err != nil {
+		return err
+	}
+	offsets, err := s.cfg.Streams.ResolveStart(c.Request().Context(), &wanted, &cluster)
+	if err != nil {
+		return errcode.New(errcode.META0009, "the start was not changed, because the Kafka cluster %s did not tell the offsets: %v", sub.Cluster, err)
+	}
+	return s.changeSubscription(c, http.StatusOK, func(sub subscription.Subscription) (subscription.Subscription, error) {
+		switch {
+		case sub.Draining:
+			return sub, errDraining
+		case sub.Paused == nil && !restart:
+			return sub, &failure{status: http.StatusConflict, message: "the subscription is not paused; pause it first, or repeat the request with ?restart=true. " +
+				"Records that were delivered are delivered again if the new start is before them"}
+		}
+		sub.Start, sub.Offsets, sub.Resolved = start, offsets, true
+		sub.Incarnation++
+		return sub, nil
+	})
+}
+
+func (s *Server) deleteSubscription(c echo.Context) error {
+	force, err := queryBool(c, "force")
+	if err != nil {
+		return err
+	}
+	sub, err := s.subscriptionOf(c)
+	if err != nil {
+		return err
+	}
+	if force {
+		if err := s.registry.RemoveSubscription(c.Request().Context(), sub.ID); err != nil {
+			return err
+		}
+		return done(c, http.StatusAccepted)
+	}
+	_, err = s.registry.ChangeSubscription(c.Request().Context(), sub.ID, func(sub subscription.Subscription) (subscription.Subscription, error) {
+		sub.Draining = true
+		return sub, nil
+	})
+	if err != nil {
+		return subscriptionError(err)
+	}
+	return done(c, http.StatusAccepted)
+}

@@ -1,0 +1,71 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/subscription"
+)
+
+// recordOf returns the record in the path.
+func (s *Server) recordOf(c echo.Context) (id subscription.RecordID, err error) {
+	sub, err := s.subscriptionOf(c)
+	if err != nil {
+		return id, err
+	}
+	partition, err := strconv.ParseInt(c.Param("topic_partition"), 10, 32)
+	if err != nil || partition < 0 {
+		return id, invalidField("topic_partition", errors.New("it is not a number from 0"))
+	}
+	offset, err := strconv.ParseInt(c.Param("offset"), 10, 64)
+	if err != nil || offset < 0 {
+		return id, invalidField("offset", errors.New("it is not a number from 0"))
+	}
+	topic := c.Param("topic")
+	if !sub.Source.Matcher()(topic) {
+		return id, &failure{status: http.StatusNotFound, message: fmt.Sprintf("the subscription %s does not read the topic %q", sub.ID, topic)}
+	}
+	return subscription.RecordID{Subscription: sub.ID, Topic: topic, Partition: int32(partition), Offset: offset}, nil
+}
+
+func recordError(id subscription.RecordID, err error) error {
+	switch {
+	case errors.Is(err, subscription.ErrNotBlocked):
+		return &failure{status: http.StatusConflict, message: fmt.Sprintf("the record at offset %d of partition %d of %s does not block the subscription; GET /subscriptions/%s lists those that do",
+			id.Offset, id.Partition, id.Topic, id.Subscription)}
+	case errors.Is(err, subscription.ErrNotRead):
+		return &failure{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf("no node reads partition %d of %s at the moment; retry later", id.Partition, id.Topic)}
+	}
+	return &failure{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf("the record was not changed: %v", err)}
+}
+
+func (s *Server) getRecord(c echo.Context) error {
+	id, err := s.recordOf(c)
+	if err != nil {
+		return err
+	}
+	record, err := s.cfg.Streams.Record(c.Request().Context(), id)
+	if err != nil {
+		return recordError(id, err)
+	}
+	return answer(c, http.StatusOK, viewRecord(&record))
+}
+
+// onRecord carries out an operation on the record in the path.
+func (s *Server) onRecord(do func(context.Context, subscription.RecordID) error) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		id, err := s.recordOf(c)
+		if err != nil {
+			return err
+		}
+		if err := do(c.Request().Context(), id); err != nil {
+			return recordError(id, err)
+		}
+		return done(c, http.StatusAccepted)
+	}
+}

@@ -46,6 +46,8 @@ type failurePage struct {
 	Next     string         `json:"next_cursor,omitempty"`
 	Other    int            `json:"other,omitempty"`
 	Complete bool           `json:"complete"`
+	// Blocked is what event subscriptions cannot deliver; the first page has it.
+	Blocked []blockedPartition `json:"blocked_topic_partitions,omitempty"`
 	Extent
 }
 
@@ -69,6 +71,9 @@ func (s *Server) listFailures(c echo.Context) error {
 		return fmt.Errorf("list failures: %w", err)
 	}
 	page := failurePage{Groups: []FailureGroup{}, Other: all.Other, Complete: all.Extent.Complete(), Extent: all.Extent}
+	if after == nil {
+		page.Blocked = s.blockedPartitions(c.Request().Context(), filter)
+	}
 	for i := range all.Groups {
 		g := &all.Groups[i]
 		if after != nil && after.compare(placeOfFailure(g)) >= 0 {

@@ -123,6 +123,10 @@ var registryFieldMeanings = map[string]string{
 	"Version.go_version":                  "Go version, operating system and processor of the build.",
 	"Version.supported_feature_level":     "Highest feature level that this server supports. The cluster's may be lower.",
 	"RegisterDeploymentResponse.info":     "Notices about settings without the expected effect.",
+
+	"FailurePage.blocked_topic_partitions": "Topic partitions of event subscriptions that wait for an operator, up to 1,000, the latest first. Only on the first page, and without filters other than service and handler.",
+	"BlockedTopicPartition.record":         "The record that cannot be delivered. Absent if it is the log that is not as expected.",
+	"BlockedTopicPartition.position":       "Offset of the next record.",
 }
 
 // listOf is the schema of {"name": [element…]}.

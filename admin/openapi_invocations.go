@@ -25,7 +25,7 @@ var invocationOperations = map[string]operation{
 		answers: []reply{{http.StatusOK, "The numbers", Counts{}}}, refusals: []int{400, 503},
 	},
 	"GET /failures": {
-		id: "list_failures", tag: "failure", summary: "List failed invocations in groups of the same cause, the latest failure first",
+		id: "list_failures", tag: "failure", summary: "List failed invocations in groups of the same cause, the latest failure first; and the topic partitions of event subscriptions whose next record cannot be delivered",
 		query: slices.Concat(filterParameters, []object{
 			queryParameter("limit", "Maximum number of groups in a page.", object{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}),
 			queryParameter("cursor", "next_cursor of the page before.", object{"type": "string"}),

@@ -39,6 +39,7 @@ var componentNames = map[reflect.Type]string{
 	reflect.TypeFor[Counts]():              "InvocationCounts",
 	reflect.TypeFor[HandlerCounts]():       "HandlerCounts",
 	reflect.TypeFor[failurePage]():         "FailurePage",
+	reflect.TypeFor[blockedPartition]():    "BlockedTopicPartition",
 	reflect.TypeFor[FailureGroup]():        "FailureGroup",
 	reflect.TypeFor[Entry]():               "JournalEntry",
 	reflect.TypeFor[Await]():               "Await",

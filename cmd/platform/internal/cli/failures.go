@@ -51,8 +51,11 @@ func (a *app) failuresList() *cobra.Command {
 }
 
 func (a *app) failureTable(page client.FailurePage) {
+	a.blockedTable(page.Blocked)
 	if len(page.Groups) == 0 {
-		a.say("No failures.")
+		if len(page.Blocked) == 0 {
+			a.say("No failures.")
+		}
 		return
 	}
 	rows := make([][]string, len(page.Groups))
@@ -66,6 +69,21 @@ func (a *app) failureTable(page client.FailurePage) {
 	if page.Other > 0 {
 		a.say("%d more failures belong to no group, because there are too many groups.", page.Other)
 	}
+}
+
+// blockedTable shows the topic partitions whose next record cannot be delivered.
+func (a *app) blockedTable(blocked []client.BlockedTopicPartition) {
+	if len(blocked) == 0 {
+		return
+	}
+	rows := make([][]string, len(blocked))
+	for i, b := range blocked {
+		rows[i] = []string{
+			fmt.Sprintf("%s/%d", term.Clean(b.Topic), b.Partition), strconv.FormatInt(b.Position, 10), term.Clean(b.Service + "/" + b.Handler), b.Reason, a.print.Time(b.Since), term.Clean(b.Message),
+		}
+	}
+	a.print.Table("", []string{"TOPIC-PARTITION", "OFFSET", "HANDLER", "REASON", "SINCE", "MESSAGE"}, rows)
+	a.say("These records block their topic partitions. `platform subscriptions describe %s` shows more, `platform subscriptions retry` and `skip` continue.", blocked[0].Subscription)
 }
 
 func codeText(g *client.FailureGroup) string {

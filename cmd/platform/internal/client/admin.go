@@ -225,6 +225,21 @@ type FailurePage struct {
 	Groups []FailureGroup `json:"groups"`
 	Next   string         `json:"next_cursor"`
 	Other  int            `json:"other"`
+
+	Blocked []BlockedTopicPartition `json:"blocked_topic_partitions"`
+}
+
+// BlockedTopicPartition is a topic partition of an event subscription that waits for an operator.
+type BlockedTopicPartition struct {
+	Subscription string    `json:"subscription_id"`
+	Service      string    `json:"service"`
+	Handler      string    `json:"handler"`
+	Topic        string    `json:"topic"`
+	Partition    int       `json:"partition"`
+	Position     int64     `json:"position"`
+	Reason       string    `json:"reason"`
+	Message      string    `json:"message"`
+	Since        time.Time `json:"since"`
 }
 
 // Failures returns the failure groups of the invocations that match, the latest failure first.

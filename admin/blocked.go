@@ -1,0 +1,65 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"reflect"
+	"slices"
+
+	"platform/internal/subscription"
+)
+
+// blockedPartition is a topic partition whose records are not delivered until an operator
+// decides: the failure inbox lists it beside failed invocations.
+type blockedPartition struct {
+	Subscription string       `json:"subscription_id"`
+	Source       string       `json:"source"`
+	Service      string       `json:"service"`
+	Handler      string       `json:"handler"`
+	Topic        string       `json:"topic"`
+	Partition    int32        `json:"partition"`
+	Position     int64        `json:"position"`
+	Reason       string       `json:"reason"`
+	Message      string       `json:"message"`
+	Since        Timestamp    `json:"since"`
+	LagRecords   *int64       `json:"lag_records,omitempty"`
+	Record       *blockedView `json:"record,omitempty"`
+}
+
+// maxBlocked bounds the blocked topic partitions that a page of failures has.
+const maxBlocked = 1000
+
+// blockedPartitions returns the blocked topic partitions, the latest first. Filters other than
+// those for services and handlers select invocations only.
+func (s *Server) blockedPartitions(ctx context.Context, f Filter) (found []blockedPartition) {
+	services, handlers := f.Services, f.Handlers
+	f.Services, f.Handlers = nil, nil
+	list, _ := s.registry.Subscriptions()
+	if len(list) == 0 || !reflect.ValueOf(f).IsZero() {
+		return nil
+	}
+	statuses := s.cfg.Streams.Statuses(ctx, "", false)
+	for i := range list {
+		sub := &list[i]
+		if len(services) > 0 && !slices.Contains(services, sub.Service) || len(handlers) > 0 && !slices.Contains(handlers, sub.Handler) {
+			continue
+		}
+		_, known := s.kafkaCluster(sub.Cluster)
+		merged := subscription.Merge(sub, statuses.ByID[sub.ID], known)
+		for j := range merged.Partitions {
+			if merged.Partitions[j].State == subscription.Blocked {
+				found = append(found, viewBlocked(sub, &merged.Partitions[j]))
+			}
+		}
+	}
+	slices.SortStableFunc(found, func(a, b blockedPartition) int { return cmp.Compare(b.Since, a.Since) })
+	return found[:min(len(found), maxBlocked)]
+}
+
+func viewBlocked(sub *subscription.Subscription, p *subscription.PartitionStatus) blockedPartition {
+	view := viewTopicPartition(sub, p)
+	return blockedPartition{
+		Subscription: sub.ID, Source: sub.Source.String(), Service: sub.Service, Handler: sub.Handler, Topic: p.Topic, Partition: p.Partition,
+		Position: p.Position, Reason: view.Reason, Message: view.Message, Since: timestamp(p.Since), LagRecords: view.LagRecords, Record: view.Blocked,
+	}
+}

@@ -258,13 +258,20 @@ func memberOn(p *partition.Partition, node raft.ServerID) raft.ServerID {
 	return node
 }
 
-// member returns the metadata for a request from a node of the same cluster.
+// errNoMetadata says that this node joins a cluster whose metadata it has not received yet.
+var errNoMetadata = errors.New("this node has not received the metadata of its cluster yet")
+
+// member returns the metadata for a request from a node of the same cluster. With
+// errNoMetadata, it is unknown whether that is so.
 func (s *Server) member(clusterID string) (*metadata.Store, error) {
 	store := s.store.Load()
 	if store == nil {
 		return nil, errors.New("this node is not part of a cluster yet")
 	}
-	if own, known := store.Cluster(); !known || own.ID != clusterID {
+	switch own, known := store.Cluster(); {
+	case !known:
+		return nil, errNoMetadata
+	case own.ID != clusterID:
 		return nil, errors.New("this is a node of another cluster")
 	}
 	return store, nil
@@ -287,6 +294,11 @@ func (s *Server) Recover(ctx context.Context, req *nodepb.RecoverRequest) (*node
 // Follow returns when this node has applied the metadata's log up to an index.
 func (s *Server) Follow(ctx context.Context, req *nodepb.FollowRequest) (*nodepb.FollowResponse, error) {
 	store, err := s.member(req.ClusterId)
+	if errors.Is(err, errNoMetadata) { // they contain the cluster
+		if err = s.store.Load().Follow(ctx, req.Index); err == nil {
+			store, err = s.member(req.ClusterId)
+		}
+	}
 	if err == nil {
 		err = store.Follow(ctx, req.Index)
 	}

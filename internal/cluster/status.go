@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -17,9 +18,13 @@ import (
 // stateQuarantined is the state of a replica in quarantine, in addition to those of Raft.
 const stateQuarantined = "Quarantined"
 
-// Status returns the status of this node and its replicas.
+// Status returns the status of this node and its replicas. A node that joins has none.
 func (s *Server) Status(_ context.Context, req *nodepb.StatusRequest) (*nodepb.StatusResponse, error) {
-	if _, err := s.member(req.ClusterId); err != nil {
+	_, err := s.member(req.ClusterId)
+	if errors.Is(err, errNoMetadata) {
+		return s.status(), nil
+	}
+	if err != nil {
 		return &nodepb.StatusResponse{Error: err.Error()}, nil //nolint:nilerr // the response has the error
 	}
 	r := s.status()

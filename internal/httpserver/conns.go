@@ -12,6 +12,19 @@ import (
 	"platform/internal/budget"
 )
 
+// shortBuffers is a listener whose connections have short buffers for data that cannot be
+// sent yet.
+type shortBuffers struct{ net.Listener }
+
+// Accept returns the next connection.
+func (l shortBuffers) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if tcp, ok := c.(*net.TCPConn); ok {
+		limitUnsent(tcp)
+	}
+	return c, err
+}
+
 // perAddress is a listener that bounds the open connections of each remote address.
 // Further ones are answered 503 and closed. All connections end when their client does
 // not read.
@@ -35,7 +48,6 @@ func (l *perAddress) Accept() (net.Conn, error) {
 		}
 		addr := remote(c)
 		if l.enter(addr) {
-			limitUnsent(c)
 			return &conn{Conn: c, timeout: l.writeTimeout, closed: func() { l.leave(addr) }}, nil
 		}
 		if l.refused != nil {

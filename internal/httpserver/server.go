@@ -67,6 +67,7 @@ const (
 func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 	base, cancelRequests := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancelRequests(nil)
+	ln = shortBuffers{ln}
 	if cfg.MaxConnections > 0 {
 		ln = netutil.LimitListener(ln, cfg.MaxConnections)
 	}

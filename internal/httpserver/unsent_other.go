@@ -5,4 +5,4 @@ package httpserver
 import "net"
 
 // limitUnsent is not available on this platform; slow clients end earlier.
-func limitUnsent(net.Conn) {}
+func limitUnsent(*net.TCPConn) {}

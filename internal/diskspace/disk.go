@@ -41,10 +41,15 @@ var watermarks = []watermark{
 	{Tight, 15, 128 << 20, 4 << 30},
 }
 
+// bytes is the watermark of a disk of that size.
+func (w watermark) bytes(total uint64) uint64 {
+	return min(max(total*w.percent/100, w.least), w.most)
+}
+
 // levelOf is the level of a disk with that much room.
 func levelOf(free, total uint64) Level {
 	for _, w := range watermarks {
-		if free < min(max(total*w.percent/100, w.least), w.most) {
+		if free < w.bytes(total) {
 			return w.level
 		}
 	}
@@ -59,6 +64,7 @@ type Monitor struct {
 	path  string
 	level atomic.Int32
 	free  atomic.Uint64
+	total atomic.Uint64
 	// since is when the disk became short of room.
 	since atomic.Pointer[time.Time]
 	stat  func(path string) (free, total uint64, err error) // statFile, except in tests
@@ -88,6 +94,7 @@ func (d *Monitor) Check() Level {
 		return d.Level()
 	}
 	d.free.Store(free)
+	d.total.Store(total)
 	level := levelOf(free, total)
 	if was := Level(d.level.Swap(int32(level))); was != level {
 		d.report(was, level)
@@ -112,13 +119,25 @@ func (d *Monitor) report(was, level Level) {
 }
 
 // Free is the free space as text, rounded down to MiB, or to KiB below 1 MiB.
-func (d *Monitor) Free() string {
-	free := units.ByteSize(d.free.Load())
-	unit := units.MiB
-	if free < unit {
+func (d *Monitor) Free() string { return sizeText(d.free.Load()) }
+
+// Balance says how much space is free, and how much has to be for a level to end.
+func (d *Monitor) Balance(level Level) string {
+	for _, w := range watermarks {
+		if w.level == level {
+			// Rounded up, since the free space is rounded down.
+			return d.Free() + " free, " + sizeText(w.bytes(d.total.Load())+uint64(units.MiB)-1) + " needed"
+		}
+	}
+	return d.Free() + " free"
+}
+
+func sizeText(bytes uint64) string {
+	size, unit := units.ByteSize(bytes), units.MiB
+	if size < unit {
 		unit = units.KiB
 	}
-	return (free - free%unit).String()
+	return (size - size%unit).String()
 }
 
 // Level is the level at the last check.
@@ -143,7 +162,7 @@ func (d *Monitor) Room() error {
 	if d.Level() < Short {
 		return nil
 	}
-	return &noRoomError{d.Free()}
+	return &noRoomError{d.Balance(Short)}
 }
 
 // Shortage describes a lack of space and its consequence; "" if there is none.
@@ -152,9 +171,9 @@ func (d *Monitor) Shortage() string {
 	case Tight:
 		return "fills up (" + d.Free() + " free)"
 	case Short:
-		return "is nearly full (" + d.Free() + " free): it leads nothing if others can, and takes nothing new"
+		return "is nearly full (" + d.Balance(Short) + "): it leads nothing if others can, and takes nothing new"
 	case Full:
-		return fullDisk + " (" + d.Free() + " free): its replicas are closed until there is room"
+		return fullDisk + " (" + d.Balance(Full) + "): its replicas are closed until there is room"
 	}
 	return ""
 }
@@ -174,11 +193,11 @@ func (d *Monitor) ShortFor() time.Duration {
 }
 
 // noRoomError says that a node takes nothing new.
-type noRoomError struct{ free string }
+type noRoomError struct{ balance string }
 
 // Error says what to do.
 func (e *noRoomError) Error() string {
-	return fmt.Sprintf("the disk of the node is nearly full (%s free); make room on it", e.free)
+	return fmt.Sprintf("the disk of the node is nearly full (%s); make room on it", e.balance)
 }
 
 // Unwrap is raftgroup.ErrOverloaded: nothing was proposed.

@@ -50,7 +50,7 @@ func testShortDisks(t *testing.T) {
 	free = 600 << 20
 	require.Equal(t, Short, d.Check())
 	require.ErrorIs(t, d.Room(), raftgroup.ErrOverloaded)
-	require.ErrorContains(t, d.Room(), "600.0 MiB free")
+	require.ErrorContains(t, d.Room(), "600.0 MiB free, 1.0 GiB needed")
 	require.True(t, short)
 	require.Zero(t, d.ShortFor())
 	time.Sleep(time.Minute)
@@ -73,6 +73,10 @@ func TestTextOfTheFreeSpace(t *testing.T) {
 	}
 	d.level.Store(int32(Full))
 	require.True(t, MeansFull(d.Shortage()))
+	d.total.Store(1<<40 - 1)
+	require.Contains(t, d.Shortage(), "192.0 MiB needed")
+	d.total.Store(2500 << 20)
+	require.Contains(t, d.Shortage(), "50.0 MiB needed")
 	d.level.Store(int32(Short))
 	require.False(t, MeansFull(d.Shortage()))
 }

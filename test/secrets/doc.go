@@ -1,0 +1,3 @@
+// Package secrets plants secrets in a running server and searches everything that it writes and
+// shows for them.
+package secrets

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"golang.org/x/net/http/httpguts"
 
 	"platform/internal/units"
 	"platform/metadata"
@@ -26,6 +27,7 @@ type serviceChange struct {
 	EnableLazyState             *bool        `json:"enable_lazy_state"`
 	RetryPolicy                 *retryChange `json:"retry_policy"`
 	IngressAuth                 *string      `json:"ingress_auth"`
+	ForwardHeaders              *[]string    `json:"forward_headers"`
 }
 
 type retryChange struct {
@@ -71,6 +73,16 @@ func (b *serviceChange) options() (o metadata.Options, err error) {
 			return o, unprocessable("The request field 'ingress_auth' is invalid. Reason: %q is none of none, token, jwt and mtls", *b.IngressAuth)
 		}
 		o.IngressAuth = &kind
+	}
+	if b.ForwardHeaders != nil {
+		names := make([]string, len(*b.ForwardHeaders))
+		for i, name := range *b.ForwardHeaders {
+			if !httpguts.ValidHeaderFieldName(name) {
+				return o, unprocessable("The request field 'forward_headers' is invalid. Reason: %q is not the name of a header", name)
+			}
+			names[i] = http.CanonicalHeaderKey(name)
+		}
+		o.ForwardHeaders = &names
 	}
 	read := func(name string, text *string, into **time.Duration) {
 		if text == nil || err != nil {

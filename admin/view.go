@@ -62,8 +62,10 @@ type serviceView struct {
 	EnableLazyState             bool              `json:"enable_lazy_state"`
 	Retry                       retryView         `json:"retry_policy"`
 	// IngressAuth is absent if ingress.auth applies.
-	IngressAuth string   `json:"ingress_auth,omitempty"`
-	Info        []notice `json:"info,omitempty"`
+	IngressAuth string `json:"ingress_auth,omitempty"`
+	// ForwardHeaders is absent if ingress.forward-headers applies.
+	ForwardHeaders *[]string `json:"forward_headers,omitempty"`
+	Info           []notice  `json:"info,omitempty"`
 }
 
 type retryView struct {
@@ -182,6 +184,7 @@ func viewService(d *metadata.Deployment, s *metadata.Service, defaults *metadata
 	if s.Options.IngressAuth != nil {
 		view.IngressAuth = s.Options.IngressAuth.String()
 	}
+	view.ForwardHeaders = s.Options.ForwardHeaders
 	if s.Type == metadata.Workflow {
 		for _, h := range s.Handlers {
 			if h.Type == target.WorkflowRun {

@@ -328,3 +328,19 @@ func TestClientsWithoutQuotaAreRefused(t *testing.T) {
 	require.Equal(t, 200, do(s, "POST", "/Greeter/greet", `"x"`, tokens["web"], json).Code)
 	require.Equal(t, 200, do(s, "GET", "/platform/health", "", tokens["shop"]).Code)
 }
+
+func TestServicesChooseTheCredentialsThatTheyGet(t *testing.T) {
+	f := &fakeInvocations{}
+	s := testServer(t, Config{ForwardHeaders: []string{"Cookie"}}, f)
+	call := func() string {
+		require.Equal(t, 200, do(s, "POST", "/Greeter/greet", `"x"`, "content-type: application/json", "authorization: Bearer of-the-application", "cookie: of-a-session").Code)
+		return string(f.invokes[len(f.invokes)-1].Input)
+	}
+	require.NotContains(t, call(), "of-the-application")
+	require.Contains(t, call(), "of-a-session")
+	s.registry.Schemas().Services["Greeter"].Options.ForwardHeaders = &[]string{"Authorization"}
+	require.Contains(t, call(), "of-the-application")
+	require.NotContains(t, call(), "of-a-session")
+	s.registry.Schemas().Services["Greeter"].Options.ForwardHeaders = &[]string{}
+	require.NotContains(t, call(), "of-")
+}

@@ -30,8 +30,8 @@ var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // readInput reads the body of a request into the Input entry of the invocation; body
 // is the part of payload that holds it.
-func (s *Server) readInput(w http.ResponseWriter, r *http.Request, mem *held) (payload, body []byte, err error) {
-	in, err := newInput(r, s.cfg.ForwardHeaders)
+func (s *Server) readInput(w http.ResponseWriter, r *http.Request, forward []string, mem *held) (payload, body []byte, err error) {
+	in, err := newInput(r, forward)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -92,7 +92,11 @@ func (s *Server) invocation(w http.ResponseWriter, r *http.Request, t *parsedTar
 	if err := readIdempotencyKey(r.Header, inv); err != nil {
 		return nil, err
 	}
-	payload, body, err := s.readInput(w, r, mem)
+	forward := s.cfg.ForwardHeaders
+	if own := t.service.Options.ForwardHeaders; own != nil {
+		forward = *own
+	}
+	payload, body, err := s.readInput(w, r, forward, mem)
 	if err != nil {
 		return nil, err
 	}

@@ -135,12 +135,28 @@ func optionsToProto(o *Options) *pb.Options {
 		EnableLazyState:        o.EnableLazyState,
 		Public:                 o.Public,
 		IngressAuth:            mapped(o.IngressAuth, func(a IngressAuth) uint32 { return uint32(a) }),
+		ForwardHeaders:         headerNamesToProto(o.ForwardHeaders),
 		RetryInitialIntervalMs: mapped(o.Retry.InitialInterval, time.Duration.Milliseconds),
 		RetryMaxIntervalMs:     mapped(o.Retry.MaxInterval, time.Duration.Milliseconds),
 		RetryMaxAttempts:       mapped(o.Retry.MaxAttempts, func(n int) int64 { return int64(n) }),
 		RetryFactor:            o.Retry.Factor,
 		RetryOnMaxAttempts:     mapped(o.Retry.OnMaxAttempts, func(e OnMaxAttempts) uint32 { return uint32(e) }),
 	}
+}
+
+func headerNamesToProto(names *[]string) *pb.HeaderNames {
+	if names == nil {
+		return nil
+	}
+	return &pb.HeaderNames{Names: *names}
+}
+
+func headerNamesFromProto(m *pb.HeaderNames) *[]string {
+	if m == nil {
+		return nil
+	}
+	names := append([]string{}, m.GetNames()...)
+	return &names
 }
 
 func optionsFromProto(o *pb.Options) Options {
@@ -156,6 +172,7 @@ func optionsFromProto(o *pb.Options) Options {
 		EnableLazyState:      o.EnableLazyState,
 		Public:               o.Public,
 		IngressAuth:          mapped(o.IngressAuth, func(n uint32) IngressAuth { return IngressAuth(n) }),
+		ForwardHeaders:       headerNamesFromProto(o.ForwardHeaders),
 		Retry: RetryOptions{
 			InitialInterval: mapped(o.RetryInitialIntervalMs, milliseconds),
 			MaxInterval:     mapped(o.RetryMaxIntervalMs, milliseconds),

@@ -27,7 +27,7 @@ func TestDeploymentsDoNotOpenServices(t *testing.T) {
 	require.NoError(t, err)
 	auth := func() *IngressAuth { return m.Schemas().Services["Greeter"].Options.IngressAuth }
 	require.Nil(t, auth())
-	_, err = m.ModifyService(t.Context(), "Greeter", Options{IngressAuth: ptr(IngressToken)})
+	_, err = m.ModifyService(t.Context(), "Greeter", Options{IngressAuth: ptr(IngressToken), ForwardHeaders: &[]string{"Cookie"}})
 	require.NoError(t, err)
 	require.Equal(t, IngressToken, *auth())
 
@@ -44,10 +44,13 @@ func TestDeploymentsDoNotOpenServices(t *testing.T) {
 	_, err = m.UpdateDeployment(t.Context(), Update{Deployment: update, Overwrite: true})
 	require.NoError(t, err)
 	require.Equal(t, IngressToken, *auth(), "an update in place")
+	require.Equal(t, []string{"Cookie"}, *m.Schemas().Services["Greeter"].Options.ForwardHeaders, "later revisions keep it")
 	for _, id := range []ids.Deployment{third.Deployment.ID, second.Deployment.ID} {
 		require.NoError(t, m.DeleteDeployment(t.Context(), id))
 		require.Equal(t, IngressToken, *auth(), "an older revision")
 	}
+	_, err = m.ModifyService(t.Context(), "Greeter", Options{ForwardHeaders: ptr(make([]string, MaxForwardHeaders+1))})
+	require.Error(t, err)
 	_, err = m.ModifyService(t.Context(), "Greeter", Options{IngressAuth: ptr(IngressNone)})
 	require.NoError(t, err)
 	require.Equal(t, IngressNone, *auth())

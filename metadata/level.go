@@ -50,7 +50,7 @@ func levelOf(cmd command) need {
 	case *barrier:
 		return need{feature.Level4, "a confirmed read"}
 	case *modifyService:
-		if cmd.options.IngressAuth != nil {
+		if cmd.options.IngressAuth != nil || cmd.options.ForwardHeaders != nil {
 			return need{feature.Level4, "the authentication of callers of a service"}
 		}
 	case *setFeatureLevel:

@@ -49,6 +49,12 @@ func (s *Schemas) planModify(name string, change *Options) (*Deployment, *Servic
 	if change.WorkflowRetention != nil && latest.Type != Workflow {
 		return nil, nil, &InvalidError{fmt.Sprintf("modifying retention time for service type %s is unsupported", latest.Type)}
 	}
+	if change.ForwardHeaders != nil {
+		names := *change.ForwardHeaders
+		if len(names) > MaxForwardHeaders || slices.ContainsFunc(names, func(n string) bool { return n == "" || len(n) > MaxHeaderName }) {
+			return nil, nil, &InvalidError{fmt.Sprintf("at most %d headers can be forwarded, with names of 1 to %d bytes", MaxForwardHeaders, MaxHeaderName)}
+		}
+	}
 	service := *latest
 	service.Options = latest.Options.With(change)
 	if change.WorkflowRetention != nil {
@@ -71,6 +77,7 @@ func (o Options) With(change *Options) Options {
 	set(&o.EnableLazyState, change.EnableLazyState)
 	set(&o.Public, change.Public)
 	set(&o.IngressAuth, change.IngressAuth)
+	set(&o.ForwardHeaders, change.ForwardHeaders)
 	set(&o.Retry.InitialInterval, change.Retry.InitialInterval)
 	set(&o.Retry.MaxInterval, change.Retry.MaxInterval)
 	set(&o.Retry.MaxAttempts, change.Retry.MaxAttempts)

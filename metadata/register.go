@@ -82,6 +82,7 @@ func (s *Schemas) Plan(r Registration, at time.Time) (Registered, error) {
 			}
 			service.Revision = latest.Revision + 1
 			service.Options.IngressAuth = latest.Options.IngressAuth // a deployment must not open a service
+			service.Options.ForwardHeaders = latest.Options.ForwardHeaders
 		}
 		planned.Services[i] = &service
 	}

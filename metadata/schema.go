@@ -66,7 +66,10 @@ type Options struct {
 	// IngressAuth is what callers must present. Only operators set it, and later revisions
 	// keep it.
 	IngressAuth *IngressAuth
-	Retry       RetryOptions
+	// ForwardHeaders are the canonical names of headers with credentials of callers that
+	// handlers get. Only operators set them, and later revisions keep them.
+	ForwardHeaders *[]string
+	Retry          RetryOptions
 }
 
 // IngressAuth is what callers of a service must present to the ingress.
@@ -94,6 +97,12 @@ func ParseIngressAuth(name string) (IngressAuth, bool) {
 	}
 	return 0, false
 }
+
+// Bounds of Options.ForwardHeaders.
+const (
+	MaxForwardHeaders = 20
+	MaxHeaderName     = 100
+)
 
 // RetryOptions are the announced parts of a retry policy.
 type RetryOptions struct {

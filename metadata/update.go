@@ -65,10 +65,10 @@ func (s *Schemas) overwritten(old, now *Deployment) []*Service {
 		service.Deployment, service.Revision = old.ID, 1
 		if had := old.Service(service.Name); had != nil {
 			service.Revision = had.Revision
-			service.Options.IngressAuth = had.Options.IngressAuth
+			service.Options.IngressAuth, service.Options.ForwardHeaders = had.Options.IngressAuth, had.Options.ForwardHeaders
 		} else if latest := s.Services[service.Name]; latest != nil {
 			service.Revision = latest.Revision + 1
-			service.Options.IngressAuth = latest.Options.IngressAuth
+			service.Options.IngressAuth, service.Options.ForwardHeaders = latest.Options.IngressAuth, latest.Options.ForwardHeaders
 		}
 		services[i] = &service
 	}

@@ -237,6 +237,7 @@ var (
 	patchFlags  = map[string]string{
 		"public":                "--public=false",
 		"ingress-auth":          "--ingress-auth token",
+		"forward-headers":       "--forward-headers authorization,cookie",
 		"idempotency-retention": "--idempotency-retention 1h", "workflow-completion-retention": "--workflow-completion-retention 1h", "journal-retention": "--journal-retention 1h",
 		"inactivity-timeout": "--inactivity-timeout 1m", "abort-timeout": "--abort-timeout 1m", "max-attempts": "--max-attempts 3", "on-max-attempts": "--on-max-attempts kill",
 		"retry-initial-interval": "--retry-initial-interval 1s", "retry-max-interval": "--retry-max-interval 1m", "retry-factor": "--retry-factor 3",

@@ -64,6 +64,7 @@ var changes = []Change{
 	{Level4, LogCommand, "CreateToken, RevokeToken and UseTokens", "the metadata has the tokens of clients of the HTTP ports"},
 	{Level4, CommandField, "Entry.action", "an entry of the metadata contains who requested it, for the audit log"},
 	{Level4, CommandField, "Options.ingress_auth", "an operator sets what callers of a service must present"},
+	{Level4, CommandField, "Options.forward_headers", "an operator sets which credentials of callers the handlers of a service get"},
 	{Level4, LogCommand, "RecordAction", "the metadata has the audit log of actions that do not change it"},
 	{Level4, RecordField, "AuditRecord and AuditNode", "the audit log keeps 20,000 records or 64 MiB, the oldest of the principal with the most are deleted"},
 	{Level4, LogCommand, "PutSubscription and PutKafkaCluster", "the metadata has event subscriptions and the Kafka clusters that they read"},

@@ -4497,6 +4497,51 @@ func (x *Handler) GetOutput() *OutputRules {
 	return nil
 }
 
+// HeaderNames are names of headers in their canonical form.
+type HeaderNames struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Names         []string               `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeaderNames) Reset() {
+	*x = HeaderNames{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeaderNames) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeaderNames) ProtoMessage() {}
+
+func (x *HeaderNames) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeaderNames.ProtoReflect.Descriptor instead.
+func (*HeaderNames) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *HeaderNames) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
 // Options are the options that a service or handler announced; durations in milliseconds.
 type Options struct {
 	state                  protoimpl.MessageState `protogen:"open.v1"`
@@ -4512,14 +4557,15 @@ type Options struct {
 	RetryMaxAttempts       *int64                 `protobuf:"varint,10,opt,name=retry_max_attempts,json=retryMaxAttempts,proto3,oneof" json:"retry_max_attempts,omitempty"` // -1: without limit
 	RetryFactor            *float64               `protobuf:"fixed64,11,opt,name=retry_factor,json=retryFactor,proto3,oneof" json:"retry_factor,omitempty"`
 	RetryOnMaxAttempts     *uint32                `protobuf:"varint,12,opt,name=retry_on_max_attempts,json=retryOnMaxAttempts,proto3,oneof" json:"retry_on_max_attempts,omitempty"` // 0: pause; 1: kill
-	IngressAuth            *uint32                `protobuf:"varint,13,opt,name=ingress_auth,json=ingressAuth,proto3,oneof" json:"ingress_auth,omitempty"`                          // 1: none; 2: token; from level 4 on
+	IngressAuth            *uint32                `protobuf:"varint,13,opt,name=ingress_auth,json=ingressAuth,proto3,oneof" json:"ingress_auth,omitempty"`                          // 1: none; 2: token; 3: jwt; 4: mtls; from level 4 on
+	ForwardHeaders         *HeaderNames           `protobuf:"bytes,14,opt,name=forward_headers,json=forwardHeaders,proto3" json:"forward_headers,omitempty"`                        // of callers, with credentials; from level 4 on
 	unknownFields          protoimpl.UnknownFields
 	sizeCache              protoimpl.SizeCache
 }
 
 func (x *Options) Reset() {
 	*x = Options{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4531,7 +4577,7 @@ func (x *Options) String() string {
 func (*Options) ProtoMessage() {}
 
 func (x *Options) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4544,7 +4590,7 @@ func (x *Options) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Options.ProtoReflect.Descriptor instead.
 func (*Options) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{56}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Options) GetInactivityTimeoutMs() int64 {
@@ -4638,6 +4684,13 @@ func (x *Options) GetIngressAuth() uint32 {
 	return 0
 }
 
+func (x *Options) GetForwardHeaders() *HeaderNames {
+	if x != nil {
+		return x.ForwardHeaders
+	}
+	return nil
+}
+
 // InputRules define the inputs that a handler accepts.
 type InputRules struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4651,7 +4704,7 @@ type InputRules struct {
 
 func (x *InputRules) Reset() {
 	*x = InputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4663,7 +4716,7 @@ func (x *InputRules) String() string {
 func (*InputRules) ProtoMessage() {}
 
 func (x *InputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4676,7 +4729,7 @@ func (x *InputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRules.ProtoReflect.Descriptor instead.
 func (*InputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{57}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *InputRules) GetRequired() bool {
@@ -4719,7 +4772,7 @@ type OutputRules struct {
 
 func (x *OutputRules) Reset() {
 	*x = OutputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4731,7 +4784,7 @@ func (x *OutputRules) String() string {
 func (*OutputRules) ProtoMessage() {}
 
 func (x *OutputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4744,7 +4797,7 @@ func (x *OutputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRules.ProtoReflect.Descriptor instead.
 func (*OutputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{58}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *OutputRules) GetContentType() string {
@@ -4779,7 +4832,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[59]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4791,7 +4844,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[59]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4804,7 +4857,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{59}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Pair) GetKey() string {
@@ -5193,7 +5246,9 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\bmetadata\x18\x04 \x03(\v2\x17.platform.metadata.PairR\bmetadata\x124\n" +
 	"\aoptions\x18\x05 \x01(\v2\x1a.platform.metadata.OptionsR\aoptions\x123\n" +
 	"\x05input\x18\x06 \x01(\v2\x1d.platform.metadata.InputRulesR\x05input\x126\n" +
-	"\x06output\x18\a \x01(\v2\x1e.platform.metadata.OutputRulesR\x06output\"\xcc\a\n" +
+	"\x06output\x18\a \x01(\v2\x1e.platform.metadata.OutputRulesR\x06output\"#\n" +
+	"\vHeaderNames\x12\x14\n" +
+	"\x05names\x18\x01 \x03(\tR\x05names\"\x95\b\n" +
 	"\aOptions\x127\n" +
 	"\x15inactivity_timeout_ms\x18\x01 \x01(\x03H\x00R\x13inactivityTimeoutMs\x88\x01\x01\x12-\n" +
 	"\x10abort_timeout_ms\x18\x02 \x01(\x03H\x01R\x0eabortTimeoutMs\x88\x01\x01\x125\n" +
@@ -5209,7 +5264,8 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\fretry_factor\x18\v \x01(\x01H\n" +
 	"R\vretryFactor\x88\x01\x01\x126\n" +
 	"\x15retry_on_max_attempts\x18\f \x01(\rH\vR\x12retryOnMaxAttempts\x88\x01\x01\x12&\n" +
-	"\fingress_auth\x18\r \x01(\rH\fR\vingressAuth\x88\x01\x01B\x18\n" +
+	"\fingress_auth\x18\r \x01(\rH\fR\vingressAuth\x88\x01\x01\x12G\n" +
+	"\x0fforward_headers\x18\x0e \x01(\v2\x1e.platform.metadata.HeaderNamesR\x0eforwardHeadersB\x18\n" +
 	"\x16_inactivity_timeout_msB\x13\n" +
 	"\x11_abort_timeout_msB\x17\n" +
 	"\x15_journal_retention_msB\x1b\n" +
@@ -5251,7 +5307,7 @@ func file_proto_metadata_metadata_proto_rawDescGZIP() []byte {
 	return file_proto_metadata_metadata_proto_rawDescData
 }
 
-var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
+var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
 var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*Entry)(nil),              // 0: platform.metadata.Entry
 	(*ProvisionCluster)(nil),   // 1: platform.metadata.ProvisionCluster
@@ -5309,10 +5365,11 @@ var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*Deployment)(nil),         // 53: platform.metadata.Deployment
 	(*Service)(nil),            // 54: platform.metadata.Service
 	(*Handler)(nil),            // 55: platform.metadata.Handler
-	(*Options)(nil),            // 56: platform.metadata.Options
-	(*InputRules)(nil),         // 57: platform.metadata.InputRules
-	(*OutputRules)(nil),        // 58: platform.metadata.OutputRules
-	(*Pair)(nil),               // 59: platform.metadata.Pair
+	(*HeaderNames)(nil),        // 56: platform.metadata.HeaderNames
+	(*Options)(nil),            // 57: platform.metadata.Options
+	(*InputRules)(nil),         // 58: platform.metadata.InputRules
+	(*OutputRules)(nil),        // 59: platform.metadata.OutputRules
+	(*Pair)(nil),               // 60: platform.metadata.Pair
 }
 var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	1,  // 0: platform.metadata.Entry.provision_cluster:type_name -> platform.metadata.ProvisionCluster
@@ -5347,7 +5404,7 @@ var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	19, // 29: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
 	53, // 30: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
 	53, // 31: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
-	56, // 32: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
+	57, // 32: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
 	14, // 33: platform.metadata.PutRules.changes:type_name -> platform.metadata.RuleChange
 	20, // 34: platform.metadata.RuleChange.rule:type_name -> platform.metadata.Rule
 	16, // 35: platform.metadata.DeleteRules.removals:type_name -> platform.metadata.RuleRemoval
@@ -5370,8 +5427,8 @@ var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	31, // 52: platform.metadata.AuditRecord.action:type_name -> platform.metadata.Action
 	39, // 53: platform.metadata.PutSubscription.subscription:type_name -> platform.metadata.Subscription
 	38, // 54: platform.metadata.PutKafkaCluster.cluster:type_name -> platform.metadata.KafkaCluster
-	59, // 55: platform.metadata.KafkaCluster.properties:type_name -> platform.metadata.Pair
-	59, // 56: platform.metadata.Subscription.properties:type_name -> platform.metadata.Pair
+	60, // 55: platform.metadata.KafkaCluster.properties:type_name -> platform.metadata.Pair
+	60, // 56: platform.metadata.Subscription.properties:type_name -> platform.metadata.Pair
 	40, // 57: platform.metadata.Subscription.start:type_name -> platform.metadata.SubscriptionStart
 	41, // 58: platform.metadata.Subscription.offsets:type_name -> platform.metadata.TopicStart
 	42, // 59: platform.metadata.Subscription.paused:type_name -> platform.metadata.SubscriptionPause
@@ -5382,21 +5439,22 @@ var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	20, // 64: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
 	53, // 65: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
 	54, // 66: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
-	59, // 67: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
-	59, // 68: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
+	60, // 67: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
+	60, // 68: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
 	54, // 69: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
-	59, // 70: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
-	56, // 71: platform.metadata.Service.options:type_name -> platform.metadata.Options
+	60, // 70: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
+	57, // 71: platform.metadata.Service.options:type_name -> platform.metadata.Options
 	55, // 72: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
-	59, // 73: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
-	56, // 74: platform.metadata.Handler.options:type_name -> platform.metadata.Options
-	57, // 75: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
-	58, // 76: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
-	77, // [77:77] is the sub-list for method output_type
-	77, // [77:77] is the sub-list for method input_type
-	77, // [77:77] is the sub-list for extension type_name
-	77, // [77:77] is the sub-list for extension extendee
-	0,  // [0:77] is the sub-list for field type_name
+	60, // 73: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
+	57, // 74: platform.metadata.Handler.options:type_name -> platform.metadata.Options
+	58, // 75: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
+	59, // 76: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
+	56, // 77: platform.metadata.Options.forward_headers:type_name -> platform.metadata.HeaderNames
+	78, // [78:78] is the sub-list for method output_type
+	78, // [78:78] is the sub-list for method input_type
+	78, // [78:78] is the sub-list for extension type_name
+	78, // [78:78] is the sub-list for extension extendee
+	0,  // [0:78] is the sub-list for field type_name
 }
 
 func init() { file_proto_metadata_metadata_proto_init() }
@@ -5448,14 +5506,14 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Result_KafkaCluster)(nil),
 		(*Result_Token)(nil),
 	}
-	file_proto_metadata_metadata_proto_msgTypes[56].OneofWrappers = []any{}
+	file_proto_metadata_metadata_proto_msgTypes[57].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_metadata_metadata_proto_rawDesc), len(file_proto_metadata_metadata_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   60,
+			NumMessages:   61,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -32,6 +33,7 @@ Shows the changes and asks for confirmation.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.Bool("public", false, "whether the ingress can call it; =false: only other handlers")
+	flags.String("forward-headers", "", "headers with credentials of callers, such as authorization, that handlers get, separated by commas; \"\" for none; later revisions keep it")
 	flags.String("ingress-auth", "", "what callers must present: none, token, jwt (of the identity provider) or mtls (a client certificate); later revisions keep it")
 	flags.String("idempotency-retention", "", "how long results of calls with an idempotency key are kept")
 	flags.String("workflow-completion-retention", "", "how long a finished workflow is kept")
@@ -75,6 +77,9 @@ func readChange(flags *pflag.FlagSet) (c client.ServiceChange, err error) {
 			if c.IngressAuth = &text; !slices.Contains([]string{"none", "token", "jwt", "mtls"}, text) {
 				err = &usageError{"--ingress-auth takes none, token, jwt or mtls"}
 			}
+		case f.Name == "forward-headers":
+			names := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+			c.ForwardHeaders = &names
 		case f.Name == "public":
 			c.Public = isTrue(text)
 		case f.Name == "lazy-state":
@@ -148,6 +153,7 @@ func optionFields(s client.Service) []term.Field {
 	return []term.Field{
 		{Name: "Public", Value: yesNo(s.Public)},
 		{Name: "Ingress authentication", Value: s.IngressAuth},
+		{Name: "Forwarded credentials", Value: headerList(s.ForwardHeaders)},
 		{Name: "Idempotency retention", Value: s.IdempotencyRetention},
 		{Name: "Workflow retention", Value: s.WorkflowCompletionRetention},
 		{Name: "Journal retention", Value: cmp.Or(s.JournalRetention, "none")},
@@ -158,10 +164,24 @@ func optionFields(s client.Service) []term.Field {
 	}
 }
 
+// headerList names the headers that a service gets; empty if the setting of the server applies.
+func headerList(names *[]string) string {
+	switch {
+	case names == nil:
+		return ""
+	case len(*names) == 0:
+		return "none"
+	}
+	return term.Clean(strings.ToLower(strings.Join(*names, ", ")))
+}
+
 // changed returns a service with a change applied, without the server's limits.
 func changed(s client.Service, c client.ServiceChange) client.Service {
 	take(&s.Public, c.Public)
 	take(&s.IngressAuth, c.IngressAuth)
+	if c.ForwardHeaders != nil {
+		s.ForwardHeaders = c.ForwardHeaders
+	}
 	take(&s.EnableLazyState, c.EnableLazyState)
 	takeDuration(&s.IdempotencyRetention, c.IdempotencyRetention)
 	takeDuration(&s.WorkflowCompletionRetention, c.WorkflowCompletionRetention)

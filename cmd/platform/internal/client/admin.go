@@ -99,6 +99,7 @@ type ServiceChange struct {
 	EnableLazyState             *bool        `json:"enable_lazy_state,omitempty"`
 	RetryPolicy                 *RetryChange `json:"retry_policy,omitempty"`
 	IngressAuth                 *string      `json:"ingress_auth,omitempty"`
+	ForwardHeaders              *[]string    `json:"forward_headers,omitempty"`
 }
 
 // RetryChange is the part of a ServiceChange about retries.

@@ -45,6 +45,7 @@ type Service struct {
 	Revision                    int               `json:"revision"`
 	Public                      bool              `json:"public"`
 	IngressAuth                 string            `json:"ingress_auth"`
+	ForwardHeaders              *[]string         `json:"forward_headers"`
 	Documentation               string            `json:"documentation"`
 	Metadata                    map[string]string `json:"metadata"`
 	IdempotencyRetention        string            `json:"idempotency_retention"`

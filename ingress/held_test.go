@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -191,6 +192,12 @@ func TestAResultBeyondTheBudgetIsRefused(t *testing.T) {
 	require.Equal(t, http.StatusOK, third.StatusCode)
 }
 
+// goroutineIn reports whether a goroutine executes a function.
+func goroutineIn(function string) bool {
+	stacks := make([]byte, 1<<20)
+	return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte(function))
+}
+
 // Results of calls wait for memory as IDs: they are dropped and read again.
 func TestResultsOfCallsWaitForMemory(t *testing.T) {
 	const size, most = 6 << 20, 10 << 20 // the client accepts less without reading
@@ -225,7 +232,7 @@ func TestResultsOfCallsWaitForMemory(t *testing.T) {
 		n, _ := io.Copy(io.Discard, answer.Body)
 		second <- n
 	}()
-	require.Eventually(t, func() bool { return f.count() == 2 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return goroutineIn("(*Account).AwaitResponse") }, time.Minute, time.Millisecond)
 	used, _ := bodies.Stats()
 	require.LessOrEqual(t, used, int64(most))
 	require.Empty(t, read, "there is no memory for it yet")

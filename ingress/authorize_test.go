@@ -344,3 +344,32 @@ func TestServicesChooseTheCredentialsThatTheyGet(t *testing.T) {
 	s.registry.Schemas().Services["Greeter"].Options.ForwardHeaders = &[]string{}
 	require.NotContains(t, call(), "of-")
 }
+
+// Ids of workflows can be guessed: whether there is one must not be visible.
+func TestInvocationsOfProtectedServicesAreNotVisible(t *testing.T) {
+	cfg, tokens := withTokens(false, map[string]access.Principal{
+		"shop": {Roles: []access.Role{access.Invoker}}, "other": {Roles: []access.Role{access.Invoker}, Services: []string{"Greeter"}},
+	})
+	f := &fakeInvocations{}
+	running := func(context.Context, ids.Invocation) (routing.Answer, error) {
+		return routing.Answer{Target: machine.Target{Service: "Counter", Key: "k", Handler: "add"}}, routing.ErrNotReady
+	}
+	s := testServer(t, cfg, f)
+	closed := metadata.IngressToken
+	s.registry.Schemas().Services["Counter"].Options.IngressAuth = &closed
+	id := newID(machine.Target{Service: "Counter", Key: "k", Handler: "add"}, nil, clock).String()
+	for _, path := range []string{"/platform/output/" + id, "/platform/attach/" + id, "/platform/workflow/Counter/k/attach", "/platform/workflow/Counter/k/output"} {
+		for _, name := range []string{"nobody", "other"} {
+			f.output, f.attach = nil, nil
+			missing := do(s, "GET", path, "", cmp.Or(tokens[name], "x: y"))
+			f.output, f.attach = running, func(ctx context.Context, _ ids.Invocation) (routing.Answer, error) {
+				t.Error("it waits for the result")
+				return routing.Answer{}, routing.ErrNotFound
+			}
+			hidden := do(s, "GET", path, "", cmp.Or(tokens[name], "x: y"))
+			require.Equal(t, 404, hidden.Code, path)
+			require.Equal(t, missing.Body.String(), hidden.Body.String(), path)
+		}
+	}
+	require.Equal(t, statusNotReady, do(s, "GET", "/platform/output/"+id, "", tokens["shop"]).Code)
+}

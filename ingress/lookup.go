@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/internal/access"
 	"platform/internal/ids"
 	"platform/internal/routing"
 	"platform/metadata"
@@ -16,14 +17,34 @@ type answerer func(c echo.Context, id ids.Invocation) error
 
 // attach waits for the result of an invocation.
 func (s *Server) attach(c echo.Context, id ids.Invocation) error {
+	if err := s.checkVisible(c, id); err != nil {
+		return err
+	}
 	answer, err := s.invocations.Attach(c.Request().Context(), id)
 	return s.result(c, id, &answer, err)
 }
 
 // output responds with the result of an invocation if there is one.
 func (s *Server) output(c echo.Context, id ids.Invocation) error {
+	if err := s.checkVisible(c, id); err != nil {
+		return err
+	}
 	answer, err := s.invocations.Output(c.Request().Context(), id)
 	return s.result(c, id, &answer, err)
+}
+
+// checkVisible lets an invocation look as if it did not exist to senders that may not read its
+// result: ids of workflows can be guessed, and neither their status nor how long a response takes
+// must tell which ones exist.
+func (s *Server) checkVisible(c echo.Context, id ids.Invocation) error {
+	err := s.authorizeInvocation(c, id, access.Invoke)
+	if p, ok := errors.AsType[*problem](err); ok && (p.status == http.StatusUnauthorized || p.status == http.StatusForbidden) {
+		err = routing.ErrNotFound
+	}
+	if errors.Is(err, routing.ErrNotFound) {
+		return s.explain(c.Request().Context(), err, id, true)
+	}
+	return err
 }
 
 func (s *Server) result(c echo.Context, id ids.Invocation, answer *routing.Answer, err error) error {

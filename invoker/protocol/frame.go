@@ -63,7 +63,7 @@ func (d *Decoder) Feed(p []byte) {
 
 // growth bounds the memory allocated for a long message before its bytes arrive, as a
 // multiple of the bytes received: the announced length alone must not allocate memory.
-const growth = 4
+const growth = 8
 
 // A buffer for a message from longMessage on has room for the short ones that usually arrive
 // with its end, such as End after Output, so that they do not cause another copy of it.

@@ -55,9 +55,9 @@ func EncodeCommand(level feature.Level, c machine.Command) ([]byte, error) {
 }
 
 const (
-	// largeCommand is the estimated size from which a command is encoded framed. It is
-	// also the size limit of a batch.
-	largeCommand = 256 << 10
+	// largeCommand is the estimated size from which a command is encoded framed. Such a
+	// command is usually alone in its entry; otherwise Seal copies it like others.
+	largeCommand = 16 << 10
 	// entryOverhead is the maximum size of an entry with one command, without the command.
 	entryOverhead = 48
 )

@@ -8,6 +8,8 @@ LDFLAGS   := -s -w -X platform/internal/version.version=$(VERSION) -X platform/i
 GOBUILD   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 LINTER    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 LINT      := $(GO) run $(LINTER)
+LICENSES  := $(GO) run github.com/google/go-licenses@v1.6.0
+VULNCHECK := $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 GRPC_GEN  := google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2
 BUF       := $(GO) run github.com/bufbuild/buf/cmd/buf@v1.75.0
 TOOLS     := $(CURDIR)/$(BIN)/tools
@@ -213,6 +215,19 @@ linter: ## Build bin/tools/golangci-lint
 .PHONY: lint
 lint: ## Run golangci-lint
 	$(LINT) run ./...
+
+# modernc.org/mathutil has the 3-clause BSD licence with a change that the tool does not recognize.
+.PHONY: licenses
+licenses: ## Check the licences of the dependencies of both programs and list them in bin/licenses.csv
+	@mkdir -p $(BIN)
+	@GOROOT=$$($(GO) env GOROOT) $(LICENSES) check ./cmd/platform-server ./cmd/platform --ignore platform --ignore modernc.org/mathutil \
+		--allowed_licenses=Apache-2.0,MIT,BSD-2-Clause,BSD-3-Clause,ISC,MPL-2.0 2> $(BIN)/licenses.log || { cat $(BIN)/licenses.log; exit 1; }
+	@GOROOT=$$($(GO) env GOROOT) $(LICENSES) report ./cmd/platform-server ./cmd/platform --ignore platform > $(BIN)/licenses.csv 2>> $(BIN)/licenses.log
+	@echo "$$(wc -l < $(BIN)/licenses.csv) dependencies, see $(BIN)/licenses.csv"
+
+.PHONY: vulncheck
+vulncheck: ## Search the dependencies for known vulnerabilities (asks vuln.go.dev)
+	$(VULNCHECK) ./cmd/...
 
 .PHONY: vet
 vet: ## Check format, go vet and go.mod

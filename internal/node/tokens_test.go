@@ -287,3 +287,23 @@ func TestIdentityProvidersNeedAMapping(t *testing.T) {
 	require.NoError(t, n.openTokens())
 	require.NotNil(t, n.authenticator(true).Verify)
 }
+
+// Certificates of clients have roles only where a listener verifies them.
+func TestRolesOfCertificatesNeedAnAuthority(t *testing.T) {
+	local := fakeListener{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}
+	open := func(rules map[string]string, ca string) (*Node, error) {
+		n := &Node{cfg: config.Default(), listeners: listeners{node: local, ingress: local, admin: local}}
+		n.cfg.Security.Certificates, n.cfg.Ingress.TLS.ClientCAFile = rules, ca
+		return n, n.openTokens()
+	}
+	_, err := open(map[string]string{"client": "invoker"}, "")
+	require.ErrorContains(t, err, "client-ca-file")
+	_, err = open(map[string]string{"client": "root"}, "ca.crt")
+	require.ErrorContains(t, err, "there is no role")
+	n, err := open(map[string]string{"client": "invoker"}, "ca.crt")
+	require.NoError(t, err)
+	require.NotNil(t, n.authenticator(false).Certificate)
+	n, err = open(nil, "")
+	require.NoError(t, err)
+	require.Nil(t, n.authenticator(false).Certificate)
+}

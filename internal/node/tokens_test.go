@@ -213,7 +213,7 @@ func TestDefaultsOfSecurity(t *testing.T) {
 			require.Equal(t, tc.bindIP, loaded.Config.Admin.BindIP)
 			address, err := net.ResolveTCPAddr("tcp", tc.admin)
 			require.NoError(t, err)
-			n := &Node{cfg: loaded.Config, listeners: listeners{admin: fakeListener{address}, ingress: fakeListener{address}}}
+			n := &Node{cfg: loaded.Config, listeners: listeners{node: fakeListener{address}, admin: fakeListener{address}, ingress: fakeListener{address}}}
 			n.cfg.Security.AdminTokenFile = tokenFile(t, 0o600)
 			require.NoError(t, n.openTokens())
 			require.Equal(t, tc.required, n.tokens.required)

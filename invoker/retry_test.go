@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/invoker/endpoint"
 	"platform/invoker/protocol"
@@ -141,7 +142,9 @@ func fails(t testing.TB) func(*wire) {
 
 func TestRetriesFollowThePolicyAndPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := newOffline(t, policy(4, metadata.Pause), fails(t))
+		cfg := policy(4, metadata.Pause)
+		cfg.Level = func() feature.Level { return feature.Newest } // like that of the log
+		o := newOffline(t, cfg, fails(t))
 		defer o.close()
 		id, _ := o.shard.call(greeter, 1, "")
 		synctest.Wait()
@@ -163,6 +166,7 @@ func TestRetriesFollowThePolicyAndPause(t *testing.T) {
 		inv := o.shard.record(id)
 		require.Equal(t, machine.Paused, inv.Status)
 		require.Equal(t, "boom", inv.Failure.Message)
+		require.EqualValues(t, 4, inv.LastPause.Attempts)
 		require.Equal(t, machine.Pin{}, inv.Pin, "nothing was stored, so the choice stays open")
 		_, ok = o.iv.Status(id)
 		require.False(t, ok)

@@ -145,11 +145,17 @@ func (e *Engine) owner(id uint32) *owner {
 	return w
 }
 
-// leadership returns the partitions that this node leads.
-func (e *Engine) leadership() []*owner {
+// leaderships returns the partitions that this node leads, each as owner does.
+func (e *Engine) leaderships() (all []*owner) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	return slices.Collect(maps.Values(e.owners))
+	ids := slices.Collect(maps.Keys(e.owners))
+	e.mu.Unlock()
+	for _, id := range ids {
+		if o := e.owner(id); o != nil {
+			all = append(all, o)
+		}
+	}
+	return all
 }
 
 func (e *Engine) leads(id uint32) bool {

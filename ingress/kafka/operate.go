@@ -75,8 +75,9 @@ func (r *reader) withUnread(st *subscription.Status) []subscription.PartitionSta
 		return st.Partitions
 	}
 	all := st.Partitions
-	for _, o := range r.e.leadership() {
+	for _, o := range r.e.leaderships() {
 		positions, err := o.Positions(r.sub.ID)
+		o.streams.Done()
 		if err != nil {
 			continue
 		}

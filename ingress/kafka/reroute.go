@@ -78,7 +78,7 @@ func (s *stream) announce(ctx context.Context, generation uint64, next int64) (m
 		}
 	}
 	s.mu.Lock()
-	s.overtaken = false
+	s.overtaken, s.lanes = false, map[uint32]*lane{} // offsets start over
 	s.mu.Unlock()
 	return stored, nil
 }

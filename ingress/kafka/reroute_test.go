@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/subscription"
+	"platform/internal/target"
+	"platform/metadata"
 	"platform/partition/machine"
 	"platform/partition/store"
 )
@@ -114,6 +116,32 @@ func TestRecordsStoredBeforeTheRoutingChanged(t *testing.T) {
 	defer s.mu.Unlock()
 	require.Empty(t, s.routes.Earlier, "the position has passed them")
 	require.NotContains(t, s.position.Routing, "Orders")
+}
+
+// The kind of a handler changes when its service is registered anew: the stream goes on.
+func TestTheKindOfTheHandlerChanges(t *testing.T) {
+	w := newWorld(t, 3)
+	w.topic("orders", 1)
+	want := map[int32][]int64{}
+	produce := func() {
+		for i := range 30 {
+			want[0] = append(want[0], w.produce(record("orders", 0, fmt.Sprint("k", i%7), "v"))...)
+		}
+	}
+	produce()
+	w.subscribe("sub_1", "Orders/add", []string{"orders"})
+	h := w.start().leadAll()
+	w.eventually("they are stored", func() bool { return w.createdCount() == 30 })
+	w.source.mu.Lock()
+	plain := metadata.Service{Name: "Orders", Type: metadata.PlainService, Handlers: []*metadata.Handler{{Name: "add", Type: target.Service}}}
+	w.source.schemas = &metadata.Schemas{Services: map[string]*metadata.Service{"Orders": &plain}}
+	w.source.mu.Unlock()
+	produce()
+	w.eventually("the others are stored", func() bool { return w.createdCount() == 60 })
+	w.requireOnce("orders", want)
+	st := h.status("orders", 0)
+	require.Empty(t, st.LastError)
+	require.EqualValues(t, 60, st.Delivered)
 }
 
 // Brokers tell the ID of a topic only since they were upgraded: its records keep their identity.

@@ -1,0 +1,101 @@
+package kafka
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"platform/test/harness"
+)
+
+// TestThroughput measures how fast a backlog of KAFKA_BENCH records of 100 bytes becomes
+// invocations of an object with 500 keys and of a service, and how long single records take. The
+// servers are those of KAFKA_BENCH_TARGETS, in turn, with one broker and a topic for each run.
+func TestThroughput(t *testing.T) {
+	records := setting(t, "KAFKA_BENCH", 0)
+	if records == 0 {
+		t.Skip("SKIPPED: set KAFKA_BENCH to the number of records to measure")
+	}
+	b := startBrokers(t, 1)
+	targets := strings.Split(os.Getenv("KAFKA_BENCH_TARGETS"), ",")
+	if targets[0] == "" {
+		targets = []string{"platform"}
+	}
+	for round := range setting(t, "KAFKA_BENCH_ROUNDS", 3) {
+		for _, name := range targets {
+			for _, sink := range []string{"Orders/add", "Plain/run"} {
+				t.Run(fmt.Sprintf("%d/%s/%s", round, name, sink), func(t *testing.T) { measure(t, b, name, sink, records) })
+			}
+		}
+	}
+}
+
+func measure(t *testing.T, b *brokers, targetName, sink string, records int) {
+	const partitions = 6
+	topic := fmt.Sprintf("bench-%d", time.Now().UnixNano())
+	_, err := b.admin.CreateTopic(t.Context(), partitions, b.factor, nil, topic)
+	require.NoError(t, err)
+	value := `{"n":1}` + strings.Repeat(" ", 93)
+	at := func(i int) *kgo.Record {
+		rec := record(topic, partitions, i)
+		rec.Value = []byte(value)
+		return rec
+	}
+	for i := range records {
+		b.client.Produce(t.Context(), at(i), nil)
+	}
+	require.NoError(t, b.client.Flush(t.Context()))
+
+	target, err := harness.LoadTarget(targetName)
+	require.NoError(t, err)
+	c, err := harness.NewCluster(target, harness.ClusterOptions{Nodes: 1, Dir: t.TempDir()})
+	require.NoError(t, err)
+	require.NoError(t, c.Start(t.Context()))
+	defer c.Kill()
+	l, uri := startService(t)
+	require.NoError(t, c.Nodes[0].Register(t.Context(), uri, false))
+	post(t, c, "/kafka-clusters", map[string]any{"name": "main", "properties": map[string]string{"bootstrap.servers": b.list()}})
+	cpu := cpuOf(t, c.Nodes[0])
+	begin := time.Now()
+	post(t, c, "/subscriptions", map[string]any{
+		"source": "kafka://main/" + topic, "sink": "service://" + sink, "options": map[string]string{"auto.offset.reset": "earliest"},
+	})
+	await(t, l, records, 5*time.Minute)
+	elapsed, cpu := time.Since(begin), cpuOf(t, c.Nodes[0])-cpu
+
+	var delays []time.Duration
+	for i := range 200 {
+		sent := time.Now()
+		require.NoError(t, b.client.ProduceSync(t.Context(), at(i)).FirstErr())
+		for l.count() <= records+i && harness.Sleep(t.Context(), 200*time.Microsecond) {
+		}
+		delays = append(delays, time.Since(sent))
+	}
+	slices.Sort(delays)
+	t.Logf("%s %s: %.0f records/s, %.0f µs of CPU per record; one record: p50 %s, p99 %s", targetName, sink,
+		float64(records)/elapsed.Seconds(), cpu.Seconds()*1e6/float64(records), delays[100].Round(100*time.Microsecond), delays[198].Round(100*time.Microsecond))
+}
+
+// cpuOf returns the CPU time that a server has used.
+func cpuOf(t testing.TB, s *harness.Server) time.Duration {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.Process.PID()))
+	if err != nil {
+		t.Skip("SKIPPED: CPU time is read from /proc")
+	}
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+2:]))
+	ticks := 0
+	for _, f := range fields[11:13] { // user and system, in 1/100 s
+		n, err := strconv.Atoi(f)
+		require.NoError(t, err)
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}

@@ -51,6 +51,7 @@ var themes = []theme{
 	{name: "operator", cases: operatorCases},
 	{name: "state-update", cases: updateCases},
 	{name: "restart-from-prefix", protocol: 6, cases: prefixCases},
+	{name: "events", cases: eventCases},
 }
 
 // sequentialThemes run sequentially, since they kill shared processes.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/stretchr/testify/require"
@@ -68,7 +69,11 @@ func (e *env) awaitOutput(handler string, output []byte) {
 	e.Helper()
 	query := fmt.Sprintf("SELECT j.entry_json FROM sys_journal j JOIN sys_invocation i ON i.id = j.id WHERE i.target_service_name = '%sEcho' AND i.target_handler_name = '%s' "+
 		"AND i.invoked_by = 'subscription' AND j.entry_type = 'Command: Output'", e.lang, handler)
-	numbers := strings.ReplaceAll(strings.Trim(fmt.Sprint(output), "[]"), " ", ",")
+	texts := make([]string, len(output))
+	for i, b := range output {
+		texts[i] = strconv.Itoa(int(b))
+	}
+	numbers := strings.Join(texts, ",")
 	var resp harness.Response
 	require.Eventually(e, func() bool {
 		var err error

@@ -112,13 +112,14 @@ var subscriptionFieldMeanings = map[string]string{
 }
 
 var specialSubscriptionFields = map[string]object{
-	"SubscriptionRequest.ordering":   {"type": "string", "enum": []string{"key", "partition", "none"}, "default": "key"},
-	"SubscriptionRequest.on_error":   {"type": "string", "enum": []string{"block", "skip", "dead-letter"}, "default": "block"},
-	"SubscriptionRequest.tombstones": {"type": "string", "enum": []string{"deliver", "skip"}, "default": "deliver"},
-	"SubscriptionRequest.start":      startSchema,
-	"SeekRequest.start":              startSchema,
-	"Subscription.state":             {"type": "string", "enum": streamStates},
-	"TopicPartition.state":           {"type": "string", "enum": streamStates},
+	"SubscriptionRequest.ordering":    {"type": "string", "enum": []string{"key", "partition", "none"}, "default": "key"},
+	"SubscriptionRequest.on_error":    {"type": "string", "enum": []string{"block", "skip", "dead-letter"}, "default": "block"},
+	"SubscriptionRequest.tombstones":  {"type": "string", "enum": []string{"deliver", "skip"}, "default": "deliver"},
+	"SubscriptionRequest.on_recreate": {"type": "string", "enum": []string{"error", "earliest"}, "default": "error"},
+	"SubscriptionRequest.start":       startSchema,
+	"SeekRequest.start":               startSchema,
+	"Subscription.state":              {"type": "string", "enum": streamStates},
+	"TopicPartition.state":            {"type": "string", "enum": streamStates},
 }
 
 var streamStates = []string{"starting", "running", "paused", "blocked", "throttled", "draining", "error", "orphaned", "finished"}

@@ -31,6 +31,7 @@ type subscriptionRequest struct {
 	OnError         *string            `json:"on_error"`
 	DeadLetterTopic *string            `json:"dead_letter_topic"`
 	Tombstones      *string            `json:"tombstones"`
+	OnRecreate      *string            `json:"on_recreate"`
 	Headers         *[]string          `json:"headers"`
 	Scope           *string            `json:"scope"`
 	LimitKey        *string            `json:"limit_key"`
@@ -111,6 +112,7 @@ func (r *subscriptionRequest) editTexts(sub *subscription.Subscription) (err err
 		}},
 		{r.DeadLetterTopic, func(s string) error { sub.DeadLetterTopic = s; return nil }},
 		{r.Tombstones, func(s string) error { sub.Tombstones, err = subscription.ParseTombstones(s); return err }},
+		{r.OnRecreate, func(s string) error { sub.OnRecreate, err = subscription.ParseOnRecreate(s); return err }},
 		{r.Scope, func(s string) error { return setTemplate(&sub.Scope, "scope", s) }},
 		{r.LimitKey, func(s string) error { return setTemplate(&sub.LimitKey, "limit_key", s) }},
 	} {

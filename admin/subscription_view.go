@@ -20,6 +20,7 @@ type subscriptionView struct {
 	OnError         string             `json:"on_error"`
 	DeadLetterTopic string             `json:"dead_letter_topic,omitempty"`
 	Tombstones      string             `json:"tombstones"`
+	OnRecreate      string             `json:"on_recreate"`
 	Headers         []string           `json:"headers"`
 	Scope           string             `json:"scope,omitempty"`
 	LimitKey        string             `json:"limit_key,omitempty"`
@@ -127,7 +128,7 @@ func (s *Server) viewSubscription(sub *subscription.Subscription, statuses Strea
 	view := subscriptionView{
 		ID: sub.ID, Source: sub.Source.String(), Topics: sub.Topics, TopicPattern: sub.Pattern, Sink: sub.Sink.String(),
 		Options: s.shownOptions(sub), Ordering: sub.Ordering.String(), OnError: sub.OnError.String(), DeadLetterTopic: sub.DeadLetterTopic,
-		Tombstones: sub.Tombstones.String(), Headers: shownHeaders(&sub.Options), Scope: sub.Scope.String(), LimitKey: sub.LimitKey.String(),
+		Tombstones: sub.Tombstones.String(), OnRecreate: sub.OnRecreate.String(), Headers: shownHeaders(&sub.Options), Scope: sub.Scope.String(), LimitKey: sub.LimitKey.String(),
 		MaxInFlight: sub.MaxInFlight, Start: viewStart(sub), Incarnation: sub.Incarnation,
 		CreatedAt: timestamp(sub.CreatedAt), ModifiedAt: timestamp(sub.ModifiedAt), Silent: statuses.Silent,
 	}

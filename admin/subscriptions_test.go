@@ -330,6 +330,7 @@ func TestBadSubscriptionsAreRefused(t *testing.T) {
 		{with(`"on_error":"dead-letter"`), "dead_letter_topic has to name", 400},
 		{with(`"dead_letter_topic":"x"`), "needs on_error", 400},
 		{with(`"tombstones":"x"`), "tombstones is", 400},
+		{with(`"on_recreate":"x"`), "on_recreate is", 400},
 		{with(`"headers":"x"`), "must be an array", 422},
 		{with(`"headers":["a b"]`), "name of an HTTP header", 400},
 		{with(`"scope":"{x}"`), "scope: the placeholder", 400},

@@ -43,7 +43,7 @@ func subscriptionToProto(s *subscription.Subscription) *pb.Subscription {
 	out := &pb.Subscription{
 		Id: s.ID, Cluster: s.Cluster, Topics: s.Topics, Pattern: s.Pattern, Service: s.Service, Handler: s.Handler,
 		Properties: pairs(s.Properties), Ordering: uint32(s.Ordering), OnError: uint32(s.OnError), DeadLetterTopic: s.DeadLetterTopic,
-		Tombstones: uint32(s.Tombstones), AllHeaders: s.AllHeaders, Headers: s.Headers, Scope: s.Scope.String(), LimitKey: s.LimitKey.String(),
+		Tombstones: uint32(s.Tombstones), OnRecreate: uint32(s.OnRecreate), AllHeaders: s.AllHeaders, Headers: s.Headers, Scope: s.Scope.String(), LimitKey: s.LimitKey.String(),
 		MaxInFlight: s.MaxInFlight, Incarnation: s.Incarnation, Resolved: s.Resolved, Draining: s.Draining,
 		CreatedAtMs: millis(s.CreatedAt), ModifiedAtMs: millis(s.ModifiedAt), Version: s.Version,
 		Start: &pb.SubscriptionStart{Kind: uint32(s.Start.Kind), Otherwise: uint32(s.Start.Otherwise)},
@@ -83,7 +83,7 @@ func subscriptionFromProto(in *pb.Subscription) (subscription.Subscription, erro
 		Properties: unpairs(in.GetProperties()),
 		Options: subscription.Options{
 			Ordering: subscription.Ordering(in.GetOrdering()), OnError: subscription.OnError(in.GetOnError()), DeadLetterTopic: in.GetDeadLetterTopic(),
-			Tombstones: subscription.Tombstones(in.GetTombstones()), AllHeaders: in.GetAllHeaders(), Headers: in.GetHeaders(),
+			Tombstones: subscription.Tombstones(in.GetTombstones()), OnRecreate: subscription.OnRecreate(in.GetOnRecreate()), AllHeaders: in.GetAllHeaders(), Headers: in.GetHeaders(),
 			MaxInFlight: in.GetMaxInFlight(),
 		},
 		Incarnation: in.GetIncarnation(), Resolved: in.GetResolved(), Draining: in.GetDraining(),

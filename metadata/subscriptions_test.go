@@ -45,7 +45,7 @@ func patternSubscription() subscription.Subscription {
 	return subscription.Subscription{
 		ID:     ids.NewSubscription([16]byte{4}),
 		Source: subscription.Source{Cluster: "main", Pattern: "orders-.*"}, Sink: subscription.Sink{Service: "S", Handler: "h"},
-		Options:     subscription.Options{AllHeaders: true, MaxInFlight: 1},
+		Options:     subscription.Options{AllHeaders: true, MaxInFlight: 1, OnRecreate: subscription.RecreatedFromEarliest},
 		Incarnation: 1, Start: subscription.Start{Kind: subscription.StartTimestamp, Timestamp: goldenTime},
 	}
 }

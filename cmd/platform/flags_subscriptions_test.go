@@ -10,7 +10,7 @@ const clusterJSON = `{"name":"main","properties":{"bootstrap.servers":"a:1","cli
 // subscriptionSettings are the flags of create and edit.
 func subscriptionSettings(others map[string]string) map[string]string {
 	flags := map[string]string{
-		"ordering": "--ordering none", "on-error": "--on-error skip", "dead-letter-topic": "--dead-letter-topic d", "tombstones": "--tombstones skip",
+		"ordering": "--ordering none", "on-error": "--on-error skip", "dead-letter-topic": "--dead-letter-topic d", "tombstones": "--tombstones skip", "on-recreate": "--on-recreate earliest",
 		"headers": "--headers a,b", "scope": "--scope {topic}", "limit-key": "--limit-key {key}", "max-in-flight": "--max-in-flight 5",
 	}
 	maps.Copy(flags, others)

@@ -188,6 +188,24 @@ func TestARecreatedTopicIsAnError(t *testing.T) {
 	w.eventually("the new topic is read", func() bool { return w.createdCount() == 5 })
 }
 
+// On request, a topic that is created again is read from its beginning, each record once.
+func TestARecreatedTopicIsRead(t *testing.T) {
+	w := newWorld(t, 2)
+	w.topic("orders", 1)
+	w.produce(record("orders", 0, "", "1"), record("orders", 0, "", "2"))
+	w.subscribe("sub_1", "Greeter/greet", []string{"orders"}, func(s *subscription.Subscription) { s.OnRecreate = subscription.RecreatedFromEarliest })
+	h := w.start().leadAll()
+	w.eventually("they are stored", func() bool { return w.createdCount() == 2 && h.status("orders", 0).Position == 2 })
+	for round := range 2 {
+		require.NoError(t, w.kafka.DeleteTopic("orders"))
+		w.topic("orders", 1)
+		w.client.PurgeTopicsFromClient("orders")
+		w.produce(record("orders", 0, "", "3"), record("orders", 0, "", "4"), record("orders", 0, "", "5"))
+		h.engine.reader("sub_1").notify()
+		w.eventually("the new topic is read", func() bool { return w.createdCount() == 2+3*(round+1) && h.status("orders", 0).Position == 3 })
+	}
+}
+
 func TestExpiredRecordsAreAnError(t *testing.T) {
 	w := newWorld(t, 2)
 	w.topic("orders", 1)

@@ -22,6 +22,10 @@ func (s *stream) offer(p *kgo.FetchPartition, topicID [16]byte) (pause bool) {
 		s.failed = recreated(s.topic, topicID)
 		return false
 	}
+	if s.r.sub.OnRecreate == subscription.RecreatedFromEarliest && p.Err == nil && topicID == [16]byte{} {
+		s.failed = fault(subscription.Failed, "", "on_recreate \"earliest\" needs brokers that fetch by the ID of a topic (Kafka 3.1 and later)")
+		return false
+	}
 	if p.Err != nil {
 		if err := fetchError(p.Err, s.fetchNext); err != nil {
 			s.failed = err

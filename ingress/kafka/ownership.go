@@ -9,15 +9,11 @@ import (
 // none.
 func (r *reader) startStreams(ctx context.Context, topics map[string]topicInfo, running *sync.WaitGroup) {
 	for name, info := range topics {
+		r.endEarlier(name, info.id)
 		for p := range info.partitions {
 			at := topicPartition{name, p}
 			if s := r.stream(at); s != nil && s.runs() {
-				if s.topic == info.id {
-					continue
-				}
-				// The stream of the earlier topic must not mistake records of this one.
-				s.finish()
-				<-s.done
+				continue
 			}
 			o := r.e.owner(r.e.ownerOf(r.sub.ID, name, p))
 			if o == nil {
@@ -31,6 +27,35 @@ func (r *reader) startStreams(ctx context.Context, topics map[string]topicInfo, 
 				o.streams.Done()
 			}
 		}
+	}
+}
+
+// endEarlier ends the streams of an earlier topic of the same name, which must not mistake
+// records of this one, and makes the client forget its ID.
+func (r *reader) endEarlier(name string, id [16]byte) {
+	r.mu.Lock()
+	client := r.kafka
+	var earlier []*stream
+	for at, s := range r.streams {
+		if at.topic == name && s.topic != id {
+			earlier = append(earlier, s)
+		}
+	}
+	r.mu.Unlock()
+	if len(earlier) == 0 {
+		return
+	}
+	for _, s := range earlier {
+		s.finish()
+	}
+	for _, s := range earlier {
+		<-s.done
+	}
+	client.PurgeTopicsFromConsuming(name)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range earlier {
+		delete(r.streams, s.at)
 	}
 }
 

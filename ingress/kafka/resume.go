@@ -31,7 +31,7 @@ func (s *stream) begin(ctx context.Context) error {
 	s.status.Position = next
 	s.setState(subscription.Running, "", "")
 	s.mu.Unlock()
-	if stored == nil && !s.store(ctx, true) { // the start of a topic partition moves when records expire
+	if s.saved == (machine.StreamPosition{}) && !s.store(ctx, true) { // the start of a topic partition moves when records expire
 		return errNotStored
 	}
 	s.r.assign(s.at, kgo.NewOffset().WithEpoch(epoch).At(next), s)
@@ -45,24 +45,40 @@ func (s *stream) resume(stored *machine.StreamPosition) (next int64, epoch int32
 	if stored != nil && stored.Stream.Incarnation > s.id.Incarnation {
 		return 0, 0, fault(subscription.Starting, "", "a newer incarnation of the subscription exists; this node learns of it shortly")
 	}
-	if stored != nil && stored.Stream.Incarnation == s.id.Incarnation {
-		if differ(stored.Stream.TopicID, s.topic) {
+	again := s.r.sub.OnRecreate == subscription.RecreatedFromEarliest
+	current := stored != nil && stored.Stream.Incarnation == s.id.Incarnation
+	if current && differ(stored.Stream.TopicID, s.topic) {
+		if !again {
 			return 0, 0, recreated(stored.Stream.TopicID, s.topic)
 		}
+		s.log.Warn("topic was deleted and created again; it is read from its oldest record", "position_before", stored.Next)
+		s.startAt(s.start)
+		return s.start, -1, nil
+	}
+	if current {
 		s.id = stored.Stream // brokers tell the ID of the topic only since they were upgraded
 		s.position, s.saved = *stored, *stored
 		s.status.Skipped, s.status.DeadLettered = stored.Skipped, stored.DeadLettered
 		return stored.Next, int32(stored.LeaderEpoch), nil
 	}
-	known := false
-	if next, known = s.r.sub.StartOf(s.at.topic, s.at.partition); !known {
+	next, known := s.r.sub.StartOf(s.at.topic, s.at.partition)
+	if before := s.r.startID(s.at.topic); known && differ(before, s.topic) {
+		if !again {
+			return 0, 0, recreated(before, s.topic)
+		}
+		known = false
+	}
+	if !known {
 		next = s.start
 	}
-	if before := s.r.startID(s.at.topic); known && differ(before, s.topic) {
-		return 0, 0, recreated(before, s.topic)
-	}
-	s.position, s.saved = machine.StreamPosition{Stream: s.id, Next: next, LeaderEpoch: -1}, machine.StreamPosition{}
+	s.startAt(next)
 	return next, -1, nil
+}
+
+// startAt begins a topic partition of which no position is stored.
+func (s *stream) startAt(next int64) {
+	s.id.TopicID = s.topic
+	s.position, s.saved = machine.StreamPosition{Stream: s.id, Next: next, LeaderEpoch: -1}, machine.StreamPosition{}
 }
 
 func recreated(before, now [16]byte) error {

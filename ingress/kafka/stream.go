@@ -113,6 +113,9 @@ func (s *stream) run(ctx context.Context) {
 			continue
 		}
 		s.report(err)
+		if asFault(err).reason == subscription.TopicRecreated {
+			s.r.notify() // it finds out whether there is another topic
+		}
 		if time.Since(began) > maxRetry {
 			wait = minRetry
 		}

@@ -73,6 +73,8 @@ func (o *Options) check() error {
 		return invalid("the ordering %d is unknown", o.Ordering).In("ordering")
 	case int(o.OnError) >= len(onErrorNames):
 		return invalid("on_error %d is unknown", o.OnError).In("on_error")
+	case int(o.OnRecreate) >= len(recreateNames):
+		return invalid("on_recreate %d is unknown", o.OnRecreate).In("on_recreate")
 	case int(o.Tombstones) >= len(tombstoneNames):
 		return invalid("tombstones %d is unknown", o.Tombstones).In("tombstones")
 	case o.OnError == DeadLetter && o.DeadLetterTopic == "":

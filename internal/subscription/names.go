@@ -10,6 +10,7 @@ var (
 	orderingNames  = []string{"key", "partition", "none"}
 	onErrorNames   = []string{"block", "skip", "dead-letter"}
 	tombstoneNames = []string{"deliver", "skip"}
+	recreateNames  = []string{"error", "earliest"}
 	startNames     = []string{"", "latest", "earliest", "timestamp", "offsets", "group"}
 )
 
@@ -23,6 +24,7 @@ func name(names []string, n uint8) string {
 func (o Ordering) String() string   { return name(orderingNames, uint8(o)) }
 func (o OnError) String() string    { return name(onErrorNames, uint8(o)) }
 func (t Tombstones) String() string { return name(tombstoneNames, uint8(t)) }
+func (r OnRecreate) String() string { return name(recreateNames, uint8(r)) }
 func (k StartKind) String() string  { return name(startNames, uint8(k)) }
 
 // ParseOrdering parses the name of an ordering.
@@ -41,6 +43,12 @@ func ParseOnError(s string) (OnError, error) {
 func ParseTombstones(s string) (Tombstones, error) {
 	n, err := parseName("tombstones", tombstoneNames, s)
 	return Tombstones(n), err
+}
+
+// ParseOnRecreate parses the name of a treatment of topics that were created again.
+func ParseOnRecreate(s string) (OnRecreate, error) {
+	n, err := parseName("on_recreate", recreateNames, s)
+	return OnRecreate(n), err
 }
 
 func parseName(field string, names []string, s string) (uint8, error) {

@@ -75,12 +75,24 @@ const (
 	SkipTombstones
 )
 
+// OnRecreate says what becomes of a topic that was deleted and created again.
+type OnRecreate uint8
+
+// The treatments of such topics. They are stored: numbers are only added.
+const (
+	// FailOnRecreate stops until an operator says where to start.
+	FailOnRecreate OnRecreate = iota
+	// RecreatedFromEarliest reads the new topic from its oldest record.
+	RecreatedFromEarliest
+)
+
 // Options are the settings of a subscription that can be edited.
 type Options struct {
 	Ordering        Ordering
 	OnError         OnError
 	DeadLetterTopic string // of OnError DeadLetter; {topic} stands for the topic of the record
 	Tombstones      Tombstones
+	OnRecreate      OnRecreate
 	// Headers are the names of the record headers that handlers receive, in lower case and
 	// sorted; AllHeaders says that they receive all.
 	AllHeaders bool

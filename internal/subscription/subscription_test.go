@@ -167,6 +167,7 @@ func TestSubscriptionsAreChecked(t *testing.T) {
 		"names no service":           func(s *Subscription) { s.Service = "" },
 		"ordering 9":                 func(s *Subscription) { s.Ordering = 9 },
 		"on_error 9":                 func(s *Subscription) { s.OnError = 9 },
+		"on_recreate 9":              func(s *Subscription) { s.OnRecreate = 9 },
 		"tombstones 9":               func(s *Subscription) { s.Tombstones = 9 },
 		"dead_letter_topic has to":   func(s *Subscription) { s.OnError = DeadLetter },
 		"needs on_error":             func(s *Subscription) { s.DeadLetterTopic = "a" },

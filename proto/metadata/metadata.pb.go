@@ -3078,6 +3078,7 @@ type Subscription struct {
 	CreatedAtMs     int64                  `protobuf:"varint,23,opt,name=created_at_ms,json=createdAtMs,proto3" json:"created_at_ms,omitempty"`
 	ModifiedAtMs    int64                  `protobuf:"varint,24,opt,name=modified_at_ms,json=modifiedAtMs,proto3" json:"modified_at_ms,omitempty"`
 	Version         uint64                 `protobuf:"varint,25,opt,name=version,proto3" json:"version,omitempty"` // increases with every change
+	OnRecreate      uint32                 `protobuf:"varint,26,opt,name=on_recreate,json=onRecreate,proto3" json:"on_recreate,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -3283,6 +3284,13 @@ func (x *Subscription) GetModifiedAtMs() int64 {
 func (x *Subscription) GetVersion() uint64 {
 	if x != nil {
 		return x.Version
+	}
+	return 0
+}
+
+func (x *Subscription) GetOnRecreate() uint32 {
+	if x != nil {
+		return x.OnRecreate
 	}
 	return 0
 }
@@ -5103,7 +5111,7 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"properties\x12\"\n" +
 	"\rcreated_at_ms\x18\x03 \x01(\x03R\vcreatedAtMs\x12$\n" +
 	"\x0emodified_at_ms\x18\x04 \x01(\x03R\fmodifiedAtMs\x12\x18\n" +
-	"\aversion\x18\x05 \x01(\x04R\aversion\"\xdd\x06\n" +
+	"\aversion\x18\x05 \x01(\x04R\aversion\"\xfe\x06\n" +
 	"\fSubscription\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\acluster\x18\x02 \x01(\tR\acluster\x12\x16\n" +
@@ -5135,7 +5143,9 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\bdraining\x18\x16 \x01(\bR\bdraining\x12\"\n" +
 	"\rcreated_at_ms\x18\x17 \x01(\x03R\vcreatedAtMs\x12$\n" +
 	"\x0emodified_at_ms\x18\x18 \x01(\x03R\fmodifiedAtMs\x12\x18\n" +
-	"\aversion\x18\x19 \x01(\x04R\aversion\"\xa1\x01\n" +
+	"\aversion\x18\x19 \x01(\x04R\aversion\x12\x1f\n" +
+	"\von_recreate\x18\x1a \x01(\rR\n" +
+	"onRecreate\"\xa1\x01\n" +
 	"\x11SubscriptionStart\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12!\n" +
 	"\ftimestamp_ms\x18\x02 \x01(\x03R\vtimestampMs\x127\n" +

@@ -3156,6 +3156,13 @@ func (m *Subscription) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.OnRecreate != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.OnRecreate))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0xd0
+	}
 	if m.Version != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Version))
 		i--
@@ -6314,6 +6321,9 @@ func (m *Subscription) SizeVT() (n int) {
 	}
 	if m.Version != 0 {
 		n += 2 + protohelpers.SizeOfVarint(uint64(m.Version))
+	}
+	if m.OnRecreate != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.OnRecreate))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -14338,6 +14348,25 @@ func (m *Subscription) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Version |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 26:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field OnRecreate", wireType)
+			}
+			m.OnRecreate = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.OnRecreate |= uint32(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -25860,6 +25889,25 @@ func (m *Subscription) UnmarshalVTUnsafe(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Version |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 26:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field OnRecreate", wireType)
+			}
+			m.OnRecreate = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.OnRecreate |= uint32(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

@@ -32,10 +32,10 @@ A subscription is named by its id, or by its source or sink if only one subscrip
 
 // subscriptionFlags are the settings of a subscription.
 type subscriptionFlags struct {
-	flags                                                           *pflag.FlagSet
-	ordering, onError, deadLetterTopic, tombstones, scope, limitKey string
-	headers                                                         []string
-	maxInFlight                                                     uint32
+	flags                                                                       *pflag.FlagSet
+	ordering, onError, deadLetterTopic, tombstones, onRecreate, scope, limitKey string
+	headers                                                                     []string
+	maxInFlight                                                                 uint32
 }
 
 func (f *subscriptionFlags) bind(flags *pflag.FlagSet) {
@@ -45,6 +45,7 @@ func (f *subscriptionFlags) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&f.onError, "on-error", "", "what becomes of records that cannot be delivered: block (default), skip or dead-letter")
 	flags.StringVar(&f.deadLetterTopic, "dead-letter-topic", "", "topic for --on-error dead-letter; {topic} stands for the topic of the record")
 	flags.StringVar(&f.tombstones, "tombstones", "", "what becomes of records without a value: deliver (default) or skip")
+	flags.StringVar(&f.onRecreate, "on-recreate", "", "what becomes of a topic that is deleted and created again: error (default) until a seek, or earliest, which reads it")
 	flags.StringSliceVar(&f.headers, "headers", nil, "record headers that handlers receive, separated by commas; * for all (default), none for none")
 	flags.StringVar(&f.scope, "scope", "", "scope of the invocations; {topic}, {partition}, {key} and {header:<name>} stand for parts of the record")
 	flags.StringVar(&f.limitKey, "limit-key", "", "limit key of the invocations, with the same placeholders")
@@ -59,7 +60,7 @@ func (f *subscriptionFlags) request() client.SubscriptionRequest {
 		value *string
 	}{
 		"ordering": {&r.Ordering, &f.ordering}, "on-error": {&r.OnError, &f.onError}, "dead-letter-topic": {&r.DeadLetterTopic, &f.deadLetterTopic},
-		"tombstones": {&r.Tombstones, &f.tombstones}, "scope": {&r.Scope, &f.scope}, "limit-key": {&r.LimitKey, &f.limitKey},
+		"tombstones": {&r.Tombstones, &f.tombstones}, "on-recreate": {&r.OnRecreate, &f.onRecreate}, "scope": {&r.Scope, &f.scope}, "limit-key": {&r.LimitKey, &f.limitKey},
 	} {
 		if f.flags.Changed(name) {
 			*field.to = field.value

@@ -124,6 +124,7 @@ func (a *app) showSubscription(s *client.Subscription) {
 		term.Field{Name: "Ordering", Value: s.Ordering},
 		term.Field{Name: "On error", Value: strings.TrimSpace(s.OnError + " " + term.Clean(s.DeadLetterTopic))},
 		term.Field{Name: "Tombstones", Value: s.Tombstones},
+		term.Field{Name: "On recreate", Value: s.OnRecreate},
 		term.Field{Name: "Headers", Value: term.Clean(strings.Join(s.Headers, ", "))},
 		term.Field{Name: "Scope", Value: term.Clean(s.Scope)},
 		term.Field{Name: "Limit key", Value: term.Clean(s.LimitKey)},

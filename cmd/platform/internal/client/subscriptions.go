@@ -20,6 +20,7 @@ type SubscriptionRequest struct {
 	OnError         *string            `json:"on_error,omitempty"`
 	DeadLetterTopic *string            `json:"dead_letter_topic,omitempty"`
 	Tombstones      *string            `json:"tombstones,omitempty"`
+	OnRecreate      *string            `json:"on_recreate,omitempty"`
 	Headers         *[]string          `json:"headers,omitempty"`
 	Scope           *string            `json:"scope,omitempty"`
 	LimitKey        *string            `json:"limit_key,omitempty"`
@@ -37,6 +38,7 @@ type Subscription struct {
 	OnError         string             `json:"on_error"`
 	DeadLetterTopic string             `json:"dead_letter_topic"`
 	Tombstones      string             `json:"tombstones"`
+	OnRecreate      string             `json:"on_recreate"`
 	Headers         []string           `json:"headers"`
 	Scope           string             `json:"scope"`
 	LimitKey        string             `json:"limit_key"`

@@ -128,18 +128,15 @@ func (c *sumCalls) check(status int, resp []byte) error {
 // counterCalls adds 1 to each key in turn. Handlers of a key run sequentially, so the
 // responses that a worker gets for a key must increase.
 type counterCalls struct {
-	paths []string
-	last  []int64 // latest response by key
-	key   int
+	prefix, path string
+	last         []int64 // latest response by key
+	key          int
 }
 
 func counterKey(key int) string { return "key-" + strconv.Itoa(key) }
 
 func newCounter(s step, prefix string, worker int) callGenerator {
-	c := &counterCalls{paths: make([]string, s.size), last: make([]int64, s.size)}
-	for key := range c.paths {
-		c.paths[key] = callPath(prefix, "Counter", counterKey(key), "add")
-	}
+	c := &counterCalls{prefix: prefix, last: make([]int64, s.size)}
 	// Workers start at different keys to avoid lock-step access.
 	c.key = worker * s.size / s.workers
 	return c
@@ -148,17 +145,18 @@ func newCounter(s step, prefix string, worker int) callGenerator {
 var addOne = []byte("1")
 
 func (c *counterCalls) next() (string, []byte) {
-	c.key = (c.key + 1) % len(c.paths)
-	return c.paths[c.key], addOne
+	c.key = (c.key + 1) % len(c.last)
+	c.path = callPath(c.prefix, "Counter", counterKey(c.key), "add")
+	return c.path, addOne
 }
 
 func (c *counterCalls) check(status int, resp []byte) error {
 	value, err := strconv.ParseInt(string(resp), 10, 64)
 	if status != http.StatusOK || err != nil {
-		return fmt.Errorf("%s: status %d, %.200q", c.paths[c.key], status, resp)
+		return fmt.Errorf("%s: status %d, %.200q", c.path, status, resp)
 	}
 	if value <= c.last[c.key] {
-		return fmt.Errorf("%s: %d after %d", c.paths[c.key], value, c.last[c.key])
+		return fmt.Errorf("%s: %d after %d", c.path, value, c.last[c.key])
 	}
 	c.last[c.key] = value
 	return nil

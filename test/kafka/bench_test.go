@@ -1,7 +1,9 @@
 package kafka
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -98,4 +100,47 @@ func cpuOf(t testing.TB, s *harness.Server) time.Duration {
 		ticks += n
 	}
 	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// TestIdleCost measures what a subscription of KAFKA_IDLE topic partitions costs while there are
+// no records.
+func TestIdleCost(t *testing.T) {
+	partitions := setting(t, "KAFKA_IDLE", 0)
+	if partitions == 0 {
+		t.Skip("SKIPPED: set KAFKA_IDLE to the number of topic partitions to measure")
+	}
+	b := startBrokers(t, 1)
+	b.topic("idle", int32(partitions))
+	_, uri := startService(t)
+	c := harness.ClusterFor(t, harness.ClusterOptions{Nodes: 1})
+	require.NoError(t, c.Nodes[0].Register(t.Context(), uri, false))
+	during := func() time.Duration {
+		before, seconds := cpuOf(t, c.Nodes[0]), 20
+		harness.Sleep(t.Context(), time.Duration(seconds)*time.Second)
+		return (cpuOf(t, c.Nodes[0]) - before) / time.Duration(seconds)
+	}
+	without := during()
+	post(t, c, "/kafka-clusters", map[string]any{"name": "main", "properties": map[string]string{"bootstrap.servers": b.list()}})
+	begin := time.Now()
+	sub := post(t, c, "/subscriptions?check=true", map[string]any{"source": "kafka://main/idle", "sink": "service://Plain/run"})
+	require.Eventually(t, func() bool { return runningOf(c, sub["id"]) == partitions }, 2*time.Minute, 50*time.Millisecond)
+	started := time.Since(begin)
+	t.Logf("%d topic partitions: read after %s; %s of CPU per second, %s without", partitions, started.Round(time.Millisecond), during(), without)
+}
+
+// runningOf returns the number of topic partitions that a subscription reads.
+func runningOf(c *harness.Cluster, id any) (n int) {
+	resp, err := http.Get(fmt.Sprintf("%s/subscriptions/%v", c.Nodes[0].Admin(), id))
+	if err != nil {
+		return 0
+	}
+	defer resp.Body.Close()
+	var answer struct{ Partitions []struct{ State string } }
+	_ = json.NewDecoder(resp.Body).Decode(&answer)
+	for _, p := range answer.Partitions {
+		if p.State == "running" {
+			n++
+		}
+	}
+	return n
 }

@@ -32,6 +32,14 @@ func (plans) StopJob(context.Context, string) (metadata.Job, error) {
 	return metadata.Job{}, metadata.ErrJobNotFound
 }
 
+func (plans) FailureMarks() []metadata.FailureMark { return nil }
+
+func (plans) FailureMark(string) (metadata.FailureMark, bool) { return metadata.FailureMark{}, false }
+
+func (plans) MarkFailure(context.Context, metadata.FailureMarkEdit) (metadata.FailureMark, error) {
+	return metadata.FailureMark{}, nil
+}
+
 func (plans) Tokens() []metadata.Token { return nil }
 
 func (plans) Token(string) (metadata.Token, bool) { return metadata.Token{}, false }

@@ -243,10 +243,11 @@ func (s *Server) jobsVersion() events.Version {
 	return stateVersion(versions)
 }
 
-// activityVersion changes with everything that happens to invocations.
+// activityVersion changes with everything that happens to invocations, and with the marks of
+// their failure groups.
 func (s *Server) activityVersion(ctx context.Context) (events.Version, error) {
 	activity, err := s.cluster.Activity(ctx)
-	return stateVersion(activity), err
+	return stateVersion([]any{activity, s.registry.FailureMarks()}), err
 }
 
 // clusterVersion is the version of the state of the cluster without what changes all the time:

@@ -31,6 +31,7 @@ type FailureGroup struct {
 	FirstSeen   Timestamp        `json:"first_seen"`
 	LastSeen    Timestamp        `json:"last_seen"`
 	Deployments []ids.Deployment `json:"deployments"`
+	failureMark
 }
 
 // FailureGroups are all failure groups, the one with the latest failure first.
@@ -66,17 +67,22 @@ func (s *Server) listFailures(c echo.Context) error {
 	if err != nil {
 		return badRequest("The query parameter 'cursor' is invalid: %v", err)
 	}
+	muted, err := mutedFilter(c)
+	if err != nil {
+		return err
+	}
 	all, err := s.invocations.Failures(c.Request().Context(), filter, partial)
 	if err != nil {
 		return fmt.Errorf("list failures: %w", err)
 	}
+	s.marked(all.Groups)
 	page := failurePage{Groups: []FailureGroup{}, Other: all.Other, Complete: all.Extent.Complete(), Extent: all.Extent}
 	if after == nil {
 		page.Blocked = s.blockedPartitions(c.Request().Context(), filter)
 	}
 	for i := range all.Groups {
 		g := &all.Groups[i]
-		if after != nil && after.compare(placeOfFailure(g)) >= 0 {
+		if after != nil && after.compare(placeOfFailure(g)) >= 0 || muted != nil && g.Muted != *muted {
 			continue
 		}
 		if len(page.Groups) == limit {
@@ -93,15 +99,37 @@ func (s *Server) getFailure(c echo.Context) error {
 	if _, err := listing.ParseGroup(id); err != nil {
 		return invalidField("group", err)
 	}
+	group, err := s.failureGroup(c, id)
+	if err != nil {
+		return err
+	}
+	if group == nil {
+		return noFailure(id)
+	}
+	return answer(c, http.StatusOK, group)
+}
+
+// failureGroup returns a failure group, nil if no invocation belongs to it.
+func (s *Server) failureGroup(c echo.Context, id string) (*FailureGroup, error) {
 	all, err := s.invocations.Failures(c.Request().Context(), Filter{FailureGroup: id}, false)
 	if err != nil {
-		return fmt.Errorf("get failure group %s: %w", id, err)
+		return nil, fmt.Errorf("get failure group %s: %w", id, err)
 	}
+	s.marked(all.Groups)
 	i := slices.IndexFunc(all.Groups, func(g FailureGroup) bool { return g.ID == id })
 	if i < 0 {
-		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("no invocation belongs to the failure group '%s' now", id)}
+		return nil, nil //nolint:nilnil // there is none
 	}
-	return answer(c, http.StatusOK, all.Groups[i])
+	return &all.Groups[i], nil
+}
+
+// mutedFilter returns whether only muted groups are listed, or only others; nil for all.
+func mutedFilter(c echo.Context) (*bool, error) {
+	if _, given := c.QueryParams()["muted"]; !given {
+		return nil, nil //nolint:nilnil // all
+	}
+	muted, err := queryBool(c, "muted")
+	return &muted, err
 }
 
 // failurePlace is the position of a group in the list.

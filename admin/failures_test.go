@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/metadata"
 )
 
 func TestFailuresArePaged(t *testing.T) {
@@ -64,4 +67,44 @@ func TestOneFailureGroup(t *testing.T) {
 		require.Equal(t, status, refused.StatusCode)
 		requireError(t, refused, text(t, refused), "", "")
 	}
+}
+
+func TestFailureGroupsAreMuted(t *testing.T) {
+	w := newWorld(t, nil)
+	w.failures = &FailureGroups{Groups: []FailureGroup{
+		{ID: "fg_0011223344556677", Service: "S", Handler: "h", Message: "boom", Count: 3, LastSeen: 9}, {ID: "fg_0011223344556678", Service: "S", Handler: "h", Message: "bang", Count: 1, LastSeen: 8},
+	}}
+	listed := func(query string) string {
+		var page struct{ Groups []struct{ ID string } }
+		require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, "GET", "/failures"+query, ""))), &page))
+		ids := ""
+		for _, g := range page.Groups {
+			ids += g.ID[len(g.ID)-1:]
+		}
+		return ids
+	}
+	const path = "/failures/fg_0011223344556677"
+	early := w.ask(t, "PATCH", path, `{"muted":true}`)
+	require.Equal(t, http.StatusConflict, early.StatusCode)
+	requireError(t, early, text(t, early), "", "feature level")
+	_, err := w.store.Provision(t.Context(), metadata.Cluster{Name: "local", Partitions: 2, FeatureLevel: feature.Level4})
+	require.NoError(t, err)
+
+	muted := w.ask(t, "PATCH", path, `{"muted":true,"note":"known"}`)
+	require.Equal(t, http.StatusOK, muted.StatusCode)
+	body := text(t, muted)
+	require.Contains(t, body, `"count":3`)
+	require.Contains(t, body, `"muted":true,"note":"known","marked_by":"192.0.2.1"`)
+	require.Equal(t, []string{"78", "7", "8"}, []string{listed(""), listed("?muted=true"), listed("?muted=false")})
+	require.Contains(t, text(t, w.ask(t, "GET", path, "")), `"note":"known"`)
+
+	w.failures.Groups = nil // a mark can be removed although no invocation belongs to the group
+	require.Equal(t, http.StatusOK, w.ask(t, "PATCH", path, `{"muted":false,"note":""}`).StatusCode)
+	for body, status := range map[string]int{`{"muted":true}`: 404, `{}`: 422, `{"muted":"yes"}`: 422, `{"note":"` + strings.Repeat("x", 2001) + `"}`: 422, `{"note":"a\u0007"}`: 422, `{"mute":true}`: 422} {
+		refused := w.ask(t, "PATCH", path, body)
+		require.Equal(t, status, refused.StatusCode, body)
+		requireError(t, refused, text(t, refused), "", "")
+	}
+	require.Equal(t, 400, w.ask(t, "PATCH", "/failures/1", `{"muted":true}`).StatusCode)
+	require.Equal(t, 400, w.ask(t, "GET", "/failures?muted=maybe", "").StatusCode)
 }

@@ -39,7 +39,6 @@ var registryFieldMeanings = map[string]string{
 	"RegisterDeploymentRequest.breaking":           "Allow changes of the type of services.",
 	"RegisterDeploymentRequest.dry_run":            "Discover and validate, but store nothing.",
 	"RegisterDeploymentRequest.assume_role_arn":    "Role to assume to invoke the function.",
-	"RegisterDeploymentRequest.auth":               "Not supported; put credentials into additional_headers.",
 
 	"UpdateDeploymentRequest.uri":                "New address of an HTTP endpoint.",
 	"UpdateDeploymentRequest.arn":                "New ARN of a function, with its version.",
@@ -55,16 +54,12 @@ var registryFieldMeanings = map[string]string{
 	"ModifyServiceRequest.inactivity_timeout":            "How long an attempt may be inactive before it is asked to suspend.",
 	"ModifyServiceRequest.abort_timeout":                 "How long an attempt may take to suspend before it is aborted.",
 	"ModifyServiceRequest.enable_lazy_state":             "Send state only when it is read.",
-	"ModifyRetryPolicy.max_attempts":                     "Includes the first attempt. null: unlimited.",
 
 	"RuleChange.pattern":           "scope, scope/l1 or scope/l1/l2; each part is exact, or * for any.",
 	"RuleChange.disabled":          "Keep the rule without applying it.",
 	"RuleChange.precondition":      "Condition on the current rule; if it does not hold, nothing is changed.",
 	"Precondition.version":         "Of the rule, for matches.",
 	"RuleRemoval.expected_version": "Delete the rule only if it has this version. Without it, a missing rule is not an error.",
-	"Limits.concurrency":           "Maximum concurrency of each matching scope or limit key. Absent: no limit.",
-	"Limits.rate":                  "Maximum number of starts in a period. Absent: no limit.",
-	"Limits.queue_limit":           "Maximum number of waiting invocations; further ones are refused with 429. Absent: no limit.",
 	"Rule.version":                 "Increases with every change of limits or disabled.",
 	"RuleBook.version":             "Increases with every change that can affect an invocation.",
 
@@ -127,6 +122,9 @@ var registryFieldMeanings = map[string]string{
 	"FailurePage.blocked_topic_partitions": "Topic partitions of event subscriptions that wait for an operator, up to 1,000, the latest first. Only on the first page, and without filters other than service and handler.",
 	"BlockedTopicPartition.record":         "The record that cannot be delivered. Absent if it is the log that is not as expected.",
 	"BlockedTopicPartition.position":       "Offset of the next record.",
+	"FailureGroup.muted":                   "An operator has said that the group needs no attention.",
+	"FailureGroup.note":                    "Note of an operator.",
+	"FailureGroup.marked_by":               "Who muted the group or changed its note last.",
 }
 
 // listOf is the schema of {"name": [element…]}.

@@ -29,6 +29,7 @@ var invocationOperations = map[string]operation{
 		query: slices.Concat(filterParameters, []object{
 			queryParameter("limit", "Maximum number of groups in a page.", object{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}),
 			queryParameter("cursor", "next_cursor of the page before.", object{"type": "string"}),
+			queryParameter("muted", "Only groups that are muted, or only those that are not.", object{"type": "boolean"}),
 			partialParameter,
 		}),
 		answers: []reply{{http.StatusOK, "One page", failurePage{}}}, refusals: []int{400, 503},
@@ -36,6 +37,11 @@ var invocationOperations = map[string]operation{
 	"GET /failures/:group": {
 		id: "get_failure", tag: "failure", summary: "Show a failure group",
 		answers: []reply{{http.StatusOK, "The group", FailureGroup{}}}, refusals: []int{400, 404, 503},
+	},
+	"PATCH /failures/:group": {
+		id: "mark_failure", tag: "failure", summary: "Mute or unmute a failure group, or change its note. Needs feature level 4",
+		body:    failureMarkRequest{},
+		answers: []reply{{http.StatusOK, "The group", FailureGroup{}}}, refusals: []int{400, 404, 409, 422, 503},
 	},
 	"GET /invocations/:invocation_id": {
 		id: "get_invocation", tag: "invocation", summary: "Show an invocation",

@@ -57,6 +57,7 @@ func (s *Server) routes() []route {
 		{http.MethodPost, batchPath, access.Operate, s.batch},
 		{http.MethodGet, "/failures", access.View, s.listFailures},
 		{http.MethodGet, "/failures/:group", access.View, s.getFailure},
+		{http.MethodPatch, "/failures/:group", access.Operate, s.markFailure},
 		{http.MethodPost, "/internal/services/:service/serdes/:operation/:serde", access.Payloads, s.convert},
 		{http.MethodPost, statePath, access.Operate, s.updateState},
 		{http.MethodGet, statePath, access.Payloads, s.getState},

@@ -51,6 +51,11 @@ type Registry interface {
 	CreateJob(context.Context, metadata.Job) (metadata.Job, error)
 	StopJob(ctx context.Context, id string) (metadata.Job, error)
 
+	// FailureMark returns the mark of a failure group, false if it has none.
+	FailureMarks() []metadata.FailureMark
+	FailureMark(group string) (metadata.FailureMark, bool)
+	MarkFailure(context.Context, metadata.FailureMarkEdit) (metadata.FailureMark, error)
+
 	Tokens() []metadata.Token
 	Token(id string) (metadata.Token, bool)
 	CreateToken(context.Context, metadata.Token) (metadata.Token, error)

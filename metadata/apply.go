@@ -82,6 +82,8 @@ func apply(d *draft, index uint64, at time.Time, cmd command) (outcome, error) {
 		return applyRevokeToken(d, cmd)
 	case *useTokens:
 		return applyUseTokens(d, cmd)
+	case *markFailure:
+		return applyMarkFailure(d, at, cmd)
 	case *recordAction:
 		return outcome{}, d.record(&AuditRecord{At: at, Action: cmd.action})
 	case *putSubscription:

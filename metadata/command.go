@@ -146,6 +146,8 @@ func encodeEntry(h header, cmd command) ([]byte, error) {
 		entry.Command = &pb.Entry_RevokeToken{RevokeToken: &pb.RevokeToken{Id: cmd.id}}
 	case *useTokens:
 		entry.Command = &pb.Entry_UseTokens{UseTokens: &pb.UseTokens{Uses: usesToProto(cmd.uses)}}
+	case *markFailure:
+		entry.Command = &pb.Entry_MarkFailure{MarkFailure: markEditToProto(&cmd.edit)}
 	case *recordAction:
 		entry.Command = &pb.Entry_RecordAction{RecordAction: &pb.RecordAction{Action: actionToProto(&cmd.action)}}
 	case *putSubscription:
@@ -247,6 +249,8 @@ func decodeCommand(entry *pb.Entry) (command, error) {
 		return &createToken{tokenFromProto(cmd.CreateToken.GetToken())}, nil
 	case *pb.Entry_RevokeToken:
 		return &revokeToken{cmd.RevokeToken.GetId()}, nil
+	case *pb.Entry_MarkFailure:
+		return &markFailure{markEditFromProto(cmd.MarkFailure)}, nil
 	case *pb.Entry_UseTokens:
 		return &useTokens{usesFromProto(cmd.UseTokens.GetUses())}, nil
 	case *pb.Entry_RecordAction:

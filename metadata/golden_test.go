@@ -129,6 +129,7 @@ func TestGoldenLogEntries(t *testing.T) {
 		"entry_create_job":          &createJob{fullJob()},
 		"entry_advance_job":         &advanceJob{"job_1", 8, fullJob().JobProgress},
 		"entry_stop_job":            &stopJob{"job_1"},
+		"entry_mark_failure":        &markFailure{FailureMarkEdit{Group: "fg_0011223344556677", Muted: ptr(true), Note: ptr("known"), By: "ci at ::1"}},
 		"entry_create_token":        &createToken{fullToken()},
 		"entry_revoke_token":        &revokeToken{"abcdefghijklmnop"},
 		"entry_use_tokens":          &useTokens{[]TokenUse{{"abcdefghijklmnop", goldenTime}}},
@@ -196,6 +197,7 @@ func TestGoldenRecords(t *testing.T) {
 		"record_leaving":       nodeToProto(Node{Name: "n1", ID: 3, Incarnation: "01ABC", Draining: true, Removed: true}),
 		"record_partition":     partitionToProto(fullPartition()),
 		"record_job":           jobToProto(ptr(fullJob())),
+		"record_failure_mark":  failureMarkToProto(ptr(fullFailureMark())),
 		"record_token":         tokenToProto(ptr(fullToken())),
 		"record_audit": auditToProto(&AuditRecord{
 			Sequence: 300, At: goldenTime, Action: fullAction(), Before: []byte("b"), After: []byte("a"), Previous: []byte("p"), Hash: []byte("h"),

@@ -41,6 +41,8 @@ func levelOf(cmd command) need {
 		return need{feature.Level4, "a job"}
 	case *createToken, *revokeToken, *useTokens:
 		return need{feature.Level4, "a token"}
+	case *markFailure:
+		return need{feature.Level4, "a mark of a failure group"}
 	case *recordAction:
 		return need{feature.Level4, "the audit log"}
 	case *putSubscription, *deleteSubscription:

@@ -102,6 +102,8 @@ func encodeOutcome(o outcome) ([]byte, error) {
 		out.Result = &pb.Result_KafkaCluster{KafkaCluster: kafkaClusterToProto(&v)}
 	case Job:
 		out.Result = &pb.Result_Job{Job: jobToProto(&v)}
+	case FailureMark:
+		out.Result = &pb.Result_FailureMark{FailureMark: failureMarkToProto(&v)}
 	case Token:
 		out.Result = &pb.Result_Token{Token: tokenToProto(&v)}
 	case []flowcontrol.Rule:
@@ -140,6 +142,8 @@ func decodeOutcome(data []byte) (outcome, error) {
 		return outcome{value: serviceFromProto(r.Service.GetService(), ids.Deployment(r.Service.GetDeployment()))}, nil
 	case *pb.Result_Job:
 		return outcome{value: jobFromProto(r.Job)}, nil
+	case *pb.Result_FailureMark:
+		return outcome{value: failureMarkFromProto(r.FailureMark)}, nil
 	case *pb.Result_Token:
 		return outcome{value: tokenFromProto(r.Token)}, nil
 	case *pb.Result_Subscription:

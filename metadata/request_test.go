@@ -40,6 +40,7 @@ func outcomes() map[string]outcome {
 		"result_node_too_old":         refused(ErrNodeTooOld, "i"),
 		"result_members_changed":      refused(ErrMembersChanged, "j"),
 		"result_job":                  {value: fullJob()},
+		"result_failure_mark":         {value: fullFailureMark()},
 		"result_token":                {value: fullToken()},
 		"result_too_many_tokens":      refused(ErrTooManyTokens, "n"),
 		"result_token_not_found":      refused(ErrTokenNotFound, "o"),

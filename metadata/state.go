@@ -24,6 +24,8 @@ type state struct {
 	tokens     []Token // sorted by ID
 	audit      *auditLog
 
+	failureMarks []FailureMark // sorted by group
+
 	subscriptions []subscription.Subscription // sorted by ID
 	clusters      []subscription.Cluster      // of Kafka, sorted by name
 }
@@ -132,10 +134,10 @@ func (d *draft) deleteRecord(table, key string) { d.write(write{table: table, ke
 
 func (d *draft) write(w write) {
 	d.writes = append(d.writes, w)
-	silent := w.table == tableRequests || w.table == tableJobs || w.table == tableTokens || w.table == tableAudit || w.table == tableAuditNodes
+	silent := w.table == tableRequests || w.table == tableJobs || w.table == tableTokens || w.table == tableAudit || w.table == tableAuditNodes || w.table == tableFailureMarks
 	d.changed = d.changed || !silent
 	switch w.table {
-	case tableRequests, tableJobs, tableTokens, tableAudit, tableAuditNodes, tableDeployments:
+	case tableRequests, tableJobs, tableTokens, tableAudit, tableAuditNodes, tableFailureMarks, tableDeployments:
 	case tableRuleBook, tableRules:
 		d.rulesChanged = true
 	case tableSubscriptions, tableKafkaClusters:

@@ -36,6 +36,7 @@ const (
 	tableAuditNodes    = "auditnodes"
 	tableCluster       = "cluster"
 	tableDeployments   = "deployments"
+	tableFailureMarks  = "failuremarks"
 	tableJobs          = "jobs"
 	tableKafkaClusters = "kafkaclusters"
 	tableMeta          = "meta"
@@ -50,12 +51,12 @@ const (
 
 // tables is in ascending order.
 var tables = []string{
-	tableAudit, tableAuditNodes, tableCluster, tableDeployments, tableJobs, tableKafkaClusters, tableMeta, tableNodes, tablePartitions, tableRequests, tableRuleBook,
+	tableAudit, tableAuditNodes, tableCluster, tableDeployments, tableFailureMarks, tableJobs, tableKafkaClusters, tableMeta, tableNodes, tablePartitions, tableRequests, tableRuleBook,
 	tableRules, tableSubscriptions, tableTokens,
 }
 
 // addedTables were added to existing formats.
-var addedTables = []string{tableAudit, tableAuditNodes, tableJobs, tableKafkaClusters, tableSubscriptions, tableTokens}
+var addedTables = []string{tableAudit, tableAuditNodes, tableFailureMarks, tableJobs, tableKafkaClusters, tableSubscriptions, tableTokens}
 
 // Keys in tableCluster, tableRuleBook and tableMeta.
 const (

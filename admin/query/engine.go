@@ -28,6 +28,8 @@ type Config struct {
 	Subscriptions func(context.Context) []SubscriptionState
 	// Failures returns the failure groups of all partitions; if nil, there are none.
 	Failures func(context.Context) ([]listing.Group, error)
+	// FailureMark returns what operators have said about a failure group; if nil, nothing.
+	FailureMark func(group string) (metadata.FailureMark, bool)
 
 	// Timeout limits the duration of a query; 30 s.
 	Timeout time.Duration

@@ -3,16 +3,28 @@ package query
 import (
 	"context"
 
+	"platform/metadata"
 	"platform/partition/listing"
 )
 
 func sysFailureGroup() *Table {
-	type row = listing.Group
+	type row struct {
+		listing.Group
+		mark metadata.FailureMark
+	}
 	groups := func(ctx context.Context, s *session) ([]row, error) {
 		if s.engine.cfg.Failures == nil {
 			return nil, nil
 		}
-		return s.engine.cfg.Failures(ctx)
+		groups, err := s.engine.cfg.Failures(ctx)
+		rows := make([]row, len(groups))
+		for i := range groups {
+			rows[i].Group = groups[i]
+			if s.engine.cfg.FailureMark != nil {
+				rows[i].mark, _ = s.engine.cfg.FailureMark(groups[i].ID.String())
+			}
+		}
+		return rows, err
 	}
 	count := func(status listing.Status) func(g *row) value {
 		return func(g *row) value { return number(g.ByStatus[status]) }
@@ -40,5 +52,9 @@ func sysFailureGroup() *Table {
 				}
 				return listJSON(names)
 			}, noField, false},
+			{"muted", Bool, "whether an operator muted the group", func(g *row) value { return boolean(g.mark.Muted) }, noField, false},
+			{"note", Text, "note of an operator", func(g *row) value { return text(g.mark.Note) }, noField, false},
+			{"marked_by", Text, "who muted the group or changed its note last", func(g *row) value { return text(g.mark.By) }, noField, false},
+			{"marked_at", Timestamp, "when", func(g *row) value { return moment(g.mark.At) }, noField, false},
 		})
 }

@@ -67,6 +67,7 @@ var changes = []Change{
 	{Level4, CommandField, "Options.forward_headers", "an operator sets which credentials of callers the handlers of a service get"},
 	{Level4, LogCommand, "RecordAction", "the metadata has the audit log of actions that do not change it"},
 	{Level4, RecordField, "AuditRecord and AuditNode", "the audit log keeps 20,000 records or 64 MiB, the oldest of the principal with the most are deleted"},
+	{Level4, LogCommand, "MarkFailure", "the metadata has marks of failure groups: muted, and notes of operators"},
 	{Level4, LogCommand, "PutSubscription and PutKafkaCluster", "the metadata has event subscriptions and the Kafka clusters that they read"},
 	{Level4, LogCommand, "Barrier", "a node confirms that its view of the metadata is current before it deletes what depends on it"},
 	{Level4, RPC, "NodeCluster.Subscriptions and StreamRecord", "nodes report the state of the event streams that they read, and retry or skip records"},

@@ -164,6 +164,7 @@ func (n *Node) newQueryEngine(members *backend.Cluster) *query.Engine {
 		Audit:         func() ([]metadata.AuditRecord, error) { return n.metadata.Audit(0, metadata.MaxAuditRecords) },
 		Subscriptions: n.streams().States,
 		Failures:      n.invocations().FailureGroups,
+		FailureMark:   n.metadata.FailureMark,
 		Timeout:       c.Timeout.Std(), MaxRows: c.MaxRows, MaxBytes: int(c.MaxBytes),
 		Concurrent: c.Concurrency, MemoryLimit: int64(c.MemorySize),
 	})

@@ -53,6 +53,7 @@ type Entry struct {
 	//	*Entry_RevokeToken
 	//	*Entry_UseTokens
 	//	*Entry_RecordAction
+	//	*Entry_MarkFailure
 	//	*Entry_PutSubscription
 	//	*Entry_DeleteSubscription
 	//	*Entry_PutKafkaCluster
@@ -305,6 +306,15 @@ func (x *Entry) GetRecordAction() *RecordAction {
 	return nil
 }
 
+func (x *Entry) GetMarkFailure() *MarkFailure {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_MarkFailure); ok {
+			return x.MarkFailure
+		}
+	}
+	return nil
+}
+
 func (x *Entry) GetPutSubscription() *PutSubscription {
 	if x != nil {
 		if x, ok := x.Command.(*Entry_PutSubscription); ok {
@@ -452,6 +462,10 @@ type Entry_RecordAction struct {
 	RecordAction *RecordAction `protobuf:"bytes,33,opt,name=record_action,json=recordAction,proto3,oneof"` // from level 4 on
 }
 
+type Entry_MarkFailure struct {
+	MarkFailure *MarkFailure `protobuf:"bytes,36,opt,name=mark_failure,json=markFailure,proto3,oneof"` // from level 4 on
+}
+
 type Entry_PutSubscription struct {
 	PutSubscription *PutSubscription `protobuf:"bytes,21,opt,name=put_subscription,json=putSubscription,proto3,oneof"` // from level 4 on
 }
@@ -513,6 +527,8 @@ func (*Entry_RevokeToken) isEntry_Command() {}
 func (*Entry_UseTokens) isEntry_Command() {}
 
 func (*Entry_RecordAction) isEntry_Command() {}
+
+func (*Entry_MarkFailure) isEntry_Command() {}
 
 func (*Entry_PutSubscription) isEntry_Command() {}
 
@@ -1862,6 +1878,7 @@ type Result struct {
 	//	*Result_Subscription
 	//	*Result_KafkaCluster
 	//	*Result_Token
+	//	*Result_FailureMark
 	Result        isResult_Result `protobuf_oneof:"result"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2021,6 +2038,15 @@ func (x *Result) GetToken() *Token {
 	return nil
 }
 
+func (x *Result) GetFailureMark() *FailureMark {
+	if x != nil {
+		if x, ok := x.Result.(*Result_FailureMark); ok {
+			return x.FailureMark
+		}
+	}
+	return nil
+}
+
 type isResult_Result interface {
 	isResult_Result()
 }
@@ -2077,6 +2103,10 @@ type Result_Token struct {
 	Token *Token `protobuf:"bytes,20,opt,name=token,proto3,oneof"`
 }
 
+type Result_FailureMark struct {
+	FailureMark *FailureMark `protobuf:"bytes,21,opt,name=failure_mark,json=failureMark,proto3,oneof"`
+}
+
 func (*Result_Refusal) isResult_Result() {}
 
 func (*Result_Cluster) isResult_Result() {}
@@ -2103,6 +2133,154 @@ func (*Result_KafkaCluster) isResult_Result() {}
 
 func (*Result_Token) isResult_Result() {}
 
+func (*Result_FailureMark) isResult_Result() {}
+
+// MarkFailure changes the mark of a failure group.
+type MarkFailure struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	Muted         *bool                  `protobuf:"varint,2,opt,name=muted,proto3,oneof" json:"muted,omitempty"` // unset: not changed
+	Note          *string                `protobuf:"bytes,3,opt,name=note,proto3,oneof" json:"note,omitempty"`    // unset: not changed
+	By            string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MarkFailure) Reset() {
+	*x = MarkFailure{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MarkFailure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MarkFailure) ProtoMessage() {}
+
+func (x *MarkFailure) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MarkFailure.ProtoReflect.Descriptor instead.
+func (*MarkFailure) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *MarkFailure) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *MarkFailure) GetMuted() bool {
+	if x != nil && x.Muted != nil {
+		return *x.Muted
+	}
+	return false
+}
+
+func (x *MarkFailure) GetNote() string {
+	if x != nil && x.Note != nil {
+		return *x.Note
+	}
+	return ""
+}
+
+func (x *MarkFailure) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+// FailureMark is a stored record: what operators have said about a failure group.
+type FailureMark struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	Muted         bool                   `protobuf:"varint,2,opt,name=muted,proto3" json:"muted,omitempty"`
+	Note          string                 `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
+	By            string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
+	AtMs          int64                  `protobuf:"varint,5,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FailureMark) Reset() {
+	*x = FailureMark{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FailureMark) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FailureMark) ProtoMessage() {}
+
+func (x *FailureMark) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FailureMark.ProtoReflect.Descriptor instead.
+func (*FailureMark) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *FailureMark) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *FailureMark) GetMuted() bool {
+	if x != nil {
+		return x.Muted
+	}
+	return false
+}
+
+func (x *FailureMark) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+func (x *FailureMark) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *FailureMark) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
 // CreateToken adds a token.
 type CreateToken struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2113,7 +2291,7 @@ type CreateToken struct {
 
 func (x *CreateToken) Reset() {
 	*x = CreateToken{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2125,7 +2303,7 @@ func (x *CreateToken) String() string {
 func (*CreateToken) ProtoMessage() {}
 
 func (x *CreateToken) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2138,7 +2316,7 @@ func (x *CreateToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateToken.ProtoReflect.Descriptor instead.
 func (*CreateToken) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{24}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CreateToken) GetToken() *Token {
@@ -2158,7 +2336,7 @@ type RevokeToken struct {
 
 func (x *RevokeToken) Reset() {
 	*x = RevokeToken{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2170,7 +2348,7 @@ func (x *RevokeToken) String() string {
 func (*RevokeToken) ProtoMessage() {}
 
 func (x *RevokeToken) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2183,7 +2361,7 @@ func (x *RevokeToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeToken.ProtoReflect.Descriptor instead.
 func (*RevokeToken) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{25}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RevokeToken) GetId() string {
@@ -2203,7 +2381,7 @@ type UseTokens struct {
 
 func (x *UseTokens) Reset() {
 	*x = UseTokens{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2215,7 +2393,7 @@ func (x *UseTokens) String() string {
 func (*UseTokens) ProtoMessage() {}
 
 func (x *UseTokens) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2228,7 +2406,7 @@ func (x *UseTokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UseTokens.ProtoReflect.Descriptor instead.
 func (*UseTokens) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{26}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *UseTokens) GetUses() []*TokenUse {
@@ -2249,7 +2427,7 @@ type TokenUse struct {
 
 func (x *TokenUse) Reset() {
 	*x = TokenUse{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2261,7 +2439,7 @@ func (x *TokenUse) String() string {
 func (*TokenUse) ProtoMessage() {}
 
 func (x *TokenUse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2274,7 +2452,7 @@ func (x *TokenUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenUse.ProtoReflect.Descriptor instead.
 func (*TokenUse) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{27}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TokenUse) GetId() string {
@@ -2310,7 +2488,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2322,7 +2500,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2335,7 +2513,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{28}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Token) GetId() string {
@@ -2417,7 +2595,7 @@ type Barrier struct {
 
 func (x *Barrier) Reset() {
 	*x = Barrier{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2429,7 +2607,7 @@ func (x *Barrier) String() string {
 func (*Barrier) ProtoMessage() {}
 
 func (x *Barrier) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2442,7 +2620,7 @@ func (x *Barrier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Barrier.ProtoReflect.Descriptor instead.
 func (*Barrier) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{29}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{31}
 }
 
 // RecordAction adds a record to the audit log for an action that is not a metadata command.
@@ -2455,7 +2633,7 @@ type RecordAction struct {
 
 func (x *RecordAction) Reset() {
 	*x = RecordAction{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2467,7 +2645,7 @@ func (x *RecordAction) String() string {
 func (*RecordAction) ProtoMessage() {}
 
 func (x *RecordAction) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2480,7 +2658,7 @@ func (x *RecordAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordAction.ProtoReflect.Descriptor instead.
 func (*RecordAction) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{30}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RecordAction) GetAction() *Action {
@@ -2510,7 +2688,7 @@ type Action struct {
 
 func (x *Action) Reset() {
 	*x = Action{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2522,7 +2700,7 @@ func (x *Action) String() string {
 func (*Action) ProtoMessage() {}
 
 func (x *Action) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2535,7 +2713,7 @@ func (x *Action) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Action.ProtoReflect.Descriptor instead.
 func (*Action) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{31}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Action) GetPrincipal() string {
@@ -2627,7 +2805,7 @@ type AuditNode struct {
 
 func (x *AuditNode) Reset() {
 	*x = AuditNode{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2639,7 +2817,7 @@ func (x *AuditNode) String() string {
 func (*AuditNode) ProtoMessage() {}
 
 func (x *AuditNode) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2652,7 +2830,7 @@ func (x *AuditNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditNode.ProtoReflect.Descriptor instead.
 func (*AuditNode) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{32}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AuditNode) GetLevel() uint32 {
@@ -2692,7 +2870,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2704,7 +2882,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2717,7 +2895,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{33}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *AuditRecord) GetSequence() uint64 {
@@ -2780,7 +2958,7 @@ type PutSubscription struct {
 
 func (x *PutSubscription) Reset() {
 	*x = PutSubscription{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2792,7 +2970,7 @@ func (x *PutSubscription) String() string {
 func (*PutSubscription) ProtoMessage() {}
 
 func (x *PutSubscription) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2805,7 +2983,7 @@ func (x *PutSubscription) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSubscription.ProtoReflect.Descriptor instead.
 func (*PutSubscription) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{34}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PutSubscription) GetSubscription() *Subscription {
@@ -2832,7 +3010,7 @@ type DeleteSubscription struct {
 
 func (x *DeleteSubscription) Reset() {
 	*x = DeleteSubscription{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2844,7 +3022,7 @@ func (x *DeleteSubscription) String() string {
 func (*DeleteSubscription) ProtoMessage() {}
 
 func (x *DeleteSubscription) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2857,7 +3035,7 @@ func (x *DeleteSubscription) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSubscription.ProtoReflect.Descriptor instead.
 func (*DeleteSubscription) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{35}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DeleteSubscription) GetId() string {
@@ -2878,7 +3056,7 @@ type PutKafkaCluster struct {
 
 func (x *PutKafkaCluster) Reset() {
 	*x = PutKafkaCluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2890,7 +3068,7 @@ func (x *PutKafkaCluster) String() string {
 func (*PutKafkaCluster) ProtoMessage() {}
 
 func (x *PutKafkaCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2903,7 +3081,7 @@ func (x *PutKafkaCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutKafkaCluster.ProtoReflect.Descriptor instead.
 func (*PutKafkaCluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{36}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PutKafkaCluster) GetCluster() *KafkaCluster {
@@ -2931,7 +3109,7 @@ type DeleteKafkaCluster struct {
 
 func (x *DeleteKafkaCluster) Reset() {
 	*x = DeleteKafkaCluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2943,7 +3121,7 @@ func (x *DeleteKafkaCluster) String() string {
 func (*DeleteKafkaCluster) ProtoMessage() {}
 
 func (x *DeleteKafkaCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2956,7 +3134,7 @@ func (x *DeleteKafkaCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteKafkaCluster.ProtoReflect.Descriptor instead.
 func (*DeleteKafkaCluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{37}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *DeleteKafkaCluster) GetName() string {
@@ -2987,7 +3165,7 @@ type KafkaCluster struct {
 
 func (x *KafkaCluster) Reset() {
 	*x = KafkaCluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2999,7 +3177,7 @@ func (x *KafkaCluster) String() string {
 func (*KafkaCluster) ProtoMessage() {}
 
 func (x *KafkaCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3012,7 +3190,7 @@ func (x *KafkaCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KafkaCluster.ProtoReflect.Descriptor instead.
 func (*KafkaCluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{38}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *KafkaCluster) GetName() string {
@@ -3085,7 +3263,7 @@ type Subscription struct {
 
 func (x *Subscription) Reset() {
 	*x = Subscription{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3097,7 +3275,7 @@ func (x *Subscription) String() string {
 func (*Subscription) ProtoMessage() {}
 
 func (x *Subscription) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3110,7 +3288,7 @@ func (x *Subscription) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Subscription.ProtoReflect.Descriptor instead.
 func (*Subscription) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{39}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Subscription) GetId() string {
@@ -3308,7 +3486,7 @@ type SubscriptionStart struct {
 
 func (x *SubscriptionStart) Reset() {
 	*x = SubscriptionStart{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3320,7 +3498,7 @@ func (x *SubscriptionStart) String() string {
 func (*SubscriptionStart) ProtoMessage() {}
 
 func (x *SubscriptionStart) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3333,7 +3511,7 @@ func (x *SubscriptionStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscriptionStart.ProtoReflect.Descriptor instead.
 func (*SubscriptionStart) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{40}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SubscriptionStart) GetKind() uint32 {
@@ -3377,7 +3555,7 @@ type TopicStart struct {
 
 func (x *TopicStart) Reset() {
 	*x = TopicStart{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3389,7 +3567,7 @@ func (x *TopicStart) String() string {
 func (*TopicStart) ProtoMessage() {}
 
 func (x *TopicStart) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3402,7 +3580,7 @@ func (x *TopicStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicStart.ProtoReflect.Descriptor instead.
 func (*TopicStart) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{41}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *TopicStart) GetTopic() string {
@@ -3445,7 +3623,7 @@ type SubscriptionPause struct {
 
 func (x *SubscriptionPause) Reset() {
 	*x = SubscriptionPause{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3457,7 +3635,7 @@ func (x *SubscriptionPause) String() string {
 func (*SubscriptionPause) ProtoMessage() {}
 
 func (x *SubscriptionPause) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3470,7 +3648,7 @@ func (x *SubscriptionPause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscriptionPause.ProtoReflect.Descriptor instead.
 func (*SubscriptionPause) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{42}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SubscriptionPause) GetBy() string {
@@ -3504,7 +3682,7 @@ type CreateJob struct {
 
 func (x *CreateJob) Reset() {
 	*x = CreateJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3516,7 +3694,7 @@ func (x *CreateJob) String() string {
 func (*CreateJob) ProtoMessage() {}
 
 func (x *CreateJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3529,7 +3707,7 @@ func (x *CreateJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJob.ProtoReflect.Descriptor instead.
 func (*CreateJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{43}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *CreateJob) GetJob() *Job {
@@ -3550,7 +3728,7 @@ type AdvanceJob struct {
 
 func (x *AdvanceJob) Reset() {
 	*x = AdvanceJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3562,7 +3740,7 @@ func (x *AdvanceJob) String() string {
 func (*AdvanceJob) ProtoMessage() {}
 
 func (x *AdvanceJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3575,7 +3753,7 @@ func (x *AdvanceJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceJob.ProtoReflect.Descriptor instead.
 func (*AdvanceJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{44}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *AdvanceJob) GetJob() *Job {
@@ -3602,7 +3780,7 @@ type StopJob struct {
 
 func (x *StopJob) Reset() {
 	*x = StopJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3614,7 +3792,7 @@ func (x *StopJob) String() string {
 func (*StopJob) ProtoMessage() {}
 
 func (x *StopJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3627,7 +3805,7 @@ func (x *StopJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopJob.ProtoReflect.Descriptor instead.
 func (*StopJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{45}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *StopJob) GetId() string {
@@ -3665,7 +3843,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3677,7 +3855,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3690,7 +3868,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{46}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Job) GetId() string {
@@ -3830,7 +4008,7 @@ type JobFailure struct {
 
 func (x *JobFailure) Reset() {
 	*x = JobFailure{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3842,7 +4020,7 @@ func (x *JobFailure) String() string {
 func (*JobFailure) ProtoMessage() {}
 
 func (x *JobFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3855,7 +4033,7 @@ func (x *JobFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobFailure.ProtoReflect.Descriptor instead.
 func (*JobFailure) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{47}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *JobFailure) GetInvocationId() string {
@@ -3882,7 +4060,7 @@ type RuleList struct {
 
 func (x *RuleList) Reset() {
 	*x = RuleList{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3894,7 +4072,7 @@ func (x *RuleList) String() string {
 func (*RuleList) ProtoMessage() {}
 
 func (x *RuleList) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3907,7 +4085,7 @@ func (x *RuleList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleList.ProtoReflect.Descriptor instead.
 func (*RuleList) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{48}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RuleList) GetRules() []*Rule {
@@ -3928,7 +4106,7 @@ type PatternList struct {
 
 func (x *PatternList) Reset() {
 	*x = PatternList{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3940,7 +4118,7 @@ func (x *PatternList) String() string {
 func (*PatternList) ProtoMessage() {}
 
 func (x *PatternList) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3953,7 +4131,7 @@ func (x *PatternList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PatternList.ProtoReflect.Descriptor instead.
 func (*PatternList) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{49}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PatternList) GetPatterns() []string {
@@ -3974,7 +4152,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3986,7 +4164,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3999,7 +4177,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{50}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Registered) GetDeployment() *Deployment {
@@ -4027,7 +4205,7 @@ type ServiceRevision struct {
 
 func (x *ServiceRevision) Reset() {
 	*x = ServiceRevision{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4039,7 +4217,7 @@ func (x *ServiceRevision) String() string {
 func (*ServiceRevision) ProtoMessage() {}
 
 func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4052,7 +4230,7 @@ func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRevision.ProtoReflect.Descriptor instead.
 func (*ServiceRevision) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{51}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ServiceRevision) GetService() *Service {
@@ -4086,7 +4264,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4098,7 +4276,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4111,7 +4289,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{52}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Refusal) GetKind() uint32 {
@@ -4193,7 +4371,7 @@ type Deployment struct {
 
 func (x *Deployment) Reset() {
 	*x = Deployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4205,7 +4383,7 @@ func (x *Deployment) String() string {
 func (*Deployment) ProtoMessage() {}
 
 func (x *Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4218,7 +4396,7 @@ func (x *Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deployment.ProtoReflect.Descriptor instead.
 func (*Deployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{53}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Deployment) GetId() string {
@@ -4335,7 +4513,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4347,7 +4525,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4360,7 +4538,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{54}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Service) GetName() string {
@@ -4428,7 +4606,7 @@ type Handler struct {
 
 func (x *Handler) Reset() {
 	*x = Handler{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4440,7 +4618,7 @@ func (x *Handler) String() string {
 func (*Handler) ProtoMessage() {}
 
 func (x *Handler) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4453,7 +4631,7 @@ func (x *Handler) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handler.ProtoReflect.Descriptor instead.
 func (*Handler) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{55}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Handler) GetName() string {
@@ -4515,7 +4693,7 @@ type HeaderNames struct {
 
 func (x *HeaderNames) Reset() {
 	*x = HeaderNames{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4527,7 +4705,7 @@ func (x *HeaderNames) String() string {
 func (*HeaderNames) ProtoMessage() {}
 
 func (x *HeaderNames) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4540,7 +4718,7 @@ func (x *HeaderNames) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeaderNames.ProtoReflect.Descriptor instead.
 func (*HeaderNames) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{56}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *HeaderNames) GetNames() []string {
@@ -4573,7 +4751,7 @@ type Options struct {
 
 func (x *Options) Reset() {
 	*x = Options{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4585,7 +4763,7 @@ func (x *Options) String() string {
 func (*Options) ProtoMessage() {}
 
 func (x *Options) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4598,7 +4776,7 @@ func (x *Options) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Options.ProtoReflect.Descriptor instead.
 func (*Options) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{57}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Options) GetInactivityTimeoutMs() int64 {
@@ -4712,7 +4890,7 @@ type InputRules struct {
 
 func (x *InputRules) Reset() {
 	*x = InputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4724,7 +4902,7 @@ func (x *InputRules) String() string {
 func (*InputRules) ProtoMessage() {}
 
 func (x *InputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4737,7 +4915,7 @@ func (x *InputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRules.ProtoReflect.Descriptor instead.
 func (*InputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{58}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *InputRules) GetRequired() bool {
@@ -4780,7 +4958,7 @@ type OutputRules struct {
 
 func (x *OutputRules) Reset() {
 	*x = OutputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[59]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4792,7 +4970,7 @@ func (x *OutputRules) String() string {
 func (*OutputRules) ProtoMessage() {}
 
 func (x *OutputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[59]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4805,7 +4983,7 @@ func (x *OutputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRules.ProtoReflect.Descriptor instead.
 func (*OutputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{59}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *OutputRules) GetContentType() string {
@@ -4840,7 +5018,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[60]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4852,7 +5030,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[60]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4865,7 +5043,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{60}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Pair) GetKey() string {
@@ -4886,7 +5064,7 @@ var File_proto_metadata_metadata_proto protoreflect.FileDescriptor
 
 const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\n" +
-	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\x98\x10\n" +
+	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\xdd\x10\n" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x17\n" +
 	"\atime_ms\x18\x02 \x01(\x03R\x06timeMs\x12R\n" +
@@ -4916,7 +5094,8 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\frevoke_token\x18\x1f \x01(\v2\x1e.platform.metadata.RevokeTokenH\x00R\vrevokeToken\x12=\n" +
 	"\n" +
 	"use_tokens\x18  \x01(\v2\x1c.platform.metadata.UseTokensH\x00R\tuseTokens\x12F\n" +
-	"\rrecord_action\x18! \x01(\v2\x1f.platform.metadata.RecordActionH\x00R\frecordAction\x12O\n" +
+	"\rrecord_action\x18! \x01(\v2\x1f.platform.metadata.RecordActionH\x00R\frecordAction\x12C\n" +
+	"\fmark_failure\x18$ \x01(\v2\x1e.platform.metadata.MarkFailureH\x00R\vmarkFailure\x12O\n" +
 	"\x10put_subscription\x18\x15 \x01(\v2\".platform.metadata.PutSubscriptionH\x00R\x0fputSubscription\x12X\n" +
 	"\x13delete_subscription\x18\x16 \x01(\v2%.platform.metadata.DeleteSubscriptionH\x00R\x12deleteSubscription\x12P\n" +
 	"\x11put_kafka_cluster\x18\x17 \x01(\v2\".platform.metadata.PutKafkaClusterH\x00R\x0fputKafkaCluster\x12Y\n" +
@@ -5021,7 +5200,7 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\aRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +
 	"\x06result\x18\x02 \x01(\fR\x06result\x12\x14\n" +
-	"\x05index\x18\x03 \x01(\x04R\x05index\"\x91\x06\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\"\xd6\x06\n" +
 	"\x06Result\x126\n" +
 	"\arefusal\x18\x01 \x01(\v2\x1a.platform.metadata.RefusalH\x00R\arefusal\x126\n" +
 	"\acluster\x18\x02 \x01(\v2\x1a.platform.metadata.ClusterH\x00R\acluster\x12-\n" +
@@ -5040,8 +5219,22 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	" \x01(\v2\x16.platform.metadata.JobH\x00R\x03job\x12E\n" +
 	"\fsubscription\x18\v \x01(\v2\x1f.platform.metadata.SubscriptionH\x00R\fsubscription\x12F\n" +
 	"\rkafka_cluster\x18\f \x01(\v2\x1f.platform.metadata.KafkaClusterH\x00R\fkafkaCluster\x120\n" +
-	"\x05token\x18\x14 \x01(\v2\x18.platform.metadata.TokenH\x00R\x05tokenB\b\n" +
-	"\x06result\"=\n" +
+	"\x05token\x18\x14 \x01(\v2\x18.platform.metadata.TokenH\x00R\x05token\x12C\n" +
+	"\ffailure_mark\x18\x15 \x01(\v2\x1e.platform.metadata.FailureMarkH\x00R\vfailureMarkB\b\n" +
+	"\x06result\"z\n" +
+	"\vMarkFailure\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\x12\x19\n" +
+	"\x05muted\x18\x02 \x01(\bH\x00R\x05muted\x88\x01\x01\x12\x17\n" +
+	"\x04note\x18\x03 \x01(\tH\x01R\x04note\x88\x01\x01\x12\x0e\n" +
+	"\x02by\x18\x04 \x01(\tR\x02byB\b\n" +
+	"\x06_mutedB\a\n" +
+	"\x05_note\"r\n" +
+	"\vFailureMark\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\x12\x14\n" +
+	"\x05muted\x18\x02 \x01(\bR\x05muted\x12\x12\n" +
+	"\x04note\x18\x03 \x01(\tR\x04note\x12\x0e\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\x12\x13\n" +
+	"\x05at_ms\x18\x05 \x01(\x03R\x04atMs\"=\n" +
 	"\vCreateToken\x12.\n" +
 	"\x05token\x18\x01 \x01(\v2\x18.platform.metadata.TokenR\x05token\"\x1d\n" +
 	"\vRevokeToken\x12\x0e\n" +
@@ -5317,7 +5510,7 @@ func file_proto_metadata_metadata_proto_rawDescGZIP() []byte {
 	return file_proto_metadata_metadata_proto_rawDescData
 }
 
-var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
+var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
 var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*Entry)(nil),              // 0: platform.metadata.Entry
 	(*ProvisionCluster)(nil),   // 1: platform.metadata.ProvisionCluster
@@ -5343,43 +5536,45 @@ var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*RuleBook)(nil),           // 21: platform.metadata.RuleBook
 	(*Request)(nil),            // 22: platform.metadata.Request
 	(*Result)(nil),             // 23: platform.metadata.Result
-	(*CreateToken)(nil),        // 24: platform.metadata.CreateToken
-	(*RevokeToken)(nil),        // 25: platform.metadata.RevokeToken
-	(*UseTokens)(nil),          // 26: platform.metadata.UseTokens
-	(*TokenUse)(nil),           // 27: platform.metadata.TokenUse
-	(*Token)(nil),              // 28: platform.metadata.Token
-	(*Barrier)(nil),            // 29: platform.metadata.Barrier
-	(*RecordAction)(nil),       // 30: platform.metadata.RecordAction
-	(*Action)(nil),             // 31: platform.metadata.Action
-	(*AuditNode)(nil),          // 32: platform.metadata.AuditNode
-	(*AuditRecord)(nil),        // 33: platform.metadata.AuditRecord
-	(*PutSubscription)(nil),    // 34: platform.metadata.PutSubscription
-	(*DeleteSubscription)(nil), // 35: platform.metadata.DeleteSubscription
-	(*PutKafkaCluster)(nil),    // 36: platform.metadata.PutKafkaCluster
-	(*DeleteKafkaCluster)(nil), // 37: platform.metadata.DeleteKafkaCluster
-	(*KafkaCluster)(nil),       // 38: platform.metadata.KafkaCluster
-	(*Subscription)(nil),       // 39: platform.metadata.Subscription
-	(*SubscriptionStart)(nil),  // 40: platform.metadata.SubscriptionStart
-	(*TopicStart)(nil),         // 41: platform.metadata.TopicStart
-	(*SubscriptionPause)(nil),  // 42: platform.metadata.SubscriptionPause
-	(*CreateJob)(nil),          // 43: platform.metadata.CreateJob
-	(*AdvanceJob)(nil),         // 44: platform.metadata.AdvanceJob
-	(*StopJob)(nil),            // 45: platform.metadata.StopJob
-	(*Job)(nil),                // 46: platform.metadata.Job
-	(*JobFailure)(nil),         // 47: platform.metadata.JobFailure
-	(*RuleList)(nil),           // 48: platform.metadata.RuleList
-	(*PatternList)(nil),        // 49: platform.metadata.PatternList
-	(*Registered)(nil),         // 50: platform.metadata.Registered
-	(*ServiceRevision)(nil),    // 51: platform.metadata.ServiceRevision
-	(*Refusal)(nil),            // 52: platform.metadata.Refusal
-	(*Deployment)(nil),         // 53: platform.metadata.Deployment
-	(*Service)(nil),            // 54: platform.metadata.Service
-	(*Handler)(nil),            // 55: platform.metadata.Handler
-	(*HeaderNames)(nil),        // 56: platform.metadata.HeaderNames
-	(*Options)(nil),            // 57: platform.metadata.Options
-	(*InputRules)(nil),         // 58: platform.metadata.InputRules
-	(*OutputRules)(nil),        // 59: platform.metadata.OutputRules
-	(*Pair)(nil),               // 60: platform.metadata.Pair
+	(*MarkFailure)(nil),        // 24: platform.metadata.MarkFailure
+	(*FailureMark)(nil),        // 25: platform.metadata.FailureMark
+	(*CreateToken)(nil),        // 26: platform.metadata.CreateToken
+	(*RevokeToken)(nil),        // 27: platform.metadata.RevokeToken
+	(*UseTokens)(nil),          // 28: platform.metadata.UseTokens
+	(*TokenUse)(nil),           // 29: platform.metadata.TokenUse
+	(*Token)(nil),              // 30: platform.metadata.Token
+	(*Barrier)(nil),            // 31: platform.metadata.Barrier
+	(*RecordAction)(nil),       // 32: platform.metadata.RecordAction
+	(*Action)(nil),             // 33: platform.metadata.Action
+	(*AuditNode)(nil),          // 34: platform.metadata.AuditNode
+	(*AuditRecord)(nil),        // 35: platform.metadata.AuditRecord
+	(*PutSubscription)(nil),    // 36: platform.metadata.PutSubscription
+	(*DeleteSubscription)(nil), // 37: platform.metadata.DeleteSubscription
+	(*PutKafkaCluster)(nil),    // 38: platform.metadata.PutKafkaCluster
+	(*DeleteKafkaCluster)(nil), // 39: platform.metadata.DeleteKafkaCluster
+	(*KafkaCluster)(nil),       // 40: platform.metadata.KafkaCluster
+	(*Subscription)(nil),       // 41: platform.metadata.Subscription
+	(*SubscriptionStart)(nil),  // 42: platform.metadata.SubscriptionStart
+	(*TopicStart)(nil),         // 43: platform.metadata.TopicStart
+	(*SubscriptionPause)(nil),  // 44: platform.metadata.SubscriptionPause
+	(*CreateJob)(nil),          // 45: platform.metadata.CreateJob
+	(*AdvanceJob)(nil),         // 46: platform.metadata.AdvanceJob
+	(*StopJob)(nil),            // 47: platform.metadata.StopJob
+	(*Job)(nil),                // 48: platform.metadata.Job
+	(*JobFailure)(nil),         // 49: platform.metadata.JobFailure
+	(*RuleList)(nil),           // 50: platform.metadata.RuleList
+	(*PatternList)(nil),        // 51: platform.metadata.PatternList
+	(*Registered)(nil),         // 52: platform.metadata.Registered
+	(*ServiceRevision)(nil),    // 53: platform.metadata.ServiceRevision
+	(*Refusal)(nil),            // 54: platform.metadata.Refusal
+	(*Deployment)(nil),         // 55: platform.metadata.Deployment
+	(*Service)(nil),            // 56: platform.metadata.Service
+	(*Handler)(nil),            // 57: platform.metadata.Handler
+	(*HeaderNames)(nil),        // 58: platform.metadata.HeaderNames
+	(*Options)(nil),            // 59: platform.metadata.Options
+	(*InputRules)(nil),         // 60: platform.metadata.InputRules
+	(*OutputRules)(nil),        // 61: platform.metadata.OutputRules
+	(*Pair)(nil),               // 62: platform.metadata.Pair
 }
 var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	1,  // 0: platform.metadata.Entry.provision_cluster:type_name -> platform.metadata.ProvisionCluster
@@ -5396,75 +5591,77 @@ var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	15, // 11: platform.metadata.Entry.delete_rules:type_name -> platform.metadata.DeleteRules
 	7,  // 12: platform.metadata.Entry.enable_flow_control:type_name -> platform.metadata.EnableFlowControl
 	8,  // 13: platform.metadata.Entry.set_feature_level:type_name -> platform.metadata.SetFeatureLevel
-	43, // 14: platform.metadata.Entry.create_job:type_name -> platform.metadata.CreateJob
-	44, // 15: platform.metadata.Entry.advance_job:type_name -> platform.metadata.AdvanceJob
-	45, // 16: platform.metadata.Entry.stop_job:type_name -> platform.metadata.StopJob
-	24, // 17: platform.metadata.Entry.create_token:type_name -> platform.metadata.CreateToken
-	25, // 18: platform.metadata.Entry.revoke_token:type_name -> platform.metadata.RevokeToken
-	26, // 19: platform.metadata.Entry.use_tokens:type_name -> platform.metadata.UseTokens
-	30, // 20: platform.metadata.Entry.record_action:type_name -> platform.metadata.RecordAction
-	34, // 21: platform.metadata.Entry.put_subscription:type_name -> platform.metadata.PutSubscription
-	35, // 22: platform.metadata.Entry.delete_subscription:type_name -> platform.metadata.DeleteSubscription
-	36, // 23: platform.metadata.Entry.put_kafka_cluster:type_name -> platform.metadata.PutKafkaCluster
-	37, // 24: platform.metadata.Entry.delete_kafka_cluster:type_name -> platform.metadata.DeleteKafkaCluster
-	29, // 25: platform.metadata.Entry.barrier:type_name -> platform.metadata.Barrier
-	31, // 26: platform.metadata.Entry.action:type_name -> platform.metadata.Action
-	17, // 27: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
-	18, // 28: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
-	19, // 29: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
-	53, // 30: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
-	53, // 31: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
-	57, // 32: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
-	14, // 33: platform.metadata.PutRules.changes:type_name -> platform.metadata.RuleChange
-	20, // 34: platform.metadata.RuleChange.rule:type_name -> platform.metadata.Rule
-	16, // 35: platform.metadata.DeleteRules.removals:type_name -> platform.metadata.RuleRemoval
-	52, // 36: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
-	17, // 37: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
-	18, // 38: platform.metadata.Result.node:type_name -> platform.metadata.Node
-	50, // 39: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
-	53, // 40: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
-	51, // 41: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
-	19, // 42: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
-	48, // 43: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
-	49, // 44: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
-	46, // 45: platform.metadata.Result.job:type_name -> platform.metadata.Job
-	39, // 46: platform.metadata.Result.subscription:type_name -> platform.metadata.Subscription
-	38, // 47: platform.metadata.Result.kafka_cluster:type_name -> platform.metadata.KafkaCluster
-	28, // 48: platform.metadata.Result.token:type_name -> platform.metadata.Token
-	28, // 49: platform.metadata.CreateToken.token:type_name -> platform.metadata.Token
-	27, // 50: platform.metadata.UseTokens.uses:type_name -> platform.metadata.TokenUse
-	31, // 51: platform.metadata.RecordAction.action:type_name -> platform.metadata.Action
-	31, // 52: platform.metadata.AuditRecord.action:type_name -> platform.metadata.Action
-	39, // 53: platform.metadata.PutSubscription.subscription:type_name -> platform.metadata.Subscription
-	38, // 54: platform.metadata.PutKafkaCluster.cluster:type_name -> platform.metadata.KafkaCluster
-	60, // 55: platform.metadata.KafkaCluster.properties:type_name -> platform.metadata.Pair
-	60, // 56: platform.metadata.Subscription.properties:type_name -> platform.metadata.Pair
-	40, // 57: platform.metadata.Subscription.start:type_name -> platform.metadata.SubscriptionStart
-	41, // 58: platform.metadata.Subscription.offsets:type_name -> platform.metadata.TopicStart
-	42, // 59: platform.metadata.Subscription.paused:type_name -> platform.metadata.SubscriptionPause
-	41, // 60: platform.metadata.SubscriptionStart.offsets:type_name -> platform.metadata.TopicStart
-	46, // 61: platform.metadata.CreateJob.job:type_name -> platform.metadata.Job
-	46, // 62: platform.metadata.AdvanceJob.job:type_name -> platform.metadata.Job
-	47, // 63: platform.metadata.Job.failures:type_name -> platform.metadata.JobFailure
-	20, // 64: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
-	53, // 65: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
-	54, // 66: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
-	60, // 67: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
-	60, // 68: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
-	54, // 69: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
-	60, // 70: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
-	57, // 71: platform.metadata.Service.options:type_name -> platform.metadata.Options
-	55, // 72: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
-	60, // 73: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
-	57, // 74: platform.metadata.Handler.options:type_name -> platform.metadata.Options
-	58, // 75: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
-	59, // 76: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
-	56, // 77: platform.metadata.Options.forward_headers:type_name -> platform.metadata.HeaderNames
-	78, // [78:78] is the sub-list for method output_type
-	78, // [78:78] is the sub-list for method input_type
-	78, // [78:78] is the sub-list for extension type_name
-	78, // [78:78] is the sub-list for extension extendee
-	0,  // [0:78] is the sub-list for field type_name
+	45, // 14: platform.metadata.Entry.create_job:type_name -> platform.metadata.CreateJob
+	46, // 15: platform.metadata.Entry.advance_job:type_name -> platform.metadata.AdvanceJob
+	47, // 16: platform.metadata.Entry.stop_job:type_name -> platform.metadata.StopJob
+	26, // 17: platform.metadata.Entry.create_token:type_name -> platform.metadata.CreateToken
+	27, // 18: platform.metadata.Entry.revoke_token:type_name -> platform.metadata.RevokeToken
+	28, // 19: platform.metadata.Entry.use_tokens:type_name -> platform.metadata.UseTokens
+	32, // 20: platform.metadata.Entry.record_action:type_name -> platform.metadata.RecordAction
+	24, // 21: platform.metadata.Entry.mark_failure:type_name -> platform.metadata.MarkFailure
+	36, // 22: platform.metadata.Entry.put_subscription:type_name -> platform.metadata.PutSubscription
+	37, // 23: platform.metadata.Entry.delete_subscription:type_name -> platform.metadata.DeleteSubscription
+	38, // 24: platform.metadata.Entry.put_kafka_cluster:type_name -> platform.metadata.PutKafkaCluster
+	39, // 25: platform.metadata.Entry.delete_kafka_cluster:type_name -> platform.metadata.DeleteKafkaCluster
+	31, // 26: platform.metadata.Entry.barrier:type_name -> platform.metadata.Barrier
+	33, // 27: platform.metadata.Entry.action:type_name -> platform.metadata.Action
+	17, // 28: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
+	18, // 29: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
+	19, // 30: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
+	55, // 31: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
+	55, // 32: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
+	59, // 33: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
+	14, // 34: platform.metadata.PutRules.changes:type_name -> platform.metadata.RuleChange
+	20, // 35: platform.metadata.RuleChange.rule:type_name -> platform.metadata.Rule
+	16, // 36: platform.metadata.DeleteRules.removals:type_name -> platform.metadata.RuleRemoval
+	54, // 37: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
+	17, // 38: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
+	18, // 39: platform.metadata.Result.node:type_name -> platform.metadata.Node
+	52, // 40: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
+	55, // 41: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
+	53, // 42: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
+	19, // 43: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
+	50, // 44: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
+	51, // 45: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
+	48, // 46: platform.metadata.Result.job:type_name -> platform.metadata.Job
+	41, // 47: platform.metadata.Result.subscription:type_name -> platform.metadata.Subscription
+	40, // 48: platform.metadata.Result.kafka_cluster:type_name -> platform.metadata.KafkaCluster
+	30, // 49: platform.metadata.Result.token:type_name -> platform.metadata.Token
+	25, // 50: platform.metadata.Result.failure_mark:type_name -> platform.metadata.FailureMark
+	30, // 51: platform.metadata.CreateToken.token:type_name -> platform.metadata.Token
+	29, // 52: platform.metadata.UseTokens.uses:type_name -> platform.metadata.TokenUse
+	33, // 53: platform.metadata.RecordAction.action:type_name -> platform.metadata.Action
+	33, // 54: platform.metadata.AuditRecord.action:type_name -> platform.metadata.Action
+	41, // 55: platform.metadata.PutSubscription.subscription:type_name -> platform.metadata.Subscription
+	40, // 56: platform.metadata.PutKafkaCluster.cluster:type_name -> platform.metadata.KafkaCluster
+	62, // 57: platform.metadata.KafkaCluster.properties:type_name -> platform.metadata.Pair
+	62, // 58: platform.metadata.Subscription.properties:type_name -> platform.metadata.Pair
+	42, // 59: platform.metadata.Subscription.start:type_name -> platform.metadata.SubscriptionStart
+	43, // 60: platform.metadata.Subscription.offsets:type_name -> platform.metadata.TopicStart
+	44, // 61: platform.metadata.Subscription.paused:type_name -> platform.metadata.SubscriptionPause
+	43, // 62: platform.metadata.SubscriptionStart.offsets:type_name -> platform.metadata.TopicStart
+	48, // 63: platform.metadata.CreateJob.job:type_name -> platform.metadata.Job
+	48, // 64: platform.metadata.AdvanceJob.job:type_name -> platform.metadata.Job
+	49, // 65: platform.metadata.Job.failures:type_name -> platform.metadata.JobFailure
+	20, // 66: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
+	55, // 67: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
+	56, // 68: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
+	62, // 69: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
+	62, // 70: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
+	56, // 71: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
+	62, // 72: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
+	59, // 73: platform.metadata.Service.options:type_name -> platform.metadata.Options
+	57, // 74: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
+	62, // 75: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
+	59, // 76: platform.metadata.Handler.options:type_name -> platform.metadata.Options
+	60, // 77: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
+	61, // 78: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
+	58, // 79: platform.metadata.Options.forward_headers:type_name -> platform.metadata.HeaderNames
+	80, // [80:80] is the sub-list for method output_type
+	80, // [80:80] is the sub-list for method input_type
+	80, // [80:80] is the sub-list for extension type_name
+	80, // [80:80] is the sub-list for extension extendee
+	0,  // [0:80] is the sub-list for field type_name
 }
 
 func init() { file_proto_metadata_metadata_proto_init() }
@@ -5494,6 +5691,7 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Entry_RevokeToken)(nil),
 		(*Entry_UseTokens)(nil),
 		(*Entry_RecordAction)(nil),
+		(*Entry_MarkFailure)(nil),
 		(*Entry_PutSubscription)(nil),
 		(*Entry_DeleteSubscription)(nil),
 		(*Entry_PutKafkaCluster)(nil),
@@ -5515,15 +5713,17 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Result_Subscription)(nil),
 		(*Result_KafkaCluster)(nil),
 		(*Result_Token)(nil),
+		(*Result_FailureMark)(nil),
 	}
-	file_proto_metadata_metadata_proto_msgTypes[57].OneofWrappers = []any{}
+	file_proto_metadata_metadata_proto_msgTypes[24].OneofWrappers = []any{}
+	file_proto_metadata_metadata_proto_msgTypes[59].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_metadata_metadata_proto_rawDesc), len(file_proto_metadata_metadata_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   61,
+			NumMessages:   63,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

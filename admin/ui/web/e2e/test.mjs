@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { testAccess } from './access.mjs'
 import { testEvents } from './events.mjs'
+import { testFailures } from './failures.mjs'
 import { axe, closeBrowser, long, noProblems, open, results, test } from './lib.mjs'
 import { World, fill, hostile, until } from './world.mjs'
 
@@ -63,6 +64,7 @@ try {
   }
 
   await testEvents(w, subscription)
+  await testFailures(w)
 
   await test('filters are in the address and survive reload, back and forward', async () => {
     const t = await open(w, '/ui/invocations')

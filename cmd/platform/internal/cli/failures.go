@@ -21,7 +21,7 @@ func (a *app) failures() *cobra.Command {
 		Long: `A failure group is the invocations of a handler that have ended with a failure, are paused after one
 or are retried after one, if code and message of the failure agree. Numbers, ids and quoted values
 in the message do not count.`,
-	}, a.failuresList(), a.failuresShow(), a.failuresResume())
+	}, a.failuresList(), a.failuresShow(), a.failuresResume(), a.failuresMute(true), a.failuresMute(false), a.failuresNote())
 }
 
 func (a *app) failuresList() *cobra.Command {
@@ -29,6 +29,7 @@ func (a *app) failuresList() *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List failure groups, the latest failure first",
+		Long:    "Lists failure groups, the latest failure first. Muted groups have the mark muted.",
 		Args:    cobra.NoArgs,
 		Example: "  platform failures list\n  platform failures list --service Orders --status paused,backing-off",
 	}
@@ -60,7 +61,7 @@ func (a *app) failureTable(page client.FailurePage) {
 	}
 	rows := make([][]string, len(page.Groups))
 	for i, g := range page.Groups {
-		rows[i] = []string{g.ID, strconv.Itoa(g.Count), term.Clean(g.Service + "/" + g.Handler), codeText(&g), a.print.Time(g.LastSeen), term.Clean(g.Message)}
+		rows[i] = []string{g.ID, strconv.Itoa(g.Count), term.Clean(g.Service + "/" + g.Handler), codeText(&g), a.print.Time(g.LastSeen), markText(&g) + term.Clean(g.Message)}
 	}
 	a.print.Table("", []string{"ID", "COUNT", "HANDLER", "CODE", "LAST-SEEN", "MESSAGE"}, rows)
 	if page.Next != "" {
@@ -84,6 +85,17 @@ func (a *app) blockedTable(blocked []client.BlockedTopicPartition) {
 	}
 	a.print.Table("", []string{"TOPIC-PARTITION", "OFFSET", "HANDLER", "REASON", "SINCE", "MESSAGE"}, rows)
 	a.say("These records block their topic partitions. `platform subscriptions describe %s` shows more, `platform subscriptions retry` and `skip` continue.", blocked[0].Subscription)
+}
+
+// markText is what operators have said about a group.
+func markText(g *client.FailureGroup) (text string) {
+	if g.Muted {
+		text = "[muted] "
+	}
+	if g.Note != "" {
+		text += "[" + term.Clean(strings.ReplaceAll(g.Note, "\n", " ")) + "] "
+	}
+	return text
 }
 
 func codeText(g *client.FailureGroup) string {
@@ -131,6 +143,8 @@ func (a *app) showFailure(g *client.FailureGroup) {
 		term.Field{Name: "Last seen", Value: a.print.Time(g.LastSeen)},
 		term.Field{Name: "Deployments", Value: strings.Join(g.Deployments, ", ")},
 		term.Field{Name: "Sample", Value: g.Sample},
+		term.Field{Name: "Muted", Value: mutedText(g)},
+		term.Field{Name: "Note", Value: term.Clean(g.Note)},
 	)
 	a.say("`platform invocations list --failure-group %s` lists them, `platform invocations describe %s` shows the sample.", g.ID, g.Sample)
 }

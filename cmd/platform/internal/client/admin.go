@@ -219,6 +219,10 @@ type FailureGroup struct {
 	FirstSeen   time.Time      `json:"first_seen"`
 	LastSeen    time.Time      `json:"last_seen"`
 	Deployments []string       `json:"deployments"`
+	Muted       bool           `json:"muted"`
+	Note        string         `json:"note"`
+	MarkedBy    string         `json:"marked_by"`
+	MarkedAt    time.Time      `json:"marked_at"`
 }
 
 // FailurePage is the first failure groups.
@@ -254,6 +258,19 @@ func (c *Client) Failures(ctx context.Context, f Filter, limit int) (page Failur
 // Failure returns one failure group.
 func (c *Client) Failure(ctx context.Context, id string) (g FailureGroup, response *Response, err error) {
 	response, err = c.adminJSON(ctx, http.MethodGet, "/failures/"+url.PathEscape(id), nil, &g)
+	return g, response, err
+}
+
+// MarkFailure mutes or unmutes a failure group, or changes its note. nil values are not changed.
+func (c *Client) MarkFailure(ctx context.Context, id string, muted *bool, note *string) (g FailureGroup, response *Response, err error) {
+	body := map[string]any{}
+	if muted != nil {
+		body["muted"] = *muted
+	}
+	if note != nil {
+		body["note"] = *note
+	}
+	response, err = c.adminJSON(ctx, http.MethodPatch, "/failures/"+url.PathEscape(id), body, &g)
 	return g, response, err
 }
 

@@ -253,6 +253,11 @@ export interface FailureGroup {
   first_seen?: string
   last_seen?: string
   deployments?: string[]
+  /** An operator has said that it needs no attention. */
+  muted?: boolean
+  note?: string
+  marked_by?: string
+  marked_at?: string
 }
 
 export interface Stats {

@@ -9,34 +9,8 @@ import { refreshAll } from '../live.ts'
 import { useResource } from '../resource.ts'
 import { href, navigate, segment } from '../router.ts'
 import { Button, ErrorCodeHint, Field, Switch } from '../ui/basic.tsx'
+import { FormButtons, useSubmission } from '../ui/form.tsx'
 import { DialogFrame, openDialog, toast } from '../ui/overlay.tsx'
-
-interface Submission {
-  busy: boolean
-  error: Error | undefined
-  submit: (e: Event) => void
-}
-
-/** Sends a form; the dialog closes when that succeeds. */
-export function useSubmission(close: () => void, run: () => Promise<void>): Submission {
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<Error>()
-  return {
-    busy, error, submit: (e) => {
-      e.preventDefault()
-      setBusy(true)
-      setError(undefined)
-      run().then(close, (err: unknown) => {
-        setError(err as Error)
-        setBusy(false)
-      })
-    },
-  }
-}
-
-export function FormButtons({ close, action, busy, disabled }: { close: () => void; action: string; busy: boolean; disabled?: boolean }) {
-  return <><Button onClick={close}>Not now</Button><Button type="submit" kind="primary" busy={busy} disabled={disabled ?? false}>{busy ? 'Working…' : action}</Button></>
-}
 
 /** The error of one field, if the server has named it. */
 const fieldOf = (error: Error | undefined): string | undefined => (error instanceof APIError ? error.field : undefined)

@@ -13,7 +13,8 @@ import { ask, openDialog, DialogFrame, toast, toastError } from '../ui/overlay.t
 import { Table } from '../ui/table.tsx'
 import { blockReasons } from '../lib/subscriptions.ts'
 import { Notices } from './common.tsx'
-import { FormButtons, createKafkaCluster, createSubscription, editKafkaCluster, editSubscription, useSubmission } from './event-forms.tsx'
+import { FormButtons, useSubmission } from '../ui/form.tsx'
+import { createKafkaCluster, createSubscription, editKafkaCluster, editSubscription } from './event-forms.tsx'
 
 export function Events({ params }: { params: Match }) {
   return params.id ? <One id={params.id} /> : <List />

@@ -1,13 +1,17 @@
 // Work that fails, grouped by what fails and how.
 
+import { useState } from 'preact/hooks'
 import { batch } from '../actions.tsx'
-import { get } from '../api/client.ts'
+import { get, request, withQuery } from '../api/client.ts'
 import type { FailureGroup, InvocationPage } from '../api/types.ts'
 import { formatCompact, formatCount, plural } from '../lib/format.ts'
+import { refreshAll } from '../live.ts'
 import { optional, useResource } from '../resource.ts'
-import { href, segment, type Match } from '../router.ts'
-import { Button, Empty, ErrorCodeHint, Facts, InvocationID, Loaded, PageHead, Pill, Section, Skeleton, Status, Target, Time, resultOf } from '../ui/basic.tsx'
+import { href, navigate, query, segment, type Match } from '../router.ts'
+import { FormButtons, useSubmission } from '../ui/form.tsx'
+import { Button, Empty, ErrorCodeHint, Facts, Field, InvocationID, Loaded, PageHead, Pill, Section, Skeleton, Status, Tabs, Target, Time, resultOf } from '../ui/basic.tsx'
 import { Icon } from '../ui/icons.tsx'
+import { DialogFrame, openDialog, toast, toastError } from '../ui/overlay.tsx'
 import { Table } from '../ui/table.tsx'
 
 export function Failures({ params }: { params: Match }) {
@@ -15,12 +19,20 @@ export function Failures({ params }: { params: Match }) {
 }
 
 function List() {
-  const failures = useResource('failures', (s) => optional('/failures', () => get<{ groups: FailureGroup[]; next_cursor?: string }>('/failures?limit=100', s)), { every: 5000, topics: ['failures'] })
+  const muted = query.value.get('muted') === 'true'
+  const cursor = query.value.get('cursor') ?? undefined
+  const failures = useResource(`failures:${muted}:${cursor ?? ''}`, (s) => optional('/failures', () => get<FailurePage>(withQuery('/failures', { limit: pageSize, muted, cursor }), s)), { every: 5000, topics: ['failures'], keep: true })
   // Servers without groups: the invocations that fail now.
   const failing = useResource(failures.data === null ? 'failing' : undefined, (s) => get<InvocationPage>('/invocations?status=backing-off&status=paused&limit=100', s), { every: 3000, topics: ['invocations'] })
   return (
     <>
       <PageHead title="Failures" summary="Invocations that retry, are paused or ended with an error, grouped by service, handler and message" />
+      {failures.data !== null && (
+        <Tabs label="Failures" tabs={[
+          { title: 'Need attention', href: href('/failures'), on: !muted },
+          { title: 'Muted', href: href('/failures', { muted: 'true' }), on: muted },
+        ]} />
+      )}
       {failures.data === null
         ? <Loaded of={failing} what="The failures could not be read">{(page) => page.invocations.length === 0 ? <AllWell /> : (
           <Table label="Failing invocations" rows={page.invocations} keyOf={(i) => i.id} hrefOf={(i) => href(`/invocations/${segment(i.id)}`)} columns={[
@@ -30,13 +42,56 @@ function List() {
             { id: 'created', title: 'Created', class: 'fit num', cell: (i) => <Time at={i.created_at} /> },
           ]} />
         )}</Loaded>
-        : <Loaded of={failures} what="The failures could not be read">{(f) => f === null ? <Skeleton /> : f.groups.length === 0 ? <AllWell /> : <FailureTable groups={f.groups} />}</Loaded>}
+        : <Loaded of={failures} what="The failures could not be read">{(f) => f === null ? <Skeleton /> : f.groups.length === 0 ? (muted ? <Empty title="No muted failures" icon="mute"><p>Mute a group that is known and needs no attention: it is no longer counted, and listed here.</p></Empty> : <AllWell />) : (
+          <>
+            <FailureTable groups={f.groups} />
+            {(cursor !== undefined || f.next_cursor) && (
+              <footer class="pager"><span class="grow" />
+                {cursor !== undefined && <Button onClick={() => navigate(href('/failures', muted ? { muted: 'true' } : {}))}>First</Button>}
+                {f.next_cursor && <Button icon="right" onClick={() => navigate(href('/failures', { ...(muted ? { muted: 'true' } : {}), cursor: f.next_cursor! }))}>Next</Button>}
+              </footer>
+            )}
+          </>
+        )}</Loaded>}
     </>
   )
 }
 
+interface FailurePage {
+  groups: FailureGroup[]
+  next_cursor?: string
+}
+
+const pageSize = 100
+
 function AllWell() {
-  return <Empty title="Nothing fails" icon="check"><p>No invocation retries, is paused or ended with an error that is still kept.</p></Empty>
+  return <Empty title="Nothing fails" icon="check"><p>No invocation retries, is paused or ended with an error that is still kept. Muted groups are not shown here.</p></Empty>
+}
+
+async function mark(g: FailureGroup, body: { muted?: boolean; note?: string }): Promise<void> {
+  await request(`/failures/${segment(g.id)}`, { method: 'PATCH', body })
+  refreshAll()
+}
+
+function editNote(g: FailureGroup, mute: boolean): void {
+  void openDialog(mute ? 'Mute' : 'Note', (close) => <NoteForm group={g} mute={mute} close={close} />)
+}
+
+/** Changes the note of a group, and mutes it. */
+function NoteForm({ group: g, mute, close }: { group: FailureGroup; mute: boolean; close: () => void }) {
+  const [note, setNote] = useState(g.note ?? '')
+  const form = useSubmission(close, async () => {
+    await mark(g, { note: note.trim(), ...(mute ? { muted: true } : {}) })
+    toast('ok', mute ? 'The failure group was muted' : 'The note was saved')
+  })
+  return (
+    <form onSubmit={form.submit}>
+      <DialogFrame title={mute ? 'Mute this failure group?' : 'Note'} close={close} actions={<FormButtons close={close} action={mute ? 'Mute' : 'Save'} busy={form.busy} disabled={!mute && note === (g.note ?? '')} />}>
+        {mute && <p>It is no longer counted as a failure that needs attention, for all users. Its invocations are not changed: they go on to be retried or stay paused.</p>}
+        <Field label="Note" hint="What is known about it, for other operators." error={form.error?.message}><textarea class="input" rows={4} maxLength={2000} autofocus value={note} onInput={(e) => setNote(e.currentTarget.value)} /></Field>
+      </DialogFrame>
+    </form>
+  )
 }
 
 export function FailureTable({ groups }: { groups: FailureGroup[] }) {
@@ -44,7 +99,7 @@ export function FailureTable({ groups }: { groups: FailureGroup[] }) {
     <Table label="Failures" rows={groups} keyOf={(g) => g.id} hrefOf={(g) => href(`/failures/${segment(g.id)}`)} columns={[
       { id: 'count', title: 'Count', class: 'fit num', cell: (g) => <b class="bad-text">{formatCompact(g.count)}</b> },
       { id: 'where', title: 'Handler', class: 'fit', cell: (g) => <Target service={g.service} handler={g.handler} link={href(`/failures/${segment(g.id)}`)} /> },
-      { id: 'message', title: 'Failure', class: 'grow cut', cell: (g) => <span class="cut" dir="auto">{g.error_code && <Pill tone="bad">{g.error_code}</Pill>} {g.message}</span> },
+      { id: 'message', title: 'Failure', class: 'grow cut', cell: (g) => <span class="cut" dir="auto" title={g.note}>{g.muted && <Pill>muted</Pill>}{g.error_code && <Pill tone="bad">{g.error_code}</Pill>} {g.message}{g.note && <span class="muted"> · {g.note.split('\n')[0]}</span>}</span> },
       { id: 'states', title: 'Now', class: 'fit', cell: (g) => <span class="now-states">{Object.entries(g.by_status ?? {}).filter(([, n]) => n > 0).map(([s, n]) => <Status key={s} status={s} result={s === 'completed' ? 'failure' : undefined} note={formatCompact(n)} />)}</span> },
       { id: 'keys', title: 'Keys', class: 'fit num', cell: (g) => (g.keys ? formatCount(g.keys) : <span class="faint">–</span>) },
       { id: 'first', title: 'First', class: 'fit num', cell: (g) => <Time at={g.first_seen} /> },
@@ -69,8 +124,18 @@ function Group({ id }: { id: string }) {
               {retrying > 0 && <Button kind="primary" icon="play" needs="operate" onClick={() => batch('resume', { filters, count: retrying, sample })}>Resume all</Button>}
               <Button icon="stop" needs="operate" onClick={() => batch('cancel', { filters, count: retrying, sample })} disabled={retrying === 0}>Cancel all</Button>
               <Button icon="restart" needs="operate" onClick={() => batch('restart-as-new', { filters, count: g.by_status?.completed, sample })} disabled={(g.by_status?.completed ?? 0) === 0}>Restart failed</Button>
+              {g.muted
+                ? <Button icon="alert" needs="operate" onClick={() => { mark(g, { muted: false }).then(() => toast('ok', 'The failure group needs attention again'), (err: unknown) => toastError(err)) }}>Unmute</Button>
+                : <Button icon="mute" needs="operate" onClick={() => editNote(g, true)}>Mute</Button>}
+              <Button icon="edit" needs="operate" onClick={() => editNote(g, false)}>Note</Button>
               <a class="button plain" href={href('/invocations', { failure_group: id })}><Icon name="filter" /><span>As a list</span></a>
             </PageHead>
+            {(g.muted || g.note) && (
+              <div class="note-card" role="note">
+                <p class="muted">{g.muted && <Pill>muted</Pill>} by {g.marked_by}, <Time at={g.marked_at} /></p>
+                {g.note && <p class="note-text" dir="auto">{g.note}</p>}
+              </div>
+            )}
             {g.error_code && <ErrorCodeHint code={g.error_code} />}
             <Section><Facts rows={[
               ['First seen', <Time at={g.first_seen} />], ['Last seen', <Time at={g.last_seen} />],

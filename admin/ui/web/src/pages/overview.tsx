@@ -24,7 +24,7 @@ export function Overview() {
   const deployments = useResource('deployments', (s) => get<{ deployments: Deployment[] }>('/deployments', s), { every: 2000, topics: ['deployments'] })
   const health = useResource('health', (s) => get<ClusterHealth>('/cluster-health', s), { every: 5000, topics: ['cluster'] })
   const counts = useResource('counts', (s) => optional('/invocations/counts', () => get<Counts>('/invocations/counts', s)), { every: 5000, topics: ['overview'] })
-  const failures = useResource('failures', (s) => optional('/failures', () => get<{ groups: FailureGroup[] }>('/failures', s)), { every: 5000, topics: ['failures'] })
+  const failures = useResource('failures-nav', (s) => optional('/failures', () => get<{ groups: FailureGroup[] }>('/failures?muted=false', s)), { every: 5000, topics: ['failures'] })
   const stats = useResource(`stats:${range}`, (s) => optional('/stats', () => get<Stats>(withQuery('/stats', { range, step: steps[range] }), s)), { every: 5000, topics: ['overview'], keep: true })
   const recent = useResource('recent', (s) => get<InvocationPage>('/invocations?limit=12', s), { every: 3000, topics: ['invocations'] })
   const none = services.data !== undefined && services.data.services.length === 0

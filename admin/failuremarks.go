@@ -1,0 +1,95 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/ids"
+	"platform/metadata"
+	"platform/partition/listing"
+)
+
+// failureMark is what operators have said about a failure group.
+type failureMark struct {
+	Muted    bool      `json:"muted,omitempty"`
+	Note     string    `json:"note,omitempty"`
+	MarkedBy string    `json:"marked_by,omitempty"`
+	MarkedAt Timestamp `json:"marked_at,omitzero"`
+}
+
+// failureMarkRequest is the body of PATCH /failures/:group. nil fields are not changed.
+type failureMarkRequest struct {
+	Muted *bool   `json:"muted"`
+	Note  *string `json:"note"`
+}
+
+// markFailure mutes or unmutes a failure group, or changes its note. A group without invocations
+// can be changed as long as it has a mark.
+func (s *Server) markFailure(c echo.Context) error {
+	id := c.Param("group")
+	if _, err := listing.ParseGroup(id); err != nil {
+		return invalidField("group", err)
+	}
+	var r failureMarkRequest
+	if err := s.readJSON(c, &r); err != nil {
+		return err
+	}
+	if err := r.check(); err != nil {
+		return err
+	}
+	group, err := s.failureGroup(c, id)
+	if err != nil {
+		return err
+	}
+	if _, marked := s.registry.FailureMark(id); group == nil && !marked {
+		return noFailure(id)
+	}
+	mark, err := s.registry.MarkFailure(c.Request().Context(), metadata.FailureMarkEdit{Group: id, Muted: r.Muted, Note: r.Note, By: clientOf(c)})
+	if err != nil {
+		return err
+	}
+	if group == nil {
+		group = &FailureGroup{ID: id, ByStatus: map[Status]int{}, Deployments: []ids.Deployment{}}
+	}
+	group.failureMark = viewFailureMark(&mark)
+	return answer(c, http.StatusOK, group)
+}
+
+func (r *failureMarkRequest) check() error {
+	switch {
+	case r.Muted == nil && r.Note == nil:
+		return unprocessable("the body needs the field 'muted' (true or false) or 'note' (a text, empty to delete it)")
+	case r.Note == nil:
+		return nil
+	case len(*r.Note) > metadata.MaxFailureNote:
+		return unprocessable("the field 'note' has %d bytes; at most %d are allowed", len(*r.Note), metadata.MaxFailureNote)
+	case !utf8.ValidString(*r.Note) || strings.ContainsFunc(*r.Note, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }):
+		return unprocessable("the field 'note' must be text without control characters")
+	}
+	return nil
+}
+
+func noFailure(id string) error {
+	return &failure{status: http.StatusNotFound, message: fmt.Sprintf("no invocation belongs to the failure group '%s' now", id)}
+}
+
+// marked adds the marks to failure groups.
+func (s *Server) marked(groups []FailureGroup) {
+	for i := range groups {
+		if mark, ok := s.registry.FailureMark(groups[i].ID); ok {
+			groups[i].failureMark = viewFailureMark(&mark)
+		}
+	}
+}
+
+func viewFailureMark(m *metadata.FailureMark) failureMark {
+	if !m.Muted && m.Note == "" {
+		return failureMark{}
+	}
+	return failureMark{Muted: m.Muted, Note: m.Note, MarkedBy: m.By, MarkedAt: timestamp(m.At)}
+}

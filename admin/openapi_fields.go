@@ -125,6 +125,8 @@ var registryFieldMeanings = map[string]string{
 	"FailureGroup.muted":                   "An operator has said that the group needs no attention.",
 	"FailureGroup.note":                    "Note of an operator.",
 	"FailureGroup.marked_by":               "Who muted the group or changed its note last.",
+	"CopyRequest.input":                    "The input as text. Without input and input_base64, the input of the original.",
+	"CopyRequest.input_base64":             "The input in base64, if it is not text.",
 }
 
 // listOf is the schema of {"name": [element…]}.

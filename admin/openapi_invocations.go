@@ -91,6 +91,12 @@ var invocationOperations = map[string]operation{
 		}}},
 		refusals: []int{400, 404, 409, 410, 422, 425, 503},
 	},
+	"POST /invocations/:invocation_id/copy": {
+		id: "copy_invocation", tag: "invocation", summary: "Start a new invocation of the same handler, key and scope, with the same headers and an edited input. Not for workflows",
+		body:     copyRequest{},
+		answers:  []reply{{http.StatusOK, "The new invocation", restarted{}}},
+		refusals: []int{400, 404, 410, 422, 429, 503},
+	},
 	"POST /internal/services/:service/serdes/:operation/:serde": {
 		id: "convert_payload", tag: "service", summary: "Convert a payload between JSON and the format of a serializer of the service, by its endpoint: encode from JSON, decode to JSON. Slashes in the name of the serializer are written as %2F",
 		query:    []object{queryParameter("deployment", "The deployment that converts; by default that of the service.", object{"type": "string"})},

@@ -34,6 +34,10 @@ type Operator interface {
 	// including the entry from.
 	Restart(ctx context.Context, id ids.Invocation, from uint32, on DeploymentChoice) (ids.Invocation, error)
 
+	// Copy makes a new invocation with the target and headers of another one, in any status, and
+	// with its input or another one.
+	Copy(ctx context.Context, id ids.Invocation, input *[]byte) (ids.Invocation, error)
+
 	// PauseQueue stops a vqueue from starting invocations, until ResumeQueue.
 	PauseQueue(ctx context.Context, id ids.VQueue, r PauseRequest) error
 	// ResumeQueue lets a vqueue start invocations again.

@@ -65,6 +65,14 @@ func (f *fakeOperator) Restart(_ context.Context, id ids.Invocation, from uint32
 	return ids.NewInvocation(id.PartitionKey(), [16]byte{15: 200}), f.note(id, "restart from %d on %s%s", from, on.Which, on.ID)
 }
 
+func (f *fakeOperator) Copy(_ context.Context, id ids.Invocation, input *[]byte) (ids.Invocation, error) {
+	what := "the same input"
+	if input != nil {
+		what = fmt.Sprintf("the input %q", *input)
+	}
+	return ids.NewInvocation(id.PartitionKey(), [16]byte{15: 200}), f.note(id, "copy with %s", what)
+}
+
 func (f *fakeOperator) State(context.Context, Object) (State, error) { return f.state, nil }
 
 func (f *fakeOperator) UpdateState(_ context.Context, u StateUpdate, wait bool) (StateChange, error) {
@@ -295,4 +303,27 @@ func TestScopedObjectsNeedFlowControl(t *testing.T) {
 		require.Equal(t, http.StatusBadRequest, answer.StatusCode, body)
 		requireError(t, answer, text(t, answer), "", "The request field 'scope' is invalid. Reason: bad scope")
 	}
+}
+
+func TestCopies(t *testing.T) {
+	path := "/invocations/" + someID.String() + "/copy"
+	for body, did := range map[string]string{
+		`{}`:                      "copy with the same input",
+		`{"input":"{\"a\":1}"}`:   `copy with the input "{\"a\":1}"`,
+		`{"input":""}`:            `copy with the input ""`,
+		`{"input_base64":"/w=="}`: `copy with the input "\xff"`,
+	} {
+		w := newWorld(t, nil)
+		answer := w.ask(t, "POST", path, body)
+		require.Equal(t, http.StatusOK, answer.StatusCode, body)
+		require.JSONEq(t, `{"new_invocation_id":"`+ids.NewInvocation(7, [16]byte{15: 200}).String()+`"}`, text(t, answer))
+		require.Equal(t, []string{did}, w.did)
+	}
+	w := newWorld(t, nil)
+	for body, status := range map[string]int{`{"input":1}`: 422, `{"input":"a","input_base64":"YQ=="}`: 422, `{"input_base64":"?"}`: 400, `{"body":"a"}`: 422, `[`: 400} {
+		answer := w.ask(t, "POST", path, body)
+		require.Equal(t, status, answer.StatusCode, body)
+		requireError(t, answer, text(t, answer), "", "")
+	}
+	require.Empty(t, w.did)
 }

@@ -54,6 +54,7 @@ func (s *Server) routes() []route {
 		{http.MethodPatch, "/invocations/:invocation_id/purge", access.Operate, s.onInvocation(s.purge)},
 		{http.MethodPatch, "/invocations/:invocation_id/purge-journal", access.Operate, s.onInvocation(s.purgeJournal)},
 		{http.MethodPatch, "/invocations/:invocation_id/restart-as-new", access.Operate, s.onInvocation(s.restart)},
+		{http.MethodPost, "/invocations/:invocation_id/copy", access.Operate, s.onInvocation(s.copyInvocation)},
 		{http.MethodPost, batchPath, access.Operate, s.batch},
 		{http.MethodGet, "/failures", access.View, s.listFailures},
 		{http.MethodGet, "/failures/:group", access.View, s.getFailure},

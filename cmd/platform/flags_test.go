@@ -125,6 +125,8 @@ var flagCases = map[string]flagCase{
 	"invocations pause":          operationCase("pause", map[string]string{"reason": "--reason maintenance"}),
 	"invocations resume":         operationCase("resume", map[string]string{"deployment": "--deployment latest"}),
 	"invocations purge":          operationCase("purge", nil),
+	"invocations copy":           {args: []string{"inv_1a"}, flags: map[string]string{"data": "--data 1"}, answers: map[string]string{"POST.invocations.inv_1a.copy": `200
+{"new_invocation_id":"inv_1b"}`}},
 	"invocations restart-as-new": operationCase("restart-as-new", map[string]string{"deployment": "--deployment keep", "from": "--from 2"}),
 
 	"cluster log-level": {

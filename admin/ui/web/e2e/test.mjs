@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { testAccess } from './access.mjs'
 import { testEvents } from './events.mjs'
 import { testFailures } from './failures.mjs'
+import { testInvocations } from './invocations.mjs'
 import { axe, closeBrowser, long, noProblems, open, results, test } from './lib.mjs'
 import { World, fill, hostile, until } from './world.mjs'
 
@@ -65,6 +66,7 @@ try {
 
   await testEvents(w, subscription)
   await testFailures(w)
+  await testInvocations(w, ids)
 
   await test('filters are in the address and survive reload, back and forward', async () => {
     const t = await open(w, '/ui/invocations')

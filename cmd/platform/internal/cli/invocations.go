@@ -23,7 +23,7 @@ func (a *app) invocations() *cobra.Command {
 		Aliases: []string{"invocation", "inv"},
 		Short:   "Show invocations and their journals, and act on them",
 	}, a.invocationsList(), a.invocationsCount(), a.invocationsDescribe(), a.invocationsAttach(), a.invocationsOutput(), a.invocationsCancel(), a.invocationsKill(), a.invocationsPause(),
-		a.invocationsResume(), a.invocationsRestart(), a.invocationsPurge())
+		a.invocationsResume(), a.invocationsRestart(), a.invocationsCopy(), a.invocationsPurge())
 }
 
 // selection is the filter that the flags of the list specify.

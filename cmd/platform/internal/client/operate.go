@@ -80,6 +80,18 @@ func decodeSuccess(raw json.RawMessage) (BatchSuccess, error) {
 	return BatchSuccess{ID: restarted.Old, New: restarted.New}, err
 }
 
+// Copy starts a new invocation with the target of another one, and with its input unless another
+// one is given, and returns its id.
+func (c *Client) Copy(ctx context.Context, id string, input *[]byte) (made BatchSuccess, response *Response, err error) {
+	body := map[string]any{}
+	if input != nil {
+		body["input_base64"] = *input
+	}
+	made.ID = id
+	response, err = c.adminJSON(ctx, http.MethodPost, "/invocations/"+url.PathEscape(id)+"/copy", body, &made)
+	return made, response, err
+}
+
 // Restart restarts a completed invocation as a new one and returns its id. from is the last
 // journal entry to keep, 0 for the input alone.
 func (c *Client) Restart(ctx context.Context, id string, from int, deployment string) (string, error) {

@@ -15,6 +15,7 @@ import {
 } from '../ui/basic.tsx'
 import { Icon, StatusShape } from '../ui/icons.tsx'
 import { toast, toastError } from '../ui/overlay.tsx'
+import { copyInvocation } from './copy-dialog.tsx'
 import { JournalView } from './journal-view.tsx'
 
 export function InvocationPage({ params }: { params: Match }) {
@@ -77,6 +78,7 @@ export function InvocationView({ inv: i, events, explain, fixed }: { inv: Invoca
             <Button kind={main === 'cancel' ? 'plain' : 'primary'} icon={operations[main].icon} needs="operate" onClick={() => act(i, main)}>{title(main)}</Button>
             <Menu label="More actions" icon="more" items={[
               ...others.map((o) => ({ title: title(o), icon: operations[o].icon, danger: operations[o].danger, needs: 'operate' as const, run: () => act(i, o) })),
+              ...(i.target_service_ty === 'workflow' ? [] : [{ title: 'Copy with edited input', icon: 'copy' as const, needs: 'operate' as const, run: () => copyInvocation(i) }]),
               'line' as const,
               { title: 'Export bundle', icon: 'download' as const, run: () => void exportBundle(i, events, explain) },
             ]} />

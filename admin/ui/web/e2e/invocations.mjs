@@ -1,0 +1,27 @@
+// Tests of what can be done with an invocation.
+
+import assert from 'node:assert/strict'
+import { axe, noProblems, open, test } from './lib.mjs'
+import { until } from './world.mjs'
+
+export async function testInvocations(w, ids) {
+  await test('an invocation is copied with an edited input', async () => {
+    const t = await open(w, `/ui/invocations/${ids.order}`)
+    await t.page.getByRole('button', { name: 'More actions' }).click()
+    await t.page.getByRole('menuitem', { name: 'Copy with edited input' }).click()
+    const dialog = t.page.getByRole('dialog')
+    const editor = dialog.locator('.cm-content')
+    await editor.getByText('book').waitFor()
+    assert.deepEqual(await axe(t.page), [])
+    await editor.fill('{"item": "a lamp, edited", "amount": 7}')
+    await dialog.getByRole('button', { name: 'Start copy' }).click()
+    await t.page.waitForURL((url) => !url.pathname.endsWith(ids.order))
+    const id = new URL(t.page.url()).pathname.split('/').pop()
+    await t.page.getByText('a lamp, edited').first().waitFor()
+    const [copy] = await w.query(`SELECT restarted_from, target FROM sys_invocation WHERE id = '${id}'`)
+    assert.deepEqual(copy, { restarted_from: ids.order, target: 'Orders/place' })
+    await until('its end', async () => (await w.api(`/invocations/${id}`)).status === 'completed')
+    noProblems(t)
+    await t.close()
+  })
+}

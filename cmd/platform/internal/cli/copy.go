@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+)
+
+func (a *app) invocationsCopy() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "copy <invocation id>",
+		Short: "Start a copy of an invocation, with an edited input",
+		Long: `Starts a new invocation of the same handler, key and scope, with the headers of another one, in any
+status. Its input is the same, or the one given with --data.`,
+		Args:    cobra.ExactArgs(1),
+		Example: "  platform invocations copy inv_1… --data '{\"amount\": 2}'\n  platform invocations copy inv_1… --data @corrected.json",
+	}
+	data := cmd.Flags().StringP("data", "d", "", "the input, @file for a file's content, @- for stdin")
+	return viewResponse(a, cmd, func(ctx context.Context, args []string) (made client.BatchSuccess, response *client.Response, err error) {
+		if !strings.HasPrefix(args[0], "inv_") {
+			return made, nil, &usageError{"copy needs the id of an invocation, got " + args[0]}
+		}
+		var input *[]byte
+		if cmd.Flags().Changed("data") {
+			body, err := a.readData(*data)
+			if err != nil {
+				return made, nil, err
+			}
+			if len(body) > 0 && !json.Valid(body) {
+				a.say("The input is not JSON. A handler that expects JSON fails; quote text like '\"this\"'.")
+			}
+			input = &body
+		}
+		made, response, err = a.client.Copy(ctx, args[0], input)
+		if err != nil {
+			err = hintNotFound(err, "`platform invocations list` shows the invocations.")
+		}
+		return made, response, err
+	}, func(_ context.Context, made client.BatchSuccess) error {
+		a.say("Started %s as a copy of %s.", made.New, made.ID)
+		return nil
+	})
+}

@@ -52,8 +52,15 @@ type world struct {
 	tokens     map[string]string // by name of the principal
 	withEvents bool
 	inUse      int
-	err        error
-	logged     *bytes.Buffer
+
+	objectQuery ObjectQuery
+	objects     []ObjectSummary
+	moreObjects bool
+	object      Object
+	detail      *ObjectDetail
+
+	err    error
+	logged *bytes.Buffer
 }
 
 func newWorld(t *testing.T, change func(*Config)) *world {
@@ -145,6 +152,16 @@ func (w *world) Get(_ context.Context, id ids.Invocation, journal bool) (*Invoca
 	}
 	w.withEvents = journal
 	return w.invocation, w.err
+}
+
+func (w *world) Objects(_ context.Context, q ObjectQuery) ([]ObjectSummary, bool, error) {
+	w.objectQuery = q
+	return w.objects, w.moreObjects, w.err
+}
+
+func (w *world) Object(_ context.Context, o Object) (*ObjectDetail, error) {
+	w.object = o
+	return w.detail, w.err
 }
 
 func (w *world) InUse(context.Context, ids.Deployment) (int, error) { return w.inUse, w.err }

@@ -78,7 +78,7 @@ const (
 )
 
 // listings are the routes whose query can be narrowed to the limits of a principal.
-var listings = []string{"/invocations", "/invocations/counts", "/failures"}
+var listings = []string{"/invocations", "/invocations/counts", "/failures", "/objects"}
 
 // unlimitedRoutes are open to limited principals: they tell nothing about invocations.
 var unlimitedRoutes = []string{"/version", "/services", "/query/tables"}

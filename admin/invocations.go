@@ -30,6 +30,10 @@ type Invocations interface {
 	Failures(ctx context.Context, f Filter, partial bool) (*FailureGroups, error)
 	// Get returns one invocation, with its journal if asked for; ErrNotFound.
 	Get(ctx context.Context, id ids.Invocation, journal bool) (*Invocation, error)
+	// Objects returns keys of a virtual object or workflow, sorted, and whether there are more.
+	Objects(context.Context, ObjectQuery) (page []ObjectSummary, more bool, err error)
+	// Object returns one key.
+	Object(context.Context, Object) (*ObjectDetail, error)
 	// InUse counts the unfinished invocations that are pinned to a deployment or have
 	// an attempt under way there.
 	InUse(context.Context, ids.Deployment) (int, error)

@@ -67,6 +67,7 @@ func templated(path string) (string, []object) {
 var pathParameters = map[string]string{
 	"deployment":      "id of a deployment, dp_1…",
 	"service":         "name of a service",
+	"key":             "key of an object or workflow; slashes are encoded as %2F",
 	"handler":         "name of a handler of the service",
 	"invocation_id":   "id of an invocation, inv_1…",
 	"job":             "id of a job, job_…",

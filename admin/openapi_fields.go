@@ -127,6 +127,12 @@ var registryFieldMeanings = map[string]string{
 	"FailureGroup.marked_by":               "Who muted the group or changed its note last.",
 	"CopyRequest.input":                    "The input as text. Without input and input_base64, the input of the original.",
 	"CopyRequest.input_base64":             "The input in base64, if it is not text.",
+	"ObjectSummary.state_bytes":            "Size of the values.",
+	"ObjectSummary.held_by":                "Invocation that holds the key.",
+	"ObjectSummary.waiting":                "Invocations that wait for the key; not with a scope.",
+	"ObjectDetail.queue":                   "The first 100 invocations that wait for the key.",
+	"ObjectDetail.promises":                "Of workflows, at most 1000.",
+	"WorkflowPromise.value_utf8":           "Value, if it is valid UTF-8 and the token permits to read payloads.",
 }
 
 // listOf is the schema of {"name": [element…]}.

@@ -38,6 +38,22 @@ var invocationOperations = map[string]operation{
 		id: "get_failure", tag: "failure", summary: "Show a failure group",
 		answers: []reply{{http.StatusOK, "The group", FailureGroup{}}}, refusals: []int{400, 404, 503},
 	},
+	"GET /objects": {
+		id: "list_objects", tag: "object", summary: "List the keys of a virtual object or workflow that have state or are held, in their order, with the size of the state",
+		query: []object{
+			object{"name": "service", "in": "query", "required": true, "description": "Name of a virtual object or workflow.", "schema": object{"type": "string"}},
+			queryParameter("scope", "Scope of the keys; without it, those without a scope.", object{"type": "string"}),
+			queryParameter("prefix", "Beginning of the keys.", object{"type": "string"}),
+			queryParameter("limit", "Maximum number of keys in a page.", object{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}),
+			queryParameter("cursor", "next_cursor of the page before.", object{"type": "string"}),
+		},
+		answers: []reply{{http.StatusOK, "One page", objectPage{}}}, refusals: []int{400, 404, 503},
+	},
+	"GET /objects/:service/:key": {
+		id: "get_object", tag: "object", summary: "Show a key of a virtual object or workflow: the size of its state, its holder, the invocations that wait for it, promises",
+		query:   []object{queryParameter("scope", "Scope of the key.", object{"type": "string"})},
+		answers: []reply{{http.StatusOK, "The key", ObjectDetail{}}}, refusals: []int{400, 404, 503},
+	},
 	"PATCH /failures/:group": {
 		id: "mark_failure", tag: "failure", summary: "Mute or unmute a failure group, or change its note. Needs feature level 4",
 		body:    failureMarkRequest{},

@@ -12,6 +12,7 @@ func tags() []object {
 		{"name": "service", "description": "Services, as of their latest revision"},
 		{"name": "service_handler", "description": "Handlers of services"},
 		{"name": "invocation", "description": "Invocations, and what an operator can do with them"},
+		{"name": "object", "description": "Keys of virtual objects and workflows"},
 		{"name": "failure", "description": "Failed invocations in groups of the same cause"},
 		{"name": "vqueue", "description": "Queues of invocations that wait for flow control"},
 		{"name": "rule", "description": "Rules of flow control"},

@@ -63,6 +63,8 @@ func (s *Server) routes() []route {
 		{http.MethodPost, statePath, access.Operate, s.updateState},
 		{http.MethodGet, statePath, access.Payloads, s.getState},
 		{http.MethodGet, "/state-updates/:operation", access.View, s.getStateChange},
+		{http.MethodGet, "/objects", access.View, s.listObjects},
+		{http.MethodGet, "/objects/:service/:key", access.View, s.getObject},
 		{http.MethodGet, "/limits/rules", access.View, s.listRules},
 		{http.MethodPut, "/limits/rules", access.Operate, s.putRules},
 		{http.MethodPost, "/limits/rules/bulk-delete", access.Operate, s.deleteRules},

@@ -178,6 +178,9 @@ func ObjectPlace(o machine.Object) Place {
 	return appendPart(appendPart(appendPart(nil, o.Scope), o.Service), o.Key)
 }
 
+// AfterObject returns the first place after the rows of an object.
+func AfterObject(o machine.Object) Place { return after(ObjectPlace(o)) }
+
 // ServicePlace returns the start of the objects of a service in a scope.
 func ServicePlace(scope, service string) Place {
 	return appendPart(appendPart(nil, scope), service)

@@ -1,0 +1,150 @@
+package admin
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/access"
+)
+
+// ObjectQuery selects keys of a virtual object or a workflow.
+type ObjectQuery struct {
+	Service, Scope string
+	Prefix         string // of the keys
+	After          string // the key before the page; empty for the first page
+	Limit          int
+}
+
+// ObjectSummary is a key that has state, or that an invocation holds.
+type ObjectSummary struct {
+	Service string `json:"service"`
+	Key     string `json:"key"`
+	Scope   string `json:"scope,omitempty"`
+	Entries int    `json:"state_entries"`
+	Bytes   int64  `json:"state_bytes"` // of the values
+	Holder  string `json:"held_by,omitempty"`
+	Waiting uint64 `json:"waiting,omitempty"` // invocations that wait for the key, without a scope
+}
+
+// ObjectDetail is a key with the invocations that wait for it, and promises.
+type ObjectDetail struct {
+	ObjectSummary
+	HeldSince Timestamp         `json:"held_since,omitzero"`
+	Queue     []string          `json:"queue"` // the first MaxObjectQueue invocations that wait
+	Promises  []WorkflowPromise `json:"promises,omitempty"`
+}
+
+// MaxObjectQueue bounds ObjectDetail.Queue, MaxObjectPromises its promises.
+const (
+	MaxObjectQueue    = 100
+	MaxObjectPromises = 1000
+)
+
+// WorkflowPromise is a promise of a workflow.
+type WorkflowPromise struct {
+	Name      string  `json:"name"`
+	Completed bool    `json:"completed"`
+	Value     *[]byte `json:"-"`
+	// Text is the value if it is UTF-8, Base64 otherwise.
+	Text    *string `json:"value_utf8,omitempty"`
+	Base64  *string `json:"value_base64,omitempty"`
+	Failure string  `json:"failure,omitempty"`
+}
+
+type objectPage struct {
+	Objects []ObjectSummary `json:"objects"`
+	Next    string          `json:"next_cursor,omitempty"`
+}
+
+func (s *Server) listObjects(c echo.Context) error {
+	q := ObjectQuery{Prefix: c.QueryParam("prefix"), Limit: defaultLimit}
+	var err error
+	if q.Service, err = onlyOne(c, "service"); err != nil {
+		return err
+	}
+	if q.Service == "" {
+		return badRequest("The query parameter 'service' is missing: the name of a virtual object or workflow")
+	}
+	if q.Scope, err = onlyOne(c, "scope"); err != nil {
+		return err
+	}
+	if text := c.QueryParam("limit"); text != "" {
+		if q.Limit, err = parseLimit(text); err != nil {
+			return badRequest("The query parameter 'limit' is invalid: %v", err)
+		}
+	}
+	if text := c.QueryParam("cursor"); text != "" {
+		key, err := base64.RawURLEncoding.DecodeString(text)
+		if err != nil || !utf8.Valid(key) {
+			return badRequest("The query parameter 'cursor' is invalid: %v", ErrCursor)
+		}
+		q.After = string(key)
+	}
+	if _, err := s.object(q.Service, "", q.Scope, false); err != nil {
+		return err
+	}
+	objects, more, err := s.invocations.Objects(c.Request().Context(), q)
+	if err != nil {
+		return fmt.Errorf("list objects of %s: %w", q.Service, err)
+	}
+	page := objectPage{Objects: append([]ObjectSummary{}, objects...)}
+	if more {
+		page.Next = base64.RawURLEncoding.EncodeToString([]byte(objects[len(objects)-1].Key))
+	}
+	return answer(c, http.StatusOK, page)
+}
+
+// onlyOne reads a parameter of the query that has at most one value. The limits of a principal
+// can have made several of it.
+func onlyOne(c echo.Context, name string) (string, error) {
+	switch values := c.QueryParams()[name]; len(values) {
+	case 0:
+		return "", nil
+	case 1:
+		return values[0], nil
+	default:
+		return "", badRequest("The query parameter '%s' must have one value, which is one of %q", name, values)
+	}
+}
+
+func (s *Server) getObject(c echo.Context) error {
+	ctx, service, key, scope := c.Request().Context(), c.Param("service"), c.Param("key"), c.QueryParam("scope")
+	p := access.From(ctx)
+	if p.Limited() && !p.AllowsTarget(service, scope) {
+		return outsideLimits(p)
+	}
+	object, err := s.object(service, key, scope, false)
+	if err != nil {
+		return err
+	}
+	detail, err := s.invocations.Object(ctx, object)
+	if err != nil {
+		return fmt.Errorf("read object %s/%s: %w", service, key, err)
+	}
+	for i := range detail.Promises {
+		detail.Promises[i].show(p.Allows(access.Payloads))
+	}
+	if detail.Queue == nil {
+		detail.Queue = []string{}
+	}
+	return answer(c, http.StatusOK, detail)
+}
+
+// show sets the forms of the value if the principal may read it.
+func (p *WorkflowPromise) show(permitted bool) {
+	switch {
+	case !permitted:
+		p.Failure = ""
+	case p.Value == nil:
+	case utf8.Valid(*p.Value):
+		text := string(*p.Value)
+		p.Text = &text
+	default:
+		text := base64.StdEncoding.EncodeToString(*p.Value)
+		p.Base64 = &text
+	}
+}

@@ -1,0 +1,56 @@
+package admin
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestObjectsArePaged(t *testing.T) {
+	w := seeded(t, nil)
+	w.objects, w.moreObjects = []ObjectSummary{{Service: "Counter", Key: "a/b", Entries: 2, Bytes: 12, Holder: "inv_1", Waiting: 3}, {Service: "Counter", Key: "ü"}}, true
+	body := text(t, w.ask(t, "GET", "/objects?service=Counter&prefix=a&limit=2", ""))
+	require.JSONEq(t, `{"objects":[{"service":"Counter","key":"a/b","state_entries":2,"state_bytes":12,"held_by":"inv_1","waiting":3},{"service":"Counter","key":"ü","state_entries":0,"state_bytes":0}],"next_cursor":"w7w"}`, body)
+	require.Equal(t, ObjectQuery{Service: "Counter", Prefix: "a", Limit: 2}, w.objectQuery)
+	w.objects, w.moreObjects = nil, false
+	require.JSONEq(t, `{"objects":[]}`, text(t, w.ask(t, "GET", "/objects?service=Counter&cursor=w7w", "")))
+	require.Equal(t, "ü", w.objectQuery.After)
+	for query, status := range map[string]int{
+		"": 400, "?service=None": 404, "?service=Greeter": 400, "?service=Counter&limit=0": 400, "?service=Counter&cursor=*": 400, "?service=Counter&scope=x": 400,
+		"?service=Counter&service=Greeter": 400, "?service=Counter&page=2": 400,
+	} {
+		refused := w.ask(t, "GET", "/objects"+query, "")
+		require.Equal(t, status, refused.StatusCode, query)
+		requireError(t, refused, text(t, refused), "", "")
+	}
+}
+
+func TestOneObject(t *testing.T) {
+	w := seeded(t, nil)
+	w.detail = &ObjectDetail{ObjectSummary: ObjectSummary{Service: "Counter", Key: "a/b", Entries: 1, Bytes: 3}}
+	require.JSONEq(t, `{"service":"Counter","key":"a/b","state_entries":1,"state_bytes":3,"queue":[]}`, text(t, w.ask(t, "GET", "/objects/Counter/a%2Fb", "")))
+	require.Equal(t, Object{Service: "Counter", Key: "a/b"}, w.object)
+	require.Equal(t, http.StatusNotFound, w.ask(t, "GET", "/objects/None/a", "").StatusCode)
+}
+
+// Values of promises are payloads.
+func TestPromisesAreShownToReaders(t *testing.T) {
+	text, binary := []byte("done"), []byte{0xff}
+	promises := func(permitted bool) []WorkflowPromise {
+		list := []WorkflowPromise{{Name: "a", Completed: true, Value: &text}, {Name: "b", Completed: true, Value: &binary}, {Name: "c", Completed: true, Failure: "no"}, {Name: "d"}}
+		for i := range list {
+			list[i].show(permitted)
+		}
+		return list
+	}
+	shown := promises(true)
+	require.Equal(t, "done", *shown[0].Text)
+	require.Equal(t, "/w==", *shown[1].Base64)
+	require.Equal(t, "no", shown[2].Failure)
+	for _, p := range promises(false) {
+		require.Nil(t, p.Text)
+		require.Nil(t, p.Base64)
+		require.Empty(t, p.Failure)
+	}
+}

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { testAccess } from './access.mjs'
 import { testEvents } from './events.mjs'
 import { testFailures } from './failures.mjs'
+import { testObjects } from './objects.mjs'
 import { testInvocations } from './invocations.mjs'
 import { axe, closeBrowser, long, noProblems, open, results, test } from './lib.mjs'
 import { World, fill, hostile, until } from './world.mjs'
@@ -277,29 +278,7 @@ try {
     await t.close()
   })
 
-  await test('state is edited after a review, and not if it has changed', async () => {
-    const t = await open(w, '/ui/objects/Cart/lamp', { allow: [/status of 409/] })
-    await t.page.getByRole('button', { name: 'Edit count' }).click()
-    await t.page.locator('.cm-content').click()
-    await t.page.keyboard.press('Control+a')
-    await t.page.keyboard.type('4711')
-    await t.page.getByRole('button', { name: 'Review' }).click()
-    await t.page.locator('.diff .add').getByText('4711').waitFor()
-    await t.page.getByRole('button', { name: 'Save' }).click()
-    await t.page.getByRole('dialog').waitFor({ state: 'detached' })
-    await t.page.locator('.state-preview').getByText('4711').waitFor()
-    await t.page.getByRole('button', { name: 'Edit count' }).click()
-    await t.page.locator('.cm-content').click()
-    await t.page.keyboard.press('Control+a')
-    await t.page.keyboard.type('1')
-    await w.call('Cart/lamp/add', { item: 'x', amount: 1 })
-    await t.page.getByRole('button', { name: 'Review' }).click()
-    await t.page.getByRole('button', { name: 'Save' }).click()
-    await t.page.getByRole('alert').getByText('nothing was changed').waitFor()
-    assert.equal((await w.call('Cart/lamp/get')).text, '4712')
-    noProblems(t)
-    await t.close()
-  })
+  await testObjects(w)
 
   await test('a query runs, links ids, and shows its error', async () => {
     const t = await open(w, '/ui/sql?query=' + encodeURIComponent("SELECT id, status FROM sys_invocation WHERE status = 'paused'"), { allow: [/status of 400/] })

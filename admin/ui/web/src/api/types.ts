@@ -298,6 +298,23 @@ export interface StateAnswer {
   state: { key: string; value: string; value_utf8?: string }[]
 }
 
+/** A key of a virtual object or workflow. */
+export interface ObjectSummary {
+  service: string
+  key: string
+  scope?: string
+  state_entries: number
+  state_bytes: number
+  held_by?: string
+  waiting?: number
+}
+
+export interface ObjectDetail extends ObjectSummary {
+  held_since?: string
+  queue: string[]
+  promises?: { name: string; completed: boolean; value_utf8?: string; value_base64?: string; failure?: string }[]
+}
+
 /** An event subscription. */
 export interface Subscription {
   id: string

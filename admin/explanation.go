@@ -13,6 +13,7 @@ import (
 
 	"platform/admin/explain"
 	"platform/admin/query"
+	"platform/internal/access"
 	"platform/internal/ids"
 	"platform/metadata"
 )
@@ -22,7 +23,11 @@ func (s *Server) explainInvocation(c echo.Context, id ids.Invocation) error {
 		return errNoEngine
 	}
 	tables := tableReader{s.cfg.Query, s.registry.Schemas()}
-	explanation, err := explain.Invocation(c.Request().Context(), tables, id.String(), time.Now())
+	ctx, now := c.Request().Context(), time.Now()
+	explanation, err := explain.Invocation(ctx, tables, id.String(), now)
+	if err == nil && !access.From(ctx).Limited() { // who may see everything that it waits for
+		err = explain.Follow(ctx, tables, explanation, now)
+	}
 	if errors.Is(err, explain.ErrNotFound) {
 		return noInvocation(id)
 	}

@@ -41,7 +41,7 @@ var invocationOperations = map[string]operation{
 	"GET /objects": {
 		id: "list_objects", tag: "object", summary: "List the keys of a virtual object or workflow that have state or are held, in their order, with the size of the state",
 		query: []object{
-			object{"name": "service", "in": "query", "required": true, "description": "Name of a virtual object or workflow.", "schema": object{"type": "string"}},
+			{"name": "service", "in": "query", "required": true, "description": "Name of a virtual object or workflow.", "schema": object{"type": "string"}},
 			queryParameter("scope", "Scope of the keys; without it, those without a scope.", object{"type": "string"}),
 			queryParameter("prefix", "Beginning of the keys.", object{"type": "string"}),
 			queryParameter("limit", "Maximum number of keys in a page.", object{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}),

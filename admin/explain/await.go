@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"platform/internal/ids"
@@ -95,7 +96,7 @@ func (e *explainer) completion(ctx context.Context, id uint32, journal []journal
 			return e.command(ctx, &journal[i])
 		}
 	}
-	e.waits(ForCommand, "", "the completion %d", id)
+	e.waits(ForCommand, "", "a result that its journal does not name (completion %d)", id)
 	return nil
 }
 
@@ -104,13 +105,14 @@ func (e *explainer) command(ctx context.Context, entry *journalEntry) error {
 	switch entry.kind {
 	case "Sleep":
 		e.waits(ForSleep, "", "the end of a sleep at %s", e.when(entry.wakeUp))
+		e.WaitingFor[len(e.WaitingFor)-1].Until = &entry.wakeUp
 		e.next("Nothing: it continues automatically.")
 	case "GetPromise", "PeekPromise":
 		e.waits(ForPromise, entry.promise, "the promise %s of the workflow", entry.promise)
 		e.next("Another handler of the workflow completes the promise.")
 	case "Call", "OneWayCall", "AttachInvocation", "GetInvocationOutput":
 		if entry.invoked == "" {
-			e.waits(ForInvocation, "", "the result of a %s", entry.kind)
+			e.waits(ForInvocation, "", "the result of %s", commandWords(entry.kind))
 			return nil
 		}
 		status, err := e.statusOf(ctx, entry.invoked)
@@ -120,11 +122,32 @@ func (e *explainer) command(ctx context.Context, entry *journalEntry) error {
 		e.waits(ForInvocation, entry.invoked, "the result of %s%s", entry.invoked, status)
 		e.next("`platform explain %s` shows what it waits for.", entry.invoked)
 	case "Run":
-		e.waits(ForRun, entry.name, "the result of run %q", entry.name)
+		e.waits(ForRun, entry.name, "the result of the step %q, which its own process executes", entry.name)
 	default:
-		e.waits(ForCommand, entry.name, "the result of %s %s", entry.kind, entry.name)
+		e.waits(ForCommand, entry.name, "%s", strings.TrimSpace("the result of "+commandWords(entry.kind)+" "+entry.name))
 	}
 	return nil
+}
+
+// commandWords says what a journal command does.
+func commandWords(kind string) string {
+	switch kind {
+	case "Call":
+		return "a call"
+	case "OneWayCall":
+		return "a one-way call"
+	case "AttachInvocation":
+		return "an invocation that it attached to"
+	case "GetInvocationOutput":
+		return "a request for the output of an invocation"
+	case "GetLazyState", "GetEagerState":
+		return "reading the state entry"
+	case "GetLazyStateKeys", "GetEagerStateKeys":
+		return "reading the names of its state entries"
+	case "CompletePromise":
+		return "completing the promise"
+	}
+	return "the command " + kind
 }
 
 // statusOf is the target and status of another invocation, if it is known. At most maxCallees

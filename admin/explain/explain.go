@@ -36,6 +36,16 @@ type Wait struct {
 	Text string   `json:"text"`
 	// ID is that of the invocation or awakeable, or the name of the signal, promise or queue.
 	ID string `json:"id,omitempty"`
+	// Until is when a sleep ends.
+	Until *time.Time `json:"until,omitempty"`
+	// The rest is about the invocation that it waits for; see Follow.
+	Target     string `json:"target,omitempty"`
+	Status     string `json:"status,omitempty"`
+	Summary    string `json:"summary,omitempty"`
+	WaitingFor []Wait `json:"waiting_for,omitempty"`
+	// Cycle says that this invocation waits for the one that is explained, or for another one
+	// of the chain, so that none of them continues.
+	Cycle bool `json:"cycle,omitempty"`
 }
 
 // WaitKind classifies what an invocation waits for.
@@ -113,7 +123,7 @@ func (e *explainer) detail(title, format string, args ...any) {
 }
 
 func (e *explainer) waits(kind WaitKind, id, format string, args ...any) {
-	e.WaitingFor = append(e.WaitingFor, Wait{kind, fmt.Sprintf(format, args...), id})
+	e.WaitingFor = append(e.WaitingFor, Wait{Kind: kind, Text: fmt.Sprintf(format, args...), ID: id})
 }
 
 // next adds a step. The first text in backquotes is its command.

@@ -222,3 +222,47 @@ func TestErrors(t *testing.T) {
 	_, err = Invocation(t.Context(), tables{"FROM sys_invocation": `[{"status":"suspended","suspended_waiting_future_json":"{"}]`}, "inv_1", now)
 	require.ErrorIs(t, err, errFuture)
 }
+
+func TestChainOfWaits(t *testing.T) {
+	call := func(id string) string {
+		return `[{"invoked_id":"` + id + `","entry_lite_json":"{\"Command\":{\"Call\":{\"invocation_id_completion_id\":2,\"result_completion_id\":3}}}"}]`
+	}
+	waiting := func(id string) string {
+		return `[{"id":"` + id + `","target":"S/` + id + `","status":"suspended","suspended_waiting_future_json":"{\"Single\":{\"CompletionId\":3}}"}]`
+	}
+	all := tables{
+		"* FROM sys_invocation WHERE id = 'inv_1a'": waiting("inv_1a"), "sys_journal WHERE id = 'inv_1a'": call("inv_1b"),
+		"* FROM sys_invocation WHERE id = 'inv_1b'": waiting("inv_1b"), "sys_journal WHERE id = 'inv_1b'": call("inv_1c"),
+		"* FROM sys_invocation WHERE id = 'inv_1c'": `[{"id":"inv_1c","target":"S/c","status":"paused","last_pause_cause":"operator"}]`,
+	}
+	follow := func() *Explanation {
+		e, err := Invocation(t.Context(), all, "inv_1a", now)
+		require.NoError(t, err)
+		require.NoError(t, Follow(t.Context(), all, e, now))
+		return e
+	}
+	b := follow().WaitingFor[0]
+	require.Equal(t, "inv_1b S/inv_1b suspended", b.ID+" "+b.Target+" "+b.Status)
+	c := b.WaitingFor[0]
+	require.Equal(t, "inv_1c S/c paused It was paused by an operator.", c.ID+" "+c.Target+" "+c.Status+" "+c.Summary)
+	require.Empty(t, c.WaitingFor)
+
+	all["* FROM sys_invocation WHERE id = 'inv_1c'"], all["sys_journal WHERE id = 'inv_1c'"] = waiting("inv_1c"), call("inv_1a")
+	last := follow().WaitingFor[0].WaitingFor[0].WaitingFor[0]
+	require.Equal(t, "inv_1a", last.ID)
+	require.True(t, last.Cycle)
+	require.Empty(t, last.WaitingFor)
+
+	for n := range 2 * maxChain { // a long chain ends
+		all[fmt.Sprintf("* FROM sys_invocation WHERE id = 'inv_1x%d'", n)] = waiting(fmt.Sprintf("inv_1x%d", n))
+		all[fmt.Sprintf("sys_journal WHERE id = 'inv_1x%d'", n)] = call(fmt.Sprintf("inv_1x%d", n+1))
+	}
+	all["sys_journal WHERE id = 'inv_1c'"] = call("inv_1x0")
+	explained := 0
+	for w := follow().WaitingFor; len(w) > 0; w = w[0].WaitingFor {
+		if w[0].Status != "" {
+			explained++
+		}
+	}
+	require.Equal(t, maxChain, explained)
+}

@@ -24,4 +24,16 @@ export async function testInvocations(w, ids) {
     noProblems(t)
     await t.close()
   })
+
+  await test('what an invocation waits for is shown as a chain with links', async () => {
+    const t = await open(w, `/ui/invocations/${ids.queued}`)
+    const chain = t.page.getByRole('list', { name: 'Waits for' }).first()
+    await chain.getByText('the key, which is held by').waitFor()
+    await chain.getByText('the end of a sleep').waitFor()
+    assert.deepEqual(await axe(t.page), [])
+    await chain.getByRole('link', { name: 'Cart/busy/hold' }).click()
+    await t.page.waitForURL((url) => url.pathname.endsWith(ids.holder))
+    noProblems(t)
+    await t.close()
+  })
 }

@@ -72,8 +72,22 @@ func (a *app) reasons(e *explain.Explanation) []string {
 	for _, detail := range e.Details {
 		lines = append(lines, a.explanationText(detail.Text))
 	}
-	for _, wait := range e.WaitingFor {
-		lines = append(lines, "- "+a.explanationText(wait.Text))
+	return append(lines, a.waitLines(e.WaitingFor, "- ")...)
+}
+
+// waitLines are what an invocation waits for, and below each what that waits for.
+func (a *app) waitLines(waits []explain.Wait, bullet string) (lines []string) {
+	for i := range waits {
+		wait := &waits[i]
+		line := bullet + a.explanationText(wait.Text)
+		if wait.Cycle {
+			line += " (a cycle: they wait for each other)"
+		}
+		lines = append(lines, line)
+		if wait.Summary != "" && len(wait.WaitingFor) == 0 {
+			lines = append(lines, "  "+bullet+a.explanationText(wait.Summary))
+		}
+		lines = append(lines, a.waitLines(wait.WaitingFor, "  "+bullet)...)
 	}
 	return lines
 }

@@ -140,11 +140,24 @@ export interface Counts {
   as_of?: string
 }
 
+/** What an invocation waits for, and what that waits for. */
+export interface Wait {
+  kind: string
+  text: string
+  id?: string
+  until?: string
+  target?: string
+  status?: string
+  summary?: string
+  waiting_for?: Wait[]
+  cycle?: boolean
+}
+
 export interface Explain {
   status: string
   summary: string
   details?: { title: string; text: string }[]
-  waiting_for?: unknown[]
+  waiting_for?: Wait[]
   next_steps?: { text: string; command?: string }[]
 }
 

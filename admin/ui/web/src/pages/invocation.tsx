@@ -16,6 +16,7 @@ import {
 import { Icon, StatusShape } from '../ui/icons.tsx'
 import { toast, toastError } from '../ui/overlay.tsx'
 import { copyInvocation } from './copy-dialog.tsx'
+import { WaitChain } from './wait-chain.tsx'
 import { JournalView } from './journal-view.tsx'
 
 export function InvocationPage({ params }: { params: Match }) {
@@ -110,7 +111,7 @@ function Why({ i, explain, steps }: { i: Invocation; explain: Explain | undefine
   const calm = i.status === 'scheduled' || i.status === 'suspended' || i.status === 'ready' || i.status === 'running'
   // The failure has a card of its own.
   const details = (explain?.details ?? []).filter((d) => d.title !== 'Last failure')
-  const nextSteps = (explain?.next_steps ?? []).filter((s) => !s.command?.startsWith('platform explain'))
+  const nextSteps = (explain?.next_steps ?? []).filter((s) => !s.command?.startsWith('platform explain') && !s.command?.startsWith('platform awakeables'))
   if (!explain && !local) return null
   if (explain && i.status === 'running' && details.length === 0 && nextSteps.length === 0 && !local) return null
   const look = statusLook(i.status)
@@ -120,7 +121,7 @@ function Why({ i, explain, steps }: { i: Invocation; explain: Explain | undefine
       <div class="why-body">
         <h2>{explain ? explain.summary : local!.title}</h2>
         {explain
-          ? details.map((d, n) => <p key={n}>{d.title && <b>{d.title}. </b>}{d.text.replaceAll('`', '')}</p>)
+          ? <>{details.map((d, n) => <p key={n}>{d.title && <b>{d.title}. </b>}{d.text.replaceAll('`', '')}</p>)}<WaitChain waits={explain.waiting_for ?? []} /></>
           : local!.text.length > 1 && i.status === 'suspended'
             ? <ul>{local!.text.map((t) => <li key={t}>{t}</li>)}</ul>
             : local!.text.map((t) => <p key={t}>{t}</p>)}

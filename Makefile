@@ -134,6 +134,9 @@ $(UI_DEPS): $(UI)/package.json $(UI)/package-lock.json
 	cd $(UI) && npm ci --no-audit --no-fund
 	@touch $@
 
+.PHONY: ui-deps
+ui-deps: $(UI_DEPS) ## Install the npm packages of the web UI
+
 .PHONY: ui
 ui: $(UI_DEPS) ## Build the web UI into admin/ui/dist (node, npm)
 	cd $(UI) && npm run --silent check && npm run --silent build

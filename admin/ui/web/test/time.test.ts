@@ -15,6 +15,8 @@ test('relative times', () => {
   assert.equal(formatRelative(now - 400, now), 'now')
   assert.equal(formatRelative(now - 24_481, now), '24s ago')
   assert.equal(formatRelative(now + 3 * 3_600_000, now), 'in 3h')
+  assert.equal(formatRelative(now + 7_130_500, now), 'in 1h 59m')
+  assert.equal(formatRelative(now + 59_500, now), 'in 59s')
 })
 
 test('absolute times', () => {

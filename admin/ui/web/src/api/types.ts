@@ -273,6 +273,20 @@ export interface FailureGroup {
   marked_at?: string
 }
 
+/** A topic partition whose next record cannot be delivered. */
+export interface BlockedPartition {
+  subscription_id: string
+  service: string
+  handler: string
+  topic: string
+  partition: number
+  position: number
+  reason: string
+  message: string
+  since: string
+  lag_records?: number
+}
+
 export interface Stats {
   from: string
   to: string

@@ -52,11 +52,11 @@ export function formatDistance(ms: number): string {
   return `${Math.floor(ms / day)}d`
 }
 
-/** The distance of a time from now: 24s ago, in 3m, now. */
+/** The distance of a time from now: 24s ago, in 3m, now. Times to come have two units: in 1h 58m. */
 export function formatRelative(at: number, now: number): string {
   const distance = at - now
   if (Math.abs(distance) < second) return 'now'
-  return distance < 0 ? `${formatDistance(distance)} ago` : `in ${formatDistance(distance)}`
+  return distance < 0 ? `${formatDistance(distance)} ago` : `in ${distance < minute ? formatDistance(distance) : formatDuration(Math.floor(distance / second) * second)}`
 }
 
 /** Date and time to the millisecond: 2026-11-22 23:35:29.123. */

@@ -3,8 +3,9 @@
 import { useState } from 'preact/hooks'
 import { batch } from '../actions.tsx'
 import { get, request, withQuery } from '../api/client.ts'
-import type { FailureGroup, InvocationPage } from '../api/types.ts'
+import type { BlockedPartition, FailureGroup, InvocationPage } from '../api/types.ts'
 import { formatCompact, formatCount, plural } from '../lib/format.ts'
+import { blockReasons } from '../lib/subscriptions.ts'
 import { refreshAll } from '../live.ts'
 import { optional, useResource } from '../resource.ts'
 import { href, navigate, query, segment, type Match } from '../router.ts'
@@ -33,6 +34,7 @@ function List() {
           { title: 'Muted', href: href('/failures', { muted: 'true' }), on: muted },
         ]} />
       )}
+      {!muted && <Blocked list={failures.data?.blocked_topic_partitions ?? []} />}
       {failures.data === null
         ? <Loaded of={failing} what="The failures could not be read">{(page) => page.invocations.length === 0 ? <AllWell /> : (
           <Table label="Failing invocations" rows={page.invocations} keyOf={(i) => i.id} hrefOf={(i) => href(`/invocations/${segment(i.id)}`)} columns={[
@@ -60,12 +62,30 @@ function List() {
 interface FailurePage {
   groups: FailureGroup[]
   next_cursor?: string
+  blocked_topic_partitions?: BlockedPartition[]
 }
 
 const pageSize = 100
 
 function AllWell() {
   return <Empty title="Nothing fails" icon="check"><p>No invocation retries, is paused or ended with an error that is still kept. Muted groups are not shown here.</p></Empty>
+}
+
+/** Records of topics that cannot be delivered, and what they block. */
+function Blocked({ list }: { list: BlockedPartition[] }) {
+  if (list.length === 0) return null
+  const link = (b: BlockedPartition): string => href(`/subscriptions/${segment(b.subscription_id)}`)
+  return (
+    <Section title="Blocked topic partitions" count={formatCount(list.length)} flush>
+      <Table label="Blocked topic partitions" rows={list} keyOf={(b) => `${b.subscription_id}/${b.topic}/${b.partition}`} hrefOf={link} columns={[
+        { id: 'partition', title: 'Topic partition', class: 'fit', cell: (b) => <a class="strong" href={link(b)}><bdi>{b.topic}/{b.partition}</bdi></a> },
+        { id: 'where', title: 'Handler', class: 'fit', cell: (b) => <Target service={b.service} handler={b.handler} /> },
+        { id: 'reason', title: 'Cause', class: 'grow cut', cell: (b) => <span class="cut" dir="auto"><Pill tone="bad">{b.reason.replaceAll('_', ' ')}</Pill> {blockReasons[b.reason]?.[0] ?? b.message}</span> },
+        { id: 'lag', title: 'Waiting', class: 'num fit', cell: (b) => (b.lag_records === undefined ? '–' : formatCount(b.lag_records)) },
+        { id: 'since', title: 'Since', class: 'num fit', cell: (b) => <Time at={b.since} /> },
+      ]} />
+    </Section>
+  )
 }
 
 async function mark(g: FailureGroup, body: { muted?: boolean; note?: string }): Promise<void> {

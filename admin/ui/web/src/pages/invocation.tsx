@@ -16,7 +16,7 @@ import {
 import { Icon, StatusShape } from '../ui/icons.tsx'
 import { toast, toastError } from '../ui/overlay.tsx'
 import { copyInvocation } from './copy-dialog.tsx'
-import { WaitChain } from './wait-chain.tsx'
+import { TimedText, WaitChain } from './wait-chain.tsx'
 import { JournalView } from './journal-view.tsx'
 
 export function InvocationPage({ params }: { params: Match }) {
@@ -115,13 +115,14 @@ function Why({ i, explain, steps }: { i: Invocation; explain: Explain | undefine
   if (!explain && !local) return null
   if (explain && i.status === 'running' && details.length === 0 && nextSteps.length === 0 && !local) return null
   const look = statusLook(i.status)
+  const waits = explain?.waiting_for ?? []
   return (
     <section class={`why ${calm ? 'calm' : 'warn'}`} aria-label="Why it is not running">
       <span class={`why-shape ${look.tone}`}><StatusShape shape={look.shape} size={16} /></span>
       <div class="why-body">
-        <h2>{explain ? explain.summary : local!.title}</h2>
+        <h2>{!explain ? local!.title : i.status === 'suspended' && waits.length > 0 ? 'It is suspended and waits for' : <TimedText text={explain.summary} />}</h2>
         {explain
-          ? <>{details.map((d, n) => <p key={n}>{d.title && <b>{d.title}. </b>}{d.text.replaceAll('`', '')}</p>)}<WaitChain waits={explain.waiting_for ?? []} /></>
+          ? <>{details.map((d, n) => <p key={n}>{d.title && <b>{d.title}. </b>}<TimedText text={d.text} /></p>)}<WaitChain waits={waits} /></>
           : local!.text.length > 1 && i.status === 'suspended'
             ? <ul>{local!.text.map((t) => <li key={t}>{t}</li>)}</ul>
             : local!.text.map((t) => <p key={t}>{t}</p>)}

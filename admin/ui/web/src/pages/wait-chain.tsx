@@ -6,6 +6,14 @@ import { href, segment } from '../router.ts'
 import { Command, ID, InvocationID, Pill, Status, Time } from '../ui/basic.tsx'
 import { Icon, type IconName } from '../ui/icons.tsx'
 
+/** A text of the server: its times are shown like all others. */
+export function TimedText({ text }: { text: string }) {
+  const parts = text.replaceAll('`', '').split(/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)(?: \((?:in [^()]*|[^()]* ago)\))?/)
+  // "at in 2h" reads badly.
+  const words = (part: string, last: boolean): string => (last ? part : part.replace(/ at $/, ' '))
+  return <>{parts.map((part, n) => (n % 2 === 1 ? <Time key={n} at={part} /> : words(part, n + 1 === parts.length)))}</>
+}
+
 const icons: Record<string, IconName> = { signal: 'call', awakeable: 'link', sleep: 'clock', promise: 'star', invocation: 'invocations', run: 'play', command: 'jobs', object: 'key', vqueue: 'flow' }
 
 export function WaitChain({ waits }: { waits: readonly Wait[] }) {
@@ -20,7 +28,7 @@ function Link({ of: w }: { of: Wait }) {
         <Icon name={icons[w.kind] ?? 'clock'} size={14} />
         <div>
           <p><Subject of={w} />{w.status && <> <Status status={w.status} /></>}{w.cycle && <> <Pill tone="bad">cycle: they wait for each other</Pill></>}</p>
-          {w.summary && (w.waiting_for ?? []).length === 0 && <p class="muted">{w.summary}</p>}
+          {w.summary && (w.waiting_for ?? []).length === 0 && <p class="muted"><TimedText text={w.summary} /></p>}
         </div>
       </div>
       <WaitChain waits={w.waiting_for ?? []} />

@@ -82,6 +82,11 @@ func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
 	// Entries are short-lived and often deleted before they reach a table file.
 	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
 	db, err := openPebble(dir, po)
+	if err == nil {
+		if err = CheckBlobFiles(db, fs, dir); err != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}
 	if err != nil {
 		cache.Unref()
 		if errors.Is(err, os.ErrNotExist) { // a missing file of the database

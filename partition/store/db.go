@@ -72,6 +72,11 @@ func Open(dir string, opts Options) (*DB, error) {
 	po := pebbleOptions(opts, cache, lock, written)
 	large := raftgroup.NewLargeWrites(po)
 	db, err := pebble.Open(dir, po)
+	if err == nil {
+		if err = raftgroup.CheckBlobFiles(db, opts.FS, dir); err != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}
 	if err != nil {
 		cache.Unref()
 		if !Failed(err) {

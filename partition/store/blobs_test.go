@@ -1,0 +1,48 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/partition/machine"
+)
+
+// A damaged blob file is found when the database is opened, like a damaged sstable: what it
+// contained is rebuilt before anything reads it.
+func TestDamagedBlobFilesAreFoundAtTheStart(t *testing.T) {
+	for name, damage := range map[string]func(path string) error{
+		"missing":   os.Remove,
+		"truncated": func(path string) error { return os.Truncate(path, 100) },
+		"footer":    damageEnd,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			db := openAt(t, dir)
+			p := partition(t, db, 1)
+			txn := p.Begin()
+			txn.PutValue(machine.Object{Service: "S", Key: "k"}, []byte("large"), make([]byte, 64<<10))
+			require.NoError(t, txn.Commit(1, 1))
+			flush(t, db)
+			require.NoError(t, db.Close())
+
+			blobs, err := filepath.Glob(filepath.Join(dir, "*.blob"))
+			require.NoError(t, err)
+			require.NotEmpty(t, blobs)
+			require.NoError(t, damage(blobs[0]))
+			_, err = Open(dir, quiet())
+			require.ErrorIs(t, err, ErrDamaged)
+		})
+	}
+}
+
+func damageEnd(path string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	content[len(content)-20] ^= 1
+	return os.WriteFile(path, content, 0o600)
+}

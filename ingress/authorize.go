@@ -49,7 +49,6 @@ func authorize(c echo.Context, required metadata.IngressAuth, permission access.
 		if required == metadata.IngressNone {
 			return nil
 		}
-		c.Response().Header().Set("WWW-Authenticate", `Bearer realm="platform"`)
 		return &problem{status: http.StatusUnauthorized, message: unauthenticated[required]}
 	}
 	if !suffices(p.Kind, required) {
@@ -206,15 +205,7 @@ func (s *Server) authorizeAwakeable(c echo.Context, text string, id ids.Invocati
 	if p == nil {
 		return &problem{status: http.StatusUnauthorized, message: "the callback token is not for this awakeable, or it has expired or the token that it was made from was revoked"}
 	}
-	if !p.Allows(access.Complete) {
-		return forbidden("'" + p.Name + "' may not complete awakeables; that requires the role " + access.RolesWith(access.Complete))
-	}
-	if !p.Limited() {
-		return nil
-	}
-	t, err := s.targetOf(c, id)
-	if err != nil {
-		return err
-	}
-	return checkTarget(p, t)
+	// It proves the same as the token that it was made from, and no more.
+	c.SetRequest(c.Request().WithContext(access.With(c.Request().Context(), p)))
+	return s.authorizeInvocation(c, id, access.Complete)
 }

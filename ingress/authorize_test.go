@@ -290,6 +290,26 @@ func TestCallbackTokensOnTheIngress(t *testing.T) {
 	}
 }
 
+// A callback token proves no more than the token that it was made from.
+func TestCallbackTokensAreNoStrongerThanTheirTokens(t *testing.T) {
+	cfg, tokens := withTokens(false, map[string]access.Principal{"callback": {Roles: []access.Role{access.Callback}}})
+	f := &fakeInvocations{}
+	counter := machine.Target{Service: "Counter", Key: "k", Handler: "add"}
+	f.output = func(context.Context, ids.Invocation) (routing.Answer, error) {
+		return routing.Answer{Target: counter}, routing.ErrNotReady
+	}
+	s := testServer(t, cfg, f)
+	awakeable := awakeableOf(newID(counter, nil, clock).String())
+	callback, err := access.NewCallback(strings.TrimPrefix(tokens["callback"], "authorization: Bearer "), awakeable, time.Now().Add(time.Hour))
+	require.NoError(t, err)
+	for auth, status := range map[metadata.IngressAuth]int{metadata.IngressToken: 202, metadata.IngressJWT: 403, metadata.IngressMTLS: 403} {
+		s.registry.Schemas().Services["Counter"].Options.IngressAuth = &auth
+		require.Equal(t, status, do(s, "POST", "/platform/awakeables/"+awakeable+"/resolve?callback_token="+callback, "1").Code, auth)
+		require.Equal(t, status, do(s, "POST", "/platform/awakeables/"+awakeable+"/resolve", "1", tokens["callback"]).Code, auth)
+	}
+	require.Len(t, f.signals, 2)
+}
+
 // What a service required is not known once it is not registered any longer.
 func TestResultsOfUnregisteredServicesRequireCredentials(t *testing.T) {
 	cfg, tokens := withTokens(false, map[string]access.Principal{"shop": {Roles: []access.Role{access.Invoker}}})
@@ -369,6 +389,7 @@ func TestInvocationsOfProtectedServicesAreNotVisible(t *testing.T) {
 			hidden := do(s, "GET", path, "", cmp.Or(tokens[name], "x: y"))
 			require.Equal(t, 404, hidden.Code, path)
 			require.Equal(t, missing.Body.String(), hidden.Body.String(), path)
+			require.Equal(t, missing.Header(), hidden.Header(), path)
 		}
 	}
 	require.Equal(t, statusNotReady, do(s, "GET", "/platform/output/"+id, "", tokens["shop"]).Code)

@@ -157,6 +157,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		setID(h, p.id)
 	}
 	setSource(h, fromIngress)
+	if p.status == http.StatusUnauthorized {
+		h["Www-Authenticate"] = []string{`Bearer realm="platform"`}
+	}
 	if p.allow != "" {
 		h["Allow"] = []string{p.allow}
 	}

@@ -3,7 +3,6 @@ package ingress
 import (
 	"errors"
 	"net/http"
-	"net/url"
 
 	"github.com/labstack/echo/v4"
 
@@ -14,14 +13,11 @@ import (
 	"platform/partition/machine"
 )
 
-// principalHeader tells handlers who called; callers cannot set it.
-const principalHeader = "X-Platform-Principal"
-
 // identify finds out who sends a request. The token is for this server: handlers get the name
 // only, and it is not stored.
 func (s *Server) identify(c echo.Context) {
 	r := c.Request()
-	delete(r.Header, principalHeader)
+	delete(r.Header, access.Header)
 	p := s.cfg.Authenticator.Identify(r)
 	if _, ours := access.SecretID(access.Bearer(r)); ours || p != nil && p.Token != "" {
 		delete(r.Header, "Authorization")
@@ -29,15 +25,7 @@ func (s *Server) identify(c echo.Context) {
 	if p == nil {
 		return
 	}
-	name := p.Name
-	switch {
-	case isASCII(name):
-	case p.Token != "":
-		name = p.Token
-	default: // of an identity provider
-		name = url.PathEscape(name)
-	}
-	r.Header[principalHeader] = []string{name}
+	r.Header[access.Header] = []string{p.HeaderValue()}
 	c.SetRequest(r.WithContext(access.With(r.Context(), p)))
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"platform/internal/access"
 )
 
 // Field numbers of the protocol's InputCommandMessage and what it contains. The
@@ -99,7 +101,7 @@ func (in *input) dropped(name string) bool {
 		return !slices.Contains(in.pass, name)
 	}
 	// Callers cannot withhold their name from handlers.
-	return in.hop != nil && name != principalHeader && slices.Contains(in.hop, name)
+	return in.hop != nil && name != access.Header && slices.Contains(in.hop, name)
 }
 
 // hopByHop are the headers that a Connection header names, canonical; nil for

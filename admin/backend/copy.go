@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
+	"platform/internal/access"
 	"platform/internal/ids"
 	"platform/internal/routing"
 	"platform/internal/target"
@@ -34,6 +37,8 @@ func (o *operator) Copy(ctx context.Context, id ids.Invocation, input *[]byte) (
 	}
 	if input == nil {
 		input = &original.value
+	} else {
+		original.headers = inTheNameOf(access.From(ctx), original.headers)
 	}
 	if err := o.acceptsInput(&old.Target, original.headers, *input); err != nil {
 		return ids.Invocation{}, err
@@ -51,6 +56,17 @@ func (o *operator) Copy(ctx context.Context, id ids.Invocation, input *[]byte) (
 		return ids.Invocation{}, operatorError(err)
 	}
 	return c.ID, nil
+}
+
+// inTheNameOf returns the headers of an input that a principal has edited. Handlers must not take
+// it for one that the original caller sent.
+func inTheNameOf(p *access.Principal, headers []journal.Header) []journal.Header {
+	key := strings.ToLower(access.Header)
+	headers = slices.DeleteFunc(headers, func(h journal.Header) bool { return h.Key == key })
+	if name := p.HeaderValue(); name != "" {
+		headers = append(headers, journal.Header{Key: key, Value: name})
+	}
+	return headers
 }
 
 // storedInput is the first entry of a journal.

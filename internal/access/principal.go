@@ -2,8 +2,10 @@ package access
 
 import (
 	"context"
+	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Kind is how a principal proved who it is.
@@ -43,6 +45,21 @@ type Principal struct {
 	Roles []Role
 	// Services and Scopes limit the principal to these, if there are any.
 	Services, Scopes []string
+}
+
+// Header tells handlers which principal called. Callers cannot set it.
+const Header = "X-Platform-Principal"
+
+// HeaderValue returns the value of Header: the name, or what stands for one with other characters
+// than ASCII. It is empty if the server does not ask who it is.
+func (p *Principal) HeaderValue() string {
+	switch {
+	case !strings.ContainsFunc(p.Name, func(r rune) bool { return r >= utf8.RuneSelf }):
+		return p.Name
+	case p.Token != "":
+		return p.Token
+	}
+	return url.PathEscape(p.Name) // of an identity provider
 }
 
 // Anyone is a client of a server that does not ask who it is.

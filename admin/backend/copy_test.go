@@ -1,0 +1,21 @@
+package backend
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/access"
+	"platform/partition/journal"
+)
+
+// Handlers trust the header with the principal: an operator must not choose the input of calls in
+// the name of others.
+func TestEditedInputsAreNotInTheNameOfTheOriginalCaller(t *testing.T) {
+	original := func() []journal.Header {
+		return []journal.Header{{Key: "content-type", Value: "application/json"}, {Key: "x-platform-principal", Value: "cert:billing"}}
+	}
+	require.Equal(t, []journal.Header{{Key: "content-type", Value: "application/json"}, {Key: "x-platform-principal", Value: "ada"}},
+		inTheNameOf(&access.Principal{Name: "ada"}, original()))
+	require.Equal(t, []journal.Header{{Key: "content-type", Value: "application/json"}}, inTheNameOf(&access.Anyone, original()))
+}

@@ -169,6 +169,10 @@ func (s *state) stored(table, key string) []byte {
 		if t, known := s.token(key); known {
 			message = tokenToProto(&t)
 		}
+	case tableFailureMarks:
+		if m, known := s.failureMark(key); known {
+			message = failureMarkToProto(&m)
+		}
 	case tableSubscriptions:
 		if sub, known := s.subscription(key); known {
 			message = subscriptionToProto(&sub)

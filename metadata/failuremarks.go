@@ -45,12 +45,15 @@ func (s *Store) FailureMarks() []FailureMark { return s.source.current().failure
 
 // FailureMark returns the mark of a group; false if it has none.
 func (s *Store) FailureMark(group string) (FailureMark, bool) {
-	marks := s.FailureMarks()
-	at, known := slices.BinarySearchFunc(marks, group, compareFailureMark)
+	return s.source.current().failureMark(group)
+}
+
+func (s *state) failureMark(group string) (FailureMark, bool) {
+	at, known := slices.BinarySearchFunc(s.failureMarks, group, compareFailureMark)
 	if !known {
 		return FailureMark{}, false
 	}
-	return marks[at], true
+	return s.failureMarks[at], true
 }
 
 // MarkFailure changes the mark of a failure group. A mark that says nothing is deleted. The error

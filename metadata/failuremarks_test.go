@@ -52,3 +52,18 @@ func TestMarksOfFailureGroupsAreBounded(t *testing.T) {
 	require.Len(t, d.failureMarks, MaxFailureMarks)
 	require.Equal(t, "fg_0003", d.failureMarks[0].Group, "the oldest are deleted")
 }
+
+func TestChangesOfMarksAreAudited(t *testing.T) {
+	s := openAudited(t)
+	for _, muted := range []bool{true, false} {
+		ctx, _ := WithAction(t.Context(), fullAction())
+		_, err := s.MarkFailure(ctx, FailureMarkEdit{Group: "fg_1", Muted: &muted})
+		require.NoError(t, err)
+	}
+	records := ascending(t, s)
+	require.Len(t, records, 2)
+	require.Empty(t, records[0].Before)
+	require.NotEmpty(t, records[0].After)
+	require.Equal(t, records[0].After, records[1].Before)
+	require.Empty(t, records[1].After, "the mark was deleted")
+}

@@ -426,3 +426,24 @@ func TestReadsOfPayloadsAreRecorded(t *testing.T) {
 	require.Len(t, records, 1)
 	require.Equal(t, recorded{Principal: "reader", Action: "GET /services/:service/state", Object: "/services/Greeter/state?object_key=k"}, records[0])
 }
+
+// Values of promises are payloads, although everybody who sees the object may use the route.
+func TestReadsOfPromisesAreRecorded(t *testing.T) {
+	w := secured(t, byRole())
+	w.cfg.AuditReads = true
+	w.offers["http://large/"] = large
+	w.ask(t, "POST", "/deployments", `{"uri":"http://large"}`, "Authorization", "Bearer "+w.tokens["deployer"]).Body.Close()
+	registered := len(w.records(t))
+	value := []byte("secret")
+	for _, promises := range [][]WorkflowPromise{nil, {{Name: "a"}}, {{Name: "a", Completed: true, Value: &value}}} {
+		w.detail = &ObjectDetail{Promises: promises}
+		for _, name := range []string{"viewer", "reader"} {
+			answer := w.ask(t, "GET", "/objects/Counter/k", "", "Authorization", "Bearer "+w.tokens[name])
+			require.Equal(t, 200, answer.StatusCode)
+			answer.Body.Close()
+		}
+	}
+	records := w.records(t)
+	require.Len(t, records, registered+1)
+	require.Equal(t, recorded{Principal: "reader", Action: "GET /objects/:service/:key", Object: "/objects/Counter/k"}, records[0])
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
@@ -125,8 +126,14 @@ func (s *Server) getObject(c echo.Context) error {
 	if err != nil {
 		return fmt.Errorf("read object %s/%s: %w", service, key, err)
 	}
+	readable := p.Allows(access.Payloads)
+	if readable && slices.ContainsFunc(detail.Promises, func(p WorkflowPromise) bool { return p.Completed }) {
+		if err := s.recordRead(c, "GET /objects/:service/:key", c.Request().URL.RequestURI()); err != nil {
+			return err
+		}
+	}
 	for i := range detail.Promises {
-		detail.Promises[i].show(p.Allows(access.Payloads))
+		detail.Promises[i].show(readable)
 	}
 	if detail.Queue == nil {
 		detail.Queue = []string{}

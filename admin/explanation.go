@@ -22,8 +22,8 @@ func (s *Server) explainInvocation(c echo.Context, id ids.Invocation) error {
 	if s.cfg.Query == nil {
 		return errNoEngine
 	}
-	tables := tableReader{s.cfg.Query, s.registry.Schemas()}
 	ctx, now := c.Request().Context(), time.Now()
+	tables := tableReader{s.cfg.Query, s.registry.Schemas(), access.From(ctx)}
 	explanation, err := explain.Invocation(ctx, tables, id.String(), now)
 	if err == nil && !access.From(ctx).Limited() { // who may see everything that it waits for
 		err = explain.Follow(ctx, tables, explanation, now)
@@ -45,6 +45,7 @@ func noInvocation(id ids.Invocation) *failure {
 type tableReader struct {
 	engine  *query.Engine
 	schemas *metadata.Schemas
+	reader  *access.Principal
 }
 
 var _ explain.Reader = tableReader{}
@@ -64,3 +65,8 @@ func (r tableReader) Query(ctx context.Context, sql string) ([]explain.Row, erro
 
 // Deployed implements explain.Reader.
 func (r tableReader) Deployed(service string) bool { return r.schemas.Services[service] != nil }
+
+// Visible implements explain.Reader.
+func (r tableReader) Visible(service, scope string) bool {
+	return r.reader.AllowsTarget(service, scope)
+}

@@ -150,14 +150,14 @@ func commandWords(kind string) string {
 	return "the command " + kind
 }
 
-// statusOf is the target and status of another invocation, if it is known. At most maxCallees
-// are read.
+// statusOf is the target and status of another invocation, if it is known and visible. At most
+// maxCallees are read.
 func (e *explainer) statusOf(ctx context.Context, id string) (string, error) {
 	if len(e.WaitingFor) >= maxCallees {
 		return "", nil
 	}
-	rows, err := e.reader.Query(ctx, "SELECT target, status FROM sys_invocation WHERE id = "+quote(id))
-	if err != nil || len(rows) == 0 {
+	rows, err := e.reader.Query(ctx, "SELECT target, status, target_service_name, scope FROM sys_invocation WHERE id = "+quote(id))
+	if err != nil || len(rows) == 0 || !e.reader.Visible(rows[0].Text("target_service_name"), rows[0].Text("scope")) {
 		return "", err
 	}
 	return fmt.Sprintf(" (%s, %s)", rows[0].Text("target"), rows[0].Text("status")), nil

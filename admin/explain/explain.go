@@ -77,6 +77,8 @@ type Reader interface {
 	Query(ctx context.Context, sql string) ([]Row, error)
 	// Deployed reports whether a deployment serves a service.
 	Deployed(service string) bool
+	// Visible reports whether invocations of a service in a scope may be shown.
+	Visible(service, scope string) bool
 }
 
 // ErrNotFound says that there is no such invocation.

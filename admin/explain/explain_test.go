@@ -30,6 +30,9 @@ func (t tables) Query(_ context.Context, sql string) (rows []Row, err error) {
 // Deployed implements Reader.
 func (t tables) Deployed(service string) bool { return service != "Gone" }
 
+// Visible implements Reader.
+func (t tables) Visible(service, _ string) bool { return service != "Hidden" }
+
 var now = time.Date(2026, 11, 20, 18, 21, 39, 0, time.UTC)
 
 func texts(e *Explanation) (details, waits, steps []string) {
@@ -197,6 +200,19 @@ func TestExplanations(t *testing.T) {
 			require.Equal(t, withID(test.steps), steps)
 		})
 	}
+}
+
+// Clients that are limited to services must not learn about invocations of others.
+func TestInvocationsOutsideTheLimitsAreNotDescribed(t *testing.T) {
+	all := tables{
+		"* FROM sys_invocation WHERE id = 'inv_1a'": `[{"id":"inv_1a","status":"suspended","suspended_waiting_future_json":"{\"Single\":{\"CompletionId\":3}}"}]`,
+		"sys_journal":              `[{"invoked_id":"inv_1callee","entry_lite_json":"{\"Command\":{\"Call\":{\"result_completion_id\":3}}}"}]`,
+		"WHERE id = 'inv_1callee'": `[{"target":"Hidden/key/h","target_service_name":"Hidden","status":"paused"}]`,
+	}
+	e, err := Invocation(t.Context(), all, "inv_1a", now)
+	require.NoError(t, err)
+	_, waits, _ := texts(e)
+	require.Equal(t, []string{"invocation inv_1callee: the result of inv_1callee"}, waits)
 }
 
 func TestStepsHaveTheirCommand(t *testing.T) {

@@ -36,4 +36,23 @@ export async function testInvocations(w, ids) {
     noProblems(t)
     await t.close()
   })
+
+  await test('a wait chain is updated when an invocation further down changes', async () => {
+    const first = await w.send('Cart/chained/hold', '2h')
+    await w.status(first, 'suspended')
+    const second = await w.send('Cart/chained/hold', '2h')
+    await w.status(second, 'pending')
+    const order = await w.send('Orders/place', { item: 'chained', amount: 1 })
+    await w.status(order, 'suspended')
+    const t = await open(w, `/ui/invocations/${order}`)
+    const chain = t.page.getByRole('list', { name: 'Waits for' }).first()
+    await chain.locator(`a[href$="${first}"]`).first().waitFor()
+    await w.api(`/invocations/${first}/kill`, { method: 'PATCH' })
+    await chain.locator(`a[href$="${second}"]`).first().waitFor()
+    await w.api(`/invocations/${second}/kill`, { method: 'PATCH' })
+    await w.status(order, 'completed')
+    await chain.waitFor({ state: 'detached' })
+    noProblems(t)
+    await t.close()
+  })
 }

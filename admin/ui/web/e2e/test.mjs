@@ -196,13 +196,18 @@ try {
   })
 
   await test('a long journal renders only what is visible', async () => {
-    const t = await open(w, `/ui/invocations/${ids.steps}`)
+    const t = await open(w, '/ui/settings')
+    const reads = []
+    t.page.on('request', (r) => reads.push(.../FROM sys_journal .*index >= (\d+)/.exec(r.postData() ?? '')?.slice(1) ?? []))
+    await t.page.goto(`${w.admin}/ui/invocations/${ids.steps}`)
     await t.page.locator('.j-row').nth(10).waitFor()
     await t.page.waitForFunction((n) => document.querySelector('.count')?.textContent.replaceAll(',', '') >= String(n), long ? 5000 : 300)
     const rows = await t.page.locator('.j-row').count()
     assert.ok(rows < 120, `${rows} rows are rendered`)
     await t.page.locator('#main').evaluate((m) => m.scrollTo(0, m.scrollHeight))
     await t.page.locator('.j-row.k-output').waitFor()
+    assert.ok(reads.length > 1)
+    assert.equal(new Set(reads).size, reads.length, `entries are read more than once: from ${reads}`)
     noProblems(t)
     await t.close()
   })

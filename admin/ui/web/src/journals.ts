@@ -3,19 +3,28 @@
 import { useEffect, useReducer, useRef } from 'preact/hooks'
 import { rows as queryRows } from './api/client.ts'
 import { sqlText } from './lib/format.ts'
-import { buildSteps, type JournalRow, type Step } from './lib/journal.ts'
+import { StepBuilder, type JournalRow, type Step } from './lib/journal.ts'
 import { subscribe } from './live.ts'
 
-/** Entries up to this size come with their payloads. */
+/** Entries up to this size come with their payloads, until a journal has as many bytes of them as its budget. */
 const inlineLimit = 4096
+const inlineLimitOverBudget = 256
+const inlineBudget = 4 << 20
 const pageSize = 1000
+/** The first page is small, so that it is shown soon. */
+const firstPageSize = 100
 
 const columns = 'index, entry_type, name, invoked_id, invoked_target, sleep_wakeup_at, promise_name, raw_length, appended_at'
 
-export function readEntries(id: string, from: number, signal?: AbortSignal): Promise<JournalRow[]> {
+function readPage(id: string, from: number, limit: number, inline: number, signal?: AbortSignal): Promise<JournalRow[]> {
   return queryRows<JournalRow>(
-    `SELECT ${columns}, CASE WHEN raw_length <= ${inlineLimit} THEN entry_json ELSE entry_lite_json END AS json FROM sys_journal ` +
-    `WHERE id = ${sqlText(id)} AND index >= ${from} ORDER BY index LIMIT ${pageSize}`, signal)
+    `SELECT ${columns}, CASE WHEN raw_length <= ${inline} THEN entry_json ELSE entry_lite_json END AS json FROM sys_journal ` +
+    `WHERE id = ${sqlText(id)} AND index >= ${from} ORDER BY index LIMIT ${limit}`, signal)
+}
+
+/** Reads a journal from an entry on, up to 1,000 entries. */
+export function readEntries(id: string, from: number): Promise<JournalRow[]> {
+  return readPage(id, from, pageSize, inlineLimit)
 }
 
 export async function readWholeEntry(id: string, index: number): Promise<JournalRow | undefined> {
@@ -24,85 +33,137 @@ export async function readWholeEntry(id: string, index: number): Promise<Journal
 }
 
 export interface Journal {
-  rows: JournalRow[]
-  steps: Step[]
+  steps: readonly Step[]
+  /** Changes with the steps, which are updated in place. */
+  version: number
   /** All entries that exist have been read once. */
   complete: boolean
   error: Error | undefined
 }
 
-interface Entry extends Journal {
-  running: boolean
-  again: boolean
+export interface Journals {
+  of: (id: string) => Journal
+  loadEntry: (id: string, index: number) => Promise<void>
 }
 
-const nothing: Journal = { rows: [], steps: [], complete: false, error: undefined }
+const nothing: Journal = { steps: [], version: 0, complete: false, error: undefined }
+
+/** A journal that is read up to its end, again and again. */
+class Reader implements Journal {
+  version = 0
+  complete = false
+  error: Error | undefined
+  took = 0
+  readonly #id: string
+  readonly #builder = new StepBuilder()
+  #inlined = 0
+  #reading: AbortSignal | undefined
+  #again = false
+
+  constructor(id: string) {
+    this.#id = id
+  }
+
+  get steps(): readonly Step[] {
+    return this.#builder.steps
+  }
+
+  add(rows: readonly JournalRow[]): void {
+    if (rows.length === 0) return
+    this.#builder.add(rows)
+    for (const r of rows) if ((r.raw_length ?? 0) <= this.#inlineLimit()) this.#inlined += r.raw_length ?? 0
+    this.version++
+  }
+
+  async read(signal: AbortSignal, changed: () => void): Promise<void> {
+    if (this.#reading && !this.#reading.aborted) {
+      this.#again = true
+      return
+    }
+    this.#reading = signal
+    const begun = performance.now()
+    try {
+      do {
+        this.#again = false
+        await this.#readToEnd(signal, changed)
+      } while (this.#again && !signal.aborted)
+    } catch (err) {
+      if (signal.aborted) return
+      this.error = err as Error
+      changed()
+    } finally {
+      if (this.#reading === signal) {
+        this.took = performance.now() - begun
+        this.#reading = undefined
+      }
+    }
+  }
+
+  async #readToEnd(signal: AbortSignal, changed: () => void): Promise<void> {
+    for (;;) {
+      const from = this.#builder.next
+      const limit = from === 0 ? firstPageSize : pageSize
+      const rows = await readPage(this.#id, from, limit, this.#inlineLimit(), signal)
+      if (signal.aborted) return
+      this.add(rows)
+      const end = rows.length < limit
+      if (rows.length > 0 || (end && !this.complete) || this.error) {
+        this.complete ||= end
+        this.error = undefined
+        changed()
+      }
+      if (end) return
+    }
+  }
+
+  #inlineLimit(): number {
+    return this.#inlined < inlineBudget ? inlineLimit : inlineLimitOverBudget
+  }
+
+  async loadEntry(index: number): Promise<void> {
+    const row = await readWholeEntry(this.#id, index)
+    if (!row) return
+    this.#builder.addPayload(row)
+    this.version++
+  }
+}
 
 /** The journals of some invocations, kept current while `live`. */
-export function useJournals(ids: readonly string[], live: boolean, fixed?: ReadonlyMap<string, JournalRow[]>): { of: (id: string) => Journal; loadEntry: (id: string, index: number) => Promise<void> } {
+export function useJournals(ids: readonly string[], live: boolean, fixed?: ReadonlyMap<string, JournalRow[]>): Journals {
   const [, update] = useReducer((n: number) => n + 1, 0)
-  const journals = useRef(new Map<string, Entry>())
+  const readers = useRef(new Map<string, Reader>())
   const key = ids.join(',')
   useEffect(() => {
+    const readerOf = (id: string): Reader => {
+      const reader = readers.current.get(id) ?? new Reader(id)
+      readers.current.set(id, reader)
+      return reader
+    }
     if (fixed) {
-      for (const [id, list] of fixed) journals.current.set(id, { rows: list, steps: buildSteps(list), complete: true, error: undefined, running: false, again: false })
+      readers.current.clear()
+      for (const [id, rows] of fixed) {
+        const reader = readerOf(id)
+        reader.add(rows)
+        reader.complete = true
+      }
       update(undefined)
       return
     }
     const abort = new AbortController()
-    const read = async (id: string): Promise<void> => {
-      let j = journals.current.get(id)
-      if (!j) journals.current.set(id, (j = { ...nothing, running: false, again: false }))
-      if (j.running) {
-        j.again = true
-        return
-      }
-      j.running = true
-      try {
-        for (;;) {
-          const from = j.rows.length === 0 ? 0 : j.rows[j.rows.length - 1]!.index + 1
-          const more = await readEntries(id, from, abort.signal)
-          if (more.length > 0) {
-            j.rows = [...j.rows, ...more]
-            j.steps = buildSteps(j.rows)
-          }
-          const full = more.length === pageSize
-          if (!full) j.complete = true
-          j.error = undefined
-          update(undefined)
-          if (!full) break
-        }
-      } catch (err) {
-        if (abort.signal.aborted) return
-        j.error = err as Error
-        update(undefined)
-      } finally {
-        j.running = false
-        if (j.again && !abort.signal.aborted) {
-          j.again = false
-          void read(id)
-        }
-      }
-    }
-    const list = key === '' ? [] : key.split(',')
-    for (const id of list) void read(id)
-    const stop = live
-      ? subscribe({ topics: list.slice(0, 8).map((id) => `invocation:${id}`), every: 1500, run: () => list.forEach((id) => void read(id)), took: () => 0 })
-      : undefined
+    const stops = (key === '' ? [] : key.split(',')).map((id) => {
+      const run = (): void => void readerOf(id).read(abort.signal, () => update(undefined))
+      run()
+      return live ? subscribe({ topics: [`invocation:${id}`], every: 1500, run, took: () => readerOf(id).took }) : undefined
+    })
     return () => {
       abort.abort()
-      stop?.()
-      for (const j of journals.current.values()) j.running = false
+      for (const stop of stops) stop?.()
     }
   }, [key, live, fixed])
   return {
-    of: (id) => journals.current.get(id) ?? nothing,
+    of: (id) => readers.current.get(id) ?? nothing,
     loadEntry: async (id, index) => {
-      const j = journals.current.get(id)
-      const row = await readWholeEntry(id, index)
-      if (!j || !row) return
-      j.rows = j.rows.map((r) => (r.index === index ? row : r))
-      j.steps = buildSteps(j.rows)
+      await readers.current.get(id)?.loadEntry(index)
       update(undefined)
     },
   }

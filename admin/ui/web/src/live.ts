@@ -24,16 +24,20 @@ export interface Subscription {
   run: () => void
   /** Duration of the last read, so that slow ones are repeated less often. */
   took: () => number
+  /** Milliseconds between reads for notices; 0. */
+  atLeast?: number
 }
 
 interface Entry extends Subscription {
   last: number
+  /** A notice came too early for a read. */
+  due: boolean
 }
 
 const entries = new Set<Entry>()
 
 export function subscribe(s: Subscription): () => void {
-  const entry: Entry = { ...s, last: Date.now() }
+  const entry: Entry = { ...s, last: Date.now(), due: false }
   entries.add(entry)
   topicsChanged()
   return () => {
@@ -47,16 +51,30 @@ function tick(): void {
   if (!pageVisible.peek() || livePaused.peek()) return
   const now = Date.now()
   for (const e of entries) {
-    if (e.every === 0) continue
-    const streamed = liveMode.peek() === 'stream' && e.topics.length > 0
-    const interval = Math.max(streamed ? 30_000 : e.every, 10 * e.took())
-    if (now - e.last >= interval) refresh(e, now)
+    const interval = Math.max(streamed(e) ? 30_000 : e.every, 10 * e.took())
+    if ((e.every > 0 && now - e.last >= interval) || (e.due && !tooEarly(e, now))) refresh(e, now)
   }
+}
+
+/** All topics are in the stream, which has a limit. */
+function streamed(e: Entry): boolean {
+  return liveMode.peek() === 'stream' && e.topics.length > 0 && e.topics.every((t) => current?.topics.includes(t))
+}
+
+/** Notices can come faster than a read takes. */
+function tooEarly(e: Entry, now: number): boolean {
+  return now - e.last < Math.max(e.atLeast ?? 0, 3 * e.took())
 }
 
 function refresh(e: Entry, now = Date.now()): void {
   e.last = now
+  e.due = false
   e.run()
+}
+
+function notify(e: Entry): void {
+  if (tooEarly(e, Date.now())) e.due = true
+  else refresh(e)
 }
 
 setInterval(tick, 500)
@@ -68,7 +86,7 @@ export function refreshAll(): void {
 
 // The stream.
 
-let current: { topics: string; abort: AbortController } | undefined
+let current: { topics: readonly string[]; abort: AbortController } | undefined
 let lastID = ''
 let scheduled: ReturnType<typeof setTimeout> | undefined
 let unavailableUntil = 0
@@ -81,20 +99,20 @@ function topicsChanged(): void {
   }, 50)
 }
 
-function wanted(): string {
-  if (!pageVisible.peek() || livePaused.peek()) return ''
-  return [...new Set([...entries].flatMap((e) => e.topics))].sort().slice(0, 16).join(',')
+function wanted(): string[] {
+  if (!pageVisible.peek() || livePaused.peek()) return []
+  return [...new Set([...entries].flatMap((e) => e.topics))].slice(0, 16).sort()
 }
 
 function reconcile(): void {
   const topics = wanted()
-  if (current?.topics === topics) return
+  if (current?.topics.join() === topics.join()) return
   current?.abort.abort()
   current = undefined
-  if (topics === '' || Date.now() < unavailableUntil) return
+  if (topics.length === 0 || Date.now() < unavailableUntil) return
   const abort = new AbortController()
   current = { topics, abort }
-  void follow(topics, abort)
+  void follow(topics.join(), abort)
 }
 
 async function follow(topics: string, abort: AbortController): Promise<void> {
@@ -176,7 +194,7 @@ function receive(block: string): void {
   try {
     const { topic } = JSON.parse(data) as { topic?: string }
     if (topic === undefined) return
-    for (const e of entries) if (e.topics.includes(topic)) refresh(e)
+    for (const e of entries) if (e.topics.includes(topic)) notify(e)
   } catch {
     // not a notice
   }

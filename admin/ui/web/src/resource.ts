@@ -21,6 +21,8 @@ export interface ResourceOptions {
   topics?: readonly string[]
   /** Milliseconds between polls; 0 turns them off. 5 s. */
   every?: number
+  /** Milliseconds between reads for notices; 0. */
+  atLeast?: number
   /** Show the data of the previous key until the new one is there. */
   keep?: boolean
 }
@@ -50,7 +52,7 @@ interface State<T> {
  * Reads with load and repeats it. A new key is new data; without a key nothing is read.
  */
 export function useResource<T>(key: string | undefined, load: (signal: AbortSignal) => Promise<T>, options: ResourceOptions = {}): Resource<T> {
-  const { topics = [], every = 5000, keep = false } = options
+  const { topics = [], every = 5000, atLeast = 0, keep = false } = options
   const cached = key === undefined ? undefined : (cache.get(key) as { data: T; at: number } | undefined)
   const [state, setState] = useState<State<T>>({ key, data: cached?.data, error: undefined, at: cached?.at ?? 0 })
   const loader = useRef(load)
@@ -99,12 +101,12 @@ export function useResource<T>(key: string | undefined, load: (signal: AbortSign
       return keep ? { ...s, error: undefined } : { key, data: undefined, error: undefined, at: 0 }
     })
     run()
-    const stop = subscribe({ topics: topicList === '' ? [] : topicList.split(','), every, run, took: () => took })
+    const stop = subscribe({ topics: topicList === '' ? [] : topicList.split(','), every, atLeast, run, took: () => took })
     return () => {
       abort.abort()
       stop()
     }
-  }, [key, topicList, every])
+  }, [key, topicList, every, atLeast])
 
   const mine = state.key === key
   const data = mine || keep ? state.data : cached?.data

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { buildSteps, type JournalRow } from '../src/lib/journal.ts'
+import { StepBuilder, buildSteps, type JournalRow } from '../src/lib/journal.ts'
 import { decode, hexRows, preview } from '../src/lib/payload.ts'
 import { awaitedSteps, explainRecord } from '../src/lib/explain.ts'
 import { diffLines } from '../src/lib/diff.ts'
@@ -21,6 +21,41 @@ const journal: JournalRow[] = [
   row(7, 'Notification: Signal', { Notification: { Signal: { id: { Index: 17 }, result: { Success: bytes('true') } } } }),
   row(8, 'Command: Output', { Command: { Output: { result: { Success: [] }, name: '' } } }, { raw_length: 99_999 }),
 ]
+
+test('a journal that is read in parts has the same steps', () => {
+  for (let cut = 0; cut <= journal.length; cut++) {
+    const builder = new StepBuilder()
+    builder.add(journal.slice(0, cut))
+    assert.equal(builder.next, cut)
+    builder.add(journal.slice(cut))
+    assert.deepEqual(builder.steps, buildSteps(journal), `cut at ${cut}`)
+  }
+})
+
+test('steps that were read stay as they are when entries are added', () => {
+  const builder = new StepBuilder()
+  builder.add(journal.slice(0, 3))
+  const before = [...builder.steps]
+  builder.add(journal.slice(3))
+  assert.ok(before.every((s, n) => builder.steps[n] === s))
+})
+
+test('payloads that are read later are added to their steps', () => {
+  const lite = journal.map((r) => r.index === 2 ? row(2, r.entry_type, { Notification: { Completion: { Run: { completion_id: 1, result: { Success: [] } } } } })
+    : r.index === 0 ? row(0, r.entry_type, { Command: { Input: { headers: [], payload: [], name: '' } } }) : r)
+  const builder = new StepBuilder()
+  builder.add(lite)
+  const [input, run] = builder.steps as [typeof builder.steps[0], typeof builder.steps[0]]
+  assert.equal(input.input?.bytes, undefined)
+  assert.equal(run.output?.bytes, undefined)
+  builder.addPayload(journal[0]!)
+  builder.addPayload(journal[2]!)
+  builder.addPayload(journal[1]!)
+  assert.equal(preview(input.input), '"Ada"')
+  assert.equal(preview(run.output), '"hi"')
+  assert.equal(run.state, 'done')
+  assert.equal(builder.steps.length, buildSteps(journal).length)
+})
 
 test('commands are joined with what came back for them', () => {
   const steps = buildSteps(journal)

@@ -102,23 +102,47 @@ const verbs: Record<string, [StepKind, string]> = {
 /** Commands that complete immediately, without a notification. */
 const instant = new Set<StepKind>(['input', 'output', 'set', 'clear', 'clear-all', 'send', 'signal-send', 'awakeable'])
 
-/** Joins commands and notifications. Rows come in order of their index. */
-export function buildSteps(rows: readonly JournalRow[]): Step[] {
-  const steps: Step[] = []
-  const waiting = new Map<number, Step>()
-  for (const row of rows) {
+/** Joins commands and notifications to steps, as rows are read. Steps are updated in place. */
+export class StepBuilder {
+  readonly steps: Step[] = []
+  /** Index of the first entry that has not been read. */
+  next = 0
+  readonly #byCompletion = new Map<number, Step>()
+
+  /** Adds rows, in order of their index. */
+  add(rows: readonly JournalRow[]): void {
+    for (const row of rows) {
+      const step = this.#stepOf(row)
+      if (step) this.steps.push(step)
+      for (const id of step?.completions ?? []) this.#byCompletion.set(id, step!)
+      this.next = row.index + 1
+    }
+  }
+
+  /** Adds the payloads of an entry that was added without them. */
+  addPayload(row: JournalRow): void {
+    const whole = this.#stepOf(row)
+    const step = whole && this.steps.find((s) => s.index === row.index)
+    if (!step) return
+    if (whole.input) step.input = whole.input
+    if (whole.headers) step.headers = whole.headers
+    if (whole.output && step.endIndex === undefined) step.output = whole.output
+  }
+
+  /** The step that begins with a row; undefined for the result of an earlier step. */
+  #stepOf(row: JournalRow): Step | undefined {
     const entry = parse(row.json)
     const [group, type = ''] = row.entry_type.split(': ')
-    if (group === 'Notification') {
-      const step = notified(row, type, entry, waiting)
-      if (step) steps.push(step)
-      continue
-    }
-    const step = command(row, type, (entry?.Command as Body | undefined)?.[type] as Body | undefined)
-    for (const id of step.completions) waiting.set(id, step)
-    steps.push(step)
+    if (group === 'Notification') return notified(row, type, entry, this.#byCompletion)
+    return command(row, type, (entry?.Command as Body | undefined)?.[type] as Body | undefined)
   }
-  return steps
+}
+
+/** Joins the rows of a whole journal. */
+export function buildSteps(rows: readonly JournalRow[]): Step[] {
+  const builder = new StepBuilder()
+  builder.add(rows)
+  return builder.steps
 }
 
 function parse(json: string | undefined): Body | undefined {

@@ -1,5 +1,6 @@
 // One invocation: what happened, why it waits, what can be done.
 
+import { useEffect, useState } from 'preact/hooks'
 import { act, operations, type Operation } from '../actions.tsx'
 import { APIError, get, rows } from '../api/client.ts'
 import type { Explain, Invocation, JournalEvent } from '../api/types.ts'
@@ -8,7 +9,8 @@ import { formatCount, kindOfID, plural, sqlText } from '../lib/format.ts'
 import type { JournalRow, Step } from '../lib/journal.ts'
 import { formatRelative, parseTime } from '../lib/time.ts'
 import { readEntries, useJournals } from '../journals.ts'
-import { optional, useResource } from '../resource.ts'
+import { liveMode } from '../live.ts'
+import { optional, useResource, type Resource } from '../resource.ts'
 import { href, segment, type Match } from '../router.ts'
 import {
   Button, Command, Copy, DeploymentID, Elapsed, Empty, ErrorBox, ErrorCodeHint, Facts, InvocationID, Menu, Pill, Section, Skeleton, Stale, Status, Target, Time, now, resultOf, statusLook, typeName,
@@ -16,8 +18,8 @@ import {
 import { Icon, StatusShape } from '../ui/icons.tsx'
 import { toast, toastError } from '../ui/overlay.tsx'
 import { copyInvocation } from './copy-dialog.tsx'
-import { TimedText, WaitChain } from './wait-chain.tsx'
-import { JournalView } from './journal-view.tsx'
+import { TimedText, WaitChain, invocationsOf } from './wait-chain.tsx'
+import { JournalView, type Unfolded } from './journal-view.tsx'
 
 export function InvocationPage({ params }: { params: Match }) {
   const id = params.id!
@@ -26,8 +28,8 @@ export function InvocationPage({ params }: { params: Match }) {
   const inv = useResource(wellFormed ? `inv:${id}` : undefined, (s) => get<Invocation>(`/invocations/${segment(id)}`, s), { topics, every: 1500 })
   const live = inv.data !== undefined && inv.data.status !== 'completed'
   const events = useResource(inv.data && live ? `events:${id}` : undefined, (s) => rows<JournalEvent>(
-    `SELECT after_journal_entry_index, appended_at, event_type, event_json FROM sys_journal_events WHERE id = ${sqlText(id)} ORDER BY appended_at`, s), { topics, every: 3000 })
-  const explain = useResource(inv.data && live ? `explain:${id}:${inv.data.status}` : undefined, (s) => optional('/invocations/{invocation_id}/explain', () => get<Explain>(`/invocations/${segment(id)}/explain`, s)), { topics, every: 4000, keep: true })
+    `SELECT after_journal_entry_index, appended_at, event_type, event_json FROM sys_journal_events WHERE id = ${sqlText(id)} ORDER BY appended_at`, s), { topics, every: 3000, atLeast: 1000 })
+  const explain = useExplain(live ? inv.data : undefined)
   if (!wellFormed || (inv.error instanceof APIError && inv.error.status === 404 && !inv.data)) {
     return (
       <Empty title="This invocation does not exist" icon="invocations">
@@ -44,6 +46,26 @@ export function InvocationPage({ params }: { params: Match }) {
     </>
   )
 }
+
+/** Each read of an explanation is a query for each invocation of the chain. */
+function useExplain(i: Invocation | undefined): Resource<Explain | null> {
+  const [chain, setChain] = useState<readonly string[]>([])
+  const path = i && `/invocations/${segment(i.id)}/explain`
+  const explain = useResource(i && `explain:${i.id}:${i.status}`, (s) => optional('/invocations/{invocation_id}/explain', () => get<Explain>(path!, s)), {
+    topics: i ? [i.id, ...chain].map((id) => `invocation:${id}`) : [], every: 15_000, atLeast: i?.status === 'running' ? 5000 : 1000, keep: true,
+  })
+  const ids = invocationsOf(explain.data?.waiting_for ?? []).slice(0, maxFollowed).join()
+  useEffect(() => setChain(ids === '' ? [] : ids.split(',')), [ids])
+  // Without notices, the record tells that there is something new. A running invocation changes with each entry.
+  const changed = i && i.status !== 'running' && liveMode.value === 'poll' ? i.modified_at : ''
+  useEffect(() => {
+    if (changed && explain.at > 0) explain.reload()
+  }, [changed])
+  return explain
+}
+
+/** Invocations of a wait chain whose changes are followed: a stream has 16 topics. */
+const maxFollowed = 8
 
 /** The main action of a status. */
 function mainAction(i: Invocation): Operation {
@@ -92,20 +114,20 @@ export function InvocationView({ inv: i, events, explain, fixed }: { inv: Invoca
 }
 
 function Body({ i, events, explain, fixed, live }: { i: Invocation; events: JournalEvent[]; explain: Explain | undefined; fixed: ReadonlyMap<string, JournalRow[]> | undefined; live: boolean }) {
-  const own = useJournals([i.id], live, fixed)
-  const journal = own.of(i.id)
+  const [unfolded, setUnfolded] = useState<Unfolded>(new Map())
+  const journals = useJournals([i.id, ...new Set(unfolded.values())], live, fixed)
   return (
     <>
-      <Why i={i} explain={explain} steps={journal.steps} />
+      <Why i={i} explain={explain} steps={journals.of(i.id).steps} />
       <FailureCard i={i} />
       <Lifecycle i={i} />
-      <JournalView inv={i} events={events} live={live} fixed={fixed} />
+      <JournalView inv={i} events={events} live={live} fixed={fixed !== undefined} journals={journals} unfolded={unfolded} setUnfolded={setUnfolded} />
     </>
   )
 }
 
 /** Why the invocation does not run, and what can be done about it. */
-function Why({ i, explain, steps }: { i: Invocation; explain: Explain | undefined; steps: Step[] }) {
+function Why({ i, explain, steps }: { i: Invocation; explain: Explain | undefined; steps: readonly Step[] }) {
   if (i.status === 'completed') return null
   const local = explainRecord(i, steps, now.value)
   const calm = i.status === 'scheduled' || i.status === 'suspended' || i.status === 'ready' || i.status === 'running'

@@ -4,11 +4,11 @@ import { useMemo, useRef, useState } from 'preact/hooks'
 import { get } from '../api/client.ts'
 import type { Invocation, JournalEvent } from '../api/types.ts'
 import { formatBytes, formatCount, plural } from '../lib/format.ts'
-import type { JournalRow, Step } from '../lib/journal.ts'
+import type { Step } from '../lib/journal.ts'
 import { preview } from '../lib/payload.ts'
 import { formatDuration, formatRelative, parseTime } from '../lib/time.ts'
 import { bar, makeScale, phases, position, ticks, timeAt, type Scale } from '../lib/timeline.ts'
-import { useJournals } from '../journals.ts'
+import type { Journals } from '../journals.ts'
 import { useResource } from '../resource.ts'
 import { href, segment } from '../router.ts'
 import { ErrorBox, Facts, InvocationID, Pill, Section, Skeleton, Status, Switch, Time, now, resultOf } from '../ui/basic.tsx'
@@ -41,19 +41,36 @@ function bodyOf(e: JournalEvent): EventBody {
   }
 }
 
-export function JournalView({ inv, events, live, fixed }: { inv: Invocation; events: JournalEvent[]; live: boolean; fixed: ReadonlyMap<string, JournalRow[]> | undefined }) {
+/** Calls that are unfolded: paths of their steps, with the callees. */
+export type Unfolded = ReadonlyMap<string, string>
+
+interface Props {
+  inv: Invocation
+  events: JournalEvent[]
+  live: boolean
+  /** The journals are from a file. */
+  fixed: boolean
+  /** Of the invocation and of the unfolded callees. */
+  journals: Journals
+  unfolded: Unfolded
+  setUnfolded: (u: Unfolded) => void
+}
+
+export function JournalView({ inv, events, live, fixed, journals: { of, loadEntry }, unfolded, setUnfolded }: Props) {
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set())
-  const [unfolded, setUnfolded] = useState<ReadonlyMap<string, string>>(new Map()) // path → callee
   const [collapse, setCollapse] = useState(true)
   const [zoom, setZoom] = useState<{ from: number; to: number }>()
   const [find, setFind] = useState('')
   const ids = useMemo(() => [inv.id, ...new Set(unfolded.values())], [inv.id, unfolded])
-  const { of, loadEntry } = useJournals(ids, live, fixed)
   const callees = useResource(ids.length > 1 ? `callees:${ids.slice(1).join(',')}` : undefined, async (signal) => {
     const list = await Promise.all(ids.slice(1).map((id) => get<Invocation>(`/invocations/${segment(id)}`, signal).catch(() => undefined)))
     return new Map(list.filter((i): i is Invocation => i !== undefined).map((i) => [i.id, i]))
   }, { every: live ? 2000 : 0, keep: true, topics: live ? ids.slice(1, 8).map((id) => `invocation:${id}`) : [] })
   const journal = of(inv.id)
+  const versions = ids.map((id) => {
+    const { version, complete, error } = of(id)
+    return `${version} ${complete} ${error?.message ?? ''}`
+  }).join()
   const end = parseTime(inv.completed_at)
   const time = end ?? now.value
 
@@ -87,26 +104,22 @@ export function JournalView({ inv, events, live, fixed }: { inv: Invocation; eve
     }
     add(inv.id, 0, '')
     return out
-  }, [journal.steps, open, unfolded, events, find, callees.data, ids.map((id) => of(id).rows.length).join(), live ? 0 : 1])
+  }, [versions, open, unfolded, events, find, callees.data])
 
-  const scale = useMemo(() => {
-    const marks: number[] = []
-    const mark = (t: number | undefined): void => {
-      if (t !== undefined) marks.push(t)
-    }
-    mark(parseTime(inv.created_at))
-    mark(parseTime(inv.running_at))
-    mark(time)
+  const marks = useMemo(() => {
+    const out = new Set<number | undefined>()
     for (const id of ids) {
-      for (const s of of(id).steps) {
-        mark(s.at)
-        mark(s.endAt)
-      }
+      for (const s of of(id).steps) out.add(s.at).add(s.endAt)
     }
-    for (const e of events) mark(parseTime(e.appended_at))
-    const inside = zoom ? [zoom.from, ...marks.filter((t) => t > zoom.from && t < zoom.to), zoom.to] : marks
+    for (const e of events) out.add(parseTime(e.appended_at))
+    out.delete(undefined)
+    return ([...out] as number[]).sort((a, b) => a - b)
+  }, [versions, events])
+  const scale = useMemo(() => {
+    const all = [...marks, parseTime(inv.created_at), parseTime(inv.running_at), time].filter((t) => t !== undefined)
+    const inside = zoom ? [zoom.from, ...all.filter((t) => t > zoom.from && t < zoom.to), zoom.to] : all
     return makeScale(inside, { collapse })
-  }, [journal.steps, time, collapse, zoom, events, ids.map((id) => of(id).rows.length).join()])
+  }, [marks, time, collapse, zoom, inv.created_at, inv.running_at])
 
   const keyOf = useMemo(() => (i: number) => items[i]?.key ?? String(i), [items])
   const toggle = (path: string): void => {

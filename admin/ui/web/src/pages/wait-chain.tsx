@@ -14,6 +14,12 @@ export function TimedText({ text }: { text: string }) {
   return <>{parts.map((part, n) => (n % 2 === 1 ? <Time key={n} at={part} /> : words(part, n + 1 === parts.length)))}</>
 }
 
+/** Ids of the invocations of a chain. */
+export function invocationsOf(waits: readonly Wait[]): string[] {
+  const ids = waits.flatMap((w) => [...(w.id?.startsWith('inv_') ? [w.id] : []), ...invocationsOf(w.waiting_for ?? [])])
+  return [...new Set(ids)].sort()
+}
+
 const icons: Record<string, IconName> = { signal: 'call', awakeable: 'link', sleep: 'clock', promise: 'star', invocation: 'invocations', run: 'play', command: 'jobs', object: 'key', vqueue: 'flow' }
 
 export function WaitChain({ waits }: { waits: readonly Wait[] }) {

@@ -71,7 +71,9 @@ export interface Match {
 /** Matches a path with a pattern such as /services/:name. */
 export function match(pattern: string, path: string): Match | undefined {
   const want = pattern.split('/').filter(Boolean)
-  const have = path.split('/').filter(Boolean)
+  const have = path.split('/').slice(1)
+  // A slash at the end is ignored, except before an empty last parameter: objects can have an empty key.
+  if (have.at(-1) === '' && have.length !== want.length) have.pop()
   if (want.length !== have.length) return undefined
   const out: Match = {}
   for (const [i, part] of want.entries()) {

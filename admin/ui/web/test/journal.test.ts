@@ -57,6 +57,11 @@ test('payloads that are read later are added to their steps', () => {
   assert.equal(builder.steps.length, buildSteps(journal).length)
 })
 
+test('a pause tells how many attempts failed', () => {
+  const pause = { cause: 'attempts-used-up', at: '2026-11-22T10:00:00Z', attempts: 3 }
+  assert.match(explainRecord({ status: 'paused', last_pause: pause }, [], 0)!.text[0]!, /failed \(3\)/)
+})
+
 test('commands are joined with what came back for them', () => {
   const steps = buildSteps(journal)
   assert.deepEqual(steps.map((s) => `${s.index} ${s.verb} ${s.subject} ${s.state}`.trim()), [

@@ -117,7 +117,7 @@ export interface Invocation {
   abort_at?: string
   pause_requested?: boolean
   cancel_requested_at?: string
-  last_pause?: { cause: string; by?: string; reason?: string; at: string; resumed_at?: string }
+  last_pause?: { cause: string; by?: string; reason?: string; attempts?: number; at: string; resumed_at?: string }
   last_failure?: string
   last_failure_error_code?: string
   last_attempt_server?: string

@@ -37,7 +37,7 @@ interface Record {
   no_response_since?: string
   abort_at?: string
   awaiting_on?: Await
-  last_pause?: { cause: string; by?: string; reason?: string; at: string }
+  last_pause?: { cause: string; by?: string; reason?: string; attempts?: number; at: string }
   target_service_key?: string
 }
 
@@ -80,7 +80,7 @@ export function explainRecord(i: Record, steps: readonly Step[], now: number): E
         cause === 'operator'
           ? [`It was paused${by} ${when(i.last_pause?.at)}${i.last_pause?.reason ? `: ${i.last_pause.reason}` : ''}.`]
           : cause === 'attempts-used-up'
-            ? ['All attempts of its retry policy failed.']
+            ? [`All attempts of its retry policy failed${i.last_pause?.attempts ? ` (${i.last_pause.attempts})` : ''}.`]
             : ['Its failure cannot be cured by a retry.']
       return { title: 'Paused', text: [...text, 'Resume continues it where it stopped. Resume on another deployment if the code was the cause.'] }
     }

@@ -13,7 +13,7 @@ import { liveMode } from '../live.ts'
 import { optional, useResource, type Resource } from '../resource.ts'
 import { href, segment, type Match } from '../router.ts'
 import {
-  Button, Command, Copy, DeploymentID, Elapsed, Empty, ErrorBox, ErrorCodeHint, Facts, InvocationID, Menu, Pill, Section, Skeleton, Stale, Status, Target, Time, now, resultOf, statusLook, typeName,
+  Button, Command, Copy, DeploymentID, Elapsed, Empty, ErrorBox, ErrorCodeHint, Facts, InvocationID, useErrorCode, Menu, Pill, Section, Skeleton, Stale, Status, Target, Time, now, resultOf, statusLook, typeName,
 } from '../ui/basic.tsx'
 import { Icon, StatusShape } from '../ui/icons.tsx'
 import { toast, toastError } from '../ui/overlay.tsx'
@@ -128,13 +128,14 @@ function Body({ i, events, explain, fixed, live }: { i: Invocation; events: Jour
 
 /** Why the invocation does not run, and what can be done about it. */
 function Why({ i, explain, steps }: { i: Invocation; explain: Explain | undefined; steps: readonly Step[] }) {
-  if (i.status === 'completed') return null
   const local = explainRecord(i, steps, now.value)
   const calm = i.status === 'scheduled' || i.status === 'suspended' || i.status === 'ready' || i.status === 'running'
   // The failure has a card of its own.
   const details = (explain?.details ?? []).filter((d) => d.title !== 'Last failure')
-  const nextSteps = (explain?.next_steps ?? []).filter((s) => !s.command?.startsWith('platform explain') && !s.command?.startsWith('platform awakeables'))
-  if (!explain && !local) return null
+  // The failure card has the remedy of its error code.
+  const remedy = useErrorCode(i.last_failure_error_code)?.remedy
+  const nextSteps = (explain?.next_steps ?? []).filter((s) => !s.command?.startsWith('platform explain') && !s.command?.startsWith('platform awakeables') && s.text !== remedy)
+  if (i.status === 'completed' || (!explain && !local)) return null
   if (explain && i.status === 'running' && details.length === 0 && nextSteps.length === 0 && !local) return null
   const look = statusLook(i.status)
   const waits = explain?.waiting_for ?? []
@@ -153,12 +154,17 @@ function Why({ i, explain, steps }: { i: Invocation; explain: Explain | undefine
         {i.status === 'pending' && i.target_service_ty !== 'service' && <p><a href={href(`/objects/${segment(i.target_service_name)}/${segment(i.target_service_key ?? '')}`)}>Show the holder of the key and the waiting invocations</a></p>}
         {nextSteps.length > 0 && (
           <div class="next-steps">
-            {nextSteps.map((s, n) => <div key={n}>{s.command ? <Command text={s.command} /> : null}<span>{s.text.replaceAll('`', '')}</span></div>)}
+            {nextSteps.map((s, n) => s.command ? <div key={n} class="with-command"><Command text={s.command} /><span>{besideCommand(s.text, s.command)}</span></div> : <p key={n}>{s.text.replaceAll('`', '')}</p>)}
           </div>
         )}
       </div>
     </section>
   )
+}
+
+/** The text of a step whose command is shown beside it. */
+function besideCommand(text: string, command: string): string {
+  return text.replace(`\`${command}\``, (_, at: number) => (at === 0 ? 'This command' : 'this command')).replace(/(\. )this command/, '$1This command').replaceAll('`', '')
 }
 
 function FailureCard({ i }: { i: Invocation }) {
@@ -193,6 +199,7 @@ function Lifecycle({ i }: { i: Invocation }) {
         ['Invoked by', i.invoked_by_id ? <InvocationID id={i.invoked_by_id} /> : <span>{i.invoked_by.replaceAll('_', ' ')}</span>],
         i.invoked_by_target ? ['Caller', <span class="mono wrap">{i.invoked_by_target}</span>] : null,
         i.pinned_deployment_id ? ['Deployment', <DeploymentID id={i.pinned_deployment_id} />] : null,
+        i.last_pause?.attempts && i.status === 'paused' ? ['Failed attempts', formatCount(i.last_pause.attempts)] : null,
         i.last_attempt_server ? ['SDK', <span class="mono">{i.last_attempt_server}</span>] : null,
         i.idempotency_key ? ['Idempotency key', <span class="mono wrap"><bdi>{i.idempotency_key}</bdi></span>] : null,
         i.scope ? ['Scope', <Pill>{i.scope}</Pill>] : null,

@@ -59,7 +59,7 @@ function Keys({ service, services }: { service: Service; services: Service[] }) 
         : (
           <>
             <Table label="Objects" rows={page.objects} keyOf={(o) => o.key} hrefOf={link} dim={list.changing} columns={[
-              { id: 'key', title: service.ty === 'Workflow' ? 'Workflow id' : 'Key', class: 'grow cut', cell: (o) => <a class="strong mono cut" href={link(o)}><bdi>{o.key}</bdi></a> },
+              { id: 'key', title: service.ty === 'Workflow' ? 'Workflow id' : 'Key', class: 'grow cut', cell: (o) => <a class="strong mono cut" href={link(o)}>{o.key === '' ? <span class="faint">empty key</span> : <bdi>{o.key}</bdi>}</a> },
               { id: 'entries', title: 'State entries', class: 'num fit', cell: (o) => formatCount(o.state_entries) },
               { id: 'bytes', title: 'Size', class: 'num fit', cell: (o) => formatBytes(o.state_bytes) },
               { id: 'holder', title: 'Held by', class: 'c-idcol', cell: (o) => (o.held_by ? <InvocationID id={o.held_by} /> : <span class="faint">free</span>) },

@@ -262,21 +262,33 @@ export function ErrorBox({ error, retry, what }: { error: Error; retry?: (() => 
   )
 }
 
-const remedies = new Map<string, Promise<{ title: string; meaning: string; remedy: string } | null>>()
+interface ErrorCode {
+  title: string
+  meaning: string
+  remedy: string
+}
+
+const remedies = new Map<string, Promise<ErrorCode | null>>()
 
 /** What the catalogue says about an error code. */
-export function ErrorCodeHint({ code }: { code: string }) {
-  const [known, setKnown] = useState<{ title: string; meaning: string; remedy: string } | null>(null)
+export function useErrorCode(code: string | undefined): ErrorCode | null {
+  const [known, setKnown] = useState<ErrorCode | null>(null)
   useEffect(() => {
+    if (!code) return
     let live = true
     if (!remedies.has(code)) {
-      remedies.set(code, fetch(`/errors/${encodeURIComponent(code)}`).then((r) => (r.ok ? (r.json() as Promise<{ title: string; meaning: string; remedy: string }>) : null)).catch(() => null))
+      remedies.set(code, fetch(`/errors/${encodeURIComponent(code)}`).then((r) => (r.ok ? (r.json() as Promise<ErrorCode>) : null)).catch(() => null))
     }
     void remedies.get(code)!.then((v) => live && setKnown(v))
     return () => {
       live = false
     }
   }, [code])
+  return known
+}
+
+export function ErrorCodeHint({ code }: { code: string }) {
+  const known = useErrorCode(code)
   if (!known) return <p class="error-code"><Pill>{code}</Pill></p>
   return (
     <p class="error-code">

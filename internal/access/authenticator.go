@@ -19,13 +19,13 @@ type Grant struct {
 	Expires time.Time // zero: never
 }
 
-// Authenticator finds out who sends a request.
+// Authenticator identifies the sender of a request.
 type Authenticator struct {
-	// Required refuses requests without a valid token; otherwise their sender may do
-	// everything, and a token only says who it is and what it may not do.
+	// Required refuses requests without a valid token; otherwise such requests are unrestricted,
+	// and a token only identifies the sender and limits its permissions.
 	Required bool
-	// Static are grants of tokens that are not stored in the cluster; their tokens may have any
-	// form.
+	// Static holds the grants of tokens that are not stored in the cluster; their tokens may have
+	// any form.
 	Static []Grant
 	// Grant returns the grant of a token by ID; false if there is none.
 	Grant func(id string) (Grant, bool)
@@ -37,7 +37,7 @@ type Authenticator struct {
 	Certificate func(*x509.Certificate) *Principal
 	// Issued reports whether tokens of the cluster exist; may be nil.
 	Issued func() bool
-	// Used is told of each use of a token; may be nil.
+	// Used is called on each use of a token; may be nil.
 	Used func(id string, at time.Time)
 	// Now is the clock; time.Now.
 	Now func() time.Time

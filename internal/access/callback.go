@@ -13,8 +13,9 @@ import (
 // callbackPrefix begins every callback token.
 const callbackPrefix = "plc_"
 
-// NewCallback returns a callback token, which permits nothing but to complete one awakeable until
-// a time. It is made from a token of the cluster, without the server, and ends with that token.
+// NewCallback returns a callback token, which only permits completing one awakeable until a given
+// time. It is derived from a token of the cluster, without a request to the server, and becomes
+// invalid with that token.
 func NewCallback(token, awakeable string, expires time.Time) (string, error) {
 	id, ok := SecretID(token)
 	if !ok {
@@ -24,16 +25,16 @@ func NewCallback(token, awakeable string, expires time.Time) (string, error) {
 	return fmt.Sprintf("%s%s_%d_%x", callbackPrefix, id, expires.Unix(), callbackCode(hash[:], awakeable, expires.Unix())), nil
 }
 
-// callbackCode authenticates an awakeable and a time with the hash of a token. The hash is a key
-// of 256 random bits, which nobody but the holder of the token and the cluster has.
+// callbackCode authenticates an awakeable and a time with the hash of a token. The hash is a key of
+// 256 random bits, known only to the holder of the token and to the cluster.
 func callbackCode(hash []byte, awakeable string, expires int64) []byte {
 	mac := hmac.New(sha256.New, hash)
 	_, _ = fmt.Fprintf(mac, "awakeable:%s:%d", awakeable, expires) // does not fail
 	return mac.Sum(nil)
 }
 
-// Callback returns the principal whose token a callback token for an awakeable was made from; nil
-// if it is not valid.
+// Callback returns the principal of the token from which a callback token for an awakeable was
+// derived; nil if it is not valid.
 func (a *Authenticator) Callback(text, awakeable string) *Principal {
 	rest, ok := strings.CutPrefix(text, callbackPrefix)
 	parts := strings.Split(rest, "_")

@@ -32,7 +32,7 @@ func NewCertificates(rules map[string]string) (*Certificates, error) {
 	return c, nil
 }
 
-// Principal returns the principal of a verified certificate; nil if no rule is for it.
+// Principal returns the principal of a verified certificate; nil if no rule matches it.
 func (c *Certificates) Principal(certificate *x509.Certificate) *Principal {
 	var p *Principal
 	names := slices.Concat(certificate.DNSNames, certificate.EmailAddresses)

@@ -35,7 +35,7 @@ func TestCertificatesOfClientsHaveRoles(t *testing.T) {
 	}
 }
 
-// Only certificates that TLS has verified count, and an invalid token is not replaced by one.
+// Only certificates verified by TLS are accepted, and they do not replace an invalid token.
 func TestOnlyVerifiedCertificatesAuthenticate(t *testing.T) {
 	rules, err := NewCertificates(map[string]string{"client": "invoker"})
 	require.NoError(t, err)

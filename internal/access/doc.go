@@ -1,6 +1,6 @@
-// Package access decides who may do what at the HTTP ports of a node.
+// Package access authenticates and authorizes requests to the HTTP ports of a node.
 //
-// A Guard protects a port from web pages: it checks which name the request was sent to, and
-// which page sent it. An Authenticator finds the Principal of a request by its token. A
-// Principal has roles, which are sets of permissions, and each route requires one.
+// A Guard protects a port from web pages: it checks the host name that the request was sent to and
+// the origin of the page that sent it. An Authenticator determines the Principal of a request from
+// its token. A Principal has roles, which are sets of permissions, and each route requires one.
 package access

@@ -13,8 +13,8 @@ import (
 // AnyOne in a list of hosts or origins allows all of them.
 const AnyOne = "*"
 
-// Guard refuses requests that a web page of another site makes through the browser of
-// someone who can reach the port. The zero value of each field is its strictest setting.
+// Guard refuses requests that a web page of another site sends through the browser of a user who
+// can reach the port. The zero value of each field is its strictest setting.
 type Guard struct {
 	// Setting is the section of the configuration that refusals name, such as admin.
 	Setting string
@@ -26,8 +26,7 @@ type Guard struct {
 	Origins []string
 	// LocalOrigins allows the pages of all servers on this machine.
 	LocalOrigins bool
-	// Port is that of pages which may send requests if they are from the host that the request
-	// was sent to; 0: none.
+	// Port is the port of pages that may send requests to their own host; 0: none.
 	Port int
 }
 
@@ -51,8 +50,8 @@ func (g *Guard) CheckHost(r *http.Request) error {
 }
 
 // CheckOrigin returns a *Refusal if a page of an origin that is not allowed sent the request.
-// Clients other than browsers do not name an origin and are not concerned. Reads are refused as
-// well, since a GET can invoke a handler.
+// Clients other than browsers send no origin and are not affected. Reads are refused as well, since
+// a GET can invoke a handler.
 func (g *Guard) CheckOrigin(r *http.Request) error {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
@@ -101,8 +100,8 @@ func hostname(host string) string {
 // privateSuffixes are those of names that public name servers never resolve.
 var privateSuffixes = []string{".localhost", ".internal", ".svc", ".svc.cluster.local"}
 
-// unregistrable reports whether no stranger can own a host: addresses, names without a dot, and
-// names below reserved domains.
+// unregistrable reports whether a host name cannot be registered publicly: addresses, names without
+// a dot, and names below reserved domains.
 func unregistrable(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return true
@@ -119,7 +118,7 @@ func isLocal(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// shortened bounds what a message repeats of a request.
+// shortened limits the length of request text that a message quotes.
 func shortened(text string) string {
 	if len(text) > 100 {
 		return text[:100] + "…"

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Kind is how a principal proved who it is.
+// Kind is how a principal was authenticated.
 type Kind uint8
 
 // The kinds of principals.
@@ -18,8 +18,8 @@ const (
 	KindCertificate             // a certificate of a client
 )
 
-// Prefixes of the names of principals that are not tokens: names in the audit log and those that
-// handlers get are of one principal each.
+// Prefixes of the names of principals that are not tokens: each name in the audit log, and each
+// passed to handlers, refers to one principal.
 const (
 	jwtPrefix         = "jwt:"
 	certificatePrefix = "cert:"
@@ -35,9 +35,9 @@ func NewJWT(subject string, roles []Role) *Principal {
 	return &Principal{Name: jwtPrefix + subject, Kind: KindJWT, Roles: roles}
 }
 
-// Principal is who sends a request.
+// Principal is the sender of a request.
 type Principal struct {
-	// Name says who it is; empty if the server does not ask.
+	// Name identifies the principal; empty if the server does not authenticate.
 	Name string
 	Kind Kind
 	// Token is the ID of the token that was used, if any.
@@ -70,7 +70,7 @@ func (p *Principal) Allows(permission Permission) bool {
 	return permission == Public || slices.ContainsFunc(p.Roles, func(r Role) bool { return r.Allows(permission) })
 }
 
-// Grants reports whether the principal may give roles to others: those whose permissions it has.
+// Grants reports whether the principal may grant roles: it must have all of their permissions.
 func (p *Principal) Grants(roles ...Role) bool {
 	for _, role := range roles {
 		for _, permission := range role.Permissions() {

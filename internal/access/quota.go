@@ -24,9 +24,9 @@ type Quotas struct {
 type quota struct{ requests, bytes *rate.Limiter }
 
 const (
-	// quotaBurst is for how many seconds a client that was idle may use its quota at once.
+	// quotaBurst is the number of seconds of its quota that an idle client may use in one burst.
 	quotaBurst = 10
-	// maxQuotas bounds the clients that are told apart; further ones share a quota.
+	// maxQuotas bounds the clients that have their own quota; further ones share one.
 	maxQuotas = 20_000
 )
 
@@ -130,8 +130,7 @@ func limiterOf(perSecond int64) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(perSecond), int(perSecond)*quotaBurst)
 }
 
-// forgetIdle forgets the clients that could use everything at once again, at most a part of them
-// per call.
+// forgetIdle removes clients whose full burst is available again, a limited part of them per call.
 func (q *Quotas) forgetIdle(now time.Time) {
 	checked := 0
 	for client, of := range q.by {

@@ -11,27 +11,27 @@ type Permission string
 
 // The permissions.
 const (
-	// Public routes are open to everybody who can connect.
+	// Public routes are open to all clients.
 	Public Permission = "public"
-	// View is to read everything but payloads and tokens.
+	// View permits reading everything but payloads and tokens.
 	View Permission = "view"
-	// Payloads is to read inputs, results and state as well.
+	// Payloads permits reading inputs, results and state as well.
 	Payloads Permission = "payloads"
-	// Metrics is to read metrics.
+	// Metrics permits reading metrics.
 	Metrics Permission = "metrics"
-	// Invoke is to call handlers, to read results, and to send signals.
+	// Invoke permits calling handlers, reading results and sending signals.
 	Invoke Permission = "invoke"
-	// Complete is to complete awakeables.
+	// Complete permits completing awakeables.
 	Complete Permission = "complete"
-	// Operate is to change invocations, state and queues.
+	// Operate permits changing invocations, state and queues.
 	Operate Permission = "operate"
-	// Deploy is to change deployments and services.
+	// Deploy permits changing deployments and services.
 	Deploy Permission = "deploy"
-	// Secure is to manage tokens and to read the audit log.
+	// Secure permits managing tokens and reading the audit log.
 	Secure Permission = "secure"
-	// Administer is to change the cluster.
+	// Administer permits changing the cluster.
 	Administer Permission = "administer"
-	// Profile is to read profiles of the process.
+	// Profile permits reading profiles of the process.
 	Profile Permission = "profile"
 )
 

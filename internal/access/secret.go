@@ -44,7 +44,7 @@ func Hash(text string) [sha256.Size]byte { return sha256.Sum256([]byte(text)) }
 // SameHash compares hashes in constant time.
 func SameHash(a, b []byte) bool { return subtle.ConstantTimeCompare(a, b) == 1 }
 
-// SecretID returns the ID in a token; false if the text has not the form of one.
+// SecretID returns the ID in a token; false if the text does not have the form of a token.
 func SecretID(text string) (id string, ok bool) {
 	rest, ok := strings.CutPrefix(text, secretPrefix)
 	if !ok || len(rest) != idLength+1+secretLength || rest[idLength] != '_' {

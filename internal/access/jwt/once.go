@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// once answers repeated requests from the last response, so that tokens with unknown keys
-// cannot make the server flood the issuer.
+// once serves repeated requests from the last response, so that tokens with unknown keys cannot
+// make the server flood the issuer.
 type once struct {
 	next http.RoundTripper
 	now  func() time.Time

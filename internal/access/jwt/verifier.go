@@ -37,14 +37,14 @@ type Config struct {
 const (
 	// fetchTimeout bounds a request to the issuer.
 	fetchTimeout = 10 * time.Second
-	// retryInterval is how long a failed or successful request to the issuer is not repeated,
-	// whatever tokens clients send.
+	// retryInterval is the minimum interval between requests to the issuer, whatever tokens clients
+	// send.
 	retryInterval = 10 * time.Second
 	maxTokenBytes = 16 << 10
 	maxNameBytes  = 200
 )
 
-// algorithms are asymmetric: with a symmetric one, everybody who verifies could also sign.
+// algorithms are asymmetric: with a symmetric one, every verifier could also sign.
 var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
 
 // Verifier verifies tokens. It reads the keys of the issuer when the first token arrives.

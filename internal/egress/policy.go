@@ -13,9 +13,8 @@ import (
 )
 
 // Policy is the set of permitted destinations. The zero Policy permits everything except the
-// addresses that no rule lifts: link-local ones, which include cloud metadata services,
-// other metadata services, multicast and unspecified addresses. It must not be changed once
-// it is in use.
+// addresses that no rule can permit: link-local ones, which include cloud metadata services, other
+// metadata services, multicast and unspecified addresses. It must not be changed once it is in use.
 type Policy struct {
 	Allow     Rules    // if it is not empty, only these destinations are permitted
 	Deny      Rules    // takes precedence over Allow

@@ -21,8 +21,8 @@ func rules(t *testing.T, list ...string) Rules {
 	return r
 }
 
-// spellings are addresses that nothing permits, as they are known from bypasses of such
-// filters. The port is one on which nothing should ever be asked.
+// spellings are forms of addresses that no rule can permit, known from bypasses of such filters. No
+// server should ever listen on the port.
 var spellings = []string{
 	"169.254.169.254", "[::ffff:169.254.169.254]", "[::ffff:a9fe:a9fe]", "[0:0:0:0:0:ffff:a9fe:a9fe]", "[::169.254.169.254]", "[::a9fe:a9fe]",
 	"[64:ff9b::169.254.169.254]", "[64:ff9b::a9fe:a9fe]", "[64:ff9b:1::a9fe:a9fe]", "[2002:a9fe:a9fe::]", "[2002:a9fe:a9fe::1]", "[::ffff:0:169.254.169.254]",
@@ -135,14 +135,14 @@ func TestRebinding(t *testing.T) {
 	}
 	require.ErrorIs(t, p.CheckName(t.Context(), "rebind.test", 80), ErrForbidden)
 	require.Positive(t, answers.Load())
-	// An allowed name does not lift the floor either.
+	// Nor does an allowed name permit addresses that no rule can permit.
 	p.Allow = rules(t, "rebind.test")
 	_, err = p.Dialer(time.Second).DialContext(t.Context(), "tcp", "rebind.test:80")
 	require.ErrorIs(t, err, ErrForbidden)
 }
 
-// rebinding returns a resolver that answers the first query for an IPv4 address with one
-// address and all others with another.
+// rebinding returns a resolver that resolves the first query for an IPv4 address to one address and
+// all later ones to another.
 func rebinding(t *testing.T, first, then string) (*net.Resolver, *atomic.Int32) {
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// Credentials returns what passes the name of the other node from its connection to requests
-// and streams, see Peer. Connections are authenticated before gRPC gets them.
+// Credentials returns credentials that pass the name of the other node from its connection to
+// requests and streams, see Peer. Connections are authenticated before gRPC gets them.
 func Credentials() credentials.TransportCredentials { return passing{} }
 
 // passing are credentials without a handshake.

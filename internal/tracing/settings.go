@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Settings say where spans go, and which.
+// Settings say which spans are exported, and where to.
 type Settings struct {
 	// Endpoint is the URL of a collector. Its scheme selects the transport: http, https,
 	// grpc and grpc+otlp are OTLP over gRPC; otlp+http and otlp+https are OTLP over HTTP.
@@ -66,7 +66,7 @@ func parseEndpoint(endpoint string) (transport, error) {
 	return t, nil
 }
 
-// transport returns where spans go; false: nowhere.
+// transport returns how to reach the collector; false if nothing is exported.
 func (s *Settings) transport() (t transport, enabled bool, err error) {
 	if s.Endpoint != "" {
 		if t, err = parseEndpoint(s.Endpoint); err != nil {

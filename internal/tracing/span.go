@@ -14,7 +14,7 @@ import (
 // message, an invocation costs three times as much.
 type span struct {
 	spans.Span
-	size int // in bytes, about
+	size int // in bytes, approximate
 }
 
 func newSpan(kind spans.Span_SpanKind, id trace.SpanID, parent link, start, end time.Time, name ...string) *span {

@@ -17,7 +17,7 @@ type Invocation struct {
 	Target, Service, Handler string // Target as users see it: Service/key/handler
 	Traceparent              string // of the record
 	Caller                   ids.Invocation
-	Linked                   bool // nobody waits for it: it is linked to its cause, too
+	Linked                   bool // it has no waiting caller: it is linked to its cause, too
 }
 
 // about adds the attributes that all spans of an invocation have.

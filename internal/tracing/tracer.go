@@ -35,8 +35,8 @@ type Tracer struct {
 	keepSlow    time.Duration
 }
 
-// New returns a tracer, or nil if no endpoint is set. It does not connect yet: a collector
-// that cannot be reached costs nothing but spans.
+// New returns a tracer, or nil if no endpoint is set. It does not connect yet: if the collector
+// cannot be reached, only spans are lost.
 func New(ctx context.Context, s Settings) (*Tracer, error) {
 	where, enabled, err := s.transport()
 	if err != nil || !enabled {
@@ -107,7 +107,7 @@ func (s *Settings) resource(ctx context.Context) (*resource.Resource, error) {
 	return r, nil
 }
 
-// Close exports what is queued, for a moment at most.
+// Close exports what is queued, within a short time.
 func (t *Tracer) Close() error {
 	if t == nil {
 		return nil
@@ -118,7 +118,7 @@ func (t *Tracer) Close() error {
 	return nil
 }
 
-// samples decides whether to record a trace that begins here. All nodes decide alike.
+// samples decides whether to record a trace that begins here. All nodes make the same decision.
 func (t *Tracer) samples(id trace.TraceID) bool {
 	return t.all || binary.BigEndian.Uint64(id[8:])>>1 < t.threshold
 }

@@ -86,7 +86,7 @@ func TestTraceparentsReadBack(t *testing.T) {
 	}
 }
 
-// TestAShareOfTracesIsRecorded decides by the trace, so that all nodes decide alike.
+// TestAShareOfTracesIsRecorded decides by the trace, so that all nodes make the same decision.
 func TestAShareOfTracesIsRecorded(t *testing.T) {
 	quarter, _ := newTest(t, 0.25)
 	none, _ := newTest(t, 0)
@@ -194,7 +194,7 @@ func TestASlowCollectorCostsSpansOnly(t *testing.T) {
 	require.Equal(t, uint64(3*maxQueued), e.exported.Load()+e.failed.Load()+e.dropped.Load())
 }
 
-// hanging is a collector that answers once it is released.
+// hanging is a collector that responds once it is released.
 type hanging struct{ released chan struct{} }
 
 func (*hanging) Start(context.Context) error { return nil }

@@ -43,7 +43,7 @@ func (s *Subscription) Check() error {
 }
 
 // checkDeadLetterTopic rejects a dead-letter topic that the subscription reads: its records would
-// be dead-lettered again and again. With a pattern, the name is known only when there is a record.
+// be dead-lettered repeatedly. With a pattern, the name is known only when there is a record.
 func (s *Subscription) checkDeadLetterTopic() error {
 	names := s.Topics
 	if s.Pattern != "" && !strings.Contains(s.DeadLetterTopic, "{topic}") {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Merge combines what nodes report about a subscription. clusterKnown says that its Kafka
-// cluster exists. The topic partitions are sorted; of one that several nodes report, because its
-// leader has just changed, the one that has come further is taken.
+// Merge combines what nodes report about a subscription. clusterKnown says that its Kafka cluster
+// exists. The topic partitions are sorted; if several nodes report the same one, because its leader
+// has just changed, the report with the higher position is used.
 func Merge(s *Subscription, statuses []Status, clusterKnown bool) Status {
 	out := Status{Subscription: s.ID, Incarnation: s.Incarnation}
 	for i := range statuses {
@@ -39,7 +39,7 @@ func Merge(s *Subscription, statuses []Status, clusterKnown bool) Status {
 	return out
 }
 
-// consider takes over a state that is more severe.
+// consider adopts a state that is more severe.
 func (s *Status) consider(state State, reason Reason, message string, from *Status) {
 	if state.MoreSevere(s.State) {
 		s.State, s.Reason, s.Message, s.Since = state, reason, message, from.Since

@@ -11,13 +11,13 @@ import (
 	"platform/internal/suggest"
 )
 
-// use says what becomes of a property of librdkafka.
+// use is how a property of librdkafka is treated.
 type use uint8
 
 const (
 	used    use = iota // it configures the client
 	ignored            // accepted with a notice; here something else applies
-	refused            // it would ask for something that does not exist here
+	refused            // it requests something that does not exist here
 )
 
 // property describes a property of Kafka clients.

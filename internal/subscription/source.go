@@ -118,7 +118,7 @@ func (s Source) String() string {
 	return text
 }
 
-// Matcher returns a function that tells which topics belong to the source. Internal topics of
+// Matcher returns a function that reports whether a topic belongs to the source. Internal topics of
 // Kafka, whose names start with two underscores, do not match patterns.
 func (s Source) Matcher() func(topic string) bool {
 	if s.Pattern == "" {

@@ -14,8 +14,8 @@ type Subscription struct {
 	// override those of the cluster.
 	Properties map[string]string
 
-	// Incarnation starts at 1 and increases with every seek, to the time of it. Records of one incarnation are
-	// delivered once; those of another one may be delivered again.
+	// Incarnation starts at 1. Each seek raises it to the time of the seek. Records of one
+	// incarnation are delivered once; those of another one may be delivered again.
 	Incarnation uint64
 	Start       Start
 	// Offsets are where the incarnation starts, once that is resolved.
@@ -53,7 +53,7 @@ const (
 	Unordered
 )
 
-// OnError says what becomes of records that cannot be delivered.
+// OnError is the treatment of records that cannot be delivered.
 type OnError uint8
 
 // The treatments of such records. They are stored: numbers are only added.
@@ -66,7 +66,7 @@ const (
 	DeadLetter
 )
 
-// Tombstones says what becomes of records without a value.
+// Tombstones is the treatment of records without a value.
 type Tombstones uint8
 
 // The treatments of tombstones. They are stored: numbers are only added.
@@ -75,7 +75,7 @@ const (
 	SkipTombstones
 )
 
-// OnRecreate says what becomes of a topic that was deleted and created again.
+// OnRecreate is the treatment of a topic that was deleted and created again.
 type OnRecreate uint8
 
 // The treatments of such topics. They are stored: numbers are only added.
@@ -157,7 +157,7 @@ type PartitionOffset struct {
 // TopicStart is where reading a topic starts.
 type TopicStart struct {
 	TopicOffsets
-	ID [16]byte // Kafka's ID of the topic, zero if the broker does not tell
+	ID [16]byte // Kafka's ID of the topic, zero if the broker does not report it
 }
 
 // Pause records who paused a subscription.

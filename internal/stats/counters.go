@@ -17,7 +17,7 @@ const (
 )
 
 // Counters count events since the start of the process. Counting costs the lookup of the service
-// and atomic additions. The methods may be called concurrently, and of a nil Counters: it counts
+// and atomic additions. The methods may be called concurrently, and on a nil Counters, which counts
 // nothing.
 type Counters struct {
 	handlers       *Handlers // nil: none

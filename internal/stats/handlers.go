@@ -23,7 +23,7 @@ type Outcome uint8
 const (
 	Succeeded Outcome = iota // the invocation has a result
 	Suspended                // it waits without an attempt
-	Yielded                  // it was asked to make room, or to pause
+	Yielded                  // it had to release its slot, or to pause
 	Failed
 	Abandoned // the attempt became obsolete
 	outcomes
@@ -34,9 +34,9 @@ var outcomeNames = [outcomes]string{"completed", "suspended", "yielded", "failed
 // String returns the name of the outcome.
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// Handlers are metrics of the work of each handler. They grow with the number of handlers
-// called, up to MaxHandlers, and not with keys or IDs. The methods may be called
-// concurrently, and of a nil *Handlers: it counts nothing.
+// Handlers are metrics of the work of each handler. They grow with the number of handlers called,
+// up to MaxHandlers, and not with keys or IDs. The methods may be called concurrently, and on a nil
+// *Handlers, which counts nothing.
 type Handlers struct {
 	perHandler           bool
 	completed            *prometheus.CounterVec

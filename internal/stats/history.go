@@ -113,7 +113,7 @@ func (h *History) Record(now time.Time) {
 	}
 }
 
-// read returns what a service counted since its last reading, and whether that is anything.
+// read returns what a service counted since its last reading, and whether there is anything.
 func (h *History) read(service string, c *counts, load Load) (s serviceStep, active bool) {
 	last := h.last[service]
 	if last == nil {
@@ -159,7 +159,7 @@ type Series struct {
 	Latencies                           [][Buckets]uint64
 }
 
-// Result answers a query. All series have Count values.
+// Result is the result of a query. All series have Count values.
 type Result struct {
 	First    int // index of the first step with data
 	Count    int // steps from there to the last one with data
@@ -173,7 +173,7 @@ func newSeries(service string, n int) *Series {
 	}
 }
 
-// Select answers a query.
+// Select executes a query.
 func (h *History) Select(q Query) Result {
 	h.mu.Lock()
 	steps := slices.Clone(h.steps) // their content does not change

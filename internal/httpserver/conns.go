@@ -75,7 +75,7 @@ func (l *perAddress) leave(addr netip.Addr) {
 	}
 }
 
-// refuse answers what a client in HTTP/1.1 understands and closes the connection.
+// refuse sends a response in HTTP/1.1 and closes the connection.
 func refuse(c net.Conn, limit int, key string) {
 	body := fmt.Sprintf(`{"message":"this address has %d connections open, which is the most that one may have (%s)","platform_code":"RT0026"}`, limit, key)
 	_ = c.SetWriteDeadline(time.Now().Add(time.Millisecond))
@@ -102,7 +102,7 @@ func (r *refusals) add(addr netip.Addr, limit int) {
 	}
 }
 
-// remote is the address of the peer; of those without one the zero address.
+// remote is the address of the peer; the zero address if it has none.
 func remote(c net.Conn) netip.Addr {
 	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
 		return tcp.AddrPort().Addr().Unmap().WithZone("")
@@ -110,7 +110,7 @@ func remote(c net.Conn) netip.Addr {
 	return netip.Addr{}
 }
 
-// conn is a connection whose writes fail when the peer takes too little for too long.
+// conn is a connection whose writes fail when the peer reads too slowly.
 type conn struct {
 	net.Conn
 	timeout time.Duration
@@ -120,10 +120,10 @@ type conn struct {
 	end     atomic.Int64    // of writing, as the server has set it, in Unix nanoseconds; 0: none
 }
 
-// writePiece is what a peer has to take within the write timeout.
+// writePiece is the number of bytes that a peer must read within the write timeout.
 const writePiece = 64 << 10
 
-// Write sends p. Each piece of it has the whole timeout.
+// Write sends p. The timeout applies to each piece of it.
 func (c *conn) Write(p []byte) (n int, err error) {
 	for {
 		piece := p[n:min(len(p), n+writePiece)]

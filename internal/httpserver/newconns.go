@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// newConns tracks connections without a request so far, which clients open in advance.
-// Without closing them, http.Server.Shutdown would wait five seconds for each.
+// newConns tracks connections that have not carried a request yet, which clients open in advance.
+// If they were not closed, http.Server.Shutdown would wait five seconds for each.
 type newConns struct {
 	mu       sync.Mutex // covers the fields below
 	conns    map[net.Conn]struct{}

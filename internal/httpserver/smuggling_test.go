@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A proxy in front may delimit a request in another way than the server. What it takes for the
-// body must never be served as a request of its own.
+// A reverse proxy may delimit a request differently from the server. What the proxy considers the
+// body must never be served as a separate request.
 func TestSmuggledRequestsAreNotServed(t *testing.T) {
 	var mu sync.Mutex
 	var paths []string

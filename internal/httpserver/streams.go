@@ -9,8 +9,8 @@ import (
 	"platform/internal/budget"
 )
 
-// streamWriter ends an HTTP/2 stream whose client does not take the response. On such a
-// connection other streams may go on, so that the connection does not notice.
+// streamWriter ends an HTTP/2 stream whose client does not read the response. Other streams of the
+// connection may make progress, so the timeout of the connection does not detect this.
 type streamWriter struct {
 	http.ResponseWriter
 	timeout time.Duration
@@ -27,7 +27,7 @@ func (w *streamWriter) SetWriteDeadline(t time.Time) error {
 	return http.NewResponseController(w.ResponseWriter).SetWriteDeadline(t)
 }
 
-// Write sends p. Each piece of it has the whole timeout.
+// Write sends p. The timeout applies to each piece of it.
 func (w *streamWriter) Write(p []byte) (n int, err error) {
 	controller := http.NewResponseController(w.ResponseWriter)
 	for {
@@ -48,9 +48,9 @@ func (w *streamWriter) Write(p []byte) (n int, err error) {
 // Unwrap is for http.ResponseController.
 func (w *streamWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// timed lets the responses of a handler end when their client does not read, and connections after
-// a body in chunks. net/http ignores a Content-Length beside it, and does not tell: a proxy that
-// does not ignore it would take the next request for a part of the body.
+// timed ends responses of a handler whose client does not read, and closes connections after a
+// chunked body. net/http silently ignores a Content-Length beside it: a proxy that does not ignore
+// it would treat the next request as a part of the body.
 func timed(h http.Handler, timeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor == 2 {
@@ -63,9 +63,9 @@ func timed(h http.Handler, timeout time.Duration) http.Handler {
 	})
 }
 
-// fullTimeout is the most that a client has for each 64 KiB after the first of a body while
-// the budget of bodies is full, so that slow clients do not keep the others out. A client
-// with a lost packet, or of a busy node, must not count as slow.
+// fullTimeout is the maximum time that a client has for each 64 KiB after the first of a body while
+// the budget of bodies is full, so that slow clients do not starve the others. It is long enough
+// that packet loss or a busy node does not make a client count as slow.
 const fullTimeout = 5 * time.Second
 
 // StallTimeout returns how long the client of a request may take for its next 64 KiB:

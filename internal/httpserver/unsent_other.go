@@ -4,5 +4,5 @@ package httpserver
 
 import "net"
 
-// limitUnsent is not available on this platform; slow clients end earlier.
+// limitUnsent is not available on this platform; slow clients time out earlier.
 func limitUnsent(*net.TCPConn) {}

@@ -71,8 +71,8 @@ func (n *Node) invocations() backend.Invocations {
 	return backend.NewInvocations(n.router, n.metadata.Schemas, n.metadata.FeatureLevel, protocol.ServerRange(n.cfg.EnableProtocolV7))
 }
 
-// withProfiles serves Go's profiles beside the API, if they are enabled, to those who may read
-// them. required says that they must present a token.
+// withProfiles serves Go's profiles beside the API, if they are enabled, to clients that may read
+// them. required says that clients must present a token.
 func (n *Node) withProfiles(others http.Handler, required bool) http.Handler {
 	if !n.cfg.EnableProfiles {
 		return others
@@ -105,7 +105,7 @@ const adminDrain = 5 * time.Second
 // adminConnections bounds the open connections of the admin port.
 const adminConnections = 2000
 
-// serveAdmin answers the admin API until ctx ends.
+// serveAdmin serves the admin API until ctx ends.
 func (n *Node) serveAdmin(ctx context.Context) (err error) {
 	members := &backend.Cluster{Self: n.replica().ID, Store: n.metadata, Members: n.port.members, Nodes: n.port.nodes, Log: n.log}
 	engine := n.newQueryEngine(members)
@@ -129,7 +129,7 @@ func (n *Node) serveAdmin(ctx context.Context) (err error) {
 	})
 }
 
-// serveNodeHTTP answers what people and monitoring ask on the node port, until ctx ends.
+// serveNodeHTTP serves operators and monitoring on the node port until ctx ends.
 func (n *Node) serveNodeHTTP(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
@@ -149,7 +149,7 @@ func (n *Node) serveNodeHTTP(ctx context.Context) error {
 	})
 }
 
-// newQueryEngine returns what answers SQL on this node.
+// newQueryEngine returns the engine for SQL queries on this node.
 func (n *Node) newQueryEngine(members *backend.Cluster) *query.Engine {
 	c := &n.cfg.Admin.QueryEngine
 	return query.NewEngine(query.Config{

@@ -236,8 +236,8 @@ func TestCallsGoOnWhileNodesRestart(t *testing.T) {
 	}
 }
 
-// replicated waits until the given nodes say that nothing is wrong with the cluster,
-// which lets any one node go.
+// replicated waits until the given nodes report no problem with the cluster, so that any single
+// node may fail.
 func (c *trio) replicated(nodes ...int) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// parts are what a data directory consists of, as far as somebody may lose it, restore
-// an older copy of it or exchange it.
+// parts are the parts of a data directory that an operator may lose, restore from an older copy or
+// exchange.
 var parts = []string{"log", "state", "metadata", "IDENTITY"}
 
 // subsets are all combinations of parts but none.
@@ -32,8 +32,8 @@ func subsets() (all [][]string) {
 	return all
 }
 
-// ways are what may happen to a part, given the data directory, an older copy of it and
-// the directory of another node.
+// ways are the replacements of a part, given the data directory, an older copy of it and the
+// directory of another node.
 var ways = map[string]func(t *testing.T, part, dir, older, other string){
 	"lost": func(t *testing.T, part, dir, _, _ string) {
 		require.NoError(t, os.RemoveAll(filepath.Join(dir, part)))
@@ -64,7 +64,7 @@ func copyPart(t *testing.T, from, to string) {
 	require.NoError(t, os.WriteFile(to, data, 0o600))
 }
 
-// longForm reports whether NODE_DIRECTORIES asks for all combinations.
+// longForm reports whether NODE_DIRECTORIES requests all combinations.
 func longForm() bool { return os.Getenv("NODE_DIRECTORIES") != "" }
 
 // dataOf is the data directory of a node.
@@ -167,8 +167,8 @@ func TestDirectoriesOfOneOfThreeNodes(t *testing.T) {
 	require.Positive(t, rebuilt, "no combination was repaired")
 }
 
-// TestDirectoriesOfTheOnlyNode does the same to the only node: what is gone is gone, but
-// the node says so instead of starting without it.
+// TestDirectoriesOfTheOnlyNode does the same to the only node: lost data cannot be recovered, but
+// the node reports it instead of starting without it.
 func TestDirectoriesOfTheOnlyNode(t *testing.T) {
 	c := newTrio(t, 1)
 	c.healthy(1, 0)
@@ -227,7 +227,7 @@ func (c *trio) saysQuarantined(i, replicas int) {
 	begin := time.Now()
 	code, body := c.do(i, false, "POST", "/platform/call/Counter/k0/add", "0")
 	require.Equal(c.t, http.StatusServiceUnavailable, code, body)
-	require.Regexp(c.t, fmt.Sprintf(`is quarantined on \d of its %d replicas`, replicas), body) // a node may not answer in time
+	require.Regexp(c.t, fmt.Sprintf(`is quarantined on \d of its %d replicas`, replicas), body) // a node may not respond in time
 	require.Contains(c.t, body, "[RT0009]")
 	require.Less(c.t, time.Since(begin), 10*time.Second, "callers do not wait for an election that cannot succeed")
 }

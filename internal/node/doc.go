@@ -1,5 +1,4 @@
-// Package node composes one server: it opens the data directory, the Raft groups
-// and the listeners, hands each part what it needs, and takes everything down in
-// order. The parts know each other only through small interfaces; how they fit
-// together is written here and nowhere else.
+// Package node composes one server: it opens the data directory, the Raft groups and the listeners,
+// passes each component its dependencies, and stops everything in order. The components know each
+// other only through small interfaces; only this package connects them.
 package node

@@ -10,17 +10,16 @@ import (
 )
 
 const (
-	// lameDuck is for how long a node that stops still takes requests: load balancers
-	// look elsewhere meanwhile, and clients are told with each answer to use another
-	// connection. One that is closed while a request is on its way would fail it.
+	// lameDuck is how long a stopping node still accepts requests. Meanwhile load balancers switch
+	// to other nodes, and each response tells its client to use another connection: a request that
+	// is in flight when its connection is closed would fail.
 	lameDuck = time.Second
-	// lonelyDrain is how long requests in progress may take when no other node can
-	// go on with them.
+	// lonelyDrain is how long requests in progress may take when no other node can continue them.
 	lonelyDrain = 5 * time.Second
 )
 
-// drain makes the node superfluous: load balancers look elsewhere, and other nodes
-// lead. Requests are answered all the while.
+// drain moves work away from the node: load balancers switch to other nodes, and other nodes take
+// over leaderships. Requests are served meanwhile.
 func (n *Node) drain(in *ingress.Server) {
 	n.log.Info("server stopping")
 	n.ending.enter("leaders elsewhere and requests in progress")
@@ -30,7 +29,7 @@ func (n *Node) drain(in *ingress.Server) {
 		return
 	}
 	n.port.drained(true, n.log)
-	share := n.cfg.ShutdownTimeout.Std() / 6 // requests in progress have three quarters
+	share := n.cfg.ShutdownTimeout.Std() / 6 // three quarters are for requests in progress
 	ducked := time.After(min(lameDuck, share))
 	ctx, cancel := context.WithTimeout(context.Background(), min(replicas.HandOverTimeout, share))
 	defer cancel()

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Registering an address of the node itself must not make it send requests to its own ports,
-// while endpoints beside them on the same machine are what everybody starts with.
+// Registering an address of the node itself must not make it send requests to its own ports, while
+// endpoints on the same machine are permitted: this is the usual first setup.
 func TestOwnPortsCannotBeRegistered(t *testing.T) {
 	c := newTrio(t, 1)
 	c.healthy(1, 0)

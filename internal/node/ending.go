@@ -12,9 +12,8 @@ import (
 // maxStacks bounds what is logged of the goroutines of a node that does not end.
 const maxStacks = 1 << 20
 
-// ending is the time that a node has once it stops. What does not end in order by
-// then ends with the process: whatever was acknowledged is in the log, and a process
-// that hangs keeps its successor from starting.
+// ending bounds the shutdown of a node. When the time is up, the process exits: acknowledged work
+// is in the log, and a process that hangs would prevent its successor from starting.
 type ending struct {
 	limit time.Duration // shutdown-timeout
 	exit  func()        // ends the process
@@ -30,7 +29,7 @@ func newEnding(limit time.Duration, log *slog.Logger) *ending {
 	return &ending{limit: limit, exit: func() { os.Exit(1) }, log: log}
 }
 
-// begin starts the clock, the first time it is called.
+// begin starts the timer on the first call.
 func (e *ending) begin() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -41,7 +40,7 @@ func (e *ending) begin() {
 	e.last = time.AfterFunc(e.limit, e.giveUp)
 }
 
-// enter notes what the node waits for from now on.
+// enter records what the node now waits for.
 func (e *ending) enter(stage string) {
 	e.begin()
 	e.mu.Lock()
@@ -49,7 +48,7 @@ func (e *ending) enter(stage string) {
 	e.stage = stage
 }
 
-// context ends a little before the time is up, so that what follows has some, too.
+// context ends shortly before the time is up, so that some is left for what follows.
 func (e *ending) context() (context.Context, context.CancelFunc) {
 	e.begin()
 	e.mu.Lock()
@@ -57,7 +56,7 @@ func (e *ending) context() (context.Context, context.CancelFunc) {
 	return context.WithDeadline(context.Background(), e.by.Add(-e.limit/20))
 }
 
-// over says that the node has ended in order.
+// over records that the node has ended in order.
 func (e *ending) over() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

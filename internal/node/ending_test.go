@@ -27,7 +27,7 @@ func TestANodeThatDoesNotStopIsEnded(t *testing.T) {
 		ctx, cancel := e.context()
 		defer cancel()
 		time.Sleep(30 * time.Second)
-		e.enter("files") // does not start the clock again
+		e.enter("files") // does not restart the timer
 		<-ctx.Done()
 		require.Equal(t, 57*time.Second, time.Since(start))
 		time.Sleep(time.Minute)

@@ -15,8 +15,8 @@ import (
 	"platform/partition/store"
 )
 
-// ballastBytes is the size of a file that is given up when the disk is full, so
-// that the node can still note its votes and terms.
+// ballastBytes is the size of a file that is deleted when the disk is full, so that the node can
+// still store its votes and terms.
 const ballastBytes = 64 << 20
 
 const ballastFile = "BALLAST"
@@ -39,7 +39,7 @@ func listen(ctx context.Context, cfg *config.Config) (l listeners, err error) {
 func (l *listeners) close() {
 	for _, port := range []io.Closer{l.node, l.ingress, l.admin} {
 		if port != nil {
-			_ = port.Close() // closed already by whoever served it
+			_ = port.Close() // its server has closed it already
 		}
 	}
 }
@@ -56,7 +56,7 @@ type files struct {
 	watchdog *raftgroup.Watchdog
 }
 
-// openFiles takes the data directory. short is called when its disk becomes short of
+// openFiles locks and opens the data directory. short is called when its disk becomes short of
 // space, and when it no longer is. After an error the files must be closed, too.
 func openFiles(cfg *config.Config, short func(bool), log *slog.Logger) (f files, err error) {
 	if f.dir, err = datadir.Open(cfg.BaseDir, cfg.NodeName); err != nil {
@@ -72,8 +72,8 @@ func openFiles(cfg *config.Config, short func(bool), log *slog.Logger) (f files,
 	return f, nil
 }
 
-// awaitRoom waits while the disk is full, and reports that. Writes that fail would end the
-// process immediately, again after each restart.
+// awaitRoom waits while the disk is full, and reports that. Otherwise failed writes would end the
+// process immediately after each restart.
 func (f *files) awaitRoom(ctx context.Context, report func(reason string)) error {
 	tick := time.NewTicker(diskspace.Tick)
 	defer tick.Stop()

@@ -30,8 +30,8 @@ func (c *trio) restart(flow bool) {
 	}
 }
 
-// declined waits until a node has declined flow control, lets all others end, and
-// returns the first error.
+// declined waits until a node has refused to start because of flow control, then for the end of all
+// others, and returns the first error.
 func (c *trio) declined() (first error) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
@@ -53,7 +53,7 @@ func (c *trio) declined() (first error) {
 		m.cancel()
 		m.cancel = nil
 		select {
-		case err := <-m.done: // it may have declined as well
+		case err := <-m.done: // it may have refused as well
 			if err != nil {
 				require.ErrorIs(c.t, err, partition.ErrHoldsData)
 			}

@@ -14,8 +14,8 @@ func (n *Node) adminGuard() *access.Guard {
 	return &access.Guard{Setting: "admin", Hosts: n.knownHosts(c.Listener, c.AllowedHosts)}
 }
 
-// ingressGuard returns the guard of the ingress. A port that only this machine can reach is
-// for programs of this machine, not for the web pages that its users look at.
+// ingressGuard returns the guard of the ingress. A port that only this machine can reach is for
+// programs on this machine, not for web pages that its users open.
 func (n *Node) ingressGuard() *access.Guard {
 	c := &n.cfg.Ingress
 	g := &access.Guard{Setting: "ingress", Origins: c.AllowedOrigins, Port: tcpPort(n.listeners.admin.Addr())}

@@ -11,10 +11,10 @@ import (
 // collected, whatever is in use.
 const leastHeadroom = 48 << 20
 
-// tuneCollector makes the collector run earlier while most of the heap is large
-// payloads. By itself it lets the heap double, because its work grows with what is
-// in use; but payloads have no pointers and cost it nothing, so that what it has to
-// look through is the better measure. It returns a function that ends the tuning.
+// tuneCollector makes the collector run earlier while most of the heap is large payloads. By
+// default it lets the heap double, because its work grows with the live heap. Payloads, however,
+// have no pointers and cost it nothing, so the size of what it must scan is the better measure. It
+// returns a function that ends the tuning.
 func tuneCollector() (stop func()) {
 	standard := debug.SetGCPercent(100)
 	debug.SetGCPercent(standard)
@@ -29,8 +29,8 @@ func tuneCollector() (stop func()) {
 	}
 }
 
-// collectorTuning adjusts the collector after each of its runs, of which a
-// finalizer tells; its fields belong to the goroutine of finalizers.
+// collectorTuning adjusts the collector after each of its runs, which a finalizer reports; only the
+// goroutine of finalizers accesses its fields.
 type collectorTuning struct {
 	standard, percent int
 	samples           [2]metrics.Sample

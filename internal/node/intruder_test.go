@@ -81,7 +81,7 @@ func incarnationOf(t *testing.T, c *trio, i int) string {
 	return id.Incarnation
 }
 
-// attempts are one request of each kind. Each returns whether the node answered it.
+// attempts are one request of each kind. Each returns whether the node executed it.
 func (in *intruder) attempts() map[string]func(context.Context) (answered string, err error) {
 	garbage := []byte("garbage that no replica can apply")
 	header := &nodepb.Header{ProtocolVersion: 3, Id: []byte(in.hello.NodeId + "/" + in.hello.Incarnation), Address: []byte(in.hello.Address)}
@@ -180,8 +180,8 @@ func (in *intruder) attempts() map[string]func(context.Context) (answered string
 	return all
 }
 
-// refusedEverywhere makes all requests and requires that none is answered and that refusals
-// name nothing.
+// refusedEverywhere makes all requests and requires that each is refused and that refusals disclose
+// no names.
 func (in *intruder) refusedEverywhere() (refused int) {
 	for name, attempt := range in.attempts() {
 		ctx, cancel := context.WithTimeout(in.t.Context(), 30*time.Second)
@@ -300,7 +300,7 @@ func members(t *testing.T, c *trio) (names []string) {
 	return names
 }
 
-// clusterIDOf asks for the ID as a member: an intruder may know it.
+// clusterIDOf requests the ID as a member: an intruder may know it.
 func clusterIDOf(t *testing.T, c *trio, ca *certs.Authority) string {
 	var pair *tls.Certificate
 	if ca != nil {

@@ -15,8 +15,8 @@ import (
 	"platform/metadata"
 )
 
-// openMetadata starts this node's replica of the metadata and makes sure that the
-// node is part of a cluster, which may mean to create one.
+// openMetadata starts this node's replica of the metadata and makes sure that the node is part of a
+// cluster, which may require creating one.
 func (n *Node) openMetadata(ctx context.Context) error {
 	f := &n.files
 	if err := f.dir.CheckMetadata(f.hard, f.logs); err != nil {
@@ -35,7 +35,7 @@ func (n *Node) openMetadata(ctx context.Context) error {
 		if err := n.openStore(false); err != nil {
 			return err
 		}
-		if len(n.metadata.Group().Servers()) == 0 { // the start that made it got no further
+		if len(n.metadata.Group().Servers()) == 0 { // the start that created it was interrupted
 			if err := n.metadata.Close(); err != nil {
 				return err
 			}
@@ -98,8 +98,8 @@ func (n *Node) openStore(provision bool) (err error) {
 	return nil
 }
 
-// belong waits until the cluster is known here, having created it if that is what
-// the node is about, and makes the node known.
+// belong waits until the cluster is known here, after creating it if this node must do so, and
+// announces the node.
 func (n *Node) belong(ctx context.Context) error {
 	registration := n.registration()
 	if _, known := n.metadata.Cluster(); !known && registration.First() {
@@ -142,13 +142,13 @@ func (n *Node) belong(ctx context.Context) error {
 	return n.introduce()
 }
 
-// introduce tells the others that this node is part of the cluster.
+// introduce records in the metadata that this node is part of the cluster.
 func (n *Node) introduce() error {
 	cluster, _ := n.metadata.Cluster()
 	me, _ := n.registration().Listed()
 	return n.port.members.UpdateMeta(func(m *membership.Meta) {
 		m.ClusterID, m.NodeID = cluster.ID, me.ID
-		m.Draining = n.files.disk.Level() >= diskspace.Short // it may have been so before there was anybody to tell
+		m.Draining = n.files.disk.Level() >= diskspace.Short // it may have changed before there was a cluster to report it to
 	})
 }
 

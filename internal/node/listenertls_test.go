@@ -20,7 +20,7 @@ import (
 	"platform/internal/config"
 )
 
-// The listeners for clients use TLS, negotiate HTTP/2, take certificates of clients, and use
+// The listeners for clients use TLS, negotiate HTTP/2, accept certificates of clients, and use
 // replaced files without a restart.
 func TestListenersUseTLS(t *testing.T) {
 	ca, clients, dir := newAuthority(t), newAuthority(t), t.TempDir()

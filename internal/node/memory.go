@@ -7,18 +7,18 @@ import (
 )
 
 const (
-	// quietTick is how often the node looks whether it is quiet, quietTicks for how
-	// many of them nothing must have happened.
+	// quietTick is the interval at which the node checks whether it is idle; it is idle after
+	// quietTicks intervals without activity.
 	quietTick  = time.Second
 	quietTicks = 3
 )
 
-// returnMemory gives unused memory back to the system each time the node has become
-// quiet. The runtime alone would keep what the busiest moment needed for minutes.
+// returnMemory returns unused memory to the system each time the node has become idle. The runtime
+// alone would keep the memory of the peak load for minutes.
 func returnMemory(ctx context.Context, applied func() uint64) error {
 	tick := time.NewTicker(quietTick)
 	defer tick.Stop()
-	last, quiet := applied(), quietTicks // a fresh start owes nothing
+	last, quiet := applied(), quietTicks // a node that has just started has none to return
 	for {
 		select {
 		case <-ctx.Done():

@@ -18,7 +18,7 @@ func TestMemoryIsReturnedOncePerQuietPeriod(t *testing.T) {
 		debug.ReadGCStats(&s)
 		return s.NumGC
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // none but those asked for
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // only explicit collections
 	synctest.Test(t, func(t *testing.T) {
 		var applied atomic.Uint64
 		ctx, cancel := context.WithCancel(t.Context())

@@ -56,12 +56,12 @@ type Node struct {
 
 	draining atomic.Bool // the node is about to stop
 	inUse    atomic.Bool // a replica did not stop in time, and may use the files
-	failed   chan error  // of a part that cannot go on
+	failed   chan error  // of a part that has failed
 	ending   *ending     // how long the node may take to stop
 }
 
-// Run starts a server, serves until ctx ends, and takes it down in order: first
-// the callers, then the partitions, then the files. levels are those of log.
+// Run starts a server, serves until ctx ends, and stops it in order: first the callers, then the
+// partitions, then the files. levels are those of log.
 func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, levels *telemetry.Levels) (err error) {
 	limits := &cfg.Networking
 	n := &Node{cfg: cfg, log: log, logLevels: levels, bodies: budget.New(int64(limits.BodyMemoryLimit), int64(limits.ConnectionBodyMemory)), metrics: newMetrics(cfg), failed: make(chan error, 1)}
@@ -143,8 +143,8 @@ func (n *Node) close() error {
 	return err
 }
 
-// serve answers requests until ctx ends or a part of the node fails. Then the node
-// hands over what others can take before it stops answering.
+// serve serves requests until ctx ends or a part of the node fails. Then the node hands over what
+// others can take over before it stops serving.
 func (n *Node) serve(ctx context.Context) error {
 	defer tuneCollector()()
 	stopping, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -182,7 +182,7 @@ func (n *Node) serve(ctx context.Context) error {
 	return g.Wait()
 }
 
-// serveCluster does this node's part in the cluster until ctx ends, or until it fails
+// serveCluster runs this node's replicas and cluster services until ctx ends, or until it fails
 // because the node is no longer a member.
 func (n *Node) serveCluster(ctx context.Context) error {
 	p := &n.port
@@ -213,7 +213,7 @@ func ignoreCanceled(err error) error {
 	return err
 }
 
-// fail takes the node down because a part cannot go on.
+// fail stops the node because a part of it has failed.
 func (n *Node) fail(err error) {
 	select {
 	case n.failed <- err:

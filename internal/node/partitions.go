@@ -60,8 +60,8 @@ func (n *Node) flowEnabled() bool {
 	return cluster.FlowControl
 }
 
-// rules is where partitions get the rule book from, nil without flow control: then
-// nothing would ever look at it.
+// rules is the source of the rule book of partitions; nil without flow control, which alone uses
+// it.
 func (n *Node) rules() partition.RuleSource {
 	if !n.cfg.FlowControl() {
 		return nil

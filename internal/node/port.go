@@ -19,7 +19,7 @@ import (
 	nodepb "platform/proto/node"
 )
 
-// leaveTimeout bounds how long the others are told that this node stops.
+// leaveTimeout bounds the announcement to the other nodes that this node stops.
 const leaveTimeout = 2 * time.Second
 
 // nodePort is what other nodes reach on the node port, and the ways to reach theirs.
@@ -37,8 +37,8 @@ type nodePort struct {
 	rpc       *grpc.Server
 }
 
-// openPort serves the requests of other nodes, and starts to look for those nodes. After
-// an error the port must be closed, too.
+// openPort serves the requests of other nodes, and starts their discovery. After an error the port
+// must be closed, too.
 func (n *Node) openPort(ctx context.Context) (err error) {
 	p, self := &n.port, n.files.self
 	p.address = config.HostPort(n.cfg.AdvertisedURL(n.listeners.node.Addr()))
@@ -85,7 +85,7 @@ func (n *Node) openPort(ctx context.Context) (err error) {
 	return nil
 }
 
-// close ends what openPort began, as far as it got.
+// close stops what openPort has started.
 func (p *nodePort) close() error {
 	var errs []error
 	if p.members != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sql asks node i.
+// sql runs a query on node i.
 func (c *trio) sql(i int, text string) []map[string]any {
 	c.t.Helper()
 	body, err := json.Marshal(map[string]string{"query": text})
@@ -21,8 +21,8 @@ func (c *trio) sql(i int, text string) []map[string]any {
 	return rows.Rows
 }
 
-// TestQueriesSeeAllPartitions asks every node of a cluster about what is spread over
-// partitions that mostly others lead.
+// TestQueriesSeeAllPartitions queries each node of a cluster for rows spread over partitions that
+// are mostly led by other nodes.
 func TestQueriesSeeAllPartitions(t *testing.T) {
 	c := newTrio(t, 3)
 	c.healthy(3, 0, 1, 2)

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// quorumGrace is for how long the metadata may have no leader before the node says
-	// that it is not ready: longer than an election takes.
+	// quorumGrace is how long the metadata may have no leader before the node reports that it is
+	// not ready. It is longer than an election takes.
 	quorumGrace = 5 * time.Second
-	// settleGrace is how long a node that starts waits for news of the leaders of its
-	// partitions before it calls itself ready.
+	// settleGrace is how long a starting node waits until it knows the leaders of its partitions
+	// before it reports that it is ready.
 	settleGrace = 15 * time.Second
 )
 
-// readiness is whether this node should get requests.
+// readiness decides whether this node should receive requests.
 type readiness struct {
 	started  time.Time
 	draining *atomic.Bool
@@ -30,7 +30,7 @@ type readiness struct {
 	settled  atomic.Bool // the leaders of its partitions were known
 }
 
-// check returns why this node should get no requests, nil if it should.
+// check returns why this node should receive no requests, nil if it should.
 func (r *readiness) check() error {
 	if r.draining.Load() {
 		return errors.New("the node is stopping")
@@ -47,9 +47,9 @@ func (r *readiness) check() error {
 	return r.checkSettled()
 }
 
-// checkSettled reports whether the node has heard of the leader of each of its
-// partitions since it started. Before, the next node should not be stopped: this one
-// may be needed for a majority that it is not part of yet.
+// checkSettled reports whether the node has learned the leader of each of its partitions since it
+// started. Before, the next node should not be stopped: this one may be needed for a majority that
+// it is not part of yet.
 func (r *readiness) checkSettled() error {
 	if r.settled.Load() {
 		return nil

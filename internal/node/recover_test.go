@@ -39,8 +39,8 @@ func TestPartitionsAreRecoveredRightAfterNodesAreRemoved(t *testing.T) {
 	for _, i := range lost {
 		c.stop(i)
 	}
-	// A leader that hears of the removal before its lease ends goes on with the voters that
-	// are left.
+	// A leader that learns of the removal before its lease ends continues with the remaining
+	// voters.
 	require.Eventually(t, func() bool { return c.serving(left[0]) == 0 }, time.Minute, 5*time.Millisecond)
 	for _, i := range lost {
 		code, body := c.do(left[0], true, "DELETE", fmt.Sprintf("/cluster/nodes/%s?force=true", c.nodes[i].cfg.NodeName), "")

@@ -11,7 +11,7 @@ import (
 	nodepb "platform/proto/node"
 )
 
-// Whoever asks to be taken in and does not belong here is told why, and what to do.
+// The response to a node that must not join says why, and what to do.
 func TestNodesThatDoNotBelongAreRefused(t *testing.T) {
 	c := newTrio(t, 1)
 	c.healthy(1, 0)
@@ -23,7 +23,7 @@ func TestNodesThatDoNotBelongAreRefused(t *testing.T) {
 		name   string
 		change func(*nodepb.JoinRequest)
 		want   string
-		later  bool // it may be taken in another time
+		later  bool // it may be admitted at another time
 	}{
 		{"another cluster", func(r *nodepb.JoinRequest) { r.ClusterName = "other" }, "this is a node of another cluster; check cluster-name and metadata-client.addresses", false},
 		{"another version", func(r *nodepb.JoinRequest) { r.Protocol, r.Version = cluster.Protocol+1, "9.9" }, "version 9.9 of the server is incompatible with version", false},

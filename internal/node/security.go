@@ -43,7 +43,7 @@ func (n *Node) runSecurity() (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// authenticated serves only GET /health to others than nodes, if nodes must authenticate.
+// authenticated serves clients other than nodes only GET /health, if nodes must authenticate.
 func (n *Node) authenticated(handler http.Handler) http.Handler {
 	if n.security.Mode() != nodetls.Require {
 		return handler

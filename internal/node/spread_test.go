@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestChangesAreKnownEverywhere makes changes on each node in turn and looks at once
-// whether the others have them.
+// TestChangesAreKnownEverywhere makes changes on each node in turn and checks immediately that the
+// others have them.
 func TestChangesAreKnownEverywhere(t *testing.T) {
 	c := newTrio(t, 3)
 	c.healthy(3, 0, 1, 2)
@@ -25,7 +25,7 @@ func TestChangesAreKnownEverywhere(t *testing.T) {
 	}
 }
 
-// TestChangesDoNotWaitForDeadNodes makes changes while a node is gone.
+// TestChangesDoNotWaitForDeadNodes makes changes while a node is down.
 func TestChangesDoNotWaitForDeadNodes(t *testing.T) {
 	c := newTrio(t, 3)
 	c.healthy(3, 0, 1, 2)

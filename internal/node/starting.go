@@ -18,12 +18,12 @@ import (
 	"platform/internal/cluster"
 )
 
-// startQuietly is how long callers wait, unanswered, for a node that starts. That is
-// long enough for one that is part of a cluster; a new one may have to wait for others
-// and then says so.
+// startQuietly is how long callers wait without a response for a starting node. This suffices for a
+// node that is part of a cluster; a new one may have to wait for others, and then responds with
+// that.
 const startQuietly = 3 * time.Second
 
-// startup is what a node that starts tells callers and operators.
+// startup is what a starting node responds to callers and operators.
 type startup struct {
 	node         string
 	provisioning *cluster.Provisioning
@@ -52,7 +52,7 @@ func guarded(h http.Handler, guard *access.Guard) http.Handler {
 	})
 }
 
-// wait notes what the node waits for.
+// wait records what the node waits for.
 func (s *startup) wait(reason string) { s.reason.Store(&reason) }
 
 // waitsFor is what the node waited for last.
@@ -63,8 +63,8 @@ func (s *startup) waitsFor() string {
 	return "waiting for the metadata of the cluster"
 }
 
-// serve answers on the ports of the ingress and the admin API that the node is starting,
-// until the returned function is called. The ports stay open after it.
+// serve responds on the ports of the ingress and the admin API that the node is starting, until the
+// returned function is called. The ports stay open after it.
 func (s *startup) serve(ingress, admin net.Listener) (ready func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -116,8 +116,7 @@ func serveStarting(ctx context.Context, ln net.Listener, secure *tls.Config, han
 // borrowed is a listener that another one closes.
 type borrowed struct{ net.Listener }
 
-// Accept implements net.Listener. A deadline is the end here, where the library would
-// try again.
+// Accept implements net.Listener. A deadline ends accepting, whereas the library would retry.
 func (b borrowed) Accept() (net.Conn, error) {
 	c, err := b.Listener.Accept()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -129,8 +128,8 @@ func (b borrowed) Accept() (net.Conn, error) {
 // Close implements net.Listener.
 func (borrowed) Close() error { return nil }
 
-// handler says why the node is not ready; on the admin port it also lets an
-// operator create the cluster.
+// handler responds why the node is not ready; on the admin port it also lets an operator create the
+// cluster.
 func (s *startup) handler(admin bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
@@ -149,7 +148,7 @@ func (s *startup) handler(admin bool) http.Handler {
 	return guarded(mux, s.guard)
 }
 
-// refuseCaller answers as the ingress would.
+// refuseCaller responds as the ingress would.
 func refuseCaller(w http.ResponseWriter, reason string) {
 	for _, name := range []string{"X-Platform-Error-Source", "X-Restate-Error-Source"} {
 		w.Header().Set(name, "ingress")
@@ -159,8 +158,8 @@ func refuseCaller(w http.ResponseWriter, reason string) {
 	})
 }
 
-// provision allows this node to create the cluster, which it does once the nodes that are
-// expected are there.
+// provision allows this node to create the cluster, which it does once all expected nodes are
+// present.
 func (s *startup) provision(w http.ResponseWriter, r *http.Request) {
 	var req cluster.ProvisionRequest
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&req); err != nil && !errors.Is(err, io.EOF) {
@@ -186,5 +185,5 @@ func refuseStarting(w http.ResponseWriter, code int, message string) {
 func writeStarting(w http.ResponseWriter, code int, body map[string]any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(body) // whoever left does not want it
+	_ = json.NewEncoder(w).Encode(body) // fails only if the client has disconnected
 }

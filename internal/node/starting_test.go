@@ -25,7 +25,7 @@ func TestProvisioningHasToWaitUntilTheNodeLooksForOthers(t *testing.T) {
 	require.False(t, s.provisioning.Allowed())
 }
 
-// Callers get the shape of all errors of the ingress, also from a node that has none yet.
+// Errors have the format of the ingress, also from a node whose ingress has not started.
 func TestCallersOfANodeThatStartsMayRetry(t *testing.T) {
 	s := &startup{node: "n1", guard: anyHost, authenticator: &access.Authenticator{}}
 	s.wait("waiting for 3 nodes")

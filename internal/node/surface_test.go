@@ -19,7 +19,7 @@ import (
 	"platform/internal/raftgroup"
 )
 
-// nodeSeen is a node in the answers of the admin API.
+// nodeSeen is a node in responses of the admin API.
 type nodeSeen struct {
 	ID       uint32
 	Name     string
@@ -66,8 +66,8 @@ func TestOperatorsMoveLeadersAndRemoveNodes(t *testing.T) {
 	c.healthy(2, 0, 1)
 }
 
-// TestAReplicaThatReturnsIsANewMember moves the replicas of a node away and back: the removed
-// ones have forgotten their votes, so that the new ones must not be mistaken for them.
+// TestAReplicaThatReturnsIsANewMember moves the replicas of a node away and back: the removed ones
+// have lost their votes, so the new ones must not count as the same replicas.
 func TestAReplicaThatReturnsIsANewMember(t *testing.T) {
 	c := newTrio(t, 3)
 	c.healthy(3, 0, 1, 2)
@@ -172,7 +172,7 @@ func TestHealthAndMetricsOfANode(t *testing.T) {
 		require.Contains(t, samples, moved)
 		require.NotEqual(t, "0", samples[moved], moved)
 	}
-	// 0 where this node leads all, and where the others came to it.
+	// 0 if this node leads all partitions and the others reached it.
 	require.Contains(t, samples, `platform_node_requests_total,request="call",service="partitions"`)
 	require.Contains(t, samples, `platform_node_requests_total,request="stream",service="gossip"`)
 	require.Equal(t, "8", samples[`platform_ingress_requests_total,request="call",result="ok"`])
@@ -190,7 +190,7 @@ func TestHealthAndMetricsOfANode(t *testing.T) {
 	require.Contains(t, all, `platform_invocations_completed_total{`)
 	documented(t, all)
 
-	// Without the others there is no quorum, and no readiness; but the node answers.
+	// Without the others there is no quorum and the node is not ready, but it responds.
 	c.stop(1)
 	c.stop(2)
 	require.Eventually(t, func() bool {

@@ -45,8 +45,7 @@ type tokens struct {
 	used map[string]time.Time
 }
 
-// openTokens finds out whether the admin API requires tokens, and which one its administrator
-// has.
+// openTokens determines whether the admin API requires tokens, and the token of its administrator.
 func (n *Node) openTokens() error {
 	mode := n.cfg.Security.Mode
 	n.tokens.used = map[string]time.Time{}
@@ -180,7 +179,7 @@ func (n *Node) checkNodePort() error {
 	return nil
 }
 
-// use notes the use of a token.
+// use records the use of a token in memory.
 func (t *tokens) use(id string, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -229,7 +228,7 @@ func (t *tokens) taken(find func(string) (metadata.Token, bool)) (uses []metadat
 	return uses
 }
 
-// reportSecurity logs what the ports do not demand.
+// reportSecurity logs which ports do not authenticate clients.
 func (n *Node) reportSecurity() {
 	adminAddress, ingressAddress := n.listeners.admin.Addr(), n.listeners.ingress.Addr()
 	mode := n.cfg.Security.Mode

@@ -119,8 +119,8 @@ func TestProfilesOfAnExposedNodePortRequireAToken(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, status(local, config.SecurityStrict))
 }
 
-// Whoever reaches the node port of nodes without certificates controls the cluster: the default
-// does not expose it, and the strict mode refuses to.
+// Every client that reaches the node port of nodes without certificates controls the cluster: the
+// default does not expose it, and the strict mode refuses to.
 func TestNodePortsWithoutCertificatesAreNotExposedSilently(t *testing.T) {
 	require.Equal(t, config.Loopback, config.Default().BindIP)
 	local, exposed := fakeListener{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}, fakeListener{&net.TCPAddr{IP: net.IPv6unspecified}}
@@ -167,7 +167,7 @@ func TestTheTokenOfTheAdministratorIsWrittenInOneStep(t *testing.T) {
 	defer dir.Close()
 	n := &Node{cfg: config.Default(), log: slog.New(slog.DiscardHandler)}
 	n.files.dir, n.tokens.required = dir, true
-	// A rest of a start that was interrupted, which others can read.
+	// The remainder of an interrupted start, which other users can read.
 	require.NoError(t, os.WriteFile(dir.In(adminTokenFile+".new"), nil, 0o644))
 	created, err := n.adminToken()
 	require.NoError(t, err)

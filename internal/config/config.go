@@ -14,11 +14,11 @@ type Config struct {
 	BaseDir       string `key:"base-dir" help:"base directory of the data"`
 	AutoProvision bool   `key:"auto-provision" help:"create a new cluster on the first start"`
 
-	// FeatureLevelHold keeps a downgrade possible. One node that asks for it is enough.
+	// FeatureLevelHold keeps a downgrade possible. It takes effect if one node sets it.
 	FeatureLevelHold bool `key:"feature-level-hold" help:"keep the cluster's feature level after an upgrade, so that servers can be downgraded"`
 
-	// BootstrapExpect nodes that start together with empty directories make a cluster
-	// of them all; with 1 a node without metadata-client.addresses makes its own.
+	// BootstrapExpect nodes that start together with empty directories form one cluster; with 1 a
+	// node without metadata-client.addresses creates its own.
 	BootstrapExpect int            `key:"bootstrap-expect" help:"number of new nodes that create a cluster together"`
 	NodeLostTimeout units.Duration `key:"node-lost-timeout" help:"time without contact after which the replicas of a node are moved to other nodes"`
 
@@ -107,5 +107,5 @@ func Default() *Config {
 	}
 }
 
-// FlowControl reports whether flow control is asked for, which takes both settings.
+// FlowControl reports whether flow control is enabled, which requires both settings.
 func (c *Config) FlowControl() bool { return c.EnableVQueues && c.EnableProtocolV7 }

@@ -1,6 +1,5 @@
-// Package config assembles the server's configuration from defaults, a TOML file,
-// PLATFORM_ environment variables and command line flags, in that order: what
-// comes later wins.
+// Package config assembles the server's configuration from defaults, a TOML file, PLATFORM_
+// environment variables and command line flags, in that order: later sources take precedence.
 //
 // The Config struct is the only list of keys. Its key tags name them in TOML; the
 // names of variables and flags, the help text, the dump and the suggestions for

@@ -40,7 +40,7 @@ func TestDumpOfAnyConfigurationLoadsToTheSameConfiguration(t *testing.T) {
 				}
 			}
 		}
-		// Sizes above the networking limit do not stay as they are.
+		// Sizes above the networking limit are reduced.
 		l.complete()
 		text := dump(l.cfg, l.origins)
 		require.Equal(t, l.cfg, reload(t, text), text)

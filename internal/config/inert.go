@@ -2,8 +2,8 @@ package config
 
 import "fmt"
 
-// inert are keys that are known, so that configurations written for a cluster or a
-// later version load, but that nothing reads yet.
+// inert are keys that are known, so that configurations written for a cluster or a later version
+// load, but that have no effect yet.
 var inert = []string{
 	"networking.connect-timeout",
 	"networking.http2-keep-alive-interval",

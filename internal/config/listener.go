@@ -21,16 +21,16 @@ type Listener struct {
 	AdvertisedAddress string `key:"advertised-address" help:"complete address at which others reach this listener"`
 }
 
-// Loopback is the address of listeners that nothing says other machines connect to.
+// Loopback is the address of listeners that are not configured for other machines.
 const Loopback = "127.0.0.1"
 
 // allAddresses stands for all addresses of the machine.
 const allAddresses = "::"
 
-// advertised reports whether others are told an address of the listener.
+// advertised reports whether the listener advertises an address.
 func (l *Listener) advertised() bool { return l.AdvertisedHost != "" || l.AdvertisedAddress != "" }
 
-// inherit takes over from the node's listener what a section does not set.
+// inherit copies from the node's listener what a section does not set.
 func (l *Listener) inherit(node Listener) {
 	if l.BindIP == "" {
 		l.BindIP = node.BindIP
@@ -56,9 +56,9 @@ func networkOf(address string) string {
 	return "tcp"
 }
 
-// Listen opens the listener. The unspecified IPv6 address serves IPv4 as well, and
-// gives way to 0.0.0.0 on machines without IPv6. A failure carries RT0004 and the
-// section's name: "" for the node's own listener, else "ingress" or "admin".
+// Listen opens the listener. The unspecified IPv6 address serves IPv4 as well, and is replaced by
+// 0.0.0.0 on machines without IPv6. A failure carries RT0004 and the section's name: "" for the
+// node's own listener, else "ingress" or "admin".
 func (l Listener) Listen(ctx context.Context, section string) (net.Listener, error) {
 	var lc net.ListenConfig
 	address := l.Address()
@@ -85,8 +85,8 @@ func cause(err error) error {
 	return err
 }
 
-// AdvertisedURL returns the address for others, given the address that was bound
-// (it decides when a free port was asked for): http://host:port/.
+// AdvertisedURL returns the address for others, given the address that was bound (it has the port
+// if a free one was requested): http://host:port/.
 func (l Listener) AdvertisedURL(bound net.Addr) string { return l.advertisedURL(bound, "http") }
 
 func (l Listener) advertisedURL(bound net.Addr, scheme string) string {

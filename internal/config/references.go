@@ -14,8 +14,8 @@ import (
 // maxSecretBytes bounds the files that references name.
 const maxSecretBytes = 64 << 10
 
-// resolveReferences replaces env:NAME and file:/path in the keys with secrets by what they name,
-// so that the configuration needs not contain any secret.
+// resolveReferences replaces env:NAME and file:/path in the keys with secrets by what they name, so
+// that the configuration need not contain secrets.
 func (l *loader) resolveReferences(environ []string) {
 	for _, path := range append(slices.Clone(secret), "worker.invoker.http-proxy") {
 		switch v := l.byPath[path].value; value := v.Addr().Interface().(type) {

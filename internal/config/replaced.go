@@ -11,7 +11,7 @@ type replacement struct {
 	path string
 	// meaning is what applies here instead.
 	meaning string
-	// only is the only accepted value: another one would ask for something that does not exist
+	// only is the only accepted value: another one would request something that does not exist
 	// here. Empty accepts every value.
 	only string
 }

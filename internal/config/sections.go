@@ -103,7 +103,7 @@ type Worker struct {
 	Invoker              Invoker        `key:"invoker"`
 }
 
-// Egress is which addresses the server connects to on behalf of users, after name
+// Egress restricts the addresses that the server connects to on behalf of users, after name
 // resolution.
 type Egress struct {
 	Allow     []string `key:"allow" help:"addresses, prefixes (10.0.0.0/8) and names (*.svc.example) of endpoints; if empty, all except link-local, multicast and metadata addresses, which cannot be allowed, and ports of this server"`

@@ -42,7 +42,7 @@ func (l *loader) validate() {
 	l.between("worker.digest-interval", cfg.Worker.DigestInterval, 0, math.MaxInt32)
 	l.check("worker.snapshot-transfer-rate", cfg.Worker.SnapshotTransferRate >= units.MiB && cfg.Worker.SnapshotTransferRate <= math.MaxInt32,
 		"a size from 1 MiB to 2 GiB", cfg.Worker.SnapshotTransferRate)
-	l.between("worker.invoker.max-awaited-future-depth", invoker.MaxAwaitedFutureDepth, 1, 1000) // more than that no journal takes
+	l.between("worker.invoker.max-awaited-future-depth", invoker.MaxAwaitedFutureDepth, 1, 1000) // no journal accepts more
 	l.between("worker.invoker.http2-streams-per-connection-limit", invoker.HTTP2StreamsPerConnectionLimit, 1, math.MaxInt32)
 	l.check("worker.invoker.http2-max-frame-size",
 		invoker.HTTP2MaxFrameSize >= frameSizes[0] && invoker.HTTP2MaxFrameSize <= frameSizes[1],
@@ -86,9 +86,9 @@ func (l *loader) hiddenValues() {
 	}
 }
 
-// messageSize checks a limit of what becomes part of a log entry: a larger entry could be
-// written and not be sent to the other replicas. Limits below networking.message-size-limit
-// are at most that one by now.
+// messageSize checks a limit of what becomes part of a log entry: a larger entry could be written,
+// but not sent to the other replicas. Limits below networking.message-size-limit have been capped
+// at it by now.
 func (l *loader) messageSize(path string, size units.ByteSize) {
 	const most = units.ByteSize(limits.Message)
 	if path != "networking.message-size-limit" && size > most {
@@ -97,7 +97,7 @@ func (l *loader) messageSize(path string, size units.ByteSize) {
 	l.check(path, size > 0 && size <= most, fmt.Sprintf("a size from 1 byte to %s, which is what a log entry has room for", most), size)
 }
 
-// maxReplication is more than makes sense: each write waits for a majority.
+// maxReplication exceeds every useful value: each write waits for a majority.
 const maxReplication = 9
 
 func isNodeAddress(text string) bool {
@@ -155,7 +155,7 @@ func (l *loader) webOrigins(path string, origins []string, anyOrigin bool) {
 	}
 }
 
-// logFilter checks the levels; the log itself knows what to do with the names.
+// logFilter checks the levels; the log interprets the names.
 func (l *loader) logFilter(filter string) {
 	for part := range strings.SplitSeq(filter, ",") {
 		level := strings.ToLower(strings.TrimSpace(part[strings.LastIndexByte(part, '=')+1:]))
@@ -171,7 +171,7 @@ func (l *loader) proxy(proxy string) {
 	address, err := url.Parse(proxy)
 	fine := err == nil && (address.Scheme == "http" || address.Scheme == "https") && address.Hostname() != "" &&
 		strings.Trim(address.Path, "/") == "" && address.RawQuery == ""
-	shown := "another text" // it may have a password in it
+	shown := "another text" // it may contain a password
 	if err == nil {
 		shown = address.Redacted()
 	}

@@ -73,7 +73,7 @@ func (f *LogFormat) UnmarshalText(text []byte) error { return choose(f, text, f.
 func (f *LogFormat) choices() []LogFormat { return []LogFormat{LogPretty, LogCompact, LogJSON} }
 func (f *LogFormat) expected() string     { return oneOf(f.choices()) }
 
-// SecurityMode is how much the ports demand of clients.
+// SecurityMode is the authentication that the ports require of clients.
 type SecurityMode string
 
 // The modes.
@@ -111,12 +111,12 @@ func LogLevels() []string {
 	return []string{"trace", "debug", "info", "warn", "warning", "error", "off"}
 }
 
-// OnMaxAttempts is what happens to an invocation whose attempts are used up.
+// OnMaxAttempts is what happens to an invocation whose attempts are exhausted.
 type OnMaxAttempts string
 
-// The two ends of a retry policy.
+// The outcomes of an exhausted retry policy.
 const (
-	PauseOnMaxAttempts OnMaxAttempts = "pause" // wait for a person
+	PauseOnMaxAttempts OnMaxAttempts = "pause" // wait for an operator
 	KillOnMaxAttempts  OnMaxAttempts = "kill"  // complete with the failure
 )
 

@@ -18,7 +18,7 @@ const (
 	headerSource       = "X-Platform-Error-Source"
 	headerSourceAlias  = "X-Restate-Error-Source"
 	headerExpires      = "Idempotency-Expires"
-	autoContentLength  = 1024 // up to here the standard library says the length by itself
+	autoContentLength  = 1024 // up to this size the standard library sets the length itself
 	lowestFinalStatus  = 200
 	highestFinalStatus = 999
 )
@@ -32,7 +32,7 @@ func setID(h http.Header, id ids.Invocation) {
 	h[headerID], h[headerIDAlias] = text, text
 }
 
-// setSource sets the header that tells errors of the server from those of invocations.
+// setSource sets the header that distinguishes errors of the server from those of invocations.
 func setSource(h http.Header, source string) {
 	text := []string{source}
 	h[headerSource], h[headerSourceAlias] = text, text
@@ -61,8 +61,8 @@ func writeAnswer(w http.ResponseWriter, a *routing.Answer, rules *metadata.Outpu
 	return nil
 }
 
-// writeFailure answers with the failure that an invocation ended with. Its code is
-// the status where HTTP allows that.
+// writeFailure responds with the failure that an invocation ended with. Its code is the status
+// where HTTP allows that.
 func writeFailure(w http.ResponseWriter, id ids.Invocation, f *journal.Failure) error {
 	body := errorBody{Code: int(f.Code), Message: f.Message, Source: fromInvocation}
 	if len(f.Metadata) > 0 {

@@ -48,14 +48,14 @@ func authorize(c echo.Context, required metadata.IngressAuth, permission access.
 	return nil
 }
 
-// unauthenticated says what a sender must present.
+// unauthenticated returns an error with the credentials that a sender must present.
 var unauthenticated = map[metadata.IngressAuth]string{
 	metadata.IngressToken: "a valid token is required: send it in the header Authorization: Bearer plt_…; `platform tokens create NAME --role invoker` creates one",
 	metadata.IngressJWT:   "a valid token of the identity provider (security.jwt) is required: send it in the header Authorization: Bearer …",
 	metadata.IngressMTLS:  "a client certificate is required that a role is mapped to (security.certificates)",
 }
 
-// suffices reports whether a kind of credentials is what a service requires.
+// suffices reports whether a kind of credentials meets the requirement of a service.
 func suffices(kind access.Kind, required metadata.IngressAuth) bool {
 	switch required {
 	case metadata.IngressJWT:
@@ -66,7 +66,7 @@ func suffices(kind access.Kind, required metadata.IngressAuth) bool {
 	return true // a token includes everything stronger
 }
 
-// byDefault is what callers must present to the services that do not say otherwise.
+// byDefault is what callers must present to services without a setting of their own.
 func (s *Server) byDefault() metadata.IngressAuth {
 	if s.cfg.Authenticator.Required {
 		return metadata.IngressToken
@@ -101,7 +101,7 @@ func (s *Server) authorizeRoute(c echo.Context, as kind) error {
 }
 
 // authorizeTarget refuses the sender of a request that may not do something to invocations of a
-// target. What a service that is no longer registered required is not known: where somebody could
+// target. The requirement of a service that is no longer registered is not known: if clients can
 // have credentials, they are required.
 func (s *Server) authorizeTarget(c echo.Context, t machine.Target, permission access.Permission) error {
 	required := s.byDefault()

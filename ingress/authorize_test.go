@@ -114,7 +114,8 @@ func TestLimitedCallersReachTheirServicesOnly(t *testing.T) {
 	for path, want := range map[string]int{"/Greeter/greet": 403, "/platform/scope/b/call/Greeter/greet": 403, "/platform/scope/a/call/Greeter/greet": 200} {
 		require.Equal(t, want, do(s, "POST", path, `"x"`, tokens["scope-a"], json).Code, path)
 	}
-	// Results of other services look as if they did not exist; what names no target is refused.
+	// Results of other services look as if they did not exist; requests without a target are
+	// refused.
 	id := newID(machine.Target{Service: "Counter", Key: "k", Handler: "add"}, nil, clock).String()
 	of := func(context.Context, ids.Invocation) (routing.Answer, error) {
 		return routing.Answer{Target: machine.Target{Service: "Counter", Key: "k", Handler: "add"}}, nil
@@ -182,8 +183,8 @@ func awakeableOf(invocation string) string {
 	return ids.Awakeable{Invocation: id, Signal: ids.FirstAwakeable}.String()
 }
 
-// Whoever knows an id, which an awakeable contains, must not get around the authentication of the
-// service.
+// A client that knows an id, which is part of an awakeable, must not be able to bypass the
+// authentication of the service.
 func TestAuthenticationOfAServiceCoversSignalsAndAwakeables(t *testing.T) {
 	cfg, tokens := withTokens(false, map[string]access.Principal{
 		"shop": {Roles: []access.Role{access.Invoker}}, "viewer": {Roles: []access.Role{access.Viewer}},
@@ -246,7 +247,7 @@ func TestAuthenticationOfAServiceCoversSignalsAndAwakeables(t *testing.T) {
 	require.Len(t, f.signals, signals)
 }
 
-// A callback token permits nothing but to complete one awakeable.
+// A callback token only permits completing one awakeable.
 func TestCallbackTokensOnTheIngress(t *testing.T) {
 	for _, required := range []bool{false, true} {
 		cfg, tokens := withTokens(required, map[string]access.Principal{
@@ -328,7 +329,7 @@ func TestResultsOfUnregisteredServicesRequireCredentials(t *testing.T) {
 	require.Equal(t, 401, do(s, "POST", signal, "").Code)
 	require.Equal(t, 200, do(s, "GET", "/platform/attach/"+id, "", tokens["shop"]).Code)
 	require.Equal(t, 202, do(s, "POST", signal, "", tokens["shop"]).Code)
-	issued = false // nobody could have had a token
+	issued = false // no tokens existed
 	require.Equal(t, 200, do(s, "GET", "/platform/attach/"+id, "").Code)
 	require.Equal(t, 202, do(s, "POST", signal, "").Code)
 }

@@ -31,8 +31,8 @@ func (s *Server) resolveAwakeable(c echo.Context) error { return s.completeAwake
 // rejectAwakeable completes an awakeable with a failure whose reason is the body.
 func (s *Server) rejectAwakeable(c echo.Context) error { return s.completeAwakeable(c, rejected) }
 
-// completeAwakeable hands the result to the invocation that made the awakeable. That
-// it is unknown or has its result already is no error: the first one counts.
+// completeAwakeable passes the result to the invocation that created the awakeable. An unknown or
+// completed awakeable is not an error: the first result is kept.
 func (s *Server) completeAwakeable(c echo.Context, result func(body []byte) *journal.Result) error {
 	segments, err := decodeParams(c)
 	if err != nil {
@@ -70,8 +70,8 @@ func (s *Server) completeAwakeable(c echo.Context, result func(body []byte) *jou
 	return nil
 }
 
-// signal sends a named signal to an invocation. Unlike an awakeable, which has one
-// result, a name may be signaled again and again, so that nothing is repeated silently.
+// signal sends a named signal to an invocation. Unlike an awakeable, which has one result, a name
+// may be signaled repeatedly, so requests are not retried automatically.
 func (s *Server) signal(result func(body []byte) *journal.Result) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		segments, err := decodeParams(c)

@@ -17,7 +17,7 @@ import (
 	"platform/partition/machine"
 )
 
-// discard is a response writer that costs nothing itself.
+// discard is a response writer without a cost of its own.
 type discard struct{ header http.Header }
 
 func (d *discard) Header() http.Header         { return d.header }
@@ -31,7 +31,7 @@ func instant() *fakeInvocations {
 	}}
 }
 
-// quiet does not remember what it was asked.
+// quiet does not record its calls.
 type quiet struct{ *fakeInvocations }
 
 func (q quiet) Call(ctx context.Context, inv *machine.Invoke, _ func()) (routing.Answer, error) {

@@ -15,14 +15,14 @@ import (
 	"platform/internal/httpserver"
 )
 
-// Bodies of announced length up to eagerBody get their memory at once; longer ones
-// as they arrive, so that an announcement alone costs nothing.
+// Memory for bodies with a Content-Length up to eagerBody is allocated immediately; for longer ones
+// as they arrive, so that the header alone costs nothing.
 const (
 	eagerBody  = 256 << 10
 	pooledBody = 1 << 20
 	bodyChunk  = 64 << 10
-	// arrivedShare is the share of a longer body that must have arrived before the
-	// rest gets its memory.
+	// arrivedShare is the share of a longer body that must have arrived before memory for the rest
+	// is allocated.
 	arrivedShare = 4
 )
 

@@ -21,7 +21,7 @@ import (
 	"platform/partition/machine"
 )
 
-// request is what the route of a call or send says about it.
+// request is a call or send as its route describes it.
 type request struct {
 	path    string // {service}[/{key}]/{handler}, without the leading slash
 	scope   string // empty: none
@@ -41,7 +41,7 @@ func (s *Server) classic(c echo.Context) error {
 	return s.route(c, request{path: c.ParamValues()[0], classic: true})
 }
 
-// route finds the handler that a path names and calls it.
+// route finds the handler of a path and calls it.
 func (s *Server) route(c echo.Context, to request) (err error) {
 	r := c.Request()
 	schemas := s.registry.Schemas()
@@ -110,12 +110,12 @@ func (s *Server) invocation(w http.ResponseWriter, r *http.Request, t *parsedTar
 	return inv, nil
 }
 
-// parameters are those of the query that the ingress acts on.
+// parameters are the query parameters that the ingress interprets.
 var parameters = []string{"delay", "limit-key"}
 
-// readQuery takes what the query and its twin among the headers say. The handler gets
-// the whole query in a header and may have parameters of its own, also malformed ones;
-// only a name that looks like a misspelt one of ours is refused.
+// readQuery reads the parameters from the query and the equivalent headers. The handler gets the
+// whole query in a header and may have parameters of its own, including malformed ones; only names
+// that resemble one of ours are refused.
 func readQuery(r *http.Request, t *parsedTarget, inv *machine.Invoke) error {
 	var query url.Values
 	if r.URL.RawQuery != "" {
@@ -151,8 +151,8 @@ func readQuery(r *http.Request, t *parsedTarget, inv *machine.Invoke) error {
 	return nil
 }
 
-// malformed is the first of the named parameters that a query has in a form that
-// the decoder passes over: a send whose delay were lost would run at once.
+// malformed returns the first of the named parameters that a query has in a form that the decoder
+// skips: a send without its delay would run immediately.
 func malformed(query string, names ...string) string {
 	for part := range strings.SplitSeq(query, "&") {
 		if _, err := url.ParseQuery(part); err == nil {
@@ -194,7 +194,7 @@ func first(values []string) (string, bool) {
 	return values[0], true
 }
 
-// traceOf is the caller's trace context, if it is one.
+// traceOf returns the caller's trace context, if it is valid.
 func traceOf(h http.Header) machine.Trace {
 	parent, _ := first(h["Traceparent"])
 	if !validTraceparent(parent) {
@@ -241,9 +241,9 @@ func (s *Server) call(c echo.Context, t *parsedTarget, inv *machine.Invoke, mem 
 	return writeAnswer(c.Response(), &answer, &t.handler.Output)
 }
 
-// holdResult reserves memory for the result of a call. While there is none, the result is
-// dropped, and read again when there is. A result that is not kept, or is larger than what
-// one connection may use, is counted regardless of the limits.
+// holdResult reserves memory for the result of a call. While there is none, the result is dropped;
+// it is read again later. A result that is not kept, or is larger than what one connection may use,
+// is counted regardless of the limits.
 func (s *Server) holdResult(ctx context.Context, mem *held, inv *machine.Invoke, answer *routing.Answer) error {
 	n := len(answer.Result.Value)
 	if mem.tryAnswer(n) {

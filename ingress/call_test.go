@@ -131,7 +131,7 @@ func TestCredentialsOfCallersAreWithheld(t *testing.T) {
 	require.NotContains(t, fmt.Sprint(headersOf(inv)), "planted")
 }
 
-// The Input entry is laid out by hand; it must be what the generated code writes.
+// The Input entry is encoded by hand; it must equal the output of the generated code.
 func TestInputIsCanonicalProtobuf(t *testing.T) {
 	for _, length := range []int{0, 1, 127, 128, 20_000, 300_000, 1_500_000} {
 		f := &fakeInvocations{}

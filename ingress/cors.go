@@ -14,11 +14,11 @@ var (
 // exposed are the response headers that pages of other origins may read.
 var exposed = []string{"x-platform-id, x-restate-id, x-platform-error-source, x-restate-error-source, idempotency-expires"}
 
-// admit refuses requests of web pages that are not allowed to send them, and lets the others
-// read the response.
+// admit refuses requests of web pages that may not send them, and permits the others to read the
+// response.
 func (s *Server) admit(h http.Header, r *http.Request) error {
 	h["X-Content-Type-Options"] = noSniff
-	// Load balancers ask for the health under any name.
+	// Load balancers request the health route under any name.
 	if err := s.cfg.Guard.CheckHost(r); err != nil && !slices.Contains(healthPaths, r.URL.Path) {
 		return &problem{status: http.StatusForbidden, message: err.Error()}
 	}
@@ -26,7 +26,7 @@ func (s *Server) admit(h http.Header, r *http.Request) error {
 		s.allowOrigin(h, r, origin[0])
 	}
 	if r.Method == http.MethodOptions {
-		return nil // the browser sees from the headers that the request is not allowed
+		return nil // without the headers the browser does not send the request
 	}
 	if err := s.cfg.Guard.CheckOrigin(r); err != nil {
 		return &problem{status: http.StatusForbidden, message: err.Error()}
@@ -50,9 +50,8 @@ func (s *Server) allowOrigin(h http.Header, r *http.Request, origin string) {
 	h["Access-Control-Expose-Headers"] = exposed
 }
 
-// preflight answers what a browser asks before it lets a page make a request: the
-// method and the headers it names are fine. What is wrong with them, if anything,
-// the request itself will be told.
+// preflight responds to a browser's preflight request. All methods and headers are permitted here;
+// the request itself is checked later.
 func (s *Server) preflight(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h["Allow"] = []string{"GET, POST, OPTIONS"}

@@ -22,7 +22,7 @@ import (
 // clock is the time in tests.
 var clock = time.Date(2026, 11, 20, 18, 13, 50, 0, time.UTC)
 
-// fakeInvocations answers by functions and remembers what it was asked.
+// fakeInvocations responds with the results of functions and records its calls.
 type fakeInvocations struct {
 	mu      sync.Mutex
 	invokes []*machine.Invoke
@@ -53,7 +53,7 @@ func (f *fakeInvocations) Send(ctx context.Context, inv *machine.Invoke) (machin
 	return f.send(ctx, inv)
 }
 
-// Call answers with the body of the request unless told otherwise.
+// Call responds with the body of the request unless configured otherwise.
 func (f *fakeInvocations) Call(ctx context.Context, inv *machine.Invoke, stored func()) (routing.Answer, error) {
 	if f.stored != nil && f.stored(inv) {
 		inv.Input = nil
@@ -98,7 +98,7 @@ func (f *fakeInvocations) note(inv *machine.Invoke, id ids.Invocation) {
 	}
 }
 
-// only is the single invocation that was asked for.
+// only returns the single invocation that was made.
 func (f *fakeInvocations) only(t *testing.T) *machine.Invoke {
 	t.Helper()
 	f.mu.Lock()
@@ -192,7 +192,7 @@ func testServer(t testing.TB, cfg Config, f *fakeInvocations) *Server {
 	return New(cfg, testRegistry(), f, slog.New(slog.DiscardHandler))
 }
 
-// brokenHandler panics in the middle of its answer.
+// brokenHandler panics in the middle of its response.
 func brokenHandler(c echo.Context) error {
 	c.Response().Header().Set("Content-Length", "100")
 	_, _ = c.Response().Write([]byte("half"))

@@ -12,8 +12,8 @@ import (
 	"platform/internal/target"
 )
 
-// FuzzPath: any path is answered, and what reaches an invocation is a registered
-// handler with a key exactly if its service has keys.
+// FuzzPath: every path gets a response, and each invocation is of a registered handler, with a key
+// exactly if its service has keys.
 func FuzzPath(f *testing.F) {
 	for _, path := range []string{
 		"/Greeter/greet", "/Counter/k/add/send", "/platform/call/Order/%2F/run/", "/platform/attach/inv_1", "/restate/invocation/a/b/c/d/output",
@@ -50,7 +50,7 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// FuzzTargetBody: any body is answered with an id or an explanation.
+// FuzzTargetBody: the response to any body is an id or an explanation.
 func FuzzTargetBody(f *testing.F) {
 	for body := range bodiesOf {
 		f.Add(body)

@@ -62,7 +62,7 @@ func TestPagesOfOtherSitesReachNoHandlerOnLoopback(t *testing.T) {
 	}
 }
 
-// The health route answers under any name; handlers that are called health do not.
+// The health route is served under any name; handlers named health are not.
 func TestHandlersNamedHealthAreGuarded(t *testing.T) {
 	s := testServer(t, Config{Guard: &access.Guard{Setting: "ingress", LocalOrigins: true}}, &fakeInvocations{})
 	probed(s)

@@ -16,7 +16,7 @@ type held struct {
 
 func hold(r *http.Request) *held { return &held{account: budget.From(r.Context())} }
 
-// upTo makes the reservation n bytes at least.
+// upTo raises the reservation to at least n bytes.
 func (h *held) upTo(n int64) error {
 	if n <= h.bytes {
 		return nil
@@ -59,7 +59,7 @@ func (h *held) awaitAnswer(ctx context.Context, n int) bool {
 	return true
 }
 
-// charge counts n bytes more, whatever the limits are.
+// charge counts n bytes more, regardless of the limits.
 func (h *held) charge(n int) {
 	if h.account == nil {
 		return
@@ -68,7 +68,7 @@ func (h *held) charge(n int) {
 	h.bytes += int64(n)
 }
 
-// release gives everything back that is held so far.
+// release releases everything that is held.
 func (h *held) release() {
 	h.account.Release(h.bytes)
 	h.bytes = 0

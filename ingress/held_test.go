@@ -141,7 +141,8 @@ func TestAWaitingCallHoldsNoMemoryOnceItIsStored(t *testing.T) {
 	require.Zero(t, refused)
 }
 
-// A reply is held until the client has read it, and a client that does not read loses it.
+// The memory of a response is held until the client has read it; the connection of a client that
+// does not read is closed.
 func TestAReplyThatIsNotReadEnds(t *testing.T) {
 	const size = 8 << 20
 	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
@@ -244,7 +245,8 @@ func TestResultsOfCallsWaitForMemory(t *testing.T) {
 	require.Eventually(t, func() bool { used, _ := bodies.Stats(); return used == 0 }, time.Minute, time.Millisecond)
 }
 
-// A call whose result finds no memory in time is told where the result is.
+// If there is no memory for the result of a call in time, the response says where to get the
+// result.
 func TestAResultWithoutMemoryIsKept(t *testing.T) {
 	const size = 6 << 20
 	f := &fakeInvocations{call: func(_ context.Context, inv *machine.Invoke) (routing.Answer, error) {

@@ -12,12 +12,12 @@ import (
 	"platform/partition/machine"
 )
 
-// newID gives an invocation its id. The run of a workflow and requests with an
-// idempotency key have one that follows from them, so that a repetition finds the
-// first; any other id is new and cannot be guessed, since who knows it may ask for
-// the result. It is given here, before the first try, so that tries can be repeated
-// on the way to the partition. Where servers of the first release derive another id, it is
-// theirs: the leader, which knows what the log may hold, replaces it.
+// newID assigns an id to an invocation. The id of a workflow run or a request with an idempotency
+// key is derived from its keys, so that a repetition finds the first invocation. Any other id is
+// random and cannot be guessed, since a client that knows it may request the result. It is assigned
+// before the first attempt, so that attempts can be retried on the way to the partition. If the
+// first release derives a different id, that one is used: the leader, which knows what the log may
+// contain, replaces it.
 func newID(t machine.Target, idempotencyKey *string, now time.Time) ids.Invocation {
 	switch {
 	case t.Type == target.WorkflowRun:
@@ -30,9 +30,8 @@ func newID(t machine.Target, idempotencyKey *string, now time.Time) ids.Invocati
 	return ids.NewInvocation(rand.Uint64(), newULID(now))
 }
 
-// knownID is the id of an invocation that is described by what its id follows from. Where
-// two ids come into question, it is that of the first release if the invocation was made
-// with it.
+// knownID returns the id of an invocation from the keys that it is derived from. If there are two
+// candidates, it is that of the first release if the invocation was created with it.
 func (s *Server) knownID(ctx context.Context, t machine.Target, idempotencyKey *string) (ids.Invocation, error) {
 	id, legacy, ok := machine.Derived(&t, idempotencyKey)
 	if !ok {
@@ -48,6 +47,6 @@ func (s *Server) knownID(ctx context.Context, t machine.Target, idempotencyKey *
 	return id, nil
 }
 
-// newULID takes its chance from the runtime's generator: ChaCha8, seeded by the
-// operating system, without lock or system call.
+// newULID takes its randomness from the runtime's generator: ChaCha8, seeded by the operating
+// system, without lock or system call.
 func newULID(now time.Time) [16]byte { return ids.OrderedUnique(now.UnixMilli(), rand.Uint64) }

@@ -10,9 +10,8 @@ import (
 	"platform/internal/access"
 )
 
-// Field numbers of the protocol's InputCommandMessage and what it contains. The
-// message is laid out by hand so that the body of most requests is read straight
-// to its place in it: one allocation, no copy.
+// Field numbers of the protocol's InputCommandMessage and what it contains. The message is encoded
+// by hand so that the body of most requests is read directly into it: one allocation, no copy.
 const (
 	fieldHeaders = 1
 	fieldValue   = 14
@@ -21,11 +20,10 @@ const (
 	fieldContent = 1 // of a value
 )
 
-// Names under which handlers find path and query of their request: ours and the
-// one that SDKs know.
+// Headers with the path and query of the request: our name and the one that SDKs know.
 var pathHeaders = [...]string{"x-platform-ingress-path", "x-restate-ingress-path"}
 
-// input is the Input entry of a request in the making: its headers, then its body.
+// input is the Input entry of a request that is being read: its headers, then its body.
 type input struct {
 	header http.Header
 	path   string // path and query
@@ -34,8 +32,8 @@ type input struct {
 	size   int      // of the encoded headers
 }
 
-// newInput looks at the headers of a request and sizes them. pass are the canonical names of
-// headers with credentials that handlers get.
+// newInput collects the headers of a request and computes their size. pass are the canonical names
+// of headers with credentials that handlers get.
 func newInput(r *http.Request, pass []string) (*input, error) {
 	in := &input{header: r.Header, path: r.RequestURI, hop: hopByHop(r.Header["Connection"]), pass: pass}
 	if !strings.HasPrefix(in.path, "/") || !isASCII(in.path) {
@@ -61,7 +59,7 @@ func newInput(r *http.Request, pass []string) (*input, error) {
 	return in, nil
 }
 
-// encode is the Input entry with room for a body of that length at its end.
+// encode returns the Input entry with space for a body of that length at its end.
 func (in *input) encode(length int) (payload, body []byte) {
 	value := 0
 	if length > 0 {
@@ -87,8 +85,8 @@ func (in *input) encode(length int) (payload, body []byte) {
 	return payload, payload[len(b):]
 }
 
-// dropped reports whether handlers do not see a header: those of the connection,
-// those that the ingress itself consumes, and those that it says.
+// dropped reports whether a header is not passed to handlers: those of the connection, those that
+// the ingress consumes, and those that it sets.
 func (in *input) dropped(name string) bool {
 	switch name {
 	case "Connection", "Host", "Idempotency-Key", "Idempotency-Expires",
@@ -127,7 +125,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// fieldSize is what a field of bytes takes, in bytes.
+// fieldSize returns the encoded size of a bytes field.
 func fieldSize(number protowire.Number, length int) int {
 	return protowire.SizeTag(number) + protowire.SizeBytes(length)
 }
@@ -140,7 +138,7 @@ func headerSize(name, value string) int {
 	return size
 }
 
-// appendPrefix is what stands before the bytes of a field.
+// appendPrefix appends the tag and length of a bytes field.
 func appendPrefix(b []byte, number protowire.Number, length int) []byte {
 	b = protowire.AppendTag(b, number, protowire.BytesType)
 	return protowire.AppendVarint(b, uint64(length))

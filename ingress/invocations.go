@@ -8,21 +8,19 @@ import (
 	"platform/partition/machine"
 )
 
-// Invocations is where requests go: the owning partition's leader, wherever it is.
-// Its methods may be called concurrently. They retry by themselves while a retry
-// is safe, until ctx ends or their own budget is spent; then they return
-// routing.ErrUnavailable. When ctx ends they only stop waiting.
+// Invocations sends requests to the leader of the owning partition, on any node. Its methods may be
+// called concurrently. They retry while a retry is safe, until ctx ends or their own time limit is
+// reached; then they return routing.ErrUnavailable. When ctx ends they only stop waiting.
 //
-// What is handed in belongs to the implementation from then on; what is handed out
-// is shared and never modified.
+// The implementation takes ownership of arguments; results are shared and never modified.
 type Invocations interface {
-	// Send makes the invocation durable, or finds the one that has its id: then the
-	// outcome's code is machine.Existing, also for a workflow that already ran.
+	// Send makes the invocation durable, or finds the one that has its id: then the outcome's code
+	// is machine.Existing, also for a workflow that already ran.
 	Send(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error)
-	// Call makes the invocation durable, or finds the one that has its id, and waits
-	// for the result. A workflow that already ran is routing.ErrConflict. Send and Call can fail
-	// with a *routing.QueueFullError. Call may set inv.Input to nil and call stored once the
-	// input is not needed any longer.
+	// Call makes the invocation durable, or finds the one that has its id, and waits for the
+	// result. A workflow that already ran is routing.ErrConflict. Send and Call can fail with a
+	// *routing.QueueFullError. Call may set inv.Input to nil and call stored once the input is no
+	// longer needed.
 	Call(ctx context.Context, inv *machine.Invoke, stored func()) (routing.Answer, error)
 	// Attach waits for the result of a known invocation; routing.ErrNotFound.
 	Attach(ctx context.Context, id ids.Invocation) (routing.Answer, error)

@@ -33,9 +33,9 @@ func (s *Server) output(c echo.Context, id ids.Invocation) error {
 	return s.result(c, id, &answer, err)
 }
 
-// checkVisible lets an invocation look as if it did not exist to senders that may not read its
-// result: ids of workflows can be guessed, and neither their status nor how long a response takes
-// must tell which ones exist.
+// checkVisible responds as if an invocation did not exist to senders that may not read its result:
+// ids of workflows can be guessed, and neither the status nor the time of a response may reveal
+// which ones exist.
 func (s *Server) checkVisible(c echo.Context, id ids.Invocation) error {
 	err := s.authorizeInvocation(c, id, access.Invoke)
 	if p, ok := errors.AsType[*problem](err); ok && (p.status == http.StatusUnauthorized || p.status == http.StatusForbidden) {
@@ -55,7 +55,7 @@ func (s *Server) result(c echo.Context, id ids.Invocation, answer *routing.Answe
 	if !s.mayRead(c, answer.Target) {
 		return s.explain(c.Request().Context(), routing.ErrNotFound, id, true) // as if it did not exist
 	}
-	rules := &metadata.OutputRules{} // of a handler that is not there any more
+	rules := &metadata.OutputRules{} // of a handler that no longer exists
 	if _, h, err := s.registry.Schemas().Resolve(answer.Target.Service, answer.Target.Handler); err == nil {
 		rules = &h.Output
 	}
@@ -67,7 +67,7 @@ func (s *Server) result(c echo.Context, id ids.Invocation, answer *routing.Answe
 	return writeAnswer(c.Response(), answer, rules)
 }
 
-// byID takes the invocation id from the path.
+// byID reads the invocation id from the path.
 func byID(answer answerer) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		segments, err := decodeParams(c)
@@ -82,8 +82,7 @@ func byID(answer answerer) echo.HandlerFunc {
 	}
 }
 
-// byIdempotencyKey takes service, key if there is one, handler and idempotency key
-// from the path.
+// byIdempotencyKey reads service, key if there is one, handler and idempotency key from the path.
 func (s *Server) byIdempotencyKey(answer answerer) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		segments, err := decodeParams(c)
@@ -103,7 +102,7 @@ func (s *Server) byIdempotencyKey(answer answerer) echo.HandlerFunc {
 	}
 }
 
-// byWorkflow takes the workflow and its key from the path.
+// byWorkflow reads the workflow and its key from the path.
 func (s *Server) byWorkflow(answer answerer) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		segments, err := decodeParams(c)
@@ -139,7 +138,7 @@ func (s *Server) explainMissing(err error, service, handler string) error {
 	return &problem{status: p.status, message: p.message + ": " + why}
 }
 
-// decodeParams are the variable segments of the path, in its order.
+// decodeParams returns the variable segments of the path, in order.
 func decodeParams(c echo.Context) ([]string, error) {
 	names := c.ParamNames()
 	segments := make([]string, len(names))

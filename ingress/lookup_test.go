@@ -22,7 +22,7 @@ var (
 	greetEmpty = ids.NewInvocation(ids.HashKey(""), ids.IdempotentUnique("", "Greeter", "", "greet", ""))
 )
 
-// pathsOf are the ways to ask for an invocation by GET; %s is the verb.
+// pathsOf are the paths of an invocation for GET; %s is the verb.
 var pathsOf = map[string]ids.Invocation{
 	"/platform/%s/" + knownID.String():                 knownID,
 	"/restate/%s/" + knownID.String() + "/":            knownID,

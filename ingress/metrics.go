@@ -10,8 +10,8 @@ import (
 	"platform/internal/telemetry"
 )
 
-// Metrics count requests. Nothing is counted per service or key, so that the number
-// of series does not depend on what callers do. Counting takes no locks.
+// Metrics count requests. Nothing is counted per service or key, so that the number of series does
+// not depend on callers. Counting takes no locks.
 type Metrics struct {
 	requests  [kinds][results]prometheus.Counter
 	durations [kinds]prometheus.Observer
@@ -78,14 +78,14 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-// exchange is a response writer that knows what it is to be counted as.
+// exchange is a response writer with the kind and the status under which the request is counted.
 type exchange struct {
 	http.ResponseWriter
 	kind   kind
 	status int // 0: none was written
 }
 
-// WriteHeader notes the status.
+// WriteHeader records the status.
 func (e *exchange) WriteHeader(status int) {
 	e.status = status
 	e.ResponseWriter.WriteHeader(status)
@@ -122,7 +122,7 @@ func (m *Metrics) counted(w http.ResponseWriter, r *http.Request, answer http.Ha
 	whole = true
 }
 
-// result is what became of the request.
+// result returns the outcome of the request.
 func (e *exchange) result() result {
 	if source := e.Header()[headerSource]; len(source) > 0 && source[0] == fromInvocation {
 		return invocationFailed

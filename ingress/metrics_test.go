@@ -80,7 +80,7 @@ func TestRequestsAreCountedByKindAndResult(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			reg := prometheus.NewRegistry()
-			var invocations Invocations // nil: nothing may be asked, or it panics
+			var invocations Invocations // nil: a call would panic
 			if tc.invocations != nil {
 				invocations = tc.invocations
 			}
@@ -102,8 +102,8 @@ func TestRequestsAreCountedByKindAndResult(t *testing.T) {
 	}
 }
 
-// A connection that is cut in the middle of an answer is not counted as a success,
-// and no request stays in progress.
+// A connection that is cut in the middle of a response is not counted as a success, and no request
+// remains in progress.
 func TestACutAnswerIsCountedAsBroken(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := NewMetrics(reg)
@@ -117,7 +117,7 @@ func TestACutAnswerIsCountedAsBroken(t *testing.T) {
 	require.Zero(t, m.active.Load())
 }
 
-// The counted writer must not hide what the server needs of the one below.
+// The counting writer must not hide methods of the wrapped one that the server needs.
 func TestCountedRequestsKeepDeadlines(t *testing.T) {
 	s := testServer(t, Config{Metrics: NewMetrics(prometheus.NewRegistry()), RequestSizeLimit: 10}, &fakeInvocations{})
 	addr, _ := start(t, s)
@@ -128,7 +128,7 @@ func TestCountedRequestsKeepDeadlines(t *testing.T) {
 	require.True(t, resp.Close, "the rest of the body is not read")
 }
 
-// zeros is a body without end.
+// zeros is an endless body.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) {

@@ -30,9 +30,9 @@ func (t *parsedTarget) machine() machine.Target {
 	return machine.Target{Scope: t.scope, Service: t.service.Name, Key: t.key, Handler: t.handler.Name, Type: t.handler.Type}
 }
 
-// parseTarget reads {service}[/{key}]/{handler}[/send] without the leading slash.
-// The type of the service decides whether there is a key, so the service comes
-// first. The ending is only known to the classic form.
+// parseTarget reads {service}[/{key}]/{handler}[/send] without the leading slash. The type of the
+// service decides whether there is a key, so the service comes first. Only the classic form has the
+// ending.
 func parseTarget(schemas *metadata.Schemas, path string, u *url.URL, classic bool) (parsedTarget, error) {
 	var t parsedTarget
 	name, rest, _ := strings.Cut(path, "/")
@@ -113,7 +113,7 @@ func didYouMean(name string, names []string) string {
 	return ""
 }
 
-// badShape says how paths to a service look.
+// badShape describes the paths of a service.
 func badShape(s *metadata.Service) error {
 	switch s.Type {
 	case metadata.VirtualObject:
@@ -140,7 +140,7 @@ func checkText(s string) (string, error) {
 	if !utf8.ValidString(s) {
 		return "", badRequest("bad path: the segment %q is not valid UTF-8", s)
 	}
-	// They end lines of logs and headers, and strings of other programs.
+	// They would end lines of logs and headers, and strings of other programs.
 	if strings.ContainsFunc(s, unicode.IsControl) {
 		return "", badRequest("bad path: the segment %q has control characters", s)
 	}

@@ -24,7 +24,7 @@ import (
 
 // Statuses that the standard library has no names for.
 const (
-	statusNotReady     = 470 // the result of the invocation is not there yet
+	statusNotReady     = 470 // the result of the invocation is not available yet
 	statusClientClosed = 499 // the client has disconnected
 )
 
@@ -98,7 +98,7 @@ func outOfMemory(account *budget.Account) error {
 	}
 }
 
-// noRoomForResult is the response to a call whose result found no memory.
+// noRoomForResult is the response to a call if there was no memory for its result.
 func noRoomForResult(id ids.Invocation, account *budget.Account, repeatable bool) error {
 	return &problem{
 		status: http.StatusServiceUnavailable, id: id, retry: repeatable, after: account.RetryAfter(), code: errcode.RT0026,
@@ -170,17 +170,16 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case r.ContentLength == 0:
 	case r.ProtoMajor == 1:
 		s.abandonBody(w, p)
-	case p.status != http.StatusRequestTimeout && p.code != errcode.RT0026: // to read on would cost what there is too little of
+	case p.status != http.StatusRequestTimeout && p.code != errcode.RT0026: // reading on would use what is in short supply
 		s.skipStream(w, r)
 	}
 	_ = writeJSON(w, p.status, errorBody{Code: p.status, Message: p.message, Source: fromIngress, Platform: p.code})
 }
 
-// skipStream reads on for a while before an HTTP/2 request is refused. The library
-// resets a stream whose request has not ended, and clients that still send then lose
-// the answer.
+// skipStream reads on for a while before an HTTP/2 request is refused. The library resets a stream
+// whose request has not ended, and clients that are still sending then lose the response.
 func (s *Server) skipStream(w http.ResponseWriter, r *http.Request) {
-	if r.Header["Expect"] != nil { // reading would ask for the body
+	if r.Header["Expect"] != nil { // reading would request the body
 		return
 	}
 	if http.NewResponseController(w).SetReadDeadline(time.Now().Add(skipBody)) == nil {
@@ -191,9 +190,9 @@ func (s *Server) skipStream(w http.ResponseWriter, r *http.Request) {
 // skipBody is how long the rest of a body that is too large is read.
 const skipBody = time.Second
 
-// abandonBody bounds how long the connection may take to skip what is left of the
-// body of a refused request: the standard library reads the end of a short one, to
-// keep the connection, and would wait for it without end.
+// abandonBody bounds how long the connection may take to skip what is left of the body of a refused
+// request: the standard library reads the rest of a short one, to keep the connection, and would
+// wait for it indefinitely.
 func (s *Server) abandonBody(w http.ResponseWriter, p *problem) {
 	timeout := s.cfg.BodyTimeout
 	switch p.status {
@@ -215,7 +214,7 @@ func (s *Server) foreign(r *http.Request, err error) *problem {
 	return &problem{status: http.StatusInternalServerError, message: "internal error"}
 }
 
-// errorBody is the one shape of errors, of the ingress and of invocations.
+// errorBody is the format of all errors, of the ingress and of invocations.
 type errorBody struct {
 	Code     int               `json:"code"`
 	Message  string            `json:"message"`

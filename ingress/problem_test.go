@@ -20,7 +20,7 @@ import (
 	"platform/partition/machine"
 )
 
-// requireProblem checks that an answer is an error of the ingress.
+// requireProblem checks that a response is an error of the ingress.
 func requireProblem(t *testing.T, w *httptest.ResponseRecorder, status int, message string) {
 	t.Helper()
 	require.Equal(t, status, w.Code, w.Body)

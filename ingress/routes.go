@@ -19,8 +19,8 @@ var (
 	getPost = []string{http.MethodGet, http.MethodPost}
 )
 
-// methodsHeardOf go to the router, so that a wrong path is told from a wrong method;
-// all others are wrong methods.
+// methodsHeardOf are passed to the router, so that a wrong path is distinguished from a wrong
+// method; all others are wrong methods.
 var methodsHeardOf = []string{
 	http.MethodGet, http.MethodPost, http.MethodHead, http.MethodPut, http.MethodPatch, http.MethodDelete,
 }
@@ -34,8 +34,8 @@ var reserved = []string{"/platform", "/restate"}
 // healthPaths are the paths of the health route. Handlers may be called health as well.
 var healthPaths = []string{reserved[0] + healthPath, reserved[1] + healthPath}
 
-// routes lists what the ingress answers. Everything under the reserved prefix
-// exists twice: clients of before know it under its first name.
+// routes lists the routes of the ingress. Everything under the reserved prefix exists twice: older
+// clients use the legacy name.
 func (s *Server) routes() *echo.Echo {
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(c.Response(), c.Request(), err) }
@@ -74,10 +74,9 @@ func (s *Server) routes() *echo.Echo {
 	return e
 }
 
-// add registers a handler for a path, whose requests count as a kind. Methods other
-// than the given ones are refused, unless methods is nil: then the handler sees them
-// all. The bound on requests in progress holds for all but the health route, which
-// has to answer when everything is slow.
+// add registers a handler for a path, whose requests count as a kind. Methods other than the given
+// ones are refused, unless methods is nil: then the handler gets all of them. The bound on requests
+// in progress applies to all but the health route, which must respond even under overload.
 func (s *Server) add(e *echo.Echo, as kind, methods []string, path string, handler echo.HandlerFunc) {
 	guarded := func(c echo.Context) (err error) {
 		countAs(c.Response().Writer, as)
@@ -105,7 +104,7 @@ func (s *Server) add(e *echo.Echo, as kind, methods []string, path string, handl
 			return methodNotAllowed(c.Request().Method, methods)
 		}
 		if s.draining.Load() && c.Request().ProtoMajor == 1 {
-			// The next request on this connection would find the server gone.
+			// The next request on this connection would fail, since the server stops.
 			c.Response().Header().Set("Connection", "close")
 		}
 		return handler(c)
@@ -113,8 +112,8 @@ func (s *Server) add(e *echo.Echo, as kind, methods []string, path string, handl
 	e.Match(methodsHeardOf, path, guarded)
 }
 
-// survive turns a panic of a handler into an error, for the client's sake; what it
-// already wrote must not look like a whole answer, so then the connection goes.
+// survive turns a panic of a handler into an error response. If the handler has already written a
+// part of its response, the connection is closed, so that the response does not look complete.
 func (s *Server) survive(c echo.Context, v any) error {
 	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(v)
@@ -126,7 +125,7 @@ func (s *Server) survive(c echo.Context, v any) error {
 	return &problem{status: http.StatusInternalServerError, message: "internal error"}
 }
 
-// serve is the way of every request.
+// serve handles every request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if m := s.cfg.Metrics; m != nil {
 		m.counted(w, r, s.answer)
@@ -135,7 +134,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r)
 }
 
-// answer does what concerns all requests, and then leaves them to the router.
+// answer performs the checks that apply to all requests, and then calls the router.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	if err := s.admit(w.Header(), r); err != nil {
 		countAs(w, uncounted)
@@ -163,7 +162,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	s.router.ServeHTTP(w, r)
 }
 
-// trimSlash is the request without a slash at the end of its path.
+// trimSlash returns the request without a slash at the end of its path.
 func trimSlash(r *http.Request) *http.Request {
 	if !strings.HasSuffix(r.URL.Path, "/") || len(r.URL.Path) == 1 {
 		return r
@@ -204,8 +203,8 @@ func notFound(c echo.Context) error {
 	return noRoute(c.Request())
 }
 
-// unescape decodes a segment of a URL's path, if that is still to be done: the
-// router works on the raw path where the decoded one would have lost something.
+// unescape decodes a segment of a URL's path, unless it is already decoded: the router uses the raw
+// path if decoding would lose information.
 func unescape(segment string, u *url.URL) (string, error) {
 	if u.RawPath != "" {
 		var err error

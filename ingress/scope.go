@@ -40,7 +40,7 @@ func checkScope(scope string) error {
 	return nil
 }
 
-// bodyScope is the scope of a target body, empty for none.
+// bodyScope returns the scope of a target body, empty for none.
 func (s *Server) bodyScope(given *string) (string, error) {
 	if given == nil || *given == "" {
 		return "", nil
@@ -51,13 +51,14 @@ func (s *Server) bodyScope(given *string) (string, error) {
 	return *given, checkScope(*given)
 }
 
-// Headers about the place of an invocation within its scope, and their names of before.
+// Headers with the limit key and priority of an invocation within its scope, and their legacy
+// names.
 var (
 	limitKeyHeaders = [...]string{"X-Platform-Limit-Key", "X-Restate-Limit-Key"}
 	priorityHeaders = [...]string{"X-Platform-Priority", "X-Restate-Priority"}
 )
 
-// readLimitKey takes the limit key from header or query; the header comes first.
+// readLimitKey reads the limit key from header or query; the header takes precedence.
 func readLimitKey(h http.Header, query url.Values, inv *machine.Invoke) error {
 	text, given := firstOf(h, limitKeyHeaders)
 	if !given && query.Has("limit-key") {
@@ -76,7 +77,7 @@ func readLimitKey(h http.Header, query url.Values, inv *machine.Invoke) error {
 	return nil
 }
 
-// readPriority takes the priority from its header.
+// readPriority reads the priority from its header.
 func readPriority(h http.Header, inv *machine.Invoke) error {
 	text, given := firstOf(h, priorityHeaders)
 	if !given {
@@ -92,7 +93,7 @@ func readPriority(h http.Header, inv *machine.Invoke) error {
 	return nil
 }
 
-// firstOf is the value of the first of two headers that is there.
+// firstOf returns the value of the first of two headers that is present.
 func firstOf(h http.Header, names [2]string) (value string, given bool) {
 	for _, name := range names {
 		if values := h[name]; len(values) > 0 {

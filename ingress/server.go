@@ -48,12 +48,12 @@ type Config struct {
 	// ResultTimeout is how long the result of a call may wait for memory, well below the
 	// time for which results are kept; half of that time.
 	ResultTimeout time.Duration
-	// Authenticator finds out who sends a request; everybody may do everything.
+	// Authenticator identifies the sender of a request; without it requests are unrestricted.
 	Authenticator *access.Authenticator
 	// Quotas bound what each client may use; nil: nothing does.
 	Quotas *access.Quotas
-	// Guard decides which hosts requests may be sent to, and which web pages may send them;
-	// all.
+	// Guard decides which hosts requests may be sent to, and which web pages may send them; without
+	// it all.
 	Guard *access.Guard
 	// DrainTimeout is how long requests in progress may take once the server stops;
 	// 5 s.
@@ -64,11 +64,11 @@ type Config struct {
 	FlowControl bool
 	// Version is the server's version, recorded with every invocation; empty.
 	Version string
-	// Defaults are the server's values for what handlers did not announce; they are
-	// asked for with every request and may change. metadata.StandardDefaults.
+	// Defaults returns the server's values for options that handlers did not announce; it is called
+	// for every request and its result may change. metadata.StandardDefaults.
 	Defaults func() *metadata.Defaults
-	// Ready says why the node should get no requests, in words for people; nil means
-	// that it should. It is asked by each health check and must be quick. Always ready.
+	// Ready returns why the node should receive no requests, for operators; nil means that it
+	// should. Each health check calls it, so it must be fast. Always ready.
 	Ready func() error
 	// Now is the clock; time.Now.
 	Now func() time.Time
@@ -78,9 +78,9 @@ type Config struct {
 	Tracer *tracing.Tracer
 }
 
-// Registry is where the handlers are known.
+// Registry provides the registered handlers.
 type Registry interface {
-	// Schemas is the newest snapshot; it never changes.
+	// Schemas returns the newest snapshot, which is immutable.
 	Schemas() *metadata.Schemas
 }
 
@@ -95,8 +95,7 @@ type Server struct {
 	draining    atomic.Bool
 }
 
-// New returns a server that finds handlers in registry and gives requests to
-// invocations.
+// New returns a server that finds handlers in registry and passes requests to invocations.
 func New(cfg Config, registry Registry, invocations Invocations, log *slog.Logger) *Server {
 	standard := metadata.StandardDefaults()
 	setDefault(&cfg.RequestSizeLimit, 32<<20)

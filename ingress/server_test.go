@@ -39,7 +39,7 @@ func start(t *testing.T, s *Server) (addr string, stop func()) {
 	return ln.Addr().String(), stop
 }
 
-// raw writes to a connection and reads all that comes until it is closed.
+// raw writes to a connection and reads everything until it is closed.
 func raw(t *testing.T, addr, text string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -90,7 +90,7 @@ func TestUntypedAnswerHasNoContentTypeOnTheWire(t *testing.T) {
 	require.True(t, strings.HasSuffix(answer, "\r\n\r\n<html>"), answer)
 }
 
-// counter is a body that knows how much of it was not read.
+// counter is a body that counts how much of it was not read.
 type counter struct{ left int64 }
 
 func (c *counter) Read(p []byte) (int, error) {
@@ -102,7 +102,7 @@ func (c *counter) Read(p []byte) (int, error) {
 	return int(n), nil
 }
 
-// A stream that is reset while the client still sends may cost it the answer.
+// If a stream is reset while the client is still sending, the client may lose the response.
 func TestHTTP2ClientsMayFinishABodyThatWasRefused(t *testing.T) {
 	const limit = 8 << 20
 	addr, _ := start(t, testServer(t, Config{RequestSizeLimit: limit}, &fakeInvocations{}))
@@ -207,7 +207,7 @@ func TestBodyThatStalls(t *testing.T) {
 	require.Equal(t, 408, resp.StatusCode)
 }
 
-// A client that goes away stops waiting; nothing else happens to what it started.
+// A client that disconnects only stops waiting; its invocation continues.
 func TestDisconnectOnlyEndsTheWait(t *testing.T) {
 	for _, version := range []string{"http1", "http2"} {
 		waiting, gone := make(chan struct{}), make(chan error, 1)

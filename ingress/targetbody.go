@@ -15,8 +15,8 @@ import (
 	"platform/partition/machine"
 )
 
-// targetBody describes an invocation in the body of an attach, output or lookup.
-// Which fields are needed follows from Target.
+// targetBody describes an invocation in the body of an attach, output or lookup. Target determines
+// which fields are required.
 type targetBody struct {
 	Target string  `json:"target"`
 	Scope  *string `json:"scope"`
@@ -32,7 +32,7 @@ type targetBody struct {
 	InvocationID *string `json:"invocationId"`
 }
 
-// byBody takes the invocation from the request's body.
+// byBody reads the invocation from the request's body.
 func (s *Server) byBody(answer answerer) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id, err := s.readTarget(c)
@@ -43,7 +43,7 @@ func (s *Server) byBody(answer answerer) echo.HandlerFunc {
 	}
 }
 
-// lookup answers with the id that a target has or would have.
+// lookup responds with the id that a target has or would have.
 func (s *Server) lookup(c echo.Context) error {
 	id, err := s.readTarget(c)
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Server) readTarget(c echo.Context) (ids.Invocation, error) {
 	return s.targetID(c.Request().Context(), &body)
 }
 
-// decodeJSON reads exactly one JSON value, and blames the field that is wrong.
+// decodeJSON reads exactly one JSON value; its error names the invalid field.
 func decodeJSON(data []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	err := dec.Decode(into)
@@ -92,7 +92,7 @@ func decodeJSON(data []byte, into any) error {
 	return badRequest("bad request body: expected a JSON object: %v", err)
 }
 
-// targetID is the id of the described invocation.
+// targetID returns the id of the described invocation.
 func (s *Server) targetID(ctx context.Context, b *targetBody) (id ids.Invocation, err error) {
 	scope, err := s.bodyScope(b.Scope)
 	if err != nil {
@@ -142,17 +142,17 @@ func parseID(text string) (ids.Invocation, error) {
 	return id, nil
 }
 
-// idempotentID is the id of the request with an idempotency key; key is nil for
-// services without keys, scope empty for none.
+// idempotentID returns the id of the request with an idempotency key; key is nil for services
+// without keys, scope empty for none.
 func (s *Server) idempotentID(ctx context.Context, scope, service string, key *string, handler, idempotencyKey string) (ids.Invocation, error) {
 	t := machine.Target{Scope: scope, Service: service, Handler: handler}
 	if key != nil {
-		t.Key, t.Type = *key, target.ObjectShared // handlers with a key share how their ids are made
+		t.Key, t.Type = *key, target.ObjectShared // the ids of handlers with a key are derived in the same way
 	}
 	return s.knownID(ctx, t, &idempotencyKey)
 }
 
-// workflowID is the id of the run of a workflow.
+// workflowID returns the id of the run of a workflow.
 func (s *Server) workflowID(ctx context.Context, scope, workflow, key string) (ids.Invocation, error) {
 	return s.knownID(ctx, machine.Target{Scope: scope, Service: workflow, Key: key, Type: target.WorkflowRun}, nil)
 }

@@ -20,7 +20,7 @@ type blockedRecord struct {
 	decided  bool          // covered by stream.mu
 }
 
-// decision is what an operator wants of a blocked record.
+// decision is an operator's decision about a blocked record.
 type decision uint8
 
 const (
@@ -45,8 +45,8 @@ func held(rec *kgo.Record) (c *kgo.Record, whole bool) {
 	return &without, false
 }
 
-// block waits until a record can be converted or an operator decides. Meanwhile nothing else
-// of the topic partition is held.
+// block waits until a record can be converted or an operator decides. Meanwhile no other records of
+// the topic partition are held.
 func (s *stream) block(ctx context.Context, rec *kgo.Record, why *unusable) error {
 	b := &blockedRecord{decision: make(chan decision, 1)}
 	b.rec, b.whole = held(rec)
@@ -93,7 +93,7 @@ const maxMessage = 1000
 
 func clip(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "") }
 
-// drop stops fetching and forgets what is queued.
+// drop stops fetching and discards the queue.
 func (s *stream) drop() {
 	s.mu.Lock()
 	s.fetching, s.paused = false, false

@@ -71,8 +71,8 @@ func TestAFullPartitionDoesNotStopOtherStreams(t *testing.T) {
 	})
 }
 
-// So many topic partitions whose target accepts nothing that their shares exceed the memory do
-// not stop the others either.
+// Nor are the others stopped if so many topic partitions have a target that accepts nothing that
+// their shares exceed the memory.
 func TestManyFullStreamsDoNotStopOthers(t *testing.T) {
 	const streams = 300
 	w := newWorld(t, 2)
@@ -143,7 +143,7 @@ func TestALargeBlockedRecordIsNotHeld(t *testing.T) {
 	w.eventually("it is skipped", func() bool { return h.status("orders", 0).Position == 1 })
 }
 
-// What a template makes of a record may be secret: errors do not contain it.
+// The output of a template may be secret: errors do not contain it.
 func TestErrorsDoNotContainData(t *testing.T) {
 	for text, reason := range map[string]subscription.Reason{"s/{header:tenant}": subscription.InvalidLimitKey, "": subscription.InvalidScope} {
 		scope, err := subscription.ParseTemplate("{key}")
@@ -161,7 +161,7 @@ func TestErrorsDoNotContainData(t *testing.T) {
 	}
 }
 
-// A blocked record is kept for long: it must not keep the batch in memory that it came in.
+// A blocked record is kept for long: it must not keep its batch in memory.
 func TestADetachedRecordSharesNoMemory(t *testing.T) {
 	batch := []byte("keyvalueheader")
 	rec := &kgo.Record{Key: batch[:3], Value: batch[3:8], Headers: []kgo.RecordHeader{{Key: "h", Value: batch[8:]}}, Offset: 7}

@@ -191,7 +191,7 @@ func read(p subscription.PEM) ([]byte, error) {
 	case p.File == "" || p.File == "probe":
 		return nil, nil
 	}
-	// Whoever defines a Kafka cluster names the file: a device or a pipe has no end.
+	// The path comes from the definition of a Kafka cluster: a device or a pipe has no end.
 	if info, err := os.Stat(p.File); err != nil {
 		return nil, err
 	} else if !info.Mode().IsRegular() || info.Size() > maxPEM {

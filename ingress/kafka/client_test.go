@@ -11,7 +11,7 @@ import (
 	"platform/internal/subscription"
 )
 
-// The path of a file comes from whoever may define a Kafka cluster.
+// Any user who may define a Kafka cluster chooses the path of a file.
 func TestDevicesAndLargeFilesAreNotRead(t *testing.T) {
 	large := filepath.Join(t.TempDir(), "large")
 	require.NoError(t, os.WriteFile(large, []byte(strings.Repeat("x", maxPEM+1)), 0o600))

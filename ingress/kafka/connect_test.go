@@ -21,8 +21,8 @@ import (
 	"platform/internal/subscription"
 )
 
-// With ordering by partition, a record is handed over when the invocation before has ended,
-// also by the next leader.
+// With ordering by partition, a record is handed over when the previous invocation has ended, also
+// by the next leader.
 func TestOneRecordOfATopicPartitionAtATime(t *testing.T) {
 	w := newWorld(t, 3)
 	w.topic("orders", 1)

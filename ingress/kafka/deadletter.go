@@ -22,7 +22,7 @@ const (
 // it may be written again.
 func (r *reader) deadLetter(ctx context.Context, rec *kgo.Record, why *unusable) error {
 	to := r.sub.DeadLetterTopicOf(rec.Topic)
-	if r.sub.ReadsDeadLetters(rec.Topic) { // it would be dead-lettered again and again
+	if r.sub.ReadsDeadLetters(rec.Topic) { // it would be dead-lettered repeatedly
 		return fmt.Errorf("the subscription reads the topic %s itself; exclude it from the pattern or change dead_letter_topic", to)
 	}
 	r.mu.Lock()

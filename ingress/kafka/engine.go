@@ -35,7 +35,7 @@ type Source interface {
 type Partitions interface {
 	Count() uint32
 	Ingest(ctx context.Context, partition uint32, c *machine.Ingest) (machine.Outcome, error)
-	// AwaitEnd returns when an invocation has ended, or is not known any longer.
+	// AwaitEnd returns when an invocation has ended, or is no longer known.
 	AwaitEnd(ctx context.Context, id ids.Invocation) error
 }
 
@@ -124,7 +124,7 @@ func (e *Engine) lead(ctx context.Context, o positions) {
 	w.streams.Wait()
 }
 
-// notify makes Run look at the owners again.
+// notify makes Run check the owners again.
 func (e *Engine) notify() {
 	select {
 	case e.changed <- struct{}{}:
@@ -169,7 +169,8 @@ func (e *Engine) ownerOf(subscription, topic string, partition int32) uint32 {
 	return machine.PartitionOf(ids.HashKey(subscription+"/"+topic+"/"+itoa(int64(partition))), e.cfg.Partitions.Count())
 }
 
-// coordinates reports whether this node does what is done once for a subscription.
+// coordinates reports whether this node performs the tasks that only one node performs for a
+// subscription.
 func (e *Engine) coordinates(subscription string) bool {
 	return e.leads(machine.PartitionOf(ids.HashKey(subscription), e.cfg.Partitions.Count()))
 }

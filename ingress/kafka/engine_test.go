@@ -132,7 +132,8 @@ func TestARecordWaitsForItsHandler(t *testing.T) {
 	w.eventually("it is stored", func() bool { return w.createdCount() == 1 })
 }
 
-// When another node leads, it reads on, and only it says so. The old one may still send.
+// When another node leads, it continues reading, and only it reports the topic partition. The old
+// one may still send.
 func TestAnotherNodeReadsOn(t *testing.T) {
 	w := newWorld(t, 2)
 	w.topic("orders", 2)
@@ -146,7 +147,7 @@ func TestAnotherNodeReadsOn(t *testing.T) {
 	w.subscribe("sub_1", "Orders/add", []string{"orders"})
 	first, second := w.start().leadAll(), w.start()
 	w.eventually("they are stored", func() bool { return w.createdCount() == 4 })
-	second.leadAll() // the first does not know
+	second.leadAll() // the first node does not know
 	produce()
 	w.eventually("they are stored once", func() bool { return w.createdCount() == 8 })
 	for id := range w.shards {

@@ -36,8 +36,8 @@ func (e *Engine) collectGarbage(ctx context.Context, o *owner) {
 	}
 }
 
-// forget deletes the rows of incarnations that were found dead long enough ago. This node may
-// have heard nothing of the metadata for long, so its leader confirms that they are.
+// forget deletes the rows of incarnations that were found dead long enough ago. This node's
+// metadata may be outdated, so the leader of the metadata confirms that they are.
 func (e *Engine) forget(ctx context.Context, o *owner, dead map[store.Incarnation]time.Time, now time.Time) {
 	subscriptions, _ := e.cfg.Source.Subscriptions()
 	found, err := ended(o, subscriptions)

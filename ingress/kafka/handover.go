@@ -23,7 +23,7 @@ func (s *stream) overcome(ctx context.Context, o *obstacle) error {
 	return s.unusable(ctx, o.unusable)
 }
 
-// handOver passes queued records to the lanes until there are none, too many are in flight, or
+// handOver passes queued records to the lanes until the queue is empty, too many are in flight, or
 // there is an obstacle. The caller holds s.mu.
 func (s *stream) handOver(ctx context.Context) *obstacle {
 	limit := int(s.r.sub.MaxInFlight)
@@ -57,7 +57,7 @@ func (s *stream) leftOut(rec *kgo.Record) (outcome, bool) {
 	return 0, false
 }
 
-// storedBefore takes the first queued record if it became an invocation before the routing
+// storedBefore removes the first queued record if it became an invocation before the routing
 // changed.
 func (s *stream) storedBefore() bool {
 	if len(s.routes.Earlier) == 0 {

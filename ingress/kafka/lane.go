@@ -13,7 +13,7 @@ import (
 	"platform/partition/machine"
 )
 
-// lane is the way of a stream to one partition: one command at a time, so that records arrive
+// lane sends the records of a stream to one partition: one command at a time, so that they arrive
 // in order.
 type lane struct {
 	to      uint32
@@ -34,8 +34,8 @@ const (
 	batchBytes   = 256 << 10
 )
 
-// lane returns the lane to a partition. A new one does not know what is stored there: it
-// finds out when its first command is refused.
+// lane returns the lane to a partition. A new one does not know what is stored there: it learns
+// that when its first command is refused.
 func (s *stream) lane(to uint32) *lane {
 	l := s.lanes[to]
 	if l == nil {
@@ -159,7 +159,7 @@ func (l *lane) failed(s *stream, c *machine.Ingest, err error) (again bool, fail
 	return true, nil
 }
 
-// fail makes the stream start again.
+// fail restarts the stream.
 func (l *lane) fail(s *stream, err error) error {
 	l.sending = false
 	for _, it := range l.queue { // the position does not move past these
@@ -174,7 +174,7 @@ func (l *lane) fail(s *stream, err error) error {
 	return err
 }
 
-// confirm takes note that everything up to an offset is stored.
+// confirm records that everything up to an offset is stored.
 func (l *lane) confirm(s *stream, last int64) {
 	l.prev = last
 	n := 0

@@ -7,9 +7,9 @@ import (
 	"platform/internal/subscription"
 )
 
-// memory bounds the bytes of records that this node holds. Whoever fetches waits until there
-// is room, and then takes what one poll returns, so the bound can be exceeded by one poll of
-// each subscription.
+// memory bounds the bytes of records that this node holds. Readers wait until there is room before
+// they fetch, and then keep what one poll returns, so the bound can be exceeded by one poll of each
+// subscription.
 type memory struct {
 	limit int64
 
@@ -37,7 +37,7 @@ func (m *memory) release(n int64) {
 	m.mu.Unlock()
 }
 
-// full reports whether those that fetch wait for room.
+// full reports whether readers wait for room.
 func (m *memory) full() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,7 +47,7 @@ func (m *memory) full() bool {
 // errYielded ends a session that holds records which its target does not accept.
 var errYielded = fault(subscription.Throttled, "", "the target accepts no more records now, and other topic partitions need the memory")
 
-// yields reports whether a stream is to give up what it holds: its target does not accept it, and
+// yields reports whether a stream must release its records: its target does not accept them, and
 // others wait for room.
 func (s *stream) yields() bool {
 	s.mu.Lock()
@@ -77,9 +77,9 @@ func (m *memory) wait(ctx context.Context) {
 	}
 }
 
-// join counts a stream, and leave ends that. The streams share half of the memory, so that
-// those whose targets accept nothing do not stop the others. If these are so many that their
-// shares are too small, they give up what they hold while the memory is full (stream.yields).
+// join counts a stream, and leave ends that. The streams share half of the memory, so that those
+// whose targets accept nothing do not stop the others. If these are so many that their shares are
+// too small, they release their records while the memory is full (stream.yields).
 func (m *memory) join() {
 	m.mu.Lock()
 	m.streams++

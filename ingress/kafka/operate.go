@@ -103,13 +103,13 @@ func byTopicPartition(a, b subscription.PartitionStatus) int {
 	return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 }
 
-// Retry tries a record again that blocks its topic partition. The error is
-// subscription.ErrNotRead or subscription.ErrNotBlocked.
+// Retry retries a record that blocks its topic partition. The error is subscription.ErrNotRead or
+// subscription.ErrNotBlocked.
 func (e *Engine) Retry(_ context.Context, id subscription.RecordID) error {
 	return e.decide(id, retryRecord)
 }
 
-// Skip leaves a record out that blocks its topic partition. The errors are those of Retry.
+// Skip skips a record that blocks its topic partition. The errors are those of Retry.
 func (e *Engine) Skip(_ context.Context, id subscription.RecordID) error {
 	return e.decide(id, skipRecord)
 }

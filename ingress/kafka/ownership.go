@@ -30,8 +30,8 @@ func (r *reader) startStreams(ctx context.Context, topics map[string]topicInfo, 
 	}
 }
 
-// endEarlier ends the streams of an earlier topic of the same name, which must not mistake
-// records of this one, and makes the client forget its ID.
+// endEarlier ends the streams of an earlier topic of the same name, which must not take records of
+// this one for their own, and removes its ID from the client.
 func (r *reader) endEarlier(name string, id [16]byte) {
 	r.mu.Lock()
 	client := r.kafka
@@ -111,7 +111,8 @@ func (r *reader) unfetched(topics map[string]topicInfo) (names []string) {
 	return names
 }
 
-// fetches reports whether the client fetches a stream, which then knows where it ends.
+// fetches reports whether the client fetches a stream. Fetches then report the end of its topic
+// partition.
 func (s *stream) fetches() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

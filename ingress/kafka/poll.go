@@ -11,11 +11,11 @@ func (r *reader) assign(at topicPartition, offset kgo.Offset, s *stream) {
 	r.enqueue(assignment{at, offset, s})
 }
 
-// unassign makes the client fetch a topic partition no longer.
+// unassign makes the client stop fetching a topic partition.
 func (r *reader) unassign(at topicPartition) { r.enqueue(assignment{at: at}) }
 
-// enqueue has assignments carried out between two polls: what the next poll returns was then
-// fetched for the new assignment.
+// enqueue schedules assignments to be made between two polls: the next poll then returns only
+// records fetched for the new assignment.
 func (r *reader) enqueue(a assignment) {
 	r.mu.Lock()
 	r.pending = append(r.pending, a)
@@ -62,7 +62,7 @@ func (r *reader) poll(ctx context.Context, client *kgo.Client) {
 	}
 }
 
-// carryOut carries out the pending assignments, and returns the context of the next poll.
+// carryOut makes the pending assignments and returns the context of the next poll.
 func (r *reader) carryOut(ctx context.Context, client *kgo.Client, assigned map[topicPartition]*stream) context.Context {
 	for {
 		r.mu.Lock()

@@ -14,9 +14,9 @@ import (
 
 var propertyRounds = flag.Int("kafka.rounds", 6, "random histories of TestEveryRecordBecomesOneInvocation")
 
-// history produces records while leaders change, requests and answers are lost, brokers move
-// topic partitions, and subscriptions are paused and edited. Every committed record becomes
-// exactly one invocation, in order for its key.
+// history produces records while leaders change, requests and responses are lost, brokers move
+// topic partitions, and subscriptions are paused and edited. Every committed record becomes exactly
+// one invocation, in order for its key.
 type history struct {
 	*world
 	rand     *rand.Rand

@@ -149,7 +149,7 @@ func (r *reader) run(ctx context.Context) {
 	}
 }
 
-// round makes sure that each topic partition that belongs to this node is read.
+// round ensures that each topic partition that belongs to this node is read.
 func (r *reader) round(ctx context.Context, running *sync.WaitGroup) error {
 	switch {
 	case r.e.cfg.Level() < feature.Level4:
@@ -180,8 +180,8 @@ func (r *reader) round(ctx context.Context, running *sync.WaitGroup) error {
 	return missing(&r.sub, topics)
 }
 
-// discover returns the topics of the subscription. It asks for offsets only where topic
-// partitions are not fetched: those that are tell where they end.
+// discover returns the topics of the subscription. It requests offsets only of topic partitions
+// that are not fetched: fetches report the ends of the others.
 func (r *reader) discover(ctx context.Context) (map[string]topicInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

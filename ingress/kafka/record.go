@@ -42,7 +42,7 @@ type converter struct {
 	cfg *Config
 }
 
-// current returns the routing that the subscription and the registry ask for.
+// current returns the routing according to the subscription and the registry.
 func (c *converter) current() (routing, *unusable) {
 	_, handler, err := c.cfg.Source.Schemas().Resolve(c.sub.Service, c.sub.Handler)
 	if err != nil {
@@ -172,7 +172,8 @@ func invocationID(stream *machine.Stream, t *machine.Target, offset int64) ids.I
 	return ids.NewInvocation(route, [16]byte(unique[:16]))
 }
 
-// headers returns the headers that the handler receives, and takes the trace context.
+// headers returns the headers that the handler receives, without the trace context, which it
+// extracts.
 func (c *converter) headers(inv *machine.Invoke, rec *kgo.Record) []journal.Header {
 	headers := make([]journal.Header, 0, 8+len(rec.Headers))
 	add := func(name, value string) { headers = append(headers, journal.Header{Key: name, Value: value}) }

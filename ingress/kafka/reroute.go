@@ -11,13 +11,13 @@ import (
 // errRerouted says that another leader has begun a later generation of the routing.
 var errRerouted = fault(subscription.Starting, "", "the routing of records has changed; they are sent again")
 
-// reroute changes the routing of the records that follow; nothing of this leadership is in
-// flight. If they then belong to other partitions, a command of an earlier leader that is still on
-// its way could make an invocation of a record that becomes one elsewhere, or move the last
-// offset of a partition past records that belong there by now. So all partitions learn the next
-// generation first, after which they refuse that command and say what they have stored. The
-// generation is stored before it is announced, and the routing before it is used: no two leaders
-// can use one generation differently.
+// reroute changes the routing of subsequent records; nothing of this leadership is in flight. If
+// they then belong to other partitions, a command of an earlier leader that is still in flight
+// could create an invocation of a record that becomes one elsewhere, or move the last offset of a
+// partition past records that now belong there. So all partitions first learn the next generation,
+// after which they refuse that command and report what they have stored. The generation is stored
+// before it is announced, and the routing before it is used: no two leaders can use one generation
+// differently.
 func (s *stream) reroute(ctx context.Context, now routing) error {
 	s.mu.Lock()
 	r, overtaken, next := s.routes, s.overtaken, s.next
@@ -57,8 +57,8 @@ func (s *stream) setRoutes(ctx context.Context, r routes) error {
 	return nil
 }
 
-// announce makes a generation known to all partitions, and returns the last offsets of the
-// generation before by partition, from next on.
+// announce makes a generation known to all partitions, and returns the last offsets of the previous
+// generation by partition, from next on.
 func (s *stream) announce(ctx context.Context, generation uint64, next int64) (map[uint32]int64, error) {
 	stored := map[uint32]int64{}
 	for id := range s.r.e.cfg.Partitions.Count() {

@@ -17,7 +17,7 @@ import (
 	"platform/partition/store"
 )
 
-// freeze makes requests get stuck, or arrive again.
+// freeze delays requests, or delivers them twice.
 func (w *world) freeze(frozen bool) {
 	for _, s := range w.shards {
 		s.mu.Lock()
@@ -84,7 +84,7 @@ func TestRequestsOfAnEarlierRoutingArriveLate(t *testing.T) {
 }
 
 // Some records are stored when the sink changes: they are not delivered to the new one, and the
-// others do not need the old handler, which may be gone.
+// others do not need the old handler, which may no longer exist.
 func TestRecordsStoredBeforeTheRoutingChanged(t *testing.T) {
 	w := newWorld(t, 3)
 	w.topic("orders", 1)
@@ -118,7 +118,7 @@ func TestRecordsStoredBeforeTheRoutingChanged(t *testing.T) {
 	require.NotContains(t, s.position.Routing, "Orders")
 }
 
-// The kind of a handler changes when its service is registered anew: the stream goes on.
+// The kind of a handler changes when its service is registered again: the stream continues.
 func TestTheKindOfTheHandlerChanges(t *testing.T) {
 	w := newWorld(t, 3)
 	w.topic("orders", 1)
@@ -144,7 +144,7 @@ func TestTheKindOfTheHandlerChanges(t *testing.T) {
 	require.EqualValues(t, 60, st.Delivered)
 }
 
-// Brokers tell the ID of a topic only since they were upgraded: its records keep their identity.
+// Brokers report the ID of a topic only since they were upgraded: its records keep their identity.
 func TestTheIDOfATopicAppears(t *testing.T) {
 	e := New(Config{Log: slog.New(slog.DiscardHandler)})
 	r := newReader(e, subscription.Subscription{ID: "sub_1", Incarnation: 1}, subscription.Cluster{}, true)
@@ -176,7 +176,8 @@ func (r *rows) Forget(_ context.Context, c *machine.ForgetStreams) error {
 	return nil
 }
 
-// outdated is the metadata of a node that has heard nothing from the leader for long.
+// outdated is the metadata of a node that has not received anything from the leader for a long
+// time.
 type outdated struct {
 	*source
 	known []subscription.Subscription

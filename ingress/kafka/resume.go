@@ -38,7 +38,7 @@ func (s *stream) begin(ctx context.Context) error {
 	return nil
 }
 
-// resume returns where to read on, from the stored position or the start of the incarnation.
+// resume returns where to continue reading: the stored position or the start of the incarnation.
 func (s *stream) resume(stored *machine.StreamPosition) (next int64, epoch int32, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *stream) resume(stored *machine.StreamPosition) (next int64, epoch int32
 		return s.start, -1, nil
 	}
 	if current {
-		s.id = stored.Stream // brokers tell the ID of the topic only since they were upgraded
+		s.id = stored.Stream // brokers report the ID of the topic only since they were upgraded
 		s.position, s.saved = *stored, *stored
 		s.status.Skipped, s.status.DeadLettered = stored.Skipped, stored.DeadLettered
 		return stored.Next, int32(stored.LeaderEpoch), nil

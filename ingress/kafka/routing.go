@@ -84,7 +84,7 @@ func parseRoutes(text string) (r routes, err error) {
 	return r, err
 }
 
-// prune returns earlier routings without what the position has passed.
+// prune returns earlier routings without offsets that the position has passed.
 func prune(earlier []formerRouting, next int64) []formerRouting {
 	var kept []formerRouting
 	for _, f := range earlier {

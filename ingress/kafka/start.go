@@ -12,7 +12,7 @@ import (
 	"platform/internal/subscription"
 )
 
-// resolve finds out and stores where the incarnation starts.
+// resolve determines and stores where the incarnation starts.
 func (r *reader) resolve(ctx context.Context) error {
 	request, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -26,8 +26,7 @@ func (r *reader) resolve(ctx context.Context) error {
 	return fault(subscription.Starting, "", "starting") // the change replaces this reader
 }
 
-// ResolveStart asks the brokers where a subscription starts. The error is one that users can
-// act on.
+// ResolveStart requests the start of a subscription from the brokers. Users can act on the error.
 func (e *Engine) ResolveStart(ctx context.Context, sub *subscription.Subscription, cluster *subscription.Cluster) ([]subscription.TopicStart, error) {
 	settings, err := subscription.ClientOf(cluster, sub)
 	if err != nil {

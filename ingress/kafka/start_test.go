@@ -11,8 +11,8 @@ import (
 	"platform/internal/subscription"
 )
 
-// A subscription does not start while the broker does not tell where a topic partition ends: it
-// would start somewhere else.
+// A subscription does not start while the broker does not report the end of a topic partition: it
+// would start at the wrong offset.
 func TestAStartNeedsTheOffsetsOfAllTopicPartitions(t *testing.T) {
 	for name, start := range map[string]subscription.Start{
 		"latest":    {Kind: subscription.StartLatest},

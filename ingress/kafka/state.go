@@ -88,9 +88,9 @@ func (s *stream) storeIfDue(ctx context.Context) {
 	}
 }
 
-// unusable deals with a record that cannot become an invocation. Everything before it is
-// stored. The position moves past it before anything after it is sent, so that no other
-// leader decides differently.
+// unusable handles a record that cannot become an invocation. Everything before it is stored. The
+// position moves past it before anything after it is sent, so that no other leader decides
+// differently.
 func (s *stream) unusable(ctx context.Context, why *unusable) error {
 	s.mu.Lock()
 	rec := s.queue[0]
@@ -129,7 +129,7 @@ func (s *stream) leaveOut(ctx context.Context, how outcome) error {
 // errNotStored ends a session, which the next one repeats from the stored position.
 var errNotStored = fault(subscription.Failed, "", "the position could not be stored")
 
-// report of a stream for operators.
+// report describes a stream for operators.
 func (s *stream) snapshot() subscription.PartitionStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,8 +19,8 @@ type topicPartition struct {
 	partition int32
 }
 
-// stream hands the records of one topic partition over, for one leadership of the partition
-// that owns it.
+// stream hands over the records of one topic partition, for one leadership of the partition that
+// owns it.
 type stream struct {
 	r     *reader
 	owner *owner
@@ -45,7 +45,7 @@ type stream struct {
 	overtaken bool                   // a partition knows a later generation of the routing
 
 	fetching  bool  // the client fetches
-	paused    bool  // the client is told not to
+	paused    bool  // the client must not
 	fetchNext int64 // offset from which on records are expected
 	queue     []*kgo.Record
 	bytes     int64 // of the queue and of what is handed over
@@ -114,7 +114,7 @@ func (s *stream) run(ctx context.Context) {
 		}
 		s.report(err)
 		if asFault(err).reason == subscription.TopicRecreated {
-			s.r.notify() // it finds out whether there is another topic
+			s.r.notify() // it checks whether there is another topic
 		}
 		if time.Since(began) > maxRetry {
 			wait = minRetry
@@ -130,7 +130,7 @@ func (s *stream) run(ctx context.Context) {
 	}
 }
 
-// Delays before a failed stream or client is tried again.
+// Delays before a failed stream or client is retried.
 const (
 	minRetry = 200 * time.Millisecond
 	maxRetry = 15 * time.Second
@@ -161,7 +161,7 @@ func (s *stream) abandon() {
 	}
 }
 
-// session hands records over until something prevents it.
+// session hands over records until an error or a change ends it.
 func (s *stream) session(ctx context.Context) error {
 	waits, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -204,8 +204,8 @@ const (
 	drainTimeout = 5 * time.Second
 )
 
-// advance hands records over as far as possible. It returns errStopped once everything is
-// stored after the stream was told to end.
+// advance hands over as many records as possible. It returns errStopped once everything is stored
+// and the stream is to end.
 func (s *stream) advance(ctx context.Context, ending bool) error {
 	for {
 		s.mu.Lock()

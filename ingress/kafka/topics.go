@@ -11,7 +11,7 @@ import (
 	"platform/internal/subscription"
 )
 
-// topicInfo is what the broker said about a topic.
+// topicInfo is the broker's information about a topic.
 type topicInfo struct {
 	id         [16]byte
 	partitions int32
@@ -42,8 +42,8 @@ func listTopics(ctx context.Context, admin *kadm.Client, sub *subscription.Subsc
 	return found, nil
 }
 
-// listOffsets adds where the partitions of the named topics begin and end. What brokers do not
-// tell is left out.
+// listOffsets adds where the partitions of the named topics begin and end. Offsets that brokers do
+// not report are omitted.
 func listOffsets(ctx context.Context, admin *kadm.Client, topics map[string]topicInfo, names []string) error {
 	if len(names) == 0 {
 		return nil // it would mean all

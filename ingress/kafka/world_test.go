@@ -40,7 +40,7 @@ type world struct {
 	client *kgo.Client
 	source *source
 	shards []*shard
-	lossy  bool // requests and answers are lost and repeated
+	lossy  bool // requests and responses are lost and repeated
 	frozen bool // requests with records are only noted in shard.earlier
 
 	mu    sync.Mutex // covers the fields below
@@ -166,7 +166,7 @@ func (w *world) Ingest(ctx context.Context, id uint32, c *machine.Ingest) (machi
 	return o, nil
 }
 
-// AwaitEnd implements Partitions: invocations end when the test says so.
+// AwaitEnd implements Partitions: invocations end when the test ends them.
 func (w *world) AwaitEnd(ctx context.Context, id ids.Invocation) error {
 	w.mu.Lock()
 	if w.ended[id] == nil {
@@ -266,7 +266,8 @@ func (w *world) start() *host {
 	return h
 }
 
-// lead makes the node lead a partition. An earlier leader does not know unless it is told.
+// lead makes the node lead a partition. An earlier leader does not learn of it unless the test
+// notifies it.
 func (h *host) lead(id uint32) {
 	s := h.w.shards[id]
 	s.mu.Lock()

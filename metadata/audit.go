@@ -29,10 +29,10 @@ const (
 
 // Action is what a client requested of the admin API.
 type Action struct {
-	Principal string   // name of the token; empty if the server does not ask
+	Principal string   // name of the token; empty if the server does not authenticate
 	Token     string   // ID
 	Address   string   // of the client
-	Node      string   // that was asked
+	Node      string   // that received the request
 	Action    string   // method and route
 	Object    string   // path of the request
 	Status    uint32   // HTTP status of the response; 0: see Outcome
@@ -291,8 +291,8 @@ func actionFromProto(a *pb.Action) Action {
 	}
 }
 
-// bounded shortens a text to limit bytes. The digest of the whole text tells those with the same
-// beginning apart.
+// bounded shortens a text to limit bytes. The digest of the whole text distinguishes texts with the
+// same beginning.
 func bounded(text string, limit int) string {
 	whole := text
 	if text = strings.ToValidUTF8(text, "�"); len(text) <= limit {

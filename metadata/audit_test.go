@@ -127,7 +127,7 @@ func TestTamperingWithTheAuditLogIsDetected(t *testing.T) {
 	}
 }
 
-// Whoever makes the most records displaces their own only.
+// The principal with the most records only displaces its own.
 func TestPrincipalsCannotDisplaceAuditRecordsOfOthers(t *testing.T) {
 	s := openAudited(t)
 	f := s.replica.fsm

@@ -31,7 +31,7 @@ func (n *treeNode) key() treeKey { return treeKey{n.level, n.index} }
 // end returns the number of the last record that the node covers.
 func (n *treeNode) end() uint64 { return (n.index + 1) << n.level }
 
-// Prefixes of what is hashed, so that no kind of node can be taken for another.
+// Prefixes of what is hashed, so that no kind of node can be confused with another.
 const (
 	leafPrefix = iota
 	innerPrefix

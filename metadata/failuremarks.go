@@ -56,8 +56,8 @@ func (s *state) failureMark(group string) (FailureMark, bool) {
 	return s.failureMarks[at], true
 }
 
-// MarkFailure changes the mark of a failure group. A mark that says nothing is deleted. The error
-// can be an *InvalidError.
+// MarkFailure changes the mark of a failure group. An empty mark is deleted. The error can be an
+// *InvalidError.
 func (s *Store) MarkFailure(ctx context.Context, edit FailureMarkEdit) (FailureMark, error) {
 	return propose[FailureMark](ctx, s, &markFailure{edit})
 }

@@ -103,7 +103,7 @@ func applySetPartition(d *draft, cmd *setPartition) (outcome, error) {
 		if slices.Contains(p.Replicas[:i], id) {
 			return outcome{refusal: &InvalidError{fmt.Sprintf("partition %d has two replicas on node %d", p.ID, id)}}, nil
 		}
-		// A removed node may stay until it is replaced.
+		// A removed node may remain until it is replaced.
 		if _, member := d.member(id); !member && !slices.Contains(had.Replicas, id) {
 			return outcome{refusal: &NotFoundError{Node: id}}, nil
 		}

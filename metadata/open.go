@@ -77,8 +77,8 @@ type replica struct {
 }
 
 const (
-	// trailingLogs is the number of entries that stay after a snapshot. Entries are few,
-	// and a replica that misses more receives the state instead.
+	// trailingLogs is the number of entries that are kept after a snapshot. Entries are few, and a
+	// replica that misses more receives the state instead.
 	trailingLogs         = 1024
 	defaultSnapshotEvery = 4096
 	// closeTimeout bounds Close.

@@ -43,8 +43,8 @@ func (s *Store) Subscriptions() ([]subscription.Subscription, <-chan struct{}) {
 	return v.subscriptions, v.subscriptionsChanged
 }
 
-// ConfirmedSubscriptions is Subscriptions as of a moment after the call began, although this node
-// may not have heard from the leader for long.
+// ConfirmedSubscriptions is Subscriptions as of a moment after the call began, even if this node's
+// view is outdated.
 func (s *Store) ConfirmedSubscriptions(ctx context.Context) ([]subscription.Subscription, error) {
 	if _, err := propose[any](ctx, s, &barrier{}); err != nil {
 		return nil, err

@@ -52,9 +52,9 @@ func (p *plan) retry() {
 	}
 }
 
-// redirect replaces several targets of a move that are gone. To replace one of them at a
-// time would not be safe, since the others count as coming. A partition has several such
-// targets after its recovery from one replica, or if it was growing from one.
+// redirect replaces several targets of a move that are gone. To replace one of them at a time would
+// not be safe, since the others count as pending additions. A partition has several such targets
+// after its recovery from one replica, or if it was growing from one.
 func (p *plan) redirect(q *part) bool {
 	gone := slices.DeleteFunc(without(q.Replicas, q.Voters), func(id uint32) bool { return !p.leaving(id) || p.alive(id) })
 	left := without(q.Replicas, gone)

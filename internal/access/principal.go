@@ -47,11 +47,11 @@ type Principal struct {
 	Services, Scopes []string
 }
 
-// Header tells handlers which principal called. Callers cannot set it.
+// Header contains the name of the calling principal, for handlers. Callers cannot set it.
 const Header = "X-Platform-Principal"
 
-// HeaderValue returns the value of Header: the name, or what stands for one with other characters
-// than ASCII. It is empty if the server does not ask who it is.
+// HeaderValue returns the value of Header: the name or, if that is not ASCII, a representation of
+// it. It is empty if the server does not authenticate.
 func (p *Principal) HeaderValue() string {
 	switch {
 	case !strings.ContainsFunc(p.Name, func(r rune) bool { return r >= utf8.RuneSelf }):
@@ -62,7 +62,7 @@ func (p *Principal) HeaderValue() string {
 	return url.PathEscape(p.Name) // of an identity provider
 }
 
-// Anyone is a client of a server that does not ask who it is.
+// Anyone is the principal of clients of a server without authentication.
 var Anyone = Principal{Roles: []Role{Admin}}
 
 // Allows reports whether the principal has a permission.

@@ -53,7 +53,7 @@ func (k groupKey) ID() (g GroupID) {
 }
 
 // grouped reports whether the failure of an invocation belongs to a group: cancelled and killed
-// ones failed because an operator or a caller asked for it.
+// ones failed because an operator or a caller requested it.
 func grouped(inv *machine.Invocation) bool {
 	r := ResultOf(inv)
 	return r == Failure || r == NoResult

@@ -90,7 +90,7 @@ func (x *Index) Put(inv *machine.Invocation) {
 		row := x.table.slots[slot] - 1
 		before := x.references(row)
 		x.fill(row, inv)
-		x.release(before) // after fill, so that values that stay keep their numbers
+		x.release(before) // after fill, so that values still in use keep their numbers
 		return
 	}
 	row := x.grow()

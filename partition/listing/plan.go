@@ -143,7 +143,7 @@ func (p *plan) statusAt(c *chunk, i uint32) Status {
 // selected if the filter has keys, idempotency keys or a failure group.
 func (x *Index) Select(f *Filter, top *Top, live LiveFunc) {
 	p := x.plan(f, live)
-	// Rows tend to be in the order of their creation, so the first ones are soon found.
+	// Rows are mostly in creation order, so the first places are found early.
 	for n := range x.chunks {
 		if !top.order.OldestFirst {
 			n = len(x.chunks) - 1 - n

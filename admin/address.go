@@ -9,8 +9,8 @@ import (
 	"platform/metadata"
 )
 
-// location is the part of a body that says where a deployment is and how to reach
-// it. What is nil was not given.
+// location is the address of a deployment and the options to reach it, as given in a request body.
+// Nil fields were not given.
 type location struct {
 	URI               *string
 	UseHTTP11         *bool
@@ -19,13 +19,13 @@ type location struct {
 	AdditionalHeaders map[string]string
 }
 
-// given reports whether there is anything in it.
+// given reports whether any field was given.
 func (l *location) given() bool {
 	return l.URI != nil || l.UseHTTP11 != nil || l.ARN != nil || l.AssumeRoleARN != nil || l.AdditionalHeaders != nil
 }
 
-// apply changes a request to what was given. That what was given suits an endpoint,
-// or a function, is for the caller to see to.
+// apply copies the given fields to a discovery request. It does not check that they match the kind
+// of deployment; see suits.
 func (l *location) apply(to *discovery.Request) (err error) {
 	if l.URI != nil {
 		if to.URI, err = discovery.NormalizeURI(strings.TrimSpace(*l.URI)); err != nil {
@@ -51,8 +51,8 @@ func (l *location) apply(to *discovery.Request) (err error) {
 	return nil
 }
 
-// suits refuses fields that the kind of deployment, a function or an endpoint, does
-// not have.
+// suits returns an error if a field does not apply to the kind of deployment: a function or an HTTP
+// endpoint.
 func (l *location) suits(function bool) error {
 	switch {
 	case function && l.URI != nil:
@@ -67,7 +67,7 @@ func (l *location) suits(function bool) error {
 	return nil
 }
 
-// endpoint checks which endpoint or function a registration is about.
+// endpoint validates the address of a registration and returns the discovery request for it.
 func (b *registration) endpoint() (r discovery.Request, err error) {
 	switch {
 	case b.URI == nil && b.ARN == nil:
@@ -84,14 +84,14 @@ func (b *registration) endpoint() (r discovery.Request, err error) {
 	return r, where.apply(&r)
 }
 
-// requestOf is the request that asks a known deployment.
+// requestOf returns the discovery request for a registered deployment.
 func requestOf(d *metadata.Deployment) discovery.Request {
 	return discovery.Request{
 		URI: d.URI, UseHTTP11: d.HTTP11, ARN: d.ARN, AssumeRoleARN: d.AssumeRoleARN, AdditionalHeaders: d.AdditionalHeaders,
 	}
 }
 
-// addressOf is the URI or ARN that a request asks.
+// addressOf returns the URI or ARN of a discovery request.
 func addressOf(r discovery.Request) string {
 	if r.ARN != "" {
 		return r.ARN
@@ -99,7 +99,8 @@ func addressOf(r discovery.Request) string {
 	return r.URI
 }
 
-// lowerCase makes the names of headers comparable.
+// lowerCase returns headers with lower-case names. It returns an error for duplicate names and for
+// the placeholder of hidden values.
 func lowerCase(headers map[string]string) (map[string]string, error) {
 	if len(headers) == 0 {
 		return nil, nil

@@ -13,17 +13,19 @@ import (
 	"platform/metadata"
 )
 
-// auditTimeout bounds how long the response to an action on a partition waits for its record.
+// auditTimeout limits the time for writing an audit record, while the client waits for the
+// response.
 const auditTimeout = 5 * time.Second
 
-// Names of what handlers leave in the context of a request for its audit record.
+// Keys under which handlers store data for the audit record in the context of a request.
 const (
 	auditObjects = "audit objects" // []string
 	auditNothing = "audit nothing" // the request changed nothing
 )
 
-// audited returns the handler of a route whose requests are recorded in the audit log: in the
-// log entry of the change if the metadata changes, else after the fact.
+// audited returns the handler of a route whose requests are recorded in the audit log. A change of
+// the metadata has its record in the same log entry; other actions are recorded after they were
+// executed.
 func (s *Server) audited(r route) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		ctx, recorded := metadata.WithAction(c.Request().Context(), s.actionOf(c, r))
@@ -36,8 +38,8 @@ func (s *Server) audited(r route) echo.HandlerFunc {
 	}
 }
 
-// observed returns the handler of a route that reads payloads. With Config.AuditReads, who reads
-// them is recorded before, since a response may be cut short on purpose.
+// observed returns the handler of a route that reads payloads. With Config.AuditReads, the access
+// is recorded before the read, so that a client that disconnects early is recorded too.
 func (s *Server) observed(r route) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if err := s.recordRead(c, r.method+" "+r.path, c.Request().URL.RequestURI()); err != nil {
@@ -47,8 +49,8 @@ func (s *Server) observed(r route) echo.HandlerFunc {
 	}
 }
 
-// recordRead adds a record for a request that is about to read payloads. What cannot be recorded
-// must not be read.
+// recordRead adds an audit record for a request that is about to read payloads. If the record
+// cannot be written, it returns an error and the request must not be executed.
 func (s *Server) recordRead(c echo.Context, action, object string) error {
 	if !s.cfg.AuditReads {
 		return nil
@@ -66,8 +68,8 @@ func (s *Server) recordRead(c echo.Context, action, object string) error {
 	return nil
 }
 
-// record adds a record for a request whose response is err, or sent already. Requests that
-// changed nothing are recorded at a bounded rate.
+// record adds an audit record for a request that failed with err, or whose response has been sent.
+// Requests that changed nothing are rate-limited.
 func (s *Server) record(c echo.Context, r route, err error) {
 	action := s.actionOf(c, r)
 	action.Status = uint32(c.Response().Status)
@@ -76,7 +78,7 @@ func (s *Server) record(c echo.Context, r route, err error) {
 		action.Status, action.Outcome = uint32(f.status), f.message
 	}
 	p := access.From(c.Request().Context())
-	// An error of the server may hide that something was changed.
+	// After a server error, something may have changed.
 	nothing := c.Get(auditNothing) != nil || err != nil && action.Status < http.StatusInternalServerError
 	omitted, ok := s.quiet.admit(p, nothing)
 	if !ok {
@@ -100,17 +102,17 @@ func (s *Server) actionOf(c echo.Context, r route) metadata.Action {
 	}
 }
 
-// Of the requests of a principal that change nothing, quietBurst in a row are recorded, then one
-// per quietInterval; one per strangerInterval without a valid token. The next record has the
-// number of the others.
+// Rate limits of records of requests that change nothing. For each principal, a burst of quietBurst
+// is recorded, then one per quietInterval, or one per strangerInterval without a valid token. The
+// next record contains the number of omitted ones.
 const (
 	quietBurst       = 20
 	quietInterval    = 10 * time.Second
 	strangerInterval = 10 * time.Minute
-	maxQuiet         = 1000 // principals; further ones share a limit
+	maxQuiet         = 1000 // principals; additional ones share a limit
 )
 
-// quietRequests limits the records of requests that changed nothing.
+// quietRequests limits the rate of audit records of requests that changed nothing.
 type quietRequests struct {
 	mu sync.Mutex // guards by
 	by map[string]*quietPrincipal
@@ -121,8 +123,8 @@ type quietPrincipal struct {
 	omitted uint32
 }
 
-// admit reports whether a request is to be recorded, and how many of the principal were not since
-// its last record.
+// admit reports whether a request is recorded. omitted is the number of requests of the principal
+// that were not recorded since its last record.
 func (q *quietRequests) admit(p *access.Principal, nothing bool) (omitted uint32, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -154,7 +156,8 @@ func (q *quietRequests) of(p *access.Principal) *quietPrincipal {
 	return who
 }
 
-// forgetIdle forgets the principals that could send a burst again.
+// forgetIdle removes the principals whose rate limiter is full again and that have no omitted
+// requests.
 func (q *quietRequests) forgetIdle() {
 	for name, who := range q.by {
 		if who.omitted == 0 && who.limit.Tokens() >= quietBurst {

@@ -15,8 +15,8 @@ import (
 	"platform/internal/ids"
 )
 
-// authorized returns the handler of a route that only principals with its permission reach.
-// What changes something is recorded in the audit log.
+// authorized returns the handler of a route that requires its permission. Requests that change
+// something are recorded in the audit log.
 func (s *Server) authorized(r route) echo.HandlerFunc {
 	if r.permission != access.Public && !slices.Contains(access.Permissions, r.permission) {
 		panic(fmt.Sprintf("admin: the route %s %s requires no known permission", r.method, r.path))
@@ -38,12 +38,12 @@ func (s *Server) authorized(r route) echo.HandlerFunc {
 	}
 }
 
-// changes reports whether requests to a route may change something.
+// changes reports whether requests to a route can change something.
 func (r *route) changes() bool {
 	return r.method != http.MethodGet && slices.Contains([]access.Permission{access.Operate, access.Deploy, access.Secure, access.Administer}, r.permission)
 }
 
-// authorize returns why the principal of a request may not use a route, nil if it may.
+// authorize returns an error if the principal of a request must not use a route.
 func (s *Server) authorize(c echo.Context, r route) error {
 	if r.permission == access.Public {
 		return nil
@@ -77,14 +77,14 @@ const (
 	batchPath = "/internal/invocations_batch_operations/:operation"
 )
 
-// listings are the routes whose query can be narrowed to the limits of a principal.
+// listings are the routes whose query is narrowed to the limits of a principal.
 var listings = []string{"/invocations", "/invocations/counts", "/failures", "/objects"}
 
-// unlimitedRoutes are open to limited principals: they tell nothing about invocations.
+// unlimitedRoutes are open to limited principals because they return no data about invocations.
 var unlimitedRoutes = []string{"/version", "/services", "/query/tables"}
 
-// withinLimits returns why a principal that is limited to services or scopes may not use a
-// route, nil if it may. Listings are narrowed to the limits.
+// withinLimits returns an error if a principal that is limited to services or scopes must not use a
+// route. It narrows the query of listings to the limits.
 func (s *Server) withinLimits(c echo.Context, r route, p *access.Principal) error {
 	refusal := outsideLimits(p)
 	names := c.ParamNames()
@@ -94,17 +94,17 @@ func (s *Server) withinLimits(c echo.Context, r route, p *access.Principal) erro
 	case slices.Contains(listings, r.path):
 		return narrow(c, p, refusal)
 	case r.path == batchPath:
-		return nil // the handler checks the invocations
+		return nil // the handler checks each invocation
 	case slices.Contains(names, "invocation_id"):
 		id, err := ids.ParseInvocation(c.Param("invocation_id"))
 		if err != nil {
-			return nil //nolint:nilerr // the route reports it
+			return nil //nolint:nilerr // the handler reports the malformed ID
 		}
 		return s.invocationWithin(c.Request().Context(), p, id)
 	case slices.Contains(names, "service"):
-		scope := c.QueryParam("scope") // of the state that is read; other requests concern all scopes
+		scope := c.QueryParam("scope") // only reads of state select a scope; other requests concern all scopes
 		if len(p.Scopes) > 0 && (r.permission == access.View || r.path == statePath && r.changes()) {
-			scope = p.Scopes[0] // the handler checks the scope of the state that it changes
+			scope = p.Scopes[0] // the handler checks the scope of the state to change
 		}
 		if p.AllowsTarget(c.Param("service"), scope) {
 			return nil
@@ -128,13 +128,14 @@ func limitsOf(p *access.Principal) string {
 	return strings.Join(parts, " and ")
 }
 
-// narrow restricts the filters of a listing.
+// narrow restricts the filters of a listing to the limits of a principal. It returns refusal if a
+// requested value is outside them.
 func narrow(c echo.Context, p *access.Principal, refusal error) error {
 	r := c.Request()
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
 		return badRequest("the query cannot be decoded: %v", err)
 	}
-	query := c.QueryParams() // which the router keeps, so that it must change as well
+	query := c.QueryParams() // the router caches the values, so the query is changed in both places
 	for name, allowed := range map[string][]string{"service": p.Services, "scope": p.Scopes} {
 		if len(allowed) == 0 {
 			continue
@@ -156,7 +157,7 @@ func narrow(c echo.Context, p *access.Principal, refusal error) error {
 	return nil
 }
 
-// invocationWithin returns why a limited principal may not reach an invocation, nil if it may.
+// invocationWithin returns an error if an invocation is outside the limits of a principal.
 func (s *Server) invocationWithin(ctx context.Context, p *access.Principal, id ids.Invocation) error {
 	inv, err := s.invocations.Get(ctx, id, false)
 	if err != nil {
@@ -168,7 +169,8 @@ func (s *Server) invocationWithin(ctx context.Context, p *access.Principal, id i
 	return nil
 }
 
-// invocationsWithin returns why a principal may not reach one of several invocations.
+// invocationsWithin returns an error if any of the invocations is outside the limits of the
+// principal.
 func (s *Server) invocationsWithin(ctx context.Context, invocations []ids.Invocation) error {
 	p := access.From(ctx)
 	if !p.Limited() {

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	maxBatch      = 1000 // invocations in a batch
-	batchParallel = 32   // of them under way at a time
+	maxBatch      = 1000 // invocations per batch
+	batchParallel = 32   // operations executed concurrently per batch
 )
 
 type batchRequest struct {
 	InvocationIDs []string         `json:"invocation_ids"`
 	Deployment    DeploymentChoice `json:"deployment"`
-	Reason        string           `json:"reason"` // of a pause
+	Reason        string           `json:"reason"` // for pause only
 }
 
 type batchFailure struct {
@@ -37,7 +37,7 @@ type restartedFrom struct {
 	New string `json:"new_invocation_id"`
 }
 
-// batchOperations are the operations on many invocations by their names in the path.
+// batchOperations maps the names in the path to the operations on batches of invocations.
 func (s *Server) batchOperations(pause PauseRequest) map[string]func(ctx context.Context, id ids.Invocation, on DeploymentChoice) error {
 	return map[string]func(ctx context.Context, id ids.Invocation, on DeploymentChoice) error{
 		"kill": func(ctx context.Context, id ids.Invocation, _ DeploymentChoice) error {
@@ -99,7 +99,8 @@ func answerBatch[T any](c echo.Context, done batchAnswer[T]) error {
 	return answerOperation(c, len(done.Succeeded), done)
 }
 
-// answerOperation responds to an operation that changed a number of invocations.
+// answerOperation responds to an operation on several invocations; changed is the number of those
+// that changed.
 func answerOperation(c echo.Context, changed int, body any) error {
 	if changed == 0 {
 		c.Set(auditNothing, true)
@@ -107,10 +108,11 @@ func answerOperation(c echo.Context, changed int, body any) error {
 	return answer(c, http.StatusOK, body)
 }
 
-// cancelled is what became of the cancellation of many invocations.
+// cancelled is the result of cancelling several invocations.
 type cancelled struct {
 	batchAnswer[string]
-	// Requested are those that succeeded and have not ended: their handlers decide how.
+	// Requested lists running invocations, to which the cancel signal was sent: their handlers
+	// decide how they end.
 	Requested []string `json:"requested"`
 }
 
@@ -133,7 +135,7 @@ func (s *Server) cancelAll(ctx context.Context, invocations []ids.Invocation) ca
 	return out
 }
 
-// readBatch reads the ids; one that is malformed refuses the whole batch.
+// readBatch parses the invocation IDs of a batch. It returns an error if any ID is malformed.
 func (s *Server) readBatch(c echo.Context) (r batchRequest, invocations []ids.Invocation, err error) {
 	if err := s.readJSON(c, &r); err != nil {
 		return r, nil, err
@@ -153,8 +155,8 @@ func (s *Server) readBatch(c echo.Context) (r batchRequest, invocations []ids.In
 	return r, invocations, nil
 }
 
-// batchOf does something to many invocations, some at a time, and tells in their
-// order how it went.
+// batchOf executes do for each invocation, with bounded concurrency, and returns the results in the
+// order of the invocations.
 func batchOf[T any](invocations []ids.Invocation, do func(ids.Invocation) (T, error)) batchAnswer[T] {
 	results, errs := make([]T, len(invocations)), make([]error, len(invocations))
 	var wg sync.WaitGroup

@@ -9,8 +9,8 @@ import (
 	"platform/internal/subscription"
 )
 
-// blockedPartition is a topic partition whose records are not delivered until an operator
-// decides: the failure inbox lists it beside failed invocations.
+// blockedPartition is a topic partition whose delivery is blocked by a record until an operator
+// retries or skips it. The failure inbox lists it beside failed invocations.
 type blockedPartition struct {
 	Subscription string       `json:"subscription_id"`
 	Source       string       `json:"source"`
@@ -26,11 +26,11 @@ type blockedPartition struct {
 	Record       *blockedView `json:"record,omitempty"`
 }
 
-// maxBlocked bounds the blocked topic partitions that a page of failures has.
+// maxBlocked limits the blocked topic partitions in a page of failures.
 const maxBlocked = 1000
 
-// blockedPartitions returns the blocked topic partitions, the latest first. Filters other than
-// those for services and handlers select invocations only.
+// blockedPartitions returns the blocked topic partitions, the most recent first. Of the filters,
+// only those for services and handlers apply.
 func (s *Server) blockedPartitions(ctx context.Context, f Filter) (found []blockedPartition) {
 	services, handlers := f.Services, f.Handlers
 	f.Services, f.Handlers = nil, nil

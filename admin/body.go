@@ -19,8 +19,8 @@ import (
 	"platform/internal/httpserver"
 )
 
-// readJSON decodes the request body. Its errors tell bad syntax (400) from values
-// that do not fit and unknown fields (422), and say where.
+// readJSON decodes the request body into a value. Syntax errors have status 400; values of the
+// wrong type and unknown fields have status 422. Messages contain the position or the field.
 func (s *Server) readJSON(c echo.Context, into any) error {
 	body, err := s.readBody(c)
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Server) readJSON(c echo.Context, into any) error {
 	return decodeJSON(body, into)
 }
 
-// readBody reads a body that says it is JSON.
+// readBody reads a body with the content type application/json.
 func (s *Server) readBody(c echo.Context) ([]byte, error) {
 	r := c.Request()
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -46,7 +46,8 @@ func (s *Server) readBody(c echo.Context) ([]byte, error) {
 	return body, err
 }
 
-// readBytes reads a body of any kind. Its memory is accounted for until release is called.
+// readBytes reads a body of any content type. The caller must call release to return the memory to
+// the budget.
 func (s *Server) readBytes(c echo.Context) (_ []byte, release func(), _ error) {
 	r := c.Request()
 	account, size := budget.From(r.Context()), s.cfg.BodyLimit
@@ -96,7 +97,7 @@ func decodeJSON(body []byte, into any) error {
 		if mismatch.Field != "" {
 			what = "the field '" + mismatch.Field + "'"
 			if isMap(into, mismatch.Field) && mismatch.Type.Kind() == reflect.String {
-				what = "each value of " + what // the decoder does not say which
+				what = "each value of " + what // the decoder does not report which one
 			}
 		}
 		return &failure{
@@ -110,7 +111,7 @@ func decodeJSON(body []byte, into any) error {
 	return checkFields(body, reflect.TypeOf(into), "")
 }
 
-// expected words the JSON value that goes into a Go value.
+// expected describes the JSON value that decodes into a Go value.
 func expected(into any) string {
 	if reflect.TypeOf(into).Elem().Kind() == reflect.Slice {
 		return "a JSON array"
@@ -131,15 +132,15 @@ func isMap(into any, name string) bool {
 	return false
 }
 
-// position turns the offset of a syntax error, which counts the bytes read
-// including the offending one, into line and column, both from 1.
+// position converts the offset of a JSON syntax error to a line and a column, both from 1. The
+// offset counts the bytes read, including the invalid one.
 func position(body []byte, offset int64) (line, column int) {
 	before := body[:min(max(offset-1, 0), int64(len(body)))]
 	line = 1 + bytes.Count(before, []byte{'\n'})
 	return line, len(before) - bytes.LastIndexByte(before, '\n')
 }
 
-// typeName says which JSON value a Go type takes.
+// typeName describes the JSON value that decodes into a Go type.
 func typeName(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -157,7 +158,7 @@ func typeName(t reflect.Type) string {
 	}
 }
 
-// withArticle words the kind of value that the decoder met.
+// withArticle describes the JSON value that the decoder read, with an article.
 func withArticle(value string) string {
 	switch value {
 	case "bool":

@@ -12,8 +12,8 @@ import (
 	"platform/internal/ids"
 )
 
-// chosenDeployment reads the query parameter that chooses a deployment: Keep,
-// Latest, or a deployment's id, which may also be given as Id=….
+// chosenDeployment parses the query parameter that selects a deployment: Keep, Latest, or a
+// deployment ID, which can also be given as Id=….
 func chosenDeployment(c echo.Context) (DeploymentChoice, error) {
 	params := c.QueryParams()
 	if id, given := params["Id"]; given {
@@ -49,8 +49,7 @@ func readDeployment(text string) (DeploymentChoice, error) {
 	return DeploymentChoice{Which: ThisOne, ID: id}, nil
 }
 
-// UnmarshalJSON reads the choice in a body: a string as in the query, or an object
-// with the field Id.
+// UnmarshalJSON decodes a choice: a string as in the query, or an object with the field Id.
 func (d *DeploymentChoice) UnmarshalJSON(b []byte) error {
 	var text string
 	if len(b) > 0 && b[0] == '{' {
@@ -70,7 +69,7 @@ func (d *DeploymentChoice) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// queryIndex reads an index into a journal; 0 if none is given.
+// queryIndex parses the index of a journal entry; 0 if none is given.
 func queryIndex(c echo.Context, name string) (uint32, error) {
 	values, given := c.QueryParams()[name]
 	if !given {
@@ -84,8 +83,7 @@ func queryIndex(c echo.Context, name string) (uint32, error) {
 	return uint32(n), nil
 }
 
-// refusedOperation is the answer to what is wrong with the invocation; nil if it is
-// something else.
+// refusedOperation converts ErrNotFound and *Refusal to a failure; it returns nil for other errors.
 func refusedOperation(id ids.Invocation, err error) *failure {
 	if errors.Is(err, ErrNotFound) {
 		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The requested invocation '%s' does not exist", id)}

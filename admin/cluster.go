@@ -8,31 +8,31 @@ import (
 	"platform/metadata"
 )
 
-// Cluster is what a node finds out about the others, and what only the nodes that it
-// concerns can do. The methods may be called concurrently.
+// Cluster provides the state of all nodes, and the operations that only certain nodes can execute.
+// Its methods may be called concurrently.
 type Cluster interface {
-	// State is the cluster as this node sees it. Nodes that do not answer in time are
-	// in it with what is known without them; an error says that not even this node
-	// knows anything.
+	// State returns the cluster as seen by this node. It includes nodes that do not respond in
+	// time, with the data that is known without them. It returns an error if not even the state of
+	// this node is available.
 	State(ctx context.Context) (*ClusterState, error)
-	// Activity is a number that grows with everything that happens to invocations, at least if
-	// all nodes answer.
+	// Activity returns a number that increases with every event of an invocation, provided that all
+	// nodes respond.
 	Activity(ctx context.Context) (uint64, error)
 	// Stats returns the time series of invocations of all nodes.
 	Stats(ctx context.Context, q stats.Query) []NodeStats
-	// LogLevels returns the log levels of nodes, in their order, after changing them unless
+	// LogLevels returns the log levels of nodes, in the order given. It applies change first unless
 	// change is nil.
 	LogLevels(ctx context.Context, nodes []metadata.Node, change *LogLevelsChange) []NodeLogLevels
-	// Transfer lets a node lead a partition, for now and as long as leaders need not
-	// be spread anew. It returns when the node leads. The error can be a *Refusal, also
-	// when the node does not take over in time.
+	// Transfer moves the leadership of a partition to a node and returns when the node leads. The
+	// leader may move again when leaders are rebalanced. The error can be a *Refusal, including
+	// when the node does not become leader in time.
 	Transfer(ctx context.Context, partition, node uint32) error
-	// RecoverPartitions makes the newest replica of each partition that has lost its
-	// majority the only one, without ids of all of them. What only the lost ones had is
-	// lost. With dryRun it only says what it would do. The error can be a *Refusal.
+	// RecoverPartitions recovers partitions that have lost their majority, all of them if ids is
+	// empty: the most recent replica becomes the only one. Entries that only lost replicas had are
+	// lost. With dryRun it returns what it would do. The error can be a *Refusal.
 	RecoverPartitions(ctx context.Context, ids []uint32, dryRun bool) ([]PartitionRecovery, error)
-	// RaiseFeatureLevel raises the cluster's feature level to a higher one that all
-	// members support, also if nodes hold it. The error can be a *Refusal.
+	// RaiseFeatureLevel raises the cluster's feature level to one that all members support, even if
+	// the configuration of a node holds the level. The error can be a *Refusal.
 	RaiseFeatureLevel(ctx context.Context, level uint32) (metadata.Cluster, error)
 }
 
@@ -41,7 +41,7 @@ type NodeStats struct {
 	ID     uint32
 	Name   string
 	Result stats.Result
-	Reason string // why there are none; empty if there are
+	Reason string // why there is no series; empty if there is
 }
 
 // ClusterState is the cluster as one node sees it.
@@ -52,27 +52,27 @@ type ClusterState struct {
 	Partitions []PartitionState // by id
 }
 
-// MetadataState is the Raft group that holds the metadata. Nodes are named by id.
+// MetadataState is the Raft group of the metadata. Nodes are given by ID.
 type MetadataState struct {
-	Leader uint32 // 0: none is known
-	// Quorum says that changes can be made: there is a leader, and most voters follow
-	// it.
+	Leader uint32 // 0 if unknown
+	// Quorum reports whether changes are possible: there is a leader that a majority of the voters
+	// follows.
 	Quorum   bool
 	Voters   []uint32
 	Learners []uint32 // replicas without a vote
 }
 
-// FeatureState is the cluster's feature level and what it could be.
+// FeatureState is the cluster's feature level and the levels it could have.
 type FeatureState struct {
 	Level uint32    `json:"level"`
 	Since Timestamp `json:"since,omitzero"` // absent for the first level
-	// Supported is what all members support, as far as they answer, Highest the highest
+	// Supported is the highest level that all responding members support; Highest is the highest
 	// level that any of them supports.
 	Supported uint32 `json:"supported"`
 	Highest   uint32 `json:"highest"`
-	// Held says that a node keeps the level from rising by itself.
+	// Held reports whether the configuration of a node prevents automatic raises.
 	Held bool `json:"held"`
-	// Waiting says in words why the level is not the highest.
+	// Waiting lists the reasons why the level is not the highest.
 	Waiting []string `json:"waiting"`
 }
 
@@ -80,23 +80,21 @@ type FeatureState struct {
 type NodeState struct {
 	ID   uint32 `json:"id"`
 	Name string `json:"name"`
-	// State is what is believed of the process.
+	// State is the liveness of the process as seen by this node.
 	State Liveness `json:"state"`
-	// Draining says that an operator has the replicas moved away, Stopping that the
-	// process is about to end.
+	// Draining reports that an operator has requested to move the replicas away; Stopping that the
+	// process is shutting down.
 	Draining bool `json:"draining"`
 	Stopping bool `json:"stopping"`
-	// Answers says that the node told about its replicas, Self that this is the node
-	// that was asked.
+	// Answers reports that the node returned the state of its replicas; Self that it is the node
+	// that handles the request.
 	Answers bool `json:"answers"`
 	Self    bool `json:"self"`
-	// Disk says that the node's disk is short of room and what follows, empty if it is
-	// not.
+	// Disk describes a shortage of disk space and its consequence; empty if there is none.
 	Disk string `json:"disk,omitempty"`
-	// Metadata is the part in the metadata group.
+	// Metadata is the role in the metadata group.
 	Metadata Role `json:"metadata_role"`
-	// Leaders and Replicas count the partitions that the node leads, and those that
-	// it has a replica of.
+	// Leaders is the number of partitions that the node leads, Replicas the number of its replicas.
 	Leaders  int `json:"leaders"`
 	Replicas int `json:"replicas"`
 
@@ -104,8 +102,8 @@ type NodeState struct {
 	IngressAddress string `json:"ingress_address"`
 	AdminAddress   string `json:"admin_address"`
 	Version        string `json:"version,omitempty"`
-	// FeatureLevel is the highest that the server supports, 0 if that is not known;
-	// FeatureHold says that its settings hold the cluster's.
+	// FeatureLevel is the highest level that the server supports, 0 if unknown. FeatureHold reports
+	// that its configuration holds the cluster's level.
 	FeatureLevel uint32    `json:"feature_level,omitempty"`
 	FeatureHold  bool      `json:"feature_level_hold,omitempty"`
 	Incarnation  string    `json:"incarnation"`
@@ -114,25 +112,25 @@ type NodeState struct {
 	StateSince   Timestamp `json:"state_since,omitzero"`
 }
 
-// Liveness is what is believed of a node's process.
+// Liveness is the state of a node's process as seen by other nodes.
 type Liveness string
 
 // The kinds of liveness.
 const (
 	NodeAlive   Liveness = "alive"
-	NodeDead    Liveness = "dead" // it stopped answering
-	NodeLeft    Liveness = "left" // it said that it stops
+	NodeDead    Liveness = "dead" // stopped responding
+	NodeLeft    Liveness = "left" // announced its shutdown
 	NodeUnknown Liveness = "unknown"
 )
 
-// Role is the part of a replica in its Raft group.
+// Role is the role of a replica in its Raft group.
 type Role string
 
 // The roles.
 const (
 	RoleLeader  Role = "leader"
 	RoleVoter   Role = "voter"
-	RoleLearner Role = "learner" // without a vote: new, or spare
+	RoleLearner Role = "learner" // non-voting: new, or spare
 	RoleNone    Role = "none"
 	RoleUnknown Role = "unknown"
 )
@@ -140,60 +138,58 @@ const (
 // PartitionState is one partition.
 type PartitionState struct {
 	ID     uint32 `json:"id"`
-	Leader uint32 `json:"leader,omitempty"` // node; 0: none is known
+	Leader uint32 `json:"leader,omitempty"` // node ID; 0 if unknown
 	Term   uint64 `json:"term"`
-	// Placed are the nodes that should have a replica; the first should lead. Version
-	// is that of this place.
+	// Placed lists the nodes of the placement; the first one is the preferred leader. Version is
+	// the version of the placement.
 	Placed  []uint32 `json:"placed"`
 	Version uint64   `json:"placement_version"`
-	// Replicas are those of the Raft group and those that nodes have, by node.
+	// Replicas lists the members of the Raft group and the replicas on nodes, sorted by node.
 	Replicas []ReplicaState `json:"replicas"`
 }
 
-// PartitionRecovery is the recovery of a partition that has lost its majority.
+// PartitionRecovery is the result of recovering a partition that has lost its majority.
 type PartitionRecovery struct {
 	Partition uint32 `json:"partition"`
-	// Needed says that the partition cannot go on by itself, Recovered that it was
-	// recovered, and Refused why it was not or could not be.
+	// Needed reports that the partition cannot elect a leader by itself, Recovered that it was
+	// recovered. Refused is the reason why it was not or cannot be recovered.
 	Needed    bool   `json:"needed"`
 	Recovered bool   `json:"recovered"`
 	Refused   string `json:"refused,omitempty"`
-	// From is the node whose replica becomes the only one; its log has Last entries.
+	// From is the node whose replica becomes the only one; its log ends at index Last.
 	From     uint32 `json:"from,omitempty"`
 	Replica  string `json:"replica,omitempty"`
 	Applied  uint64 `json:"applied"`
 	Last     uint64 `json:"last"`
 	LastTerm uint64 `json:"last_term"`
-	// Discarded are the nodes whose older replicas are copied anew, Missing the voters
-	// that are gone.
+	// Discarded lists the nodes whose outdated replicas are replaced by copies, Missing the lost
+	// voters.
 	Discarded []uint32 `json:"discarded"`
 	Missing   []string `json:"missing"`
 }
 
-// ReplicaState is one replica of a partition. The indexes are of log entries.
+// ReplicaState is a replica of a partition. Indexes are those of Raft log entries.
 type ReplicaState struct {
 	Node uint32 `json:"node"`
 	Role Role   `json:"role"`
-	// Serving says that the replica leads and takes requests.
+	// Serving reports that the replica leads and accepts requests.
 	Serving bool `json:"serving,omitempty"`
-	// Answers says that its node told the indexes.
+	// Answers reports that the node returned the indexes.
 	Answers   bool   `json:"answers"`
 	Applied   uint64 `json:"applied"`
 	Committed uint64 `json:"committed"`
 	Last      uint64 `json:"last"`
 	Snapshot  uint64 `json:"snapshot"`
-	// Lag is by how many entries the log is behind the leader's. LagKnown says whether
-	// that is known.
+	// Lag is the number of entries that the log is behind the leader's; valid if LagKnown.
 	Lag      uint64 `json:"lag"`
 	LagKnown bool   `json:"lag_known"`
-	// CaughtUp is what the leader says: the replica answers and has all but what is
-	// under way.
+	// CaughtUp is reported by the leader: the replica responds and lacks only entries in flight.
 	CaughtUp bool `json:"caught_up"`
-	// Quarantine is why the node does not serve its replica, empty if it does.
+	// Quarantine is the reason why the node does not serve the replica; empty if it does.
 	Quarantine string `json:"quarantine,omitempty"`
 }
 
-// node finds a member by id.
+// node returns a member by ID, nil if there is none.
 func (s *ClusterState) node(id uint32) *NodeState {
 	for i := range s.Nodes {
 		if s.Nodes[i].ID == id {
@@ -203,7 +199,7 @@ func (s *ClusterState) node(id uint32) *NodeState {
 	return nil
 }
 
-// replica finds the replica on a node.
+// replica returns the replica on a node, nil if there is none.
 func (p *PartitionState) replica(node uint32) *ReplicaState {
 	for i := range p.Replicas {
 		if p.Replicas[i].Node == node {
@@ -213,5 +209,5 @@ func (p *PartitionState) replica(node uint32) *ReplicaState {
 	return nil
 }
 
-// stateTimeout bounds how long a node looks around before it answers.
+// stateTimeout limits the collection of the cluster state.
 const stateTimeout = 2 * time.Second

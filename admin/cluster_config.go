@@ -9,19 +9,18 @@ import (
 	"platform/metadata"
 )
 
-// clusterConfigView is what holds for the whole cluster.
+// clusterConfigView is the configuration of the cluster.
 type clusterConfigView struct {
 	Name          string    `json:"name"`
 	ID            string    `json:"id"`
 	Partitions    uint32    `json:"num_partitions"`
 	Replication   int       `json:"replication"`
 	ProvisionedAt Timestamp `json:"provisioned_at"`
-	// FlowControl says that flow control was enabled on all partitions.
+	// FlowControl reports whether flow control is enabled on all partitions.
 	FlowControl bool `json:"flow_control"`
-	// FeatureLevel is what all members can read and may write; it only rises.
+	// FeatureLevel is the feature level of the cluster; it never decreases.
 	FeatureLevel uint32 `json:"feature_level"`
-	// LossesSurvived is how many nodes can be lost, whichever they are, once all replicas
-	// are made.
+	// LossesSurvived is the number of arbitrary nodes that can be lost once all replicas exist.
 	LossesSurvived int `json:"losses_survived"`
 }
 
@@ -39,12 +38,12 @@ func (s *Server) getClusterConfig(c echo.Context) error {
 	return answer(c, http.StatusOK, s.viewClusterConfig(cluster))
 }
 
-// clusterChange is what of the configuration can be changed.
+// clusterChange contains the settings that can be changed. Nil fields stay unchanged.
 type clusterChange struct {
 	Replication *int `json:"replication"`
-	// Partitions cannot; asking for what they are is fine.
+	// Partitions cannot be changed; the current value is accepted.
 	Partitions *int `json:"num_partitions"`
-	// FeatureLevel can be raised to what all members support.
+	// FeatureLevel can be raised to a level that all members support.
 	FeatureLevel *uint32 `json:"feature_level"`
 }
 
@@ -81,7 +80,7 @@ func (s *Server) setClusterConfig(c echo.Context) error {
 	return answer(c, http.StatusOK, s.viewClusterConfig(cluster))
 }
 
-// samePartitions refuses another number of partitions than there are.
+// samePartitions returns an error if another number of partitions is requested.
 func samePartitions(cluster metadata.Cluster, wanted *int) error {
 	if wanted == nil || *wanted == int(cluster.Partitions) {
 		return nil
@@ -92,15 +91,16 @@ func samePartitions(cluster metadata.Cluster, wanted *int) error {
 	}
 }
 
-// provisioning asks for a cluster.
+// provisioning is a request to provision the cluster.
 type provisioning struct {
 	Name        string `json:"cluster_name"`
 	Partitions  *int   `json:"num_partitions"`
 	Replication *int   `json:"replication"`
 }
 
-// provision answers for a cluster that exists: that is fine if it is as asked for. The
-// node itself takes the order before it is part of a cluster, and has no admin API yet.
+// provision responds to a request to provision a cluster that already exists: it succeeds if the
+// cluster has the requested configuration. A node without a cluster handles the request elsewhere:
+// it does not serve the admin API yet.
 func (s *Server) provision(c echo.Context) error {
 	var asked provisioning
 	if err := s.readJSON(c, &asked); err != nil {
@@ -116,7 +116,7 @@ func (s *Server) provision(c echo.Context) error {
 	return answer(c, http.StatusOK, s.viewClusterConfig(cluster))
 }
 
-// fits refuses what is not as the cluster is.
+// fits returns an error if the request differs from the configuration of the cluster.
 func (p provisioning) fits(cluster metadata.Cluster) error {
 	if err := samePartitions(cluster, p.Partitions); err != nil {
 		return err

@@ -11,18 +11,18 @@ import (
 	"platform/metadata"
 )
 
-// Health sums a cluster up.
+// Health is the overall state of a cluster.
 type Health string
 
-// The possible sums.
+// The overall states.
 const (
 	Healthy     Health = "healthy"
-	Degraded    Health = "degraded"    // everything is served, with less redundancy than wanted
-	Unavailable Health = "unavailable" // something is not served
+	Degraded    Health = "degraded"    // everything is served, with less redundancy than configured
+	Unavailable Health = "unavailable" // a partition or the metadata is not served
 )
 
-// clusterHealthView is the answer to /cluster-health. The first two fields are what
-// clients of old know.
+// clusterHealthView is the response to GET /cluster-health. Legacy clients read the first two
+// fields only.
 type clusterHealthView struct {
 	Name     string              `json:"cluster_name"`
 	Metadata *metadataHealthView `json:"metadata_cluster_health"` // null until provisioned
@@ -33,7 +33,7 @@ type clusterHealthView struct {
 	Feature    FeatureState     `json:"feature_level"`
 	Nodes      []NodeState      `json:"nodes"`
 	Partitions []PartitionState `json:"partitions"`
-	// Message is for those who take the answer for an error, which it is with 503.
+	// Message is for clients that decode a response with status 503 as an error.
 	Message string `json:"message,omitempty"`
 }
 
@@ -52,9 +52,9 @@ func viewMetadataHealth(m MetadataState) *metadataHealthView {
 	}
 }
 
-// clusterHealth tells how the cluster is. The status is 503 only while nothing can be
-// changed; what a part of the cluster lacks is in the body, since whoever restarts
-// nodes because of this answer would make it worse.
+// clusterHealth responds with the health of the cluster. The status is 503 only if the metadata
+// cannot be changed, or with strict=true if the cluster is unavailable. Other problems are only
+// reported in the body: a supervisor that restarts nodes because of a 503 would make them worse.
 func (s *Server) clusterHealth(c echo.Context) error {
 	strict, err := queryBool(c, "strict")
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Server) clusterHealth(c echo.Context) error {
 
 const notProvisioned = "the cluster has not been provisioned yet; 'platform cluster provision' does it where nodes do not do it themselves"
 
-// clusterState asks for the state, with empty lists instead of null.
+// clusterState returns the state of the cluster, with empty lists instead of nil ones.
 func (s *Server) clusterState(ctx context.Context) (*ClusterState, error) {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
@@ -95,7 +95,7 @@ func (s *Server) clusterState(ctx context.Context) (*ClusterState, error) {
 	return state, nil
 }
 
-// assess says what is wrong with a cluster, the worst first.
+// assess returns the health of a cluster and its problems, the most severe first.
 func assess(state *ClusterState, cluster metadata.Cluster) (Health, []string) {
 	down, less := []string{}, []string{}
 	if !state.Metadata.Quorum {
@@ -133,7 +133,7 @@ func assess(state *ClusterState, cluster metadata.Cluster) (Health, []string) {
 	return Healthy, less
 }
 
-// taking is how many nodes are not being drained.
+// taking returns the number of nodes that are not being drained.
 func (s *ClusterState) taking() int {
 	taking := 0
 	for _, n := range s.Nodes {
@@ -144,8 +144,7 @@ func (s *ClusterState) taking() int {
 	return taking
 }
 
-// tooFewReplicas says that partitions should have more replicas, or that there are not
-// enough nodes for that.
+// tooFewReplicas describes partitions that should have more replicas, and a shortage of nodes.
 func tooFewReplicas(state *ClusterState, wanted int) (lacking []string) {
 	taking := state.taking()
 	if wanted > taking {
@@ -163,8 +162,8 @@ func tooFewReplicas(state *ClusterState, wanted int) (lacking []string) {
 	return lacking
 }
 
-// problems are those of one partition: that nobody serves it, and what is less than
-// it should be.
+// problems describes the problems of one partition: unserved if it is not served, lacking if
+// redundancy is reduced.
 func (p *PartitionState) problems(state *ClusterState) (unserved, lacking []string) {
 	leader := p.replica(p.Leader)
 	switch {
@@ -180,7 +179,7 @@ func (p *PartitionState) problems(state *ClusterState) (unserved, lacking []stri
 		node := state.node(id)
 		switch {
 		case node != nil && (node.State != NodeAlive || !node.Answers):
-			// The node itself is named already.
+			// reported as a problem of the node
 		case replica != nil && replica.Quarantine != "":
 			lacking = append(lacking, fmt.Sprintf("partition %d: the replica on node %s is quarantined: %s", p.ID, state.nameOf(id), replica.Quarantine))
 		case replica == nil || replica.Role == RoleNone:
@@ -201,7 +200,7 @@ func (p *PartitionState) problems(state *ClusterState) (unserved, lacking []stri
 	return unserved, lacking
 }
 
-// nameOf is how people know a node.
+// nameOf returns the name and ID of a node for messages.
 func (s *ClusterState) nameOf(id uint32) string {
 	if n := s.node(id); n != nil {
 		return fmt.Sprintf("%s (%d)", n.Name, id)
@@ -209,7 +208,7 @@ func (s *ClusterState) nameOf(id uint32) string {
 	return fmt.Sprint(id)
 }
 
-// counted is a number of things.
+// counted formats a number with its noun.
 func counted[N int | uint64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -31,7 +31,7 @@ func (s *Server) getNode(c echo.Context) error {
 	return s.showNode(c, node.ID)
 }
 
-// showNode answers with a node as it is now.
+// showNode responds with the current state of a node.
 func (s *Server) showNode(c echo.Context, id uint32) error {
 	state, err := s.clusterState(c.Request().Context())
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Server) showNode(c echo.Context, id uint32) error {
 	return answer(c, http.StatusOK, node)
 }
 
-// drainNode has the replicas of a node moved away, or uses it again.
+// drainNode starts or cancels moving the replicas of a node away.
 func (s *Server) drainNode(draining bool) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		node, err := s.member(c.Param("node"))
@@ -67,8 +67,8 @@ func (s *Server) drainNode(draining bool) echo.HandlerFunc {
 	}
 }
 
-// roomWithout refuses to drain the last node that takes replicas: they would have
-// nowhere to go.
+// roomWithout returns an error if no other node can take the replicas of a node that is to be
+// drained.
 func (s *Server) roomWithout(node metadata.Node) error {
 	for _, n := range s.registry.Nodes() {
 		if n.ID != node.ID && !n.Draining {
@@ -81,11 +81,11 @@ func (s *Server) roomWithout(node metadata.Node) error {
 	}
 }
 
-// removalTimeout limits the wait for a leader of the metadata, so that clients get the reason
-// before they stop waiting.
+// removalTimeout limits the wait for a metadata leader, so that the server reports the reason
+// before clients time out.
 const removalTimeout = 8 * time.Second
 
-// removeNode takes a node out of the cluster.
+// removeNode removes a node from the cluster.
 func (s *Server) removeNode(c echo.Context) error {
 	force, err := queryBool(c, "force")
 	if err != nil {
@@ -106,8 +106,9 @@ func (s *Server) removeNode(c echo.Context) error {
 	return done(c, http.StatusOK)
 }
 
-// mayRemove refuses to remove a node without which no loss is survived. One that has
-// replicas or is the last is refused anyway, for a better reason.
+// mayRemove returns an error if the cluster would tolerate no node failure after the removal. It
+// does not check a node with replicas or the last node: RemoveNode rejects these with a more
+// specific error.
 func (s *Server) mayRemove(c echo.Context, node metadata.Node) error {
 	if node.Draining || len(s.registry.Nodes()) == 1 {
 		return nil
@@ -125,7 +126,7 @@ func (s *Server) mayRemove(c echo.Context, node metadata.Node) error {
 	return s.guard(c, "removing node "+node.Name, s.taking()-1, cluster.Replicas())
 }
 
-// removalError adds what to do first.
+// removalError adds the required next step to an error.
 func removalError(node metadata.Node, err error) error {
 	switch {
 	case errors.Is(err, metadata.ErrUnavailable):
@@ -143,8 +144,7 @@ func removalError(node metadata.Node, err error) error {
 	return err
 }
 
-// member finds a member by its name or id. What looks like a number is an id, and so is N1 if no
-// member has that name.
+// member returns a member by name or ID. A number is an ID; so is N1 if no member has that name.
 func (s *Server) member(text string) (metadata.Node, error) {
 	nodes := s.registry.Nodes()
 	id, notNumber := strconv.ParseUint(text, 10, 32)

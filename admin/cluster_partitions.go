@@ -25,7 +25,7 @@ func (s *Server) getPartition(c echo.Context) error {
 	return s.showPartition(c, id)
 }
 
-// showPartition answers with a partition as it is now.
+// showPartition responds with the current state of a partition.
 func (s *Server) showPartition(c echo.Context, id uint32) error {
 	state, err := s.clusterState(c.Request().Context())
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *Server) showPartition(c echo.Context, id uint32) error {
 	return answer(c, http.StatusOK, state.Partitions[at])
 }
 
-// transferPartition lets another node lead a partition.
+// transferPartition moves the leadership of a partition to another node.
 func (s *Server) transferPartition(c echo.Context) error {
 	id, err := s.partition(c)
 	if err != nil {
@@ -59,15 +59,15 @@ func (s *Server) transferPartition(c echo.Context) error {
 	return s.showPartition(c, id)
 }
 
-// recovery asks for partitions to be recovered.
+// recovery is the body of a request to recover partitions.
 type recovery struct {
-	// Partitions are the ids; without any, all that have lost their majority.
+	// Partitions lists partition IDs; if empty, all that have lost their majority are recovered.
 	Partitions []uint32 `json:"partitions"`
 	DryRun     bool     `json:"dry_run"`
 }
 
-// recoverPartitions recovers partitions that have lost their majority, or says what it
-// would do.
+// recoverPartitions recovers partitions that have lost their majority. With dry_run it responds
+// with what it would do.
 func (s *Server) recoverPartitions(c echo.Context) error {
 	var asked recovery
 	if err := s.readJSON(c, &asked); err != nil {
@@ -96,7 +96,7 @@ func noPartition[N uint32 | uint64](id N, count uint32) error {
 	}
 }
 
-// partition reads the partition of the path.
+// partition returns the partition ID in the path.
 func (s *Server) partition(c echo.Context) (uint32, error) {
 	cluster, provisioned := s.registry.Cluster()
 	if !provisioned {

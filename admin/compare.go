@@ -13,9 +13,9 @@ import (
 	"platform/metadata"
 )
 
-// recheck compares a known deployment with what its endpoint offers now, so that
-// whoever registers it again is not left to wonder why nothing changed. It takes
-// the time of one request, and never makes the registration fail.
+// recheck compares a registered deployment with the current offer of its endpoint, so that the
+// response to a repeated registration can explain why nothing changed. It takes one discovery
+// request, and its failure is a notice, not an error.
 func (s *Server) recheck(ctx context.Context, e discovery.Request, known *metadata.Deployment) []notice {
 	ctx, cancel := context.WithTimeout(ctx, recheckTimeout)
 	defer cancel()
@@ -39,8 +39,8 @@ func (s *Server) recheck(ctx context.Context, e discovery.Request, known *metada
 		differences + "); register with force to replace the deployment"}}
 }
 
-// ignored tells which parts of a registration that changes nothing differ from what
-// is registered.
+// ignored returns a notice about the fields of a registration that differ from the registered ones
+// and have no effect.
 func ignored(body *registration, e discovery.Request, known *metadata.Deployment) []notice {
 	var fields []string
 	if body.AdditionalHeaders != nil && !maps.Equal(e.AdditionalHeaders, known.AdditionalHeaders) {
@@ -62,8 +62,8 @@ func ignored(body *registration, e discovery.Request, known *metadata.Deployment
 		strings.Join(fields, ", "))}}
 }
 
-// differences names the services and handlers that only one of two deployments
-// has, or that changed their type; empty if there are none.
+// differences describes the services and handlers that only one of two deployments has, or whose
+// types differ; empty if there are none.
 func differences(before, now *metadata.Deployment) string {
 	had, has := parts(before), parts(now)
 	var list string
@@ -87,7 +87,7 @@ func differences(before, now *metadata.Deployment) string {
 	return list
 }
 
-// parts maps services and their handlers to their types.
+// parts maps the names of services and handlers to their types.
 func parts(d *metadata.Deployment) map[string]string {
 	m := map[string]string{}
 	for _, s := range d.Services {

@@ -14,7 +14,7 @@ import (
 	"platform/metadata"
 )
 
-// listDeployments shows all deployments, the oldest first.
+// listDeployments responds with all deployments, the oldest first.
 func (s *Server) listDeployments(c echo.Context) error {
 	schemas, defaults := s.registry.Schemas(), s.cfg.Defaults()
 	deployments := slices.SortedFunc(maps.Values(schemas.Deployments), func(a, b *metadata.Deployment) int {
@@ -36,8 +36,8 @@ func (s *Server) getDeployment(c echo.Context) error {
 	return answer(c, http.StatusOK, viewDeployment(d, viewServices(d, defaults), defaults))
 }
 
-// deleteDeployment removes a deployment: with force at once, else only if nothing
-// needs it any more.
+// deleteDeployment removes a deployment: immediately with force, otherwise only if it is not in
+// use.
 func (s *Server) deleteDeployment(c echo.Context) error {
 	force, err := queryBool(c, "force")
 	if err != nil {
@@ -61,8 +61,7 @@ func (s *Server) deleteDeployment(c echo.Context) error {
 	return c.NoContent(http.StatusAccepted)
 }
 
-// drained refuses to delete a deployment that still gets new invocations or that
-// unfinished ones run on.
+// drained returns an error if a deployment receives new invocations or unfinished ones run on it.
 func (s *Server) drained(c echo.Context, schemas *metadata.Schemas, d *metadata.Deployment) error {
 	var latest []string
 	for _, service := range d.Services {

@@ -1,9 +1,10 @@
-// Package admin is the REST API with which people and tools look after a server:
-// deployments, services, invocations, health, and the catalogue of error codes.
+// Package admin implements the REST API for operating a cluster: deployments, services,
+// invocations, health, and the catalogue of error codes.
 //
-// Every route exists bare and below /v2, /v3 and /v4, and is described by the OpenAPI
-// document that GET /openapi makes of the route table. Every failure, whoever finds
-// it, is answered with the same JSON body: a message and, where the catalogue has
-// one, a code. Read routes.go first, then failure.go, and register.go for the one
-// request that does more than look something up.
+// Routes exist without a prefix and below /v2, /v3 and /v4. GET /openapi returns the OpenAPI
+// document generated from the route table. All errors have the same JSON body: a message and, for
+// errors of the catalogue, a code.
+//
+// Read routes.go first, then failure.go, and register.go as an example of a request with several
+// steps.
 package admin

@@ -18,30 +18,30 @@ import (
 	"platform/internal/ids"
 )
 
-// Bounds of event streams.
+// Limits of event streams.
 const (
 	maxStreams       = 256 // per node
 	maxStreamTopics  = 16  // per stream
 	maxSources       = 512 // polled for all streams
 	topicReadTimeout = 5 * time.Second
 	heartbeat        = 15 * time.Second
-	recheckInterval  = 2 * time.Second // of the token of a stream
+	recheckInterval  = 2 * time.Second // how often the token of a stream is checked
 )
 
 // Intervals at which versions are read.
 const (
-	quickInterval = 250 * time.Millisecond // of single invocations and of the metadata
-	slowInterval  = time.Second            // of lists, which are costly to read again
+	quickInterval = 250 * time.Millisecond // single invocations and the metadata
+	slowInterval  = time.Second            // lists, which are expensive for clients to reload
 )
 
 const eventsPath = "/events"
 
-// topicNames are the topics apart from those of invocations.
+// topicNames are the topics other than those of single invocations.
 var topicNames = []string{"invocations", "overview", "failures", "cluster", "deployments", "rules", "jobs", "subscriptions"}
 
 const invocationTopic = "invocation:"
 
-// streamEvents notifies a client of changes until it leaves or the server stops.
+// streamEvents notifies a client of changes until it disconnects or the server stops.
 func (s *Server) streamEvents(c echo.Context) error {
 	topics, sources, err := s.readTopics(c)
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *Server) streamEvents(c echo.Context) error {
 	header := c.Response().Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
-	header.Set("X-Accel-Buffering", "no") // proxies must not collect events
+	header.Set("X-Accel-Buffering", "no") // proxies must not buffer events
 	if c.Request().Method == http.MethodHead {
 		return c.NoContent(http.StatusOK)
 	}
@@ -59,7 +59,7 @@ func (s *Server) streamEvents(c echo.Context) error {
 		return &failure{status: http.StatusTooManyRequests, retry: true, after: heartbeat, message: err.Error() + "; close some, or try again later"}
 	}
 	defer subscription.Close()
-	// Streams have a bound of their own.
+	// Streams have their own limit and do not count as requests in progress.
 	s.active.Add(-1)
 	defer s.active.Add(1)
 
@@ -78,13 +78,14 @@ func (s *Server) streamEvents(c echo.Context) error {
 type eventStream struct {
 	c      echo.Context
 	topics []string
-	sent   events.Position // what the client knows
+	sent   events.Position // versions that the client has received
 	// permitted reports whether the client may still read events: its token may have expired or
 	// been revoked.
 	permitted func() bool
 }
 
-// run writes events until ctx ends, the server stops, or the client may no longer read them.
+// run writes events until ctx ends, the server stops, or the client is no longer permitted to read
+// them.
 func (e *eventStream) run(ctx context.Context, stopping <-chan struct{}, subscription *events.Subscription) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
@@ -94,7 +95,7 @@ func (e *eventStream) run(ctx context.Context, stopping <-chan struct{}, subscri
 	for {
 		if len(text) > 0 {
 			if _, err := e.c.Response().Write(text); err != nil {
-				return nil //nolint:nilerr // the client has left
+				return nil //nolint:nilerr // the client has disconnected
 			}
 			e.c.Response().Flush()
 		}
@@ -116,7 +117,7 @@ func (e *eventStream) run(ctx context.Context, stopping <-chan struct{}, subscri
 	}
 }
 
-// changes returns the events about versions that the client does not know.
+// changes returns the events for versions that the client has not received.
 func (e *eventStream) changes(versions []events.Version) []byte {
 	var text bytes.Buffer
 	for i, version := range versions {
@@ -136,7 +137,7 @@ type changeNotice struct {
 	Version string `json:"version"`
 }
 
-// readTopics reads the topics of a stream.
+// readTopics parses the topics of a stream.
 func (s *Server) readTopics(c echo.Context) (topics []string, sources []events.Source, err error) {
 	topics, err = parsed(c.QueryParams()["topics"], anyText)
 	if err != nil {
@@ -162,7 +163,7 @@ func (s *Server) readTopics(c echo.Context) (topics []string, sources []events.S
 	return topics, sources, nil
 }
 
-// sourceOf returns where the versions of a topic come from.
+// sourceOf returns the source of the versions of a topic.
 func (s *Server) sourceOf(topic string) (events.Source, error) {
 	if text, ok := strings.CutPrefix(topic, invocationTopic); ok {
 		id, err := ids.ParseInvocation(text)
@@ -197,8 +198,8 @@ func (s *Server) sourceOf(topic string) (events.Source, error) {
 	return events.Source{}, badRequest("The query parameter 'topics' is invalid: there is no topic %q%s", topic, alternatives(topic, "topics", slices.Concat(topicNames, []string{"invocation:ID"})))
 }
 
-// subscriptionsVersion is the version of the subscriptions, their topic partitions, and the Kafka
-// clusters.
+// subscriptionsVersion returns the version of the subscriptions, their topic partitions, and the
+// Kafka clusters.
 func (s *Server) subscriptionsVersion(ctx context.Context) (events.Version, error) {
 	list, _ := s.registry.Subscriptions()
 	var statuses StreamStatuses
@@ -216,13 +217,13 @@ func (s *Server) subscriptionsVersion(ctx context.Context) (events.Version, erro
 func stateVersion(state any) events.Version {
 	data, err := json.Marshal(state)
 	if err != nil {
-		panic(fmt.Sprintf("encode %T: %v", state, err)) // only our own types come here
+		panic(fmt.Sprintf("encode %T: %v", state, err)) // cannot fail: only types of this package are encoded
 	}
 	return events.VersionOf(data)
 }
 
-// invocationVersion is the version of all that is shown of an invocation without its journal,
-// whose length is included.
+// invocationVersion returns the version of the data shown of an invocation. Of the journal, it
+// includes the length only.
 func (s *Server) invocationVersion(ctx context.Context, id ids.Invocation) (events.Version, error) {
 	invocation, err := s.invocations.Get(ctx, id, false)
 	if errors.Is(err, ErrNotFound) {
@@ -234,7 +235,7 @@ func (s *Server) invocationVersion(ctx context.Context, id ids.Invocation) (even
 	return stateVersion(invocation), nil
 }
 
-// jobsVersion changes with the progress of every job.
+// jobsVersion returns a version that changes with the progress of any job.
 func (s *Server) jobsVersion() events.Version {
 	versions := map[string]uint64{}
 	for _, job := range s.registry.Jobs() {
@@ -243,15 +244,15 @@ func (s *Server) jobsVersion() events.Version {
 	return stateVersion(versions)
 }
 
-// activityVersion changes with everything that happens to invocations, and with the marks of
-// their failure groups.
+// activityVersion returns a version that changes with any event of an invocation and with the marks
+// of failure groups.
 func (s *Server) activityVersion(ctx context.Context) (events.Version, error) {
 	activity, err := s.cluster.Activity(ctx)
 	return stateVersion([]any{activity, s.registry.FailureMarks()}), err
 }
 
-// clusterVersion is the version of the state of the cluster without what changes all the time:
-// the positions of replicas in their logs.
+// clusterVersion returns the version of the state of the cluster, excluding log positions of
+// replicas, which change constantly.
 func (s *Server) clusterVersion(ctx context.Context) (events.Version, error) {
 	state, err := s.cluster.State(ctx)
 	if err != nil {

@@ -25,7 +25,7 @@ func (s *Server) explainInvocation(c echo.Context, id ids.Invocation) error {
 	ctx, now := c.Request().Context(), time.Now()
 	tables := tableReader{s.cfg.Query, s.registry.Schemas(), access.From(ctx)}
 	explanation, err := explain.Invocation(ctx, tables, id.String(), now)
-	if err == nil && !access.From(ctx).Limited() { // who may see everything that it waits for
+	if err == nil && !access.From(ctx).Limited() { // limited principals must not see other invocations
 		err = explain.Follow(ctx, tables, explanation, now)
 	}
 	if errors.Is(err, explain.ErrNotFound) {
@@ -41,7 +41,7 @@ func noInvocation(id ids.Invocation) *failure {
 	return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The requested invocation '%s' does not exist", id)}
 }
 
-// tableReader reads the tables for explanations.
+// tableReader implements explain.Reader with the SQL engine.
 type tableReader struct {
 	engine  *query.Engine
 	schemas *metadata.Schemas

@@ -23,46 +23,47 @@ import (
 	"platform/metadata"
 )
 
-// internalError is all that clients learn of what nobody foresaw.
+// internalError is the message for unexpected errors, whose details are logged only.
 const internalError = "internal error; the server's log says more"
 
-// statusClientClosed is what nobody reads any more.
+// statusClientClosed is the status of requests whose client has disconnected.
 const statusClientClosed = 499
 
-// failure is an error that is ready to be answered.
+// failure is an error with the contents of its response.
 type failure struct {
 	status  int
 	code    errcode.Code // may be empty
 	message string
-	field   string        // of the request that is wrong, may be empty
-	retry   bool          // tell the client when to come back
-	after   time.Duration // with retry; 0: a second
+	field   string        // invalid part of the request; may be empty
+	retry   bool          // send a Retry-After header
+	after   time.Duration // with retry; 0 means 1 s
 }
 
 func (f *failure) Error() string { return f.message }
 
-// errorBody is the one shape of errors.
+// errorBody is the body of all error responses.
 type errorBody struct {
 	Message string        `json:"message"`
 	Code    *errcode.Code `json:"platform_code"`
-	Field   string        `json:"field,omitempty"` // of the request, or the property, that is wrong
+	Field   string        `json:"field,omitempty"` // invalid part of the request, or property
 }
 
 func badRequest(format string, args ...any) *failure {
 	return &failure{status: http.StatusBadRequest, message: fmt.Sprintf(format, args...)}
 }
 
-// unprocessable refuses a body of the right form whose values do not fit.
+// unprocessable returns a failure for a body with valid syntax but invalid values.
 func unprocessable(format string, args ...any) *failure {
 	return &failure{status: http.StatusUnprocessableEntity, message: fmt.Sprintf(format, args...)}
 }
 
-// invalidField refuses a part of the path, the query or the body.
+// invalidField returns a failure for an invalid parameter of the path or query, or field of the
+// body.
 func invalidField(name string, reason error) *failure {
 	return badRequest("The request field '%s' is invalid. Reason: %v", name, reason)
 }
 
-// fail answers a request with an error, unless an answer is on its way.
+// fail responds with an error unless the response has started.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if response, ok := w.(*echo.Response); ok && response.Committed {
 		s.log.Warn("answer cut short", "method", r.Method, "path", r.URL.Path, "err", err)
@@ -77,7 +78,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		body.Code = &f.code
 	}
 	if f.status == http.StatusRequestEntityTooLarge && r.ProtoMajor == 1 {
-		w.Header().Set("Connection", "close") // the rest of the body is not worth reading
+		w.Header().Set("Connection", "close") // do not read the rest of the body
 	}
 	if f.retry {
 		w.Header().Set("Retry-After", strconv.Itoa(httpserver.RetryAfter(f.after)))
@@ -85,7 +86,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	writeJSON(w, f.status, body)
 }
 
-// explain finds the answer to an error.
+// explain converts an error to a failure. Unexpected errors are logged and become an internal
+// error.
 func (s *Server) explain(r *http.Request, err error) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f
@@ -129,8 +131,8 @@ func (s *Server) explain(r *http.Request, err error) *failure {
 	return &failure{status: http.StatusInternalServerError, message: internalError}
 }
 
-// fullDisks names the nodes whose disk is full, which is why changes of the metadata fail;
-// "" if there are none.
+// fullDisks names the nodes whose disk is full, which can be the reason why changes of the metadata
+// fail; "" if there are none.
 func (s *Server) fullDisks(ctx context.Context) string {
 	state, err := s.clusterState(ctx)
 	if err != nil {
@@ -151,7 +153,7 @@ func (s *Server) fullDisks(ctx context.Context) string {
 	return ": the disks of nodes " + strings.Join(full, ", ") + " are full, make room on them"
 }
 
-// explainRouting words the router's own errors.
+// explainRouting converts an error of the router to a failure.
 func explainRouting(r *http.Request, err *echo.HTTPError) *failure {
 	f := &failure{status: err.Code, message: fmt.Sprint(err.Message)}
 	switch err.Code {
@@ -163,7 +165,7 @@ func explainRouting(r *http.Request, err *echo.HTTPError) *failure {
 	return f
 }
 
-// allowed words the Allow header that the router has set.
+// allowed describes the Allow header that the router has set.
 func allowed(header string) string {
 	methods := slices.DeleteFunc(strings.Split(header, ", "), func(method string) bool {
 		return method == "" || method == http.MethodOptions
@@ -174,27 +176,26 @@ func allowed(header string) string {
 	return "; use " + strings.Join(methods, ", ")
 }
 
-// writeJSON answers with a JSON body.
+// writeJSON responds with a JSON body.
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(body); err != nil {
-		panic(fmt.Sprintf("encode %T: %v", body, err)) // only our own types come here
+		panic(fmt.Sprintf("encode %T: %v", body, err)) // cannot fail: only types of this package are encoded
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(buf.Bytes()) // fails only if the client has closed the connection
 }
 
-// answer ends a request with a JSON body.
+// answer responds to a request with a JSON body.
 func answer(c echo.Context, status int, body any) error {
 	writeJSON(c.Response(), status, body)
 	return nil
 }
 
-// queryBool reads a yes-or-no parameter of the query; naming it without a value is
-// a yes.
+// queryBool parses a boolean query parameter. A parameter without a value is true.
 func queryBool(c echo.Context, name string) (bool, error) { return boolOf(c.QueryParams(), name) }
 
 func boolOf(parameters url.Values, name string) (bool, error) {

@@ -14,7 +14,7 @@ import (
 	"platform/partition/listing"
 )
 
-// failureMark is what operators have said about a failure group.
+// failureMark contains the mute setting and note of operators for a failure group.
 type failureMark struct {
 	Muted    bool      `json:"muted,omitempty"`
 	Note     string    `json:"note,omitempty"`

@@ -14,16 +14,16 @@ import (
 	"platform/partition/listing"
 )
 
-// FailureGroup is invocations that have failed for the same cause: they have ended with a
-// failure, are paused after one, or are retried after one. Cancelled and killed ones are
-// not included.
+// FailureGroup is a group of invocations that failed for the same reason: they completed with a
+// failure, were paused after one, or are being retried. Cancelled and killed invocations are not
+// included.
 type FailureGroup struct {
 	ID          string           `json:"id"` // fg_…, a hash of service, handler, codes and message
 	Service     string           `json:"service"`
 	Handler     string           `json:"handler"`
-	ErrorCode   string           `json:"error_code,omitempty"` // of the catalogue, such as RT0007
+	ErrorCode   string           `json:"error_code,omitempty"` // catalogue code such as RT0007
 	Code        uint32           `json:"code"`
-	Message     string           `json:"message"` // with ? for numbers, ids and quoted values
+	Message     string           `json:"message"` // numbers, IDs and quoted values are replaced by ?
 	Sample      string           `json:"sample_invocation_id"`
 	Count       int              `json:"count"`
 	ByStatus    map[Status]int   `json:"by_status"`
@@ -34,10 +34,10 @@ type FailureGroup struct {
 	failureMark
 }
 
-// FailureGroups are all failure groups, the one with the latest failure first.
+// FailureGroups contains all failure groups, the one with the most recent failure first.
 type FailureGroups struct {
 	Groups []FailureGroup
-	Other  int // failures that belong to no group, because there are too many groups
+	Other  int // failures beyond the maximum number of groups
 	Extent Extent
 }
 
@@ -47,7 +47,7 @@ type failurePage struct {
 	Next     string         `json:"next_cursor,omitempty"`
 	Other    int            `json:"other,omitempty"`
 	Complete bool           `json:"complete"`
-	// Blocked is what event subscriptions cannot deliver; the first page has it.
+	// Blocked lists blocked topic partitions; present in the first page only.
 	Blocked []blockedPartition `json:"blocked_topic_partitions,omitempty"`
 	Extent
 }
@@ -109,7 +109,7 @@ func (s *Server) getFailure(c echo.Context) error {
 	return answer(c, http.StatusOK, group)
 }
 
-// failureGroup returns a failure group, nil if no invocation belongs to it.
+// failureGroup returns a failure group by ID, nil if no invocation belongs to it.
 func (s *Server) failureGroup(c echo.Context, id string) (*FailureGroup, error) {
 	all, err := s.invocations.Failures(c.Request().Context(), Filter{FailureGroup: id}, false)
 	if err != nil {
@@ -118,12 +118,12 @@ func (s *Server) failureGroup(c echo.Context, id string) (*FailureGroup, error) 
 	s.marked(all.Groups)
 	i := slices.IndexFunc(all.Groups, func(g FailureGroup) bool { return g.ID == id })
 	if i < 0 {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil //nolint:nilnil // no such group
 	}
 	return &all.Groups[i], nil
 }
 
-// mutedFilter returns whether only muted groups are listed, or only others; nil for all.
+// mutedFilter returns whether to list muted groups or others; nil for both.
 func mutedFilter(c echo.Context) (*bool, error) {
 	if _, given := c.QueryParams()["muted"]; !given {
 		return nil, nil //nolint:nilnil // all
@@ -132,7 +132,7 @@ func mutedFilter(c echo.Context) (*bool, error) {
 	return &muted, err
 }
 
-// failurePlace is the position of a group in the list.
+// failurePlace is the position of a group in the list, which the cursor of a page encodes.
 type failurePlace struct {
 	lastSeen Timestamp
 	id       string

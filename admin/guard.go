@@ -6,9 +6,11 @@ import (
 
 const healthPath = "/health"
 
-// admit refuses what pages of other sites send through the browser of an operator.
+// admit rejects cross-site requests that pages of other origins send through the browser of an
+// operator.
 func (s *Server) admit(r *http.Request) error {
-	// A page has no token. Load balancers ask for the health under any name.
+	// Requests with a token cannot be forged by a page. Load balancers request the health under any
+	// host name.
 	if s.cfg.Guard != nil && !s.cfg.Authenticator.Required && r.URL.Path != healthPath {
 		if err := s.cfg.Guard.CheckHost(r); err != nil {
 			return &failure{status: http.StatusForbidden, message: err.Error()}

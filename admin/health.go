@@ -11,7 +11,7 @@ import (
 	"platform/internal/errcode"
 )
 
-// health says whether the node should get requests.
+// health responds with whether the node should receive requests.
 func (s *Server) health(c echo.Context) error {
 	if err := s.cfg.Ready(); err != nil {
 		return &failure{status: http.StatusServiceUnavailable, message: err.Error()}
@@ -24,7 +24,7 @@ func (s *Server) health(c echo.Context) error {
 
 const openMode = "open"
 
-// healthView says what operators should know of a server that is healthy.
+// healthView is the body of a healthy response.
 type healthView struct {
 	SecurityMode string `json:"security_mode"`
 	Message      string `json:"message"`
@@ -48,8 +48,8 @@ type versionView struct {
 	Features        map[string]bool `json:"features"`
 }
 
-// ingressEndpoint is the configured address, or the host under which the client
-// has reached us: the one address that is known to work for it.
+// ingressEndpoint returns the configured ingress address. By default it uses the host of the
+// request, which is known to be reachable for the client.
 func (s *Server) ingressEndpoint(r *http.Request) string {
 	if s.cfg.IngressEndpoint != "" {
 		return s.cfg.IngressEndpoint
@@ -64,7 +64,7 @@ func (s *Server) ingressEndpoint(r *http.Request) string {
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(s.cfg.IngressPort)) + "/"
 }
 
-// errorView explains an error code.
+// errorView is an entry of the error catalogue.
 type errorView struct {
 	Code    errcode.Code `json:"code"`
 	Title   string       `json:"title"`

@@ -7,30 +7,30 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Extent says what a list or a count includes.
+// Extent reports what is missing in a list or a count.
 type Extent struct {
-	// CompleteFrom is set if invocations created before it are left out.
+	// CompleteFrom is set if invocations created earlier are omitted.
 	CompleteFrom Timestamp `json:"complete_from,omitzero"`
-	// Missing are the partitions that did not respond.
+	// Missing lists the partitions that did not respond.
 	Missing []uint32 `json:"missing_partitions,omitempty"`
 }
 
-// Complete reports whether everything is included.
+// Complete reports whether nothing is missing.
 func (e Extent) Complete() bool { return e.CompleteFrom == 0 && len(e.Missing) == 0 }
 
-// Counts are numbers of invocations.
+// Counts contains numbers of invocations.
 type Counts struct {
 	Total     int             `json:"total"`
-	ByStatus  map[Status]int  `json:"by_status"` // of all statuses
-	ByResult  map[Result]int  `json:"by_result"` // of all results; of completed ones
+	ByStatus  map[Status]int  `json:"by_status"` // has all statuses
+	ByResult  map[Result]int  `json:"by_result"` // has all results; completed invocations only
 	ByService []HandlerCounts `json:"by_service"`
 	Complete  bool            `json:"complete"`
 	Extent
 	AsOf Timestamp `json:"as_of"`
 }
 
-// HandlerCounts are the numbers of invocations of a handler; statuses and results without
-// invocations are left out.
+// HandlerCounts contains the numbers of invocations of a handler. Statuses and results without
+// invocations are omitted.
 type HandlerCounts struct {
 	Service  string         `json:"service"`
 	Handler  string         `json:"handler"`
@@ -38,7 +38,7 @@ type HandlerCounts struct {
 	ByResult map[Result]int `json:"by_result"`
 }
 
-// partialParameter accepts an answer without partitions that do not respond.
+// partialParameter describes the parameter that accepts a response without unavailable partitions.
 var partialParameter = queryParameter("partial", "Respond even if some partitions are unavailable, which missing_partitions then names, or if the memory for lists (admin.listing-memory) does not suffice for the oldest invocations, in which case complete_from is the creation time from which on all are included.", object{"type": "boolean", "default": false})
 
 func (s *Server) countInvocations(c echo.Context) error {

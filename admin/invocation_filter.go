@@ -12,8 +12,8 @@ import (
 	"platform/partition/listing"
 )
 
-// Filter selects invocations: those that match one value of each list that is not
-// empty, and all other conditions.
+// Filter selects the invocations that match all conditions; a nonempty list matches any of its
+// values.
 type Filter struct {
 	Statuses        []Status
 	Results         []Result
@@ -29,13 +29,13 @@ type Filter struct {
 	Created         TimeRange
 	Modified        TimeRange
 	Completed       TimeRange
-	FailureGroup    string // id; empty: any
+	FailureGroup    string // ID; empty for any
 }
 
-// TimeRange is the times from From on and before Before; 0 is no bound.
+// TimeRange is a range of times: From inclusive, Before exclusive; 0 is unbounded.
 type TimeRange struct{ From, Before Timestamp }
 
-// Result says how an invocation has ended.
+// Result is the outcome of a completed invocation.
 type Result string
 
 // The results.
@@ -51,7 +51,7 @@ var (
 	sources = []string{"ingress", "service", "subscription", "restart_as_new"}
 )
 
-// filterParameters describe the parameters that readFilter reads.
+// filterParameters describes the parameters that readFilter parses.
 var filterParameters = []object{
 	queryParameter("status", "Statuses, repeated or separated by commas.", object{"type": "array", "items": object{"type": "string", "enum": statuses}}),
 	queryParameter("result", "How they have ended. cancelled: with code 409 after a cancellation was requested, or before they started.", object{"type": "array", "items": object{"type": "string", "enum": results}}),
@@ -74,7 +74,7 @@ func timeParameter(name, meaning string) object {
 	return queryParameter(name, meaning+": RFC 3339, or milliseconds since 1970.", object{"type": "string"})
 }
 
-// readFilter reads the parameters of a filter and ignores others.
+// readFilter parses the parameters of a filter and ignores others.
 func readFilter(values url.Values) (f Filter, err error) {
 	for name, list := range values {
 		last := list[len(list)-1]
@@ -88,7 +88,7 @@ func readFilter(values url.Values) (f Filter, err error) {
 		case "handler":
 			f.Handlers, err = parsed(list, anyText)
 		case "key":
-			f.Keys = list // keys may contain commas
+			f.Keys = list // not split at commas, which keys may contain
 		case "scope":
 			f.Scopes, err = parsed(list, anyText)
 		case "limit_key":
@@ -124,7 +124,7 @@ func readFilter(values url.Values) (f Filter, err error) {
 	return f, nil
 }
 
-// oneOf returns a parser of the values of a list; what is what they are.
+// oneOf returns a parser for values of a list; what names them in errors.
 func oneOf[T ~string](what string, list []T) func(string) (T, error) {
 	return func(text string) (T, error) {
 		if v := T(text); slices.Contains(list, v) {

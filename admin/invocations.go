@@ -15,27 +15,25 @@ import (
 	"platform/internal/ids"
 )
 
-// Invocations finds invocations on all partitions, and acts on them.
+// Invocations queries invocations and objects on all partitions, and operates on them.
 type Invocations interface {
 	Operator
 
-	// List returns one page of the invocations that match. A
-	// cursor it did not make is ErrCursor.
+	// List returns a page of the matching invocations. It returns ErrCursor for an invalid cursor.
 	List(context.Context, Query) (Page, error)
-	// Count returns the numbers of invocations that match. With partial it leaves out
-	// partitions that do not respond.
+	// Count returns the numbers of matching invocations. With partial it omits partitions that do
+	// not respond.
 	Count(ctx context.Context, f Filter, partial bool) (*Counts, error)
-	// Failures returns the failure groups of the invocations that match; partial is as for
-	// Count.
+	// Failures returns the failure groups of the matching invocations; partial is as for Count.
 	Failures(ctx context.Context, f Filter, partial bool) (*FailureGroups, error)
-	// Get returns one invocation, with its journal if asked for; ErrNotFound.
+	// Get returns an invocation, with its journal if requested, or ErrNotFound.
 	Get(ctx context.Context, id ids.Invocation, journal bool) (*Invocation, error)
-	// Objects returns keys of a virtual object or workflow, sorted, and whether there are more.
+	// Objects returns the keys of a virtual object or workflow, sorted, and whether there are more.
 	Objects(context.Context, ObjectQuery) (page []ObjectSummary, more bool, err error)
 	// Object returns one key.
 	Object(context.Context, Object) (*ObjectDetail, error)
-	// InUse counts the unfinished invocations that are pinned to a deployment or have
-	// an attempt under way there.
+	// InUse returns the number of unfinished invocations that are pinned to a deployment or have an
+	// attempt in progress on it.
 	InUse(context.Context, ids.Deployment) (int, error)
 }
 
@@ -43,32 +41,30 @@ type Invocations interface {
 var (
 	ErrNotFound = errors.New("invocation not found")
 	ErrCursor   = errors.New("the cursor does not belong to this listing")
-	// ErrUnavailable is wrapped when a partition cannot be asked; its text is told
-	// to the client.
+	// ErrUnavailable is wrapped if a partition cannot be reached; the text is shown to clients.
 	ErrUnavailable = errors.New("not all partitions can be reached at the moment")
 )
 
 // Query selects a page of invocations.
 type Query struct {
 	Filter
-	Limit       int    // of the page, 1 to 1000
-	Cursor      string // from the page before; empty for the first
-	ByModified  bool   // sort by the last change of status, else by creation
-	OldestFirst bool   // else the newest first
-	// Partial accepts a page without invocations of partitions that do not respond, and
-	// without the oldest ones if the memory for lists does not suffice.
+	Limit       int    // of the page, from 1 to 1000
+	Cursor      string // from the previous page; empty for the first
+	ByModified  bool   // sort by the last change of status instead of the creation
+	OldestFirst bool   // instead of the newest first
+	// Partial accepts a page without partitions that do not respond, and without the oldest
+	// invocations if they exceed the memory limit of lists.
 	Partial bool
 }
 
-// Page is a part of a listing; Next is the cursor of the following one, empty if
-// there is none.
+// Page is a page of a listing. Next is the cursor of the following page; empty if there is none.
 type Page struct {
 	Invocations []*Invocation `json:"invocations"`
 	Next        string        `json:"next_cursor,omitempty"`
 	Extent
 }
 
-// Status is where an invocation stands, in the words of users.
+// Status is the status of an invocation as shown to users.
 type Status string
 
 // The statuses.
@@ -87,8 +83,7 @@ var statuses = []Status{
 	StatusScheduled, StatusPending, StatusReady, StatusRunning, StatusBackingOff, StatusSuspended, StatusPaused, StatusCompleted,
 }
 
-// Invocation is what users see of an invocation. Fields that do not apply are zero
-// and left out.
+// Invocation is an invocation as shown to users. Fields that do not apply are zero and omitted.
 type Invocation struct {
 	ID                    string         `json:"id"`
 	Target                string         `json:"target"`
@@ -98,12 +93,12 @@ type Invocation struct {
 	TargetServiceType     string         `json:"target_service_ty"` // service, virtual_object, workflow
 	Scope                 string         `json:"scope,omitempty"`
 	LimitKey              string         `json:"limit_key,omitempty"`
-	VQueueID              string         `json:"vqueue_id,omitempty"` // of those with a scope
+	VQueueID              string         `json:"vqueue_id,omitempty"` // of scoped invocations
 	Status                Status         `json:"status"`
 	CreatedAt             Timestamp      `json:"created_at,omitzero"`
 	ModifiedAt            Timestamp      `json:"modified_at,omitzero"`
 	ScheduledStartAt      Timestamp      `json:"scheduled_start_at,omitzero"`
-	RunningAt             Timestamp      `json:"running_at,omitzero"` // first start
+	RunningAt             Timestamp      `json:"running_at,omitzero"` // start of the first attempt
 	CompletedAt           Timestamp      `json:"completed_at,omitzero"`
 	IdempotencyKey        *string        `json:"idempotency_key,omitempty"`
 	InvokedBy             string         `json:"invoked_by"` // ingress, service, subscription, restart_as_new
@@ -113,47 +108,46 @@ type Invocation struct {
 	PinnedProtocolVersion int            `json:"pinned_service_protocol_version,omitempty"`
 	JournalSize           uint32         `json:"journal_size"`
 	RetryCount            uint64         `json:"retry_count,omitempty"`
-	LastStartAt           Timestamp      `json:"last_start_at,omitzero"` // of the latest attempt, known to the current leader only
+	LastStartAt           Timestamp      `json:"last_start_at,omitzero"` // of the latest attempt; known to the current leader only
 	NextRetryAt           Timestamp      `json:"next_retry_at,omitzero"`
-	NoResponseSince       Timestamp      `json:"no_response_since,omitzero"`   // of a running attempt, once the response headers are overdue
-	AbortAt               Timestamp      `json:"abort_at,omitzero"`            // with it
-	PauseRequested        bool           `json:"pause_requested,omitempty"`    // it pauses when the open attempt has ended
-	CancelRequestedAt     Timestamp      `json:"cancel_requested_at,omitzero"` // of one that had started; its handler decides
+	NoResponseSince       Timestamp      `json:"no_response_since,omitzero"`   // of a running attempt, if the response headers are overdue
+	AbortAt               Timestamp      `json:"abort_at,omitzero"`            // present with no_response_since
+	PauseRequested        bool           `json:"pause_requested,omitempty"`    // it pauses when the current attempt ends
+	CancelRequestedAt     Timestamp      `json:"cancel_requested_at,omitzero"` // of a started invocation, whose handler decides how it ends
 	LastPause             *Pause         `json:"last_pause,omitempty"`
 	LastFailure           string         `json:"last_failure,omitempty"`
 	LastFailureErrorCode  string         `json:"last_failure_error_code,omitempty"`
 	LastAttemptServer     string         `json:"last_attempt_server,omitempty"`
-	AwaitingOn            *Await         `json:"awaiting_on,omitempty"`       // while suspended; while running if the handler says so
+	AwaitingOn            *Await         `json:"awaiting_on,omitempty"`       // if suspended; if running, when the SDK reports it
 	CompletionResult      string         `json:"completion_result,omitempty"` // success, failure
 	CompletionFailure     string         `json:"completion_failure,omitempty"`
 
-	// Journal is present, even if it has no entries, when it was asked for.
+	// Journal is present if it was requested, even if it is empty.
 	Journal []Entry `json:"journal,omitzero"`
 }
 
-// Pause says who paused an invocation, when and why.
+// Pause describes who or what paused an invocation, when and why.
 type Pause struct {
 	Cause     string    `json:"cause"`        // operator, attempts-used-up, unretryable-failure
 	By        string    `json:"by,omitempty"` // network address of the client that requested it
 	Reason    string    `json:"reason,omitempty"`
-	Attempts  uint32    `json:"attempts,omitempty"` // that had failed before it
-	At        Timestamp `json:"at"`                 // when it was asked for or decided
+	Attempts  uint32    `json:"attempts,omitempty"` // failed attempts before the pause
+	At        Timestamp `json:"at"`                 // when it was requested or decided
 	ResumedAt Timestamp `json:"resumed_at,omitzero"`
 }
 
-// Await is a tree of what an invocation waits for: completion ids, signals and other
-// trees.
+// Await is a tree of futures that an invocation awaits: completion IDs, signals and nested trees.
 type Await struct {
 	Combinator  string   `json:"combinator"` // such as FirstCompleted
 	Completions []uint32 `json:"completions,omitempty"`
 	Signals     []uint32 `json:"signals,omitempty"`
 	Names       []string `json:"named_signals,omitempty"`
 	Nested      []*Await `json:"nested,omitempty"`
-	// Executing says that a running handler executes side effects meanwhile.
+	// Executing reports that a running handler is executing side effects meanwhile.
 	Executing bool `json:"executing_side_effects,omitempty"`
 }
 
-// Entry is what users see of a journal entry.
+// Entry is a journal entry as shown to users.
 type Entry struct {
 	Index         uint32    `json:"index"`
 	Type          string    `json:"entry_type"` // such as "Command: Run"
@@ -166,7 +160,7 @@ type Entry struct {
 	RawLength     int       `json:"raw_length"`
 }
 
-// Sizes of a page.
+// Page sizes.
 const (
 	defaultLimit = 100
 	maxLimit     = 1000
@@ -209,7 +203,8 @@ func (s *Server) getInvocation(c echo.Context) error {
 	return answer(c, http.StatusOK, invocation)
 }
 
-// ParseQuery reads the parameters of a listing. The router has refused unknown ones.
+// ParseQuery parses the parameters of a listing. It ignores unknown ones, which the router has
+// rejected.
 func ParseQuery(parameters url.Values) (Query, error) {
 	q := Query{Limit: defaultLimit}
 	var err error
@@ -243,10 +238,10 @@ func ParseQuery(parameters url.Values) (Query, error) {
 	return q, nil
 }
 
-// orders are what lists can be sorted by.
+// orders are the sort orders of lists.
 var orders = []string{"created", "modified"}
 
-// parsed reads a parameter that may be repeated or have several values separated
+// parsed parses the values of a parameter that may be repeated or contain several values separated
 // by commas.
 func parsed[T any](values []string, parse func(string) (T, error)) ([]T, error) {
 	var list []T

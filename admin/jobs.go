@@ -16,7 +16,7 @@ import (
 	"platform/metadata"
 )
 
-// JobOperation is what a job does with each invocation.
+// JobOperation is the operation of a job on each invocation.
 type JobOperation string
 
 // The operations.
@@ -29,8 +29,8 @@ const (
 	JobPurge   JobOperation = "purge"
 )
 
-// jobOperations lists the operations with the statuses of the invocations that they apply to if
-// the filter has none.
+// jobOperations maps each operation to the statuses of the invocations that it applies to if the
+// filter has none.
 var jobOperations = map[JobOperation][]Status{
 	JobCancel:  unfinished,
 	JobKill:    unfinished,
@@ -51,7 +51,7 @@ type jobRequest struct {
 	Reason        string                     `json:"reason"`
 }
 
-// jobView is what users see of a job.
+// jobView is a job as shown to users.
 type jobView struct {
 	ID         string              `json:"id"`
 	Operation  string              `json:"operation"`
@@ -91,7 +91,7 @@ func (s *Server) createJob(c echo.Context) error {
 	return answer(c, http.StatusAccepted, viewJob(&job))
 }
 
-// newJob checks a request.
+// newJob validates a request and converts it to a job.
 func newJob(c echo.Context, r *jobRequest) (job metadata.Job, err error) {
 	usual, known := jobOperations[r.Operation]
 	if !known {
@@ -130,7 +130,7 @@ func operationNames() (names []string) {
 	return names
 }
 
-// distinctIDs checks the IDs of a job and drops repeated ones.
+// distinctIDs validates the IDs of a job and removes duplicates.
 func distinctIDs(texts []string) (list []string, err error) {
 	if len(texts) > metadata.MaxJobBatch {
 		return nil, unprocessable("the field 'invocation_ids' has %d ids; at most %d are allowed. Use a filter", len(texts), metadata.MaxJobBatch)
@@ -149,8 +149,8 @@ func distinctIDs(texts []string) (list []string, err error) {
 	return list, nil
 }
 
-// jobFilter converts a filter to the query of GET /invocations, which checks it, and adds the
-// usual statuses of the operation.
+// jobFilter converts a filter to a query of GET /invocations, validates it, and adds the default
+// statuses of the operation.
 func jobFilter(fields map[string]json.RawMessage, usual []Status) (string, error) {
 	names := slices.DeleteFunc(operations["GET /invocations"].queryNames(), func(name string) bool { return slices.Contains(excludedFilters, name) })
 	values := url.Values{}
@@ -180,7 +180,7 @@ func jobFilter(fields map[string]json.RawMessage, usual []Status) (string, error
 	return values.Encode(), nil
 }
 
-// filterValues reads the value of a filter: a string, number or boolean, or a list of them.
+// filterValues decodes a filter value: a string, number or boolean, or a list of them.
 func filterValues(raw json.RawMessage) ([]string, error) {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil {
@@ -243,7 +243,7 @@ func viewJob(j *metadata.Job) jobView {
 		Matched: j.Matched, Done: j.Done, Failed: j.Failed, Failures: []batchFailure{}, Error: j.Error,
 	}
 	if j.Filter != "" {
-		view.Filter, _ = url.ParseQuery(j.Filter) // it was checked
+		view.Filter, _ = url.ParseQuery(j.Filter) // validated on creation
 	}
 	for _, f := range j.Failures {
 		view.Failures = append(view.Failures, batchFailure{f.Invocation, f.Message})
@@ -251,5 +251,5 @@ func viewJob(j *metadata.Job) jobView {
 	return view
 }
 
-// ReadDeployment reads the choice of a deployment: Keep, Latest, or an ID; empty for none.
+// ReadDeployment parses the choice of a deployment: Keep, Latest, or an ID; empty for none.
 func ReadDeployment(text string) (DeploymentChoice, error) { return readDeployment(text) }

@@ -27,11 +27,11 @@ type kafkaClusterEdit struct {
 	Properties map[string]string `json:"properties"`
 }
 
-// kafkaClusterView is what users see of a Kafka cluster.
+// kafkaClusterView is a Kafka cluster as shown to users.
 type kafkaClusterView struct {
 	Name          string              `json:"name"`
 	Properties    map[string]string   `json:"properties"`
-	CreatedAt     Timestamp           `json:"created_at"` // if static, the start of the node
+	CreatedAt     Timestamp           `json:"created_at"` // for static clusters, the start time of the node
 	Static        bool                `json:"static"`
 	Subscriptions *[]subscriptionView `json:"subscriptions,omitempty"`
 	Info          []notice            `json:"info,omitempty"`
@@ -49,7 +49,7 @@ func (s *Server) kafkaClusters() []subscription.Cluster {
 	return list
 }
 
-// kafkaCluster returns a cluster; those of the configuration take precedence.
+// kafkaCluster returns a cluster by name; those of the configuration take precedence.
 func (s *Server) kafkaCluster(name string) (subscription.Cluster, bool) {
 	list := s.kafkaClusters()
 	at := slices.IndexFunc(list, func(c subscription.Cluster) bool { return c.Name == name })
@@ -88,8 +88,8 @@ func (s *Server) createKafkaCluster(c echo.Context) error {
 	return answer(c, http.StatusCreated, viewKafkaCluster(&cluster))
 }
 
-// noLocalFiles refuses properties that name files: whoever may add clusters must not choose which
-// files the nodes read.
+// noLocalFiles rejects properties that name files: API clients must not choose which files the
+// nodes read.
 func noLocalFiles(properties map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		if stem, local := strings.CutSuffix(name, ".location"); local {

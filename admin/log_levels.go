@@ -13,7 +13,7 @@ import (
 
 // LogLevelsChange is a change of the log levels of nodes.
 type LogLevelsChange struct {
-	Filter string        // empty: the configured one
+	Filter string        // empty for the configured one
 	For    time.Duration // 0: until the node restarts
 }
 
@@ -22,7 +22,7 @@ type NodeLogLevels struct {
 	ID     uint32
 	Name   string
 	State  telemetry.LevelState
-	Reason string // why they are not known or were not changed; empty if they are
+	Reason string // why they are unknown or unchanged; empty if they are known
 }
 
 // logLevelsRequest sets the log levels of nodes.
@@ -75,7 +75,7 @@ func (s *Server) setLogLevels(c echo.Context) error {
 	return s.answerLogLevels(c, r.Nodes, change)
 }
 
-// answerLogLevels answers with the log levels of the named nodes, or of all if there are none.
+// answerLogLevels responds with the log levels of the named nodes, or of all if names is empty.
 func (s *Server) answerLogLevels(c echo.Context, names []string, change *LogLevelsChange) error {
 	nodes := s.registry.Nodes()
 	if len(names) > 0 {

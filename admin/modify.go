@@ -15,8 +15,7 @@ import (
 	"platform/metadata"
 )
 
-// serviceChange is the body of PATCH /services/{service}. What is not given stays as
-// it is.
+// serviceChange is the body of PATCH /services/{service}. Fields that are not given stay unchanged.
 type serviceChange struct {
 	Public                      *bool        `json:"public"`
 	IdempotencyRetention        *string      `json:"idempotency_retention"`
@@ -33,7 +32,7 @@ type serviceChange struct {
 type retryChange struct {
 	InitialInterval *string         `json:"initial_interval"`
 	Factor          *float64        `json:"exponentiation_factor"`
-	MaxAttempts     json.RawMessage `json:"max_attempts"` // null is a value: without limit
+	MaxAttempts     json.RawMessage `json:"max_attempts"` // null means unlimited
 	MaxInterval     *string         `json:"max_interval"`
 	OnMaxAttempts   *string         `json:"on_max_attempts"`
 }
@@ -64,7 +63,7 @@ func (s *Server) modifyService(c echo.Context) error {
 	return answer(c, http.StatusOK, viewService(s.registry.Schemas().Deployments[service.Deployment], service, s.cfg.Defaults()))
 }
 
-// options are those that were given.
+// options returns the given options.
 func (b *serviceChange) options() (o metadata.Options, err error) {
 	o.Public, o.EnableLazyState = b.Public, b.EnableLazyState
 	if b.IngressAuth != nil {
@@ -110,7 +109,7 @@ func (b *serviceChange) options() (o metadata.Options, err error) {
 	return o, err
 }
 
-// rest reads what is not a duration.
+// rest parses the fields other than durations.
 func (r *retryChange) rest(into *metadata.RetryOptions) error {
 	if f := r.Factor; f != nil {
 		if *f < 1 || math.IsInf(*f, 0) {
@@ -133,7 +132,7 @@ func (r *retryChange) rest(into *metadata.RetryOptions) error {
 	return nil
 }
 
-// parseAttempts reads a number of attempts; nil if none was given.
+// parseAttempts parses a number of attempts; nil if none is given.
 func parseAttempts(raw json.RawMessage) (*int, error) {
 	n := metadata.UnlimitedAttempts
 	switch {
@@ -148,7 +147,8 @@ func parseAttempts(raw json.RawMessage) (*int, error) {
 	return &n, nil
 }
 
-// checkIntervals refuses a retry policy whose first interval would be its longest.
+// checkIntervals returns an error if the initial interval of a retry policy exceeds the maximum
+// interval.
 func (s *Server) checkIntervals(service *metadata.Service, change metadata.Options) error {
 	if change.Retry.InitialInterval == nil && change.Retry.MaxInterval == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"platform/metadata"
 )
 
-// override is a handler's own value as it takes effect, nil if it has none.
+// override returns the effective value of an option that a handler sets, nil if it does not set it.
 func override(own *time.Duration, effective time.Duration) *units.Duration {
 	if own == nil {
 		return nil
@@ -17,7 +17,7 @@ func override(own *time.Duration, effective time.Duration) *units.Duration {
 	return duration(&effective)
 }
 
-// deploymentNotices are those of all services.
+// deploymentNotices returns the notices of all services of a deployment.
 func deploymentNotices(d *metadata.Deployment, defaults *metadata.Defaults) []notice {
 	var list []notice
 	for _, s := range d.Services {
@@ -26,7 +26,7 @@ func deploymentNotices(d *metadata.Deployment, defaults *metadata.Defaults) []no
 	return list
 }
 
-// serviceNotices are those of the service and its handlers.
+// serviceNotices returns the notices of a service and its handlers.
 func serviceNotices(d *metadata.Deployment, s *metadata.Service, defaults *metadata.Defaults) []notice {
 	var list []notice
 	if d != nil && !streams(d) && setsInactivity(s) {
@@ -56,8 +56,8 @@ func setsInactivity(s *metadata.Service) bool {
 	return false
 }
 
-// clampNotices tell which of the options of a service or handler are bounded by the
-// server.
+// clampNotices returns a notice for each option of a service or handler that the server's limits
+// change.
 func clampNotices(whose string, o *metadata.Options, defaults *metadata.Defaults) []notice {
 	var list []notice
 	clamped := func(code errcode.Code, what string, asked, limit *time.Duration) {

@@ -16,30 +16,30 @@ import (
 type ObjectQuery struct {
 	Service, Scope string
 	Prefix         string // of the keys
-	After          string // the key before the page; empty for the first page
+	After          string // last key of the previous page; empty for the first page
 	Limit          int
 }
 
-// ObjectSummary is a key that has state, or that an invocation holds.
+// ObjectSummary is a key that has state or is held by an invocation.
 type ObjectSummary struct {
 	Service string `json:"service"`
 	Key     string `json:"key"`
 	Scope   string `json:"scope,omitempty"`
 	Entries int    `json:"state_entries"`
-	Bytes   int64  `json:"state_bytes"` // of the values
+	Bytes   int64  `json:"state_bytes"` // total size of the values
 	Holder  string `json:"held_by,omitempty"`
-	Waiting uint64 `json:"waiting,omitempty"` // invocations that wait for the key, without a scope
+	Waiting uint64 `json:"waiting,omitempty"` // invocations without a scope that wait for the key
 }
 
-// ObjectDetail is a key with the invocations that wait for it, and promises.
+// ObjectDetail is a key with its waiting invocations and promises.
 type ObjectDetail struct {
 	ObjectSummary
 	HeldSince Timestamp         `json:"held_since,omitzero"`
-	Queue     []string          `json:"queue"` // the first MaxObjectQueue invocations that wait
+	Queue     []string          `json:"queue"` // the first MaxObjectQueue waiting invocations
 	Promises  []WorkflowPromise `json:"promises,omitempty"`
 }
 
-// MaxObjectQueue bounds ObjectDetail.Queue, MaxObjectPromises its promises.
+// Limits of ObjectDetail.Queue and ObjectDetail.Promises.
 const (
 	MaxObjectQueue    = 100
 	MaxObjectPromises = 1000
@@ -50,7 +50,7 @@ type WorkflowPromise struct {
 	Name      string  `json:"name"`
 	Completed bool    `json:"completed"`
 	Value     *[]byte `json:"-"`
-	// Text is the value if it is UTF-8, Base64 otherwise.
+	// Text is the value if it is valid UTF-8; otherwise Base64 is set.
 	Text    *string `json:"value_utf8,omitempty"`
 	Base64  *string `json:"value_base64,omitempty"`
 	Failure string  `json:"failure,omitempty"`
@@ -99,8 +99,8 @@ func (s *Server) listObjects(c echo.Context) error {
 	return answer(c, http.StatusOK, page)
 }
 
-// onlyOne reads a parameter of the query that has at most one value. The limits of a principal
-// can have made several of it.
+// onlyOne parses a query parameter that has at most one value. The limits of a principal can have
+// added several values.
 func onlyOne(c echo.Context, name string) (string, error) {
 	switch values := c.QueryParams()[name]; len(values) {
 	case 0:
@@ -141,7 +141,7 @@ func (s *Server) getObject(c echo.Context) error {
 	return answer(c, http.StatusOK, detail)
 }
 
-// show sets the forms of the value if the principal may read it.
+// show sets the text or base64 form of the value if the principal may read it.
 func (p *WorkflowPromise) show(permitted bool) {
 	switch {
 	case !permitted:

@@ -12,14 +12,14 @@ type object = map[string]any
 
 const openAPIVersion = "3.1.0"
 
-// openAPI answers with the description of this API.
+// openAPI responds with the OpenAPI document of this API.
 func (s *Server) openAPI(c echo.Context) error {
 	s.described.Do(func() { s.description = describeAPI(s.routes(), s.cfg.Version) })
 	return answer(c, http.StatusOK, s.description)
 }
 
-// describeAPI makes an OpenAPI document of routes. What the routes take and answer is
-// in operations; a route that is missing there is still listed.
+// describeAPI generates the OpenAPI document of routes. A route without an entry in operations is
+// listed without a description.
 func describeAPI(routes []route, version string) object {
 	schemas := newSchemas()
 	paths := object{}
@@ -47,7 +47,8 @@ func describeAPI(routes []route, version string) object {
 	}
 }
 
-// templated turns /services/:service into /services/{service} and its parameters.
+// templated converts a path such as /services/:service to /services/{service} and returns its
+// parameters.
 func templated(path string) (string, []object) {
 	var parameters []object
 	segments := strings.Split(path, "/")
@@ -86,7 +87,7 @@ var pathParameters = map[string]string{
 	"operation":       "what to do, or the id of what was asked for",
 }
 
-// operation describes what a route takes and answers.
+// operation describes the request and the responses of a route.
 type operation struct {
 	id, tag, summary string
 	query            []object // parameters
@@ -95,11 +96,11 @@ type operation struct {
 	refusals         []int
 }
 
-// reply is a successful answer.
+// reply is a successful response.
 type reply struct {
 	status  int
 	meaning string
-	body    any // like that of operation
+	body    any // as in operation
 }
 
 func operationOf(r route) operation {
@@ -139,7 +140,7 @@ func (op operation) describe(r route, parameters []object, schemas *schemaSet) o
 
 func jsonContent(schema object) object { return object{"application/json": object{"schema": schema}} }
 
-// queryParameter describes a parameter of the query.
+// queryParameter describes a query parameter.
 func queryParameter(name, meaning string, schema object) object {
 	return object{"name": name, "in": "query", "description": meaning, "schema": schema}
 }

@@ -135,7 +135,7 @@ var clusterFieldMeanings = map[string]string{
 	"ModifyClusterRequest.num_partitions": "Cannot be changed; accepted if it equals the current value.",
 }
 
-// specialClusterFields are bounds of fields.
+// specialClusterFields contains limits of fields.
 var specialClusterFields = map[string]object{
 	"ProvisionRequest.num_partitions":  {"type": "integer", "minimum": 1, "maximum": metadata.MaxPartitions},
 	"ProvisionRequest.replication":     {"type": "integer", "minimum": 1, "maximum": metadata.MaxReplication},

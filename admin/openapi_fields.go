@@ -2,7 +2,7 @@ package admin
 
 import "reflect"
 
-// specialFields are schemas that the type of a field does not tell.
+// specialFields contains the schemas that cannot be derived from the types of the fields.
 var specialFields = merge(specialRegistryFields, specialClusterFields, specialSecurityFields, specialSubscriptionFields)
 
 var specialRegistryFields = map[string]object{
@@ -26,7 +26,7 @@ var specialRegistryFields = map[string]object{
 
 var onMaxAttempts = []string{"Pause", "Kill"}
 
-// fieldMeanings describe fields whose names do not.
+// fieldMeanings contains descriptions of fields whose names are not self-explanatory.
 var fieldMeanings = merge(registryFieldMeanings, clusterFieldMeanings, securityFieldMeanings, subscriptionFieldMeanings)
 
 var registryFieldMeanings = map[string]string{
@@ -135,7 +135,7 @@ var registryFieldMeanings = map[string]string{
 	"WorkflowPromise.value_utf8":           "Value, if it is valid UTF-8 and the token permits to read payloads.",
 }
 
-// listOf is the schema of {"name": [element…]}.
+// listOf returns the schema of {"name": [element…]}.
 func listOf[T any](name string) object {
 	return object{
 		"type": "object", "required": []string{name},
@@ -143,7 +143,7 @@ func listOf[T any](name string) object {
 	}
 }
 
-// deploymentList is listOf deployments, whose services are only named.
+// deploymentList is listOf deployments that contain only the names of services.
 func deploymentList() object {
 	return object{
 		"type": "object", "required": []string{"deployments"},

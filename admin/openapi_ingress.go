@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// What the descriptions of all services have in common.
+// Parts that the documents of all services share.
 
 var ingressParameters = object{
 	"key": object{
@@ -55,7 +55,7 @@ var ingressError = object{
 	},
 }
 
-// media describes a body; its JSON schema becomes a component of that name.
+// media describes a body; its JSON schema becomes a component with the given name.
 func (d *serviceDocument) media(name string, schema json.RawMessage) object {
 	var decoded any
 	if len(schema) == 0 || json.Unmarshal(schema, &decoded) != nil {
@@ -71,7 +71,7 @@ func (d *serviceDocument) media(name string, schema json.RawMessage) object {
 	return object{"schema": refer("schemas", name)}
 }
 
-// relocate makes references within a schema relative to where the schema now is.
+// relocate makes references within a schema relative to its new location.
 func relocate(value any, to string) {
 	switch v := value.(type) {
 	case object:

@@ -146,7 +146,7 @@ var invocationOperations = map[string]operation{
 // textList is the schema of parameters that can be repeated.
 var textList = object{"type": "array", "items": object{"type": "string"}}
 
-// chosen are the parameters that choose a deployment.
+// chosen describes the parameters that select a deployment; fallback describes the default.
 func chosen(fallback string) []object {
 	return []object{
 		queryParameter("deployment", "Keep, Latest or the id of a deployment. "+fallback, object{"type": "string"}),

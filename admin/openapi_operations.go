@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// tags are the groups of operations.
+// tags returns the groups of operations.
 func tags() []object {
 	return []object{
 		{"name": "deployment", "description": "Registered versions of service endpoints"},
@@ -30,7 +30,7 @@ func tags() []object {
 	}
 }
 
-// refusalMeanings describe the statuses of errors.
+// refusalMeanings describes the statuses of errors.
 var refusalMeanings = map[int]string{
 	http.StatusBadRequest:           "The request is malformed or invalid",
 	http.StatusUnauthorized:         "The token is missing, unknown, expired or revoked",
@@ -46,7 +46,7 @@ var refusalMeanings = map[int]string{
 	http.StatusServiceUnavailable:   "Temporarily unavailable; retry later",
 }
 
-// operations describe the routes, by method and path.
+// operations describes the routes, by method and path.
 var operations = merge(
 	deploymentOperations, serviceOperations, invocationOperations, stateOperations, ruleOperations, queueOperations,
 	serverOperations, clusterOperations, queryOperations, liveOperations, jobOperationsAPI, securityOperations, subscriptionOperations,

@@ -37,5 +37,5 @@ var ruleOperations = map[string]operation{
 	},
 }
 
-// arrayOf is the schema of [element…].
+// arrayOf returns the schema of [element…].
 func arrayOf[T any]() object { return object{"type": "array", "items": reflect.TypeFor[T]()} }

@@ -12,13 +12,13 @@ import (
 	"platform/internal/units"
 )
 
-// schemaSet makes JSON schemas of the types that requests and answers have; structs
-// become components.
+// schemaSet generates JSON schemas of the Go types of requests and responses. Structs become
+// components.
 type schemaSet struct{ components object }
 
 func newSchemas() *schemaSet { return &schemaSet{components: object{}} }
 
-// componentNames are what clients see of our types, where that is not their own name.
+// componentNames maps types to the names of their components, if these differ.
 var componentNames = map[reflect.Type]string{
 	reflect.TypeFor[registration]():        "RegisterDeploymentRequest",
 	reflect.TypeFor[registeredView]():      "RegisterDeploymentResponse",
@@ -86,7 +86,7 @@ var componentNames = map[reflect.Type]string{
 	reflect.TypeFor[seriesView]():          "Series",
 }
 
-// scalars are the types that are not printed as their kind would be.
+// scalars maps types to their schemas if these do not follow from the kind of the type.
 var scalars = map[reflect.Type]object{
 	reflect.TypeFor[Timestamp]():       {"type": "string", "format": "date-time"},
 	reflect.TypeFor[units.Duration]():  {"type": "string", "description": "duration, such as 1m 30s or PT90S", "examples": []string{"1m 30s"}},
@@ -100,8 +100,8 @@ var scalars = map[reflect.Type]object{
 	reflect.TypeFor[Role]():            {"type": "string", "enum": []Role{RoleLeader, RoleVoter, RoleLearner, RoleNone, RoleUnknown}},
 }
 
-// describe is the schema of a value's type, or the value itself if it is a schema.
-// Answers have all fields that are never left out; requests need none.
+// describe returns the schema of a value's type, or the value itself if it is a schema. In
+// responses, fields that are never omitted are required; in requests, no field is.
 func (s *schemaSet) describe(value any, answer bool) object {
 	switch v := value.(type) {
 	case object:
@@ -112,7 +112,7 @@ func (s *schemaSet) describe(value any, answer bool) object {
 	return s.of(reflect.TypeOf(value), answer)
 }
 
-// resolve replaces types within a hand-written schema.
+// resolve replaces types within a hand-written schema by their schemas.
 func (s *schemaSet) resolve(schema object, answer bool) object {
 	out := object{}
 	for key, value := range schema {
@@ -155,7 +155,7 @@ func (s *schemaSet) of(t reflect.Type, answer bool) object {
 	return object{"type": "integer"}
 }
 
-// component puts the schema of a struct among the components and refers to it.
+// component adds the schema of a struct to the components and returns a reference to it.
 func (s *schemaSet) component(t reflect.Type, answer bool) object {
 	name := cmp.Or(componentNames[t], strings.ToUpper(t.Name()[:1])+t.Name()[1:])
 	ref := object{"$ref": "#/components/schemas/" + name}
@@ -164,11 +164,11 @@ func (s *schemaSet) component(t reflect.Type, answer bool) object {
 	}
 	properties, required := object{}, []string{}
 	schema := object{"type": "object", "properties": properties}
-	s.components[name] = schema // before the fields: they may refer to it
+	s.components[name] = schema // set before the fields, whose types may refer to it
 	for _, field := range reflect.VisibleFields(t) {
 		json, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if json == "" && field.Anonymous {
-			continue // its fields follow
+			continue // its fields follow as promoted ones
 		}
 		property := s.of(field.Type, answer)
 		omitted := options != ""

@@ -11,7 +11,7 @@ import (
 	"platform/metadata"
 )
 
-// serviceOpenAPI answers with the description of the calls of a service.
+// serviceOpenAPI responds with the OpenAPI document of a service's ingress requests.
 func (s *Server) serviceOpenAPI(c echo.Context) error {
 	service, err := findService(s.registry.Schemas(), c)
 	if err != nil {
@@ -21,8 +21,8 @@ func (s *Server) serviceOpenAPI(c echo.Context) error {
 	return answer(c, http.StatusOK, describeService(service, s.cfg.Defaults(), ingress))
 }
 
-// describeService makes an OpenAPI document of what the ingress at that address takes
-// for a service. Private handlers cannot be called there and are left out.
+// describeService generates the OpenAPI document of the requests that the ingress at an address
+// accepts for a service. Private handlers, which the ingress rejects, are omitted.
 func describeService(service *metadata.Service, defaults *metadata.Defaults, ingress string) object {
 	d := serviceDocument{service: service, paths: object{}, schemas: object{"PlatformError": ingressError}}
 	for _, h := range service.Handlers {
@@ -45,7 +45,7 @@ func describeService(service *metadata.Service, defaults *metadata.Defaults, ing
 	}
 }
 
-// Groups of calls.
+// Groups of requests.
 const (
 	tagCall   = "Call"
 	tagSend   = "Send"
@@ -60,7 +60,7 @@ type serviceDocument struct {
 	schemas object
 }
 
-// add describes the ways to call one handler.
+// add describes all forms of requests to a handler.
 func (d *serviceDocument) add(h *metadata.Handler) {
 	at, parameters := "/"+d.service.Name, []object{}
 	if h.Type.Keyed() {
@@ -78,7 +78,7 @@ func (d *serviceDocument) add(h *metadata.Handler) {
 	d.paths["/platform/call"+at+"/"+h.Name] = object{"post": call}
 	d.paths["/platform/send"+at+"/"+h.Name] = object{"post": send}
 
-	var known string // the path that names an invocation
+	var known string // path that identifies an invocation
 	known, parameters = "/platform/workflow"+at, []object{refer("parameters", "key")}
 	if h.Type != target.WorkflowRun {
 		known = "/platform/invocation" + at + "/" + h.Name + "/{idempotencyKey}"
@@ -91,7 +91,7 @@ func (d *serviceDocument) add(h *metadata.Handler) {
 	d.paths[known+"/output"] = object{"get": d.operation(h, tagOutput, "", parameters, result)}
 }
 
-// operation describes one way to reach a handler. A send has no result.
+// operation describes one form of requests to a handler. A one-way request has no result.
 func (d *serviceDocument) operation(h *metadata.Handler, tag, documentation string, parameters []object, result object) object {
 	answers := object{"default": refer("responses", "GenericError")}
 	answers["200"] = result
@@ -114,7 +114,7 @@ func (d *serviceDocument) operation(h *metadata.Handler, tag, documentation stri
 	return described
 }
 
-// request describes the body that a handler takes, nil if it takes none.
+// request describes the body that a handler accepts, nil if it has none.
 func (d *serviceDocument) request(h *metadata.Handler) object {
 	in := &h.Input
 	contentType := in.ContentType
@@ -130,7 +130,7 @@ func (d *serviceDocument) request(h *metadata.Handler) object {
 	}
 }
 
-// response describes a result.
+// response describes the result of a handler.
 func (d *serviceDocument) response(h *metadata.Handler) object {
 	described := object{"description": "The result", "headers": resultHeaders}
 	if h.Output.ContentType != "" {

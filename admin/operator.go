@@ -15,62 +15,62 @@ import (
 	"platform/internal/ids"
 )
 
-// Operator acts on invocations, wherever they are. Its errors are ErrNotFound, a
+// Operator operates on invocations and vqueues of any partition. Its errors are ErrNotFound or a
 // *Refusal, or wrap ErrUnavailable.
 type Operator interface {
-	// Cancel asks an invocation to end; started says that its handler decides how.
+	// Cancel cancels an invocation. started reports that it had started, so that its handler
+	// decides how it ends.
 	Cancel(ctx context.Context, id ids.Invocation) (started bool, err error)
-	// Kill ends an invocation and what it called.
+	// Kill ends an invocation and the invocations that it called.
 	Kill(ctx context.Context, id ids.Invocation) error
-	// Pause stops an invocation until Resume; already reports that it was paused before.
+	// Pause pauses an invocation until Resume; already reports that it was paused before.
 	Pause(ctx context.Context, id ids.Invocation, r PauseRequest) (already bool, err error)
-	// Resume lets an invocation go on, on another deployment if one is chosen.
+	// Resume resumes an invocation, on another deployment if one is chosen.
 	Resume(ctx context.Context, id ids.Invocation, on DeploymentChoice) error
-	// Purge forgets a completed invocation.
+	// Purge deletes a completed invocation.
 	Purge(ctx context.Context, id ids.Invocation) error
-	// PurgeJournal forgets the journal of a completed invocation.
+	// PurgeJournal deletes the journal of a completed invocation.
 	PurgeJournal(ctx context.Context, id ids.Invocation) error
-	// Restart makes a new invocation from a completed one, with its journal up to and
-	// including the entry from.
+	// Restart creates an invocation from a completed one, with the journal up to and including the
+	// entry from.
 	Restart(ctx context.Context, id ids.Invocation, from uint32, on DeploymentChoice) (ids.Invocation, error)
 
-	// Copy makes a new invocation with the target and headers of another one, in any status, and
-	// with its input or another one.
+	// Copy creates an invocation with the target and headers of another one, in any status, and
+	// with the given input, or the same input if it is nil.
 	Copy(ctx context.Context, id ids.Invocation, input *[]byte) (ids.Invocation, error)
 
-	// PauseQueue stops a vqueue from starting invocations, until ResumeQueue.
+	// PauseQueue stops a vqueue from admitting invocations until ResumeQueue.
 	PauseQueue(ctx context.Context, id ids.VQueue, r PauseRequest) error
-	// ResumeQueue lets a vqueue start invocations again.
+	// ResumeQueue lets a vqueue admit invocations again.
 	ResumeQueue(ctx context.Context, id ids.VQueue) error
 
-	// State reads the state of an object or workflow.
+	// State returns the state of an object or workflow.
 	State(context.Context, Object) (State, error)
-	// UpdateState replaces the state of an object or workflow, once its key is free. If
-	// wait is false it only waits for a moment.
+	// UpdateState replaces the state of an object or workflow once its key is free. Unless wait is
+	// true it returns after a short time even if the update is still queued.
 	UpdateState(ctx context.Context, update StateUpdate, wait bool) (StateChange, error)
-	// StateChange tells what became of an update.
+	// StateChange returns the status of an update.
 	StateChange(context.Context, ids.Invocation) (StateChange, error)
 }
 
-// PauseRequest says who requested a pause, and why.
+// PauseRequest contains the origin of a pause and its reason.
 type PauseRequest struct {
 	By     string // network address of the client: the API does not authenticate
-	Reason string // as the operator gave it; may be empty
+	Reason string // as given by the operator; may be empty
 }
 
-// Refusal says why an operation does not fit the invocation.
+// Refusal is the reason why an operation is not possible in the state of its target.
 type Refusal struct {
-	Status  int // of the answer
+	Status  int // HTTP status of the response
 	Message string
 }
 
-// Error is the message.
+// Error implements error.
 func (r *Refusal) Error() string { return r.Message }
 
-// DeploymentChoice is an operator's choice of deployment for an invocation.
+// DeploymentChoice is an operator's choice of a deployment for an invocation.
 type DeploymentChoice struct {
-	// Which is empty if nothing was chosen; then Keep or Latest, whichever is usual
-	// for the operation.
+	// Which is empty if nothing was chosen; the operation then uses its default, Keep or Latest.
 	Which Which
 	ID    ids.Deployment // for ThisOne
 }
@@ -85,10 +85,10 @@ const (
 	ThisOne Which = "Id"
 )
 
-// act is the operation of a route on the invocation in its path.
+// act handles a request concerning the invocation in its path.
 type act func(c echo.Context, id ids.Invocation) error
 
-// onInvocation reads the id of the path, and words the errors of the operation.
+// onInvocation returns the handler of a route with an invocation ID in its path.
 func (s *Server) onInvocation(do act) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id, err := ids.ParseInvocation(c.Param("invocation_id"))
@@ -132,10 +132,10 @@ func (s *Server) pause(c echo.Context, id ids.Invocation) error {
 	return done(c, http.StatusAccepted)
 }
 
-// maxReason bounds the reason of a pause, in bytes: it is stored with the invocation or queue.
+// maxReason limits the reason of a pause, in bytes. It is stored with the invocation or vqueue.
 const maxReason = 512
 
-// pauseRequest is a pause requested by the client of a request.
+// pauseRequest returns the pause that a request asks for.
 func pauseRequest(c echo.Context, reason string) (PauseRequest, error) {
 	switch {
 	case len(reason) > maxReason:
@@ -146,7 +146,7 @@ func pauseRequest(c echo.Context, reason string) (PauseRequest, error) {
 	return PauseRequest{By: clientOf(c), Reason: reason}, nil
 }
 
-// clientOf is the name and address of the client, as records name who asked for something.
+// clientOf returns the principal and network address of a client, as recorded with pauses.
 func clientOf(c echo.Context) string {
 	address := remoteAddress(c.Request())
 	if name := access.From(c.Request().Context()).Name; name != "" {
@@ -208,7 +208,7 @@ type restarted struct {
 	New string `json:"new_invocation_id"`
 }
 
-// end is the old form of cancel, kill and purge, told apart by the mode.
+// end handles the legacy route for cancel, kill and purge, which has a query parameter mode.
 func (s *Server) end(c echo.Context, id ids.Invocation) (err error) {
 	ctx := c.Request().Context()
 	switch mode := c.QueryParam("mode"); mode {
@@ -227,7 +227,7 @@ func (s *Server) end(c echo.Context, id ids.Invocation) (err error) {
 	return done(c, http.StatusAccepted)
 }
 
-// operationError words the errors of Operator.
+// operationError converts an error of Operator to a failure with a message for the client.
 func operationError(id ids.Invocation, err error) error {
 	f := refusedOperation(id, err)
 	if f == nil {
@@ -236,7 +236,7 @@ func operationError(id ids.Invocation, err error) error {
 	return f
 }
 
-// done answers without a body.
+// done responds without a body.
 func done(c echo.Context, status int) error {
 	c.Response().WriteHeader(status)
 	return nil

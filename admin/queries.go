@@ -16,15 +16,15 @@ import (
 	"platform/internal/errcode"
 )
 
-// queryRequest is a question in SQL.
+// queryRequest is the body of a request with an SQL query.
 type queryRequest struct {
 	Query string `json:"query"`
-	// U64AsText writes numbers that may be larger than 2^53, such as partition keys, as
-	// text.
+	// U64AsText encodes u64 values, such as partition keys, as text: many clients handle numbers
+	// exactly only up to 2^53.
 	U64AsText bool `json:"u64_as_text"`
-	// WithColumns tells names and types of the columns before the rows.
+	// WithColumns writes the names and types of the columns before the rows.
 	WithColumns bool `json:"with_columns"`
-	// Consistency is how current the answer is: "bounded" (default) or "strong".
+	// Consistency is the read consistency: "bounded" (default) or "strong".
 	Consistency string `json:"consistency"`
 }
 
@@ -34,7 +34,7 @@ const (
 	strongConsistency  = "strong"
 )
 
-// strong reads how current an answer has to be: from the body, else from the query
+// strong reports whether strong consistency is requested, by the body or else by the query
 // parameter.
 func (r *queryRequest) strong(c echo.Context) (bool, error) {
 	wanted := cmp.Or(r.Consistency, c.QueryParam("consistency"), boundedConsistency)
@@ -47,7 +47,7 @@ func (r *queryRequest) strong(c echo.Context) (bool, error) {
 	return false, badRequest("unknown consistency '%s'; it is %s (default) or %s", wanted, boundedConsistency, strongConsistency)
 }
 
-// queryRefusal is the body of an error of a query, with more to it than others have.
+// queryRefusal is the body of an error caused by a query. It has additional fields.
 type queryRefusal struct {
 	Message    string        `json:"message"`
 	Code       *errcode.Code `json:"platform_code"`
@@ -58,19 +58,19 @@ type queryRefusal struct {
 
 var errNoEngine = &failure{status: http.StatusServiceUnavailable, message: "this node has no query engine"}
 
-// retryQuery is after how many seconds a query may try again that found others
+// retryQuery is the Retry-After value, in seconds, of queries rejected because too many are
 // running.
 const retryQuery = 1
 
 // arrowStream is the content type of the Apache Arrow IPC format.
 const arrowStream = "application/vnd.apache.arrow.stream"
 
-// arrowClient is the start of the user agent of a client that sends "accept: */*" and reads only
-// the Arrow format then.
+// arrowClient is the prefix of the user agent of a client that sends "accept: */*" but can only
+// decode the Arrow format.
 const arrowClient = "restate-cli/"
 
-// wantsArrow reports whether a result is returned in the Arrow format: if the request accepts it
-// and not JSON, or comes from a client that expects it without saying so.
+// wantsArrow reports whether to return a result in the Arrow format: if the request accepts it and
+// not JSON, or if the client is known to require it.
 func wantsArrow(r *http.Request) bool {
 	accept := strings.ToLower(strings.Join(r.Header.Values("Accept"), ","))
 	if strings.Contains(accept, "json") {
@@ -79,7 +79,7 @@ func wantsArrow(r *http.Request) bool {
 	return strings.Contains(accept, arrowStream) || strings.HasPrefix(r.UserAgent(), arrowClient)
 }
 
-// runQuery answers a query with rows as they come: as JSON unless wantsArrow.
+// runQuery streams the rows of a query, in JSON unless wantsArrow.
 func (s *Server) runQuery(c echo.Context) error {
 	if s.cfg.Query == nil {
 		return errNoEngine
@@ -113,8 +113,8 @@ func (s *Server) runQuery(c echo.Context) error {
 	case err == nil:
 		return nil
 	case written.Bytes > 0:
-		// The document says why it ends early. Readers that do not look must notice as
-		// well, so the answer is cut off before its end.
+		// The document contains the error. The connection is also aborted, so that clients that do
+		// not check for it detect that the result is incomplete.
 		s.log.Warn("answer of a query cut short", "err", err, "rows", written.Rows)
 		c.Response().Flush()
 		panic(http.ErrAbortHandler)
@@ -122,7 +122,7 @@ func (s *Server) runQuery(c echo.Context) error {
 	return s.refuseQuery(c, err)
 }
 
-// refuseQuery answers a query of which nothing was answered yet.
+// refuseQuery responds to a query that failed before any part of the result was written.
 func (s *Server) refuseQuery(c echo.Context, err error) error {
 	if refusal, ok := errors.AsType[*query.Error](err); ok {
 		writeJSON(c.Response(), http.StatusBadRequest, queryRefusal{
@@ -145,8 +145,8 @@ func (s *Server) refuseQuery(c echo.Context, err error) error {
 	return err
 }
 
-// queryWriter begins the answer with the first byte, so that errors before it have
-// statuses of their own, and sends on what it is given.
+// queryWriter writes the response header before the first byte, so that errors before it can have
+// their own status. It flushes each write.
 type queryWriter struct {
 	c           echo.Context
 	contentType string
@@ -156,7 +156,7 @@ type queryWriter struct {
 
 var _ query.DeadlineWriter = (*queryWriter)(nil)
 
-// SetWriteDeadline implements query.DeadlineWriter. Not every kind of connection has deadlines.
+// SetWriteDeadline implements query.DeadlineWriter. Connections without deadlines are accepted.
 func (w *queryWriter) SetWriteDeadline(t time.Time) error {
 	if err := w.control.SetWriteDeadline(t); !errors.Is(err, http.ErrNotSupported) {
 		return err
@@ -164,7 +164,7 @@ func (w *queryWriter) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// release takes the deadline off, so that the connection can be used again.
+// release removes the deadline, so that the connection can be reused.
 func (w *queryWriter) release() { _ = w.SetWriteDeadline(time.Time{}) }
 
 // Write implements io.Writer.
@@ -180,7 +180,7 @@ func (w *queryWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// tableList is the system tables.
+// tableList contains the system tables.
 type tableList struct {
 	Tables []*query.Table `json:"tables"`
 }

@@ -28,7 +28,7 @@ type registration struct {
 	Auth              json.RawMessage   `json:"auth"`
 }
 
-// registerDeployment discovers an endpoint and adds what it finds to the registry.
+// registerDeployment discovers an endpoint and registers its services.
 func (s *Server) registerDeployment(c echo.Context) error {
 	var body registration
 	if err := s.readJSON(c, &body); err != nil {
@@ -38,7 +38,7 @@ func (s *Server) registerDeployment(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	// Version 2 replaces what it finds unless told otherwise.
+	// In version 2 of the API, force is true by default.
 	force := versionOf(c) == 2
 	if body.Force != nil {
 		force = *body.Force
@@ -74,8 +74,8 @@ func (s *Server) registerDeployment(c echo.Context) error {
 	return s.answerRegistered(c, registered, nil)
 }
 
-// store registers, or only plans to. Should the endpoint have been registered by
-// somebody else since we looked, the result is unchanged.
+// store registers a deployment, or only validates the registration if dryRun. If a concurrent
+// request has registered the endpoint, the result is Unchanged.
 func (s *Server) store(ctx context.Context, dryRun bool, r metadata.Registration) (metadata.Registered, error) {
 	if dryRun {
 		return s.registry.PlanDeployment(r)
@@ -83,14 +83,14 @@ func (s *Server) store(ctx context.Context, dryRun bool, r metadata.Registration
 	return s.registry.RegisterDeployment(ctx, r)
 }
 
-// deployment joins what was discovered with what was asked for.
+// deployment combines the result of the discovery with the fields of the request.
 func (b *registration) deployment(e discovery.Request, discovered *metadata.Deployment) *metadata.Deployment {
 	d := located(discovered, e)
 	d.Metadata = b.Metadata
 	return d
 }
 
-// located is what was discovered together with where.
+// located returns a discovered deployment with the address that was used for the discovery.
 func located(discovered *metadata.Deployment, e discovery.Request) *metadata.Deployment {
 	d := *discovered
 	d.URI, d.HTTP11 = e.URI, d.HTTP11 || e.UseHTTP11
@@ -99,8 +99,8 @@ func located(discovered *metadata.Deployment, e discovery.Request) *metadata.Dep
 	return &d
 }
 
-// discover asks the endpoint. A fault is the endpoint's, not ours: what has no
-// code of its own is a bad gateway.
+// discover requests the services of an endpoint. Errors without a code are mapped to status 502,
+// since the endpoint caused them.
 func (s *Server) discover(ctx context.Context, e discovery.Request) (*metadata.Deployment, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.DiscoveryTimeout)
 	defer cancel()
@@ -117,7 +117,7 @@ func (s *Server) discover(ctx context.Context, e discovery.Request) (*metadata.D
 	return nil, &failure{status: http.StatusBadGateway, message: fmt.Sprintf("discovery of %s: %v", addressOf(e), err)}
 }
 
-// answerRegistered tells the result, with further notices.
+// answerRegistered responds with the result of a registration and additional notices.
 func (s *Server) answerRegistered(c echo.Context, r metadata.Registered, more []notice) error {
 	if r.Change == metadata.Unchanged {
 		c.Set(auditNothing, true)

@@ -15,7 +15,7 @@ import (
 	"platform/internal/access"
 )
 
-// Versions of the admin API. Bare routes behave as the newest.
+// Versions of the admin API. Routes without a version prefix behave as in the newest version.
 const (
 	minVersion = 2
 	maxVersion = 4
@@ -24,7 +24,7 @@ const (
 // route is one entry of the route table.
 type route struct {
 	method, path string
-	permission   access.Permission // that it requires
+	permission   access.Permission // required permission
 	handle       echo.HandlerFunc
 }
 
@@ -143,8 +143,7 @@ func (s *Server) newRouter(routes []route) *echo.Echo {
 	e.Use(wholeSegments, knownQuery)
 	e.Use(middleware.GzipWithConfig(middleware.GzipConfig{
 		MinLength: 1024,
-		// The metrics handler compresses by itself.
-		// Events must be sent immediately.
+		// The metrics handler compresses responses itself, and events must not be buffered.
 		Skipper: func(c echo.Context) bool { return c.Path() == metricsPath || c.Path() == eventsPath },
 	}))
 	for _, r := range routes {
@@ -158,12 +157,12 @@ func (s *Server) newRouter(routes []route) *echo.Echo {
 	return e
 }
 
-// wholeRest is the parameter that may have slashes: patterns of rules are often written
-// without escaping theirs.
+// wholeRest is the path parameter that may contain slashes: patterns of rules are often written
+// with unescaped ones.
 const wholeRest = "pattern"
 
-// wholeSegments makes each parameter of the path one segment, decoded. The router
-// by itself lets the last one be empty or go on behind a slash, which only wholeRest may.
+// wholeSegments decodes the path parameters and requires each to be one nonempty segment. The
+// router accepts an empty last parameter and one with slashes; only wholeRest may have slashes.
 func wholeSegments(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		values := c.ParamValues()
@@ -184,7 +183,7 @@ func wholeSegments(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// root tells people who come without a path where to go.
+// root responds to requests without a path with the list of routes.
 func (s *Server) root(echo.Context) error {
 	var names []string
 	for _, r := range s.routes() {
@@ -193,8 +192,8 @@ func (s *Server) root(echo.Context) error {
 	return &failure{status: http.StatusNotFound, message: "this is the admin API; its routes are " + strings.Join(names, ", ")}
 }
 
-// serve comes before the router: the version prefix, the limit of concurrent
-// requests, the web UI, and panics.
+// serve runs before the router. It handles the version prefix, the limit of concurrent requests,
+// cross-site requests, the web UI, authentication, and panics.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	defer s.recoverPanic(w, r)
 	if limit := s.cfg.ConcurrentRequests; limit > 0 {
@@ -231,8 +230,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.router.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// recoverPanic answers a request whose handler panicked. The stack goes to the log
-// only.
+// recoverPanic responds to a request whose handler panicked. The stack trace is only logged.
 func (s *Server) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	switch p := recover(); p {
 	case nil:
@@ -246,14 +244,14 @@ func (s *Server) recoverPanic(w http.ResponseWriter, r *http.Request) {
 
 type versionKey struct{}
 
-// versionOf is the version of the API that a request asks for.
+// versionOf returns the API version that a request selects.
 func versionOf(c echo.Context) int {
 	version, _ := c.Request().Context().Value(versionKey{}).(int)
 	return version
 }
 
-// versionPrefix finds /v and one digit at the start of a path; a path without it
-// asks for the newest version.
+// versionPrefix returns the version prefix of a path, such as /v3, and its version. Without a
+// prefix, the newest version applies.
 func versionPrefix(path string) (version int, prefix string) {
 	if len(path) < 3 || path[:2] != "/v" || path[2] < '0' || path[2] > '9' || (len(path) > 3 && path[3] != '/') {
 		return maxVersion, ""
@@ -261,7 +259,7 @@ func versionPrefix(path string) (version int, prefix string) {
 	return int(path[2] - '0'), path[:3]
 }
 
-// withoutPrefix is the request for the path behind a prefix.
+// withoutPrefix returns a copy of a request without a prefix of the path.
 func withoutPrefix(r *http.Request, prefix string) *http.Request {
 	stripped, u := *r, *r.URL
 	u.Path = orRoot(strings.TrimPrefix(u.Path, prefix))

@@ -11,12 +11,11 @@ import (
 	"platform/flowcontrol"
 )
 
-// awaitRules bounds how long the answer to a change of rules waits for partitions. A
-// partition without a leader gets the rules with its next one, so waiting longer would
-// help nobody.
+// awaitRules limits the time that the response to a change of rules waits for partitions. A
+// partition without a leader gets the rules with its next one, which can take much longer.
 const awaitRules = time.Second
 
-// putRules adds or replaces the rules of an array, all or none.
+// putRules adds or replaces the rules of an array atomically.
 func (s *Server) putRules(c echo.Context) error {
 	body, err := s.readBody(c)
 	if err != nil {
@@ -65,7 +64,7 @@ func (s *Server) putRule(c echo.Context) error {
 	return answer(c, http.StatusOK, viewRule(&rules[0]))
 }
 
-// changeRules stores rules and waits for the partitions to have them.
+// changeRules stores rules and waits until the partitions apply them.
 func (s *Server) changeRules(ctx context.Context, changes []flowcontrol.Change) ([]flowcontrol.Rule, error) {
 	if len(changes) == 0 {
 		return nil, nil
@@ -78,7 +77,7 @@ func (s *Server) changeRules(ctx context.Context, changes []flowcontrol.Change) 
 	return rules, nil
 }
 
-// deleteRules removes the rules of an array, all or none.
+// deleteRules deletes the rules of an array atomically.
 func (s *Server) deleteRules(c echo.Context) error {
 	body, err := s.readBody(c)
 	if err != nil {
@@ -102,7 +101,7 @@ func (s *Server) deleteRules(c echo.Context) error {
 	return answer(c, http.StatusOK, list)
 }
 
-// deleteRule removes the rule of the path.
+// deleteRule deletes the rule of the path.
 func (s *Server) deleteRule(c echo.Context) error {
 	pattern, err := patternOf(c)
 	if err != nil {
@@ -128,8 +127,8 @@ func (s *Server) deleteRule(c echo.Context) error {
 	return done(c, http.StatusOK)
 }
 
-// rulesChanged waits, for a moment, until the partitions that are led here have the
-// newest rules: whoever changed a rule then sees it hold.
+// rulesChanged waits for a limited time until the partitions led by this node have the newest
+// rules, so that a change is usually effective when the client receives the response.
 func (s *Server) rulesChanged(ctx context.Context) {
 	book, _ := s.registry.Rules()
 	s.log.Info("rules of flow control changed", "rule_book_version", book.Version, "rules", len(book.Rules))
@@ -141,7 +140,7 @@ func (s *Server) rulesChanged(ctx context.Context) {
 	s.cfg.AwaitRules(ctx, book.Version)
 }
 
-// listRules shows the rule book, sorted by pattern.
+// listRules responds with the rule book, sorted by pattern.
 func (s *Server) listRules(c echo.Context) error {
 	book, _ := s.registry.Rules()
 	view := ruleBookView{Version: book.Version, Rules: make([]ruleView, len(book.Rules))}
@@ -164,7 +163,7 @@ func (s *Server) getRule(c echo.Context) error {
 	return answer(c, http.StatusOK, viewRule(rule))
 }
 
-// patternOf is the pattern in the path, whose slashes are encoded as %2F.
+// patternOf returns the pattern in the path, whose slashes are encoded as %2F.
 func patternOf(c echo.Context) (flowcontrol.Pattern, error) {
 	pattern, err := flowcontrol.ParsePattern(c.Param("pattern"))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"platform/flowcontrol"
 )
 
-// ruleChange is a rule in a request: what is not given is reset.
+// ruleChange is a rule in a request. Fields that are not given are reset.
 type ruleChange struct {
 	Pattern      string        `json:"pattern"`
 	Limits       limitsView    `json:"limits"`
@@ -18,26 +18,26 @@ type ruleChange struct {
 	Precondition *precondition `json:"precondition"`
 }
 
-// limitsView are limits in requests and answers; what is not there is not limited.
+// limitsView contains limits in requests and responses; nil means unlimited.
 type limitsView struct {
 	Concurrency *uint32 `json:"concurrency,omitempty"`
 	Rate        *string `json:"rate,omitempty"`
 	QueueLimit  *uint64 `json:"queue_limit,omitempty"`
 }
 
-// precondition is what a change expects to find.
+// precondition is the expected state of a rule before a change.
 type precondition struct {
 	Type    string  `json:"type"`
 	Version *uint32 `json:"version"`
 }
 
-// ruleRemoval is an element of a bulk-delete.
+// ruleRemoval is an element of a bulk deletion.
 type ruleRemoval struct {
 	Pattern         string  `json:"pattern"`
 	ExpectedVersion *uint32 `json:"expected_version"`
 }
 
-// ruleView is a rule in answers.
+// ruleView is a rule in responses.
 type ruleView struct {
 	Pattern      string     `json:"pattern"`
 	Limits       limitsView `json:"limits"`
@@ -47,7 +47,7 @@ type ruleView struct {
 	LastModified int64      `json:"last_modified_millis_since_epoch"`
 }
 
-// ruleBookView is the rule book in answers.
+// ruleBookView is the rule book in responses.
 type ruleBookView struct {
 	Version uint32     `json:"version"`
 	Rules   []ruleView `json:"rules"`
@@ -68,7 +68,7 @@ func viewRule(r *flowcontrol.Rule) ruleView {
 	return v
 }
 
-// change is what the registry takes, or what is wrong with it.
+// change validates a rule and converts it for the registry.
 func (r *ruleChange) change() (c flowcontrol.Change, err error) {
 	if c.Pattern, err = givenPattern(r.Pattern); err != nil {
 		return c, err
@@ -123,7 +123,7 @@ func (v *limitsView) limits() (flowcontrol.Limits, error) {
 	return l, nil
 }
 
-// given is the precondition, none if it is nil.
+// given converts the precondition; there is none if it is nil.
 func (p *precondition) given() (expected flowcontrol.Precondition, err error) {
 	if p == nil {
 		return expected, nil
@@ -146,8 +146,8 @@ func (p *precondition) given() (expected flowcontrol.Precondition, err error) {
 	return expected, nil
 }
 
-// decodeEach decodes a JSON array and converts its elements. Errors say which element
-// they are about.
+// decodeEach decodes a JSON array and converts its elements. Errors contain the index of the
+// element.
 func decodeEach[Element, T any](body []byte, convert func(*Element) (T, error)) ([]T, error) {
 	var elements []json.RawMessage
 	if err := decodeJSON(body, &elements); err != nil {
@@ -170,7 +170,7 @@ func decodeEach[Element, T any](body []byte, convert func(*Element) (T, error)) 
 	return list, nil
 }
 
-// decodeObject decodes a JSON value that has to be an object.
+// decodeObject decodes a JSON value, which must be an object.
 func decodeObject(body []byte, into any) error {
 	if trimmed := bytes.TrimSpace(body); len(trimmed) > 0 && trimmed[0] != '{' && json.Valid(trimmed) {
 		return unprocessable("it must be an object")

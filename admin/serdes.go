@@ -12,8 +12,8 @@ import (
 	"platform/metadata"
 )
 
-// convert passes a value to the endpoint of a service, which converts it between the format of one
-// of its serializers and JSON.
+// convert converts a value between JSON and the format of a serializer of a service. The service's
+// endpoint does the conversion.
 func (s *Server) convert(c echo.Context) error {
 	operation := c.Param("operation")
 	if operation != "encode" && operation != "decode" {
@@ -47,7 +47,7 @@ func (s *Server) convert(c echo.Context) error {
 	}
 	switch converted.Status {
 	case http.StatusOK:
-		// The endpoint chose the content type: a browser must not run it as a page of this origin.
+		// The endpoint chose the content type: a browser must not run scripts of it in this origin.
 		c.Response().Header().Set("Content-Security-Policy", "sandbox; default-src 'none'")
 		c.Response().Header().Set("X-Content-Type-Options", "nosniff")
 		return c.Blob(http.StatusOK, converted.ContentType, converted.Body)
@@ -57,7 +57,7 @@ func (s *Server) convert(c echo.Context) error {
 	return &failure{status: http.StatusBadGateway, message: fmt.Sprintf("deployment %s answered the conversion with status %d: %s", d.ID, converted.Status, reason(converted.Body))}
 }
 
-// maxReasonText limits what is repeated of the response of an endpoint.
+// maxReasonText limits the part of an endpoint's response that an error repeats, in bytes.
 const maxReasonText = 500
 
 func reason(body []byte) string {

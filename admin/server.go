@@ -24,34 +24,34 @@ import (
 	"platform/metadata"
 )
 
-// Registry is the metadata of the cluster. A change is visible in Schemas when the
-// method that made it returns.
+// Registry is the metadata of the cluster. A change is visible in Schemas when the method that made
+// it returns.
 type Registry interface {
 	Schemas() *metadata.Schemas
 	Cluster() (metadata.Cluster, bool)
 	Nodes() []metadata.Node
 
 	RegisterDeployment(context.Context, metadata.Registration) (metadata.Registered, error)
-	// PlanDeployment is RegisterDeployment without effect.
+	// PlanDeployment validates a registration and returns its result without storing it.
 	PlanDeployment(metadata.Registration) (metadata.Registered, error)
 	UpdateDeployment(context.Context, metadata.Update) (*metadata.Deployment, error)
-	// PlanUpdate is UpdateDeployment without effect.
+	// PlanUpdate validates an update and returns its result without storing it.
 	PlanUpdate(metadata.Update) (*metadata.Deployment, error)
 	DeleteDeployment(context.Context, ids.Deployment) error
 	ModifyService(ctx context.Context, name string, options metadata.Options) (*metadata.Service, error)
 
-	// Rules is the rule book, and a channel that is closed when there is another.
+	// Rules returns the rule book and a channel that is closed when it changes.
 	Rules() (*flowcontrol.Book, <-chan struct{})
 	PutRules(context.Context, []flowcontrol.Change) ([]flowcontrol.Rule, error)
 	DeleteRules(context.Context, []flowcontrol.Removal) ([]flowcontrol.Pattern, error)
 
-	// Jobs lists the jobs by ID.
+	// Jobs returns the jobs, sorted by ID.
 	Jobs() []metadata.Job
 	Job(id string) (metadata.Job, bool)
 	CreateJob(context.Context, metadata.Job) (metadata.Job, error)
 	StopJob(ctx context.Context, id string) (metadata.Job, error)
 
-	// FailureMark returns the mark of a failure group, false if it has none.
+	// FailureMarks returns the marks of all failure groups, FailureMark that of one group.
 	FailureMarks() []metadata.FailureMark
 	FailureMark(group string) (metadata.FailureMark, bool)
 	MarkFailure(context.Context, metadata.FailureMarkEdit) (metadata.FailureMark, error)
@@ -61,19 +61,19 @@ type Registry interface {
 	CreateToken(context.Context, metadata.Token) (metadata.Token, error)
 	RevokeToken(ctx context.Context, id string) (metadata.Token, error)
 
-	// RecordAction adds a record to the audit log, Audit reads the ones before a number.
+	// RecordAction adds a record to the audit log. Audit returns the records before a number.
 	RecordAction(context.Context, metadata.Action) error
 	Audit(before uint64, limit int) ([]metadata.AuditRecord, error)
 	VerifyAudit() (metadata.AuditState, error)
 
-	// Subscriptions lists the event subscriptions by ID, with a channel that is closed when they
-	// or the Kafka clusters have changed.
+	// Subscriptions returns the event subscriptions, sorted by ID, and a channel that is closed
+	// when they or the Kafka clusters change.
 	Subscriptions() ([]subscription.Subscription, <-chan struct{})
 	NewSubscriptionID() string
 	CreateSubscription(context.Context, subscription.Subscription) (subscription.Subscription, error)
 	ChangeSubscription(ctx context.Context, id string, change func(subscription.Subscription) (subscription.Subscription, error)) (subscription.Subscription, error)
 	RemoveSubscription(ctx context.Context, id string) error
-	// KafkaClusters lists the clusters that were added by requests, by name.
+	// KafkaClusters returns the clusters created by the API, sorted by name.
 	KafkaClusters() []subscription.Cluster
 	CreateKafkaCluster(context.Context, subscription.Cluster) (subscription.Cluster, error)
 	ChangeKafkaCluster(ctx context.Context, name string, change func(map[string]string) (map[string]string, error)) (subscription.Cluster, error)
@@ -84,14 +84,13 @@ type Registry interface {
 	RemoveNode(ctx context.Context, id uint32, force bool) (metadata.Node, error)
 }
 
-// Discoverer asks endpoints what they offer; *discovery.Discoverer does.
+// Discoverer sends discovery requests to endpoints. *discovery.Discoverer implements it.
 type Discoverer interface {
-	// Discover returns the deployment as the endpoint announces it: without id,
-	// creation time, labels and revisions. What is wrong with the endpoint is an
-	// error with a code, or a *discovery.InvalidError; any other is answered 502.
+	// Discover returns the deployment as announced by the endpoint, without ID, creation time,
+	// labels and revisions. An invalid endpoint is an error with a code or a
+	// *discovery.InvalidError; other errors are mapped to status 502.
 	Discover(context.Context, discovery.Request) (*metadata.Deployment, error)
-	// Convert passes a value to a deployment, which converts it. Errors are those of
-	// Discover.
+	// Convert converts a value at a deployment. Its errors are those of Discover.
 	Convert(context.Context, discovery.Conversion) (discovery.Converted, error)
 }
 
@@ -100,76 +99,73 @@ var (
 	_ Discoverer = (*discovery.Discoverer)(nil)
 )
 
-// Config are the settings of the admin API; the zero value of each field stands
-// for the default that it names.
+// Config is the configuration of the admin API. Zero values select the default in parentheses.
 type Config struct {
-	// BodyLimit bounds request bodies, in bytes; 4 MiB.
+	// BodyLimit limits request bodies, in bytes (4 MiB).
 	BodyLimit int64
-	// BodyTimeout is how long a client may take to send each 64 KiB of a body; 30 s.
+	// BodyTimeout is the time that a client has for each 64 KiB of a body (30 s).
 	BodyTimeout time.Duration
-	// ConcurrentRequests bounds the requests in progress; more are answered 429. No
-	// bound.
+	// ConcurrentRequests limits the requests in progress; others are rejected with status 429
+	// (unlimited).
 	ConcurrentRequests int64
-	// RoutingHeaders are the additional headers whose values tell deployments at one
-	// address apart; none.
+	// RoutingHeaders are additional headers whose values distinguish deployments at the same
+	// address (none).
 	RoutingHeaders []string
-	// Version is the server's version, Commit and Toolchain say how it was built.
+	// Version is the server's version; Commit and Toolchain describe the build.
 	Version, Commit, Toolchain string
 	// Level is the highest feature level that the server supports.
 	Level feature.Level
-	// IngressEndpoint is the address of the ingress that is told to clients; the
-	// host of the request with IngressPort.
+	// IngressEndpoint is the address of the ingress as reported to clients (the host of the
+	// request, with IngressPort).
 	IngressEndpoint string
-	// IngressPort is the port of the ingress; 8080.
+	// IngressPort is the port of the ingress (8080).
 	IngressPort int
-	// Features are the optional parts of the server by name, and whether they are
-	// on; none.
+	// Features maps the optional parts of the server to whether they are enabled (none).
 	Features map[string]bool
-	// Defaults are the server's values for what services did not announce; they are
-	// asked for with every request and may change. metadata.StandardDefaults.
+	// Defaults returns the server's values for options that services do not set. It is called for
+	// each request; the values may change (metadata.StandardDefaults).
 	Defaults func() *metadata.Defaults
-	// FlowControl lets objects have a scope.
+	// FlowControl allows scopes of objects.
 	FlowControl bool
-	// AwaitRules returns when the partitions led by this node have the rule book of that
-	// version or a newer one, or when ctx ends; nothing is waited for.
+	// AwaitRules returns when the partitions led by this node have this version of the rule book or
+	// a newer one, or when ctx ends (responses do not wait).
 	AwaitRules func(ctx context.Context, version uint32)
-	// Streams are the event streams of the cluster; none.
+	// Streams provides the state of the event streams of the cluster (none).
 	Streams Streams
-	// KafkaClusters are the Kafka clusters of the configuration; none.
+	// KafkaClusters are the Kafka clusters of the configuration (none).
 	KafkaClusters []subscription.Cluster
-	// Now is the clock; time.Now.
+	// Now returns the current time (time.Now).
 	Now func() time.Time
-	// Query answers SQL; its routes answer 503.
+	// Query runs SQL queries (its routes respond with status 503).
 	Query *query.Engine
-	// SecurityMode is security.mode; GET /whoami shows it.
+	// SecurityMode is security.mode, which GET /whoami returns.
 	SecurityMode string
-	// AuditReads records in the audit log who reads payloads.
+	// AuditReads records reads of payloads in the audit log.
 	AuditReads bool
 	// Node is the name of this node, for the audit log.
 	Node string
-	// Authenticator finds out who sends a request; everybody may do everything.
+	// Authenticator authenticates requests (all requests have all permissions).
 	Authenticator *access.Authenticator
-	// Guard checks the hosts to which requests are sent; nothing does.
+	// Guard validates the Host header of requests (no validation).
 	Guard *access.Guard
-	// AllowedOrigins are the other origins whose pages may send requests that change
-	// something; none.
+	// AllowedOrigins are other origins whose pages may send requests that change something (none).
 	AllowedOrigins []string
-	// Metrics answers /metrics; the route does not exist.
+	// Metrics serves /metrics (the route does not exist).
 	Metrics http.Handler
-	// DisableUI leaves out the web UI.
+	// DisableUI disables the web UI.
 	DisableUI bool
-	// DiscoveryTimeout bounds how long an endpoint may take to be discovered; 30 s.
+	// DiscoveryTimeout limits a discovery request (30 s).
 	DiscoveryTimeout time.Duration
-	// Ready says why the node should get no requests, in words for people; nil means
-	// that it should. It is asked by each health check and must be quick. Always ready.
+	// Ready returns an error with the reason if the node should not receive requests. Each health
+	// check calls it, so it must be fast (always ready).
 	Ready func() error
-	// Stopping is closed when the server is about to stop: event streams end. Never.
+	// Stopping is closed before the server stops, so that event streams end (never).
 	Stopping <-chan struct{}
-	// Logger is slog.Default().
+	// Logger receives log records (slog.Default).
 	Logger *slog.Logger
 }
 
-// Server answers the requests of the admin API.
+// Server serves the admin API.
 type Server struct {
 	cfg         Config
 	registry    Registry
@@ -178,21 +174,21 @@ type Server struct {
 	cluster     Cluster
 	log         *slog.Logger
 	router      *echo.Echo
-	ui          *ui.Handler // nil: there is no web UI
+	ui          *ui.Handler // nil if disabled
 	active      atomic.Int64
 	quiet       quietRequests
 	crossOrigin *http.CrossOriginProtection
 	hub         *events.Hub
 
-	described   sync.Once // covers description, the OpenAPI document
+	described   sync.Once // guards description, the OpenAPI document
 	description object
 }
 
-// recheckTimeout bounds how long a registration that changes nothing waits to see
-// whether the endpoint still offers the same.
+// recheckTimeout limits the discovery request that a registration without effect makes to compare
+// the endpoint with the registered deployment.
 const recheckTimeout = 2 * time.Second
 
-// New returns a server for Handler.
+// New returns a server.
 func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invocations, cluster Cluster) *Server {
 	cfg = cfg.withDefaults()
 	s := &Server{cfg: cfg, registry: registry, discoverer: discoverer, invocations: invocations, cluster: cluster, log: cfg.Logger}
@@ -204,7 +200,7 @@ func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invoc
 	s.crossOrigin = http.NewCrossOriginProtection()
 	for _, origin := range cfg.AllowedOrigins {
 		if err := s.crossOrigin.AddTrustedOrigin(origin); err != nil {
-			panic(err) // the configuration has been checked
+			panic(err) // validated by the configuration
 		}
 	}
 	s.router = s.newRouter(s.routes())
@@ -257,5 +253,5 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Handler answers all routes, for any number of requests at a time.
+// Handler returns the handler of all routes. It is safe for concurrent use.
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }

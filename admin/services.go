@@ -11,7 +11,7 @@ import (
 	"platform/metadata"
 )
 
-// listServices shows the latest revision of every service, sorted by name.
+// listServices responds with the latest revision of every service, sorted by name.
 func (s *Server) listServices(c echo.Context) error {
 	schemas, defaults := s.registry.Schemas(), s.cfg.Defaults()
 	list := make([]serviceView, 0, len(schemas.Services))

@@ -15,46 +15,46 @@ import (
 	"platform/metadata"
 )
 
-// Object names an object or a workflow.
+// Object identifies a virtual object or a workflow.
 type Object struct {
 	Service, Key, Scope string
 	Workflow            bool
 }
 
-// State is the state of an object and the name of this very content.
+// State is the state of an object and its version, which identifies the content.
 type State struct {
 	Version string
 	Entries []StateEntry
 }
 
-// StateEntry is one key and value of an object's state.
+// StateEntry is a key and value of an object's state.
 type StateEntry struct {
 	Key   string
 	Value []byte
 }
 
-// StateUpdate is what an object's state is to be.
+// StateUpdate is the new state of an object.
 type StateUpdate struct {
 	Object  Object
-	Entries []StateEntry // all of it
-	Version string       // the state it replaces must have this version; empty: any
+	Entries []StateEntry // the complete state
+	Version string       // required version of the current state; empty for any
 }
 
-// StateChange is what became of an update.
+// StateChange is the result of an update.
 type StateChange struct {
 	ID     ids.Invocation
 	Status ChangeStatus
 	Reason string // why it was refused
 }
 
-// ChangeStatus is where an update stands.
+// ChangeStatus is the status of an update.
 type ChangeStatus string
 
 // The statuses of an update.
 const (
 	ChangeQueued  ChangeStatus = "queued" // waits for the key
 	ChangeApplied ChangeStatus = "applied"
-	ChangeRefused ChangeStatus = "refused" // the state was not what it was meant to replace
+	ChangeRefused ChangeStatus = "refused" // the state did not have the required version
 )
 
 type stateUpdateBody struct {
@@ -67,7 +67,7 @@ type stateUpdateBody struct {
 // stateValue is text, or an array of bytes.
 type stateValue []byte
 
-// UnmarshalJSON reads either form.
+// UnmarshalJSON decodes either form.
 func (v *stateValue) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && b[0] == '[' {
 		var numbers []uint8
@@ -98,8 +98,8 @@ type stateChangeBody struct {
 	Reason string       `json:"reason,omitempty"`
 }
 
-// updateState replaces the state of a key. With wait=true the answer comes once it
-// has taken effect.
+// updateState replaces the state of a key. With wait=true it responds when the update was applied
+// or refused.
 func (s *Server) updateState(c echo.Context) error {
 	var body stateUpdateBody
 	if err := s.readJSON(c, &body); err != nil {
@@ -140,8 +140,8 @@ func answerChange(c echo.Context, change StateChange) error {
 	return answer(c, http.StatusAccepted, stateChangeBody{change.ID.String(), change.Status, change.Reason})
 }
 
-// object checks that a service has state. Removing all of it is also allowed for
-// services that are gone.
+// object returns the object of a request. It returns an error if the service has no state. With
+// removing, services that are no longer registered are accepted.
 func (s *Server) object(service, key, scope string, removing bool) (Object, error) {
 	o := Object{Service: service, Key: key, Scope: scope}
 	if err := s.checkScope(scope); err != nil {
@@ -160,7 +160,7 @@ func (s *Server) object(service, key, scope string, removing bool) (Object, erro
 	return o, nil
 }
 
-// checkScope says what is wrong with the scope of an object, empty for none.
+// checkScope returns an error if a scope is invalid; an empty one is valid.
 func (s *Server) checkScope(scope string) error {
 	if scope == "" {
 		return nil
@@ -185,7 +185,7 @@ type stateEntryBody struct {
 	Value []byte  `json:"value"` // base64
 }
 
-// getState shows the state of a key.
+// getState responds with the state of a key.
 func (s *Server) getState(c echo.Context) error {
 	key := c.QueryParam("object_key")
 	if key == "" {
@@ -211,7 +211,7 @@ func (s *Server) getState(c echo.Context) error {
 	return answer(c, http.StatusOK, body)
 }
 
-// getStateChange tells what became of an update.
+// getStateChange responds with the status of an update.
 func (s *Server) getStateChange(c echo.Context) error {
 	id, err := ids.ParseInvocation(c.Param("operation"))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"platform/internal/units"
 )
 
-// Defaults and bounds of GET /stats.
+// Defaults and limits of GET /stats.
 const (
 	defaultStatsRange    = time.Hour
 	maxStatsRange        = stats.Step * stats.Steps
@@ -85,7 +85,7 @@ func (s *Server) getStats(c echo.Context) error {
 	return answer(c, http.StatusOK, view)
 }
 
-// viewSeries lists the values of all steps.
+// viewSeries converts a series to the values of all steps.
 func viewSeries(s *stats.Series, r *stats.Result, steps int) *seriesView {
 	values := func(counts []uint64) []*uint64 {
 		list := make([]*uint64, steps)
@@ -104,7 +104,8 @@ func viewSeries(s *stats.Series, r *stats.Result, steps int) *seriesView {
 	return view
 }
 
-// quantile returns a latency in milliseconds, to the microsecond.
+// quantile returns a quantile of latencies in milliseconds, with a resolution of 1 µs; nil without
+// data.
 func quantile(latencies *[stats.Buckets]uint64, share float64) *float64 {
 	d, ok := stats.Quantile(latencies, share)
 	if !ok {
@@ -114,7 +115,7 @@ func quantile(latencies *[stats.Buckets]uint64, share float64) *float64 {
 	return &ms
 }
 
-// statsQuery reads the parameters. The last step is the last complete one.
+// statsQuery parses the query parameters. The last step is the last complete one before now.
 func statsQuery(c echo.Context, now time.Time) (stats.Query, error) {
 	q := stats.Query{Service: c.QueryParam("service"), Services: defaultStatsServices}
 	length, err := statsDuration(c, "range", defaultStatsRange)
@@ -143,7 +144,7 @@ func statsQuery(c echo.Context, now time.Time) (stats.Query, error) {
 	return q, nil
 }
 
-// statsDuration reads a duration that is a step or longer.
+// statsDuration parses a duration of at least one step.
 func statsDuration(c echo.Context, name string, fallback time.Duration) (time.Duration, error) {
 	text := c.QueryParam(name)
 	if text == "" {

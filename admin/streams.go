@@ -7,30 +7,29 @@ import (
 	"platform/internal/subscription"
 )
 
-// Streams are the event streams of the cluster: what the nodes that read them know, and the
-// brokers.
+// Streams provides the state of event subscriptions on all nodes, and access to the brokers.
 type Streams interface {
-	// Statuses returns the state of one subscription, or of all if id is empty, as the nodes
-	// that respond in time report it. brief leaves out topic partitions.
+	// Statuses returns the state of a subscription, or of all if id is empty, as reported by the
+	// nodes that respond in time. brief omits topic partitions.
 	Statuses(ctx context.Context, id string, brief bool) StreamStatuses
-	// ResolveStart asks the broker where a subscription starts.
+	// ResolveStart requests the start offsets of a subscription from the broker.
 	ResolveStart(ctx context.Context, s *subscription.Subscription, c *subscription.Cluster) ([]subscription.TopicStart, error)
-	// Record returns a record that blocks its topic partition. Errors can be
-	// subscription.ErrNotRead and ErrNotBlocked, also of the next methods.
+	// Record returns a record that blocks its topic partition. Errors of this method and of the
+	// next two can be subscription.ErrNotRead and subscription.ErrNotBlocked.
 	Record(ctx context.Context, id subscription.RecordID) (subscription.Record, error)
-	// RetryRecord tries to deliver such a record again, SkipRecord leaves it out.
+	// RetryRecord retries the delivery of such a record; SkipRecord skips it.
 	RetryRecord(ctx context.Context, id subscription.RecordID) error
 	SkipRecord(ctx context.Context, id subscription.RecordID) error
 }
 
-// StreamStatuses are the reports of nodes by subscription.
+// StreamStatuses contains the reports of nodes, by subscription.
 type StreamStatuses struct {
 	ByID map[string][]subscription.Status
 	// Silent lists the nodes that did not report, with the reason.
 	Silent []string
 }
 
-// noStreams is used without event streams.
+// noStreams is the Streams of a server without event subscriptions.
 type noStreams struct{}
 
 var errNoStreams = errors.New("this node does not read event streams")

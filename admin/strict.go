@@ -13,9 +13,9 @@ import (
 	"platform/internal/suggest"
 )
 
-// checkFields refuses fields of a JSON value that the Go type it was decoded into does not
-// have, also in nested objects: an option with a misspelt name must not be dropped
-// silently. Types with a decoder of their own check themselves.
+// checkFields rejects fields of a JSON value that the Go type lacks, including those of nested
+// objects. The decoder would ignore options with misspelled names. Types with their own
+// UnmarshalJSON are skipped.
 func checkFields(body json.RawMessage, t reflect.Type, path string) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -37,7 +37,7 @@ func checkFields(body json.RawMessage, t reflect.Type, path string) error {
 func checkObject(body json.RawMessage, t reflect.Type, path string) error {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(body, &object); err != nil || object == nil {
-		return nil //nolint:nilerr // null, or a form that the decoder has accepted or refused
+		return nil //nolint:nilerr // null, or a form that the decoder has accepted or rejected
 	}
 	fields := map[string]reflect.Type{}
 	for field := range t.Fields() {
@@ -59,8 +59,8 @@ func checkObject(body json.RawMessage, t reflect.Type, path string) error {
 	return nil
 }
 
-// knownField is the type of a field, nil if there is none with that name. Like the decoder,
-// it ignores case.
+// knownField returns the type of a field, nil if it does not exist. Like the decoder, it ignores
+// case.
 func knownField(fields map[string]reflect.Type, name string) reflect.Type {
 	if t, ok := fields[name]; ok {
 		return t
@@ -76,7 +76,7 @@ func knownField(fields map[string]reflect.Type, name string) reflect.Type {
 func checkElements(body json.RawMessage, elem reflect.Type, path string) error {
 	var elements []json.RawMessage
 	if err := json.Unmarshal(body, &elements); err != nil {
-		return nil //nolint:nilerr // the decoder has accepted or refused it
+		return nil //nolint:nilerr // the decoder has accepted or rejected it
 	}
 	for i, e := range elements {
 		if err := checkFields(e, elem, fmt.Sprintf("%s[%d].", strings.TrimSuffix(path, "."), i)); err != nil {
@@ -86,8 +86,8 @@ func checkElements(body json.RawMessage, elem reflect.Type, path string) error {
 	return nil
 }
 
-// alternatives is the end of a message about an unknown name: the name that was probably
-// meant, or all that there are.
+// alternatives returns the end of a message about an unknown name: the most similar name, or the
+// list of all known ones.
 func alternatives(name, what string, known []string) string {
 	if near := suggest.Nearest(name, known); near != "" {
 		return "; did you mean '" + near + "'?"
@@ -98,8 +98,7 @@ func alternatives(name, what string, known []string) string {
 	return "; the " + what + " are " + strings.Join(known, ", ")
 }
 
-// knownQuery refuses query parameters that the operation of a route does not have, by its
-// description in the OpenAPI document.
+// knownQuery rejects query parameters that the OpenAPI description of a route does not contain.
 func knownQuery(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if c.Request().URL.RawQuery == "" {
@@ -123,7 +122,7 @@ func knownQuery(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// queryNames are the names of an operation's query parameters, sorted.
+// queryNames returns the names of an operation's query parameters, sorted.
 func (op operation) queryNames() []string {
 	var names []string
 	for _, parameter := range op.query {

@@ -15,11 +15,11 @@ import (
 	"platform/internal/subscription"
 )
 
-// startText is where a subscription starts, as JSON: a name, or an object.
+// startText is the start of a subscription in JSON: a name, or an object.
 type startText = json.RawMessage
 
-// subscriptionRequest is the body of POST and PATCH of subscriptions. nil fields are not set or
-// not changed.
+// subscriptionRequest is the body of POST and PATCH of subscriptions. Nil fields are not set or not
+// changed.
 type subscriptionRequest struct {
 	Source          *string            `json:"source"`
 	Topics          []string           `json:"topics"`
@@ -38,7 +38,7 @@ type subscriptionRequest struct {
 	MaxInFlight     *uint32            `json:"max_in_flight"`
 }
 
-// create returns the subscription that a request asks for.
+// create converts a request to a subscription.
 func (r *subscriptionRequest) create(*Server) (sub subscription.Subscription, err error) {
 	if r.Source == nil || r.Sink == nil {
 		return sub, errcode.New(errcode.META0009, "a subscription needs the fields 'source' (kafka://<cluster>/<topic>) and 'sink' (service://<service>/<handler>)")
@@ -66,7 +66,7 @@ func (r *subscriptionRequest) create(*Server) (sub subscription.Subscription, er
 	return sub, err
 }
 
-// edit changes what a request sets.
+// edit applies the fields of a request to a subscription.
 func (r *subscriptionRequest) edit(sub *subscription.Subscription) (err error) {
 	if r.Sink != nil {
 		if sub.Sink, err = subscription.ParseSink(*r.Sink); err != nil {
@@ -94,7 +94,7 @@ func (r *subscriptionRequest) edit(sub *subscription.Subscription) (err error) {
 	return nil
 }
 
-// allHeaders stands for all headers of records.
+// allHeaders selects all headers of records.
 const allHeaders = "*"
 
 func (r *subscriptionRequest) editTexts(sub *subscription.Subscription) (err error) {
@@ -106,7 +106,7 @@ func (r *subscriptionRequest) editTexts(sub *subscription.Subscription) (err err
 		{r.OnError, func(s string) error {
 			sub.OnError, err = subscription.ParseOnError(s)
 			if sub.OnError != subscription.DeadLetter {
-				sub.DeadLetterTopic = "" // unless the request names one, which is refused
+				sub.DeadLetterTopic = "" // a topic in the request is rejected
 			}
 			return err
 		}},
@@ -137,7 +137,7 @@ func setTemplate(into *subscription.Template, field, text string) error {
 
 func isNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }
 
-// startObject is the long form of a start.
+// startObject is the object form of a start.
 type startObject struct {
 	From      string                     `json:"from"`
 	Timestamp json.RawMessage            `json:"timestamp"`
@@ -150,7 +150,7 @@ var startKinds = map[string]subscription.StartKind{
 	"offsets": subscription.StartOffsets, "group": subscription.StartGroup,
 }
 
-// parseStart reads where a subscription starts.
+// parseStart parses the start of a subscription.
 func parseStart(raw startText, source *subscription.Source) (start subscription.Start, err error) {
 	var o startObject
 	var name string
@@ -207,7 +207,7 @@ func setOtherwise(start *subscription.Start, text string) error {
 	return nil
 }
 
-// startTime reads a time in RFC 3339 or milliseconds since 1970.
+// startTime parses a time in RFC 3339 or milliseconds since 1970.
 func startTime(raw json.RawMessage) (time.Time, error) {
 	if raw == nil {
 		return time.Time{}, nil
@@ -227,7 +227,7 @@ func startTime(raw json.RawMessage) (time.Time, error) {
 	return time.UnixMilli(ms).UTC(), nil
 }
 
-// startOffsets reads offsets by partition, or by topic and partition.
+// startOffsets parses offsets by partition, or by topic and partition.
 func startOffsets(fields map[string]json.RawMessage, source *subscription.Source) (list []subscription.TopicOffsets, err error) {
 	byTopic, single := map[string]map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {

@@ -12,7 +12,7 @@ import (
 	"platform/internal/subscription"
 )
 
-// recordOf returns the record in the path.
+// recordOf returns the ID of the record in the path.
 func (s *Server) recordOf(c echo.Context) (id subscription.RecordID, err error) {
 	sub, err := s.subscriptionOf(c)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Server) getRecord(c echo.Context) error {
 	return answer(c, http.StatusOK, viewRecord(&record))
 }
 
-// onRecord carries out an operation on the record in the path.
+// onRecord returns a handler that applies an operation to the record in the path.
 func (s *Server) onRecord(do func(context.Context, subscription.RecordID) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id, err := s.recordOf(c)

@@ -8,7 +8,7 @@ import (
 	"platform/internal/subscription"
 )
 
-// subscriptionView is what users see of a subscription.
+// subscriptionView is a subscription as shown to users.
 type subscriptionView struct {
 	ID              string             `json:"id"`
 	Source          string             `json:"source"`
@@ -49,7 +49,7 @@ type subscriptionList struct {
 	Silent        []string           `json:"silent_nodes,omitempty"`
 }
 
-// startView is where an incarnation of a subscription starts.
+// startView is the start of an incarnation of a subscription.
 type startView struct {
 	From      string                      `json:"from"`
 	Timestamp Timestamp                   `json:"timestamp,omitzero"`
@@ -64,7 +64,7 @@ type pauseView struct {
 	At     Timestamp `json:"at"`
 }
 
-// topicPartitionView is what users see of a topic partition.
+// topicPartitionView is a topic partition as shown to users.
 type topicPartitionView struct {
 	Topic        string             `json:"topic"`
 	Partition    int32              `json:"partition"`
@@ -104,14 +104,14 @@ type recordView struct {
 	Partition  int32              `json:"partition"`
 	Offset     int64              `json:"offset"`
 	Timestamp  Timestamp          `json:"timestamp,omitzero"`
-	Key        *bytesView         `json:"key"`   // null if there is none
+	Key        *bytesView         `json:"key"`   // null if absent
 	Value      *bytesView         `json:"value"` // null for a tombstone
 	Headers    []recordHeaderView `json:"headers"`
 	KeyBytes   int                `json:"key_bytes"`
 	ValueBytes int                `json:"value_bytes"`
 }
 
-// bytesView shows bytes as text if they are UTF-8, otherwise in base64.
+// bytesView contains bytes as text if they are valid UTF-8, otherwise in base64.
 type bytesView struct {
 	Text   *string `json:"text,omitempty"`
 	Base64 *string `json:"base64,omitempty"`
@@ -122,8 +122,8 @@ type recordHeaderView struct {
 	Value *bytesView `json:"value"`
 }
 
-// viewSubscription shows a subscription with what nodes report about it; topic partitions are
-// listed on request.
+// viewSubscription returns a subscription with the reports of nodes, and its topic partitions if
+// requested.
 func (s *Server) viewSubscription(sub *subscription.Subscription, statuses StreamStatuses, partitions bool) subscriptionView {
 	view := subscriptionView{
 		ID: sub.ID, Source: sub.Source.String(), Topics: sub.Topics, TopicPattern: sub.Pattern, Sink: sub.Sink.String(),
@@ -148,7 +148,7 @@ func (s *Server) viewSubscription(sub *subscription.Subscription, statuses Strea
 	return view
 }
 
-// sum sets the sums over topic partitions. Lag is left out unless all are known.
+// sum sets the sums over topic partitions. The lag is omitted unless all lags are known.
 func (v *subscriptionView) sum(partitions []subscription.PartitionStatus) {
 	v.TopicPartitions = len(partitions)
 	records, seconds, known := int64(0), 0.0, len(partitions) > 0
@@ -167,7 +167,7 @@ func (v *subscriptionView) sum(partitions []subscription.PartitionStatus) {
 	}
 }
 
-// shownOptions are the properties with those that the server adds, without secrets.
+// shownOptions returns the properties, including those that the server adds, without secrets.
 func (s *Server) shownOptions(sub *subscription.Subscription) map[string]string {
 	shown := subscription.Redact(sub.Properties)
 	if shown == nil {
@@ -252,7 +252,7 @@ func viewBytes(b []byte) *bytesView {
 	return &bytesView{Base64: &encoded}
 }
 
-// optionalTime is 0 for the zero time.
+// optionalTime converts a time; the zero time is 0.
 func optionalTime(t time.Time) Timestamp {
 	if t.IsZero() {
 		return 0

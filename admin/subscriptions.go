@@ -47,8 +47,8 @@ func (s *Server) createSubscription(c echo.Context) error {
 	return answer(c, http.StatusCreated, view)
 }
 
-// prepareSubscription validates a subscription and asks the broker where it starts. unresolved
-// says why that is not known; with check, it is an error.
+// prepareSubscription validates a subscription and resolves its start at the broker. If the broker
+// is unavailable, unresolved is the reason; with check, it returns an error instead.
 func (s *Server) prepareSubscription(ctx context.Context, sub *subscription.Subscription, check bool) (notices []notice, unresolved, err error) {
 	cluster, known := s.kafkaCluster(sub.Cluster)
 	if !known {
@@ -89,7 +89,7 @@ func (s *Server) unknownCluster(name string) error {
 		name, strings.Join(names, ", ")).In("source")
 }
 
-// checkSink refuses handlers that are not registered.
+// checkSink returns an error if the handler is not registered.
 func (s *Server) checkSink(sink subscription.Sink) error {
 	schemas := s.registry.Schemas()
 	service := schemas.Services[sink.Service]
@@ -137,7 +137,7 @@ func (s *Server) getSubscription(c echo.Context) error {
 	return s.answerSubscription(c, http.StatusOK, &sub)
 }
 
-// answerSubscription answers with a subscription and its topic partitions.
+// answerSubscription responds with a subscription and its topic partitions.
 func (s *Server) answerSubscription(c echo.Context, status int, sub *subscription.Subscription, notices ...notice) error {
 	view := s.viewSubscription(sub, s.cfg.Streams.Statuses(c.Request().Context(), sub.ID, false), true)
 	view.Info = append(view.Info, notices...)
@@ -162,7 +162,7 @@ func noSubscription(id string) *failure {
 	return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The requested subscription '%s' does not exist", id)}
 }
 
-// subscriptionError words the errors of changes.
+// subscriptionError converts errors of changes to failures.
 func subscriptionError(err error) error {
 	switch {
 	case errors.Is(err, metadata.ErrSubscriptionNotFound), errors.Is(err, metadata.ErrClusterNotFound):
@@ -174,7 +174,7 @@ func subscriptionError(err error) error {
 	return err
 }
 
-// changeSubscription changes the subscription in the path and answers with it.
+// changeSubscription changes the subscription in the path and responds with it.
 func (s *Server) changeSubscription(c echo.Context, status int, change func(subscription.Subscription) (subscription.Subscription, error), notices ...notice) error {
 	sub, err := s.subscriptionOf(c)
 	if err != nil {

@@ -10,16 +10,15 @@ import (
 	"platform/metadata"
 )
 
-// Survival is how many nodes, whichever they are, can be lost without anything becoming
-// unavailable: every partition and the metadata keep a majority.
+// Survival is the number of arbitrary nodes that can be lost while every partition and the metadata
+// keep a majority.
 type Survival struct {
-	// Now counts with the nodes and replicas as they are, Whole with all nodes up and all
-	// replicas made.
+	// Now is the number in the current state, Whole with all nodes up and all replicas complete.
 	Now   int `json:"now"`
 	Whole int `json:"whole"`
 }
 
-// survives is the survival of a cluster.
+// survives returns the survival of a cluster.
 func survives(state *ClusterState, replication int) Survival {
 	s := Survival{Whole: metadata.LossesSurvived(state.taking(), replication)}
 	s.Now = spare(state.Metadata.Voters, func(id uint32) bool { return up(state.node(id)) })
@@ -32,7 +31,8 @@ func survives(state *ClusterState, replication int) Survival {
 	return s
 }
 
-// spare is by how many voters of a group fewer would still be a majority.
+// spare returns how many voters of a group can be lost before it loses its majority. well reports
+// whether a voter is healthy.
 func spare(voters []uint32, well func(uint32) bool) int {
 	alive := 0
 	for _, id := range voters {
@@ -43,7 +43,7 @@ func spare(voters []uint32, well func(uint32) bool) int {
 	return metadata.SpareVoters(len(voters), alive)
 }
 
-// spare is that of a partition.
+// spare returns how many voters of the partition can be lost.
 func (p *PartitionState) spare(state *ClusterState) int {
 	if p.Leader == 0 {
 		return 0
@@ -62,7 +62,8 @@ func (p *PartitionState) spare(state *ClusterState) int {
 
 func up(n *NodeState) bool { return n != nil && n.State == NodeAlive && n.Answers }
 
-// guard refuses a change that leaves no tolerated node loss, unless force is given. taking and replication are those after the change.
+// guard returns an error if a change leaves a cluster that tolerates no node loss, unless force is
+// given. taking and replication are the values after the change.
 func (s *Server) guard(c echo.Context, change string, taking, replication int) error {
 	force, err := queryBool(c, "force")
 	if err != nil || force {
@@ -80,7 +81,7 @@ func (s *Server) guard(c echo.Context, change string, taking, replication int) e
 	}
 }
 
-// whyNone says what keeps a cluster from surviving a loss.
+// whyNone describes why a cluster tolerates no node loss.
 func whyNone(taking, replication int) string {
 	switch replicas := min(taking, replication); {
 	case replicas == 1 && taking > 1:
@@ -92,7 +93,7 @@ func whyNone(taking, replication int) string {
 	}
 }
 
-// taking is how many nodes are not being drained.
+// taking returns the number of nodes that are not being drained.
 func (s *Server) taking() int {
 	taking := 0
 	for _, n := range s.registry.Nodes() {

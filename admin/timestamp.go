@@ -8,19 +8,19 @@ import (
 	"platform/internal/units"
 )
 
-// Timestamp is a time in milliseconds since 1970, printed as RFC 3339 in UTC with
-// nanosecond digits. The zero value is none.
+// Timestamp is a time in milliseconds since 1970, encoded in RFC 3339 in UTC with nine fractional
+// digits. Zero means none.
 type Timestamp int64
 
-// MarshalJSON prints the time.
+// MarshalJSON implements json.Marshaler.
 func (t Timestamp) MarshalJSON() ([]byte, error) {
 	return []byte(time.UnixMilli(int64(t)).UTC().Format(`"2006-01-02T15:04:05.000000000Z"`)), nil
 }
 
-// timestamp is a time without what is below milliseconds.
+// timestamp converts a time, truncated to milliseconds.
 func timestamp(t time.Time) Timestamp { return Timestamp(t.UnixMilli()) }
 
-// duration is the text for people, nil where there is none to show.
+// duration converts a duration to its text form, nil to nil.
 func duration(d *time.Duration) *units.Duration {
 	if d == nil {
 		return nil
@@ -29,7 +29,7 @@ func duration(d *time.Duration) *units.Duration {
 	return &text
 }
 
-// factor is a number that shows it need not be whole: 2.0.
+// factor formats a number with at least one decimal, such as 2.0.
 func factor(f float64) json.Number {
 	text := strconv.FormatFloat(f, 'f', -1, 64)
 	if f == float64(int64(f)) {

@@ -27,7 +27,7 @@ type tokenRequest struct {
 	ExpiresIn *units.Duration `json:"expires_in"`
 }
 
-// tokenView is what users see of a token.
+// tokenView is a token as shown to users.
 type tokenView struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
@@ -41,7 +41,7 @@ type tokenView struct {
 	LastUsed  Timestamp `json:"last_used,omitzero"`
 }
 
-// createdToken is a new token with its text, which is shown only once.
+// createdToken is a new token with its secret, which is shown only once.
 type createdToken struct {
 	Token string `json:"token"`
 	tokenView
@@ -114,10 +114,10 @@ func (s *Server) listTokens(c echo.Context) error {
 	return answer(c, http.StatusOK, map[string]any{"tokens": views})
 }
 
-// revokeToken accepts the name of a token as well.
+// revokeToken revokes a token by ID or name.
 func (s *Server) revokeToken(c echo.Context) error {
 	id := c.Param("token")
-	if _, known := s.registry.Token(id); !known { // a name may look like the ID of another token
+	if _, known := s.registry.Token(id); !known { // a name may have the form of an ID
 		for _, t := range s.registry.Tokens() {
 			if t.Name == c.Param("token") {
 				id = t.ID
@@ -148,7 +148,7 @@ func viewToken(t *metadata.Token) tokenView {
 	return view
 }
 
-// whoAmIView says what the sender of a request may do.
+// whoAmIView contains the permissions of a request.
 type whoAmIView struct {
 	Name        string              `json:"name,omitempty"`
 	TokenID     string              `json:"token_id,omitempty"`
@@ -156,7 +156,7 @@ type whoAmIView struct {
 	Permissions []access.Permission `json:"permissions"`
 	Services    []string            `json:"services,omitempty"`
 	Scopes      []string            `json:"scopes,omitempty"`
-	// TokenRequired says that requests without a token are refused.
+	// TokenRequired reports whether requests without a token are rejected.
 	TokenRequired bool `json:"token_required"`
 	// Mode is security.mode.
 	Mode string `json:"security_mode,omitempty"`
@@ -179,7 +179,7 @@ func (s *Server) whoAmI(c echo.Context) error {
 	return answer(c, http.StatusOK, view)
 }
 
-// auditView is a record of the audit log.
+// auditView is a record of the audit log as shown to users.
 type auditView struct {
 	Sequence  uint64    `json:"sequence"`
 	At        Timestamp `json:"at"`
@@ -192,7 +192,7 @@ type auditView struct {
 	Status    uint32    `json:"status,omitempty"`
 	Outcome   string    `json:"outcome,omitempty"`
 	Reason    string    `json:"reason,omitempty"`
-	// Invocations are those of a batch.
+	// Invocations lists the invocations of a batch.
 	Invocations []string `json:"invocations,omitempty"`
 	Omitted     uint32   `json:"omitted,omitempty"`
 	Before      string   `json:"before_sha256,omitempty"`
@@ -239,7 +239,7 @@ func viewAudit(r *metadata.AuditRecord) auditView {
 	}
 }
 
-// auditVerification says whether the audit log is intact.
+// auditVerification is the result of verifying the audit log.
 type auditVerification struct {
 	Intact  bool   `json:"intact"`
 	Problem string `json:"problem,omitempty"`
@@ -248,8 +248,8 @@ type auditVerification struct {
 	Deleted int    `json:"deleted"`
 	First   uint64 `json:"first_sequence,omitempty"`
 	Last    uint64 `json:"last_sequence,omitempty"`
-	// Hash is that of the last record: a copy kept elsewhere proves later that the records
-	// up to it were not replaced.
+	// Hash is that of the last record. An external copy of it can prove later that the records up
+	// to it are unchanged.
 	Hash string `json:"hash,omitempty"`
 }
 
@@ -267,12 +267,12 @@ func (s *Server) verifyAudit(c echo.Context) error {
 	return answer(c, http.StatusOK, view)
 }
 
-// GrantOf returns what a token stands for.
+// GrantOf returns the grant of a token.
 func GrantOf(t *metadata.Token) access.Grant {
 	g := access.Grant{Hash: t.Hash, Expires: t.ExpiresAt}
 	g.Principal = access.Principal{Name: t.Name, Token: t.ID, Services: t.Services, Scopes: t.Scopes}
 	for _, role := range t.Roles {
-		g.Roles = append(g.Roles, access.Role(role)) // one of a newer server has no permissions
+		g.Roles = append(g.Roles, access.Role(role)) // an unknown role of a newer server has no permissions
 	}
 	return g
 }

@@ -9,8 +9,8 @@ import (
 	"platform/metadata"
 )
 
-// deploymentUpdate is the body of PATCH and PUT /deployments/{id}. What is not given
-// stays as it is; headers that are given replace all that there were.
+// deploymentUpdate is the body of PATCH and PUT /deployments/{id}. Fields that are not given stay
+// unchanged; given headers replace all existing ones.
 type deploymentUpdate struct {
 	URI               *string           `json:"uri"`
 	UseHTTP11         *bool             `json:"use_http_11"`
@@ -21,9 +21,9 @@ type deploymentUpdate struct {
 	DryRun            bool              `json:"dry_run"`
 }
 
-// updateDeployment changes where a deployment is and how it is reached, after asking
-// the endpoint whether what began on the old one can go on there. With overwrite it
-// takes over whatever the endpoint offers.
+// updateDeployment changes the address of a deployment or the options to reach it. It first
+// verifies that the new endpoint can continue invocations of the deployment. With overwrite it also
+// registers what the endpoint announces.
 func (s *Server) updateDeployment(c echo.Context) error {
 	known, err := findDeployment(s.registry.Schemas(), c)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Server) updateDeployment(c echo.Context) error {
 	return s.answerUpdated(c, updated, notTaken(updated, now))
 }
 
-// storeUpdate updates, or only plans to.
+// storeUpdate stores an update, or only validates it if dryRun.
 func (s *Server) storeUpdate(ctx context.Context, dryRun bool, u metadata.Update) (*metadata.Deployment, error) {
 	if dryRun {
 		return s.registry.PlanUpdate(u)
@@ -72,7 +72,7 @@ func (s *Server) storeUpdate(ctx context.Context, dryRun bool, u metadata.Update
 	return s.registry.UpdateDeployment(ctx, u)
 }
 
-// notTaken tells what the endpoint offers beyond what is registered.
+// notTaken returns a notice about the parts announced by the endpoint that were not registered.
 func notTaken(updated, offered *metadata.Deployment) []notice {
 	more := differences(updated, offered)
 	if more == "" {

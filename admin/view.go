@@ -10,8 +10,8 @@ import (
 	"platform/metadata"
 )
 
-// The types here are what clients see of the registry; see the interface reference
-// for their meaning.
+// The types below are the JSON forms of the registry's contents. The interface reference documents
+// their fields.
 
 type deploymentView struct {
 	ID                ids.Deployment    `json:"id"`
@@ -71,12 +71,12 @@ type serviceView struct {
 type retryView struct {
 	InitialInterval units.Duration `json:"initial_interval"`
 	Factor          json.Number    `json:"exponentiation_factor"`
-	MaxAttempts     *int           `json:"max_attempts"` // null: without limit
+	MaxAttempts     *int           `json:"max_attempts"` // null means unlimited
 	MaxInterval     units.Duration `json:"max_interval"`
 	OnMaxAttempts   string         `json:"on_max_attempts"`
 }
 
-// handlerView has what the handler says itself; what it inherits is absent.
+// handlerView contains the options that the handler sets; inherited ones are absent.
 type handlerView struct {
 	Name                        string             `json:"name"`
 	Type                        string             `json:"ty,omitempty"`
@@ -105,16 +105,16 @@ type retryOverrideView struct {
 	OnMaxAttempts   string          `json:"on_max_attempts,omitempty"`
 }
 
-// notice is a remark about something that is not as its owner may think.
+// notice informs the client about a fact that may be unexpected.
 type notice struct {
 	Code    errcode.Code `json:"code,omitempty"`
 	Message string       `json:"message"`
 }
 
-// hiddenValue stands for the value of a header, which may be a secret.
+// hiddenValue replaces the values of headers, which may be secrets.
 const hiddenValue = "***"
 
-// hidden returns the names of headers, without their values.
+// hidden returns headers with hidden values.
 func hidden(headers map[string]string) map[string]string {
 	if len(headers) == 0 {
 		return nil
@@ -126,7 +126,7 @@ func hidden(headers map[string]string) map[string]string {
 	return shown
 }
 
-// viewDeployment shows a deployment with the given form of its services.
+// viewDeployment converts a deployment; services is the form of its services.
 func viewDeployment(d *metadata.Deployment, services any, defaults *metadata.Defaults) deploymentView {
 	view := deploymentView{
 		ID: d.ID, URI: d.URI, ARN: d.ARN, AssumeRoleARN: d.AssumeRoleARN, Compression: d.Compression,
@@ -147,8 +147,8 @@ func viewDeployment(d *metadata.Deployment, services any, defaults *metadata.Def
 	return view
 }
 
-// streams reports whether attempts on a deployment go both ways at a time, for
-// which HTTP/1.1 and functions are no good.
+// streams reports whether attempts on a deployment use bidirectional streaming, which HTTP/1.1 and
+// functions do not support.
 func streams(d *metadata.Deployment) bool { return d.Bidirectional && !d.HTTP11 && !d.Function() }
 
 func viewRevisions(d *metadata.Deployment) []serviceRevision {
@@ -167,7 +167,7 @@ func viewServices(d *metadata.Deployment, defaults *metadata.Defaults) []service
 	return list
 }
 
-// viewService shows a service of a deployment; the deployment may be nil.
+// viewService converts a service of a deployment; the deployment may be nil.
 func viewService(d *metadata.Deployment, s *metadata.Service, defaults *metadata.Defaults) serviceView {
 	options := metadata.Effective(nil, s, defaults)
 	view := serviceView{
@@ -248,7 +248,7 @@ func viewRetryOverride(o metadata.RetryOptions) *retryOverrideView {
 	return view
 }
 
-// handlerType is the word for a kind of handler; plain services have none.
+// handlerType returns the name of a kind of handler; empty for handlers of plain services.
 func handlerType(t target.Type) string {
 	switch t {
 	case target.ObjectExclusive:

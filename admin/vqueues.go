@@ -10,8 +10,8 @@ import (
 	"platform/internal/ids"
 )
 
-// onQueue carries out an operation on the vqueue in the path. An empty queue without a
-// record is not an error: there is nothing to pause or resume.
+// onQueue returns a handler that applies an operation to the vqueue in the path. An empty vqueue
+// without a record is not an error: there is nothing to pause or resume.
 func (s *Server) onQueue(verb string, do func(echo.Context, ids.VQueue) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id, err := ids.ParseVQueue(c.Param("vqueue_id"))

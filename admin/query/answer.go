@@ -32,15 +32,15 @@ type Options struct {
 	HidePayloads, HideAudit bool
 }
 
-// Written reports what was written of a result.
+// Written describes how much of a result was written.
 type Written struct {
 	Rows  int
 	Bytes int
 	Stats Stats
 }
 
-// answerBuffer is how much of a result is buffered: a query that fails before the buffer is full
-// responds with the error only.
+// answerBuffer is the size of the buffer of a result, in bytes. A query that fails before the
+// buffer is full responds with the error only.
 const answerBuffer = 64 << 10
 
 // WriteJSON runs a query and streams {"rows":[…]} to w, preceded by "columns" if requested. If it

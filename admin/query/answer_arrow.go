@@ -60,7 +60,7 @@ var arrowTypes = map[Type]arrow.Type{
 	Duration: arrow.Duration, Binary: arrow.Binary, U32List: arrow.Uint32List, TextList: arrow.TextList,
 }
 
-// begin decides the types and makes the batch.
+// begin determines the column types and creates the batch.
 func (a *arrowAnswer) begin() {
 	for i, name := range a.names {
 		t, ok := arrowTypes[a.types[i]]
@@ -139,7 +139,7 @@ func (a *arrowAnswer) Row(r Row) error {
 	return a.flush(nil)
 }
 
-// add adds a value to the batch. A value that its column cannot hold is NULL.
+// add appends a value to a column of the batch. A value of another type becomes NULL.
 func (a *arrowAnswer) add(i int, v any) {
 	switch v := v.(type) {
 	case int64:
@@ -214,7 +214,7 @@ func (a *arrowAnswer) bytes(i int, b []byte) {
 	}
 }
 
-// flush writes the batch behind what is passed.
+// flush appends the batch to b and writes b.
 func (a *arrowAnswer) flush(b []byte) error {
 	if a.batch.Rows() > 0 {
 		b = a.batch.Append(b)
@@ -232,7 +232,7 @@ func (a *arrowAnswer) write(b []byte) error {
 	return nil
 }
 
-// end writes what is left.
+// end writes the remaining rows and the end mark.
 func (a *arrowAnswer) end() error {
 	var b []byte
 	if a.batch == nil {

@@ -20,15 +20,16 @@ type Config struct {
 	// tables are empty.
 	Rules   func() *flowcontrol.Book
 	Cluster Cluster
-	// Jobs returns the jobs; nil: there are none.
+	// Jobs returns the jobs; if nil, there are none.
 	Jobs func() []metadata.Job
-	// Audit returns the records of the audit log, the newest first; nil: there are none.
+	// Audit returns the records of the audit log, the newest first; if nil, there are none.
 	Audit func() ([]metadata.AuditRecord, error)
-	// Subscriptions returns the event subscriptions and their state; nil: there are none.
+	// Subscriptions returns the event subscriptions and their state; if nil, there are none.
 	Subscriptions func(context.Context) []SubscriptionState
 	// Failures returns the failure groups of all partitions; if nil, there are none.
 	Failures func(context.Context) ([]listing.Group, error)
-	// FailureMark returns what operators have said about a failure group; if nil, nothing.
+	// FailureMark returns the mark that operators have set on a failure group; if nil, groups have
+	// no marks.
 	FailureMark func(group string) (metadata.FailureMark, bool)
 
 	// Timeout limits the duration of a query; 30 s.
@@ -61,7 +62,7 @@ type Engine struct {
 	cfg     Config
 	catalog *catalog
 	slots   chan struct{} // has a token for each running query
-	// disabled returns why SQL is disabled, nil if it is not.
+	// disabled returns why SQL is disabled, nil if it is enabled.
 	disabled func() error
 
 	mu     sync.Mutex // protects the fields below
@@ -110,7 +111,7 @@ func (e *Engine) Close() error {
 	return errors.Join(errs...)
 }
 
-// Rows receives a result. Its methods are called by one goroutine.
+// Rows receives a result. Its methods are not called concurrently.
 type Rows interface {
 	// Columns is called once, before the first row.
 	Columns(names []string, types []Type) error
@@ -118,9 +119,9 @@ type Rows interface {
 	Row(Row) error
 }
 
-// Query runs a query and passes its rows on as they are read. An error caused by the query is an
-// *Error; others are ErrBusy, ErrTimeout, ErrUnavailable, ErrDisabled, errors returned by rows,
-// and the cause of the end of ctx.
+// Query runs a query and passes its rows to rows as they are read. An error caused by the query is
+// an *Error. Other errors are ErrBusy, ErrTimeout, ErrUnavailable, ErrDisabled, errors returned by
+// rows, and the cause of the end of ctx.
 func (e *Engine) Query(ctx context.Context, text string, rows Rows) (Stats, error) {
 	return e.query(ctx, text, Options{}, rows)
 }

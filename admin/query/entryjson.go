@@ -84,7 +84,7 @@ func (w entryWriter) command(e journal.Entry) (object, error) {
 	return w.signalling(e)
 }
 
-// completing is the body of a command that has only a completion and a name.
+// completing returns the body of a command that has only completions and a name.
 func completing(e journal.Entry) object {
 	body := object{"name": journal.NameOf(e)}
 	if ids := journal.CompletionsOf(e); len(ids) > 0 {
@@ -121,7 +121,7 @@ func (w entryWriter) promise(e journal.Entry) (object, error) {
 	return body, err
 }
 
-// signalling is the body of commands that target other invocations.
+// signalling returns the body of a command that targets another invocation.
 func (w entryWriter) signalling(e journal.Entry) (object, error) {
 	name := journal.NameOf(e)
 	switch e.Type {

@@ -97,7 +97,7 @@ func (q *queueRow) status() string {
 	return "ready"
 }
 
-// details returns what blocks the head.
+// details returns a description of what blocks the head.
 func (q *queueRow) details() value {
 	b := &q.Blocked
 	if b.Cause == flowcontrol.NotBlocked {
@@ -201,8 +201,8 @@ func (e *vqueueEntry) status() string {
 }
 
 // cancelled reports whether a failure is that of a cancelled invocation: the server's own failure
-// if it had not started, otherwise the one that SDKs derive from the signal, which has only the
-// code and the word.
+// if the invocation had not started, otherwise the failure that SDKs create for the cancel signal,
+// recognizable by its code and message only.
 func cancelled(f *journal.Failure) bool {
 	return f != nil && f.Code == http.StatusConflict && (strings.EqualFold(f.Message, "canceled") || strings.EqualFold(f.Message, "cancelled"))
 }

@@ -38,7 +38,7 @@ var functions = map[string]function{
 		return timestampText(later(t, ms)), errors.Join(err, badNumber)
 	}},
 	"time_sub": {2, func(s *session, args []driver.Value) (driver.Value, error) {
-		if _, isText := args[1].(string); isText { // a time after all
+		if _, isText := args[1].(string); isText { // the difference of two times
 			return timeDiff(s, args)
 		}
 		t, err := timeOf(args[0])
@@ -84,16 +84,16 @@ var functions = map[string]function{
 	}},
 }
 
-// later returns the time that many milliseconds after another one. It does not use time.Duration,
-// which overflows after 292 years.
+// later returns t plus ms milliseconds. It does not use time.Duration, which overflows after 292
+// years.
 func later(t time.Time, ms int64) time.Time {
 	return time.Unix(t.Unix()+ms/1000, int64(t.Nanosecond())+ms%1000*int64(time.Millisecond))
 }
 
 var errMatch = errors.New("MATCH is not supported; use LIKE, GLOB or regexp_like(text, pattern)")
 
-// matchList implements MATCH where the source does not take it. Its lists are redundant: the IN
-// beside them decides.
+// matchList implements MATCH if the source does not evaluate it. It returns true for lists of the
+// rewriter: the IN next to each of them selects the rows.
 func matchList(_ *session, args []driver.Value) (driver.Value, error) {
 	if !strings.HasPrefix(stringOf(args[0]), listMark) {
 		return nil, errMatch
@@ -164,8 +164,8 @@ func (s *session) registerFunctions(d *sqlite.Driver) error {
 	return nil
 }
 
-// extreme returns the greatest value, or with the sign -1 the least one, without NULL. As in
-// SQLite, numbers come before texts.
+// extreme returns the greatest value, or with the sign -1 the least one, ignoring NULL. As in
+// SQLite, numbers sort before text.
 func extreme(args []driver.Value, sign int) driver.Value {
 	var best driver.Value
 	for _, v := range args {

@@ -16,7 +16,7 @@ const (
 
 var errWindow = errors.New("FIRST_VALUE and LAST_VALUE without OVER are not window functions")
 
-// edge is the aggregate of the first or the last value of a group.
+// edge computes the first or the last value of a group.
 type edge struct {
 	last  bool
 	rows  int

@@ -118,7 +118,7 @@ type wildcard struct {
 	fits func(rune) bool // one character; nil for many
 }
 
-// ilikeMark begins patterns of ILIKE, which is LIKE for SQLite.
+// ilikeMark is the prefix of a pattern of ILIKE, which is rewritten to LIKE.
 const ilikeMark = "\x02"
 
 // parseLike parses a pattern of LIKE, or of ILIKE, which ignores the case of ASCII letters. The

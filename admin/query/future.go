@@ -52,11 +52,11 @@ func listJSON[T any](list []T) value {
 	return jsonText(list)
 }
 
-// jsonText encodes a value of our own types as JSON.
+// jsonText encodes a value whose encoding cannot fail.
 func jsonText(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic("encode " + err.Error()) // our own types only
+		panic("encode " + err.Error()) // only types of this package are encoded
 	}
 	return string(b)
 }

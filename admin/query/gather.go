@@ -103,7 +103,7 @@ func (s *session) rest(ctx context.Context, took time.Duration) {
 	}
 }
 
-// blanks returns rows of which only the count is used.
+// blanks are the rows of scans that need only the number of rows.
 var blanks [2048]partition.Row
 
 func blank(n int) []partition.Row {

@@ -13,10 +13,10 @@ import (
 // sqlite3_set_authorizer for actions and their arguments.
 type authorizer func(action int32, arg1, arg2 string) bool
 
-// authorizers are those of all databases, by handle: the callback of SQLite passes a number.
+// authorizers maps database handles to authorizers: SQLite passes only a number to the callback.
 var authorizers sync.Map // uintptr → authorizer
 
-// guard applies decide to all statements prepared from now on.
+// guard installs an authorizer for all statements prepared from now on.
 func (d *database) guard(decide authorizer) error {
 	authorizers.Store(d.db, decide)
 	if rc := sqlite3.Xsqlite3_set_authorizer(d.tls, d.db, functionPointer(authorize), d.db); rc != sqlite3.SQLITE_OK {

@@ -83,7 +83,7 @@ func (l *lexer) fail(message string) error {
 	return &Error{Message: message, Position: positionAt(l.text, l.at)}
 }
 
-// space skips spaces and comments.
+// space skips white space and comments.
 func (l *lexer) space() error {
 	for l.at < len(l.text) {
 		rest := l.rest()
@@ -147,7 +147,7 @@ func (l *lexer) take(k kind, n int) {
 	l.at += n
 }
 
-// enclosed takes a token in quotes, in which the quote is written twice.
+// enclosed reads a quoted token, in which a doubled quote stands for one.
 func (l *lexer) enclosed(k kind, prefix int, quote byte, open string) error {
 	rest := l.rest()
 	for n := prefix + 1; n < len(rest); n++ {
@@ -159,7 +159,7 @@ func (l *lexer) enclosed(k kind, prefix int, quote byte, open string) error {
 			continue
 		}
 		l.take(k, n+1)
-		if k == quoted { // SQLite takes both kinds of quotes; one is enough from here on
+		if k == quoted { // SQLite accepts both kinds of quotes; use one from here on
 			t := &l.tokens[len(l.tokens)-1]
 			inner := strings.ReplaceAll(t.text[1:len(t.text)-1], string([]byte{quote, quote}), string(quote))
 			t.text = quoteName(inner)

@@ -79,7 +79,8 @@ func (e *Engine) tableNames() []string {
 	return names
 }
 
-// whereListed says how to see the tables, or the columns of the first table that a query names.
+// whereListed returns a hint how to list the tables, or the columns of the first table that the
+// query names.
 func (e *Engine) whereListed(what string, q *rewritten) string {
 	if what == "table" {
 		return "SHOW TABLES lists them"

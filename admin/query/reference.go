@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Reference returns the documentation of the tables and columns in Markdown.
+// Reference returns the documentation of the tables and columns, in Markdown.
 func Reference() string {
 	var b strings.Builder
 	for _, t := range newCatalog().tables {

@@ -17,7 +17,7 @@ type rewritten struct {
 	types    computedTypes
 }
 
-// Limits of a query. They bound the time and the memory of its conversion.
+// Limits of a query. They limit the time and memory of rewriting it.
 const (
 	maxQuery   = 1 << 20 // bytes
 	maxTokens  = 50_000
@@ -53,7 +53,7 @@ func (e *Engine) rewrite(ctx context.Context, text string) (*rewritten, error) {
 		at := r.failedAt
 		return nil, &Error{Message: err.Error(), Position: positionAt(text, at)}
 	}
-	if balanced { // SQLite refuses the others
+	if balanced { // SQLite rejects unbalanced ones
 		r.casts()
 		r.arithmetic()
 		r.lists()
@@ -78,8 +78,8 @@ func (e *Engine) rewrite(ctx context.Context, text string) (*rewritten, error) {
 	return q, nil
 }
 
-// parentheses reports whether each parenthesis has its counterpart. It returns an error if they are
-// nested too deep.
+// parentheses reports whether all parentheses are balanced. It returns an error if they are nested
+// too deeply.
 func parentheses(text string, tokens []token) (balanced bool, err error) {
 	depth := 0
 	balanced = true
@@ -100,7 +100,8 @@ func adjacent(source string, a, b token) bool {
 	return b.at == a.at+len(a.text) && strings.HasPrefix(source[min(a.at, len(source)):], a.text+b.text)
 }
 
-// single verifies that there is only one statement.
+// single returns the tokens of a query without its final semicolons. It returns an error unless
+// there is exactly one statement.
 func single(text string, tokens []token) ([]token, error) {
 	for i, t := range tokens {
 		if !t.is(";") {

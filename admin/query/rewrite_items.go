@@ -2,7 +2,7 @@ package query
 
 import "strings"
 
-// item is the expression of a result column, without its alias. A star stands for any number of
+// item is the expression of a result column, without its alias. A star represents any number of
 // columns.
 type item struct {
 	from, to int
@@ -57,17 +57,18 @@ func (r *rewriter) withoutAlias(from, to int) item {
 	return item{from: from, to: to}
 }
 
-// endsOperand reports whether a name after the token at i is an alias.
+// endsOperand reports whether the token at i ends an operand, so that a name after it is an alias.
 func (r *rewriter) endsOperand(i int) bool {
 	t := r.at(i)
 	return t.kind != punct && !keyword(t.text) && !t.is("null", "true", "false") || t.is(")") || t.is("null", "true", "false", "end")
 }
 
-// computedTypes are the types of result columns whose expressions determine them, from the first
-// column to a star and from a star to the last column. The others are empty.
+// computedTypes are the types of result columns that are derived from their expressions: head from
+// the first column to a star, tail from a star to the last column. Types that cannot be derived are
+// empty.
 type computedTypes struct{ head, tail []Type }
 
-// of returns the type of a column, of a number of them.
+// of returns the type of column i of a result with the given number of columns.
 func (c computedTypes) of(i, columns int) Type {
 	switch back := columns - i; {
 	case i < len(c.head):
@@ -99,7 +100,7 @@ func (r *rewriter) types(catalog *catalog) (types computedTypes) {
 	return types
 }
 
-// conditions are functions whose results are true or false.
+// conditions are the functions that return a boolean.
 var conditions = map[string]bool{
 	"starts_with": true, "ends_with": true, "regexp_like": true, "array_contains": true, "array_has": true, "exists": true,
 }
@@ -129,8 +130,8 @@ func (r *rewriter) isCondition(it item) bool {
 	return false
 }
 
-// isExtreme reports whether an expression is the minimum, the maximum or the first of the values
-// of one of some columns, or of a CASE that has only this column.
+// isExtreme reports whether an expression is the minimum, maximum or first value of one of the
+// given columns, or of a CASE whose THEN is such a column.
 func (r *rewriter) isExtreme(it item, columns map[string]bool) bool {
 	if !r.at(it.from).is("min", "max", "greatest", "least", "coalesce", firstOf) || r.closing(it.from+1) != it.to-1 {
 		return false

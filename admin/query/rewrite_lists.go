@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// lists makes one scan of `column IN ('a', 'b')`, and of equalities of one column joined by OR.
-// SQLite would scan the table once per value, which for columns without an index reads everything
-// each time. Therefore the source gets the list as a whole in an additional, redundant condition:
-// `(+column IN (…) AND column MATCH '…')`. The plus sign keeps SQLite from using the IN itself.
-// If the source does not take the condition, the function MATCH (matchList) returns true.
+// lists adds conditions so that `column IN ('a', 'b')`, and equalities of a column joined by OR,
+// take a single scan. SQLite would scan the table once per value, which reads the complete table
+// each time if the column has no index. The source gets the list in an additional, redundant
+// condition: `(+column IN (…) AND column MATCH '…')`. The plus sign keeps SQLite from scanning by
+// the IN. If the source does not evaluate MATCH, the function matchList returns true.
 func (r *rewriter) lists() {
 	for i := 0; r.more(i); i++ {
 		if r.tokens[i].is("where", "and", "on", "(") {
@@ -20,7 +20,7 @@ func (r *rewriter) lists() {
 	}
 }
 
-// alternatives makes a list of `column = 'a' OR column = 'b'` after the token at i, if the
+// alternatives converts `column = 'a' OR column = 'b'` after the token at i to a list, if the
 // condition contains nothing else.
 func (r *rewriter) alternatives(i int) {
 	if r.at(i).is("and", "on") || r.at(i).is("(") && !r.condition(i) {
@@ -59,7 +59,7 @@ func (r *rewriter) alternatives(i int) {
 	r.replace(from, at, append(list, token{punct, ")", column[0].at})...)
 }
 
-// list rewrites a list of texts that starts at i with its column.
+// list rewrites a list of text values whose column starts at i.
 func (r *rewriter) list(i int) {
 	column := r.column(i)
 	in := i + len(column)
@@ -98,8 +98,8 @@ func (r *rewriter) condition(i int) bool {
 	return r.at(i).is("where", "and", "on", "or", "not")
 }
 
-// column returns the tokens of a column name at i, including its table; nil if there is none that
-// sources take lists for.
+// column returns the tokens of a column name at i, including its table; nil if sources do not
+// accept lists for the column.
 func (r *rewriter) column(i int) []token {
 	to := i + 1
 	if r.at(i).name() != "" && r.at(to).is(".") {
@@ -115,16 +115,16 @@ func sameName(a, b []token) bool {
 	return slices.EqualFunc(a, b, func(x, y token) bool { return strings.EqualFold(x.text, y.text) })
 }
 
-// listMark distinguishes lists made here from those of a user.
+// listMark marks lists of the rewriter, which users cannot write.
 const listMark = "\x01"
 
-// listOf parses a list made here.
+// listOf parses a list of the rewriter.
 func listOf(text string) (values []string, ok bool) {
 	encoded, ok := strings.CutPrefix(text, listMark)
 	return values, ok && json.Unmarshal([]byte(encoded), &values) == nil
 }
 
-// listed are the names of all columns that sources take lists for.
+// listed returns the names of all columns for which sources accept lists.
 func (c *catalog) listed() map[string]bool {
 	names := map[string]bool{}
 	for _, t := range c.tables {

@@ -3,8 +3,8 @@ package query
 import "strings"
 
 // rename restores the names of result columns whose expressions were rewritten. SQLite names a
-// column without an alias by its text in the rewritten query; the tokens in it determine the
-// position of the column in the original text.
+// column without an alias by its text in the rewritten query. The tokens in this text determine the
+// position of the column in the original query.
 func (q *rewritten) rename(names []string) {
 	after := 0
 	var source []token // lexed when first needed
@@ -24,7 +24,7 @@ func (q *rewritten) rename(names []string) {
 			begin = min(begin, t.at)
 		}
 		if source == nil {
-			source, _ = lex(q.source) // it was lexed before without error
+			source, _ = lex(q.source) // cannot fail: it was lexed before
 		}
 		if column := columnAt(q.source, source, begin); column != "" {
 			names[i], after = column, next
@@ -32,8 +32,8 @@ func (q *rewritten) rename(names []string) {
 	}
 }
 
-// span finds the tokens, from a start on, that make up a part of the query; -1 if there are none.
-// A single word is a name, not such a part.
+// span returns the range of tokens whose text is piece, starting at from; -1 if there is none. A
+// single word does not count: it is a name.
 func (q *rewritten) span(piece string, from int) (first, next int) {
 	for i := from; i < len(q.tokens); i++ {
 		begin := q.begins[i]

@@ -58,7 +58,7 @@ func cast(at int, operand []token, typ string) []token {
 // timeFunctions return timestamps.
 var timeFunctions = map[string]bool{"now": true, "to_timestamp": true, "date_trunc": true, "time_add": true, "time_sub": true, "date_bin": true, "from_unixtime": true}
 
-// likeTheirArgument are functions that return timestamps if their argument is one.
+// likeTheirArgument are the functions that return a timestamp if their argument is one.
 var likeTheirArgument = map[string]bool{
 	"max": true, "min": true, "coalesce": true, "ifnull": true, "nullif": true, "greatest": true, "least": true, firstOf: true, lastOf: true,
 }
@@ -77,7 +77,7 @@ func (r *rewriter) arithmetic() {
 	}
 }
 
-// nesting returns the change of the depth of parentheses by a token.
+// nesting returns by how much a token changes the depth of parentheses.
 func nesting(t token) int {
 	switch {
 	case t.is("("):

@@ -14,8 +14,8 @@ type rewriter struct {
 	ctx      context.Context //nolint:containedctx // of the query; ends the passes early
 	tokens   []token
 	times    map[string]bool // names of timestamps
-	listed   map[string]bool // names of columns that sources take lists for
-	failedAt int             // error of literals
+	listed   map[string]bool // names of columns for which sources accept lists
+	failedAt int             // position of the invalid literal
 	steps    int             // of all passes
 }
 
@@ -33,7 +33,7 @@ func (r *rewriter) more(i int) bool {
 	return i < len(r.tokens) && (r.steps%16 != 0 || r.ctx.Err() == nil)
 }
 
-// replace replaces the tokens in [i, j).
+// replace replaces the tokens in [i, j) with others.
 func (r *rewriter) replace(i, j int, by ...token) {
 	r.tokens = slices.Replace(r.tokens, i, j, by...)
 }
@@ -65,7 +65,7 @@ func (r *rewriter) names() {
 	}
 }
 
-// edge replaces FIRST_VALUE and LAST_VALUE at i by aggregates unless they have a window.
+// edge replaces FIRST_VALUE and LAST_VALUE at i with aggregates unless they have a window.
 func (r *rewriter) edge(i int) {
 	end := r.closing(i + 1)
 	if end < 0 || r.at(end+1).is("over") {
@@ -79,7 +79,7 @@ func (r *rewriter) edge(i int) {
 }
 
 // alias gives a subquery at i without an alias the name of the only table that it reads, so that
-// conditions outside can use it.
+// conditions outside can refer to it.
 func (r *rewriter) alias(i int) {
 	end := r.closing(i)
 	next := r.at(end + 1)
@@ -129,7 +129,7 @@ func (r *rewriter) literals() error {
 			r.replace(i, i+2, append(synthetic(t.at, "to_timestamp", "("), r.tokens[i+1], token{punct, ")", t.at})...)
 		case t.kind == num:
 			if n, err := strconv.ParseUint(t.text, 10, 64); err == nil && n > 1<<63-1 && (n != 1<<63 || !r.at(i-1).is("-")) {
-				r.tokens[i].text = strconv.FormatInt(int64(n), 10) // the stored form of partition keys
+				r.tokens[i].text = strconv.FormatInt(int64(n), 10) // as partition keys are stored
 			}
 		case t.kind == str && r.comparedWithTime(i):
 			if at, err := parseTime(t.literal()); err == nil {

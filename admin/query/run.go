@@ -62,7 +62,7 @@ func (s *session) ended() error {
 	return fmt.Errorf("%w: the limit is %s (admin.query-engine.timeout); conditions on id, service and key or status make it faster", ErrTimeout, s.engine.cfg.Timeout)
 }
 
-// explain converts an error of SQLite to one that users can act on.
+// explain converts an error of SQLite to an error for users.
 func (s *session) explain(q *rewritten, err error) error {
 	if s.ctx.Err() != nil {
 		return s.ended()

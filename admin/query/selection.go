@@ -13,7 +13,7 @@ import (
 	"platform/partition/machine"
 )
 
-// field is what a condition on a column selects by.
+// field is the property of a row that conditions on a column select by.
 type field uint8
 
 const (
@@ -29,8 +29,8 @@ const (
 	byLock                  // service and key of an object, as text
 	byStatus                // status as shown to users
 	byStoredStatus          // stored status
-	whenCompleted           // holds for completed invocations only
-	unlessCompletedAt       // IS NULL holds for others only
+	whenCompleted           // NULL unless the invocation is completed
+	unlessCompletedAt       // IS NULL selects uncompleted invocations only
 	tellsAhead              // selects nothing, but is computed only on request
 )
 
@@ -51,8 +51,8 @@ func (f field) takes(op vtab.ConstraintOp) bool {
 	return op == vtab.OpEQ || op == vtab.OpIS || op == vtab.OpMATCH && f.takesList()
 }
 
-// takesList reports whether the source can evaluate a list of texts: where one scan finds all of
-// them. IDs and keys of objects are rather looked up one by one.
+// takesList reports whether the source can evaluate a list of text values: it can if one scan finds
+// all of them. IDs and keys of objects are looked up one by one instead.
 func (f field) takesList() bool {
 	return f == byService || f == byHandler || f == byStatus || f == byStoredStatus
 }
@@ -92,13 +92,13 @@ func decodePlan(s string) (p plan, err error) {
 	return p, nil
 }
 
-// selection is which rows of a table a query needs, as far as the source can tell.
+// selection describes the rows of a table that a query needs, as far as the source can determine.
 type selection struct {
 	used    uint64
-	whole   bool // used columns that need complete rows
+	whole   bool // complete rows are needed
 	ahead   bool // a used column needs the number of entries before a row
 	nothing bool // no row can match
-	matched bool // there is a MATCH that the rewriter did not make
+	matched bool // a MATCH of the user, not of the rewriter
 
 	id       *ids.Invocation
 	key      *uint64 // partition key
@@ -245,7 +245,7 @@ func (s *selection) status(status machine.Status, op vtab.ConstraintOp, planning
 		s.nothing = true
 	case !unequal:
 		s.among(status)
-	case status != machine.Invoked: // users distinguish three kinds of invoked
+	case status != machine.Invoked: // Invoked corresponds to three statuses shown to users
 		s.except(status)
 	}
 }

@@ -11,15 +11,15 @@ import (
 	"modernc.org/sqlite"
 )
 
-// The driver has no public access to the SQLite handle of a connection, which limits,
-// the authorizer and interruption need. newDatabase reads it from a private field, so only
-// the driver version that this was written for is accepted.
+// The driver does not export the SQLite handle of a connection, which limits, the authorizer and
+// interrupts require. newDatabase reads it from an unexported field, so only the tested version of
+// the driver is accepted.
 const (
 	driverModule  = "modernc.org/sqlite"
 	driverVersion = "v1.60.1"
 )
 
-// ErrDisabled means that the server does not answer SQL at all.
+// ErrDisabled means that this server does not run SQL queries.
 var ErrDisabled = errors.New("SQL is disabled on this server")
 
 // SelfTest verifies that the SQLite driver is usable. If it is not, queries fail with the

@@ -25,12 +25,12 @@ type session struct {
 	now    time.Time // for the functions of the query
 	began  time.Time
 	strong bool // read the tables of partitions linearizably
-	// What the client may not see.
+	// Restrictions of the client.
 	hidePayloads, hideAudit bool
 	collated                bool // the query uses collations, so SQLite evaluates the conditions
 	failure                 error
 	stats                   Stats
-	pattern                 *regexp.Regexp // last use
+	pattern                 *regexp.Regexp // last one used
 }
 
 // Stats describes what a query has read.
@@ -43,7 +43,7 @@ type Stats struct {
 
 func (s *session) partitions() Partitions { return s.engine.cfg.Partitions }
 
-// fail records the first error of a source, which SQLite reports only in part.
+// fail records the first error of a source, since SQLite passes on only a part of it.
 func (s *session) fail(err error) error {
 	if s.failure == nil {
 		s.failure = err
@@ -51,7 +51,7 @@ func (s *session) fail(err error) error {
 	return err
 }
 
-// Limits of statements, which bound their cost regardless of their text.
+// Limits of statements, independent of their text.
 var limits = map[int32]int32{
 	sqlite3.SQLITE_LIMIT_LENGTH:              maxValue, // also of a row
 	sqlite3.SQLITE_LIMIT_SQL_LENGTH:          1 << 20,
@@ -82,7 +82,7 @@ func (e *Engine) newSession() (_ *session, err error) {
 		return nil, err
 	}
 	s := &session{engine: e, ctx: context.Background()}
-	d := new(sqlite.Driver) // a driver of its own: functions and tables belong to the session
+	d := new(sqlite.Driver) // a separate driver: functions and tables belong to the session
 	if err := d.RegisterModule("platform", module{s}); err != nil {
 		return nil, fmt.Errorf("register tables: %w", err)
 	}

@@ -15,9 +15,9 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// database is a connection to SQLite. The driver opens it and knows its tables and functions.
-// Statements are run here, because database/sql can neither interrupt one that computes without
-// reading nor report the position of an error.
+// database is a connection to SQLite. The driver opens it and registers tables and functions.
+// Statements are run here, because database/sql cannot interrupt a statement that computes without
+// reading, nor report the position of an error.
 type database struct {
 	conn driver.Conn
 	db   uintptr

@@ -27,7 +27,7 @@ func storedStatus(s machine.Status) string {
 	return [...]string{"", "scheduled", "inboxed", "invoked", "suspended", "paused", "completed"}[s]
 }
 
-// StatusOf returns the status shown to users: the stored one, refined by what the leader knows of
+// StatusOf returns the status shown to users: the stored one, refined by the leader's state of
 // attempts.
 func StatusOf(r partition.Record) string {
 	switch {

@@ -56,8 +56,8 @@ func (t *Table) declaration() string {
 
 func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// payloadColumns are the columns with inputs, results and state, by table. Headers of inputs
-// count as well: they may be credentials of the caller.
+// payloadColumns lists the columns with inputs, results and state, by table. It includes headers of
+// inputs, which can contain credentials of the caller.
 var payloadColumns = map[string][]string{
 	"state":       {"value", "value_utf8"},
 	"sys_journal": {"raw", "entry_json", "entry_lite_json"},
@@ -84,7 +84,7 @@ type source[R any] struct {
 	cost     func(*selection) (float64, int64)
 }
 
-// define makes a table of columns and a source.
+// define returns a table with columns and a source.
 func define[R any](name, about string, src source[R], columns []column[R]) *Table {
 	t := &Table{Schema: schemaPublic, Name: name, Description: about, cost: src.cost}
 	values := make([]func(*R) value, len(columns))
@@ -115,7 +115,7 @@ func define[R any](name, about string, src source[R], columns []column[R]) *Tabl
 // columns from 63 on.
 func columnBit(i int) uint64 { return 1 << min(i, 63) }
 
-// fixed is the source of a table that is read in one step.
+// fixed returns the source of a table that is read in one step.
 func fixed[R any](rows func(context.Context, *session) ([]R, error), identity func(*R, []byte) []byte) source[R] {
 	return source[R]{
 		pages: func(ctx context.Context, s *session, _ *selection) iter.Seq2[[]R, error] {

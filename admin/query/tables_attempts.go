@@ -24,7 +24,7 @@ var awaitColumns = []column[row]{
 	}),
 }
 
-// awaited returns the leaves of one kind of what a suspended invocation waits for.
+// awaited returns the leaves of one kind in the tree of futures that a suspended invocation awaits.
 func awaited(inv *machine.Invocation, leaves func(*journal.Future) []uint32) value {
 	if inv.Status != machine.Suspended || inv.Await == nil {
 		return nil
@@ -42,7 +42,7 @@ func awaited(inv *machine.Invocation, leaves func(*journal.Future) []uint32) val
 	return listJSON(slices.Compact(all))
 }
 
-// live makes a column of the leader's knowledge of attempts.
+// live returns a column with data of attempts that only the leader has.
 func live(name string, typ Type, about string, value func(*attempts.Status) value) column[row] {
 	return column[row]{name: name, typ: typ, about: about, value: func(r *row) any {
 		if r.Record.Attempts == nil {
@@ -52,7 +52,7 @@ func live(name string, typ Type, about string, value func(*attempts.Status) valu
 	}}
 }
 
-// failed makes a column of the last failure.
+// failed returns a column with data of the last failure.
 func failed(name string, typ Type, about string, value func(*machine.AttemptFailure) value) column[row] {
 	return column[row]{name: name, typ: typ, about: about, heavy: true, value: func(r *row) any {
 		f := lastFailure(r.Record)

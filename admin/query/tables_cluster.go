@@ -64,7 +64,7 @@ type Replica struct {
 	Answers, Serving                   bool
 	Term                               uint64
 	Applied, Committed, Last, Snapshot uint64 // log entries
-	Placed                             bool   // it is where it should be
+	Placed                             bool   // the placement includes the node
 	PlacedVersion                      uint64
 	Rules                              uint64 // version of the rule book in its tables
 	Quarantine                         string // why it is not served, empty if it is
@@ -166,7 +166,7 @@ func clusterTables() []*Table {
 	}
 }
 
-// always makes a column with a constant value.
+// always returns a column with a constant value.
 func always[R any](name string, typ Type, about string, v value) column[R] {
 	return plain(name, typ, about, func(*R) value { return v })
 }

@@ -6,7 +6,7 @@ import (
 	"platform/partition/machine"
 )
 
-// Columns that two tables of entries share.
+// Columns of both tables of entries.
 var (
 	entryKey = selects(byPartitionKey, plain("partition_key", U64, "shard key of the row", func(e *vqueueEntry) value { return number(e.Invocation.ID.PartitionKey()) }))
 	entryID  = selects(byID, plain("entry_id", Text, "invocation", func(e *vqueueEntry) value { return e.Invocation.ID.String() }))
@@ -41,8 +41,8 @@ var (
 	}
 )
 
-// kept makes a column of the flow-control state of an invocation; it is NULL for those that wait
-// for an object without a scope.
+// kept returns a column with the flow-control state of an invocation. It is NULL for invocations
+// without a scope that wait for an object.
 func kept(name string, typ Type, about string, of func(*machine.Flow) value) column[vqueueEntry] {
 	return plain(name, typ, about, func(e *vqueueEntry) value {
 		if e.Flow == nil {

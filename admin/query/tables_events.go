@@ -9,10 +9,9 @@ import (
 	"platform/partition/machine"
 )
 
-// event is something that happened between the entries of a journal. Only the newest event of
-// each kind is known, while it is relevant: the failure of the last attempt until one succeeds,
-// why an invocation is suspended or paused, when its last pause ended, and when its cancellation
-// was requested.
+// event is an event between the entries of a journal. Only the newest event of each kind is known,
+// while it is relevant: the failure of the last attempt until one succeeds, the reason for a
+// suspension or pause, the end of the last pause, and the request to cancel.
 type event struct {
 	of   *partition.Record
 	kind string
@@ -55,7 +54,7 @@ func eventsOf(r *partition.Record) (list []event) {
 	return list
 }
 
-// pauseInto adds who requested the pause, when and why.
+// pauseInto adds the origin, reason and time of a pause request.
 func pauseInto(body object, p *machine.PauseRecord) {
 	if p == nil {
 		return
@@ -78,7 +77,7 @@ func transientError(f *machine.AttemptFailure) object {
 		body["error_stacktrace"] = f.Stacktrace
 	}
 	if f.ErrorCode != "" {
-		body["platform_doc_error_code"], body["restate_doc_error_code"] = f.ErrorCode, f.ErrorCode // the second for existing clients
+		body["platform_doc_error_code"], body["restate_doc_error_code"] = f.ErrorCode, f.ErrorCode // the second name is for legacy clients
 	}
 	if f.RelatedIndex != nil {
 		body["related_command_index"] = *f.RelatedIndex

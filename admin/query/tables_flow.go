@@ -8,7 +8,7 @@ import (
 	"platform/partition"
 )
 
-// plain makes a column that selects nothing at its source.
+// plain returns a column whose conditions the source does not evaluate.
 func plain[R any](name string, typ Type, about string, value func(*R) value) column[R] {
 	return column[R]{name: name, typ: typ, about: about, value: value}
 }

@@ -12,7 +12,7 @@ type row = partition.Row
 
 var invocationSource = scanned(partition.Invocations, func(r *row, b []byte) []byte { return append(b, r.Record.ID[:]...) })
 
-// Columns that several tables share.
+// Columns of several tables.
 var (
 	partitionKeyColumn = column[row]{"partition_key", U64, "shard key of the row, numeric; sort and route helper",
 		func(r *row) value { return number(rowOwner(r)) }, byPartitionKey, false}
@@ -30,7 +30,7 @@ func rowOwner(r *row) uint64 {
 	return r.ID.PartitionKey()
 }
 
-// of makes a column of the stored invocation.
+// of returns a column of the stored invocation.
 func of(name string, typ Type, about string, value func(*machine.Invocation) value, f ...field) column[row] {
 	c := column[row]{name: name, typ: typ, about: about, value: func(r *row) any { return value(r.Record.Invocation) }, heavy: true}
 	for _, one := range f {
@@ -39,7 +39,7 @@ func of(name string, typ Type, about string, value func(*machine.Invocation) val
 	return c
 }
 
-// head marks a column that needs only the head of a row.
+// head marks a column that can be computed from the head of a row.
 func head(c column[row]) column[row] {
 	c.heavy = false
 	return c
@@ -154,7 +154,7 @@ var requestColumns = []column[row]{
 	pause("last_resumed_at", Timestamp, "when its last pause ended", func(p *machine.PauseRecord) value { return millis(p.ResumedAt) }),
 }
 
-// pause makes a column of the last pause.
+// pause returns a column of the last pause.
 func pause(name string, typ Type, about string, value func(*machine.PauseRecord) value) column[row] {
 	return of(name, typ, about, func(inv *machine.Invocation) any {
 		if inv.LastPause == nil {

@@ -21,12 +21,12 @@ type entryRow struct {
 type journals struct {
 	session *session
 	page    []partition.Row
-	id      ids.Invocation // that callees is about
+	id      ids.Invocation // the invocation of callees
 	callees map[uint32]string
 }
 
-// callee returns the invocation that a call created, by the call's completion, which follows
-// later in the journal. It is usually in the same page; otherwise the journal is read again.
+// callee returns the invocation that a call created. The completion that contains its ID follows
+// later in the journal, usually in the same page; otherwise the journal is read again.
 func (j *journals) callee(id ids.Invocation, completion uint32) string {
 	if j.id != id || j.callees == nil {
 		j.id, j.callees = id, map[uint32]string{}
@@ -129,7 +129,7 @@ func (r *entryRow) promise() value {
 	return nil
 }
 
-// entryName returns the name given by the user, which signals have as well.
+// entryName returns the name given by the user. Signals have names as well.
 func (r *entryRow) entryName() value {
 	if r.Entry.Type != journal.Signal {
 		return text(journal.NameOf(r.Entry))

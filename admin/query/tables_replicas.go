@@ -30,7 +30,8 @@ func (r *Replica) mode() value {
 	return "Follower"
 }
 
-// target returns the desired role of a replica: the first node of a placement should lead.
+// targetMode returns the desired role of a replica: the first node of a placement is the preferred
+// leader.
 func targetMode(r *replicaRow) value {
 	placed := r.partition(r.row.Partition).Placed
 	if len(placed) > 0 && placed[0] == r.row.Node {

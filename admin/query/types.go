@@ -9,7 +9,7 @@ import (
 type Type string
 
 // The types of columns. SQLite only has numbers, text and blobs, so the declared type determines
-// how a value is written into a result.
+// how a value is encoded in a result.
 const (
 	Text      Type = "text"
 	U32       Type = "u32"
@@ -62,8 +62,8 @@ func isoDuration(ms int64) string {
 	return text + "S"
 }
 
-// The functions below convert Go values to SQLite values. A zero value is NULL if it means that
-// something has not happened or does not exist.
+// The functions below convert Go values to SQLite values. Zero values that mean "not yet" or "none"
+// become NULL.
 
 type value = any
 

@@ -46,7 +46,7 @@ func (t *virtual) BestIndex(info *vtab.IndexInfo) error {
 			continue
 		}
 		c.ArgIndex = len(p.conditions)
-		c.Omit = c.Op == vtab.OpMATCH // redundant: an IN accompanies it
+		c.Omit = c.Op == vtab.OpMATCH // redundant: there is also an IN
 		p.conditions = append(p.conditions, condition{column: c.Column, op: c.Op})
 	}
 	info.IdxStr = p.encode()
@@ -64,7 +64,7 @@ func (t *virtual) Disconnect() error { return nil }
 // Destroy implements vtab.Table.
 func (t *virtual) Destroy() error { return nil }
 
-// opening is a cursor that creates another one for each selection.
+// opening is a cursor that creates a new cursor for each selection.
 type opening struct {
 	t *virtual
 	vtab.Cursor
@@ -95,7 +95,7 @@ func (o *opening) Close() error {
 	return o.Cursor.Close()
 }
 
-// starter is a cursor that has not started.
+// starter is a cursor of any row type.
 type starter interface{ start(*selection) error }
 
 // cursor iterates over the pages of a source.
@@ -137,7 +137,7 @@ func (c *cursor[R]) turn() error {
 	}
 }
 
-// Filter implements vtab.Cursor; opening does the work.
+// Filter implements vtab.Cursor. It is not used: opening starts the cursor.
 func (c *cursor[R]) Filter(int, string, []vtab.Value) error { return nil }
 
 // Next implements vtab.Cursor.

@@ -12,15 +12,15 @@ import (
 	"platform/internal/ids"
 )
 
-// journalEntry is the part of an entry of sys_journal that explanations use.
+// journalEntry contains the fields of a row of sys_journal that explanations need.
 type journalEntry struct {
 	kind, name, invoked, promise string
 	wakeUp                       time.Time
 	completions                  []uint32
-	result                       uint32 // the completion that ends the command, 0 if there is none
+	result                       uint32 // completion ID of the result; 0 if there is none
 }
 
-// awaited explains the leaves of a tree of futures.
+// awaited explains the leaves of a tree of futures, given as JSON.
 func (e *explainer) awaited(ctx context.Context, tree string) error {
 	if tree == "" {
 		e.describe()
@@ -37,8 +37,8 @@ func (e *explainer) awaited(ctx context.Context, tree string) error {
 	return e.leaves(ctx, future, journal)
 }
 
-// leaves walks over a tree of futures: an object with one member, whose value is a
-// list of trees, or the leaf.
+// leaves walks a tree of futures. A node is an object with one member, whose value is a leaf or a
+// list of trees.
 func (e *explainer) leaves(ctx context.Context, future any, journal []journalEntry) error {
 	members, isObject := future.(map[string]any)
 	if !isObject {
@@ -80,7 +80,7 @@ func (e *explainer) leaf(ctx context.Context, value any, journal []journalEntry)
 func (e *explainer) signal(index uint32) {
 	id, err := ids.ParseInvocation(e.ID)
 	if err != nil || index < ids.FirstAwakeable {
-		if index > 1 { // the cancel signal is always awaited
+		if index > 1 { // every handler awaits the cancel signal
 			e.waits(ForSignal, fmt.Sprint(index), "the signal %d", index)
 		}
 		return
@@ -129,7 +129,7 @@ func (e *explainer) command(ctx context.Context, entry *journalEntry) error {
 	return nil
 }
 
-// commandWords says what a journal command does.
+// commandWords describes a journal command.
 func commandWords(kind string) string {
 	switch kind {
 	case "Call":
@@ -150,8 +150,8 @@ func commandWords(kind string) string {
 	return "the command " + kind
 }
 
-// statusOf is the target and status of another invocation, if it is known and visible. At most
-// maxCallees are read.
+// statusOf describes the target and status of another invocation, "" if it is unknown or not
+// visible. It reads at most maxCallees invocations.
 func (e *explainer) statusOf(ctx context.Context, id string) (string, error) {
 	if len(e.WaitingFor) >= maxCallees {
 		return "", nil
@@ -163,10 +163,10 @@ func (e *explainer) statusOf(ctx context.Context, id string) (string, error) {
 	return fmt.Sprintf(" (%s, %s)", rows[0].Text("target"), rows[0].Text("status")), nil
 }
 
-// maxCallees bounds the called invocations whose status is read.
+// maxCallees limits the number of called invocations whose status is read.
 const maxCallees = 20
 
-// lite is the part of entry_lite_json that explanations use.
+// lite contains the fields of entry_lite_json that explanations need.
 type lite struct {
 	Notification struct {
 		Completion map[string]struct {
@@ -184,8 +184,8 @@ type lite struct {
 	}
 }
 
-// uncompleted lists the commands of a running invocation without a completion: what its
-// handler may be waiting for, if the SDK does not report it.
+// uncompleted lists the commands of a running invocation without a completion. The handler may be
+// waiting for these if the SDK does not report what it awaits.
 func (e *explainer) uncompleted(ctx context.Context) error {
 	rows, err := e.reader.Query(ctx, "SELECT entry_lite_json FROM sys_journal WHERE id = "+quote(e.ID)+" AND entry_type LIKE 'Notification: %'")
 	if err != nil {
@@ -228,7 +228,7 @@ func (e *explainer) uncompleted(ctx context.Context) error {
 	return nil
 }
 
-// are is a number of things with its verb.
+// are formats a number with its noun and verb.
 func are(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing + " is"
@@ -236,12 +236,12 @@ func are(n int, thing string) string {
 	return fmt.Sprintf("%d %ss are", n, thing)
 }
 
-// silentAfter is how long an attempt without an open journal entry may last before the handler
+// silentAfter is the duration of an attempt without an open journal entry after which the handler
 // may be stuck.
 const silentAfter = time.Minute
 
-// firstReportingProtocol is the service protocol version from which on running handlers
-// report what they await.
+// firstReportingProtocol is the first service protocol version in which running handlers report
+// what they await.
 const firstReportingProtocol = 7
 
 // unreportedAwakeable names the awakeable that a handler probably waits for. Before
@@ -262,10 +262,10 @@ func (e *explainer) unreportedAwakeable(signalled map[uint32]bool) {
 	e.next("To resolve it: `platform awakeables resolve %s <value>`", awakeable)
 }
 
-// maxUncompleted bounds the commands that uncompleted lists.
+// maxUncompleted limits the number of commands that uncompleted lists.
 const maxUncompleted = 5
 
-// journal reads the commands of the invocation and their completions.
+// journal returns the commands of the invocation with their completion IDs.
 func (e *explainer) journal(ctx context.Context) ([]journalEntry, error) {
 	rows, err := e.reader.Query(ctx, "SELECT name, invoked_id, promise_name, sleep_wakeup_at, entry_lite_json FROM sys_journal WHERE id = "+quote(e.ID)+" AND entry_type LIKE 'Command: %'")
 	if err != nil {
@@ -283,7 +283,7 @@ func (e *explainer) journal(ctx context.Context) ([]journalEntry, error) {
 				wakeUp: row.Time("sleep_wakeup_at"), completions: []uint32{c.CompletionID, c.Result, c.IDCompletion},
 				result: max(c.CompletionID, c.Result),
 			}
-			var target struct{ InvocationId string } //nolint:revive // as in the table
+			var target struct{ InvocationId string } //nolint:revive // named as in the table
 			if json.Unmarshal(c.Target, &target) == nil && read.invoked == "" {
 				read.invoked = target.InvocationId
 			}

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// maxChain bounds the other invocations that a chain explains.
+// maxChain limits the number of other invocations in a chain.
 const maxChain = 12
 
-// Follow adds to an explanation what the invocations that it waits for wait for themselves, those
-// that are nearest first.
+// Follow adds to an explanation what the awaited invocations wait for themselves, in breadth-first
+// order.
 func Follow(ctx context.Context, r Reader, e *Explanation, now time.Time) error {
 	type link struct {
 		wait *Wait
-		path []string // IDs of the invocations that lead to it
+		path []string // IDs of the invocations from the explained one to this wait
 	}
 	var links []link
 	add := func(waits []Wait, path []string) {

@@ -1,6 +1,6 @@
-// Package explain determines why an invocation is in its status, what it waits for, and what an
-// operator can do about it. It reads SQL tables through a Reader and has no other input, so that
-// its results follow from the rows and the time alone.
+// Package explain determines why an invocation has its status, what it waits for, and what an
+// operator can do about it. Its only inputs are SQL tables, read through a Reader, and the current
+// time, so that results are reproducible.
 //
-// Times in texts are in RFC 3339, in UTC, so that clients can format them.
+// Times in texts are in RFC 3339 in UTC, so that clients can recognize and format them.
 package explain

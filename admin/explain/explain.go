@@ -12,39 +12,39 @@ import (
 	"platform/internal/units"
 )
 
-// Explanation is the status of an invocation, its reason, and what to do next.
+// Explanation contains the status of an invocation, its reason, and the next steps.
 type Explanation struct {
 	ID     string `json:"id"`
 	Target string `json:"target"`
 	Status string `json:"status"`
-	// Summary is the main reason; Details has the others, in the order in which to read them.
+	// Summary is the main reason; Details contains the others, in reading order.
 	Summary    string   `json:"summary"`
 	Details    []Detail `json:"details"`
 	WaitingFor []Wait   `json:"waiting_for"`
 	NextSteps  []Step   `json:"next_steps"`
 }
 
-// Detail is a part of the reason.
+// Detail is one of the other reasons.
 type Detail struct {
-	Title string `json:"title"` // what it is about, in one or two words
+	Title string `json:"title"` // topic, in one or two words
 	Text  string `json:"text"`
 }
 
-// Wait is one of the things that an invocation waits for.
+// Wait is something that an invocation waits for.
 type Wait struct {
 	Kind WaitKind `json:"kind"`
 	Text string   `json:"text"`
-	// ID is that of the invocation or awakeable, or the name of the signal, promise or queue.
+	// ID is the ID of an invocation or awakeable, or the name of a signal, promise or queue.
 	ID string `json:"id,omitempty"`
-	// Until is when a sleep ends.
+	// Until is the end of a sleep.
 	Until *time.Time `json:"until,omitempty"`
-	// The rest is about the invocation that it waits for; see Follow.
+	// The fields below describe an awaited invocation; Follow sets them.
 	Target     string `json:"target,omitempty"`
 	Status     string `json:"status,omitempty"`
 	Summary    string `json:"summary,omitempty"`
 	WaitingFor []Wait `json:"waiting_for,omitempty"`
-	// Cycle says that this invocation waits for the one that is explained, or for another one
-	// of the chain, so that none of them continues.
+	// Cycle reports a deadlock: this invocation waits for the explained one, or for another one in
+	// the chain.
 	Cycle bool `json:"cycle,omitempty"`
 }
 
@@ -60,18 +60,18 @@ const (
 	ForInvocation WaitKind = "invocation"
 	ForRun        WaitKind = "run"
 	ForCommand    WaitKind = "command" // another journal command
-	ForObject     WaitKind = "object"  // its key is held by another invocation
+	ForObject     WaitKind = "object"  // the key is held by another invocation
 	ForQueue      WaitKind = "vqueue"
 )
 
-// Step is something that an operator can do.
+// Step is a possible action of an operator.
 type Step struct {
-	Text string `json:"text"` // a sentence, which contains the command in backquotes
-	// Command is the command of the CLI; empty if there is none.
+	Text string `json:"text"` // a sentence that contains the command in backquotes
+	// Command is the CLI command; empty if there is none.
 	Command string `json:"command,omitempty"`
 }
 
-// Reader reads the tables.
+// Reader provides the input of explanations.
 type Reader interface {
 	// Query returns the rows of an SQL query.
 	Query(ctx context.Context, sql string) ([]Row, error)
@@ -81,13 +81,13 @@ type Reader interface {
 	Visible(service, scope string) bool
 }
 
-// ErrNotFound says that there is no such invocation.
+// ErrNotFound means that the invocation does not exist.
 var ErrNotFound = errors.New("invocation not found")
 
-// errFuture says that the engine and this package do not fit together.
+// errFuture means that the format of await trees in the tables is not the expected one.
 var errFuture = errors.New("the await tree of the invocation has an unknown format")
 
-// Invocation explains an invocation. The error is ErrNotFound, or one of the Reader.
+// Invocation explains an invocation. It returns ErrNotFound or an error of the Reader.
 func Invocation(ctx context.Context, r Reader, id string, now time.Time) (*Explanation, error) {
 	rows, err := r.Query(ctx, "SELECT * FROM sys_invocation WHERE id = "+quote(id))
 	if err != nil {
@@ -110,7 +110,7 @@ func Invocation(ctx context.Context, r Reader, id string, now time.Time) (*Expla
 	return &e.Explanation, nil
 }
 
-// explainer collects an explanation.
+// explainer builds an explanation.
 type explainer struct {
 	reader Reader
 	now    time.Time
@@ -172,8 +172,8 @@ func (e *explainer) explain(ctx context.Context) error {
 	return nil
 }
 
-// firstWait names the first thing that the invocation waits for, and how many others there are,
-// after an introduction; "" if it waits for nothing.
+// firstWait returns introduction, followed by the first thing that the invocation waits for and the
+// number of others; "" if it waits for nothing.
 func (e *explainer) firstWait(introduction string) string {
 	switch n := len(e.WaitingFor); n {
 	case 0:
@@ -185,7 +185,7 @@ func (e *explainer) firstWait(introduction string) string {
 	}
 }
 
-// requests explains earlier requests of operators.
+// requests describes earlier requests of operators.
 func (e *explainer) requests() {
 	if e.Status == "completed" {
 		return
@@ -199,7 +199,7 @@ func (e *explainer) requests() {
 	}
 }
 
-// when is a time and its distance from now.
+// when formats a time and its distance from now.
 func (e *explainer) when(t time.Time) string {
 	if left := t.Sub(e.now); left > 0 {
 		return fmt.Sprintf("%s (in %s)", point(t), units.Rough(left))
@@ -209,7 +209,7 @@ func (e *explainer) when(t time.Time) string {
 
 func point(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// since is the start of a condition, "" if that is not known.
+// since formats the start of a condition; "" if unknown.
 func (e *explainer) since(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -222,7 +222,7 @@ func (e *explainer) scheduled() {
 	e.next("Nothing: it starts automatically. `platform invocations cancel %s` cancels it.", e.ID)
 }
 
-// ready explains an invocation that may run and has no attempt.
+// ready explains an invocation that is ready and has no attempt.
 func (e *explainer) ready() {
 	if e.undeployed() {
 		return
@@ -231,7 +231,7 @@ func (e *explainer) ready() {
 	e.next("Nothing, if it starts within seconds. Otherwise the node has reached its limits: see worker.invoker.concurrent-invocations-limit and memory-limit of the server.")
 }
 
-// undeployed explains that no deployment serves the handler.
+// undeployed reports whether no deployment serves the handler, and adds that to the explanation.
 func (e *explainer) undeployed() bool {
 	service := e.row.Text("target_service_name")
 	if e.reader.Deployed(service) {
@@ -279,7 +279,7 @@ func (e *explainer) running(ctx context.Context) error {
 
 func (e *explainer) describe() { e.next("`platform invocations describe %s` shows its journal.", e.ID) }
 
-// pauseDetails describes when an operator paused something, from where and why, if known.
+// pauseDetails describes the time, origin and reason of a pause, as far as they are known.
 func pauseDetails(at time.Time, by, reason string) (text string) {
 	if !at.IsZero() {
 		text += " at " + point(at)
@@ -302,7 +302,7 @@ func (e *explainer) failure() {
 	}
 }
 
-// Brief returns the beginning of a failure, without its stack; describe shows all of it.
+// Brief returns the first lines of a failure and the command that prints all of it.
 func Brief(failure, id string) string {
 	lines := strings.Split(strings.TrimSpace(failure), "\n")
 	if len(lines) <= maxFailureLines {
@@ -312,7 +312,7 @@ func Brief(failure, id string) string {
 		fmt.Sprintf("\n… and %d lines more: `platform invocations describe %s`", len(lines)-maxFailureLines+1, id)
 }
 
-// maxFailureLines bounds what is shown of a failure.
+// maxFailureLines limits the lines of Brief.
 const maxFailureLines = 4
 
 func (e *explainer) backingOff() {
@@ -336,7 +336,7 @@ func counted(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// elsewhere suggests how an invocation whose code has changed continues with code that fits
+// elsewhere suggests how to continue an invocation whose code has changed: with code that matches
 // its journal.
 func (e *explainer) elsewhere() {
 	if e.row.Text("last_failure_error_code") == string(errcode.RT0016) {
@@ -344,7 +344,7 @@ func (e *explainer) elsewhere() {
 	}
 }
 
-// code refers to the error catalogue.
+// code adds the remedy of the error catalogue and a reference to it.
 func (e *explainer) code() {
 	code := e.row.Text("last_failure_error_code")
 	if entry, known := errcode.Lookup(errcode.Code(code)); known {
@@ -360,7 +360,7 @@ func (e *explainer) paused() {
 		e.summary("It was paused at %s: the maximum number of attempts of its retry policy was reached%s.", since, e.failedAttempts())
 	case cause == "unretryable-failure":
 		e.summary("It was paused at %s: its last attempt failed with an error that is not retried.", since)
-	case cause == "" && e.row.Text("last_failure") != "": // it was paused by an older server
+	case cause == "" && e.row.Text("last_failure") != "": // paused by an older server
 		e.summary("It was paused at %s, because it reached the maximum number of attempts or an operator paused it.", since)
 	default:
 		e.summary("It was paused by an operator%s.", pauseDetails(e.row.Time("last_paused_at"), e.row.Text("last_pause_by"), e.row.Text("last_pause_reason")))
@@ -372,7 +372,7 @@ func (e *explainer) paused() {
 	e.next("`platform invocations cancel %s` ends it.", e.ID)
 }
 
-// failedAttempts follows a statement, "" if their number is unknown.
+// failedAttempts describes the number of failed attempts; "" if unknown.
 func (e *explainer) failedAttempts() string {
 	if n := e.row.Number("last_pause_attempts"); n > 0 {
 		return fmt.Sprintf(" (%d failed)", n)

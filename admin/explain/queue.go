@@ -10,8 +10,8 @@ import (
 	"platform/flowcontrol"
 )
 
-// pending explains an invocation that has not been admitted: it waits for its object, or in
-// a queue.
+// pending explains an invocation that has not been admitted: it waits for its object or in a
+// vqueue.
 func (e *explainer) pending(ctx context.Context) error {
 	line, err := e.reader.Query(ctx, "SELECT num_ahead FROM sys_inbox WHERE id = "+quote(e.ID))
 	if err != nil {
@@ -55,7 +55,7 @@ func (e *explainer) locked(ctx context.Context, ahead int) error {
 	return nil
 }
 
-// waiting describes how many invocations wait. Very large numbers are approximate.
+// waiting formats a number of waiting invocations. Large numbers are approximate.
 func waiting(n int) string {
 	if n > flowcontrol.MaxCounted {
 		return fmt.Sprintf("About %d invocations wait", n)
@@ -66,7 +66,7 @@ func waiting(n int) string {
 	return fmt.Sprintf("%d invocations wait", n)
 }
 
-// queued explains an invocation that waits in a vqueue; false if it does not.
+// queued explains an invocation that waits in a vqueue; it returns false if it does not.
 func (e *explainer) queued(ctx context.Context) (bool, error) {
 	rows, err := e.reader.Query(ctx, `SELECT v.id, v.num_ahead, s.num_inbox, s.status, s.blocked_on, s.blocked_on_json, s.head_entry_id, m.queue_is_paused, m.paused_at, m.paused_by, m.pause_reason
 		FROM sys_vqueues v LEFT JOIN sys_scheduler s ON s.id = v.id LEFT JOIN sys_vqueue_meta m ON m.id = v.id
@@ -89,7 +89,7 @@ func (e *explainer) queued(ctx context.Context) (bool, error) {
 	return true, e.blocked(ctx, queue, row)
 }
 
-// blocked explains what blocks the head of a queue.
+// blocked explains what blocks the head of a vqueue.
 func (e *explainer) blocked(ctx context.Context, queue string, row Row) error {
 	var d blockedBy
 	_ = json.Unmarshal([]byte(row.Text("blocked_on_json")), &d)
@@ -127,7 +127,7 @@ func (e *explainer) blocked(ctx context.Context, queue string, row Row) error {
 	return nil
 }
 
-// blockedBy is what blocks the head of a queue, as in sys_scheduler.
+// blockedBy is what blocks the head of a vqueue, as in sys_scheduler.
 type blockedBy struct {
 	Scope    string    `json:"scope"`
 	LimitKey string    `json:"limit_key"`
@@ -136,8 +136,8 @@ type blockedBy struct {
 	Until    time.Time `json:"until"`
 }
 
-// counter selects the one counter of sys_user_limits that is used up: a rule with a
-// wildcard has one for each scope that it matches.
+// counter returns the condition that selects the exhausted counter in sys_user_limits: a rule with
+// a wildcard has a counter per matching scope.
 func (d *blockedBy) counter() string {
 	where := "scope = " + quote(d.Scope)
 	if d.Level == "" {
@@ -154,7 +154,7 @@ func (d *blockedBy) counter() string {
 	return where
 }
 
-// quotedPattern quotes the wildcard of a rule for shells.
+// quotedPattern quotes a pattern with a wildcard for shells.
 func quotedPattern(pattern string) string {
 	if strings.Contains(pattern, "*") {
 		return "'" + pattern + "'"

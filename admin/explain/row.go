@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Row is a row of a result as JSON values, without the columns that are NULL.
+// Row is a row of a result as JSON values. NULL columns are absent.
 type Row map[string]json.RawMessage
 
 // Text returns a column as text, "" if it is NULL.

@@ -1,4 +1,4 @@
-// Package events notifies viewers of changes. A topic has a version, which a poller of the node
-// reads at intervals while the topic has viewers, and which all of them share. So the cost of
-// notices depends on the number of topics that are viewed, not on viewers or traffic.
+// Package events notifies viewers of changes. Each topic has a version. While a topic has viewers,
+// a poller reads its version at intervals, and all viewers of the node share the poller. The cost
+// depends on the number of viewed topics, not on the number of viewers or the traffic.
 package events

@@ -15,28 +15,29 @@ type Version uint64
 // Unknown is the version of a topic that has not been read yet.
 const Unknown Version = 0
 
-// VersionOf returns the version of a state that is described by data.
+// VersionOf returns the version of a state that is encoded as data.
 func VersionOf(data []byte) Version {
 	h := fnv.New64a()
 	_, _ = h.Write(data)
 	return max(Version(h.Sum64()), Unknown+1)
 }
 
-// Source is where the versions of a topic come from.
+// Source provides the versions of a topic.
 type Source struct {
 	// Name identifies the source. Topics with the same name share a poller.
 	Name string
 	// Interval is the time between reads.
 	Interval time.Duration
-	// Read returns the version. After an error it is read again; viewers are not notified.
+	// Read returns the current version. If it fails, it is retried after the interval; viewers are
+	// not notified.
 	Read func(ctx context.Context) (Version, error)
 }
 
-// Config limits a Hub.
+// Config contains the limits of a Hub.
 type Config struct {
 	MaxSubscriptions int
-	MaxSources       int           // that are polled
-	ReadTimeout      time.Duration // of one read
+	MaxSources       int           // polled concurrently
+	ReadTimeout      time.Duration // per read
 }
 
 // Errors of Subscribe.
@@ -45,19 +46,19 @@ var (
 	ErrTooManySources       = errors.New("too many different topics are viewed")
 )
 
-// Hub polls sources that have subscriptions. Its methods may be called concurrently.
+// Hub polls the sources that have subscriptions. Its methods may be called concurrently.
 type Hub struct {
 	cfg Config
 
-	mu            sync.Mutex // covers the fields below, and those of the pollers
+	mu            sync.Mutex // guards the fields below and those of pollers
 	subscriptions int
 	pollers       map[string]*poller
 }
 
-// NewHub returns a hub that polls nothing.
+// NewHub returns a hub without pollers.
 func NewHub(cfg Config) *Hub { return &Hub{cfg: cfg, pollers: map[string]*poller{}} }
 
-// poller reads one source.
+// poller polls a source.
 type poller struct {
 	source  Source
 	stop    context.CancelFunc
@@ -65,15 +66,16 @@ type poller struct {
 	viewers []*Subscription
 }
 
-// Subscription receives notices about its sources until it is closed.
+// Subscription notifies a viewer of changes of its sources until it is closed.
 type Subscription struct {
 	hub     *Hub
-	pollers []*poller // as requested
+	pollers []*poller // in the order of the sources
 	changed chan struct{}
 }
 
-// Subscribe starts polling those sources that are not polled yet. The subscription must be
-// closed.
+// Subscribe returns a subscription to sources and starts polling those that are not polled yet. The
+// caller must close the subscription. It returns ErrTooManySubscriptions or ErrTooManySources if a
+// limit is reached.
 func (h *Hub) Subscribe(sources []Source) (*Subscription, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -108,10 +110,10 @@ func (h *Hub) Subscribe(sources []Source) (*Subscription, error) {
 	return s, nil
 }
 
-// Changed receives a value after the version of a source has changed.
+// Changed returns a channel that receives a value after the version of a source has changed.
 func (s *Subscription) Changed() <-chan struct{} { return s.changed }
 
-// Versions returns the current versions of the sources, in the order of Subscribe.
+// Versions returns the current versions of the sources, in the order passed to Subscribe.
 func (s *Subscription) Versions() []Version {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
@@ -122,7 +124,7 @@ func (s *Subscription) Versions() []Version {
 	return versions
 }
 
-// Close ends the subscription, and the polling of sources that have no other one.
+// Close ends the subscription. Sources without another subscription are no longer polled.
 func (s *Subscription) Close() {
 	h := s.hub
 	h.mu.Lock()
@@ -144,7 +146,7 @@ func (s *Subscription) notify() {
 	}
 }
 
-// poll reads a source until ctx ends.
+// poll reads the version of a source at intervals until ctx ends.
 func (h *Hub) poll(ctx context.Context, p *poller) {
 	ticker := time.NewTicker(p.source.Interval)
 	defer ticker.Stop()

@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// Position is what a viewer has been notified of: the versions of its topics, in their order.
+// Position contains the versions of its topics that a viewer has been notified of, in the order of
+// the topics.
 type Position []Version
 
-// String returns the position as the ID of an event.
+// String encodes the position as the ID of an event.
 func (p Position) String() string {
 	parts := make([]string, len(p))
 	for i, v := range p {
@@ -17,8 +18,8 @@ func (p Position) String() string {
 	return strings.Join(parts, ".")
 }
 
-// ParsePosition parses the ID of the last event that a viewer of n topics has received. IDs of
-// streams with other topics are ignored: the viewer is notified of everything.
+// ParsePosition parses the ID of the last event that a viewer of n topics has received. It ignores
+// an ID that does not match n topics, so that the viewer is notified of everything.
 func ParsePosition(id string, n int) Position {
 	p := make(Position, n)
 	parts := strings.Split(id, ".")

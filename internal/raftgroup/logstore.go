@@ -74,8 +74,8 @@ func (s *LogStore) GetLog(index uint64, log *raft.Log) error {
 		return fmt.Errorf("read entry %d of group %d: %w", index, s.group, readError(err))
 	}
 	value = append([]byte(nil), value...)
-	if err := closer.Close(); err != nil {
-		return fmt.Errorf("read entry %d of group %d: %w", index, s.group, err)
+	if err := closer.Close(); err != nil { // also if the value could not be read
+		return fmt.Errorf("read entry %d of group %d: %w", index, s.group, readError(err))
 	}
 	if inPieces(value) {
 		value, err = s.joinPieces(index)
@@ -214,7 +214,7 @@ func (s *LogStore) Get(key []byte) ([]byte, error) {
 	}
 	v = append([]byte(nil), v...)
 	if err := closer.Close(); err != nil {
-		return nil, fmt.Errorf("read %s of group %d: %w", key, s.group, err)
+		return nil, fmt.Errorf("read %s of group %d: %w", key, s.group, readError(err))
 	}
 	if len(v) < 4 || entryChecksum(k, v[:len(v)-4]) != binary.LittleEndian.Uint32(v[len(v)-4:]) {
 		return nil, fmt.Errorf("read %s of group %d: %w", key, s.group, ErrCorrupt)

@@ -12,17 +12,26 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// SeparateValues is the policy of Pebble databases for values from a few KiB on: flushes
-// write them to blob files, so that compactions rewrite only keys.
-func SeparateValues() pebble.ValueSeparationPolicy {
-	return pebble.ValueSeparationPolicy{
-		Enabled:     true,
-		MinimumSize: 4 << 10,
-		// A compaction rewrites values once its tables refer to more blob files than this.
-		// Values are not read in the order of keys, so their locality does not matter.
-		MaxBlobReferenceDepth: 256,
-		RewriteMinimumAge:     time.Minute,
-		TargetGarbageRatio:    0.5,
+// SeparateValues makes a Pebble database that is opened with o write values from a few KiB on
+// to blob files, so that compactions rewrite only keys. o.FS and o.EventListener must be set.
+func SeparateValues(o *pebble.Options) {
+	rewrites := &blobRewrites{FS: o.FS}
+	rewrites.listen(o.EventListener)
+	o.FS = rewrites
+	o.Experimental.ValueSeparationPolicy = func() pebble.ValueSeparationPolicy {
+		garbage := 0.5
+		if rewrites.damaged.Load() {
+			garbage = 1 // no rewrites: Pebble would retry this one immediately
+		}
+		return pebble.ValueSeparationPolicy{
+			Enabled:     true,
+			MinimumSize: 4 << 10,
+			// A compaction rewrites values once its tables refer to more blob files than this.
+			// Values are not read in the order of keys, so their locality does not matter.
+			MaxBlobReferenceDepth: 256,
+			RewriteMinimumAge:     time.Minute,
+			TargetGarbageRatio:    garbage,
+		}
 	}
 }
 
@@ -44,7 +53,7 @@ func CheckBlobFiles(db *pebble.DB, fs vfs.FS, dir string) error {
 		}
 		var errs []error
 		for f := range version.BlobFiles.All() {
-			path := fs.PathJoin(dir, fmt.Sprintf("%s.blob", f.Physical.FileNum))
+			path := fs.PathJoin(dir, f.Physical.FileNum.String()+blobSuffix)
 			if err := checkBlobFile(fs, path, f.Physical.Size); err != nil {
 				errs = append(errs, fmt.Errorf("blob file %s: %w", path, err))
 			}
@@ -55,20 +64,31 @@ func CheckBlobFiles(db *pebble.DB, fs vfs.FS, dir string) error {
 
 // checkBlobFile checks the size of a blob file and its footer.
 func checkBlobFile(fs vfs.FS, path string, size uint64) error {
-	file, err := fs.Open(path)
+	info, err := fs.Stat(path)
 	if err != nil {
 		return err
 	}
-	readable, err := sstable.NewSimpleReadable(file)
-	if err != nil {
-		return errors.Join(err, file.Close())
+	if is := info.Size(); uint64(is) != size {
+		return fmt.Errorf("%w: it has %d bytes instead of %d", ErrCorrupt, is, size)
 	}
-	if is := readable.Size(); uint64(is) != size {
-		return errors.Join(fmt.Errorf("%w: it has %d bytes instead of %d", ErrCorrupt, is, size), readable.Close())
-	}
-	r, err := blob.NewFileReader(context.Background(), readable, blob.FileReaderOptions{})
+	r, _, err := openBlobFile(fs, path)
 	if err != nil {
-		return errors.Join(err, readable.Close())
+		return err
 	}
 	return r.Close()
+}
+
+// openBlobFile opens a blob file, whose footer it reads. Closing r closes the file.
+func openBlobFile(fs vfs.FS, path string) (r *blob.FileReader, file vfs.File, err error) {
+	if file, err = fs.Open(path); err != nil {
+		return nil, nil, err
+	}
+	readable, err := sstable.NewSimpleReadable(file)
+	if err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	if r, err = blob.NewFileReader(context.Background(), readable, blob.FileReaderOptions{}); err != nil {
+		return nil, nil, errors.Join(err, readable.Close())
+	}
+	return r, file, nil
 }

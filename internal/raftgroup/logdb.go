@@ -74,9 +74,9 @@ func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
 		FormatMajorVersion:    pebble.FormatNewest,
 		Logger:                pebbleLogger{logger.With("component", "log_database")},
 	}
-	po.Experimental.ValueSeparationPolicy = SeparateValues
 	written := new(WriteProgress)
 	po.EventListener = new(pebble.EventListener)
+	SeparateValues(po)
 	written.Listen(po.EventListener)
 	large := NewLargeWrites(po)
 	// Entries are short-lived and often deleted before they reach a table file.

@@ -143,7 +143,7 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock, written *r
 			WriteStallBegin: func(i pebble.WriteStallBeginInfo) { log.Warn("writes stalled by the disk", "reason", i.Reason) },
 		},
 	}
-	po.Experimental.ValueSeparationPolicy = raftgroup.SeparateValues
+	raftgroup.SeparateValues(po)
 	written.Listen(po.EventListener)
 	for i := range po.Levels {
 		po.TargetFileSizes[i] = sstableBytes

@@ -46,3 +46,31 @@ func damageEnd(path string) error {
 	content[len(content)-20] ^= 1
 	return os.WriteFile(path, content, 0o600)
 }
+
+// Whoever stops at a damaged value must not take it for an empty one.
+func TestDamagedValueInABlobFileIsNotEmpty(t *testing.T) {
+	dir := t.TempDir()
+	db := openAt(t, dir)
+	txn := partition(t, db, 1).Begin()
+	object := machine.Object{Service: "S", Key: "k"}
+	txn.PutValue(object, []byte("large"), make([]byte, 64<<10))
+	require.NoError(t, txn.Commit(1, 1))
+	flush(t, db)
+	require.NoError(t, db.Close())
+	blobs, err := filepath.Glob(filepath.Join(dir, "*.blob"))
+	require.NoError(t, err)
+	content, err := os.ReadFile(blobs[0])
+	require.NoError(t, err)
+	content[10] ^= 1
+	require.NoError(t, os.WriteFile(blobs[0], content, 0o600))
+
+	db = openAt(t, dir)
+	txn = partition(t, db, 1).Begin()
+	for _, err := range txn.Values(object) {
+		require.ErrorContains(t, err, "checksum mismatch")
+		require.False(t, Failed(err))
+		break
+	}
+	txn.Discard()
+	require.NoError(t, db.Close())
+}

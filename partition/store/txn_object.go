@@ -71,7 +71,11 @@ func (t *Txn) owned(prefix []byte) iter.Seq2[machine.StateEntry, error] {
 				order = bytes.Compare(it.Key(), written[0].key)
 			}
 			if order < 0 {
-				value, own, err := t.reader.whole(it.Key(), it.Value())
+				value, err := it.ValueAndErr()
+				own := false
+				if err == nil {
+					value, own, err = t.reader.whole(it.Key(), value)
+				}
 				if err != nil {
 					yield(machine.StateEntry{}, fmt.Errorf("read rows of an object: %w", err))
 					return

@@ -2,6 +2,7 @@ package access
 
 import (
 	"io"
+	"math"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -16,17 +17,20 @@ type Quotas struct {
 	requests, bytes int64 // per second; 0: no bound
 	now             func() time.Time
 
-	mu sync.Mutex // guards by
-	by map[string]*quota
+	mu sync.Mutex // guards the maps
+	// Principals have a table of their own: clients without credentials, who can have many
+	// addresses, cannot fill it.
+	principals, addresses map[string]*quota
 }
 
 // quota is that of one client.
 type quota struct{ requests, bytes *rate.Limiter }
 
 const (
-	// quotaBurst is the number of seconds of its quota that an idle client may use in one burst.
+	// quotaBurst is for how many seconds a client that was idle may use its quota at once.
 	quotaBurst = 10
-	// maxQuotas bounds the clients that have their own quota; further ones share one.
+	// maxQuotas bounds the principals, and the addresses, that are told apart; further ones share
+	// a quota.
 	maxQuotas = 20_000
 )
 
@@ -44,7 +48,7 @@ func NewQuotas(requests, bytes int64) *Quotas {
 	if requests == 0 && bytes == 0 {
 		return nil
 	}
-	return &Quotas{requests: requests, bytes: bytes, now: time.Now, by: map[string]*quota{}}
+	return &Quotas{requests: requests, bytes: bytes, now: time.Now, principals: map[string]*quota{}, addresses: map[string]*quota{}}
 }
 
 // Admit counts a request and, while it is read, its body. If the client has exceeded a quota, it
@@ -54,7 +58,7 @@ func (q *Quotas) Admit(r *http.Request) (exceeded Quota, after time.Duration) {
 		return "", 0
 	}
 	now := q.now()
-	of := q.of(clientOf(r), now)
+	of := q.of(r, now)
 	if of.bytes != nil {
 		if debt := -of.bytes.TokensAt(now); debt > 0 {
 			return QuotaBytes, time.Duration(debt / float64(q.bytes) * float64(time.Second))
@@ -86,14 +90,14 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// clientOf returns the name of the principal, or else the address. Hosts have a whole /64 of IPv6.
-func clientOf(r *http.Request) string {
-	if p := From(r.Context()); p.Name != "" {
-		return "principal " + p.Name
-	}
+// others is the name of those that are not told apart.
+const others = "others"
+
+// networkOf returns the address of a client. Hosts have a whole /64 of IPv6.
+func networkOf(r *http.Request) string {
 	address, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
-		return "others"
+		return others
 	}
 	ip := address.Addr().Unmap()
 	if ip.Is6() {
@@ -104,20 +108,26 @@ func clientOf(r *http.Request) string {
 	return ip.String()
 }
 
-func (q *Quotas) of(client string, now time.Time) *quota {
+// of returns the quota of the principal of a request, or else of its address.
+func (q *Quotas) of(r *http.Request, now time.Time) *quota {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	known := q.by[client]
-	if known == nil && len(q.by) >= maxQuotas {
-		q.forgetIdle(now)
-		if len(q.by) >= maxQuotas {
-			client = "others"
-			known = q.by[client]
+	table, client := q.addresses, ""
+	if p := From(r.Context()); p.Name != "" {
+		table, client = q.principals, "principal "+p.Name
+	} else {
+		client = networkOf(r)
+	}
+	if table[client] == nil && len(table) >= maxQuotas {
+		forgetIdle(table, now)
+		if len(table) >= maxQuotas {
+			client = others
 		}
 	}
+	known := table[client]
 	if known == nil {
 		known = &quota{limiterOf(q.requests), limiterOf(q.bytes)}
-		q.by[client] = known
+		table[client] = known
 	}
 	return known
 }
@@ -127,19 +137,20 @@ func limiterOf(perSecond int64) *rate.Limiter {
 	if perSecond == 0 {
 		return nil
 	}
-	return rate.NewLimiter(rate.Limit(perSecond), int(perSecond)*quotaBurst)
+	return rate.NewLimiter(rate.Limit(perSecond), int(min(perSecond, math.MaxInt/quotaBurst))*quotaBurst)
 }
 
-// forgetIdle removes clients whose full burst is available again, a limited part of them per call.
-func (q *Quotas) forgetIdle(now time.Time) {
+// forgetIdle forgets the clients that could use everything at once again, at most a part of them
+// per call.
+func forgetIdle(table map[string]*quota, now time.Time) {
 	checked := 0
-	for client, of := range q.by {
+	for client, of := range table {
 		if checked++; checked > maxQuotas/10 {
 			return
 		}
 		full := func(l *rate.Limiter) bool { return l == nil || l.TokensAt(now) >= float64(l.Burst()) }
 		if full(of.requests) && full(of.bytes) {
-			delete(q.by, client)
+			delete(table, client)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package access
 import (
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -69,11 +70,33 @@ func TestQuotasAreBounded(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	q := NewQuotas(1, 0)
 	q.now = func() time.Time { return now }
-	for i := range maxQuotas + 100 {
-		q.of(fmt.Sprint(i), now).requests.AllowN(now, 1)
+	address := func(i int) *http.Request {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = fmt.Sprintf("[2001:db8:%x:%x::1]:1", i>>16, i&0xffff)
+		return r
 	}
-	require.LessOrEqual(t, len(q.by), maxQuotas+1)
+	for i := range maxQuotas + 100 {
+		q.of(address(i), now).requests.AllowN(now, 1)
+	}
+	require.LessOrEqual(t, len(q.addresses), maxQuotas+1)
+	for range 2 * quotaBurst {
+		q.Admit(address(maxQuotas + 200))
+	}
+	exceeded, _ := q.Admit(address(maxQuotas + 300))
+	require.Equal(t, QuotaRequests, exceeded, "further addresses share a quota")
+	shop := address(0)
+	exceeded, _ = q.Admit(shop.WithContext(With(shop.Context(), &Principal{Name: "shop", Roles: []Role{Invoker}})))
+	require.Empty(t, exceeded, "clients without credentials do not use up the quotas of principals")
+
 	now = now.Add(time.Minute)
-	q.of("another", now)
-	require.Less(t, len(q.by), maxQuotas)
+	q.of(address(maxQuotas+400), now)
+	require.Less(t, len(q.addresses), maxQuotas)
+}
+
+func TestLargeQuotasDoNotOverflow(t *testing.T) {
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("body"))
+	exceeded, _ := NewQuotas(math.MaxInt64, math.MaxInt64).Admit(r)
+	require.Empty(t, exceeded)
+	_, err := io.Copy(io.Discard, r.Body)
+	require.NoError(t, err)
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // levelOff is above every level.
@@ -53,7 +54,10 @@ func ParseFilter(text string) (Filter, error) {
 			filter.rest = level
 			continue
 		}
-		filter.targets = append(filter.targets, target{strings.TrimSpace(name), level})
+		if name = strings.TrimSpace(name); strings.ContainsFunc(name, unicode.IsControl) {
+			return Filter{}, fmt.Errorf("the target %q has control characters", name)
+		}
+		filter.targets = append(filter.targets, target{name, level})
 	}
 	slices.SortStableFunc(filter.targets, func(a, b target) int { return cmp.Compare(len(b.name), len(a.name)) })
 	return filter, nil

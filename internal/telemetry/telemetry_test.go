@@ -72,6 +72,8 @@ func TestFilter(t *testing.T) {
 	}
 	_, err = ParseFilter("platform=loud")
 	require.ErrorContains(t, err, `"loud" is not a level`)
+	_, err = ParseFilter("info,a\nb\x1b[31m=debug") // other administrators see it in a terminal
+	require.ErrorContains(t, err, "control characters")
 	for _, level := range config.LogLevels() {
 		_, err := ParseFilter(level)
 		require.NoError(t, err)

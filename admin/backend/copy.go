@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"platform/internal/access"
@@ -38,7 +39,7 @@ func (o *operator) Copy(ctx context.Context, id ids.Invocation, input *[]byte) (
 	if input == nil {
 		input = &original.value
 	} else {
-		original.headers = inTheNameOf(access.From(ctx), original.headers)
+		original.headers = editedHeaders(access.From(ctx), original.headers, len(*input))
 	}
 	if err := o.acceptsInput(&old.Target, original.headers, *input); err != nil {
 		return ids.Invocation{}, err
@@ -58,13 +59,18 @@ func (o *operator) Copy(ctx context.Context, id ids.Invocation, input *[]byte) (
 	return c.ID, nil
 }
 
-// inTheNameOf returns the headers of an input that a principal has edited. Handlers must not take
+// editedHeaders returns the headers of an input that a principal has edited. Handlers must not take
 // it for one that the original caller sent.
-func inTheNameOf(p *access.Principal, headers []journal.Header) []journal.Header {
-	key := strings.ToLower(access.Header)
-	headers = slices.DeleteFunc(headers, func(h journal.Header) bool { return h.Key == key })
+func editedHeaders(p *access.Principal, headers []journal.Header, length int) []journal.Header {
+	principal := strings.ToLower(access.Header)
+	headers = slices.DeleteFunc(headers, func(h journal.Header) bool { return h.Key == principal })
+	for i := range headers {
+		if headers[i].Key == "content-length" {
+			headers[i].Value = strconv.Itoa(length)
+		}
+	}
 	if name := p.HeaderValue(); name != "" {
-		headers = append(headers, journal.Header{Key: key, Value: name})
+		headers = append(headers, journal.Header{Key: principal, Value: name})
 	}
 	return headers
 }

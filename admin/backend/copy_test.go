@@ -13,9 +13,9 @@ import (
 // the name of others.
 func TestEditedInputsAreNotInTheNameOfTheOriginalCaller(t *testing.T) {
 	original := func() []journal.Header {
-		return []journal.Header{{Key: "content-type", Value: "application/json"}, {Key: "x-platform-principal", Value: "cert:billing"}}
+		return []journal.Header{{Key: "content-length", Value: "1"}, {Key: "x-platform-principal", Value: "cert:billing"}}
 	}
-	require.Equal(t, []journal.Header{{Key: "content-type", Value: "application/json"}, {Key: "x-platform-principal", Value: "ada"}},
-		inTheNameOf(&access.Principal{Name: "ada"}, original()))
-	require.Equal(t, []journal.Header{{Key: "content-type", Value: "application/json"}}, inTheNameOf(&access.Anyone, original()))
+	require.Equal(t, []journal.Header{{Key: "content-length", Value: "20"}, {Key: "x-platform-principal", Value: "ada"}},
+		editedHeaders(&access.Principal{Name: "ada"}, original(), 20))
+	require.Equal(t, []journal.Header{{Key: "content-length", Value: "20"}}, editedHeaders(&access.Anyone, original(), 20))
 }

@@ -27,10 +27,10 @@ type Quotas struct {
 type quota struct{ requests, bytes *rate.Limiter }
 
 const (
-	// quotaBurst is for how many seconds a client that was idle may use its quota at once.
+	// quotaBurst is the number of seconds of its quota that an idle client may use in one burst.
 	quotaBurst = 10
-	// maxQuotas bounds the principals, and the addresses, that are told apart; further ones share
-	// a quota.
+	// maxQuotas bounds the principals, and the addresses, that have their own quota; further ones
+	// share one.
 	maxQuotas = 20_000
 )
 
@@ -90,7 +90,7 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// others is the name of those that are not told apart.
+// others is the name of those that share a quota.
 const others = "others"
 
 // networkOf returns the address of a client. Hosts have a whole /64 of IPv6.
@@ -140,8 +140,7 @@ func limiterOf(perSecond int64) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(perSecond), int(min(perSecond, math.MaxInt/quotaBurst))*quotaBurst)
 }
 
-// forgetIdle forgets the clients that could use everything at once again, at most a part of them
-// per call.
+// forgetIdle removes clients whose full burst is available again, a limited part of them per call.
 func forgetIdle(table map[string]*quota, now time.Time) {
 	checked := 0
 	for client, of := range table {

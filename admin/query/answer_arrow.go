@@ -14,10 +14,11 @@ import (
 	"platform/admin/query/arrow"
 )
 
-// WriteArrow runs a query and streams the result to w in the Apache Arrow IPC format. The type of
-// a computed column is that of its first value. If the query fails before anything was written, it
+// WriteArrow runs a query and streams the result to w in the Apache Arrow IPC format. The type of a
+// computed column is that of its first value. If the query fails before anything was written, it
 // writes nothing and returns the error; otherwise the stream has no end mark, so that clients can
-// see that it is incomplete. If w is a DeadlineWriter, writing ends a second after the query timeout.
+// see that it is incomplete. If w is a DeadlineWriter, writing ends a second after the query
+// timeout.
 func (e *Engine) WriteArrow(ctx context.Context, text string, o Options, w io.Writer) (Written, error) {
 	a := &arrowAnswer{to: w, max: e.cfg.MaxBytes, timeout: e.cfg.Timeout + writeGrace}
 	stats, err := e.query(ctx, text, o, a)

@@ -40,7 +40,7 @@ func (e *Engine) rewrite(ctx context.Context, text string) (*rewritten, error) {
 	if tokens, err = single(text, tokens); err != nil {
 		return nil, err
 	}
-	if tokens, err = opening_(text, tokens); err != nil {
+	if tokens, err = checkStatement(text, tokens); err != nil {
 		return nil, err
 	}
 	balanced, err := parentheses(text, tokens)
@@ -121,8 +121,8 @@ func single(text string, tokens []token) ([]token, error) {
 	return tokens, nil
 }
 
-// opening_ checks the kind of the statement, and replaces kinds that SQLite does not have.
-func opening_(text string, tokens []token) ([]token, error) {
+// checkStatement checks the kind of the statement, and replaces kinds that SQLite does not have.
+func checkStatement(text string, tokens []token) ([]token, error) {
 	first := tokens[0]
 	switch {
 	case first.is("select", "with", "values", "("):

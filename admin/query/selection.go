@@ -110,9 +110,9 @@ type selection struct {
 	narrowed bool             // by other fields than those looked up
 }
 
-// select_ converts a plan to a selection. Without values it only determines the kinds of
+// selectionFor converts a plan to a selection. Without values it only determines the kinds of
 // conditions.
-func (t *virtual) select_(p *plan, vals []vtab.Value) *selection {
+func (t *virtual) selectionFor(p *plan, vals []vtab.Value) *selection {
 	sel := &selection{used: p.used}
 	for i, c := range p.conditions {
 		var v vtab.Value
@@ -160,7 +160,7 @@ func (s *selection) apply(f field, op vtab.ConstraintOp, v vtab.Value, planning 
 			s.name(f, str)
 		}
 	case byStatus:
-		s.status(usersStatuses[str], op, planning)
+		s.status(shownStatuses[str], op, planning)
 	case byStoredStatus:
 		s.status(storedStatuses[str], op, planning)
 	case whenCompleted:
@@ -189,7 +189,7 @@ func (s *selection) applyList(f field, v vtab.Value, planning bool) {
 	case f == byHandler && len(s.handlers) == 0:
 		s.handlers = values
 	case f == byStatus:
-		s.oneOf(statusesNamed(usersStatuses, values))
+		s.oneOf(statusesNamed(shownStatuses, values))
 	case f == byStoredStatus:
 		s.oneOf(statusesNamed(storedStatuses, values))
 	}

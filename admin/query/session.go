@@ -51,7 +51,7 @@ func (s *session) fail(err error) error {
 	return err
 }
 
-// Limits of statements, independent of their text.
+// limits are the SQLite limits of statements, independent of their text.
 var limits = map[int32]int32{
 	sqlite3.SQLITE_LIMIT_LENGTH:              maxValue, // also of a row
 	sqlite3.SQLITE_LIMIT_SQL_LENGTH:          1 << 20,

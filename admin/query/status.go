@@ -11,8 +11,8 @@ import (
 	"platform/partition/machine"
 )
 
-// usersStatuses maps statuses shown to users to stored ones.
-var usersStatuses = map[string]machine.Status{
+// shownStatuses maps statuses shown to users to stored ones.
+var shownStatuses = map[string]machine.Status{
 	"scheduled": machine.Scheduled, "pending": machine.Inboxed, "ready": machine.Invoked, "running": machine.Invoked,
 	"backing-off": machine.Invoked, "suspended": machine.Suspended, "paused": machine.Paused, "completed": machine.Completed,
 }

@@ -26,24 +26,24 @@ var (
 	entryHistory = []column[vqueueEntry]{
 		always[vqueueEntry]("entry_kind", Text, "always invocation: state changes bypass queues", "invocation"),
 		plain("created_at", Timestamp, "created", func(e *vqueueEntry) value { return millis(e.CreatedAt) }),
-		kept("transitioned_at", Timestamp, "entered this stage", func(f *machine.Flow) value { return millis(f.StageAt) }),
-		kept("num_attempts", U32, "number of transitions to running", func(f *machine.Flow) value { return number(f.Starts) }),
+		flowColumn("transitioned_at", Timestamp, "entered this stage", func(f *machine.Flow) value { return millis(f.StageAt) }),
+		flowColumn("num_attempts", U32, "number of transitions to running", func(f *machine.Flow) value { return number(f.Starts) }),
 		plain("num_errors", U32, "failed attempts; those before a change of leader may be missing", func(e *vqueueEntry) value { return e.errors() }),
-		kept("num_pauses", U32, "pauses", func(f *machine.Flow) value { return number(f.Pauses) }),
-		kept("num_suspensions", U32, "suspensions", func(f *machine.Flow) value { return number(f.Suspensions) }),
+		flowColumn("num_pauses", U32, "pauses", func(f *machine.Flow) value { return number(f.Pauses) }),
+		flowColumn("num_suspensions", U32, "suspensions", func(f *machine.Flow) value { return number(f.Suspensions) }),
 		always[vqueueEntry]("num_yields", U32, "always zero: there is no yielding", int64(0)),
 		plain("first_attempt_at", Timestamp, "first start", func(e *vqueueEntry) value { return millis(e.RunningAt) }),
-		kept("latest_attempt_at", Timestamp, "latest start", func(f *machine.Flow) value { return millis(f.StartedAt) }),
-		kept("first_runnable_at", Timestamp, "earliest possible first start", func(f *machine.Flow) value { return millis(f.RunnableAt) }),
+		flowColumn("latest_attempt_at", Timestamp, "latest start", func(f *machine.Flow) value { return millis(f.StartedAt) }),
+		flowColumn("first_runnable_at", Timestamp, "earliest possible first start", func(f *machine.Flow) value { return millis(f.RunnableAt) }),
 		plain("deployment", Text, "pinned deployment", func(e *vqueueEntry) value { return text(string(e.Pin.Deployment)) }),
 		plain("priority", U32, "0 to 9; 9 is the highest", func(e *vqueueEntry) value { return number(e.Priority) }),
 		entryAhead,
 	}
 )
 
-// kept returns a column with the flow-control state of an invocation. It is NULL for invocations
-// without a scope that wait for an object.
-func kept(name string, typ Type, about string, of func(*machine.Flow) value) column[vqueueEntry] {
+// flowColumn returns a column with the flow-control state of an invocation. It is NULL for
+// invocations without a scope that wait for an object.
+func flowColumn(name string, typ Type, about string, of func(*machine.Flow) value) column[vqueueEntry] {
 	return plain(name, typ, about, func(e *vqueueEntry) value {
 		if e.Flow == nil {
 			return nil
@@ -105,7 +105,7 @@ func waitColumns(prefix, when string, of func(*machine.Wait) int64) (columns []c
 		{"lock", "its key", func(f *machine.Flow) *machine.Wait { return &f.Lock }},
 		{"deployment_concurrency", "capacity of the deployment", nil},
 	} {
-		columns = append(columns, kept(prefix+"_blocked_on_"+b.name, Duration, "waited for "+b.about+" "+when, func(f *machine.Flow) value {
+		columns = append(columns, flowColumn(prefix+"_blocked_on_"+b.name, Duration, "waited for "+b.about+" "+when, func(f *machine.Flow) value {
 			if b.wait == nil {
 				return int64(0)
 			}

@@ -50,13 +50,13 @@ func (t *virtual) BestIndex(info *vtab.IndexInfo) error {
 		p.conditions = append(p.conditions, condition{column: c.Column, op: c.Op})
 	}
 	info.IdxStr = p.encode()
-	sel := t.select_(&p, nil)
+	sel := t.selectionFor(&p, nil)
 	info.EstimatedCost, info.EstimatedRows = t.cost(sel)
 	return nil
 }
 
 // Open implements vtab.Table.
-func (t *virtual) Open() (vtab.Cursor, error) { return &opening{t: t}, nil }
+func (t *virtual) Open() (vtab.Cursor, error) { return &lazyCursor{t: t}, nil }
 
 // Disconnect implements vtab.Table.
 func (t *virtual) Disconnect() error { return nil }
@@ -64,14 +64,14 @@ func (t *virtual) Disconnect() error { return nil }
 // Destroy implements vtab.Table.
 func (t *virtual) Destroy() error { return nil }
 
-// opening is a cursor that creates a new cursor for each selection.
-type opening struct {
+// lazyCursor is a cursor that creates a new cursor for each selection.
+type lazyCursor struct {
 	t *virtual
 	vtab.Cursor
 }
 
 // Filter implements vtab.Cursor.
-func (o *opening) Filter(idxNum int, idxStr string, vals []vtab.Value) error {
+func (o *lazyCursor) Filter(idxNum int, idxStr string, vals []vtab.Value) error {
 	if err := o.Close(); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (o *opening) Filter(idxNum int, idxStr string, vals []vtab.Value) error {
 	if err != nil {
 		return o.t.session.fail(err)
 	}
-	sel := o.t.select_(&p, vals)
+	sel := o.t.selectionFor(&p, vals)
 	if sel.matched {
 		return o.t.session.fail(errMatch)
 	}
@@ -88,7 +88,7 @@ func (o *opening) Filter(idxNum int, idxStr string, vals []vtab.Value) error {
 }
 
 // Close implements vtab.Cursor.
-func (o *opening) Close() error {
+func (o *lazyCursor) Close() error {
 	if o.Cursor == nil {
 		return nil
 	}
@@ -117,11 +117,11 @@ func (c *cursor[R]) start(sel *selection) error {
 	}
 	c.session.stats.Scans++
 	c.next, c.stop = iter.Pull2(c.src.pages(c.session.ctx, c.session, sel))
-	return c.turn()
+	return c.nextPage()
 }
 
-// turn advances to the next page that has rows.
-func (c *cursor[R]) turn() error {
+// nextPage advances to the next page that has rows.
+func (c *cursor[R]) nextPage() error {
 	for c.at = 0; ; {
 		if c.session.ctx.Err() != nil {
 			return c.session.fail(c.session.ctx.Err())
@@ -137,7 +137,7 @@ func (c *cursor[R]) turn() error {
 	}
 }
 
-// Filter implements vtab.Cursor. It is not used: opening starts the cursor.
+// Filter implements vtab.Cursor. It is not used: lazyCursor starts the cursor.
 func (c *cursor[R]) Filter(int, string, []vtab.Value) error { return nil }
 
 // Next implements vtab.Cursor.
@@ -145,7 +145,7 @@ func (c *cursor[R]) Next() error {
 	if c.at++; c.at < len(c.page) {
 		return nil
 	}
-	return c.turn()
+	return c.nextPage()
 }
 
 // Eof implements vtab.Cursor.

@@ -25,7 +25,7 @@ func (l *location) given() bool {
 }
 
 // apply copies the given fields to a discovery request. It does not check that they match the kind
-// of deployment; see suits.
+// of deployment; see checkKind.
 func (l *location) apply(to *discovery.Request) (err error) {
 	if l.URI != nil {
 		if to.URI, err = discovery.NormalizeURI(strings.TrimSpace(*l.URI)); err != nil {
@@ -51,9 +51,9 @@ func (l *location) apply(to *discovery.Request) (err error) {
 	return nil
 }
 
-// suits returns an error if a field does not apply to the kind of deployment: a function or an HTTP
-// endpoint.
-func (l *location) suits(function bool) error {
+// checkKind returns an error if a field does not apply to the kind of deployment: a function or an
+// HTTP endpoint.
+func (l *location) checkKind(function bool) error {
 	switch {
 	case function && l.URI != nil:
 		return invalidField("uri", errors.New("the deployment is a function, it has an 'arn'"))
@@ -78,7 +78,7 @@ func (b *registration) endpoint() (r discovery.Request, err error) {
 		return r, invalidField("auth", errors.New("this server does not sign requests with identity tokens; use 'additional_headers'"))
 	}
 	where := location{b.URI, b.UseHTTP11, b.ARN, b.AssumeRoleARN, b.AdditionalHeaders}
-	if err := where.suits(b.ARN != nil); err != nil {
+	if err := where.checkKind(b.ARN != nil); err != nil {
 		return r, err
 	}
 	return r, where.apply(&r)

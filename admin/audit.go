@@ -38,9 +38,9 @@ func (s *Server) audited(r route) echo.HandlerFunc {
 	}
 }
 
-// observed returns the handler of a route that reads payloads. With Config.AuditReads, the access
-// is recorded before the read, so that a client that disconnects early is recorded too.
-func (s *Server) observed(r route) echo.HandlerFunc {
+// auditedRead returns the handler of a route that reads payloads. With Config.AuditReads, the
+// access is recorded before the read, so that a client that disconnects early is recorded too.
+func (s *Server) auditedRead(r route) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if err := s.recordRead(c, r.method+" "+r.path, c.Request().URL.RequestURI()); err != nil {
 			return err
@@ -103,13 +103,13 @@ func (s *Server) actionOf(c echo.Context, r route) metadata.Action {
 }
 
 // Rate limits of records of requests that change nothing. For each principal, a burst of quietBurst
-// is recorded, then one per quietInterval, or one per strangerInterval without a valid token. The
-// next record contains the number of omitted ones.
+// is recorded, then one per quietInterval, or one per unauthenticatedInterval without a valid
+// token. The next record contains the number of omitted ones.
 const (
-	quietBurst       = 20
-	quietInterval    = 10 * time.Second
-	strangerInterval = 10 * time.Minute
-	maxQuiet         = 1000 // principals; additional ones share a limit
+	quietBurst              = 20
+	quietInterval           = 10 * time.Second
+	unauthenticatedInterval = 10 * time.Minute
+	maxQuiet                = 1000 // principals; additional ones share a limit
 )
 
 // quietRequests limits the rate of audit records of requests that changed nothing.
@@ -140,7 +140,7 @@ func (q *quietRequests) admit(p *access.Principal, nothing bool) (omitted uint32
 func (q *quietRequests) of(p *access.Principal) *quietPrincipal {
 	name, interval := "token "+p.Name, quietInterval
 	if len(p.Roles) == 0 {
-		name, interval = "stranger", strangerInterval
+		name, interval = "stranger", unauthenticatedInterval
 	}
 	if _, known := q.by[name]; !known && len(q.by) >= maxQuiet {
 		q.forgetIdle()

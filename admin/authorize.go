@@ -25,7 +25,7 @@ func (s *Server) authorized(r route) echo.HandlerFunc {
 	if r.changes() {
 		handle = s.audited(r)
 	} else if r.permission == access.Payloads {
-		handle = s.observed(r)
+		handle = s.auditedRead(r)
 	}
 	return func(c echo.Context) error {
 		if err := s.authorize(c, r); err != nil {

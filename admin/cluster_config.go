@@ -110,14 +110,14 @@ func (s *Server) provision(c echo.Context) error {
 	if !provisioned {
 		return &failure{status: http.StatusServiceUnavailable, message: notProvisioned}
 	}
-	if err := asked.fits(cluster); err != nil {
+	if err := asked.checkMatches(cluster); err != nil {
 		return err
 	}
 	return answer(c, http.StatusOK, s.viewClusterConfig(cluster))
 }
 
-// fits returns an error if the request differs from the configuration of the cluster.
-func (p provisioning) fits(cluster metadata.Cluster) error {
+// checkMatches returns an error if the request differs from the configuration of the cluster.
+func (p provisioning) checkMatches(cluster metadata.Cluster) error {
 	if err := samePartitions(cluster, p.Partitions); err != nil {
 		return err
 	}

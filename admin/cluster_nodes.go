@@ -52,7 +52,7 @@ func (s *Server) drainNode(draining bool) echo.HandlerFunc {
 			return err
 		}
 		if draining && !node.Draining {
-			if err := s.roomWithout(node); err != nil {
+			if err := s.checkDrainable(node); err != nil {
 				return err
 			}
 			cluster, _ := s.registry.Cluster()
@@ -67,9 +67,9 @@ func (s *Server) drainNode(draining bool) echo.HandlerFunc {
 	}
 }
 
-// roomWithout returns an error if no other node can take the replicas of a node that is to be
+// checkDrainable returns an error if no other node can take the replicas of a node that is to be
 // drained.
-func (s *Server) roomWithout(node metadata.Node) error {
+func (s *Server) checkDrainable(node metadata.Node) error {
 	for _, n := range s.registry.Nodes() {
 		if n.ID != node.ID && !n.Draining {
 			return nil
@@ -95,7 +95,7 @@ func (s *Server) removeNode(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.mayRemove(c, node); err != nil {
+	if err := s.checkRemovable(c, node); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), removalTimeout)
@@ -106,10 +106,10 @@ func (s *Server) removeNode(c echo.Context) error {
 	return done(c, http.StatusOK)
 }
 
-// mayRemove returns an error if the cluster would tolerate no node failure after the removal. It
-// does not check a node with replicas or the last node: RemoveNode rejects these with a more
+// checkRemovable returns an error if the cluster would tolerate no node failure after the removal.
+// It does not check a node with replicas or the last node: RemoveNode rejects these with a more
 // specific error.
-func (s *Server) mayRemove(c echo.Context, node metadata.Node) error {
+func (s *Server) checkRemovable(c echo.Context, node metadata.Node) error {
 	if node.Draining || len(s.registry.Nodes()) == 1 {
 		return nil
 	}

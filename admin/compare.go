@@ -39,9 +39,9 @@ func (s *Server) recheck(ctx context.Context, e discovery.Request, known *metada
 		differences + "); register with force to replace the deployment"}}
 }
 
-// ignored returns a notice about the fields of a registration that differ from the registered ones
-// and have no effect.
-func ignored(body *registration, e discovery.Request, known *metadata.Deployment) []notice {
+// ignoredFields returns a notice about the fields of a registration that differ from the registered
+// ones and have no effect.
+func ignoredFields(body *registration, e discovery.Request, known *metadata.Deployment) []notice {
 	var fields []string
 	if body.AdditionalHeaders != nil && !maps.Equal(e.AdditionalHeaders, known.AdditionalHeaders) {
 		fields = append(fields, "additional_headers")

@@ -82,11 +82,11 @@ func (s *Server) listFailures(c echo.Context) error {
 	}
 	for i := range all.Groups {
 		g := &all.Groups[i]
-		if after != nil && after.compare(placeOfFailure(g)) >= 0 || muted != nil && g.Muted != *muted {
+		if after != nil && after.compare(cursorOf(g)) >= 0 || muted != nil && g.Muted != *muted {
 			continue
 		}
 		if len(page.Groups) == limit {
-			page.Next = placeOfFailure(&page.Groups[limit-1]).String()
+			page.Next = cursorOf(&page.Groups[limit-1]).String()
 			break
 		}
 		page.Groups = append(page.Groups, *g)
@@ -132,21 +132,21 @@ func mutedFilter(c echo.Context) (*bool, error) {
 	return &muted, err
 }
 
-// failurePlace is the position of a group in the list, which the cursor of a page encodes.
-type failurePlace struct {
+// failureCursor is the position of a group in the list, which the cursor of a page encodes.
+type failureCursor struct {
 	lastSeen Timestamp
 	id       string
 }
 
-func placeOfFailure(g *FailureGroup) failurePlace { return failurePlace{g.LastSeen, g.ID} }
+func cursorOf(g *FailureGroup) failureCursor { return failureCursor{g.LastSeen, g.ID} }
 
-func (p failurePlace) compare(q failurePlace) int {
+func (p failureCursor) compare(q failureCursor) int {
 	return cmp.Or(cmp.Compare(q.lastSeen, p.lastSeen), cmp.Compare(p.id, q.id))
 }
 
-func (p failurePlace) String() string { return strconv.FormatInt(int64(p.lastSeen), 36) + "." + p.id }
+func (p failureCursor) String() string { return strconv.FormatInt(int64(p.lastSeen), 36) + "." + p.id }
 
-func parseFailureCursor(cursor string) (*failurePlace, error) {
+func parseFailureCursor(cursor string) (*failureCursor, error) {
 	if cursor == "" {
 		return nil, nil
 	}
@@ -155,5 +155,5 @@ func parseFailureCursor(cursor string) (*failurePlace, error) {
 	if _, groupErr := listing.ParseGroup(id); err != nil || groupErr != nil {
 		return nil, ErrCursor
 	}
-	return &failurePlace{Timestamp(seen), id}, nil
+	return &failureCursor{Timestamp(seen), id}, nil
 }

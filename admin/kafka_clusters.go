@@ -16,7 +16,7 @@ import (
 	"platform/metadata"
 )
 
-// clusterRequest is the body of POST /kafka-clusters.
+// kafkaClusterRequest is the body of POST /kafka-clusters.
 type kafkaClusterRequest struct {
 	Name       string            `json:"name"`
 	Properties map[string]string `json:"properties"`
@@ -68,7 +68,7 @@ func (s *Server) createKafkaCluster(c echo.Context) error {
 	if err := cluster.Check(); err != nil {
 		return err
 	}
-	if err := noLocalFiles(r.Properties); err != nil {
+	if err := rejectLocalFiles(r.Properties); err != nil {
 		return err
 	}
 	if _, err := subscription.Unredact(r.Properties, nil); err != nil {
@@ -88,9 +88,9 @@ func (s *Server) createKafkaCluster(c echo.Context) error {
 	return answer(c, http.StatusCreated, viewKafkaCluster(&cluster))
 }
 
-// noLocalFiles rejects properties that name files: API clients must not choose which files the
+// rejectLocalFiles rejects properties that name files: API clients must not choose which files the
 // nodes read.
-func noLocalFiles(properties map[string]string) error {
+func rejectLocalFiles(properties map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		if stem, local := strings.CutSuffix(name, ".location"); local {
 			return unprocessable("the property '%s' names a file of the server, which only clusters of the configuration (ingress.kafka-clusters) can use; put the text of the file into '%s.pem'", name, stem)
@@ -162,7 +162,7 @@ func (s *Server) patchKafkaCluster(c echo.Context) error {
 	case r.Properties == nil:
 		return unprocessable("the field 'properties' is missing: all properties that the cluster is to have")
 	}
-	if err := noLocalFiles(r.Properties); err != nil {
+	if err := rejectLocalFiles(r.Properties); err != nil {
 		return err
 	}
 	cluster, err := s.registry.ChangeKafkaCluster(c.Request().Context(), name, func(current map[string]string) (map[string]string, error) {

@@ -103,14 +103,14 @@ func (b *serviceChange) options() (o metadata.Options, err error) {
 		read("retry_policy.initial_interval", b.RetryPolicy.InitialInterval, &o.Retry.InitialInterval)
 		read("retry_policy.max_interval", b.RetryPolicy.MaxInterval, &o.Retry.MaxInterval)
 		if err == nil {
-			err = b.RetryPolicy.rest(&o.Retry)
+			err = b.RetryPolicy.parseOthers(&o.Retry)
 		}
 	}
 	return o, err
 }
 
-// rest parses the fields other than durations.
-func (r *retryChange) rest(into *metadata.RetryOptions) error {
+// parseOthers parses the fields other than durations.
+func (r *retryChange) parseOthers(into *metadata.RetryOptions) error {
 	if f := r.Factor; f != nil {
 		if *f < 1 || math.IsInf(*f, 0) {
 			return unprocessable("The request field 'retry_policy.exponentiation_factor' is invalid. Reason: it must be 1 or more")

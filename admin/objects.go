@@ -64,13 +64,13 @@ type objectPage struct {
 func (s *Server) listObjects(c echo.Context) error {
 	q := ObjectQuery{Prefix: c.QueryParam("prefix"), Limit: defaultLimit}
 	var err error
-	if q.Service, err = onlyOne(c, "service"); err != nil {
+	if q.Service, err = singleValue(c, "service"); err != nil {
 		return err
 	}
 	if q.Service == "" {
 		return badRequest("The query parameter 'service' is missing: the name of a virtual object or workflow")
 	}
-	if q.Scope, err = onlyOne(c, "scope"); err != nil {
+	if q.Scope, err = singleValue(c, "scope"); err != nil {
 		return err
 	}
 	if text := c.QueryParam("limit"); text != "" {
@@ -99,9 +99,9 @@ func (s *Server) listObjects(c echo.Context) error {
 	return answer(c, http.StatusOK, page)
 }
 
-// onlyOne parses a query parameter that has at most one value. The limits of a principal can have
-// added several values.
-func onlyOne(c echo.Context, name string) (string, error) {
+// singleValue parses a query parameter that has at most one value. The limits of a principal can
+// have added several values.
+func singleValue(c echo.Context, name string) (string, error) {
 	switch values := c.QueryParams()[name]; len(values) {
 	case 0:
 		return "", nil

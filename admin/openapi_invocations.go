@@ -86,7 +86,7 @@ var invocationOperations = map[string]operation{
 		answers: []reply{{http.StatusAccepted, "The pause was requested", nil}, {http.StatusOK, "The invocation was already paused", nil}}, refusals: []int{400, 404, 409, 503},
 	},
 	"PATCH /invocations/:invocation_id/resume": {
-		id: "resume_invocation", tag: "invocation", summary: "Resume an invocation, or retry it immediately", query: chosen("The default is Keep."),
+		id: "resume_invocation", tag: "invocation", summary: "Resume an invocation, or retry it immediately", query: deploymentParameters("The default is Keep."),
 		answers: []reply{{http.StatusOK, "The invocation was resumed", nil}}, refusals: []int{400, 404, 409, 425, 503},
 	},
 	"PATCH /invocations/:invocation_id/purge": {
@@ -99,7 +99,7 @@ var invocationOperations = map[string]operation{
 	},
 	"PATCH /invocations/:invocation_id/restart-as-new": {
 		id: "restart_as_new_invocation", tag: "invocation", summary: "Create a new invocation from a completed one",
-		query: append(chosen("The default is Latest."),
+		query: append(deploymentParameters("The default is Latest."),
 			queryParameter("from", "Index of the last journal entry to copy; completions of the copied commands are included. 0: the input only.",
 				object{"type": "integer", "format": "int32", "minimum": 0, "default": 0})),
 		answers: []reply{{http.StatusOK, "The new invocation", object{
@@ -146,8 +146,9 @@ var invocationOperations = map[string]operation{
 // textList is the schema of parameters that can be repeated.
 var textList = object{"type": "array", "items": object{"type": "string"}}
 
-// chosen describes the parameters that select a deployment; fallback describes the default.
-func chosen(fallback string) []object {
+// deploymentParameters describes the parameters that select a deployment; fallback describes the
+// default.
+func deploymentParameters(fallback string) []object {
 	return []object{
 		queryParameter("deployment", "Keep, Latest or the id of a deployment. "+fallback, object{"type": "string"}),
 		queryParameter("Id", "Id of a deployment, as deployment={id}.", object{"type": "string"}),

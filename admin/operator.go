@@ -85,11 +85,11 @@ const (
 	ThisOne Which = "Id"
 )
 
-// act handles a request concerning the invocation in its path.
-type act func(c echo.Context, id ids.Invocation) error
+// invocationHandler handles a request concerning the invocation in its path.
+type invocationHandler func(c echo.Context, id ids.Invocation) error
 
 // onInvocation returns the handler of a route with an invocation ID in its path.
-func (s *Server) onInvocation(do act) echo.HandlerFunc {
+func (s *Server) onInvocation(do invocationHandler) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id, err := ids.ParseInvocation(c.Param("invocation_id"))
 		if err != nil {
@@ -208,8 +208,8 @@ type restarted struct {
 	New string `json:"new_invocation_id"`
 }
 
-// end handles the legacy route for cancel, kill and purge, which has a query parameter mode.
-func (s *Server) end(c echo.Context, id ids.Invocation) (err error) {
+// terminate handles the legacy route for cancel, kill and purge, which has a query parameter mode.
+func (s *Server) terminate(c echo.Context, id ids.Invocation) (err error) {
 	ctx := c.Request().Context()
 	switch mode := c.QueryParam("mode"); mode {
 	case "", "Cancel", "cancel":

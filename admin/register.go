@@ -51,7 +51,7 @@ func (s *Server) registerDeployment(c echo.Context) error {
 			if versionOf(c) == 2 {
 				return s.answerRegistered(c, unchanged, nil)
 			}
-			remarks := append(ignored(&body, endpoint, known[0]), s.recheck(ctx, endpoint, known[0])...)
+			remarks := append(ignoredFields(&body, endpoint, known[0]), s.recheck(ctx, endpoint, known[0])...)
 			return s.answerRegistered(c, unchanged, remarks)
 		}
 	}

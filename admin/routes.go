@@ -46,7 +46,7 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/invocations/counts", access.View, s.countInvocations},
 		{http.MethodGet, "/invocations/:invocation_id", access.View, s.getInvocation},
 		{http.MethodGet, "/invocations/:invocation_id/explain", access.View, s.onInvocation(s.explainInvocation)},
-		{http.MethodDelete, "/invocations/:invocation_id", access.Operate, s.onInvocation(s.end)},
+		{http.MethodDelete, "/invocations/:invocation_id", access.Operate, s.onInvocation(s.terminate)},
 		{http.MethodPatch, "/invocations/:invocation_id/cancel", access.Operate, s.onInvocation(s.cancel)},
 		{http.MethodPatch, "/invocations/:invocation_id/kill", access.Operate, s.onInvocation(s.kill)},
 		{http.MethodPatch, "/invocations/:invocation_id/pause", access.Operate, s.onInvocation(s.pause)},
@@ -140,7 +140,7 @@ const (
 func (s *Server) newRouter(routes []route) *echo.Echo {
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(c.Response(), c.Request(), err) }
-	e.Use(wholeSegments, knownQuery)
+	e.Use(decodeParameters, rejectUnknownQuery)
 	e.Use(middleware.GzipWithConfig(middleware.GzipConfig{
 		MinLength: 1024,
 		// The metrics handler compresses responses itself, and events must not be buffered.
@@ -157,17 +157,18 @@ func (s *Server) newRouter(routes []route) *echo.Echo {
 	return e
 }
 
-// wholeRest is the path parameter that may contain slashes: patterns of rules are often written
-// with unescaped ones.
-const wholeRest = "pattern"
+// slashParameter is the path parameter that may contain slashes: patterns of rules are often
+// written with unescaped ones.
+const slashParameter = "pattern"
 
-// wholeSegments decodes the path parameters and requires each to be one nonempty segment. The
-// router accepts an empty last parameter and one with slashes; only wholeRest may have slashes.
-func wholeSegments(next echo.HandlerFunc) echo.HandlerFunc {
+// decodeParameters decodes the path parameters and requires each to be one nonempty segment. The
+// router accepts an empty last parameter and one with slashes; only slashParameter may have
+// slashes.
+func decodeParameters(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		values := c.ParamValues()
 		for i, value := range values {
-			if value == "" || strings.Contains(value, "/") && c.ParamNames()[i] != wholeRest {
+			if value == "" || strings.Contains(value, "/") && c.ParamNames()[i] != slashParameter {
 				return echo.ErrNotFound
 			}
 			if c.Request().URL.RawPath == "" {

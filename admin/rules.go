@@ -11,9 +11,9 @@ import (
 	"platform/flowcontrol"
 )
 
-// awaitRules limits the time that the response to a change of rules waits for partitions. A
+// rulesTimeout limits the time that the response to a change of rules waits for partitions. A
 // partition without a leader gets the rules with its next one, which can take much longer.
-const awaitRules = time.Second
+const rulesTimeout = time.Second
 
 // putRules adds or replaces the rules of an array atomically.
 func (s *Server) putRules(c echo.Context) error {
@@ -135,7 +135,7 @@ func (s *Server) rulesChanged(ctx context.Context) {
 	if s.cfg.AwaitRules == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, awaitRules)
+	ctx, cancel := context.WithTimeout(ctx, rulesTimeout)
 	defer cancel()
 	s.cfg.AwaitRules(ctx, book.Version)
 }

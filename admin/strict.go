@@ -98,8 +98,9 @@ func alternatives(name, what string, known []string) string {
 	return "; the " + what + " are " + strings.Join(known, ", ")
 }
 
-// knownQuery rejects query parameters that the OpenAPI description of a route does not contain.
-func knownQuery(next echo.HandlerFunc) echo.HandlerFunc {
+// rejectUnknownQuery rejects query parameters that the OpenAPI description of a route does not
+// contain.
+func rejectUnknownQuery(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if c.Request().URL.RawQuery == "" {
 			return next(c)

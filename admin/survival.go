@@ -31,12 +31,12 @@ func survives(state *ClusterState, replication int) Survival {
 	return s
 }
 
-// spare returns how many voters of a group can be lost before it loses its majority. well reports
-// whether a voter is healthy.
-func spare(voters []uint32, well func(uint32) bool) int {
+// spare returns how many voters of a group can be lost before it loses its majority. healthy
+// reports whether a voter is healthy.
+func spare(voters []uint32, healthy func(uint32) bool) int {
 	alive := 0
 	for _, id := range voters {
-		if well(id) {
+		if healthy(id) {
 			alive++
 		}
 	}
@@ -77,12 +77,12 @@ func (s *Server) guard(c echo.Context, change string, taking, replication int) e
 	return &failure{
 		status: http.StatusConflict, code: errcode.META0019,
 		message: fmt.Sprintf("%s leaves a cluster that survives no node failure (now: %d): %s; to proceed anyway, repeat it with --force (in the admin API force=true)",
-			change, before, whyNone(taking, replication)),
+			change, before, noToleranceReason(taking, replication)),
 	}
 }
 
-// whyNone describes why a cluster tolerates no node loss.
-func whyNone(taking, replication int) string {
+// noToleranceReason describes why a cluster tolerates no node loss.
+func noToleranceReason(taking, replication int) string {
 	switch replicas := min(taking, replication); {
 	case replicas == 1 && taking > 1:
 		return "each partition is on one node only"

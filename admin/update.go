@@ -34,7 +34,7 @@ func (s *Server) updateDeployment(c echo.Context) error {
 		return err
 	}
 	where := location{body.URI, body.UseHTTP11, body.ARN, body.AssumeRoleARN, body.AdditionalHeaders}
-	if err := where.suits(known.Function()); err != nil {
+	if err := where.checkKind(known.Function()); err != nil {
 		return err
 	}
 	if !where.given() && !body.Overwrite {
@@ -61,7 +61,7 @@ func (s *Server) updateDeployment(c echo.Context) error {
 	} else {
 		s.log.Info("deployment updated", "deployment_id", updated.ID, "address", updated.Address(), "overwrite", body.Overwrite)
 	}
-	return s.answerUpdated(c, updated, notTaken(updated, now))
+	return s.answerUpdated(c, updated, unregisteredParts(updated, now))
 }
 
 // storeUpdate stores an update, or only validates it if dryRun.
@@ -72,8 +72,9 @@ func (s *Server) storeUpdate(ctx context.Context, dryRun bool, u metadata.Update
 	return s.registry.UpdateDeployment(ctx, u)
 }
 
-// notTaken returns a notice about the parts announced by the endpoint that were not registered.
-func notTaken(updated, offered *metadata.Deployment) []notice {
+// unregisteredParts returns a notice about the parts announced by the endpoint that were not
+// registered.
+func unregisteredParts(updated, offered *metadata.Deployment) []notice {
 	more := differences(updated, offered)
 	if more == "" {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"platform/partition/machine"
 )
 
-// identify finds out who sends a request. The token is for this server: handlers get the name
-// only, and it is not stored.
+// identify determines the principal of a request. The token is for this server: handlers only get
+// the name, and the token is not stored.
 func (s *Server) identify(c echo.Context) {
 	r := c.Request()
 	delete(r.Header, access.Header)

@@ -311,7 +311,7 @@ func TestCallbackTokensAreNoStrongerThanTheirTokens(t *testing.T) {
 	require.Len(t, f.signals, 2)
 }
 
-// What a service required is not known once it is not registered any longer.
+// The requirement of a service is not known once it is no longer registered.
 func TestResultsOfUnregisteredServicesRequireCredentials(t *testing.T) {
 	cfg, tokens := withTokens(false, map[string]access.Principal{"shop": {Roles: []access.Role{access.Invoker}}})
 	issued := true

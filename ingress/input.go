@@ -98,7 +98,7 @@ func (in *input) dropped(name string) bool {
 		// Credentials of callers would be stored with the invocation, and shown with it.
 		return !slices.Contains(in.pass, name)
 	}
-	// Callers cannot withhold their name from handlers.
+	// Callers cannot hide their name from handlers.
 	return in.hop != nil && name != access.Header && slices.Contains(in.hop, name)
 }
 

@@ -296,8 +296,8 @@ func TestAllInvocationsEndWhileMemoryIsShort(t *testing.T) {
 		o.iv.memory.mu.Lock()
 		defer o.iv.memory.mu.Unlock()
 		require.Greater(t, most, limit, "it did run short")
-		// As soon as less is used than the limit, all who wait take one chunk more,
-		// and a buffer has room for up to four times what is in it.
+		// As soon as less is used than the limit, all waiting attempts take one more chunk, and a
+		// buffer has room for up to four times what is in it.
 		require.Less(t, most, 4*(limit+count*chunk)+one)
 	})
 }

@@ -38,8 +38,8 @@ func status(code int, header, value, body string) func(*exchange) {
 	}
 }
 
-// TestFailedAttempts has everything an endpoint can do wrong. Each time the next
-// attempt is served properly and the invocation ends.
+// TestFailedAttempts covers everything that an endpoint can do wrong. Each time the next attempt
+// succeeds and the invocation ends.
 func TestFailedAttempts(t *testing.T) {
 	call := func(service, handler, rest string) string {
 		return frame(journal.Call, "0a"+length(service)+"12"+length(handler)+rest+"50015802")

@@ -19,7 +19,7 @@ import (
 
 const testARN = "arn:aws:lambda:eu-central-1:123456789012:function:services:1"
 
-// serveFunction makes the services a function, as users of the Go SDK do.
+// serveFunction serves the services as a function, as users of the Go SDK do.
 func serveFunction(t *testing.T, keys ...string) lambdatest.Function {
 	services := newSDK()
 	if len(keys) > 0 {
@@ -61,8 +61,8 @@ func TestGoSDKAsAFunction(t *testing.T) {
 	require.Equal(t, []string{"arn:aws:iam::123456789012:role/r"}, cloud.Roles())
 }
 
-// TestFailedFunctions has everything that can go wrong beside what can with any
-// endpoint. Each time the next attempt succeeds.
+// TestFailedFunctions covers the failures that other endpoints do not have. Each time the next
+// attempt succeeds.
 func TestFailedFunctions(t *testing.T) {
 	cloud := lambdatest.Start(t)
 	services := serveFunction(t)
@@ -95,7 +95,7 @@ func TestFailedFunctions(t *testing.T) {
 	}
 }
 
-// outcome is a successful answer of a function with messages in hex.
+// outcome is a successful response of a function with messages in hex.
 func outcome(t *testing.T, messages string) []byte {
 	payload, err := json.Marshal(map[string]any{
 		"statusCode": 200, "headers": map[string]string{"content-type": "application/vnd.restate.invocation.v6"},

@@ -18,8 +18,8 @@ import (
 	"platform/partition/machine"
 )
 
-// TestNotificationsHaveNoGapsOrDuplicates has an invocation whose journal
-// grows while attempts begin, fail and begin again.
+// TestNotificationsHaveNoGapsOrDuplicates extends the journal of an invocation while attempts
+// begin, fail and begin again.
 func TestNotificationsHaveNoGapsOrDuplicates(t *testing.T) {
 	const sleeps = 60
 	cfg := quickConfig()
@@ -190,7 +190,7 @@ func TestLostLeadershipStopsTheAttempt(t *testing.T) {
 	}
 }
 
-// deposed is a partition that answers all progress alike.
+// deposed is a partition that returns the same outcome for all progress.
 type deposed struct {
 	*shard
 	o   machine.Outcome

@@ -62,7 +62,7 @@ func TestAStaleBackoffDoesNotStartAnAttemptEarly(t *testing.T) {
 		o := newOffline(t, policy(0, metadata.Kill), fails(t), asks, answers(t))
 		defer o.close()
 		id, ended := o.shard.call(greeter, 1, "")
-		synctest.Wait() // it would go on in 1 s
+		synctest.Wait() // it would continue in 1 s
 		o.hasten(id)
 		require.Len(t, o.gaps(), 1)
 		time.Sleep(20 * time.Second)
@@ -128,8 +128,8 @@ func TestHastenBeforeASlotAndAfterTheEnd(t *testing.T) {
 	})
 }
 
-// An attempt that is open when a cancel comes may fail before it has stored anything.
-// The next one must see the cancel, and must not wait for its turn in the policy.
+// An attempt that is open when a cancel comes may fail before it has stored anything. The next one
+// must see the cancel, and must not wait for the delay of the policy.
 func TestACancelOfAFailingAttemptIsDeliveredImmediately(t *testing.T) {
 	for name, attempts := range map[string]int{"policy goes on": 0, "policy is used up": 1} {
 		t.Run(name, func(t *testing.T) {

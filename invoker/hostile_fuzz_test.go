@@ -27,9 +27,9 @@ import (
 	"platform/partition/machine/machinetest"
 )
 
-// hostile is an invocation whose endpoint sends what a fuzzer makes up. There is no
-// network, and the partition applies what is proposed only when told to, so that
-// everything but the session's clock happens in a fixed order.
+// hostile is an invocation whose endpoint sends the bytes of a fuzzer. There is no network, and the
+// partition applies proposals only on request, so that everything but the session's clock happens
+// in a fixed order.
 type hostile struct {
 	t       testing.TB
 	session *Session
@@ -214,7 +214,7 @@ func (h *hostile) pump() {
 	}
 }
 
-// apply takes a proposal the way of the log: encoded, decoded, applied.
+// apply passes a proposal through the log: it is encoded, decoded and applied.
 func (h *hostile) apply(p pending) {
 	encoded, err := codec.EncodeCommand(feature.Supported(), p.c)
 	if err != nil {
@@ -302,7 +302,7 @@ func (h *hostile) confusing() bool {
 	return false
 }
 
-// elapse lets an hour pass, and everything with it that is due.
+// elapse advances the time by an hour and runs everything that is due.
 func (h *hostile) elapse() {
 	h.now += 3_600_000
 	var due []machine.Timer
@@ -325,8 +325,8 @@ func (h *hostile) running() *line {
 	return nil
 }
 
-// settle answers proposals until the task rests: it runs, waits for its next
-// attempt, or is gone.
+// settle resolves proposals until the task is stable: it runs, waits for its next attempt, or is
+// gone.
 func (h *hostile) settle() {
 	for deadline := time.Now().Add(5 * time.Second); ; runtime.Gosched() {
 		h.pump()
@@ -378,7 +378,7 @@ func (w *line) send(p []byte) {
 	}
 }
 
-// finish ends the response and checks that the attempt has come to an end.
+// finish ends the response and checks that the attempt has ended.
 func (w *line) finish(err error) {
 	if !w.over {
 		w.a.End(err)

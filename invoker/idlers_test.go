@@ -143,8 +143,8 @@ func TestSilentHandlersThatWaitMakeRoom(t *testing.T) {
 	})
 }
 
-// A handler that computes is not interrupted for the sake of others of its service, apart
-// from few that show what it does.
+// A handler that computes is not interrupted in favor of others of its service, except for a few
+// probes.
 func TestSilentHandlersThatComputeKeepTheirSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := DefaultConfig()

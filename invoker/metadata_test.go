@@ -14,7 +14,7 @@ import (
 	"platform/proto/service"
 )
 
-// TestFailuresAreDeliveredWithTheirMetadata has a callee that fails, live and replayed.
+// TestFailuresAreDeliveredWithTheirMetadata uses a callee that fails, live and replayed.
 func TestFailuresAreDeliveredWithTheirMetadata(t *testing.T) {
 	for version, told := range map[int32]bool{5: false, 6: true, 7: true} {
 		failure := "08cc03" + "12" + length("nope")
@@ -71,7 +71,7 @@ func TestTheStartMessageReportsFailedAttempts(t *testing.T) {
 				w.recv.Response(okHead(version))
 				w.send(t, messages)
 			}
-			errs := frame(protocol.Error, "08f403"+"40d00f") // go on in 2 s
+			errs := frame(protocol.Error, "08f403"+"40d00f") // retry in 2 s
 			unreachable := func(w *wire) { w.recv.End(endpoint.ErrClosed) }
 			o := newOffline(t, cfg,
 				func(w *wire) { respond(w, errs) },

@@ -49,7 +49,7 @@ const (
 // moment is a point in the life of an attempt, with what arrives there.
 type moment struct {
 	kinds  []int
-	settle bool // let everything come to rest before going on
+	settle bool // let everything become idle before continuing
 }
 
 // The ends of attempts.
@@ -198,7 +198,7 @@ func (g *gatedLoads) State(o machine.Object, limit int) ([]machine.StateEntry, b
 	return entries, partial, err
 }
 
-// runHistory returns what was wrong, or nothing.
+// runHistory returns the violation, or nothing.
 func runHistory(t *testing.T, h *history) string {
 	cfg := policy(0, metadata.Pause)
 	if h.busy {
@@ -252,7 +252,7 @@ func (s *stage) occupy() (free func()) {
 	return func() { s.iv.releaseSlot(w.share) }
 }
 
-// arrive lets notifications come.
+// arrive delivers notifications.
 func (s *stage) arrive(m moment) {
 	for _, kind := range m.kinds {
 		s.signals++
@@ -344,7 +344,7 @@ func (s *stage) attempt(p *attemptPlan) {
 
 func (s *stage) message(a *attempt, text string) { a.Data(unhex(s.t, text)) }
 
-// store sends what the attempt asks for.
+// store sends the commands of the attempt.
 func (s *stage) store(a *attempt, p *attemptPlan) {
 	if p.sleep {
 		s.ids++

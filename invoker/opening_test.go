@@ -12,7 +12,7 @@ import (
 	"platform/flowcontrol"
 )
 
-// queueing is slots with what has been given one, outside of any session.
+// queueing is slots with the waiters that got one, without a session.
 type queueing struct {
 	*slots
 	iv      *Invoker

@@ -16,9 +16,8 @@ import (
 	"platform/partition/machine/machinetest"
 )
 
-// shard is a partition in memory: the real machine on tables in maps. One
-// goroutine applies, carries effects out and answers proposals, in that order, as
-// a partition does.
+// shard is a partition in memory: the real machine on tables in maps. One goroutine applies,
+// carries out effects and resolves proposals, in that order, as a partition does.
 type shard struct {
 	t       testing.TB
 	session *Session

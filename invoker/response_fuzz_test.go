@@ -11,9 +11,8 @@ import (
 	"platform/invoker/protocol"
 )
 
-// FuzzResponse: a response of any status with any headers and body, whole or broken
-// off, either counts as the start of a stream or leads to one failure, which can be
-// shown to people.
+// FuzzResponse: a response of any status with any headers and body, complete or truncated, either
+// starts a stream or causes one failure, which can be shown to users.
 func FuzzResponse(f *testing.F) {
 	const v6 = "application/vnd.restate.invocation.v6"
 	for _, c := range []struct {
@@ -65,7 +64,7 @@ func FuzzResponse(f *testing.F) {
 	})
 }
 
-// FuzzRetryAfter: a header of that name asks for a delay or for nothing.
+// FuzzRetryAfter: a header of that name requests a delay or nothing.
 func FuzzRetryAfter(f *testing.F) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, value := range []string{

@@ -393,7 +393,7 @@ func TestSlotsAreAssignedInOrderOfArrival(t *testing.T) {
 		mu.Lock()
 		require.Equal(t, want[:2], order)
 		mu.Unlock()
-		// One that waits and is cut gives its turn to the next.
+		// A waiting one that is aborted passes its slot to the next.
 		cut, err := ids.ParseInvocation(want[10])
 		require.NoError(t, err)
 		o.session.Abort(&machine.Abort{ID: cut, Attempt: o.shard.record(cut).Attempt})

@@ -44,7 +44,7 @@ type exchange struct {
 	ctl *http.ResponseController
 }
 
-// head sends status 200 and the content type that was asked for.
+// head sends status 200 and the requested content type.
 func (x *exchange) head() {
 	x.w.Header().Set("Content-Type", x.r.Header.Get("Content-Type"))
 	x.w.Header().Set("X-Restate-Server", "script/1")
@@ -156,7 +156,7 @@ func quickConfig() Config {
 	return cfg
 }
 
-// onceConfig leaves a failure to be looked at: the next attempt is an hour away.
+// onceConfig preserves a failure for inspection: the next attempt is an hour away.
 func onceConfig() Config {
 	cfg := quickConfig()
 	cfg.Defaults.Retry.InitialInterval, cfg.Defaults.Retry.MaxInterval = time.Hour, time.Hour
@@ -258,8 +258,8 @@ func echo(x *exchange) {
 	x.expectEnd()
 }
 
-// lastFailure waits for the failure of an attempt. It is known as long as the task
-// lives, so the next attempt must not end before it was looked at.
+// lastFailure waits for the failure of an attempt. It is known as long as the task exists, so the
+// next attempt must not end before the test has read it.
 func lastFailure(t testing.TB, b *bench, id ids.Invocation) machine.AttemptFailure {
 	t.Helper()
 	var f *machine.AttemptFailure

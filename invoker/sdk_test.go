@@ -74,8 +74,8 @@ func (counterService) Add(ctx restate.ObjectContext, n int) (int, error) {
 	return sum + n, nil
 }
 
-// serveSDK serves the services with the Go SDK and returns the address. With keys
-// it takes signed requests only.
+// serveSDK serves the services with the Go SDK and returns the address. With keys it accepts only
+// signed requests.
 func serveSDK(t testing.TB, keys ...string) string {
 	uri, stop := startSDK(keys...)
 	t.Cleanup(stop)

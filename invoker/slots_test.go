@@ -14,8 +14,8 @@ import (
 	"platform/partition/machine"
 )
 
-// crowd is a busy slot for which count invocations wait, the first two together with
-// their records.
+// crowd is an occupied slot for which count invocations wait, the first two together with their
+// records.
 func crowd(t *testing.T, count byte, rest ...func(*wire)) (o *offline, waiting []ids.Invocation, ended []chan journal.Result) {
 	o = oneSlot(t, append([]func(*wire){func(w *wire) { w.ok() }}, rest...)...)
 	o.iv.slots.maxRecords = 2
@@ -48,7 +48,7 @@ func TestABacklogWaitsWithoutRecords(t *testing.T) {
 		defer o.close()
 		gone := waiting[10]
 		o.shard.submit(&machine.Kill{Target: gone}, func(machine.Outcome, error) {})
-		again := waiting[11] // told of twice
+		again := waiting[11] // notified twice
 		record := o.shard.record(again)
 		o.session.Run(machine.RunOf(&record))
 		o.wire(0).send(t, outputHi+end)

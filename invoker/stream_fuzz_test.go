@@ -19,14 +19,14 @@ const hostileAttempts = 6
 // Bits of a pace: how bytes arrive. The rest is the length of the next piece.
 const (
 	paceLong   = 0x20 // the piece is 64 times as long
-	paceAnswer = 0x40 // proposals are answered after it
+	paceAnswer = 0x40 // proposals are resolved after it
 	paceElapse = 0x80 // time passes after it
 	paceLength = 0x1f
 )
 
-// FuzzStream: whatever an endpoint sends, cut anywhere and answered at any time, an
-// attempt comes to an end or waits for more, and all that it proposes is accepted by
-// the machine, which keeps its tables in order.
+// FuzzStream: for any bytes of an endpoint, split anywhere and with proposals resolved at any time,
+// an attempt ends or waits for more, and the machine accepts all of its proposals and keeps its
+// tables consistent.
 func FuzzStream(f *testing.F) {
 	for i, wire := range hostileSequences(f) {
 		for target := range hostileTargets {
@@ -60,10 +60,10 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// hostileSeed is the kind of invocation for a sequence and a target. Seeds go through
-// the versions by turns instead of all being tried: the fuzzer changes the kind by
-// itself, and to run a seed costs it a hundred executions, since the coverage of a
-// binary this large crosses between its processes each time.
+// hostileSeed is the kind of invocation for a sequence and a target. Seeds use the versions in turn
+// instead of all of them: the fuzzer changes the kind itself, and running a seed costs it as much
+// as a hundred executions, since it transfers the coverage of this large binary between its
+// processes each time.
 func hostileSeed(sequence, target int) uint8 {
 	n := sequence + target
 	return hostileKind(protocol.V5+protocol.Version(n%hostileVersions), n%2 == 0, target)
@@ -137,7 +137,7 @@ func (w *line) feed(bytes, pace []byte, at int) ([]byte, int) {
 	return bytes, at
 }
 
-// wait lets the attempt that is open do what it still can, and then breaks it off.
+// wait lets the open attempt finish what it can, and then aborts it.
 func (h *hostile) wait() {
 	w := h.running()
 	if w == nil || w.a.plan == nil {

@@ -67,8 +67,8 @@ func TestGoSDKOverTLS(t *testing.T) {
 	}
 }
 
-// TestCallsDoNotWaitForTheStreamsOfTheirCallers has an endpoint that takes one
-// stream on a connection, while callers keep theirs open.
+// TestCallsDoNotWaitForTheStreamsOfTheirCallers uses an endpoint that accepts one stream per
+// connection, while callers keep theirs open.
 func TestCallsDoNotWaitForTheStreamsOfTheirCallers(t *testing.T) {
 	s := serveSDKOver(t, true, func(s *httptest.Server) {
 		s.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 1}
@@ -89,8 +89,7 @@ func TestCallsDoNotWaitForTheStreamsOfTheirCallers(t *testing.T) {
 	require.Less(t, time.Since(start), DefaultConfig().Defaults.InactivityTimeout, "no caller was suspended")
 }
 
-// TestClosedConnectionsCostNoAttempt has a server that closes each connection after
-// a response.
+// TestClosedConnectionsCostNoAttempt uses a server that closes each connection after a response.
 func TestClosedConnectionsCostNoAttempt(t *testing.T) {
 	handler, err := newSDK().Handler()
 	require.NoError(t, err)

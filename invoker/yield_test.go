@@ -22,7 +22,7 @@ const (
 	sleepAfter = "040c000000000009" + "0880d095ffbc315802"
 )
 
-// operate applies what an operator asks for.
+// operate applies an operator's request.
 func (o *offline) operate(c machine.Command) machine.Outcome {
 	answer := make(chan machine.Outcome, 1)
 	o.shard.submit(c, func(out machine.Outcome, err error) {
@@ -240,7 +240,7 @@ func TestARefusedPauseIsProposedAgain(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			attempts := 1
 			if kind == machine.StepYield {
-				attempts = 3 // it is backing off when it is asked to pause
+				attempts = 3 // it is backing off when the pause is requested
 			}
 			o := newOffline(t, policy(attempts, metadata.Pause), func(w *wire) { w.recv.End(io.ErrUnexpectedEOF) })
 			defer o.close()

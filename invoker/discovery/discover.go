@@ -206,7 +206,7 @@ func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, er
 		}
 		return nil, true, errcode.New(errcode.META0003, "%s cannot be reached: its host name cannot be resolved at the moment. The log of the server has the cause", where)
 	}
-	if dialing(err) { // how a connection fails would tell which ports are open
+	if dialing(err) { // how a connection fails would reveal which ports are open
 		d.cfg.Log.Warn("discovery failed", "endpoint", where, "err", err)
 		return nil, true, errcode.New(errcode.META0003, "%s cannot be reached: is the endpoint running, and does it listen at this address of the server's network? The log of the server has the cause", where)
 	}
@@ -227,8 +227,8 @@ func dialing(err error) bool {
 
 func success(status int) bool { return status >= 200 && status < 300 }
 
-// checkStatus returns an error for a status of failure. It does not name the status, which
-// would tell who registers addresses what listens where; the log has it.
+// checkStatus returns an error for a status of failure. It does not contain the status, which would
+// reveal to users who register addresses what listens where; the log has it.
 func (d *Discoverer) checkStatus(addr *endpoint.Address, h *endpoint.Head) error {
 	if success(h.Status) {
 		return nil
@@ -300,7 +300,7 @@ type collector struct {
 	err      error
 }
 
-// Begin hands the request over.
+// Begin returns the request.
 func (c *collector) Begin() *endpoint.Request { return c.request }
 
 // Response keeps the head.

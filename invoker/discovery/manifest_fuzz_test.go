@@ -31,8 +31,8 @@ var manifests = []string{
 	`{"services":[{"retryPolicyExponentiationFactor":1e999}]}`, `{"minProtocolVersion":1.5}`, `[]`, `null`, `{"services":null}`, "\n{\n]",
 }
 
-// FuzzManifest: whatever an endpoint announces is refused or makes a deployment that
-// stays the same when it is announced again in a normal form.
+// FuzzManifest: a manifest is rejected or yields a deployment that is unchanged when it is
+// announced again in normal form.
 func FuzzManifest(f *testing.F) {
 	for _, text := range manifests {
 		f.Add([]byte(text), false)
@@ -99,8 +99,7 @@ func orNone(m map[string]string) map[string]string {
 	return m
 }
 
-// FuzzURI: an address in the form it is registered in stays as it is, and can be
-// connected to.
+// FuzzURI: normalizing an address again does not change it, and the result can be connected to.
 func FuzzURI(f *testing.F) {
 	for _, uri := range []string{
 		"http://localhost:9080", "HTTPS://Example.COM:443/a//", "http://[::1]:80/%2F/", "http://u:p@h/", "http:///x", "ftp://h", "http://h:80:80/?a=b#c",
@@ -125,7 +124,7 @@ func FuzzURI(f *testing.F) {
 	})
 }
 
-// FuzzARN: what passes as a function's ARN passes again, as it is.
+// FuzzARN: a valid ARN of a function remains valid and unchanged when it is normalized again.
 func FuzzARN(f *testing.F) {
 	for _, arn := range []string{
 		"arn:aws:lambda:eu-central-1:123456789012:function:my-function:1", " arn:aws-cn:lambda:cn-north-1:1:function:f:alias ",

@@ -12,8 +12,8 @@ import (
 	"platform/metadata"
 )
 
-// Conversion asks an endpoint to convert a value between the format of a serializer of a service
-// and JSON.
+// Conversion is a request to an endpoint to convert a value between the format of a serializer of a
+// service and JSON.
 type Conversion struct {
 	Deployment *metadata.Deployment
 	Service    string

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzGreeting: however the first bytes of a peer are split, the same ones are
-// rewritten, and only values of settings.
+// FuzzGreeting: the same bytes are rewritten however the first bytes of a peer are split, and only
+// values of settings.
 func FuzzGreeting(f *testing.F) {
 	settings := "\x00\x00\x0c\x04\x00\x00\x00\x00\x00" + "\x00\x03\x00\x00\x00\x64" + "\x00\x05\x00\xff\xff\xff"
 	for _, seed := range []string{settings, settings[:13], "HTTP/1.1 200 OK\r\n", "\x00\x00\x00\x04\x00\x00\x00\x00\x00", "\xff\xff\xff\x04\x00\x00\x00\x00\x00\x00\x05"} {

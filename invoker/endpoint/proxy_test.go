@@ -19,8 +19,7 @@ import (
 	"platform/internal/egress"
 )
 
-// proxy leads everything to one address, whatever the name, and notes what it was
-// asked.
+// proxy forwards every request to one address, whatever the name, and records the requests.
 type proxy struct {
 	*httptest.Server
 	target string

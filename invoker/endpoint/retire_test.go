@@ -15,8 +15,8 @@ import (
 // calm resets a stream as a peer does whose connection is out of memory.
 func (p *peer) calm(stream uint32) { _ = p.framer.WriteRSTStream(stream, http2.ErrCodeEnhanceYourCalm) }
 
-// TestAnExhaustedConnectionIsRetired has the first connection reset every stream but
-// one that was there before, which goes on.
+// TestAnExhaustedConnectionIsRetired has the first connection reset every stream but one that was
+// open before, which continues.
 func TestAnExhaustedConnectionIsRetired(t *testing.T) {
 	arrived := make(chan struct{})
 	closed := make(chan struct{})
@@ -103,8 +103,9 @@ func TestAnExhaustedConnectionIsRetiredDuringAResponse(t *testing.T) {
 	}
 }
 
-// The connection carries no other stream whose end would have to be awaited. The raised limit of streams is a change of its state that the transport
-// reports as soon as anybody asks for such changes.
+// The connection carries no other stream whose end would have to be awaited. The raised limit of
+// streams is a change of its state that the transport reports as soon as a caller requests such
+// changes.
 func TestAnExhaustedConnectionWithoutOtherStreamsIsClosed(t *testing.T) {
 	closed := make(chan struct{})
 	a := serveFrames(t, func(n int, p *peer) {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// serveLimited is a server that takes some streams on a connection and no more.
+// serveLimited is a server that accepts a limited number of streams per connection.
 func serveLimited(t *testing.T, limit int, secure bool, handler http.HandlerFunc) (*Address, func(*Config)) {
 	s := httptest.NewUnstartedServer(handler)
 	s.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: limit}
@@ -37,8 +37,8 @@ func serveLimited(t *testing.T, limit int, secure bool, handler http.HandlerFunc
 	}
 }
 
-// TestStreamsBeyondTheLimitOfThePeer has streams none of which ends before all have
-// arrived, as calls do that wait for each other.
+// TestStreamsBeyondTheLimitOfThePeer opens streams of which none ends before all have arrived, like
+// calls that wait for each other.
 func TestStreamsBeyondTheLimitOfThePeer(t *testing.T) {
 	const streams = 60
 	for limit := 1; limit <= 10; limit++ {
@@ -195,8 +195,8 @@ func TestStreamsBelowTheGOAWAYLimitContinue(t *testing.T) {
 	}
 }
 
-// TestAServerThatKeepsClosingConnections has a real server say GOAWAY after nearly
-// every response while other requests are under way.
+// TestAServerThatKeepsClosingConnections makes a real server send GOAWAY after nearly every
+// response while other requests are in flight.
 func TestAServerThatKeepsClosingConnections(t *testing.T) {
 	a := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)

@@ -15,7 +15,7 @@ type Command struct {
 	// Target is the invocation id of a SendSignal, AttachInvocation or
 	// GetInvocationOutput that names one, or the id of a CompleteAwakeable.
 	Target string
-	// Completions are the ids of its answers; 0 is none.
+	// Completions are its completion ids; 0 is none.
 	Completions [2]uint32
 }
 

@@ -146,8 +146,8 @@ func TestVersionChoice(t *testing.T) {
 	require.Equal(t, V7, v)
 }
 
-// FuzzDecode looks for bytes from an endpoint that make the decoder panic or give
-// out what it should not.
+// FuzzDecode searches for bytes from an endpoint that make the decoder panic or return invalid
+// messages.
 func FuzzDecode(f *testing.F) {
 	for _, text := range []string{outputFrame, endFrame, runFrame, proposal6, proposal7, sleepFrame, suspension6, suspension7, suspension7w} {
 		f.Add(unhex(f, text), 3)

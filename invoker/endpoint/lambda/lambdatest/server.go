@@ -1,5 +1,5 @@
-// Package lambdatest is a stand-in for the API of AWS Lambda, and for the part of STS
-// that gives out roles, for tests.
+// Package lambdatest is a stand-in for the API of AWS Lambda, and for the part of STS that issues
+// credentials of roles, for tests.
 package lambdatest
 
 import (
@@ -17,12 +17,12 @@ import (
 // Call is one invocation of a function.
 type Call struct {
 	ARN       string
-	AccessKey string // of who invokes
+	AccessKey string // of the caller
 	Region    string // that the request was signed for
 	Payload   []byte
 }
 
-// Answer is what the API answers.
+// Answer is a response of the API.
 type Answer struct {
 	Status   int    // 0 is 200
 	Kind     string // of an error of the API, such as TooManyRequestsException
@@ -31,26 +31,25 @@ type Answer struct {
 	Payload  []byte
 }
 
-// Function is what a function does.
+// Function is the implementation of a function.
 type Function func(Call) Answer
 
-// Server is the API. Roles are given to everybody, and have the access key ROLE.
+// Server is the API. All clients can assume roles, which have the access key ROLE.
 type Server struct {
 	URL string
 
 	mu        sync.Mutex // guards the fields below
 	functions map[string]Function
-	roles     []string // that were taken, with the external id if there is one
+	roles     []string // that were assumed, with the external id if there is one
 }
 
-// Access keys of whoever invokes.
+// Access keys of callers.
 const (
 	AccessKey     = "AKIDTEST"
 	RoleAccessKey = "ROLE"
 )
 
-// Start serves the API until the test ends, and lets the environment of the process
-// point to it.
+// Start serves the API until the test ends, and sets the environment of the process to use it.
 func Start(t testing.TB) *Server {
 	s := &Server{functions: map[string]Function{}}
 	server := httptest.NewServer(s)
@@ -62,7 +61,7 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// Environ is what a process needs in its environment to use the server.
+// Environ returns the environment variables with which a process uses the server.
 func (s *Server) Environ() map[string]string {
 	return map[string]string{
 		"AWS_ENDPOINT_URL": s.URL, "AWS_ACCESS_KEY_ID": AccessKey, "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "",
@@ -71,14 +70,14 @@ func (s *Server) Environ() map[string]string {
 	}
 }
 
-// Handle makes a function known.
+// Handle registers a function.
 func (s *Server) Handle(arn string, f Function) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.functions[arn] = f
 }
 
-// Roles are those that were taken.
+// Roles returns the roles that were assumed.
 func (s *Server) Roles() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +86,7 @@ func (s *Server) Roles() []string {
 
 var credential = regexp.MustCompile(`Credential=([^/]+)/[0-9]+/([^/]+)/`)
 
-// ServeHTTP answers a request to the API.
+// ServeHTTP serves a request to the API.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -140,8 +139,8 @@ func (s *Server) assume(w http.ResponseWriter, r *http.Request) {
 </Credentials></AssumeRoleResult></AssumeRoleResponse>`, RoleAccessKey)
 }
 
-// Adapt makes a function of a handler of events, such as SDKs offer. Errors become
-// those of functions.
+// Adapt converts a handler of events, as SDKs provide them, to a function. Errors become those of
+// functions.
 func Adapt[In, Out any](handle func(In) (Out, error)) Function {
 	return func(c Call) Answer {
 		var in In

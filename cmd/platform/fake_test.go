@@ -15,8 +15,8 @@ import (
 	"syscall"
 )
 
-// fakeServer answers like the admin API and the ingress, with fixed content. A
-// script can replace single answers by files answers/<METHOD>_<path with dots>.
+// fakeServer responds like the admin API and the ingress, with fixed content. A script can replace
+// single responses by files answers/<METHOD>_<path with dots>.
 type fakeServer struct {
 	*httptest.Server
 	dir string // of the script
@@ -24,7 +24,7 @@ type fakeServer struct {
 	mu       sync.Mutex // covers requests
 	requests []string
 
-	fading atomic.Int32 // how often the service Fading was asked for
+	fading atomic.Int32 // how often the service Fading was requested
 }
 
 func newFakeServer(dir string) *fakeServer {
@@ -33,7 +33,7 @@ func newFakeServer(dir string) *fakeServer {
 	return f
 }
 
-// ServeHTTP notes the request and answers it.
+// ServeHTTP records the request and responds to it.
 func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	f.note(r, body)
@@ -71,8 +71,8 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	write(w, status, answer)
 }
 
-// query answers a question in SQL with the first file in queries/ whose first line is
-// part of it; without one there are no rows.
+// query responds to an SQL query with the first file in queries/ whose first line is part of it;
+// without one there are no rows.
 func (f *fakeServer) query(w http.ResponseWriter, body string) {
 	files, _ := filepath.Glob(f.dir + "/queries/*")
 	for _, name := range files {
@@ -101,7 +101,7 @@ func (f *fakeServer) note(r *http.Request, body []byte) {
 	f.requests = append(f.requests, line)
 }
 
-// log returns the requests so far, one a line, and forgets them.
+// log returns the requests so far, one per line, and clears them.
 func (f *fakeServer) log() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,7 +118,7 @@ func (f *fakeServer) replacement(r *http.Request) string {
 	return name
 }
 
-// answerFile answers with a file: a line with the status, then the body.
+// answerFile responds with a file: a line with the status, then the body.
 func (f *fakeServer) answerFile(w http.ResponseWriter, name string) {
 	text, _ := os.ReadFile(name)
 	first, body, _ := strings.Cut(string(text), "\n")
@@ -133,7 +133,7 @@ func write(w http.ResponseWriter, status int, body string) {
 	_, _ = io.WriteString(w, body)
 }
 
-// registered answers a registration like a server that does not know the address.
+// registered responds to a registration like a server that does not know the address.
 func registered(body []byte) string {
 	var request struct{ URI string }
 	_ = json.Unmarshal(body, &request)
@@ -172,8 +172,8 @@ func (f *fakeServer) ingress(w http.ResponseWriter, r *http.Request, body string
 	}
 }
 
-// fakePlatformServer stands in for the real server in tests of dev: it shows what
-// it was given, answers the health check, and ends on SIGTERM.
+// fakePlatformServer stands in for the real server in tests of dev: it prints its settings,
+// responds to the health check, and ends on SIGTERM.
 func fakePlatformServer() {
 	if os.Getenv("FAKE_EXIT") != "" {
 		fmt.Fprintln(os.Stderr, "cannot start")

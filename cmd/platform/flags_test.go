@@ -18,7 +18,7 @@ import (
 	"platform/cmd/platform/internal/cli"
 )
 
-// flagCase says how a command is run to see what its flags do.
+// flagCase describes how a command is run to observe the effects of its flags.
 type flagCase struct {
 	args []string // without the command
 	// flags are the arguments that use a flag, by its name; a flag of a switch that is not
@@ -28,7 +28,7 @@ type flagCase struct {
 	base map[string]string
 	// instead are the arguments in place of args for a flag.
 	instead map[string][]string
-	// answers are answers of the server, by the names of files of fakeServer.
+	// answers are responses of the server, by the names of files of fakeServer.
 	answers map[string]string
 }
 
@@ -271,8 +271,8 @@ var flagsTestedElsewhere = map[string]string{
 	"awakeables callback":         "callback.txtar",
 }
 
-// TestEachFlagHasAnEffect runs each command with and without each of its flags: the requests,
-// the output or the exit status must differ, so that no flag is accepted and lost on its way.
+// TestEachFlagHasAnEffect runs each command with and without each of its flags: the requests, the
+// output or the exit status must differ, so that no flag is accepted without effect.
 func TestEachFlagHasAnEffect(t *testing.T) {
 	t.Setenv("TZ", "UTC")
 	leaves(cli.Command(), func(path string, cmd *cobra.Command) {

@@ -57,7 +57,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// requests compares what the fake server was asked since the last time with a file.
+// requests compares the requests to the fake server since the last call with a file.
 func requests(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: requests file")

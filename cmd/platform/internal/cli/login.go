@@ -145,7 +145,7 @@ func (a *app) readToken(file string) (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
-// identify asks the server who a token belongs to.
+// identify requests the owner of a token from the server.
 func (a *app) identify(ctx context.Context, token string) (client.Identity, error) {
 	if token == "" || strings.ContainsAny(token, " \t\r\n") {
 		return client.Identity{}, errors.New("the token is empty or has spaces")

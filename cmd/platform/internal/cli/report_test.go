@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHintsAboutTLS asks a server with TLS without its authority, and without TLS.
+// TestHintsAboutTLS sends requests to a server with TLS without its authority, and without TLS.
 func TestHintsAboutTLS(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)

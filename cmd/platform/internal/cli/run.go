@@ -44,7 +44,7 @@ type app struct {
 	hint        *term.Printer  // stderr
 
 	noticeDelay time.Duration // before a command reports what it waits for
-	// statusInterval is how often a command that waits asks whether the invocation is paused.
+	// statusInterval is how often a command that waits checks whether the invocation is paused.
 	statusInterval time.Duration
 	settleTime     time.Duration // for which pause waits for handlers to suspend
 }

@@ -14,7 +14,7 @@ const (
 	// noticeDelay is the time after which a command that waits for a result reports on
 	// stderr what it waits for.
 	noticeDelay = 4 * time.Second
-	// statusInterval is how often such a command asks whether the invocation is paused.
+	// statusInterval is how often such a command checks whether the invocation is paused.
 	statusInterval = 10 * time.Second
 	// settleTime is how long pause waits for attempts that were asked to suspend.
 	settleTime     = time.Second
@@ -77,7 +77,7 @@ func (a *app) sayWaitingCall(ctx context.Context, call client.Call, elapsed time
 	}
 }
 
-// sayWaiting tells on stderr what the result of an invocation waits for: now, and whenever the
+// sayWaiting prints on stderr what the result of an invocation waits for: now, and whenever the
 // invocation becomes paused until ctx ends. Errors are left to the request that waits.
 func (a *app) sayWaiting(ctx context.Context, id string) {
 	status := a.sayStatus(ctx, id)
@@ -98,7 +98,7 @@ func (a *app) sayWaiting(ctx context.Context, id string) {
 	}
 }
 
-// sayStatus tells on stderr the status of an invocation and its reason. It returns the status.
+// sayStatus prints on stderr the status of an invocation and its reason. It returns the status.
 func (a *app) sayStatus(ctx context.Context, id string) string {
 	e, err := a.explained(ctx, id)
 	if err != nil {

@@ -46,8 +46,8 @@ func (w *notifyingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// TestAttachTellsWhatItWaitsFor attaches to a paused workflow by its key; the result arrives
-// once the client has told the status.
+// TestAttachTellsWhatItWaitsFor attaches to a paused workflow by its key; the result arrives once
+// the client has printed the status.
 func TestAttachTellsWhatItWaitsFor(t *testing.T) {
 	explained := make(chan struct{})
 	a, out := at(t, func(w http.ResponseWriter, r *http.Request) {
@@ -122,7 +122,7 @@ func TestExplanationsHaveTheTimesOfTheClient(t *testing.T) {
 }
 
 // TestCallTellsWhatItWaitsFor calls a handler whose invocation becomes paused after the first
-// notice; the result arrives once the client has been told.
+// notice; the result arrives once the client has printed that.
 func TestCallTellsWhatItWaitsFor(t *testing.T) {
 	var asked atomic.Int32
 	told := make(chan struct{})

@@ -62,7 +62,7 @@ func newEndpoint(name, base string, opts Options) endpoint {
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         dialer.DialContext,
 		TLSHandshakeTimeout: opts.ConnectTimeout,
-		TLSClientConfig:     &tls.Config{InsecureSkipVerify: opts.InsecureSkipVerify, RootCAs: opts.RootCAs}, //nolint:gosec // the user asked for it
+		TLSClientConfig:     &tls.Config{InsecureSkipVerify: opts.InsecureSkipVerify, RootCAs: opts.RootCAs}, //nolint:gosec // requested by the user
 		DisableKeepAlives:   true,                                                                            // one request, then the program ends
 	}
 	at := strings.TrimRight(base, "/") + "/"

@@ -16,7 +16,7 @@ type ClusterHealth struct {
 	Status     string           `json:"status"` // healthy, degraded or unavailable
 	Problems   []string         `json:"problems"`
 	Metadata   *MetadataHealth  `json:"metadata_cluster_health"`
-	Survives   *Survival        `json:"losses_survived"` // nil: the server does not tell
+	Survives   *Survival        `json:"losses_survived"` // nil: the server does not report it
 	Feature    *FeatureLevel    `json:"feature_level"`   // nil: the server is of the first release
 	Nodes      []Node           `json:"nodes"`
 	Partitions []PartitionState `json:"partitions"`

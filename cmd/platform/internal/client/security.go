@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Identity is who the server takes the client for, and what it may do.
+// Identity is the principal of the client and its permissions.
 type Identity struct {
 	Name          string   `json:"name"`
 	TokenID       string   `json:"token_id"`

@@ -60,7 +60,7 @@ func (s *screen) awaitText(t *testing.T, text string, ended <-chan error) {
 func realOptions(t *testing.T, sample bool) (Options, *screen) {
 	server, err := harness.Build("platform/cmd/platform-server")
 	require.NoError(t, err)
-	t.Setenv("TMPDIR", t.TempDir()) // so that what is left behind shows
+	t.Setenv("TMPDIR", t.TempDir()) // so that leftover files are detected
 	out := &screen{}
 	o := Options{
 		Server: server, Nodes: 1, BindIP: "127.0.0.1", RandomPorts: true, DownTime: 10 * time.Millisecond,

@@ -2,9 +2,9 @@ package sample
 
 import restate "github.com/restatedev/sdk-go"
 
-// counter is a virtual object: each key has state of its own, and handlers that
-// may write it run one after the other, so there is nothing to lock. A shared
-// handler only reads and runs beside them.
+// counter is a virtual object: each key has state of its own, and handlers that may write it run
+// one after the other, so there is nothing to lock. A shared handler only reads and runs
+// concurrently with them.
 func counter() restate.ServiceDefinition {
 	return restate.NewObject("Counter").
 		Handler("add", restate.NewObjectHandler(add)).
@@ -31,7 +31,7 @@ func get(ctx restate.ObjectSharedContext, _ restate.Void) (int, error) {
 	return restate.Get[int](ctx, value)
 }
 
-// reset forgets the counter.
+// reset deletes the counter.
 func reset(ctx restate.ObjectContext, _ restate.Void) (restate.Void, error) {
 	restate.ClearAll(ctx)
 	return restate.Void{}, nil

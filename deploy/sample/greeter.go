@@ -26,8 +26,8 @@ func greet(ctx restate.Context, name string) (string, error) {
 		return "", restate.ToTerminalError(errNoName, restate.WithErrorCode(400))
 	}
 
-	// What Run returns is kept in the journal and never computed twice. Everything
-	// that has a side effect or differs from one time to the next belongs into it.
+	// What Run returns is kept in the journal and never computed twice. Everything that has a side
+	// effect or differs from one time to the next belongs in it.
 	greeting, err := restate.Run(ctx, func(restate.RunContext) (string, error) {
 		log.Printf("composing a greeting for %s", name)
 		return "Good " + timeOfDay(time.Now()) + ", " + name + "!", nil

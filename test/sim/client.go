@@ -232,8 +232,8 @@ func (c *client) add(ctx context.Context, key string) {
 	c.sim.history.end(op, number(out), e)
 }
 
-// background runs an operation without waiting for it, so that one that is held up holds
-// up no others, unless too many are under way.
+// background runs an operation without waiting for it, so that a blocked operation does not block
+// others, unless too many are in flight.
 func (c *client) background(run func(own *client)) {
 	select {
 	case c.underWay <- struct{}{}:

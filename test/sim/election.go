@@ -28,9 +28,10 @@ func (s *Sim) suspectFor(n *node, d time.Duration) {
 	time.AfterFunc(d, func() { s.suspect.CompareAndSwap(n, nil) })
 }
 
-// electWhileDeaf elects another voter while the leader cannot hear the voters, which can
-// hear it; what was sent to it before arrives after the election. Replicas without a
-// vote are heard; sometimes they are as deaf. It all takes less than the leader's lease.
+// electWhileDeaf elects another voter while the leader receives no messages of the voters, although
+// they receive its messages; messages that were sent to it earlier arrive after the election.
+// Replicas without a vote still reach the leader; sometimes they receive no messages of the voters
+// either. All of this takes less than the leader's lease.
 func (s *Sim) electWhileDeaf(rng *rand.Rand) func() {
 	id := rng.Uint32N(s.opts.Partitions)
 	n := s.leader(id)

@@ -124,7 +124,7 @@ func (h *history) checkSleep(name string, at time.Time) {
 	}
 }
 
-// fallAsleep notes that a sleeper has begun.
+// fallAsleep records that a sleeper has begun.
 func (h *history) fallAsleep(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -136,7 +136,7 @@ func (h *history) fallAsleep(name string) {
 	}
 }
 
-// wakeUp notes that a sleeper has woken.
+// wakeUp records that a sleeper has woken.
 func (h *history) wakeUp(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

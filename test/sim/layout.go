@@ -104,9 +104,9 @@ func (s *Sim) move(rng *rand.Rand) func() {
 	return nil
 }
 
-// awayAndBack moves a replica to another node and back while another member is down, which
-// then stands for election. The configuration that it knows names the first of the three
-// replicas, and it must not get the vote of the last one, which knows nothing of the log.
+// awayAndBack moves a replica to another node and back while another member is down, which then
+// stands for election. The configuration that it knows names the first of the three replicas, and
+// it must not get the vote of the last one, which has nothing of the log.
 func (s *Sim) awayAndBack(rng *rand.Rand) func() {
 	id := rng.Uint32N(s.opts.Partitions)
 	home := s.table.replicas(id)
@@ -247,7 +247,7 @@ func (l *incarnation) removed(p *partition.Partition) bool {
 	return false
 }
 
-// ask asks another node for the status and the Raft server ID of its replica.
+// ask requests the status and the Raft server ID of another node's replica.
 func (l *incarnation) ask(ctx context.Context, other *node, id uint32) (said partition.Status, replica raft.ServerID, ok bool) {
 	net, name := l.n.sim.net, l.n.name
 	if net.await(ctx, link{name, other.name}) != nil {

@@ -65,8 +65,8 @@ type incarnation struct {
 	hard      *raftgroup.HardStates
 	watchdog  *raftgroup.Watchdog
 	transport *raftgroup.Transport
-	asking    *fabric.Client
-	answering *fabric.Server
+	client    *fabric.Client
+	server    *fabric.Server
 	directory *fabric.Directory
 	invoker   *invoker.Invoker
 
@@ -160,11 +160,11 @@ func (l *incarnation) open() (err error) {
 		Identity:  nodelink.Identity{ClusterID: func() string { return clusterID }, Node: n.name, Incarnation: n.name, Address: addressOf(n.name)},
 		ReplicaID: n.name,
 	}
-	l.asking = fabric.NewClient(fabric.ClientConfig{Self: self, Log: log, Dial: dial})
-	l.answering = fabric.NewServer(fabric.ServerConfig{Self: self, Local: l.local, Seen: l.asking.Seen, Log: log})
+	l.client = fabric.NewClient(fabric.ClientConfig{Self: self, Log: log, Dial: dial})
+	l.server = fabric.NewServer(fabric.ServerConfig{Self: self, Local: l.local, Seen: l.client.Seen, Log: log})
 	l.directory = fabric.NewDirectory(s.opts.Partitions, fabric.DirectoryConfig{
 		Local: l.local, Self: addressOf(n.name), Replicas: func(uint32) []string { return s.addresses(n.name) },
-		Remote: func(address string, id uint32) fabric.Replica { return l.asking.Remote(address, id) }, Unresponsive: l.asking.Unresponsive,
+		Remote: func(address string, id uint32) fabric.Replica { return l.client.Remote(address, id) }, Unresponsive: l.client.Unresponsive,
 	})
 	cfg := invoker.DefaultConfig()
 	// Bound retry delays, so that no attempt waits beyond the end of the run.
@@ -172,7 +172,7 @@ func (l *incarnation) open() (err error) {
 	cfg.Open = func(r endpoint.Receiver) invoker.Stream { return n.open(l, r) }
 	l.invoker = invoker.New(cfg, s, log)
 	l.transport.Register(l.host)
-	l.answering.Register(l.host)
+	l.server.Register(l.host)
 	s.net.listen(addressOf(n.name), l.host)
 	for id := range s.opts.Partitions {
 		if err := l.openReplica(id); err != nil {
@@ -295,8 +295,8 @@ func (l *incarnation) close() {
 	}
 	wg.Wait()
 	l.invoker.Close()
-	l.answering.Close()
-	_ = l.asking.Close()
+	l.server.Close()
+	_ = l.client.Close()
 	_ = l.transport.Close()
 	l.host.cancel()
 	l.watchdog.Close()

@@ -8,7 +8,8 @@ import (
 	"platform/internal/failpoint"
 )
 
-// hooks are what only the program that runs seeds has, since it is built with failpoints.
+// hooks are functions that only the program that runs seeds provides, since it is built with
+// failpoints.
 var hooks struct {
 	onPause func(func(failpoint.Name)) // failpoint.OnPause
 	suspend func(time.Duration)        // boottime.Suspend
@@ -21,9 +22,8 @@ type pauses struct {
 	active bool
 }
 
-// pauseSteps are how often goroutines pause before a step, once in so many times, and for
-// how long on average. Those of leaders that come and go are long enough for another
-// leader.
+// pauseSteps are the frequency of pauses before a step, once in so many passes, and their average
+// duration. Those of leaders that come and go are long enough for another leader.
 var pauseSteps = map[failpoint.Name]struct {
 	oneIn int
 	mean  time.Duration

@@ -18,7 +18,7 @@ import (
 	"platform/internal/nodelink"
 )
 
-// host is the server side of a node: what grpc.Server is elsewhere.
+// host is the server side of a node, in place of grpc.Server.
 type host struct {
 	net  *network
 	node string
@@ -64,7 +64,7 @@ func (h *host) stream(method string) (any, *grpc.StreamDesc) {
 	return nil, nil
 }
 
-// conn is a connection from a node to an address: what grpc.ClientConn is elsewhere.
+// conn is a connection from a node to an address, in place of grpc.ClientConn.
 type conn struct {
 	from    *host
 	address string
@@ -167,7 +167,7 @@ func (c *conn) NewStream(ctx context.Context, _ *grpc.StreamDesc, method string,
 	closed := context.AfterFunc(c.ctx, s.cancel)
 	server := &serverStream{in: s.out, out: s.in}
 	server.ctx, server.cancel = context.WithCancel(h.ctx)
-	context.AfterFunc(s.ctx, func() { // the other node learns when word gets there
+	context.AfterFunc(s.ctx, func() { // the other node learns of it when the message arrives
 		closed()
 		_ = s.out.send(nil, status.Error(codes.Canceled, "the client gave up"))
 	})
@@ -192,7 +192,7 @@ func encode(m any) ([]byte, error) {
 	return b, err
 }
 
-// clientStream is the end of who called.
+// clientStream is the client's end of a stream.
 type clientStream struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -204,7 +204,7 @@ func (s *clientStream) Trailer() metadata.MD         { return nil }
 func (s *clientStream) Context() context.Context     { return s.ctx }
 func (s *clientStream) CloseSend() error             { return s.out.send(nil, io.EOF) }
 
-// SendMsg implements grpc.ClientStream. The error says why only to who receives.
+// SendMsg implements grpc.ClientStream. Only RecvMsg returns the cause of the failure.
 func (s *clientStream) SendMsg(m any) error {
 	b, err := encode(m)
 	if err != nil {
@@ -229,7 +229,7 @@ func (s *clientStream) RecvMsg(m any) error {
 	return m.(message).UnmarshalVTUnsafe(b)
 }
 
-// serverStream is the end of who was called.
+// serverStream is the server's end of a stream.
 type serverStream struct {
 	ctx     context.Context
 	cancel  context.CancelFunc

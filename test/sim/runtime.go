@@ -10,9 +10,9 @@ import (
 	"unsafe"
 )
 
-// The bubbles of testing/synctest stand still while a goroutine waits for a mutex whose
-// holder waits for time to pass, because a mutex may be held from outside. Here nothing
-// is outside, so that such waits count as idle, and time passes as it does in a server.
+// A bubble of testing/synctest blocks while a goroutine waits for a mutex whose holder waits for
+// time to pass, because a goroutine outside the bubble might hold the mutex. Here there are none,
+// so such waits count as idle, and time advances as in a server.
 
 //go:linkname waitReasonStrings runtime.waitReasonStrings
 var waitReasonStrings [1]string
@@ -20,7 +20,7 @@ var waitReasonStrings [1]string
 //go:linkname isIdleInSynctest runtime.isIdleInSynctest
 var isIdleInSynctest [1]bool
 
-// mutexReasons are what the runtime calls waiting for a mutex.
+// mutexReasons are the runtime's descriptions of waiting for a mutex.
 var mutexReasons = []string{"sync.Mutex.Lock", "sync.RWMutex.RLock", "sync.RWMutex.Lock"}
 
 // mostReasons bounds the search; the runtime has a few more.
@@ -58,14 +58,13 @@ func acquirem() unsafe.Pointer
 //go:linkname releasem runtime.releasem
 func releasem(m unsafe.Pointer)
 
-// stateOffset is where the state lies in runtime.globalRand: behind a mutex of one word
-// and the 32 bytes of a seed.
+// stateOffset is the offset of the state in runtime.globalRand: after a mutex of one word and the
+// 32 bytes of a seed.
 const stateOffset = 8 + 32
 
-// reseedThread makes the choices of the runtime follow the seed from here on. Each
-// thread of the runtime has its own chance, and it differs from run to run which one
-// gets to the beginning of a bubble; from then on there is only that one, since nothing
-// in a bubble waits for the kernel.
+// reseedThread makes the runtime's random choices depend on the seed from here on. Each thread of
+// the runtime has its own random state, and runs differ in which thread reaches the beginning of a
+// bubble; from then on there is only that one, since nothing in a bubble blocks in the kernel.
 func reseedThread(seed uint64) {
 	var b [32]byte
 	binary.LittleEndian.PutUint64(b[:], seed)
@@ -76,12 +75,12 @@ func reseedThread(seed uint64) {
 	mrandinit(m)
 }
 
-// tickOffsets are where runtime.m has its processor and where that counts its turns;
-// empty: unknown.
+// tickOffsets are the offsets of the processor in runtime.m and of the processor's scheduling
+// counter; empty: unknown.
 var tickOffsets []uintptr
 
-// settleTicks gives turns away until their number is a round one: each 61st goroutine is
-// taken from another queue.
+// settleTicks yields until the scheduling counter is a round number: each 61st goroutine is taken
+// from another queue.
 func settleTicks() {
 	if len(tickOffsets) == 0 {
 		return
@@ -101,9 +100,9 @@ func settleTicks() {
 //go:linkname sched runtime.sched
 var sched [1]byte
 
-// stopMonitor stops the thread of the runtime that takes turns away from goroutines
-// that run for more than 10 ms, which on a busy machine hits any of them. offset is where
-// the lock that it needs lies in runtime.sched.
+// stopMonitor stops the runtime's thread that preempts goroutines that run for more than 10 ms,
+// which on a busy machine can be any of them. offset is the offset in runtime.sched of the lock
+// that it needs.
 func stopMonitor(offset uintptr) {
 	lock := (*atomic.Uintptr)(unsafe.Add(unsafe.Pointer(&sched), offset))
 	for !lock.CompareAndSwap(0, 1) {

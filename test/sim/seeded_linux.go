@@ -15,10 +15,10 @@ const (
 	auxRandom       = 25        // AT_RANDOM, getauxval(3)
 )
 
-// startSeeded starts a process whose chance is that of the seed: the kernel hands each
-// process 16 random bytes, from which the Go runtime derives all its choices (select,
-// map iteration, hashes, math/rand, timers that are due at the same instant). They are
-// overwritten before the first instruction. Addresses are not randomized either.
+// startSeeded starts a process whose randomness is derived from the seed: the kernel passes 16
+// random bytes to each process, from which the Go runtime derives all its random choices (select,
+// map iteration, hashes, math/rand, timers that are due at the same instant). They are overwritten
+// before the first instruction. Addresses are not randomized either.
 func startSeeded(cmd *exec.Cmd, seed uint64) error {
 	started := make(chan error, 1)
 	go func() {
@@ -67,9 +67,9 @@ func reseed(pid int, seed uint64) error {
 	return syscall.PtraceDetach(pid)
 }
 
-// randomBytes finds the random bytes of a process that has not begun. Its stack holds
-// the number of arguments, the arguments, the environment, and the auxiliary vector,
-// with a zero after each of the lists.
+// randomBytes finds the random bytes of a process that has not started. Its stack contains the
+// number of arguments, the arguments, the environment, and the auxiliary vector, with a zero after
+// each of the lists.
 func randomBytes(pid int, sp uintptr) (uintptr, error) {
 	word := func() (uintptr, error) {
 		var b [8]byte

@@ -4,5 +4,5 @@ package sim
 
 import "os/exec"
 
-// startSeeded starts a process. Here its choices do not follow the seed.
+// startSeeded starts a process. On this platform its random choices do not depend on the seed.
 func startSeeded(cmd *exec.Cmd, _ uint64) error { return cmd.Start() }

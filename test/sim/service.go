@@ -14,11 +14,11 @@ import (
 	pb "platform/proto/service"
 )
 
-// errCut ends a handler whose attempt was given up.
+// errCut ends a handler whose attempt was aborted.
 var errAborted = errors.New("the attempt was given up")
 
-// suspended ends a handler that waits for what this attempt will not see: a completion,
-// or a signal if it has a name.
+// suspended ends a handler that waits for a notification that this attempt will not receive: a
+// completion, or a signal if it has a name.
 type suspended struct {
 	completion uint32
 	signal     string
@@ -28,7 +28,7 @@ type suspended struct {
 // since the handlers here are deterministic.
 type replayMismatch struct{ text string }
 
-// handler is what a service does for an invocation. It returns the output.
+// handler executes an invocation and returns the output.
 type handler func(c *call) ([]byte, error)
 
 // call is an attempt as a handler sees it, in version 5 of the service protocol.
@@ -127,7 +127,7 @@ func (c *call) addNotification(e entry) error {
 	return nil
 }
 
-// command asks the server for something, or finds that an earlier attempt did.
+// command sends a command to the server, unless an earlier attempt has done so.
 func (c *call) command(kind journal.Type, m message) []byte {
 	if c.next < len(c.replayed) {
 		known := c.replayed[c.next]
@@ -152,13 +152,13 @@ func (c *call) write(kind journal.Type, payload []byte) {
 	}
 }
 
-// completion is a fresh number for an answer.
+// completion returns an unused completion ID.
 func (c *call) completion() uint32 {
 	c.last++
 	return c.last
 }
 
-// await returns the answer to a command.
+// await returns the completion of a command.
 func (c *call) await(completion uint32) *pb.NotificationTemplate {
 	return c.readUntil(suspended{completion: completion}, func() *pb.NotificationTemplate { return c.answers[completion] })
 }
@@ -168,7 +168,7 @@ func (c *call) awaitSignal(name string) *pb.NotificationTemplate {
 	return c.readUntil(suspended{signal: name}, func() *pb.NotificationTemplate { return c.signals[name] })
 }
 
-// until reads what the server sends until something is there.
+// until reads what the server sends until a notification has arrived.
 func (c *call) readUntil(waiting suspended, there func() *pb.NotificationTemplate) *pb.NotificationTemplate {
 	for {
 		if n := there(); n != nil {
@@ -191,7 +191,7 @@ func (c *call) readUntil(waiting suspended, there func() *pb.NotificationTemplat
 	}
 }
 
-// linger takes in what the server sends for a while.
+// linger reads what the server sends for a while.
 func (c *call) readFor(d time.Duration) {
 	b, ok := c.in.(*body)
 	if !ok {
@@ -254,15 +254,15 @@ func (c *call) send(service, key, handler string, input []byte) {
 	})
 }
 
-// sleepUntil waits for a time, milliseconds since 1970. An earlier attempt may have
-// asked for another one.
+// sleepUntil waits for a time, milliseconds since 1970. An earlier attempt may have requested
+// another time.
 func (c *call) sleepUntil(at int64) {
 	done := c.completion()
 	c.command(journal.Sleep, &pb.SleepCommandMessage{WakeUpTime: uint64(at), ResultCompletionId: done})
 	c.await(done)
 }
 
-// run makes a side effect, whose result is stored.
+// run executes a side effect, whose result is stored.
 func (c *call) run(effect func() []byte) []byte {
 	done := c.completion()
 	fresh := c.next >= len(c.replayed)
@@ -279,7 +279,7 @@ func (c *call) run(effect func() []byte) []byte {
 	return c.await(done).GetValue().GetContent()
 }
 
-// serve runs the handler to its end, to a suspension, or until it is cut.
+// serve runs the handler until it ends, suspends or is aborted.
 func (c *call) serve(h handler) (err error) {
 	defer func() {
 		switch p := recover().(type) {
@@ -291,7 +291,7 @@ func (c *call) serve(h handler) (err error) {
 				m = &pb.SuspensionMessage{WaitingNamedSignals: []string{p.signal}}
 			}
 			if payload, err = encode(m); err == nil {
-				defer func() { _ = recover() }() // cut meanwhile
+				defer func() { _ = recover() }() // aborted meanwhile
 				c.write(protocol.Suspension, payload)
 			}
 		case replayMismatch:
@@ -307,7 +307,7 @@ func (c *call) serve(h handler) (err error) {
 		return err
 	}
 	output, err := h(c)
-	if err != nil { // of an attempt, to be tried again
+	if err != nil { // of an attempt, to be retried
 		payload, _ := encode(&pb.ErrorMessage{Code: 500, Message: err.Error()})
 		c.write(protocol.Error, payload)
 		return nil

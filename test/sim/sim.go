@@ -18,14 +18,14 @@ import (
 	"platform/partition/machine"
 )
 
-// Options say what is simulated beside the seed. Zero values are filled from the seed.
+// Options are the settings of a run besides the seed. Zero values are filled from the seed.
 type Options struct {
 	Nodes      int
 	Partitions uint32
-	Faults     time.Duration // how long the cluster is under fire
+	Faults     time.Duration // how long faults are injected
 	Defect     string        // a defect to activate, see defects.go
 	FaultKinds []string      // names of the faults to inject, nil: drawn from the seed
-	Frames     bool          // note each message between nodes in the trace
+	Frames     bool          // record each message between nodes in the trace
 	Log        io.Writer     // what the servers log, nil: nothing
 }
 
@@ -37,7 +37,7 @@ type Sim struct {
 	trace    *trace
 	net      *network
 	nodes    []*node
-	finished chan struct{} // closed when nothing counts any more
+	finished chan struct{} // closed at the end of the run
 	wg       sync.WaitGroup
 
 	schemas  *metadata.Schemas
@@ -53,8 +53,8 @@ type Sim struct {
 
 	mu         sync.Mutex // covers the fields below
 	violations []string
-	minSkew    time.Duration // least of what clocks were off by
-	maxSkew    time.Duration // most
+	minSkew    time.Duration // smallest clock offset
+	maxSkew    time.Duration // largest clock offset
 	suspended  time.Duration // total
 }
 
@@ -94,8 +94,8 @@ func newSim(seed uint64, opts Options) *Sim {
 	return s
 }
 
-// profileOf draws how the Raft groups are set up: sometimes so that followers that were
-// away for a moment need snapshots.
+// profileOf draws the settings of the Raft groups: sometimes followers that were briefly
+// unavailable need snapshots.
 func profileOf(rng *rand.Rand) raftgroup.Profile {
 	p := raftgroup.Test()
 	p.TrailingLogs = []uint64{4, 64, 8192}[rng.IntN(3)]
@@ -115,7 +115,7 @@ func (s *Sim) addresses(except string) (all []string) {
 	return all
 }
 
-// violate notes what must never happen.
+// violate records a violation.
 func (s *Sim) violate(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	s.trace.add("VIOLATION: %s", text)
@@ -129,7 +129,7 @@ func (s *Sim) violate(format string, args ...any) {
 // Schemas implements invoker.Registry.
 func (s *Sim) Schemas() *metadata.Schemas { return s.schemas }
 
-// lane is a scope in which few may run at a time.
+// lane is a scope with a low concurrency limit.
 const (
 	limitedScope = "lane"
 	scopeLimit   = 2
@@ -170,7 +170,7 @@ func newSchemas(handlers map[string]handler) *metadata.Schemas {
 	return out
 }
 
-// alive are the nodes that are up.
+// alive returns the nodes that are running.
 func (s *Sim) runningNodes() (up []*node) {
 	for _, n := range s.nodes {
 		if n.running() != nil {
@@ -180,7 +180,7 @@ func (s *Sim) runningNodes() (up []*node) {
 	return up
 }
 
-// leader is a node that leads and serves a partition, nil if there is none.
+// leader returns a node that leads and serves a partition, nil if there is none.
 func (s *Sim) leader(id uint32) *node {
 	for _, n := range s.runningNodes() {
 		if l := n.running(); l != nil {
@@ -196,7 +196,7 @@ func (s *Sim) owner(id ids.Invocation) uint32 {
 	return machine.PartitionOf(id.PartitionKey(), s.opts.Partitions)
 }
 
-// until waits in steps for something to become so; false if that takes too long.
+// until polls a condition; false if it does not become true in time.
 func (s *Sim) waitUntil(limit time.Duration, condition func() bool) bool {
 	for deadline := time.Now().Add(limit); !condition(); {
 		if time.Now().After(deadline) {
@@ -230,8 +230,8 @@ func (s *Sim) allLed() bool {
 	return true
 }
 
-// Run plays one seed in the bubble of the caller and returns what has happened. What it
-// has started goes on; the process is to end.
+// Run runs one seed in the bubble of the caller and returns its result. Goroutines that it has
+// started continue; the process must exit afterwards.
 func Run(seed uint64, opts Options) *Result {
 	s := newSim(seed, opts)
 	s.trace.add("seed %d: %d nodes, %d partitions, profile %+v", seed, s.opts.Nodes, s.opts.Partitions, s.settings)

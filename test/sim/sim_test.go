@@ -71,7 +71,7 @@ func newSeedRunner(t *testing.T) *seedRunner {
 	require.NoError(t, err)
 	w := &seedRunner{program: filepath.Join(dir, "sim.test"), dir: dir}
 	build := exec.Command("go", "test", "-c", "-tags", "simulation,failpoints", "-ldflags=-checklinkname=0", "-o", w.program, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // C would take turns with Go on several threads
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // C code would run on additional threads
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
 	at, err := fieldOffsets(w.program)
@@ -97,7 +97,7 @@ func (w *seedRunner) runPlanted(seed uint64, name string, plant failpoint.Name, 
 	cmd := exec.CommandContext(ctx, w.program, append([]string{
 		"-test.run=^TestWorker$", "-test.timeout=0", "-sim.seed=" + strconv.FormatUint(seed, 10), "-sim.out=" + out, "-sim.offsets=" + w.offsets,
 	}, args...)...)
-	// One goroutine at a time, and no signals that take turns away from it.
+	// One goroutine at a time, and no signals that preempt it.
 	cmd.Env = []string{"GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "HOME=/", "TMPDIR=/tmp", "FAILPOINTS=" + string(plant)}
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said

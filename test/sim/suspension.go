@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Machines that are suspended: the time of day and the time since boot jump, while Go's
-// clock and with it all timers stand still. All nodes are on one machine.
+// Machines that are suspended: the time of day and the time since boot jump, while Go's clock, and
+// with it all timers, stops. All nodes are on one machine.
 
 const (
 	maxNap = time.Hour // of the sleepers

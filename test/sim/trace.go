@@ -34,7 +34,7 @@ func newTrace() *trace {
 	return &trace{start: time.Now(), eventHash: fnv.New64a(), messageHash: fnv.New64a()}
 }
 
-// add notes an event.
+// add records an event.
 func (t *trace) add(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -44,7 +44,7 @@ func (t *trace) add(format string, args ...any) {
 	_, _ = t.messageHash.Write([]byte(line))
 }
 
-// frame notes a message between nodes.
+// frame records a message between nodes.
 func (t *trace) frame(w link, size int) {
 	var b [24]byte
 	t.mu.Lock()

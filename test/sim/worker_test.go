@@ -29,16 +29,15 @@ var (
 	workerOut     = flag.String("sim.out", "", "file for the result")
 )
 
-// ballast lets the next sample of the memory profile be drawn now.
+// ballast makes the runtime draw the next sample of the memory profile now.
 var ballast []byte
 
-// TestWorker plays one seed and ends the process, since nothing of a simulation can be
-// used again.
+// TestWorker runs one seed and exits, since the state of a simulation cannot be reused.
 func TestWorker(t *testing.T) {
-	debug.SetGCPercent(-1) // it draws from the same chance as everything else
+	debug.SetGCPercent(-1) // it uses the same random source as everything else
 	debug.SetMemoryLimit(2 << 30)
 	idleMutexes()
-	runtime.MemProfileRate = 0 // samples are drawn from the same chance, too
+	runtime.MemProfileRate = 0 // sampling uses the same random source, too
 	ballast = make([]byte, 4<<20)
 	var at []uintptr
 	for text := range strings.SplitSeq(*workerOffsets, ",") {

@@ -116,8 +116,8 @@ func killNodes(n int) func(context.Context, *testbed) error {
 	}
 }
 
-// terminateOne restarts a node gracefully. Clients are not told: they detect by the
-// health check that the node is leaving, as a load balancer does.
+// terminateOne restarts a node gracefully. Clients are not notified: they detect by the health
+// check that the node is leaving, as a load balancer does.
 func terminateOne(ctx context.Context, b *testbed) error {
 	return b.restartGracefully(ctx, rand.IntN(len(b.Nodes)))
 }

@@ -21,7 +21,7 @@ type job struct {
 	Matched, Done, Failed int
 }
 
-// adminRequest makes a request to the admin API of any node that answers it.
+// adminRequest makes a request to the admin API of any node that responds.
 func adminRequest(ctx context.Context, c *harness.Cluster, method, path string, body, into any) error {
 	var last error
 	for _, n := range c.Nodes {
@@ -98,7 +98,7 @@ func TestAJobSurvivesItsLeader(t *testing.T) {
 	require.Zero(t, left.Rows[0].N, "no invocation is left")
 }
 
-// requestJSON makes a request and decodes its answer.
+// requestJSON makes a request and decodes the response.
 func requestJSON(ctx context.Context, method, url string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()

@@ -74,7 +74,7 @@ func duplicateWithoutKey() tamper {
 	}
 }
 
-// staleReads answers some reads of a register with its first response.
+// staleReads responds to some reads of a register with its first response.
 func staleReads() tamper {
 	var mu sync.Mutex
 	first := map[string]*httptest.ResponseRecorder{}
@@ -99,7 +99,7 @@ func staleReads() tamper {
 	}
 }
 
-// injectErrors answers some requests with an error without forwarding them.
+// injectErrors responds to some requests with an error without forwarding them.
 func injectErrors() tamper {
 	selected := every(50)
 	return func(w http.ResponseWriter, r *http.Request, forward http.Handler) {

@@ -19,8 +19,8 @@ var (
 	dumped = regexp.MustCompile(`&\{|map\[|%!|="?\{|="?\[[a-z]`) // Go values instead of text
 )
 
-// TestNormalOperationWarnsOfNothing starts a cluster whose nodes join one another, restarts
-// each node, and looks at what they log. The short form tolerates warnings of delays.
+// TestNormalOperationWarnsOfNothing starts a cluster whose nodes join one another, restarts each
+// node, and checks their logs. The short form tolerates warnings of delays.
 func TestNormalOperationWarnsOfNothing(t *testing.T) {
 	b := newTestbed(t, testbedOptions{})
 	require.NoError(t, b.AwaitReplicated(t.Context(), recoveryTimeout))
@@ -34,7 +34,7 @@ func TestNormalOperationWarnsOfNothing(t *testing.T) {
 		require.Contains(t, log, "server ready")
 		for line := range strings.Lines(log) {
 			if strings.Contains(line, "security.mode is open") {
-				continue // the tests ask for that
+				continue // the tests request that
 			}
 			if strict || !delayed.MatchString(line) {
 				require.NotRegexp(t, alarming, line, n.Name())

@@ -37,7 +37,7 @@ type Sim struct {
 	trace    *trace
 	net      *network
 	nodes    []*node
-	finished chan struct{} // closed at the end of the run
+	finished chan struct{} // never closed: holds last their full time
 	wg       sync.WaitGroup
 
 	schemas  *metadata.Schemas

@@ -76,3 +76,31 @@ func TestRewriteOfDamagedBlobFile(t *testing.T) {
 	require.NoError(t, db.Close())
 	require.Empty(t, failed, "the rewrite was repeated")
 }
+
+// Releases without value separation have the same version of Pebble. They read and compact
+// databases with blob files, and what they write is read again.
+func TestReleasesWithoutValueSeparationReadBlobFiles(t *testing.T) {
+	disk := vfs.NewMem()
+	db := openBlobs(t, disk, make(chan error, 100))
+	for i := range byte(50) {
+		require.NoError(t, db.Set([]byte{i}, make([]byte, 64<<10), nil))
+	}
+	require.NoError(t, db.Flush())
+	require.NoError(t, db.Close())
+	old, err := pebble.Open("db", &pebble.Options{FS: disk, Logger: pebbleLogger{testLogger(t)}, FormatMajorVersion: pebble.FormatTableFormatV6})
+	require.NoError(t, err)
+	for i := range byte(25) {
+		require.NoError(t, old.Set([]byte{i * 2}, []byte("new"), nil))
+	}
+	require.NoError(t, old.Compact(t.Context(), []byte{0}, []byte{60}, false))
+	for i := range byte(50) {
+		v, c, err := old.Get([]byte{i})
+		require.NoError(t, err)
+		require.Equal(t, i%2 == 1, len(v) == 64<<10)
+		require.NoError(t, c.Close())
+	}
+	require.NoError(t, old.Close())
+	db = openBlobs(t, disk, make(chan error, 100))
+	require.NoError(t, CheckBlobFiles(db, disk, "db"))
+	require.NoError(t, db.Close())
+}

@@ -119,9 +119,9 @@ func TestSecuredBrokers(t *testing.T) {
 		properties map[string]string
 		wrong      map[string]string // what overrides them, so that the brokers refuse
 	}{
-		"scram512": {scram, map[string]string{"security.protocol": "sasl_ssl", "ssl.ca.location": truststore, "sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "platform", "sasl.password": "scram-secret"}, map[string]string{"sasl.password": "x"}},
-		"scram256": {scram, map[string]string{"security.protocol": "sasl_ssl", "ssl.ca.location": truststore, "sasl.mechanism": "SCRAM-SHA-256", "sasl.username": "platform", "sasl.password": "scram-secret"}, map[string]string{"sasl.username": "x"}},
-		"mutual": {mutual, map[string]string{"security.protocol": "ssl", "ssl.ca.location": truststore, "ssl.certificate.pem": string(clientCert), "ssl.key.pem": string(clientKey)},
+		"scram512": {scram, map[string]string{"security.protocol": "sasl_ssl", "ssl.ca.pem": string(ca.pem), "sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "platform", "sasl.password": "scram-secret"}, map[string]string{"sasl.password": "x"}},
+		"scram256": {scram, map[string]string{"security.protocol": "sasl_ssl", "ssl.ca.pem": string(ca.pem), "sasl.mechanism": "SCRAM-SHA-256", "sasl.username": "platform", "sasl.password": "scram-secret"}, map[string]string{"sasl.username": "x"}},
+		"mutual": {mutual, map[string]string{"security.protocol": "ssl", "ssl.ca.pem": string(ca.pem), "ssl.certificate.pem": string(clientCert), "ssl.key.pem": string(clientKey)},
 			map[string]string{"ssl.certificate.pem": "", "ssl.key.pem": ""}},
 		"plain": {plain, map[string]string{"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.username": "platform", "sasl.password": "plain-secret"}, map[string]string{"sasl.password": "x"}},
 		"oauth": {oauth, map[string]string{"security.protocol": "sasl_plaintext", "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.method": "oidc",

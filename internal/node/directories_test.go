@@ -95,7 +95,7 @@ func (c *trio) tryStart(i int) error {
 	}
 }
 
-// add adds 1 to some keys and returns how often that was done to each.
+// addAll adds 1 to some keys and returns how often that was done to each.
 func (c *trio) addAll(i, sum int) int {
 	c.t.Helper()
 	for key := range 8 {

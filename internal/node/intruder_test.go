@@ -81,7 +81,7 @@ func incarnationOf(t *testing.T, c *trio, i int) string {
 	return id.Incarnation
 }
 
-// attempts are one request of each kind. Each returns whether the node executed it.
+// attempts are one request of each kind. Each returns the response, or the error if it was refused.
 func (in *intruder) attempts() map[string]func(context.Context) (answered string, err error) {
 	garbage := []byte("garbage that no replica can apply")
 	header := &nodepb.Header{ProtocolVersion: 3, Id: []byte(in.hello.NodeId + "/" + in.hello.Incarnation), Address: []byte(in.hello.Address)}

@@ -142,13 +142,13 @@ func (n *Node) belong(ctx context.Context) error {
 	return n.introduce()
 }
 
-// introduce records in the metadata that this node is part of the cluster.
+// introduce announces to the other nodes that this node is part of the cluster.
 func (n *Node) introduce() error {
 	cluster, _ := n.metadata.Cluster()
 	me, _ := n.registration().Listed()
 	return n.port.members.UpdateMeta(func(m *membership.Meta) {
 		m.ClusterID, m.NodeID = cluster.ID, me.ID
-		m.Draining = n.files.disk.Level() >= diskspace.Short // it may have changed before there was a cluster to report it to
+		m.Draining = n.files.disk.Level() >= diskspace.Short // the disk may have been short before this could be announced
 	})
 }
 

@@ -129,7 +129,7 @@ func (p *nodePort) replica(id uint32) fabric.Local {
 	return nil
 }
 
-// drained tells the other nodes whether this one is to get leaderships and replicas.
+// drained announces to the other nodes whether this one may get leaderships and replicas.
 func (p *nodePort) drained(drained bool, log *slog.Logger) {
 	if p.members == nil {
 		return // it gets none before

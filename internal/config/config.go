@@ -4,8 +4,8 @@ import (
 	"platform/internal/units"
 )
 
-// Config is the effective configuration of one server. Load fills every value, so
-// that readers need no fall-backs; a pointer that stays nil means "none".
+// Config is the effective configuration of one server. Load fills every value, so that readers need
+// no fall-backs; a pointer that remains nil means "none".
 //
 // The tag key is the name in TOML, help is the one-line description.
 type Config struct {

@@ -47,7 +47,7 @@ func TestDumpOfAnyConfigurationLoadsToTheSameConfiguration(t *testing.T) {
 	})
 }
 
-// draw gives a value something of its type, well formed but otherwise wild.
+// draw sets a value to an arbitrary well-formed one of its type.
 func draw(t *rapid.T, path string, v reflect.Value) {
 	switch to := v.Addr().Interface().(type) {
 	case *bool:

@@ -48,8 +48,8 @@ func (l *loader) applyTOML(name string, data []byte) {
 	})
 }
 
-// applyTable applies a decoded table whose keys stand below prefix; origin tells
-// where a path was written.
+// applyTable applies a decoded table whose keys are below prefix; origin returns where a path was
+// written.
 func (l *loader) applyTable(prefix string, table map[string]any, origin func(path string) string) {
 	spelled := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(table)) {

@@ -26,7 +26,7 @@ func (s *Server) admit(h http.Header, r *http.Request) error {
 		s.allowOrigin(h, r, origin[0])
 	}
 	if r.Method == http.MethodOptions {
-		return nil // without the headers the browser does not send the request
+		return nil // without CORS headers the browser does not send the request
 	}
 	if err := s.cfg.Guard.CheckOrigin(r); err != nil {
 		return &problem{status: http.StatusForbidden, message: err.Error()}

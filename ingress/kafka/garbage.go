@@ -36,7 +36,7 @@ func (e *Engine) collectGarbage(ctx context.Context, o *owner) {
 	}
 }
 
-// forget deletes the rows of incarnations that were found dead long enough ago. This node's
+// forget deletes the rows of incarnations that have been obsolete for long enough. This node's
 // metadata may be outdated, so the leader of the metadata confirms that they are.
 func (e *Engine) forget(ctx context.Context, o *owner, dead map[store.Incarnation]time.Time, now time.Time) {
 	subscriptions, _ := e.cfg.Source.Subscriptions()

@@ -191,9 +191,9 @@ func (l *lane) confirm(s *stream, last int64) {
 	s.settle()
 }
 
-// awaitEnd marks a record as done when its invocation has ended. The records of a topic
-// partition are executed one after the other this way. It gives up when ctx ends, which is when
-// the session does: a stream that is to end does not wait for a long invocation.
+// awaitEnd marks a record as done when its invocation has ended. The records of a topic partition
+// are executed one after the other this way. It returns when ctx ends, which is when the session
+// does: a stream that is to end does not wait for a long invocation.
 func (s *stream) awaitEnd(ctx context.Context, l *lane, it item) {
 	defer s.signal()
 	for wait := minLaneRetry; ; wait = min(2*wait, maxLaneRetry) {

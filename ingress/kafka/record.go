@@ -172,8 +172,8 @@ func invocationID(stream *machine.Stream, t *machine.Target, offset int64) ids.I
 	return ids.NewInvocation(route, [16]byte(unique[:16]))
 }
 
-// headers returns the headers that the handler receives, without the trace context, which it
-// extracts.
+// headers returns the headers that the handler receives, and copies the trace context to the
+// invocation.
 func (c *converter) headers(inv *machine.Invoke, rec *kgo.Record) []journal.Header {
 	headers := make([]journal.Header, 0, 8+len(rec.Headers))
 	add := func(name, value string) { headers = append(headers, journal.Header{Key: name, Value: value}) }

@@ -129,7 +129,7 @@ func (s *stream) leaveOut(ctx context.Context, how outcome) error {
 // errNotStored ends a session, which the next one repeats from the stored position.
 var errNotStored = fault(subscription.Failed, "", "the position could not be stored")
 
-// report describes a stream for operators.
+// snapshot describes a stream for operators.
 func (s *stream) snapshot() subscription.PartitionStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()

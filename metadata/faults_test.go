@@ -85,7 +85,7 @@ func (h *changeHistory) record(client int, object string, input any, call time.D
 	h.ops[object] = append(h.ops[object], porcupine.Operation{ClientId: client, Input: input, Call: int64(call), Output: out, Return: end})
 }
 
-// jobVersion is what the model knows of a job.
+// jobVersion is the model's state of a job.
 type jobVersion struct {
 	Version uint64
 	State   JobState
@@ -116,7 +116,7 @@ var jobModel = porcupine.Model{
 				return true, next
 			case out.refused:
 				return !in.stop && !possible, job
-			case in.stop: // one that has ended stays as it is
+			case in.stop: // one that has ended is unchanged
 				return out.job.Version == next.Version && out.job.State == JobStopped, next
 			}
 			return possible && out.job.Version == next.Version, next

@@ -121,8 +121,7 @@ func (s *Store) AdvanceJob(ctx context.Context, id string, expected uint64, prog
 	return propose[Job](ctx, s, &advanceJob{id, expected, progress})
 }
 
-// StopJob ends a running job; one that has ended stays as it is. The error can be
-// ErrJobNotFound.
+// StopJob ends a running job; one that has ended is unchanged. The error can be ErrJobNotFound.
 func (s *Store) StopJob(ctx context.Context, id string) (Job, error) {
 	return propose[Job](ctx, s, &stopJob{id})
 }

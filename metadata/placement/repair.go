@@ -2,7 +2,7 @@ package placement
 
 import "slices"
 
-// assign places new partitions. They have no data yet, so all replicas are assigned at once.
+// assign places new partitions. They have no data yet, so all replicas are assigned in one step.
 func (p *plan) assign() {
 	for _, q := range p.parts {
 		if len(q.Replicas) > 0 || len(q.Voters) > 0 {
@@ -52,7 +52,7 @@ func (p *plan) retry() {
 	}
 }
 
-// redirect replaces several targets of a move that are gone. To replace one of them at a time would
+// redirect replaces several targets of a move that are gone. Replacing one of them at a time would
 // not be safe, since the others count as pending additions. A partition has several such targets
 // after its recovery from one replica, or if it was growing from one.
 func (p *plan) redirect(q *part) bool {
@@ -125,7 +125,7 @@ func (p *plan) resize() {
 	}
 }
 
-// grown returns replicas and one more. A single replica gets all missing ones at once: it is
+// grown returns replicas and one more. A single replica gets all missing ones in one step: it is
 // its own majority, and a partition of two would be unavailable if either failed.
 func (p *plan) grown(replicas []uint32) []uint32 {
 	grown := slices.Clone(replicas)

@@ -265,7 +265,7 @@ var confused = []string{
 	"two commands have the completion ID", "no command requested", "the count of pending sleeps", "waits twice", "already has its result",
 }
 
-// check looks at the tables.
+// check verifies the tables.
 func (h *hostile) check(tables *machinetest.State) {
 	found := tables.Broken(machinetest.Names{h.id: "self"})
 	if len(found) > 0 && h.confusing() {

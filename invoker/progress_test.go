@@ -73,7 +73,7 @@ func TestBatchesKeepOrderAndSize(t *testing.T) {
 	})
 }
 
-// An attempt whose progress can never be stored fails with a code and gives its slot back.
+// An attempt whose progress can never be stored fails with a code and releases its slot.
 func TestProgressThatCannotBeStoredFailsTheAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := policy(2, metadata.Pause)

@@ -14,7 +14,7 @@ import (
 	"platform/partition/attempts"
 )
 
-// statusOf is what the invoker knows of the only task.
+// statusOf is the invoker's status of the only task.
 func (o *offline) statusOf(t *testing.T) (id ids.Invocation, st attempts.Status) {
 	o.session.mu.Lock()
 	require.Len(t, o.session.tasks, 1)

@@ -52,7 +52,7 @@ func FuzzMessages(f *testing.F) {
 			n := min(int(messages[1]), len(messages)-2)
 			at := len(wire)
 			wire = protocol.AppendHeader(wire, hostileTypes[int(messages[0]&0x7f)%len(hostileTypes)], n)
-			wire[at+2] |= messages[0] & 0x80 // an acknowledgement is wanted
+			wire[at+2] |= messages[0] & 0x80 // an acknowledgement is requested
 			wire = append(wire, messages[2:2+n]...)
 			messages = messages[2+n:]
 		}

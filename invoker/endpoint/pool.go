@@ -136,7 +136,7 @@ func (p *pool) take(ctx context.Context, try int) (*http.ClientConn, error) {
 	return conn, nil
 }
 
-// keep adds a connection that was opened for one request to the pool.
+// share adds a connection that was opened for one request to the pool.
 func (p *pool) share(conn *http.ClientConn, try int) {
 	if try <= sharedTries {
 		return // already in the pool

@@ -62,7 +62,7 @@ func (x *Index) plan(f *Filter, live LiveFunc) *plan {
 	return p
 }
 
-// numbers returns which interned values are wanted, by number.
+// numbers returns which interned values are selected, by number.
 func numbers[K comparable](t *interned[K], wanted func(K) bool) []bool {
 	out := make([]bool, len(t.values))
 	for i, v := range t.values {
@@ -86,8 +86,8 @@ func hashes(keys []string) (list []uint64) {
 	return list
 }
 
-// wants reports whether a row is selected. For a row in too many groups and for hashes it may
-// be wrong; the record decides.
+// wants reports whether a row is selected. For a row in too many groups and for hashes it may be
+// wrong; the record decides.
 func (p *plan) wants(c *chunk, i uint32) bool {
 	status := c.status[i]
 	if !p.status[status] || !p.traits[c.traits[i]] ||

@@ -51,7 +51,7 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	answer, ok := adminAnswers[r.Method+" "+r.URL.Path]
 	if r.URL.Path == "/services/Fading" {
-		// There twice, then gone.
+		// Present twice, then absent.
 		ok = f.fading.Add(1) <= 2
 	}
 	if r.Method == http.MethodPost && r.URL.Path == "/deployments" {

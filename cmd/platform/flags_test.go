@@ -76,7 +76,7 @@ func filterFlags(others map[string]string) map[string]string {
 	return flags
 }
 
-// operations are run on one completed invocation.
+// operationCase runs an operation on one completed invocation.
 func operationCase(name string, flags map[string]string) flagCase {
 	all := map[string]string{"limit": "--limit 1", "scope": "--scope acme"}
 	for flag, text := range flags {

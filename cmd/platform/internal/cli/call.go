@@ -43,7 +43,7 @@ func (i *input) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&i.priority, "priority", 0, "priority in the queue of the scope, 0 to 9 (most urgent)")
 }
 
-// call returns the call that the arguments specify: target and, optionally, body.
+// callOf returns the call that the arguments specify: target and, optionally, body.
 func (a *app) callOf(i input, flags *pflag.FlagSet, args []string) (client.Call, error) {
 	target, err := client.ParseTarget(args[0])
 	if err != nil {

@@ -92,8 +92,8 @@ func (a *app) waitLines(waits []explain.Wait, bullet string) (lines []string) {
 	return lines
 }
 
-// explanationText is a text of an explanation in the format of this client: all but its first
-// line are indented, and times are as the user wants them.
+// explanationText is a text of an explanation in the format of this client: all but its first line
+// are indented, and times are in the user's format.
 func (a *app) explanationText(text string) string {
 	text = timeInText.ReplaceAllStringFunc(term.Clean(text), func(point string) string {
 		t, err := time.Parse(time.RFC3339, point)

@@ -188,7 +188,7 @@ func (a *app) busyKeys(ctx context.Context, list []serviceStatus, handlers map[s
 	return nil
 }
 
-// columns of the summary, in the order of an invocation's life.
+// statusColumns are the columns of the summary, in the order of an invocation's life.
 var statusColumns = []string{"pending", "scheduled", "ready", "running", "backing-off", "suspended", "paused"}
 
 func (a *app) showStatus(list []serviceStatus, o statusOptions) {

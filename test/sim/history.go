@@ -155,7 +155,7 @@ func (h *history) asleep() string {
 	return ""
 }
 
-// markUnsignaled records that a waiter may not have got its signal.
+// markUnsignaled records that a waiter may not have received its signal.
 func (h *history) markUnsignaled(id ids.Invocation) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -81,7 +81,7 @@ func (n *node) level() feature.Level {
 	return n.knownLevel
 }
 
-// checkLevel checks that a node got nothing that its server cannot read.
+// checkLevel checks that a node received nothing that its server cannot read.
 func (s *Sim) checkLevel(n *node, id uint32, written feature.Level) {
 	n.mu.Lock()
 	supports := n.supports

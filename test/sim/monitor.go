@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// member is a field of a structure of the Go runtime.
+// structField is a field of a structure of the Go runtime.
 type structField struct{ structure, field string }
 
 // requiredFields are the fields that runtime.go uses.

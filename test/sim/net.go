@@ -107,7 +107,7 @@ func (n *network) host(address string) *host {
 	return n.hosts[address]
 }
 
-// cut breaks the connections between two nodes.
+// breakConnections breaks the connections between two nodes.
 func (n *network) breakConnections(a, b string) {
 	n.breakPipes(func(p *pipe) bool {
 		return p.way == link{a, b} || p.way == link{b, a}

@@ -14,7 +14,7 @@ import (
 	pb "platform/proto/service"
 )
 
-// errCut ends a handler whose attempt was aborted.
+// errAborted ends a handler whose attempt was aborted.
 var errAborted = errors.New("the attempt was given up")
 
 // suspended ends a handler that waits for a notification that this attempt will not receive: a
@@ -24,8 +24,8 @@ type suspended struct {
 	signal     string
 }
 
-// mismatch is a replay that differs from what the handler does: a defect of the server,
-// since the handlers here are deterministic.
+// replayMismatch is a replay that differs from what the handler does: a defect of the server, since
+// the handlers here are deterministic.
 type replayMismatch struct{ text string }
 
 // handler executes an invocation and returns the output.
@@ -168,7 +168,7 @@ func (c *call) awaitSignal(name string) *pb.NotificationTemplate {
 	return c.readUntil(suspended{signal: name}, func() *pb.NotificationTemplate { return c.signals[name] })
 }
 
-// until reads what the server sends until a notification has arrived.
+// readUntil reads what the server sends until a notification has arrived.
 func (c *call) readUntil(waiting suspended, there func() *pb.NotificationTemplate) *pb.NotificationTemplate {
 	for {
 		if n := there(); n != nil {
@@ -191,7 +191,7 @@ func (c *call) readUntil(waiting suspended, there func() *pb.NotificationTemplat
 	}
 }
 
-// linger reads what the server sends for a while.
+// readFor reads what the server sends for a duration.
 func (c *call) readFor(d time.Duration) {
 	b, ok := c.in.(*body)
 	if !ok {

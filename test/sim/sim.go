@@ -143,12 +143,12 @@ func limitRule() flowcontrol.Rule {
 	return flowcontrol.Rule{Pattern: pattern, Limits: flowcontrol.Limits{Concurrency: scopeLimit}, Version: 1}
 }
 
-// ruleBook is a partition.RuleSource whose rules never change.
+// staticRules is a partition.RuleSource whose rules never change.
 type staticRules struct{ book *flowcontrol.Book }
 
 func (r *staticRules) Rules() (*flowcontrol.Book, <-chan struct{}) { return r.book, nil }
 
-// schemasOf registers the handlers, which are named as in the path of a request.
+// newSchemas registers the handlers, which are named as in the path of a request.
 func newSchemas(handlers map[string]handler) *metadata.Schemas {
 	out := &metadata.Schemas{Version: 1, Deployments: map[ids.Deployment]*metadata.Deployment{}, Services: map[string]*metadata.Service{}}
 	d := &metadata.Deployment{ID: deployment, URI: "http://" + services + "/", Bidirectional: true, MinProtocol: 5, MaxProtocol: 5}
@@ -170,7 +170,7 @@ func newSchemas(handlers map[string]handler) *metadata.Schemas {
 	return out
 }
 
-// alive returns the nodes that are running.
+// runningNodes returns the nodes that are running.
 func (s *Sim) runningNodes() (up []*node) {
 	for _, n := range s.nodes {
 		if n.running() != nil {
@@ -196,7 +196,7 @@ func (s *Sim) owner(id ids.Invocation) uint32 {
 	return machine.PartitionOf(id.PartitionKey(), s.opts.Partitions)
 }
 
-// until polls a condition; false if it does not become true in time.
+// waitUntil polls a condition; false if it does not become true in time.
 func (s *Sim) waitUntil(limit time.Duration, condition func() bool) bool {
 	for deadline := time.Now().Add(limit); !condition(); {
 		if time.Now().After(deadline) {

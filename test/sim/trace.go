@@ -77,5 +77,5 @@ func (t *trace) count() uint64 {
 	return t.frames
 }
 
-// now is the time since the start.
+// elapsed is the time since the start.
 func (t *trace) elapsed() time.Duration { return time.Since(t.start) }

@@ -237,7 +237,9 @@ func TestKafkaClusters(t *testing.T) {
 	require.Equal(t, "2023-11-14T22:15:00.000000000Z", view["created_at"])
 	require.NotContains(t, view, "subscriptions")
 
-	view, _ = w.view(t, "PATCH", "/kafka-clusters/main", `{"properties":{"bootstrap.servers":"127.0.0.1:3","sasl.password":"***"}}`, 200)
+	view, _ = w.view(t, "PATCH", "/kafka-clusters/main", `{"properties":{"bootstrap.servers":"127.0.0.1:3","sasl.password":"***"}}`, 400)
+	require.Contains(t, view["message"], "bootstrap.servers changes where that is sent")
+	view, _ = w.view(t, "PATCH", "/kafka-clusters/main", `{"properties":{"bootstrap.servers":"127.0.0.1:3","sasl.password":"geheim"}}`, 200)
 	require.Equal(t, "127.0.0.1:3", view["properties"].(map[string]any)["bootstrap.servers"])
 	stored, _ := w.store.KafkaCluster("main")
 	require.Equal(t, "geheim", stored.Properties["sasl.password"])
@@ -414,4 +416,15 @@ func TestErrorsOfSubscriptionsNameTheField(t *testing.T) {
 	} {
 		require.Contains(t, text(t, w.ask(t, http.MethodPost, "/kafka-clusters", body)), `"field":"`+field+`"`, body)
 	}
+}
+
+// As for clusters, requests cannot choose which files the server reads.
+func TestOptionsOfSubscriptionsNameNoFiles(t *testing.T) {
+	w, _ := streaming(t)
+	id := w.subscribe(t, simpleSubscription)["id"].(string)
+	options := `"options":{"security.protocol":"sasl_ssl","sasl.password":"p","ssl.ca.location":"/dev/zero"}`
+	refused, _ := w.view(t, "POST", "/subscriptions", `{"source":"kafka://main/files","sink":"service://Greeter/greet",`+options+`}`, 422)
+	require.Contains(t, refused["message"], "ssl.ca.pem")
+	refused, _ = w.view(t, "PATCH", "/subscriptions/"+id, `{`+options+`}`, 422)
+	require.Contains(t, refused["message"], "ssl.ca.pem")
 }

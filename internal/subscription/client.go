@@ -68,6 +68,9 @@ func ClientOf(c *Cluster, s *Subscription) (Client, error) {
 		delete(p, "metadata.broker.list")
 	}
 	maps.Copy(p, s.Properties)
+	if err := checkInherited(c.Properties, s.Properties, p); err != nil {
+		return Client{}, err
+	}
 	if _, err := checkProperties(p, true); err != nil {
 		return Client{}, err
 	}

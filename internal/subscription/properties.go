@@ -223,6 +223,9 @@ func Unredact(edited, current map[string]string) (map[string]string, error) {
 		if !known {
 			return nil, invalid("the property %s is %q, which stands for the current value, but there is none; write the value", n, Redacted).In(n)
 		}
+		if changed := redirected(current, out); changed != "" && slices.Contains(sentSecrets, n) {
+			return nil, invalid("the property %s is %q, which stands for the current value, but %s changes where that is sent; write the value", n, Redacted, changed).In(n)
+		}
 		out[n] = value
 	}
 	return out, nil

@@ -271,6 +271,37 @@ func TestSecretsAreRedacted(t *testing.T) {
 	require.False(t, Secret("sasl.oauthbearer.token.endpoint.url"))
 }
 
+// Whoever may edit properties must not get the secrets in them by sending them elsewhere.
+func TestSecretsStayWithTheirBrokers(t *testing.T) {
+	cluster := Cluster{Name: "main", Properties: map[string]string{
+		"bootstrap.servers": "a:1", "security.protocol": "sasl_ssl", "sasl.mechanism": "SCRAM-SHA-256", "sasl.username": "u", "sasl.password": "p",
+	}}
+	for n, value := range map[string]string{
+		"bootstrap.servers": "evil:1", "metadata.broker.list": "evil:1", "security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.mechanisms": "PLAIN",
+		"enable.ssl.certificate.verification": "false", "ssl.endpoint.identification.algorithm": "none", "ssl.ca.pem": "CA",
+	} {
+		own := map[string]string{n: value}
+		_, err := ClientOf(&cluster, &Subscription{Properties: own})
+		requireInvalid(t, err, "the option sasl.password is needed as well")
+		own["sasl.password"] = "own"
+		c, err := ClientOf(&cluster, &Subscription{Properties: own})
+		require.NoError(t, err)
+		require.Equal(t, "own", c.SASL.Password)
+
+		edited := Redact(cluster.Properties)
+		edited[n] = value
+		_, err = Unredact(edited, cluster.Properties)
+		requireInvalid(t, err, "write the value")
+		edited["sasl.password"] = "new"
+		_, err = Unredact(edited, cluster.Properties)
+		require.NoError(t, err)
+	}
+	_, err := ClientOf(&cluster, &Subscription{Properties: map[string]string{"bootstrap.servers": "a:1", "group.id": "g"}})
+	require.NoError(t, err)
+	_, err = Unredact(map[string]string{"sasl.password": "***"}, map[string]string{"bootstrap.servers": "a:1", "sasl.password": "p"})
+	requireInvalid(t, err, "bootstrap.servers changes where that is sent")
+}
+
 func TestBrokers(t *testing.T) {
 	got, err := Brokers(" a:1, PLAINTEXT://b:2,c,[::1]:3,")
 	require.NoError(t, err)

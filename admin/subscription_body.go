@@ -74,6 +74,9 @@ func (r *subscriptionRequest) edit(sub *subscription.Subscription) (err error) {
 		}
 	}
 	if r.Options != nil {
+		if err := rejectLocalFiles(*r.Options); err != nil {
+			return err
+		}
 		if sub.Properties, err = subscription.Unredact(*r.Options, sub.Properties); err != nil {
 			return err
 		}

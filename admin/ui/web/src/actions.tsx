@@ -82,7 +82,7 @@ function PauseDialog({ i, close }: { i: Invocation; close: () => void }) {
       <DialogFrame title="Pause this invocation?" close={close} actions={<><Button onClick={close}>Not now</Button><Button type="submit" kind="primary">Pause</Button></>}>
         <p class="mono wrap">{i.target}</p>
         <p>{operations.pause.consequence}</p>
-        <Field label="Reason" hint="Shown to whoever finds it paused."><input class="input" value={reason} maxLength={500} autofocus onInput={(e) => setReason(e.currentTarget.value)} /></Field>
+        <Field label="Reason" hint="Shown on the page of the invocation while it is paused."><input class="input" value={reason} maxLength={500} autofocus onInput={(e) => setReason(e.currentTarget.value)} /></Field>
         {error && <p class="dialog-error" role="alert">{error}</p>}
       </DialogFrame>
     </form>
@@ -161,7 +161,7 @@ export function batch(operation: Operation, of: Batch): void {
       <>
         <p>{d.consequence}</p>
         {of.sample && of.sample.length > 0 && <ul class="sample mono">{of.sample.slice(0, 5).map((s) => <li key={s}>{s}</li>)}{(n ?? 0) > 5 && <li class="muted">and {formatCount((n ?? 0) - 5)} more</li>}</ul>}
-        {of.filters && <p class="muted">The server does this as a job. It goes on when this page is closed.</p>}
+        {of.filters && <p class="muted">The server runs this as a job, which continues after this page is closed.</p>}
       </>
     ),
   }, async () => {

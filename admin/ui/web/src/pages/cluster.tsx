@@ -80,7 +80,7 @@ function NodeCard({ n, single, total, voters }: { n: ClusterNode; single: boolea
       refreshAll()
     }
     if (verb === 'undrain') run().catch((err: unknown) => toastError(err))
-    else void ask({ title: `Drain ${n.name}?`, action: 'Drain', danger: false, body: <><p>Its {plural(n.replicas, 'replica')} move to other nodes, and it leads {n.leaders === 1 ? 'its partition' : `its ${n.leaders} partitions`} no longer. Calls go on meanwhile.</p><p>Drain a node before you stop it for good. Undrain reverts it.</p></> }, run)
+    else void ask({ title: `Drain ${n.name}?`, action: 'Drain', danger: false, body: <><p>Its {plural(n.replicas, 'replica')} move to other nodes, and it leads {n.leaders === 1 ? 'its partition' : `its ${n.leaders} partitions`} no longer. Calls go on meanwhile.</p><p>Drain a node before you remove it. Undrain reverts it.</p></> }, run)
   }
   return (
     <article class={`node ${state[0]}`} aria-label={n.name}>

@@ -68,7 +68,7 @@ interface FailurePage {
 const pageSize = 100
 
 function AllWell() {
-  return <Empty title="Nothing fails" icon="check"><p>No invocation retries, is paused or ended with an error that is still kept. Muted groups are not shown here.</p></Empty>
+  return <Empty title="No failures" icon="check"><p>No invocation retries, is paused or ended with an error that is still kept. Muted groups are not shown here.</p></Empty>
 }
 
 /** Records of topics that cannot be delivered, and what they block. */
@@ -107,7 +107,7 @@ function NoteForm({ group: g, mute, close }: { group: FailureGroup; mute: boolea
   return (
     <form onSubmit={form.submit}>
       <DialogFrame title={mute ? 'Mute this failure group?' : 'Note'} close={close} actions={<FormButtons close={close} action={mute ? 'Mute' : 'Save'} busy={form.busy} disabled={!mute && note === (g.note ?? '')} />}>
-        {mute && <p>It is no longer counted as a failure that needs attention, for all users. Its invocations are not changed: they go on to be retried or stay paused.</p>}
+        {mute && <p>It is no longer counted as a failure that needs attention, for all users. Its invocations are not changed: they are still retried, or stay paused.</p>}
         <Field label="Note" hint="What is known about it, for other operators." error={form.error?.message}><textarea class="input" rows={4} maxLength={2000} autofocus value={note} onInput={(e) => setNote(e.currentTarget.value)} /></Field>
       </DialogFrame>
     </form>
@@ -167,7 +167,7 @@ function Group({ id }: { id: string }) {
           </>
         )
       }}</Loaded>
-      <Loaded of={members} what="The invocations could not be listed">{(page) => page.invocations.length === 0 ? <p class="journal-empty">No member of the group is kept any longer.</p> : (
+      <Loaded of={members} what="The invocations could not be listed">{(page) => page.invocations.length === 0 ? <p class="journal-empty">All invocations of this group have been purged.</p> : (
         <Table label="Members" rows={page.invocations} keyOf={(i) => i.id} hrefOf={(i) => href(`/invocations/${segment(i.id)}`)} columns={[
           { id: 'status', title: 'Status', class: 'fit', cell: (i) => <Status status={i.status} result={resultOf(i)} note={i.retry_count ? `×${i.retry_count}` : undefined} /> },
           { id: 'target', title: 'Target', cell: (i) => <Target service={i.target_service_name} name={i.target_service_ty === 'service' ? undefined : i.target_service_key ?? ''} handler={i.target_handler_name} link={href(`/invocations/${segment(i.id)}`)} /> },

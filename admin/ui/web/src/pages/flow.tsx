@@ -52,7 +52,7 @@ export function FlowControl({ params }: { params: Match }) {
   const off = version.data && version.data.features.vqueues === false
   return (
     <>
-      <PageHead title="Flow control" summary="Limits of concurrency and rate per scope, and the queues of those that wait">
+      <PageHead title="Flow control" summary="Limits of concurrency and rate per scope, and the queues of waiting invocations">
         {tab === 'rules' && !off && <Button kind="primary" icon="plus" needs="operate" onClick={() => editRule()}>New rule</Button>}
       </PageHead>
       {off ? (
@@ -214,7 +214,7 @@ function Queues() {
   const only = query.value.get('id')
   const toggle = (q: Queue): void => {
     const verb = q.queue_is_paused ? 'resume' : 'pause'
-    void ask({ title: `${q.queue_is_paused ? 'Resume' : 'Pause'} this queue?`, action: q.queue_is_paused ? 'Resume' : 'Pause', body: <p>{q.queue_is_paused ? 'Those that wait start as its limits allow.' : 'What runs goes on; nothing new starts until it is resumed.'}</p> }, async () => {
+    void ask({ title: `${q.queue_is_paused ? 'Resume' : 'Pause'} this queue?`, action: q.queue_is_paused ? 'Resume' : 'Pause', body: <p>{q.queue_is_paused ? 'Waiting invocations start as its limits allow.' : 'Running invocations continue; nothing new starts until it is resumed.'}</p> }, async () => {
       await request(`/vqueues/${segment(q.id)}/${verb}`, { method: 'POST' })
       toast('ok', `The queue was ${verb}d`)
       refreshAll()

@@ -23,7 +23,7 @@ function List() {
   const jobs = useResource('jobs', (s) => optional('/jobs', () => get<{ jobs: Job[] }>('/jobs', s)), { every: 2000, topics: ['jobs'] })
   return (
     <>
-      <PageHead title="Jobs" summary="Operations on many invocations. The server carries them out, also when this page is closed." />
+      <PageHead title="Jobs" summary="Operations on many invocations. They run on the server and continue after this page is closed." />
       <Loaded of={jobs} what="The jobs could not be listed">{(j) => j === null || j.jobs.length === 0 ? (
         <Empty title={j === null ? 'This server has no jobs' : 'No jobs'} icon="jobs"><p>{j === null ? 'Operations on selected invocations are executed immediately.' : <>Filter <a href={href('/invocations')}>invocations</a> and choose an action for all that match.</>}</p></Empty>
       ) : (
@@ -60,7 +60,7 @@ function One({ id }: { id: string }) {
         return (
           <>
             <PageHead title={titleOf(j)} summary={<JobState job={j} />}>
-              {!ended(j) && <Button icon="stop" needs="operate" onClick={() => void ask({ title: 'Stop this job?', action: 'Stop', body: <p>What is done stays done; the rest is left as it is.</p> }, async () => {
+              {!ended(j) && <Button icon="stop" needs="operate" onClick={() => void ask({ title: 'Stop this job?', action: 'Stop', body: <p>Changes that were made are kept; the remaining invocations are not changed.</p> }, async () => {
                 await request(`/jobs/${segment(id)}`, { method: 'DELETE' })
                 toast('ok', 'The job stops')
                 refreshAll()

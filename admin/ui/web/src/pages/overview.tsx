@@ -165,7 +165,7 @@ function FirstSteps() {
         </li>
         <li>
           <h3>Call it</h3>
-          <p class="muted"><i class="pulse" aria-hidden="true" /> Waiting for the first deployment. This page goes on by itself.</p>
+          <p class="muted"><i class="pulse" aria-hidden="true" /> Waiting for the first deployment. This page updates automatically.</p>
         </li>
       </ol>
     </section>

@@ -152,7 +152,7 @@ function EditSettings({ service: s, close }: { service: Service; close: () => vo
       <DialogFrame title={`Settings of ${s.name}`} close={close} actions={
         <><span class="muted">{changed.length > 0 ? plural(changed.length, 'change') : 'No changes'}</span><span class="grow" /><Button onClick={close}>Cancel</Button><Button kind="primary" type="submit" busy={busy} disabled={changed.length === 0 || invalid.length > 0}>Save</Button></>
       }>
-        <p class="muted">Changes hold for this revision: registering the service again sets what its code says.</p>
+        <p class="muted">Changes apply to this revision: registering the service again restores the settings of its code.</p>
         <div class="form-grid">
           <Field label="Access" hint={diff('public') ?? 'Public services are callable through the ingress.'}>
             <select class="input" value={values.public} onChange={(e) => set('public', e.currentTarget.value)}><option value="true">public</option><option value="false">private</option></select>
@@ -219,7 +219,7 @@ function Invoke({ service: s, handler: h }: { service: Service; handler: Handler
     }).then(async (r) => {
       setAnswer({ status: r.status, ok: r.ok, id: r.headers.get('x-platform-id') ?? r.headers.get('x-restate-id'), body: new Uint8Array(await r.arrayBuffer()), from, to: Date.now() })
     }).catch((err: unknown) => {
-      setError((err as Error).name === 'TimeoutError' ? 'There was no answer within ten minutes. The invocation goes on.' : `The browser cannot reach the ingress at ${base}. Run the command below where it is reachable.`)
+      setError((err as Error).name === 'TimeoutError' ? 'There was no response within ten minutes. The invocation continues.' : `The browser cannot reach the ingress at ${base}. Run the command below where it is reachable.`)
     }).finally(() => setBusy(false))
   }
   return (

@@ -37,7 +37,7 @@ export function Settings() {
   const [licenses, setLicenses] = useState<string>()
   return (
     <>
-      <PageHead title="Settings" summary="Kept in this browser" />
+      <PageHead title="Settings" summary="Preferences of this browser, and facts about the server" />
       <div class="split">
         <Section title="Appearance">
           <Facts rows={[

@@ -116,7 +116,7 @@ function One({ id }: { id: string }) {
       <div class="crumbs"><a href={href('/subscriptions')}>Events</a></div>
       <Loaded of={subscription} what="The subscription could not be read">{(s) => (
         <>
-          <PageHead title={<bdi>{s.source}</bdi>} summary={<><Status status={s.state} note={s.reason?.replaceAll('_', ' ')} /> <bdi>{s.sink}</bdi></>}>
+          <PageHead title={<bdi>{s.source}</bdi>} summary={<><Status status={s.state} note={s.reason?.replaceAll('_', ' ')} /> · <bdi>{s.sink}</bdi></>}>
             <Actions of={s} path={path} />
           </PageHead>
           {s.message && <p class={s.state === 'error' || s.state === 'orphaned' || s.state === 'blocked' ? 'bad-text' : 'muted'}>{s.message}</p>}
@@ -124,7 +124,7 @@ function One({ id }: { id: string }) {
           <Notices list={s.info} />
           <BlockedRecords of={s} path={path} />
           <Section title="Topic partitions" count={formatCount(s.topic_partitions)} flush>
-            {(s.partitions ?? []).length === 0 ? <Empty title="No topic partitions yet"><p>{s.start.resolved ? 'No node reads any at the moment.' : 'The brokers have not been asked successfully where to start.'}</p></Empty> : <Partitions list={s.partitions ?? []} />}
+            {(s.partitions ?? []).length === 0 ? <Empty title="No topic partitions yet"><p>{s.start.resolved ? 'No node reads from this subscription at the moment.' : 'The brokers have not been reached yet, so that the start position is not known.'}</p></Empty> : <Partitions list={s.partitions ?? []} />}
           </Section>
           <Section title="Settings"><Settings of={s} /></Section>
         </>

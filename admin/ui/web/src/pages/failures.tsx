@@ -10,7 +10,7 @@ import { refreshAll } from '../live.ts'
 import { optional, useResource } from '../resource.ts'
 import { href, navigate, query, segment, type Match } from '../router.ts'
 import { FormButtons, useSubmission } from '../ui/form.tsx'
-import { Button, Empty, ErrorCodeHint, Facts, Field, InvocationID, Loaded, PageHead, Pill, Section, Skeleton, Status, Tabs, Target, Time, resultOf } from '../ui/basic.tsx'
+import { Button, Empty, ErrorCodeHint, Facts, Field, InvocationID, Loaded, PageHead, Pill, Section, Skeleton, Status, Tabs, Target, Time, resultOf, statusLook } from '../ui/basic.tsx'
 import { Icon } from '../ui/icons.tsx'
 import { DialogFrame, openDialog, toast, toastError } from '../ui/overlay.tsx'
 import { Table } from '../ui/table.tsx'
@@ -159,7 +159,7 @@ function Group({ id }: { id: string }) {
             {g.error_code && <ErrorCodeHint code={g.error_code} />}
             <Section><Facts rows={[
               ['First seen', <Time at={g.first_seen} />], ['Last seen', <Time at={g.last_seen} />],
-              ...Object.entries(g.by_status ?? {}).filter(([, n]) => n > 0).map(([s, n]) => [s === 'completed' ? 'ended' : s, formatCount(n)] as [string, string]),
+              ...Object.entries(g.by_status ?? {}).filter(([, n]) => n > 0).map(([s, n]) => [statusLook(s, 'failure').title, formatCount(n)] as [string, string]),
               g.code !== undefined ? ['Code', String(g.code)] : null,
               g.deployments && g.deployments.length > 0 ? ['Deployments', <span class="wrap">{g.deployments.map((d) => <a key={d} class="mono" href={href(`/deployments/${segment(d)}`)}>{d} </a>)}</span>] : null,
               g.sample_invocation_id ? ['Sample', <InvocationID id={g.sample_invocation_id} />] : null,

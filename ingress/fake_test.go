@@ -82,13 +82,6 @@ func (f *fakeInvocations) Output(ctx context.Context, id ids.Invocation) (routin
 	return f.output(ctx, id)
 }
 
-// count returns the number of invocations so far.
-func (f *fakeInvocations) count() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.invokes)
-}
-
 func (f *fakeInvocations) note(inv *machine.Invoke, id ids.Invocation) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

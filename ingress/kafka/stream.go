@@ -221,7 +221,7 @@ func (s *stream) advance(ctx context.Context, ending bool) error {
 			return errStopped
 		case ending || s.failed != nil:
 			s.mu.Unlock()
-			return nil
+			return nil //nolint:nilerr // it is returned once nothing is in flight
 		}
 		stop := s.handOver(ctx)
 		resume := s.paused && len(s.queue) < maxStreamRecords/2 && s.bytes < s.r.e.memory.share()/2

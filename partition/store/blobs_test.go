@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -47,7 +48,7 @@ func damageEnd(path string) error {
 	return os.WriteFile(path, content, 0o600)
 }
 
-// Whoever stops at a damaged value must not take it for an empty one.
+// A caller that stops at a damaged value must not take it for an empty one.
 func TestDamagedValueInABlobFileIsNotEmpty(t *testing.T) {
 	dir := t.TempDir()
 	db := openAt(t, dir)
@@ -72,5 +73,17 @@ func TestDamagedValueInABlobFileIsNotEmpty(t *testing.T) {
 		break
 	}
 	txn.Discard()
+	require.NoError(t, db.Close())
+}
+
+func TestBytesOfBlobFilesAreCounted(t *testing.T) {
+	db := openAt(t, t.TempDir())
+	txn := partition(t, db, 1).Begin()
+	value := make([]byte, 64<<10)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(value) // cannot be compressed
+	txn.PutValue(machine.Object{Service: "S", Key: "k"}, []byte("large"), value)
+	require.NoError(t, txn.Commit(1, 1))
+	flush(t, db)
+	require.Greater(t, db.Stats().FlushedBytes, uint64(64<<10))
 	require.NoError(t, db.Close())
 }

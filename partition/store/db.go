@@ -217,8 +217,8 @@ func (db *DB) Stats() Stats {
 		Tombstones:          m.Keys.TombstoneCount,
 	}
 	for i := range m.Levels {
-		s.FlushedBytes += m.Levels[i].TableBytesFlushed
-		s.CompactedBytes += m.Levels[i].TableBytesCompacted
+		s.FlushedBytes += m.Levels[i].TableBytesFlushed + m.Levels[i].BlobBytesFlushed
+		s.CompactedBytes += m.Levels[i].TableBytesCompacted + m.Levels[i].BlobBytesCompacted
 	}
 	return s
 }

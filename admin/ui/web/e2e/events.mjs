@@ -84,6 +84,9 @@ export async function testEvents(w, subscription) {
     await dialog.getByText('The stored password is kept.').waitFor()
     await dialog.getByLabel('Brokers').fill('127.0.0.1:2')
     await dialog.getByRole('button', { name: 'Save' }).click()
+    await field('Password').locator('.field-error').getByText('write the value').waitFor() // it was given for other brokers
+    await dialog.getByLabel('Password').fill('secret of ada')
+    await dialog.getByRole('button', { name: 'Save' }).click()
     await dialog.waitFor({ state: 'detached' })
     const { properties } = await w.api('/kafka-clusters/second')
     assert.deepEqual(properties, { 'bootstrap.servers': '127.0.0.1:2', 'client.rack': 'r1', 'sasl.mechanism': 'PLAIN', 'sasl.password': '***', 'sasl.username': 'ada', 'security.protocol': 'sasl_plaintext' })

@@ -72,6 +72,7 @@ export async function testObjects(w) {
     await t.page.getByRole('link', { name: 'Cart' }).first().click()
     await t.page.getByLabel('Key starts with').fill('page-')
     await t.page.getByRole('button', { name: 'Find' }).click()
+    await t.page.getByRole('link', { name: 'page-000' }).waitFor()
     await t.page.getByText('100 keys on this page').waitFor()
     await t.page.getByRole('button', { name: 'Next' }).click()
     await t.page.getByText('20 keys on this page').waitFor()

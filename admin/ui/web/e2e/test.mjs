@@ -121,6 +121,7 @@ try {
     await t.page.keyboard.press('Enter')
     await t.page.waitForURL(/\/ui\/invocations\/inv_/)
     await t.page.keyboard.press('/')
+    await t.page.locator('dialog input:focus').waitFor()
     await t.page.keyboard.type(ids.flaky)
     await t.page.keyboard.press('Enter')
     await t.page.waitForURL(new RegExp(ids.flaky))

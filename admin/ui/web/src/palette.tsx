@@ -1,6 +1,6 @@
 // Search over everything: pages, services, handlers, deployments, ids, keys, and commands.
 
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { get, request } from './api/client.ts'
 import type { Deployment, InvocationPage, Service } from './api/types.ts'
 import { kindOfID } from './lib/format.ts'
@@ -43,7 +43,7 @@ function Palette({ close, initial }: { close: () => void; initial: string }) {
   const isWord = wanted.length > 0 && kindOfID(wanted) === undefined
   // An exact object key or idempotency key.
   const keyed = useResource(isWord && wanted.length >= 2 ? `key:${wanted}` : undefined, (signal) => request<InvocationPage>(`/invocations?limit=5&key=${encodeURIComponent(wanted)}`, { signal, retries: 0 }), { every: 0 })
-  useEffect(() => {
+  useLayoutEffect(() => { // before the next key is pressed
     input.current?.focus()
     input.current?.select()
   }, [])

@@ -68,7 +68,7 @@ function Keys({ service, services }: { service: Service; services: Service[] }) 
             <footer class="pager"><span class="muted">{formatCount(page.objects.length)} keys{page.next_cursor || cursor ? ' on this page' : ''}</span><span class="grow" />
               {cursor !== '' && <Button icon="left" onClick={() => history.back()}>Previous</Button>}
               {cursor !== '' && <Button onClick={() => go({ prefix: prefix || undefined })}>First</Button>}
-              {page.next_cursor && <Button icon="right" onClick={() => go({ cursor: page.next_cursor, prefix: prefix || undefined })}>Next</Button>}
+              {page.next_cursor && <Button icon="right" disabled={list.changing} onClick={() => go({ cursor: page.next_cursor, prefix: prefix || undefined })}>Next</Button>}
             </footer>
           </>
         )}</Loaded>

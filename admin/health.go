@@ -17,7 +17,7 @@ func (s *Server) health(c echo.Context) error {
 		return &failure{status: http.StatusServiceUnavailable, message: err.Error()}
 	}
 	if s.cfg.SecurityMode == openMode {
-		return answer(c, http.StatusOK, healthView{SecurityMode: openMode, Message: "everybody who can connect may do everything"})
+		return answer(c, http.StatusOK, healthView{SecurityMode: openMode, Message: "every client that can connect may do everything"})
 	}
 	return c.NoContent(http.StatusOK)
 }

@@ -71,7 +71,7 @@ func (e *ending) giveUp() {
 	e.mu.Unlock()
 	stacks := make([]byte, maxStacks)
 	stacks = stacks[:runtime.Stack(stacks, true)]
-	e.log.Error("the server does not stop in the time it has, exiting; the next start goes on from the log",
+	e.log.Error("the server does not stop in the time it has, exiting; the next start continues from the log",
 		"shutdown_timeout", e.limit, "waits_for", stage, "stacks", string(stacks))
 	e.exit()
 }

@@ -174,7 +174,7 @@ func (n *Node) nodePortExposed() bool {
 // checkNodePort refuses to start with the strict mode and without authenticated nodes.
 func (n *Node) checkNodePort() error {
 	if n.cfg.Security.Mode == config.SecurityStrict && n.nodePortExposed() {
-		return errcode.New(errcode.RT0002, "security.mode = \"strict\" needs security.node-tls.mode = \"require\": the node port %s can be reached from other machines, and whoever connects to it without a certificate controls the cluster", n.listeners.node.Addr())
+		return errcode.New(errcode.RT0002, "security.mode = \"strict\" needs security.node-tls.mode = \"require\": the node port %s can be reached from other machines, and a client that connects to it without a certificate controls the cluster", n.listeners.node.Addr())
 	}
 	return nil
 }
@@ -234,17 +234,17 @@ func (n *Node) reportSecurity() {
 	mode := n.cfg.Security.Mode
 	switch {
 	case mode == config.SecurityOpen:
-		n.log.Warn("security.mode is open: everybody who can connect to the ports may do everything", "admin", adminAddress.String())
+		n.log.Warn("security.mode is open: every client that can connect to the ports may do everything", "admin", adminAddress.String())
 	case n.tokens.required:
 		n.log.Info("the admin API requires a token", "admin", adminAddress.String())
 	case n.cfg.BindIP == config.Loopback:
 		n.log.Info("the ports can be reached from this machine only; set bind-ip to :: or to an address to change that", "bind_ip", n.cfg.BindIP)
 	}
 	if mode != config.SecurityOpen && n.nodePortExposed() {
-		n.log.Warn("nodes are not authenticated: whoever can connect to the node port controls the cluster; set security.node-tls, or let only nodes reach the port", "node_port", n.listeners.node.Addr().String())
+		n.log.Warn("nodes are not authenticated: every client that can connect to the node port controls the cluster; set security.node-tls, or let only nodes reach the port", "node_port", n.listeners.node.Addr().String())
 	}
 	if mode != config.SecurityOpen && !n.ingressRequiresToken() && !onLoopback(ingressAddress) {
-		n.log.Warn("the ingress accepts calls of everybody who can connect; set ingress.auth to token to require one", "ingress", ingressAddress.String())
+		n.log.Warn("the ingress accepts calls of every client that can connect; set ingress.auth to token to require one", "ingress", ingressAddress.String())
 	}
 }
 

@@ -201,7 +201,7 @@ function Frame() {
           )}
           {identity.value?.security_mode === 'open' && (
             <div class="offline open-mode" role="note">
-              <Icon name="alert" size={14} /><span>security.mode is open: everybody who can connect to this server may do everything.</span>
+              <Icon name="alert" size={14} /><span>security.mode is open: every client that can connect to this server may do everything.</span>
             </div>
           )}
           <main id="main" tabIndex={-1}>

@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os/exec"
 	"strings"
 	"testing"
@@ -105,10 +107,46 @@ func (u *upgrade) upgradeAll() {
 	f := u.featureState(0)
 	require.Equal(u.t, u.oldLevel, f.Level)
 	require.Contains(u.t, f.Waiting, fmt.Sprintf("node n%d supports feature level %d; upgrade it", last+1, u.oldLevel))
+	u.writeLarge()
 	u.replace(0, u.old, u.oldEnv) // a downgrade before the level rises
+	u.requireLarge(0)
 	u.replace(0, currentBinary, nil)
 	u.replace(last, currentBinary, nil)
 	u.awaitLevel(int(feature.Newest))
+	u.requireLarge(last)
+}
+
+// largeKeys is the number of objects with a large value, more than there are partitions, and
+// largeBytes the size of the value, which databases store apart from small ones.
+const largeKeys, largeBytes = 16, 64 << 10
+
+// largeValue returns the value of the nth object, which cannot be compressed.
+func largeValue(n int) []byte {
+	value := make([]byte, largeBytes)
+	_, _ = rand.NewChaCha8([32]byte{byte(n)}).Read(value)
+	return value
+}
+
+// writeLarge stores large values.
+func (u *upgrade) writeLarge() {
+	u.t.Helper()
+	for n := range largeKeys {
+		r, err := u.Nodes[0].Client.SetState(u.t.Context(), "Counter", fmt.Sprint("large-", n), map[string][]byte{"large": largeValue(n)})
+		require.NoError(u.t, err)
+		require.Less(u.t, r.Status, 300, "%s", r.Body)
+	}
+	u.requireLarge(0)
+}
+
+// requireLarge requires that a node returns the large values.
+func (u *upgrade) requireLarge(node int) {
+	u.t.Helper()
+	for n := range largeKeys {
+		require.Eventually(u.t, func() bool {
+			r, err := u.Nodes[node].Client.State(u.t.Context(), "Counter", fmt.Sprint("large-", n))
+			return err == nil && strings.Contains(string(r.Body), base64.StdEncoding.EncodeToString(largeValue(n)))
+		}, time.Minute, 50*time.Millisecond, "object %d", n)
+	}
 }
 
 // requireStartFails starts an old server on a stopped node and requires that it exits

@@ -122,6 +122,15 @@ func (c *Client) State(ctx context.Context, service, key string) (Response, erro
 	return c.do(ctx, http.MethodGet, c.admin+"/services/"+url.PathEscape(service)+"/state?object_key="+url.QueryEscape(key), nil)
 }
 
+// SetState replaces the state of an object through the admin API.
+func (c *Client) SetState(ctx context.Context, service, key string, state map[string][]byte) (Response, error) {
+	body, err := json.Marshal(map[string]any{"object_key": key, "new_state": state})
+	if err != nil {
+		return Response{}, err
+	}
+	return c.do(ctx, http.MethodPost, c.admin+"/services/"+url.PathEscape(service)+"/state", body)
+}
+
 func (c *Client) do(ctx context.Context, method, url string, body []byte, header ...string) (Response, error) {
 	var reader io.Reader
 	if body != nil {

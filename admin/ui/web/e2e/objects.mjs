@@ -35,7 +35,9 @@ export async function testObjects(w) {
     await t.page.getByRole('button', { name: 'Edit a', exact: true }).click()
     const dialog = t.page.getByRole('dialog')
     const type = async (label, text) => {
-      await dialog.getByRole('region', { name: label }).locator('.cm-content').fill(text)
+      await dialog.getByRole('region', { name: label }).locator('.cm-content').click()
+      await t.page.keyboard.press('ControlOrMeta+a')
+      await t.page.keyboard.insertText(text)
     }
     await type('a', '4711')
     await dialog.getByLabel('Also edit').selectOption('b')

@@ -70,7 +70,7 @@ func (s *Server) createToken(c echo.Context) error {
 	p := access.From(c.Request().Context())
 	for _, role := range roles {
 		if !p.Grants(role) {
-			return &failure{status: http.StatusForbidden, message: fmt.Sprintf("only who has the permissions of the role %s can grant it; %q has the roles %s", role, p.Name, joinRoles(p.Roles))}
+			return &failure{status: http.StatusForbidden, message: fmt.Sprintf("only a token with the permissions of the role %s can grant it; %q has the roles %s", role, p.Name, joinRoles(p.Roles))}
 		}
 	}
 	secret := access.NewSecret()

@@ -55,7 +55,7 @@ type Operator interface {
 
 // PauseRequest contains the origin of a pause and its reason.
 type PauseRequest struct {
-	By     string // network address of the client: the API does not authenticate
+	By     string // see clientOf
 	Reason string // as given by the operator; may be empty
 }
 

@@ -1,0 +1,125 @@
+package raftgroup
+
+import (
+	"context"
+	"time"
+
+	"platform/proto/node"
+
+	"github.com/hashicorp/raft"
+)
+
+// timeoutNow makes the local replica start an election immediately.
+func (p *port) timeoutNow(timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(p.t.ctx, timeout)
+	defer cancel()
+	_, err := p.deliver(ctx, raft.RPC{Command: &raft.TimeoutNowRequest{
+		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax},
+	}})
+	if err != nil {
+		p.group.log.Warn("could not start an election", "err", err)
+	}
+}
+
+// RequestVote requests a vote.
+func (p *port) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	f, err := p.ask(p.target(id, addr), &node.RaftFrame{VoteRequest: &node.VoteRequest{
+		Header: headerToWire(args.RPCHeader), Term: args.Term, LastLogIndex: args.LastLogIndex,
+		LastLogTerm: args.LastLogTerm, LeadershipTransfer: args.LeadershipTransfer,
+	}})
+	if err != nil {
+		return err
+	}
+	if f.VoteResponse == nil {
+		return errWrongResponse
+	}
+	*resp = raft.RequestVoteResponse{
+		RPCHeader: headerFromWire(f.VoteResponse.Header), Term: f.VoteResponse.Term, Granted: f.VoteResponse.Granted,
+	}
+	return nil
+}
+
+// RequestPreVote asks whether a vote would be granted.
+func (p *port) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	f, err := p.ask(p.target(id, addr), &node.RaftFrame{PreVoteRequest: &node.VoteRequest{
+		Header: headerToWire(args.RPCHeader), Term: args.Term, LastLogIndex: args.LastLogIndex, LastLogTerm: args.LastLogTerm,
+	}})
+	if err != nil {
+		return err
+	}
+	if f.PreVoteResponse == nil {
+		return errWrongResponse
+	}
+	*resp = raft.RequestPreVoteResponse{
+		RPCHeader: headerFromWire(f.PreVoteResponse.Header), Term: f.PreVoteResponse.Term, Granted: f.PreVoteResponse.Granted,
+	}
+	return nil
+}
+
+// handOverTimeout is how long Config.HandOver may take.
+const handOverTimeout = 200 * time.Millisecond
+
+// TimeoutNow tells a follower to start an election immediately, in place of this leader,
+// whose duties end before.
+func (p *port) TimeoutNow(id raft.ServerID, addr raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+	leadership := p.group.leadership.current()
+	if err := p.tellToStand(id, addr, min(p.election, electedTimeout), args, resp); err != nil {
+		return err
+	}
+	return awaitElected(leadership)
+}
+
+// electedTimeout is how long a successor may take to be elected: several writes to a slow
+// disk. Raft would wait for the election timeout, and accepts no proposals meanwhile.
+const electedTimeout = 500 * time.Millisecond
+
+// awaitElected waits until this leadership ends, which the vote request of the successor
+// does.
+func awaitElected(leadership context.Context) error {
+	if leadership == nil {
+		return nil
+	}
+	timer := time.NewTimer(electedTimeout)
+	defer timer.Stop()
+	select {
+	case <-leadership.Done():
+		return nil
+	case <-timer.C:
+		return errNotElected
+	}
+}
+
+// tellToStand is TimeoutNow with a timeout for the response.
+func (p *port) tellToStand(id raft.ServerID, addr raft.ServerAddress, timeout time.Duration,
+	args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse,
+) error {
+	if end := p.group.cfg.HandOver; end != nil {
+		ctx, cancel := context.WithTimeout(p.outgoing.Load().ctx, handOverTimeout)
+		end(ctx)
+		cancel()
+	}
+	p.group.cfg.Metrics.requestedTimeout()
+	f, err := p.call(p.target(id, addr), controlStream, timeout, &node.RaftFrame{
+		TimeoutNowRequest: &node.TimeoutNowRequest{Header: headerToWire(args.RPCHeader)},
+	})
+	if err != nil {
+		return err
+	}
+	if f.TimeoutNowResponse == nil {
+		return errWrongResponse
+	}
+	resp.RPCHeader = headerFromWire(f.TimeoutNowResponse.Header)
+	return nil
+}
+
+// requestVote sends a vote request.
+func (p *port) ask(to target, f *node.RaftFrame) (*node.RaftFrame, error) {
+	peer, err := p.t.peer(to.addr)
+	if err != nil {
+		return nil, err
+	}
+	p.group.cfg.Metrics.requestedVote()
+	f.GroupId, f.Target = p.id, string(to.id)
+	f.TimeoutMs = uint32(p.election.Milliseconds())
+	return peer.callUntil(p.outgoing.Load().ctx, p.election, f)
+}

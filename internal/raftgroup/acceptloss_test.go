@@ -152,7 +152,7 @@ func TestALossIsAcceptedByANewMember(t *testing.T) {
 			require.NoError(t, err)
 			s, err := n.db.Storage(1)
 			require.NoError(t, err)
-			w, commands := witnessed(s, hard), 2
+			w, commands := recordHardState(s, hard), 2
 			former := []raft.Server{{ID: "n1/a", Address: "127.0.0.1:1"}, {ID: "n2/b", Address: "127.0.0.1:2"}, {ID: "n3/c", Address: "127.0.0.1:3"}}
 			logs := []*raft.Log{{Index: 1, Term: 4, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(raft.Configuration{Servers: former})}}
 			for i := range uint64(2) {

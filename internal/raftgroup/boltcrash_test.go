@@ -35,7 +35,7 @@ func boltImages(t *testing.T) (images []boltImage) {
 	path := filepath.Join(t.TempDir(), "log.db")
 	s, err := OpenBoltStorage(path, BoltOptions{Logger: testLogger(t), MmapBytes: 1 << 18})
 	require.NoError(t, err)
-	w := witnessed(s, g)
+	w := recordHardState(s, g)
 	last, term := uint64(0), uint64(0)
 	shoot := func() {
 		file, err := os.ReadFile(path)

@@ -73,8 +73,8 @@ func (s *LogStore) head(index uint64, most int, log *raft.Log) (found bool, err 
 		return false, err
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
-	if inPieces(value) {
-		return s.pieceHead(index, log)
+	if inChunks(value) {
+		return s.chunkHead(index, log)
 	}
 	if len(value) <= most {
 		value = append([]byte(nil), value...)
@@ -87,9 +87,9 @@ func (s *LogStore) head(index uint64, most int, log *raft.Log) (found bool, err 
 	return true, nil
 }
 
-// pieceHead reads an entry in chunks without its data; false if it is not a command.
-func (s *LogStore) pieceHead(index uint64, log *raft.Log) (found bool, err error) {
-	it, _, err := s.pieces(index)
+// chunkHead reads an entry in chunks without its data; false if it is not a command.
+func (s *LogStore) chunkHead(index uint64, log *raft.Log) (found bool, err error) {
+	it, _, err := s.chunks(index)
 	if err != nil {
 		return false, err
 	}

@@ -67,7 +67,7 @@ func TestAppendsOfLargeEntriesNeedLittleMemory(t *testing.T) {
 	used := int64(after.HeapAlloc) - int64(before.HeapAlloc)
 	t.Logf("%d entries of 1 MiB: %.1f MiB", count, float64(used)/(1<<20))
 	require.Less(t, used, int64(8<<20))
-	n, bytes := pieceLen(logs)
+	n, bytes := batchLen(logs)
 	require.Equal(t, 1, n, "each is sent by itself")
 	require.Greater(t, bytes, size)
 }
@@ -156,12 +156,12 @@ func TestEntriesOfADeposedLeaderMayBeReplaced(t *testing.T) {
 	require.ErrorIs(t, g.Err(), ErrQuarantined)
 }
 
-// TestLargeEntriesAreReadWhileTheLogIsCut reads entries in pieces that are removed
+// TestLargeEntriesAreReadWhileTheLogIsCut reads entries in chunks that are removed
 // meanwhile, which is no damage.
 func TestLargeEntriesAreReadWhileTheLogIsCut(t *testing.T) {
 	s, closeIt := storages["pebble"](t, t.TempDir())
 	defer closeIt()
-	data := make([]byte, largeEntry+pieceSize)
+	data := make([]byte, largeEntry+chunkSize)
 	for i := range uint64(60) {
 		require.NoError(t, s.StoreLog(&raft.Log{Index: i + 1, Term: 1, Type: raft.LogCommand, Data: data}))
 		ended := make(chan error, 2)

@@ -224,7 +224,7 @@ func TestALeaderThatOneFollowerDoesNotHearGoesOn(t *testing.T) {
 	term := deaf.Stats().Term
 	c.gates[l].close(requests(c.voters[(l+1)%3]))
 	require.Eventually(t, func() bool { return deaf.port.silence.lasts(&deaf.cfg.Profile) }, time.Minute, time.Millisecond)
-	require.False(t, deaf.othersAgree(t.Context(), Leader{ID: c.voters[l].ID}, term))
+	require.False(t, deaf.votersConfirmSilence(t.Context(), Leader{ID: c.voters[l].ID}, term))
 	proposeMany(t, c.groups[l], 1, 1)
 	require.Equal(t, term, c.groups[l].Stats().Term)
 	c.gates[l].open(requests(c.voters[(l+1)%3]))

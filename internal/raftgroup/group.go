@@ -86,7 +86,7 @@ func Open(cfg Config) (*Group, error) {
 }
 
 func (g *Group) open() error {
-	g.storage = newGroupStorage(witnessed(g.cfg.Storage, g.cfg.HardState), g.cfg.Profile.LogCacheBytes, g.log,
+	g.storage = newGroupStorage(recordHardState(g.cfg.Storage, g.cfg.HardState), g.cfg.Profile.LogCacheBytes, g.log,
 		g.cfg.Watchdog.probe(g.cfg.Name, g.resign), g.fail)
 	rec, have, err := reconcile(g.storage, g.cfg.HardState, g.cfg.StateMachine.Applied())
 	if err != nil {
@@ -218,7 +218,7 @@ func (g *Group) watchLeader(ctx context.Context) {
 		}
 		if now := g.Leader(); now != known {
 			known = now
-			g.cfg.Metrics.heardOfLeader()
+			g.cfg.Metrics.leaderChanged()
 			if g.cfg.OnLeaderChange != nil {
 				g.cfg.OnLeaderChange(now)
 			}
@@ -420,23 +420,23 @@ func (g *Group) end(ctx context.Context) {
 }
 
 const (
-	// orderly is how long a leader with a slow or damaged storage tries Raft's leadership
+	// orderlyTransferTimeout is how long a leader with a slow or damaged storage tries Raft's leadership
 	// transfer.
-	orderly = 300 * time.Millisecond
-	// tellTimeout is how long it waits for a successor that it tells to start an election.
-	tellTimeout = time.Second
+	orderlyTransferTimeout = 300 * time.Millisecond
+	// timeoutNowTimeout bounds the request for an election to one successor.
+	timeoutNowTimeout = time.Second
 )
 
 // resign transfers leadership because this replica's log or state is slow or unusable. A
 // replica without other voters continues to lead.
 // Raft's leadership transfer fails if it waits for that storage itself, or has ended
-// because of it; then a successor is told to start an election immediately, as Raft would.
+// because of it; then a successor is asked for an election directly, as Raft would.
 func (g *Group) resign() {
 	if !g.IsLeader() || len(g.successors("")) == 0 {
 		return
 	}
 	g.log.Warn("giving up leadership because the storage is slow or unusable")
-	ctx, cancel := context.WithTimeout(context.Background(), orderly)
+	ctx, cancel := context.WithTimeout(context.Background(), orderlyTransferTimeout)
 	defer cancel()
 	err := g.TransferLeadership(ctx, "")
 	if err == nil || !g.IsLeader() {
@@ -444,13 +444,13 @@ func (g *Group) resign() {
 	}
 	for _, s := range g.successors("") {
 		var resp raft.TimeoutNowResponse
-		told := g.port.tellToStand(s.ID, s.Address, min(tellTimeout, g.cfg.Profile.ElectionTimeout), &raft.TimeoutNowRequest{
+		timeoutErr := g.port.sendTimeoutNow(s.ID, s.Address, min(timeoutNowTimeout, g.cfg.Profile.ElectionTimeout), &raft.TimeoutNowRequest{
 			RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax},
 		}, &resp)
-		if told == nil {
+		if timeoutErr == nil {
 			return
 		}
-		err = errors.Join(err, told)
+		err = errors.Join(err, timeoutErr)
 	}
 	g.log.Warn("could not transfer leadership", "err", err)
 }

@@ -306,7 +306,7 @@ func TestStorageThatLostPromisesIsQuarantined(t *testing.T) {
 			h, g := openHard(t, vfs.NewMem())
 			defer func() { require.NoError(t, h.Close()) }()
 			s := checkedStorage(t, 0, 0)
-			w := witnessed(s, g)
+			w := recordHardState(s, g)
 			require.NoError(t, w.StoreLogs(testLogs(1, 20)))
 			vote(w, 3, "a:1")
 			require.NoError(t, saveRecord(w, keySnapshot, record(5, 3, 5)))
@@ -335,7 +335,7 @@ func TestConflictingSuffixIsOffTheRecordFirst(t *testing.T) {
 	s, err := db.Storage(7)
 	require.NoError(t, err)
 	var crashed []*vfs.MemFS
-	w := witnessed(&cutting{Storage: s, cut: func() { crashed = append(crashed, fs.CrashClone(vfs.CrashCloneCfg{})) }}, g)
+	w := recordHardState(&cutting{Storage: s, cut: func() { crashed = append(crashed, fs.CrashClone(vfs.CrashCloneCfg{})) }}, g)
 	require.NoError(t, w.StoreLogs(testLogs(1, 20)))
 	require.NoError(t, h.Sync())
 	require.NoError(t, w.DeleteRange(11, 20))
@@ -391,7 +391,7 @@ func damageEverywhere(t *testing.T, entries uint64) {
 	require.NoError(t, err)
 	s, err := db.Storage(7)
 	require.NoError(t, err)
-	w := witnessed(s, g)
+	w := recordHardState(s, g)
 	require.NoError(t, w.SetUint64(keyCurrentTerm, 3))
 	for i := range entries {
 		require.NoError(t, w.StoreLogs(testLogs(i+1, i+1)))

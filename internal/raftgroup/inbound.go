@@ -107,7 +107,7 @@ func (in *inbound) fromMemory(ctx context.Context, f *node.RaftFrame) bool {
 		in.tasks.Go(func() { in.answerVotes(ctx, port, f) })
 		return true
 	case f.SilenceRequest != nil:
-		out.SilenceResponse = port.answerSilence(f)
+		out.SilenceResponse = port.serveSilence(f)
 	case f.AppendRequest != nil:
 		port.noteAppend(f.AppendRequest.Term)
 		if !f.Confirm {
@@ -185,7 +185,7 @@ func (in *inbound) answer(ctx context.Context, req arrived) *node.RaftFrame {
 	}
 	command, err := requestFromWire(req.frame)
 	if err == nil {
-		err = port.meant(req.frame.Target)
+		err = port.checkTarget(req.frame.Target)
 	}
 	if err == nil {
 		if err = port.verify(command); err != nil {
@@ -252,7 +252,7 @@ func (t *Transport) InstallSnapshot(stream node.RaftTransport_InstallSnapshotSer
 		t.refused("", err)
 		return nodelink.ErrRefused
 	}
-	if err := port.meant(first.Request.Target); err != nil {
+	if err := port.checkTarget(first.Request.Target); err != nil {
 		return status.Error(codes.FailedPrecondition, err.Error())
 	}
 	request := snapshotFromWire(first.Request)

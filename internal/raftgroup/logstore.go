@@ -77,8 +77,8 @@ func (s *LogStore) GetLog(index uint64, log *raft.Log) error {
 	if err := closer.Close(); err != nil { // also if the value could not be read
 		return fmt.Errorf("read entry %d of group %d: %w", index, s.group, readError(err))
 	}
-	if inPieces(value) {
-		value, err = s.joinPieces(index)
+	if inChunks(value) {
+		value, err = s.joinChunks(index)
 		if errors.Is(err, pebble.ErrNotFound) {
 			return raft.ErrLogNotFound
 		}
@@ -136,7 +136,7 @@ func (s *LogStore) put(b *pebble.Batch, log *raft.Log) error {
 	header := appendEntryHeader(head[:0], log)
 	body := len(header) + len(log.Extensions) + len(log.Data)
 	if body >= largeEntry {
-		return s.putPieces(b, log, header)
+		return s.putChunks(b, log, header)
 	}
 
 	op := b.SetDeferred(logKeyLen, body+4)

@@ -103,7 +103,7 @@ func TestStorageContract(t *testing.T) {
 	}
 }
 
-func TestDeleteRangeOfMoreThanOnePiece(t *testing.T) {
+func TestDeleteRangeOfMoreThanOneChunk(t *testing.T) {
 	for name, open := range storages {
 		t.Run(name, func(t *testing.T) {
 			s, closeIt := open(t, t.TempDir())

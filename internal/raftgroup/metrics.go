@@ -131,7 +131,7 @@ func (m *Metrics) became(state raft.RaftState) {
 	}
 }
 
-func (m *Metrics) heardOfLeader() {
+func (m *Metrics) leaderChanged() {
 	if m != nil {
 		m.leaders.Inc()
 	}

@@ -106,7 +106,7 @@ func TestWithoutMetricsNothingIsCounted(t *testing.T) {
 	require.Zero(t, m.proposed(1, 1))
 	m.ended(time.Time{}, 1, nil)
 	m.ended(time.Time{}, 1, ErrStopped)
-	m.heardOfLeader()
+	m.leaderChanged()
 	m.sentSnapshot(nil)
 	require.Zero(t, testing.AllocsPerRun(10, func() { m.refused(1, ErrOverloaded) }))
 }

@@ -80,10 +80,10 @@ func (p *port) target(id raft.ServerID, configured raft.ServerAddress) target {
 	return target{id, p.t.addressOf(id, configured)}
 }
 
-// meant rejects a request for another replica than this one. After a node lost its data
+// checkTarget rejects a request for another replica than this one. After a node lost its data
 // directory it is reached at the old address, while the group still relies on the votes and
 // entries of the old replica.
-func (p *port) meant(id string) error {
+func (p *port) checkTarget(id string) error {
 	if own := p.group.cfg.LocalID; id != "" && id != string(own) {
 		return fmt.Errorf("%w: %s is here, not %s", errOtherReplica, own, id)
 	}

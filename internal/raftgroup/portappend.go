@@ -25,16 +25,16 @@ func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *ra
 	if err := p.withhold(id, args); err != nil {
 		return err
 	}
-	piece := *args
+	batch := *args
 	target := p.target(id, addr)
 	for rest := args.Entries; ; {
-		n, size := pieceLen(rest)
+		n, size := batchLen(rest)
 		var err error
-		if piece.Entries, err = p.completed(rest[:n], args.Term); err != nil {
+		if batch.Entries, err = p.completed(rest[:n], args.Term); err != nil {
 			return err
 		}
 		sent := time.Now()
-		if err := p.appendPiece(target, &piece, size, resp); err != nil {
+		if err := p.appendBatch(target, &batch, size, resp); err != nil {
 			if notThere(err) {
 				p.followers.absent(id, args.Term)
 			}
@@ -44,13 +44,13 @@ func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *ra
 			}
 			return err
 		}
-		p.followers.appended(id, &piece, resp, sent)
+		p.followers.appended(id, &batch, resp, sent)
 		rest = rest[n:]
 		if len(rest) == 0 || !resp.Success {
 			return nil
 		}
-		last := piece.Entries[n-1]
-		piece.PrevLogEntry, piece.PrevLogTerm = last.Index, last.Term
+		last := batch.Entries[n-1]
+		batch.PrevLogEntry, batch.PrevLogTerm = last.Index, last.Term
 	}
 }
 
@@ -76,11 +76,11 @@ func (p *port) completed(logs []*raft.Log, term uint64) ([]*raft.Log, error) {
 	return whole, nil
 }
 
-// pieceLen returns how many entries go into one message, and their bytes.
-func pieceLen(logs []*raft.Log) (n, bytes int) {
+// batchLen returns how many entries go into one message, and their bytes.
+func batchLen(logs []*raft.Log) (n, bytes int) {
 	for n < len(logs) {
 		size := sizeOf(logs[n])
-		if n > 0 && bytes+size > appendPieceBytes {
+		if n > 0 && bytes+size > appendBatchBytes {
 			break
 		}
 		bytes += size
@@ -89,7 +89,7 @@ func pieceLen(logs []*raft.Log) (n, bytes int) {
 	return n, bytes
 }
 
-func (p *port) appendPiece(to target, args *raft.AppendEntriesRequest, size int, resp *raft.AppendEntriesResponse) error {
+func (p *port) appendBatch(to target, args *raft.AppendEntriesRequest, size int, resp *raft.AppendEntriesResponse) error {
 	kind, timeout := controlStream, p.election
 	if len(args.Entries) > 0 {
 		kind, timeout = dataStream, dataTimeout+time.Duration(size)*time.Second/(1<<20)

@@ -23,7 +23,7 @@ func (p *port) timeoutNow(timeout time.Duration) {
 
 // RequestVote requests a vote.
 func (p *port) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
-	f, err := p.ask(p.target(id, addr), &node.RaftFrame{VoteRequest: &node.VoteRequest{
+	f, err := p.sendVoteRequest(p.target(id, addr), &node.RaftFrame{VoteRequest: &node.VoteRequest{
 		Header: headerToWire(args.RPCHeader), Term: args.Term, LastLogIndex: args.LastLogIndex,
 		LastLogTerm: args.LastLogTerm, LeadershipTransfer: args.LeadershipTransfer,
 	}})
@@ -41,7 +41,7 @@ func (p *port) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft
 
 // RequestPreVote asks whether a vote would be granted.
 func (p *port) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
-	f, err := p.ask(p.target(id, addr), &node.RaftFrame{PreVoteRequest: &node.VoteRequest{
+	f, err := p.sendVoteRequest(p.target(id, addr), &node.RaftFrame{PreVoteRequest: &node.VoteRequest{
 		Header: headerToWire(args.RPCHeader), Term: args.Term, LastLogIndex: args.LastLogIndex, LastLogTerm: args.LastLogTerm,
 	}})
 	if err != nil {
@@ -63,7 +63,7 @@ const handOverTimeout = 200 * time.Millisecond
 // whose duties end before.
 func (p *port) TimeoutNow(id raft.ServerID, addr raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
 	leadership := p.group.leadership.current()
-	if err := p.tellToStand(id, addr, min(p.election, electedTimeout), args, resp); err != nil {
+	if err := p.sendTimeoutNow(id, addr, min(p.election, electedTimeout), args, resp); err != nil {
 		return err
 	}
 	return awaitElected(leadership)
@@ -89,8 +89,8 @@ func awaitElected(leadership context.Context) error {
 	}
 }
 
-// tellToStand is TimeoutNow with a timeout for the response.
-func (p *port) tellToStand(id raft.ServerID, addr raft.ServerAddress, timeout time.Duration,
+// sendTimeoutNow requests an election of a follower, after the duties of this leader have ended.
+func (p *port) sendTimeoutNow(id raft.ServerID, addr raft.ServerAddress, timeout time.Duration,
 	args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse,
 ) error {
 	if end := p.group.cfg.HandOver; end != nil {
@@ -112,8 +112,8 @@ func (p *port) tellToStand(id raft.ServerID, addr raft.ServerAddress, timeout ti
 	return nil
 }
 
-// requestVote sends a vote request.
-func (p *port) ask(to target, f *node.RaftFrame) (*node.RaftFrame, error) {
+// sendVoteRequest sends a request of an election and waits for the response.
+func (p *port) sendVoteRequest(to target, f *node.RaftFrame) (*node.RaftFrame, error) {
 	peer, err := p.t.peer(to.addr)
 	if err != nil {
 		return nil, err

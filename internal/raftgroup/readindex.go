@@ -67,9 +67,9 @@ type confirmRound struct {
 
 // confirmVoter is what is known about one voter.
 type confirmVoter struct {
-	asking bool
-	term   uint64 // its term ...
-	round  uint64 // ... some time after this round started
+	querying bool
+	term     uint64 // its term ...
+	round    uint64 // ... some time after this round started
 }
 
 func newConfirmer(g *Group) *confirmer {
@@ -165,8 +165,8 @@ func (c *confirmer) outcomeLocked() (over bool, err error) {
 			confirmed++
 		case v.round == c.number && v.term > term:
 			return true, fmt.Errorf("%w: %s is in term %d", ErrNotLeader, s.ID, v.term)
-		case !v.asking:
-			c.askLocked(v, s, term)
+		case !v.querying:
+			c.queryLocked(v, s, term)
 		}
 	}
 	return confirmed > voters/2, nil
@@ -177,13 +177,13 @@ func (c *confirmer) endLocked(r *confirmRound, err error) {
 	close(r.done)
 }
 
-// askLocked queries a voter for its term. The current round started before the request is
+// queryLocked queries a voter for its term. The current round started before the request is
 // sent.
-func (c *confirmer) askLocked(v *confirmVoter, s raft.Server, term uint64) {
+func (c *confirmer) queryLocked(v *confirmVoter, s raft.Server, term uint64) {
 	if c.closed {
 		return
 	}
-	v.asking = true
+	v.querying = true
 	round := c.number
 	c.calls.Go(func() {
 		is, err := c.g.port.termOf(s, term)
@@ -192,7 +192,7 @@ func (c *confirmer) askLocked(v *confirmVoter, s raft.Server, term uint64) {
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		v.asking = false
+		v.querying = false
 		if err == nil {
 			v.term, v.round = is, round
 		}
@@ -273,7 +273,7 @@ func (p *port) termOf(s raft.Server, term uint64) (uint64, error) {
 func (p *port) confirm(f *node.RaftFrame) *node.AppendEntriesResponse {
 	out := p.outgoing.Load()
 	r := out.raft.Load()
-	if r == nil || p.meant(f.Target) != nil {
+	if r == nil || p.checkTarget(f.Target) != nil {
 		return nil
 	}
 	term := r.CurrentTerm()

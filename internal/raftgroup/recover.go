@@ -19,7 +19,7 @@ var ErrEmpty = errors.New("the group has no entries")
 // It is safe only if no former member ever responds again under its server ID: those in
 // servers must be IDs that were never used.
 func ForceConfiguration(s Storage, hard *HardState, applied Position, servers []raft.Server) (Position, error) {
-	s = witnessed(s, hard)
+	s = recordHardState(s, hard)
 	rec, _, err := reconcile(s, hard, applied)
 	if err != nil {
 		return Position{}, fmt.Errorf("force configuration: %w", err)

@@ -195,7 +195,7 @@ func (g *Group) replaceSilent(r *raft.Raft, leader Leader, term uint64) {
 	}
 	for ctx.Err() == nil && g.isSilent(r, leader.ID, term) {
 		// The first one yields to none, so that two do not yield to each other.
-		if (rank == 0 || !g.port.silence.yields(step)) && g.othersAgree(ctx, leader, term) && g.isSilent(r, leader.ID, term) {
+		if (rank == 0 || !g.port.silence.yields(step)) && g.votersConfirmSilence(ctx, leader, term) && g.isSilent(r, leader.ID, term) {
 			g.log.Warn("leader is silent, starting an election", "leader", string(leader.ID), "raft_term", term)
 			g.stand(r)
 			return
@@ -212,8 +212,8 @@ func (g *Group) isSilent(r *raft.Raft, leader raft.ServerID, term uint64) bool {
 		g.port.silence.lasts(&g.cfg.Profile)
 }
 
-// othersAgree asks the other voters whether they do not hear the leader either.
-func (g *Group) othersAgree(ctx context.Context, leader Leader, term uint64) bool {
+// votersConfirmSilence asks the other voters whether they do not hear the leader either.
+func (g *Group) votersConfirmSilence(ctx context.Context, leader Leader, term uint64) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	voters, asked := 0, 0
@@ -230,7 +230,7 @@ func (g *Group) othersAgree(ctx context.Context, leader Leader, term uint64) boo
 			continue
 		}
 		asked++
-		calls.Go(func() { responds <- g.port.askSilence(ctx, s, leader, term) })
+		calls.Go(func() { responds <- g.port.querySilence(ctx, s, leader, term) })
 	}
 	agree := 1
 	for range asked {
@@ -244,9 +244,9 @@ func (g *Group) othersAgree(ctx context.Context, leader Leader, term uint64) boo
 	return false
 }
 
-// askSilence asks another replica whether it does not hear the leader either. A version
+// querySilence asks another replica whether it does not hear the leader either. A version
 // without this request says no.
-func (p *port) askSilence(ctx context.Context, s raft.Server, leader Leader, term uint64) bool {
+func (p *port) querySilence(ctx context.Context, s raft.Server, leader Leader, term uint64) bool {
 	to := p.target(s.ID, s.Address)
 	peer, err := p.t.peer(to.addr)
 	if err != nil {
@@ -259,10 +259,10 @@ func (p *port) askSilence(ctx context.Context, s raft.Server, leader Leader, ter
 	return err == nil && f.SilenceResponse.GetSilent()
 }
 
-// answerSilence responds to askSilence from memory.
-func (p *port) answerSilence(f *node.RaftFrame) *node.SilenceResponse {
+// serveSilence responds to querySilence from memory.
+func (p *port) serveSilence(f *node.RaftFrame) *node.SilenceResponse {
 	r := p.outgoing.Load().raft.Load()
-	if r == nil || p.meant(f.Target) != nil {
+	if r == nil || p.checkTarget(f.Target) != nil {
 		return &node.SilenceResponse{}
 	}
 	req := f.SilenceRequest

@@ -23,8 +23,8 @@ import (
 
 // Limits of the transport.
 const (
-	// appendPieceBytes is the size above which one append is sent in several messages.
-	appendPieceBytes = 1 << 20
+	// appendBatchBytes is the size above which one append is sent in several messages.
+	appendBatchBytes = 1 << 20
 	// snapshotChunkBytes bounds one message of a snapshot.
 	snapshotChunkBytes = 256 << 10
 	// snapshotRate is the default of TransportConfig.SnapshotRate: a fraction of what a

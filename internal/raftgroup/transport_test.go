@@ -113,15 +113,15 @@ func TestTransportHasNoPipelineAndKnowsPreVote(t *testing.T) {
 	require.Equal(t, raft.ServerAddress("x:1"), from.DecodePeer(from.EncodePeer("x", "x:1")))
 }
 
-// TestLargeAppendsGoInPieces sends far more than one message may hold.
-func TestLargeAppendsGoInPieces(t *testing.T) {
+// TestLargeAppendsAreSentInBatches sends far more than one message may hold.
+func TestLargeAppendsAreSentInBatches(t *testing.T) {
 	from, to := twoPorts(t)
 	req := &raft.AppendEntriesRequest{RPCHeader: testHeader, Term: 1, PrevLogEntry: 10, PrevLogTerm: 1, LeaderCommitIndex: 5}
 	for i := range uint64(300) {
 		req.Entries = append(req.Entries, &raft.Log{Index: 11 + i, Term: 1, Data: make([]byte, 256<<10)})
 	}
 	last := uint64(10)
-	pieces := 0
+	batches := 0
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -129,10 +129,10 @@ func TestLargeAppendsGoInPieces(t *testing.T) {
 			rpc := <-to.Consumer()
 			a := rpc.Command.(*raft.AppendEntriesRequest)
 			if a.PrevLogEntry != last {
-				t.Errorf("piece follows %d, want %d", a.PrevLogEntry, last)
+				t.Errorf("batch follows %d, want %d", a.PrevLogEntry, last)
 			}
 			last = a.Entries[len(a.Entries)-1].Index
-			pieces++
+			batches++
 			rpc.Respond(&raft.AppendEntriesResponse{RPCHeader: testHeader, Term: 1, Success: true, LastLog: last}, nil)
 		}
 	}()
@@ -140,9 +140,9 @@ func TestLargeAppendsGoInPieces(t *testing.T) {
 	require.NoError(t, from.AppendEntries("b", to.LocalAddr(), req, &resp))
 	<-done
 	require.Equal(t, uint64(310), resp.LastLog)
-	require.Greater(t, pieces, 50)
+	require.Greater(t, batches, 50)
 
-	// A refused piece ends it.
+	// A refused batch ends it.
 	answer(t, to, func(any) (any, error) { return &raft.AppendEntriesResponse{Term: 1, LastLog: 3}, nil })
 	require.NoError(t, from.AppendEntries("b", to.LocalAddr(), req, &resp))
 	require.False(t, resp.Success)

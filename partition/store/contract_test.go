@@ -33,7 +33,7 @@ var implementations = map[string]func(t *testing.T) *tables{
 	},
 	"many transactions": func(t *testing.T) *tables { return stepwise(t, false) },
 	"flushed":           func(t *testing.T) *tables { return stepwise(t, true) },
-	"in pieces": func(t *testing.T) *tables {
+	"in chunks": func(t *testing.T) *tables {
 		cutAt(t, 5)
 		return stepwise(t, true)
 	},

@@ -230,7 +230,7 @@ func requireReplay(t *testing.T, db *DB, id uint32) (index uint64) {
 	defer txn.Discard()
 	require.Equal(t, describe(t, twin), describe(t, txn), "partition %d after %d entries", id, index)
 	requireEmpty(t, db, p.space.other())
-	requirePieces(t, p)
+	requireChunks(t, p)
 
 	v := p.View()
 	defer v.Close()

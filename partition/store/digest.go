@@ -33,11 +33,11 @@ func (e *Export) Digest(ctx context.Context, from []byte, maxRows, maxBytes uint
 		}
 		row := key[prefixLen-1:]
 		size := len(stored)
-		st, inPieces, err := stubOf(key, stored)
+		st, inChunks, err := stubOf(key, stored)
 		if err != nil {
 			return false, err
 		}
-		if inPieces {
+		if inChunks {
 			size = st.size
 		}
 		n := binary.PutUvarint(lengths[:], uint64(len(row)))
@@ -46,11 +46,11 @@ func (e *Export) Digest(ctx context.Context, from []byte, maxRows, maxBytes uint
 		_, _ = hash.Write(row)
 		d.Rows++
 		d.Bytes += uint64(len(row) + size)
-		if !inPieces {
+		if !inChunks {
 			_, _ = hash.Write(stored)
 			return true, nil
 		}
-		return true, e.view.reader.copyPieces(hash, key, st)
+		return true, e.view.reader.copyChunks(hash, key, st)
 	})
 	if err != nil {
 		return Digest{}, fmt.Errorf("digest: %w", err)
@@ -60,17 +60,17 @@ func (e *Export) Digest(ctx context.Context, from []byte, maxRows, maxBytes uint
 }
 
 // stubOf decodes the stub stored in place of a value in chunks.
-func stubOf(key, stored []byte) (st stub, inPieces bool, err error) {
-	if !isStub(stored) || !cuttable(key[prefixLen-1]) {
+func stubOf(key, stored []byte) (st stub, inChunks bool, err error) {
+	if !isStub(stored) || !chunkable(key[prefixLen-1]) {
 		return stub{}, false, nil
 	}
 	st, err = readStub(stored)
 	return st, true, err
 }
 
-// copyPieces writes the chunks of the row at key to w, one at a time.
-func (r reader) copyPieces(w io.Writer, key []byte, st stub) error {
-	lower := space{binary.BigEndian.Uint16(key), key[2]}.piecesOf(key, st.index)
+// copyChunks writes the chunks of the row at key to w, one at a time.
+func (r reader) copyChunks(w io.Writer, key []byte, st stub) error {
+	lower := space{binary.BigEndian.Uint16(key), key[2]}.chunksOf(key, st.index)
 	it, err := r.scan(lower, after(lower))
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (e *Export) stored(ctx context.Context, from []byte, visit func(key, stored
 	}
 	more := true
 	for ok := it.First(); ok && more; {
-		if it.Key()[prefixLen-1] == tablePieces {
+		if it.Key()[prefixLen-1] == tableChunks {
 			ok = it.SeekGE(after(it.Key()[:prefixLen]))
 			continue
 		}

@@ -28,7 +28,7 @@ func putValues(t testing.TB, p *Partition, index uint64, values map[string][]byt
 	require.NoError(t, txn.Commit(index, 1))
 }
 
-// digested is a database with rows of different sizes, some in pieces.
+// digested is a database with rows of different sizes, some in chunks.
 func digested(t testing.TB, large int) *Partition {
 	db, err := Open(t.TempDir(), Options{LargeRowBytes: large})
 	require.NoError(t, err)
@@ -51,7 +51,7 @@ const all = math.MaxUint64
 func TestDigestIsIndependentOfStorageLayout(t *testing.T) {
 	whole, cut := digested(t, 1<<20), digested(t, 700)
 	putValues(t, whole, 7, values(100))
-	for i, v := range values(100) { // in batches of their own, overwritten rows in pieces included
+	for i, v := range values(100) { // in batches of their own, overwritten rows in chunks included
 		at, _ := cut.Applied()
 		putValues(t, cut, at+1, map[string][]byte{i: bytes.Repeat([]byte("x"), 1000)})
 		putValues(t, cut, at+2, map[string][]byte{i: v})

@@ -31,7 +31,7 @@ const (
 	tableOutbox    = 'o' // receiver, sequence number → message
 	tableSent      = 's' // receiver → last sequence number
 	tableDelivered = 'r' // sender → last sequence number
-	tablePieces    = 'x' // key of a large row, log entry, number → chunk of its value
+	tableChunks    = 'x' // key of a large row, log entry, number → chunk of its value
 	tableCounters  = 'c' // scope and limit key → counter
 	tableVQueues   = 'q' // scope, limit key and service → vqueue
 	tableQueued    = 'e' // vqueue, priority, slot → queued invocation
@@ -227,7 +227,7 @@ func split(key []byte) int {
 		return min(len(key), prefixLen+idLen)
 	case tableValues, tablePromises:
 		return prefixLen + objectEnd(key[prefixLen:])
-	case tablePieces:
+	case tableChunks:
 		return prefixLen + endOfPart(key[prefixLen:])
 	default:
 		return len(key)

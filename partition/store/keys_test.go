@@ -58,7 +58,7 @@ func anyKey(t *rapid.T) []byte {
 		s.timer(nil, &timer),
 		s.outgoing(nil, number, uint64(number)),
 		s.peer(nil, tableSent, number),
-		append(s.piecesOf(s.value(nil, &o, []byte("n")), uint64(number)), 0, 0, 0, 1),
+		append(s.chunksOf(s.value(nil, &o, []byte("n")), uint64(number)), 0, 0, 0, 1),
 		s.limit(nil, tableCounters, &flowcontrol.CounterKey{Scope: o.Scope, LimitKey: flowcontrol.LimitKey{L1: o.Key}}),
 		s.vqueue(nil, tableVQueues, &flowcontrol.QueueKey{Scope: o.Scope, Service: o.Service}),
 		s.queued(nil, &flowcontrol.QueueKey{Scope: o.Scope, Service: o.Service}, 1, uint64(number)),

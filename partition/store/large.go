@@ -24,7 +24,7 @@ type large struct {
 type largeRow struct {
 	key    string
 	index  uint64
-	pieces uint32
+	chunks uint32
 }
 
 // memory is what a row occupies in the set.
@@ -77,7 +77,7 @@ func (l *large) takeRange(lower, upper string) []largeRow {
 // stub: the stub was not written before a crash or an export.
 func (r reader) large(s space, limit int) (l large, orphans []largeRow, err error) {
 	l.limit = limit
-	lower := s.table(nil, tablePieces)
+	lower := s.table(nil, tableChunks)
 	err = r.eachLarge(lower, after(lower), func(row largeRow) error {
 		current, err := r.isCurrent(s, row)
 		if err != nil {
@@ -102,14 +102,14 @@ func (r reader) eachLarge(lower, upper []byte, visit func(largeRow) error) error
 	}
 	for ok := it.First(); ok && err == nil; {
 		var row largeRow
-		if row, err = ownerOfPiece(it.Key()); err != nil {
+		if row, err = ownerOfChunk(it.Key()); err != nil {
 			break
 		}
 		end := after(it.Key()[:len(it.Key())-4])
 		if !it.SeekLT(end) {
 			break
 		}
-		row.pieces = uint32(pieceNumber(it.Key())) + 1
+		row.chunks = uint32(chunkNumber(it.Key())) + 1
 		err = visit(row)
 		ok = it.SeekGE(end)
 	}
@@ -123,7 +123,7 @@ func (r reader) isCurrent(s space, row largeRow) (bool, error) {
 		return false, r.it.Error()
 	}
 	value, err := r.it.ValueAndErr()
-	if err != nil || !isStub(value) || !cuttable(row.key[0]) {
+	if err != nil || !isStub(value) || !chunkable(row.key[0]) {
 		return false, err
 	}
 	st, err := readStub(value)
@@ -138,7 +138,7 @@ func (db *DB) dropOrphans(s space, orphans []largeRow) error {
 	b := db.pebble.NewBatch()
 	defer b.Close()
 	for _, row := range orphans {
-		prefix := s.piecesOf(append(s.table(nil, row.key[0]), row.key[1:]...), row.index)
+		prefix := s.chunksOf(append(s.table(nil, row.key[0]), row.key[1:]...), row.index)
 		if err := b.DeleteRange(prefix, after(prefix), nil); err != nil {
 			return err
 		}

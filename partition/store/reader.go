@@ -39,7 +39,7 @@ func (r reader) row(key []byte) ([]byte, error) {
 	return r.copied(key, value)
 }
 
-// size is the length of a row, 0 if there is none. It does not read values in pieces.
+// size is the length of a row, 0 if there is none. It does not read values in chunks.
 func (r reader) size(key []byte) (int, error) {
 	if !r.it.SeekPrefixGE(key) || !bytes.Equal(r.it.Key(), key) {
 		if err := r.it.Error(); err != nil {

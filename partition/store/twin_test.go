@@ -397,7 +397,7 @@ func TestTablesAgreeWithInMemoryModel(t *testing.T) {
 				v := p.View()
 				defer v.Close()
 				requireSameView(t, w, twin, v)
-				requirePieces(t, p)
+				requireChunks(t, p)
 				txn = p.Begin()
 			},
 			"": func(t *rapid.T) { requireSameState(t, w, twin, txn) },

@@ -16,9 +16,9 @@ import (
 	"platform/partition/machine"
 )
 
-// requirePieces checks that a partition knows its large rows, and that there are no
-// pieces of others.
-func requirePieces(t require.TestingT, p *Partition) {
+// requireChunks checks that a partition knows its large rows, and that there are no
+// chunks of others.
+func requireChunks(t require.TestingT, p *Partition) {
 	r, err := newReader(p.db.pebble)
 	require.NoError(t, err)
 	known, lost, err := r.large(p.space, math.MaxInt)
@@ -37,9 +37,9 @@ func requirePieces(t require.TestingT, p *Partition) {
 	}
 }
 
-// pieceRows counts the rows of pieces of all partitions.
-func pieceRows(t *testing.T, db *DB, p *Partition) (n int) {
-	lower := p.space.table(nil, tablePieces)
+// chunkRows counts the rows of chunks of all partitions.
+func chunkRows(t *testing.T, db *DB, p *Partition) (n int) {
+	lower := p.space.table(nil, tableChunks)
 	it, err := db.pebble.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: after(lower)})
 	require.NoError(t, err)
 	for ok := it.First(); ok; ok = it.Next() {
@@ -64,8 +64,8 @@ func TestLargeRowsAreChunkedAndDeletedWithTheirRow(t *testing.T) {
 		s.PutPromise(largeObject, "p", machine.Promise{Result: &journal.Result{Value: big}})
 	})
 	flush(t, db)
-	require.Positive(t, pieceRows(t, db, p))
-	requirePieces(t, p)
+	require.Positive(t, chunkRows(t, db, p))
+	requireChunks(t, p)
 	v := p.View()
 	inv, err := v.Invocation(id)
 	require.NoError(t, err)
@@ -91,8 +91,8 @@ func TestLargeRowsAreChunkedAndDeletedWithTheirRow(t *testing.T) {
 		s.DeleteOutgoing(9, 1)
 		s.DeletePromise(largeObject, "p")
 	})
-	require.Zero(t, pieceRows(t, db, p))
-	requirePieces(t, p)
+	require.Zero(t, chunkRows(t, db, p))
+	requireChunks(t, p)
 }
 
 func TestKeysOfLargeRowsAreBounded(t *testing.T) {
@@ -119,14 +119,14 @@ func TestKeysOfLargeRowsAreBounded(t *testing.T) {
 		s.DeleteValue(largeObject, key(1))
 		s.PutValue(largeObject, key(2), value)
 	})
-	require.Equal(t, 3*(rows-2), pieceRows(t, db, p))
-	requirePieces(t, p)
+	require.Equal(t, 3*(rows-2), chunkRows(t, db, p))
+	requireChunks(t, p)
 	commit(t, p, 3, func(s machine.State) {
 		for i := range rows {
 			s.DeleteValue(largeObject, key(i))
 		}
 	})
-	require.Zero(t, pieceRows(t, db, p))
+	require.Zero(t, chunkRows(t, db, p))
 	require.LessOrEqual(t, held(), 1<<20)
 }
 
@@ -149,17 +149,17 @@ func TestViewKeepsAnOverwrittenLargeRow(t *testing.T) {
 		require.True(t, bytes.Equal(want, got))
 		require.NoError(t, view.Close())
 	}
-	requirePieces(t, p)
+	requireChunks(t, p)
 }
 
-// TestOrphanedChunksAreRemoved has pieces whose batch was never committed.
+// TestOrphanedChunksAreRemoved has chunks whose batch was never committed.
 func TestOrphanedChunksAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	db := openAt(t, dir)
 	p := partition(t, db, 1)
 	value := bytes.Repeat([]byte("a"), 1<<20)
 	commit(t, p, 1, func(s machine.State) { s.PutValue(largeObject, []byte("k"), value) })
-	kept := pieceRows(t, db, p)
+	kept := chunkRows(t, db, p)
 	for i, key := range []string{"k", "other"} {
 		txn := p.Begin()
 		txn.index = uint64(2 + i)
@@ -168,15 +168,15 @@ func TestOrphanedChunksAreRemoved(t *testing.T) {
 		require.NoError(t, txn.err)
 		txn.Discard()
 	}
-	require.Equal(t, 3*kept, pieceRows(t, db, p))
+	require.Equal(t, 3*kept, chunkRows(t, db, p))
 	flush(t, db)
 	require.NoError(t, db.Close())
 
 	db = openAt(t, dir)
 	defer func() { require.NoError(t, db.Close()) }()
 	p = partition(t, db, 1)
-	require.Equal(t, kept, pieceRows(t, db, p))
-	requirePieces(t, p)
+	require.Equal(t, kept, chunkRows(t, db, p))
+	requireChunks(t, p)
 	v := p.View()
 	defer v.Close()
 	got, _, err := v.Value(largeObject, []byte("k"))
@@ -202,7 +202,7 @@ func TestDamagedChunksAreDetected(t *testing.T) {
 	db := open(t)
 	p := partition(t, db, 1)
 	key := p.space.value(nil, &largeObject, []byte("k"))
-	piece := func(n byte) []byte { return append(p.space.piecesOf(key, 1), 0, 0, 0, n) }
+	chunk := func(n byte) []byte { return append(p.space.chunksOf(key, 1), 0, 0, 0, n) }
 	set := func(key, value []byte) { require.NoError(t, db.pebble.Set(key, value, pebble.NoSync)) }
 	commit(t, p, 1, func(s machine.State) { s.PutValue(largeObject, []byte("k"), make([]byte, 1<<20)) })
 	for _, damage := range []func(){
@@ -211,10 +211,10 @@ func TestDamagedChunksAreDetected(t *testing.T) {
 		func() { set(key, stub{1, maxLarge}.append(nil)) },
 		func() { set(key, stub{2, 1 << 20}.append(nil)) },
 		func() { set(key, append(stub{1, 1 << 20}.append(nil), 0)) },
-		func() { set(key, stub{1, 1 << 20}.append(nil)); set(piece(3), []byte("short")) },
-		func() { set(piece(3), make([]byte, maxPiece+1)) },
-		func() { set(piece(3), make([]byte, maxPiece)); set(piece(0), nil) },
-		func() { require.NoError(t, db.pebble.Delete(piece(0), pebble.NoSync)) },
+		func() { set(key, stub{1, 1 << 20}.append(nil)); set(chunk(3), []byte("short")) },
+		func() { set(chunk(3), make([]byte, maxChunk+1)) },
+		func() { set(chunk(3), make([]byte, maxChunk)); set(chunk(0), nil) },
+		func() { require.NoError(t, db.pebble.Delete(chunk(0), pebble.NoSync)) },
 	} {
 		damage()
 		v := p.View()

@@ -8,13 +8,13 @@ import (
 
 // put writes a row whose value is the concatenation of parts.
 func (t *Txn) put(key []byte, parts ...[]byte) {
-	t.dropPieces(key)
+	t.dropChunks(key)
 	size := 0
 	for _, p := range parts {
 		size += len(p)
 	}
-	if size > 0 && (size >= t.p.db.opts.LargeRowBytes || isStub(parts[0])) && cuttable(key[prefixLen-1]) {
-		t.putPieces(key, parts, size)
+	if size > 0 && (size >= t.p.db.opts.LargeRowBytes || isStub(parts[0])) && chunkable(key[prefixLen-1]) {
+		t.putChunks(key, parts, size)
 		return
 	}
 	if len(parts) == 1 {
@@ -27,12 +27,12 @@ func (t *Txn) put(key []byte, parts ...[]byte) {
 	t.fail(op.Finish())
 }
 
-// putPieces commits the chunks of the concatenated parts and writes the stub.
-func (t *Txn) putPieces(key []byte, parts [][]byte, size int) {
+// putChunks commits the chunks of the concatenated parts and writes the stub.
+func (t *Txn) putChunks(key []byte, parts [][]byte, size int) {
 	st := stub{t.index, size}
-	prefix := t.space.piecesOf(key, st.index)
-	most := min(maxPiece, t.p.db.opts.LargeRowBytes)
-	b := t.p.db.pebble.NewBatchWithSize(min(size, pieceBatch) + 2*maxPiece)
+	prefix := t.space.chunksOf(key, st.index)
+	most := min(maxChunk, t.p.db.opts.LargeRowBytes)
+	b := t.p.db.pebble.NewBatchWithSize(min(size, chunkBatch) + 2*maxChunk)
 	defer b.Close()
 	number := uint32(0)
 	for ; size > 0 && t.err == nil; number++ {
@@ -41,7 +41,7 @@ func (t *Txn) putPieces(key []byte, parts [][]byte, size int) {
 		size -= len(op.Value)
 		parts = fillFrom(op.Value, parts)
 		t.fail(op.Finish())
-		if b.Len() >= pieceBatch || size == 0 {
+		if b.Len() >= chunkBatch || size == 0 {
 			t.p.db.large.Await(t.p.db.pebble)
 			t.fail(b.Commit(pebble.NoSync))
 			b.Reset()
@@ -64,32 +64,32 @@ func fillFrom(dst []byte, parts [][]byte) [][]byte {
 }
 
 func (t *Txn) delete(key []byte) {
-	t.dropPieces(key)
+	t.dropChunks(key)
 	t.fail(t.batch.Delete(key, nil))
 }
 
 func (t *Txn) deleteRange(r keyRange) {
 	t.fail(t.batch.DeleteRange(r.lower, r.upper, nil))
 	switch l := &t.p.large; {
-	case !cuttable(r.lower[prefixLen-1]):
+	case !chunkable(r.lower[prefixLen-1]):
 	case l.dropped:
-		t.deletePiecesBetween(t.piecesKey(r.lower), t.piecesKey(r.upper))
+		t.deleteChunksBetween(t.chunksKey(r.lower), t.chunksKey(r.upper))
 	default:
 		for _, row := range l.takeRange(asString(r.lower[prefixLen-1:]), asString(r.upper[prefixLen-1:])) {
-			t.deletePieces(row)
+			t.deleteChunks(row)
 		}
 	}
 }
 
-// dropPieces deletes the chunks of a row that is deleted or overwritten.
-func (t *Txn) dropPieces(key []byte) {
+// dropChunks deletes the chunks of a row that is deleted or overwritten.
+func (t *Txn) dropChunks(key []byte) {
 	l := &t.p.large
-	if l.none() || !cuttable(key[prefixLen-1]) {
+	if l.none() || !chunkable(key[prefixLen-1]) {
 		return
 	}
 	if !l.dropped {
 		if row, found := l.take(asString(key[prefixLen-1:])); found {
-			t.deletePieces(row)
+			t.deleteChunks(row)
 		}
 		return
 	}
@@ -98,38 +98,38 @@ func (t *Txn) dropPieces(key []byte) {
 		t.fail(err)
 		return
 	}
-	prefix := t.piecesKey(key)
+	prefix := t.chunksKey(key)
 	if r.it.SeekPrefixGE(prefix) { // usually answered by a bloom filter
-		t.deletePiecesBetween(prefix, after(prefix))
+		t.deleteChunksBetween(prefix, after(prefix))
 	}
 	t.fail(r.it.Error())
 }
 
-// piecesKey returns the key prefix of the chunks of the row at key. Prefixes sort like keys.
-func (t *Txn) piecesKey(key []byte) []byte {
-	return appendPart(t.space.table(make([]byte, 0, prefixLen+len(key)+8), tablePieces), asString(key[prefixLen-1:]))
+// chunksKey returns the key prefix of the chunks of the row at key. Prefixes sort like keys.
+func (t *Txn) chunksKey(key []byte) []byte {
+	return appendPart(t.space.table(make([]byte, 0, prefixLen+len(key)+8), tableChunks), asString(key[prefixLen-1:]))
 }
 
-// deletePiecesBetween deletes the chunks of the rows whose chunks have keys in [lower, upper).
-func (t *Txn) deletePiecesBetween(lower, upper []byte) {
+// deleteChunksBetween deletes the chunks of the rows whose chunks have keys in [lower, upper).
+func (t *Txn) deleteChunksBetween(lower, upper []byte) {
 	r, err := t.committed()
 	if err == nil {
 		err = r.eachLarge(lower, upper, func(row largeRow) error {
-			t.deletePieces(row)
+			t.deleteChunks(row)
 			return t.err
 		})
 	}
 	t.fail(err)
 }
 
-// deletePieces deletes the chunks of a row.
-func (t *Txn) deletePieces(row largeRow) {
-	prefix := t.space.piecesOf(append(t.space.table(nil, row.key[0]), row.key[1:]...), row.index)
-	if row.pieces > manyRows {
+// deleteChunks deletes the chunks of a row.
+func (t *Txn) deleteChunks(row largeRow) {
+	prefix := t.space.chunksOf(append(t.space.table(nil, row.key[0]), row.key[1:]...), row.index)
+	if row.chunks > manyRows {
 		t.fail(t.batch.DeleteRange(prefix, after(prefix), nil))
 		return
 	}
-	for n := range row.pieces {
+	for n := range row.chunks {
 		t.fail(t.batch.Delete(binary.BigEndian.AppendUint32(prefix[:len(prefix):len(prefix)], n), nil))
 	}
 }

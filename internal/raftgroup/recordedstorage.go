@@ -8,27 +8,27 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// witness is a Storage whose term, vote and log end are also recorded in the hard-state
+// recordedStorage is a Storage whose term, vote and log end are also recorded in the hard-state
 // file, always after they are durable in the storage, so that the record is never ahead.
 // Raft changes a group's log and values from one goroutine at a time.
-type witness struct {
+type recordedStorage struct {
 	Storage
 	hard *HardState
 }
 
-// witnessed records what is stored in s with hard, unless that is nil.
-func witnessed(s Storage, hard *HardState) Storage {
+// recordHardState records what is stored in s with hard, unless that is nil.
+func recordHardState(s Storage, hard *HardState) Storage {
 	if hard == nil {
 		return s
 	}
-	return &witness{s, hard}
+	return &recordedStorage{s, hard}
 }
 
 // StoreLog stores one entry durably.
-func (w *witness) StoreLog(log *raft.Log) error { return w.StoreLogs([]*raft.Log{log}) }
+func (w *recordedStorage) StoreLog(log *raft.Log) error { return w.StoreLogs([]*raft.Log{log}) }
 
 // StoreLogs stores entries durably and atomically.
-func (w *witness) StoreLogs(logs []*raft.Log) error {
+func (w *recordedStorage) StoreLogs(logs []*raft.Log) error {
 	if err := w.Storage.StoreLogs(logs); err != nil || len(logs) == 0 {
 		return err
 	}
@@ -37,7 +37,7 @@ func (w *witness) StoreLogs(logs []*raft.Log) error {
 }
 
 // DeleteRange removes entries. A suffix is removed from the record first.
-func (w *witness) DeleteRange(lo, hi uint64) error {
+func (w *recordedStorage) DeleteRange(lo, hi uint64) error {
 	last, err := w.LastIndex()
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (w *witness) DeleteRange(lo, hi uint64) error {
 }
 
 // Set stores a value durably.
-func (w *witness) Set(key, value []byte) error {
+func (w *recordedStorage) Set(key, value []byte) error {
 	if err := w.Storage.Set(key, value); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (w *witness) Set(key, value []byte) error {
 }
 
 // SetUint64 stores a number durably.
-func (w *witness) SetUint64(key []byte, v uint64) error {
+func (w *recordedStorage) SetUint64(key []byte, v uint64) error {
 	if err := w.Storage.SetUint64(key, v); err != nil {
 		return err
 	}

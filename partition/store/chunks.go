@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Large values are stored in chunks ("pieces"). Pebble puts a large value into a block of
+// Large values are stored in chunks. Pebble puts a large value into a block of
 // its own, of which it holds four copies while it flushes or compacts, and retains a large
 // batch until it is flushed; chunks pass through reused buffers.
 //
@@ -22,10 +22,10 @@ import (
 const (
 	// defaultLargeRow is the default of Options.LargeRowBytes.
 	defaultLargeRow = 512 << 10
-	// maxPiece is the maximum size of a chunk.
-	maxPiece = 64 << 10
-	// pieceBatch is the batch size in which chunks are committed.
-	pieceBatch = 512 << 10
+	// maxChunk is the maximum size of a chunk.
+	maxChunk = 64 << 10
+	// chunkBatch is the batch size in which chunks are committed.
+	chunkBatch = 512 << 10
 	// maxLarge is the maximum plausible size in a stub, which is that of a Pebble batch.
 	maxLarge = 4 << 30
 )
@@ -56,9 +56,9 @@ func readStub(value []byte) (stub, error) {
 	return stub{}, fmt.Errorf("%w: stub %x", ErrDamaged, value)
 }
 
-// cuttable reports whether the values of a table may be stored in chunks. Rows of other
+// chunkable reports whether the values of a table may be stored in chunks. Rows of other
 // tables are small, and some are read without joining chunks.
-func cuttable(table byte) bool {
+func chunkable(table byte) bool {
 	switch table {
 	case tableLive, tableDone, tableJournal, tableValues, tablePromises, tableOutbox:
 		return true
@@ -66,33 +66,33 @@ func cuttable(table byte) bool {
 	return false
 }
 
-// piecesOf returns the key prefix of the chunks that a log entry wrote for the row at key.
-func (s space) piecesOf(key []byte, index uint64) []byte {
+// chunksOf returns the key prefix of the chunks that a log entry wrote for the row at key.
+func (s space) chunksOf(key []byte, index uint64) []byte {
 	b := make([]byte, 0, prefixLen+len(key)+16)
-	return binary.BigEndian.AppendUint64(appendPart(s.table(b, tablePieces), asString(key[prefixLen-1:])), index)
+	return binary.BigEndian.AppendUint64(appendPart(s.table(b, tableChunks), asString(key[prefixLen-1:])), index)
 }
 
-// pieceKeyEnd is the length of a chunk's key after the row's key: log entry and number.
-const pieceKeyEnd = 8 + 4
+// chunkKeyEnd is the length of a chunk's key after the row's key: log entry and number.
+const chunkKeyEnd = 8 + 4
 
-// ownerOfPiece decodes the key of a chunk: the row it belongs to, assuming it is the last
+// ownerOfChunk decodes the key of a chunk: the row it belongs to, assuming it is the last
 // chunk.
-func ownerOfPiece(key []byte) (largeRow, error) {
+func ownerOfChunk(key []byte) (largeRow, error) {
 	rest := key[prefixLen:]
 	at := endOfPart(rest)
-	if at+pieceKeyEnd != len(rest) || at < 3 {
+	if at+chunkKeyEnd != len(rest) || at < 3 {
 		return largeRow{}, fmt.Errorf("%w: key %x", ErrDamaged, key)
 	}
 	row := bytes.ReplaceAll(rest[:at-2], []byte{0, partEscape}, []byte{0})
-	return largeRow{string(row), binary.BigEndian.Uint64(rest[at:]), uint32(pieceNumber(key)) + 1}, nil
+	return largeRow{string(row), binary.BigEndian.Uint64(rest[at:]), uint32(chunkNumber(key)) + 1}, nil
 }
 
-func pieceNumber(key []byte) int { return int(binary.BigEndian.Uint32(key[len(key)-4:])) }
+func chunkNumber(key []byte) int { return int(binary.BigEndian.Uint32(key[len(key)-4:])) }
 
 // whole returns the value of a row given its stored bytes: these, or the joined chunks if
 // they are a stub. own reports that value is a copy.
 func (r reader) whole(key, stored []byte) (value []byte, own bool, err error) {
-	if !isStub(stored) || len(key) < prefixLen || !cuttable(key[prefixLen-1]) {
+	if !isStub(stored) || len(key) < prefixLen || !chunkable(key[prefixLen-1]) {
 		return stored, false, nil
 	}
 	if value, err = r.joined(key, stored); err != nil {
@@ -117,7 +117,7 @@ func (r reader) joined(key, stored []byte) ([]byte, error) {
 		return nil, err
 	}
 	s := space{binary.BigEndian.Uint16(key), key[2]}
-	lower := s.piecesOf(key, st.index)
+	lower := s.chunksOf(key, st.index)
 	it, err := r.scan(lower, after(lower))
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func join(it *pebble.Iterator, size int) ([]byte, error) {
 	if it.First() {
 		chunk = len(it.Value())
 	}
-	if chunk == 0 || !it.Last() || pieceNumber(it.Key()) != (size-1)/chunk {
+	if chunk == 0 || !it.Last() || chunkNumber(it.Key()) != (size-1)/chunk {
 		return nil, fmt.Errorf("%w: chunks of a value of %d bytes are missing", ErrDamaged, size)
 	}
 	value := make([]byte, 0, size)

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Large entries are stored in chunks ("pieces"). Pebble puts a large value into a block of
+// Large entries are stored in chunks. Pebble puts a large value into a block of
 // its own, of which it holds four copies while it flushes, and retains a large batch until
 // then; chunks pass through reused buffers.
 //
@@ -19,10 +19,10 @@ import (
 // number. They are written before the row, in separate batches: while the row does not
 // exist, the entry does not exist.
 const (
-	entryInPieces = 2 // first byte of the row, where others have entryFormat
-	pieceSize     = 64 << 10
-	pieceBatch    = 512 << 10
-	pieceKeyLen   = logKeyLen + 4
+	entryInChunks = 2 // first byte of the row, where others have entryFormat
+	chunkSize     = 64 << 10
+	chunkBatch    = 512 << 10
+	chunkKeyLen   = logKeyLen + 4
 	// largeEntry is the size from which an entry is stored in chunks. A batch of small
 	// commands stays below it.
 	largeEntry = 512 << 10
@@ -30,34 +30,34 @@ const (
 	maxEntry = 4 << 30
 )
 
-// putPieces writes the bytes of a large log entry (header, extensions, data and checksum)
+// putChunks writes the bytes of a large log entry (header, extensions, data and checksum)
 // in chunks, and its row into the batch.
-func (s *LogStore) putPieces(b *pebble.Batch, log *raft.Log, header []byte) error {
+func (s *LogStore) putChunks(b *pebble.Batch, log *raft.Log, header []byte) error {
 	key := logKey(s.group, log.Index)
 	sum := binary.LittleEndian.AppendUint32(nil, crcOf(key, header, log.Extensions, log.Data))
 	left := len(header) + len(log.Extensions) + len(log.Data) + len(sum)
-	row := binary.AppendUvarint([]byte{entryInPieces}, uint64(left))
+	row := binary.AppendUvarint([]byte{entryInChunks}, uint64(left))
 	row = binary.LittleEndian.AppendUint32(row, entryChecksum(key, row))
 
-	pieces := s.db.NewBatchWithSize(pieceBatch + 2*pieceSize)
-	defer pieces.Close()
+	chunks := s.db.NewBatchWithSize(chunkBatch + 2*chunkSize)
+	defer chunks.Close()
 	rest := [][]byte{header, log.Extensions, log.Data, sum}
 	for number := uint32(0); left > 0; number++ {
-		op := pieces.SetDeferred(pieceKeyLen, min(left, pieceSize))
+		op := chunks.SetDeferred(chunkKeyLen, min(left, chunkSize))
 		binary.BigEndian.PutUint32(op.Key[copy(op.Key, key):], number)
 		left -= len(op.Value)
 		rest = fill(op.Value, rest)
 		if err := op.Finish(); err != nil {
 			return err
 		}
-		if pieces.Len() < pieceBatch && left > 0 {
+		if chunks.Len() < chunkBatch && left > 0 {
 			continue
 		}
 		s.large.Await(s.db)
-		if err := pieces.Commit(pebble.NoSync); err != nil { // synced with the row
+		if err := chunks.Commit(pebble.NoSync); err != nil { // synced with the row
 			return err
 		}
-		pieces.Reset()
+		chunks.Reset()
 	}
 	return b.Set(key, row, nil)
 }
@@ -94,13 +94,13 @@ func (s *LogStore) dropUnfinished(it *pebble.Iterator, keep bool) error {
 	return it.Error()
 }
 
-// inPieces reports whether a row belongs to an entry in chunks.
-func inPieces(row []byte) bool { return len(row) > 0 && row[0] == entryInPieces }
+// inChunks reports whether a row belongs to an entry in chunks.
+func inChunks(row []byte) bool { return len(row) > 0 && row[0] == entryInChunks }
 
-// joinPieces returns the bytes of the ordinary row; pebble.ErrNotFound if the entry has
+// joinChunks returns the bytes of the ordinary row; pebble.ErrNotFound if the entry has
 // been removed.
-func (s *LogStore) joinPieces(index uint64) (value []byte, err error) {
-	it, size, err := s.pieces(index)
+func (s *LogStore) joinChunks(index uint64) (value []byte, err error) {
+	it, size, err := s.chunks(index)
 	if err != nil {
 		return nil, err
 	}
@@ -117,10 +117,10 @@ func (s *LogStore) joinPieces(index uint64) (value []byte, err error) {
 	return value, nil
 }
 
-// pieces returns an iterator at the row of an entry in chunks, which the chunks follow, and
+// chunks returns an iterator at the row of an entry in chunks, which the chunks follow, and
 // their total size. Row and chunks are from one snapshot: the log may be truncated
 // meanwhile.
-func (s *LogStore) pieces(index uint64) (it *pebble.Iterator, size int, err error) {
+func (s *LogStore) chunks(index uint64) (it *pebble.Iterator, size int, err error) {
 	key := logKey(s.group, index)
 	if it, err = s.db.NewIter(&pebble.IterOptions{LowerBound: key, UpperBound: logKey(s.group, index+1)}); err != nil {
 		return nil, 0, err
@@ -140,11 +140,11 @@ func (s *LogStore) pieces(index uint64) (it *pebble.Iterator, size int, err erro
 func joinedSize(key, row []byte) (int, error) {
 	n := len(row) - 4
 	if n < 1 || entryChecksum(key, row[:n]) != binary.LittleEndian.Uint32(row[n:]) {
-		return 0, fmt.Errorf("size of an entry in pieces: %w", ErrCorrupt)
+		return 0, fmt.Errorf("size of an entry in chunks: %w", ErrCorrupt)
 	}
 	size, used := binary.Uvarint(row[1:n])
 	if used != n-1 || size > maxEntry {
-		return 0, fmt.Errorf("size of an entry in pieces: %w", ErrCorrupt)
+		return 0, fmt.Errorf("size of an entry in chunks: %w", ErrCorrupt)
 	}
 	return int(size), nil
 }

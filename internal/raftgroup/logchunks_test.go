@@ -13,14 +13,14 @@ import (
 // largeLogs are entries around the sizes at which they are cut.
 func largeLogs(from uint64) (out []*raft.Log) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for _, size := range []int{10, largeEntry - 100, largeEntry, largeEntry + pieceSize, 5*largeEntry + 1, 20} {
+	for _, size := range []int{10, largeEntry - 100, largeEntry, largeEntry + chunkSize, 5*largeEntry + 1, 20} {
 		data := make([]byte, size)
 		for i := range data {
 			data[i] = byte(r.Uint32())
 		}
 		log := &raft.Log{Index: from, Term: 3, Type: raft.LogCommand, Data: data}
 		if size%2 == 1 {
-			log.Extensions = bytes.Repeat([]byte{1}, pieceSize+7)
+			log.Extensions = bytes.Repeat([]byte{1}, chunkSize+7)
 		}
 		out = append(out, log)
 		from++
@@ -65,13 +65,13 @@ func TestLargeEntriesAreStoredLikeOthers(t *testing.T) {
 	from, to := groupBounds(keyKindLog, 7)
 	it, err := s.(*LogStore).db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	require.NoError(t, err)
-	require.False(t, it.First(), "pieces go with their entry")
+	require.False(t, it.First(), "chunks go with their entry")
 	require.NoError(t, it.Close())
 }
 
-// TestPiecesWithoutTheirRowAreNoEntry has a log end as a crash leaves it that came
-// between the pieces and the row.
-func TestPiecesWithoutTheirRowAreNoEntry(t *testing.T) {
+// TestChunksWithoutTheirRowAreNoEntry has a log end as a crash leaves it that came
+// between the chunks and the row.
+func TestChunksWithoutTheirRowAreNoEntry(t *testing.T) {
 	open, dir := storages["pebble"], t.TempDir()
 	logs := largeLogs(1)
 	for _, kept := range [][]*raft.Log{nil, logs[:1], logs[:3]} {
@@ -106,7 +106,7 @@ func TestDamageOfALargeEntryIsFound(t *testing.T) {
 	s, closeIt := storages["pebble"](t, t.TempDir())
 	defer closeIt()
 	db, log := s.(*LogStore).db, largeLogs(1)[4]
-	piece := func(number byte) []byte { return append(logKey(7, log.Index), 0, 0, 0, number) }
+	chunk := func(number byte) []byte { return append(logKey(7, log.Index), 0, 0, 0, number) }
 	flip := func(key []byte) {
 		value, closer, err := db.Get(key)
 		require.NoError(t, err)
@@ -117,13 +117,13 @@ func TestDamageOfALargeEntryIsFound(t *testing.T) {
 	}
 	for name, damage := range map[string]func(){
 		"the row":         func() { flip(logKey(7, log.Index)) },
-		"a piece":         func() { flip(piece(3)) },
-		"a piece is gone": func() { require.NoError(t, db.Delete(piece(1), pebble.NoSync)) },
+		"a chunk":         func() { flip(chunk(3)) },
+		"a chunk is gone": func() { require.NoError(t, db.Delete(chunk(1), pebble.NoSync)) },
 		"the last is gone": func() {
-			require.NoError(t, db.Delete(piece(byte((len(log.Data)+len(log.Extensions))/pieceSize)), pebble.NoSync))
+			require.NoError(t, db.Delete(chunk(byte((len(log.Data)+len(log.Extensions))/chunkSize)), pebble.NoSync))
 		},
-		"one in its middle": func() { require.NoError(t, db.Set(append(piece(2), 0), []byte("more"), pebble.NoSync)) },
-		"an empty row":      func() { require.NoError(t, db.Set(logKey(7, log.Index), []byte{entryInPieces}, pebble.NoSync)) },
+		"one in its middle": func() { require.NoError(t, db.Set(append(chunk(2), 0), []byte("more"), pebble.NoSync)) },
+		"an empty row":      func() { require.NoError(t, db.Set(logKey(7, log.Index), []byte{entryInChunks}, pebble.NoSync)) },
 	} {
 		require.NoError(t, s.StoreLog(log))
 		requireLogs(t, s, []*raft.Log{log})

@@ -40,7 +40,7 @@ type digests struct {
 	metrics    *DigestMetrics
 	log        *slog.Logger
 
-	ctx    context.Context // ends with the replica
+	ctx    context.Context //nolint:containedctx // of scans, which applying starts; ends with the replica
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 

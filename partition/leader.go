@@ -36,7 +36,7 @@ var (
 // because a leader that abandoned its duties may resume them within the same term.
 type leadership struct {
 	p       *Partition
-	ctx     context.Context // ends with the leadership
+	ctx     context.Context //nolint:containedctx // ends with the leadership
 	abandon context.CancelCauseFunc
 	left    chan struct{} // closed once it has ended and its attempts are aborted
 	epoch   uint64

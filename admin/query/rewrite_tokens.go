@@ -11,7 +11,7 @@ import (
 
 // rewriter modifies the tokens of a query.
 type rewriter struct {
-	ctx      context.Context //nolint:containedctx // of the query; ends the passes early
+	ctx      context.Context //nolint:containedctx // ends the passes early, which call each other deeply
 	tokens   []token
 	times    map[string]bool // names of timestamps
 	listed   map[string]bool // names of columns for which sources accept lists

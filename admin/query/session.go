@@ -19,10 +19,9 @@ type session struct {
 	engine *Engine
 	db     *database
 
-	// The running query. Its context is a field because SQLite calls the tables and functions
-	// without one.
-	ctx    context.Context
-	now    time.Time // for the functions of the query
+	// The running query.
+	ctx    context.Context //nolint:containedctx // SQLite calls tables and functions without one
+	now    time.Time       // for the functions of the query
 	began  time.Time
 	strong bool // read the tables of partitions linearizably
 	// Restrictions of the client.

@@ -88,7 +88,7 @@ type positions interface {
 // owner is the leadership of a partition on this node.
 type owner struct {
 	positions
-	ctx     context.Context // ends with the leadership
+	ctx     context.Context //nolint:containedctx // ends with the leadership
 	streams sync.WaitGroup
 }
 

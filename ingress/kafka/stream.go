@@ -56,7 +56,7 @@ type stream struct {
 	next     int64      // everything before is done
 	epoch    int32      // of the record before next
 	lanes    map[uint32]*lane
-	waits    context.Context // of those for the ends of invocations; ends with the session
+	waits    context.Context //nolint:containedctx // of the waits for ends of invocations; ends with the session
 
 	blocked *blockedRecord
 	status  subscription.PartitionStatus

@@ -40,7 +40,7 @@ type Client struct {
 	dial     func(address string) (nodelink.Conn, error)
 	timeouts timeouts
 	log      *slog.Logger
-	ctx      context.Context // ends with Close
+	ctx      context.Context //nolint:containedctx // of connections, which requests share; ends with Close
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
 	requests requestCounts

@@ -54,7 +54,7 @@ type Server struct {
 	seen   func(address string)
 	bodies *budget.Budget
 	log    *slog.Logger
-	ctx    context.Context // ends with Close
+	ctx    context.Context //nolint:containedctx // of the streams that gRPC opens; ends with Close
 	cancel context.CancelFunc
 
 	roomTimeout time.Duration

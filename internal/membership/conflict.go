@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -79,9 +80,9 @@ func (c *conflicts) active() bool {
 	return !c.lastSighting.IsZero() && time.Since(c.lastSighting) < conflictWindow
 }
 
-// resolveConflicts decides which of two nodes keeps a shared name. It returns when m.ctx
+// resolveConflicts decides which of two nodes keeps a shared name. It returns when ctx
 // ends or this node must yield.
-func (m *Members) resolveConflicts() {
+func (m *Members) resolveConflicts(ctx context.Context) {
 	claims := make(map[identity]claim)
 	warned := make(map[string]bool)
 	for {
@@ -99,12 +100,12 @@ func (m *Members) resolveConflicts() {
 				warned[key] = true
 				m.log.Warn("node rejected", "node", w.member.Name, "address", w.member.Address, "err", w.reason)
 			}
-		case <-m.ctx.Done():
+		case <-ctx.Done():
 			return
 		}
 		select {
 		case <-time.After(conflictCheckInterval):
-		case <-m.ctx.Done():
+		case <-ctx.Done():
 			return
 		}
 	}

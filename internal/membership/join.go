@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// runJoin joins other nodes until m.ctx ends: with a short backoff while this node is
+// runJoin joins other nodes until ctx ends: with a short backoff while this node is
 // alone, and every RejoinInterval afterwards, so that a network partition heals.
-func (m *Members) runJoin() {
+func (m *Members) runJoin(ctx context.Context) {
 	p := m.cfg.Profile
 	logged := make(map[string]string)
 	for backoff := p.JoinBackoff; ; {
 		for _, gone := range m.table.prune(retention) {
 			m.transport.removeEndpoint(gone.identity())
 		}
-		m.joinAll(logged)
+		m.joinAll(ctx, logged)
 		wait := p.RejoinInterval
 		switch {
 		case m.conflicts.active():
@@ -33,7 +33,7 @@ func (m *Members) runJoin() {
 		}
 		select {
 		case <-time.After(wait + rand.N(wait/4+1)):
-		case <-m.ctx.Done():
+		case <-ctx.Done():
 			return
 		}
 	}
@@ -51,17 +51,17 @@ func (m *Members) alone() bool {
 
 // joinAll tries to join every missing node. logged holds the last error logged per
 // address, to log only changes.
-func (m *Members) joinAll(logged map[string]string) {
+func (m *Members) joinAll(ctx context.Context, logged map[string]string) {
 	targets := m.joinTargets()
 	results := make([]error, len(targets))
 	var attempts sync.WaitGroup
 	for i, address := range targets {
-		attempts.Go(func() { results[i] = m.joinHost(address) })
+		attempts.Go(func() { results[i] = m.joinHost(ctx, address) })
 	}
 	attempts.Wait()
 	unjoined := make(map[string]error)
 	for i, address := range targets {
-		m.logJoinError(logged, address, results[i])
+		m.logJoinError(ctx, logged, address, results[i])
 		if results[i] != nil {
 			unjoined[address] = results[i]
 		}
@@ -78,8 +78,8 @@ func (m *Members) Unjoined() map[string]error {
 	return nil
 }
 
-func (m *Members) logJoinError(logged map[string]string, address string, err error) {
-	if err == nil || m.ctx.Err() != nil {
+func (m *Members) logJoinError(ctx context.Context, logged map[string]string, address string, err error) {
+	if err == nil || ctx.Err() != nil {
 		delete(logged, address)
 		return
 	}
@@ -91,7 +91,7 @@ func (m *Members) logJoinError(logged map[string]string, address string, err err
 			level = slog.LevelWarn
 		}
 	}
-	m.log.Log(context.Background(), level, "joining node failed; retrying", "address", address, "err", err)
+	m.log.Log(ctx, level, "joining node failed; retrying", "address", address, "err", err)
 }
 
 // joinTargets returns the addresses to join: seeds, known nodes and dead members, except
@@ -120,12 +120,12 @@ func (m *Members) joinTargets() []string {
 }
 
 // joinHost joins through all addresses of a host. It succeeds if one of them does.
-func (m *Members) joinHost(hostport string) error {
+func (m *Members) joinHost(ctx context.Context, hostport string) error {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {
 		return err
 	}
-	addrs, err := m.transport.resolver.addresses(m.ctx, host)
+	addrs, err := m.transport.resolver.addresses(ctx, host)
 	if err != nil {
 		return err
 	}

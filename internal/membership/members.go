@@ -28,8 +28,7 @@ type Members struct {
 	unjoined  atomic.Pointer[map[string]error] // the map is immutable once stored
 	clocks    *clocks
 
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
+	cancel context.CancelFunc // ends the goroutines of wg
 	wg     sync.WaitGroup
 
 	updateMu sync.Mutex // serializes UpdateMeta
@@ -52,8 +51,10 @@ func describe(m Member) (*description, error) {
 // Open starts gossiping. It returns immediately; joining through the seeds is retried in
 // the background until Close. On error it closes the sockets.
 func Open(cfg Config) (*Members, error) {
+	ctx, cancel := context.WithCancel(context.Background())
 	m, err := open(cfg)
 	if err != nil {
+		cancel()
 		for _, socket := range []io.Closer{cfg.Streams, cfg.Packets} {
 			if socket != nil {
 				_ = socket.Close()
@@ -61,9 +62,10 @@ func Open(cfg Config) (*Members, error) {
 		}
 		return nil, err
 	}
-	m.wg.Go(m.runJoin)
-	m.wg.Go(m.resolveConflicts)
-	m.wg.Go(m.logChanges)
+	m.cancel = cancel
+	m.wg.Go(func() { m.runJoin(ctx) })
+	m.wg.Go(func() { m.resolveConflicts(ctx) })
+	m.wg.Go(func() { m.logChanges(ctx) })
 	return m, nil
 }
 
@@ -80,14 +82,12 @@ func open(cfg Config) (*Members, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
 	m := &Members{
 		cfg: cfg, log: cfg.Logger, transport: newTransport(cfg), table: newTable(cfg.Profile),
-		conflicts: newConflicts(), clocks: newClocks(cfg.wall, cfg.Logger), ctx: ctx, cancel: cancel,
+		conflicts: newConflicts(), clocks: newClocks(cfg.wall, cfg.Logger),
 	}
 	m.self.Store(self)
 	if m.list, err = memberlist.Create(m.gossipConfig()); err != nil {
-		cancel()
 		_ = m.transport.Shutdown()
 		return nil, fmt.Errorf("start gossip: %w", err)
 	}
@@ -257,8 +257,8 @@ func (m *Members) Close() error {
 	return err
 }
 
-// logChanges logs state changes of other nodes.
-func (m *Members) logChanges() {
+// logChanges logs state changes of other nodes until ctx ends.
+func (m *Members) logChanges(ctx context.Context) {
 	changes, stop := m.Watch()
 	defer stop()
 	known := make(map[string]Member)
@@ -273,12 +273,12 @@ func (m *Members) logChanges() {
 			if member.State == Dead { // it did not say that it leaves
 				level = slog.LevelWarn
 			}
-			m.log.Log(context.Background(), level, "cluster node changed state", "state", member.State.String(),
+			m.log.Log(ctx, level, "cluster node changed state", "state", member.State.String(),
 				"node", member.Name, "address", member.Address, "incarnation", member.Incarnation)
 		}
 		select {
 		case <-changes:
-		case <-m.ctx.Done():
+		case <-ctx.Done():
 			return
 		}
 	}

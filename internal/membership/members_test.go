@@ -235,7 +235,7 @@ func TestNodeReturnsWithNewIPBehindSameName(t *testing.T) {
 	require.True(t, a.member("b").Started.After(started))
 	// UDP probes use the new address, too.
 	require.Eventually(t, func() bool {
-		to, ok := a.transport.resolver.packetAddress(address)
+		to, ok := a.transport.resolver.packetAddress(t.Context(), address)
 		return ok && to.Addr().String() == "127.0.0.2"
 	}, time.Minute, 10*time.Millisecond)
 }

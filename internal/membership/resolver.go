@@ -22,7 +22,6 @@ const (
 // last known address while the name is resolved in the background, because a hanging name
 // server must not stop the gossip with all other nodes.
 type resolver struct {
-	ctx    context.Context
 	wg     *sync.WaitGroup
 	lookup func(ctx context.Context, host string) ([]string, error)
 	only4  bool // the socket is IPv4 only
@@ -41,8 +40,8 @@ type resolved struct {
 }
 
 // packetAddress returns the address for packets to hostport. It returns false until the
-// name has been resolved once.
-func (r *resolver) packetAddress(hostport string) (netip.AddrPort, bool) {
+// name has been resolved once, which ctx limits.
+func (r *resolver) packetAddress(ctx context.Context, hostport string) (netip.AddrPort, bool) {
 	host, port, ok := splitPort(hostport)
 	if !ok {
 		return netip.AddrPort{}, false
@@ -53,9 +52,9 @@ func (r *resolver) packetAddress(hostport string) (netip.AddrPort, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.host(host)
-	if !h.refreshing && time.Since(h.refreshedAt) > resolveAfter && r.ctx.Err() == nil {
+	if !h.refreshing && time.Since(h.refreshedAt) > resolveAfter && ctx.Err() == nil {
 		h.refreshing = true
-		r.wg.Go(func() { r.refresh(host) })
+		r.wg.Go(func() { r.refresh(ctx, host) })
 	}
 	return netip.AddrPortFrom(h.addr, port), h.addr.IsValid()
 }
@@ -70,8 +69,8 @@ func (r *resolver) host(name string) *resolved {
 	return h
 }
 
-func (r *resolver) refresh(name string) {
-	addrs, err := r.addresses(r.ctx, name)
+func (r *resolver) refresh(ctx context.Context, name string) {
+	addrs, err := r.addresses(ctx, name)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.host(name)

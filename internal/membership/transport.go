@@ -40,7 +40,7 @@ type transport struct {
 	timeout  time.Duration
 	resolver *resolver
 
-	ctx      context.Context // ends with Shutdown
+	ctx      context.Context //nolint:containedctx // memberlist calls without one; ends with Shutdown
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
 	conns    *connSet
@@ -67,7 +67,7 @@ func newTransport(cfg Config) *transport {
 	}
 	_, _ = rand.Read(t.self.process[:]) // never fails
 	t.resolver = &resolver{
-		ctx: ctx, wg: &t.wg, lookup: cfg.Resolve, only4: isIPv4(cfg.Packets.LocalAddr()), hosts: make(map[string]*resolved),
+		wg: &t.wg, lookup: cfg.Resolve, only4: isIPv4(cfg.Packets.LocalAddr()), hosts: make(map[string]*resolved),
 	}
 	t.wg.Go(t.acceptStreams)
 	t.wg.Go(t.readPackets)
@@ -118,7 +118,7 @@ func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, e
 	if err != nil {
 		return time.Time{}, err
 	}
-	if to, ok := t.resolver.packetAddress(e.address); ok {
+	if to, ok := t.resolver.packetAddress(t.ctx, e.address); ok {
 		t.sentPackets.Add(1)
 		_, err = t.packets.WriteTo(t.encode(e.target, b), net.UDPAddrFromAddrPort(to))
 	}

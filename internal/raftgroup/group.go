@@ -70,22 +70,22 @@ func Open(cfg Config) (*Group, error) {
 		reconciling: make(chan struct{}, 1),
 	}
 	g.reads = newConfirmer(g)
-	g.leadership = newLeadership(ctx, g.reads.lost)
+	g.leadership = newLeadership(g.reads.lost)
 	// Held until everything is set up, because entries may be applied, and fail, as soon as
 	// Raft runs.
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := g.open(); err != nil {
+	if err := g.open(ctx); err != nil {
 		cancel()
 		return nil, fmt.Errorf("open raft group %s: %w", cfg.Name, err)
 	}
-	g.wg.Go(g.serveLeadership)
+	g.wg.Go(func() { g.serveLeadership(ctx) })
 	g.wg.Go(func() { g.watchLeader(ctx) })
 	g.wg.Go(func() { g.supervise(ctx) })
 	return g, nil
 }
 
-func (g *Group) open() error {
+func (g *Group) open(ctx context.Context) error {
 	g.storage = newGroupStorage(recordHardState(g.cfg.Storage, g.cfg.HardState), g.cfg.Profile.LogCacheBytes, g.log,
 		g.cfg.Watchdog.probe(g.cfg.Name, g.resign), g.fail)
 	rec, have, err := reconcile(g.storage, g.cfg.HardState, g.cfg.StateMachine.Applied())
@@ -109,7 +109,7 @@ func (g *Group) open() error {
 	if g.port, err = g.cfg.Transport.attach(g); err != nil {
 		return err
 	}
-	if g.inst, err = g.startInstance(); err != nil {
+	if g.inst, err = g.startInstance(ctx); err != nil {
 		g.cfg.Transport.detach(g.port)
 		return err
 	}
@@ -122,8 +122,9 @@ func (g *Group) open() error {
 }
 
 // startInstance starts the Raft library on the stored data. The library panics on a log
-// that it cannot read, which becomes an error of this group. The caller holds mu.
-func (g *Group) startInstance() (inst *instance, err error) {
+// that it cannot read, which becomes an error of this group. Leaderships end with ctx. The
+// caller holds mu.
+func (g *Group) startInstance(ctx context.Context) (inst *instance, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			inst, err = nil, fmt.Errorf("%w: start raft: %v", ErrQuarantined, p)
@@ -146,7 +147,7 @@ func (g *Group) startInstance() (inst *instance, err error) {
 	inst = &instance{raft: r, outgoing: out, stop: make(chan struct{}), followed: make(chan struct{})}
 	go func() {
 		defer close(inst.followed)
-		g.leadership.follow(notify, inst.stop)
+		g.leadership.follow(ctx, notify, inst.stop)
 	}()
 	inst.observer = raft.NewObserver(nil, false, g.observe)
 	r.RegisterObserver(inst.observer)
@@ -231,7 +232,7 @@ func (g *Group) supervise(ctx context.Context) {
 	for {
 		select {
 		case why := <-g.rebuilds:
-			if err := g.rebuild(why); err != nil {
+			if err := g.rebuild(ctx, why); err != nil {
 				g.fail(err)
 			}
 		case <-ctx.Done():
@@ -262,7 +263,7 @@ func (g *Group) checkLogEnd() {
 	}
 }
 
-func (g *Group) rebuild(why string) error {
+func (g *Group) rebuild(ctx context.Context, why string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closing {
@@ -271,7 +272,7 @@ func (g *Group) rebuild(why string) error {
 	g.log.Warn("restarting raft", "reason", why)
 	g.stopInstance(context.Background(), g.inst)
 	g.stuckSince.Store(0)
-	inst, err := g.startInstance()
+	inst, err := g.startInstance(ctx)
 	if err != nil {
 		return fmt.Errorf("restart raft: %w", err)
 	}
@@ -323,7 +324,7 @@ func (g *Group) fail(err error) {
 		if g.cfg.OnFailed != nil {
 			g.cfg.OnFailed(err)
 		}
-		g.leadership.set(false) // serve nothing from this replica
+		g.leadership.end() // serve nothing from this replica
 		g.resign()
 		_ = g.stopAll(context.Background())
 	}()

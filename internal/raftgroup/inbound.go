@@ -1,7 +1,9 @@
 package raftgroup
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"time"
 
 	"platform/internal/nodelink"
@@ -262,7 +264,7 @@ func (t *Transport) InstallSnapshot(stream node.RaftTransport_InstallSnapshotSer
 	}
 	ended := context.AfterFunc(port.ctx, cancel)
 	defer ended()
-	data := newChunkReader(ctx, stream, first.Data)
+	data := readChunks(ctx, stream, first.Data)
 	resp, err := port.group.fsm.install.receive(ctx, request, data, port.deliver)
 	if err != nil {
 		port.group.log.Warn("snapshot not installed", "err", err)
@@ -276,50 +278,23 @@ func (t *Transport) InstallSnapshot(stream node.RaftTransport_InstallSnapshotSer
 	})
 }
 
-// chunkReader reads the data of a snapshot call until ctx ends. A blocked read of a stream
-// cannot be interrupted, so another goroutine reads it, which ends with the call.
-type chunkReader struct {
-	ctx    context.Context
-	chunks chan chunk
-	rest   []byte
-}
-
-type chunk struct {
-	data []byte
-	err  error
-}
-
-func newChunkReader(ctx context.Context, stream node.RaftTransport_InstallSnapshotServer, first []byte) *chunkReader {
-	r := &chunkReader{ctx: ctx, chunks: make(chan chunk, 1), rest: first}
+// readChunks returns the data of a snapshot call. Reads fail once ctx has ended. A blocked
+// read of a stream cannot be interrupted, so another goroutine reads it, which ends with the
+// call.
+func readChunks(ctx context.Context, stream node.RaftTransport_InstallSnapshotServer, first []byte) io.Reader {
+	r, w := io.Pipe()
 	go func() {
 		for {
 			c, err := stream.Recv()
-			select {
-			case r.chunks <- chunk{c.GetData(), err}:
-			case <-ctx.Done():
-				return
+			if err == nil && len(c.GetData()) > 0 {
+				_, err = w.Write(c.GetData())
 			}
 			if err != nil {
+				w.CloseWithError(err)
 				return
 			}
 		}
 	}()
-	return r
-}
-
-func (r *chunkReader) Read(p []byte) (int, error) {
-	for len(r.rest) == 0 {
-		select {
-		case c := <-r.chunks:
-			if c.err != nil {
-				return 0, c.err
-			}
-			r.rest = c.data
-		case <-r.ctx.Done():
-			return 0, r.ctx.Err()
-		}
-	}
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
-	return n, nil
+	context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
+	return io.MultiReader(bytes.NewReader(first), r)
 }

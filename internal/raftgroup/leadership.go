@@ -20,37 +20,44 @@ const (
 // leadership turns Raft's notifications into calls of Config.Lead: never two at a time,
 // each with a context that ends before anything else when leadership is lost.
 type leadership struct {
-	ctx  context.Context // ends when the group shuts down
-	lost func()          // called after each loss
+	lost func() // called after each loss
 	wake chan struct{}
 
 	// mu covers the fields below.
-	mu            sync.Mutex
-	leadershipCtx context.Context // of the current leadership, nil if none
-	cancel        context.CancelFunc
-	pending       bool // current has not been picked up yet
+	mu      sync.Mutex
+	ctx     context.Context //nolint:containedctx // ends with the current leadership; nil if none
+	cancel  context.CancelFunc
+	pending bool // ctx has not been returned by next
 }
 
-func newLeadership(ctx context.Context, lost func()) *leadership {
-	return &leadership{ctx: ctx, lost: lost, wake: make(chan struct{}, 1)}
+func newLeadership(lost func()) *leadership {
+	return &leadership{lost: lost, wake: make(chan struct{}, 1)}
 }
 
-// set records that leadership was gained or lost. It never blocks.
-func (l *leadership) set(leading bool) {
+// gain begins a leadership, which ends with ctx at the latest. It never blocks.
+func (l *leadership) gain(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cancel != nil {
-		l.cancel()
-		l.leadershipCtx, l.cancel, l.pending = nil, nil, false
-	}
-	if !leading {
-		return
-	}
-	l.leadershipCtx, l.cancel = context.WithCancel(l.ctx)
+	l.endLocked()
+	l.ctx, l.cancel = context.WithCancel(ctx)
 	l.pending = true
 	select {
 	case l.wake <- struct{}{}:
 	default:
+	}
+}
+
+// end ends the current leadership, if there is one. It never blocks.
+func (l *leadership) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.endLocked()
+}
+
+func (l *leadership) endLocked() {
+	if l.cancel != nil {
+		l.cancel()
+		l.ctx, l.cancel, l.pending = nil, nil, false
 	}
 }
 
@@ -61,54 +68,56 @@ func (l *leadership) current() context.Context {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.leadershipCtx
+	return l.ctx
 }
 
-// next waits for a leadership that has not been served yet.
-func (l *leadership) next() (context.Context, error) {
+// next waits for a leadership that has not been served yet, until ctx ends.
+func (l *leadership) next(ctx context.Context) (context.Context, error) {
 	for {
 		l.mu.Lock()
 		if l.pending {
 			l.pending = false
-			ctx := l.leadershipCtx
+			leading := l.ctx
 			l.mu.Unlock()
-			return ctx, nil
+			return leading, nil
 		}
 		l.mu.Unlock()
 		select {
 		case <-l.wake:
-		case <-l.ctx.Done():
-			return nil, l.ctx.Err()
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
 }
 
 // follow forwards the notifications of one Raft instance until stop is closed. It never
-// waits for anything else, because Raft's main loop waits for it.
-func (l *leadership) follow(notify <-chan bool, stop <-chan struct{}) {
+// waits for anything else, because Raft's main loop waits for it. Leaderships end with ctx.
+func (l *leadership) follow(ctx context.Context, notify <-chan bool, stop <-chan struct{}) {
 	defer l.lost()
-	defer l.set(false)
+	defer l.end()
 	for {
 		select {
 		case leading := <-notify:
-			l.set(leading)
-			if !leading {
-				l.lost()
+			if leading {
+				l.gain(ctx)
+				continue
 			}
+			l.end()
+			l.lost()
 		case <-stop:
 			return
 		}
 	}
 }
 
-// serveLeadership calls Config.Lead for each leadership until the group shuts down.
-func (g *Group) serveLeadership() {
+// serveLeadership calls Config.Lead for each leadership until ctx ends.
+func (g *Group) serveLeadership(ctx context.Context) {
 	for {
-		ctx, err := g.leadership.next()
+		leading, err := g.leadership.next(ctx)
 		if err != nil {
 			return
 		}
-		g.lead(ctx)
+		g.lead(leading)
 	}
 }
 

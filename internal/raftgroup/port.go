@@ -36,7 +36,7 @@ type port struct {
 	election time.Duration
 	rpcs     chan raft.RPC
 	closed   chan struct{}
-	ctx      context.Context // ends when closed is closed
+	ctx      context.Context //nolint:containedctx // Raft calls without one; ends when closed is closed
 	end      context.CancelFunc
 	voted    // see Group.succeed
 
@@ -50,7 +50,7 @@ type port struct {
 // outgoing ends the requests of one Raft instance.
 type outgoing struct {
 	raft   atomic.Pointer[raft.Raft] // nil while it starts
-	ctx    context.Context           // ends before the instance is shut down, so that it waits for no peer
+	ctx    context.Context           //nolint:containedctx // ends before the instance is shut down, so that it waits for no peer
 	hangUp context.CancelFunc
 }
 

@@ -88,7 +88,7 @@ type Transport struct {
 	cfg    TransportConfig
 	log    *slog.Logger
 	self   nodelink.Identity
-	ctx    context.Context // ends with Close
+	ctx    context.Context //nolint:containedctx // Raft calls without one; ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 

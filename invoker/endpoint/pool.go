@@ -17,7 +17,7 @@ import (
 type pool struct {
 	client *Client
 	addr   *Address
-	ctx    context.Context // of dials; canceled by close
+	ctx    context.Context //nolint:containedctx // of dials, which streams share; canceled by close
 	cancel context.CancelFunc
 	users  int // requests that are being sent; guarded by the client's mutex
 

@@ -26,7 +26,7 @@ type clusterConfigView struct {
 
 func (s *Server) viewClusterConfig(c metadata.Cluster) clusterConfigView {
 	return clusterConfigView{
-		c.Name, c.ID, c.Partitions, c.Replicas(), timestamp(c.ProvisionedAt), c.FlowControl, uint32(c.Level()), metadata.LossesSurvived(s.taking(), c.Replicas()),
+		c.Name, c.ID, c.Partitions, c.Replicas(), timestamp(c.ProvisionedAt), c.FlowControl, uint32(c.Level()), metadata.LossesSurvived(s.placeableNodes(), c.Replicas()),
 	}
 }
 
@@ -70,7 +70,7 @@ func (s *Server) setClusterConfig(c echo.Context) error {
 		}
 	}
 	if change.Replication != nil {
-		if err := s.guard(c, fmt.Sprintf("replication %d", *change.Replication), s.taking(), *change.Replication); err != nil && *change.Replication > 0 {
+		if err := s.checkSurvival(c, fmt.Sprintf("replication %d", *change.Replication), s.placeableNodes(), *change.Replication); err != nil && *change.Replication > 0 {
 			return err
 		}
 		if cluster, err = s.registry.SetReplication(ctx, *change.Replication); err != nil {

@@ -120,7 +120,7 @@ func assess(state *ClusterState, cluster metadata.Cluster) (Health, []string) {
 			less = append(less, fmt.Sprintf("node %s (%d) does not respond", n.Name, n.ID))
 		}
 	}
-	if wanted := metadata.Voters(state.taking()); state.Metadata.Quorum && len(state.Metadata.Voters) < wanted {
+	if wanted := metadata.Voters(state.placeableNodes()); state.Metadata.Quorum && len(state.Metadata.Voters) < wanted {
 		less = append(less, fmt.Sprintf("%s on the metadata, and %d should; the others are catching up", counted(len(state.Metadata.Voters), "node votes", "nodes vote"), wanted))
 	}
 	less = append(less, tooFewReplicas(state, cluster.Replicas())...)
@@ -133,26 +133,26 @@ func assess(state *ClusterState, cluster metadata.Cluster) (Health, []string) {
 	return Healthy, less
 }
 
-// taking returns the number of nodes that are not being drained.
-func (s *ClusterState) taking() int {
-	taking := 0
+// placeableNodes returns the number of nodes that accept replicas: those that are not being drained.
+func (s *ClusterState) placeableNodes() int {
+	count := 0
 	for _, n := range s.Nodes {
 		if !n.Draining {
-			taking++
+			count++
 		}
 	}
-	return taking
+	return count
 }
 
 // tooFewReplicas describes partitions that should have more replicas, and a shortage of nodes.
 func tooFewReplicas(state *ClusterState, wanted int) (lacking []string) {
-	taking := state.taking()
-	if wanted > taking {
-		lacking = append(lacking, fmt.Sprintf("each partition should have %d replicas, but only %s", wanted, counted(taking, "node takes", "nodes take")+" any"))
+	nodes := state.placeableNodes()
+	if wanted > nodes {
+		lacking = append(lacking, fmt.Sprintf("each partition should have %d replicas, but only %s", wanted, counted(nodes, "node accepts", "nodes accept")+" any"))
 	}
 	few := 0
 	for _, p := range state.Partitions {
-		if len(p.Placed) < min(wanted, taking) {
+		if len(p.Placed) < min(wanted, nodes) {
 			few++
 		}
 	}

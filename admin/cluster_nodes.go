@@ -56,7 +56,7 @@ func (s *Server) drainNode(draining bool) echo.HandlerFunc {
 				return err
 			}
 			cluster, _ := s.registry.Cluster()
-			if err := s.guard(c, "draining node "+node.Name, s.taking()-1, cluster.Replicas()); err != nil {
+			if err := s.checkSurvival(c, "draining node "+node.Name, s.placeableNodes()-1, cluster.Replicas()); err != nil {
 				return err
 			}
 		}
@@ -123,7 +123,7 @@ func (s *Server) checkRemovable(c echo.Context, node metadata.Node) error {
 		}
 	}
 	cluster, _ := s.registry.Cluster()
-	return s.guard(c, "removing node "+node.Name, s.taking()-1, cluster.Replicas())
+	return s.checkSurvival(c, "removing node "+node.Name, s.placeableNodes()-1, cluster.Replicas())
 }
 
 // removalError adds the required next step to an error.

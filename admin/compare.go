@@ -13,21 +13,21 @@ import (
 	"platform/metadata"
 )
 
-// recheck compares a registered deployment with the current offer of its endpoint, so that the
+// compareEndpoint compares a registered deployment with the current offer of its endpoint, so that the
 // response to a repeated registration can explain why nothing changed. It takes one discovery
 // request, and its failure is a notice, not an error.
-func (s *Server) recheck(ctx context.Context, e discovery.Request, known *metadata.Deployment) []notice {
-	ctx, cancel := context.WithTimeout(ctx, recheckTimeout)
+func (s *Server) compareEndpoint(ctx context.Context, e discovery.Request, known *metadata.Deployment) []notice {
+	ctx, cancel := context.WithTimeout(ctx, compareTimeout)
 	defer cancel()
 	now, err := s.discoverer.Discover(ctx, e)
 	if err != nil {
-		remark := notice{Message: "the address is already registered, and nothing was changed; its services could not be compared with the endpoint: "}
+		n := notice{Message: "the address is already registered, and nothing was changed; its services could not be compared with the endpoint: "}
 		if coded, ok := errors.AsType[*errcode.Error](err); ok {
-			remark.Code, remark.Message = coded.Code, remark.Message+coded.Message
+			n.Code, n.Message = coded.Code, n.Message+coded.Message
 		} else {
-			remark.Message += err.Error()
+			n.Message += err.Error()
 		}
-		return []notice{remark}
+		return []notice{n}
 	}
 	differences := differences(known, now)
 	if len(differences) == 0 {

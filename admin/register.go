@@ -51,8 +51,8 @@ func (s *Server) registerDeployment(c echo.Context) error {
 			if versionOf(c) == 2 {
 				return s.answerRegistered(c, unchanged, nil)
 			}
-			remarks := append(ignoredFields(&body, endpoint, known[0]), s.recheck(ctx, endpoint, known[0])...)
-			return s.answerRegistered(c, unchanged, remarks)
+			notices := append(ignoredFields(&body, endpoint, known[0]), s.compareEndpoint(ctx, endpoint, known[0])...)
+			return s.answerRegistered(c, unchanged, notices)
 		}
 	}
 	discovered, err := s.discover(ctx, endpoint)

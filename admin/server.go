@@ -184,9 +184,9 @@ type Server struct {
 	description object
 }
 
-// recheckTimeout limits the discovery request that a registration without effect makes to compare
+// compareTimeout limits the discovery request that a registration without effect makes to compare
 // the endpoint with the registered deployment.
-const recheckTimeout = 2 * time.Second
+const compareTimeout = 2 * time.Second
 
 // New returns a server.
 func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invocations, cluster Cluster) *Server {

@@ -20,7 +20,7 @@ type Survival struct {
 
 // survives returns the survival of a cluster.
 func survives(state *ClusterState, replication int) Survival {
-	s := Survival{Whole: metadata.LossesSurvived(state.taking(), replication)}
+	s := Survival{Whole: metadata.LossesSurvived(state.placeableNodes(), replication)}
 	s.Now = spare(state.Metadata.Voters, func(id uint32) bool { return up(state.node(id)) })
 	if !state.Metadata.Quorum {
 		s.Now = 0
@@ -62,29 +62,29 @@ func (p *PartitionState) spare(state *ClusterState) int {
 
 func up(n *NodeState) bool { return n != nil && n.State == NodeAlive && n.Answers }
 
-// guard returns an error if a change leaves a cluster that tolerates no node loss, unless force is
-// given. taking and replication are the values after the change.
-func (s *Server) guard(c echo.Context, change string, taking, replication int) error {
+// checkSurvival returns an error if a change leaves a cluster that tolerates no node loss, unless
+// force is given. nodes and replication are the values after the change.
+func (s *Server) checkSurvival(c echo.Context, change string, nodes, replication int) error {
 	force, err := queryBool(c, "force")
 	if err != nil || force {
 		return err
 	}
 	cluster, _ := s.registry.Cluster()
-	before, after := metadata.LossesSurvived(s.taking(), cluster.Replicas()), metadata.LossesSurvived(taking, replication)
+	before, after := metadata.LossesSurvived(s.placeableNodes(), cluster.Replicas()), metadata.LossesSurvived(nodes, replication)
 	if after > 0 || before == 0 {
 		return nil
 	}
 	return &failure{
 		status: http.StatusConflict, code: errcode.META0019,
 		message: fmt.Sprintf("%s leaves a cluster that survives no node failure (now: %d): %s; to proceed anyway, repeat it with --force (in the admin API force=true)",
-			change, before, noToleranceReason(taking, replication)),
+			change, before, noToleranceReason(nodes, replication)),
 	}
 }
 
 // noToleranceReason describes why a cluster tolerates no node loss.
-func noToleranceReason(taking, replication int) string {
-	switch replicas := min(taking, replication); {
-	case replicas == 1 && taking > 1:
+func noToleranceReason(nodes, replication int) string {
+	switch replicas := min(nodes, replication); {
+	case replicas == 1 && nodes > 1:
 		return "each partition is on one node only"
 	case replicas == 1:
 		return "there is one node only"
@@ -93,13 +93,13 @@ func noToleranceReason(taking, replication int) string {
 	}
 }
 
-// taking returns the number of nodes that are not being drained.
-func (s *Server) taking() int {
-	taking := 0
+// placeableNodes returns the number of nodes that accept replicas: those that are not being drained.
+func (s *Server) placeableNodes() int {
+	count := 0
 	for _, n := range s.registry.Nodes() {
 		if !n.Draining {
-			taking++
+			count++
 		}
 	}
-	return taking
+	return count
 }

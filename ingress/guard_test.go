@@ -21,7 +21,7 @@ func probed(s *Server) (paths []string) {
 			continue
 		}
 		paths = append(paths, r.Path)
-		probe.Match(methodsHeardOf, r.Path, func(c echo.Context) error {
+		probe.Match(knownMethods, r.Path, func(c echo.Context) error {
 			c.Response().Header().Set("X-Reached", "yes")
 			return c.NoContent(http.StatusOK)
 		})

@@ -19,9 +19,9 @@ var (
 	getPost = []string{http.MethodGet, http.MethodPost}
 )
 
-// methodsHeardOf are passed to the router, so that a wrong path is distinguished from a wrong
+// knownMethods are passed to the router, so that a wrong path is distinguished from a wrong
 // method; all others are wrong methods.
-var methodsHeardOf = []string{
+var knownMethods = []string{
 	http.MethodGet, http.MethodPost, http.MethodHead, http.MethodPut, http.MethodPatch, http.MethodDelete,
 }
 
@@ -109,7 +109,7 @@ func (s *Server) add(e *echo.Echo, as kind, methods []string, path string, handl
 		}
 		return handler(c)
 	}
-	e.Match(methodsHeardOf, path, guarded)
+	e.Match(knownMethods, path, guarded)
 }
 
 // survive turns a panic of a handler into an error response. If the handler has already written a
@@ -146,7 +146,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		s.preflight(w, r)
 		return
 	}
-	if !slices.Contains(methodsHeardOf, r.Method) {
+	if !slices.Contains(knownMethods, r.Method) {
 		s.fail(w, r, methodNotAllowed(r.Method, getPost))
 		return
 	}

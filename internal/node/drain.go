@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// lameDuck is how long a stopping node still accepts requests. Meanwhile load balancers switch
+	// handOffPeriod is how long a stopping node still accepts requests. Meanwhile load balancers switch
 	// to other nodes, and each response tells its client to use another connection: a request that
 	// is in flight when its connection is closed would fail.
-	lameDuck = time.Second
-	// lonelyDrain is how long requests in progress may take when no other node can continue them.
-	lonelyDrain = 5 * time.Second
+	handOffPeriod = time.Second
+	// singleNodeDrainTimeout is how long requests in progress may take when no other node can continue them.
+	singleNodeDrainTimeout = 5 * time.Second
 )
 
 // drain moves work away from the node: load balancers switch to other nodes, and other nodes take
@@ -30,7 +30,7 @@ func (n *Node) drain(in *ingress.Server) {
 	}
 	n.port.drained(true, n.log)
 	share := n.cfg.ShutdownTimeout.Std() / 6 // three quarters are for requests in progress
-	ducked := time.After(min(lameDuck, share))
+	handedOff := time.After(min(handOffPeriod, share))
 	ctx, cancel := context.WithTimeout(context.Background(), min(replicas.HandOverTimeout, share))
 	defer cancel()
 	var wg sync.WaitGroup
@@ -39,7 +39,7 @@ func (n *Node) drain(in *ingress.Server) {
 	}
 	wg.Wait()
 	if len(n.replicas.Staying()) > 0 {
-		<-ducked
+		<-handedOff
 	}
 }
 
@@ -59,7 +59,7 @@ func (n *Node) closeMetadata() error {
 // drainTimeout is how long requests in progress may take once the node stops.
 func (n *Node) drainTimeout() time.Duration {
 	if len(n.metadata.Nodes()) < 2 {
-		return min(lonelyDrain, n.cfg.ShutdownTimeout.Std()*3/4)
+		return min(singleNodeDrainTimeout, n.cfg.ShutdownTimeout.Std()*3/4)
 	}
 	return n.cfg.ShutdownTimeout.Std() * 3 / 4 // the rest is for closing partitions and files
 }

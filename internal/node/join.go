@@ -139,11 +139,11 @@ func (n *Node) belong(ctx context.Context) error {
 		}
 		n.log.Info("cluster recovered from this node alone", "removed_nodes", removed)
 	}
-	return n.introduce()
+	return n.publishMembership()
 }
 
-// introduce announces to the other nodes that this node is part of the cluster.
-func (n *Node) introduce() error {
+// publishMembership announces to the other nodes that this node is part of the cluster.
+func (n *Node) publishMembership() error {
 	cluster, _ := n.metadata.Cluster()
 	me, _ := n.registration().Listed()
 	return n.port.members.UpdateMeta(func(m *membership.Meta) {

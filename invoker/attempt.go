@@ -27,33 +27,33 @@ type attempt struct {
 	plan    *plan
 	decoder protocol.Decoder
 
-	reading     bool              // the journal is being read; notifications that arrive now may not be in it
-	early       []*machine.Notify // arrived while reading
-	next        uint32            // lower bound of the next notification's index
-	commands    uint32            // in the journal or in transit to it
-	output      bool              // one of them is an output
-	runs        int               // runs that have started and have no result
-	acks        map[uint32]struct{}
-	used        completions
-	awaiting    *journal.Await // as reported by the handler (protocol 7); nil: not reported, or partly arrived
-	announces   bool           // it has reported an await (protocol 7)
-	steps       []machine.Step // not proposed yet
-	unproposed  int            // payload bytes in them
-	counted     int            // received bytes that the budget has counted
-	lingering   bool           // steps may wait a moment for more
-	failure     *failure
-	refusal     *failure  // error status; the body may contain details
-	body        []byte    // of the refusal
-	requestedAt time.Time // when the request was made
-	responded   bool      // the response headers have arrived
-	silent      bool      // it is overdue, see silence.go
-	held        bool      // the server itself delays the endpoint
-	activity    time.Time
-	probe       *probe           // after it was asked to suspend while silent
-	unasked     bool             // it is not asked to suspend since too many are
-	span        *tracing.Attempt // nil: not traced
-	last        machine.StepKind // the step that ended it, while finishing
-	spared      time.Duration    // what was left of the inactivity timeout when it was asked to suspend
+	reading             bool              // the journal is being read; notifications that arrive now may not be in it
+	early               []*machine.Notify // arrived while reading
+	next                uint32            // lower bound of the next notification's index
+	commands            uint32            // in the journal or in transit to it
+	output              bool              // one of them is an output
+	runs                int               // runs that have started and have no result
+	acks                map[uint32]struct{}
+	used                completions
+	awaiting            *journal.Await // as reported by the handler (protocol 7); nil: not reported, or partly arrived
+	announces           bool           // it has reported an await (protocol 7)
+	steps               []machine.Step // not proposed yet
+	unproposed          int            // payload bytes in them
+	counted             int            // received bytes that the budget has counted
+	lingering           bool           // steps may wait a moment for more
+	failure             *failure
+	refusal             *failure  // error status; the body may contain details
+	body                []byte    // of the refusal
+	requestedAt         time.Time // when the request was made
+	responded           bool      // the response headers have arrived
+	silent              bool      // it is overdue, see silence.go
+	held                bool      // the server itself delays the endpoint
+	activity            time.Time
+	probe               *probe           // after it was asked to suspend while silent
+	suspendPostponed    bool             // it is not asked to suspend since too many are
+	span                *tracing.Attempt // nil: not traced
+	last                machine.StepKind // the step that ended it, while finishing
+	remainingInactivity time.Duration    // what was left of the inactivity timeout when it was asked to suspend
 }
 
 func (a *attempt) enter() bool { return a.s.enter() }
@@ -321,10 +321,10 @@ func (a *attempt) deadline() time.Time {
 	case a.t.state == rejected:
 		return a.activity.Add(refusalTimeout)
 	case a.t.state == halfClosed:
-		return a.activity.Add(a.plan.options.AbortTimeout + a.spared)
+		return a.activity.Add(a.plan.options.AbortTimeout + a.remainingInactivity)
 	}
 	hold, computing := a.maxSilence()
-	if a.unasked {
+	if a.suspendPostponed {
 		hold = computing
 	}
 	return a.activity.Add(min(a.plan.options.InactivityTimeout, hold))
@@ -345,7 +345,7 @@ func (a *attempt) maxSilence() (hold, computing time.Duration) {
 		computing = silentTimeout
 	}
 	if a.idle() || a.responded {
-		return idlerTimeout, computing
+		return idleTimeout, computing
 	}
 	return probeTimeout, computing
 }

@@ -31,11 +31,11 @@ func TestIdleHandlersMakeRoomWhenSlotsAreShort(t *testing.T) {
 		defer o.close()
 		o.shard.call(greeter, 1, "")
 		synctest.Wait()
-		time.Sleep(2 * idlerTimeout)
+		time.Sleep(2 * idleTimeout)
 		require.False(t, o.wire(0).is(&o.wire(0).ended), "no invocation waits for the slot")
 
 		_, ended := o.shard.call(greeter, 2, "")
-		time.Sleep(idlerTimeout + time.Millisecond)
+		time.Sleep(idleTimeout + time.Millisecond)
 		synctest.Wait()
 		require.True(t, o.wire(0).is(&o.wire(0).ended), "asked to suspend")
 		o.wire(0).send(t, "0001000000000006"+"0a0102120101") // it does
@@ -50,9 +50,9 @@ func TestHandlersThatBecomeIdleMakeRoom(t *testing.T) {
 		defer o.close()
 		o.shard.call(greeter, 1, "")
 		_, ended := o.shard.call(greeter, 2, "")
-		time.Sleep(idlerTimeout / 2)
+		time.Sleep(idleTimeout / 2)
 		o.wire(0).send(t, longSleep)
-		time.Sleep(idlerTimeout + time.Millisecond)
+		time.Sleep(idleTimeout + time.Millisecond)
 		synctest.Wait()
 		require.True(t, o.wire(0).is(&o.wire(0).ended))
 		o.wire(0).send(t, "0001000000000006"+"0a0102120101")
@@ -69,7 +69,7 @@ func TestBusyHandlersKeepTheirSlot(t *testing.T) {
 		defer o.close()
 		o.shard.call(greeter, 1, "")
 		o.shard.call(greeter, 2, "")
-		time.Sleep(5 * idlerTimeout)
+		time.Sleep(5 * idleTimeout)
 		synctest.Wait()
 		require.False(t, o.wire(0).is(&o.wire(0).ended), "it executes a run")
 	})
@@ -123,7 +123,7 @@ func TestSilentHandlersThatWaitMakeRoom(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Empty(t, asked())
-		time.Sleep(idlerTimeout)
+		time.Sleep(idleTimeout)
 		synctest.Wait()
 		require.Len(t, asked(), initialProbes, "no more until these have answered")
 

@@ -29,18 +29,18 @@ type Stream interface {
 
 // Invoker runs the attempts of a node.
 type Invoker struct {
-	cfg      Config
-	registry Registry
-	log      *slog.Logger
-	client   *endpoint.Client
-	open     func(endpoint.Receiver) Stream
-	slots    slots
-	memory   budget
-	loads    chan struct{} // a slot for each journal that is being read
-	routes   routes
-	sampler  *logsample.Sampler[sampleKey]
-	silences silences
-	pauses   *pauses
+	cfg            Config
+	registry       Registry
+	log            *slog.Logger
+	client         *endpoint.Client
+	open           func(endpoint.Receiver) Stream
+	slots          slots
+	memory         budget
+	loads          chan struct{} // a slot for each journal that is being read
+	routes         routes
+	sampler        *logsample.Sampler[sampleKey]
+	silentAttempts silentAttempts
+	pauses         *pauses
 
 	mu       sync.Mutex // guards sessions
 	sessions map[*Session]struct{}

@@ -99,11 +99,11 @@ func (a *attempt) suspends(now time.Time) bool {
 	}
 	if _, computing := a.maxSilence(); silence < computing && !a.idle() {
 		a.probe = a.s.iv.slots.probe(a.t.slot, a.t.inv.Target.Handler, now)
-		if a.unasked = a.probe == nil; a.unasked {
+		if a.suspendPostponed = a.probe == nil; a.suspendPostponed {
 			return false
 		}
 	}
-	a.spared = left
+	a.remainingInactivity = left
 	return true
 }
 

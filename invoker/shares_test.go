@@ -177,7 +177,7 @@ func TestHandlersOverTheShareOfTheirServiceMakeRoom(t *testing.T) {
 		synctest.Wait()
 		require.False(t, o.wire(0).is(&o.wire(0).ended), "nothing waits")
 		o.shard.call(counter("b"), 101, "") // a slot less than an equal share
-		time.Sleep(idlerTimeout + time.Millisecond)
+		time.Sleep(idleTimeout + time.Millisecond)
 		synctest.Wait()
 		require.True(t, o.wire(0).is(&o.wire(0).ended), "silent for longer than that")
 		o.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"platform/internal/errcode"
 )
 
-// silences counts attempts whose endpoint has sent no response headers.
-type silences struct {
+// silentAttempts counts attempts whose endpoint has sent no response headers.
+type silentAttempts struct {
 	now   atomic.Int64
 	total atomic.Uint64
 }
@@ -18,7 +18,7 @@ type silences struct {
 // Silent returns how many open attempts have had no response headers for longer than
 // Config.NoResponseWarning, and how many there have been in total.
 func (iv *Invoker) Silent() (now int64, total uint64) {
-	return iv.silences.now.Load(), iv.silences.total.Load()
+	return iv.silentAttempts.now.Load(), iv.silentAttempts.total.Load()
 }
 
 // silentAt returns when the attempt is marked unless response headers arrive; false if it
@@ -50,8 +50,8 @@ func (a *attempt) checkSilence(now time.Time) {
 		return
 	}
 	a.silent = true
-	a.s.iv.silences.now.Add(1)
-	a.s.iv.silences.total.Add(1)
+	a.s.iv.silentAttempts.now.Add(1)
+	a.s.iv.silentAttempts.total.Add(1)
 	level, fields := a.t.sampled(noResponse)
 	fields = append(fields, "asked_at", a.requestedAt, "abort_at", a.abortAt())
 	a.s.log.Log(context.Background(), level, "endpoint sent no response headers", fields...)
@@ -78,7 +78,7 @@ func (t *task) sampled(kind string) (slog.Level, []any) {
 func (a *attempt) endSilence() {
 	if a.silent {
 		a.silent = false
-		a.s.iv.silences.now.Add(-1)
+		a.s.iv.silentAttempts.now.Add(-1)
 	}
 }
 

@@ -365,10 +365,10 @@ func (f *fifo[T]) pop() (v T) {
 }
 
 const (
-	// idlerTimeout is how long an attempt that seems to wait for an event may be silent
+	// idleTimeout is how long an attempt that seems to wait for an event may be silent
 	// while there is pressure on its slot. It must not be so short that handlers are
 	// suspended between two steps.
-	idlerTimeout = 200 * time.Millisecond
+	idleTimeout = 200 * time.Millisecond
 	// silentTimeout is the same for an attempt that seems to compute, of a service that
 	// holds more than its share.
 	silentTimeout = 5 * time.Second
@@ -395,7 +395,7 @@ func (iv *Invoker) enqueue(inv *machine.Invocation, w waiter) {
 }
 
 // makeRoom has all open attempts checked soon, since slots are short.
-func (iv *Invoker) makeRoom() { iv.scanOpen(time.Now().Add(idlerTimeout)) }
+func (iv *Invoker) makeRoom() { iv.scanOpen(time.Now().Add(idleTimeout)) }
 
 // scanOpen has all open attempts checked by a time.
 func (iv *Invoker) scanOpen(at time.Time) {

@@ -170,7 +170,7 @@ func hostileSequences(t testing.TB) [][]byte {
 		concat(t, frame(journal.Sleep, "08"+"01"+"5801"), "000100000000000a 22080a01011201012801"),
 		concat(t, frame(protocol.Error, "08f403 1204626f6f6d 1a02617420 2003 2a0163 3000 38dc0b 4001")),
 		concat(t, frame(protocol.Error, "08ba04"), outputHi, end),
-		concat(t, "0005000000000005 0809720131", frame(journal.Sleep, "0880d095ffbc315809"), "0001000000000006 0a0109120101"), // unasked
+		concat(t, "0005000000000005 0809720131", frame(journal.Sleep, "0880d095ffbc315809"), "0001000000000006 0a0109120101"), // not requested
 	}
 	steps := [][]machine.Step{
 		{machinetest.SetState("a", []byte("1")), machinetest.GetState(1, "a"), machinetest.GetStateKeys(2), machinetest.ClearState("a"),

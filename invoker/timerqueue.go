@@ -184,7 +184,7 @@ func (a *attempt) watch(now time.Time) time.Time {
 	}
 	a.checkSilence(now)
 	a.checkProbe(now)
-	a.unasked = false
+	a.suspendPostponed = false
 	at, next := a.deadline(), a.nextCheck()
 	a.t.mu.Unlock()
 	if at.After(now) {

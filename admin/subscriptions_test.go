@@ -67,7 +67,7 @@ func streaming(t *testing.T) (*world, *fakeStreams) {
 	return w, streams
 }
 
-// create creates a subscription and returns its view.
+// subscribe creates a subscription and returns its view.
 func (w *world) subscribe(t *testing.T, body string) map[string]any {
 	t.Helper()
 	answer := w.ask(t, "POST", "/subscriptions", body)

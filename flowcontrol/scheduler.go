@@ -213,7 +213,7 @@ func (s *Scheduler) Next(scope string, change func(ids.Invocation) (Transition, 
 	return next, true, nil
 }
 
-// takeTokens takes a token at each level that has a rate.
+// take takes a token at each level that has a rate.
 func (s *Scheduler) take(p *path) {
 	for l := range p.depth {
 		if r := p.rules[l]; r != nil && r.Limits.Rate != nil {

@@ -30,10 +30,6 @@ type state struct {
 	clusters      []subscription.Cluster      // of Kafka, sorted by name
 }
 
-func emptyState() *state {
-	return &state{schemas: newSchemas(0, nil), book: &flowcontrol.Book{}, audit: newAuditLog()}
-}
-
 // newSchemas creates the view of a set of deployments, which it takes ownership of.
 func newSchemas(version uint64, deployments map[ids.Deployment]*Deployment) *Schemas {
 	s := &Schemas{Version: version, Deployments: deployments, Services: map[string]*Service{}}

@@ -3,6 +3,7 @@ package metadata
 import (
 	"context"
 	"encoding/binary"
+	"platform/flowcontrol"
 	"time"
 )
 
@@ -47,4 +48,9 @@ func (m *memStore) Propose(_ context.Context, data []byte) (outcome, error) {
 	m.view = next
 	wake()
 	return result, nil
+}
+
+// emptyState is the state of a replica that has applied nothing.
+func emptyState() *state {
+	return &state{schemas: newSchemas(0, nil), book: &flowcontrol.Book{}, audit: newAuditLog()}
 }

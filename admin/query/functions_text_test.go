@@ -65,7 +65,7 @@ func TestTextFunctionsAgreeWithSQLite(t *testing.T) {
 
 func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// hostile queries compute within a single function call, which SQLite cannot interrupt. Each
+// hostileQueries compute within a single function call, which SQLite cannot interrupt. Each
 // took minutes with its own functions.
 var hostileQueries = []string{
 	"select instr(printf('%.*c', 3000000, 'a'), printf('%.*c', 1500000, 'a') || 'b')",

@@ -61,9 +61,6 @@ func (d *Dir) LoadIdentity(cluster, node string) (Identity, error) {
 	return id, nil
 }
 
-// ReadIdentity returns the identity of the data directory at path, which may be in use.
-func ReadIdentity(path string) (Identity, error) { return (&Dir{path: path}).ReadIdentity() }
-
 // ReadIdentity returns the directory's identity, also while a recovery is unfinished.
 func (d *Dir) ReadIdentity() (id Identity, err error) {
 	raw, err := os.ReadFile(d.In("IDENTITY"))

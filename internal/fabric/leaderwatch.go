@@ -1,8 +1,6 @@
 package fabric
 
 import (
-	"github.com/hashicorp/raft"
-
 	"platform/internal/raftgroup"
 )
 
@@ -33,7 +31,3 @@ func (w leaderWatch) moved() bool {
 
 // configuredAddress returns the address of a leader in the Raft configuration.
 func configuredAddress(l raftgroup.Leader) string { return string(l.Address) }
-
-func leaderOf(id, address string) raftgroup.Leader {
-	return raftgroup.Leader{ID: raft.ServerID(id), Address: raft.ServerAddress(address)}
-}

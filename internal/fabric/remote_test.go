@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/feature"
@@ -421,4 +422,8 @@ func TestRequestsAreCountedByMethod(t *testing.T) {
 		"invoke": 2, "list": 0, "await": 1, "records": 1,
 		"call": 0, "operate": 0, "deliver": 0, "ingest": 0, "find": 0, "inspect": 0, "state": 0, "scan": 0,
 	}, r.c.Requests())
+}
+
+func leaderOf(id, address string) raftgroup.Leader {
+	return raftgroup.Leader{ID: raft.ServerID(id), Address: raft.ServerAddress(address)}
 }

@@ -64,13 +64,6 @@ func Safe() Profile {
 	}
 }
 
-// Fast returns the settings for machines with fast disks and networks.
-func Fast() Profile {
-	p := Safe()
-	p.HeartbeatTimeout, p.ElectionTimeout, p.LeaderLeaseTimeout = time.Second, time.Second, time.Second
-	return p
-}
-
 // Test returns short timeouts for tests.
 func Test() Profile {
 	p := Safe()

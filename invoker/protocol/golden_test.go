@@ -59,8 +59,6 @@ func TestStartOfVersion7(t *testing.T) {
 func TestFrameBytes(t *testing.T) {
 	require.Equal(t, unhex(t, "0400000000000008"), AppendHeader(nil, journal.Input, 8))
 	require.Equal(t, unhex(t, "0007000000000002 0801"), AppendRunAck(nil, 1))
-	require.Equal(t, unhex(t, "0004000000000002 0803"), AppendCommandAck(nil, 3))
-	require.Equal(t, unhex(t, "0004000000000000"), AppendCommandAck(nil, 0))
 }
 
 // The messages of the protocol's worked sequences.

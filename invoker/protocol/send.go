@@ -91,13 +91,6 @@ func AppendRunAck(b []byte, completion uint32) []byte {
 	return patchLength(b, at)
 }
 
-// AppendCommandAck writes the acknowledgement that a command has been stored.
-func AppendCommandAck(b []byte, index uint32) []byte {
-	at := len(b)
-	b = appendVarint(AppendHeader(b, CommandAck, 0), 1, uint64(index))
-	return patchLength(b, at)
-}
-
 // patchLength sets the length in the header at offset at, for a message that ends at len(b).
 func patchLength(b []byte, at int) []byte {
 	n := uint32(len(b) - at - HeaderLen)

@@ -12,7 +12,7 @@ import (
 	"platform/partition/machine/machinetest"
 )
 
-// history checks the invariants and the order of queues after every command.
+// A history checks the invariants and the order of queues after every command.
 func TestInvariantsHoldInEveryHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		newHistory(t, 2, true).run(60)
@@ -73,7 +73,7 @@ func TestRestartsAtAnyPointChangeNothing(t *testing.T) {
 	})
 }
 
-// history checks that nothing ends twice.
+// A history checks that nothing ends twice.
 func TestEverythingAcceptedEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHistory(t, 2, false)

@@ -29,7 +29,7 @@ type variation struct {
 	prepare func(t *testing.T, v *variation)
 }
 
-// everything suspends: no await that is not already complete keeps a connection.
+// inactivity is set to zero to make every await suspend that is not already complete.
 const inactivity = "WORKER__INVOKER__INACTIVITY_TIMEOUT"
 
 const protocol7 = "EXPERIMENTAL_ENABLE_PROTOCOL_V7"

@@ -328,7 +328,7 @@ func (c *client) startWaiter(ctx context.Context) {
 
 // hold starts an invocation in the scope with a concurrency limit.
 func (c *client) hold(ctx context.Context) {
-	inv := c.invoke(machine.Target{Scope: limitedScope, Service: "Lane", Handler: "stay"}, fmt.Sprintf("%dms", c.rng.IntN(600)))
+	inv := c.invoke(machine.Target{Scope: limitedScope, Service: "Lane", Handler: "hold"}, fmt.Sprintf("%dms", c.rng.IntN(600)))
 	c.submit(ctx, inv)
 }
 

@@ -53,9 +53,9 @@ type Detection struct {
 
 // Planted are the failpoints of the server that seeds must detect.
 var Planted = map[failpoint.Name]Detection{
-	failpoint.EpochWithoutTerm: {[]string{"elections in turn", "election while deaf", "transfer"}, 0, []string{"two leaders:"}},
-	failpoint.EarlierAnswers:   {[]string{"election while deaf"}, 3, []string{"not linearizable"}},
-	failpoint.NonvoterAnswers:  {[]string{"election while deaf", "checkpoint"}, 4, []string{"not linearizable"}},
+	failpoint.EpochWithoutTerm: {[]string{"elections in turn", "election without inbound messages", "transfer"}, 0, []string{"two leaders:"}},
+	failpoint.EarlierAnswers:   {[]string{"election without inbound messages"}, 3, []string{"not linearizable"}},
+	failpoint.NonvoterAnswers:  {[]string{"election without inbound messages", "checkpoint"}, 4, []string{"not linearizable"}},
 	failpoint.MonotonicTimers:  {nil, 0, []string{"late:"}},
 	failpoint.IgnoreLocks:      {nil, 0, []string{"not linearizable", "lost:", "duplicate:"}},
 	failpoint.EarlyTimers:      {nil, 0, []string{"too early"}},

@@ -18,8 +18,8 @@ func (s *Sim) forceElection(rng *rand.Rand) func() {
 	return nil
 }
 
-// suspicionEnds is how long a node is a suspect after the fault.
-const suspicionEnds = 300 * time.Millisecond
+// suspicionPeriod is how long a node is a suspect after the fault.
+const suspicionPeriod = 300 * time.Millisecond
 
 // suspectFor makes clients read from a node, which may have lost a leadership without
 // knowing.
@@ -28,26 +28,26 @@ func (s *Sim) suspectFor(n *node, d time.Duration) {
 	time.AfterFunc(d, func() { s.suspect.CompareAndSwap(n, nil) })
 }
 
-// electWhileDeaf elects another voter while the leader receives no messages of the voters, although
+// electWithoutInbound elects another voter while the leader receives no messages of the voters, although
 // they receive its messages; messages that were sent to it earlier arrive after the election.
 // Replicas without a vote still reach the leader; sometimes they receive no messages of the voters
 // either. All of this takes less than the leader's lease.
-func (s *Sim) electWhileDeaf(rng *rand.Rand) func() {
+func (s *Sim) electWithoutInbound(rng *rand.Rand) func() {
 	id := rng.Uint32N(s.opts.Partitions)
 	n := s.leader(id)
 	if n == nil {
 		return nil
 	}
 	voters := votersOf(s.table.replicas(id))
-	learnersDeaf := rng.IntN(2) == 0
+	nonvotersToo := rng.IntN(2) == 0
 	ways := slices.DeleteFunc(s.allLinks(), func(w link) bool {
-		deaf := w.to == n.name || learnersDeaf && !holds(voters, w.to) && slices.Contains(s.names(), w.to)
-		return !deaf || w.from == n.name || !holds(voters, w.from)
+		isolated := w.to == n.name || nonvotersToo && !holds(voters, w.to) && slices.Contains(s.names(), w.to)
+		return !isolated || w.from == n.name || !holds(voters, w.from)
 	})
 	undo := s.apply(ways, hold)
 	before, after := time.Duration(60+rng.IntN(120))*time.Millisecond, time.Duration(50+rng.IntN(200))*time.Millisecond
-	s.trace.add("nemesis: %s is deaf, election for partition %d in %s", n.name, id, before)
-	s.suspectFor(n, before+after+suspicionEnds)
+	s.trace.add("nemesis: %s receives nothing, election for partition %d in %s", n.name, id, before)
+	s.suspectFor(n, before+after+suspicionPeriod)
 	for _, v := range voters {
 		if string(v.ID) != n.name {
 			time.AfterFunc(before, func() { s.triggerElection(s.node(string(v.ID)), id) })

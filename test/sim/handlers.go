@@ -17,14 +17,14 @@ var serviceDefinitions = []struct {
 	{"Counter", target.ObjectExclusive, []string{"add"}},
 	{"Ledger", target.ObjectExclusive, []string{"stamp"}},
 	{"Relay", target.Service, []string{"run"}},
-	{"Lane", target.Service, []string{"stay"}},
+	{"Lane", target.Service, []string{"hold"}},
 	{"Waiter", target.Service, []string{"wait"}},
 	{"Sleeper", target.Service, []string{"sleep"}},
 }
 
 func (s *Sim) services() map[string]handler {
 	return map[string]handler{
-		"Counter/add": s.counterAdd, "Ledger/stamp": s.ledgerStamp, "Relay/run": s.relayRun, "Lane/stay": s.laneHold,
+		"Counter/add": s.counterAdd, "Ledger/stamp": s.ledgerStamp, "Relay/run": s.relayRun, "Lane/hold": s.laneHold,
 		"Waiter/wait": s.waiterWait, "Sleeper/sleep": s.sleeperSleep,
 	}
 }
@@ -83,10 +83,7 @@ func (s *Sim) laneHold(c *call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case <-time.After(d):
-	case <-s.finished:
-	}
+	time.Sleep(d) // simulated time
 	return nil, nil
 }
 

@@ -32,7 +32,7 @@ var faults = []fault{
 	{"checkpoint", 4, (*Sim).checkpoint},
 	{"silence a leader", 4, (*Sim).silenceLeader},
 	{"election", 2, (*Sim).forceElection},
-	{"election while deaf", 5, (*Sim).electWhileDeaf},
+	{"election without inbound messages", 5, (*Sim).electWithoutInbound},
 	{"elections in turn", 3, (*Sim).electInTurn},
 	{"move", 6, (*Sim).move},
 	{"away and back", 2, (*Sim).awayAndBack},
@@ -262,7 +262,7 @@ func (s *Sim) transfer(rng *rand.Rand) func() {
 	}
 	to := s.randomNode(rng).name
 	s.trace.add("nemesis: partition %d from %s to %s", id, n.name, to)
-	s.suspectFor(n, suspicionEnds)
+	s.suspectFor(n, suspicionPeriod)
 	if l := n.running(); l != nil && to != n.name {
 		p := l.partition(id)
 		go func() {

@@ -31,14 +31,13 @@ type Options struct {
 
 // Sim is one run.
 type Sim struct {
-	seed     uint64
-	opts     Options
-	log      *slog.Logger
-	trace    *trace
-	net      *network
-	nodes    []*node
-	finished chan struct{} // never closed: holds last their full time
-	wg       sync.WaitGroup
+	seed  uint64
+	opts  Options
+	log   *slog.Logger
+	trace *trace
+	net   *network
+	nodes []*node
+	wg    sync.WaitGroup
 
 	schemas  *metadata.Schemas
 	handlers map[string]handler
@@ -75,7 +74,7 @@ func newSim(seed uint64, opts Options) *Sim {
 		opts.Log = io.Discard
 	}
 	s := &Sim{
-		seed: seed, opts: opts, trace: newTrace(), finished: make(chan struct{}),
+		seed: seed, opts: opts, trace: newTrace(),
 		log:      slog.New(slog.NewTextHandler(opts.Log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		settings: profileOf(rng),
 	}

@@ -130,13 +130,6 @@ func (v *Verifier) Principal(ctx context.Context, text string) *access.Principal
 	return access.NewJWT(name, roles)
 }
 
-// Err returns why the keys of the issuer could not be found, nil if they were or were not needed.
-func (v *Verifier) Err() error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.err
-}
-
 // ready finds the keys of the issuer.
 func (v *Verifier) ready(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	v.mu.Lock()

@@ -319,9 +319,3 @@ func (c *Client) Version(ctx context.Context) (v Version, err error) {
 	_, err = c.adminJSON(ctx, http.MethodGet, "/version", nil, &v)
 	return v, err
 }
-
-// Health reports whether the admin API accepts requests.
-func (c *Client) Health(ctx context.Context) error {
-	_, err := c.adminJSON(ctx, http.MethodGet, "/health", nil, nil)
-	return err
-}

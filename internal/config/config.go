@@ -4,17 +4,17 @@ import (
 	"platform/internal/units"
 )
 
-// Config is the effective configuration of one server. Load fills every value, so that readers need
-// no fall-backs; a pointer that remains nil means "none".
+// Config is the effective configuration of one server. Load sets every value, so that readers need
+// no defaults; a nil pointer means "none".
 //
-// The tag key is the name in TOML, help is the one-line description.
+// The tag "key" is the name in TOML, "help" the one-line description.
 type Config struct {
 	NodeName      string `key:"node-name" help:"stable, unique name of the node; also its directory below base-dir (default: the host name)"`
 	ClusterName   string `key:"cluster-name" help:"name of the cluster; nodes join only the cluster with this name"`
 	BaseDir       string `key:"base-dir" help:"base directory of the data"`
 	AutoProvision bool   `key:"auto-provision" help:"create a new cluster on the first start"`
 
-	// FeatureLevelHold keeps a downgrade possible. It takes effect if one node sets it.
+	// FeatureLevelHold keeps a downgrade possible. It takes effect if any node sets it.
 	FeatureLevelHold bool `key:"feature-level-hold" help:"keep the cluster's feature level after an upgrade, so that servers can be downgraded"`
 
 	// BootstrapExpect nodes that start together with empty directories form one cluster; with 1 a
@@ -22,7 +22,7 @@ type Config struct {
 	BootstrapExpect int            `key:"bootstrap-expect" help:"number of new nodes that create a cluster together"`
 	NodeLostTimeout units.Duration `key:"node-lost-timeout" help:"time without contact after which the replicas of a node are moved to other nodes"`
 
-	// The two defaults count only when the cluster is provisioned.
+	// The two defaults apply only when the cluster is provisioned.
 	DefaultNumPartitions int `key:"default-num-partitions" help:"partitions of a new cluster, 1 to 65535"`
 	DefaultReplication   int `key:"default-replication" help:"replicas of each partition of a new cluster (default: bootstrap-expect, at most 3)"`
 
@@ -40,7 +40,7 @@ type Config struct {
 	InitializationTimeout units.Duration `key:"initialization-timeout" help:"maximum time to join the cluster at startup"`
 	ShutdownTimeout       units.Duration `key:"shutdown-timeout" help:"maximum time for a graceful shutdown"`
 
-	// Retentions that a service does not set itself, and the bounds of those it does.
+	// Retentions of services that set none, and the bounds of those that set them.
 	DefaultJournalRetention            units.Duration  `key:"default-journal-retention" help:"how long journals are kept after completion"`
 	MaxJournalRetention                *units.Duration `key:"max-journal-retention" help:"upper bound of journal retentions"`
 	DefaultIdempotencyRetention        units.Duration  `key:"default-idempotency-retention" help:"how long results of idempotent calls are kept"`

@@ -13,7 +13,7 @@ import (
 	"platform/internal/units"
 )
 
-// setText sets a value from the text of a variable or flag.
+// setText parses the text of a variable or flag into a value.
 func setText(v reflect.Value, text string) error {
 	if !utf8.ValidString(text) {
 		return errors.New("the text is not valid UTF-8")
@@ -58,7 +58,7 @@ func setText(v reflect.Value, text string) error {
 	return setString(v, text)
 }
 
-// setTOML sets a value from what the TOML decoder produced.
+// setTOML sets a value from the output of the TOML decoder.
 func setTOML(v reflect.Value, value any) error {
 	switch value := value.(type) {
 	case string:
@@ -97,7 +97,7 @@ func setTOML(v reflect.Value, value any) error {
 	return mismatch(v, fmt.Sprint(value))
 }
 
-// setString sets a string, or anything that reads itself from text.
+// setString sets a string or a TextUnmarshaler.
 func setString(v reflect.Value, text string) error {
 	if v.Kind() == reflect.Pointer {
 		fresh := reflect.New(v.Type().Elem())
@@ -185,12 +185,12 @@ func isText(v reflect.Value) bool {
 	return ok
 }
 
-// mismatch says what kind of value was expected instead of got.
+// mismatch describes which kind of value was expected instead of got.
 func mismatch(v reflect.Value, got string) error {
 	return fmt.Errorf("expected %s, got %s", expected(v.Type()), got)
 }
 
-// reason is mismatch with the reader's own words where they say more.
+// reason is mismatch, or the more specific message of the parser.
 func reason(v reflect.Value, text string, err error) error {
 	want := expected(v.Type())
 	if err.Error() == want {

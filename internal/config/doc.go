@@ -5,8 +5,8 @@
 // names of variables and flags, the help text, the dump and the suggestions for
 // misspelled keys all follow from the struct by reflection.
 //
-// Every problem is reported with code RT0002, the place it comes from (file and
-// line, variable or flag), the key, and what was expected there.
+// Every problem is reported with code RT0002, its origin (file and line, variable or flag), the
+// key, and the expected value.
 //
-// Read config.go for the keys, then load.go for the order of events.
+// Read config.go for the keys, then load.go for how they are loaded.
 package config

@@ -12,7 +12,7 @@ import (
 
 // Dump prints the configuration as TOML that loads to the same configuration, except for
 // secrets, which are hidden.
-// Values that are not defaults say where they came from.
+// A comment names the origin of each value that is not the default.
 func (l *Loaded) Dump() string { return dump(l.Config, l.origins) }
 
 func dump(cfg *Config, origins map[string]string) string {
@@ -42,7 +42,7 @@ func dump(cfg *Config, origins map[string]string) string {
 	return out.String()
 }
 
-// isBare reports whether textOf already is TOML for the value.
+// isBare reports whether the text of a value is TOML without quotes.
 func isBare(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map, reflect.Bool, reflect.Float64:
@@ -102,7 +102,7 @@ func tableText(table map[string]string) string {
 	return "{ " + strings.Join(items, ", ") + " }"
 }
 
-// quoteTOML prints a basic string; TOML knows fewer escapes than Go.
+// quoteTOML prints a basic string; TOML has fewer escapes than Go.
 func quoteTOML(text string) string {
 	var out strings.Builder
 	out.WriteByte('"')

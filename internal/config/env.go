@@ -8,8 +8,8 @@ import (
 
 const variablePrefix = "PLATFORM_"
 
-// foreign are variables with our prefix that are not configuration keys: the
-// configuration file, the token of the administrator, which is not to be printed, and those of
+// foreign are variables with the prefix of the server that are not configuration keys: the
+// configuration file, the token of the administrator, which must not be printed, and those of
 // the command line client.
 var foreign = []string{
 	"CONFIG", "ADMIN_URL", "INGRESS_URL", "HOST", "HOST_SCHEME", "AUTH_TOKEN", "TOKEN", "ADMIN_TOKEN", "ENVIRONMENT",
@@ -59,8 +59,8 @@ func (l *loader) unknownVariable(name, text string) {
 	}
 }
 
-// applyCommonEnv applies variables that many programs share, such as those of proxies, where
-// neither file nor variable nor flag of ours says otherwise.
+// applyCommonEnv applies variables that many programs share, such as those of proxies, to keys
+// that no file, variable or flag of the server sets.
 func (l *loader) applyCommonEnv(environ []string) {
 	for name, path := range map[string]string{
 		"HTTP_PROXY":      "worker.invoker.http-proxy",
@@ -80,7 +80,7 @@ func (l *loader) applyCommonEnv(environ []string) {
 	}
 }
 
-// variablePath returns the key that the variable PLATFORM_<name> stands for.
+// variablePath returns the key that the variable PLATFORM_<name> sets.
 func variablePath(name string) string {
 	if name == "LOG" {
 		return "log-filter"

@@ -23,7 +23,7 @@ func (l *loader) applyFile(name string) {
 	l.applyTOML(name, data)
 }
 
-// applyTOML applies a TOML document; name stands in for it in messages.
+// applyTOML applies a TOML document; messages refer to it by name.
 func (l *loader) applyTOML(name string, data []byte) {
 	var table map[string]any
 	if err := toml.Unmarshal(data, &table); err != nil {
@@ -106,7 +106,7 @@ func keyLines(data []byte) map[string]int {
 	return lines
 }
 
-// noteKeyValue notes a key and, when its value is an inline table, those within.
+// noteKeyValue records the lines of a key and, if its value is an inline table, of the keys in it.
 func noteKeyValue(parser *unstable.Parser, lines map[string]int, prefix string, node *unstable.Node) {
 	path := notePath(parser, lines, prefix, node)
 	if value := node.Value(); value.Kind == unstable.InlineTable {
@@ -116,7 +116,7 @@ func noteKeyValue(parser *unstable.Parser, lines map[string]int, prefix string, 
 	}
 }
 
-// notePath notes the line of a possibly dotted key and returns its whole path.
+// notePath records the line of a possibly dotted key and returns its full path.
 func notePath(parser *unstable.Parser, lines map[string]int, prefix string, node *unstable.Node) string {
 	path := strings.TrimSuffix(prefix, ".")
 	for parts := node.Key(); parts.Next(); {

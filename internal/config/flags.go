@@ -11,16 +11,15 @@ import (
 
 // Options are the flags that are not configuration keys.
 type Options struct {
-	ConfigFile string // as given by flag or PLATFORM_CONFIG, "" for none
+	ConfigFile string // from the flag or PLATFORM_CONFIG, "" if not set
 	DumpConfig bool   // print the configuration and exit
-	Production bool   // do not provision a new cluster unless told so
+	Production bool   // provision a new cluster only on request
 	NoLogo     bool   // do not print the banner
 	Version    bool   // print the version and exit
 	Help       bool   // print the help and exit
 }
 
-// keyFlag collects the text given for a key; the loader applies it later, after
-// the file and the environment.
+// keyFlag collects the text of a key; the loader applies it after the file and the environment.
 type keyFlag struct {
 	key  key
 	text string

@@ -2,16 +2,15 @@ package config
 
 import "fmt"
 
-// inert are keys that are known, so that configurations written for a cluster or a later version
-// load, but that have no effect yet.
+// inert are keys that are accepted, so that configurations written for a later version load, but
+// that have no effect yet.
 var inert = []string{
 	"networking.connect-timeout",
 	"networking.http2-keep-alive-interval",
 	"networking.http2-keep-alive-timeout",
 }
 
-// warnInert says which settings have no effect: an operator who set a proxy or a
-// signing key must not believe that they are used.
+// warnInert warns about settings without effect, such as a signing key that is not used.
 func (l *loader) warnInert() {
 	standard := index(keys(Default()))
 	for _, path := range inert {

@@ -112,7 +112,7 @@ func brokerList(value any) (string, error) {
 	return strings.Join(addresses, ","), nil
 }
 
-// flatten adds the values of nested tables, as which TOML reads dotted names.
+// flatten adds the values of nested tables, which TOML makes of dotted names.
 func flatten(into map[string]string, prefix string, table map[string]any) error {
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		name := prefix + key
@@ -136,7 +136,7 @@ func flatten(into map[string]string, prefix string, table map[string]any) error 
 	return nil
 }
 
-// clustersText returns TOML, with properties as shown converts them.
+// clustersText returns TOML; shown converts the properties.
 func clustersText(clusters KafkaClusters, shown func(map[string]string) map[string]string) string {
 	items := make([]string, len(clusters))
 	for i, c := range clusters {

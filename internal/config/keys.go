@@ -8,7 +8,7 @@ import (
 	"platform/internal/suggest"
 )
 
-// key is one place in the configuration: a value or a section of values.
+// key is a value of the configuration or a section of values.
 type key struct {
 	path  string // dotted name in TOML
 	help  string
@@ -18,7 +18,7 @@ type key struct {
 // section reports whether the key holds other keys.
 func (k key) section() bool { return isSection(k.value.Type()) }
 
-// root reports whether the key stands outside all sections.
+// root reports whether the key is outside all sections.
 func (k key) root() bool { return !strings.Contains(k.path, ".") }
 
 // variable returns the environment variable of the key.
@@ -67,8 +67,8 @@ func index(list []key) map[string]key {
 // kebab turns the snake_case spelling of a key into the documented one.
 func kebab(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "-") }
 
-// nearest returns the known key that the unknown path most likely means: a misspelling, or
-// the same name in another section. It returns "" if none is close.
+// nearest returns the key to suggest for an unknown path: a similar spelling, or the same name in
+// another section; "" if there is none.
 func nearest(path string, list []key) string {
 	best, bestDistance, bestWhole := "", len(path)/3+1, 0
 	for _, k := range list {

@@ -12,7 +12,7 @@ import (
 	"platform/internal/errcode"
 )
 
-// Listener is one TCP address the server listens on, and how others reach it.
+// Listener is a TCP address that the server listens on, and the address it advertises.
 type Listener struct {
 	BindIP            string `key:"bind-ip" help:"IP address to listen on; :: listens on all addresses, IPv6 and IPv4, 0.0.0.0 on those of IPv4 (default: 127.0.0.1, but :: on a node of a cluster, and if an address is advertised)"`
 	BindPort          int    `key:"bind-port" help:"port to listen on, 0 for a free one"`
@@ -24,13 +24,13 @@ type Listener struct {
 // Loopback is the address of listeners that are not configured for other machines.
 const Loopback = "127.0.0.1"
 
-// allAddresses stands for all addresses of the machine.
+// allAddresses is the address to listen on all interfaces.
 const allAddresses = "::"
 
 // advertised reports whether the listener advertises an address.
 func (l *Listener) advertised() bool { return l.AdvertisedHost != "" || l.AdvertisedAddress != "" }
 
-// inherit copies from the node's listener what a section does not set.
+// inherit copies the values that a section does not set from the listener of the node.
 func (l *Listener) inherit(node Listener) {
 	if l.BindIP == "" {
 		l.BindIP = node.BindIP
@@ -77,7 +77,7 @@ func noIPv6(err error) bool {
 	return errors.Is(err, syscall.EAFNOSUPPORT) || errors.Is(err, syscall.EADDRNOTAVAIL)
 }
 
-// cause strips the operation and address that the message already names.
+// cause strips the operation and the address, which the message already contains.
 func cause(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Err
@@ -106,7 +106,7 @@ func (l Listener) advertisedURL(bound net.Addr, scheme string) string {
 	return scheme + "://" + net.JoinHostPort(host, port) + "/"
 }
 
-// HostPort is the host:port of an address, which may be written as one or as a URL.
+// HostPort returns the host:port of an address, which may be a URL.
 func HostPort(address string) string {
 	if _, rest, ok := strings.Cut(address, "://"); ok {
 		address = rest

@@ -7,8 +7,8 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// splitList reads the list of a variable or flag: TOML or JSON text, the same with
-// bare words ([a, b]), or just words with commas between them.
+// splitList parses the list of a variable or flag: TOML or JSON text, the same with bare
+// words ([a, b]), or words separated by commas.
 func splitList(text string) []string {
 	text = strings.TrimSpace(text)
 	var parsed struct{ List []string }
@@ -27,8 +27,8 @@ func splitList(text string) []string {
 	return list
 }
 
-// setMapText reads the table of a variable or flag: TOML or JSON text, or a=b
-// pairs with commas between them.
+// setMapText parses the table of a variable or flag: TOML or JSON text, or a=b pairs separated
+// by commas.
 func setMapText(v reflect.Value, text string) error {
 	if strings.HasPrefix(strings.TrimSpace(text), "{") {
 		table, err := inlineTable(text)

@@ -8,7 +8,7 @@ import (
 	"platform/internal/units"
 )
 
-// Loaded is the outcome of Load.
+// Loaded is the result of Load.
 type Loaded struct {
 	Config   *Config
 	Options  Options
@@ -20,7 +20,7 @@ type Loaded struct {
 // Load assembles the configuration from the defaults, the TOML file that
 // --config-file or PLATFORM_CONFIG names, the environment (os.Environ form) and
 // the command line (without the program's name). The error carries RT0002 and
-// names every problem found. With --help or --version nothing but the command
+// names every problem found. With --help or --version only the command
 // line is read, and Config is nil.
 func Load(args, environ []string) (*Loaded, error) {
 	l := newLoader()
@@ -54,13 +54,13 @@ func Load(args, environ []string) (*Loaded, error) {
 	return &Loaded{Config: l.cfg, Options: options, Warnings: l.warnings, origins: maps.Clone(l.origins)}, nil
 }
 
-// complete fills the values that follow from others where they were not given.
+// complete sets the values that were not given and depend on others.
 func (l *loader) complete() {
 	cfg := l.cfg
 	if cfg.NodeName == "" {
 		cfg.NodeName = hostName()
 	}
-	// Other machines need the port of a node that is configured for a cluster.
+	// Other machines connect to a node that is configured for a cluster.
 	if !l.isSet("bind-ip") && (cfg.BootstrapExpect > 1 || len(cfg.MetadataClient.Addresses) > 0 || cfg.Listener.advertised()) {
 		cfg.BindIP = allAddresses
 	}
@@ -99,10 +99,10 @@ func (l *loader) complete() {
 	l.bound("worker.invoker.per-invocation-memory-limit", &invoker.PerInvocationMemoryLimit, "worker.invoker.memory-limit", invoker.MemoryLimit)
 }
 
-// usualReplication survives the loss of one node.
+// usualReplication tolerates the loss of one node.
 const usualReplication = 3
 
-// bound keeps a size within another one.
+// bound limits a size to another one.
 func (l *loader) bound(path string, limit *units.ByteSize, by string, most units.ByteSize) {
 	if *limit <= most {
 		return

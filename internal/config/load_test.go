@@ -214,7 +214,7 @@ func TestProblemsNamePlaceKeyAndExpectation(t *testing.T) {
 		"boolean":          {file: "auto-provision = 1", want: "auto-provision: expected true or false, got 1"},
 		"negative":         {file: "shutdown-timeout = '-1s'", want: "shutdown-timeout: expected a duration such as \"1m 30s\": a duration cannot be negative"},
 		"size":             {file: "ingress.request-size-limit = '5 apples'", want: "platform.toml:1: ingress.request-size-limit: expected a size such as \"32 MiB\" or a number of bytes: "},
-		"message size":     {env: "PLATFORM_NETWORKING__MESSAGE_SIZE_LIMIT=49MiB", want: "networking.message-size-limit: expected a size from 1 byte to 48.0 MiB, which is what a log entry has room for, got 49.0 MiB"},
+		"message size":     {env: "PLATFORM_NETWORKING__MESSAGE_SIZE_LIMIT=49MiB", want: "networking.message-size-limit: expected a size from 1 byte to 48.0 MiB, the limit of a log entry, got 49.0 MiB"},
 		"no message size":  {file: "worker.invoker.message-size-limit = 0", want: "worker.invoker.message-size-limit: expected a size from 1 byte to 48.0 MiB"},
 		"no request size":  {file: "ingress.request-size-limit = 0", want: "ingress.request-size-limit: expected a size from 1 byte to 48.0 MiB"},
 		"choice":           {file: "log-format = 'xml'", want: "log-format: expected one of pretty, compact, json, got \"xml\""},

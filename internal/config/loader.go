@@ -1,7 +1,6 @@
 package config
 
-// loader applies the sources one after the other and remembers where each value
-// came from.
+// loader applies the sources in order and records the origin of each value.
 type loader struct {
 	cfg      *Config
 	keys     []key
@@ -24,8 +23,8 @@ func (l *loader) problem(origin, path, what string) {
 
 func (l *loader) isSet(path string) bool { return l.origins[path] != "" }
 
-// setText sets a key from the text of a variable or flag. A section takes a whole
-// inline table.
+// setText sets a key from the text of a variable or flag. A section takes an inline
+// table.
 func (l *loader) setText(k key, origin, text string) {
 	if k.section() {
 		table, err := inlineTable(text)

@@ -7,10 +7,10 @@ import (
 	"platform/internal/errcode"
 )
 
-// problem is one error in the configuration.
+// problem is an error in the configuration.
 type problem struct {
 	origin string // platform.toml:12, environment variable X, flag --x
-	path   string // the key, "" when it is not about one
+	path   string // "" if it concerns no single key
 	what   string
 }
 
@@ -39,7 +39,7 @@ func asError(problems []problem) error {
 	return errcode.New(errcode.RT0002, "configuration: %d problems:%s", len(problems), lines.String())
 }
 
-// unknown describes an unknown key and suggests the one that was likely meant.
+// unknown describes an unknown key and suggests a similar one.
 func unknown(path string, list []key) string {
 	if near := nearest(path, list); near != "" {
 		return fmt.Sprintf("unknown key; did you mean %s?", near)

@@ -43,7 +43,7 @@ variable that resembles a key or contains a section; other unknown variables are
 	return out.String()
 }
 
-// sentence is a help text that starts with a capital letter.
+// sentence returns a help text with a capital first letter.
 func sentence(help string) string {
 	if help == "" {
 		return ""

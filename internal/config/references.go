@@ -11,11 +11,11 @@ import (
 	"platform/internal/subscription"
 )
 
-// maxSecretBytes bounds the files that references name.
+// maxSecretBytes limits the size of referenced files.
 const maxSecretBytes = 64 << 10
 
-// resolveReferences replaces env:NAME and file:/path in the keys with secrets by what they name, so
-// that the configuration need not contain secrets.
+// resolveReferences replaces env:NAME and file:/path in keys for secrets by the value of the variable
+// or the content of the file, so that the configuration need not contain secrets.
 func (l *loader) resolveReferences(environ []string) {
 	for _, path := range append(slices.Clone(secret), "worker.invoker.http-proxy") {
 		switch v := l.byPath[path].value; value := v.Addr().Interface().(type) {
@@ -37,7 +37,7 @@ func (l *loader) resolveReferences(environ []string) {
 	}
 }
 
-// resolved returns the value that a text refers to, or the text if it is no reference.
+// resolved returns the value that a text refers to, or the text itself if it is not a reference.
 func (l *loader) resolved(path, text string, environ []string) string {
 	var err error
 	if name, ok := strings.CutPrefix(text, "env:"); ok {
@@ -55,7 +55,7 @@ func (l *loader) resolved(path, text string, environ []string) string {
 	return text
 }
 
-// secretFile reads a file that not every user may read, without the end of its last line.
+// secretFile reads a file, which must not be readable for every user, without the trailing newline.
 func secretFile(path string) (string, error) {
 	if err := certs.CheckPermissions(path); err != nil {
 		return "", err

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// replacement is a key of restate-server that this server accepts without a use of its own.
+// replacement is a key of restate-server that this server accepts but does not use.
 type replacement struct {
 	// path is the key, a section with everything in it, or a prefix of keys that ends with "*".
 	path string
-	// meaning is what applies here instead.
+	// meaning describes what applies instead.
 	meaning string
-	// only is the only accepted value: another one would request something that does not exist
-	// here. Empty accepts every value.
+	// only is the only accepted value, if others would request a missing feature; empty accepts
+	// every value.
 	only string
 }
 
@@ -92,13 +92,13 @@ func (l *loader) replaced(origin, path string, value any) bool {
 }
 
 const (
-	// disableEagerState is the former form of eager-state-size-limit = 0.
+	// disableEagerState is the legacy form of eager-state-size-limit = 0.
 	disableEagerState = "worker.invoker.disable-eager-state"
-	// servicesEndpoint is tracing-endpoint for spans of invocations, the only ones there are.
+	// servicesEndpoint is tracing-endpoint: all spans are of invocations.
 	servicesEndpoint = "tracing-services-endpoint"
 )
 
-// renamed accepts a key under a name that it no longer has.
+// renamed accepts a key under its former name.
 func (l *loader) renamed(origin, path string, value any) bool {
 	switch path {
 	case disableEagerState:

@@ -6,8 +6,7 @@ import (
 	"platform/internal/units"
 )
 
-// RetryPolicy says how failed attempts of an invocation are repeated when its
-// service does not say so itself.
+// RetryPolicy is the retry policy of services that set none.
 type RetryPolicy struct {
 	InitialInterval      units.Duration `key:"initial-interval" help:"delay before the first retry"`
 	ExponentiationFactor float64        `key:"exponentiation-factor" help:"factor by which the delay grows with each retry, at least 1"`
@@ -16,12 +15,12 @@ type RetryPolicy struct {
 	OnMaxAttempts        OnMaxAttempts  `key:"on-max-attempts" help:"pause or kill"`
 }
 
-// MetadataClient says where an existing cluster is found.
+// MetadataClient has the addresses of an existing cluster.
 type MetadataClient struct {
 	Addresses []string `key:"addresses" help:"addresses of nodes of the cluster, for joining it; may include this node"`
 }
 
-// Tracing says where spans of invocations are sent, and which.
+// Tracing configures the sampling and export of spans.
 type Tracing struct {
 	Endpoint   string            `key:"tracing-endpoint" help:"collector that gets OpenTelemetry spans: http or https for OTLP over gRPC (http://localhost:4317), otlp+http or otlp+https for OTLP over HTTP (otlp+http://localhost:4318) (default: variables OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_PROTOCOL)"`
 	Headers    map[string]string `key:"tracing-headers" help:"headers of requests to the collector"`
@@ -30,7 +29,7 @@ type Tracing struct {
 	KeepSlow   units.Duration    `key:"tracing-keep-slow" help:"record invocations of other traces, too, that take at least this long; 0 disables this"`
 }
 
-// JWT says which tokens of an identity provider are accepted.
+// JWT configures the tokens of an identity provider that are accepted.
 type JWT struct {
 	Issuer       string            `key:"issuer" help:"URL of the identity provider whose tokens (JSON web tokens) are accepted; empty for none"`
 	Audience     string            `key:"audience" help:"value of the claim aud that tokens must have"`
@@ -40,7 +39,7 @@ type JWT struct {
 	Roles        map[string]string `key:"roles" help:"roles for values of roles-claim, separated by commas; tokens without such a value permit nothing"`
 }
 
-// Networking is about traffic between nodes.
+// Networking configures the traffic between nodes.
 type Networking struct {
 	ConnectTimeout         units.Duration `key:"connect-timeout" help:"timeout of connecting to another node"`
 	BodyMemoryLimit        units.ByteSize `key:"body-memory-limit" help:"memory of this node for the bodies of requests and replies at all its ports; requests beyond it get status 503"`
@@ -85,7 +84,7 @@ type Admin struct {
 	TLS         ListenerTLS `key:"tls"`
 }
 
-// QueryEngine bounds what SQL queries may take.
+// QueryEngine limits the resources of SQL queries.
 type QueryEngine struct {
 	Timeout     units.Duration `key:"timeout" help:"timeout of a query"`
 	MaxRows     int            `key:"max-rows" help:"maximum number of rows of a result"`
@@ -94,7 +93,7 @@ type QueryEngine struct {
 	MemorySize  units.ByteSize `key:"memory-size" help:"memory of all queries for sorting and grouping"`
 }
 
-// Worker is what a node does for its partitions.
+// Worker configures the partitions of a node.
 type Worker struct {
 	MaxCommandBatchSize  int            `key:"max-command-batch-size" help:"maximum number of commands in a log entry"`
 	MaxCommandBatchBytes units.ByteSize `key:"max-command-batch-bytes" help:"maximum size of a log entry, unless a single command is larger"`
@@ -112,7 +111,7 @@ type Egress struct {
 	Roles     []string `key:"roles" help:"patterns of the ARNs of roles that may be assumed for that; if empty, all"`
 }
 
-// Invoker is about running invocations on service endpoints.
+// Invoker configures the attempts of invocations on service endpoints.
 type Invoker struct {
 	InactivityTimeout units.Duration `key:"inactivity-timeout" help:"time without messages after which an attempt is asked to suspend"`
 	AbortTimeout      units.Duration `key:"abort-timeout" help:"time without messages after that request until the attempt is aborted (RT0001)"`

@@ -2,14 +2,14 @@ package config
 
 import "net"
 
-// Security is about who may use the ports, and how nodes prove who they are.
+// Security configures the authentication of clients and of nodes.
 type Security struct {
 	Mode           SecurityMode `key:"mode" help:"default: the admin API requires a token unless it is bound to a loopback address; open: nothing requires one; strict: all ports do"`
 	AdminTokenFile string       `key:"admin-token-file" help:"file with a token for the administrator, of 32 bytes or more (default: variable PLATFORM_ADMIN_TOKEN, else the node creates admin.token in its data directory if it requires tokens)"`
 
 	AuditReads bool `key:"audit-reads" help:"record in the audit log who reads payloads: state, records of topics, and SQL queries of clients that may read payloads; each such read takes a log entry of the metadata"`
 
-	// Certificates are those of clients with roles.
+	// Certificates maps client certificates to roles.
 	Certificates map[string]string `key:"certificates" help:"roles, separated by commas, of clients whose certificate names a URI, host or e-mail address, which may end in *; for listeners with client-ca-file"`
 
 	JWT     JWT     `key:"jwt"`
@@ -25,7 +25,7 @@ type NodeTLS struct {
 	PacketKeyFile string  `key:"packet-key-file" help:"keys of gossip packets, one per line in base64; the first encrypts; written by platform cluster ca"`
 }
 
-// ListenerTLS is TLS of a listener for clients.
+// ListenerTLS configures TLS of a listener for clients.
 type ListenerTLS struct {
 	CertFile     string `key:"cert-file" help:"certificate of the server, followed by intermediate ones; without it the listener uses no TLS; read again when it changes and on SIGHUP"`
 	KeyFile      string `key:"key-file" help:"key of the certificate; others must not be able to read it"`
@@ -37,10 +37,10 @@ type ListenerTLS struct {
 // Enabled reports whether the listener uses TLS.
 func (t *ListenerTLS) Enabled() bool { return t.CertFile != "" }
 
-// AdvertisedURL is that of the listener, https with TLS.
+// AdvertisedURL is the URL of the listener, https with TLS.
 func (i *Ingress) AdvertisedURL(bound net.Addr) string { return i.advertisedURL(bound, i.TLS.scheme()) }
 
-// AdvertisedURL is that of the listener, https with TLS.
+// AdvertisedURL is the URL of the listener, https with TLS.
 func (a *Admin) AdvertisedURL(bound net.Addr) string { return a.advertisedURL(bound, a.TLS.scheme()) }
 
 func (t *ListenerTLS) scheme() string {
@@ -57,23 +57,23 @@ func (l *loader) listenerTLS(prefix string, t ListenerTLS) {
 	l.check(prefix+"require-client-certificate", !t.RequireClientCert || t.ClientCAFile != "", "false without client-ca-file", t.RequireClientCert)
 }
 
-// TLSMode is whether connections between nodes use TLS.
+// TLSMode determines which connections between nodes use TLS.
 type TLSMode string
 
 // The modes.
 const (
-	TLSOff     TLSMode = "off"     // none do
-	TLSAllow   TLSMode = "allow"   // those between nodes that support it
-	TLSRequire TLSMode = "require" // all do
+	TLSOff     TLSMode = "off"     // no connections
+	TLSAllow   TLSMode = "allow"   // connections between nodes that support it
+	TLSRequire TLSMode = "require" // all connections
 )
 
-// UnmarshalText reads one of the modes.
+// UnmarshalText parses a mode.
 func (m *TLSMode) UnmarshalText(text []byte) error { return choose(m, text, m.choices()) }
 
 func (m *TLSMode) choices() []TLSMode { return []TLSMode{TLSOff, TLSAllow, TLSRequire} }
 func (m *TLSMode) expected() string   { return oneOf(m.choices()) }
 
-// nodeTLS checks that what a mode needs is set.
+// nodeTLS checks that the keys that a mode requires are set.
 func (l *loader) nodeTLS(c NodeTLS, gossipKey string) {
 	const prefix = "security.node-tls."
 	if c.Mode == TLSOff {

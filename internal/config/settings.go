@@ -8,18 +8,18 @@ import (
 	"platform/internal/subscription"
 )
 
-// Setting is one key of a configuration.
+// Setting is a key of the configuration with its value.
 type Setting struct{ Key, Value string }
 
-// secret are keys whose values may hold what must not be shown.
+// secret are keys whose values may contain secrets.
 var secret = []string{
 	"tracing-headers", "worker.invoker.additional-request-headers", "worker.invoker.aws-assume-role-external-id",
 }
 
 const (
-	// hidden stands for what is not shown.
+	// hidden replaces secrets.
 	hidden = "***"
-	// clusterNameHeader is a header that endpoints get by default, and no secret.
+	// clusterNameHeader is sent to endpoints by default, and is not a secret.
 	clusterNameHeader = "x-platform-cluster-name"
 )
 
@@ -66,7 +66,7 @@ func (k key) withoutSecret(text string) string {
 	return text
 }
 
-// redacted is an address without its password.
+// redacted returns an address without its password.
 func redacted(text string) string {
 	if u, err := url.Parse(text); err == nil && u.User != nil {
 		return u.Redacted()

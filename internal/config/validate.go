@@ -22,7 +22,7 @@ var (
 	frameSizes = [2]units.ByteSize{16 * units.KiB, 16*units.MiB - 1}
 )
 
-// validate checks what a single value's type cannot: ranges and relations.
+// validate checks ranges, and relations between values.
 func (l *loader) validate() {
 	cfg, invoker := l.cfg, &l.cfg.Worker.Invoker
 	l.check("node-name", nodeNames.MatchString(cfg.NodeName),
@@ -42,7 +42,7 @@ func (l *loader) validate() {
 	l.between("worker.digest-interval", cfg.Worker.DigestInterval, 0, math.MaxInt32)
 	l.check("worker.snapshot-transfer-rate", cfg.Worker.SnapshotTransferRate >= units.MiB && cfg.Worker.SnapshotTransferRate <= math.MaxInt32,
 		"a size from 1 MiB to 2 GiB", cfg.Worker.SnapshotTransferRate)
-	l.between("worker.invoker.max-awaited-future-depth", invoker.MaxAwaitedFutureDepth, 1, 1000) // no journal accepts more
+	l.between("worker.invoker.max-awaited-future-depth", invoker.MaxAwaitedFutureDepth, 1, 1000) // limit of a journal entry
 	l.between("worker.invoker.http2-streams-per-connection-limit", invoker.HTTP2StreamsPerConnectionLimit, 1, math.MaxInt32)
 	l.check("worker.invoker.http2-max-frame-size",
 		invoker.HTTP2MaxFrameSize >= frameSizes[0] && invoker.HTTP2MaxFrameSize <= frameSizes[1],
@@ -77,7 +77,7 @@ func (l *loader) validate() {
 	l.webOrigins("admin.allowed-origins", cfg.Admin.AllowedOrigins, false)
 }
 
-// hiddenValues refuses values that a dump hides: the secret would be replaced by asterisks.
+// hiddenValues rejects values copied from a dump, which hides secrets.
 func (l *loader) hiddenValues() {
 	for _, path := range secret {
 		k := l.byPath[path]
@@ -92,12 +92,12 @@ func (l *loader) hiddenValues() {
 func (l *loader) messageSize(path string, size units.ByteSize) {
 	const most = units.ByteSize(limits.Message)
 	if path != "networking.message-size-limit" && size > most {
-		return // reported there
+		return // reported for networking.message-size-limit
 	}
-	l.check(path, size > 0 && size <= most, fmt.Sprintf("a size from 1 byte to %s, which is what a log entry has room for", most), size)
+	l.check(path, size > 0 && size <= most, fmt.Sprintf("a size from 1 byte to %s, the limit of a log entry", most), size)
 }
 
-// maxReplication exceeds every useful value: each write waits for a majority.
+// maxReplication is more than is useful: each write waits for a majority.
 const maxReplication = 9
 
 func isNodeAddress(text string) bool {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Limit is a positive number, or Unlimited.
+// Limit is a positive number or Unlimited.
 type Limit int
 
 // Unlimited is the Limit without bound, written "unlimited".
@@ -57,17 +57,17 @@ func (r *Ratio) UnmarshalText(text []byte) error {
 
 func (*Ratio) expected() string { return "a number from 0 to 1" }
 
-// LogFormat is how log records are printed.
+// LogFormat is the format of log records.
 type LogFormat string
 
 // The log formats.
 const (
 	LogPretty  LogFormat = "pretty"  // for people at a terminal
-	LogCompact LogFormat = "compact" // one plain line
-	LogJSON    LogFormat = "json"    // one object a line
+	LogCompact LogFormat = "compact" // one line of text
+	LogJSON    LogFormat = "json"    // one JSON object per line
 )
 
-// UnmarshalText reads one of the formats.
+// UnmarshalText parses a format.
 func (f *LogFormat) UnmarshalText(text []byte) error { return choose(f, text, f.choices()) }
 
 func (f *LogFormat) choices() []LogFormat { return []LogFormat{LogPretty, LogCompact, LogJSON} }
@@ -83,7 +83,7 @@ const (
 	SecurityStrict  SecurityMode = "strict"  // all ports require a token
 )
 
-// UnmarshalText reads one of the modes.
+// UnmarshalText parses a mode.
 func (m *SecurityMode) UnmarshalText(text []byte) error { return choose(m, text, m.choices()) }
 
 func (m *SecurityMode) choices() []SecurityMode {
@@ -91,7 +91,7 @@ func (m *SecurityMode) choices() []SecurityMode {
 }
 func (m *SecurityMode) expected() string { return oneOf(m.choices()) }
 
-// IngressAuth is what callers of handlers must present.
+// IngressAuth is the authentication required of callers of handlers.
 type IngressAuth string
 
 // The kinds.
@@ -100,18 +100,18 @@ const (
 	IngressToken IngressAuth = "token"
 )
 
-// UnmarshalText reads one of the kinds.
+// UnmarshalText parses a kind.
 func (a *IngressAuth) UnmarshalText(text []byte) error { return choose(a, text, a.choices()) }
 
 func (a *IngressAuth) choices() []IngressAuth { return []IngressAuth{IngressNone, IngressToken} }
 func (a *IngressAuth) expected() string       { return oneOf(a.choices()) }
 
-// LogLevels lists the words that log-filter takes as levels.
+// LogLevels lists the levels that log-filter accepts.
 func LogLevels() []string {
 	return []string{"trace", "debug", "info", "warn", "warning", "error", "off"}
 }
 
-// OnMaxAttempts is what happens to an invocation whose attempts are exhausted.
+// OnMaxAttempts determines what happens to an invocation after its last attempt.
 type OnMaxAttempts string
 
 // The outcomes of an exhausted retry policy.
@@ -120,7 +120,7 @@ const (
 	KillOnMaxAttempts  OnMaxAttempts = "kill"  // complete with the failure
 )
 
-// UnmarshalText reads one of the two.
+// UnmarshalText parses an outcome.
 func (o *OnMaxAttempts) UnmarshalText(text []byte) error { return choose(o, text, o.choices()) }
 
 func (o *OnMaxAttempts) choices() []OnMaxAttempts {

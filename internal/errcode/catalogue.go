@@ -6,16 +6,16 @@ import (
 )
 
 // Code identifies one kind of error for users, such as META0003. Codes are only
-// ever added.
+// added.
 type Code string
 
-// Entry explains one code.
+// Entry explains a code.
 type Entry struct {
 	Code       Code
 	Title      string // a few words
 	Meaning    string // what happened and why
 	Remedy     string // what to do about it
-	HTTPStatus int    // status of an HTTP answer that carries the code
+	HTTPStatus int    // HTTP status of responses with the code
 }
 
 // Lookup returns the entry of a code; letter case does not matter.
@@ -29,6 +29,6 @@ func Lookup(code Code) (Entry, bool) {
 	return Entry{}, false
 }
 
-// All returns the whole catalogue: the META codes, then the RT codes, each in
+// All returns all entries: the META codes, then the RT codes, each in
 // ascending order.
 func All() []Entry { return slices.Concat(metaEntries, runtimeEntries) }

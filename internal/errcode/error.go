@@ -11,8 +11,8 @@ import (
 type Error struct {
 	Code    Code
 	Message string // what happened, without the code
-	Status  int    // HTTP status; 0 means the one of the catalogue
-	Field   string // of the request that is wrong, empty if it is not one field
+	Status  int    // HTTP status; 0 stands for that of the catalogue
+	Field   string // of the request that is invalid; empty if not a single one is
 	Err     error  // cause, may be nil
 }
 
@@ -23,22 +23,21 @@ func New(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: formatted.Error(), Err: errors.Unwrap(formatted)}
 }
 
-// WithStatus returns a copy of e that answers with another HTTP status than the
-// catalogue's.
+// WithStatus returns a copy of e with another HTTP status than that of the catalogue.
 func (e *Error) WithStatus(status int) *Error {
 	changed := *e
 	changed.Status = status
 	return &changed
 }
 
-// In returns a copy of e about a field of the request.
+// In returns a copy of e that names a field of the request.
 func (e *Error) In(field string) *Error {
 	changed := *e
 	changed.Field = field
 	return &changed
 }
 
-// InField returns an error about a field of the request, unless it names one already or has no
+// InField returns err with the name of a field of the request, unless it already has one or has no
 // code.
 func InField(err error, field string) error {
 	if e, ok := errors.AsType[*Error](err); ok && e.Field == "" {
@@ -47,7 +46,7 @@ func InField(err error, field string) error {
 	return err
 }
 
-// Field returns the field of the request that an error is about, if any.
+// Field returns the field of the request that an error names, if any.
 func Field(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Field
@@ -55,14 +54,14 @@ func Field(err error) string {
 	return ""
 }
 
-// Error returns "[CODE] message". The code stands there once, however often the
-// message or an error it was made of already carried it.
+// Error returns "[CODE] message". The code is not repeated if the message or a wrapped error
+// contains it.
 func (e *Error) Error() string { return prefixed(e.Code, e.Message) }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// HTTPStatus returns the status to answer with.
+// HTTPStatus returns the HTTP status of the response.
 func (e *Error) HTTPStatus() int {
 	if e.Status != 0 {
 		return e.Status
@@ -90,8 +89,8 @@ func Status(err error, fallback int) int {
 	return fallback
 }
 
-// Text returns err's text for people: when the chain carries a code, the text
-// starts with it, once, even if callers wrapped the coded error in more words.
+// Text returns the text of err. If the chain contains a code, the text starts with it, also if the
+// coded error was wrapped.
 func Text(err error) string {
 	code, ok := Of(err)
 	if !ok {

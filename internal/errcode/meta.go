@@ -2,8 +2,7 @@ package errcode
 
 import "net/http"
 
-// Codes of the metadata: deployments, services, subscriptions, and where they are
-// stored.
+// Codes of the metadata: deployments, services, subscriptions, and their storage.
 const (
 	META0003 Code = "META0003" // endpoint unreachable during discovery
 	META0004 Code = "META0004" // address belongs to an existing deployment
@@ -14,12 +13,12 @@ const (
 	META0011 Code = "META0011" // metadata storage lacks its version
 	META0012 Code = "META0012" // no common service protocol version
 	META0013 Code = "META0013" // bad discovery response
-	META0014 Code = "META0014" // discovery answered in HTTP/1.1
+	META0014 Code = "META0014" // discovery response in HTTP/1.1
 	META0015 Code = "META0015" // bidirectional mode over a transport without it
 	META0016 Code = "META0016" // deployment update is not compatible
 	META0017 Code = "META0017" // several deployments share the address
 	META0018 Code = "META0018" // feature level of the cluster is not supported
-	META0019 Code = "META0019" // no loss of a node would be survived any more
+	META0019 Code = "META0019" // the change would leave a cluster that tolerates no node loss
 )
 
 var metaEntries = []Entry{

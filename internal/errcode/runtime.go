@@ -22,14 +22,14 @@ const (
 	RT0016 Code = "RT0016" // journal mismatch
 	RT0017 Code = "RT0017" // failed precondition of an entry
 	RT0018 Code = "RT0018" // call target does not exist
-	RT0019 Code = "RT0019" // endpoint answered Content Too Large
+	RT0019 Code = "RT0019" // endpoint responded with Content Too Large
 	RT0020 Code = "RT0020" // deprecated protocol version
 	RT0021 Code = "RT0021" // inactivity timeout has no effect
 	RT0022 Code = "RT0022" // journal retention clamped
 	RT0023 Code = "RT0023" // endpoint overloaded
-	RT0024 Code = "RT0024" // wrong use of flow control
+	RT0024 Code = "RT0024" // invalid use of flow control
 	RT0025 Code = "RT0025" // awaited futures nested too deeply
-	RT0026 Code = "RT0026" // no memory or connection for the request
+	RT0026 Code = "RT0026" // memory or connections for requests exhausted
 )
 
 var runtimeEntries = []Entry{

@@ -38,9 +38,9 @@ func TestClusterHealthSaysWhatIsWrong(t *testing.T) {
 		{"a node is stopping", func(s *ClusterState) { s.Nodes[2].Stopping = true }, Degraded, 200, 200, "node n3 (3) is stopping"},
 		{
 			"a disk is full", func(s *ClusterState) {
-				s.Nodes[1].Disk = "is full (1 MiB free): its replicas are closed until there is room"
+				s.Nodes[1].Disk = "is full (1 MiB free): its replicas are closed until space is freed"
 			},
-			Degraded, 200, 200, "the disk of node n2 (2) is full (1 MiB free): its replicas are closed until there is room",
+			Degraded, 200, 200, "the disk of node n2 (2) is full (1 MiB free): its replicas are closed until space is freed",
 		},
 		{"a node is silent", func(s *ClusterState) { s.Nodes[2].Answers = false }, Degraded, 200, 200, "node n3 (3) does not respond"},
 		{

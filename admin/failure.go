@@ -148,9 +148,9 @@ func (s *Server) fullDisks(ctx context.Context) string {
 	case 0:
 		return ""
 	case 1:
-		return ": the disk of node " + full[0] + " is full, make room on it"
+		return ": the disk of node " + full[0] + " is full; free space on it"
 	}
-	return ": the disks of nodes " + strings.Join(full, ", ") + " are full, make room on them"
+	return ": the disks of nodes " + strings.Join(full, ", ") + " are full; free space on them"
 }
 
 // explainRouting converts an error of the router to a failure.

@@ -210,10 +210,10 @@ func TestFailedChangesNameFullDisks(t *testing.T) {
 		delete(disks, 2)
 		delete(disks, 3)
 		require.NotContains(t, message(), "disk")
-		disks[2] = "is full (0 B free): its replicas are closed until there is room"
-		require.Contains(t, message(), ": the disk of node n2 is full, make room on it; ")
+		disks[2] = "is full (0 B free): its replicas are closed until space is freed"
+		require.Contains(t, message(), ": the disk of node n2 is full; free space on it; ")
 		disks[3] = disks[2]
-		require.Contains(t, message(), ": the disks of nodes n2, n3 are full, make room on them; ")
+		require.Contains(t, message(), ": the disks of nodes n2, n3 are full; free space on them; ")
 	}
 }
 

@@ -17,14 +17,14 @@ import (
 // its own and older versions.
 const formatVersion = "1"
 
-// Dir is a node's directory, held by this process alone:
+// Dir is the data directory of a node, locked by this process:
 //
 //	FORMAT    version of the layout
 //	LOCK      locked while a server runs
-//	IDENTITY  which node of which cluster this is
-//	HARDSTATE what the Raft replicas have promised: terms, votes, ends of logs
+//	IDENTITY  the node and its cluster
+//	HARDSTATE durable promises of the Raft replicas: terms, votes, ends of logs
 //	log/      Raft logs of all partitions (Pebble, synced)
-//	state/    tables of all partitions (Pebble; the Raft logs are its journal)
+//	state/    tables of all partitions (Pebble without a log of its own; the Raft logs are replayed)
 //	admin.token the token of the administrator, if the node requires tokens
 //	metadata/ Raft log and state of the metadata group (bbolt)
 //
@@ -66,8 +66,8 @@ func (d *Dir) acquire() error {
 	return nil
 }
 
-// OpenStopped locks the data directory of a stopped node for a tool. It fails while a
-// server runs on it, and for a directory that is not a node's.
+// OpenStopped locks the data directory of a stopped node for a tool. It fails while a server
+// uses the directory, and if no node has created it.
 func OpenStopped(path string) (*Dir, error) {
 	d := &Dir{path: path}
 	if _, err := os.Stat(d.In("FORMAT")); err != nil {
@@ -118,7 +118,7 @@ func (d *Dir) initialize() error {
 	return nil
 }
 
-// WriteSecret replaces a file, which only its owner can read, in one step.
+// WriteSecret atomically replaces a file that only its owner can read.
 func (d *Dir) WriteSecret(name string, data []byte) error {
 	if err := os.Remove(d.In(name + ".new")); err != nil && !errors.Is(err, fs.ErrNotExist) { // with its permissions
 		return err
@@ -126,7 +126,7 @@ func (d *Dir) WriteSecret(name string, data []byte) error {
 	return d.writeFile(name, data)
 }
 
-// writeFile creates a small file so that after a crash it is whole or absent.
+// writeFile creates a small file so that after a crash it is complete or absent.
 func (d *Dir) writeFile(name string, data []byte) error {
 	next := d.In(name + ".new")
 	f, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -143,13 +143,13 @@ func (d *Dir) writeFile(name string, data []byte) error {
 	return syncDir(d.path)
 }
 
-// Path is the directory.
+// Path returns the path of the directory.
 func (d *Dir) Path() string { return d.path }
 
-// In is the path of a file or directory in it.
+// In returns the path of a file or directory in it.
 func (d *Dir) In(name string) string { return filepath.Join(d.path, name) }
 
-// Close gives the directory up.
+// Close unlocks the directory.
 func (d *Dir) Close() error { return d.lock.Close() }
 
 func syncDir(path string) error {

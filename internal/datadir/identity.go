@@ -13,32 +13,31 @@ import (
 	"platform/internal/errcode"
 )
 
-// Identity is what a data directory knows of itself. A node that lost its
-// directory gets a new one and so cannot be taken for the replica that made
-// promises with the old one.
+// Identity identifies a data directory. A node that lost its directory gets a new identity, so
+// that its replicas are not mistaken for those that voted with the old one.
 type Identity struct {
 	Cluster     string `json:"cluster_name"`
 	Node        string `json:"node_name"`
 	Incarnation string `json:"incarnation"`
-	// Founder is the node that created the cluster, and so the first replica of every
-	// partition. One that lost its directory is not: it must not begin them again.
+	// Founder marks the node that created the cluster, the first replica of every partition.
+	// If it loses its directory, it must not create the partitions again.
 	Founder bool `json:"founder,omitempty"`
-	// HardState says that the directory has a hard-state file.
+	// HardState is set if the directory has a hard-state file.
 	HardState bool `json:"hard_state,omitempty"`
 	// NextIncarnation is set while a recovery makes this node the only member of its
-	// Raft groups. The directory cannot be used before it has been finished.
+	// Raft groups. The directory cannot be used until the recovery is complete.
 	NextIncarnation string `json:"next_incarnation,omitempty"`
-	// Sole says that the next start removes all other nodes from the cluster.
+	// Sole makes the next start remove all other nodes from the cluster.
 	Sole bool `json:"sole,omitempty"`
 	// RecoveredAt is when the cluster was last recovered from this directory.
 	RecoveredAt time.Time `json:"recovered_at,omitzero"`
 }
 
-// LoadIdentity reads the directory's identity, or makes one for a fresh directory.
+// LoadIdentity reads the identity of the directory, or creates one in a fresh directory.
 func (d *Dir) LoadIdentity(cluster, node string) (Identity, error) {
 	raw, err := os.ReadFile(d.In("IDENTITY"))
 	if errors.Is(err, fs.ErrNotExist) {
-		// The file is older than all data.
+		// The file is written before all data.
 		if held := d.Holds(LogDir, StateDir, MetadataDir, HardStateFile); held != "" {
 			return Identity{}, errcode.New(errcode.RT0009, "data directory %s holds %q but no IDENTITY file, so it is damaged; restore the file; %s", d.path, held, RemedyRejoin)
 		}
@@ -61,7 +60,7 @@ func (d *Dir) LoadIdentity(cluster, node string) (Identity, error) {
 	return id, nil
 }
 
-// ReadIdentity returns the directory's identity, also while a recovery is unfinished.
+// ReadIdentity returns the identity of the directory, even during a recovery.
 func (d *Dir) ReadIdentity() (id Identity, err error) {
 	raw, err := os.ReadFile(d.In("IDENTITY"))
 	if err == nil {
@@ -73,7 +72,7 @@ func (d *Dir) ReadIdentity() (id Identity, err error) {
 	return id, nil
 }
 
-// SaveIdentity replaces the directory's identity durably.
+// SaveIdentity durably replaces the identity of the directory.
 func (d *Dir) SaveIdentity(id Identity) error {
 	raw, err := json.MarshalIndent(id, "", "  ")
 	if err != nil {
@@ -82,10 +81,10 @@ func (d *Dir) SaveIdentity(id Identity) error {
 	return d.writeFile("IDENTITY", append(raw, '\n'))
 }
 
-// ReplicaID is the Raft server id of all replicas on the node.
+// ReplicaID returns the Raft server ID of all replicas on the node.
 func (id Identity) ReplicaID() string { return id.Node + "/" + id.Incarnation }
 
-// Holds returns the first of the named entries that the directory has, "" if it has none.
+// Holds returns the first of the named entries that exists in the directory, "" if none does.
 func (d *Dir) Holds(names ...string) string {
 	for _, name := range names {
 		if _, err := os.Stat(d.In(name)); err == nil {

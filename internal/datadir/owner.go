@@ -24,15 +24,14 @@ const (
 )
 
 const (
-	// HardStateFile records what the replicas have promised.
+	// HardStateFile records the terms, votes and log ends of the replicas.
 	HardStateFile = "HARDSTATE"
-	// adoptingFile is there while a directory of a server without hard-state file is
-	// taken over.
+	// adoptingFile exists while a directory of a server without hard-state file is adopted.
 	adoptingFile = "HARDSTATE.new"
 	// asideSuffix is part of the name of a directory that was renamed because it is damaged.
 	asideSuffix = ".damaged-"
-	// ownerFile is in each directory of data and says whose it is, so that one that was
-	// exchanged is not taken for the node's own.
+	// ownerFile is in each directory of data and names its owner, so that the directory of
+	// another node is detected.
 	ownerFile = "OWNER"
 )
 
@@ -43,19 +42,19 @@ type owner struct {
 	Contents    string `json:"contents"` // the name of the directory
 }
 
-// What to do about a directory that cannot be used.
+// Remedies for directories that cannot be used, as parts of error messages.
 const (
 	RemedyRejoin = "if the cluster has other nodes, move the data directory away and start with an empty one: the node joins again as a new incarnation and gets copies; " +
 		"otherwise restore the whole data directory from a backup"
-	remedyLog = "put the node's own directory back; if it is lost and the cluster has other nodes, remove this one: the replicas are rebuilt from the others; " +
+	remedyLog = "restore the directory of this node; if it is lost and the cluster has other nodes, remove this one: the replicas are rebuilt from the others; " +
 		"without other nodes restore the whole data directory from a backup"
-	remedyState = "put the node's own directory back, or remove this one: it is rebuilt from the log or from other nodes"
+	remedyState = "restore the directory of this node, or remove this one: it is rebuilt from the log or from other nodes"
 )
 
-// adopt prepares a directory that has no hard-state file: a fresh one, or one of a
-// server that kept none. One that has lost it is refused.
+// adopt prepares a directory that has no hard-state file because it is fresh or from an older
+// server. A directory that has lost the file is rejected.
 func (d *Dir) adopt(id Identity) (Identity, error) {
-	id.HardState = false // a new file is made
+	id.HardState = false // a new file is created
 	aside, err := d.logsSetAside()
 	if err != nil {
 		return id, err
@@ -66,8 +65,8 @@ func (d *Dir) adopt(id Identity) (Identity, error) {
 	case held == "" && id.Founder:
 		return id, errcode.New(errcode.RT0009, "data directory %s has lost %s, %s and %s: the deployments and all invocations; %s", d.path, LogDir, StateDir, MetadataDir, RemedyRejoin)
 	case held == "":
-		// Either an earlier start was interrupted here, or all data was lost. A new
-		// incarnation keeps others from mistaking this node for the one that voted.
+		// Either an earlier start was interrupted here, or all data was lost. With a new
+		// incarnation, this node is not mistaken for the one that voted.
 		id.Incarnation = ulid.Make().String()
 		return id, d.SaveIdentity(id)
 	case aside != "":
@@ -110,8 +109,8 @@ func (d *Dir) logsSetAside() (string, error) {
 	return "", nil
 }
 
-// Own makes sure that a directory of data is this node's, or makes it. It has to be
-// called before anything is put there.
+// Own creates a directory of data, or verifies that it belongs to this node. It must be called
+// before anything is stored there.
 func (d *Dir) Own(id Identity, contents, remedy string) error {
 	if err := os.MkdirAll(d.In(contents), 0o700); err != nil {
 		return fmt.Errorf("create directory: %w", err)
@@ -143,7 +142,7 @@ func (d *Dir) Own(id Identity, contents, remedy string) error {
 	return nil
 }
 
-// WriteOwner records that a directory of data is id's.
+// WriteOwner records that a directory of data belongs to id.
 func (d *Dir) WriteOwner(id Identity, contents string) error {
 	raw, err := json.MarshalIndent(owner{id.Node, id.Incarnation, contents}, "", "  ")
 	if err != nil {

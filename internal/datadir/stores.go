@@ -16,8 +16,8 @@ import (
 	"platform/partition/store"
 )
 
-// OpenHardState opens the record of what the replicas of node id have promised. A
-// directory without one is taken over, possibly under a new incarnation.
+// OpenHardState opens the hard-state file of the replicas of node id. A directory without one is
+// adopted, possibly under a new incarnation.
 func (d *Dir) OpenHardState(id Identity, log *slog.Logger) (hard *raftgroup.HardStates, _ Identity, err error) {
 	if d.Holds(HardStateFile) == "" {
 		if id, err = d.adopt(id); err != nil {
@@ -25,7 +25,7 @@ func (d *Dir) OpenHardState(id Identity, log *slog.Logger) (hard *raftgroup.Hard
 		}
 	}
 	if id.HardState {
-		// Only the first start may find an empty file.
+		// The file may be empty only at the first start.
 		if _, err := raftgroup.ReadHardStates(d.In(HardStateFile)); errors.Is(err, raftgroup.ErrCorrupt) {
 			return nil, id, unreadable(err)
 		}
@@ -55,8 +55,8 @@ func unreadable(err error) error {
 		err, RemedyRejoin, HardStateFile)
 }
 
-// setAside renames a directory of data that cannot be read, so that nothing of it is
-// lost, and makes an empty one.
+// setAside renames a directory of data that cannot be read, which preserves its content, and
+// creates an empty one.
 func (d *Dir) setAside(id Identity, contents, remedy string, damage error, log *slog.Logger) error {
 	aside := fmt.Sprintf("%s%s%s", contents, asideSuffix, time.Now().UTC().Format("20060102T150405.000"))
 	if err := os.Rename(d.In(contents), d.In(aside)); err != nil {
@@ -66,8 +66,8 @@ func (d *Dir) setAside(id Identity, contents, remedy string, damage error, log *
 	return d.Own(id, contents, remedy)
 }
 
-// OpenLogs opens the log database. One that is damaged as a whole is given up if there
-// are other nodes, from which the replicas are rebuilt.
+// OpenLogs opens the log database. If it cannot be read at all, it is set aside and the replicas
+// are rebuilt from other nodes; without other nodes, the result is an error.
 func (d *Dir) OpenLogs(id Identity, opts raftgroup.LogDBOptions) (*raftgroup.LogDB, error) {
 	if err := d.Own(id, LogDir, remedyLog); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (d *Dir) OpenLogs(id Identity, opts raftgroup.LogDBOptions) (*raftgroup.Log
 		return nil, fmt.Errorf("open log database: %w", err)
 	}
 	if members, countErr := metadata.CountMembers(d.In(MetadataDir)); countErr != nil || members < 2 {
-		return nil, errcode.New(errcode.RT0009, "the Raft logs in %s are damaged, so that acknowledged work may be missing: %w; %s; without a backup, move %s away: the next start says for each partition how to go on without what is lost", d.In(LogDir), err, RemedyRejoin, d.In(LogDir))
+		return nil, errcode.New(errcode.RT0009, "the Raft logs in %s are damaged, so that acknowledged work may be missing: %w; %s; without a backup, move %s away; the next start reports for each partition how to continue without the lost entries", d.In(LogDir), err, RemedyRejoin, d.In(LogDir))
 	}
 	if err := d.setAside(id, LogDir, remedyLog, err, opts.Logger); err != nil {
 		return nil, err
@@ -88,8 +88,8 @@ func (d *Dir) OpenLogs(id Identity, opts raftgroup.LogDBOptions) (*raftgroup.Log
 	return raftgroup.OpenLogDB(d.In(LogDir), opts)
 }
 
-// OpenTables opens the state database. One that is damaged as a whole is given up: the
-// log or other nodes have what it held, or its partitions are quarantined.
+// OpenTables opens the state database. If it cannot be read at all, it is set aside: the tables
+// are rebuilt from the log or from other nodes, or the partitions are quarantined.
 func (d *Dir) OpenTables(id Identity, opts store.Options) (*store.DB, error) {
 	if err := d.Own(id, StateDir, remedyState); err != nil {
 		return nil, err
@@ -107,9 +107,8 @@ func (d *Dir) OpenTables(id Identity, opts store.Options) (*store.DB, error) {
 	return store.Open(d.In(StateDir), opts)
 }
 
-// CheckMetadata refuses a directory that has lost its metadata: its replica of the
-// metadata would vote again without knowing what it has promised, and the partitions
-// would go on without the deployments that their invocations run on.
+// CheckMetadata rejects a directory that has lost its metadata: the replica of the metadata could
+// vote twice in a term, and the partitions would run without the deployments of their invocations.
 func (d *Dir) CheckMetadata(states *raftgroup.HardStates, db *raftgroup.LogDB) error {
 	if d.Holds(MetadataLog) != "" {
 		return nil
@@ -123,16 +122,16 @@ func (d *Dir) CheckMetadata(states *raftgroup.HardStates, db *raftgroup.LogDB) e
 		return fmt.Errorf("open log of partition 0: %w", err)
 	}
 	if last, err := logs.LastIndex(); err != nil || last == 0 && hard.Record().Term == 0 {
-		return err // a start that got no further
+		return err // an earlier start was interrupted before this point
 	}
 	return errcode.New(errcode.RT0009, "data directory %s holds partitions but no metadata, so it is damaged; restore %s; %s", d.path, d.In(MetadataDir), RemedyRejoin)
 }
 
-// MetadataError says what to do about metadata that cannot be used.
+// MetadataError adds the remedy to an error of the metadata.
 func (d *Dir) MetadataError(err error) error {
 	if errors.Is(err, raftgroup.ErrUnrecorded) {
 		return errcode.New(errcode.RT0009, "the metadata in %s cannot be used: %w; %s; if the cluster has no other nodes and only %s was lost, "+
-			"\"platform-server repair accept-loss --group %d --data-dir %s\" accepts what is there", d.In(MetadataDir), err, RemedyRejoin, HardStateFile, metadata.GroupID, d.path)
+			"\"platform-server repair accept-loss --group %d --data-dir %s\" accepts the remaining data", d.In(MetadataDir), err, RemedyRejoin, HardStateFile, metadata.GroupID, d.path)
 	}
 	unusable := func(damage error) bool { return errors.Is(err, damage) }
 	if slices.ContainsFunc([]error{raftgroup.ErrQuarantined, raftgroup.ErrStateBehindSnapshot, raftgroup.ErrCorrupt, metadata.ErrCorrupt, boltfile.ErrDamaged}, unusable) {

@@ -1,5 +1,5 @@
-// Package diskspace watches the free space on the disk of a data directory, and says what
-// a node does when it runs out.
+// Package diskspace monitors the free space on the disk of a data directory and defines the
+// levels at which a node sheds work.
 package diskspace
 
 import (
@@ -16,19 +16,19 @@ import (
 	"platform/internal/units"
 )
 
-// Level is how short of space the disk of the data directory is.
+// Level is a shortage of space on the disk of the data directory.
 type Level int32
 
-// The levels, each with what the node does about it.
+// The levels, in ascending order of shortage, with the reaction of the node.
 const (
-	Roomy Level = iota
-	Tight       // says so
-	Short       // lets others lead, or else refuses new invocations; those that it has go on
-	Full        // closes its replicas, so that a failed write cannot harm them
+	Sufficient Level = iota
+	Tight            // logs a warning
+	Short            // transfers leadership, or rejects new invocations if it cannot; existing ones continue
+	Full             // closes its replicas before a write fails
 )
 
-// watermark is the free space below which a level begins: a share of the disk, but
-// neither so little that a second's work fills it nor so much that it is never needed.
+// watermark is the free space below which a level begins: a percentage of the disk, but at
+// least what is written within a few seconds, and at most a useful reserve.
 type watermark struct {
 	level       Level
 	percent     uint64
@@ -41,31 +41,31 @@ var watermarks = []watermark{
 	{Tight, 15, 128 << 20, 4 << 30},
 }
 
-// bytes is the watermark of a disk of that size.
+// bytes returns the watermark of a disk of the given size.
 func (w watermark) bytes(total uint64) uint64 {
 	return min(max(total*w.percent/100, w.least), w.most)
 }
 
-// levelOf is the level of a disk with that much room.
+// levelOf returns the level of a disk.
 func levelOf(free, total uint64) Level {
 	for _, w := range watermarks {
 		if free < w.bytes(total) {
 			return w.level
 		}
 	}
-	return Roomy
+	return Sufficient
 }
 
 // Tick is how often Run checks the free space.
 const Tick = 500 * time.Millisecond
 
-// Monitor watches the free space on the disk of a data directory.
+// Monitor measures the free space on the disk of a data directory.
 type Monitor struct {
 	path  string
 	level atomic.Int32
 	free  atomic.Uint64
 	total atomic.Uint64
-	// since is when the disk became short of room.
+	// since is when the level last reached or left Short.
 	since atomic.Pointer[time.Time]
 	stat  func(path string) (free, total uint64, err error) // statFile, except in tests
 	// short is called when the disk becomes short of space, and when it no longer is.
@@ -87,7 +87,7 @@ func statFile(path string) (free, total uint64, err error) {
 	return st.Bavail * uint64(st.Bsize), st.Blocks * uint64(st.Bsize), nil
 }
 
-// Check measures the free space. If that fails, the level stays as it was.
+// Check measures the free space. If that fails, the level does not change.
 func (d *Monitor) Check() Level {
 	free, total, err := d.stat(d.path)
 	if err != nil {
@@ -109,19 +109,19 @@ func (d *Monitor) Check() Level {
 
 func (d *Monitor) report(was, level Level) {
 	consequence := [...]string{
-		"there is room again", "make room", "other nodes lead, or new invocations are refused", "replicas are closed until there is room",
+		"none", "free disk space", "other nodes lead, or new invocations are refused", "replicas are closed until space is freed",
 	}[level]
 	if level > was {
-		d.log.Warn("the disk fills up", "free", d.Free(), "consequence", consequence, "data", d.path)
+		d.log.Warn("free disk space is low", "free", d.Free(), "consequence", consequence, "data", d.path)
 	} else {
-		d.log.Info("the disk has more room", "free", d.Free(), "consequence", consequence, "data", d.path)
+		d.log.Info("free disk space has increased", "free", d.Free(), "consequence", consequence, "data", d.path)
 	}
 }
 
-// Free is the free space as text, rounded down to MiB, or to KiB below 1 MiB.
+// Free returns the free space as text, rounded down to MiB, or to KiB below 1 MiB.
 func (d *Monitor) Free() string { return sizeText(d.free.Load()) }
 
-// Balance says how much space is free, and how much has to be for a level to end.
+// Balance describes how much space is free, and how much is needed to leave a level.
 func (d *Monitor) Balance(level Level) string {
 	for _, w := range watermarks {
 		if w.level == level {
@@ -140,7 +140,7 @@ func sizeText(bytes uint64) string {
 	return (size - size%unit).String()
 }
 
-// Level is the level at the last check.
+// Level returns the level at the last check.
 func (d *Monitor) Level() Level { return Level(d.level.Load()) }
 
 // Run checks the free space until ctx ends.
@@ -157,7 +157,7 @@ func (d *Monitor) Run(ctx context.Context) error {
 	}
 }
 
-// Room returns why no new work is accepted, nil if it is.
+// Room returns an error if no new work is accepted.
 func (d *Monitor) Room() error {
 	if d.Level() < Short {
 		return nil
@@ -171,9 +171,9 @@ func (d *Monitor) Shortage() string {
 	case Tight:
 		return "fills up (" + d.Free() + " free)"
 	case Short:
-		return "is nearly full (" + d.Balance(Short) + "): it leads nothing if others can, and takes nothing new"
+		return "is nearly full (" + d.Balance(Short) + "): other nodes lead if possible, and new work is rejected"
 	case Full:
-		return fullDisk + " (" + d.Balance(Full) + "): its replicas are closed until there is room"
+		return fullDisk + " (" + d.Balance(Full) + "): its replicas are closed until space is freed"
 	}
 	return ""
 }
@@ -192,12 +192,12 @@ func (d *Monitor) ShortFor() time.Duration {
 	return 0
 }
 
-// noRoomError says that a node takes nothing new.
+// noRoomError means that a node accepts no new work.
 type noRoomError struct{ balance string }
 
-// Error says what to do.
+// Error implements error.
 func (e *noRoomError) Error() string {
-	return fmt.Sprintf("the disk of the node is nearly full (%s); make room on it", e.balance)
+	return fmt.Sprintf("the disk of the node is nearly full (%s); free disk space", e.balance)
 }
 
 // Unwrap is raftgroup.ErrOverloaded: nothing was proposed.

@@ -19,12 +19,12 @@ func TestLevelsOfTheDisk(t *testing.T) {
 		free, total uint64
 		want        Level
 	}{
-		{100 * gib, 1000 * gib, Roomy},
+		{100 * gib, 1000 * gib, Sufficient},
 		{3 * gib, 1000 * gib, Tight}, // a tenth of a percent of a large disk is still a lot
 		{gib - 1, 1000 * gib, Short},
 		{500 * mib, 1000 * gib, Short},
 		{100 * mib, 1000 * gib, Full},
-		{200 * mib, 256 * mib, Roomy},
+		{200 * mib, 256 * mib, Sufficient},
 		{100 * mib, 256 * mib, Tight},
 		{60 * mib, 256 * mib, Short},
 		{40 * mib, 256 * mib, Short},
@@ -45,7 +45,7 @@ func testShortDisks(t *testing.T) {
 	var broken error
 	short := false
 	d := &Monitor{path: "/data", log: slog.New(slog.NewTextHandler(&out, nil)), short: func(now bool) { short = now }, stat: func(string) (uint64, uint64, error) { return free, 1 << 40, broken }}
-	require.Equal(t, Roomy, d.Check())
+	require.Equal(t, Sufficient, d.Check())
 	require.NoError(t, d.Room())
 	free = 600 << 20
 	require.Equal(t, Short, d.Check())
@@ -59,10 +59,10 @@ func testShortDisks(t *testing.T) {
 	broken = errors.New("odd")
 	require.Equal(t, Short, d.Check(), "as it was")
 	broken, free = nil, 1<<40
-	require.Equal(t, Roomy, d.Check())
+	require.Equal(t, Sufficient, d.Check())
 	require.NoError(t, d.Room())
 	require.False(t, short)
-	require.Contains(t, out.String(), "there is room again")
+	require.Contains(t, out.String(), "free disk space has increased")
 }
 
 func TestTextOfTheFreeSpace(t *testing.T) {

@@ -78,7 +78,7 @@ func (f *files) awaitRoom(ctx context.Context, report func(reason string)) error
 	tick := time.NewTicker(diskspace.Tick)
 	defer tick.Stop()
 	for f.disk.Check() >= diskspace.Full {
-		report("the disk of " + f.dir.Path() + " is full: " + f.disk.Balance(diskspace.Full) + "; make room on it")
+		report("the disk of " + f.dir.Path() + " is full: " + f.disk.Balance(diskspace.Full) + "; free space on it")
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -79,6 +79,6 @@ func closedForSpace(id uint32, placed []uint32, layout *metadata.Layout, statuse
 	if len(full) == 0 || len(placed)-len(full) > len(placed)/2 {
 		return nil
 	}
-	return &fabric.UnservedError{Err: fmt.Errorf("%d of the %d replicas of partition %d are closed until there is room on the disk of %s",
+	return &fabric.UnservedError{Err: fmt.Errorf("%d of the %d replicas of partition %d are closed until space is freed on the disk of %s",
 		len(full), len(placed), id, strings.Join(full, ", "))}
 }

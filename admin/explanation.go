@@ -1,9 +1,7 @@
 package admin
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -52,15 +50,7 @@ var _ explain.Reader = tableReader{}
 
 // Query implements explain.Reader.
 func (r tableReader) Query(ctx context.Context, sql string) ([]explain.Row, error) {
-	var result bytes.Buffer
-	if _, err := r.engine.WriteJSON(ctx, sql, query.Options{}, &result); err != nil {
-		return nil, err
-	}
-	var decoded struct{ Rows []explain.Row }
-	if err := json.Unmarshal(result.Bytes(), &decoded); err != nil {
-		return nil, fmt.Errorf("decode rows: %w", err)
-	}
-	return decoded.Rows, nil
+	return rowsOf[explain.Row](ctx, r.engine, sql, query.Options{})
 }
 
 // Deployed implements explain.Reader.

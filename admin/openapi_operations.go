@@ -48,7 +48,7 @@ var refusalMeanings = map[int]string{
 
 // operations describes the routes, by method and path.
 var operations = merge(
-	deploymentOperations, serviceOperations, invocationOperations, stateOperations, ruleOperations, queueOperations,
+	deploymentOperations, serviceOperations, invocationOperations, stateOperations, ruleOperations, queueOperations, journalOperations, flowViewOperations,
 	serverOperations, clusterOperations, queryOperations, liveOperations, jobOperationsAPI, securityOperations, subscriptionOperations,
 )
 

@@ -130,6 +130,11 @@ func (s *Server) refuseQuery(c echo.Context, err error) error {
 		})
 		return nil
 	}
+	return s.queryFailure(c, err)
+}
+
+// queryFailure returns the response to a query that failed for reasons other than its text.
+func (s *Server) queryFailure(c echo.Context, err error) error {
 	switch {
 	case errors.Is(err, query.ErrBusy):
 		c.Response().Header().Set("Retry-After", strconv.Itoa(retryQuery))

@@ -17,6 +17,14 @@ func (t Timestamp) MarshalJSON() ([]byte, error) {
 	return []byte(time.UnixMilli(int64(t)).UTC().Format(`"2006-01-02T15:04:05.000000000Z"`)), nil
 }
 
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *Timestamp) UnmarshalJSON(b []byte) error {
+	var at time.Time
+	err := json.Unmarshal(b, &at)
+	*t = timestamp(at)
+	return err
+}
+
 // timestamp converts a time, truncated to milliseconds.
 func timestamp(t time.Time) Timestamp { return Timestamp(t.UnixMilli()) }
 

@@ -114,6 +114,9 @@ export async function testAccess() {
         }
         assert.deepEqual(await axe(t.page), [])
       }
+      const { entries } = await (await fetch(`${world.admin}/invocations/${invocation}/journal`, { headers: { authorization: `Bearer ${secret}` } })).json()
+      assert.equal(entries[0].entry_type, 'Command: Input')
+      assert.equal(entries[0].content, undefined)
       await t.page.goto(`${world.admin}/ui/objects/Cart/book`)
       await t.page.getByText('It needs the role reader').waitFor()
       noProblems(t)

@@ -49,6 +49,8 @@ export async function open(world, path, { theme = 'light', width = 1440, allow =
   })
   page.on('request', (r) => {
     const { origin, protocol } = new URL(r.url())
+    const from = new URL(page.url()).pathname
+    if (r.method() === 'POST' && r.url() === `${world.admin}/query` && from !== '/ui/sql') problems.push(`an SQL query from ${from}`)
     if (protocol !== 'data:' && protocol !== 'blob:' && origin !== world.admin && origin !== world.ingress) problems.push(`request to ${r.url()}`)
   })
   await page.goto(world.admin + path)

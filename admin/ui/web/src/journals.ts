@@ -1,10 +1,10 @@
 // Journals of invocations, read in pages and continued: entries never change, so only new ones are read.
 
 import { useEffect, useReducer, useRef } from 'preact/hooks'
-import { rows as queryRows } from './api/client.ts'
-import { sqlText } from './lib/format.ts'
+import { APIError, get, withQuery } from './api/client.ts'
 import { StepBuilder, type JournalRow, type Step } from './lib/journal.ts'
 import { subscribe } from './live.ts'
+import { segment } from './router.ts'
 
 /** Entries up to this size come with their payloads, until a journal has as many bytes of them as its budget. */
 const inlineLimit = 4096
@@ -14,12 +14,8 @@ const pageSize = 1000
 /** The first page is small, so that it is shown soon. */
 const firstPageSize = 100
 
-const columns = 'index, entry_type, name, invoked_id, invoked_target, sleep_wakeup_at, promise_name, raw_length, appended_at'
-
-function readPage(id: string, from: number, limit: number, inline: number, signal?: AbortSignal): Promise<JournalRow[]> {
-  return queryRows<JournalRow>(
-    `SELECT ${columns}, CASE WHEN raw_length <= ${inline} THEN entry_json ELSE entry_lite_json END AS json FROM sys_journal ` +
-    `WHERE id = ${sqlText(id)} AND index >= ${from} ORDER BY index LIMIT ${limit}`, signal)
+async function readPage(id: string, from: number, limit: number, inline: number, signal?: AbortSignal): Promise<JournalRow[]> {
+  return (await get<{ entries: JournalRow[] }>(withQuery(`/invocations/${segment(id)}/journal`, { from, limit, max_payload: inline }), signal)).entries
 }
 
 /** Reads a journal from an entry on, up to 1,000 entries. */
@@ -28,8 +24,12 @@ export function readEntries(id: string, from: number): Promise<JournalRow[]> {
 }
 
 export async function readWholeEntry(id: string, index: number): Promise<JournalRow | undefined> {
-  const [row] = await queryRows<JournalRow>(`SELECT ${columns}, entry_json AS json FROM sys_journal WHERE id = ${sqlText(id)} AND index = ${index}`)
-  return row
+  try {
+    return await get<JournalRow>(`/invocations/${segment(id)}/journal/${index}`)
+  } catch (err) {
+    if (err instanceof APIError && err.status === 404) return undefined
+    throw err
+  }
 }
 
 export interface Journal {

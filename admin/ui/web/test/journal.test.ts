@@ -22,6 +22,11 @@ const journal: JournalRow[] = [
   row(8, 'Command: Output', { Command: { Output: { result: { Success: [] }, name: '' } } }, { raw_length: 99_999 }),
 ]
 
+test('content is an object, or text in bundles of older servers', () => {
+  const [entry] = buildSteps([{ index: 0, entry_type: 'Command: Input', content: JSON.parse(journal[0]!.json!) as Record<string, unknown>, raw_length: 20, appended_at: journal[0]!.appended_at! }])
+  assert.deepEqual(entry, buildSteps(journal.slice(0, 1))[0])
+})
+
 test('a journal that is read in parts has the same steps', () => {
   for (let cut = 0; cut <= journal.length; cut++) {
     const builder = new StepBuilder()

@@ -110,7 +110,7 @@ export interface QueryResult {
   rows: Record<string, unknown>[]
 }
 
-/** Runs a query. Pages other than SQL use it only for what no other route tells, with literals made by sqlText. */
+/** Runs a query of the SQL page. */
 export async function sql(query: string, options: { signal?: AbortSignal | undefined; columns?: boolean; timeout?: number } = {}): Promise<QueryResult> {
   const retries = 3
   for (let attempt = 0; ; attempt++) {
@@ -125,10 +125,6 @@ export async function sql(query: string, options: { signal?: AbortSignal | undef
       await wait(300 * 2 ** attempt + Math.random() * 300, options.signal)
     }
   }
-}
-
-export async function rows<T>(query: string, signal?: AbortSignal): Promise<T[]> {
-  return (await sql(query, { signal })).rows as T[]
 }
 
 let described: Promise<ReadonlySet<string>> | undefined

@@ -165,6 +165,8 @@ export interface JournalEvent {
   after_journal_entry_index?: number
   appended_at?: string
   event_type: string
+  content?: Record<string, unknown>
+  /** The content as text, in bundles of older servers. */
   event_json?: string
 }
 

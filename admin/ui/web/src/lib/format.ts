@@ -51,8 +51,3 @@ export function listing(words: string[]): string {
 export function shellQuote(text: string): string {
   return /^[A-Za-z0-9_./:=@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
-
-/** A literal of the SQL engine. */
-export function sqlText(text: string): string {
-  return `'${text.replaceAll("'", "''")}'`
-}

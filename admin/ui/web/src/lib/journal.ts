@@ -2,7 +2,9 @@
 
 import type { Payload } from './payload.ts'
 
-/** A row of sys_journal. */
+type Body = Record<string, unknown>
+
+/** An entry of a journal. Bundles of older servers have its content as text in json. */
 export interface JournalRow {
   index: number
   entry_type: string
@@ -12,6 +14,7 @@ export interface JournalRow {
   sleep_wakeup_at?: string
   promise_name?: string
   raw_length?: number
+  content?: Body
   json?: string
   appended_at?: string
 }
@@ -50,8 +53,6 @@ export interface Step {
   rawLength: number
   completions: number[]
 }
-
-type Body = Record<string, unknown>
 
 const bytesOf = (v: unknown, length: number): Payload | undefined => {
   if (!Array.isArray(v)) return undefined
@@ -131,7 +132,7 @@ export class StepBuilder {
 
   /** The step that begins with a row; undefined for the result of an earlier step. */
   #stepOf(row: JournalRow): Step | undefined {
-    const entry = parse(row.json)
+    const entry = row.content ?? parse(row.json)
     const [group, type = ''] = row.entry_type.split(': ')
     if (group === 'Notification') return notified(row, type, entry, this.#byCompletion)
     return command(row, type, (entry?.Command as Body | undefined)?.[type] as Body | undefined)

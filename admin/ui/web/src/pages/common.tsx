@@ -1,8 +1,10 @@
 // What several pages show.
 
 import type { Counts, Info } from '../api/types.ts'
-import { Icon } from '../ui/icons.tsx'
 import { plural } from '../lib/format.ts'
+import { navigate } from '../router.ts'
+import { Button } from '../ui/basic.tsx'
+import { Icon } from '../ui/icons.tsx'
 
 /** Counts of one service. */
 export function countsOf(counts: Counts | null | undefined, service: string): { unfinished: number; failing: number; failed: number; succeeded: number } {
@@ -27,3 +29,26 @@ export function Notices({ list }: { list: Info[] | undefined }) {
 }
 
 export const describeInUse = (n: number): string => (n === 0 ? 'drained' : `${plural(n, 'unfinished invocation')}`)
+
+interface PagerProps {
+  count: number
+  noun: string
+  /** Of this page; empty for the first. */
+  cursor: string
+  next: string | undefined
+  changing: boolean
+  to: (cursor: string | undefined) => string
+}
+
+/** The footer of a list in pages. */
+export function Pager({ count, noun, cursor, next, changing, to }: PagerProps) {
+  return (
+    <footer class="pager">
+      <span class="muted">{plural(count, noun)}{next || cursor ? ' on this page' : ''}</span>
+      <span class="grow" />
+      {cursor !== '' && <Button icon="left" onClick={() => history.back()}>Previous</Button>}
+      {cursor !== '' && <Button onClick={() => navigate(to(undefined))}>First</Button>}
+      {next && <Button icon="right" disabled={changing} onClick={() => navigate(to(next))}>Next</Button>}
+    </footer>
+  )
+}

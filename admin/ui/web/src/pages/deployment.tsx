@@ -1,9 +1,9 @@
 // One deployment.
 
 import { useState } from 'preact/hooks'
-import { APIError, get, request, rows } from '../api/client.ts'
-import type { DeploymentDetail, Service } from '../api/types.ts'
-import { plural, sqlText } from '../lib/format.ts'
+import { APIError, get, request, withQuery } from '../api/client.ts'
+import type { Counts, DeploymentDetail, Service } from '../api/types.ts'
+import { plural } from '../lib/format.ts'
 import { refreshAll } from '../live.ts'
 import { useResource } from '../resource.ts'
 import { href, navigate, segment, type Match } from '../router.ts'
@@ -16,14 +16,15 @@ export function DeploymentPage({ params }: { params: Match }) {
   const id = params.id!
   const deployment = useResource(`deployment:${id}`, (s) => get<DeploymentDetail>(`/deployments/${segment(id)}`, s), { every: 10_000, topics: ['deployments'] })
   const services = useResource('services', (s) => get<{ services: Service[] }>('/services', s), { every: 10_000, topics: ['deployments'] })
-  const pinned = useResource(`pinned:${id}`, (s) => rows<{ status: string; n: number | string }>(`SELECT status, COUNT(*) AS n FROM sys_invocation WHERE pinned_deployment_id = ${sqlText(id)} AND status <> 'completed' GROUP BY status`, s), { every: 10_000 })
+  const pinned = useResource(`pinned:${id}`, (s) => get<Counts>(withQuery('/invocations/counts', { deployment: id }), s), { every: 10_000 })
   if (!deployment.data) {
     if (deployment.error instanceof APIError && deployment.error.status === 404) return <Empty title="This deployment does not exist" icon="services"><p class="mono wrap">{id}</p><p>It may have been removed. <a href={href('/deployments')}>All deployments</a></p></Empty>
     return deployment.error ? <ErrorBox what="The deployment could not be read" error={deployment.error} retry={deployment.reload} /> : <Skeleton rows={10} />
   }
   const d = deployment.data
   const latest = services.data?.services.filter((s) => s.deployment_id === id) ?? []
-  const open = pinned.data?.reduce((n, r) => n + Number(r.n), 0)
+  const unfinished = pinned.data && Object.entries(pinned.data.by_status).filter(([status, n]) => n > 0 && status !== 'completed')
+  const open = unfinished?.reduce((sum, [, n]) => sum + n, 0)
   const remove = (): void => {
     const inUse = latest.length > 0 || (open ?? 0) > 0
     void ask({
@@ -65,7 +66,7 @@ export function DeploymentPage({ params }: { params: Match }) {
         <div class="stack">
           <Section title="Drain">
             {open === undefined ? <Skeleton rows={2} /> : open === 0 ? <p class="muted">No unfinished invocation started on this deployment.</p> : (
-              <Facts rows={pinned.data!.map((r) => [r.status, <a href={href('/invocations', new URLSearchParams([['status', r.status], ['deployment', id]]))}>{plural(Number(r.n), 'invocation')}</a>])} />
+              <Facts rows={unfinished!.map(([status, n]) => [status, <a href={href('/invocations', new URLSearchParams([['status', status], ['deployment', id]]))}>{plural(n, 'invocation')}</a>])} />
             )}
           </Section>
           <Section title="Endpoint">

@@ -1,15 +1,16 @@
 // Flow control: rules, counters, queues.
 
 import { useState } from 'preact/hooks'
-import { get, request, rows } from '../api/client.ts'
+import { APIError, get, request, withQuery } from '../api/client.ts'
 import type { Rule, Version } from '../api/types.ts'
 import { formatCount, plural } from '../lib/format.ts'
 import { refreshAll } from '../live.ts'
 import { useResource } from '../resource.ts'
-import { href, navigate, query, segment, type Match } from '../router.ts'
-import { Button, Command, Copy, Empty, Field, ID, InvocationID, Loaded, Menu, PageHead, Pill, Section, Tabs, Time, Unseen } from '../ui/basic.tsx'
+import { href, query, segment, type Match } from '../router.ts'
+import { Button, Command, Empty, Field, ID, InvocationID, Loaded, Menu, PageHead, Pill, Section, Tabs, Time, Unseen } from '../ui/basic.tsx'
 import { DialogFrame, ask, openDialog, toast, toastError } from '../ui/overlay.tsx'
 import { Table } from '../ui/table.tsx'
+import { Pager } from './common.tsx'
 
 interface Counter {
   scope: string
@@ -19,32 +20,40 @@ interface Counter {
   usage: number
   concurrency_limit?: number
   rule_pattern?: string
-  num_waiters: number | string
+  waiting: number
+}
+
+interface CounterPage {
+  counters: Counter[]
+  next_cursor?: string
 }
 
 interface Queue {
   id: string
-  service_name?: string
+  service: string
   scope?: string
   limit_key?: string
-  lock_name?: string
-  queue_is_paused: boolean
+  object?: string
+  queue_paused: boolean
   paused_by?: string
   pause_reason?: string
-  num_inbox: number | string
-  num_running: number | string
-  num_suspended: number | string
-  num_paused: number | string
-  num_finished: number | string
+  waiting: number
+  running: number
+  suspended: number
+  paused: number
+  finished: number
   last_start_at?: string
-}
-
-interface Head {
-  id: string
-  status: string
-  head_entry_id?: string
+  head_status?: string
+  head_id?: string
   blocked_on?: string
 }
+
+interface QueuePage {
+  vqueues: Queue[]
+  next_cursor?: string
+}
+
+const pageSize = 100
 
 export function FlowControl({ params }: { params: Match }) {
   const tab = params.tab ?? 'rules'
@@ -80,14 +89,15 @@ function limitsText(r: Rule): string {
   return out.join(' · ') || 'no limit'
 }
 
-const counterRows = (signal: AbortSignal): Promise<Counter[]> => rows<Counter>('SELECT scope, l1, l2, level, usage, concurrency_limit, rule_pattern, num_waiters FROM sys_user_limits ORDER BY num_waiters DESC, usage DESC LIMIT 500', signal)
+/** The counters that a rule can be compared with: those with the most waiting invocations. */
+const busiest = (signal: AbortSignal): Promise<CounterPage> => get<CounterPage>('/limits/counters?limit=1000', signal)
 
 function Rules() {
   const book = useResource('rules', (s) => get<{ rules: Rule[]; version: number }>('/limits/rules', s), { every: 5000 })
-  const counters = useResource('counters', counterRows, { every: 3000 })
+  const counters = useResource('counters', busiest, { every: 3000 })
   const use = (pattern: string): { usage: number; waiting: number; counters: number } => {
-    const mine = (counters.data ?? []).filter((c) => c.rule_pattern === pattern)
-    return { usage: mine.reduce((n, c) => n + c.usage, 0), waiting: mine.reduce((n, c) => n + Number(c.num_waiters), 0), counters: mine.length }
+    const mine = (counters.data?.counters ?? []).filter((c) => c.rule_pattern === pattern)
+    return { usage: mine.reduce((n, c) => n + c.usage, 0), waiting: mine.reduce((n, c) => n + c.waiting, 0), counters: mine.length }
   }
   const toggle = (r: Rule): void => {
     request(`/limits/rules/${segment(r.pattern)}`, { method: 'PUT', body: change(r, { disabled: !r.disabled }) }).then(() => {
@@ -140,14 +150,14 @@ function EditRule({ rule, close }: { rule: Rule | undefined; close: () => void }
   const [description, setDescription] = useState(rule?.description ?? '')
   const [error, setError] = useState('')
   const [busy, setBusy] = useState(false)
-  const counters = useResource('counters', counterRows, { every: 3000 })
+  const counters = useResource('counters', busiest, { every: 3000 })
   const parts = pattern.split('/').filter((p) => p !== '')
-  const matches = (counters.data ?? []).filter((c) => {
+  const matches = (counters.data?.counters ?? []).filter((c) => {
     const own = [c.scope, c.l1, c.l2].filter((p): p is string => !!p)
     return own.length === parts.length && own.every((p, i) => parts[i] === '*' || parts[i] === p)
   })
   const limit = concurrency === '' ? Infinity : Number(concurrency)
-  const held = matches.reduce((n, c) => n + Math.max(0, c.usage + Number(c.num_waiters) - limit), 0)
+  const held = matches.reduce((n, c) => n + Math.max(0, c.usage + c.waiting - limit), 0)
   const submit = (e: Event): void => {
     e.preventDefault()
     setBusy(true)
@@ -171,7 +181,7 @@ function EditRule({ rule, close }: { rule: Rule | undefined; close: () => void }
           <Field label="Queue" hint="May wait; further ones get 429."><input class="input" type="number" min="0" value={queue} onInput={(e) => setQueue(e.currentTarget.value)} /></Field>
         </div>
         <Field label="Description"><input class="input" value={description} maxLength={1000} onInput={(e) => setDescription(e.currentTarget.value)} /></Field>
-        {pattern !== '' && counters.data && <p class="muted">{matches.length === 0 ? 'No scope in use matches this pattern now.' : `${plural(matches.length, 'counter')} match now. ${held > 0 ? `With this concurrency ${plural(held, 'invocation')} would wait.` : 'Nothing would wait.'}`}</p>}
+        {pattern !== '' && counters.data && <p class="muted">{matches.length === 0 ? 'No scope in use matches this pattern now.' : `${plural(matches.length, 'counter')} match now${counters.data.next_cursor ? ', of the 1,000 busiest' : ''}. ${held > 0 ? `With this concurrency ${plural(held, 'invocation')} would wait.` : 'Nothing would wait.'}`}</p>}
         {error && <p class="dialog-error" role="alert">{error}</p>}
       </DialogFrame>
     </form>
@@ -179,26 +189,27 @@ function EditRule({ rule, close }: { rule: Rule | undefined; close: () => void }
 }
 
 function Counters() {
-  const counters = useResource('counters', counterRows, { every: 2000 })
-  const rule = query.value.get('rule')
+  const rule = query.value.get('rule') ?? ''
+  const cursor = query.value.get('cursor') ?? ''
+  const counters = useResource(`counters:${rule}:${cursor}`, (s) => get<CounterPage>(withQuery('/limits/counters', { rule, cursor, limit: pageSize }), s), { every: 2000, keep: true })
   return (
-    <Loaded of={counters} what="The counters could not be read">{(all) => {
-      const list = rule ? all.filter((c) => c.rule_pattern === rule) : all
-      return (
-        <>
-          {rule && <p class="muted">Of the rule <Pill>{rule}</Pill> <a href={href('/flow-control/counters')}>show all</a></p>}
-          {list.length === 0 ? <Empty title="Nothing is limited at the moment" icon="flow"><p>Counters exist while invocations of a scope run or wait.</p></Empty> : (
-            <Table label="Counters" rows={list} keyOf={(c) => [c.scope, c.l1, c.l2].join('/')} columns={[
+    <Loaded of={counters} what="The counters could not be read">{(page) => (
+      <>
+        {rule && <p class="muted">Of the rule <Pill>{rule}</Pill> <a href={href('/flow-control/counters')}>show all</a></p>}
+        {page.counters.length === 0 ? <Empty title="Nothing is limited at the moment" icon="flow"><p>Counters exist while invocations of a scope run or wait.</p></Empty> : (
+          <>
+            <Table label="Counters" rows={page.counters} keyOf={(c) => [c.scope, c.l1, c.l2].join('/')} dim={counters.changing} columns={[
               { id: 'name', title: 'Scope and limit key', class: 'fit', cell: (c) => <span class="mono strong">{[c.scope, c.l1, c.l2].filter(Boolean).join('/')}</span> },
               { id: 'usage', title: 'In use', class: 'grow', cell: (c) => <Usage usage={c.usage} limit={c.concurrency_limit} /> },
-              { id: 'waiting', title: 'Waiting', class: 'num fit', cell: (c) => (Number(c.num_waiters) > 0 ? <b class="warn-text">{formatCount(Number(c.num_waiters))}</b> : <span class="faint">0</span>) },
+              { id: 'waiting', title: 'Waiting', class: 'num fit', cell: (c) => (c.waiting > 0 ? <b class="warn-text">{formatCount(c.waiting)}</b> : <span class="faint">0</span>) },
               { id: 'rule', title: 'Rule', class: 'fit', cell: (c) => (c.rule_pattern ? <span class="mono">{c.rule_pattern}</span> : <span class="faint">none</span>) },
               { id: 'list', title: <Unseen>Invocations of the scope</Unseen>, class: 'fit', cell: (c) => <a href={href('/invocations', { scope: c.scope })}>Invocations</a> },
             ]} />
-          )}
-        </>
-      )
-    }}</Loaded>
+            <Pager count={page.counters.length} noun="counter" cursor={cursor} next={page.next_cursor} changing={counters.changing} to={(cursor) => href('/flow-control/counters', { ...(rule ? { rule } : {}), cursor })} />
+          </>
+        )}
+      </>
+    )}</Loaded>
   )
 }
 
@@ -208,46 +219,53 @@ function Usage({ usage, limit }: { usage: number; limit: number | undefined }) {
 }
 
 function Queues() {
-  const queues = useResource('vqueues', (s) => rows<Queue>('SELECT id, service_name, scope, limit_key, lock_name, queue_is_paused, paused_by, pause_reason, num_inbox, num_running, num_suspended, num_paused, num_finished, last_start_at FROM sys_vqueue_meta ORDER BY num_inbox DESC LIMIT 500', s), { every: 3000 })
-  const heads = useResource('heads', (s) => rows<Head>('SELECT id, status, head_entry_id, blocked_on FROM sys_scheduler LIMIT 500', s), { every: 3000 })
-  const head = new Map((heads.data ?? []).map((h) => [h.id, h]))
   const only = query.value.get('id')
+  const cursor = query.value.get('cursor') ?? ''
+  const queues = useResource(`vqueues:${only ?? ''}:${cursor}`, (s) => (only ? oneQueue(only, s) : get<QueuePage>(withQuery('/vqueues', { cursor, limit: pageSize }), s)), { every: 3000, keep: true })
   const toggle = (q: Queue): void => {
-    const verb = q.queue_is_paused ? 'resume' : 'pause'
-    void ask({ title: `${q.queue_is_paused ? 'Resume' : 'Pause'} this queue?`, action: q.queue_is_paused ? 'Resume' : 'Pause', body: <p>{q.queue_is_paused ? 'Waiting invocations start as its limits allow.' : 'Running invocations continue; nothing new starts until it is resumed.'}</p> }, async () => {
+    const verb = q.queue_paused ? 'resume' : 'pause'
+    void ask({ title: `${q.queue_paused ? 'Resume' : 'Pause'} this queue?`, action: q.queue_paused ? 'Resume' : 'Pause', body: <p>{q.queue_paused ? 'Waiting invocations start as its limits allow.' : 'Running invocations continue; nothing new starts until it is resumed.'}</p> }, async () => {
       await request(`/vqueues/${segment(q.id)}/${verb}`, { method: 'POST' })
       toast('ok', `The queue was ${verb}d`)
       refreshAll()
     })
   }
   return (
-    <Loaded of={queues} what="The queues could not be read">{(all) => {
-      const list = only ? all.filter((q) => q.id === only) : all.filter((q) => q.scope)
-      return list.length === 0 ? <Empty title="No queues" icon="flow"><p>A queue exists for every scope and limit key that is used.</p></Empty> : (
+    <Loaded of={queues} what="The queues could not be read">{(page) => page.vqueues.length === 0 ? <Empty title="No queues" icon="flow"><p>A queue exists for every scope and limit key that is used.</p></Empty> : (
+      <>
         <Section flush>
-          <Table label="Queues" rows={list} keyOf={(q) => q.id} columns={[
-            { id: 'name', title: 'Queue', class: 'fit', cell: (q) => <span><span class="mono strong">{[q.scope, q.limit_key].filter(Boolean).join(' · ') || q.lock_name}</span> <span class="muted">{q.service_name}</span></span> },
-            { id: 'state', title: 'State', class: 'fit', cell: (q) => (q.queue_is_paused ? <Pill tone="warn" title={q.pause_reason ?? ''}>paused</Pill> : blocked(head.get(q.id))) },
-            { id: 'inbox', title: 'Waiting', class: 'num fit', cell: (q) => formatCount(Number(q.num_inbox)) },
-            { id: 'running', title: 'Running', class: 'num fit', cell: (q) => formatCount(Number(q.num_running)) },
-            { id: 'suspended', title: 'Suspended', class: 'num fit', cell: (q) => formatCount(Number(q.num_suspended)) },
-            { id: 'paused', title: 'Paused', class: 'num fit', cell: (q) => formatCount(Number(q.num_paused)) },
-            { id: 'head', title: 'Next', class: 'c-idcol', cell: (q) => { const h = head.get(q.id); return h?.head_entry_id ? <InvocationID id={h.head_entry_id} /> : <span class="faint">–</span> } },
+          <Table label="Queues" rows={page.vqueues} keyOf={(q) => q.id} dim={queues.changing} columns={[
+            { id: 'name', title: 'Queue', class: 'fit', cell: (q) => <span><span class="mono strong">{[q.scope, q.limit_key].filter(Boolean).join(' · ') || q.object}</span> <span class="muted">{q.service}</span></span> },
+            { id: 'state', title: 'State', class: 'fit', cell: (q) => (q.queue_paused ? <Pill tone="warn" title={q.pause_reason ?? ''}>paused</Pill> : blocked(q)) },
+            { id: 'inbox', title: 'Waiting', class: 'num fit', cell: (q) => (q.scope && q.waiting > 0 ? <a href={href('/invocations', new URLSearchParams([['status', 'pending'], ['status', 'scheduled'], ['service', q.service], ['scope', q.scope], ...(q.limit_key ? [['limit_key', q.limit_key]] : [])]))}>{formatCount(q.waiting)}</a> : formatCount(q.waiting)) },
+            { id: 'running', title: 'Running', class: 'num fit', cell: (q) => formatCount(q.running) },
+            { id: 'suspended', title: 'Suspended', class: 'num fit', cell: (q) => formatCount(q.suspended) },
+            { id: 'paused', title: 'Paused', class: 'num fit', cell: (q) => formatCount(q.paused) },
+            { id: 'head', title: 'Next', class: 'c-idcol', cell: (q) => (q.head_id ? <InvocationID id={q.head_id} /> : <span class="faint">–</span>) },
             { id: 'start', title: 'Last start', class: 'num fit', cell: (q) => <Time at={q.last_start_at} /> },
             { id: 'id', title: 'Id', class: 'c-idcol', cell: (q) => <ID id={q.id} /> },
-            { id: 'menu', title: <Unseen>Actions</Unseen>, class: 'fit', cell: (q) => <Button small kind="ghost" needs="operate" icon={q.queue_is_paused ? 'play' : 'pause'} label={q.queue_is_paused ? 'Resume the queue' : 'Pause the queue'} onClick={() => toggle(q)} /> },
+            { id: 'menu', title: <Unseen>Actions</Unseen>, class: 'fit', cell: (q) => (q.object ? null : <Button small kind="ghost" needs="operate" icon={q.queue_paused ? 'play' : 'pause'} label={q.queue_paused ? 'Resume the queue' : 'Pause the queue'} onClick={() => toggle(q)} />) },
           ]} />
-          {only && <p class="journal-empty"><a href={href('/flow-control/queues')}>Show all queues</a></p>}
         </Section>
-      )
-    }}</Loaded>
+        {only ? <p class="journal-empty"><a href={href('/flow-control/queues')}>Show all queues</a></p>
+          : <Pager count={page.vqueues.length} noun="queue" cursor={cursor} next={page.next_cursor} changing={queues.changing} to={(cursor) => href('/flow-control/queues', { cursor })} />}
+      </>
+    )}</Loaded>
   )
 }
 
-function blocked(h: Head | undefined) {
-  if (!h) return <span class="muted">empty</span>
-  if (h.status === 'blocked') return <Pill tone="warn">{({ lock: 'waits for a key', 'limit-key-concurrency': 'at its concurrency', 'throttling-rules': 'at its rate', paused: 'paused' } as Record<string, string>)[h.blocked_on ?? ''] ?? 'blocked'}</Pill>
-  return <Pill tone={h.status === 'ready' ? 'ok' : 'idle'}>{h.status}</Pill>
+/** A queue exists only while it has invocations. */
+async function oneQueue(id: string, signal: AbortSignal): Promise<QueuePage> {
+  try {
+    return { vqueues: [await get<Queue>(`/vqueues/${segment(id)}`, signal)] }
+  } catch (err) {
+    if (err instanceof APIError && err.status === 404) return { vqueues: [] }
+    throw err
+  }
 }
 
-export { Copy, navigate }
+function blocked(q: Queue) {
+  if (!q.head_status) return <span class="muted">empty</span>
+  if (q.head_status === 'blocked') return <Pill tone="warn">{({ lock: 'waits for a key', 'limit-key-concurrency': 'at its concurrency', 'throttling-rules': 'at its rate', paused: 'paused' } as Record<string, string>)[q.blocked_on ?? ''] ?? 'blocked'}</Pill>
+  return <Pill tone={q.head_status === 'ready' ? 'ok' : 'idle'}>{q.head_status}</Pill>
+}

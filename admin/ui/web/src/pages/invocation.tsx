@@ -2,10 +2,10 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import { act, operations, type Operation } from '../actions.tsx'
-import { APIError, get, rows } from '../api/client.ts'
+import { APIError, get } from '../api/client.ts'
 import type { Explain, Invocation, JournalEvent } from '../api/types.ts'
 import { explainRecord } from '../lib/explain.ts'
-import { formatCount, kindOfID, plural, sqlText } from '../lib/format.ts'
+import { formatCount, kindOfID, plural } from '../lib/format.ts'
 import type { JournalRow, Step } from '../lib/journal.ts'
 import { formatRelative, parseTime } from '../lib/time.ts'
 import { readEntries, useJournals } from '../journals.ts'
@@ -27,8 +27,7 @@ export function InvocationPage({ params }: { params: Match }) {
   const wellFormed = kindOfID(id) === 'invocation'
   const inv = useResource(wellFormed ? `inv:${id}` : undefined, (s) => get<Invocation>(`/invocations/${segment(id)}`, s), { topics, every: 1500 })
   const live = inv.data !== undefined && inv.data.status !== 'completed'
-  const events = useResource(inv.data && live ? `events:${id}` : undefined, (s) => rows<JournalEvent>(
-    `SELECT after_journal_entry_index, appended_at, event_type, event_json FROM sys_journal_events WHERE id = ${sqlText(id)} ORDER BY appended_at`, s), { topics, every: 3000, atLeast: 1000 })
+  const events = useResource(inv.data && live ? `events:${id}` : undefined, async (s) => (await get<{ events: JournalEvent[] }>(`/invocations/${segment(id)}/events`, s)).events, { topics, every: 3000, atLeast: 1000 })
   const explain = useExplain(live ? inv.data : undefined)
   if (!wellFormed || (inv.error instanceof APIError && inv.error.status === 404 && !inv.data)) {
     return (

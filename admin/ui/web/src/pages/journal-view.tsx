@@ -34,6 +34,7 @@ interface EventBody {
 }
 
 function bodyOf(e: JournalEvent): EventBody {
+  if (e.content) return e.content
   try {
     return JSON.parse(e.event_json ?? '{}') as EventBody
   } catch {

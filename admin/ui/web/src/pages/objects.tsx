@@ -8,6 +8,7 @@ import { useResource } from '../resource.ts'
 import { href, navigate, query, segment } from '../router.ts'
 import { Button, Empty, InvocationID, Loaded, PageHead, typeName } from '../ui/basic.tsx'
 import { Table } from '../ui/table.tsx'
+import { Pager } from './common.tsx'
 
 const pageSize = 100
 
@@ -65,11 +66,7 @@ function Keys({ service, services }: { service: Service; services: Service[] }) 
               { id: 'holder', title: 'Held by', class: 'c-idcol', cell: (o) => (o.held_by ? <InvocationID id={o.held_by} /> : <span class="faint">free</span>) },
               { id: 'waiting', title: 'Waiting', class: 'num fit', cell: (o) => (o.waiting ? <a class="warn-text" href={href('/invocations', new URLSearchParams([['status', 'pending'], ['service', service.name], ['key', o.key]]))}>{formatCount(o.waiting)}</a> : <span class="faint">0</span>) },
             ]} />
-            <footer class="pager"><span class="muted">{formatCount(page.objects.length)} keys{page.next_cursor || cursor ? ' on this page' : ''}</span><span class="grow" />
-              {cursor !== '' && <Button icon="left" onClick={() => history.back()}>Previous</Button>}
-              {cursor !== '' && <Button onClick={() => go({ prefix: prefix || undefined })}>First</Button>}
-              {page.next_cursor && <Button icon="right" disabled={list.changing} onClick={() => go({ cursor: page.next_cursor, prefix: prefix || undefined })}>Next</Button>}
-            </footer>
+            <Pager count={page.objects.length} noun="key" cursor={cursor} next={page.next_cursor} changing={list.changing} to={(cursor) => href('/objects', { service: service.name, scope: scope || undefined, prefix: prefix || undefined, cursor })} />
           </>
         )}</Loaded>
     </>

@@ -1,0 +1,159 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/admin/query"
+	"platform/internal/access"
+	"platform/internal/ids"
+)
+
+// journalEntry is a journal entry with its content.
+type journalEntry struct {
+	Index         uint32    `json:"index"`
+	Type          string    `json:"entry_type"`
+	Name          string    `json:"name,omitempty"`
+	InvokedID     string    `json:"invoked_id,omitempty"`
+	InvokedTarget string    `json:"invoked_target,omitempty"`
+	PromiseName   string    `json:"promise_name,omitempty"`
+	SleepWakeupAt Timestamp `json:"sleep_wakeup_at,omitzero"`
+	AppendedAt    Timestamp `json:"appended_at,omitzero"`
+	RawLength     int       `json:"raw_length"`
+	// Content is omitted for principals that must not read payloads.
+	Content embeddedJSON `json:"content,omitempty"`
+}
+
+type journalPage struct {
+	Entries []journalEntry `json:"entries"`
+	Next    *uint32        `json:"next,omitempty"`
+}
+
+// journalEvent is something that happened between journal entries.
+type journalEvent struct {
+	AfterEntry uint32       `json:"after_journal_entry_index"`
+	At         Timestamp    `json:"appended_at,omitzero"`
+	Type       string       `json:"event_type"`
+	Content    embeddedJSON `json:"content,omitempty"`
+}
+
+type journalEventList struct {
+	Events []journalEvent `json:"events"`
+}
+
+// maxInlinePayload limits the size of the entries of a list that include their payloads, so that a
+// page is at most about 16 MiB.
+const maxInlinePayload = 4096
+
+const journalColumns = "index, entry_type, name, invoked_id, invoked_target, promise_name, sleep_wakeup_at, appended_at, raw_length"
+
+// listJournal returns a page of the journal of an invocation.
+func (s *Server) listJournal(c echo.Context, id ids.Invocation) error {
+	from, limit, inline, err := journalParameters(c)
+	if err != nil {
+		return err
+	}
+	entries, err := s.journalRows(c, fmt.Sprintf("SELECT %s, CASE WHEN raw_length <= %d THEN entry_json ELSE entry_lite_json END AS content FROM sys_journal WHERE id = '%s' AND index >= %d ORDER BY index LIMIT %d",
+		journalColumns, inline, id, from, limit))
+	if err != nil {
+		return err
+	}
+	page := journalPage{Entries: entries}
+	if len(entries) == limit {
+		next := entries[limit-1].Index + 1
+		page.Next = &next
+	}
+	return answer(c, http.StatusOK, page)
+}
+
+// getJournalEntry returns an entry with its payloads.
+func (s *Server) getJournalEntry(c echo.Context, id ids.Invocation) error {
+	index, err := strconv.ParseUint(c.Param("index"), 10, 32)
+	if err != nil {
+		return invalidField("index", fmt.Errorf("%q is not a number from 0 to 4294967295", c.Param("index")))
+	}
+	entries, err := s.journalRows(c, fmt.Sprintf("SELECT %s, entry_json AS content FROM sys_journal WHERE id = '%s' AND index = %d", journalColumns, id, index))
+	if err != nil {
+		return err
+	}
+	if len(entries) == 0 {
+		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The invocation '%s' does not exist or has no journal entry %d", id, index)}
+	}
+	return answer(c, http.StatusOK, entries[0])
+}
+
+// journalRows reads journal entries, without content if the principal must not read payloads.
+func (s *Server) journalRows(c echo.Context, sql string) ([]journalEntry, error) {
+	if s.cfg.Query == nil {
+		return nil, errNoEngine
+	}
+	readable := access.From(c.Request().Context()).Allows(access.Payloads)
+	if readable {
+		if err := s.recordRead(c, "GET "+c.Path(), c.Request().URL.RequestURI()); err != nil {
+			return nil, err
+		}
+	}
+	rows, err := rowsOf[journalEntry](c.Request().Context(), s.cfg.Query, sql, query.Options{HidePayloads: !readable})
+	if err != nil {
+		return nil, s.queryFailure(c, err)
+	}
+	return rows, nil
+}
+
+func journalParameters(c echo.Context) (from uint64, limit, inline int, err error) {
+	limit, inline = defaultLimit, maxInlinePayload
+	if text := c.QueryParam("from"); text != "" {
+		if from, err = strconv.ParseUint(text, 10, 32); err != nil {
+			return 0, 0, 0, badRequest("The query parameter 'from' is invalid: %q is not the index of an entry", text)
+		}
+	}
+	if text := c.QueryParam("limit"); text != "" {
+		if limit, err = parseLimit(text); err != nil {
+			return 0, 0, 0, badRequest("The query parameter 'limit' is invalid: %v", err)
+		}
+	}
+	if text := c.QueryParam("max_payload"); text != "" {
+		if inline, err = strconv.Atoi(text); err != nil || inline < 0 || inline > maxInlinePayload {
+			return 0, 0, 0, badRequest("The query parameter 'max_payload' is invalid: %q is not a number from 0 to %d; GET /invocations/{invocation_id}/journal/{index} returns larger payloads", text, maxInlinePayload)
+		}
+	}
+	return from, limit, inline, nil
+}
+
+// listJournalEvents returns what happened between the entries of a journal.
+func (s *Server) listJournalEvents(c echo.Context, id ids.Invocation) error {
+	if s.cfg.Query == nil {
+		return errNoEngine
+	}
+	ctx := c.Request().Context()
+	events, err := rowsOf[journalEvent](ctx, s.cfg.Query,
+		fmt.Sprintf("SELECT after_journal_entry_index, appended_at, event_type, event_json AS content FROM sys_journal_events WHERE id = '%s' ORDER BY appended_at", id),
+		query.Options{HidePayloads: !access.From(ctx).Allows(access.Payloads)})
+	if err != nil {
+		return s.queryFailure(c, err)
+	}
+	return answer(c, http.StatusOK, journalEventList{events})
+}
+
+var journalOperations = map[string]operation{
+	"GET /invocations/:invocation_id/journal": {
+		id: "list_journal", tag: "invocation", summary: "List the journal of an invocation from an entry on. Entries never change, so a client that has read some continues after the last one. An invocation without a journal has no entries",
+		query: []object{
+			queryParameter("from", "Index of the first entry; next of the page before.", object{"type": "integer", "minimum": 0, "default": 0}),
+			queryParameter("limit", "Maximum number of entries in a page.", object{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}),
+			queryParameter("max_payload", "Entries of up to this many bytes include their payloads.", object{"type": "integer", "minimum": 0, "maximum": maxInlinePayload, "default": maxInlinePayload}),
+		},
+		answers: []reply{{http.StatusOK, "One page", journalPage{}}}, refusals: []int{400, 429, 503},
+	},
+	"GET /invocations/:invocation_id/journal/:index": {
+		id: "get_journal_entry", tag: "invocation", summary: "Show a journal entry with its payloads",
+		answers: []reply{{http.StatusOK, "The entry", journalEntry{}}}, refusals: []int{400, 404, 429, 503},
+	},
+	"GET /invocations/:invocation_id/events": {
+		id: "list_journal_events", tag: "invocation", summary: "List what happened between the journal entries of an invocation: its newest failed attempt, suspension, pause, resume and request to cancel, until it is completed",
+		answers: []reply{{http.StatusOK, "The events, the oldest first", journalEventList{}}}, refusals: []int{400, 429, 503},
+	},
+}

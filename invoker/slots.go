@@ -103,6 +103,19 @@ func (l *waiterQueues) push(key queueKey, w waiter) {
 	l.len++
 }
 
+// maxAgedQueues bounds how many vqueues are searched for the oldest invocation. They are the ones
+// served next, and within a vqueue the first is the oldest.
+const maxAgedQueues = 1024
+
+// oldest returns from when the oldest invocation waits; now if none does.
+func (l *waiterQueues) oldest(now int64) int64 {
+	waiting := l.turns.all[l.turns.head:]
+	for _, q := range waiting[:min(len(waiting), maxAgedQueues)] {
+		now = min(now, q.waiters.all[q.waiters.head].since)
+	}
+	return now
+}
+
 func (l *waiterQueues) pop() waiter {
 	q := l.turns.pop()
 	w := q.waiters.pop()
@@ -124,6 +137,7 @@ type waiter struct {
 	id     ids.Invocation
 	number uint64
 	share  *share // of the slot, once assigned
+	since  int64  // Unix time in nanoseconds from which it waits
 
 	opening *opening // of the attempt that starts then
 }
@@ -187,6 +201,7 @@ func (q *slots) acquire(key flowcontrol.QueueKey, resumed bool, w *waiter) (got,
 			return true, false
 		}
 	}
+	w.since = now.UnixNano()
 	l.push(queueKey{key, w.session()}, *w)
 	s.waiting++
 	q.waiting++
@@ -423,8 +438,10 @@ func (iv *Invoker) Load() map[string]stats.Load {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	loads := make(map[string]stats.Load, len(q.shares))
+	now := time.Now().UnixNano()
 	for service, s := range q.shares {
-		loads[service] = stats.Load{InFlight: s.used, Waiting: s.waiting}
+		since := min(s.resumed.oldest(now), s.fresh.oldest(now))
+		loads[service] = stats.Load{InFlight: s.used, Waiting: s.waiting, Oldest: time.Duration(now - since)}
 	}
 	return loads
 }

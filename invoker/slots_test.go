@@ -3,12 +3,14 @@ package invoker
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"platform/flowcontrol"
 	"platform/internal/errcode"
 	"platform/internal/ids"
+	"platform/internal/stats"
 	"platform/metadata"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -131,6 +133,30 @@ func TestAFailedPlanOfOneThatWaitedWithoutItsRecordIsRetried(t *testing.T) {
 		require.Empty(t, o.session.tasks)
 		require.Zero(t, o.iv.slots.used)
 		require.Equal(t, 3, o.served())
+	})
+}
+
+// TestTheAgeOfWaitingInvocations is that of the oldest one of a service, in whichever queue.
+func TestTheAgeOfWaitingInvocations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		iv := &Invoker{slots: slots{limit: 1}}
+		acquire := func(service, scope string, resumed bool) {
+			iv.slots.acquire(flowcontrol.QueueKey{Service: service, Scope: scope}, resumed, &waiter{s: &Session{}})
+		}
+		acquire("A", "", false) // gets the slot
+		for _, scope := range []string{"x", "y"} {
+			acquire("A", scope, false)
+			time.Sleep(time.Minute)
+			acquire("A", scope, true)
+			acquire("B", scope, false)
+		}
+		require.Equal(t, stats.Load{InFlight: 1, Waiting: 4, Oldest: 2 * time.Minute}, iv.Load()["A"])
+		require.Equal(t, stats.Load{Waiting: 2, Oldest: time.Minute}, iv.Load()["B"])
+		time.Sleep(time.Minute)
+		w, passed := iv.slots.release(iv.slots.shares["A"])
+		require.True(t, passed)
+		require.Equal(t, "B", w.share.service) // which has no slot
+		require.Equal(t, stats.Load{InFlight: 1, Waiting: 1, Oldest: time.Minute}, iv.Load()["B"])
 	})
 }
 

@@ -65,7 +65,7 @@ func (n *Node) registerMetrics() {
 		stats: n.stats, slots: int(n.cfg.Worker.Invoker.ConcurrentInvocationsLimit), outbox: n.outbox,
 		security: n.security, certificates: map[string]*certs.Store{"node": n.security.Store(), "ingress": n.clientTLS.ingress, "admin": n.clientTLS.admin},
 		tables: n.files.tables, bodies: n.bodies, client: n.port.client, peers: n.port.peers, ready: n.ready.check,
-	}, n.kafka, n.files.logs.Collector(), n.metadata.Collector(), n.tracer.Collector())
+	}, n.kafka, n.files.logs.Collector(), n.metadata.Collector(), n.exports.tracer.Collector())
 }
 
 // handler serves all metrics: of the runtime and the process, of partitions and tables, and
@@ -114,6 +114,7 @@ var (
 	descAsked        = desc("node_requests_total", "Requests sent to other nodes, except those of Raft, which platform_raft_requests_total counts.", "service", "request")
 	descOpen         = desc("invoker_open_attempts", "Open attempts of the services with the most of them.", "service")
 	descWaiting      = desc("invoker_waiting_invocations", "Invocations that are admitted and wait for a slot for an attempt, of the services with the most of them.", "service")
+	descAge          = desc("invoker_waiting_age_seconds", "How long the oldest invocation that is admitted has waited for a slot for an attempt, of the services with the most of them.", "service")
 	descSlots        = desc("invoker_slots", "Attempts that may be open (worker.invoker.concurrent-invocations-limit), 0 for unlimited.")
 	descOutbox       = desc("outbox_memory_bytes", "Memory for messages to other partitions that are not acknowledged.")
 	descSilent       = desc("invoker_silent_attempts", "Open attempts whose endpoint has sent no response headers for longer than worker.invoker.no-response-warning.")
@@ -138,7 +139,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 func (c *nodeCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descPartitions, descLeaders, descLeaderless, descQuarantined, descCommands, descLag, descBehind, descMetaLeader, descMetaLeads, descMetaApplied, descLevel, descSurvived, descSupported,
-		descOpen, descWaiting, descSlots, descOutbox, descSilent, descSilences, descBodies, descBodiesFull, descMembers, descRouted, descRounds, descNoLeader, descAsked, descReady, descTablesBytes, descTablesDebt, descTablesFlush, descTablesMerges, descCertificate, descNodesRefused, descNodesPlain,
+		descOpen, descWaiting, descAge, descSlots, descOutbox, descSilent, descSilences, descBodies, descBodiesFull, descMembers, descRouted, descRounds, descNoLeader, descAsked, descReady, descTablesBytes, descTablesDebt, descTablesFlush, descTablesMerges, descCertificate, descNodesRefused, descNodesPlain,
 	} {
 		out <- d
 	}
@@ -208,14 +209,17 @@ func (c *nodeCollector) collectInvoker(out sink) {
 		if load := loads[service]; i < stats.MaxServices {
 			out.gauge(descOpen, float64(load.InFlight), service)
 			out.gauge(descWaiting, float64(load.Waiting), service)
+			out.gauge(descAge, load.Oldest.Seconds(), service)
 		} else {
 			rest.InFlight += load.InFlight
 			rest.Waiting += load.Waiting
+			rest.Oldest = max(rest.Oldest, load.Oldest)
 		}
 	}
 	if len(services) > stats.MaxServices {
 		out.gauge(descOpen, float64(rest.InFlight), stats.OtherLabel)
 		out.gauge(descWaiting, float64(rest.Waiting), stats.OtherLabel)
+		out.gauge(descAge, rest.Oldest.Seconds(), stats.OtherLabel)
 	}
 }
 

@@ -19,8 +19,9 @@ const stepMillis = int64(Step / time.Millisecond)
 
 // Load is the state of a service's attempts at one point in time.
 type Load struct {
-	InFlight int // open attempts
-	Waiting  int // invocations that wait for a slot
+	InFlight int           // open attempts
+	Waiting  int           // invocations that wait for a slot
+	Oldest   time.Duration // how long the oldest of them has waited
 }
 
 // History keeps what was counted in each of the last Steps steps. It is safe for concurrent use.

@@ -7,7 +7,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"platform/internal/stats"
 	"platform/internal/telemetry"
+	"platform/internal/tracing"
 )
 
 // Metrics count requests. Nothing is counted per service or key, so that the number of series does
@@ -82,7 +84,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 type exchange struct {
 	http.ResponseWriter
 	kind   kind
-	status int // 0: none was written
+	status int    // 0: none was written
+	trace  string // traceparent of the request's span; empty: none
 }
 
 // WriteHeader records the status.
@@ -116,7 +119,7 @@ func (m *Metrics) counted(w http.ResponseWriter, r *http.Request, answer http.Ha
 			result = e.result()
 		}
 		m.requests[e.kind][result].Inc()
-		m.durations[e.kind].Observe(time.Since(begin).Seconds())
+		stats.Observe(m.durations[e.kind], time.Since(begin), tracing.SampledTraceID(e.trace))
 	}()
 	answer(e, r)
 	whole = true

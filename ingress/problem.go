@@ -47,6 +47,7 @@ type problem struct {
 	after   time.Duration  // with retry; 0: a second
 	code    errcode.Code   // empty: the catalogue has none
 	id      ids.Invocation // zero: none to tell
+	cause   error          // to log: why the server failed
 }
 
 func (p *problem) Error() string { return p.message }
@@ -132,8 +133,7 @@ func (s *Server) explain(ctx context.Context, err error, id ids.Invocation, repe
 	if down, ok := errors.AsType[*routing.UnavailableError](err); ok {
 		return unavailable("the partition of the invocation is "+down.Error(), id, repeatable || down.SafeToRetry)
 	}
-	s.log.Error("request failed", "invocation_id", id, "err", err)
-	return &problem{status: http.StatusInternalServerError, message: "internal error; whether the request took effect is not known", id: id}
+	return &problem{status: http.StatusInternalServerError, message: "internal error; whether the request took effect is not known", id: id, cause: err}
 }
 
 func unavailable(why string, id ids.Invocation, safe bool) error {
@@ -150,7 +150,10 @@ func unavailable(why string, id ids.Invocation, safe bool) error {
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p, ok := errors.AsType[*problem](err)
 	if !ok {
-		p = s.foreign(r, err)
+		p = foreign(r, err)
+	}
+	if p.cause != nil {
+		s.requestLog(w, r, p.id).Error("request failed", "err", p.cause)
 	}
 	h := w.Header()
 	if !p.id.IsZero() {
@@ -206,12 +209,11 @@ func (s *Server) abandonBody(w http.ResponseWriter, p *problem) {
 }
 
 // foreign converts an error of the router or an unexpected error to a problem.
-func (s *Server) foreign(r *http.Request, err error) *problem {
+func foreign(r *http.Request, err error) *problem {
 	if routed, ok := errors.AsType[*echo.HTTPError](err); ok && routed.Code == http.StatusNotFound {
 		return noRoute(r)
 	}
-	s.log.Error("request failed", "path", r.URL.Path, "err", err)
-	return &problem{status: http.StatusInternalServerError, message: "internal error"}
+	return &problem{status: http.StatusInternalServerError, message: "internal error", cause: err}
 }
 
 // errorBody is the format of all errors, of the ingress and of invocations.

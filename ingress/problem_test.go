@@ -1,11 +1,13 @@
 package ingress
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -209,6 +211,28 @@ func TestTroubleBehindTheIngress(t *testing.T) {
 			require.Equal(t, tc.retry, w.Header().Get("retry-after") != "")
 			requireProblem(t, w, tc.status, tc.message)
 		})
+	}
+}
+
+// TestInternalErrorsCanBeFoundInTheLog compares the request ID of the response with that of the log.
+func TestInternalErrorsCanBeFoundInTheLog(t *testing.T) {
+	const trace = "0af7651916cd43dd8448eb211c80319c"
+	f := &fakeInvocations{call: func(context.Context, *machine.Invoke) (routing.Answer, error) {
+		return routing.Answer{}, errors.New("boom")
+	}}
+	s := testServer(t, Config{}, f)
+	var out bytes.Buffer
+	s.log = slog.New(slog.NewTextHandler(&out, nil))
+	w := do(s, "POST", "/Greeter/greet", "", "x-request-id: req-1", "traceparent: 00-"+trace+"-b7ad6b7169203331-01")
+	require.Equal(t, "req-1", w.Header().Get("x-request-id"))
+	require.Contains(t, out.String(), "path=/Greeter/greet request_id=req-1 trace_id="+trace+" invocation_id=inv_1")
+	for _, invalid := range []string{"", "a b", strings.Repeat("x", 129)} {
+		out.Reset()
+		w = do(s, "POST", "/Greeter/greet", "", "x-request-id: "+invalid)
+		made := w.Header().Get("x-request-id")
+		require.NotEmpty(t, made)
+		require.NotEqual(t, invalid, made)
+		require.Contains(t, out.String(), "request_id="+made+" ")
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/labstack/echo/v4"
+
+	"platform/internal/ids"
 )
 
 // Methods of routes; joined they are the value of the allow header.
@@ -118,7 +120,7 @@ func (s *Server) survive(c echo.Context, v any) error {
 	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(v)
 	}
-	s.log.Error("handler panicked", "err", fmt.Sprint(v), "path", c.Request().URL.Path, "stack", string(debug.Stack()))
+	s.requestLog(c.Response(), c.Request(), ids.Invocation{}).Error("handler panicked", "err", fmt.Sprint(v), "stack", string(debug.Stack()))
 	if c.Response().Committed {
 		panic(http.ErrAbortHandler)
 	}
@@ -136,6 +138,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 
 // answer performs the checks that apply to all requests, and then calls the router.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+	returnRequestID(w.Header(), r.Header)
 	if err := s.admit(w.Header(), r); err != nil {
 		countAs(w, uncounted)
 		s.fail(w, r, err)

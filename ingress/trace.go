@@ -18,6 +18,9 @@ func (s *Server) trace(c echo.Context, inv *machine.Invoke) (end func(*error)) {
 		return func(*error) {}
 	}
 	inv.Trace.Parent = span.Traceparent()
+	if e, counted := c.Response().Writer.(*exchange); counted {
+		e.trace = inv.Trace.Parent
+	}
 	return func(err *error) {
 		t := &inv.Target
 		about := &tracing.Invocation{ID: inv.ID, Target: t.String(), Service: t.Service, Handler: t.Handler}

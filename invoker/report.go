@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"platform/internal/ids"
+	"platform/internal/tracing"
 	"platform/partition/machine"
 )
 
@@ -45,6 +46,7 @@ func (t *task) warning(quiet bool) (slog.Level, []any) {
 		"invocation_id", t.id, "target", target, "deployment_id", t.deployed.Deployment,
 		"code", t.last.ErrorCode, "err", clip(t.last.Message, loggedText),
 	}
+	fields = t.traced(fields)
 	if quiet {
 		return level, fields
 	}
@@ -56,6 +58,17 @@ func (t *task) warning(quiet bool) (slog.Level, []any) {
 		fields = append(fields, "similar_not_shown", held)
 	}
 	return level, fields
+}
+
+// traced adds the trace of the invocation to the fields of a log record. t.mu is held.
+func (t *task) traced(fields []any) []any {
+	if t.inv == nil {
+		return fields
+	}
+	if id := tracing.TraceID(t.inv.Trace.Parent); id != "" {
+		fields = append(fields, "trace_id", id)
+	}
+	return fields
 }
 
 // Number of warnings of one kind that are logged per window; the rest is counted.

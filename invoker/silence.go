@@ -64,6 +64,7 @@ const noResponse = "no response"
 // debug level if there were too many warnings of that kind. t.mu is held.
 func (t *task) sampled(kind string) (slog.Level, []any) {
 	fields := []any{"invocation_id", t.id, "target", t.inv.Target.String(), "deployment_id", t.deployed.Deployment}
+	fields = t.traced(fields)
 	held, admitted := t.s.iv.sampler.Admit(sampleKey{t.deployed.Deployment, kind}, time.Now())
 	if held > 0 {
 		fields = append(fields, "similar_not_shown", held)

@@ -41,7 +41,7 @@ func (a *attempt) traceCommand(m *protocol.Message) {
 func (a *attempt) measure(e event) {
 	how := a.outcome(e)
 	if inv := a.t.inv; inv != nil {
-		a.s.iv.cfg.Stats.Attempted(inv.Target.Service, inv.Target.Handler, how, time.Since(a.t.started))
+		a.s.iv.cfg.Stats.Attempted(inv.Target.Service, inv.Target.Handler, how, time.Since(a.t.started), a.span.TraceID())
 	}
 	if f := a.failure; how == stats.Failed {
 		a.span.End(how, f.ErrorCode, f.Message, f.Stacktrace)

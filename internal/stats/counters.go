@@ -104,10 +104,10 @@ func (c *Counters) Ended(service, handler string, success bool, took time.Durati
 	}
 }
 
-// Attempted counts an attempt that has ended.
-func (c *Counters) Attempted(service, handler string, how Outcome, took time.Duration) {
+// Attempted counts an attempt that has ended, in a trace unless that is empty.
+func (c *Counters) Attempted(service, handler string, how Outcome, took time.Duration, trace string) {
 	if c != nil {
-		c.handlers.Attempted(service, handler, how, took)
+		c.handlers.Attempted(service, handler, how, took, trace)
 	}
 }
 

@@ -108,6 +108,15 @@ func (h *Handlers) of(service, handler string) *handlerMetrics {
 	return m
 }
 
+// Observe observes a duration, with the trace that it was observed in as an exemplar unless that is empty.
+func Observe(o prometheus.Observer, took time.Duration, trace string) {
+	if with, ok := o.(prometheus.ExemplarObserver); ok && trace != "" {
+		with.ObserveWithExemplar(took.Seconds(), prometheus.Labels{"trace_id": trace})
+		return
+	}
+	o.Observe(took.Seconds())
+}
+
 // Ended counts the end of an invocation, and the time since it was due; negative if it was not
 // due yet.
 func (h *Handlers) Ended(service, handler string, success bool, took time.Duration) {
@@ -123,8 +132,8 @@ func (h *Handlers) Ended(service, handler string, success bool, took time.Durati
 	m.duration.Observe(max(took, 0).Seconds())
 }
 
-// Attempted counts an attempt that has ended.
-func (h *Handlers) Attempted(service, handler string, how Outcome, took time.Duration) {
+// Attempted counts an attempt that has ended, with its trace as an exemplar unless that is empty.
+func (h *Handlers) Attempted(service, handler string, how Outcome, took time.Duration, trace string) {
 	if h == nil {
 		return
 	}
@@ -135,5 +144,5 @@ func (h *Handlers) Attempted(service, handler string, how Outcome, took time.Dur
 		observer = &o
 		m.attempts[how].Store(observer)
 	}
-	(*observer).Observe(took.Seconds())
+	Observe(*observer, took, trace)
 }

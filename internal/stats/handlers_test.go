@@ -15,8 +15,8 @@ func TestHandlersAreCountedSeparately(t *testing.T) {
 	h.Ended("A", "x", true, time.Second)
 	h.Ended("A", "x", false, -time.Second)
 	h.Ended("A", "y", true, time.Second)
-	h.Attempted("A", "x", Failed, time.Second)
-	h.Attempted("A", "x", Failed, time.Second)
+	h.Attempted("A", "x", Failed, time.Second, "")
+	h.Attempted("A", "x", Failed, time.Second, "")
 	require.Equal(t, 1.0, testutil.ToFloat64(h.completed.WithLabelValues("A", "x", "success")))
 	require.Equal(t, 1.0, testutil.ToFloat64(h.completed.WithLabelValues("A", "x", "failure")))
 	require.Equal(t, 1.0, testutil.ToFloat64(h.completed.WithLabelValues("A", "y", "success")))
@@ -36,11 +36,11 @@ func TestTheNumberOfHandlersIsBounded(t *testing.T) {
 	h := NewHandlers(prometheus.NewRegistry(), "p", true)
 	for i := range 2 * MaxHandlers {
 		h.Ended("S"+strconv.Itoa(i), "x", true, 0)
-		h.Attempted("S"+strconv.Itoa(i), "x", Succeeded, 0)
+		h.Attempted("S"+strconv.Itoa(i), "x", Succeeded, 0, "")
 	}
 	require.Equal(t, MaxHandlers+1, testutil.CollectAndCount(h.durations))
 	require.Equal(t, float64(MaxHandlers), testutil.ToFloat64(h.completed.WithLabelValues(OtherLabel, OtherLabel, "success")))
 	var none *Handlers
 	none.Ended("", "", true, 0)
-	none.Attempted("", "", Failed, 0)
+	none.Attempted("", "", Failed, 0, "")
 }

@@ -15,6 +15,7 @@ const Namespace = "platform"
 // NewRegistry.
 type Registry struct {
 	prometheus.Registerer
+	prometheus.Gatherer
 	registry *prometheus.Registry
 }
 
@@ -22,7 +23,7 @@ type Registry struct {
 // process. Each package registers its own; there is no global registry.
 func NewRegistry(labels prometheus.Labels) *Registry {
 	registry := prometheus.NewRegistry()
-	r := &Registry{prometheus.WrapRegistererWith(labels, registry), registry}
+	r := &Registry{prometheus.WrapRegistererWith(labels, registry), registry, registry}
 	r.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -30,7 +31,8 @@ func NewRegistry(labels prometheus.Labels) *Registry {
 	return r
 }
 
-// MetricsHandler serves the registry in the Prometheus exposition formats.
+// MetricsHandler serves the registry in the Prometheus exposition formats; OpenMetrics contains
+// exemplars.
 func MetricsHandler(registry *Registry) http.Handler {
-	return promhttp.HandlerFor(registry.registry, promhttp.HandlerOpts{Registry: registry})
+	return promhttp.HandlerFor(registry.registry, promhttp.HandlerOpts{Registry: registry, EnableOpenMetrics: true})
 }

@@ -47,6 +47,14 @@ func (t *Tracer) StartAttempt(inv *Invocation, to Endpoint, failed uint32) *Atte
 // Traceparent is the trace context for the endpoint.
 func (a *Attempt) Traceparent() string { return a.traceparent }
 
+// TraceID returns the trace of the attempt if it is recorded; otherwise it is empty.
+func (a *Attempt) TraceID() string {
+	if !a.Sampled() {
+		return ""
+	}
+	return TraceID(a.traceparent)
+}
+
 // Sampled reports whether events are recorded.
 func (a *Attempt) Sampled() bool { return a != nil && a.cause.sampled }
 

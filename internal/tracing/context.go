@@ -44,6 +44,22 @@ func parse(traceparent string) (l link, ok bool) {
 	return link{trace: traceID, span: spanID, sampled: last&1 == 1}, true
 }
 
+// TraceID returns the trace that a valid traceparent names; empty if there is none.
+func TraceID(traceparent string) string {
+	if len(traceparent) < 55 {
+		return ""
+	}
+	return traceparent[3:35]
+}
+
+// SampledTraceID returns the trace that a valid traceparent names if it is recorded.
+func SampledTraceID(traceparent string) string {
+	if l, ok := parse(traceparent); !ok || !l.sampled {
+		return ""
+	}
+	return TraceID(traceparent)
+}
+
 // traceparent is the text form of a link (W3C trace context).
 func (l link) traceparent() string {
 	const hex = "0123456789abcdef"

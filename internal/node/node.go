@@ -19,7 +19,6 @@ import (
 	"platform/internal/routing"
 	"platform/internal/stats"
 	"platform/internal/telemetry"
-	"platform/internal/tracing"
 	"platform/invoker"
 	signing "platform/invoker/identity" // this package has an identity of its own
 	"platform/metadata"
@@ -41,7 +40,7 @@ type Node struct {
 	stats     *stats.Counters
 	outbox    *partition.OutboxMemory
 	history   *stats.History
-	tracer    *tracing.Tracer   // nil: no spans are recorded
+	exports   *exports
 	signer    *signing.Signer   // of requests to endpoints, nil: unsigned
 	security  *nodetls.Security // of the connections to other nodes, nil: none
 	clientTLS listenerTLS
@@ -64,7 +63,12 @@ type Node struct {
 // partitions, then the files. levels are those of log.
 func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, levels *telemetry.Levels) (err error) {
 	limits := &cfg.Networking
-	n := &Node{cfg: cfg, log: log, logLevels: levels, bodies: budget.New(int64(limits.BodyMemoryLimit), int64(limits.ConnectionBodyMemory)), metrics: newMetrics(cfg), failed: make(chan error, 1)}
+	exports, log, err := openExports(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	defer exports.close()
+	n := &Node{cfg: cfg, log: log, logLevels: levels, bodies: budget.New(int64(limits.BodyMemoryLimit), int64(limits.ConnectionBodyMemory)), metrics: newMetrics(cfg), exports: exports, failed: make(chan error, 1)}
 	if n.security, err = openSecurity(cfg, log); err != nil {
 		return err
 	}
@@ -80,10 +84,6 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, levels *tele
 	if n.signer, err = newSigner(cfg, log); err != nil {
 		return err
 	}
-	if n.tracer, err = newTracer(ctx, cfg, log); err != nil {
-		return err
-	}
-	defer n.closeTracer()
 	defer n.runSecurity()()
 	defer func() { err = errors.Join(err, n.close()) }()
 	// The ports come first: a second server that is started by mistake fails with the
@@ -151,6 +151,11 @@ func (n *Node) serve(ctx context.Context) error {
 	defer stop()
 	g, serving := errgroup.WithContext(stopping)
 	n.registerMetrics()
+	stopMetrics, err := n.exportMetrics(ctx)
+	if err != nil {
+		return err
+	}
+	defer stopMetrics()
 	ingress := n.ingressServer()
 	checkpoints := replicas.NewCheckpointer(n.router.Replicas, n.log)
 	for _, part := range []func(context.Context) error{

@@ -44,7 +44,7 @@ func (n *Node) partitionConfig() partition.Config {
 	cfg := partition.Config{
 		Invoker: n.invoker, Streams: n.kafka, Rules: n.rules(), OutboxMemory: n.outbox, ListingMemory: partition.NewListingMemory(int(n.cfg.Admin.ListingMemory)),
 		Transport: n.port.transport, Watchdog: n.files.watchdog, Metrics: n.metrics.partitions, DigestMetrics: n.metrics.digests,
-		Level: n.metadata.FeatureLevel, Stats: n.stats, Tracer: n.tracer, Clock: n.port.members, Log: n.log,
+		Level: n.metadata.FeatureLevel, Stats: n.stats, Tracer: n.exports.tracer, Clock: n.port.members, Log: n.log,
 		FlowControl: n.cfg.FlowControl(), FlowEnabled: n.flowEnabled,
 		MaxBatchCommands: w.MaxCommandBatchSize, MaxBatchBytes: int(w.MaxCommandBatchBytes), Bulk: raftgroup.NewBulkGate(bulkEntries),
 	}

@@ -38,7 +38,7 @@ func (n *Node) ingressServer() *ingress.Server {
 		Version:            version.Version(),
 		Ready:              n.ready.check,
 		Metrics:            n.metrics.ingress,
-		Tracer:             n.tracer,
+		Tracer:             n.exports.tracer,
 		Defaults:           func() *metadata.Defaults { return &defaults },
 	}, n.metadata, n.router, n.log.With("component", "platform/ingress"))
 }
@@ -54,7 +54,7 @@ func canonical(names []string) (list []string) {
 func (n *Node) newInvoker() *invoker.Invoker {
 	c := &n.cfg.Worker.Invoker
 	settings := invoker.DefaultConfig()
-	settings.Stats, settings.Tracer = n.stats, n.tracer
+	settings.Stats, settings.Tracer = n.stats, n.exports.tracer
 	settings.Defaults = defaultsOf(n.cfg)
 	settings.Level = n.metadata.FeatureLevel
 	settings.ConcurrentInvocations = int(c.ConcurrentInvocationsLimit)

@@ -57,6 +57,13 @@ func NewLogger(o LogOptions, stdout, stderr io.Writer) (*slog.Logger, *Levels, e
 	return slog.New(split), levels, nil
 }
 
+// Also returns a logger that passes the records of log, which NewLogger made, to another handler, too.
+func Also(log *slog.Logger, other slog.Handler) *slog.Logger {
+	both := *log.Handler().(*handler)
+	both.also = other
+	return slog.New(&both)
+}
+
 // wantsColour reports whether w is a terminal that supports colours and NO_COLOR is unset.
 func wantsColour(w io.Writer) bool {
 	file, ok := w.(*os.File)
@@ -66,6 +73,7 @@ func wantsColour(w io.Writer) bool {
 // handler filters records by component and splits them by level.
 type handler struct {
 	low, high slog.Handler
+	also      slog.Handler // nil: none
 	levels    *Levels
 	level     *slog.LevelVar // of the bound component
 	grouped   bool           // inside a group, the component can no longer change
@@ -84,6 +92,9 @@ func (h *handler) Handle(ctx context.Context, record slog.Record) error {
 	if record.Level >= slog.LevelWarn {
 		out = h.high
 	}
+	if h.also != nil {
+		_ = h.also.Handle(ctx, record) // it drops what it cannot take, and tells so itself
+	}
 	if err := out.Handle(ctx, record); err != nil {
 		return fmt.Errorf("write log record: %w", err)
 	}
@@ -94,6 +105,9 @@ func (h *handler) Handle(ctx context.Context, record slog.Record) error {
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	bound := *h
 	bound.low, bound.high = h.low.WithAttrs(attrs), h.high.WithAttrs(attrs)
+	if h.also != nil {
+		bound.also = h.also.WithAttrs(attrs)
+	}
 	for _, a := range attrs {
 		if a.Key == componentKey && !h.grouped {
 			bound.level = h.levels.of(a.Value.String())
@@ -106,6 +120,9 @@ func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 func (h *handler) WithGroup(name string) slog.Handler {
 	bound := *h
 	bound.low, bound.high = h.low.WithGroup(name), h.high.WithGroup(name)
+	if h.also != nil {
+		bound.also = h.also.WithGroup(name)
+	}
 	bound.grouped = h.grouped || name != ""
 	return &bound
 }

@@ -27,6 +27,30 @@ func logger(t *testing.T, format Format, filter string) (log *slog.Logger, stdou
 	return log, stdout, stderr
 }
 
+// TestRecordsArePassedOn has a second handler, which gets what the filter admits.
+func TestRecordsArePassedOn(t *testing.T) {
+	log, stdout, _ := logger(t, Compact, "info,platform/quiet=error")
+	var also bytes.Buffer
+	log = Also(log, slog.NewTextHandler(&also, nil))
+	log.With("component", "platform/quiet").Warn("left out")
+	log.With("k", 1).WithGroup("g").Info("kept", "v", 2)
+	require.Contains(t, also.String(), "msg=kept k=1 g.v=2")
+	require.NotContains(t, also.String(), "left out")
+	require.Contains(t, stdout.String(), "kept k=1 g.v=2")
+}
+
+func TestExemplarsAreServed(t *testing.T) {
+	registry := NewRegistry(nil)
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "h"})
+	registry.MustRegister(h)
+	h.(prometheus.ExemplarObserver).ObserveWithExemplar(1, prometheus.Labels{"trace_id": "abc"})
+	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	r.Header.Set("Accept", "application/openmetrics-text")
+	w := httptest.NewRecorder()
+	MetricsHandler(registry).ServeHTTP(w, r)
+	require.Contains(t, w.Body.String(), `# {trace_id="abc"} 1.0`)
+}
+
 func TestLineFormatAndSplitByLevel(t *testing.T) {
 	for _, format := range []Format{Pretty, Compact} {
 		log, stdout, stderr := logger(t, format, "info")

@@ -2,6 +2,8 @@ package tracing
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+
+	"platform/internal/otlp"
 )
 
 // Collector returns the metrics of the export, which are 0 for a nil Tracer.
@@ -18,11 +20,11 @@ func (metrics) Describe(out chan<- *prometheus.Desc) { out <- spansTotal }
 
 // Collect implements prometheus.Collector.
 func (c metrics) Collect(out chan<- prometheus.Metric) {
-	e := &exporter{}
+	var n otlp.Counts
 	if c.t != nil {
-		e = c.t.exporter
+		n = c.t.queue.Counts()
 	}
-	for outcome, n := range map[string]uint64{"exported": e.exported.Load(), "failed": e.failed.Load(), "dropped": e.dropped.Load()} {
-		out <- prometheus.MustNewConstMetric(spansTotal, prometheus.CounterValue, float64(n), outcome)
+	for outcome, count := range map[string]uint64{"exported": n.Exported, "failed": n.Failed, "dropped": n.Dropped} {
+		out <- prometheus.MustNewConstMetric(spansTotal, prometheus.CounterValue, float64(count), outcome)
 	}
 }

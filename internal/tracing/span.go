@@ -55,7 +55,7 @@ func (s *span) linked() {
 	}
 }
 
-func (t *Tracer) record(s *span) { t.exporter.add(&s.Span, s.size) }
+func (t *Tracer) record(s *span) { t.queue.Add(&s.Span, s.size) }
 
 // text is an attribute, allocated as one object. Invalid UTF-8 is replaced, which the
 // encoding would reject.

@@ -3,7 +3,6 @@ package tracing
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -14,9 +13,18 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdk "go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/trace"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
 	resource "go.opentelemetry.io/proto/otlp/resource/v1"
+	spans "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"platform/internal/ids"
+	"platform/internal/otlp"
+)
+
+// Bounds of the time of an export.
+const (
+	uploadTime = 10 * time.Second
+	closeTime  = 2 * time.Second
 )
 
 // Bounds of one span.
@@ -27,7 +35,8 @@ const (
 
 // Tracer records spans. A nil *Tracer records none, and all methods may be called on it.
 type Tracer struct {
-	exporter    *exporter
+	client      otlptrace.Client
+	queue       *otlp.Queue[*spans.Span]
 	threshold   uint64 // of the random part of a trace ID, below which new traces are recorded
 	all         bool   // record all new traces
 	parentFirst bool   // the decision of the caller takes precedence
@@ -49,11 +58,11 @@ func New(ctx context.Context, s Settings) (*Tracer, error) {
 	return newTracer(ctx, &s, client)
 }
 
-func newClient(to transport, headers map[string]string) otlptrace.Client {
-	if to.http {
+func newClient(to otlp.Transport, headers map[string]string) otlptrace.Client {
+	if to.HTTP {
 		options := []otlptracehttp.Option{otlptracehttp.WithTimeout(uploadTime)}
-		if to.endpoint != "" {
-			options = append(options, otlptracehttp.WithEndpointURL(to.endpoint))
+		if to.Endpoint != "" {
+			options = append(options, otlptracehttp.WithEndpointURL(to.Endpoint))
 		}
 		if len(headers) > 0 {
 			options = append(options, otlptracehttp.WithHeaders(headers))
@@ -61,8 +70,8 @@ func newClient(to transport, headers map[string]string) otlptrace.Client {
 		return otlptracehttp.NewClient(options...)
 	}
 	options := []otlptracegrpc.Option{otlptracegrpc.WithTimeout(uploadTime)}
-	if to.endpoint != "" {
-		options = append(options, otlptracegrpc.WithEndpointURL(to.endpoint))
+	if to.Endpoint != "" {
+		options = append(options, otlptracegrpc.WithEndpointURL(to.Endpoint))
 	}
 	if len(headers) > 0 {
 		options = append(options, otlptracegrpc.WithHeaders(headers))
@@ -75,7 +84,7 @@ func newTracer(ctx context.Context, s *Settings, client otlptrace.Client) (*Trac
 	if err != nil {
 		return nil, err
 	}
-	about, err := s.resource(ctx)
+	about, err := s.Export.Resource(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -83,28 +92,21 @@ func newTracer(ctx context.Context, s *Settings, client otlptrace.Client) (*Trac
 	if !t.all {
 		t.threshold = uint64(ratio * math.MaxInt64)
 	}
-	t.exporter = newExporter(client, about, s.Log)
+	t.client = client
+	described, scope := resourceOf(about), &common.InstrumentationScope{Name: "platform"}
+	t.queue = otlp.NewQueue(otlp.Traces, func(ctx context.Context, batch []*spans.Span) error {
+		return client.UploadTraces(ctx, []*spans.ResourceSpans{{Resource: described, ScopeSpans: []*spans.ScopeSpans{{Scope: scope, Spans: batch}}}})
+	}, s.Export.Log)
 	return t, nil
 }
 
-// resource describes this node to the collector.
-func (s *Settings) resource(ctx context.Context) (*resource.Resource, error) {
-	fromEnv, err := sdk.New(ctx, sdk.WithFromEnv()) // OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME
-	if err != nil && !errors.Is(err, sdk.ErrPartialResource) {
-		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+// resourceOf converts the description of this node to that of the export protocol.
+func resourceOf(r *sdk.Resource) *resource.Resource {
+	about := &resource.Resource{}
+	for _, a := range r.Attributes() {
+		about.Attributes = append(about.Attributes, text(string(a.Key), a.Value.String()))
 	}
-	about := map[string]string{
-		"service.name": "Platform", "service.namespace": s.Cluster,
-		"service.instance.id": s.Cluster + "/" + s.Node, "service.version": s.Version,
-	}
-	for _, a := range fromEnv.Attributes() {
-		about[string(a.Key)] = a.Value.String()
-	}
-	r := &resource.Resource{}
-	for name, value := range about {
-		r.Attributes = append(r.Attributes, text(name, value))
-	}
-	return r, nil
+	return about
 }
 
 // Close exports what is queued, within a short time.
@@ -112,7 +114,10 @@ func (t *Tracer) Close() error {
 	if t == nil {
 		return nil
 	}
-	if err := t.exporter.close(); err != nil {
+	t.queue.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	if err := t.client.Stop(ctx); err != nil {
 		return fmt.Errorf("export the last spans: %w", err)
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"platform/internal/ids"
+	"platform/internal/otlp"
 	"platform/internal/stats"
 )
 
@@ -41,11 +42,15 @@ func (c *collector) UploadTraces(_ context.Context, of []*spans.ResourceSpans) e
 	return nil
 }
 
+func noEnvironment() otlp.Settings {
+	return otlp.Settings{Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler)}
+}
+
 // newTest returns a tracer, and a function that closes it and returns what was uploaded.
 func newTest(t testing.TB, ratio float64) (*Tracer, func() []*spans.Span) {
 	c := &collector{keep: true}
 	tracer, err := newTracer(t.Context(), &Settings{
-		Ratio: &ratio, KeepSlow: time.Minute, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler),
+		Ratio: &ratio, KeepSlow: time.Minute, Export: noEnvironment(),
 	}, c)
 	require.NoError(t, err)
 	return tracer, func() []*spans.Span {
@@ -154,7 +159,7 @@ func TestEventsOfAnAttemptAreBounded(t *testing.T) {
 
 func BenchmarkInvocation(b *testing.B) {
 	one := 1.0
-	tracer, err := newTracer(b.Context(), &Settings{Ratio: &one, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler)}, &collector{})
+	tracer, err := newTracer(b.Context(), &Settings{Ratio: &one, Export: noEnvironment()}, &collector{})
 	require.NoError(b, err)
 	inv := &Invocation{ID: ids.Invocation{1}, Target: "Service/handler", Service: "Service", Handler: "handler"}
 	b.ReportAllocs()
@@ -178,20 +183,19 @@ func bytesOf(id trace.SpanID) []byte { return id[:] }
 func TestASlowCollectorCostsSpansOnly(t *testing.T) {
 	one := 1.0
 	c := &hanging{released: make(chan struct{})}
-	tracer, err := newTracer(t.Context(), &Settings{Ratio: &one, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler)}, c)
+	tracer, err := newTracer(t.Context(), &Settings{Ratio: &one, Export: noEnvironment()}, c)
 	require.NoError(t, err)
 	inv := &Invocation{ID: ids.Invocation{1}, Target: strings.Repeat("long/", 1000)}
-	for range 3 * maxQueued {
+	for range 3 * otlp.MaxQueued {
 		tracer.Started(inv)
 	}
-	require.Positive(t, tracer.exporter.dropped.Load())
-	tracer.exporter.mu.Lock()
-	require.LessOrEqual(t, tracer.exporter.size, maxQueuedSize)
-	tracer.exporter.mu.Unlock()
+	full := tracer.queue.Counts()
+	require.Positive(t, full.Dropped)
+	require.LessOrEqual(t, full.WaitingSize, otlp.MaxQueuedSize)
 	close(c.released)
 	require.NoError(t, tracer.Close())
-	e := tracer.exporter
-	require.Equal(t, uint64(3*maxQueued), e.exported.Load()+e.failed.Load()+e.dropped.Load())
+	n := tracer.queue.Counts()
+	require.Equal(t, uint64(3*otlp.MaxQueued), n.Exported+n.Failed+n.Dropped)
 }
 
 // hanging is a collector that responds once it is released.

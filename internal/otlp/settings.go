@@ -1,0 +1,112 @@
+package otlp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/resource"
+)
+
+// Signal is a kind of telemetry, named as in the variables of its exporter.
+type Signal string
+
+// The signals.
+const (
+	Traces  Signal = "traces"
+	Metrics Signal = "metrics"
+	Logs    Signal = "logs"
+)
+
+// Settings say what exports, and read where to from the variables OTEL_….
+type Settings struct {
+	Cluster, Node, Version string
+	Getenv                 func(string) string
+	Log                    *slog.Logger
+}
+
+// Transport is how to reach a collector.
+type Transport struct {
+	HTTP     bool   // OTLP over HTTP; otherwise gRPC
+	Endpoint string // URL with the scheme http or https; empty: the exporter reads it from the environment
+}
+
+var errJSON = errors.New("OTLP with JSON is not supported; use otlp+http, which every collector accepts at the same port")
+
+// ParseEndpoint parses the URL of a collector for a signal. Its scheme selects the transport:
+// http, https, grpc and grpc+otlp are OTLP over gRPC; otlp+http and otlp+https are OTLP over HTTP.
+func ParseEndpoint(endpoint string, signal Signal) (Transport, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" {
+		return Transport{}, fmt.Errorf("%q is not a URL such as http://localhost:4317 or otlp+http://localhost:4318/v1/%s", endpoint, signal)
+	}
+	t := Transport{}
+	switch u.Scheme {
+	case "http", "grpc", "grpc+otlp", "otlp":
+		u.Scheme = "http"
+	case "https", "grpcs", "otlps":
+		u.Scheme = "https"
+	case "otlp+http", "otlp+http+proto":
+		u.Scheme, t.HTTP = "http", true
+	case "otlp+https", "otlp+https+proto":
+		u.Scheme, t.HTTP = "https", true
+	case "otlp+http+json", "otlp+https+json":
+		return Transport{}, errJSON
+	default:
+		return Transport{}, fmt.Errorf("unknown scheme %q: use http or https for OTLP over gRPC, otlp+http or otlp+https for OTLP over HTTP", u.Scheme)
+	}
+	if t.HTTP && (u.Path == "" || u.Path == "/") {
+		u.Path = "/v1/" + string(signal)
+	}
+	t.Endpoint = u.String()
+	return t, nil
+}
+
+// Transport returns how to reach the collector of a signal according to the environment; false
+// if the signal is not exported.
+func (s *Settings) Transport(signal Signal) (t Transport, enabled bool, err error) {
+	const endpoint, protocol = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_PROTOCOL"
+	upper := strings.ToUpper(string(signal))
+	endpointOf, protocolOf := "OTEL_EXPORTER_OTLP_"+upper+"_ENDPOINT", "OTEL_EXPORTER_OTLP_"+upper+"_PROTOCOL"
+	switch {
+	case strings.EqualFold(s.Getenv("OTEL_SDK_DISABLED"), "true"), s.Getenv("OTEL_"+upper+"_EXPORTER") == "none":
+		return t, false, nil
+	case s.Getenv(endpoint) == "" && s.Getenv(endpointOf) == "":
+		return t, false, nil
+	}
+	name := protocolOf
+	if s.Getenv(name) == "" {
+		name = protocol
+	}
+	switch value := s.Getenv(name); value {
+	case "", "http/protobuf":
+		t.HTTP = true
+	case "grpc":
+	case "http/json":
+		return t, false, fmt.Errorf("%s: %w", name, errJSON)
+	default:
+		return t, false, fmt.Errorf("%s: %q is unknown; it is grpc or http/protobuf", name, value)
+	}
+	return t, true, nil
+}
+
+// Resource describes this node to the collector.
+func (s *Settings) Resource(ctx context.Context) (*resource.Resource, error) {
+	fromEnv, err := resource.New(ctx, resource.WithFromEnv()) // OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME
+	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
+		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	own := resource.NewSchemaless(
+		attribute.String("service.name", "Platform"), attribute.String("service.namespace", s.Cluster),
+		attribute.String("service.instance.id", s.Cluster+"/"+s.Node), attribute.String("service.version", s.Version),
+	)
+	merged, err := resource.Merge(own, fromEnv) // the environment takes precedence
+	if err != nil {
+		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	return merged, nil
+}

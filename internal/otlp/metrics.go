@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/trace"
 
 	"platform/internal/logsample"
 )
@@ -41,11 +42,39 @@ func (s *Settings) ExportMetrics(ctx context.Context, metrics prometheus.Gathere
 		return nil, fmt.Errorf("export metrics: %w", err)
 	}
 	r := &reporter{Exporter: exporter, log: s.Log, sampler: logsample.New[struct{}](1, time.Minute, 1)}
-	source := bridge.NewMetricProducer(bridge.WithGatherer(metrics))
+	source := producer{bridge.NewMetricProducer(bridge.WithGatherer(metrics))}
 	return &MetricExport{
 		provider: metric.NewMeterProvider(metric.WithResource(about), metric.WithReader(metric.NewPeriodicReader(r, metric.WithProducer(source)))),
 		reporter: r,
 	}, nil
+}
+
+// producer decodes the trace IDs of exemplars, which the bridge copies as hexadecimal text.
+type producer struct{ metric.Producer }
+
+// Produce implements metric.Producer.
+func (p producer) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, error) {
+	scopes, err := p.Producer.Produce(ctx)
+	for _, scope := range scopes {
+		for _, m := range scope.Metrics {
+			histogram, ok := m.Data.(metricdata.Histogram[float64])
+			if !ok {
+				continue
+			}
+			for _, point := range histogram.DataPoints {
+				decodeTraces(point.Exemplars)
+			}
+		}
+	}
+	return scopes, err
+}
+
+func decodeTraces(exemplars []metricdata.Exemplar[float64]) {
+	for i, e := range exemplars {
+		if id, err := trace.TraceIDFromHex(string(e.TraceID)); err == nil {
+			exemplars[i].TraceID = id[:]
+		}
+	}
 }
 
 func newMetricExporter(ctx context.Context, to Transport) (metric.Exporter, error) {

@@ -150,14 +150,11 @@ func (a *app) showFailure(g *client.FailureGroup) {
 }
 
 func (a *app) failuresResume() *cobra.Command {
-	op := &operation{name: "resume", verb: "Resume", done: "Resumed", statuses: []string{"paused", "suspended", "backing-off"}}
-	cmd := &cobra.Command{
+	return a.resume(&cobra.Command{
 		Use:   "resume <query>",
 		Short: "Resume the paused invocations of a failure group, and retry those that are backing off",
 		Long: `Resumes invocations that failed for the same cause. They keep the deployment that they started on,
 unless --deployment names another one.`,
 		Example: "  platform failures resume fg_1f0c2a9b3d4e5f60 --deployment latest",
-	}
-	cmd.Flags().StringVar(&op.deployment, "deployment", "", "deployment to continue on: keep, latest or the id of a deployment (default keep)")
-	return op.command(a, cmd, nil)
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -142,6 +143,15 @@ func brokersOf(properties map[string]string) string {
 	return properties["metadata.broker.list"]
 }
 
+// propertyRows returns name and value of the properties, sorted by name.
+func propertyRows(properties map[string]string) [][]string {
+	var rows [][]string
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		rows = append(rows, []string{term.Clean(name), term.Clean(properties[name])})
+	}
+	return rows
+}
+
 func definedIn(c *client.KafkaCluster) string {
 	if c.Static {
 		return "configuration"
@@ -163,16 +173,11 @@ func (a *app) kafkaClustersDescribe() *cobra.Command {
 		a.print.Fields("", term.Field{Name: "Name", Value: term.Clean(c.Name)}, term.Field{Name: "Defined in", Value: definedIn(&c)}, term.Field{Name: "Created", Value: created})
 		a.print.Println()
 		a.print.Heading("Properties")
-		var rows [][]string
-		for _, pair := range strings.Split(propertyText(c.Properties), ", ") {
-			name, value, _ := strings.Cut(pair, "=")
-			rows = append(rows, []string{name, value})
-		}
-		a.print.Table("", []string{"NAME", "VALUE"}, rows)
+		a.print.Table("", []string{"NAME", "VALUE"}, propertyRows(c.Properties))
 		if len(c.Subscriptions) > 0 {
 			a.print.Println()
 			a.print.Heading("Subscriptions")
-			rows = rows[:0]
+			var rows [][]string
 			for i := range c.Subscriptions {
 				s := &c.Subscriptions[i]
 				rows = append(rows, []string{s.ID, term.Clean(s.Source), term.Clean(s.Sink), a.streamState(s.State)})

@@ -93,14 +93,18 @@ finishes and is stored first. If the handler sends nothing for the abort timeout
 }
 
 func (a *app) invocationsResume() *cobra.Command {
-	op := &operation{name: "resume", verb: "Resume", done: "Resumed", statuses: []string{"paused", "suspended", "backing-off"}}
-	cmd := &cobra.Command{
+	return a.resume(&cobra.Command{
 		Use:   "resume <query>",
 		Short: "Resume paused invocations, and immediately retry those that are backing off",
 		Long: `Resumes invocations. They keep the deployment that they started on, unless --deployment names
 another one, whose code must execute the same steps as those in the journal.`,
 		Example: "  platform invocations resume inv_1…\n  platform invocations resume Greeter --deployment latest",
-	}
+	})
+}
+
+// resume makes cmd resume invocations.
+func (a *app) resume(cmd *cobra.Command) *cobra.Command {
+	op := &operation{name: "resume", verb: "Resume", done: "Resumed", statuses: []string{"paused", "suspended", "backing-off"}}
 	cmd.Flags().StringVar(&op.deployment, "deployment", "", "deployment to continue on: keep, latest or the id of a deployment (default keep)")
 	return op.command(a, cmd, nil)
 }

@@ -28,3 +28,8 @@ func TestHintsAboutTLS(t *testing.T) {
 		require.Contains(t, errs.String(), hint)
 	}
 }
+
+func TestPropertiesWithCommasAreOneRow(t *testing.T) {
+	require.Equal(t, [][]string{{"bootstrap.servers", "a:9092, b:9092"}, {"client.id", "x=y"}},
+		propertyRows(map[string]string{"client.id": "x=y", "bootstrap.servers": "a:9092, b:9092"}))
+}

@@ -42,7 +42,7 @@ If only partitions have lost their majority, but not the metadata, use
 Without --yes the command prompts for the name of the node as a confirmation.
 
 The file HARDSTATE says what the logs of this node have held. If it is lost or damaged,
---without-hard-state takes what the logs contain as complete: entries that they have lost
+--without-hard-state treats the logs as complete: entries that they have lost
 as well are lost without notice, and nothing is quarantined because of them.
 
 Flags:

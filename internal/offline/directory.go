@@ -17,7 +17,7 @@ import (
 	"platform/partition/store"
 )
 
-// MetadataGroup is the Raft group of the cluster's metadata.
+// MetadataGroup is the Raft group of the metadata.
 const MetadataGroup = 0
 
 // Directory is the data directory of a stopped node.
@@ -33,8 +33,8 @@ type Directory struct {
 	metaErr  error                  // why it cannot
 }
 
-// Open locks and opens a directory. It fails while a server runs on it, and, to be
-// changed, if a recovery of it was not finished.
+// Open locks and opens a directory. It fails while a server uses the directory, and, if it
+// is to be changed, while a recovery is incomplete.
 func Open(path string, readOnly bool) (*Directory, error) {
 	d := &Directory{path: path, readOnly: readOnly}
 	var err error
@@ -79,7 +79,7 @@ func (d *Directory) open() (err error) {
 
 func (d *Directory) in(name string) string { return filepath.Join(d.path, name) }
 
-// Close closes the databases and gives up the lock. It may be called more than once.
+// Close closes the databases and unlocks the directory. It may be called more than once.
 func (d *Directory) Close() error {
 	var errs []error
 	if d.metadata != nil {
@@ -98,7 +98,7 @@ func (d *Directory) Close() error {
 	return errors.Join(errs...)
 }
 
-// file is the text of a small file, or why it cannot be read.
+// file returns the text of a small file, or the error of reading it.
 func (d *Directory) file(name string) string {
 	text, err := os.ReadFile(d.in(name))
 	if err != nil {
@@ -107,7 +107,7 @@ func (d *Directory) file(name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// storage is that of a group.
+// storage returns the storage of a group.
 func (d *Directory) storage(group uint32) (raftgroup.Storage, error) {
 	if group == MetadataGroup {
 		if d.metadata == nil {
@@ -118,7 +118,7 @@ func (d *Directory) storage(group uint32) (raftgroup.Storage, error) {
 	return d.logs.Storage(group)
 }
 
-// groups are the numbers of the groups that the directory has.
+// groups returns the numbers of the groups in the directory.
 func (d *Directory) groups() ([]uint32, error) {
 	groups, err := d.logs.Groups()
 	if err != nil {
@@ -127,24 +127,24 @@ func (d *Directory) groups() ([]uint32, error) {
 	if d.metadata != nil || d.metaErr != nil {
 		groups = append(groups, MetadataGroup)
 	}
-	if d.hard != nil { // a group may have lost its log as a whole
+	if d.hard != nil { // a group may have lost its entire log
 		groups = slices.AppendSeq(groups, maps.Keys(d.hard.Groups))
 	}
 	slices.Sort(groups)
 	return slices.Compact(groups), nil
 }
 
-// Group is what the directory has of one Raft group.
+// Group describes the data of a Raft group.
 type Group struct {
 	Group     uint32  `json:"group"`
 	Partition *uint32 `json:"partition,omitempty"` // nil for the metadata
 	raftgroup.GroupInfo
 	HardState            *raftgroup.HardStateRecord // nil if there is no record
-	Applied, AppliedTerm uint64                     // of the tables as they are on disk; not known of the metadata
+	Applied, AppliedTerm uint64                     // of the tables on disk; unknown for the metadata
 	Errors               []string                   `json:",omitempty"`
 }
 
-// Groups describes all groups. What cannot be read is among the errors of its group.
+// Groups describes all groups. Data that cannot be read is reported in the errors of its group.
 func (d *Directory) Groups() ([]Group, error) {
 	numbers, err := d.groups()
 	if err != nil {
@@ -189,12 +189,12 @@ func (d *Directory) group(n uint32) Group {
 	return g
 }
 
-// Summary is what a directory holds.
+// Summary describes the content of a directory.
 type Summary struct {
 	Path      string  `json:"path"`
 	Format    string  `json:"format"`
-	Identity  string  `json:"identity"`   // the file as it is
-	HardState string  `json:"hard_state"` // the incarnation that the file belongs to, or why it cannot be read
+	Identity  string  `json:"identity"`   // content of the file
+	HardState string  `json:"hard_state"` // the incarnation in the file, or the error of reading it
 	Groups    []Group `json:"groups"`
 }
 

@@ -1,9 +1,8 @@
-// Package offline shows and repairs the data directory of a node that is stopped: its
-// Raft groups, their log entries, and the tables of its partitions. It is behind the
-// commands `platform-server inspect` and `platform-server repair`.
+// Package offline inspects and repairs the data directory of a stopped node: its Raft
+// groups, their log entries, and the tables of its partitions. It implements the commands
+// `platform-server inspect`, `repair` and `recover`.
 //
-// A directory is locked as by a server while it is open, so it never belongs to a
-// running one. Inspection writes nothing. Repair replaces one log entry, which it has
-// exported before, removes a quarantine mark, or lets the only replica of a partition go
-// on without what it has lost.
+// An open directory is locked, so no server can use it at the same time. Inspection writes
+// nothing. Repair exports and replaces one log entry, removes a quarantine mark, or lets the
+// only replica of a partition continue without lost entries.
 package offline

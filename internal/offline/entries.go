@@ -17,7 +17,7 @@ import (
 	"platform/proto/raftlog"
 )
 
-// Entry is one entry of a log.
+// Entry is a log entry.
 type Entry struct {
 	Group      uint32          `json:"group"`
 	Index      uint64          `json:"index"`
@@ -28,14 +28,14 @@ type Entry struct {
 	Commands   json.RawMessage `json:"entry,omitempty"` // the decoded entry
 	Servers    []raft.Server   `json:"servers,omitempty"`
 	Error      string          `json:"error,omitempty"` // why the entry cannot be read or decoded
-	Hex        string          `json:"hex,omitempty"`   // of an entry that cannot be decoded, or if asked for
+	Hex        string          `json:"hex,omitempty"`   // of an entry that cannot be decoded, or on request
 }
 
-// maxHex bounds the bytes of an entry that are shown when it cannot be decoded.
+// maxHex limits the bytes that are shown of an entry that cannot be decoded.
 const maxHex = 4 << 10
 
-// Entries calls visit for up to limit entries of a group's log from an index on, until
-// it fails. Entries that cannot be read are among them.
+// Entries calls visit for up to limit entries of a group's log from an index on, including
+// entries that cannot be read. It stops when visit fails.
 func (d *Directory) Entries(group uint32, from, to uint64, limit int, visit func(Entry) error) error {
 	s, err := d.storage(group)
 	if err != nil {
@@ -61,7 +61,7 @@ func (d *Directory) Entries(group uint32, from, to uint64, limit int, visit func
 	return nil
 }
 
-// readEntry shows an entry, with at most so many of its bytes if they cannot be decoded.
+// readEntry describes an entry, with a limited number of its bytes if it cannot be decoded.
 func readEntry(s raftgroup.Storage, group uint32, index uint64, most int) Entry {
 	e := Entry{Group: group, Index: index}
 	var log raft.Log
@@ -88,8 +88,8 @@ func readEntry(s raftgroup.Storage, group uint32, index uint64, most int) Entry 
 	return e
 }
 
-// configuration decodes the servers of a configuration entry, which Raft does with a
-// panic on damage.
+// configuration decodes the servers of a configuration entry. The Raft library panics if
+// the entry is damaged.
 func configuration(data []byte) (servers []raft.Server, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -99,8 +99,8 @@ func configuration(data []byte) (servers []raft.Server, err error) {
 	return raft.DecodeConfiguration(data).Servers, nil
 }
 
-// decode shows the command entry of a group as JSON. An entry of a partition that a
-// replica could not apply is refused although its parts could be shown.
+// decode converts the command entry of a group to JSON. It fails for an entry that a replica
+// could not apply.
 func decode(group uint32, data []byte) (json.RawMessage, error) {
 	if group == MetadataGroup {
 		return asJSON(data, new(metadata.Entry))

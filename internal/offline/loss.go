@@ -13,16 +13,16 @@ import (
 	"platform/partition"
 )
 
-// Loss is what a partition on this node has lost.
+// Loss describes the data that a group on this node has lost.
 type Loss struct {
 	raftgroup.Loss
 	Group, Partition uint32
-	Reason           string // why the replica is in quarantine, "" if it has no mark
+	Reason           string // reason of the quarantine, "" if there is none
 }
 
-// AssessLoss finds out what a group has lost of what it is known to have had, and whether
-// this node may go on without it: no other node may have a replica with a vote. It fails
-// with raftgroup.ErrNoLoss if nothing is missing.
+// AssessLoss determines what a group has lost, compared with its records, and whether this
+// node may continue without that: no other node may have a replica with a vote. It fails with
+// raftgroup.ErrNoLoss if nothing is missing.
 func (d *Directory) AssessLoss(group uint32) (*Loss, error) {
 	if group == MetadataGroup {
 		return d.assessMetadata()
@@ -63,8 +63,8 @@ func (d *Directory) AssessLoss(group uint32) (*Loss, error) {
 	}
 	l := &Loss{Group: group, Partition: id, Reason: d.group(group).Quarantine}
 	l.Loss, err = raftgroup.AssessLoss(s, rec, at, fallback)
-	// A recovery has made this node the only one, under an id that the group has never
-	// had, but could not say so in a group that is in quarantine.
+	// A recovery has made this node the only one, under a new ID, but could not write that
+	// to a quarantined group.
 	if alone && (err == nil || errors.Is(err, raftgroup.ErrNoLoss)) && !l.Has(self) {
 		l.Force(only)
 		return l, nil
@@ -76,13 +76,13 @@ func (d *Directory) AssessLoss(group uint32) (*Loss, error) {
 		return nil, fmt.Errorf("group %d: %w", group, err)
 	}
 	if !l.Sole(self) {
-		return nil, fmt.Errorf("group %d has other replicas with a vote, which may have what is lost here: start the node, which copies the partition from them", group)
+		return nil, fmt.Errorf("group %d has other replicas with a vote, which may have the lost data: start the node, which then copies the partition from them", group)
 	}
 	return l, nil
 }
 
-// assessMetadata accepts that the metadata group of the only node has lost its record in the
-// hard-state file, which is a second copy of what its log and state have.
+// assessMetadata assesses the metadata group. Only the loss of its record in the hard-state
+// file can be accepted, and only on the only node: log and state contain the same data.
 func (d *Directory) assessMetadata() (*Loss, error) {
 	s, err := d.storage(MetadataGroup)
 	if err != nil {
@@ -111,7 +111,7 @@ func (d *Directory) assessMetadata() (*Loss, error) {
 	return l, nil
 }
 
-// AcceptLoss lets the node go on with what AssessLoss has found.
+// AcceptLoss lets the node continue without the data that AssessLoss found missing.
 func (d *Directory) AcceptLoss(l *Loss) error {
 	identity, err := d.dir.ReadIdentity()
 	if err != nil {
@@ -127,8 +127,8 @@ func (d *Directory) AcceptLoss(l *Loss) error {
 	return errors.Join(d.logs.AcceptLoss(l.Group, l.Loss, hard), hard.Close())
 }
 
-// record returns the record of a group in the hard-state file. If it is missing or damaged,
-// the replica number is that of the node's replica among the members.
+// record returns the record of a group in the hard-state file. If that is missing or damaged,
+// it returns the replica number of this node in the configuration.
 func (d *Directory) record(group uint32, s raftgroup.Storage, tables raftgroup.Position, node raft.ServerID) raftgroup.HardStateRecord {
 	rec, recorded := d.hard.Groups[group]
 	if d.hard.Damaged[group] == nil && (recorded || !raftgroup.WasRecorded(s)) {

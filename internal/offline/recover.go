@@ -19,24 +19,24 @@ import (
 	"platform/partition/store"
 )
 
-// Recovery is what RecoverDirectory would do, or has done.
+// Recovery describes the effects of RecoverDirectory.
 type Recovery struct {
 	Node        string            `json:"node"`
 	Cluster     string            `json:"cluster"`
 	Incarnation string            `json:"incarnation"` // of the directory
 	Others      []metadata.Node   `json:"-"`           // members that are removed
-	Kept        []uint32          `json:"kept"`        // partitions that go on from here
+	Kept        []uint32          `json:"kept"`        // partitions that continue from this node
 	Lost        []uint32          `json:"lost"`        // partitions without a replica here
-	Unusable    map[uint32]string `json:"unusable"`    // partitions whose replica here is or will be quarantined, and why
+	Unusable    map[uint32]string `json:"unusable"`    // reasons of partitions whose replica here is or will be quarantined
 	// Unrecorded are the groups without a readable record in the hard-state file, and
-	// HardStateLost says why none can be read. What these groups have lost is unknown.
+	// HardStateLost is the reason if none can be read. What these groups have lost is unknown.
 	Unrecorded    []uint32 `json:"unrecorded,omitempty"`
 	HardStateLost string   `json:"hard_state_lost,omitempty"`
 }
 
-// PlanRecovery says what RecoverDirectory would do with the data directory of a stopped
-// node. It changes nothing. Without hardState it accepts that records in the hard-state file
-// cannot be read.
+// PlanRecovery returns the effects that RecoverDirectory would have on the data directory of a
+// stopped node. It changes nothing. Without hardState, it tolerates unreadable records in the
+// hard-state file.
 func PlanRecovery(path string, hardState bool) (r *Recovery, err error) {
 	d, err := datadir.OpenStopped(path)
 	if err != nil {
@@ -65,7 +65,7 @@ func planRecovery(d *datadir.Dir, hardState bool) (r *Recovery, err error) {
 		}
 	}
 	if len(layout.Nodes) == 0 || len(layout.Nodes) == len(r.Others) {
-		return nil, errcode.New(errcode.RT0009, "the metadata in %s do not have node %s as a member, so nothing can be recovered from it", d.In(datadir.MetadataDir), id.Node)
+		return nil, errcode.New(errcode.RT0009, "the metadata in %s does not have node %s as a member, so nothing can be recovered from it", d.In(datadir.MetadataDir), id.Node)
 	}
 	logs, err := raftgroup.OpenLogDB(d.In(datadir.LogDir), raftgroup.LogDBOptions{ReadOnly: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -102,13 +102,13 @@ func (r *Recovery) readHardStates(d *datadir.Dir, required bool) (*raftgroup.Har
 	}
 	r.Unrecorded = append(r.Unrecorded, metadata.GroupID)
 	if required {
-		return nil, errcode.New(errcode.RT0009, "%s in %s cannot be used: %w; it says what the logs have held and what the node has voted for, so restore its newest copy; "+
-			"without one, \"platform-server recover --without-hard-state\" takes what the logs contain as complete", datadir.HardStateFile, d.Path(), err)
+		return nil, errcode.New(errcode.RT0009, "%s in %s cannot be used: %w; it records the ends of the logs and the votes of the node, so restore its newest copy; "+
+			"without one, \"platform-server recover --without-hard-state\" treats the logs as complete", datadir.HardStateFile, d.Path(), err)
 	}
 	return hard, nil
 }
 
-// addPartition says what becomes of a partition.
+// addPartition adds the effect on a partition.
 func (r *Recovery) addPartition(logs *raftgroup.LogDB, hard *raftgroup.HardStateFile, id uint32, hardState bool) error {
 	group := partition.GroupID(id)
 	s, err := logs.Storage(group)
@@ -139,10 +139,10 @@ func (r *Recovery) addPartition(logs *raftgroup.LogDB, hard *raftgroup.HardState
 }
 
 // RecoverDirectory makes a stopped node the only member of the metadata group and of
-// all partitions that it has a usable replica of, and gives it a new incarnation, so
-// that nobody takes it for its former self. Its next start removes all other nodes from
-// the cluster. What only they had is lost. If it is cut off, it has to be done again
-// before the node can start. For hardState see PlanRecovery.
+// all partitions of which it has a usable replica, and gives it a new incarnation, so that
+// it is not mistaken for the previous one. Its next start removes all other nodes from the
+// cluster; data that only they had is lost. If it is interrupted, it must be repeated before
+// the node can start. For hardState see PlanRecovery.
 func RecoverDirectory(path string, hardState bool, now time.Time) (r *Recovery, err error) {
 	d, err := datadir.OpenStopped(path)
 	if err != nil {
@@ -181,8 +181,8 @@ func RecoverDirectory(path string, hardState bool, now time.Time) (r *Recovery, 
 	return r, d.SaveIdentity(next)
 }
 
-// forcePartitions makes the node the only member of its partitions. Those whose replica
-// turns out to be unusable are quarantined, so that the others can be recovered.
+// forcePartitions makes the node the only member of its partitions. Unusable replicas are
+// quarantined, so that the other partitions can be recovered.
 func forcePartitions(d *datadir.Dir, logs *raftgroup.LogDB, hard *raftgroup.HardStates, self raft.Server, r *Recovery) (err error) {
 	tables, err := openTables(d)
 	if err != nil {
@@ -210,8 +210,8 @@ func forcePartitions(d *datadir.Dir, logs *raftgroup.LogDB, hard *raftgroup.Hard
 	return nil
 }
 
-// assignHardStates assigns the hard-state file to the next incarnation. One that cannot be
-// read is renamed, and a new one takes its place.
+// assignHardStates assigns the hard-state file to the next incarnation. An unreadable file is
+// renamed and replaced by a new one.
 func assignHardStates(d *datadir.Dir, incarnation string, r *Recovery, now time.Time) error {
 	path := d.In(datadir.HardStateFile)
 	if r.HardStateLost == "" {
@@ -229,8 +229,8 @@ func assignHardStates(d *datadir.Dir, incarnation string, r *Recovery, now time.
 	return hard.Close()
 }
 
-// acceptUnrecorded takes the logs of groups without a record as complete. The number of a
-// replica begins again under the new incarnation.
+// acceptUnrecorded treats the logs of groups without a record as complete. Replica numbers
+// start over with the new incarnation.
 func acceptUnrecorded(hard *raftgroup.HardStates, r *Recovery) error {
 	for _, group := range r.Unrecorded {
 		if err := hard.AcceptUnknown(group, 0); err != nil {
@@ -240,7 +240,7 @@ func acceptUnrecorded(hard *raftgroup.HardStates, r *Recovery) error {
 	return nil
 }
 
-// openTables returns nil if the tables are lost. The log may have all that they held.
+// openTables returns nil if the tables are lost; the log may still contain everything.
 func openTables(d *datadir.Dir) (*store.DB, error) {
 	if d.Holds(datadir.StateDir) == "" {
 		return nil, nil
@@ -252,7 +252,7 @@ func openTables(d *datadir.Dir) (*store.DB, error) {
 	return tables, err
 }
 
-// unusable reports whether err says that the data of one replica is damaged or incomplete.
+// unusable reports whether err means that the data of one replica is damaged or incomplete.
 func unusable(err error) bool {
 	is := func(damage error) bool { return errors.Is(err, damage) }
 	return slices.ContainsFunc([]error{raftgroup.ErrQuarantined, raftgroup.ErrStateBehindSnapshot, raftgroup.ErrCorrupt, store.ErrDamaged}, is)

@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// DropEntry replaces a command that no replica has applied by an entry that does
-// nothing, after it has written the entry to a new file. A quarantine that is because
-// of the entry ends.
+// DropEntry exports a command that has not been applied to a new file and replaces it by an
+// entry without effect. This ends a quarantine caused by the entry.
 func (d *Directory) DropEntry(group uint32, index uint64, file string) (released bool, err error) {
 	if group == MetadataGroup {
 		return false, errors.New("entries of the metadata cannot be dropped")
@@ -47,7 +46,7 @@ func (d *Directory) DropEntry(group uint32, index uint64, file string) (released
 	return true, d.logs.Release(group)
 }
 
-// writeNew writes a value as JSON to a file that does not exist, durably.
+// writeNew durably writes a value as JSON to a new file.
 func writeNew(path string, v any) error {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -71,7 +70,7 @@ func writeNew(path string, v any) error {
 	return nil
 }
 
-// Release removes the quarantine mark of a group and returns the reason that it gave.
+// Release removes the quarantine mark of a group and returns the reason in it.
 func (d *Directory) Release(group uint32) (reason string, err error) {
 	g := d.group(group)
 	if g.Quarantine == "" {

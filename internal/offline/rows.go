@@ -16,24 +16,24 @@ import (
 	"platform/proto/raftlog"
 )
 
-// Row is one row of a partition's tables.
+// Row is a row of the tables of a partition.
 type Row struct {
 	Table  string          `json:"table"`
-	Key    string          `json:"key"`             // hex, from the table on
+	Key    string          `json:"key"`             // hex, starting with the table
 	ID     string          `json:"id,omitempty"`    // of the invocation, where the key begins with one
 	Index  *uint32         `json:"index,omitempty"` // of the journal entry
 	Record json.RawMessage `json:"record,omitempty"`
 	Value  []byte          `json:"value,omitempty"` // base64, if there is no record
-	Error  string          `json:"error,omitempty"` // why the value is not shown as a record
+	Error  string          `json:"error,omitempty"` // error of decoding the record
 }
 
-// Selection restricts rows; zero values restrict nothing.
+// Selection restricts rows; zero values do not restrict.
 type Selection struct {
 	Table string
 	ID    string // of an invocation
 }
 
-// records are the messages that values are, by table.
+// records maps tables to the message types of their values.
 var records = map[string]func() proto.Message{
 	"meta":      func() proto.Message { return new(raftlog.Meta) },
 	"live":      func() proto.Message { return new(raftlog.Invocation) },
@@ -49,11 +49,11 @@ var records = map[string]func() proto.Message{
 	"rules":     func() proto.Message { return new(raftlog.RuleBook) },
 }
 
-// byID are the tables whose keys begin with the id of an invocation.
+// byID are the tables whose keys begin with the ID of an invocation.
 var byID = map[string]bool{"live": true, "completed": true, "journal": true, "notified": true}
 
-// Rows calls visit for the rows of a partition, as they are on disk: log entries that
-// were applied after the last flush are not in them. It stops when visit fails.
+// Rows calls visit for the rows of a partition on disk, which do not reflect log entries
+// applied after the last flush. It stops when visit fails.
 func (d *Directory) Rows(ctx context.Context, id uint32, only Selection, visit func(Row) error) error {
 	groups, err := d.logs.Groups()
 	if err != nil {

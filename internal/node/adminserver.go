@@ -71,8 +71,8 @@ func (n *Node) invocations() backend.Invocations {
 	return backend.NewInvocations(n.router, n.metadata.Schemas, n.metadata.FeatureLevel, protocol.ServerRange(n.cfg.EnableProtocolV7))
 }
 
-// withProfiles serves Go's profiles beside the API, if they are enabled, to clients that may read
-// them. required says that clients must present a token.
+// withProfiles adds the profiles of the Go runtime to the API if they are enabled. If required is
+// set, clients must present a token.
 func (n *Node) withProfiles(others http.Handler, required bool) http.Handler {
 	if !n.cfg.EnableProfiles {
 		return others
@@ -99,10 +99,10 @@ func tcpPort(a net.Addr) int {
 	return 0
 }
 
-// adminDrain is how long requests in progress may take once the server stops.
+// adminDrain limits how long requests in progress may take when the server stops.
 const adminDrain = 5 * time.Second
 
-// adminConnections bounds the open connections of the admin port.
+// adminConnections limits the open connections of the admin port.
 const adminConnections = 2000
 
 // serveAdmin serves the admin API until ctx ends.

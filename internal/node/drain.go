@@ -46,8 +46,7 @@ func (n *Node) drain(in *ingress.Server) {
 // shortOfSpace is called when the disk becomes short of space, and when it no longer is.
 func (n *Node) shortOfSpace(short bool) { n.port.drained(short || n.draining.Load(), n.log) }
 
-// closeMetadata ends the replica of the metadata, as closePartitions does those of
-// partitions.
+// closeMetadata stops the replica of the metadata.
 func (n *Node) closeMetadata() error {
 	n.ending.enter("the replica of the metadata")
 	if len(n.replicas.Staying()) == 0 {
@@ -56,7 +55,7 @@ func (n *Node) closeMetadata() error {
 	return n.metadata.Close()
 }
 
-// drainTimeout is how long requests in progress may take once the node stops.
+// drainTimeout returns how long requests in progress may take when the node stops.
 func (n *Node) drainTimeout() time.Duration {
 	if len(n.metadata.Nodes()) < 2 {
 		return min(singleNodeDrainTimeout, n.cfg.ShutdownTimeout.Std()*3/4)

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// maxStacks bounds what is logged of the goroutines of a node that does not end.
+// maxStacks limits the size of the goroutine dump of a shutdown that hangs.
 const maxStacks = 1 << 20
 
-// ending bounds the shutdown of a node. When the time is up, the process exits: acknowledged work
-// is in the log, and a process that hangs would prevent its successor from starting.
+// ending limits the duration of a shutdown. After the timeout, the process exits: acknowledged
+// work is in the log, and a hanging process would prevent the next start.
 type ending struct {
 	limit time.Duration // shutdown-timeout
 	exit  func()        // ends the process
 	log   *slog.Logger
 
-	mu    sync.Mutex // covers what follows
-	by    time.Time  // zero: the node does not stop
+	mu    sync.Mutex // covers the fields below
+	by    time.Time  // zero: the node is not stopping
 	last  *time.Timer
 	stage string
 }
@@ -40,7 +40,7 @@ func (e *ending) begin() {
 	e.last = time.AfterFunc(e.limit, e.giveUp)
 }
 
-// enter records what the node now waits for.
+// enter records what the shutdown waits for.
 func (e *ending) enter(stage string) {
 	e.begin()
 	e.mu.Lock()
@@ -48,7 +48,8 @@ func (e *ending) enter(stage string) {
 	e.stage = stage
 }
 
-// context ends shortly before the time is up, so that some is left for what follows.
+// context returns a context that ends shortly before the timeout, which leaves time for the
+// remaining steps.
 func (e *ending) context() (context.Context, context.CancelFunc) {
 	e.begin()
 	e.mu.Lock()
@@ -56,7 +57,7 @@ func (e *ending) context() (context.Context, context.CancelFunc) {
 	return context.WithDeadline(context.Background(), e.by.Add(-e.limit/20))
 }
 
-// over records that the node has ended in order.
+// over records that the shutdown is complete.
 func (e *ending) over() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -71,7 +72,7 @@ func (e *ending) giveUp() {
 	e.mu.Unlock()
 	stacks := make([]byte, maxStacks)
 	stacks = stacks[:runtime.Stack(stacks, true)]
-	e.log.Error("the server does not stop in the time it has, exiting; the next start continues from the log",
+	e.log.Error("shutdown timed out, exiting; the next start continues from the log",
 		"shutdown_timeout", e.limit, "waits_for", stage, "stacks", string(stacks))
 	e.exit()
 }

@@ -57,7 +57,7 @@ type files struct {
 }
 
 // openFiles locks and opens the data directory. short is called when its disk becomes short of
-// space, and when it no longer is. After an error the files must be closed, too.
+// space, and when it no longer is. The files must be closed even after an error.
 func openFiles(cfg *config.Config, short func(bool), log *slog.Logger) (f files, err error) {
 	if f.dir, err = datadir.Open(cfg.BaseDir, cfg.NodeName); err != nil {
 		return f, err
@@ -115,8 +115,8 @@ func (f *files) saveIdentity(change func(*datadir.Identity)) error {
 	return nil
 }
 
-// close closes the files, as far as they are open. With inUse a replica that has not
-// stopped may still be writing: its databases stay open until the process ends.
+// close closes the files that are open. With inUse, a replica that did not stop may still
+// write: the databases then stay open until the process ends.
 func (f *files) close(inUse bool) error {
 	if f.watchdog != nil {
 		f.watchdog.Close()

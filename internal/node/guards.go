@@ -14,8 +14,8 @@ func (n *Node) adminGuard() *access.Guard {
 	return &access.Guard{Setting: "admin", Hosts: n.knownHosts(c.Listener, c.AllowedHosts)}
 }
 
-// ingressGuard returns the guard of the ingress. A port that only this machine can reach is for
-// programs on this machine, not for web pages that its users open.
+// ingressGuard returns the guard of the ingress. A port that only this machine can reach serves
+// programs on this machine, but not web pages in its browsers.
 func (n *Node) ingressGuard() *access.Guard {
 	c := &n.cfg.Ingress
 	g := &access.Guard{Setting: "ingress", Origins: c.AllowedOrigins, Port: tcpPort(n.listeners.admin.Addr())}
@@ -30,7 +30,7 @@ func (n *Node) ingressGuard() *access.Guard {
 	return g
 }
 
-// knownHosts returns the names of a listener that the configuration has.
+// knownHosts returns the configured names of a listener.
 func (n *Node) knownHosts(l config.Listener, allowed []string) []string {
 	hosts := append([]string{n.cfg.NodeName, l.AdvertisedHost}, allowed...)
 	if address, err := url.Parse(l.AdvertisedAddress); err == nil && address.Host != "" {

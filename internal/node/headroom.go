@@ -7,14 +7,13 @@ import (
 	"sync/atomic"
 )
 
-// leastHeadroom is how far the heap may grow above what is in use before it is
-// collected, whatever is in use.
+// leastHeadroom is the minimum by which the heap may grow before it is collected.
 const leastHeadroom = 48 << 20
 
 // tuneCollector makes the collector run earlier while most of the heap is large payloads. By
-// default it lets the heap double, because its work grows with the live heap. Payloads, however,
-// have no pointers and cost it nothing, so the size of what it must scan is the better measure. It
-// returns a function that ends the tuning.
+// default it lets the heap double, because its work grows with the live heap. But payloads
+// contain no pointers and cause no work, so the size of scannable memory is the better measure. The
+// returned function ends the tuning.
 func tuneCollector() (stop func()) {
 	standard := debug.SetGCPercent(100)
 	debug.SetGCPercent(standard)
@@ -60,8 +59,8 @@ func (t *collectorTuning) adjust() {
 	}
 }
 
-// headroomPercent is how far the heap may grow, in percent of what is live, if scan
-// is how much of that the collector must look through.
+// headroomPercent returns by how much the heap may grow, in percent of the live heap, of which
+// scan bytes must be scanned.
 func headroomPercent(live, scan uint64, standard int) int {
 	headroom := max(scan*uint64(standard)/100, leastHeadroom)
 	if live == 0 || headroom >= live*uint64(standard)/100 {

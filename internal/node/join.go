@@ -15,8 +15,8 @@ import (
 	"platform/metadata"
 )
 
-// openMetadata starts this node's replica of the metadata and makes sure that the node is part of a
-// cluster, which may require creating one.
+// openMetadata starts the replica of the metadata on this node and makes the node part of a
+// cluster, which it creates if necessary.
 func (n *Node) openMetadata(ctx context.Context) error {
 	f := &n.files
 	if err := f.dir.CheckMetadata(f.hard, f.logs); err != nil {
@@ -63,7 +63,7 @@ func (n *Node) openMetadata(ctx context.Context) error {
 	return nil
 }
 
-// bootstrap makes a fresh node part of a cluster, or returns that it is to create one.
+// bootstrap makes a fresh node part of a cluster, or reports that it must create one.
 func (n *Node) bootstrap(ctx context.Context) (provision bool, err error) {
 	b := &cluster.Bootstrap{
 		Record: n.record(), Expect: n.cfg.BootstrapExpect, Seeds: n.port.seeds(n.cfg), Addresses: n.cfg.MetadataClient.Addresses,
@@ -73,7 +73,7 @@ func (n *Node) bootstrap(ctx context.Context) (provision bool, err error) {
 	return b.Run(ctx)
 }
 
-// openStore opens the replica of the metadata; provision says that it is the first.
+// openStore opens the replica of the metadata; provision is set for the first replica.
 func (n *Node) openStore(provision bool) (err error) {
 	f, self := &n.files, n.replica()
 	if err := f.dir.Own(f.self, datadir.MetadataDir, datadir.RemedyRejoin); err != nil {
@@ -98,12 +98,12 @@ func (n *Node) openStore(provision bool) (err error) {
 	return nil
 }
 
-// belong waits until the cluster is known here, after creating it if this node must do so, and
+// belong creates the cluster if this node must do so, waits until its metadata is known here, and
 // announces the node.
 func (n *Node) belong(ctx context.Context) error {
 	registration := n.registration()
 	if _, known := n.metadata.Cluster(); !known && registration.First() {
-		// A new cluster has no other members that would have to read what it writes.
+		// A new cluster has no other members that must be able to read its entries.
 		level := feature.Supported()
 		if n.cfg.FeatureLevelHold {
 			level = feature.Oldest
@@ -123,7 +123,7 @@ func (n *Node) belong(ctx context.Context) error {
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			return errors.New("the cluster has taken this node in but does not send the metadata; check that its nodes reach " + n.port.address + " (advertised-address)")
+			return errors.New("the cluster has admitted this node but does not send the metadata; check that its nodes reach " + n.port.address + " (advertised-address)")
 		}
 	}
 	if err := registration.Register(ctx); err != nil {
@@ -160,7 +160,7 @@ func (n *Node) registration() *cluster.Registration {
 	return &cluster.Registration{Record: n.record(), Store: n.metadata, Standing: n.standing(), Log: n.log}
 }
 
-// record is this node as the metadata should have it.
+// record returns the record of this node for the metadata.
 func (n *Node) record() metadata.Node {
 	return metadata.Node{
 		Name: n.files.self.Node, Incarnation: n.files.self.Incarnation,

@@ -10,7 +10,7 @@ import (
 	"platform/metadata"
 )
 
-// kafkaMemory bounds the records of event streams that a node holds, in bytes.
+// kafkaMemory limits the records of event streams in memory, in bytes.
 const kafkaMemory = 64 << 20
 
 // newKafka returns the engine that reads event subscriptions.

@@ -34,8 +34,8 @@ func openListenerTLS(cfg *config.Config, log *slog.Logger) (l listenerTLS, err e
 	return l, nil
 }
 
-// serverTLS returns the TLS of a listener with the certificates that its store has at the time
-// of each connection; nil without a store.
+// serverTLS returns the TLS configuration of a listener, which uses the current certificates of
+// its store for each connection; nil without a store.
 func serverTLS(store *certs.Store, c *config.ListenerTLS) *tls.Config {
 	if store == nil {
 		return nil
@@ -59,7 +59,7 @@ func serverTLS(store *certs.Store, c *config.ListenerTLS) *tls.Config {
 	}
 }
 
-// run reads changed certificates again, and all of them on SIGHUP, until ctx ends.
+// run reloads changed certificates, and all of them on SIGHUP, until ctx ends.
 func (l *listenerTLS) run(ctx context.Context, more ...*certs.Store) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)

@@ -81,7 +81,7 @@ type nodeCollector struct {
 	replicas *replicas.Manager
 	invoker  *invoker.Invoker
 	stats    *stats.Counters
-	slots    int // attempts that may be open
+	slots    int // limit of open attempts
 	outbox   *partition.OutboxMemory
 	tables   *store.DB
 	bodies   *budget.Budget
@@ -178,7 +178,7 @@ func (c *nodeCollector) Collect(metrics chan<- prometheus.Metric) {
 	c.collectSecurity(out)
 }
 
-// collectSecurity collects what concerns certificates, as far as they are in use.
+// collectSecurity collects the metrics of certificates that are in use.
 func (c *nodeCollector) collectSecurity(out sink) {
 	for listener, store := range c.certificates {
 		if store != nil {
@@ -191,7 +191,7 @@ func (c *nodeCollector) collectSecurity(out sink) {
 	}
 }
 
-// collectInvoker collects the attempts of services; the rest of many is added up.
+// collectInvoker collects the attempts of the busiest services, and the sum of the others.
 func (c *nodeCollector) collectInvoker(out sink) {
 	out.gauge(descSlots, float64(c.slots))
 	out.gauge(descOutbox, float64(c.outbox.Used()))

@@ -25,7 +25,7 @@ import (
 	"platform/partition"
 )
 
-// Node is one running server: the parts and how they are connected.
+// Node is a running server: its components and their connections.
 type Node struct {
 	cfg *config.Config
 	log *slog.Logger
@@ -54,9 +54,9 @@ type Node struct {
 	ready    readiness
 
 	draining atomic.Bool // the node is about to stop
-	inUse    atomic.Bool // a replica did not stop in time, and may use the files
-	failed   chan error  // of a part that has failed
-	ending   *ending     // how long the node may take to stop
+	inUse    atomic.Bool // a replica did not stop in time and may still use the files
+	failed   chan error  // of a component that has failed
+	ending   *ending     // limits the duration of the shutdown
 }
 
 // Run starts a server, serves until ctx ends, and stops it in order: first the callers, then the
@@ -86,8 +86,8 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, levels *tele
 	}
 	defer n.runSecurity()()
 	defer func() { err = errors.Join(err, n.close()) }()
-	// The ports come first: a second server that is started by mistake fails with the
-	// port, not with the lock of the directory.
+	// The ports are opened first, so that a second server that is started by mistake fails with
+	// the port rather than with the lock of the directory.
 	if n.listeners, err = listen(ctx, cfg); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, levels *tele
 	err = n.begin(ctx)
 	started()
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return nil // stopped while it waited for others
+		return nil // stopped while it waited for other nodes
 	}
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (n *Node) begin(ctx context.Context) error {
 	return n.openMetadata(ctx)
 }
 
-// close releases the ports and the files, as far as they are open.
+// close releases the ports and the files that are open.
 func (n *Node) close() error {
 	n.ending.enter("ports and files")
 	err := errors.Join(n.port.close(), n.files.close(n.inUse.Load()))
@@ -143,8 +143,8 @@ func (n *Node) close() error {
 	return err
 }
 
-// serve serves requests until ctx ends or a part of the node fails. Then the node hands over what
-// others can take over before it stops serving.
+// serve serves requests until ctx ends or a component fails. Then it hands over leaderships before
+// it stops serving.
 func (n *Node) serve(ctx context.Context) error {
 	defer tuneCollector()()
 	stopping, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -218,7 +218,7 @@ func ignoreCanceled(err error) error {
 	return err
 }
 
-// fail stops the node because a part of it has failed.
+// fail stops the node because a component has failed.
 func (n *Node) fail(err error) {
 	select {
 	case n.failed <- err:
@@ -226,7 +226,7 @@ func (n *Node) fail(err error) {
 	}
 }
 
-// replica is this node in the configurations of its Raft groups.
+// replica returns the Raft server ID of this node.
 func (n *Node) replica() raft.Server {
 	return raft.Server{Suffrage: raft.Voter, ID: raft.ServerID(n.files.self.ReplicaID()), Address: raft.ServerAddress(n.port.address)}
 }

@@ -38,7 +38,7 @@ func (n *Node) connectPartitions() {
 // bulkEntries is how many log entries with large inputs a node has in flight.
 const bulkEntries = 2
 
-// partitionConfig has what all partition replicas share.
+// partitionConfig returns the configuration shared by all partition replicas.
 func (n *Node) partitionConfig() partition.Config {
 	w := &n.cfg.Worker
 	cfg := partition.Config{
@@ -60,8 +60,7 @@ func (n *Node) flowEnabled() bool {
 	return cluster.FlowControl
 }
 
-// rules is the source of the rule book of partitions; nil without flow control, which alone uses
-// it.
+// rules returns the source of the rule book of partitions; nil without flow control.
 func (n *Node) rules() partition.RuleSource {
 	if !n.cfg.FlowControl() {
 		return nil
@@ -69,17 +68,16 @@ func (n *Node) rules() partition.RuleSource {
 	return n.metadata
 }
 
-// awaitRules returns when the partitions that are led here have the rule book of that
-// version, or when ctx ends. Those led elsewhere get it as soon as the change of the
-// metadata reaches their nodes.
+// awaitRules waits until the partitions led by this node have the given version of the rule
+// book, or until ctx ends. Other partitions get it when their nodes apply the change of the
+// metadata.
 func (n *Node) awaitRules(ctx context.Context, version uint32) {
 	for p := range n.router.Replicas() {
 		p.AwaitRules(ctx, version)
 	}
 }
 
-// closePartitions hands over and stops the replicas, within the time that the
-// configuration gives a shutdown.
+// closePartitions hands over and stops the replicas, within the shutdown timeout.
 func (n *Node) closePartitions() error {
 	n.ending.enter("the replicas of partitions")
 	ctx, cancel := n.ending.context()
@@ -87,7 +85,7 @@ func (n *Node) closePartitions() error {
 	err := n.replicas.Close(ctx)
 	n.inUse.Store(err != nil)
 	n.invoker.Close()
-	n.ending.enter("the tables to be written")
+	n.ending.enter("the flush of the tables")
 	n.replicas.Flush(ctx)
 	return err
 }

@@ -19,10 +19,10 @@ import (
 	nodepb "platform/proto/node"
 )
 
-// leaveTimeout bounds the announcement to the other nodes that this node stops.
+// leaveTimeout limits the announcement to the other nodes that this node stops.
 const leaveTimeout = 2 * time.Second
 
-// nodePort is what other nodes reach on the node port, and the ways to reach theirs.
+// nodePort serves requests of other nodes and holds the clients for requests to them.
 type nodePort struct {
 	address   string // host:port for other nodes
 	ports     *membership.Ports
@@ -37,8 +37,8 @@ type nodePort struct {
 	rpc       *grpc.Server
 }
 
-// openPort serves the requests of other nodes, and starts their discovery. After an error the port
-// must be closed, too.
+// openPort serves the requests of other nodes, and starts their discovery. The port must be
+// closed even after an error.
 func (n *Node) openPort(ctx context.Context) (err error) {
 	p, self := &n.port, n.files.self
 	p.address = config.HostPort(n.cfg.AdvertisedURL(n.listeners.node.Addr()))
@@ -110,7 +110,7 @@ func (p *nodePort) close() error {
 	return errors.Join(errs...)
 }
 
-// seeds are the addresses of other nodes that the configuration names.
+// seeds returns the configured addresses of other nodes.
 func (p *nodePort) seeds(cfg *config.Config) []string {
 	var seeds []string
 	for _, address := range cfg.MetadataClient.Addresses {
@@ -121,7 +121,7 @@ func (p *nodePort) seeds(cfg *config.Config) []string {
 	return seeds
 }
 
-// replica is this node's replica of a partition, nil if there is none.
+// replica returns the replica of a partition on this node, nil if there is none.
 func (p *nodePort) replica(id uint32) fabric.Local {
 	if r := p.server.Replica(id); r != nil {
 		return r
@@ -129,12 +129,12 @@ func (p *nodePort) replica(id uint32) fabric.Local {
 	return nil
 }
 
-// drained announces to the other nodes whether this one may get leaderships and replicas.
+// drained announces to the other nodes whether this one accepts leaderships and replicas.
 func (p *nodePort) drained(drained bool, log *slog.Logger) {
 	if p.members == nil {
-		return // it gets none before
+		return // it gets none before that
 	}
 	if err := p.members.UpdateMeta(func(m *membership.Meta) { m.Draining = drained }); err != nil {
-		log.Warn("others do not know whether this node takes anything", "err", err)
+		log.Warn("could not announce whether this node accepts leaderships and replicas", "err", err)
 	}
 }

@@ -41,7 +41,7 @@ func (r *readiness) check() error {
 	if group := r.metadata.Group(); group.Leader().ID == "" {
 		heard := group.Stats().LastContact
 		if heard.IsZero() || time.Since(heard) > quorumGrace {
-			return errors.New("the metadata has no leader; most of the nodes that vote on it have to be up and reach each other")
+			return errors.New("the metadata has no leader; a majority of the nodes that vote on it must be up and connected")
 		}
 	}
 	return r.checkSettled()

@@ -102,7 +102,7 @@ func (n *Node) egress() *egress.Policy {
 // load returns the state of the attempts of each service.
 func (n *Node) load() map[string]stats.Load { return n.invoker.Load() }
 
-// newFunctions is the way to functions, which are reached as other endpoints are.
+// newFunctions returns the client for functions.
 func (n *Node) newFunctions(e *endpoint.Config) *lambda.Client {
 	c := &n.cfg.Worker.Invoker
 	settings := lambda.DefaultConfig()
@@ -113,7 +113,7 @@ func (n *Node) newFunctions(e *endpoint.Config) *lambda.Client {
 	return lambda.New(settings)
 }
 
-// defaultsOf is what services get that announce nothing.
+// defaultsOf returns the options of services that announce none.
 func defaultsOf(c *config.Config) metadata.Defaults {
 	r := &c.DefaultRetryPolicy
 	d := metadata.Defaults{

@@ -9,8 +9,7 @@ import (
 	signing "platform/invoker/identity" // this package has an identity of its own
 )
 
-// newSigner reads the key that requests to endpoints are signed with; nil if none
-// is configured. Services are configured with the public key that it logs.
+// newSigner reads the key that signs requests to endpoints; nil if none is configured. Services are configured with the public key that it logs.
 func newSigner(cfg *config.Config, log *slog.Logger) (*signing.Signer, error) {
 	c := &cfg.Worker.Invoker
 	if c.RequestIdentityPrivateKeyPEMFile == "" {

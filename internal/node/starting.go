@@ -18,12 +18,11 @@ import (
 	"platform/internal/cluster"
 )
 
-// startQuietly is how long callers wait without a response for a starting node. This suffices for a
-// node that is part of a cluster; a new one may have to wait for others, and then responds with
-// that.
+// startQuietly is how long requests to a starting node wait before they are rejected. This suffices
+// for a member of a cluster; a new node may have to wait for others.
 const startQuietly = 3 * time.Second
 
-// startup is what a starting node responds to callers and operators.
+// startup responds to callers and operators while the node starts.
 type startup struct {
 	node         string
 	provisioning *cluster.Provisioning
@@ -36,7 +35,7 @@ type startup struct {
 	log           *slog.Logger
 }
 
-// guarded refuses requests that web pages of other sites send.
+// guarded rejects requests from web pages of other origins.
 func guarded(h http.Handler, guard *access.Guard) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -55,7 +54,7 @@ func guarded(h http.Handler, guard *access.Guard) http.Handler {
 // wait records what the node waits for.
 func (s *startup) wait(reason string) { s.reason.Store(&reason) }
 
-// waitsFor is what the node waited for last.
+// waitsFor returns what the node waited for last.
 func (s *startup) waitsFor() string {
 	if reason := s.reason.Load(); reason != nil {
 		return *reason
@@ -87,7 +86,7 @@ func (s *startup) serve(ingress, admin net.Listener) (ready func()) {
 	}
 }
 
-// serveStarting serves on a listener that it borrows: it is open afterwards.
+// serveStarting serves on a listener that it does not close.
 func serveStarting(ctx context.Context, ln net.Listener, secure *tls.Config, handler http.Handler, log *slog.Logger) {
 	srv := &http.Server{
 		Handler: handler, TLSConfig: secure, ReadHeaderTimeout: startQuietly,
@@ -113,7 +112,7 @@ func serveStarting(ctx context.Context, ln net.Listener, secure *tls.Config, han
 	_ = deadline.SetDeadline(time.Time{})
 }
 
-// borrowed is a listener that another one closes.
+// borrowed is a listener that its owner closes.
 type borrowed struct{ net.Listener }
 
 // Accept implements net.Listener. A deadline ends accepting, whereas the library would retry.
@@ -128,8 +127,8 @@ func (b borrowed) Accept() (net.Conn, error) {
 // Close implements net.Listener.
 func (borrowed) Close() error { return nil }
 
-// handler responds why the node is not ready; on the admin port it also lets an operator create the
-// cluster.
+// handler responds with the reason why the node is not ready; on the admin port it also lets an
+// operator create the cluster.
 func (s *startup) handler(admin bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
@@ -163,7 +162,7 @@ func refuseCaller(w http.ResponseWriter, reason string) {
 func (s *startup) provision(w http.ResponseWriter, r *http.Request) {
 	var req cluster.ProvisionRequest
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&req); err != nil && !errors.Is(err, io.EOF) {
-		refuseStarting(w, http.StatusBadRequest, "the body is no JSON such as {\"num_partitions\": 8, \"replication\": 3}: "+err.Error())
+		refuseStarting(w, http.StatusBadRequest, "the body is not JSON such as {\"num_partitions\": 8, \"replication\": 3}: "+err.Error())
 		return
 	}
 	err := s.provisioning.Request(req)

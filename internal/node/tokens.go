@@ -27,13 +27,13 @@ const adminTokenFile = "admin.token"
 // adminTokenVariable is the environment variable with the token of the administrator.
 const adminTokenVariable = "PLATFORM_ADMIN_TOKEN"
 
-// minAdminToken is the size of a token of the administrator that cannot be guessed.
+// minAdminToken is the minimum size of a token of the administrator.
 const minAdminToken = 32
 
-// identityTimeout bounds a connection to an identity provider.
+// identityTimeout limits a connection to an identity provider.
 const identityTimeout = 5 * time.Second
 
-// tokens are those that the node accepts.
+// tokens are the credentials that the node accepts.
 type tokens struct {
 	static   []access.Grant // of the configuration or the data directory
 	required bool           // at the admin API
@@ -114,7 +114,7 @@ func (n *Node) adminToken() (string, error) {
 	return secret.Text, nil
 }
 
-// readToken reads a file that only its owner may read.
+// readToken reads a file that must be readable only for its owner.
 func readToken(path, what string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -134,8 +134,8 @@ func readToken(path, what string) (string, error) {
 	return text, nil
 }
 
-// authenticator returns what authenticates the clients of a port. While the node starts, it
-// knows only the token of the administrator.
+// authenticator returns the authenticator for the clients of a port. While the node starts, it
+// accepts only the token of the administrator.
 func (n *Node) authenticator(required bool) *access.Authenticator {
 	a := &access.Authenticator{Required: required, Static: n.tokens.static}
 	if n.tokens.jwt != nil {
@@ -155,8 +155,8 @@ func (n *Node) authenticator(required bool) *access.Authenticator {
 	return a
 }
 
-// nodePortRequiresToken reports whether readers of profiles at the node port, which may have
-// another address than the admin port, must present a token.
+// nodePortRequiresToken reports whether clients of the profiles at the node port, which may be
+// reachable when the admin port is not, must present a token.
 func (n *Node) nodePortRequiresToken() bool {
 	return n.tokens.required || n.cfg.Security.Mode == config.SecurityDefault && !onLoopback(n.listeners.node.Addr())
 }
@@ -166,12 +166,12 @@ func (n *Node) ingressRequiresToken() bool {
 	return n.cfg.Ingress.Auth == config.IngressToken || n.cfg.Security.Mode == config.SecurityStrict
 }
 
-// nodePortExposed reports whether clients on other machines can pose as nodes.
+// nodePortExposed reports whether clients on other machines can impersonate nodes.
 func (n *Node) nodePortExposed() bool {
 	return n.security.Mode() != nodetls.Require && !onLoopback(n.listeners.node.Addr())
 }
 
-// checkNodePort refuses to start with the strict mode and without authenticated nodes.
+// checkNodePort rejects the strict mode without authenticated nodes.
 func (n *Node) checkNodePort() error {
 	if n.cfg.Security.Mode == config.SecurityStrict && n.nodePortExposed() {
 		return errcode.New(errcode.RT0002, "security.mode = \"strict\" needs security.node-tls.mode = \"require\": the node port %s can be reached from other machines, and a client that connects to it without a certificate controls the cluster", n.listeners.node.Addr())
@@ -189,8 +189,8 @@ func (t *tokens) use(id string, at time.Time) {
 }
 
 const (
-	// usePeriod is how often a node records the uses of tokens, useGranularity how much later
-	// than the recorded use a use must be to be recorded.
+	// usePeriod is the interval at which a node records the uses of tokens, useGranularity the
+	// minimum time between two recorded uses of a token.
 	usePeriod      = time.Minute
 	useGranularity = 10 * time.Minute
 )
@@ -215,7 +215,7 @@ func (t *tokens) record(ctx context.Context, store *metadata.Store, log *slog.Lo
 	}
 }
 
-// taken returns the uses that are to be recorded and forgets all.
+// taken returns the uses to be recorded, and resets them.
 func (t *tokens) taken(find func(string) (metadata.Token, bool)) (uses []metadata.TokenUse) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

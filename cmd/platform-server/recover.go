@@ -41,9 +41,9 @@ If only partitions have lost their majority, but not the metadata, use
 
 Without --yes the command prompts for the name of the node as a confirmation.
 
-The file HARDSTATE says what the logs of this node have held. If it is lost or damaged,
---without-hard-state treats the logs as complete: entries that they have lost
-as well are lost without notice, and nothing is quarantined because of them.
+The file HARDSTATE records the ends of the logs of this node. If it is lost or damaged,
+--without-hard-state treats the logs as complete: entries that are missing in the logs
+are lost without notice, and no partition is quarantined because of them.
 
 Flags:
 `

@@ -80,3 +80,56 @@ func (o *StreamOwner) Forget(ctx context.Context, c *machine.ForgetStreams) erro
 	_, err := o.l.propose(ctx, c)
 	return err
 }
+
+// SetAside stores a dead letter and the position behind it. full says that it was refused for lack
+// of room.
+func (o *StreamOwner) SetAside(ctx context.Context, c *machine.SetAside) (full bool, err error) {
+	outcome, err := o.l.propose(ctx, c)
+	switch {
+	case err != nil:
+		return false, err
+	case outcome.Code == machine.DeadLettersFull:
+		return true, nil
+	case outcome.Code != machine.OK:
+		return false, fmt.Errorf("partition %d rejected a dead letter of %s: %v", o.l.p.id, c.Letter.Stream.Subscription, outcome.Code)
+	}
+	return false, nil
+}
+
+// DropDeadLetters deletes dead letters.
+func (o *StreamOwner) DropDeadLetters(ctx context.Context, c *machine.DropDeadLetters) error {
+	_, err := o.l.propose(ctx, c)
+	return err
+}
+
+// DeadLetters returns the number and size of the dead letters that the partition stores of a
+// subscription.
+func (o *StreamOwner) DeadLetters(subscription string) (machine.DeadLetters, error) {
+	view := o.l.p.tables.View()
+	defer view.Close()
+	return view.DeadLetters(subscription)
+}
+
+// DeadLetter returns a dead letter; nil if there is none.
+func (o *StreamOwner) DeadLetter(subscription string, id machine.DeadLetterID) (*machine.DeadLetter, error) {
+	view := o.l.p.tables.View()
+	defer view.Close()
+	return view.DeadLetter(subscription, id)
+}
+
+// DeadLettersAfter returns up to limit dead letters behind one, or from the first on if that is nil,
+// in the order of their IDs.
+func (o *StreamOwner) DeadLettersAfter(subscription string, id *machine.DeadLetterID, limit int) (found []*machine.DeadLetter, err error) {
+	view := o.l.p.tables.View()
+	defer view.Close()
+	for l, err := range view.DeadLettersAfter(subscription, id) {
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == limit {
+			break
+		}
+		found = append(found, l)
+	}
+	return found, nil
+}

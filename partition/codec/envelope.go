@@ -124,6 +124,10 @@ func (w *writer) command(c machine.Command) error {
 		w.putPosition(fieldCommandPutPosition, c)
 	case *machine.ForgetStreams:
 		w.forgetStreams(fieldCommandForgetStreams, c)
+	case *machine.SetAside:
+		w.setAside(fieldCommandSetAside, c)
+	case *machine.DropDeadLetters:
+		w.dropDeadLetters(fieldCommandDropDeadLetters, c)
 	default:
 		return fmt.Errorf("encode %T: %w", c, ErrUnknownCommand)
 	}
@@ -249,6 +253,10 @@ func readCommand(b []byte, into *machine.Command) error {
 		*into = decodeNew(&r, readPutPosition)
 	case fieldCommandForgetStreams:
 		*into = decodeNew(&r, readForgetStreams)
+	case fieldCommandSetAside:
+		*into = decodeNew(&r, readSetAside)
+	case fieldCommandDropDeadLetters:
+		*into = decodeNew(&r, readDropDeadLetters)
 	default:
 		return fmt.Errorf("%w: kind %d", ErrUnknownCommand, r.field)
 	}
@@ -287,6 +295,10 @@ func commandSize(c machine.Command) int {
 		return ingestSize(c)
 	case *machine.PutPosition:
 		return 16 + positionSize(&c.Position)
+	case *machine.SetAside:
+		return setAsideSize(c)
+	case *machine.DropDeadLetters:
+		return dropDeadLettersSize(c)
 	default:
 		return 64
 	}

@@ -11,24 +11,26 @@ const (
 )
 
 const (
-	fieldCommandLead          = 1
-	fieldCommandInvoke        = 2
-	fieldCommandProgress      = 3
-	fieldCommandFireTimers    = 4
-	fieldCommandDeliver       = 5
-	fieldCommandAcknowledge   = 6
-	fieldCommandSignal        = 7
-	fieldCommandKill          = 8
-	fieldCommandPause         = 9
-	fieldCommandResume        = 10
-	fieldCommandPurge         = 11
-	fieldCommandRestart       = 12
-	fieldCommandSetRules      = 13
-	fieldCommandPauseQueue    = 14
-	fieldCommandDigest        = 15
-	fieldCommandIngest        = 16
-	fieldCommandPutPosition   = 17
-	fieldCommandForgetStreams = 18
+	fieldCommandLead            = 1
+	fieldCommandInvoke          = 2
+	fieldCommandProgress        = 3
+	fieldCommandFireTimers      = 4
+	fieldCommandDeliver         = 5
+	fieldCommandAcknowledge     = 6
+	fieldCommandSignal          = 7
+	fieldCommandKill            = 8
+	fieldCommandPause           = 9
+	fieldCommandResume          = 10
+	fieldCommandPurge           = 11
+	fieldCommandRestart         = 12
+	fieldCommandSetRules        = 13
+	fieldCommandPauseQueue      = 14
+	fieldCommandDigest          = 15
+	fieldCommandIngest          = 16
+	fieldCommandPutPosition     = 17
+	fieldCommandForgetStreams   = 18
+	fieldCommandSetAside        = 19
+	fieldCommandDropDeadLetters = 20
 )
 
 const (
@@ -77,6 +79,47 @@ const (
 	fieldForgetStreamsSubscription = 1
 	fieldForgetStreamsBefore       = 2
 	fieldForgetStreamsPositions    = 3
+)
+
+const (
+	fieldDeadLetterStream    = 1
+	fieldDeadLetterOffset    = 2
+	fieldDeadLetterTimestamp = 3
+	fieldDeadLetterKey       = 4
+	fieldDeadLetterNoKey     = 5
+	fieldDeadLetterValue     = 6
+	fieldDeadLetterNoValue   = 7
+	fieldDeadLetterHeaders   = 8
+	fieldDeadLetterReason    = 9
+	fieldDeadLetterMessage   = 10
+	fieldDeadLetterAt        = 11
+)
+
+const (
+	fieldRecordHeaderName  = 1
+	fieldRecordHeaderValue = 2
+)
+
+const (
+	fieldDeadLettersRecords = 1
+	fieldDeadLettersBytes   = 2
+)
+
+const (
+	fieldSetAsidePosition = 1
+	fieldSetAsideLetter   = 2
+	fieldSetAsideMost     = 3
+)
+
+const (
+	fieldDropDeadLettersSubscription = 1
+	fieldDropDeadLettersLetters      = 2
+)
+
+const (
+	fieldDeadLetterIDTopic     = 1
+	fieldDeadLetterIDPartition = 2
+	fieldDeadLetterIDOffset    = 3
 )
 
 const (

@@ -81,6 +81,8 @@ var commandKinds = []kind{
 	commandKind[machine.Ingest]("command-ingest"),
 	commandKind[machine.PutPosition]("command-put-position"),
 	commandKind[machine.ForgetStreams]("command-forget-streams"),
+	commandKind[machine.SetAside]("command-set-aside"),
+	commandKind[machine.DropDeadLetters]("command-drop-dead-letters"),
 }
 
 // recordKinds are the types stored in tables.
@@ -107,6 +109,7 @@ var recordKinds = []kind{
 	recordKind("record-child", newProtoChild, func(b []byte, c *flowcontrol.Child) []byte { return AppendChild(b, *c) }, DecodeChild),
 	recordKind("record-rules", newProtoRules, AppendRules, DecodeRules),
 	recordKind("record-position", newProtoPosition, AppendPosition, DecodePosition),
+	recordKind("record-dead-letter", newProtoDeadLetter, AppendDeadLetter, DecodeDeadLetter),
 }
 
 var kinds = slices.Concat(commandKinds, recordKinds)

@@ -142,6 +142,10 @@ func (m *Machine) dispatch(c Command) (Outcome, error) {
 		return m.putPosition(c)
 	case *ForgetStreams:
 		return Outcome{}, m.forgetStreams(c)
+	case *SetAside:
+		return m.setAside(c)
+	case *DropDeadLetters:
+		return Outcome{}, m.dropDeadLetters(c)
 	case *Digest: // compares the tables themselves; the FSM handles it
 		return Outcome{}, nil
 	}

@@ -117,6 +117,8 @@ const (
 	// that has ended; nothing was changed.
 	Superseded
 	Forgotten
+	// DeadLettersFull refuses a SetAside for lack of room; nothing was changed.
+	DeadLettersFull
 )
 
 // Outcome is the result of a command for its proposer.

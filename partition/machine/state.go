@@ -79,8 +79,17 @@ type State interface {
 	Position(Stream) (*StreamPosition, error)
 	PutPosition(*StreamPosition)
 	// DeleteStreams deletes the rows of Ingested of the incarnations of a subscription before
-	// the given one, which becomes the FirstIncarnation, and on request its positions.
+	// the given one, which becomes the FirstIncarnation, and on request its positions and dead
+	// letters.
 	DeleteStreams(subscription string, before uint64, positions bool)
+	// DeadLetter returns a dead letter; nil if there is none.
+	DeadLetter(subscription string, id DeadLetterID) (*DeadLetter, error)
+	PutDeadLetter(*DeadLetter)
+	DeleteDeadLetter(subscription string, id DeadLetterID)
+	// DeadLetters returns the number and size of the dead letters of a subscription.
+	DeadLetters(subscription string) (DeadLetters, error)
+	// PutDeadLetters stores them; zeros delete the row.
+	PutDeadLetters(subscription string, total DeadLetters)
 
 	// The tables of flow control: counters, vqueues, waiting invocations, the rule book.
 	flowcontrol.Tables

@@ -82,7 +82,8 @@ type PutPosition struct{ Position StreamPosition }
 
 // ForgetStreams deletes what is stored about records of incarnations of a subscription before
 // the given one, and refuses such records from then on: their sender may have been frozen
-// meanwhile. With Positions it deletes those as well, since the subscription has been deleted.
+// meanwhile. With Positions it deletes those and the dead letters as well, since the subscription
+// has been deleted.
 type ForgetStreams struct {
 	Subscription string
 	Before       uint64

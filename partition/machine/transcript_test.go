@@ -151,6 +151,11 @@ func (w *world) command(a arguments) (int, machine.Command) {
 		return int(a.number("p", 0)), w.ingest(a)
 	case "position":
 		return int(a.number("p", 0)), w.position(a)
+	case "set-aside":
+		return int(a.number("p", 0)), w.setAside(a)
+	case "drop":
+		id := machine.DeadLetterID{Topic: "orders", Offset: a.number("offset", 0)}
+		return int(a.number("p", 0)), &machine.DropDeadLetters{Subscription: "sub", Letters: []machine.DeadLetterID{id}}
 	case "forget":
 		return int(a.number("p", 0)), &machine.ForgetStreams{Subscription: a.text("subscription", "sub"), Before: uint64(a.number("before", 0)), Positions: a.number("positions", 0) > 0}
 	case "deliver-none": // deliver-none from=0 to=1 first=3
@@ -211,6 +216,16 @@ func (w *world) position(a arguments) *machine.PutPosition {
 		c.Position.Blocked = &machine.BlockedRecord{Offset: c.Position.Next, Reason: reason}
 	}
 	return c
+}
+
+func (w *world) setAside(a arguments) *machine.SetAside {
+	s := w.stream(a)
+	offset := a.number("offset", 0)
+	return &machine.SetAside{
+		Position: machine.StreamPosition{Stream: s, Next: offset + 1, LeaderEpoch: -1, DeadLettered: 1},
+		Letter:   machine.DeadLetter{Stream: s, Offset: offset, Value: []byte(a.text("value", "v")), NoKey: true, Reason: "key_missing"},
+		Most:     machine.DeadLetters{Records: 2, Bytes: uint64(a.number("bytes", 10_000))},
+	}
 }
 
 // life returns the caller's Life, as its calls contain it.

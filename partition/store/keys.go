@@ -18,28 +18,30 @@ import (
 //
 // Keys are part of the disk format: their meaning must not change.
 const (
-	tableMeta      = 'm' // metadata of the partition
-	tableLive      = 'i' // id → invocation that is not completed
-	tableDone      = 'd' // id → completed invocation
-	tableJournal   = 'j' // id, index → journal entry
-	tableNotified  = 'n' // id, kind, index or name → how it was settled
-	tableValues    = 'v' // object, key → value
-	tablePromises  = 'p' // workflow, key → promise
-	tableLocks     = 'l' // object → lock
-	tableWaiting   = 'w' // object, slot → id
-	tableTimers    = 't' // time, kind, id, completion → nothing
-	tableOutbox    = 'o' // receiver, sequence number → message
-	tableSent      = 's' // receiver → last sequence number
-	tableDelivered = 'r' // sender → last sequence number
-	tableChunks    = 'x' // key of a large row, log entry, number → chunk of its value
-	tableCounters  = 'c' // scope and limit key → counter
-	tableVQueues   = 'q' // scope, limit key and service → vqueue
-	tableQueued    = 'e' // vqueue, priority, slot → queued invocation
-	tableRings     = 'h' // counter, slot → child in the round-robin ring
-	tableRules     = 'b' // nothing → rule book
-	tableIngested  = 'g' // subscription, incarnation, topic, topic ID, partition → last record
-	tableForgotten = 'f' // subscription → first incarnation that was not forgotten
-	tablePositions = 'k' // subscription, topic, partition → position
+	tableMeta             = 'm' // metadata of the partition
+	tableLive             = 'i' // id → invocation that is not completed
+	tableDone             = 'd' // id → completed invocation
+	tableJournal          = 'j' // id, index → journal entry
+	tableNotified         = 'n' // id, kind, index or name → how it was settled
+	tableValues           = 'v' // object, key → value
+	tablePromises         = 'p' // workflow, key → promise
+	tableLocks            = 'l' // object → lock
+	tableWaiting          = 'w' // object, slot → id
+	tableTimers           = 't' // time, kind, id, completion → nothing
+	tableOutbox           = 'o' // receiver, sequence number → message
+	tableSent             = 's' // receiver → last sequence number
+	tableDelivered        = 'r' // sender → last sequence number
+	tableChunks           = 'x' // key of a large row, log entry, number → chunk of its value
+	tableCounters         = 'c' // scope and limit key → counter
+	tableVQueues          = 'q' // scope, limit key and service → vqueue
+	tableQueued           = 'e' // vqueue, priority, slot → queued invocation
+	tableRings            = 'h' // counter, slot → child in the round-robin ring
+	tableRules            = 'b' // nothing → rule book
+	tableIngested         = 'g' // subscription, incarnation, topic, topic ID, partition → last record
+	tableForgotten        = 'f' // subscription → first incarnation that was not forgotten
+	tablePositions        = 'k' // subscription, topic, partition → position
+	tableDeadLetters      = 'u' // subscription, topic, partition, offset → dead letter
+	tableDeadLetterTotals = 'a' // subscription → number and size of the dead letters
 )
 
 const (

@@ -208,6 +208,20 @@ var operations = map[string]func(t *rapid.T, w *world, all ...machine.State){
 			s.PutPosition(&p)
 		}
 	},
+	"put dead letter": func(t *rapid.T, w *world, all ...machine.State) {
+		w.seq++
+		l := machine.DeadLetter{Stream: drawStream(t), Offset: rapid.Int64Range(0, 3).Draw(t, "offset"), Value: fmt.Append(nil, w.seq)}
+		for _, s := range all {
+			s.PutDeadLetter(&l)
+			s.PutDeadLetters(l.Stream.Subscription, machine.DeadLetters{Records: w.seq % 3, Bytes: w.seq % 3})
+		}
+	},
+	"delete dead letter": func(t *rapid.T, _ *world, all ...machine.State) {
+		l := machine.DeadLetter{Stream: drawStream(t), Offset: rapid.Int64Range(0, 3).Draw(t, "offset")}
+		for _, s := range all {
+			s.DeleteDeadLetter(l.Stream.Subscription, l.ID())
+		}
+	},
 	"delete streams": func(t *rapid.T, _ *world, all ...machine.State) {
 		subscription, before := drawKey(t, "subscription"), rapid.Uint64Range(0, 3).Draw(t, "before")
 		positions := rapid.Bool().Draw(t, "positions")
@@ -238,6 +252,8 @@ type readable interface {
 	Ingested(machine.Stream) (machine.Ingested, error)
 	FirstIncarnation(string) (uint64, error)
 	Position(machine.Stream) (*machine.StreamPosition, error)
+	DeadLetter(string, machine.DeadLetterID) (*machine.DeadLetter, error)
+	DeadLetters(string) (machine.DeadLetters, error)
 	flowReadable
 }
 
@@ -282,6 +298,13 @@ func requireAlike(t *rapid.T, w *world, want, got readable) {
 		same(t, stream, want.Ingested, got.Ingested)
 		same(t, stream, want.Position, got.Position)
 		same(t, stream.Subscription, want.FirstIncarnation, got.FirstIncarnation)
+		same(t, stream.Subscription, want.DeadLetters, got.DeadLetters)
+		id := machine.DeadLetterID{Topic: stream.Topic, Partition: stream.Partition, Offset: rapid.Int64Range(0, 3).Draw(t, "offset")}
+		same(t, id, func(id machine.DeadLetterID) (*machine.DeadLetter, error) {
+			return want.DeadLetter(stream.Subscription, id)
+		}, func(id machine.DeadLetterID) (*machine.DeadLetter, error) {
+			return got.DeadLetter(stream.Subscription, id)
+		})
 	}
 }
 

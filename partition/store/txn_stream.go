@@ -89,6 +89,9 @@ func (t *Txn) DeleteStreams(subscription string, before uint64, positions bool) 
 	if positions {
 		prefix := t.space.subscription(nil, tablePositions, subscription)
 		deleteRange(t, &t.small, prefix, after(prefix))
+		prefix = t.space.subscription(nil, tableDeadLetters, subscription)
+		deleteRange(t, &t.small, prefix, after(prefix))
+		t.small.remove(t.space.subscription(nil, tableDeadLetterTotals, subscription))
 	}
 	t.small.put(t.space.subscription(nil, tableForgotten, subscription), binary.BigEndian.AppendUint64(nil, before))
 }

@@ -120,6 +120,8 @@ type Command struct {
 	//	*Command_Ingest
 	//	*Command_PutPosition
 	//	*Command_ForgetStreams
+	//	*Command_SetAside
+	//	*Command_DropDeadLetters
 	Kind          isCommand_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -324,6 +326,24 @@ func (x *Command) GetForgetStreams() *ForgetStreams {
 	return nil
 }
 
+func (x *Command) GetSetAside() *SetAside {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_SetAside); ok {
+			return x.SetAside
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetDropDeadLetters() *DropDeadLetters {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_DropDeadLetters); ok {
+			return x.DropDeadLetters
+		}
+	}
+	return nil
+}
+
 type isCommand_Kind interface {
 	isCommand_Kind()
 }
@@ -400,6 +420,14 @@ type Command_ForgetStreams struct {
 	ForgetStreams *ForgetStreams `protobuf:"bytes,18,opt,name=forget_streams,json=forgetStreams,proto3,oneof"`
 }
 
+type Command_SetAside struct {
+	SetAside *SetAside `protobuf:"bytes,19,opt,name=set_aside,json=setAside,proto3,oneof"`
+}
+
+type Command_DropDeadLetters struct {
+	DropDeadLetters *DropDeadLetters `protobuf:"bytes,20,opt,name=drop_dead_letters,json=dropDeadLetters,proto3,oneof"`
+}
+
 func (*Command_Lead) isCommand_Kind() {}
 
 func (*Command_Invoke) isCommand_Kind() {}
@@ -435,6 +463,10 @@ func (*Command_Ingest) isCommand_Kind() {}
 func (*Command_PutPosition) isCommand_Kind() {}
 
 func (*Command_ForgetStreams) isCommand_Kind() {}
+
+func (*Command_SetAside) isCommand_Kind() {}
+
+func (*Command_DropDeadLetters) isCommand_Kind() {}
 
 // Stream is machine.Stream: what a subscription reads from a topic partition.
 type Stream struct {
@@ -908,6 +940,408 @@ func (x *ForgetStreams) GetPositions() bool {
 	return false
 }
 
+// DeadLetter is also the record of the table of dead letters, see machine.DeadLetter.
+type DeadLetter struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stream        *Stream                `protobuf:"bytes,1,opt,name=stream,proto3" json:"stream,omitempty"`
+	Offset        int64                  `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
+	Timestamp     int64                  `protobuf:"varint,3,opt,name=timestamp,proto3" json:"timestamp,omitempty"`
+	Key           []byte                 `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
+	NoKey         bool                   `protobuf:"varint,5,opt,name=no_key,json=noKey,proto3" json:"no_key,omitempty"`
+	Value         []byte                 `protobuf:"bytes,6,opt,name=value,proto3" json:"value,omitempty"`
+	NoValue       bool                   `protobuf:"varint,7,opt,name=no_value,json=noValue,proto3" json:"no_value,omitempty"`
+	Headers       []*RecordHeader        `protobuf:"bytes,8,rep,name=headers,proto3" json:"headers,omitempty"`
+	Reason        string                 `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
+	Message       string                 `protobuf:"bytes,10,opt,name=message,proto3" json:"message,omitempty"`
+	At            int64                  `protobuf:"varint,11,opt,name=at,proto3" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeadLetter) Reset() {
+	*x = DeadLetter{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeadLetter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeadLetter) ProtoMessage() {}
+
+func (x *DeadLetter) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeadLetter.ProtoReflect.Descriptor instead.
+func (*DeadLetter) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *DeadLetter) GetStream() *Stream {
+	if x != nil {
+		return x.Stream
+	}
+	return nil
+}
+
+func (x *DeadLetter) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *DeadLetter) GetTimestamp() int64 {
+	if x != nil {
+		return x.Timestamp
+	}
+	return 0
+}
+
+func (x *DeadLetter) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *DeadLetter) GetNoKey() bool {
+	if x != nil {
+		return x.NoKey
+	}
+	return false
+}
+
+func (x *DeadLetter) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *DeadLetter) GetNoValue() bool {
+	if x != nil {
+		return x.NoValue
+	}
+	return false
+}
+
+func (x *DeadLetter) GetHeaders() []*RecordHeader {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
+func (x *DeadLetter) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *DeadLetter) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *DeadLetter) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+type RecordHeader struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          []byte                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Value         []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordHeader) Reset() {
+	*x = RecordHeader{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordHeader) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordHeader) ProtoMessage() {}
+
+func (x *RecordHeader) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordHeader.ProtoReflect.Descriptor instead.
+func (*RecordHeader) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *RecordHeader) GetName() []byte {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *RecordHeader) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+type DeadLetters struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Records       uint64                 `protobuf:"varint,1,opt,name=records,proto3" json:"records,omitempty"`
+	Bytes         uint64                 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeadLetters) Reset() {
+	*x = DeadLetters{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeadLetters) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeadLetters) ProtoMessage() {}
+
+func (x *DeadLetters) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeadLetters.ProtoReflect.Descriptor instead.
+func (*DeadLetters) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *DeadLetters) GetRecords() uint64 {
+	if x != nil {
+		return x.Records
+	}
+	return 0
+}
+
+func (x *DeadLetters) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+// SetAside stores a record that cannot become an invocation, see machine.SetAside.
+type SetAside struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Position      *StreamPosition        `protobuf:"bytes,1,opt,name=position,proto3" json:"position,omitempty"`
+	Letter        *DeadLetter            `protobuf:"bytes,2,opt,name=letter,proto3" json:"letter,omitempty"`
+	Most          *DeadLetters           `protobuf:"bytes,3,opt,name=most,proto3" json:"most,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetAside) Reset() {
+	*x = SetAside{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetAside) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetAside) ProtoMessage() {}
+
+func (x *SetAside) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetAside.ProtoReflect.Descriptor instead.
+func (*SetAside) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *SetAside) GetPosition() *StreamPosition {
+	if x != nil {
+		return x.Position
+	}
+	return nil
+}
+
+func (x *SetAside) GetLetter() *DeadLetter {
+	if x != nil {
+		return x.Letter
+	}
+	return nil
+}
+
+func (x *SetAside) GetMost() *DeadLetters {
+	if x != nil {
+		return x.Most
+	}
+	return nil
+}
+
+type DropDeadLetters struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Subscription  string                 `protobuf:"bytes,1,opt,name=subscription,proto3" json:"subscription,omitempty"`
+	Letters       []*DeadLetterID        `protobuf:"bytes,2,rep,name=letters,proto3" json:"letters,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DropDeadLetters) Reset() {
+	*x = DropDeadLetters{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DropDeadLetters) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DropDeadLetters) ProtoMessage() {}
+
+func (x *DropDeadLetters) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DropDeadLetters.ProtoReflect.Descriptor instead.
+func (*DropDeadLetters) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *DropDeadLetters) GetSubscription() string {
+	if x != nil {
+		return x.Subscription
+	}
+	return ""
+}
+
+func (x *DropDeadLetters) GetLetters() []*DeadLetterID {
+	if x != nil {
+		return x.Letters
+	}
+	return nil
+}
+
+type DeadLetterID struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Partition     uint32                 `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
+	Offset        int64                  `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeadLetterID) Reset() {
+	*x = DeadLetterID{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeadLetterID) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeadLetterID) ProtoMessage() {}
+
+func (x *DeadLetterID) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeadLetterID.ProtoReflect.Descriptor instead.
+func (*DeadLetterID) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *DeadLetterID) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *DeadLetterID) GetPartition() uint32 {
+	if x != nil {
+		return x.Partition
+	}
+	return 0
+}
+
+func (x *DeadLetterID) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
 // Digest compares the tables of the replicas, see machine.Digest.
 type Digest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -919,7 +1353,7 @@ type Digest struct {
 
 func (x *Digest) Reset() {
 	*x = Digest{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[9]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -931,7 +1365,7 @@ func (x *Digest) String() string {
 func (*Digest) ProtoMessage() {}
 
 func (x *Digest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[9]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -944,7 +1378,7 @@ func (x *Digest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Digest.ProtoReflect.Descriptor instead.
 func (*Digest) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{9}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Digest) GetScan() *DigestScan {
@@ -973,7 +1407,7 @@ type DigestScan struct {
 
 func (x *DigestScan) Reset() {
 	*x = DigestScan{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[10]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -985,7 +1419,7 @@ func (x *DigestScan) String() string {
 func (*DigestScan) ProtoMessage() {}
 
 func (x *DigestScan) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[10]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -998,7 +1432,7 @@ func (x *DigestScan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestScan.ProtoReflect.Descriptor instead.
 func (*DigestScan) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{10}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DigestScan) GetRound() uint64 {
@@ -1042,7 +1476,7 @@ type DigestResult struct {
 
 func (x *DigestResult) Reset() {
 	*x = DigestResult{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[11]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1054,7 +1488,7 @@ func (x *DigestResult) String() string {
 func (*DigestResult) ProtoMessage() {}
 
 func (x *DigestResult) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[11]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1067,7 +1501,7 @@ func (x *DigestResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestResult.ProtoReflect.Descriptor instead.
 func (*DigestResult) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{11}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DigestResult) GetEpoch() uint64 {
@@ -1117,7 +1551,7 @@ type Lead struct {
 
 func (x *Lead) Reset() {
 	*x = Lead{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[12]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1129,7 +1563,7 @@ func (x *Lead) String() string {
 func (*Lead) ProtoMessage() {}
 
 func (x *Lead) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[12]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1142,7 +1576,7 @@ func (x *Lead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lead.ProtoReflect.Descriptor instead.
 func (*Lead) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{12}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Lead) GetEpoch() uint64 {
@@ -1195,7 +1629,7 @@ type Invoke struct {
 
 func (x *Invoke) Reset() {
 	*x = Invoke{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[13]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1207,7 +1641,7 @@ func (x *Invoke) String() string {
 func (*Invoke) ProtoMessage() {}
 
 func (x *Invoke) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[13]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1220,7 +1654,7 @@ func (x *Invoke) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Invoke.ProtoReflect.Descriptor instead.
 func (*Invoke) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{13}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Invoke) GetId() []byte {
@@ -1334,7 +1768,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[14]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1346,7 +1780,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[14]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1359,7 +1793,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{14}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Progress) GetId() []byte {
@@ -1414,7 +1848,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[15]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1426,7 +1860,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[15]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1439,7 +1873,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{15}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Step) GetKind() uint32 {
@@ -1516,7 +1950,7 @@ type Callee struct {
 
 func (x *Callee) Reset() {
 	*x = Callee{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[16]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1528,7 +1962,7 @@ func (x *Callee) String() string {
 func (*Callee) ProtoMessage() {}
 
 func (x *Callee) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[16]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1541,7 +1975,7 @@ func (x *Callee) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Callee.ProtoReflect.Descriptor instead.
 func (*Callee) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{16}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Callee) GetId() []byte {
@@ -1574,7 +2008,7 @@ type FireTimers struct {
 
 func (x *FireTimers) Reset() {
 	*x = FireTimers{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[17]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1586,7 +2020,7 @@ func (x *FireTimers) String() string {
 func (*FireTimers) ProtoMessage() {}
 
 func (x *FireTimers) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[17]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1599,7 +2033,7 @@ func (x *FireTimers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireTimers.ProtoReflect.Descriptor instead.
 func (*FireTimers) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{17}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *FireTimers) GetTimers() []*Timer {
@@ -1622,7 +2056,7 @@ type Timer struct {
 
 func (x *Timer) Reset() {
 	*x = Timer{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[18]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1634,7 +2068,7 @@ func (x *Timer) String() string {
 func (*Timer) ProtoMessage() {}
 
 func (x *Timer) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[18]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1647,7 +2081,7 @@ func (x *Timer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timer.ProtoReflect.Descriptor instead.
 func (*Timer) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{18}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Timer) GetAt() int64 {
@@ -1696,7 +2130,7 @@ type Deliver struct {
 
 func (x *Deliver) Reset() {
 	*x = Deliver{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[19]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1708,7 +2142,7 @@ func (x *Deliver) String() string {
 func (*Deliver) ProtoMessage() {}
 
 func (x *Deliver) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[19]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1721,7 +2155,7 @@ func (x *Deliver) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deliver.ProtoReflect.Descriptor instead.
 func (*Deliver) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{19}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Deliver) GetFrom() uint32 {
@@ -1755,7 +2189,7 @@ type Acknowledge struct {
 
 func (x *Acknowledge) Reset() {
 	*x = Acknowledge{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[20]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1767,7 +2201,7 @@ func (x *Acknowledge) String() string {
 func (*Acknowledge) ProtoMessage() {}
 
 func (x *Acknowledge) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[20]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1780,7 +2214,7 @@ func (x *Acknowledge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Acknowledge.ProtoReflect.Descriptor instead.
 func (*Acknowledge) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{20}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Acknowledge) GetTo() uint32 {
@@ -1814,7 +2248,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1826,7 +2260,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1839,7 +2273,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{21}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Message) GetKind() isMessage_Kind {
@@ -1939,7 +2373,7 @@ type Complete struct {
 
 func (x *Complete) Reset() {
 	*x = Complete{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1951,7 +2385,7 @@ func (x *Complete) String() string {
 func (*Complete) ProtoMessage() {}
 
 func (x *Complete) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1964,7 +2398,7 @@ func (x *Complete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Complete.ProtoReflect.Descriptor instead.
 func (*Complete) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{22}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Complete) GetSink() *Sink {
@@ -2002,7 +2436,7 @@ type Signal struct {
 
 func (x *Signal) Reset() {
 	*x = Signal{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2014,7 +2448,7 @@ func (x *Signal) String() string {
 func (*Signal) ProtoMessage() {}
 
 func (x *Signal) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2027,7 +2461,7 @@ func (x *Signal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Signal.ProtoReflect.Descriptor instead.
 func (*Signal) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{23}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Signal) GetTarget() []byte {
@@ -2074,7 +2508,7 @@ type Kill struct {
 
 func (x *Kill) Reset() {
 	*x = Kill{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2086,7 +2520,7 @@ func (x *Kill) String() string {
 func (*Kill) ProtoMessage() {}
 
 func (x *Kill) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2099,7 +2533,7 @@ func (x *Kill) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kill.ProtoReflect.Descriptor instead.
 func (*Kill) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{24}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Kill) GetTarget() []byte {
@@ -2121,7 +2555,7 @@ type Attach struct {
 
 func (x *Attach) Reset() {
 	*x = Attach{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2133,7 +2567,7 @@ func (x *Attach) String() string {
 func (*Attach) ProtoMessage() {}
 
 func (x *Attach) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2146,7 +2580,7 @@ func (x *Attach) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attach.ProtoReflect.Descriptor instead.
 func (*Attach) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{25}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Attach) GetTarget() []byte {
@@ -2189,7 +2623,7 @@ type Pause struct {
 
 func (x *Pause) Reset() {
 	*x = Pause{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2201,7 +2635,7 @@ func (x *Pause) String() string {
 func (*Pause) ProtoMessage() {}
 
 func (x *Pause) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2214,7 +2648,7 @@ func (x *Pause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pause.ProtoReflect.Descriptor instead.
 func (*Pause) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{26}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Pause) GetTarget() []byte {
@@ -2255,7 +2689,7 @@ type Resume struct {
 
 func (x *Resume) Reset() {
 	*x = Resume{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2267,7 +2701,7 @@ func (x *Resume) String() string {
 func (*Resume) ProtoMessage() {}
 
 func (x *Resume) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2280,7 +2714,7 @@ func (x *Resume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resume.ProtoReflect.Descriptor instead.
 func (*Resume) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{27}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Resume) GetTarget() []byte {
@@ -2308,7 +2742,7 @@ type Repin struct {
 
 func (x *Repin) Reset() {
 	*x = Repin{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2320,7 +2754,7 @@ func (x *Repin) String() string {
 func (*Repin) ProtoMessage() {}
 
 func (x *Repin) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2333,7 +2767,7 @@ func (x *Repin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Repin.ProtoReflect.Descriptor instead.
 func (*Repin) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{28}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Repin) GetDeployment() string {
@@ -2367,7 +2801,7 @@ type Purge struct {
 
 func (x *Purge) Reset() {
 	*x = Purge{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2379,7 +2813,7 @@ func (x *Purge) String() string {
 func (*Purge) ProtoMessage() {}
 
 func (x *Purge) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2392,7 +2826,7 @@ func (x *Purge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Purge.ProtoReflect.Descriptor instead.
 func (*Purge) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{29}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Purge) GetTarget() []byte {
@@ -2423,7 +2857,7 @@ type Restart struct {
 
 func (x *Restart) Reset() {
 	*x = Restart{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2435,7 +2869,7 @@ func (x *Restart) String() string {
 func (*Restart) ProtoMessage() {}
 
 func (x *Restart) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2448,7 +2882,7 @@ func (x *Restart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Restart.ProtoReflect.Descriptor instead.
 func (*Restart) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{30}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Restart) GetTarget() []byte {
@@ -2502,7 +2936,7 @@ type SetRules struct {
 
 func (x *SetRules) Reset() {
 	*x = SetRules{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2514,7 +2948,7 @@ func (x *SetRules) String() string {
 func (*SetRules) ProtoMessage() {}
 
 func (x *SetRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2527,7 +2961,7 @@ func (x *SetRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetRules.ProtoReflect.Descriptor instead.
 func (*SetRules) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{31}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SetRules) GetBook() *RuleBook {
@@ -2553,7 +2987,7 @@ type PauseQueue struct {
 
 func (x *PauseQueue) Reset() {
 	*x = PauseQueue{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2565,7 +2999,7 @@ func (x *PauseQueue) String() string {
 func (*PauseQueue) ProtoMessage() {}
 
 func (x *PauseQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2578,7 +3012,7 @@ func (x *PauseQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseQueue.ProtoReflect.Descriptor instead.
 func (*PauseQueue) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{32}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PauseQueue) GetId() []byte {
@@ -2688,7 +3122,7 @@ type Invocation struct {
 
 func (x *Invocation) Reset() {
 	*x = Invocation{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2700,7 +3134,7 @@ func (x *Invocation) String() string {
 func (*Invocation) ProtoMessage() {}
 
 func (x *Invocation) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2713,7 +3147,7 @@ func (x *Invocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Invocation.ProtoReflect.Descriptor instead.
 func (*Invocation) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{33}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Invocation) GetId() []byte {
@@ -3031,7 +3465,7 @@ type PauseRecord struct {
 
 func (x *PauseRecord) Reset() {
 	*x = PauseRecord{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3043,7 +3477,7 @@ func (x *PauseRecord) String() string {
 func (*PauseRecord) ProtoMessage() {}
 
 func (x *PauseRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3056,7 +3490,7 @@ func (x *PauseRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRecord.ProtoReflect.Descriptor instead.
 func (*PauseRecord) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{34}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PauseRecord) GetCause() uint32 {
@@ -3121,7 +3555,7 @@ type Flow struct {
 
 func (x *Flow) Reset() {
 	*x = Flow{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3133,7 +3567,7 @@ func (x *Flow) String() string {
 func (*Flow) ProtoMessage() {}
 
 func (x *Flow) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3146,7 +3580,7 @@ func (x *Flow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Flow.ProtoReflect.Descriptor instead.
 func (*Flow) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{35}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Flow) GetStage() uint32 {
@@ -3243,7 +3677,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3255,7 +3689,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3268,7 +3702,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{36}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Wait) GetLatest() int64 {
@@ -3296,7 +3730,7 @@ type RuleBook struct {
 
 func (x *RuleBook) Reset() {
 	*x = RuleBook{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3308,7 +3742,7 @@ func (x *RuleBook) String() string {
 func (*RuleBook) ProtoMessage() {}
 
 func (x *RuleBook) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3321,7 +3755,7 @@ func (x *RuleBook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleBook.ProtoReflect.Descriptor instead.
 func (*RuleBook) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{37}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RuleBook) GetVersion() uint32 {
@@ -3356,7 +3790,7 @@ type Rule struct {
 
 func (x *Rule) Reset() {
 	*x = Rule{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3368,7 +3802,7 @@ func (x *Rule) String() string {
 func (*Rule) ProtoMessage() {}
 
 func (x *Rule) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3381,7 +3815,7 @@ func (x *Rule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rule.ProtoReflect.Descriptor instead.
 func (*Rule) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{38}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Rule) GetScope() string {
@@ -3464,7 +3898,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3476,7 +3910,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3489,7 +3923,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{39}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Rate) GetCount() uint32 {
@@ -3521,7 +3955,7 @@ type Counter struct {
 
 func (x *Counter) Reset() {
 	*x = Counter{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3533,7 +3967,7 @@ func (x *Counter) String() string {
 func (*Counter) ProtoMessage() {}
 
 func (x *Counter) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3546,7 +3980,7 @@ func (x *Counter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counter.ProtoReflect.Descriptor instead.
 func (*Counter) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{40}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Counter) GetRunning() uint64 {
@@ -3626,7 +4060,7 @@ type VQueue struct {
 
 func (x *VQueue) Reset() {
 	*x = VQueue{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3638,7 +4072,7 @@ func (x *VQueue) String() string {
 func (*VQueue) ProtoMessage() {}
 
 func (x *VQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3651,7 +4085,7 @@ func (x *VQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VQueue.ProtoReflect.Descriptor instead.
 func (*VQueue) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{41}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *VQueue) GetPaused() bool {
@@ -3798,7 +4232,7 @@ type QueuePause struct {
 
 func (x *QueuePause) Reset() {
 	*x = QueuePause{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3810,7 +4244,7 @@ func (x *QueuePause) String() string {
 func (*QueuePause) ProtoMessage() {}
 
 func (x *QueuePause) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3823,7 +4257,7 @@ func (x *QueuePause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePause.ProtoReflect.Descriptor instead.
 func (*QueuePause) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{42}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *QueuePause) GetBy() string {
@@ -3858,7 +4292,7 @@ type Lane struct {
 
 func (x *Lane) Reset() {
 	*x = Lane{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3870,7 +4304,7 @@ func (x *Lane) String() string {
 func (*Lane) ProtoMessage() {}
 
 func (x *Lane) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3883,7 +4317,7 @@ func (x *Lane) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lane.ProtoReflect.Descriptor instead.
 func (*Lane) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{43}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Lane) GetPriority() uint32 {
@@ -3917,7 +4351,7 @@ type Queued struct {
 
 func (x *Queued) Reset() {
 	*x = Queued{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3929,7 +4363,7 @@ func (x *Queued) String() string {
 func (*Queued) ProtoMessage() {}
 
 func (x *Queued) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3942,7 +4376,7 @@ func (x *Queued) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queued.ProtoReflect.Descriptor instead.
 func (*Queued) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{44}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Queued) GetId() []byte {
@@ -3969,7 +4403,7 @@ type Child struct {
 
 func (x *Child) Reset() {
 	*x = Child{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3981,7 +4415,7 @@ func (x *Child) String() string {
 func (*Child) ProtoMessage() {}
 
 func (x *Child) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3994,7 +4428,7 @@ func (x *Child) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Child.ProtoReflect.Descriptor instead.
 func (*Child) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{45}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Child) GetName() string {
@@ -4021,7 +4455,7 @@ type Promise struct {
 
 func (x *Promise) Reset() {
 	*x = Promise{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4033,7 +4467,7 @@ func (x *Promise) String() string {
 func (*Promise) ProtoMessage() {}
 
 func (x *Promise) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4046,7 +4480,7 @@ func (x *Promise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Promise.ProtoReflect.Descriptor instead.
 func (*Promise) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{46}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Promise) GetResult() *Result {
@@ -4074,7 +4508,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4086,7 +4520,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4099,7 +4533,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{47}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *JournalEntry) GetType() uint32 {
@@ -4134,7 +4568,7 @@ type Lock struct {
 
 func (x *Lock) Reset() {
 	*x = Lock{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4146,7 +4580,7 @@ func (x *Lock) String() string {
 func (*Lock) ProtoMessage() {}
 
 func (x *Lock) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4159,7 +4593,7 @@ func (x *Lock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lock.ProtoReflect.Descriptor instead.
 func (*Lock) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{48}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Lock) GetHolder() []byte {
@@ -4199,7 +4633,7 @@ type Meta struct {
 
 func (x *Meta) Reset() {
 	*x = Meta{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4211,7 +4645,7 @@ func (x *Meta) String() string {
 func (*Meta) ProtoMessage() {}
 
 func (x *Meta) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4224,7 +4658,7 @@ func (x *Meta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Meta.ProtoReflect.Descriptor instead.
 func (*Meta) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{49}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Meta) GetEpoch() uint64 {
@@ -4296,7 +4730,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4308,7 +4742,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4321,7 +4755,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{50}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Target) GetScope() string {
@@ -4371,7 +4805,7 @@ type Source struct {
 
 func (x *Source) Reset() {
 	*x = Source{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4383,7 +4817,7 @@ func (x *Source) String() string {
 func (*Source) ProtoMessage() {}
 
 func (x *Source) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4396,7 +4830,7 @@ func (x *Source) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Source.ProtoReflect.Descriptor instead.
 func (*Source) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{51}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Source) GetKind() uint32 {
@@ -4439,7 +4873,7 @@ type Sink struct {
 
 func (x *Sink) Reset() {
 	*x = Sink{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4451,7 +4885,7 @@ func (x *Sink) String() string {
 func (*Sink) ProtoMessage() {}
 
 func (x *Sink) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4464,7 +4898,7 @@ func (x *Sink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sink.ProtoReflect.Descriptor instead.
 func (*Sink) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{52}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Sink) GetCaller() []byte {
@@ -4505,7 +4939,7 @@ type Pin struct {
 
 func (x *Pin) Reset() {
 	*x = Pin{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[53]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4517,7 +4951,7 @@ func (x *Pin) String() string {
 func (*Pin) ProtoMessage() {}
 
 func (x *Pin) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[53]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4530,7 +4964,7 @@ func (x *Pin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pin.ProtoReflect.Descriptor instead.
 func (*Pin) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{53}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Pin) GetDeployment() string {
@@ -4557,7 +4991,7 @@ type Retention struct {
 
 func (x *Retention) Reset() {
 	*x = Retention{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[54]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4569,7 +5003,7 @@ func (x *Retention) String() string {
 func (*Retention) ProtoMessage() {}
 
 func (x *Retention) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[54]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4582,7 +5016,7 @@ func (x *Retention) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retention.ProtoReflect.Descriptor instead.
 func (*Retention) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{54}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Retention) GetCompletion() int64 {
@@ -4609,7 +5043,7 @@ type Trace struct {
 
 func (x *Trace) Reset() {
 	*x = Trace{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[55]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4621,7 +5055,7 @@ func (x *Trace) String() string {
 func (*Trace) ProtoMessage() {}
 
 func (x *Trace) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[55]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4634,7 +5068,7 @@ func (x *Trace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trace.ProtoReflect.Descriptor instead.
 func (*Trace) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{55}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Trace) GetParent() string {
@@ -4664,7 +5098,7 @@ type Future struct {
 
 func (x *Future) Reset() {
 	*x = Future{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[56]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4676,7 +5110,7 @@ func (x *Future) String() string {
 func (*Future) ProtoMessage() {}
 
 func (x *Future) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[56]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4689,7 +5123,7 @@ func (x *Future) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Future.ProtoReflect.Descriptor instead.
 func (*Future) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{56}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Future) GetCompletions() []uint32 {
@@ -4737,7 +5171,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[57]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4749,7 +5183,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[57]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4762,7 +5196,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{57}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Result) GetValue() []byte {
@@ -4790,7 +5224,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[58]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4802,7 +5236,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[58]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4815,7 +5249,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{58}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Failure) GetCode() uint32 {
@@ -4849,7 +5283,7 @@ type Metadata struct {
 
 func (x *Metadata) Reset() {
 	*x = Metadata{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[59]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4861,7 +5295,7 @@ func (x *Metadata) String() string {
 func (*Metadata) ProtoMessage() {}
 
 func (x *Metadata) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[59]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4874,7 +5308,7 @@ func (x *Metadata) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metadata.ProtoReflect.Descriptor instead.
 func (*Metadata) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{59}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Metadata) GetKey() string {
@@ -4906,7 +5340,7 @@ type AttemptFailure struct {
 
 func (x *AttemptFailure) Reset() {
 	*x = AttemptFailure{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[60]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4918,7 +5352,7 @@ func (x *AttemptFailure) String() string {
 func (*AttemptFailure) ProtoMessage() {}
 
 func (x *AttemptFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[60]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4931,7 +5365,7 @@ func (x *AttemptFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptFailure.ProtoReflect.Descriptor instead.
 func (*AttemptFailure) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{60}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *AttemptFailure) GetCode() uint32 {
@@ -4992,7 +5426,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12!\n" +
 	"\fleader_epoch\x18\x02 \x01(\x04R\vleaderEpoch\x12\x12\n" +
 	"\x04time\x18\x03 \x01(\x03R\x04time\x125\n" +
-	"\bcommands\x18\x04 \x03(\v2\x19.platform.raftlog.CommandR\bcommands\"\x89\b\n" +
+	"\bcommands\x18\x04 \x03(\v2\x19.platform.raftlog.CommandR\bcommands\"\x95\t\n" +
 	"\aCommand\x12,\n" +
 	"\x04lead\x18\x01 \x01(\v2\x16.platform.raftlog.LeadH\x00R\x04lead\x122\n" +
 	"\x06invoke\x18\x02 \x01(\v2\x18.platform.raftlog.InvokeH\x00R\x06invoke\x128\n" +
@@ -5014,7 +5448,9 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x06digest\x18\x0f \x01(\v2\x18.platform.raftlog.DigestH\x00R\x06digest\x122\n" +
 	"\x06ingest\x18\x10 \x01(\v2\x18.platform.raftlog.IngestH\x00R\x06ingest\x12B\n" +
 	"\fput_position\x18\x11 \x01(\v2\x1d.platform.raftlog.PutPositionH\x00R\vputPosition\x12H\n" +
-	"\x0eforget_streams\x18\x12 \x01(\v2\x1f.platform.raftlog.ForgetStreamsH\x00R\rforgetStreamsB\x06\n" +
+	"\x0eforget_streams\x18\x12 \x01(\v2\x1f.platform.raftlog.ForgetStreamsH\x00R\rforgetStreams\x129\n" +
+	"\tset_aside\x18\x13 \x01(\v2\x1a.platform.raftlog.SetAsideH\x00R\bsetAside\x12O\n" +
+	"\x11drop_dead_letters\x18\x14 \x01(\v2!.platform.raftlog.DropDeadLettersH\x00R\x0fdropDeadLettersB\x06\n" +
 	"\x04kind\"\x9d\x01\n" +
 	"\x06Stream\x12\"\n" +
 	"\fsubscription\x18\x01 \x01(\tR\fsubscription\x12 \n" +
@@ -5051,7 +5487,38 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\rForgetStreams\x12\"\n" +
 	"\fsubscription\x18\x01 \x01(\tR\fsubscription\x12\x16\n" +
 	"\x06before\x18\x02 \x01(\x04R\x06before\x12\x1c\n" +
-	"\tpositions\x18\x03 \x01(\bR\tpositions\"r\n" +
+	"\tpositions\x18\x03 \x01(\bR\tpositions\"\xca\x02\n" +
+	"\n" +
+	"DeadLetter\x120\n" +
+	"\x06stream\x18\x01 \x01(\v2\x18.platform.raftlog.StreamR\x06stream\x12\x16\n" +
+	"\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x1c\n" +
+	"\ttimestamp\x18\x03 \x01(\x03R\ttimestamp\x12\x10\n" +
+	"\x03key\x18\x04 \x01(\fR\x03key\x12\x15\n" +
+	"\x06no_key\x18\x05 \x01(\bR\x05noKey\x12\x14\n" +
+	"\x05value\x18\x06 \x01(\fR\x05value\x12\x19\n" +
+	"\bno_value\x18\a \x01(\bR\anoValue\x128\n" +
+	"\aheaders\x18\b \x03(\v2\x1e.platform.raftlog.RecordHeaderR\aheaders\x12\x16\n" +
+	"\x06reason\x18\t \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\n" +
+	" \x01(\tR\amessage\x12\x0e\n" +
+	"\x02at\x18\v \x01(\x03R\x02at\"8\n" +
+	"\fRecordHeader\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\fR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\"=\n" +
+	"\vDeadLetters\x12\x18\n" +
+	"\arecords\x18\x01 \x01(\x04R\arecords\x12\x14\n" +
+	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\"\xb1\x01\n" +
+	"\bSetAside\x12<\n" +
+	"\bposition\x18\x01 \x01(\v2 .platform.raftlog.StreamPositionR\bposition\x124\n" +
+	"\x06letter\x18\x02 \x01(\v2\x1c.platform.raftlog.DeadLetterR\x06letter\x121\n" +
+	"\x04most\x18\x03 \x01(\v2\x1d.platform.raftlog.DeadLettersR\x04most\"o\n" +
+	"\x0fDropDeadLetters\x12\"\n" +
+	"\fsubscription\x18\x01 \x01(\tR\fsubscription\x128\n" +
+	"\aletters\x18\x02 \x03(\v2\x1e.platform.raftlog.DeadLetterIDR\aletters\"Z\n" +
+	"\fDeadLetterID\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
+	"\tpartition\x18\x02 \x01(\rR\tpartition\x12\x16\n" +
+	"\x06offset\x18\x03 \x01(\x03R\x06offset\"r\n" +
 	"\x06Digest\x120\n" +
 	"\x04scan\x18\x01 \x01(\v2\x1c.platform.raftlog.DigestScanR\x04scan\x126\n" +
 	"\x06agreed\x18\x02 \x01(\v2\x1e.platform.raftlog.DigestResultR\x06agreed\"`\n" +
@@ -5435,153 +5902,167 @@ func file_proto_raftlog_raftlog_proto_rawDescGZIP() []byte {
 	return file_proto_raftlog_raftlog_proto_rawDescData
 }
 
-var file_proto_raftlog_raftlog_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
+var file_proto_raftlog_raftlog_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
 var file_proto_raftlog_raftlog_proto_goTypes = []any{
-	(*LogEntry)(nil),       // 0: platform.raftlog.LogEntry
-	(*Command)(nil),        // 1: platform.raftlog.Command
-	(*Stream)(nil),         // 2: platform.raftlog.Stream
-	(*Ingest)(nil),         // 3: platform.raftlog.Ingest
-	(*IngestRecord)(nil),   // 4: platform.raftlog.IngestRecord
-	(*StreamPosition)(nil), // 5: platform.raftlog.StreamPosition
-	(*BlockedRecord)(nil),  // 6: platform.raftlog.BlockedRecord
-	(*PutPosition)(nil),    // 7: platform.raftlog.PutPosition
-	(*ForgetStreams)(nil),  // 8: platform.raftlog.ForgetStreams
-	(*Digest)(nil),         // 9: platform.raftlog.Digest
-	(*DigestScan)(nil),     // 10: platform.raftlog.DigestScan
-	(*DigestResult)(nil),   // 11: platform.raftlog.DigestResult
-	(*Lead)(nil),           // 12: platform.raftlog.Lead
-	(*Invoke)(nil),         // 13: platform.raftlog.Invoke
-	(*Progress)(nil),       // 14: platform.raftlog.Progress
-	(*Step)(nil),           // 15: platform.raftlog.Step
-	(*Callee)(nil),         // 16: platform.raftlog.Callee
-	(*FireTimers)(nil),     // 17: platform.raftlog.FireTimers
-	(*Timer)(nil),          // 18: platform.raftlog.Timer
-	(*Deliver)(nil),        // 19: platform.raftlog.Deliver
-	(*Acknowledge)(nil),    // 20: platform.raftlog.Acknowledge
-	(*Message)(nil),        // 21: platform.raftlog.Message
-	(*Complete)(nil),       // 22: platform.raftlog.Complete
-	(*Signal)(nil),         // 23: platform.raftlog.Signal
-	(*Kill)(nil),           // 24: platform.raftlog.Kill
-	(*Attach)(nil),         // 25: platform.raftlog.Attach
-	(*Pause)(nil),          // 26: platform.raftlog.Pause
-	(*Resume)(nil),         // 27: platform.raftlog.Resume
-	(*Repin)(nil),          // 28: platform.raftlog.Repin
-	(*Purge)(nil),          // 29: platform.raftlog.Purge
-	(*Restart)(nil),        // 30: platform.raftlog.Restart
-	(*SetRules)(nil),       // 31: platform.raftlog.SetRules
-	(*PauseQueue)(nil),     // 32: platform.raftlog.PauseQueue
-	(*Invocation)(nil),     // 33: platform.raftlog.Invocation
-	(*PauseRecord)(nil),    // 34: platform.raftlog.PauseRecord
-	(*Flow)(nil),           // 35: platform.raftlog.Flow
-	(*Wait)(nil),           // 36: platform.raftlog.Wait
-	(*RuleBook)(nil),       // 37: platform.raftlog.RuleBook
-	(*Rule)(nil),           // 38: platform.raftlog.Rule
-	(*Rate)(nil),           // 39: platform.raftlog.Rate
-	(*Counter)(nil),        // 40: platform.raftlog.Counter
-	(*VQueue)(nil),         // 41: platform.raftlog.VQueue
-	(*QueuePause)(nil),     // 42: platform.raftlog.QueuePause
-	(*Lane)(nil),           // 43: platform.raftlog.Lane
-	(*Queued)(nil),         // 44: platform.raftlog.Queued
-	(*Child)(nil),          // 45: platform.raftlog.Child
-	(*Promise)(nil),        // 46: platform.raftlog.Promise
-	(*JournalEntry)(nil),   // 47: platform.raftlog.JournalEntry
-	(*Lock)(nil),           // 48: platform.raftlog.Lock
-	(*Meta)(nil),           // 49: platform.raftlog.Meta
-	(*Target)(nil),         // 50: platform.raftlog.Target
-	(*Source)(nil),         // 51: platform.raftlog.Source
-	(*Sink)(nil),           // 52: platform.raftlog.Sink
-	(*Pin)(nil),            // 53: platform.raftlog.Pin
-	(*Retention)(nil),      // 54: platform.raftlog.Retention
-	(*Trace)(nil),          // 55: platform.raftlog.Trace
-	(*Future)(nil),         // 56: platform.raftlog.Future
-	(*Result)(nil),         // 57: platform.raftlog.Result
-	(*Failure)(nil),        // 58: platform.raftlog.Failure
-	(*Metadata)(nil),       // 59: platform.raftlog.Metadata
-	(*AttemptFailure)(nil), // 60: platform.raftlog.AttemptFailure
+	(*LogEntry)(nil),        // 0: platform.raftlog.LogEntry
+	(*Command)(nil),         // 1: platform.raftlog.Command
+	(*Stream)(nil),          // 2: platform.raftlog.Stream
+	(*Ingest)(nil),          // 3: platform.raftlog.Ingest
+	(*IngestRecord)(nil),    // 4: platform.raftlog.IngestRecord
+	(*StreamPosition)(nil),  // 5: platform.raftlog.StreamPosition
+	(*BlockedRecord)(nil),   // 6: platform.raftlog.BlockedRecord
+	(*PutPosition)(nil),     // 7: platform.raftlog.PutPosition
+	(*ForgetStreams)(nil),   // 8: platform.raftlog.ForgetStreams
+	(*DeadLetter)(nil),      // 9: platform.raftlog.DeadLetter
+	(*RecordHeader)(nil),    // 10: platform.raftlog.RecordHeader
+	(*DeadLetters)(nil),     // 11: platform.raftlog.DeadLetters
+	(*SetAside)(nil),        // 12: platform.raftlog.SetAside
+	(*DropDeadLetters)(nil), // 13: platform.raftlog.DropDeadLetters
+	(*DeadLetterID)(nil),    // 14: platform.raftlog.DeadLetterID
+	(*Digest)(nil),          // 15: platform.raftlog.Digest
+	(*DigestScan)(nil),      // 16: platform.raftlog.DigestScan
+	(*DigestResult)(nil),    // 17: platform.raftlog.DigestResult
+	(*Lead)(nil),            // 18: platform.raftlog.Lead
+	(*Invoke)(nil),          // 19: platform.raftlog.Invoke
+	(*Progress)(nil),        // 20: platform.raftlog.Progress
+	(*Step)(nil),            // 21: platform.raftlog.Step
+	(*Callee)(nil),          // 22: platform.raftlog.Callee
+	(*FireTimers)(nil),      // 23: platform.raftlog.FireTimers
+	(*Timer)(nil),           // 24: platform.raftlog.Timer
+	(*Deliver)(nil),         // 25: platform.raftlog.Deliver
+	(*Acknowledge)(nil),     // 26: platform.raftlog.Acknowledge
+	(*Message)(nil),         // 27: platform.raftlog.Message
+	(*Complete)(nil),        // 28: platform.raftlog.Complete
+	(*Signal)(nil),          // 29: platform.raftlog.Signal
+	(*Kill)(nil),            // 30: platform.raftlog.Kill
+	(*Attach)(nil),          // 31: platform.raftlog.Attach
+	(*Pause)(nil),           // 32: platform.raftlog.Pause
+	(*Resume)(nil),          // 33: platform.raftlog.Resume
+	(*Repin)(nil),           // 34: platform.raftlog.Repin
+	(*Purge)(nil),           // 35: platform.raftlog.Purge
+	(*Restart)(nil),         // 36: platform.raftlog.Restart
+	(*SetRules)(nil),        // 37: platform.raftlog.SetRules
+	(*PauseQueue)(nil),      // 38: platform.raftlog.PauseQueue
+	(*Invocation)(nil),      // 39: platform.raftlog.Invocation
+	(*PauseRecord)(nil),     // 40: platform.raftlog.PauseRecord
+	(*Flow)(nil),            // 41: platform.raftlog.Flow
+	(*Wait)(nil),            // 42: platform.raftlog.Wait
+	(*RuleBook)(nil),        // 43: platform.raftlog.RuleBook
+	(*Rule)(nil),            // 44: platform.raftlog.Rule
+	(*Rate)(nil),            // 45: platform.raftlog.Rate
+	(*Counter)(nil),         // 46: platform.raftlog.Counter
+	(*VQueue)(nil),          // 47: platform.raftlog.VQueue
+	(*QueuePause)(nil),      // 48: platform.raftlog.QueuePause
+	(*Lane)(nil),            // 49: platform.raftlog.Lane
+	(*Queued)(nil),          // 50: platform.raftlog.Queued
+	(*Child)(nil),           // 51: platform.raftlog.Child
+	(*Promise)(nil),         // 52: platform.raftlog.Promise
+	(*JournalEntry)(nil),    // 53: platform.raftlog.JournalEntry
+	(*Lock)(nil),            // 54: platform.raftlog.Lock
+	(*Meta)(nil),            // 55: platform.raftlog.Meta
+	(*Target)(nil),          // 56: platform.raftlog.Target
+	(*Source)(nil),          // 57: platform.raftlog.Source
+	(*Sink)(nil),            // 58: platform.raftlog.Sink
+	(*Pin)(nil),             // 59: platform.raftlog.Pin
+	(*Retention)(nil),       // 60: platform.raftlog.Retention
+	(*Trace)(nil),           // 61: platform.raftlog.Trace
+	(*Future)(nil),          // 62: platform.raftlog.Future
+	(*Result)(nil),          // 63: platform.raftlog.Result
+	(*Failure)(nil),         // 64: platform.raftlog.Failure
+	(*Metadata)(nil),        // 65: platform.raftlog.Metadata
+	(*AttemptFailure)(nil),  // 66: platform.raftlog.AttemptFailure
 }
 var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	1,  // 0: platform.raftlog.LogEntry.commands:type_name -> platform.raftlog.Command
-	12, // 1: platform.raftlog.Command.lead:type_name -> platform.raftlog.Lead
-	13, // 2: platform.raftlog.Command.invoke:type_name -> platform.raftlog.Invoke
-	14, // 3: platform.raftlog.Command.progress:type_name -> platform.raftlog.Progress
-	17, // 4: platform.raftlog.Command.fire_timers:type_name -> platform.raftlog.FireTimers
-	19, // 5: platform.raftlog.Command.deliver:type_name -> platform.raftlog.Deliver
-	20, // 6: platform.raftlog.Command.acknowledge:type_name -> platform.raftlog.Acknowledge
-	23, // 7: platform.raftlog.Command.signal:type_name -> platform.raftlog.Signal
-	24, // 8: platform.raftlog.Command.kill:type_name -> platform.raftlog.Kill
-	26, // 9: platform.raftlog.Command.pause:type_name -> platform.raftlog.Pause
-	27, // 10: platform.raftlog.Command.resume:type_name -> platform.raftlog.Resume
-	29, // 11: platform.raftlog.Command.purge:type_name -> platform.raftlog.Purge
-	30, // 12: platform.raftlog.Command.restart:type_name -> platform.raftlog.Restart
-	31, // 13: platform.raftlog.Command.set_rules:type_name -> platform.raftlog.SetRules
-	32, // 14: platform.raftlog.Command.pause_queue:type_name -> platform.raftlog.PauseQueue
-	9,  // 15: platform.raftlog.Command.digest:type_name -> platform.raftlog.Digest
+	18, // 1: platform.raftlog.Command.lead:type_name -> platform.raftlog.Lead
+	19, // 2: platform.raftlog.Command.invoke:type_name -> platform.raftlog.Invoke
+	20, // 3: platform.raftlog.Command.progress:type_name -> platform.raftlog.Progress
+	23, // 4: platform.raftlog.Command.fire_timers:type_name -> platform.raftlog.FireTimers
+	25, // 5: platform.raftlog.Command.deliver:type_name -> platform.raftlog.Deliver
+	26, // 6: platform.raftlog.Command.acknowledge:type_name -> platform.raftlog.Acknowledge
+	29, // 7: platform.raftlog.Command.signal:type_name -> platform.raftlog.Signal
+	30, // 8: platform.raftlog.Command.kill:type_name -> platform.raftlog.Kill
+	32, // 9: platform.raftlog.Command.pause:type_name -> platform.raftlog.Pause
+	33, // 10: platform.raftlog.Command.resume:type_name -> platform.raftlog.Resume
+	35, // 11: platform.raftlog.Command.purge:type_name -> platform.raftlog.Purge
+	36, // 12: platform.raftlog.Command.restart:type_name -> platform.raftlog.Restart
+	37, // 13: platform.raftlog.Command.set_rules:type_name -> platform.raftlog.SetRules
+	38, // 14: platform.raftlog.Command.pause_queue:type_name -> platform.raftlog.PauseQueue
+	15, // 15: platform.raftlog.Command.digest:type_name -> platform.raftlog.Digest
 	3,  // 16: platform.raftlog.Command.ingest:type_name -> platform.raftlog.Ingest
 	7,  // 17: platform.raftlog.Command.put_position:type_name -> platform.raftlog.PutPosition
 	8,  // 18: platform.raftlog.Command.forget_streams:type_name -> platform.raftlog.ForgetStreams
-	2,  // 19: platform.raftlog.Ingest.stream:type_name -> platform.raftlog.Stream
-	4,  // 20: platform.raftlog.Ingest.records:type_name -> platform.raftlog.IngestRecord
-	13, // 21: platform.raftlog.IngestRecord.invoke:type_name -> platform.raftlog.Invoke
-	2,  // 22: platform.raftlog.StreamPosition.stream:type_name -> platform.raftlog.Stream
-	6,  // 23: platform.raftlog.StreamPosition.blocked:type_name -> platform.raftlog.BlockedRecord
-	5,  // 24: platform.raftlog.PutPosition.position:type_name -> platform.raftlog.StreamPosition
-	10, // 25: platform.raftlog.Digest.scan:type_name -> platform.raftlog.DigestScan
-	11, // 26: platform.raftlog.Digest.agreed:type_name -> platform.raftlog.DigestResult
-	50, // 27: platform.raftlog.Invoke.target:type_name -> platform.raftlog.Target
-	51, // 28: platform.raftlog.Invoke.source:type_name -> platform.raftlog.Source
-	52, // 29: platform.raftlog.Invoke.sink:type_name -> platform.raftlog.Sink
-	55, // 30: platform.raftlog.Invoke.trace:type_name -> platform.raftlog.Trace
-	54, // 31: platform.raftlog.Invoke.retention:type_name -> platform.raftlog.Retention
-	53, // 32: platform.raftlog.Progress.pin:type_name -> platform.raftlog.Pin
-	15, // 33: platform.raftlog.Progress.steps:type_name -> platform.raftlog.Step
-	16, // 34: platform.raftlog.Step.callee:type_name -> platform.raftlog.Callee
-	56, // 35: platform.raftlog.Step.await:type_name -> platform.raftlog.Future
-	60, // 36: platform.raftlog.Step.failure:type_name -> platform.raftlog.AttemptFailure
-	54, // 37: platform.raftlog.Callee.retention:type_name -> platform.raftlog.Retention
-	18, // 38: platform.raftlog.FireTimers.timers:type_name -> platform.raftlog.Timer
-	21, // 39: platform.raftlog.Deliver.messages:type_name -> platform.raftlog.Message
-	13, // 40: platform.raftlog.Message.invoke:type_name -> platform.raftlog.Invoke
-	22, // 41: platform.raftlog.Message.complete:type_name -> platform.raftlog.Complete
-	23, // 42: platform.raftlog.Message.signal:type_name -> platform.raftlog.Signal
-	24, // 43: platform.raftlog.Message.kill:type_name -> platform.raftlog.Kill
-	25, // 44: platform.raftlog.Message.attach:type_name -> platform.raftlog.Attach
-	52, // 45: platform.raftlog.Complete.sink:type_name -> platform.raftlog.Sink
-	57, // 46: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
-	57, // 47: platform.raftlog.Signal.result:type_name -> platform.raftlog.Result
-	52, // 48: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
-	50, // 49: platform.raftlog.Attach.named:type_name -> platform.raftlog.Target
-	60, // 50: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
-	28, // 51: platform.raftlog.Resume.repin:type_name -> platform.raftlog.Repin
-	28, // 52: platform.raftlog.Restart.repin:type_name -> platform.raftlog.Repin
-	37, // 53: platform.raftlog.SetRules.book:type_name -> platform.raftlog.RuleBook
-	50, // 54: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
-	51, // 55: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
-	55, // 56: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
-	54, // 57: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
-	53, // 58: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
-	56, // 59: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
-	52, // 60: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
-	57, // 61: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
-	60, // 62: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
-	35, // 63: platform.raftlog.Invocation.flow:type_name -> platform.raftlog.Flow
-	34, // 64: platform.raftlog.Invocation.last_pause:type_name -> platform.raftlog.PauseRecord
-	36, // 65: platform.raftlog.Flow.lock:type_name -> platform.raftlog.Wait
-	36, // 66: platform.raftlog.Flow.rules:type_name -> platform.raftlog.Wait
-	36, // 67: platform.raftlog.Flow.throttling:type_name -> platform.raftlog.Wait
-	38, // 68: platform.raftlog.RuleBook.rules:type_name -> platform.raftlog.Rule
-	39, // 69: platform.raftlog.Rule.rate:type_name -> platform.raftlog.Rate
-	43, // 70: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
-	42, // 71: platform.raftlog.VQueue.pause:type_name -> platform.raftlog.QueuePause
-	57, // 72: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
-	52, // 73: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
-	56, // 74: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
-	58, // 75: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
-	59, // 76: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
-	77, // [77:77] is the sub-list for method output_type
-	77, // [77:77] is the sub-list for method input_type
-	77, // [77:77] is the sub-list for extension type_name
-	77, // [77:77] is the sub-list for extension extendee
-	0,  // [0:77] is the sub-list for field type_name
+	12, // 19: platform.raftlog.Command.set_aside:type_name -> platform.raftlog.SetAside
+	13, // 20: platform.raftlog.Command.drop_dead_letters:type_name -> platform.raftlog.DropDeadLetters
+	2,  // 21: platform.raftlog.Ingest.stream:type_name -> platform.raftlog.Stream
+	4,  // 22: platform.raftlog.Ingest.records:type_name -> platform.raftlog.IngestRecord
+	19, // 23: platform.raftlog.IngestRecord.invoke:type_name -> platform.raftlog.Invoke
+	2,  // 24: platform.raftlog.StreamPosition.stream:type_name -> platform.raftlog.Stream
+	6,  // 25: platform.raftlog.StreamPosition.blocked:type_name -> platform.raftlog.BlockedRecord
+	5,  // 26: platform.raftlog.PutPosition.position:type_name -> platform.raftlog.StreamPosition
+	2,  // 27: platform.raftlog.DeadLetter.stream:type_name -> platform.raftlog.Stream
+	10, // 28: platform.raftlog.DeadLetter.headers:type_name -> platform.raftlog.RecordHeader
+	5,  // 29: platform.raftlog.SetAside.position:type_name -> platform.raftlog.StreamPosition
+	9,  // 30: platform.raftlog.SetAside.letter:type_name -> platform.raftlog.DeadLetter
+	11, // 31: platform.raftlog.SetAside.most:type_name -> platform.raftlog.DeadLetters
+	14, // 32: platform.raftlog.DropDeadLetters.letters:type_name -> platform.raftlog.DeadLetterID
+	16, // 33: platform.raftlog.Digest.scan:type_name -> platform.raftlog.DigestScan
+	17, // 34: platform.raftlog.Digest.agreed:type_name -> platform.raftlog.DigestResult
+	56, // 35: platform.raftlog.Invoke.target:type_name -> platform.raftlog.Target
+	57, // 36: platform.raftlog.Invoke.source:type_name -> platform.raftlog.Source
+	58, // 37: platform.raftlog.Invoke.sink:type_name -> platform.raftlog.Sink
+	61, // 38: platform.raftlog.Invoke.trace:type_name -> platform.raftlog.Trace
+	60, // 39: platform.raftlog.Invoke.retention:type_name -> platform.raftlog.Retention
+	59, // 40: platform.raftlog.Progress.pin:type_name -> platform.raftlog.Pin
+	21, // 41: platform.raftlog.Progress.steps:type_name -> platform.raftlog.Step
+	22, // 42: platform.raftlog.Step.callee:type_name -> platform.raftlog.Callee
+	62, // 43: platform.raftlog.Step.await:type_name -> platform.raftlog.Future
+	66, // 44: platform.raftlog.Step.failure:type_name -> platform.raftlog.AttemptFailure
+	60, // 45: platform.raftlog.Callee.retention:type_name -> platform.raftlog.Retention
+	24, // 46: platform.raftlog.FireTimers.timers:type_name -> platform.raftlog.Timer
+	27, // 47: platform.raftlog.Deliver.messages:type_name -> platform.raftlog.Message
+	19, // 48: platform.raftlog.Message.invoke:type_name -> platform.raftlog.Invoke
+	28, // 49: platform.raftlog.Message.complete:type_name -> platform.raftlog.Complete
+	29, // 50: platform.raftlog.Message.signal:type_name -> platform.raftlog.Signal
+	30, // 51: platform.raftlog.Message.kill:type_name -> platform.raftlog.Kill
+	31, // 52: platform.raftlog.Message.attach:type_name -> platform.raftlog.Attach
+	58, // 53: platform.raftlog.Complete.sink:type_name -> platform.raftlog.Sink
+	63, // 54: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
+	63, // 55: platform.raftlog.Signal.result:type_name -> platform.raftlog.Result
+	58, // 56: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
+	56, // 57: platform.raftlog.Attach.named:type_name -> platform.raftlog.Target
+	66, // 58: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
+	34, // 59: platform.raftlog.Resume.repin:type_name -> platform.raftlog.Repin
+	34, // 60: platform.raftlog.Restart.repin:type_name -> platform.raftlog.Repin
+	43, // 61: platform.raftlog.SetRules.book:type_name -> platform.raftlog.RuleBook
+	56, // 62: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
+	57, // 63: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
+	61, // 64: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
+	60, // 65: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
+	59, // 66: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
+	62, // 67: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
+	58, // 68: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
+	63, // 69: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
+	66, // 70: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
+	41, // 71: platform.raftlog.Invocation.flow:type_name -> platform.raftlog.Flow
+	40, // 72: platform.raftlog.Invocation.last_pause:type_name -> platform.raftlog.PauseRecord
+	42, // 73: platform.raftlog.Flow.lock:type_name -> platform.raftlog.Wait
+	42, // 74: platform.raftlog.Flow.rules:type_name -> platform.raftlog.Wait
+	42, // 75: platform.raftlog.Flow.throttling:type_name -> platform.raftlog.Wait
+	44, // 76: platform.raftlog.RuleBook.rules:type_name -> platform.raftlog.Rule
+	45, // 77: platform.raftlog.Rule.rate:type_name -> platform.raftlog.Rate
+	49, // 78: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
+	48, // 79: platform.raftlog.VQueue.pause:type_name -> platform.raftlog.QueuePause
+	63, // 80: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
+	58, // 81: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
+	62, // 82: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
+	64, // 83: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
+	65, // 84: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
+	85, // [85:85] is the sub-list for method output_type
+	85, // [85:85] is the sub-list for method input_type
+	85, // [85:85] is the sub-list for extension type_name
+	85, // [85:85] is the sub-list for extension extendee
+	0,  // [0:85] is the sub-list for field type_name
 }
 
 func init() { file_proto_raftlog_raftlog_proto_init() }
@@ -5608,25 +6089,27 @@ func file_proto_raftlog_raftlog_proto_init() {
 		(*Command_Ingest)(nil),
 		(*Command_PutPosition)(nil),
 		(*Command_ForgetStreams)(nil),
+		(*Command_SetAside)(nil),
+		(*Command_DropDeadLetters)(nil),
 	}
-	file_proto_raftlog_raftlog_proto_msgTypes[13].OneofWrappers = []any{}
-	file_proto_raftlog_raftlog_proto_msgTypes[21].OneofWrappers = []any{
+	file_proto_raftlog_raftlog_proto_msgTypes[19].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[27].OneofWrappers = []any{
 		(*Message_Invoke)(nil),
 		(*Message_Complete)(nil),
 		(*Message_Signal)(nil),
 		(*Message_Kill)(nil),
 		(*Message_Attach)(nil),
 	}
-	file_proto_raftlog_raftlog_proto_msgTypes[33].OneofWrappers = []any{}
-	file_proto_raftlog_raftlog_proto_msgTypes[38].OneofWrappers = []any{}
-	file_proto_raftlog_raftlog_proto_msgTypes[60].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[39].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[44].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[66].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_raftlog_raftlog_proto_rawDesc), len(file_proto_raftlog_raftlog_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   61,
+			NumMessages:   67,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -42,6 +42,10 @@ func (s *State) Reload() *State {
 	c.skipped = maps.Clone(s.skipped)
 	c.sent, c.delivered = maps.Clone(s.sent), maps.Clone(s.delivered)
 	c.ingested, c.positions, c.first = maps.Clone(s.ingested), maps.Clone(s.positions), maps.Clone(s.first)
+	for subscription, all := range s.letters {
+		c.letters[subscription] = maps.Clone(all)
+	}
+	c.totals = maps.Clone(s.totals)
 	for to, all := range s.outgoing {
 		c.outgoing[to] = maps.Clone(all)
 	}

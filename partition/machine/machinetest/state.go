@@ -40,6 +40,8 @@ type State struct {
 	ingested    map[machine.Stream]machine.Ingested
 	first       map[string]uint64 // incarnation by subscription
 	positions   map[topicPartition]*machine.StreamPosition
+	letters     map[string]map[machine.DeadLetterID]*machine.DeadLetter // by subscription
+	totals      map[string]machine.DeadLetters
 }
 
 var _ machine.State = (*State)(nil)
@@ -84,6 +86,8 @@ func New() *State {
 		ingested:    map[machine.Stream]machine.Ingested{},
 		first:       map[string]uint64{},
 		positions:   map[topicPartition]*machine.StreamPosition{},
+		letters:     map[string]map[machine.DeadLetterID]*machine.DeadLetter{},
+		totals:      map[string]machine.DeadLetters{},
 	}
 }
 

@@ -60,7 +60,57 @@ func (s *State) DeleteStreams(subscription string, before uint64, positions bool
 	maps.DeleteFunc(s.positions, func(t topicPartition, _ *machine.StreamPosition) bool {
 		return t.subscription == subscription && positions
 	})
+	if positions {
+		delete(s.letters, subscription)
+		delete(s.totals, subscription)
+	}
 	s.first[subscription] = before
+}
+
+// DeadLetter implements machine.State.
+func (s *State) DeadLetter(subscription string, id machine.DeadLetterID) (*machine.DeadLetter, error) {
+	return s.letters[subscription][id], nil
+}
+
+// PutDeadLetter implements machine.State.
+func (s *State) PutDeadLetter(l *machine.DeadLetter) {
+	if s.letters[l.Stream.Subscription] == nil {
+		s.letters[l.Stream.Subscription] = map[machine.DeadLetterID]*machine.DeadLetter{}
+	}
+	s.letters[l.Stream.Subscription][l.ID()] = l
+}
+
+// DeadLettersAfter returns up to limit dead letters of a subscription behind one, or from the first
+// on if that is nil.
+func (s *State) DeadLettersAfter(subscription string, id *machine.DeadLetterID, limit int) (found []*machine.DeadLetter) {
+	compare := func(a, b machine.DeadLetterID) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Offset, b.Offset))
+	}
+	for each, l := range s.letters[subscription] {
+		if id == nil || compare(each, *id) > 0 {
+			found = append(found, l)
+		}
+	}
+	slices.SortFunc(found, func(a, b *machine.DeadLetter) int { return compare(a.ID(), b.ID()) })
+	return found[:min(limit, len(found))]
+}
+
+// DeleteDeadLetter implements machine.State.
+func (s *State) DeleteDeadLetter(subscription string, id machine.DeadLetterID) {
+	delete(s.letters[subscription], id)
+}
+
+// DeadLetters implements machine.State.
+func (s *State) DeadLetters(subscription string) (machine.DeadLetters, error) {
+	return s.totals[subscription], nil
+}
+
+// PutDeadLetters implements machine.State.
+func (s *State) PutDeadLetters(subscription string, total machine.DeadLetters) {
+	s.totals[subscription] = total
+	if total == (machine.DeadLetters{}) {
+		delete(s.totals, subscription)
+	}
 }
 
 func streamName(s machine.Stream) string {
@@ -85,6 +135,15 @@ func (s *State) streams() (rows []Row) {
 			text += fmt.Sprintf(" blocked=%d %s", p.Blocked.Offset, p.Blocked.Reason)
 		}
 		rows = append(rows, Row{Key: fmt.Sprintf("position %s %s/%d", t.subscription, t.topic, t.partition), Text: text})
+	}
+	for subscription, all := range s.letters {
+		for id, l := range all {
+			text := fmt.Sprintf("%s %s key=%q value=%q at=%d", streamName(l.Stream), l.Reason, l.Key, l.Value, l.At)
+			rows = append(rows, Row{Key: fmt.Sprintf("dead letter %s %s/%d@%d", subscription, id.Topic, id.Partition, id.Offset), Text: text})
+		}
+	}
+	for subscription, total := range s.totals {
+		rows = append(rows, Row{Key: "dead letters " + subscription, Text: fmt.Sprintf("records=%d bytes=%d", total.Records, total.Bytes)})
 	}
 	slices.SortFunc(rows, func(a, b Row) int { return cmp.Compare(a.Key, b.Key) })
 	return rows

@@ -28,7 +28,7 @@ func fullSubscription() subscription.Subscription {
 		Sink:       subscription.Sink{Service: "Greeter", Handler: "greet"},
 		Properties: map[string]string{"client.rack": "a", "isolation.level": "read_committed"},
 		Options: subscription.Options{
-			Ordering: subscription.Unordered, OnError: subscription.DeadLetter, DeadLetterTopic: "{topic}.dlq", Tombstones: subscription.SkipTombstones,
+			Ordering: subscription.Unordered, OnError: subscription.DeadLetters, DeadLetterTopic: "{topic}.dlq", Tombstones: subscription.SkipTombstones,
 			Headers: []string{"a", "b"}, Scope: template("{topic}"), LimitKey: template("{header:tenant}"), MaxInFlight: 77,
 		},
 		Incarnation: 3,

@@ -77,7 +77,7 @@ func (s *stream) block(ctx context.Context, rec *kgo.Record, why *unusable) erro
 		case d := <-b.decision:
 			return s.unblock(ctx, d)
 		case <-recheck.C:
-			if b.whole && s.usable(b.rec) || !b.whole && why.reason == subscription.HandlerNotFound && s.hasHandler() {
+			if b.whole && s.usable(b.rec) || !b.whole && why.reason == subscription.HandlerNotFound && s.hasHandler() || why.room != nil && s.hasRoom(why.room) {
 				return s.unblock(ctx, retryRecord)
 			}
 		case <-s.stopping:

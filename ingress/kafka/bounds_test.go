@@ -109,7 +109,7 @@ func TestADeadLetterTopicThatMatchesThePattern(t *testing.T) {
 	w.topic("orders.dlq.dlq", 1)
 	w.produce(record("orders", 0, "", "1"))
 	w.subscribe("sub_1", "Orders/add", nil, func(s *subscription.Subscription) {
-		s.Pattern, s.OnError, s.DeadLetterTopic = "orders.*", subscription.DeadLetter, "{topic}.dlq"
+		s.Pattern, s.OnError, s.DeadLetterTopic = "orders.*", subscription.DeadLetters, "{topic}.dlq"
 	})
 	h := w.start().leadAll()
 	var st subscription.PartitionStatus

@@ -83,6 +83,11 @@ type positions interface {
 	PutPosition(context.Context, machine.StreamPosition) error
 	Incarnations() ([]store.Incarnation, error)
 	Forget(ctx context.Context, c *machine.ForgetStreams) error
+	SetAside(ctx context.Context, c *machine.SetAside) (full bool, err error)
+	DropDeadLetters(ctx context.Context, c *machine.DropDeadLetters) error
+	DeadLetters(subscription string) (machine.DeadLetters, error)
+	DeadLetter(subscription string, id machine.DeadLetterID) (*machine.DeadLetter, error)
+	DeadLettersAfter(subscription string, id *machine.DeadLetterID, limit int) ([]*machine.DeadLetter, error)
 }
 
 // owner is the leadership of a partition on this node.

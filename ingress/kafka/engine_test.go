@@ -97,7 +97,7 @@ func TestSkippedAndDeadLetteredRecords(t *testing.T) {
 	w.produce(record("orders", 0, "a", "1"), bad, record("orders", 0, "a", "3"))
 	w.subscribe("sub_1", "Orders/add", []string{"orders"}, func(s *subscription.Subscription) { s.OnError = subscription.Skip })
 	w.subscribe("sub_2", "Orders/add", []string{"orders"}, func(s *subscription.Subscription) {
-		s.OnError, s.DeadLetterTopic = subscription.DeadLetter, "{topic}.dlq"
+		s.OnError, s.DeadLetterTopic = subscription.DeadLetters, "{topic}.dlq"
 	})
 	h := w.start().leadAll()
 	w.eventually("the others are stored", func() bool { return w.createdCount() == 4 })

@@ -64,6 +64,7 @@ func (r *reader) status() subscription.Status {
 	for _, s := range streams {
 		st.Partitions = append(st.Partitions, s.snapshot())
 	}
+	st.DeadLetters = r.e.countDeadLetters(r.sub.ID)
 	slices.SortFunc(st.Partitions, byTopicPartition)
 	return st
 }

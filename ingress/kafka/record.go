@@ -28,12 +28,13 @@ func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 type unusable struct {
 	reason  subscription.Reason
 	message string
+	room    *room // it waits for room among the dead letters; nil if it does not
 }
 
 func (u *unusable) Error() string { return string(u.reason) + ": " + u.message }
 
 func bad(reason subscription.Reason, format string, args ...any) *unusable {
-	return &unusable{reason, fmt.Sprintf(format, args...)}
+	return &unusable{reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
 // converter makes invocations from records of a subscription.

@@ -99,7 +99,10 @@ func (s *stream) unusable(ctx context.Context, why *unusable) error {
 	case subscription.Skip:
 		s.log.Warn("record was skipped", "offset", rec.Offset, "reason", string(why.reason), "err", why.message)
 		return s.leaveOut(ctx, skipped)
-	case subscription.DeadLetter:
+	case subscription.DeadLetters:
+		if s.r.sub.DeadLetterTopic == "" {
+			return s.setAside(ctx, rec, why)
+		}
 		if err := s.r.deadLetter(ctx, rec, why); err != nil {
 			return fault(subscription.Failed, why.reason, "the record at offset %d cannot be delivered (%s) nor written to the dead-letter topic: %v", rec.Offset, why.message, err)
 		}

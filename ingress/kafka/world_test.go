@@ -228,6 +228,44 @@ func (o *shardOwner) Positions(id string) (found []*machine.StreamPosition, err 
 
 func (o *shardOwner) Incarnations() ([]store.Incarnation, error)           { return nil, nil }
 func (o *shardOwner) Forget(context.Context, *machine.ForgetStreams) error { return nil }
+func (o *shardOwner) SetAside(ctx context.Context, c *machine.SetAside) (full bool, err error) {
+	o.s.mu.Lock()
+	defer o.s.mu.Unlock()
+	switch out := o.s.apply(o.epoch, c); out.Code {
+	case machine.OK:
+		return false, ctx.Err()
+	case machine.DeadLettersFull:
+		return true, nil
+	default:
+		return false, fmt.Errorf("outcome %v", out.Code)
+	}
+}
+
+func (o *shardOwner) DropDeadLetters(_ context.Context, c *machine.DropDeadLetters) error {
+	o.s.mu.Lock()
+	defer o.s.mu.Unlock()
+	o.s.apply(o.epoch, c)
+	return nil
+}
+
+func (o *shardOwner) DeadLetters(id string) (machine.DeadLetters, error) {
+	o.s.mu.Lock()
+	defer o.s.mu.Unlock()
+	return o.s.state.DeadLetters(id)
+}
+
+func (o *shardOwner) DeadLetter(id string, letter machine.DeadLetterID) (*machine.DeadLetter, error) {
+	o.s.mu.Lock()
+	defer o.s.mu.Unlock()
+	return o.s.state.DeadLetter(id, letter)
+}
+
+func (o *shardOwner) DeadLettersAfter(id string, after *machine.DeadLetterID, limit int) ([]*machine.DeadLetter, error) {
+	o.s.mu.Lock()
+	defer o.s.mu.Unlock()
+	return o.s.state.DeadLettersAfter(id, after, limit), nil
+}
+
 func (o *shardOwner) PutPosition(ctx context.Context, p machine.StreamPosition) error {
 	o.s.mu.Lock()
 	defer o.s.mu.Unlock()

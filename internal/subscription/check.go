@@ -77,9 +77,7 @@ func (o *Options) check() error {
 		return invalid("on_recreate %d is unknown", o.OnRecreate).In("on_recreate")
 	case int(o.Tombstones) >= len(tombstoneNames):
 		return invalid("tombstones %d is unknown", o.Tombstones).In("tombstones")
-	case o.OnError == DeadLetter && o.DeadLetterTopic == "":
-		return invalid("on_error is \"dead-letter\", so dead_letter_topic has to name a topic, for example \"{topic}.dlq\"").In("dead_letter_topic")
-	case o.OnError != DeadLetter && o.DeadLetterTopic != "":
+	case o.OnError != DeadLetters && o.DeadLetterTopic != "":
 		return invalid("dead_letter_topic needs on_error \"dead-letter\", not %q", o.OnError).In("dead_letter_topic")
 	case o.MaxInFlight == 0 || o.MaxInFlight > MaxMaxInFlight:
 		return invalid("max_in_flight is %d, expected 1 to %d", o.MaxInFlight, MaxMaxInFlight).In("max_in_flight")

@@ -17,6 +17,7 @@ func Merge(s *Subscription, statuses []Status, clusterKnown bool) Status {
 		}
 		out.consider(st.State, st.Reason, st.Message, st)
 		out.Partitions = append(out.Partitions, st.Partitions...)
+		out.DeadLetters += st.DeadLetters
 	}
 	slices.SortFunc(out.Partitions, func(a, b PartitionStatus) int {
 		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition), cmp.Compare(b.Position, a.Position))

@@ -1,7 +1,9 @@
 package subscription
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -67,10 +69,11 @@ type Status struct {
 	Incarnation  uint64
 	// State and the next fields are about the subscription as a whole on this node; the state
 	// of topic partitions is not repeated here.
-	State   State
-	Reason  Reason // may be empty
-	Message string // for operators
-	Since   time.Time
+	State       State
+	Reason      Reason // may be empty
+	Message     string // for operators
+	Since       time.Time
+	DeadLetters uint64 // that this node stores as a leader
 	// Partitions are the topic partitions that this node reads or would read.
 	Partitions []PartitionStatus
 }
@@ -117,6 +120,29 @@ type BlockedRecord struct {
 	Message   string
 	KeySize   int
 	ValueSize int
+}
+
+// Errors of operations on dead letters; ErrNotRead is another one.
+var (
+	// ErrNoDeadLetter says that a record is not among the dead letters.
+	ErrNoDeadLetter = errors.New("the record is not a dead letter")
+	// ErrUndeliverable says that the record cannot be delivered yet.
+	ErrUndeliverable = errors.New("the record still cannot be delivered")
+)
+
+// DeadLetter is a record that could not be delivered and that the server keeps.
+type DeadLetter struct {
+	Record
+	Reason  Reason
+	Message string
+	At      time.Time // when it was set aside
+}
+
+// SortDeadLetters sorts by topic, partition and offset.
+func SortDeadLetters(all []DeadLetter) {
+	slices.SortFunc(all, func(a, b DeadLetter) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Offset, b.Offset))
+	})
 }
 
 // RecordID names a record that a subscription reads.

@@ -62,8 +62,9 @@ const (
 	Block OnError = iota
 	// Skip leaves them out and counts them.
 	Skip
-	// DeadLetter writes them to the dead-letter topic and continues.
-	DeadLetter
+	// DeadLetters writes them to the dead-letter topic, or keeps them if there is none, and
+	// continues.
+	DeadLetters
 )
 
 // Tombstones is the treatment of records without a value.
@@ -90,7 +91,7 @@ const (
 type Options struct {
 	Ordering        Ordering
 	OnError         OnError
-	DeadLetterTopic string // of OnError DeadLetter; {topic} stands for the topic of the record
+	DeadLetterTopic string // of OnError DeadLetters; {topic} stands for the topic of the record; empty: the server keeps them
 	Tombstones      Tombstones
 	OnRecreate      OnRecreate
 	// Headers are the names of the record headers that handlers receive, in lower case and
@@ -117,6 +118,11 @@ const (
 	// MaxSubscriptions and MaxClusters are the numbers that the metadata stores.
 	MaxSubscriptions = 1000
 	MaxClusters      = 100
+	// MaxDeadLetters and MaxDeadLetterBytes bound the dead letters of a subscription in one
+	// partition of the server, MaxDeadLetter the size of one.
+	MaxDeadLetters     = 1000
+	MaxDeadLetterBytes = 16 << 20
+	MaxDeadLetter      = 256 << 10
 )
 
 // StartKind is a way to choose where an incarnation starts.

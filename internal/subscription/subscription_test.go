@@ -169,16 +169,15 @@ func TestSubscriptionsAreChecked(t *testing.T) {
 		"on_error 9":                 func(s *Subscription) { s.OnError = 9 },
 		"on_recreate 9":              func(s *Subscription) { s.OnRecreate = 9 },
 		"tombstones 9":               func(s *Subscription) { s.Tombstones = 9 },
-		"dead_letter_topic has to":   func(s *Subscription) { s.OnError = DeadLetter },
 		"needs on_error":             func(s *Subscription) { s.DeadLetterTopic = "a" },
-		"the topic of the record":    func(s *Subscription) { s.OnError, s.DeadLetterTopic = DeadLetter, "{topic}" },
-		"dead_letter_topic \"a b\"":  func(s *Subscription) { s.OnError, s.DeadLetterTopic = DeadLetter, "a b" },
-		"dead_letter_topic \"t\" is": func(s *Subscription) { s.OnError, s.DeadLetterTopic = DeadLetter, "t" },
+		"the topic of the record":    func(s *Subscription) { s.OnError, s.DeadLetterTopic = DeadLetters, "{topic}" },
+		"dead_letter_topic \"a b\"":  func(s *Subscription) { s.OnError, s.DeadLetterTopic = DeadLetters, "a b" },
+		"dead_letter_topic \"t\" is": func(s *Subscription) { s.OnError, s.DeadLetterTopic = DeadLetters, "t" },
 		"dead_letter_topic \"t2\" is": func(s *Subscription) {
-			s.Topics, s.Pattern, s.OnError, s.DeadLetterTopic = nil, "t.*", DeadLetter, "t2"
+			s.Topics, s.Pattern, s.OnError, s.DeadLetterTopic = nil, "t.*", DeadLetters, "t2"
 		},
 		"dead_letter_topic \"t.dlq\" is": func(s *Subscription) {
-			s.Topics, s.OnError, s.DeadLetterTopic = []string{"t", "t.dlq"}, DeadLetter, "{topic}.dlq"
+			s.Topics, s.OnError, s.DeadLetterTopic = []string{"t", "t.dlq"}, DeadLetters, "{topic}.dlq"
 		},
 		"max_in_flight is 0":     func(s *Subscription) { s.MaxInFlight = 0 },
 		"max_in_flight is 10001": func(s *Subscription) { s.MaxInFlight = 10_001 },

@@ -1,0 +1,112 @@
+package kafka
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"platform/internal/subscription"
+)
+
+func (w *world) keepDeadLetters(sub, sink, topic string) {
+	w.subscribe(sub, sink, []string{topic}, func(s *subscription.Subscription) { s.OnError = subscription.DeadLetters })
+}
+
+func (h *host) deadLetters(id string) []subscription.DeadLetter {
+	all, err := h.engine.ListDeadLetters(id, nil, 10_000)
+	require.NoError(h.w.t, err)
+	return all
+}
+
+// Records that cannot be delivered are kept without a topic, until they are retried or dropped.
+func TestDeadLettersAreKept(t *testing.T) {
+	w := newWorld(t, 3)
+	w.topic("orders", 2)
+	bad := record("orders", 0, "", "2")
+	bad.Headers = []kgo.RecordHeader{{Key: "color", Value: []byte("red")}}
+	w.produce(record("orders", 0, "a", "1"), bad, record("orders", 0, "a", "3"), record("orders", 1, "", ""), record("orders", 1, "b", "4"))
+	w.keepDeadLetters("sub_1", "Orders/add", "orders")
+	h := w.start().leadAll()
+	w.eventually("the others are stored", func() bool { return w.createdCount() == 3 })
+	w.eventually("both are kept", func() bool { return len(h.deadLetters("sub_1")) == 2 })
+	all := h.deadLetters("sub_1")
+	require.Equal(t, subscription.KeyMissing, all[0].Reason)
+	require.EqualValues(t, 1, all[0].Offset)
+	require.EqualValues(t, 1, all[1].Partition)
+	after, err := h.engine.ListDeadLetters("sub_1", &subscription.RecordID{Topic: "orders", Partition: 0, Offset: 1}, 10)
+	require.NoError(t, err)
+	require.Len(t, after, 1)
+
+	id := subscription.RecordID{Subscription: "sub_1", Topic: "orders", Partition: 0, Offset: 1}
+	one, err := h.engine.DeadLetter(id)
+	require.NoError(t, err)
+	require.Equal(t, "2", string(one.Value))
+	require.Nil(t, one.Key)
+	require.Equal(t, "red", string(one.Headers[0].Value))
+	require.ErrorIs(t, h.engine.RetryDeadLetter(t.Context(), id), subscription.ErrUndeliverable)
+	require.Len(t, h.deadLetters("sub_1"), 2)
+
+	// A handler without keys takes it, once.
+	w.source.change("sub_1", func(s *subscription.Subscription) { s.Sink = subscription.Sink{Service: "Greeter", Handler: "greet"} })
+	w.eventually("it is delivered", func() bool { return h.engine.RetryDeadLetter(t.Context(), id) == nil })
+	require.ErrorIs(t, h.engine.RetryDeadLetter(t.Context(), id), subscription.ErrNoDeadLetter)
+	require.Equal(t, 4, w.createdCount())
+
+	id.Partition, id.Offset = 1, 0
+	require.NoError(t, h.engine.DropDeadLetter(t.Context(), id))
+	require.ErrorIs(t, h.engine.DropDeadLetter(t.Context(), id), subscription.ErrNoDeadLetter)
+	require.Empty(t, h.deadLetters("sub_1"))
+	require.Equal(t, 4, w.createdCount())
+	st := h.engine.Statuses("sub_1", false)[0]
+	require.Zero(t, st.DeadLetters)
+}
+
+// A dead letter that was delivered before its deletion failed is not delivered again.
+func TestADeadLetterIsDeliveredOnce(t *testing.T) {
+	w := newWorld(t, 3)
+	w.topic("orders", 1)
+	w.produce(record("orders", 0, "", "1"))
+	w.keepDeadLetters("sub_1", "Orders/add", "orders")
+	h := w.start().leadAll()
+	w.eventually("it is kept", func() bool { return len(h.deadLetters("sub_1")) == 1 })
+	w.source.change("sub_1", func(s *subscription.Subscription) { s.Sink = subscription.Sink{Service: "Greeter", Handler: "greet"} })
+	id := subscription.RecordID{Subscription: "sub_1", Topic: "orders", Partition: 0, Offset: 0}
+	o := h.engine.owner(h.engine.ownerOf("sub_1", "orders", 0))
+	defer o.streams.Done()
+	letter, err := findDeadLetter(o, id)
+	require.NoError(t, err)
+	require.NoError(t, h.engine.deliver(t.Context(), letter))
+	require.NoError(t, h.engine.RetryDeadLetter(t.Context(), id))
+	require.Equal(t, 1, w.createdCount())
+}
+
+// When there is no room, the topic partition blocks until there is.
+func TestDeadLettersAreBounded(t *testing.T) {
+	w := newWorld(t, 1)
+	w.topic("orders", 1)
+	for i := range subscription.MaxDeadLetters + 2 {
+		w.produce(record("orders", 0, "", fmt.Sprint(i)))
+	}
+	large := record("orders", 0, "", string(make([]byte, subscription.MaxDeadLetter)))
+	w.produce(large, record("orders", 0, "a", "last"))
+	w.keepDeadLetters("sub_1", "Orders/add", "orders")
+	h := w.start().leadAll()
+	blockedAt := func(offset int64) func() bool {
+		return func() bool {
+			st := h.status("orders", 0)
+			return st.State == subscription.Blocked && st.Blocked != nil && st.Blocked.Offset == offset
+		}
+	}
+	w.eventually("there is no room", blockedAt(subscription.MaxDeadLetters))
+	require.Contains(t, h.status("orders", 0).Message, "no room")
+	require.Len(t, h.deadLetters("sub_1"), subscription.MaxDeadLetters)
+	for _, offset := range []int64{7, 8} {
+		require.NoError(t, h.engine.DropDeadLetter(t.Context(), subscription.RecordID{Subscription: "sub_1", Topic: "orders", Offset: offset}))
+	}
+	w.eventually("the large one blocks", blockedAt(subscription.MaxDeadLetters+2))
+	require.Contains(t, h.status("orders", 0).Message, "256")
+	require.NoError(t, h.engine.Skip(t.Context(), subscription.RecordID{Subscription: "sub_1", Topic: "orders", Offset: subscription.MaxDeadLetters + 2}))
+	w.eventually("the next is stored", func() bool { return w.createdCount() == 1 })
+}

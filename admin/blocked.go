@@ -26,17 +26,27 @@ type blockedPartition struct {
 	Record       *blockedView `json:"record,omitempty"`
 }
 
+// deadLetterCount is a subscription with records that could not be delivered and that the server
+// keeps.
+type deadLetterCount struct {
+	Subscription string `json:"subscription_id"`
+	Source       string `json:"source"`
+	Service      string `json:"service"`
+	Handler      string `json:"handler"`
+	Records      uint64 `json:"records"`
+}
+
 // maxBlocked limits the blocked topic partitions in a page of failures.
 const maxBlocked = 1000
 
-// blockedPartitions returns the blocked topic partitions, the most recent first. Of the filters,
-// only those for services and handlers apply.
-func (s *Server) blockedPartitions(ctx context.Context, f Filter) (found []blockedPartition) {
+// undelivered returns the blocked topic partitions, the most recent first, and the subscriptions
+// with dead letters. Of the filters, only those for services and handlers apply.
+func (s *Server) undelivered(ctx context.Context, f Filter) (found []blockedPartition, dead []deadLetterCount) {
 	services, handlers := f.Services, f.Handlers
 	f.Services, f.Handlers = nil, nil
 	list, _ := s.registry.Subscriptions()
 	if len(list) == 0 || !reflect.ValueOf(f).IsZero() {
-		return nil
+		return nil, nil
 	}
 	statuses := s.cfg.Streams.Statuses(ctx, "", false)
 	for i := range list {
@@ -46,6 +56,9 @@ func (s *Server) blockedPartitions(ctx context.Context, f Filter) (found []block
 		}
 		_, known := s.kafkaCluster(sub.Cluster)
 		merged := subscription.Merge(sub, statuses.ByID[sub.ID], known)
+		if merged.DeadLetters > 0 {
+			dead = append(dead, deadLetterCount{sub.ID, sub.Source.String(), sub.Service, sub.Handler, merged.DeadLetters})
+		}
 		for j := range merged.Partitions {
 			if merged.Partitions[j].State == subscription.Blocked {
 				found = append(found, viewBlocked(sub, &merged.Partitions[j]))
@@ -53,7 +66,7 @@ func (s *Server) blockedPartitions(ctx context.Context, f Filter) (found []block
 		}
 	}
 	slices.SortStableFunc(found, func(a, b blockedPartition) int { return cmp.Compare(b.Since, a.Since) })
-	return found[:min(len(found), maxBlocked)]
+	return found[:min(len(found), maxBlocked)], dead
 }
 
 func viewBlocked(sub *subscription.Subscription, p *subscription.PartitionStatus) blockedPartition {

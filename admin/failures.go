@@ -49,6 +49,8 @@ type failurePage struct {
 	Complete bool           `json:"complete"`
 	// Blocked lists blocked topic partitions; present in the first page only.
 	Blocked []blockedPartition `json:"blocked_topic_partitions,omitempty"`
+	// DeadLetters lists the subscriptions with dead letters; likewise.
+	DeadLetters []deadLetterCount `json:"dead_letters,omitempty"`
 	Extent
 }
 
@@ -78,7 +80,7 @@ func (s *Server) listFailures(c echo.Context) error {
 	s.marked(all.Groups)
 	page := failurePage{Groups: []FailureGroup{}, Other: all.Other, Complete: all.Extent.Complete(), Extent: all.Extent}
 	if after == nil {
-		page.Blocked = s.blockedPartitions(c.Request().Context(), filter)
+		page.Blocked, page.DeadLetters = s.undelivered(c.Request().Context(), filter)
 	}
 	for i := range all.Groups {
 		g := &all.Groups[i]

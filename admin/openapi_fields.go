@@ -120,6 +120,7 @@ var registryFieldMeanings = map[string]string{
 	"RegisterDeploymentResponse.info":     "Notices about settings without the expected effect.",
 
 	"FailurePage.blocked_topic_partitions": "Topic partitions of event subscriptions that wait for an operator, up to 1,000, the latest first. Only on the first page, and without filters other than service and handler.",
+	"FailurePage.dead_letters":             "Event subscriptions with records that could not be delivered and that the server keeps. Likewise only on the first page.",
 	"BlockedTopicPartition.record":         "The record that cannot be delivered. Absent if it is the log that is not as expected.",
 	"BlockedTopicPartition.position":       "Offset of the next record.",
 	"FailureGroup.muted":                   "An operator has said that the group needs no attention.",

@@ -58,6 +58,33 @@ var subscriptionOperations = map[string]operation{
 		id: "skip_record", tag: "subscription", summary: "Leave out a record that blocks its topic partition, and continue behind it",
 		answers: []reply{{http.StatusAccepted, "The record is left out", nil}}, refusals: []int{400, 404, 409, 503},
 	},
+	"GET /subscriptions/:subscription/dead-letters": {
+		id: "list_dead_letters", tag: "subscription", summary: "List the records that could not be delivered and that the server keeps, because on_error is dead-letter without a topic; in the order of topic, partition and offset",
+		query:   letterPage,
+		answers: []reply{{http.StatusOK, "The dead letters, without keys, values and headers", deadLetterList{}}}, refusals: []int{400, 404},
+	},
+	"POST /subscriptions/:subscription/dead-letters/retry": {
+		id: "retry_dead_letters", tag: "subscription", summary: "Deliver the dead letters of a subscription with its current settings, a page at a time. Those that are delivered are deleted",
+		query:   letterPage,
+		answers: []reply{{http.StatusOK, "What became of the page", deadLetterResult{}}}, refusals: []int{400, 404},
+	},
+	"DELETE /subscriptions/:subscription/dead-letters": {
+		id: "drop_dead_letters", tag: "subscription", summary: "Delete the dead letters of a subscription, a page at a time",
+		query:   letterPage,
+		answers: []reply{{http.StatusOK, "What became of the page", deadLetterResult{}}}, refusals: []int{400, 404},
+	},
+	"GET /subscriptions/:subscription/dead-letters/:topic/:topic_partition/:offset": {
+		id: "get_dead_letter", tag: "subscription", summary: "Show a dead letter; key, value and headers are cut at 64 KiB",
+		answers: []reply{{http.StatusOK, "The dead letter", deadLetterRecord{}}}, refusals: []int{400, 404, 503},
+	},
+	"POST /subscriptions/:subscription/dead-letters/:topic/:topic_partition/:offset/retry": {
+		id: "retry_dead_letter", tag: "subscription", summary: "Deliver a dead letter with the current settings of the subscription, and delete it",
+		answers: []reply{{http.StatusAccepted, "The record is delivered", nil}}, refusals: []int{400, 404, 409, 503},
+	},
+	"DELETE /subscriptions/:subscription/dead-letters/:topic/:topic_partition/:offset": {
+		id: "drop_dead_letter", tag: "subscription", summary: "Delete a dead letter",
+		answers: []reply{{http.StatusAccepted, "The record is deleted", nil}}, refusals: []int{400, 404, 503},
+	},
 	"POST /kafka-clusters": {
 		id: "create_kafka_cluster", tag: "kafka_cluster", summary: "Add a Kafka cluster. Needs feature level 4",
 		body: kafkaClusterRequest{}, answers: []reply{{http.StatusCreated, "The cluster", kafkaClusterView{}}}, refusals: []int{400, 409, 415, 422, 503},
@@ -82,19 +109,32 @@ var subscriptionOperations = map[string]operation{
 	},
 }
 
+// letterPage are the parameters of pages of dead letters.
+var letterPage = []object{
+	queryParameter("limit", "Dead letters of the page", object{"type": "integer", "minimum": 1, "maximum": maxLetters, "default": defaultLetters}),
+	queryParameter("after", "The field next of the previous page: topic/partition/offset", object{"type": "string"}),
+}
+
 var subscriptionFieldMeanings = map[string]string{
 	"SubscriptionRequest.source":            "kafka://<cluster>/<topic>, several topics separated by commas, or kafka://<cluster> with topics or topic_pattern.",
 	"SubscriptionRequest.topics":            "Names of topics, instead of naming them in the source.",
 	"SubscriptionRequest.topic_pattern":     "Regular expression that matches the whole names of topics, instead of naming them; topics that appear later are included.",
 	"SubscriptionRequest.sink":              "service://<service>/<handler>.",
 	"SubscriptionRequest.options":           "Properties of Kafka clients, under the names of librdkafka, that override those of the cluster.",
-	"SubscriptionRequest.dead_letter_topic": "Where on_error dead-letter writes records; {topic} stands for the topic of the record.",
+	"SubscriptionRequest.dead_letter_topic": "Where on_error dead-letter writes records; {topic} stands for the topic of the record. Without it, the server keeps them.",
 	"SubscriptionRequest.headers":           "Names of the record headers that handlers receive as kafka.header.<name>; [\"*\"], the default, for all.",
 	"SubscriptionRequest.scope":             "Scope of the invocations; {topic}, {partition}, {key} and {header:<name>} stand for parts of the record.",
 	"SubscriptionRequest.limit_key":         "Limit key of the invocations, with the same placeholders.",
 	"SubscriptionRequest.max_in_flight":     "Records of one topic partition that were handed over and are not acknowledged; 1000.",
 	"Subscription.incarnation":              "Increases with every seek; records are delivered once per incarnation.",
 	"Subscription.since":                    "Since when the subscription has its state.",
+	"Subscription.dead_letters":             "Number of records that could not be delivered and that the server keeps.",
+	"DeadLetter.at":                         "When it was set aside.",
+	"DeadLetterRecord.at":                   "When it was set aside.",
+	"DeadLetterList.next":                   "Value of the parameter after for the next page; absent on the last one.",
+	"DeadLetterResult.next":                 "Value of the parameter after for the next page; absent on the last one.",
+	"DeadLetterResult.failed":               "Dead letters that remain.",
+	"DeadLetterResult.errors":               "The first of them, with the reason.",
 	"Subscription.blocked":                  "Number of topic partitions that a record blocks.",
 	"Subscription.lag_records":              "Records that are not delivered; absent unless the end of all topic partitions is known.",
 	"Subscription.lag_seconds":              "Age of the oldest record that is not delivered.",

@@ -115,6 +115,12 @@ func (s *Server) routes() []route {
 		{http.MethodGet, recordPath, access.Payloads, s.getRecord},
 		{http.MethodPost, recordPath + "/retry", access.Operate, s.onRecord(s.cfg.Streams.RetryRecord)},
 		{http.MethodPost, recordPath + "/skip", access.Operate, s.onRecord(s.cfg.Streams.SkipRecord)},
+		{http.MethodGet, lettersPath, access.View, s.listDeadLetters},
+		{http.MethodPost, lettersPath + "/retry", access.Operate, s.onDeadLetters(s.cfg.Streams.RetryDeadLetter)},
+		{http.MethodDelete, lettersPath, access.Operate, s.onDeadLetters(s.cfg.Streams.DropDeadLetter)},
+		{http.MethodGet, lettersPath + letterPath, access.Payloads, s.getDeadLetter},
+		{http.MethodPost, lettersPath + letterPath + "/retry", access.Operate, s.onDeadLetter(s.cfg.Streams.RetryDeadLetter)},
+		{http.MethodDelete, lettersPath + letterPath, access.Operate, s.onDeadLetter(s.cfg.Streams.DropDeadLetter)},
 		{http.MethodPost, "/kafka-clusters", access.Deploy, s.createKafkaCluster},
 		{http.MethodGet, "/kafka-clusters", access.View, s.listKafkaClusters},
 		{http.MethodGet, "/kafka-clusters/:kafka_cluster", access.View, s.getKafkaCluster},
@@ -141,6 +147,8 @@ const (
 	metricsPath   = "/metrics"
 	logLevelsPath = "/cluster/log-levels"
 	recordPath    = "/subscriptions/:subscription/records/:topic/:topic_partition/:offset"
+	lettersPath   = "/subscriptions/:subscription/dead-letters"
+	letterPath    = "/:topic/:topic_partition/:offset"
 )
 
 func (s *Server) newRouter(routes []route) *echo.Echo {

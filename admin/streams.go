@@ -20,6 +20,15 @@ type Streams interface {
 	// RetryRecord retries the delivery of such a record; SkipRecord skips it.
 	RetryRecord(ctx context.Context, id subscription.RecordID) error
 	SkipRecord(ctx context.Context, id subscription.RecordID) error
+	// DeadLetters returns up to limit dead letters of a subscription, behind one or from the first on
+	// if that is nil, without keys, values and headers. silent lists the nodes that did not respond.
+	DeadLetters(ctx context.Context, subscription string, after *subscription.RecordID, limit int) (letters []subscription.DeadLetter, silent []string)
+	// DeadLetter returns a dead letter. Errors of this method and of the next two can be
+	// subscription.ErrNotRead, ErrNoDeadLetter and ErrUndeliverable.
+	DeadLetter(ctx context.Context, id subscription.RecordID) (subscription.DeadLetter, error)
+	// RetryDeadLetter delivers a dead letter and deletes it; DropDeadLetter only deletes it.
+	RetryDeadLetter(ctx context.Context, id subscription.RecordID) error
+	DropDeadLetter(ctx context.Context, id subscription.RecordID) error
 }
 
 // StreamStatuses contains the reports of nodes, by subscription.
@@ -45,5 +54,21 @@ func (noStreams) RetryRecord(context.Context, subscription.RecordID) error {
 	return subscription.ErrNotRead
 }
 func (noStreams) SkipRecord(context.Context, subscription.RecordID) error {
+	return subscription.ErrNotRead
+}
+
+func (noStreams) DeadLetters(context.Context, string, *subscription.RecordID, int) ([]subscription.DeadLetter, []string) {
+	return nil, nil
+}
+
+func (noStreams) DeadLetter(context.Context, subscription.RecordID) (subscription.DeadLetter, error) {
+	return subscription.DeadLetter{}, subscription.ErrNotRead
+}
+
+func (noStreams) RetryDeadLetter(context.Context, subscription.RecordID) error {
+	return subscription.ErrNotRead
+}
+
+func (noStreams) DropDeadLetter(context.Context, subscription.RecordID) error {
 	return subscription.ErrNotRead
 }

@@ -108,7 +108,7 @@ func (r *subscriptionRequest) editTexts(sub *subscription.Subscription) (err err
 		{r.Ordering, func(s string) error { sub.Ordering, err = subscription.ParseOrdering(s); return err }},
 		{r.OnError, func(s string) error {
 			sub.OnError, err = subscription.ParseOnError(s)
-			if sub.OnError != subscription.DeadLetter {
+			if sub.OnError != subscription.DeadLetters {
 				sub.DeadLetterTopic = "" // a topic in the request is rejected
 			}
 			return err

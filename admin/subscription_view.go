@@ -37,6 +37,7 @@ type subscriptionView struct {
 	// Sums over the topic partitions.
 	TopicPartitions int                  `json:"topic_partitions"`
 	Blocked         int                  `json:"blocked"`
+	DeadLetters     uint64               `json:"dead_letters"`
 	LagRecords      *int64               `json:"lag_records,omitempty"`
 	LagSeconds      *float64             `json:"lag_seconds,omitempty"`
 	Partitions      []topicPartitionView `json:"partitions,omitempty"`
@@ -138,6 +139,7 @@ func (s *Server) viewSubscription(sub *subscription.Subscription, statuses Strea
 	_, known := s.kafkaCluster(sub.Cluster)
 	merged := subscription.Merge(sub, statuses.ByID[sub.ID], known)
 	view.State, view.Reason, view.Message, view.Since = merged.State, string(merged.Reason), merged.Message, optionalTime(merged.Since)
+	view.DeadLetters = merged.DeadLetters
 	view.sum(merged.Partitions)
 	if partitions {
 		view.Partitions = make([]topicPartitionView, len(merged.Partitions))

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +26,7 @@ type fakeStreams struct {
 	record    subscription.Record
 	recordErr error
 	changed   []string
+	letters   []subscription.DeadLetter
 }
 
 func (f *fakeStreams) Statuses(context.Context, string, bool) StreamStatuses { return f.statuses }
@@ -37,6 +40,41 @@ func (f *fakeStreams) RetryRecord(context.Context, subscription.RecordID) error 
 	f.changed = append(f.changed, "retry")
 	return f.recordErr
 }
+func (f *fakeStreams) DeadLetters(_ context.Context, _ string, after *subscription.RecordID, limit int) ([]subscription.DeadLetter, []string) {
+	letters := f.letters
+	for after != nil && len(letters) > 0 && letters[0].Offset <= after.Offset {
+		letters = letters[1:]
+	}
+	return slices.Clone(letters[:min(limit, len(letters))]), []string{"n3: no route"}
+}
+
+func (f *fakeStreams) letter(id subscription.RecordID) int {
+	return slices.IndexFunc(f.letters, func(l subscription.DeadLetter) bool { return l.Offset == id.Offset })
+}
+
+func (f *fakeStreams) DeadLetter(_ context.Context, id subscription.RecordID) (subscription.DeadLetter, error) {
+	if i := f.letter(id); i >= 0 {
+		return f.letters[i], nil
+	}
+	return subscription.DeadLetter{}, subscription.ErrNoDeadLetter
+}
+
+func (f *fakeStreams) RetryDeadLetter(ctx context.Context, id subscription.RecordID) error {
+	if id.Offset == 7 {
+		return fmt.Errorf("%w: key_missing: no key", subscription.ErrUndeliverable)
+	}
+	return f.DropDeadLetter(ctx, id)
+}
+
+func (f *fakeStreams) DropDeadLetter(_ context.Context, id subscription.RecordID) error {
+	i := f.letter(id)
+	if i < 0 {
+		return subscription.ErrNoDeadLetter
+	}
+	f.letters = slices.Delete(f.letters, i, i+1)
+	return nil
+}
+
 func (f *fakeStreams) SkipRecord(context.Context, subscription.RecordID) error {
 	f.changed = append(f.changed, "skip")
 	return f.recordErr
@@ -224,6 +262,52 @@ func TestBlockedRecords(t *testing.T) {
 	}
 }
 
+func TestDeadLetters(t *testing.T) {
+	w, streams := streaming(t)
+	sub := w.subscribe(t, `{"source":"kafka://main/orders","sink":"service://Counter/add","on_error":"dead-letter"}`)
+	id := sub["id"].(string)
+	path := "/subscriptions/" + id + "/dead-letters"
+	for offset := range int64(9) {
+		streams.letters = append(streams.letters, subscription.DeadLetter{
+			Record: subscription.Record{Topic: "orders", Offset: offset, Value: []byte("v"), ValueSize: 1}, Reason: subscription.KeyMissing, Message: "no key", At: time.UnixMilli(5000),
+		})
+	}
+	streams.statuses = StreamStatuses{ByID: map[string][]subscription.Status{id: {{Subscription: id, Incarnation: 1, State: subscription.Running, DeadLetters: 9}}}}
+	view, _ := w.view(t, "GET", "/subscriptions/"+id, "", 200)
+	require.EqualValues(t, 9, view["dead_letters"])
+	w.failures = &FailureGroups{}
+	page, _ := w.view(t, "GET", "/failures", "", 200)
+	require.Equal(t, []any{map[string]any{"subscription_id": id, "source": "kafka://main/orders", "service": "Counter", "handler": "add", "records": 9.0}}, page["dead_letters"])
+
+	_, got := w.view(t, "GET", path+"?limit=1", "", 200)
+	require.JSONEq(t, `{"dead_letters":[{"topic":"orders","partition":0,"offset":0,"reason":"key_missing","message":"no key","at":"1970-01-01T00:00:05.000000000Z","key_bytes":0,"value_bytes":1}],"next":"orders/0/0","silent_nodes":["n3: no route"]}`, got)
+	page, _ = w.view(t, "GET", path+"?limit=5&after=orders/0/5", "", 200)
+	require.Len(t, page["dead_letters"], 3)
+	require.NotContains(t, page, "next")
+	_, got = w.view(t, "GET", path+"/orders/0/3", "", 200)
+	require.JSONEq(t, `{"topic":"orders","partition":0,"offset":3,"key":null,"value":{"text":"v"},"headers":[],"key_bytes":0,"value_bytes":1,"reason":"key_missing","message":"no key","at":"1970-01-01T00:00:05.000000000Z"}`, got)
+
+	w.view(t, "POST", path+"/orders/0/3/retry", "", 202)
+	w.view(t, "POST", path+"/orders/0/3/retry", "", 404)
+	w.view(t, "DELETE", path+"/orders/0/4", "", 202)
+	refused, _ := w.view(t, "POST", path+"/orders/0/7/retry", "", 409)
+	require.Contains(t, refused["message"], "key_missing: no key")
+	result, _ := w.view(t, "POST", path+"/retry?limit=3", "", 200)
+	require.Equal(t, map[string]any{"done": 3.0, "failed": 0.0, "next": "orders/0/2", "silent_nodes": []any{"n3: no route"}}, result)
+	result, _ = w.view(t, "POST", path+"/retry?after=orders/0/2", "", 200)
+	require.EqualValues(t, 3, result["done"])
+	require.EqualValues(t, 1, result["failed"])
+	require.Len(t, result["errors"], 1)
+	result, _ = w.view(t, "DELETE", path, "", 200)
+	require.EqualValues(t, 1, result["done"])
+
+	for query, status := range map[string]int{"?limit=0": 400, "?limit=1001": 400, "?limit=x": 400, "?after=orders": 400, "?after=orders/-1/0": 400, "?after=orders/0/x": 400} {
+		w.view(t, "GET", path+query, "", status)
+	}
+	w.view(t, "GET", "/subscriptions/sub_1/dead-letters", "", 400)
+	w.view(t, "GET", path+"/other/0/1", "", 404)
+}
+
 func TestKafkaClusters(t *testing.T) {
 	w, _ := streaming(t)
 	list, got := w.view(t, "GET", "/kafka-clusters", "", 200)
@@ -329,7 +413,6 @@ func TestBadSubscriptionsAreRefused(t *testing.T) {
 		{with(`"ordering":"total"`), "ordering is", 400},
 		{with(`"ordering":1`), "must be a string", 422},
 		{with(`"on_error":"explode"`), "on_error is", 400},
-		{with(`"on_error":"dead-letter"`), "dead_letter_topic has to name", 400},
 		{with(`"dead_letter_topic":"x"`), "needs on_error", 400},
 		{with(`"tombstones":"x"`), "tombstones is", 400},
 		{with(`"on_recreate":"x"`), "on_recreate is", 400},
@@ -396,7 +479,6 @@ func TestErrorsOfSubscriptionsNameTheField(t *testing.T) {
 		`{"source":"kafka://main/orders","sink":"Counter/add"}`:                                               "sink",
 		`{"source":"kafka://main/orders",` + sink + `,"start":"soon"}`:                                        "start",
 		`{"source":"kafka://main/orders",` + sink + `,"ordering":"any"}`:                                      "ordering",
-		`{"source":"kafka://main/orders",` + sink + `,"on_error":"dead-letter"}`:                              "dead_letter_topic",
 		`{"source":"kafka://main/orders",` + sink + `,"on_error":"dead-letter","dead_letter_topic":"orders"}`: "dead_letter_topic",
 		`{"source":"kafka://main/orders",` + sink + `,"scope":"{nothing}"}`:                                   "scope",
 		`{"source":"kafka://main/orders",` + sink + `,"limit_key":"{key}"}`:                                   "limit_key",

@@ -25,6 +25,12 @@ type StreamNodes interface {
 	// StreamRecord shows, retries or skips a record on a node. Errors can be
 	// subscription.ErrNotRead and ErrNotBlocked.
 	StreamRecord(ctx context.Context, node metadata.Node, id subscription.RecordID, action nodepb.StreamRecordAction) (subscription.Record, error)
+	// All returns the nodes.
+	All() []metadata.Node
+	// DeadLetters lists the dead letters that a node stores as a leader, without their contents.
+	DeadLetters(ctx context.Context, node metadata.Node, subscription string, after *subscription.RecordID, limit int) ([]subscription.DeadLetter, error)
+	// DeadLetter returns one. Errors can be subscription.ErrNotRead and ErrNoDeadLetter.
+	DeadLetter(ctx context.Context, node metadata.Node, id subscription.RecordID) (subscription.DeadLetter, error)
 }
 
 // StartResolver asks brokers where a subscription starts.

@@ -21,6 +21,8 @@ type fakeStreamNodes struct {
 	nodes []cluster.NodeStreams
 	asked []string
 	err   error
+
+	letters map[string][]subscription.DeadLetter // by node
 }
 
 func (f *fakeStreamNodes) Streams(context.Context, string, bool) []cluster.NodeStreams {
@@ -30,6 +32,26 @@ func (f *fakeStreamNodes) Streams(context.Context, string, bool) []cluster.NodeS
 func (f *fakeStreamNodes) StreamRecord(_ context.Context, node metadata.Node, id subscription.RecordID, action nodepb.StreamRecordAction) (subscription.Record, error) {
 	f.asked = append(f.asked, node.Name+" "+action.String())
 	return subscription.Record{Offset: id.Offset}, f.err
+}
+
+func (f *fakeStreamNodes) All() (all []metadata.Node) {
+	for _, n := range f.nodes {
+		all = append(all, n.Node)
+	}
+	return all
+}
+
+func (f *fakeStreamNodes) DeadLetters(_ context.Context, node metadata.Node, _ string, _ *subscription.RecordID, _ int) ([]subscription.DeadLetter, error) {
+	return f.letters[node.Name], f.err
+}
+
+func (f *fakeStreamNodes) DeadLetter(_ context.Context, node metadata.Node, id subscription.RecordID) (subscription.DeadLetter, error) {
+	for _, l := range f.letters[node.Name] {
+		if l.Offset == id.Offset {
+			return l, nil
+		}
+	}
+	return subscription.DeadLetter{}, subscription.ErrNotRead
 }
 
 func partitionOf(state subscription.State, inFlight uint32) []subscription.Status {
@@ -50,6 +72,29 @@ func TestRecordsAreChangedWhereTheyAreRead(t *testing.T) {
 	require.ErrorIs(t, s.SkipRecord(t.Context(), id), subscription.ErrNotBlocked)
 	id.Partition = 4
 	require.ErrorIs(t, s.SkipRecord(t.Context(), id), subscription.ErrNotRead)
+}
+
+func letterAt(offset int64) subscription.DeadLetter {
+	return subscription.DeadLetter{Record: subscription.Record{Topic: "t", Offset: offset}}
+}
+
+func TestDeadLettersOfAllNodes(t *testing.T) {
+	nodes := &fakeStreamNodes{
+		nodes:   []cluster.NodeStreams{{Node: metadata.Node{Name: "n1"}}, {Node: metadata.Node{Name: "n2"}}},
+		letters: map[string][]subscription.DeadLetter{"n1": {letterAt(1), letterAt(5)}, "n2": {letterAt(3), letterAt(5)}},
+	}
+	s := &Streams{Nodes: nodes}
+	letters, silent := s.DeadLetters(t.Context(), "sub_1", nil, 10)
+	require.Empty(t, silent)
+	require.Equal(t, []subscription.DeadLetter{letterAt(1), letterAt(3), letterAt(5)}, letters)
+	letters, _ = s.DeadLetters(t.Context(), "sub_1", nil, 2)
+	require.Equal(t, []subscription.DeadLetter{letterAt(1), letterAt(3)}, letters)
+	letter, err := s.DeadLetter(t.Context(), subscription.RecordID{Subscription: "sub_1", Topic: "t", Offset: 3})
+	require.NoError(t, err)
+	require.Equal(t, letterAt(3), letter)
+	nodes.err = errors.New("no route")
+	_, silent = s.DeadLetters(t.Context(), "sub_1", nil, 10)
+	require.Equal(t, []string{"n1: no route", "n2: no route"}, silent)
 }
 
 func TestSilentNodesAreNamed(t *testing.T) {

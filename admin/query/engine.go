@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"platform/flowcontrol"
+	"platform/internal/subscription"
 	"platform/metadata"
 	"platform/partition/listing"
 )
@@ -26,6 +27,9 @@ type Config struct {
 	Audit func() ([]metadata.AuditRecord, error)
 	// Subscriptions returns the event subscriptions and their state; if nil, there are none.
 	Subscriptions func(context.Context) []SubscriptionState
+	// DeadLetters returns up to limit dead letters of a subscription, behind one or from the first on
+	// if that is nil, without keys, values and headers; if it is nil, there are none.
+	DeadLetters func(ctx context.Context, subscription string, after *subscription.RecordID, limit int) (letters []subscription.DeadLetter, silent []string)
 	// Failures returns the failure groups of all partitions; if nil, there are none.
 	Failures func(context.Context) ([]listing.Group, error)
 	// FailureMark returns the mark that operators have set on a failure group; if nil, groups have

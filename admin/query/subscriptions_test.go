@@ -34,6 +34,31 @@ func TestSubscriptionTables(t *testing.T) {
 	require.JSONEq(t, `[{}]`, encoded(t, ask(t, e, "SELECT lag_records FROM sys_subscription")))
 }
 
+func TestDeadLetterTable(t *testing.T) {
+	state := SubscriptionState{Subscription: subscription.Subscription{ID: "sub_1"}, Status: subscription.Status{DeadLetters: letterPage + 1}}
+	letter := func(offset int64) subscription.DeadLetter {
+		return subscription.DeadLetter{Record: subscription.Record{Topic: "orders", Offset: offset, ValueSize: 3}, Reason: subscription.KeyMissing}
+	}
+	e := newTestEngine(t, Config{
+		Subscriptions: func(context.Context) []SubscriptionState { return []SubscriptionState{state, {}} },
+		DeadLetters: func(_ context.Context, id string, after *subscription.RecordID, limit int) (letters []subscription.DeadLetter, _ []string) {
+			require.Equal(t, "sub_1", id)
+			first := int64(0)
+			if after != nil {
+				first = after.Offset + 1
+			}
+			for offset := first; offset <= letterPage && len(letters) < limit; offset++ {
+				letters = append(letters, letter(offset))
+			}
+			return letters, nil
+		},
+	})
+	got := encoded(t, ask(t, e, "SELECT count(*) AS n, max(record_offset) AS last FROM sys_dead_letter WHERE subscription_id = 'sub_1'"))
+	require.JSONEq(t, `[{"n":1001,"last":1000}]`, got)
+	got = encoded(t, ask(t, e, "SELECT topic, partition, reason, value_bytes FROM sys_dead_letter WHERE record_offset = 5"))
+	require.JSONEq(t, `[{"topic":"orders","partition":0,"reason":"key_missing","value_bytes":3}]`, got)
+}
+
 func encoded(t *testing.T, rows []map[string]any) string {
 	t.Helper()
 	data, err := json.Marshal(rows)

@@ -15,7 +15,9 @@ type SubscriptionState struct {
 	Status subscription.Status // of all nodes
 }
 
-func subscriptionTables() []*Table { return []*Table{sysSubscription(), sysSubscriptionPartition()} }
+func subscriptionTables() []*Table {
+	return []*Table{sysSubscription(), sysSubscriptionPartition(), sysDeadLetter()}
+}
 
 func subscriptionStates(ctx context.Context, s *session) ([]SubscriptionState, error) {
 	if s.engine.cfg.Subscriptions == nil {
@@ -46,6 +48,7 @@ func sysSubscription() *Table {
 		plain("options", Text, "properties of the Kafka client, as JSON, without secrets", func(s *row) value { return propertiesJSON(s.Properties) }),
 		plain("topic_partitions", U32, "topic partitions that are read", func(s *row) value { return number(len(s.Status.Partitions)) }),
 		plain("blocked_partitions", U32, "topic partitions that a record blocks", func(s *row) value { return number(s.blocked()) }),
+		plain("dead_letters", U64, "records that could not be delivered and that the server keeps", func(s *row) value { return number(s.Status.DeadLetters) }),
 		plain("lag_records", U64, "records that are not delivered; NULL if not known", func(s *row) value { return s.lag() }),
 		plain("lag", Duration, "age of the oldest record that is not delivered", func(s *row) value { return s.age() }),
 		plain("paused_by", Text, "who paused it", func(s *row) value { return s.paused(func(p *subscription.Pause) value { return text(p.By) }) }),
@@ -171,7 +174,7 @@ func sysSubscriptionPartition() *Table {
 		plain("in_flight", U32, "records handed over and not acknowledged", func(p *row) value { return number(p.InFlight) }),
 		plain("delivered", U64, "records delivered since the node started to read", func(p *row) value { return number(p.Delivered) }),
 		plain("skipped", U64, "records left out since then", func(p *row) value { return number(p.Skipped) }),
-		plain("dead_lettered", U64, "records written to the dead-letter topic since then", func(p *row) value { return number(p.DeadLettered) }),
+		plain("dead_lettered", U64, "records written to the dead-letter topic or kept since then", func(p *row) value { return number(p.DeadLettered) }),
 		plain("last_record_at", Timestamp, "timestamp of the last delivered record", func(p *row) value { return moment(p.LastRecordAt) }),
 		plain("last_error", Text, "last error", func(p *row) value { return text(p.LastError) }),
 		plain("last_error_at", Timestamp, "when it occurred", func(p *row) value { return moment(p.LastErrorAt) }),

@@ -14,6 +14,7 @@ func stateToProto(state subscription.State, reason subscription.Reason, message 
 func streamToProto(s *subscription.Status) *nodepb.SubscriptionStatus {
 	out := &nodepb.SubscriptionStatus{
 		Subscription: s.Subscription, Incarnation: s.Incarnation, State: stateToProto(s.State, s.Reason, s.Message, s.Since),
+		DeadLetters: s.DeadLetters,
 	}
 	for i := range s.Partitions {
 		p := &s.Partitions[i]
@@ -37,6 +38,7 @@ func streamFromProto(in *nodepb.SubscriptionStatus) subscription.Status {
 	out := subscription.Status{
 		Subscription: in.Subscription, Incarnation: in.Incarnation, State: subscription.State(in.State.GetState()),
 		Reason: subscription.Reason(in.State.GetReason()), Message: in.State.GetMessage(), Since: timeOf(in.State.GetSinceMs()),
+		DeadLetters: in.DeadLetters,
 	}
 	for _, p := range in.Partitions {
 		one := subscription.PartitionStatus{

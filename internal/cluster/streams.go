@@ -29,6 +29,16 @@ type Streams interface {
 	// Retry tries to deliver such a record again, Skip leaves it out.
 	Retry(ctx context.Context, id subscription.RecordID) error
 	Skip(ctx context.Context, id subscription.RecordID) error
+	// ListDeadLetters returns up to limit dead letters that this node stores as a leader, behind one
+	// or from the first on if that is nil, without keys, values and headers.
+	ListDeadLetters(subscription string, after *subscription.RecordID, limit int) ([]subscription.DeadLetter, error)
+	// DeadLetter returns a dead letter. Errors can be subscription.ErrNotRead and ErrNoDeadLetter,
+	// also of the next methods.
+	DeadLetter(id subscription.RecordID) (subscription.DeadLetter, error)
+	// RetryDeadLetter delivers a dead letter and deletes it; the error can also be
+	// subscription.ErrUndeliverable. DropDeadLetter only deletes it.
+	RetryDeadLetter(ctx context.Context, id subscription.RecordID) error
+	DropDeadLetter(ctx context.Context, id subscription.RecordID) error
 }
 
 // noStreams is used until there are some.
@@ -40,6 +50,22 @@ func (noStreams) Record(context.Context, subscription.RecordID) (subscription.Re
 }
 func (noStreams) Retry(context.Context, subscription.RecordID) error { return subscription.ErrNotRead }
 func (noStreams) Skip(context.Context, subscription.RecordID) error {
+	return subscription.ErrNotRead
+}
+
+func (noStreams) ListDeadLetters(string, *subscription.RecordID, int) ([]subscription.DeadLetter, error) {
+	return nil, nil
+}
+
+func (noStreams) DeadLetter(subscription.RecordID) (subscription.DeadLetter, error) {
+	return subscription.DeadLetter{}, subscription.ErrNotRead
+}
+
+func (noStreams) RetryDeadLetter(context.Context, subscription.RecordID) error {
+	return subscription.ErrNotRead
+}
+
+func (noStreams) DropDeadLetter(context.Context, subscription.RecordID) error {
 	return subscription.ErrNotRead
 }
 
@@ -66,18 +92,29 @@ func (s *Server) Subscriptions(_ context.Context, req *nodepb.SubscriptionsReque
 	return out, nil
 }
 
-// StreamRecord shows, retries or skips a record that blocks its topic partition.
+// StreamRecord shows, retries or skips a record that blocks its topic partition, or shows, retries or
+// drops a dead letter.
 func (s *Server) StreamRecord(ctx context.Context, req *nodepb.StreamRecordRequest) (*nodepb.StreamRecordResponse, error) {
 	if _, err := s.member(req.ClusterId); err != nil {
 		return &nodepb.StreamRecordResponse{Error: err.Error()}, nil //nolint:nilerr // the response has the error
 	}
 	streams := s.openStreams()
 	id := subscription.RecordID{Subscription: req.Subscription, Topic: req.Topic, Partition: req.Partition, Offset: req.Offset}
-	var record subscription.Record
+	out := &nodepb.StreamRecordResponse{}
 	var err error
 	switch req.Action {
 	case nodepb.StreamRecordAction_READ:
+		var record subscription.Record
 		record, err = streams.Record(ctx, id)
+		out.Record = recordToProto(&record)
+	case nodepb.StreamRecordAction_READ_DEAD_LETTER:
+		var letter subscription.DeadLetter
+		letter, err = streams.DeadLetter(id)
+		out.DeadLetter = letterToProto(&letter)
+	case nodepb.StreamRecordAction_RETRY_DEAD_LETTER:
+		err = streams.RetryDeadLetter(ctx, id)
+	case nodepb.StreamRecordAction_DROP_DEAD_LETTER:
+		err = streams.DropDeadLetter(ctx, id)
 	case nodepb.StreamRecordAction_RETRY:
 		err = streams.Retry(ctx, id)
 	case nodepb.StreamRecordAction_SKIP:
@@ -88,11 +125,8 @@ func (s *Server) StreamRecord(ctx context.Context, req *nodepb.StreamRecordReque
 	if err != nil {
 		return &nodepb.StreamRecordResponse{
 			Error: err.Error(), NotRead: errors.Is(err, subscription.ErrNotRead), NotBlocked: errors.Is(err, subscription.ErrNotBlocked),
+			NotDead: errors.Is(err, subscription.ErrNoDeadLetter), Undeliverable: errors.Is(err, subscription.ErrUndeliverable),
 		}, nil
-	}
-	out := &nodepb.StreamRecordResponse{}
-	if req.Action == nodepb.StreamRecordAction_READ {
-		out.Record = recordToProto(&record)
 	}
 	return out, nil
 }
@@ -150,9 +184,21 @@ func (n *Nodes) streamsOf(ctx context.Context, node metadata.Node, id string, br
 	return out, nil
 }
 
-// StreamRecord shows, retries or skips a record that blocks its topic partition, on the node
-// that reads it. Errors can be subscription.ErrNotRead and ErrNotBlocked.
+// StreamRecord shows, retries or skips a record that blocks its topic partition, or retries or drops
+// a dead letter, on the node that reads or stores it. Errors can be subscription.ErrNotRead,
+// ErrNotBlocked, ErrNoDeadLetter and ErrUndeliverable.
 func (n *Nodes) StreamRecord(ctx context.Context, node metadata.Node, id subscription.RecordID, action nodepb.StreamRecordAction) (subscription.Record, error) {
+	resp, err := n.streamRecord(ctx, node, id, action)
+	return recordFromProto(id, resp.GetRecord()), err
+}
+
+// DeadLetter returns a dead letter that a node stores. Errors are those of StreamRecord.
+func (n *Nodes) DeadLetter(ctx context.Context, node metadata.Node, id subscription.RecordID) (subscription.DeadLetter, error) {
+	resp, err := n.streamRecord(ctx, node, id, nodepb.StreamRecordAction_READ_DEAD_LETTER)
+	return letterFromProto(id.Subscription, resp.GetDeadLetter()), err
+}
+
+func (n *Nodes) streamRecord(ctx context.Context, node metadata.Node, id subscription.RecordID, action nodepb.StreamRecordAction) (*nodepb.StreamRecordResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 	req := &nodepb.StreamRecordRequest{
@@ -170,13 +216,23 @@ func (n *Nodes) StreamRecord(ctx context.Context, node metadata.Node, id subscri
 	}
 	switch {
 	case err != nil:
-		return subscription.Record{}, err
+		return nil, err
 	case resp.NotRead:
-		return subscription.Record{}, subscription.ErrNotRead
+		return nil, subscription.ErrNotRead
 	case resp.NotBlocked:
-		return subscription.Record{}, subscription.ErrNotBlocked
+		return nil, subscription.ErrNotBlocked
+	case resp.NotDead:
+		return nil, subscription.ErrNoDeadLetter
+	case resp.Undeliverable:
+		return nil, undeliverable(resp.Error)
 	case resp.Error != "":
-		return subscription.Record{}, errors.New(resp.Error)
+		return nil, errors.New(resp.Error)
 	}
-	return recordFromProto(id, resp.Record), nil
+	return resp, nil
 }
+
+// undeliverable is an error of another node that is subscription.ErrUndeliverable.
+type undeliverable string
+
+func (e undeliverable) Error() string { return string(e) }
+func (undeliverable) Unwrap() error   { return subscription.ErrUndeliverable }

@@ -163,6 +163,7 @@ func (n *Node) newQueryEngine(members *backend.Cluster) *query.Engine {
 		Jobs:          n.metadata.Jobs,
 		Audit:         func() ([]metadata.AuditRecord, error) { return n.metadata.Audit(0, metadata.MaxAuditRecords) },
 		Subscriptions: n.streams().States,
+		DeadLetters:   n.streams().DeadLetters,
 		Failures:      n.invocations().FailureGroups,
 		FailureMark:   n.metadata.FailureMark,
 		Timeout:       c.Timeout.Std(), MaxRows: c.MaxRows, MaxBytes: int(c.MaxBytes),

@@ -2301,7 +2301,7 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\x04next\x18\x03 \x01(\fR\x04next\x12\x10\n" +
 	"\x03sum\x18\x04 \x01(\fR\x03sum\x12\x16\n" +
 	"\x06missed\x18\x05 \x01(\bR\x06missed\x12\x14\n" +
-	"\x05error\x18\x06 \x01(\tR\x05error2\xc5\x06\n" +
+	"\x05error\x18\x06 \x01(\tR\x05error2\x8f\a\n" +
 	"\vNodeCluster\x129\n" +
 	"\x06Ballot\x12\x16.node.v1.BallotRequest\x1a\x17.node.v1.BallotResponse\x123\n" +
 	"\x04Join\x12\x14.node.v1.JoinRequest\x1a\x15.node.v1.JoinResponse\x12<\n" +
@@ -2314,7 +2314,8 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\aRecover\x12\x17.node.v1.RecoverRequest\x1a\x18.node.v1.RecoverResponse\x126\n" +
 	"\x05Stats\x12\x15.node.v1.StatsRequest\x1a\x16.node.v1.StatsResponse\x12N\n" +
 	"\rSubscriptions\x12\x1d.node.v1.SubscriptionsRequest\x1a\x1e.node.v1.SubscriptionsResponse\x12K\n" +
-	"\fStreamRecord\x12\x1c.node.v1.StreamRecordRequest\x1a\x1d.node.v1.StreamRecordResponse\x12B\n" +
+	"\fStreamRecord\x12\x1c.node.v1.StreamRecordRequest\x1a\x1d.node.v1.StreamRecordResponse\x12H\n" +
+	"\vDeadLetters\x12\x1b.node.v1.DeadLettersRequest\x1a\x1c.node.v1.DeadLettersResponse\x12B\n" +
 	"\tLogLevels\x12\x19.node.v1.LogLevelsRequest\x1a\x1a.node.v1.LogLevelsResponseB\x1aZ\x18platform/proto/node;nodeb\x06proto3"
 
 var (
@@ -2361,8 +2362,10 @@ var file_proto_node_cluster_proto_goTypes = []any{
 	(*DigestResponse)(nil),        // 27: node.v1.DigestResponse
 	(*SubscriptionsRequest)(nil),  // 28: node.v1.SubscriptionsRequest
 	(*StreamRecordRequest)(nil),   // 29: node.v1.StreamRecordRequest
-	(*SubscriptionsResponse)(nil), // 30: node.v1.SubscriptionsResponse
-	(*StreamRecordResponse)(nil),  // 31: node.v1.StreamRecordResponse
+	(*DeadLettersRequest)(nil),    // 30: node.v1.DeadLettersRequest
+	(*SubscriptionsResponse)(nil), // 31: node.v1.SubscriptionsResponse
+	(*StreamRecordResponse)(nil),  // 32: node.v1.StreamRecordResponse
+	(*DeadLettersResponse)(nil),   // 33: node.v1.DeadLettersResponse
 }
 var file_proto_node_cluster_proto_depIdxs = []int32{
 	1,  // 0: node.v1.LogLevelsRequest.change:type_name -> node.v1.LogLevelsChange
@@ -2383,22 +2386,24 @@ var file_proto_node_cluster_proto_depIdxs = []int32{
 	3,  // 15: node.v1.NodeCluster.Stats:input_type -> node.v1.StatsRequest
 	28, // 16: node.v1.NodeCluster.Subscriptions:input_type -> node.v1.SubscriptionsRequest
 	29, // 17: node.v1.NodeCluster.StreamRecord:input_type -> node.v1.StreamRecordRequest
-	0,  // 18: node.v1.NodeCluster.LogLevels:input_type -> node.v1.LogLevelsRequest
-	8,  // 19: node.v1.NodeCluster.Ballot:output_type -> node.v1.BallotResponse
-	10, // 20: node.v1.NodeCluster.Join:output_type -> node.v1.JoinResponse
-	12, // 21: node.v1.NodeCluster.Propose:output_type -> node.v1.ProposeResponse
-	14, // 22: node.v1.NodeCluster.Status:output_type -> node.v1.StatusResponse
-	19, // 23: node.v1.NodeCluster.Transfer:output_type -> node.v1.TransferResponse
-	25, // 24: node.v1.NodeCluster.Follow:output_type -> node.v1.FollowResponse
-	27, // 25: node.v1.NodeCluster.Digest:output_type -> node.v1.DigestResponse
-	21, // 26: node.v1.NodeCluster.Standing:output_type -> node.v1.StandingResponse
-	23, // 27: node.v1.NodeCluster.Recover:output_type -> node.v1.RecoverResponse
-	4,  // 28: node.v1.NodeCluster.Stats:output_type -> node.v1.StatsResponse
-	30, // 29: node.v1.NodeCluster.Subscriptions:output_type -> node.v1.SubscriptionsResponse
-	31, // 30: node.v1.NodeCluster.StreamRecord:output_type -> node.v1.StreamRecordResponse
-	2,  // 31: node.v1.NodeCluster.LogLevels:output_type -> node.v1.LogLevelsResponse
-	19, // [19:32] is the sub-list for method output_type
-	6,  // [6:19] is the sub-list for method input_type
+	30, // 18: node.v1.NodeCluster.DeadLetters:input_type -> node.v1.DeadLettersRequest
+	0,  // 19: node.v1.NodeCluster.LogLevels:input_type -> node.v1.LogLevelsRequest
+	8,  // 20: node.v1.NodeCluster.Ballot:output_type -> node.v1.BallotResponse
+	10, // 21: node.v1.NodeCluster.Join:output_type -> node.v1.JoinResponse
+	12, // 22: node.v1.NodeCluster.Propose:output_type -> node.v1.ProposeResponse
+	14, // 23: node.v1.NodeCluster.Status:output_type -> node.v1.StatusResponse
+	19, // 24: node.v1.NodeCluster.Transfer:output_type -> node.v1.TransferResponse
+	25, // 25: node.v1.NodeCluster.Follow:output_type -> node.v1.FollowResponse
+	27, // 26: node.v1.NodeCluster.Digest:output_type -> node.v1.DigestResponse
+	21, // 27: node.v1.NodeCluster.Standing:output_type -> node.v1.StandingResponse
+	23, // 28: node.v1.NodeCluster.Recover:output_type -> node.v1.RecoverResponse
+	4,  // 29: node.v1.NodeCluster.Stats:output_type -> node.v1.StatsResponse
+	31, // 30: node.v1.NodeCluster.Subscriptions:output_type -> node.v1.SubscriptionsResponse
+	32, // 31: node.v1.NodeCluster.StreamRecord:output_type -> node.v1.StreamRecordResponse
+	33, // 32: node.v1.NodeCluster.DeadLetters:output_type -> node.v1.DeadLettersResponse
+	2,  // 33: node.v1.NodeCluster.LogLevels:output_type -> node.v1.LogLevelsResponse
+	20, // [20:34] is the sub-list for method output_type
+	6,  // [6:20] is the sub-list for method input_type
 	6,  // [6:6] is the sub-list for extension type_name
 	6,  // [6:6] is the sub-list for extension extendee
 	0,  // [0:6] is the sub-list for field type_name

@@ -31,6 +31,7 @@ const (
 	NodeCluster_Stats_FullMethodName         = "/node.v1.NodeCluster/Stats"
 	NodeCluster_Subscriptions_FullMethodName = "/node.v1.NodeCluster/Subscriptions"
 	NodeCluster_StreamRecord_FullMethodName  = "/node.v1.NodeCluster/StreamRecord"
+	NodeCluster_DeadLetters_FullMethodName   = "/node.v1.NodeCluster/DeadLetters"
 	NodeCluster_LogLevels_FullMethodName     = "/node.v1.NodeCluster/LogLevels"
 )
 
@@ -65,8 +66,11 @@ type NodeClusterClient interface {
 	Stats(ctx context.Context, in *StatsRequest, opts ...grpc.CallOption) (*StatsResponse, error)
 	// Subscriptions returns the state of the event streams that the node reads.
 	Subscriptions(ctx context.Context, in *SubscriptionsRequest, opts ...grpc.CallOption) (*SubscriptionsResponse, error)
-	// StreamRecord shows, retries or skips a record that blocks its topic partition.
+	// StreamRecord shows, retries or skips a record that blocks its topic partition, or shows,
+	// retries or drops a dead letter.
 	StreamRecord(ctx context.Context, in *StreamRecordRequest, opts ...grpc.CallOption) (*StreamRecordResponse, error)
+	// DeadLetters lists the dead letters that the node stores as a leader.
+	DeadLetters(ctx context.Context, in *DeadLettersRequest, opts ...grpc.CallOption) (*DeadLettersResponse, error)
 	// LogLevels returns the log levels of the node, after changing them if requested.
 	LogLevels(ctx context.Context, in *LogLevelsRequest, opts ...grpc.CallOption) (*LogLevelsResponse, error)
 }
@@ -199,6 +203,16 @@ func (c *nodeClusterClient) StreamRecord(ctx context.Context, in *StreamRecordRe
 	return out, nil
 }
 
+func (c *nodeClusterClient) DeadLetters(ctx context.Context, in *DeadLettersRequest, opts ...grpc.CallOption) (*DeadLettersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeadLettersResponse)
+	err := c.cc.Invoke(ctx, NodeCluster_DeadLetters_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *nodeClusterClient) LogLevels(ctx context.Context, in *LogLevelsRequest, opts ...grpc.CallOption) (*LogLevelsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(LogLevelsResponse)
@@ -240,8 +254,11 @@ type NodeClusterServer interface {
 	Stats(context.Context, *StatsRequest) (*StatsResponse, error)
 	// Subscriptions returns the state of the event streams that the node reads.
 	Subscriptions(context.Context, *SubscriptionsRequest) (*SubscriptionsResponse, error)
-	// StreamRecord shows, retries or skips a record that blocks its topic partition.
+	// StreamRecord shows, retries or skips a record that blocks its topic partition, or shows,
+	// retries or drops a dead letter.
 	StreamRecord(context.Context, *StreamRecordRequest) (*StreamRecordResponse, error)
+	// DeadLetters lists the dead letters that the node stores as a leader.
+	DeadLetters(context.Context, *DeadLettersRequest) (*DeadLettersResponse, error)
 	// LogLevels returns the log levels of the node, after changing them if requested.
 	LogLevels(context.Context, *LogLevelsRequest) (*LogLevelsResponse, error)
 	mustEmbedUnimplementedNodeClusterServer()
@@ -289,6 +306,9 @@ func (UnimplementedNodeClusterServer) Subscriptions(context.Context, *Subscripti
 }
 func (UnimplementedNodeClusterServer) StreamRecord(context.Context, *StreamRecordRequest) (*StreamRecordResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method StreamRecord not implemented")
+}
+func (UnimplementedNodeClusterServer) DeadLetters(context.Context, *DeadLettersRequest) (*DeadLettersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeadLetters not implemented")
 }
 func (UnimplementedNodeClusterServer) LogLevels(context.Context, *LogLevelsRequest) (*LogLevelsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method LogLevels not implemented")
@@ -530,6 +550,24 @@ func _NodeCluster_StreamRecord_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _NodeCluster_DeadLetters_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeadLettersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeClusterServer).DeadLetters(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: NodeCluster_DeadLetters_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeClusterServer).DeadLetters(ctx, req.(*DeadLettersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _NodeCluster_LogLevels_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(LogLevelsRequest)
 	if err := dec(in); err != nil {
@@ -602,6 +640,10 @@ var NodeCluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "StreamRecord",
 			Handler:    _NodeCluster_StreamRecord_Handler,
+		},
+		{
+			MethodName: "DeadLetters",
+			Handler:    _NodeCluster_DeadLetters_Handler,
 		},
 		{
 			MethodName: "LogLevels",

@@ -24,9 +24,12 @@ const (
 type StreamRecordAction int32
 
 const (
-	StreamRecordAction_READ  StreamRecordAction = 0
-	StreamRecordAction_RETRY StreamRecordAction = 1
-	StreamRecordAction_SKIP  StreamRecordAction = 2
+	StreamRecordAction_READ              StreamRecordAction = 0
+	StreamRecordAction_RETRY             StreamRecordAction = 1
+	StreamRecordAction_SKIP              StreamRecordAction = 2
+	StreamRecordAction_READ_DEAD_LETTER  StreamRecordAction = 3
+	StreamRecordAction_RETRY_DEAD_LETTER StreamRecordAction = 4
+	StreamRecordAction_DROP_DEAD_LETTER  StreamRecordAction = 5
 )
 
 // Enum value maps for StreamRecordAction.
@@ -35,11 +38,17 @@ var (
 		0: "READ",
 		1: "RETRY",
 		2: "SKIP",
+		3: "READ_DEAD_LETTER",
+		4: "RETRY_DEAD_LETTER",
+		5: "DROP_DEAD_LETTER",
 	}
 	StreamRecordAction_value = map[string]int32{
-		"READ":  0,
-		"RETRY": 1,
-		"SKIP":  2,
+		"READ":              0,
+		"RETRY":             1,
+		"SKIP":              2,
+		"READ_DEAD_LETTER":  3,
+		"RETRY_DEAD_LETTER": 4,
+		"DROP_DEAD_LETTER":  5,
 	}
 )
 
@@ -190,6 +199,7 @@ type SubscriptionStatus struct {
 	Incarnation   uint64                  `protobuf:"varint,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	State         *StreamState            `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"` // of the subscription as a whole on this node
 	Partitions    []*TopicPartitionStatus `protobuf:"bytes,4,rep,name=partitions,proto3" json:"partitions,omitempty"`
+	DeadLetters   uint64                  `protobuf:"varint,5,opt,name=dead_letters,json=deadLetters,proto3" json:"dead_letters,omitempty"` // that the node stores as a leader
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -250,6 +260,13 @@ func (x *SubscriptionStatus) GetPartitions() []*TopicPartitionStatus {
 		return x.Partitions
 	}
 	return nil
+}
+
+func (x *SubscriptionStatus) GetDeadLetters() uint64 {
+	if x != nil {
+		return x.DeadLetters
+	}
+	return 0
 }
 
 // StreamState is a state with its reason.
@@ -660,6 +677,9 @@ type StreamRecordResponse struct {
 	NotRead       bool                   `protobuf:"varint,2,opt,name=not_read,json=notRead,proto3" json:"not_read,omitempty"`          // this node does not read the topic partition
 	NotBlocked    bool                   `protobuf:"varint,3,opt,name=not_blocked,json=notBlocked,proto3" json:"not_blocked,omitempty"` // the record does not block its topic partition
 	Record        *StreamRecord          `protobuf:"bytes,4,opt,name=record,proto3" json:"record,omitempty"`                            // of READ
+	NotDead       bool                   `protobuf:"varint,5,opt,name=not_dead,json=notDead,proto3" json:"not_dead,omitempty"`          // the record is not a dead letter
+	Undeliverable bool                   `protobuf:"varint,6,opt,name=undeliverable,proto3" json:"undeliverable,omitempty"`             // it cannot be delivered yet
+	DeadLetter    *DeadLetter            `protobuf:"bytes,7,opt,name=dead_letter,json=deadLetter,proto3" json:"dead_letter,omitempty"`  // of READ_DEAD_LETTER
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -722,6 +742,283 @@ func (x *StreamRecordResponse) GetRecord() *StreamRecord {
 	return nil
 }
 
+func (x *StreamRecordResponse) GetNotDead() bool {
+	if x != nil {
+		return x.NotDead
+	}
+	return false
+}
+
+func (x *StreamRecordResponse) GetUndeliverable() bool {
+	if x != nil {
+		return x.Undeliverable
+	}
+	return false
+}
+
+func (x *StreamRecordResponse) GetDeadLetter() *DeadLetter {
+	if x != nil {
+		return x.DeadLetter
+	}
+	return nil
+}
+
+type DeadLettersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ClusterId     string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	Subscription  string                 `protobuf:"bytes,2,opt,name=subscription,proto3" json:"subscription,omitempty"`
+	After         *DeadLetterPlace       `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"` // absent: from the first on
+	Limit         uint32                 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeadLettersRequest) Reset() {
+	*x = DeadLettersRequest{}
+	mi := &file_proto_node_subscriptions_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeadLettersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeadLettersRequest) ProtoMessage() {}
+
+func (x *DeadLettersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_subscriptions_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeadLettersRequest.ProtoReflect.Descriptor instead.
+func (*DeadLettersRequest) Descriptor() ([]byte, []int) {
+	return file_proto_node_subscriptions_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *DeadLettersRequest) GetClusterId() string {
+	if x != nil {
+		return x.ClusterId
+	}
+	return ""
+}
+
+func (x *DeadLettersRequest) GetSubscription() string {
+	if x != nil {
+		return x.Subscription
+	}
+	return ""
+}
+
+func (x *DeadLettersRequest) GetAfter() *DeadLetterPlace {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *DeadLettersRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type DeadLettersResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Error         string                 `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`
+	Letters       []*DeadLetter          `protobuf:"bytes,2,rep,name=letters,proto3" json:"letters,omitempty"` // without keys, values and headers
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeadLettersResponse) Reset() {
+	*x = DeadLettersResponse{}
+	mi := &file_proto_node_subscriptions_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeadLettersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeadLettersResponse) ProtoMessage() {}
+
+func (x *DeadLettersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_subscriptions_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeadLettersResponse.ProtoReflect.Descriptor instead.
+func (*DeadLettersResponse) Descriptor() ([]byte, []int) {
+	return file_proto_node_subscriptions_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *DeadLettersResponse) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *DeadLettersResponse) GetLetters() []*DeadLetter {
+	if x != nil {
+		return x.Letters
+	}
+	return nil
+}
+
+type DeadLetterPlace struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Partition     int32                  `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
+	Offset        int64                  `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeadLetterPlace) Reset() {
+	*x = DeadLetterPlace{}
+	mi := &file_proto_node_subscriptions_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeadLetterPlace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeadLetterPlace) ProtoMessage() {}
+
+func (x *DeadLetterPlace) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_subscriptions_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeadLetterPlace.ProtoReflect.Descriptor instead.
+func (*DeadLetterPlace) Descriptor() ([]byte, []int) {
+	return file_proto_node_subscriptions_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *DeadLetterPlace) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *DeadLetterPlace) GetPartition() int32 {
+	if x != nil {
+		return x.Partition
+	}
+	return 0
+}
+
+func (x *DeadLetterPlace) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+type DeadLetter struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Place         *DeadLetterPlace       `protobuf:"bytes,1,opt,name=place,proto3" json:"place,omitempty"`
+	Record        *StreamRecord          `protobuf:"bytes,2,opt,name=record,proto3" json:"record,omitempty"`
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Message       string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	AtMs          int64                  `protobuf:"varint,5,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeadLetter) Reset() {
+	*x = DeadLetter{}
+	mi := &file_proto_node_subscriptions_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeadLetter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeadLetter) ProtoMessage() {}
+
+func (x *DeadLetter) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_subscriptions_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeadLetter.ProtoReflect.Descriptor instead.
+func (*DeadLetter) Descriptor() ([]byte, []int) {
+	return file_proto_node_subscriptions_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *DeadLetter) GetPlace() *DeadLetterPlace {
+	if x != nil {
+		return x.Place
+	}
+	return nil
+}
+
+func (x *DeadLetter) GetRecord() *StreamRecord {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
+func (x *DeadLetter) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *DeadLetter) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *DeadLetter) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
 type StreamRecord struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	TimestampMs   int64                  `protobuf:"varint,1,opt,name=timestamp_ms,json=timestampMs,proto3" json:"timestamp_ms,omitempty"`
@@ -736,7 +1033,7 @@ type StreamRecord struct {
 
 func (x *StreamRecord) Reset() {
 	*x = StreamRecord{}
-	mi := &file_proto_node_subscriptions_proto_msgTypes[8]
+	mi := &file_proto_node_subscriptions_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -748,7 +1045,7 @@ func (x *StreamRecord) String() string {
 func (*StreamRecord) ProtoMessage() {}
 
 func (x *StreamRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_subscriptions_proto_msgTypes[8]
+	mi := &file_proto_node_subscriptions_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -761,7 +1058,7 @@ func (x *StreamRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamRecord.ProtoReflect.Descriptor instead.
 func (*StreamRecord) Descriptor() ([]byte, []int) {
-	return file_proto_node_subscriptions_proto_rawDescGZIP(), []int{8}
+	return file_proto_node_subscriptions_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *StreamRecord) GetTimestampMs() int64 {
@@ -816,7 +1113,7 @@ type StreamRecordHeader struct {
 
 func (x *StreamRecordHeader) Reset() {
 	*x = StreamRecordHeader{}
-	mi := &file_proto_node_subscriptions_proto_msgTypes[9]
+	mi := &file_proto_node_subscriptions_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -828,7 +1125,7 @@ func (x *StreamRecordHeader) String() string {
 func (*StreamRecordHeader) ProtoMessage() {}
 
 func (x *StreamRecordHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_subscriptions_proto_msgTypes[9]
+	mi := &file_proto_node_subscriptions_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -841,7 +1138,7 @@ func (x *StreamRecordHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamRecordHeader.ProtoReflect.Descriptor instead.
 func (*StreamRecordHeader) Descriptor() ([]byte, []int) {
-	return file_proto_node_subscriptions_proto_rawDescGZIP(), []int{9}
+	return file_proto_node_subscriptions_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StreamRecordHeader) GetName() string {
@@ -870,14 +1167,15 @@ const file_proto_node_subscriptions_proto_rawDesc = "" +
 	"\x05brief\x18\x03 \x01(\bR\x05brief\"f\n" +
 	"\x15SubscriptionsResponse\x12\x14\n" +
 	"\x05error\x18\x01 \x01(\tR\x05error\x127\n" +
-	"\bstatuses\x18\x02 \x03(\v2\x1b.node.v1.SubscriptionStatusR\bstatuses\"\xc5\x01\n" +
+	"\bstatuses\x18\x02 \x03(\v2\x1b.node.v1.SubscriptionStatusR\bstatuses\"\xe8\x01\n" +
 	"\x12SubscriptionStatus\x12\"\n" +
 	"\fsubscription\x18\x01 \x01(\tR\fsubscription\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\x04R\vincarnation\x12*\n" +
 	"\x05state\x18\x03 \x01(\v2\x14.node.v1.StreamStateR\x05state\x12=\n" +
 	"\n" +
 	"partitions\x18\x04 \x03(\v2\x1d.node.v1.TopicPartitionStatusR\n" +
-	"partitions\"p\n" +
+	"partitions\x12!\n" +
+	"\fdead_letters\x18\x05 \x01(\x04R\vdeadLetters\"p\n" +
 	"\vStreamState\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
@@ -918,13 +1216,37 @@ const file_proto_node_subscriptions_proto_rawDesc = "" +
 	"\x05topic\x18\x03 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x04 \x01(\x05R\tpartition\x12\x16\n" +
 	"\x06offset\x18\x05 \x01(\x03R\x06offset\x123\n" +
-	"\x06action\x18\x06 \x01(\x0e2\x1b.node.v1.StreamRecordActionR\x06action\"\x97\x01\n" +
+	"\x06action\x18\x06 \x01(\x0e2\x1b.node.v1.StreamRecordActionR\x06action\"\x8e\x02\n" +
 	"\x14StreamRecordResponse\x12\x14\n" +
 	"\x05error\x18\x01 \x01(\tR\x05error\x12\x19\n" +
 	"\bnot_read\x18\x02 \x01(\bR\anotRead\x12\x1f\n" +
 	"\vnot_blocked\x18\x03 \x01(\bR\n" +
 	"notBlocked\x12-\n" +
-	"\x06record\x18\x04 \x01(\v2\x15.node.v1.StreamRecordR\x06record\"\xea\x01\n" +
+	"\x06record\x18\x04 \x01(\v2\x15.node.v1.StreamRecordR\x06record\x12\x19\n" +
+	"\bnot_dead\x18\x05 \x01(\bR\anotDead\x12$\n" +
+	"\rundeliverable\x18\x06 \x01(\bR\rundeliverable\x124\n" +
+	"\vdead_letter\x18\a \x01(\v2\x13.node.v1.DeadLetterR\n" +
+	"deadLetter\"\x9d\x01\n" +
+	"\x12DeadLettersRequest\x12\x1d\n" +
+	"\n" +
+	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\"\n" +
+	"\fsubscription\x18\x02 \x01(\tR\fsubscription\x12.\n" +
+	"\x05after\x18\x03 \x01(\v2\x18.node.v1.DeadLetterPlaceR\x05after\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\rR\x05limit\"Z\n" +
+	"\x13DeadLettersResponse\x12\x14\n" +
+	"\x05error\x18\x01 \x01(\tR\x05error\x12-\n" +
+	"\aletters\x18\x02 \x03(\v2\x13.node.v1.DeadLetterR\aletters\"]\n" +
+	"\x0fDeadLetterPlace\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
+	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12\x16\n" +
+	"\x06offset\x18\x03 \x01(\x03R\x06offset\"\xb2\x01\n" +
+	"\n" +
+	"DeadLetter\x12.\n" +
+	"\x05place\x18\x01 \x01(\v2\x18.node.v1.DeadLetterPlaceR\x05place\x12-\n" +
+	"\x06record\x18\x02 \x01(\v2\x15.node.v1.StreamRecordR\x06record\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\x12\x13\n" +
+	"\x05at_ms\x18\x05 \x01(\x03R\x04atMs\"\xea\x01\n" +
 	"\fStreamRecord\x12!\n" +
 	"\ftimestamp_ms\x18\x01 \x01(\x03R\vtimestampMs\x12\x15\n" +
 	"\x03key\x18\x02 \x01(\fH\x00R\x03key\x88\x01\x01\x12\x19\n" +
@@ -937,11 +1259,14 @@ const file_proto_node_subscriptions_proto_rawDesc = "" +
 	"\x06_value\">\n" +
 	"\x12StreamRecordHeader\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value*3\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value*v\n" +
 	"\x12StreamRecordAction\x12\b\n" +
 	"\x04READ\x10\x00\x12\t\n" +
 	"\x05RETRY\x10\x01\x12\b\n" +
-	"\x04SKIP\x10\x02B\x1aZ\x18platform/proto/node;nodeb\x06proto3"
+	"\x04SKIP\x10\x02\x12\x14\n" +
+	"\x10READ_DEAD_LETTER\x10\x03\x12\x15\n" +
+	"\x11RETRY_DEAD_LETTER\x10\x04\x12\x14\n" +
+	"\x10DROP_DEAD_LETTER\x10\x05B\x1aZ\x18platform/proto/node;nodeb\x06proto3"
 
 var (
 	file_proto_node_subscriptions_proto_rawDescOnce sync.Once
@@ -956,7 +1281,7 @@ func file_proto_node_subscriptions_proto_rawDescGZIP() []byte {
 }
 
 var file_proto_node_subscriptions_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_proto_node_subscriptions_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_proto_node_subscriptions_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_proto_node_subscriptions_proto_goTypes = []any{
 	(StreamRecordAction)(0),       // 0: node.v1.StreamRecordAction
 	(*SubscriptionsRequest)(nil),  // 1: node.v1.SubscriptionsRequest
@@ -967,8 +1292,12 @@ var file_proto_node_subscriptions_proto_goTypes = []any{
 	(*BlockedRecord)(nil),         // 6: node.v1.BlockedRecord
 	(*StreamRecordRequest)(nil),   // 7: node.v1.StreamRecordRequest
 	(*StreamRecordResponse)(nil),  // 8: node.v1.StreamRecordResponse
-	(*StreamRecord)(nil),          // 9: node.v1.StreamRecord
-	(*StreamRecordHeader)(nil),    // 10: node.v1.StreamRecordHeader
+	(*DeadLettersRequest)(nil),    // 9: node.v1.DeadLettersRequest
+	(*DeadLettersResponse)(nil),   // 10: node.v1.DeadLettersResponse
+	(*DeadLetterPlace)(nil),       // 11: node.v1.DeadLetterPlace
+	(*DeadLetter)(nil),            // 12: node.v1.DeadLetter
+	(*StreamRecord)(nil),          // 13: node.v1.StreamRecord
+	(*StreamRecordHeader)(nil),    // 14: node.v1.StreamRecordHeader
 }
 var file_proto_node_subscriptions_proto_depIdxs = []int32{
 	3,  // 0: node.v1.SubscriptionsResponse.statuses:type_name -> node.v1.SubscriptionStatus
@@ -977,13 +1306,18 @@ var file_proto_node_subscriptions_proto_depIdxs = []int32{
 	4,  // 3: node.v1.TopicPartitionStatus.state:type_name -> node.v1.StreamState
 	6,  // 4: node.v1.TopicPartitionStatus.blocked:type_name -> node.v1.BlockedRecord
 	0,  // 5: node.v1.StreamRecordRequest.action:type_name -> node.v1.StreamRecordAction
-	9,  // 6: node.v1.StreamRecordResponse.record:type_name -> node.v1.StreamRecord
-	10, // 7: node.v1.StreamRecord.headers:type_name -> node.v1.StreamRecordHeader
-	8,  // [8:8] is the sub-list for method output_type
-	8,  // [8:8] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	13, // 6: node.v1.StreamRecordResponse.record:type_name -> node.v1.StreamRecord
+	12, // 7: node.v1.StreamRecordResponse.dead_letter:type_name -> node.v1.DeadLetter
+	11, // 8: node.v1.DeadLettersRequest.after:type_name -> node.v1.DeadLetterPlace
+	12, // 9: node.v1.DeadLettersResponse.letters:type_name -> node.v1.DeadLetter
+	11, // 10: node.v1.DeadLetter.place:type_name -> node.v1.DeadLetterPlace
+	13, // 11: node.v1.DeadLetter.record:type_name -> node.v1.StreamRecord
+	14, // 12: node.v1.StreamRecord.headers:type_name -> node.v1.StreamRecordHeader
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_proto_node_subscriptions_proto_init() }
@@ -991,14 +1325,14 @@ func file_proto_node_subscriptions_proto_init() {
 	if File_proto_node_subscriptions_proto != nil {
 		return
 	}
-	file_proto_node_subscriptions_proto_msgTypes[8].OneofWrappers = []any{}
+	file_proto_node_subscriptions_proto_msgTypes[12].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_node_subscriptions_proto_rawDesc), len(file_proto_node_subscriptions_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   10,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

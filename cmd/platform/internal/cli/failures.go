@@ -53,8 +53,11 @@ func (a *app) failuresList() *cobra.Command {
 
 func (a *app) failureTable(page client.FailurePage) {
 	a.blockedTable(page.Blocked)
+	for _, d := range page.DeadLetters {
+		a.say("%s has %s, see `platform subscriptions dead-letters list %s`.", term.Clean(d.Source), counted(int(d.Records), "dead letter"), d.Subscription) //nolint:gosec // bounded
+	}
 	if len(page.Groups) == 0 {
-		if len(page.Blocked) == 0 {
+		if len(page.Blocked)+len(page.DeadLetters) == 0 {
 			a.say("No failures.")
 		}
 		return

@@ -27,7 +27,7 @@ func (a *app) subscriptions() *cobra.Command {
 
 A subscription is named by its id, or by its source or sink if only one subscription has it.`,
 	}, a.subscriptionsCreate(), a.subscriptionsList(), a.subscriptionsDescribe(), a.subscriptionsEdit(), a.subscriptionsPause(), a.subscriptionsResume(),
-		a.subscriptionsSeek(), a.subscriptionsRecord("skip"), a.subscriptionsRecord("retry"), a.subscriptionsDelete())
+		a.subscriptionsSeek(), a.subscriptionsRecord("skip"), a.subscriptionsRecord("retry"), a.deadLetters(), a.subscriptionsDelete())
 }
 
 // subscriptionFlags are the settings of a subscription.
@@ -43,7 +43,7 @@ func (f *subscriptionFlags) bind(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.StringVar(&f.ordering, "ordering", "", "key (default): in order per record key; partition: one record of a topic partition at a time; none")
 	flags.StringVar(&f.onError, "on-error", "", "what becomes of records that cannot be delivered: block (default), skip or dead-letter")
-	flags.StringVar(&f.deadLetterTopic, "dead-letter-topic", "", "topic for --on-error dead-letter; {topic} stands for the topic of the record")
+	flags.StringVar(&f.deadLetterTopic, "dead-letter-topic", "", "topic for --on-error dead-letter; {topic} stands for the topic of the record; without it, the server keeps these records")
 	flags.StringVar(&f.tombstones, "tombstones", "", "what becomes of records without a value: deliver (default) or skip")
 	flags.StringVar(&f.onRecreate, "on-recreate", "", "what becomes of a topic that is deleted and created again: error (default) until a seek, or earliest, which reads it")
 	flags.StringSliceVar(&f.headers, "headers", nil, "record headers that handlers receive, separated by commas; * for all (default), none for none")

@@ -119,6 +119,7 @@ func (a *app) showSubscription(s *client.Subscription) {
 		term.Field{Name: "Cause", Value: term.Clean(s.Message)},
 		term.Field{Name: "Paused", Value: paused},
 		term.Field{Name: "Lag", Value: lagFields(s)},
+		term.Field{Name: "Dead letters", Value: deadLetterText(s)},
 		term.Field{Name: "Start", Value: startText(&s.Start)},
 		term.Field{Name: "Incarnation", Value: strconv.FormatUint(s.Incarnation, 10)},
 		term.Field{Name: "Ordering", Value: s.Ordering},

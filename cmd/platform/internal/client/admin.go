@@ -231,7 +231,15 @@ type FailurePage struct {
 	Next   string         `json:"next_cursor"`
 	Other  int            `json:"other"`
 
-	Blocked []BlockedTopicPartition `json:"blocked_topic_partitions"`
+	Blocked     []BlockedTopicPartition `json:"blocked_topic_partitions"`
+	DeadLetters []DeadLetterCount       `json:"dead_letters"`
+}
+
+// DeadLetterCount is an event subscription with dead letters.
+type DeadLetterCount struct {
+	Subscription string `json:"subscription_id"`
+	Source       string `json:"source"`
+	Records      uint64 `json:"records"`
 }
 
 // BlockedTopicPartition is a topic partition of an event subscription that waits for an operator.

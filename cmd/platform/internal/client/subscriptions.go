@@ -54,6 +54,7 @@ type Subscription struct {
 	Paused          *SubscriptionPause `json:"paused"`
 	TopicPartitions int                `json:"topic_partitions"`
 	Blocked         int                `json:"blocked"`
+	DeadLetters     uint64             `json:"dead_letters"`
 	LagRecords      *int64             `json:"lag_records"`
 	LagSeconds      *float64           `json:"lag_seconds"`
 	Partitions      []TopicPartition   `json:"partitions"`
@@ -193,6 +194,103 @@ func (c *Client) OnRecord(ctx context.Context, id, operation, topic string, part
 	path := fmt.Sprintf("%s/records/%s/%d/%d/%s", subscriptionPath(id), url.PathEscape(topic), partition, offset, operation)
 	_, err := c.adminJSON(ctx, http.MethodPost, path, nil, nil)
 	return err
+}
+
+// DeadLetter is a record that could not be delivered and that the server keeps.
+type DeadLetter struct {
+	Topic      string    `json:"topic"`
+	Partition  int32     `json:"partition"`
+	Offset     int64     `json:"offset"`
+	Timestamp  time.Time `json:"timestamp"`
+	Reason     string    `json:"reason"`
+	Message    string    `json:"message"`
+	At         time.Time `json:"at"`
+	KeyBytes   int       `json:"key_bytes"`
+	ValueBytes int       `json:"value_bytes"`
+}
+
+// DeadLetterPage is a page of dead letters.
+type DeadLetterPage struct {
+	Letters []DeadLetter `json:"dead_letters"`
+	Next    string       `json:"next"`
+	Silent  []string     `json:"silent_nodes"`
+}
+
+// DeadLetterRecord is a dead letter with its contents.
+type DeadLetterRecord struct {
+	DeadLetter
+	Key     *RecordBytes   `json:"key"`
+	Value   *RecordBytes   `json:"value"`
+	Headers []RecordHeader `json:"headers"`
+}
+
+// RecordBytes is a key or value: text, or bytes that are not.
+type RecordBytes struct {
+	Text   *string `json:"text"`
+	Base64 []byte  `json:"base64"`
+}
+
+// RecordHeader is a header of a record.
+type RecordHeader struct {
+	Name  string       `json:"name"`
+	Value *RecordBytes `json:"value"`
+}
+
+// DeadLetterResult says what became of a page of dead letters.
+type DeadLetterResult struct {
+	Done, Failed int
+	Errors       []struct {
+		Topic     string
+		Partition int32
+		Offset    int64
+		Message   string
+	}
+	Next   string
+	Silent []string `json:"silent_nodes"`
+}
+
+func lettersPath(id string) string { return subscriptionPath(id) + "/dead-letters" }
+
+func letterPath(id, topic string, partition int32, offset int64) string {
+	return fmt.Sprintf("%s/%s/%d/%d", lettersPath(id), url.PathEscape(topic), partition, offset)
+}
+
+func letterPage(after string) string { return "?" + url.Values{"after": {after}}.Encode() }
+
+// DeadLetters lists dead letters of a subscription behind the given one, if any.
+func (c *Client) DeadLetters(ctx context.Context, id, after string) (page DeadLetterPage, _ *Response, err error) {
+	response, err := c.adminJSON(ctx, http.MethodGet, lettersPath(id)+letterPage(after), nil, &page)
+	return page, response, err
+}
+
+// DeadLetter returns a dead letter with its contents.
+func (c *Client) DeadLetter(ctx context.Context, id, topic string, partition int32, offset int64) (l DeadLetterRecord, _ *Response, err error) {
+	response, err := c.adminJSON(ctx, http.MethodGet, letterPath(id, topic, partition, offset), nil, &l)
+	return l, response, err
+}
+
+// RetryDeadLetter delivers a dead letter.
+func (c *Client) RetryDeadLetter(ctx context.Context, id, topic string, partition int32, offset int64) error {
+	_, err := c.adminJSON(ctx, http.MethodPost, letterPath(id, topic, partition, offset)+"/retry", nil, nil)
+	return err
+}
+
+// DropDeadLetter deletes a dead letter.
+func (c *Client) DropDeadLetter(ctx context.Context, id, topic string, partition int32, offset int64) error {
+	_, err := c.adminJSON(ctx, http.MethodDelete, letterPath(id, topic, partition, offset), nil, nil)
+	return err
+}
+
+// RetryDeadLetters delivers a page of dead letters.
+func (c *Client) RetryDeadLetters(ctx context.Context, id, after string) (r DeadLetterResult, err error) {
+	_, err = c.adminJSON(ctx, http.MethodPost, lettersPath(id)+"/retry"+letterPage(after), nil, &r)
+	return r, err
+}
+
+// DropDeadLetters deletes a page of dead letters.
+func (c *Client) DropDeadLetters(ctx context.Context, id, after string) (r DeadLetterResult, err error) {
+	_, err = c.adminJSON(ctx, http.MethodDelete, lettersPath(id)+letterPage(after), nil, &r)
+	return r, err
 }
 
 // CreateKafkaCluster adds a Kafka cluster.

@@ -345,6 +345,27 @@ export interface ObjectDetail extends ObjectSummary {
 }
 
 /** An event subscription. */
+/** A record that a subscription could not deliver and that the server keeps. */
+export interface DeadLetter {
+  topic: string
+  partition: number
+  offset: number
+  reason: string
+  message: string
+  at: string
+  key_bytes: number
+  value_bytes: number
+}
+
+/** A subscription with dead letters. */
+export interface DeadLetterCount {
+  subscription_id: string
+  source: string
+  service: string
+  handler: string
+  records: number
+}
+
 export interface Subscription {
   id: string
   source: string
@@ -369,6 +390,7 @@ export interface Subscription {
   paused?: { by: string; reason?: string; at: string }
   topic_partitions: number
   blocked: number
+  dead_letters: number
   lag_records?: number
   lag_seconds?: number
   partitions?: TopicPartition[]

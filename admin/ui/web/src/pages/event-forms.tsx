@@ -147,10 +147,10 @@ function Delivery({ f, set, at }: PartProps & { at: (name: string) => string | u
         <select class="input" value={f.onError} onChange={(e) => set({ onError: e.currentTarget.value })}>
           <option value="block">blocks its topic partition</option>
           <option value="skip">is skipped and counted</option>
-          <option value="dead-letter">is written to a dead-letter topic</option>
+          <option value="dead-letter">is set aside as a dead letter</option>
         </select>
       </Field>
-      {f.onError === 'dead-letter' && <Field label="Dead-letter topic" hint="{topic} stands for the topic of the record." error={at('dead_letter_topic')}><input class="input mono" value={f.deadLetterTopic} placeholder="{topic}.dlq" spellcheck={false} onInput={(e) => set({ deadLetterTopic: e.currentTarget.value })} /></Field>}
+      {f.onError === 'dead-letter' && <Field label="Dead-letter topic" hint="{topic} stands for the topic of the record. Without a topic, the server keeps these records." error={at('dead_letter_topic')}><input class="input mono" value={f.deadLetterTopic} placeholder="{topic}.dlq" spellcheck={false} onInput={(e) => set({ deadLetterTopic: e.currentTarget.value })} /></Field>}
     </div>
   )
 }

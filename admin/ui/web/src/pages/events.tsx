@@ -14,6 +14,7 @@ import { Table } from '../ui/table.tsx'
 import { blockReasons } from '../lib/subscriptions.ts'
 import { Notices } from './common.tsx'
 import { FormButtons, useSubmission } from '../ui/form.tsx'
+import { DeadLetters, RecordView } from './dead-letters.tsx'
 import { createKafkaCluster, createSubscription, editKafkaCluster, editSubscription } from './event-forms.tsx'
 
 export function Events({ params }: { params: Match }) {
@@ -123,6 +124,7 @@ function One({ id }: { id: string }) {
           <Silent nodes={s.silent_nodes} />
           <Notices list={s.info} />
           <BlockedRecords of={s} path={path} />
+          {s.dead_letters > 0 && <DeadLetters of={s} path={`${path}/dead-letters`} />}
           <Section title="Topic partitions" count={formatCount(s.topic_partitions)} flush>
             {(s.partitions ?? []).length === 0 ? <Empty title="No topic partitions yet"><p>{s.start.resolved ? 'No node reads from this subscription at the moment.' : 'The brokers have not been reached yet, so that the start position is not known.'}</p></Empty> : <Partitions list={s.partitions ?? []} />}
           </Section>
@@ -139,7 +141,7 @@ function Settings({ of: s }: { of: Subscription }) {
       ['Id', <ID id={s.id} />], ['Lag', <><Sparkline id={s.id} /> {lagOf(s.lag_records, s.lag_seconds)}</>], s.since ? ['State since', <Time at={s.since} />] : null,
       s.paused ? ['Paused', <><Time at={s.paused.at} /> by {s.paused.by}{s.paused.reason ? `: ${s.paused.reason}` : ''}</>] : null,
       ['Start', `${s.start.from}${s.start.timestamp ? ` ${s.start.timestamp}` : ''}${s.start.otherwise ? `, otherwise ${s.start.otherwise}` : ''}${s.start.resolved ? '' : ' (not resolved yet)'}`],
-      ['Incarnation', s.incarnation], ['Ordering', s.ordering], ['On error', `${s.on_error}${s.dead_letter_topic ? `, to ${s.dead_letter_topic}` : ''}`], ['Tombstones', s.tombstones],
+      ['Incarnation', s.incarnation], ['Ordering', s.ordering], ['On error', `${s.on_error}${s.dead_letter_topic ? `, to ${s.dead_letter_topic}` : s.on_error === 'dead-letter' ? ', kept by the server' : ''}`], ['Tombstones', s.tombstones],
       ['Headers', s.headers.length === 0 ? 'none' : s.headers.join(', ')], s.scope ? ['Scope', <span class="mono">{s.scope}</span>] : null, s.limit_key ? ['Limit key', <span class="mono">{s.limit_key}</span>] : null,
       ['In flight at most', formatCount(s.max_in_flight)], ['Options', <Properties values={s.options} />], ['Created', <Time at={s.created_at} />],
       ['Invocations', <a href={href('/invocations', { service: s.sink.replace('service://', '').split('/')[0] })}>of this service</a>],
@@ -210,18 +212,6 @@ function RecordActions({ path, of: p }: { path: string; of: TopicPartition }) {
       <Button small kind="ghost" icon="restart" needs="operate" onClick={() => { run('retry').catch((err: unknown) => toastError(err)) }}>Retry</Button>
       <Button small kind="ghost" needs="operate" onClick={() => void ask({ title: 'Skip this record?', action: 'Skip', danger: true, body: <p>The record at {name} is not delivered, and the subscription continues behind it.</p> }, () => run('skip'))}>Skip</Button>
     </span>
-  )
-}
-
-function RecordView({ record: r, close }: { record: StreamRecord; close: () => void }) {
-  const text = (b: StreamRecord['key']) => (b === null ? <span class="faint">none</span> : <pre class="mono wrap" tabIndex={0}>{b.text ?? `base64: ${b.base64 ?? ''}`}</pre>)
-  return (
-    <DialogFrame title={`Record at offset ${r.offset} of ${r.topic}/${r.partition}`} close={close}>
-      <Facts rows={[
-        r.timestamp ? ['Timestamp', <Time at={r.timestamp} absolute />] : null, [`Key (${formatBytes(r.key_bytes)})`, text(r.key)], [`Value (${formatBytes(r.value_bytes)})`, text(r.value)],
-        ...r.headers.map((h): [string, preact.ComponentChildren] => [`Header ${h.name}`, text(h.value)]),
-      ]} />
-    </DialogFrame>
   )
 }
 

@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 import { batch } from '../actions.tsx'
 import { get, request, withQuery } from '../api/client.ts'
-import type { BlockedPartition, FailureGroup, InvocationPage } from '../api/types.ts'
+import type { BlockedPartition, DeadLetterCount, FailureGroup, InvocationPage } from '../api/types.ts'
 import { formatCompact, formatCount, plural } from '../lib/format.ts'
 import { blockReasons } from '../lib/subscriptions.ts'
 import { refreshAll } from '../live.ts'
@@ -35,6 +35,7 @@ function List() {
         ]} />
       )}
       {!muted && <Blocked list={failures.data?.blocked_topic_partitions ?? []} />}
+      {!muted && <Undelivered list={failures.data?.dead_letters ?? []} />}
       {failures.data === null
         ? <Loaded of={failing} what="The failures could not be read">{(page) => page.invocations.length === 0 ? <AllWell /> : (
           <Table label="Failing invocations" rows={page.invocations} keyOf={(i) => i.id} hrefOf={(i) => href(`/invocations/${segment(i.id)}`)} columns={[
@@ -63,6 +64,7 @@ interface FailurePage {
   groups: FailureGroup[]
   next_cursor?: string
   blocked_topic_partitions?: BlockedPartition[]
+  dead_letters?: DeadLetterCount[]
 }
 
 const pageSize = 100
@@ -83,6 +85,21 @@ function Blocked({ list }: { list: BlockedPartition[] }) {
         { id: 'reason', title: 'Cause', class: 'grow cut', cell: (b) => <span class="cut" dir="auto"><Pill tone="bad">{b.reason.replaceAll('_', ' ')}</Pill> {blockReasons[b.reason]?.[0] ?? b.message}</span> },
         { id: 'lag', title: 'Waiting', class: 'num fit', cell: (b) => (b.lag_records === undefined ? '–' : formatCount(b.lag_records)) },
         { id: 'since', title: 'Since', class: 'num fit', cell: (b) => <Time at={b.since} /> },
+      ]} />
+    </Section>
+  )
+}
+
+/** Subscriptions with records that could not be delivered and that the server keeps. */
+function Undelivered({ list }: { list: DeadLetterCount[] }) {
+  if (list.length === 0) return null
+  const link = (d: DeadLetterCount): string => href(`/subscriptions/${segment(d.subscription_id)}`)
+  return (
+    <Section title="Dead letters of subscriptions" count={formatCount(list.length)} flush>
+      <Table label="Dead letters of subscriptions" rows={list} keyOf={(d) => d.subscription_id} hrefOf={link} columns={[
+        { id: 'source', title: 'Source', class: 'grow cut', cell: (d) => <a class="strong" href={link(d)}><bdi>{d.source}</bdi></a> },
+        { id: 'where', title: 'Handler', class: 'fit', cell: (d) => <Target service={d.service} handler={d.handler} /> },
+        { id: 'records', title: 'Records', class: 'num fit', cell: (d) => formatCount(d.records) },
       ]} />
     </Section>
   )

@@ -1,0 +1,61 @@
+package query
+
+import (
+	"context"
+	"strconv"
+
+	"platform/internal/subscription"
+)
+
+// deadLetter is a record that a subscription could not deliver.
+type deadLetter struct {
+	subscription *SubscriptionState
+	subscription.DeadLetter
+}
+
+// letterPage is the number of dead letters that are requested from the nodes at a time.
+const letterPage = 1000
+
+func deadLetters(ctx context.Context, s *session) (rows []deadLetter, err error) {
+	if s.engine.cfg.DeadLetters == nil {
+		return nil, nil
+	}
+	states, err := subscriptionStates(ctx, s)
+	for i := range states {
+		if states[i].Status.DeadLetters == 0 {
+			continue
+		}
+		var after *subscription.RecordID
+		for more := true; more && ctx.Err() == nil; {
+			letters, _ := s.engine.cfg.DeadLetters(ctx, states[i].ID, after, letterPage)
+			for j := range letters {
+				rows = append(rows, deadLetter{&states[i], letters[j]})
+			}
+			if more = len(letters) == letterPage; more {
+				last := &letters[letterPage-1]
+				after = &subscription.RecordID{Subscription: states[i].ID, Topic: last.Topic, Partition: last.Partition, Offset: last.Offset}
+			}
+		}
+	}
+	return rows, err
+}
+
+func sysDeadLetter() *Table {
+	type row = deadLetter
+	all := fixed(deadLetters, func(l *row, b []byte) []byte {
+		b = append(append(append(append(b, l.subscription.ID...), '/'), l.Topic...), '/')
+		return strconv.AppendInt(append(strconv.AppendInt(b, int64(l.Partition), 10), '/'), l.Offset, 10)
+	})
+	return define("sys_dead_letter", "Records of event subscriptions that could not be delivered and that the server keeps until they are retried or dropped.", all, []column[row]{
+		plain("subscription_id", Text, "subscription id", func(l *row) value { return l.subscription.ID }),
+		plain("topic", Text, "topic", func(l *row) value { return l.Topic }),
+		plain("partition", U32, "partition of the topic", func(l *row) value { return number(l.Partition) }),
+		plain("record_offset", U64, "offset of the record", func(l *row) value { return number(l.Offset) }),
+		plain("timestamp", Timestamp, "timestamp of the record", func(l *row) value { return moment(l.Timestamp) }),
+		plain("reason", Text, "code of why it could not be delivered", func(l *row) value { return string(l.Reason) }),
+		plain("message", Text, "why it could not be delivered", func(l *row) value { return text(l.Message) }),
+		plain("key_bytes", U64, "size of the key", func(l *row) value { return number(l.KeySize) }),
+		plain("value_bytes", U64, "size of the value", func(l *row) value { return number(l.ValueSize) }),
+		plain("set_aside_at", Timestamp, "when it was set aside", func(l *row) value { return moment(l.At) }),
+	})
+}

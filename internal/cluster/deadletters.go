@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+
+	"platform/internal/subscription"
+	"platform/metadata"
+	nodepb "platform/proto/node"
+)
+
+// DeadLetters lists the dead letters that this node stores as a leader.
+func (s *Server) DeadLetters(_ context.Context, req *nodepb.DeadLettersRequest) (*nodepb.DeadLettersResponse, error) {
+	if _, err := s.member(req.ClusterId); err != nil {
+		return &nodepb.DeadLettersResponse{Error: err.Error()}, nil //nolint:nilerr // the response has the error
+	}
+	var after *subscription.RecordID
+	if p := req.After; p != nil {
+		after = &subscription.RecordID{Subscription: req.Subscription, Topic: p.Topic, Partition: p.Partition, Offset: p.Offset}
+	}
+	letters, err := s.openStreams().ListDeadLetters(req.Subscription, after, int(min(req.Limit, maxLetters)))
+	if err != nil {
+		return &nodepb.DeadLettersResponse{Error: err.Error()}, nil //nolint:nilerr // the response has the error
+	}
+	out := &nodepb.DeadLettersResponse{}
+	for i := range letters {
+		out.Letters = append(out.Letters, letterToProto(&letters[i]))
+	}
+	return out, nil
+}
+
+// maxLetters bounds the dead letters of one response.
+const maxLetters = 10_000
+
+// DeadLetters lists up to limit dead letters of a subscription that a node stores as a leader, behind
+// one or from the first on if that is nil, without keys, values and headers.
+func (n *Nodes) DeadLetters(ctx context.Context, node metadata.Node, id string, after *subscription.RecordID, limit int) ([]subscription.DeadLetter, error) {
+	if n.isSelf(node) {
+		return n.server.openStreams().ListDeadLetters(id, after, limit)
+	}
+	ctx, cancel := context.WithTimeout(ctx, streamsTimeout)
+	defer cancel()
+	req := &nodepb.DeadLettersRequest{ClusterId: n.server.ClusterID(), Subscription: id, Limit: uint32(limit)} //nolint:gosec // positive
+	if after != nil {
+		req.After = &nodepb.DeadLetterPlace{Topic: after.Topic, Partition: after.Partition, Offset: after.Offset}
+	}
+	peer, err := n.of(node)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := peer.DeadLetters(ctx, req)
+	if err == nil && resp.Error != "" {
+		err = errors.New(resp.Error)
+	}
+	if err != nil {
+		return nil, err
+	}
+	letters := make([]subscription.DeadLetter, len(resp.Letters))
+	for i, l := range resp.Letters {
+		letters[i] = letterFromProto(id, l)
+	}
+	return letters, nil
+}
+
+// All returns the nodes of the cluster.
+func (n *Nodes) All() []metadata.Node {
+	layout, _ := n.server.Metadata().Layout()
+	return layout.Nodes
+}
+
+func letterToProto(l *subscription.DeadLetter) *nodepb.DeadLetter {
+	return &nodepb.DeadLetter{
+		Place:  &nodepb.DeadLetterPlace{Topic: l.Topic, Partition: l.Partition, Offset: l.Offset},
+		Record: recordToProto(&l.Record), Reason: string(l.Reason), Message: l.Message, AtMs: unixMillis(l.At),
+	}
+}
+
+func letterFromProto(id string, in *nodepb.DeadLetter) subscription.DeadLetter {
+	p := in.GetPlace()
+	record := subscription.RecordID{Subscription: id, Topic: p.GetTopic(), Partition: p.GetPartition(), Offset: p.GetOffset()}
+	return subscription.DeadLetter{
+		Record: recordFromProto(record, in.GetRecord()), Reason: subscription.Reason(in.GetReason()), Message: in.GetMessage(), At: timeOf(in.GetAtMs()),
+	}
+}

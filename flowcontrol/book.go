@@ -48,7 +48,7 @@ type Removal struct {
 	Precondition Precondition
 }
 
-// PreconditionError says that a precondition does not hold.
+// PreconditionError means that a precondition does not hold.
 type PreconditionError struct {
 	Pattern      Pattern
 	Precondition Precondition
@@ -67,7 +67,7 @@ func (e *PreconditionError) Error() string {
 	return fmt.Sprintf("rule '%s' was expected at version %d, but %s", e.Pattern, e.Precondition.Version, actual)
 }
 
-// FullError says that a book would have too many rules.
+// FullError means that a book would have too many rules.
 type FullError struct{ Rules int }
 
 // Error describes the limit.

@@ -7,7 +7,7 @@ type Matcher struct {
 	// ranks are the ranks of the patterns of each level, one bit for each, so that ranks
 	// without a rule are skipped.
 	ranks [Levels]uint8
-	// bounded says that some rule has a queue limit.
+	// bounded means that some rule has a queue limit.
 	bounded bool
 }
 

@@ -81,7 +81,7 @@ func (s *Scheduler) unobstructed(p *path) bool {
 }
 
 // Full returns the rule because of which one more invocation may not be queued, nil if
-// there is none. locked says that it would have to wait for its key; otherwise an
+// there is none. locked means that it would have to wait for its key; otherwise an
 // invocation that could run immediately is never rejected.
 func (s *Scheduler) Full(key QueueKey, locked bool) (*Rule, error) {
 	if !s.Rules.Bounded() {

@@ -110,11 +110,11 @@ func (a *attempt) decide(inv *machine.Invocation, pin machine.Pin) error {
 	return nil
 }
 
-// planError says that an attempt cannot be planned, although its journal can be read.
+// planError means that an attempt cannot be planned, although its journal can be read.
 type planError struct{ error }
 
-// stateLimit says how much state is to be read with a journal. An invocation that has
-// waited without its record is planned once that has been read.
+// stateLimit returns how much state to read with a journal. An invocation that waited without its
+// record is planned now that the record has been read.
 func (a *attempt) stateLimit(inv *machine.Invocation) (int, error) {
 	if a.plan == nil {
 		a.t.mu.Lock()

@@ -109,7 +109,7 @@ func (iv *Invoker) reopen(s *share) {
 	iv.startNext(short)
 }
 
-// startNext starts waiting attempts that may have a slot. short says that slots have just
+// startNext starts waiting attempts that may have a slot. short means that slots have just
 // become short.
 func (iv *Invoker) startNext(short bool) {
 	for w, ok := iv.slots.next(); ok; w, ok = iv.slots.next() {

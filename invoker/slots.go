@@ -173,7 +173,7 @@ func (q *slots) backlogged() bool {
 }
 
 // acquire takes a slot for w, or queues it; the slot is then passed to start. resumed says
-// that the invocation has been attempted before. short says that slots for the service have
+// that the invocation has been attempted before. short means that slots for the service have
 // just become short.
 func (q *slots) acquire(key flowcontrol.QueueKey, resumed bool, w *waiter) (got, short bool) {
 	q.mu.Lock()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ErrNodeConflict says that a node's name and ID belong to two different nodes.
+// ErrNodeConflict means that a node's name and ID belong to two different nodes.
 var ErrNodeConflict = errors.New("node name and id do not belong together")
 
 // outcome is the result of a command for its proposer: a value, whose type depends on the

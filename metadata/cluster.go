@@ -22,7 +22,7 @@ type Cluster struct {
 	// Replication is the desired number of replicas per partition, as far as there are
 	// nodes. Use Replicas to read it: legacy clusters have 0.
 	Replication uint32
-	// FlowControl says that flow control is enabled on all partitions. It is never
+	// FlowControl means that flow control is enabled on all partitions. It is never
 	// disabled.
 	FlowControl bool
 	// FeatureLevel is the level that all members support; it only rises. Use Level to read
@@ -50,7 +50,7 @@ type Node struct {
 	IngressAddress string
 	AdminAddress   string
 	RegisteredAt   time.Time // first registration of the name
-	// Draining says that the node's replicas are to be moved away.
+	// Draining means that the node's replicas are to be moved away.
 	Draining bool
 	// Removed nodes are no longer members.
 	Removed bool

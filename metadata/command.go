@@ -30,7 +30,7 @@ type removeNode struct {
 	force bool // even if it has replicas
 }
 
-// drainNode says whether a node's replicas are to be moved away.
+// drainNode sets whether the replicas of a node are to be moved away.
 type drainNode struct {
 	id       uint32
 	draining bool

@@ -29,7 +29,7 @@ const (
 var (
 	ErrTooManyJobs = errors.New("too many jobs are running")
 	ErrJobNotFound = errors.New("there is no such job")
-	// ErrJobChanged says that a job has ended or was advanced by another node.
+	// ErrJobChanged means that a job has ended or was advanced by another node.
 	ErrJobChanged = errors.New("job has changed")
 )
 
@@ -68,7 +68,7 @@ type Job struct {
 type JobProgress struct {
 	State JobState
 	// Batch has the IDs of the invocations that come next, Cursor the position of the listing
-	// behind them; Exhausted says that there are no others.
+	// behind them; Exhausted means that there are no others.
 	Batch     []string
 	Cursor    string
 	Exhausted bool

@@ -8,15 +8,15 @@ import (
 
 // Reasons for refusing a change of nodes or of the partition table. Their texts are stored.
 var (
-	// ErrNodeInUse says that a node with that name is running, or may be.
+	// ErrNodeInUse means that a node with that name is running, or may be.
 	ErrNodeInUse = errors.New("node name is in use")
-	// ErrNodeRemoved says that a removed node tries to rejoin with its old data.
+	// ErrNodeRemoved means that a removed node tries to rejoin with its old data.
 	ErrNodeRemoved = errors.New("node was removed from the cluster")
-	// ErrLastNode says that the only node cannot be removed.
+	// ErrLastNode means that the only node cannot be removed.
 	ErrLastNode = errors.New("the last node cannot be removed")
-	// ErrNodeHoldsData says that a node has to be drained before it is removed.
+	// ErrNodeHoldsData means that a node has to be drained before it is removed.
 	ErrNodeHoldsData = errors.New("node has replicas of partitions")
-	// ErrVersionConflict says that the partition table has changed meanwhile.
+	// ErrVersionConflict means that the partition table has changed meanwhile.
 	ErrVersionConflict = errors.New("partition table has changed")
 )
 

@@ -14,9 +14,9 @@ import (
 )
 
 var (
-	// ErrNodeTooOld says that a node does not support the cluster's feature level.
+	// ErrNodeTooOld means that a node does not support the cluster's feature level.
 	ErrNodeTooOld = errors.New("node is too old for the cluster")
-	// ErrMembersChanged says that nodes joined or left while the feature level was being
+	// ErrMembersChanged means that nodes joined or left while the feature level was being
 	// raised.
 	ErrMembersChanged = errors.New("members of the cluster have changed")
 )
@@ -154,7 +154,7 @@ type LevelPlan struct {
 	// Waiting lists, for operators, why the level is not Highest: members that do not
 	// respond, are older, or hold the level.
 	Waiting []string
-	// Held says that a member holds the level: only an operator's request raises it.
+	// Held means that a member holds the level: only an operator's request raises it.
 	Held bool
 
 	members []string

@@ -7,7 +7,7 @@ import (
 	"platform/internal/ids"
 )
 
-// NotFoundError says that a deployment, service, handler or node does not exist.
+// NotFoundError means that a deployment, service, handler or node does not exist.
 type NotFoundError struct {
 	Deployment ids.Deployment // requested by ID, or empty
 	Service    string         // requested by name, or empty

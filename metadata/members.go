@@ -56,7 +56,7 @@ func (s *Store) RemovalReason(name, incarnation string) (removed string) {
 	return ""
 }
 
-// RemovedError says that a node was removed from the cluster. It matches ErrNodeRemoved.
+// RemovedError means that a node was removed from the cluster. It matches ErrNodeRemoved.
 type RemovedError struct {
 	Node   string
 	Reason string

@@ -12,15 +12,15 @@ import (
 )
 
 var (
-	// ErrUnavailable says that a change was not made because no node leads the metadata, or
+	// ErrUnavailable means that a change was not made because no node leads the metadata, or
 	// is not ready. A retry is safe.
 	ErrUnavailable = errors.New("metadata has no leader at the moment")
 
-	// ErrUnknownOutcome says that a change failed after it was sent: it may or may not have
+	// ErrUnknownOutcome means that a change failed after it was sent: it may or may not have
 	// been made. A retry is safe.
 	ErrUnknownOutcome = errors.New("outcome of the change is unknown")
 
-	// ErrNotLeader says that a forwarded entry was not proposed because this node does not
+	// ErrNotLeader means that a forwarded entry was not proposed because this node does not
 	// lead.
 	ErrNotLeader = errors.New("this node does not lead the metadata")
 )

@@ -10,9 +10,9 @@ import (
 )
 
 var (
-	// ErrRulePrecondition says that a precondition of a change does not hold.
+	// ErrRulePrecondition means that a precondition of a change does not hold.
 	ErrRulePrecondition = errors.New("rule is not as expected")
-	// ErrTooManyRules says that a change would exceed the size of the rule book.
+	// ErrTooManyRules means that a change would exceed the size of the rule book.
 	ErrTooManyRules = errors.New("rule book is full")
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// InputError says why a handler does not accept a request body. The sender of the body can
+// InputError describes why a handler does not accept a request body. The sender of the body can
 // fix it.
 type InputError struct{ Reason string }
 

@@ -8,7 +8,7 @@ import (
 	"platform/internal/feature"
 )
 
-// ErrCorrupt says that a stored record does not match its checksum.
+// ErrCorrupt means that a stored record does not match its checksum.
 var ErrCorrupt = errors.New("metadata record damaged")
 
 // Formats of the state file. Versions 2 and 3 have two more tables each; older files are

@@ -18,7 +18,7 @@ type Update struct {
 	Overwrite bool
 }
 
-// InvalidError says why a change is invalid. Its text is stored if the change was refused
+// InvalidError describes why a change is invalid. Its text is stored if the change was refused
 // by apply.
 type InvalidError struct{ Reason string }
 

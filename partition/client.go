@@ -17,7 +17,7 @@ import (
 	"platform/partition/machine"
 )
 
-// ErrNotFound says that no invocation with that ID is known, or is known any longer.
+// ErrNotFound means that no invocation with that ID is known, or is known any longer.
 var ErrNotFound = errors.New("invocation not found")
 
 // Ending is the result of a completed invocation.

@@ -13,7 +13,7 @@ import (
 	"platform/partition/store"
 )
 
-// ErrDiverged says that the tables of a replica differ from those of a majority.
+// ErrDiverged means that the tables of a replica differ from those of a majority.
 var ErrDiverged = errors.New("tables differ from those of the other replicas")
 
 // keptDigests is how many results a replica keeps for requests of the leader.

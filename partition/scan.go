@@ -30,7 +30,7 @@ const (
 	LockQueues        // held locks of unscoped objects, as queues
 )
 
-// Detail says how much of a row to return.
+// Detail determines how much of a row to return.
 type Detail uint8
 
 const (

@@ -33,7 +33,7 @@ const (
 type timers struct {
 	now func() int64 // partition time of the leader, ms
 	// load reads the timers due in [from, before) in order, stopping soon after limit, but
-	// never between two timers of the same millisecond. more says that it stopped early.
+	// never between two timers of the same millisecond. more means that it stopped early.
 	load func(from, before int64, limit int) (due []machine.Timer, more bool, err error)
 	// fire proposes timers; it blocks while too many commands are in progress. Timers that
 	// were not fired are returned through requeue.

@@ -81,7 +81,7 @@ func (s *waiters) removeLocked(id ids.Invocation, w *waiter) {
 	s.byID[id] = list
 }
 
-// settle says which invocation w waits for, once that is known: that of its own request, or
+// settle records which invocation w waits for, once that is known: that of its own request, or
 // the one that it found.
 func (s *waiters) settle(id ids.Invocation, w *waiter, own bool) {
 	s.mu.Lock()

@@ -252,7 +252,7 @@ func saslMechanism(s *subscription.SASL, dial dialFunc) (sasl.Mechanism, error) 
 	return nil, fmt.Errorf("sasl.mechanism %s is not supported", s.Mechanism)
 }
 
-// errTokenRefused says that the credentials for tokens are wrong.
+// errTokenRefused means that the credentials for tokens are wrong.
 var errTokenRefused = errors.New("the token endpoint refused the credentials")
 
 // maxToken bounds the response of a token endpoint.

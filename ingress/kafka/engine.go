@@ -47,7 +47,7 @@ type Config struct {
 	// Dial connects to brokers and token endpoints.
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	Level func() feature.Level
-	// FlowControl says that invocations may have scopes.
+	// FlowControl means that invocations may have scopes.
 	FlowControl bool
 	Version     string
 	// RecordSize is the largest value of a record, in bytes.

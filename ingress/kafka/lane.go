@@ -110,7 +110,7 @@ func (l *lane) next(s *stream) *machine.Ingest {
 	return c
 }
 
-// apply evaluates the outcome of a command. again says that it is to be repeated after a
+// apply evaluates the outcome of a command. again means that it is to be repeated after a
 // pause; an error ends the lane.
 func (l *lane) apply(s *stream, c *machine.Ingest, o machine.Outcome, err error) (again bool, failure error) {
 	s.mu.Lock()

@@ -24,7 +24,7 @@ import (
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// unusable says why a record cannot become an invocation.
+// unusable describes why a record cannot become an invocation.
 type unusable struct {
 	reason  subscription.Reason
 	message string

@@ -8,7 +8,7 @@ import (
 	"platform/partition/machine"
 )
 
-// errRerouted says that another leader has begun a later generation of the routing.
+// errRerouted means that another leader has begun a later generation of the routing.
 var errRerouted = fault(subscription.Starting, "", "the routing of records has changed; they are sent again")
 
 // reroute changes the routing of subsequent records; nothing of this leadership is in flight. If

@@ -14,7 +14,7 @@ import (
 	"platform/partition/machine"
 )
 
-// routing says which invocations the records of a stream become.
+// routing defines which invocations the records of a stream become.
 type routing struct {
 	Service  string      `json:"service"`
 	Handler  string      `json:"handler"`

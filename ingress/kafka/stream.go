@@ -89,10 +89,10 @@ func newStream(r *reader, o *owner, at topicPartition, topic [16]byte, start int
 	return s
 }
 
-// errStopped says that a stream is to end.
+// errStopped means that a stream is to end.
 var errStopped = errors.New("stream is stopping")
 
-// errAgain says that a stream continues from its position without delay.
+// errAgain means that a stream continues from its position without delay.
 var errAgain = errors.New("stream continues")
 
 // run hands records over until ctx ends or finish is called.

@@ -258,7 +258,7 @@ func memberOn(p *partition.Partition, node raft.ServerID) raft.ServerID {
 	return node
 }
 
-// errNoMetadata says that this node joins a cluster whose metadata it has not received yet.
+// errNoMetadata means that this node joins a cluster whose metadata it has not received yet.
 var errNoMetadata = errors.New("this node has not received the metadata of its cluster yet")
 
 // member returns the metadata for a request from a node of the same cluster. With

@@ -55,7 +55,7 @@ func (c *Calls[R]) Pending() bool {
 	return len(c.pending) > 0
 }
 
-// End says that the stream has ended with err; no response arrives any more.
+// End records that the stream has ended with err; no more responses will arrive.
 func (c *Calls[R]) End(err error) {
 	c.mu.Lock()
 	c.err, c.pending = err, nil

@@ -11,7 +11,7 @@ import (
 // unless a test replaces the network.
 type Conn interface {
 	grpc.ClientConnInterface
-	// GetState says whether the last dial failed.
+	// GetState reports whether the last dial failed.
 	GetState() connectivity.State
 	// Close ends pending calls.
 	Close() error

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// ErrNoLoss says that no data that the replica is known to have had is missing.
+// ErrNoLoss means that no data that the replica is known to have had is missing.
 var ErrNoLoss = errors.New("nothing is missing that the replica is known to have had")
 
 // Loss describes what a damaged replica has left, and what AcceptLoss keeps of it.
@@ -17,7 +17,7 @@ type Loss struct {
 	// Last are the lost entries. First is greater than Last if no entries are known to be
 	// lost.
 	Kept, First, Last uint64
-	// VoteLost says that the term or the vote cannot be read, or is not the recorded one.
+	// VoteLost means that the term or the vote cannot be read, or is not the recorded one.
 	VoteLost bool
 	// Members are the servers in the configuration, Replaced those that AcceptLoss replaces
 	// by them.

@@ -213,7 +213,7 @@ type logSizes struct {
 	marks []sizeMark // ascending by index
 }
 
-// sizeMark says that all entries up to index, since the group was opened, have total bytes.
+// sizeMark means that all entries up to index, since the group was opened, have total bytes.
 type sizeMark struct {
 	index uint64
 	total int64

@@ -11,42 +11,42 @@ import (
 // was not proposed and may be proposed again anywhere. ErrTooLarge is final. After
 // ErrUnknownOutcome the command may or may not take effect, now or later.
 var (
-	// ErrNotLeader says that this replica does not lead, no longer leads, or is
+	// ErrNotLeader means that this replica does not lead, no longer leads, or is
 	// transferring leadership; nothing was proposed.
 	ErrNotLeader = errors.New("not the leader of the group")
-	// ErrOverloaded says that too many proposals are waiting; nothing was proposed.
+	// ErrOverloaded means that too many proposals are waiting; nothing was proposed.
 	ErrOverloaded = errors.New("too many proposals waiting")
-	// ErrStopped says that the group or proposer was stopped before the proposal.
+	// ErrStopped means that the group or proposer was stopped before the proposal.
 	ErrStopped = errors.New("group stopped")
-	// ErrTooLarge says that a command or entry exceeds the maximum size of a log entry;
+	// ErrTooLarge means that a command or entry exceeds the maximum size of a log entry;
 	// nothing was proposed, and a retry is pointless. See internal/limits.
 	ErrTooLarge = errors.New("too large for a log entry")
-	// ErrUnknownOutcome says that the proposal was sent to the log and may or may not be
+	// ErrUnknownOutcome means that the proposal was sent to the log and may or may not be
 	// committed. Commands have a stable ID so that a retry is safe.
 	ErrUnknownOutcome = errors.New("outcome of proposal unknown")
 )
 
 // Reasons why a group does not start or continue.
 var (
-	// ErrFailed says that the state machine rejected an entry. The replica has stopped
+	// ErrFailed means that the state machine rejected an entry. The replica has stopped
 	// applying and must be reopened.
 	ErrFailed = errors.New("state machine failed")
-	// ErrQuarantined says that the replica's data is damaged, incomplete or cannot be
+	// ErrQuarantined means that the replica's data is damaged, incomplete or cannot be
 	// interpreted, so that continuing would serve wrong data or violate its term or vote. A
 	// state machine that returns it from Apply quarantines its replica. The replica must be
 	// rebuilt from others, or repaired by an operator.
 	ErrQuarantined = errors.New("replica quarantined")
-	// ErrNewerFormat says that data was written by a newer version of the server. With
+	// ErrNewerFormat means that data was written by a newer version of the server. With
 	// ErrQuarantined it means a quarantine without a mark, which ends when the newer
 	// version is started.
 	ErrNewerFormat = errors.New("written by a newer version of the server")
-	// ErrStateBehindSnapshot says that the state lacks entries that the log no longer has.
+	// ErrStateBehindSnapshot means that the state lacks entries that the log no longer has.
 	// The state must be restored from another replica.
 	ErrStateBehindSnapshot = errors.New("state is behind the snapshot, restore needed")
-	// ErrLeaving says that the removal of the replica's data was started and has to be
+	// ErrLeaving means that the removal of the replica's data was started and has to be
 	// finished first: LogDB.BeginDestroy.
 	ErrLeaving = errors.New("data of the replica is being removed")
-	// ErrCorrupt says that a checksum on disk or on the wire did not match.
+	// ErrCorrupt means that a checksum on disk or on the wire did not match.
 	ErrCorrupt = errors.New("checksum mismatch")
 )
 

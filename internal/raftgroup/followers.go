@@ -134,7 +134,7 @@ type Follower struct {
 	Lag uint64
 	// Contact is the time of its last response; zero if there is none in this term.
 	Contact time.Time
-	// Live says that it responded within the heartbeat timeout, CaughtUp that it also has
+	// Live means that it responded within the heartbeat timeout, CaughtUp that it also has
 	// the log except for what is in transit.
 	Live, CaughtUp bool
 }

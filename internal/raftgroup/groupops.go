@@ -13,7 +13,7 @@ import (
 	"platform/internal/limits"
 )
 
-// ErrNoPeer says that the group has no other voter that can lead.
+// ErrNoPeer means that the group has no other voter that can lead.
 var ErrNoPeer = errors.New("group has no other voter")
 
 // enqueueTimeout bounds how long a request waits for Raft's main loop.

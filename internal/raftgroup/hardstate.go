@@ -243,13 +243,13 @@ type HardStateRecord struct {
 	// Replica is the number of the replica: how many predecessors of it the node has had. It
 	// is part of its Raft server ID, so that no predecessor is ever mistaken for it.
 	Replica uint32
-	// Removing says that the data of the previous replica has not been removed yet.
+	// Removing means that the data of the previous replica has not been removed yet.
 	Removing bool
 	Term     uint64
 	VoteTerm uint64   // of the last vote given
 	Last     Position // last synced entry of the log; Term 0: unknown
 	Snapshot uint64   // index of the snapshot record
-	// Missing says that there should be a record, but it is missing or damaged.
+	// Missing means that there should be a record, but it is missing or damaged.
 	Missing bool
 
 	candidate uint64 // that received the last vote: hash

@@ -23,10 +23,10 @@ const (
 
 var hardStateMagic = [8]byte{'p', 'l', 'h', 'a', 'r', 'd', 's', 't'}
 
-// ErrForeign says that a file or directory belongs to another node or incarnation.
+// ErrForeign means that a file or directory belongs to another node or incarnation.
 var ErrForeign = errors.New("belongs to another node or incarnation")
 
-// ErrTruncated says that the hard-state file is shorter than it was. It is an ErrCorrupt.
+// ErrTruncated means that the hard-state file is shorter than it was. It is an ErrCorrupt.
 var ErrTruncated = fmt.Errorf("%w: the file was truncated", ErrCorrupt)
 
 // hardStateHead is the first page: magic, version, incarnation, checksum of these; number of

@@ -22,7 +22,7 @@ var (
 	errNoMajority      = errors.New("replica does not reach a majority of the voters")
 	errNotElected      = errors.New("the successor was not elected in time")
 	errTransportClosed = errors.New("raft transport is closed")
-	// errNotSent says that a request most probably did not reach the peer, so that retrying
+	// errNotSent means that a request most probably did not reach the peer, so that retrying
 	// an idempotent one is worthwhile.
 	errNotSent = errors.New("request was not sent")
 )

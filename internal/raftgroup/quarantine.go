@@ -53,7 +53,7 @@ func quarantinedEarlier(reason string) error {
 	return fmt.Errorf("%w: %s", ErrQuarantined, strings.TrimPrefix(reason, ErrQuarantined.Error()+": "))
 }
 
-// EntryError says that a committed entry cannot be interpreted. It wraps ErrQuarantined: a
+// EntryError means that a committed entry cannot be interpreted. It wraps ErrQuarantined: a
 // replica that skipped the entry would diverge.
 type EntryError struct {
 	Index, Term uint64

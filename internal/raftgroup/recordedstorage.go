@@ -86,7 +86,7 @@ func (w *recordedStorage) SetUint64(key []byte, v uint64) error {
 // removing reports whether the data of a previous replica has not been removed yet.
 func (g *HardState) removing() bool { return g != nil && g.Record().Removing }
 
-// ErrUnrecorded says that the hard-state file has lost the record of a replica. It comes with
+// ErrUnrecorded means that the hard-state file has lost the record of a replica. It comes with
 // ErrQuarantined or ErrCorrupt.
 var ErrUnrecorded = errors.New("record lost")
 
@@ -129,8 +129,8 @@ func (g *HardState) check(s Storage) error {
 	return s.Set(keyRecorded, []byte{1})
 }
 
-// keyRecorded says that the hard-state file has a record of the replica. Without it, a storage
-// without a record is that of an older server.
+// keyRecorded marks a storage whose replica is recorded in the hard-state file. Without the mark,
+// a storage without a record is that of an older server.
 var keyRecorded = []byte("Recorded")
 
 // held is the content of a storage, in the form of a record.

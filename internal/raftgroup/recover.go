@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// ErrEmpty says that a group has no data to continue from.
+// ErrEmpty means that a group has no data to continue from.
 var ErrEmpty = errors.New("the group has no entries")
 
 // ForceConfiguration durably makes servers the members of a closed group, as if a majority
@@ -31,7 +31,7 @@ func ForceConfiguration(s Storage, hard *HardState, applied Position, servers []
 	return at, nil
 }
 
-// keyRecovered says that the replica continues without data that others may know of.
+// keyRecovered marks a replica that continues without data that others may know of.
 var keyRecovered = []byte("Recovered")
 
 // Recovered reports whether ForceConfiguration or AcceptLoss has been applied to this replica

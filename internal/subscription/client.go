@@ -45,7 +45,7 @@ type SASL struct {
 	OAuth              OAuth
 }
 
-// OAuth says where tokens for OAUTHBEARER come from.
+// OAuth defines where tokens for OAUTHBEARER come from.
 type OAuth struct {
 	TokenURL, ClientID, ClientSecret, Scope string
 	Extensions                              map[string]string

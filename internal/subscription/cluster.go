@@ -7,7 +7,7 @@ type Cluster struct {
 	Name string
 	// Properties are the properties of Kafka clients, under the names of librdkafka.
 	Properties map[string]string
-	// Static says that the configuration of the server defines the cluster.
+	// Static means that the configuration of the server defines the cluster.
 	Static     bool
 	CreatedAt  time.Time // zero if static
 	ModifiedAt time.Time

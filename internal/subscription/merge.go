@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Merge combines what nodes report about a subscription. clusterKnown says that its Kafka cluster
+// Merge combines what nodes report about a subscription. clusterKnown means that its Kafka cluster
 // exists. The topic partitions are sorted; if several nodes report the same one, because its leader
 // has just changed, the report with the higher position is used.
 func Merge(s *Subscription, statuses []Status, clusterKnown bool) Status {

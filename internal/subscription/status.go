@@ -57,9 +57,9 @@ const (
 
 // Errors of operations on single records.
 var (
-	// ErrNotRead says that this node does not read the topic partition.
+	// ErrNotRead means that this node does not read the topic partition.
 	ErrNotRead = errors.New("this node does not read the topic partition")
-	// ErrNotBlocked says that the record does not block its topic partition.
+	// ErrNotBlocked means that the record does not block its topic partition.
 	ErrNotBlocked = errors.New("the record does not block its topic partition")
 )
 

@@ -29,7 +29,7 @@ type Subscription struct {
 	Version    uint64 // increases with every change of the record
 }
 
-// Source says which topics are read: either Topics or those whose names match Pattern.
+// Source selects the topics to read: either Topics or those whose names match Pattern.
 type Source struct {
 	Cluster string
 	Topics  []string // sorted, without duplicates
@@ -39,7 +39,7 @@ type Source struct {
 // Sink is the handler that receives the records.
 type Sink struct{ Service, Handler string }
 
-// Ordering says which records are delivered one after the other.
+// Ordering determines which records are delivered one after the other.
 type Ordering uint8
 
 // The orderings. They are stored: numbers are only added.
@@ -95,7 +95,7 @@ type Options struct {
 	Tombstones      Tombstones
 	OnRecreate      OnRecreate
 	// Headers are the names of the record headers that handlers receive, in lower case and
-	// sorted; AllHeaders says that they receive all.
+	// sorted; AllHeaders means that they receive all.
 	AllHeaders bool
 	Headers    []string
 	Scope      Template // of the invocations; empty for none

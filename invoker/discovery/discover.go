@@ -327,7 +327,7 @@ func (c *collector) End(err error) {
 	}
 }
 
-// InvalidError says what is wrong with a request or a manifest where the catalogue
+// InvalidError describes what is wrong with a request or a manifest where the catalogue
 // has no code for it.
 type InvalidError struct{ Reason string }
 

@@ -6,7 +6,7 @@ type Await struct {
 	Executing bool // side effects are in progress meanwhile
 }
 
-// Combinator says how the results of its children settle a Future (protocol 7).
+// Combinator defines how the results of its children settle a Future (protocol 7).
 type Combinator uint8
 
 // The combinators, with the numbers of the protocol.

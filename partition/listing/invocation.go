@@ -53,7 +53,7 @@ var stored = [machine.Completed + 1]Status{
 	machine.Scheduled: Scheduled, machine.Inboxed: Pending, machine.Suspended: Suspended, machine.Paused: Paused, machine.Completed: Completed,
 }
 
-// Result says how an invocation ended.
+// Result describes how an invocation ended.
 type Result uint8
 
 // The results.

@@ -27,10 +27,10 @@ type Command interface{ command() }
 type Lead struct {
 	Epoch uint64
 	Node  string
-	// Flow says that flow control is enabled, and that the leader found this to be
+	// Flow means that flow control is enabled, and that the leader found this to be
 	// possible.
 	Flow bool
-	// Recovered says that the replica has been recovered without data that others may know
+	// Recovered means that the replica has been recovered without data that others may know
 	// of. Numbers that may have been used are then skipped; from feature level 4 on.
 	Recovered bool
 }
@@ -92,7 +92,7 @@ type Step struct {
 	Callee  *Callee
 	Await   *journal.Future
 	Failure *AttemptFailure
-	// Unretryable says that a StepPause follows from the failure alone, regardless of the
+	// Unretryable means that a StepPause follows from the failure alone, regardless of the
 	// attempts that the retry policy still allows; from feature level 3 on.
 	Unretryable bool
 	// Attempts is the number of attempts that have failed before a StepPause, since the
@@ -108,7 +108,7 @@ type Callee struct {
 	Retention Retention
 }
 
-// FireTimers says that timers are due. Each is ignored unless it is registered and due by
+// FireTimers fires timers that are due. Each is ignored unless it is registered and due by
 // partition time.
 type FireTimers struct{ Timers []Timer }
 
@@ -140,7 +140,7 @@ type Timer struct {
 
 // Deliver delivers messages of another partition's outbox, in order. A message whose
 // sequence number is not above the last delivered one is dropped, and a gap before the first
-// one is refused. Without messages it says that the sender has deleted all messages before
+// one is refused. Without messages it means that the sender has deleted all messages before
 // FirstSeq; from feature level 4 on.
 type Deliver struct {
 	From     uint32 // sending partition
@@ -148,7 +148,7 @@ type Deliver struct {
 	Messages []Message
 }
 
-// Acknowledge says that a partition has received all our messages up to a sequence number.
+// Acknowledge records that a partition has received all messages of this one up to a sequence number.
 type Acknowledge struct {
 	To   uint32
 	Upto uint64

@@ -46,7 +46,7 @@ const (
 	Completed                   // has a result, kept for its retention
 )
 
-// SourceKind says what created an invocation.
+// SourceKind is the kind of origin of an invocation.
 type SourceKind uint8
 
 // The sources of invocations.
@@ -121,7 +121,7 @@ type Invocation struct {
 	Output   uint32 // journal index of the last Output command; 0: none yet
 	Sleeps   uint32 // registered timers of Sleep commands that have not fired
 	Await    *journal.Future
-	// Signalled says that the journal contains a repeatable signal. Seen is the length of
+	// Signalled means that the journal contains a repeatable signal. Seen is the length of
 	// the journal when the invocation was last admitted. See suspend.go.
 	Signalled bool
 	Seen      uint32
@@ -129,7 +129,7 @@ type Invocation struct {
 	// needs none, in the lane of its priority in its vqueue, while Inboxed.
 	QueueSeq  uint64
 	HoldsLock bool
-	// Pausing says that it pauses as soon as the open attempt ends without a result, while
+	// Pausing means that it pauses as soon as the open attempt ends without a result, while
 	// Invoked.
 	Pausing bool
 	// LastPause is its last pause; nil below feature level 3 and if there was none. It is

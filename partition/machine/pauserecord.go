@@ -2,7 +2,7 @@ package machine
 
 import "platform/internal/feature"
 
-// PauseCause says why an invocation was paused.
+// PauseCause describes why an invocation was paused.
 type PauseCause uint8
 
 // The causes of pauses.

@@ -47,7 +47,7 @@ type IngestRecord struct {
 	Invoke Invoke
 }
 
-// StreamPosition says how far a stream has been read. The partition that owns the topic
+// StreamPosition records how far a stream has been read. The partition that owns the topic
 // partition stores it; invocations are stored by others.
 type StreamPosition struct {
 	Stream Stream
@@ -57,7 +57,7 @@ type StreamPosition struct {
 	// LeaderEpoch is the epoch of the broker that led the topic partition when the record
 	// before Next was written, which reveals a truncated log; -1 if unknown.
 	LeaderEpoch int64
-	// Routing says how records are assigned to invocations; the machine does not interpret
+	// Routing defines how records are assigned to invocations; the machine does not interpret
 	// it. Records that may have been sent are sent again with the same one.
 	Routing      string
 	Skipped      uint64         // records that cannot become invocations and were skipped

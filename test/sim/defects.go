@@ -44,7 +44,7 @@ const (
 	lostSync = "lost-sync"
 )
 
-// Detection says how seeds detect a defect.
+// Detection describes how seeds detect a defect.
 type Detection struct {
 	Faults []string // the kinds of faults that expose it, nil: those that the seed draws
 	Nodes  int      // 0: the number that the seed draws

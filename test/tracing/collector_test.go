@@ -133,8 +133,8 @@ func (r *receiver) tree(trace string) string {
 	return out.String()
 }
 
-// sameMoment says that the order of two spans is that of their kinds: the end of an
-// invocation starts when the invocation was due, before its first attempt.
+// sameMoment reports whether the order of two spans depends on their kinds only: the span of the
+// end of an invocation starts when the invocation was due, before its first attempt.
 func sameMoment(a, b *spans.Span) bool {
 	return strings.HasPrefix(a.Name, "invocation-end") || strings.HasPrefix(b.Name, "invocation-end")
 }

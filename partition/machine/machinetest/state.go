@@ -61,7 +61,7 @@ type watched struct {
 	given, frozen []byte
 }
 
-// skip says that sequence numbers after one are skipped.
+// skip means that sequence numbers after one are skipped.
 type skip struct {
 	to    uint32
 	after uint64

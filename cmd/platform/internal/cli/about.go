@@ -26,7 +26,7 @@ func (a *app) whoami() *cobra.Command {
 		server, err := a.client.Version(ctx)
 		identity, _ := a.client.WhoAmI(ctx) // unknown to previous releases
 		if *asJSON {
-			return a.printJSON(map[string]any{ // which says what can be reached
+			return a.printJSON(map[string]any{ // which describes what can be reached
 				"environment": a.profile.Environment, "config_file": a.profile.File, "config_file_exists": a.profile.FileExists,
 				"admin_base_url": a.profile.AdminURL, "ingress_base_url": a.profile.IngressURL, "authenticated": a.profile.Token != "",
 				"version": version.Version(), "commit": version.Commit(), "server_version": server.Version, "server_reachable": err == nil,

@@ -98,7 +98,7 @@ func (c *Client) Audit(ctx context.Context, before uint64, limit int) ([]AuditRe
 	return list.Records, response, err
 }
 
-// AuditVerification says whether the audit log is intact.
+// AuditVerification reports whether the audit log is intact.
 type AuditVerification struct {
 	Intact  bool   `json:"intact"`
 	Problem string `json:"problem"`

@@ -47,7 +47,7 @@ func tell(ctx restate.Context, step, id string, values ...string) error {
 	}, restate.WithName(step))
 }
 
-// outcome tells what something came to.
+// outcome converts the result of an awaited operation.
 func outcome(value string, err restate.TerminalError) contract.Outcome {
 	if err != nil {
 		return contract.Outcome{Code: int(err.Code()), Message: err.Message()}
@@ -74,7 +74,7 @@ func delegate(ctx restate.Context, in contract.Delegate) (string, error) {
 	return a.Result()
 }
 
-// holderObject keeps the id of an awakeable until it is told to complete it.
+// holderObject keeps the ID of an awakeable until a request to complete it.
 func holderObject(opts ...restate.ServiceDefinitionOption) restate.ServiceDefinition {
 	return restate.NewObject("GoHolder", opts...).
 		Handler("hold", restate.NewObjectHandler(func(ctx restate.ObjectContext, id string) (restate.Void, error) {

@@ -9,7 +9,7 @@ import (
 	"platform/test/sdk/contract"
 )
 
-// callerService covers calls, sends and waiting for several things at once.
+// callerService covers calls, sends and waiting for several operations concurrently.
 func callerService() restate.ServiceDefinition {
 	return restate.NewService("GoCaller").
 		Handler("call", restate.NewServiceHandler(call)).
@@ -24,7 +24,7 @@ func callerService() restate.ServiceDefinition {
 		Handler("catchAttach", restate.NewServiceHandler(catchAttach))
 }
 
-// client addresses the handler that in names.
+// client returns a client of the handler named in the input.
 func client(ctx restate.Context, in contract.Call) restate.Client[any, json.RawMessage] {
 	if in.Key != "" {
 		return restate.Object[json.RawMessage](ctx, in.Service, in.Key, in.Handler)
@@ -74,7 +74,7 @@ func start(ctx restate.Context, in []contract.Call) []restate.ResponseFuture[jso
 	return calls
 }
 
-// fanout makes all calls at once and returns all answers, in the order of calls.
+// fanout makes all calls concurrently and returns all responses, in the order of calls.
 func fanout(ctx restate.Context, in []contract.Call) ([]json.RawMessage, error) {
 	out := make([]json.RawMessage, len(in))
 	for i, c := range start(ctx, in) {
@@ -86,7 +86,7 @@ func fanout(ctx restate.Context, in []contract.Call) ([]json.RawMessage, error) 
 	return out, nil
 }
 
-// settle makes all calls at once, takes the answers in the order they come and
+// settle makes all calls concurrently, takes the responses in order of arrival and
 // returns the failures of those that failed, in the order of calls.
 func settle(ctx restate.Context, in []contract.Call) ([]contract.Failure, error) {
 	calls := start(ctx, in)
@@ -108,7 +108,7 @@ func settle(ctx restate.Context, in []contract.Call) ([]contract.Failure, error)
 	return out, nil
 }
 
-// race sleeps several times at once and returns the index of the first to end.
+// race sleeps several times concurrently and returns the index of the first to end.
 func race(ctx restate.Context, in contract.Race) (int, error) {
 	sleeps := make([]restate.Future, len(in.Millis))
 	for i, ms := range in.Millis {
@@ -126,7 +126,7 @@ func race(ctx restate.Context, in contract.Race) (int, error) {
 	return 0, restate.TerminalErrorf("the first is none of them")
 }
 
-// timeout waits for a call for a limited time and tells whether it was in time.
+// timeout waits for a call for a limited time and reports whether it was in time.
 func timeout(ctx restate.Context, in contract.Timeout) (bool, error) {
 	answer := client(ctx, in.Call).RequestFuture(in.Call.Input)
 	limit := restate.After(ctx, time.Duration(in.Millis)*time.Millisecond)

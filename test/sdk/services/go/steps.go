@@ -34,7 +34,7 @@ func stepsService() restate.ServiceDefinition {
 		Handler("big", restate.NewServiceHandler(big))
 }
 
-// once runs one recorded step, behind a gate if asked, and returns its ordinal.
+// once runs one recorded step, behind a gate on request, and returns its ordinal.
 func once(ctx restate.Context, in contract.Step) (int, error) {
 	return restate.Run(ctx, func(ctx restate.RunContext) (int, error) {
 		n, err := record.Effect(ctx, in.ID, "step")
@@ -142,7 +142,7 @@ func fail(_ restate.Context, in contract.Step) (int, error) {
 }
 
 // sleep sleeps between two recorded steps and returns the time of both, ms. Each
-// attempt that got the first step's result says so.
+// attempt that has the result of the first step is recorded.
 func sleep(ctx restate.Context, in contract.Step) ([]int64, error) {
 	now := func(ctx restate.RunContext) (int64, error) {
 		at := time.Now().UnixMilli()

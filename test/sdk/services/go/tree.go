@@ -16,7 +16,7 @@ func treeObject(opts ...restate.ServiceDefinitionOption) restate.ServiceDefiniti
 		Handler("ping", restate.NewObjectHandler(ping))
 }
 
-// grow starts the children of a node and waits for them; leaves wait for ever.
+// grow starts the children of a node and waits for them; leaves wait indefinitely.
 func grow(ctx restate.ObjectContext, in contract.Tree) (restate.Void, error) {
 	key := restate.Key(ctx)
 	if _, err := record.Effect(ctx, in.ID, key); err != nil {

@@ -21,7 +21,7 @@ func utilsService() restate.ServiceDefinition {
 		Handler("sleeps", restate.NewServiceHandler(sleeps))
 }
 
-// say answers after a sleep and a step, or fails.
+// say responds after a sleep and a step, or fails.
 func say(ctx restate.Context, in contract.Say) (string, error) {
 	if in.Millis > 0 {
 		if err := restate.Sleep(ctx, millis(in.Millis)); err != nil {
@@ -44,7 +44,7 @@ func say(ctx restate.Context, in contract.Say) (string, error) {
 	return in.Value, nil
 }
 
-// effects runs in.N steps at once and returns how many were run.
+// effects runs in.N steps concurrently and returns how many were run.
 func effects(ctx restate.Context, in contract.Step) (int, error) {
 	steps := make([]restate.RunAsyncFuture[int], in.N)
 	for i := range steps {
@@ -64,7 +64,7 @@ func effects(ctx restate.Context, in contract.Step) (int, error) {
 	return sum, nil
 }
 
-// sleeps sleeps several times at once and returns how often.
+// sleeps sleeps several times concurrently and returns how often.
 func sleeps(ctx restate.Context, in contract.Race) (int, error) {
 	futures := make([]restate.AfterFuture, len(in.Millis))
 	for i, ms := range in.Millis {

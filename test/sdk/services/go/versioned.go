@@ -12,7 +12,7 @@ import (
 	"platform/test/sdk/contract"
 )
 
-// version is what this process calls itself.
+// version is the version of this process.
 var version = cmp.Or(os.Getenv("VERSION"), "v1")
 
 // versionedObject covers work that is in flight while another version is deployed.
@@ -33,7 +33,7 @@ func link(ctx restate.Context, id, name string) (string, error) {
 	}, restate.WithName(name))
 }
 
-// work tells the version before and after it waited for an awakeable.
+// work returns the version before and after it waited for an awakeable.
 func work(ctx restate.ObjectContext, in contract.Step) (contract.Versions, error) {
 	before, err := link(ctx, in.ID, "before")
 	if err != nil {
@@ -49,7 +49,7 @@ func work(ctx restate.ObjectContext, in contract.Step) (contract.Versions, error
 	return contract.Versions{Before: before, After: version}, nil
 }
 
-// chain runs three steps; the end of it is broken in v1.
+// chain runs three steps; its end is defective in v1.
 func chain(ctx restate.ObjectContext, in contract.Step) (string, error) {
 	var results []string
 	for _, name := range []string{"a", "b", "c"} {

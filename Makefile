@@ -9,6 +9,7 @@ GOBUILD   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 LINTER    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 LINT      := $(GO) run $(LINTER)
 LICENSES  := $(GO) run github.com/google/go-licenses@v1.6.0
+NFPM      := $(GO) run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.0
 VULNCHECK := $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 GRPC_GEN  := google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2
 BUF       := $(GO) run github.com/bufbuild/buf/cmd/buf@v1.75.0
@@ -227,6 +228,19 @@ licenses: ## Check the licences of the dependencies of both programs and list th
 		--allowed_licenses=Apache-2.0,MIT,BSD-2-Clause,BSD-3-Clause,ISC,MPL-2.0 2> $(BIN)/licenses.log || { cat $(BIN)/licenses.log; exit 1; }
 	@GOROOT=$$($(GO) env GOROOT) $(LICENSES) report ./cmd/platform-server ./cmd/platform --ignore platform > $(BIN)/licenses.csv 2>> $(BIN)/licenses.log
 	@echo "$$(wc -l < $(BIN)/licenses.csv) dependencies, see $(BIN)/licenses.csv"
+
+.PHONY: release
+release: licenses ## Build tarballs and Debian packages with checksums in bin/release (ARCHS="amd64 arm64")
+	@rm -rf $(BIN)/third_party
+	@GOROOT=$$($(GO) env GOROOT) $(LICENSES) save ./cmd/platform-server ./cmd/platform --ignore platform --ignore modernc.org/mathutil \
+		--save_path $(BIN)/third_party 2>> $(BIN)/licenses.log
+	@mkdir -p $(BIN)/third_party/modernc.org/mathutil && cp "$$($(GO) list -m -f '{{.Dir}}' modernc.org/mathutil)/LICENSE" $(BIN)/third_party/modernc.org/mathutil/
+	@VERSION='$(VERSION)' LDFLAGS='$(LDFLAGS)' NFPM='$(NFPM)' ARCHS='$(or $(ARCHS),amd64 arm64)' MAINTAINER='$(or $(MAINTAINER),Platform <root@localhost>)' \
+		deploy/release/build.sh
+
+.PHONY: release-check
+release-check: ## Check the release in bin/release, and start the server of its Debian package
+	@deploy/release/check.sh
 
 .PHONY: vulncheck
 vulncheck: ## Search the dependencies for known vulnerabilities (asks vuln.go.dev)

@@ -9,6 +9,7 @@ GOBUILD   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 LINTER    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 LINT      := $(GO) run $(LINTER)
 LICENSES  := $(GO) run github.com/google/go-licenses@v1.6.0
+HELM      := $(GO) run helm.sh/helm/v3/cmd/helm@v3.22.0
 NFPM      := $(GO) run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.0
 VULNCHECK := $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4
 GRPC_GEN  := google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2
@@ -241,6 +242,10 @@ release: licenses ## Build tarballs and Debian packages with checksums in bin/re
 .PHONY: release-check
 release-check: ## Check the release in bin/release, and start the server of its Debian package
 	@deploy/release/check.sh
+
+.PHONY: helm-check
+helm-check: ## Check the Helm chart with several sets of values
+	@HELM='$(HELM)' deploy/helm/check.sh
 
 .PHONY: vulncheck
 vulncheck: ## Search the dependencies for known vulnerabilities (asks vuln.go.dev)

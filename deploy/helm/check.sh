@@ -1,0 +1,28 @@
+#!/bin/sh
+# Checks the chart with helm: lint and template over all sets of values in ci, and values that must
+# be refused. Run by make helm-check, which sets HELM.
+set -eu
+chart=deploy/helm/platform
+kube=1.30.0 # a helm that is built from source assumes an old one
+for values in "$chart"/ci/*-values.yaml; do
+	$HELM lint --strict --quiet --kube-version "$kube" "$chart" --values "$values"
+	$HELM template check "$chart" --kube-version "$kube" --namespace apps --values "$values" >/dev/null
+	echo "$values: correct"
+done
+refused() {
+	if $HELM template check "$chart" --kube-version "$kube" "$@" >/dev/null 2>&1; then
+		echo "not refused: $*"
+		exit 1
+	fi
+}
+refused --set replicas=0
+refused --set replicas=1
+refused --set cluster.replicas=3
+refused --set cluster.name='a b'
+refused --set service.ingressPort=70000
+refused --set persistence.size=20GB
+refused --set persistence.accessModes='{ReadWriteMany}'
+refused --set env[0].name=otel
+refused --set-string podDisruptionBudget.enabled=yes
+refused --set unknown=1
+echo "invalid values: refused"

@@ -170,7 +170,7 @@ func (p *PartitionState) problems(state *ClusterState) (unserved, lacking []stri
 	case p.Leader == 0:
 		unserved = append(unserved, fmt.Sprintf("partition %d has no leader", p.ID))
 	case leader == nil || !leader.Answers:
-		unserved = append(unserved, fmt.Sprintf("partition %d is led by node %s, which does not answer", p.ID, state.nameOf(p.Leader)))
+		unserved = append(unserved, fmt.Sprintf("partition %d is led by node %s, which does not respond", p.ID, state.nameOf(p.Leader)))
 	case !leader.Serving:
 		unserved = append(unserved, fmt.Sprintf("partition %d has a new leader, node %s, which is not ready yet", p.ID, state.nameOf(p.Leader)))
 	}

@@ -77,7 +77,7 @@ func (s *Server) checkDrainable(node metadata.Node) error {
 	}
 	return &failure{
 		status:  http.StatusConflict,
-		message: fmt.Sprintf("node %s is the only one that takes replicas; add another one, or undrain one, before it is drained", node.Name),
+		message: fmt.Sprintf("node %s is the only one that accepts replicas; add or undrain another node before draining it", node.Name),
 	}
 }
 

@@ -54,7 +54,7 @@ func TestClusterHealthSaysWhatIsWrong(t *testing.T) {
 		{"a replica is going", func(s *ClusterState) { s.Partitions[0].Placed = s.Partitions[0].Placed[:2] }, Degraded, 200, 200, "partition 0 is leaving node n3 (3)"},
 		{"no leader", func(s *ClusterState) { s.Partitions[1].Leader = 0 }, Unavailable, 200, 503, "partition 1 has no leader"},
 		{"a leader that is not ready", func(s *ClusterState) { s.Partitions[0].replica(1).Serving = false }, Unavailable, 200, 503, "partition 0 has a new leader, node n1 (1), which is not ready yet"},
-		{"a leader that is silent", func(s *ClusterState) { s.Partitions[0].replica(1).Answers = false }, Unavailable, 200, 503, "partition 0 is led by node n1 (1), which does not answer"},
+		{"a leader that is silent", func(s *ClusterState) { s.Partitions[0].replica(1).Answers = false }, Unavailable, 200, 503, "partition 0 is led by node n1 (1), which does not respond"},
 		{"a node has no vote on the metadata", func(s *ClusterState) {
 			s.Metadata.Voters, s.Metadata.Learners = []uint32{1, 2}, []uint32{3}
 		}, Degraded, 200, 200, "2 nodes vote on the metadata, and 3 should; the others are catching up"},
@@ -105,7 +105,7 @@ func TestNodeIsDrainedAndRemoved(t *testing.T) {
 	require.Len(t, w.store.Nodes(), 2)
 
 	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/N1/drain", ""))
-	require.Contains(t, requireStatus(t, http.StatusConflict, w.ask(t, "PATCH", "/cluster/nodes/2/drain", "")), "node n2 is the only one that takes replicas")
+	require.Contains(t, requireStatus(t, http.StatusConflict, w.ask(t, "PATCH", "/cluster/nodes/2/drain", "")), "node n2 is the only one that accepts replicas")
 	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/1/drain", "")) // again is fine
 }
 

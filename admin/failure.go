@@ -24,7 +24,7 @@ import (
 )
 
 // internalError is the message for unexpected errors, whose details are logged only.
-const internalError = "internal error; the server's log says more"
+const internalError = "internal error; see the log of the server for details"
 
 // statusClientClosed is the status of requests whose client has disconnected.
 const statusClientClosed = 499

@@ -39,7 +39,7 @@ func describeAPI(routes []route, version string) object {
 		"openapi": openAPIVersion,
 		"info": object{
 			"title": "Admin API", "version": version,
-			"description": "Deployments, services and invocations of a durable execution server. Every path exists as it stands here and below /v2, /v3 and /v4.",
+			"description": "Deployments, services and invocations of a durable execution server. Every path is also available below /v2, /v3 and /v4.",
 		},
 		"tags":       tags(),
 		"paths":      paths,
@@ -84,7 +84,7 @@ var pathParameters = map[string]string{
 	"topic_partition": "number of a partition of the topic",
 	"offset":          "offset of a record",
 	"kafka_cluster":   "name of a Kafka cluster",
-	"operation":       "what to do, or the id of what was asked for",
+	"operation":       "the remedy, or the requested id",
 }
 
 // operation describes the request and the responses of a route.

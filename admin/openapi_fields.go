@@ -123,7 +123,7 @@ var registryFieldMeanings = map[string]string{
 	"FailurePage.dead_letters":             "Event subscriptions with records that could not be delivered and that the server keeps. Likewise only on the first page.",
 	"BlockedTopicPartition.record":         "The record that cannot be delivered. Absent if it is the log that is not as expected.",
 	"BlockedTopicPartition.position":       "Offset of the next record.",
-	"FailureGroup.muted":                   "An operator has said that the group needs no attention.",
+	"FailureGroup.muted":                   "An operator has marked the group as needing no attention.",
 	"FailureGroup.note":                    "Note of an operator.",
 	"FailureGroup.marked_by":               "Who muted the group or changed its note last.",
 	"CopyRequest.input":                    "The input as text. Without input and input_base64, the input of the original.",

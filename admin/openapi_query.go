@@ -5,10 +5,10 @@ import "net/http"
 var queryOperations = map[string]operation{
 	"POST /query": {
 		id: "query", tag: "introspection", summary: "Answer a question in SQL about the state of the system: in JSON, with columns that are NULL left out, or as an Apache Arrow stream if the request accepts application/vnd.apache.arrow.stream and not JSON",
-		query: []object{queryParameter("consistency", "How current the tables of partitions are: bounded may be behind by the election time-out (2 s), strong shows everything acknowledged before the query began. The body can say it, too.",
+		query: []object{queryParameter("consistency", "How current the tables of partitions are: bounded may be behind by the election time-out (2 s), strong shows everything acknowledged before the query began. The body can set it, too.",
 			object{"type": "string", "enum": []string{boundedConsistency, strongConsistency}, "default": boundedConsistency})},
 		body: queryRequest{},
-		answers: []reply{{http.StatusOK, "The rows as they are found. When a query fails on the way, the document has a member \"error\" and the connection is cut.", object{
+		answers: []reply{{http.StatusOK, "The rows in order of their computation. If a query fails after rows were sent, the document has a member \"error\" and the connection is cut.", object{
 			"type": "object", "required": []string{"rows"},
 			"properties": object{
 				"rows":    object{"type": "array", "items": object{"type": "object"}},

@@ -11,13 +11,13 @@ var ruleOperations = map[string]operation{
 		answers: []reply{{http.StatusOK, "The rule book", ruleBookView{}}},
 	},
 	"PUT /limits/rules": {
-		id: "upsert_rules", tag: "rule", summary: "Add or replace rules, all or none",
+		id: "upsert_rules", tag: "rule", summary: "Add or replace rules atomically",
 		body:     arrayOf[ruleChange](),
 		answers:  []reply{{http.StatusOK, "The rules, in the order of the request", arrayOf[ruleView]()}},
 		refusals: []int{400, 409, 415, 422, 503},
 	},
 	"POST /limits/rules/bulk-delete": {
-		id: "delete_rules", tag: "rule", summary: "Delete rules, all or none; those that do not exist are left out",
+		id: "delete_rules", tag: "rule", summary: "Delete rules atomically; rules that do not exist are ignored",
 		body:     arrayOf[ruleRemoval](),
 		answers:  []reply{{http.StatusOK, "The patterns of the deleted rules", object{"type": "array", "items": object{"type": "string"}}}},
 		refusals: []int{400, 409, 415, 422, 503},
@@ -28,7 +28,7 @@ var ruleOperations = map[string]operation{
 	},
 	"PUT /limits/rules/:pattern": {
 		id: "upsert_rule", tag: "rule", summary: "Add or replace a rule", body: ruleChange{},
-		answers: []reply{{http.StatusOK, "The rule as it is now", ruleView{}}}, refusals: []int{400, 409, 415, 422, 503},
+		answers: []reply{{http.StatusOK, "The current rule", ruleView{}}}, refusals: []int{400, 409, 415, 422, 503},
 	},
 	"DELETE /limits/rules/:pattern": {
 		id: "delete_rule", tag: "rule", summary: "Delete a rule",

@@ -20,7 +20,7 @@ var securityOperations = map[string]operation{
 		answers: []reply{{http.StatusOK, "The revoked token", tokenView{}}}, refusals: []int{401, 403, 404, 503},
 	},
 	"GET /whoami": {
-		id: "who_am_i", tag: "security", summary: "Show what the sender of the request may do",
+		id: "who_am_i", tag: "security", summary: "Show the permissions of the caller",
 		answers: []reply{{http.StatusOK, "Roles and permissions; none without a valid token if one is required", whoAmIView{}}},
 	},
 	"GET /audit": {

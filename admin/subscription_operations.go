@@ -71,7 +71,7 @@ func (s *Server) seekSubscription(c echo.Context) error {
 	}
 	offsets, err := s.cfg.Streams.ResolveStart(c.Request().Context(), &wanted, &cluster)
 	if err != nil {
-		return errcode.New(errcode.META0009, "the start was not changed, because the Kafka cluster %s did not tell the offsets: %v", sub.Cluster, err)
+		return errcode.New(errcode.META0009, "the start was not changed, because the Kafka cluster %s did not return the offsets: %v", sub.Cluster, err)
 	}
 	return s.changeSubscription(c, http.StatusOK, func(sub subscription.Subscription) (subscription.Subscription, error) {
 		switch {

@@ -72,7 +72,7 @@ func (s *Server) prepareSubscription(ctx context.Context, sub *subscription.Subs
 	offsets, unresolved := s.cfg.Streams.ResolveStart(ctx, sub, &cluster)
 	if unresolved != nil {
 		if check {
-			return nil, nil, errcode.New(errcode.META0009, "the subscription was not created, because the Kafka cluster %s did not tell where it starts: %v", sub.Cluster, unresolved)
+			return nil, nil, errcode.New(errcode.META0009, "the subscription was not created, because the Kafka cluster %s did not return its start: %v", sub.Cluster, unresolved)
 		}
 		return notices, unresolved, nil
 	}

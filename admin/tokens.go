@@ -53,7 +53,7 @@ func (s *Server) createToken(c echo.Context) error {
 		return err
 	}
 	if r.Name = strings.TrimSpace(r.Name); r.Name == "" || strings.ContainsFunc(r.Name, unicode.IsControl) {
-		return unprocessable("the field 'name' must say in one line who uses the token")
+		return unprocessable("the field 'name' must name the user of the token in one line")
 	}
 	if access.Reserved(r.Name) {
 		return unprocessable("the field 'name' must not begin with jwt: or cert:, which is how the names of other clients begin")

@@ -133,7 +133,7 @@ func (s *Server) explain(ctx context.Context, err error, id ids.Invocation, repe
 	if down, ok := errors.AsType[*routing.UnavailableError](err); ok {
 		return unavailable("the partition of the invocation is "+down.Error(), id, repeatable || down.SafeToRetry)
 	}
-	return &problem{status: http.StatusInternalServerError, message: "internal error; whether the request took effect is not known", id: id, cause: err}
+	return &problem{status: http.StatusInternalServerError, message: "internal error; whether the request took effect is unknown", id: id, cause: err}
 }
 
 func unavailable(why string, id ids.Invocation, safe bool) error {
@@ -141,7 +141,7 @@ func unavailable(why string, id ids.Invocation, safe bool) error {
 	if safe {
 		p.message = why + "; the request can be retried safely"
 	} else {
-		p.message = why + "; whether the request took effect is not known, so a retry may have a second effect: ask for the result with /platform/attach/" + id.String() + ", or send requests with an idempotency key"
+		p.message = why + "; whether the request took effect is unknown, so a retry may have a second effect: get the result from /platform/attach/" + id.String() + ", or send requests with an idempotency key"
 	}
 	return p
 }

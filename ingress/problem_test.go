@@ -193,11 +193,11 @@ func TestTroubleBehindTheIngress(t *testing.T) {
 		retry      bool
 	}{
 		{"certainly without effect", "/Greeter/greet", nil, &routing.UnavailableError{SafeToRetry: true, Err: errors.New("no leader")}, 503, "no leader; the request can be retried safely", true},
-		{"perhaps with effect", "/Greeter/greet", nil, &routing.UnavailableError{Err: errors.New("no answer")}, 503, "no answer; whether the request took effect is not known", false},
-		{"wrapped", "/Greeter/greet/send", nil, fmt.Errorf("send: %w", &routing.UnavailableError{}), 503, "is not known", false},
+		{"perhaps with effect", "/Greeter/greet", nil, &routing.UnavailableError{Err: errors.New("no answer")}, 503, "no answer; whether the request took effect is unknown", false},
+		{"wrapped", "/Greeter/greet/send", nil, fmt.Errorf("send: %w", &routing.UnavailableError{}), 503, "is unknown", false},
 		{"with idempotency key", "/Greeter/greet", []string{"idempotency-key: a"}, &routing.UnavailableError{}, 503, "can be retried safely", true},
 		{"send of a workflow", "/Order/o/run/send", nil, &routing.UnavailableError{}, 503, "can be retried safely", true},
-		{"call of a workflow", "/Order/o/run", nil, &routing.UnavailableError{}, 503, "ask for the result with /platform/attach/inv_1", false},
+		{"call of a workflow", "/Order/o/run", nil, &routing.UnavailableError{}, 503, "get the result from /platform/attach/inv_1", false},
 		{"unforeseen", "/Greeter/greet", nil, boom, 500, "internal error", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

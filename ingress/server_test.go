@@ -309,7 +309,7 @@ func TestDrainTellsThoseWhoWaitTooLong(t *testing.T) {
 		got := <-answers
 		require.Equal(t, 503, got.status, got.body)
 		require.Contains(t, got.body, "the server is shutting down")
-		require.Contains(t, got.body, "ask for the result with /platform/attach/inv_1")
+		require.Contains(t, got.body, "get the result from /platform/attach/inv_1")
 	}
 }
 

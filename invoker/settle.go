@@ -32,7 +32,7 @@ func (t *task) proposed(a *attempt, p *machine.Progress, volume int, final bool,
 	case err != nil, o.Code == machine.Stale:
 		slot = t.end(drop)
 	case o.Code != machine.OK:
-		refused = failureOf(errcode.New(errcode.RT0012, "the server rejected what the handler sent"))
+		refused = failureOf(errcode.New(errcode.RT0012, "the server rejected a message of the handler"))
 	case final:
 		slot = t.end(stored)
 	default:

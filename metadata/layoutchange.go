@@ -30,7 +30,7 @@ func admit(known, node Node, nameInUse bool) *outcome {
 	var no outcome
 	switch {
 	case known.Removed && known.Incarnation == node.Incarnation:
-		no = refused(ErrNodeRemoved, "node %s can only come back with an empty data directory", node.Name)
+		no = refused(ErrNodeRemoved, "node %s can only rejoin with an empty data directory", node.Name)
 	case nameInUse && known.Incarnation != node.Incarnation && !known.Removed:
 		no = refused(ErrNodeInUse, "node %s runs with another data directory; choose another name", node.Name)
 	default:

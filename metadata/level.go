@@ -177,7 +177,7 @@ func PlanLevel(l *Layout, announced map[uint32]Announcement) LevelPlan {
 		switch {
 		case !answers || a.Server != n.ServerID():
 			p.Next = p.Level
-			p.Waiting = append(p.Waiting, fmt.Sprintf("node %s does not answer; start or remove it", n.Name))
+			p.Waiting = append(p.Waiting, fmt.Sprintf("node %s does not respond; start or remove it", n.Name))
 		case a.Supported < p.Highest:
 			p.Next = min(p.Next, max(a.Supported, p.Level))
 			p.Waiting = append(p.Waiting, fmt.Sprintf("node %s supports feature level %d; upgrade it", n.Name, a.Supported))

@@ -107,7 +107,7 @@ func (a attemptSource) submit(p *progressPart, answered func(machine.Outcome, er
 			continue
 		}
 		if errors.Is(err, raftgroup.ErrTooLarge) {
-			err = errcode.New(errcode.RT0003, "cannot store what the handler sent: %w", err)
+			err = errcode.New(errcode.RT0003, "cannot store the messages of the handler: %w", err)
 		}
 		return err
 	}

@@ -232,7 +232,7 @@ func (c *Cluster) RaiseFeatureLevel(ctx context.Context, level uint32) (metadata
 	}
 	cluster, err := c.Store.RaiseFeatureLevel(ctx, plan)
 	if errors.Is(err, metadata.ErrMembersChanged) {
-		return cluster, refuse(http.StatusConflict, "nodes joined or left meanwhile; try again")
+		return cluster, refuse(http.StatusConflict, "nodes joined or left in the meantime; try again")
 	}
 	return cluster, err
 }

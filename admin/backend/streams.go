@@ -97,7 +97,7 @@ func (s *Streams) ResolveStart(ctx context.Context, sub *subscription.Subscripti
 	if s.Resolver == nil {
 		return nil, errors.New("this server does not read event streams")
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, resolveTimeout, errors.New("the brokers did not answer in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, resolveTimeout, errors.New("the brokers did not respond in time"))
 	defer cancel()
 	starts, err := s.Resolver.ResolveStart(ctx, sub, c)
 	if err != nil && errors.Is(err, context.DeadlineExceeded) {

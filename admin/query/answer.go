@@ -121,7 +121,7 @@ func (a *answer) Row(r Row) error {
 
 func tooLarge(limit int) error {
 	return &Error{Message: fmt.Sprintf("the result is larger than %d bytes (admin.query-engine.max-bytes)", limit),
-		Suggestion: "ask for fewer columns or rows"}
+		Suggestion: "select fewer columns or rows"}
 }
 
 // flush writes the buffer.

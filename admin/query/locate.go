@@ -66,7 +66,7 @@ func (e *Engine) denied(q *rewritten, sql *sqlError) *Error {
 	}
 	if name, found := strings.CutPrefix(sql.message, "access to "); found {
 		name, _, _ = strings.Cut(name, " is prohibited")
-		return &Error{Message: "access to " + name + " is not possible", Suggestion: "SHOW TABLES lists what is"}
+		return &Error{Message: "access to " + name + " is not possible", Suggestion: "SHOW TABLES lists the tables"}
 	}
 	return &Error{Message: notReading}
 }

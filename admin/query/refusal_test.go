@@ -45,7 +45,7 @@ func TestRefusals(t *testing.T) {
 		"select lengthh('x')":                    "line 1, column 8: there is no function lengthh; did you mean length?",
 		"select load_extension('x')":             "line 1, column 8: the function load_extension is not available here",
 		"select randomblob(10)":                  "line 1, column 8: the function randomblob is not available here",
-		"select * from sqlite_master":            "access to main.sqlite_master.type is not possible; SHOW TABLES lists what is",
+		"select * from sqlite_master":            "access to main.sqlite_master.type is not possible; SHOW TABLES lists the tables",
 		"select * from pragma_table_list":        "",
 		"select from state":                      "line 1, column 8: syntax error near \"from\"",
 		"select id from state where":             "line 1, column 27: unexpected end of the query",

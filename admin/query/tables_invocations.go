@@ -12,7 +12,7 @@ import (
 var vqueueColumn = of("vqueue_id", Text, "virtual queue of the invocation, if it has a scope", vqueueOf)
 
 func sysInvocation() *Table {
-	return define("sys_invocation", "Invocations, including what their leaders know of attempts.", invocationSource, slices.Concat(
+	return define("sys_invocation", "Invocations, including the attempts that their leaders report.", invocationSource, slices.Concat(
 		[]column[row]{invocationIDColumn, vqueueColumn},
 		targetColumns, sourceColumns, progressColumns, timeColumns, awaitColumns,
 		[]column[row]{retryColumn, lastStartColumn, nextRetryColumn, deploymentColumn, serverColumn, failureColumn, failureCodeColumn},

@@ -43,7 +43,7 @@ Usage:
       Ends a quarantine without changing anything. A replica whose data is still
       damaged is put into quarantine again.
   platform-server repair accept-loss --group G [flags]
-      Lets the only replica of a partition go on with what is left of its log and tables,
+      Lets the only replica of a partition continue with the rest of its log and tables,
       after a report of what is lost. If there is a newer backup, restore it instead.
 
 The dropped command has no effect: callers may have to repeat it, and messages of other

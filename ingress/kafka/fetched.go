@@ -60,12 +60,12 @@ func (s *stream) offer(p *kgo.FetchPartition, topicID [16]byte) (pause bool) {
 }
 
 func truncated(format string, args ...any) error {
-	return fault(subscription.Blocked, subscription.LogTruncated, format+"; seek to say where to continue", args...)
+	return fault(subscription.Blocked, subscription.LogTruncated, format+"; seek to set where to continue", args...)
 }
 
 func expired(next, start int64) error {
 	return fault(subscription.Blocked, subscription.OffsetOutOfRange,
-		"the next record is at offset %d, but the topic partition begins at %d: records have expired before they were read; seek to say where to continue", next, start)
+		"the next record is at offset %d, but the topic partition begins at %d: records have expired before they were read; seek to set where to continue", next, start)
 }
 
 // fetchError returns what an error of a fetch means for its stream, nil if the client deals
@@ -77,9 +77,9 @@ func fetchError(err error, next int64) error {
 	case errors.As(err, &loss):
 		return truncated("the broker has lost records: offset %d had been reached, and the log now ends at %d", loss.ConsumedTo, loss.ResetTo)
 	case errors.Is(err, kerr.OffsetOutOfRange):
-		return fault(subscription.Blocked, subscription.OffsetOutOfRange, "the broker does not have the offset %d; seek to say where to continue", next)
+		return fault(subscription.Blocked, subscription.OffsetOutOfRange, "the broker does not have the offset %d; seek to set where to continue", next)
 	case errors.Is(err, kerr.UnknownTopicID):
-		return fault(subscription.Failed, subscription.TopicRecreated, "the topic was deleted, and perhaps created again; seek to say where to start")
+		return fault(subscription.Failed, subscription.TopicRecreated, "the topic was deleted, and perhaps created again; seek to set where to start")
 	case errors.As(err, &large):
 		return fault(subscription.Blocked, subscription.DecodeFailed, "%v; seek past it", err)
 	case errors.Is(err, kgo.ErrClientClosed):

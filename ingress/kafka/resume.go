@@ -83,7 +83,7 @@ func (s *stream) startAt(next int64) {
 
 func recreated(before, now [16]byte) error {
 	return fault(subscription.Failed, subscription.TopicRecreated,
-		"the topic was deleted and created again (its ID was %x and is now %x); seek to say where to start in the new one", before, now)
+		"the topic was deleted and created again (its ID was %x and is now %x); seek to set where to start in the new one", before, now)
 }
 
 // differ reports whether two topic IDs are known and different.

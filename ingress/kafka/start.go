@@ -74,7 +74,7 @@ func resolveStart(ctx context.Context, admin *kadm.Client, sub *subscription.Sub
 			start, known1 := info.starts[p]
 			end, known2 := info.ends[p]
 			if !known1 || !known2 { // it must not start somewhere else
-				return nil, fault(subscription.Failed, subscription.BrokerUnreachable, "the broker does not tell where %s/%d begins and ends", name, p)
+				return nil, fault(subscription.Failed, subscription.BrokerUnreachable, "the broker does not report where %s/%d begins and ends", name, p)
 			}
 			offset, ok := special[name][p]
 			if !ok {

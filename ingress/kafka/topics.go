@@ -126,7 +126,7 @@ func (r *reader) checkRange(ctx context.Context, at topicPartition, next int64, 
 		first, ok1 := starts.Lookup(at.topic, at.partition)
 		last, ok2 := ends.Lookup(at.topic, at.partition)
 		if !ok1 || !ok2 || first.Err != nil || last.Err != nil {
-			return 0, fault(subscription.Failed, subscription.BrokerUnreachable, "the broker does not tell where the topic partition begins and ends: %v", errors.Join(first.Err, last.Err))
+			return 0, fault(subscription.Failed, subscription.BrokerUnreachable, "the broker does not report where the topic partition begins and ends: %v", errors.Join(first.Err, last.Err))
 		}
 		start, end = first.Offset, last.Offset
 	}

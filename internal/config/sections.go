@@ -56,7 +56,7 @@ type Ingress struct {
 	ConcurrentAPIRequestsLimit Limit          `key:"concurrent-api-requests-limit" help:"maximum number of concurrent requests; further ones get status 429"`
 	ConnectionsPerAddressLimit Limit          `key:"connections-per-address-limit" help:"open connections of one remote address; further ones get status 503 and are closed; all addresses together can have 10,000"`
 	RequestSizeLimit           units.ByteSize `key:"request-size-limit" help:"maximum size of a request body; larger ones get status 413"`
-	PrincipalRequests          Limit          `key:"principal-requests-per-second" help:"requests of one principal, or of one address without credentials, per second and node; those of ten seconds may come at once, further ones get status 429"`
+	PrincipalRequests          Limit          `key:"principal-requests-per-second" help:"requests of one principal, or of one address without credentials, per second and node; bursts of the requests of ten seconds are permitted, further ones get status 429"`
 	PrincipalBytes             units.ByteSize `key:"principal-bytes-per-second" help:"the same for the bytes of request bodies; 0 for no limit"`
 	HTTP2MaxConcurrentStreams  int            `key:"http2-max-concurrent-streams" help:"concurrent requests on one HTTP/2 connection"`
 	ForwardHeaders             []string       `key:"forward-headers" help:"headers with credentials of callers, such as authorization, cookie or x-api-key, that handlers get; they are stored and shown with the invocation; others are dropped"`

@@ -76,8 +76,8 @@ func (d *Dir) adopt(id Identity) (Identity, error) {
 	}
 	for _, contents := range []string{LogDir, StateDir, MetadataDir} {
 		if !adopting && d.Holds(filepath.Join(contents, ownerFile)) != "" {
-			return id, errcode.New(errcode.RT0009, "data directory %s has lost %s, which says how much the logs must hold; "+
-				"if nothing else was lost or exchanged, and the cluster has no other nodes, remove %s from %s, %s and %s: the next start says how to go on with what is there; otherwise: %s",
+			return id, errcode.New(errcode.RT0009, "data directory %s has lost %s, which records the ends of the logs; "+
+				"if nothing else was lost or exchanged, and the cluster has no other nodes, remove %s from %s, %s and %s: the next start reports how to continue with the remaining data; otherwise: %s",
 				d.path, HardStateFile, ownerFile, LogDir, StateDir, MetadataDir, RemedyRejoin)
 		}
 	}

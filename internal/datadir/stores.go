@@ -51,7 +51,7 @@ func (d *Dir) OpenHardState(id Identity, log *slog.Logger) (hard *raftgroup.Hard
 }
 
 func unreadable(err error) error {
-	return errcode.New(errcode.RT0009, "%w; %s; without a backup, remove %s: the next start says how to go on with what is there; if all other nodes are lost, \"platform-server recover --without-hard-state\" goes on with it",
+	return errcode.New(errcode.RT0009, "%w; %s; without a backup, remove %s: the next start reports how to continue with the remaining data; if all other nodes are lost, \"platform-server recover --without-hard-state\" continues with it",
 		err, RemedyRejoin, HardStateFile)
 }
 

@@ -92,7 +92,7 @@ func (f *files) awaitRoom(ctx context.Context, report func(reason string)) error
 func (f *files) openStores(log *slog.Logger) (err error) {
 	ballast := f.dir.In(ballastFile)
 	if err := raftgroup.CreateBallast(ballast, ballastBytes); err != nil {
-		log.Warn("no room for the ballast file", "err", err)
+		log.Warn("no space for the ballast file", "err", err)
 	}
 	if f.logs, err = f.dir.OpenLogs(f.self, raftgroup.LogDBOptions{Ballast: ballast, Logger: log}); err != nil {
 		return err

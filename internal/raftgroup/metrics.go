@@ -50,7 +50,7 @@ func NewMetrics(reg prometheus.Registerer, kind string) *Metrics {
 		return v
 	}
 	requests := vector("requests_total", "Requests sent to other replicas.", "request")
-	failed := vector("failed_commands_total", "Commands that were not applied as far as their proposer knows.", "reason")
+	failed := vector("failed_commands_total", "Commands that their proposer does not know to be applied.", "reason")
 	for _, reason := range []string{unknownOutcome, overloaded, stopped, notLeader} {
 		failed.WithLabelValues(reason) // created at the start, so that the first failure is an increase
 	}
@@ -70,9 +70,9 @@ func NewMetrics(reg prometheus.Registerer, kind string) *Metrics {
 		failed:     failed,
 		elections:  counter("elections_started_total", "Times that a replica here stood for election."),
 		won:        counter("elections_won_total", "Times that a replica here became leader."),
-		leaders:    counter("leader_changes_total", "Times that a replica here heard of another leader, or of none."),
+		leaders:    counter("leader_changes_total", "Changes of the leader as seen by replicas on this node."),
 		taken:      counter("snapshots_taken_total", "Times that a log was cut behind a durable state."),
-		sent:       counter("snapshots_sent_total", "States sent to followers that the log could not help any more."),
+		sent:       counter("snapshots_sent_total", "Snapshots sent to followers that need truncated log entries."),
 		received:   counter("snapshots_received_total", "States received from leaders and installed."),
 		appends:    requests.WithLabelValues("append"),
 		heartbeats: requests.WithLabelValues("heartbeat"),

@@ -93,7 +93,7 @@ func (m *Manager) quarantined(id uint32, err error) bool {
 
 // aloneRemedy is the hint if there is no other node to rebuild a replica from.
 const aloneRemedy = "; there is no other node to copy the partition from: stop the server and restore the whole data directory from a backup, " +
-	"put back the newest copy of what was lost, or go on without it: \"platform-server repair accept-loss --group %d --data-dir %s\" says what is lost and asks"
+	"restore the newest copy of the lost data, or continue without it: \"platform-server repair accept-loss --group %d --data-dir %s\" reports the loss and prompts"
 
 // quarantineReason is the text of err without redundant prefixes.
 func quarantineReason(err error) string {

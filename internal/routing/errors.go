@@ -80,7 +80,7 @@ func Explain(err error) error {
 	switch {
 	case errors.Is(err, raftgroup.ErrOverloaded): // names the exhausted resource
 	case errors.Is(err, raftgroup.ErrUnknownOutcome):
-		return &clientError{"its leader failed before it answered, and no other leader has answered since", err}
+		return &clientError{"its leader failed before it responded, and no other leader has responded since", err}
 	case raftgroup.Definite(err):
 		return &clientError{"this node finds no leader for it (see GET /cluster-health of the admin API)", err}
 	}

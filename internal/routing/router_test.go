@@ -179,7 +179,7 @@ func TestErrorsForClients(t *testing.T) {
 		want       string
 	}{
 		{"no leader", false, []error{unreachable}, true, "this node finds no leader for it (see GET /cluster-health of the admin API)"},
-		{"lost on the way", false, []error{unknown}, false, "its leader failed before it answered, and no other leader has answered since"},
+		{"lost on the way", false, []error{unknown}, false, "its leader failed before it responded, and no other leader has responded since"},
 		{"lost on the way, then no leader", false, []error{unknown, unreachable}, false, "this node finds no leader"},
 		{"lost on the way, with an idempotency key", true, []error{unknown}, true, "its leader failed"},
 		{"too much", false, []error{fmt.Errorf("%w: disk is almost full", raftgroup.ErrOverloaded)}, true, "disk is almost full"},

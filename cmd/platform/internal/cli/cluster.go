@@ -143,7 +143,7 @@ func (a *app) survivalText(s client.Survival) string {
 // unavailableHint returns what to do while the cluster is unavailable.
 func unavailableHint(nodes []client.Node) string {
 	if slices.ContainsFunc(nodes, func(n client.Node) bool { return strings.HasPrefix(n.Disk, "is full") }) {
-		return "Make room on the disks that are full: the replicas on them open again by themselves."
+		return "Free space on the full disks; the replicas on them then open automatically."
 	}
 	if len(nodes) == 0 || slices.ContainsFunc(nodes, func(n client.Node) bool { return n.State != "alive" }) {
 		return "Start the nodes that are down, or read their logs. If their disks are lost for good, `platform docs cluster` describes the recovery."

@@ -196,7 +196,7 @@ func (a *app) provision(ctx context.Context, asked client.Provisioning) error {
 		}
 		refusal, answered := errors.AsType[*client.APIError](err)
 		if time.Now().After(end) || answered && refusal.Status != http.StatusServiceUnavailable {
-			return &hintedError{err, "The node accepted the request; its log says what it waits for."}
+			return &hintedError{err, "The node accepted the request; its log names what it waits for."}
 		}
 		select {
 		case <-time.After(waitPause):

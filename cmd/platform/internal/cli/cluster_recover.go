@@ -24,7 +24,7 @@ whose results are lost run again. If possible, start the missing nodes instead; 
 is needed.
 
 Every member of the cluster must respond. First remove nodes that are permanently lost, with
-` + "`platform cluster nodes remove <node> --force`" + `; their former replicas are refused if they come back.
+` + "`platform cluster nodes remove <node> --force`" + `; their former replicas are rejected if they return.
 
 If the metadata has lost its majority as well, stop the remaining node and run
 ` + "`platform-server recover`" + ` there instead.`,

@@ -28,7 +28,7 @@ func TestFeatureText(t *testing.T) {
 func TestHintOfAnUnavailableCluster(t *testing.T) {
 	alive, dead := client.Node{State: "alive"}, client.Node{State: "dead"}
 	full := client.Node{State: "alive", Disk: "is full (0 B free): its replicas are closed until space is freed"}
-	require.Contains(t, unavailableHint([]client.Node{alive, full}), "Make room on the disks that are full")
+	require.Contains(t, unavailableHint([]client.Node{alive, full}), "Free space on the full disks")
 	require.Contains(t, unavailableHint([]client.Node{alive, dead}), "`platform docs cluster` describes the recovery")
 	require.Contains(t, unavailableHint([]client.Node{alive}), "All nodes are up")
 }

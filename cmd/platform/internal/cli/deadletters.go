@@ -28,7 +28,7 @@ func (a *app) deadLettersList() *cobra.Command {
 		Example: "  platform subscriptions dead-letters list kafka://main/orders",
 	}
 	asJSON := jsonFlag(cmd.Flags())
-	after := cmd.Flags().String("after", "", "continue behind topic/partition/offset, as the previous page says")
+	after := cmd.Flags().String("after", "", "continue after topic/partition/offset, as given by the previous page")
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		sub, err := a.subscription(ctx, args[0])
 		if err != nil {

@@ -25,7 +25,7 @@ invocations, timeouts and retries for new attempts. Options that a
 handler declares itself are not changed. The next revision of the service uses the options that
 its endpoint declares.
 
-Shows the changes and asks for confirmation.`,
+Shows the changes and prompts for confirmation.`,
 		Args: cobra.ExactArgs(1),
 		Example: `  platform services patch Greeter --public=false
   platform services patch Greeter --journal-retention 7d --max-attempts unlimited --yes`,

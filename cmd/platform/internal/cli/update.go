@@ -20,7 +20,7 @@ func (a *app) deploymentsUpdate() *cobra.Command {
 continue there, which repairs them if their code was at fault. The services at the new address must
 be compatible with the registered ones, which are kept, unless --overwrite replaces them.
 
-Shows the changes and asks for confirmation.`,
+Shows the changes and prompts for confirmation.`,
 		Args: cobra.RangeArgs(1, 2),
 		Example: `  platform deployments update dp_1… http://localhost:9081
   platform deployments update dp_1… --extra-header authorization="Bearer abc"

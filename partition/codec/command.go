@@ -1,6 +1,8 @@
 package codec
 
 import (
+	"strings"
+
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"platform/internal/feature"
@@ -98,7 +100,27 @@ func readInvoke(b []byte, c *machine.Invoke) error {
 			r.unknown("invoke")
 		}
 	}
+	if len(b) >= ownedStrings {
+		ownStrings(c)
+	}
 	return r.err
+}
+
+// ownedStrings is the size from which an Invoke does not share its strings with the log entry:
+// the record of the invocation has them, and would retain the entry with the input while it is
+// in memory.
+const ownedStrings = 4 << 10
+
+func ownStrings(c *machine.Invoke) {
+	for _, s := range []*string{
+		&c.Target.Scope, &c.Target.Service, &c.Target.Key, &c.Target.Handler, &c.Source.CallerTarget, &c.Source.Subscription,
+		&c.LimitKey, &c.Trace.Parent, &c.Trace.State, &c.ServerVersion,
+	} {
+		*s = strings.Clone(*s)
+	}
+	if c.IdempotencyKey != nil {
+		*c.IdempotencyKey = strings.Clone(*c.IdempotencyKey)
+	}
 }
 
 func (w *writer) progress(c *machine.Progress) {

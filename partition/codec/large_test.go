@@ -53,3 +53,23 @@ func TestAppendEntryHeadAgreesWithAppendEntry(t *testing.T) {
 		require.Len(t, AppendEntry(nil, &e), EntrySize(&e))
 	}
 }
+
+// The strings of an invocation outlive its log entry, which must not keep a large input in memory.
+func TestStringsOfALargeInvocationDoNotRetainItsEntry(t *testing.T) {
+	key, text := "key", "text"
+	c := &machine.Invoke{
+		Target: machine.Target{Scope: text, Service: text, Key: text, Handler: text}, Source: machine.Source{CallerTarget: text, Subscription: text},
+		IdempotencyKey: &key, LimitKey: text, Trace: machine.Trace{Parent: text, State: text}, ServerVersion: text,
+		Input: make([]byte, 1<<20),
+	}
+	b, err := EncodeCommand(feature.Supported(), c)
+	require.NoError(t, err)
+	entry := Seal(feature.Supported(), 1, 2, [][]byte{b})
+	_, commands, err := Decode(entry)
+	require.NoError(t, err)
+	got := commands[0].(*machine.Invoke)
+	got.Input = nil
+	clear(entry)
+	c.Input = nil
+	require.Equal(t, c, got)
+}

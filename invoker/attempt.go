@@ -144,6 +144,7 @@ func (a *attempt) take(inv *machine.Invocation, need int) (*attempts.Replay, err
 	for {
 		a.setReading(false)
 		if turn := a.memory.begin(need); turn != nil {
+			a.dropInput()
 			<-turn // granted at the latest when the attempt ends
 		}
 		r, err := a.load(inv, a.setReading(true))
@@ -158,6 +159,16 @@ func (a *attempt) take(inv *machine.Invocation, need int) (*attempts.Replay, err
 		if a.memory.loaded(need) {
 			return r, nil
 		}
+	}
+}
+
+// dropInput drops a long input before the attempt waits for memory: it is read from the tables
+// then.
+func (a *attempt) dropInput() {
+	a.t.mu.Lock()
+	defer a.t.mu.Unlock()
+	if len(a.t.input) > keptInput {
+		a.t.input = nil
 	}
 }
 

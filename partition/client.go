@@ -112,7 +112,7 @@ func (p *Partition) Call(ctx context.Context, inv *machine.Invoke) (Ending, mach
 // outcome then contains.
 func (l *leadership) call(ctx context.Context, inv *machine.Invoke) (Ending, machine.Outcome, error) {
 	c := l.newCall(inv)
-	if err := l.submit(l.withStartTime(inv), c.applied); err != nil {
+	if err := l.submitLarger(ctx, l.withStartTime(inv), 0, c.applied); err != nil {
 		l.waiters.remove(inv.ID, c.waiter)
 		return Ending{}, machine.Outcome{}, err
 	}
@@ -261,28 +261,25 @@ func (p *Partition) leader() (*leadership, error) {
 // must not block; it is not called if submit fails. A command that the cluster's feature
 // level does not include fails with a *feature.Error.
 func (l *leadership) submit(c machine.Command, done func(machine.Outcome, error)) error {
-	return l.submitLarger(c, 0, done)
+	return l.submitLarger(l.ctx, c, 0, done)
 }
 
 // submitLarger is submit for a command that copies approximately the given number of bytes
-// within the tables.
-func (l *leadership) submitLarger(c machine.Command, copies int, done func(machine.Outcome, error)) error {
-	data, err := codec.EncodeCommand(l.level(), c)
-	if err != nil {
-		return fmt.Errorf("encode %T: %w", c, err)
+// within the tables. A large one may be dropped, with an error, if ctx ends before it is proposed.
+func (l *leadership) submitLarger(ctx context.Context, c machine.Command, copies int, done func(machine.Outcome, error)) error {
+	size := codec.CommandSize(c)
+	if l.isBulk(c, size) {
+		return proposeError(l.submitBulk(ctx, c, size+copies, done))
 	}
-	if err := fits(l.level(), c, len(data)); err != nil {
+	if size >= bulkCommand && !l.proposer.HasRoom(size+copies) {
+		return raftgroup.ErrOverloaded // without encoding it for each try
+	}
+	data, err := l.encode(c)
+	if err != nil {
 		return err
 	}
-	completion := raftgroup.CompletionFunc[machine.Outcome](done)
-	if _, invoke := c.(*machine.Invoke); invoke && len(data) >= bulkCommand {
-		return proposeError(l.proposer.SubmitBulk(data, completion))
-	}
-	return proposeError(l.proposer.SubmitLarger(data, copies, completion))
+	return proposeError(l.proposer.SubmitLarger(data, copies, raftgroup.CompletionFunc[machine.Outcome](done)))
 }
-
-// bulkCommand is the size from which other commands may overtake a new invocation.
-const bulkCommand = 256 << 10
 
 // fits rejects a command larger than the configured limits allow. Messages of an outbox are
 // exempt: the first release accepted larger ones, and they must be delivered. They are sent
@@ -309,7 +306,7 @@ func (l *leadership) propose(ctx context.Context, c machine.Command) (machine.Ou
 		return machine.Outcome{}, err
 	}
 	answers := make(chan answer, 1)
-	if err := l.submitLarger(c, copies, func(o machine.Outcome, err error) { answers <- answer{o, proposeError(err)} }); err != nil {
+	if err := l.submitLarger(ctx, c, copies, func(o machine.Outcome, err error) { answers <- answer{o, proposeError(err)} }); err != nil {
 		return machine.Outcome{}, err
 	}
 	select {

@@ -102,7 +102,7 @@ func (a attemptSource) Propose(p *machine.Progress, done func(machine.Outcome, e
 // proposed and answered is not called.
 func (a attemptSource) submit(p *progressPart, answered func(machine.Outcome, error)) error {
 	for {
-		err := a.l.submitLarger(p.Progress, p.copies, answered)
+		err := a.l.submitLarger(a.l.ctx, p.Progress, p.copies, answered)
 		if errors.Is(err, raftgroup.ErrOverloaded) && pause(a.l.ctx, overloadPause) {
 			continue
 		}

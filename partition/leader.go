@@ -45,6 +45,7 @@ type leadership struct {
 	previousLevel feature.Level
 	clock         *clock
 	proposer      *raftgroup.Proposer[machine.Outcome]
+	bulkProgress  bulkProgress
 	session       attempts.Session
 	waiters       *waiters
 	timers        *timers

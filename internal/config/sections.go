@@ -140,8 +140,8 @@ type Invoker struct {
 	HTTP2KeepAliveTimeout            units.Duration `key:"http2-keep-alive-timeout" help:"timeout of a probe"`
 	HTTP2StreamsPerConnectionLimit   int            `key:"http2-streams-per-connection-limit" help:"concurrent attempts on one connection"`
 	HTTP2IdleConnectionTimeout       units.Duration `key:"http2-idle-connection-timeout" help:"how long an idle connection stays open"`
-	HTTP2InitialStreamWindowSize     units.ByteSize `key:"http2-initial-stream-window-size" help:"receive window of an attempt"`
-	HTTP2InitialConnectionWindowSize units.ByteSize `key:"http2-initial-connection-window-size" help:"receive window of a connection"`
+	HTTP2InitialStreamWindowSize     units.ByteSize `key:"http2-initial-stream-window-size" help:"receive window of an attempt, at most 4 MiB: what an endpoint may send before it is read, in addition to memory-limit"`
+	HTTP2InitialConnectionWindowSize units.ByteSize `key:"http2-initial-connection-window-size" help:"receive window of a connection, at least that of all its attempts"`
 	HTTP2MaxFrameSize                units.ByteSize `key:"http2-max-frame-size" help:"maximum size of an HTTP/2 frame, 16 KiB to 16 MiB"`
 
 	AdditionalRequestHeaders         map[string]string `key:"additional-request-headers" help:"headers of every request to an endpoint (default: x-platform-cluster-name)"`
@@ -188,8 +188,8 @@ func defaultWorker() Worker {
 			HTTP2KeepAliveTimeout:            seconds(20),
 			HTTP2StreamsPerConnectionLimit:   128,
 			HTTP2IdleConnectionTimeout:       minutes(5),
-			HTTP2InitialStreamWindowSize:     2 * units.MiB,
-			HTTP2InitialConnectionWindowSize: 5 * units.MiB,
+			HTTP2InitialStreamWindowSize:     256 * units.KiB,
+			HTTP2InitialConnectionWindowSize: 32 * units.MiB,
 			HTTP2MaxFrameSize:                16 * units.KiB,
 			RequestIdentityExpiration:        minutes(1),
 		},

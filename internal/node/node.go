@@ -36,6 +36,7 @@ type Node struct {
 	port      nodePort
 	startup   startup
 	bodies    *budget.Budget // of requests and replies at all ports
+	payloads  payloadLimits
 	metrics   nodeMetrics
 	stats     *stats.Counters
 	outbox    *partition.OutboxMemory
@@ -62,13 +63,13 @@ type Node struct {
 // Run starts a server, serves until ctx ends, and stops it in order: first the callers, then the
 // partitions, then the files. levels are those of log.
 func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, levels *telemetry.Levels) (err error) {
-	limits := &cfg.Networking
 	exports, log, err := openExports(ctx, cfg, log)
 	if err != nil {
 		return err
 	}
 	defer exports.close()
-	n := &Node{cfg: cfg, log: log, logLevels: levels, bodies: budget.New(int64(limits.BodyMemoryLimit), int64(limits.ConnectionBodyMemory)), metrics: newMetrics(cfg), exports: exports, failed: make(chan error, 1)}
+	n := &Node{cfg: cfg, log: log, logLevels: levels, payloads: newPayloadLimits(cfg, log), metrics: newMetrics(cfg), exports: exports, failed: make(chan error, 1)}
+	n.bodies = budget.New(n.payloads.bodies, n.payloads.connection)
 	if n.security, err = openSecurity(cfg, log); err != nil {
 		return err
 	}

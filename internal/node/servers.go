@@ -63,7 +63,7 @@ func (n *Node) newInvoker() *invoker.Invoker {
 	settings.MessageSizeLimit = int(c.MessageSizeLimit)
 	settings.MessageSizeWarning = int(c.MessageSizeWarning)
 	settings.EagerStateLimit = int(c.EagerStateSizeLimit)
-	settings.MemoryLimit = int(c.MemoryLimit)
+	settings.MemoryLimit = int(n.payloads.attempts)
 	settings.InvocationMemoryLimit = int(c.PerInvocationMemoryLimit)
 	settings.MaxAwaitDepth = c.MaxAwaitedFutureDepth
 	settings.EnableV7 = n.cfg.EnableProtocolV7

@@ -2,6 +2,7 @@ package raftgroup
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -48,55 +49,101 @@ func (g *BulkGate) leave() {
 	g.waiting = g.waiting[:0]
 }
 
+// Bulk is a command for SubmitBulk.
+type Bulk struct {
+	// Size counts in the bounds of the queue; the encoded command is about as large.
+	Size int
+	// Encode encodes the command when it is proposed: until then it takes no memory in
+	// addition to what it is encoded from. An error completes the command, which was then not
+	// proposed. It is called at most once.
+	Encode func() ([]byte, error)
+	// Ordered commands follow all that were submitted before them by Submit or as Ordered
+	// ones, and precede other bulk commands.
+	Ordered bool
+}
+
+// pendingBulk is a bulk command that has not been proposed yet.
+type pendingBulk[R any] struct {
+	Bulk
+	after uint64 // number of commands of Submit to propose before it
+	done  Completion[R]
+}
+
 // bulkQueue is what waits of SubmitBulk. It is guarded by the proposer's mutex.
 type bulkQueue[R any] struct {
-	commands []pendingCommand[R]
+	commands []pendingBulk[R]
 	bytes    int
 	inFlight bool
 }
 
-// SubmitBulk is Submit of a large command whose order relative to others does not matter:
-// commands of Submit overtake it while it waits, and it has a log entry to itself. The
-// bounds of the queue apply to bulk commands separately.
-func (p *Proposer[R]) SubmitBulk(command []byte, done Completion[R]) error {
-	if len(command) > p.cfg.MaxCommandBytes {
-		p.group.cfg.Metrics.refused(1, ErrTooLarge)
-		return fmt.Errorf("%w: a command of %d bytes, at most %d", ErrTooLarge, len(command), p.cfg.MaxCommandBytes)
+// add puts a command behind those of its kind.
+func (q *bulkQueue[R]) add(c pendingBulk[R]) {
+	i := len(q.commands)
+	for c.Ordered && i > 0 && !q.commands[i-1].Ordered {
+		i--
 	}
+	q.commands = slices.Insert(q.commands, i, c)
+}
+
+// SubmitBulk is Submit of a large command that commands of Submit may overtake while it
+// waits. It has a log entry to itself. The bounds of the queue apply to bulk commands
+// separately.
+func (p *Proposer[R]) SubmitBulk(command Bulk, done Completion[R]) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return ErrStopped
 	}
 	q := &p.bulk
-	if n := len(q.commands); n >= p.cfg.MaxQueueCommands || n > 0 && q.bytes+len(command) > p.cfg.MaxQueueBytes {
+	if n := len(q.commands); n >= p.cfg.MaxQueueCommands || n > 0 && q.bytes+command.Size > p.cfg.MaxQueueBytes {
 		p.group.cfg.Metrics.refused(1, ErrOverloaded)
 		return ErrOverloaded
 	}
-	q.commands = append(q.commands, pendingCommand[R]{data: command, size: len(command), done: done})
-	q.bytes += len(command)
+	c := pendingBulk[R]{Bulk: command, done: done}
+	if command.Ordered {
+		c.after = p.submitted
+	}
+	q.add(c)
+	q.bytes += command.Size
 	if !q.inFlight {
 		p.wakeUp()
 	}
 	return nil
 }
 
-// takeBulk removes one bulk command from the queue, nil if none should be proposed now.
-func (p *Proposer[R]) takeBulk() []pendingCommand[R] {
+// takeBulk removes one bulk command from the queue; false if none should be proposed now.
+func (p *Proposer[R]) takeBulk() (c pendingBulk[R], ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	q := &p.bulk
-	if q.inFlight || len(q.commands) == 0 || !p.cfg.Bulk.enter(p.wake) {
-		return nil
+	if q.inFlight || len(q.commands) == 0 || q.commands[0].after > p.submitted-uint64(len(p.queue)) || !p.cfg.Bulk.enter(p.wake) {
+		return c, false
 	}
 	q.inFlight = true
-	batch := []pendingCommand[R]{q.commands[0]}
-	q.bytes -= batch[0].size
-	q.commands[0] = pendingCommand[R]{}
+	c, q.commands[0] = q.commands[0], c
+	q.bytes -= c.Size
 	if q.commands = q.commands[1:]; len(q.commands) == 0 {
 		q.commands = nil
 	}
-	return batch
+	return c, true
+}
+
+// proposeBulk encodes and proposes one bulk command.
+func (p *Proposer[R]) proposeBulk(c pendingBulk[R]) {
+	batch := []pendingCommand[R]{{done: c.done}}
+	data, err := c.Encode()
+	if len(data) > p.cfg.MaxCommandBytes {
+		err = fmt.Errorf("%w: a command of %d bytes, at most %d", ErrTooLarge, len(data), p.cfg.MaxCommandBytes)
+	}
+	if err == nil {
+		batch[0].data, batch[0].size = data, len(data)
+		if _, ok := p.propose(batch, true); ok {
+			return
+		}
+	} else {
+		p.fail(batch, err)
+	}
+	p.bulkLanded()
 }
 
 // bulkLanded counts a bulk entry that is no longer under way.

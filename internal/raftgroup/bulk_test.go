@@ -2,7 +2,10 @@ package raftgroup
 
 import (
 	"bytes"
+	"errors"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +33,10 @@ func (o *ordered) get() string {
 	return string(o.order)
 }
 
+func bulkOf(command []byte) Bulk {
+	return Bulk{Size: len(command), Encode: func() ([]byte, error) { return command, nil }}
+}
+
 // Bulk commands are proposed one at a time, in order, and others overtake those that wait.
 func TestCommandsOvertakeBulkCommands(t *testing.T) {
 	g, _ := aloneGroup(t)
@@ -41,7 +48,7 @@ func TestCommandsOvertakeBulkCommands(t *testing.T) {
 	var large, small outcomes
 	for i := range 4 {
 		large.wg.Add(1)
-		require.NoError(t, p.SubmitBulk(append([]byte{byte('A' + i)}, bytes.Repeat([]byte{'x'}, 1<<20)...), &large))
+		require.NoError(t, p.SubmitBulk(bulkOf(append([]byte{byte('A' + i)}, bytes.Repeat([]byte{'x'}, 1<<20)...)), &large))
 	}
 	for i := range 5 {
 		small.expect(t, p, []byte{byte('1' + i)})
@@ -71,9 +78,9 @@ func TestAProposerHasOneBulkCommandInFlight(t *testing.T) {
 	var o outcomes
 	o.wg.Add(3)
 	machine.hung.Lock()
-	require.NoError(t, p.SubmitBulk([]byte("A"), &o))
+	require.NoError(t, p.SubmitBulk(bulkOf([]byte("A")), &o))
 	require.Eventually(t, func() bool { return seal.get() == "A" }, 20*time.Second, time.Millisecond)
-	require.NoError(t, p.SubmitBulk([]byte("B"), &o))
+	require.NoError(t, p.SubmitBulk(bulkOf([]byte("B")), &o))
 	require.NoError(t, p.Submit([]byte("1"), &o))
 	require.Eventually(t, func() bool { return len(seal.get()) > 1 }, 20*time.Second, time.Millisecond)
 	order := seal.get()
@@ -96,7 +103,7 @@ func TestBulkCommandsOfAllProposersShareAGate(t *testing.T) {
 		stops = append(stops, run(t, p))
 		for range 5 {
 			o.wg.Add(1)
-			require.NoError(t, p.SubmitBulk(bytes.Repeat([]byte{'x'}, 64<<10), &o))
+			require.NoError(t, p.SubmitBulk(bulkOf(bytes.Repeat([]byte{'x'}, 64<<10)), &o))
 		}
 	}
 	o.wg.Wait()
@@ -118,12 +125,82 @@ func TestAProposerThatStopsLeavesTheGate(t *testing.T) {
 	stop := run(t, p)
 	var o outcomes
 	o.wg.Add(1)
-	require.NoError(t, p.SubmitBulk(make([]byte, 1<<20), &o))
-	require.ErrorIs(t, p.SubmitBulk(make([]byte, 1), &o), ErrOverloaded)
+	require.NoError(t, p.SubmitBulk(bulkOf(make([]byte, 1<<20)), &o))
+	require.ErrorIs(t, p.SubmitBulk(bulkOf(make([]byte, 1)), &o), ErrOverloaded)
 	stop()
 	o.wg.Wait()
 	require.Len(t, o.errs, 1)
 	require.ErrorIs(t, o.errs[0], ErrStopped)
 	gate.leave()
 	require.Equal(t, 1, gate.free)
+}
+
+// Commands in the queue of bulk are encoded one by one as they are proposed, and one that cannot
+// be encoded gets the error.
+func TestBulkCommandsAreEncodedWhenTheyAreProposed(t *testing.T) {
+	g, _ := aloneGroup(t)
+	gate := NewBulkGate(1)
+	require.True(t, gate.enter(make(chan struct{}, 1)))
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealJournal, Bulk: gate})
+	require.NoError(t, err)
+	stop := run(t, p)
+	defer stop()
+	var o outcomes
+	var encoded atomic.Int32
+	o.wg.Add(3)
+	for i := range 3 {
+		require.NoError(t, p.SubmitBulk(Bulk{Size: 1, Encode: func() ([]byte, error) {
+			if encoded.Add(1); i == 1 {
+				return nil, errInvalid
+			}
+			return []byte("x"), nil
+		}}, &o))
+	}
+	o.expect(t, p, []byte("1"))
+	require.Eventually(t, func() bool { o.mu.Lock(); defer o.mu.Unlock(); return len(o.results) == 1 }, 30*time.Second, time.Millisecond)
+	require.Zero(t, encoded.Load())
+	gate.leave()
+	o.wg.Wait()
+	require.Len(t, o.results, 3)
+	require.Equal(t, []error{errInvalid}, o.errs)
+}
+
+var errInvalid = errors.New("cannot be encoded")
+
+// An ordered bulk command follows the commands that were submitted before it, although bulk
+// commands are proposed first otherwise, and precedes other bulk commands.
+func TestAnOrderedBulkCommandDoesNotOvertake(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer n.stop()
+	machine := &hangingMachine{StateMachine: memJournal(t)}
+	g, err := Open(n.config(1, machine, n.voter()))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, g.Shutdown(t.Context())) }()
+	waitLeader(t, g)
+	seal := &ordered{}
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal.seal, MaxInFlight: 1})
+	require.NoError(t, err)
+	stop := run(t, p)
+	defer stop()
+	var o outcomes
+	o.wg.Add(6)
+	machine.hung.Lock()
+	require.NoError(t, p.SubmitBulk(bulkOf([]byte("0")), &o))
+	require.Eventually(t, func() bool { return seal.get() == "0" }, 30*time.Second, time.Millisecond)
+	require.NoError(t, p.Submit([]byte("1"), &o))
+	require.Eventually(t, func() bool { return seal.get() == "01" }, 30*time.Second, time.Millisecond)
+	require.NoError(t, p.SubmitBulk(bulkOf([]byte("X")), &o))
+	require.NoError(t, p.Submit([]byte("2"), &o))
+	for _, c := range []string{"A", "B"} {
+		ordered := bulkOf([]byte(c))
+		ordered.Ordered = true
+		require.NoError(t, p.SubmitBulk(ordered, &o))
+	}
+	machine.hung.Unlock()
+	o.wg.Wait()
+	order := seal.get()
+	require.Equal(t, "01", order[:2])
+	require.Less(t, strings.Index(order, "2"), strings.Index(order, "A"))
+	require.Less(t, strings.Index(order, "A"), strings.Index(order, "B"))
+	require.Less(t, strings.Index(order, "B"), strings.Index(order, "X"))
 }

@@ -81,14 +81,15 @@ type Proposer[R any] struct {
 	batch [][]byte           // reused by Run
 
 	// mu covers the fields below. Run swaps queue with spare, which it owns.
-	mu       sync.Mutex
-	queue    []pendingCommand[R]
-	spare    []pendingCommand[R]
-	bulk     bulkQueue[R]
-	bytes    int // of the queue
-	inFlight int // entries but those of bulk
-	inBytes  int // of their commands
-	closed   bool
+	mu        sync.Mutex
+	queue     []pendingCommand[R]
+	spare     []pendingCommand[R]
+	submitted uint64 // commands that were ever in the queue
+	bulk      bulkQueue[R]
+	bytes     int // of the queue
+	inFlight  int // entries but those of bulk
+	inBytes   int // of their commands
+	closed    bool
 }
 
 // pendingCommand is a command that has not been proposed yet.
@@ -132,6 +133,19 @@ func NewProposer[R any](g *Group, cfg ProposerConfig) (*Proposer[R], error) {
 	}, nil
 }
 
+// HasRoom reports whether Submit would accept a command of that many bytes now. It saves
+// encoding large commands that would be refused.
+func (p *Proposer[R]) HasRoom(size int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hasRoomLocked(size)
+}
+
+func (p *Proposer[R]) hasRoomLocked(size int) bool {
+	n := len(p.queue)
+	return n < p.cfg.MaxQueueCommands && (n == 0 || p.bytes+size <= p.cfg.MaxQueueBytes)
+}
+
 // Submit queues one command, which must not be modified afterwards. If it returns nil, done
 // is completed exactly once; otherwise never, and nothing was proposed: ErrOverloaded,
 // ErrStopped or ErrTooLarge.
@@ -152,12 +166,13 @@ func (p *Proposer[R]) SubmitLarger(command []byte, extra int, done Completion[R]
 		p.mu.Unlock()
 		return ErrStopped
 	}
-	if n := len(p.queue); n >= p.cfg.MaxQueueCommands || n > 0 && p.bytes+size > p.cfg.MaxQueueBytes {
+	if !p.hasRoomLocked(size) {
 		p.mu.Unlock()
 		p.group.cfg.Metrics.refused(1, ErrOverloaded)
 		return ErrOverloaded
 	}
 	p.queue = append(p.queue, pendingCommand[R]{data: command, size: size, done: done})
+	p.submitted++
 	p.bytes += size
 	ready := p.readyLocked()
 	p.mu.Unlock()
@@ -227,7 +242,10 @@ func (p *Proposer[R]) Run(ctx context.Context) error {
 func (p *Proposer[R]) close() {
 	p.mu.Lock()
 	p.closed = true
-	rest := append(p.queue, p.bulk.commands...)
+	rest := p.queue
+	for _, c := range p.bulk.commands {
+		rest = append(rest, pendingCommand[R]{done: c.done})
+	}
 	p.queue, p.bytes = nil, 0
 	p.bulk.commands, p.bulk.bytes = nil, 0
 	p.mu.Unlock()
@@ -238,15 +256,16 @@ func (p *Proposer[R]) close() {
 // allow.
 func (p *Proposer[R]) drain() {
 	for {
-		batch, bulk := p.takeBulk(), true
-		if batch == nil {
-			batch, bulk = p.take(), false
+		if c, ok := p.takeBulk(); ok {
+			p.proposeBulk(c)
+			continue
 		}
+		batch := p.take()
 		if batch == nil {
 			return
 		}
-		if bytes, ok := p.propose(batch, bulk); !ok {
-			p.landed(bytes, bulk)
+		if bytes, ok := p.propose(batch, false); !ok {
+			p.landed(bytes, false)
 		}
 		clear(batch)
 	}

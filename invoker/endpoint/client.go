@@ -22,7 +22,7 @@ type Config struct {
 	PingTimeout    time.Duration  // how long the peer may take to respond to a ping
 	MaxStreams     int            // per HTTP/2 connection
 	StreamWindow   int            // bytes a peer may send per stream before they are consumed
-	ConnWindow     int            // the same for an HTTP/2 connection
+	ConnWindow     int            // the same for an HTTP/2 connection; at least that of all streams
 	MaxFrame       int            // bytes of an HTTP/2 frame that a peer may send
 	MaxHeader      int            // bytes of the response headers
 	Egress         *egress.Policy // nil: the zero Policy
@@ -41,7 +41,7 @@ func DefaultConfig() Config {
 	return Config{
 		ConnectTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute, DrainTimeout: 5 * time.Second,
 		PingInterval: 40 * time.Second, PingTimeout: 20 * time.Second,
-		MaxStreams: 128, StreamWindow: 2 << 20, ConnWindow: 5 << 20, MaxFrame: 16 << 10, MaxHeader: 64 << 10,
+		MaxStreams: 128, StreamWindow: 256 << 10, ConnWindow: 32 << 20, MaxFrame: 16 << 10, MaxHeader: 64 << 10,
 	}
 }
 
@@ -87,6 +87,16 @@ func NewClient(cfg Config) *Client {
 // maxReceive is the largest window that the standard library accepts.
 const maxReceive = 4<<20 - 1
 
+// connWindow is the receive window of a connection. It has room for the windows of all streams:
+// streams whose receivers block would otherwise keep the others from receiving, also the one
+// whose end they wait for. Zero means the default of the standard library, which is 1 GiB.
+func (c *Config) connWindow() int {
+	if w := max(c.ConnWindow, c.MaxStreams*c.StreamWindow); w <= maxReceive {
+		return w
+	}
+	return 0
+}
+
 func (c *Client) transport(http2 bool) *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP1(!http2)
@@ -96,7 +106,7 @@ func (c *Client) transport(http2 bool) *http.Transport {
 		MaxIdleConnsPerHost: c.cfg.MaxStreams, DisableCompression: true, MaxResponseHeaderBytes: int64(c.cfg.MaxHeader),
 		HTTP2: &http.HTTP2Config{
 			MaxReadFrameSize:              c.cfg.MaxFrame,
-			MaxReceiveBufferPerConnection: min(c.cfg.ConnWindow, maxReceive),
+			MaxReceiveBufferPerConnection: c.cfg.connWindow(),
 			MaxReceiveBufferPerStream:     min(c.cfg.StreamWindow, maxReceive),
 			SendPingTimeout:               c.cfg.PingInterval,
 			PingTimeout:                   c.cfg.PingTimeout,

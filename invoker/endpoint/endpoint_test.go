@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -128,26 +129,37 @@ func TestBodiesLargerThanAllWindows(t *testing.T) {
 	require.True(t, bytes.Equal(bytes.Repeat(chunk, 24), l.got.Bytes()))
 }
 
-func TestABlockedReceiverDelaysOnlyItsStream(t *testing.T) {
+func TestBlockedReceiversDelayOnlyTheirStreams(t *testing.T) {
 	c := newClient(t, nil)
 	a := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(make([]byte, 8<<20))
 	})
-	blocked := listen(a)
+	var blocked []*listener
+	var waiting atomic.Int32
 	release := make(chan struct{})
-	blocked.data = func([]byte) { <-release }
-	c.Open(blocked).CloseWrite()
+	for range 50 {
+		l, once := listen(a), sync.OnceFunc(func() { waiting.Add(1) })
+		l.data = func([]byte) { once(); <-release }
+		blocked = append(blocked, l)
+		c.Open(l).CloseWrite()
+	}
+	if !assert.Eventually(t, func() bool { return waiting.Load() == 50 }, 30*time.Second, time.Millisecond, "held up by other streams") {
+		close(release)
+		return
+	}
 	l := listen(a)
 	c.Open(l).CloseWrite()
 	select {
 	case err := <-l.ends:
 		require.NoError(t, err)
-	case <-time.After(20 * time.Second):
-		t.Error("held up by another stream")
+	case <-time.After(30 * time.Second):
+		t.Error("held up by other streams")
 	}
 	close(release)
-	require.NoError(t, <-blocked.ends)
-	require.Equal(t, 8<<20, blocked.length())
+	for _, l := range blocked {
+		require.NoError(t, <-l.ends)
+		require.Equal(t, 8<<20, l.length())
+	}
 }
 
 func TestConnectionsAreOpenedOnDemand(t *testing.T) {

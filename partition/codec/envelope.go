@@ -31,7 +31,7 @@ var (
 // A large command is encoded framed: as a log entry with spare capacity for the fields that
 // Seal adds, so that Seal does not copy its bytes.
 func EncodeCommand(level feature.Level, c machine.Command) ([]byte, error) {
-	size := commandSize(c)
+	size := CommandSize(c)
 	large := size >= largeCommand
 	var w writer
 	var n nested
@@ -266,8 +266,8 @@ func readCommand(b []byte, into *machine.Command) error {
 	return r.err
 }
 
-// commandSize estimates the encoded size of a command, erring on the high side.
-func commandSize(c machine.Command) int {
+// CommandSize estimates the encoded size of a command, erring on the high side.
+func CommandSize(c machine.Command) int {
 	switch c := c.(type) {
 	case *machine.Invoke:
 		return invokeSize(c)

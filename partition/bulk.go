@@ -1,0 +1,141 @@
+package partition
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"platform/internal/ids"
+	"platform/internal/limits"
+	"platform/internal/raftgroup"
+	"platform/partition/codec"
+	"platform/partition/machine"
+)
+
+// bulkCommand is the size from which other commands may overtake a new invocation, or progress
+// of another invocation, while it waits for its log entry.
+const bulkCommand = 256 << 10
+
+// bulkProgress counts the progress of each invocation that is a bulk command and has no outcome
+// yet. The progress that follows it must not overtake it.
+type bulkProgress struct {
+	total atomic.Int64 // spares others the lock
+
+	mu   sync.Mutex // covers byID
+	byID map[ids.Invocation]int
+}
+
+func (b *bulkProgress) has(id ids.Invocation) bool {
+	if b.total.Load() == 0 {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.byID[id] > 0
+}
+
+func (b *bulkProgress) add(id ids.Invocation, n int) {
+	b.total.Add(int64(n))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.byID == nil {
+		b.byID = map[ids.Invocation]int{}
+	}
+	if b.byID[id] += n; b.byID[id] == 0 {
+		delete(b.byID, id)
+	}
+}
+
+// isBulk reports whether a command of about that size is a bulk command.
+func (l *leadership) isBulk(c machine.Command, size int) bool {
+	switch c := c.(type) {
+	case *machine.Invoke:
+		return size >= bulkCommand
+	case *machine.Progress:
+		return size >= bulkCommand || l.bulkProgress.has(c.ID)
+	}
+	return false
+}
+
+// submitBulk proposes a bulk command, unless ctx ends before its turn. It is encoded then, so
+// that waiting takes no memory in addition to that of the command.
+func (l *leadership) submitBulk(ctx context.Context, c machine.Command, size int, done func(machine.Outcome, error)) error {
+	if err := l.encodable(c, size); err != nil {
+		return err
+	}
+	bulk := raftgroup.Bulk{Size: size}
+	switch command := c.(type) {
+	case *machine.Invoke:
+		own := *command // the caller may change it after ctx has ended
+		c = &own
+	case *machine.Progress:
+		bulk.Ordered = true
+		l.bulkProgress.add(command.ID, 1)
+		answered := done
+		done = func(o machine.Outcome, err error) {
+			l.bulkProgress.add(command.ID, -1)
+			answered(o, err)
+		}
+	}
+	w := &waitingCommand{c: c}
+	stop := context.AfterFunc(ctx, func() { w.take() })
+	bulk.Encode = func() ([]byte, error) {
+		stop()
+		if c := w.take(); c != nil {
+			return l.encode(c)
+		}
+		return nil, fmt.Errorf("not proposed: %w", context.Cause(ctx))
+	}
+	err := l.proposer.SubmitBulk(bulk, raftgroup.CompletionFunc[machine.Outcome](done))
+	if err != nil {
+		stop()
+		if p, ok := c.(*machine.Progress); ok {
+			l.bulkProgress.add(p.ID, -1)
+		}
+	}
+	return err
+}
+
+// encodable returns the error with which encode would fail. It is known before the next
+// progress of the same attempt is submitted, so that the journal has no gaps.
+func (l *leadership) encodable(c machine.Command, size int) error {
+	if size > limits.Command { // an estimate that is too high
+		_, err := l.encode(c)
+		return err
+	}
+	p, ok := c.(*machine.Progress)
+	if !ok {
+		return nil
+	}
+	brief := *p
+	brief.Steps = slices.Clone(p.Steps)
+	for i := range brief.Steps {
+		brief.Steps[i].Payload = nil
+	}
+	_, err := l.encode(&brief)
+	return err
+}
+
+// waitingCommand is a command that waits to be encoded, until it is taken.
+type waitingCommand struct {
+	mu sync.Mutex // covers c
+	c  machine.Command
+}
+
+func (w *waitingCommand) take() (c machine.Command) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c, w.c = w.c, nil
+	return c
+}
+
+// encode encodes a command for the log.
+func (l *leadership) encode(c machine.Command) ([]byte, error) {
+	data, err := codec.EncodeCommand(l.level(), c)
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", c, err)
+	}
+	return data, fits(l.level(), c, len(data))
+}

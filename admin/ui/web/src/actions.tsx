@@ -21,7 +21,7 @@ interface Describe {
   icon: IconName
   danger: boolean
   consequence: string
-  /** Statuses of invocations that it makes sense for. */
+  /** Statuses of the invocations that the action applies to. */
   on: (status: string) => boolean
   past: string
 }
@@ -89,7 +89,7 @@ function PauseDialog({ i, close }: { i: Invocation; close: () => void }) {
   )
 }
 
-/** Resume and restart let one choose the deployment, and restart the journal entry. */
+/** Resume and restart offer a choice of the deployment, and restart of the journal entry. */
 function OnDeployment({ i, operation, close }: { i: Invocation; operation: 'resume' | 'restart-as-new'; close: () => void }) {
   const d = operations[operation]
   const deployments = useResource('deployments', (signal) => request<{ deployments: Deployment[] }>('/deployments', { signal }), { every: 0 })

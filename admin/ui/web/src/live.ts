@@ -7,7 +7,7 @@ import { hasRoute } from './api/client.ts'
 
 export type LiveMode = 'stream' | 'poll'
 
-/** How the page learns about changes. */
+/** The source of change notices. */
 export const liveMode = signal<LiveMode>('poll')
 /** The user has stopped updates. */
 export const livePaused = signal(false)
@@ -61,7 +61,7 @@ function streamed(e: Entry): boolean {
   return liveMode.peek() === 'stream' && e.topics.length > 0 && e.topics.every((t) => current?.topics.includes(t))
 }
 
-/** Notices can come faster than a read takes. */
+/** Notices can arrive faster than reads complete. */
 function tooEarly(e: Entry, now: number): boolean {
   return now - e.last < Math.max(e.atLeast ?? 0, 3 * e.took())
 }
@@ -144,7 +144,7 @@ class Unavailable extends Error {
   }
 }
 
-/** No byte for this long: the connection is dead (heartbeats come every 15 s). */
+/** Without a byte for this long, the connection is considered dead (heartbeats arrive every 15 s). */
 const silence = 45_000
 
 async function listen(topics: string, signal: AbortSignal): Promise<boolean> {

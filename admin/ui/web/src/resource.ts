@@ -6,7 +6,7 @@ import { subscribe } from './live.ts'
 
 export interface Resource<T> {
   data: T | undefined
-  /** The last read failed; data, if there is any, is from before. */
+  /** The last read failed; data, if present, is from an earlier read. */
   error: Error | undefined
   /** There is nothing to show yet. */
   loading: boolean

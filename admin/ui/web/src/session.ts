@@ -1,4 +1,4 @@
-// The token of this browser tab's user, and what it permits.
+// The token of the user of this browser tab, and its permissions.
 
 import { signal } from '@preact/signals'
 import type { Identity } from './api/types.ts'
@@ -24,7 +24,7 @@ export const token = signal(stored())
 /** The server refused a request because it has no valid token. */
 export const loginNeeded = signal(false)
 
-/** Who the server takes the user for; undefined until it is known. */
+/** The principal that the server authenticated; undefined until it is known. */
 export const identity = signal<Identity | undefined>(undefined)
 
 export function setToken(text: string): void {

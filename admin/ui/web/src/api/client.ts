@@ -73,7 +73,7 @@ async function once<T>(path: string, method: string, options: RequestOptions): P
     if (timeout.aborted) throw new APIError(0, `The server did not answer within ${(options.timeout ?? 30_000) / 1000} s.`)
     throw new APIError(0, 'The server cannot be reached. It may be restarting, or the network is interrupted.')
   }
-  // A response to a request from before a login says nothing about the new token.
+  // The response to a request sent before a login does not concern the new token.
   if (response.status === 401 && sentToken === token.peek()) loginNeeded.value = true
   if (!response.ok) throw refusal(response.status, text)
   if (text === '') return undefined as T

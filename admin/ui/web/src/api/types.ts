@@ -1,4 +1,4 @@
-// What the admin API answers, as far as the UI reads it.
+// The responses of the admin API, as far as the UI reads them.
 
 import type { Await } from '../lib/explain.ts'
 
@@ -444,7 +444,7 @@ export interface KafkaCluster {
   info?: Info[]
 }
 
-/** Who the server takes the user for. */
+/** The principal that the server authenticated. */
 export interface Identity {
   name?: string
   token_id?: string

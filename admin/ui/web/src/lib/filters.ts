@@ -10,7 +10,7 @@ export const filterNames = [
 ] as const
 export type FilterName = (typeof filterNames)[number]
 
-/** Filters that can have several values, of which one has to match. */
+/** Filters that can have several values, one of which must match. */
 export const repeatable: ReadonlySet<FilterName> = new Set<FilterName>(['status', 'service', 'handler', 'key', 'scope', 'deployment'])
 
 export const filterTitles: Record<FilterName, string> = {

@@ -40,7 +40,7 @@ function parseJSON(text: string): { value: unknown } | undefined {
   }
 }
 
-/** One line that stands for a payload. */
+/** A payload abbreviated to one line. */
 export function preview(p: Payload | undefined, limit = 80): string {
   if (!p) return ''
   if (!p.bytes) return p.length > 0 ? '…' : ''

@@ -18,7 +18,7 @@ interface Schema {
   minimum?: number
 }
 
-/** JSON text of a sample; "" when the schema says nothing. */
+/** JSON text of a sample; "" if the schema has no constraints. */
 export function sampleOf(schema: unknown): string {
   if (schema === undefined || schema === null || schema === true) return ''
   const value = sample(schema as Schema, schema as Schema, 0)

@@ -31,7 +31,7 @@ export interface Property {
 
 export const propertiesOf = (values: Record<string, string>): Property[] => Object.keys(values).sort().map((name) => ({ name, value: values[name]! }))
 
-/** Properties as the API takes them; rows without a name are left out. */
+/** Properties in the form of the API; rows without a name are omitted. */
 export const propertyMap = (list: readonly Property[]): Record<string, string> => Object.fromEntries(list.filter((p) => p.name.trim() !== '').map((p) => [p.name.trim(), p.value]))
 
 const words = (text: string): string[] => text.split(/[\s,]+/).filter((w) => w !== '')
@@ -48,7 +48,7 @@ export function formOf(s: Subscription | undefined, cluster = ''): SubscriptionF
   }
 }
 
-/** The settings that can be edited, as the API takes them. */
+/** The settings that can be edited, in the form of the API. */
 function settings(f: SubscriptionForm): Record<string, unknown> {
   return {
     sink: `service://${f.service}/${f.handler}`, ordering: f.ordering, on_error: f.onError, dead_letter_topic: f.onError === 'dead-letter' ? f.deadLetterTopic.trim() : '', tombstones: f.tombstones,

@@ -52,7 +52,7 @@ export function formatDistance(ms: number): string {
   return `${Math.floor(ms / day)}d`
 }
 
-/** The distance of a time from now: 24s ago, in 3m, now. Times to come have two units: in 1h 58m. */
+/** The distance of a time from now: 24s ago, in 3m, now. Future times have two units: in 1h 58m. */
 export function formatRelative(at: number, now: number): string {
   const distance = at - now
   if (Math.abs(distance) < second) return 'now'

@@ -20,7 +20,7 @@ export interface Scale {
 }
 
 export interface ScaleOptions {
-  /** Idle time shorter than this is drawn as it is. */
+  /** Shorter idle times are drawn to scale. */
   idleAfter?: number
   /** A gap is idle only if it is at least this part of the whole. */
   idleShare?: number
@@ -47,7 +47,7 @@ export function makeScale(marks: readonly number[], options: ScaleOptions = {}):
     }
   }
   const busy = total - gaps.reduce((sum, g) => sum + (g.to - g.from), 0)
-  // All the time is idle: there is nothing that the width could be given to.
+  // The whole time is idle, so there is nothing to assign the width to.
   if (gaps.length === 0 || busy <= 0) return { from, to, segments: [{ from, to, a: 0, b: 1, idle: false }] }
   const narrow = Math.min(idleWidth, 0.5 / gaps.length)
   const perMs = (1 - narrow * gaps.length) / busy
@@ -124,7 +124,7 @@ export function bar(scale: Scale, from: number, to: number): Bar {
   return { x, width: Math.max(0, position(scale, to) - x) }
 }
 
-/** Phases of an invocation that the facts of its record tell. */
+/** Phases of an invocation that follow from its record. */
 export interface Phase extends Span {
   kind: 'scheduled' | 'queued' | 'active' | 'done'
 }

@@ -1,5 +1,5 @@
 // Edits the state of a key: several entries in one change, which is reviewed and takes effect only
-// if the state is still the one that was edited.
+// if the state has not changed in the meantime.
 
 import { useState } from 'preact/hooks'
 import { APIError, request, withQuery } from '../api/client.ts'
@@ -68,7 +68,7 @@ function draftOf(value: Value | undefined): Draft {
 const binary = (d: Draft): boolean => d.value !== undefined && d.value.text === undefined
 const changed = (d: Draft): boolean => d.deleted || d.value === undefined || d.text !== d.before
 
-/** JSON that was compact stays so. */
+/** Compact JSON remains compact. */
 function stored(d: Draft): string {
   if (!d.value?.text || d.value.text.includes('\n')) return d.text
   try {

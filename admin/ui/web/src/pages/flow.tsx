@@ -132,7 +132,7 @@ function Rules() {
   )
 }
 
-/** The body of a change; the rule must still be the one that was read. */
+/** The body of a change, with the precondition that the rule has not changed since it was read. */
 function change(r: Rule, changes: Partial<Rule>): unknown {
   const next = { ...r, ...changes }
   return { pattern: r.pattern, description: next.description ?? '', disabled: next.disabled ?? false, limits: next.limits, precondition: r.version > 0 ? { type: 'matches', version: r.version } : { type: 'does_not_exist' } }

@@ -55,7 +55,7 @@ function useExplain(i: Invocation | undefined): Resource<Explain | null> {
   })
   const ids = invocationsOf(explain.data?.waiting_for ?? []).slice(0, maxFollowed).join()
   useEffect(() => setChain(ids === '' ? [] : ids.split(',')), [ids])
-  // Without notices, the record tells that there is something new. A running invocation changes with each entry.
+  // Without notices, a change of the record triggers a reload. A running invocation changes with each entry.
   const changed = i && i.status !== 'running' && liveMode.value === 'poll' ? i.modified_at : ''
   useEffect(() => {
     if (changed && explain.at > 0) explain.reload()

@@ -272,7 +272,7 @@ function validJSON(text: string): boolean {
   }
 }
 
-/** Leaves the page as it is when the handler in the address does not exist. */
+/** Does nothing if the handler in the address does not exist. */
 export function useKnownHandler(names: readonly string[]): void {
   const invoke = query.value.get('invoke')
   useEffect(() => {

@@ -10,7 +10,7 @@ import { href } from '../router.ts'
 import { identity, may, setToken, token } from '../session.ts'
 import { Button, Copy, Facts, Loaded, PageHead, Pill, Section, Segmented, Switch } from '../ui/basic.tsx'
 
-/** Who the user is, and what it may do. */
+/** The identity and the permissions of the user. */
 function Access() {
   const who = identity.value
   if (!who) return null

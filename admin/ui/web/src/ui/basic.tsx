@@ -46,7 +46,7 @@ interface ButtonProps {
   pressed?: boolean
   expanded?: boolean
   class?: string
-  /** The permission that the action requires: without it the button says so and does nothing. */
+  /** The permission that the action requires: without it the button is disabled and explains why. */
   needs?: Permission | undefined
 }
 
@@ -101,7 +101,7 @@ export async function copyText(text: string): Promise<boolean> {
   }
 }
 
-/** An identifier: its middle gives way when there is no room; it is whole when copied. */
+/** An identifier, whose middle is elided if there is no space; it is copied as a whole. */
 export function ID({ id, link, copy = true }: { id: string; link?: string | undefined; copy?: boolean }) {
   const cut = Math.max(0, id.length - 6)
   const parts = <><span class="id-head">{id.slice(0, cut)}</span><span class="id-tail">{id.slice(cut)}</span></>
@@ -270,7 +270,7 @@ interface ErrorCode {
 
 const remedies = new Map<string, Promise<ErrorCode | null>>()
 
-/** What the catalogue says about an error code. */
+/** The catalogue entry of an error code. */
 export function useErrorCode(code: string | undefined): ErrorCode | null {
   const [known, setKnown] = useState<ErrorCode | null>(null)
   useEffect(() => {

@@ -72,7 +72,7 @@ export function Logo() {
 
 export type Shape = 'ok' | 'fail' | 'run' | 'wait' | 'retry' | 'pause' | 'sleep' | 'later' | 'ready' | 'none'
 
-/** The shape of a status, so that it can be told without colours. */
+/** The shape of a status, so that it can be distinguished without colours. */
 export function StatusShape({ shape, size = 12 }: { shape: Shape; size?: number }) {
   const line = { fill: 'none', stroke: 'currentColor', 'stroke-width': 1.6, 'stroke-linecap': 'round', 'stroke-linejoin': 'round' } as const
   return (

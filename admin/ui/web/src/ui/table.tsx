@@ -1,4 +1,4 @@
-// Dense tables with a header that stays, rows that are links, and selection by keyboard.
+// Dense tables with a sticky header, rows that are links, and selection by keyboard.
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
@@ -8,7 +8,7 @@ export interface Column<T> {
   id: string
   title: ComponentChildren
   cell: (row: T) => ComponentChildren
-  /** A CSS class: num aligns to the right, fit takes no more than it needs. */
+  /** A CSS class: num aligns to the right, fit is as narrow as its content. */
   class?: string
 }
 

@@ -42,6 +42,11 @@ const (
 	reusedServerID = "reused-server-id"
 	// lostSync: disks report a sync that has not happened.
 	lostSync = "lost-sync"
+	// brokenChain: a reader of a topic that learns that a partition has less than it assumed does not
+	// send the missing records again.
+	brokenChain = "broken-chain"
+	// newStreams: each reader of a topic identifies its records anew.
+	newStreams = "new-streams"
 )
 
 // Detection describes how seeds detect a defect.
@@ -72,6 +77,8 @@ var Defects = map[string]Detection{
 	lostSignal:      {nil, 0, []string{"stuck:"}},
 	ignoredLevel:    {nil, 0, []string{"has entries of level"}},
 	reusedServerID:  {[]string{"away and back"}, 5, []string{"lost:", "not linearizable", "elsewhere", "differ", "two leaders:"}},
+	brokenChain:     {nil, 0, []string{"lost:"}},
+	newStreams:      {nil, 0, []string{"duplicate:"}},
 	lostSync:        {[]string{"crash", "crash all", "transfer"}, 0, []string{"lost:", "not linearizable", "elsewhere", "differ", "restart:"}},
 }
 

@@ -16,6 +16,7 @@ var serviceDefinitions = []struct {
 }{
 	{"Counter", target.ObjectExclusive, []string{"add"}},
 	{"Ledger", target.ObjectExclusive, []string{"stamp"}},
+	{"Recorder", target.ObjectExclusive, []string{"record"}},
 	{"Relay", target.Service, []string{"run"}},
 	{"Lane", target.Service, []string{"hold"}},
 	{"Waiter", target.Service, []string{"wait"}},
@@ -24,7 +25,7 @@ var serviceDefinitions = []struct {
 
 func (s *Sim) services() map[string]handler {
 	return map[string]handler{
-		"Counter/add": s.counterAdd, "Ledger/stamp": s.ledgerStamp, "Relay/run": s.relayRun, "Lane/hold": s.laneHold,
+		"Counter/add": s.counterAdd, "Ledger/stamp": s.ledgerStamp, "Recorder/record": s.recordOffset, "Relay/run": s.relayRun, "Lane/hold": s.laneHold,
 		"Waiter/wait": s.waiterWait, "Sleeper/sleep": s.sleeperSleep,
 	}
 }

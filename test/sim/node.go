@@ -160,7 +160,7 @@ func (l *incarnation) open() (err error) {
 		Identity:  nodelink.Identity{ClusterID: func() string { return clusterID }, Node: n.name, Incarnation: n.name, Address: addressOf(n.name)},
 		ReplicaID: n.name,
 	}
-	l.client = fabric.NewClient(fabric.ClientConfig{Self: self, Log: log, Dial: dial})
+	l.client = fabric.NewClient(fabric.ClientConfig{Self: self, Log: log, Dial: dial, Level: n.level})
 	l.server = fabric.NewServer(fabric.ServerConfig{Self: self, Local: l.local, Seen: l.client.Seen, Log: log})
 	l.directory = fabric.NewDirectory(s.opts.Partitions, fabric.DirectoryConfig{
 		Local: l.local, Self: addressOf(n.name), Replicas: func(uint32) []string { return s.addresses(n.name) },
@@ -207,7 +207,7 @@ func (l *incarnation) openPartition(id uint32, logs raftgroup.Storage, begins bo
 	}
 	p, err := partition.Open(partition.Config{
 		ID: id, Count: s.opts.Partitions, Node: n.name, Tables: tables, Flush: l.tables.Flush, Storage: logs, HardState: hard, Invoker: observer,
-		Deliver:   l.deliver,
+		Deliver: l.deliver, Streams: &topicReader{l},
 		Transport: l.transport, Profile: s.profile(), LocalID: metadata.ReplicaID(raft.ServerID(n.name), hard.Record().Replica), Voters: voters, Join: !begins, Watchdog: l.watchdog, Level: n.level,
 		Clock: n, Log: l.log(), FlowControl: true, FlowEnabled: func() bool { return true }, Rules: &s.rules,
 		OnFailed: func(err error) {

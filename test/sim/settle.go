@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"platform/internal/fabric"
+	"platform/internal/feature"
 	"platform/partition"
 	"platform/partition/machine"
 	"platform/partition/store"
@@ -31,6 +32,10 @@ func (s *Sim) settle(ctx context.Context) {
 	moving := ""
 	if !s.waitUntil(completionTimeout, func() bool { moving = s.misplaced(); return moving == "" }) {
 		s.violate("stuck: %s after the last fault %s", completionTimeout, moving)
+	}
+	unread := ""
+	if s.level.current() >= feature.Level4 && !s.waitUntil(completionTimeout, func() bool { unread = s.unread(); return unread == "" }) {
+		s.violate("stuck: %s after the last fault %s", completionTimeout, unread)
 	}
 	open := ""
 	if !s.waitUntil(completionTimeout, func() bool { open = s.pendingWork(); return open == "" }) {
@@ -122,6 +127,27 @@ func (s *Sim) finalReads(ctx context.Context, c *client) {
 		entries = append(entries, fields(state["ids"])...)
 	}
 	s.history.checkLedgers(entries)
+	s.readRecords(ctx, c)
+}
+
+// readRecords reads which records of the topics the handlers have received.
+func (s *Sim) readRecords(ctx context.Context, c *client) {
+	if s.level.current() < feature.Level4 {
+		return // records become invocations from this level on
+	}
+	received := map[string][]string{}
+	for _, t := range s.topics {
+		for i := range topicKeys {
+			key := record{key: fmt.Sprintf("key%d", i)}.objectKey(t)
+			state, e := c.state(ctx, "Recorder", key)
+			if e != done {
+				s.violate("stuck: %s is not readable", key)
+				return
+			}
+			received[key] = fields(state["offsets"])
+		}
+	}
+	s.checkRecords(received)
 }
 
 // replicaState is the contents of a replica.

@@ -47,6 +47,7 @@ type Sim struct {
 	table    table
 	level    clusterLevel
 	pauses   pauses
+	topics   []*topic
 	started  atomic.Bool // all partitions were led
 	suspect  atomic.Pointer[node]
 
@@ -90,6 +91,7 @@ func newSim(seed uint64, opts Options) *Sim {
 	s.initialLayout(rng)
 	s.initialLevels(rng)
 	s.initPauses()
+	s.newTopics()
 	return s
 }
 
@@ -247,6 +249,9 @@ func Run(seed uint64, opts Options) *Result {
 		work.Go(func() { s.newClient(i).run(ctx, end) })
 	}
 	work.Go(func() { s.checkDuring(end) })
+	for _, t := range s.topics {
+		work.Go(func() { t.produce(newRand(seed, fmt.Sprint("producer ", t.number)), end) })
+	}
 	s.nemesis(end)
 	s.heal()
 	s.trace.add("healed")

@@ -5,6 +5,8 @@ import "maps"
 const subscriptionJSON = `{"id":"sub_1a","source":"kafka://main/orders","sink":"service://Greeter/greet","state":"blocked","headers":["*"],"options":{"group.id":"sub_1a","client.rack":"r"},
 "start":{"from":"latest","resolved":true},"partitions":[{"topic":"orders","partition":3,"state":"blocked","node":1,"position":42,"blocked_record":{"offset":42,"reason":"key_missing"}}]}`
 
+const letterJSON = `"topic":"orders","partition":3,"offset":42,"reason":"key_missing","message":"no key","at":"2026-01-31T15:04:05Z","key_bytes":0,"value_bytes":3`
+
 const clusterJSON = `{"name":"main","properties":{"bootstrap.servers":"a:1","client.rack":"r"},"created_at":"2026-01-31T15:04:05Z","static":false}`
 
 // subscriptionSettings are the flags of create and edit.
@@ -49,6 +51,22 @@ func init() { //nolint:gochecknoinits // adds to a table
 		"subscriptions skip":   {args: []string{"sub_1a", "orders/3", "--yes"}, answers: with("POST.subscriptions.sub_1a.records.orders.3.42.skip", "202\n")},
 		"subscriptions retry":  {args: []string{"sub_1a"}, answers: with("POST.subscriptions.sub_1a.records.orders.3.42.retry", "202\n")},
 		"subscriptions delete": {args: []string{"sub_1a", "--yes"}, answers: with("DELETE.subscriptions.sub_1a", "202\n")},
+		"subscriptions dead-letters list": {
+			args: []string{"sub_1a"}, flags: map[string]string{"after": "--after orders/3/41"},
+			answers: with("GET.subscriptions.sub_1a.dead-letters", "200\n"+`{"dead_letters":[{`+letterJSON+`}],"next":"orders/3/42"}`),
+		},
+		"subscriptions dead-letters show": {
+			args:    []string{"sub_1a", "orders/3/42"},
+			answers: with("GET.subscriptions.sub_1a.dead-letters.orders.3.42", "200\n"+`{`+letterJSON+`,"key":null,"value":{"base64":"/wAB"},"headers":[{"name":"h","value":{"text":"v"}}]}`),
+		},
+		"subscriptions dead-letters retry": {
+			args: []string{"sub_1a"}, flags: map[string]string{"all": "--all"},
+			answers: with("POST.subscriptions.sub_1a.dead-letters.retry", "200\n"+`{"done":2,"failed":0}`),
+		},
+		"subscriptions dead-letters drop": {
+			args: []string{"sub_1a", "--yes"}, flags: map[string]string{"all": "--all"},
+			answers: with("DELETE.subscriptions.sub_1a.dead-letters", "200\n"+`{"done":2,"failed":0}`),
+		},
 
 		"kafka-clusters create": {
 			args: []string{"main", "bootstrap.servers=a:1"}, flags: map[string]string{"file": "--file missing.properties"}, answers: map[string]string{"POST.kafka-clusters": "201\n" + clusterJSON},

@@ -157,7 +157,7 @@ func (a *app) deadLettersChange(operation string) *cobra.Command {
 			return err
 		}
 		if operation == "drop" {
-			what := fmt.Sprintf("all %d dead letters", sub.DeadLetters)
+			what := "all dead letters (" + strconv.FormatUint(sub.DeadLetters, 10) + ")"
 			if !*all {
 				what = counted(len(args)-1, "dead letter")
 			}
@@ -212,4 +212,15 @@ func deadLetterText(s *client.Subscription) string {
 		return ""
 	}
 	return fmt.Sprintf("%d, see `platform subscriptions dead-letters list %s`", s.DeadLetters, s.ID)
+}
+
+// onErrorText is what becomes of records that cannot be delivered.
+func onErrorText(s *client.Subscription) string {
+	switch {
+	case s.DeadLetterTopic != "":
+		return s.OnError + " " + term.Clean(s.DeadLetterTopic)
+	case s.OnError == "dead-letter":
+		return s.OnError + " (kept by the server)"
+	}
+	return s.OnError
 }

@@ -123,7 +123,7 @@ func (a *app) showSubscription(s *client.Subscription) {
 		term.Field{Name: "Start", Value: startText(&s.Start)},
 		term.Field{Name: "Incarnation", Value: strconv.FormatUint(s.Incarnation, 10)},
 		term.Field{Name: "Ordering", Value: s.Ordering},
-		term.Field{Name: "On error", Value: strings.TrimSpace(s.OnError + " " + term.Clean(s.DeadLetterTopic))},
+		term.Field{Name: "On error", Value: onErrorText(s)},
 		term.Field{Name: "Tombstones", Value: s.Tombstones},
 		term.Field{Name: "On recreate", Value: s.OnRecreate},
 		term.Field{Name: "Headers", Value: term.Clean(strings.Join(s.Headers, ", "))},

@@ -38,6 +38,10 @@ build: ## Build bin/platform-server and bin/platform, static
 quickstart: build ## Start one node and a sample service, call it, keep both up until Ctrl-C (ONCE=1: end after the result)
 	@exec $(BIN)/platform dev --sample $(if $(ONCE),--once) $(ARGS)
 
+.PHONY: quickstart-events
+quickstart-events: build ## A Kafka broker, one node, a subscription and a few records, until Ctrl-C (after make kafka-jars; ONCE=1: end after the result)
+	@exec deploy/kafka/quickstart.sh
+
 .PHONY: cluster-local
 cluster-local: build ## Run three nodes on this machine without containers until Ctrl-C (ARGS='--nodes 5 --dir data')
 	@exec $(BIN)/platform dev --nodes 3 $(ARGS)

@@ -54,9 +54,26 @@ func orders() restate.ServiceDefinition {
 			}
 			return "done", restate.Sleep(ctx, d)
 		})).
+		Handler("work", restate.NewServiceHandler(func(ctx restate.Context, in string) (restate.Void, error) {
+			d, err := time.ParseDuration(in)
+			if err != nil {
+				return restate.Void{}, restate.ToTerminalError(err, restate.WithErrorCode(400))
+			}
+			return restate.Run(ctx, func(ctx restate.RunContext) (restate.Void, error) { return restate.Void{}, busy(ctx, d) })
+		})).
 		Handler("large", restate.NewServiceHandler(func(_ restate.Context, n int) (string, error) {
 			return strings.Repeat("0123456789abcdef", n/16), nil
 		}))
+}
+
+// busy takes some time without suspending.
+func busy(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
 }
 
 // place has steps of every common kind.

@@ -3,8 +3,10 @@
 
 import assert from 'node:assert/strict'
 import { testAccess } from './access.mjs'
+import { testCluster } from './cluster.mjs'
 import { testEvents } from './events.mjs'
 import { testFailures } from './failures.mjs'
+import { testFlowControl } from './flow.mjs'
 import { testObjects } from './objects.mjs'
 import { testInvocations } from './invocations.mjs'
 import { axe, closeBrowser, long, noProblems, open, results, test } from './lib.mjs'
@@ -323,6 +325,8 @@ try {
     await t.close()
   })
   await testAccess()
+  await testFlowControl()
+  await testCluster()
 } finally {
   await closeBrowser()
   await w.stop()

@@ -40,42 +40,53 @@ export async function until(what, check, timeout = 120_000) {
 
 export class World {
   #processes = []
-  #env
+  #nodes = []
   dir = mkdtempSync(path.join(tmpdir(), 'ui-test-'))
 
-  static async start({ flowControl = false, token = '', env = {} } = {}) {
+  /** Starts servers that form a cluster, and the test service. `admin` and `ingress` are those of the first server. */
+  static async start({ nodes = 1, flowControl = false, token = '', env = {} } = {}) {
     const w = new World()
     w.token = token
-    const [ingress, admin, node, service] = await freePorts(4)
-    w.ingress = `http://127.0.0.1:${ingress}`
-    w.admin = `http://127.0.0.1:${admin}`
-    w.service = `http://127.0.0.1:${service}`
-    w.#env = {
-      ...Object.fromEntries(Object.entries(process.env).filter(([k]) => !k.startsWith('PLATFORM_'))),
-      PLATFORM_BASE_DIR: w.dir, PLATFORM_NODE_NAME: 'n1', PLATFORM_BIND_IP: '127.0.0.1', PLATFORM_BIND_PORT: String(node),
-      PLATFORM_INGRESS__BIND_PORT: String(ingress), PLATFORM_ADMIN__BIND_PORT: String(admin), PLATFORM_DEFAULT_NUM_PARTITIONS: '4',
-      ...(flowControl ? { PLATFORM_EXPERIMENTAL_ENABLE_PROTOCOL_V7: 'true', PLATFORM_EXPERIMENTAL_ENABLE_VQUEUES: 'true' } : {}),
-      ...env,
+    const [service, ...ports] = await freePorts(1 + 3 * nodes)
+    const members = ports.slice(0, nodes).map((port) => `http://127.0.0.1:${port}`)
+    for (let i = 0; i < nodes; i++) {
+      const [node, ingress, admin] = [ports[i], ports[nodes + i], ports[2 * nodes + i]]
+      w.#nodes.push({
+        name: `n${i + 1}`, admin: `http://127.0.0.1:${admin}`, ingress: `http://127.0.0.1:${ingress}`,
+        env: {
+          ...Object.fromEntries(Object.entries(process.env).filter(([k]) => !k.startsWith('PLATFORM_'))),
+          PLATFORM_BASE_DIR: w.dir, PLATFORM_NODE_NAME: `n${i + 1}`, PLATFORM_BIND_IP: '127.0.0.1', PLATFORM_BIND_PORT: String(node),
+          PLATFORM_INGRESS__BIND_PORT: String(ingress), PLATFORM_ADMIN__BIND_PORT: String(admin), PLATFORM_DEFAULT_NUM_PARTITIONS: '4',
+          ...(nodes > 1 ? { PLATFORM_BOOTSTRAP_EXPECT: String(nodes), PLATFORM_METADATA_CLIENT__ADDRESSES: JSON.stringify(members) } : {}),
+          ...(flowControl ? { PLATFORM_EXPERIMENTAL_ENABLE_PROTOCOL_V7: 'true', PLATFORM_EXPERIMENTAL_ENABLE_VQUEUES: 'true' } : {}),
+          ...env,
+        },
+      })
     }
-    await w.startServer()
-    w.#run(serviceBinary, ['-listen', `127.0.0.1:${service}`])
+    const [first] = w.#nodes
+    w.admin = first.admin
+    w.ingress = first.ingress
+    w.service = `http://127.0.0.1:${service}`
+    await Promise.all(w.#nodes.map((_, i) => w.startServer(i)))
+    w.#run(serviceBinary, ['-listen', `127.0.0.1:${service}`], first.env)
     return w
   }
 
-  async startServer() {
-    this.server = this.#run(serverBinary, [])
-    await until('the start of the server', async () => (await fetch(`${this.admin}/health`)).ok)
+  async startServer(i = 0) {
+    const node = this.#nodes[i]
+    node.server = this.#run(serverBinary, [], node.env)
+    await until(`the start of ${node.name}`, async () => (await fetch(`${node.admin}/health`)).ok)
   }
 
-  async stopServer() {
-    const p = this.server
+  async stopServer(i = 0) {
+    const p = this.#nodes[i].server
     this.#processes = this.#processes.filter((o) => o !== p)
     p.kill('SIGKILL')
     await p.ended
   }
 
-  #run(binary, args) {
-    const p = spawn(binary, args, { env: this.#env, stdio: ['ignore', 'pipe', 'pipe'] })
+  #run(binary, args, env) {
+    const p = spawn(binary, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
     p.log = ''
     for (const stream of [p.stdout, p.stderr]) stream.on('data', (d) => { p.log = (p.log + d).slice(-20_000) })
     p.ended = new Promise((resolve) => p.once('exit', resolve))

@@ -79,7 +79,7 @@ function PauseDialog({ i, close }: { i: Invocation; close: () => void }) {
   }
   return (
     <form onSubmit={submit}>
-      <DialogFrame title="Pause this invocation?" close={close} actions={<><Button onClick={close}>Not now</Button><Button type="submit" kind="primary">Pause</Button></>}>
+      <DialogFrame title="Pause this invocation?" close={close} actions={<><Button onClick={close}>Close</Button><Button type="submit" kind="primary">Pause</Button></>}>
         <p class="mono wrap">{i.target}</p>
         <p>{operations.pause.consequence}</p>
         <Field label="Reason" hint="Shown on the page of the invocation while it is paused."><input class="input" value={reason} maxLength={500} autofocus onInput={(e) => setReason(e.currentTarget.value)} /></Field>
@@ -117,7 +117,7 @@ function OnDeployment({ i, operation, close }: { i: Invocation; operation: 'resu
   }
   return (
     <form onSubmit={submit}>
-      <DialogFrame title={`${d.title}?`} close={close} actions={<><Button onClick={close}>Not now</Button><Button type="submit" kind="primary" busy={busy}>{d.title}</Button></>}>
+      <DialogFrame title={`${d.title}?`} close={close} actions={<><Button onClick={close}>Close</Button><Button type="submit" kind="primary" busy={busy}>{d.title}</Button></>}>
         <p class="mono wrap">{i.target}</p>
         <p>{d.consequence}</p>
         <Field label="Deployment" hint="Choose another one to continue with corrected code.">

@@ -1,10 +1,13 @@
 // What several pages show.
 
+import { useState } from 'preact/hooks'
 import type { Counts, Info } from '../api/types.ts'
 import { plural } from '../lib/format.ts'
 import { navigate } from '../router.ts'
-import { Button } from '../ui/basic.tsx'
+import { Button, Field } from '../ui/basic.tsx'
+import { FormButtons, useSubmission } from '../ui/form.tsx'
 import { Icon } from '../ui/icons.tsx'
+import { DialogFrame, openDialog } from '../ui/overlay.tsx'
 
 /** Counts of one service. */
 export function countsOf(counts: Counts | null | undefined, service: string): { unfinished: number; failing: number; failed: number; succeeded: number } {
@@ -50,5 +53,24 @@ export function Pager({ count, noun, cursor, next, changing, to }: PagerProps) {
       {cursor !== '' && <Button onClick={() => navigate(to(undefined))}>First</Button>}
       {next && <Button icon="right" disabled={changing} onClick={() => navigate(to(next))}>Next</Button>}
     </footer>
+  )
+}
+
+/** Asks before something is paused, and why. */
+export function askPause(what: string, effect: string, run: (reason: string) => Promise<void>): void {
+  void openDialog(`Pause this ${what}?`, (close) => <PauseForm what={what} effect={effect} run={run} close={close} />)
+}
+
+function PauseForm({ what, effect, run, close }: { what: string; effect: string; run: (reason: string) => Promise<void>; close: () => void }) {
+  const [reason, setReason] = useState('')
+  const form = useSubmission(close, () => run(reason.trim()))
+  return (
+    <form onSubmit={form.submit}>
+      <DialogFrame title={`Pause this ${what}?`} close={close} actions={<FormButtons close={close} action="Pause" busy={form.busy} />}>
+        <p>{effect}</p>
+        <Field label="Reason, for other operators"><input class="input" value={reason} maxLength={512} autofocus onInput={(e) => setReason(e.currentTarget.value)} /></Field>
+        {form.error && <p class="dialog-error" role="alert">{form.error.message}</p>}
+      </DialogFrame>
+    </form>
   )
 }

@@ -115,7 +115,7 @@ function Update({ d, close }: { d: DeploymentDetail; close: () => void }) {
       e.preventDefault()
       send(!checked)
     }}>
-      <DialogFrame title="Update the address" close={close} actions={<><Button onClick={close}>Cancel</Button><Button kind="primary" type="submit" busy={busy}>{checked ? 'Update' : 'Check'}</Button></>}>
+      <DialogFrame title="Update the address" close={close} actions={<><Button onClick={close}>Close</Button><Button kind="primary" type="submit" busy={busy}>{checked ? 'Update' : 'Check'}</Button></>}>
         <p>Invocations that started on this deployment continue at the new address. It must run the same code, or code that replays the same journals.</p>
         <Field label="Address"><input class="input mono" value={address} autofocus onInput={(e) => {
           setAddress(e.currentTarget.value)

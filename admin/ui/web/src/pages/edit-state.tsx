@@ -120,7 +120,7 @@ function EditState({ object, state, first, close }: { object: ObjectName; state:
       else if (ready) setReview(true)
     }}>
       <DialogFrame title={<>Edit the state of <bdi class="mono">{object.service}/{object.key}</bdi></>} close={close} actions={
-        <>{review && <Button icon="left" onClick={() => setReview(false)}>Back</Button>}<Button onClick={close}>Cancel</Button><Button kind="primary" type="submit" busy={busy} disabled={!ready}>{review ? 'Save' : 'Review'}</Button></>
+        <>{review && <Button icon="left" onClick={() => setReview(false)}>Back</Button>}<Button onClick={close}>Close</Button><Button kind="primary" type="submit" busy={busy} disabled={!ready}>{review ? 'Save' : 'Review'}</Button></>
       }>
         {!review && drafts.map((d) => (
           <Entry key={d.id} d={d} problem={problem(d)} set={(part) => set(d.id, part)} submit={() => setReview(true)} remove={drafts.length > 1 ? () => setDrafts(drafts.filter((o) => o !== d)) : undefined} />

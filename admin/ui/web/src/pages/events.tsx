@@ -12,7 +12,7 @@ import { Button, Command, Empty, Facts, Field, ID, Loaded, PageHead, Pill, Secti
 import { ask, openDialog, DialogFrame, toast, toastError } from '../ui/overlay.tsx'
 import { Table } from '../ui/table.tsx'
 import { blockReasons } from '../lib/subscriptions.ts'
-import { Notices } from './common.tsx'
+import { Notices, askPause } from './common.tsx'
 import { FormButtons, useSubmission } from '../ui/form.tsx'
 import { DeadLetters, RecordView } from './dead-letters.tsx'
 import { createKafkaCluster, createSubscription, editKafkaCluster, editSubscription } from './event-forms.tsx'
@@ -224,7 +224,7 @@ function Actions({ of: s, path }: { of: Subscription; path: string }) {
   return (
     <>
       {s.paused ? <Button kind="primary" icon="play" needs="operate" disabled={draining} onClick={() => { change('/resume').then(() => toast('ok', 'Resumed'), (err: unknown) => toastError(err)) }}>Resume</Button>
-        : <Button icon="pause" needs="operate" disabled={draining} onClick={() => void openDialog('Pause this subscription?', (close) => <PauseForm close={close} run={async (reason) => { await change(withQuery('/pause', { reason: reason || undefined })); toast('ok', 'Paused') }} />)}>Pause</Button>}
+        : <Button icon="pause" needs="operate" disabled={draining} onClick={() => askPause('subscription', 'No more records are fetched; the backlog stays in Kafka.', async (reason) => { await change(withQuery('/pause', { reason })); toast('ok', 'Paused') })}>Pause</Button>}
       <Button icon="transfer" needs="operate" disabled={draining} onClick={() => void openDialog('Change the position', (close) => <SeekForm of={s} close={close} run={async (start) => { await change('/seek?restart=true', { start }); toast('ok', 'Position changed') }} />)}>Seek</Button>
       <Button icon="edit" needs="deploy" disabled={draining} onClick={() => editSubscription(s)}>Edit</Button>
       <Button icon="trash" needs="deploy" disabled={draining} onClick={() => void ask({
@@ -237,20 +237,6 @@ function Actions({ of: s, path }: { of: Subscription; path: string }) {
         refreshAll()
       })}>Delete</Button>
     </>
-  )
-}
-
-function PauseForm({ close, run }: { close: () => void; run: (reason: string) => Promise<void> }) {
-  const [reason, setReason] = useState('')
-  const form = useSubmission(close, () => run(reason))
-  return (
-    <form onSubmit={form.submit}>
-      <DialogFrame title="Pause this subscription?" close={close} actions={<FormButtons close={close} action="Pause" busy={form.busy} />}>
-        <p>No more records are fetched; the backlog stays in Kafka.</p>
-        <Field label="Reason, for other operators"><input class="input" value={reason} maxLength={512} autofocus onInput={(e) => setReason(e.currentTarget.value)} /></Field>
-        {form.error && <p class="dialog-error" role="alert">{form.error.message}</p>}
-      </DialogFrame>
-    </form>
   )
 }
 

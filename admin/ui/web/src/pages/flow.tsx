@@ -10,7 +10,7 @@ import { href, query, segment, type Match } from '../router.ts'
 import { Button, Command, Empty, Field, ID, InvocationID, Loaded, Menu, PageHead, Pill, Section, Tabs, Time, Unseen } from '../ui/basic.tsx'
 import { DialogFrame, ask, openDialog, toast, toastError } from '../ui/overlay.tsx'
 import { Table } from '../ui/table.tsx'
-import { Pager } from './common.tsx'
+import { Pager, askPause } from './common.tsx'
 
 interface Counter {
   scope: string
@@ -121,7 +121,7 @@ function Rules() {
         { id: 'menu', title: <Unseen>Actions</Unseen>, class: 'fit', cell: (r) => <Menu label={`Actions of ${r.pattern}`} icon="more" kind="ghost" small items={[
           { title: 'Edit', icon: 'edit', needs: 'operate', run: () => editRule(r) },
           { title: r.disabled ? 'Enable' : 'Disable', icon: r.disabled ? 'play' : 'pause', needs: 'operate', run: () => toggle(r) },
-          { title: 'Delete', icon: 'trash', danger: true, needs: 'operate', run: () => void ask({ title: `Delete the rule ${r.pattern}?`, action: 'Delete', danger: true, body: <p>{use(r.pattern).waiting > 0 ? `${plural(use(r.pattern).waiting, 'invocation')} that wait for it start immediately, unless another rule limits them.` : 'Nothing waits for it at the moment.'}</p> }, async () => {
+          { title: 'Delete', icon: 'trash', danger: true, needs: 'operate', run: () => void ask({ title: `Delete the rule ${r.pattern}?`, action: 'Delete', danger: true, body: <p>{use(r.pattern).waiting > 0 ? `${plural(use(r.pattern).waiting, 'invocation')} that ${use(r.pattern).waiting === 1 ? 'waits for it starts' : 'wait for it start'} immediately, unless another rule limits them.` : 'Nothing waits for it at the moment.'}</p> }, async () => {
             await request(`/limits/rules/${segment(r.pattern)}?expected_version=${r.version}`, { method: 'DELETE' })
             toast('ok', 'The rule was deleted')
             refreshAll()
@@ -173,7 +173,7 @@ function EditRule({ rule, close }: { rule: Rule | undefined; close: () => void }
   }
   return (
     <form onSubmit={submit}>
-      <DialogFrame title={rule ? `Rule ${rule.pattern}` : 'New rule'} close={close} actions={<><Button onClick={close}>Cancel</Button><Button kind="primary" type="submit" busy={busy} disabled={pattern === ''}>{rule ? 'Save' : 'Create'}</Button></>}>
+      <DialogFrame title={rule ? `Rule ${rule.pattern}` : 'New rule'} close={close} actions={<><Button onClick={close}>Close</Button><Button kind="primary" type="submit" busy={busy} disabled={pattern === ''}>{rule ? 'Save' : 'Create'}</Button></>}>
         <Field label="Pattern" hint="scope, scope/key or scope/key/key; * stands for any. The most specific rule of each level counts."><input class="input mono" value={pattern} disabled={rule !== undefined} autofocus={!rule} placeholder="*" onInput={(e) => setPattern(e.currentTarget.value.trim())} /></Field>
         <div class="form-grid">
           <Field label="Concurrency" hint="Run at a time; empty: unlimited."><input class="input" type="number" min="0" value={concurrency} onInput={(e) => setConcurrency(e.currentTarget.value)} /></Field>
@@ -181,7 +181,7 @@ function EditRule({ rule, close }: { rule: Rule | undefined; close: () => void }
           <Field label="Queue" hint="May wait; further ones get 429."><input class="input" type="number" min="0" value={queue} onInput={(e) => setQueue(e.currentTarget.value)} /></Field>
         </div>
         <Field label="Description"><input class="input" value={description} maxLength={1000} onInput={(e) => setDescription(e.currentTarget.value)} /></Field>
-        {pattern !== '' && counters.data && <p class="muted">{matches.length === 0 ? 'No scope in use matches this pattern now.' : `${plural(matches.length, 'counter')} match now${counters.data.next_cursor ? ', of the 1,000 busiest' : ''}. ${held > 0 ? `With this concurrency ${plural(held, 'invocation')} would wait.` : 'Nothing would wait.'}`}</p>}
+        {pattern !== '' && counters.data && <p class="muted">{matches.length === 0 ? 'No scope in use matches this pattern now.' : `${plural(matches.length, 'counter')} ${matches.length === 1 ? 'matches' : 'match'} now${counters.data.next_cursor ? ', of the 1,000 busiest' : ''}. ${held > 0 ? `With this concurrency ${plural(held, 'invocation')} would wait.` : 'Nothing would wait.'}`}</p>}
         {error && <p class="dialog-error" role="alert">{error}</p>}
       </DialogFrame>
     </form>
@@ -222,13 +222,14 @@ function Queues() {
   const only = query.value.get('id')
   const cursor = query.value.get('cursor') ?? ''
   const queues = useResource(`vqueues:${only ?? ''}:${cursor}`, (s) => (only ? oneQueue(only, s) : get<QueuePage>(withQuery('/vqueues', { cursor, limit: pageSize }), s)), { every: 3000, keep: true })
+  const change = async (q: Queue, verb: 'pause' | 'resume', reason = ''): Promise<void> => {
+    await request(withQuery(`/vqueues/${segment(q.id)}/${verb}`, { reason }), { method: 'POST' })
+    toast('ok', `The queue was ${verb}d`)
+    refreshAll()
+  }
   const toggle = (q: Queue): void => {
-    const verb = q.queue_paused ? 'resume' : 'pause'
-    void ask({ title: `${q.queue_paused ? 'Resume' : 'Pause'} this queue?`, action: q.queue_paused ? 'Resume' : 'Pause', body: <p>{q.queue_paused ? 'Waiting invocations start as its limits allow.' : 'Running invocations continue; nothing new starts until it is resumed.'}</p> }, async () => {
-      await request(`/vqueues/${segment(q.id)}/${verb}`, { method: 'POST' })
-      toast('ok', `The queue was ${verb}d`)
-      refreshAll()
-    })
+    if (q.queue_paused) void ask({ title: 'Resume this queue?', action: 'Resume', body: <p>Waiting invocations start as its limits allow.</p> }, () => change(q, 'resume'))
+    else askPause('queue', 'Running invocations continue; nothing new starts until it is resumed.', (reason) => change(q, 'pause', reason))
   }
   return (
     <Loaded of={queues} what="The queues could not be read">{(page) => page.vqueues.length === 0 ? <Empty title="No queues" icon="flow"><p>A queue exists for every scope and limit key that is used.</p></Empty> : (
@@ -236,7 +237,7 @@ function Queues() {
         <Section flush>
           <Table label="Queues" rows={page.vqueues} keyOf={(q) => q.id} dim={queues.changing} columns={[
             { id: 'name', title: 'Queue', class: 'fit', cell: (q) => <span><span class="mono strong">{[q.scope, q.limit_key].filter(Boolean).join(' · ') || q.object}</span> <span class="muted">{q.service}</span></span> },
-            { id: 'state', title: 'State', class: 'fit', cell: (q) => (q.queue_paused ? <Pill tone="warn" title={q.pause_reason ?? ''}>paused</Pill> : blocked(q)) },
+            { id: 'state', title: 'State', class: 'fit', cell: (q) => (q.queue_paused ? <><Pill tone="warn" title={q.paused_by ? `by ${q.paused_by}` : ''}>paused</Pill> {q.pause_reason && <bdi class="muted">{q.pause_reason}</bdi>}</> : blocked(q)) },
             { id: 'inbox', title: 'Waiting', class: 'num fit', cell: (q) => (q.scope && q.waiting > 0 ? <a href={href('/invocations', new URLSearchParams([['status', 'pending'], ['status', 'scheduled'], ['service', q.service], ['scope', q.scope], ...(q.limit_key ? [['limit_key', q.limit_key]] : [])]))}>{formatCount(q.waiting)}</a> : formatCount(q.waiting)) },
             { id: 'running', title: 'Running', class: 'num fit', cell: (q) => formatCount(q.running) },
             { id: 'suspended', title: 'Suspended', class: 'num fit', cell: (q) => formatCount(q.suspended) },

@@ -233,7 +233,7 @@ function FilterDialog({ name, initial, services, close, done }: { name: FilterNa
   }
   return (
     <form onSubmit={submit}>
-      <DialogFrame title={filterTitles[name]} close={close} actions={<><Button onClick={close}>Cancel</Button><Button kind="primary" type="submit" disabled={!parsed}>Apply</Button></>}>
+      <DialogFrame title={filterTitles[name]} close={close} actions={<><Button onClick={close}>Close</Button><Button kind="primary" type="submit" disabled={!parsed}>Apply</Button></>}>
         {values && name !== 'service'
           ? (
             <select class="input" value={value} aria-label={filterTitles[name]} autofocus onChange={(e) => setValue(e.currentTarget.value)}>
@@ -275,7 +275,7 @@ function SaveView({ close, search }: { close: () => void; search: string }) {
       close()
       toast('ok', 'The view is kept in this browser. Its address can be shared.')
     }}>
-      <DialogFrame title="Save this view" close={close} actions={<><Button onClick={close}>Cancel</Button><Button kind="primary" type="submit" disabled={!name.trim()}>Save</Button></>}>
+      <DialogFrame title="Save this view" close={close} actions={<><Button onClick={close}>Close</Button><Button kind="primary" type="submit" disabled={!name.trim()}>Save</Button></>}>
         <input class="input" placeholder="Name" aria-label="Name" value={name} maxLength={40} autofocus onInput={(e) => setName(e.currentTarget.value)} />
       </DialogFrame>
     </form>

@@ -150,7 +150,7 @@ function EditSettings({ service: s, close }: { service: Service; close: () => vo
   return (
     <form onSubmit={submit}>
       <DialogFrame title={`Settings of ${s.name}`} close={close} actions={
-        <><span class="muted">{changed.length > 0 ? plural(changed.length, 'change') : 'No changes'}</span><span class="grow" /><Button onClick={close}>Cancel</Button><Button kind="primary" type="submit" busy={busy} disabled={changed.length === 0 || invalid.length > 0}>Save</Button></>
+        <><span class="muted">{changed.length > 0 ? plural(changed.length, 'change') : 'No changes'}</span><span class="grow" /><Button onClick={close}>Close</Button><Button kind="primary" type="submit" busy={busy} disabled={changed.length === 0 || invalid.length > 0}>Save</Button></>
       }>
         <p class="muted">Changes apply to this revision: registering the service again restores the settings of its code.</p>
         <div class="form-grid">

@@ -139,7 +139,7 @@ function Register({ close, address }: { close: () => void; address: string }) {
       <DialogFrame title="Register a deployment" close={close} actions={
         <>
           {plan && <Button icon="left" onClick={() => setPlan(undefined)}>Back</Button>}
-          <Button onClick={close}>Cancel</Button>
+          <Button onClick={close}>Close</Button>
           <Button kind="primary" type="submit" busy={busy} disabled={!uri.trim()}>{busy ? 'Asking the endpoint…' : plan ? 'Register' : 'Check'}</Button>
         </>
       }>

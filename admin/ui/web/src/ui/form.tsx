@@ -27,5 +27,5 @@ export function useSubmission(close: () => void, run: () => Promise<void>): Subm
 }
 
 export function FormButtons({ close, action, busy, disabled }: { close: () => void; action: string; busy: boolean; disabled?: boolean }) {
-  return <><Button onClick={close}>Cancel</Button><Button type="submit" kind="primary" busy={busy} disabled={disabled ?? false}>{busy ? 'Working…' : action}</Button></>
+  return <><Button onClick={close}>Close</Button><Button type="submit" kind="primary" busy={busy} disabled={disabled ?? false}>{busy ? 'Working…' : action}</Button></>
 }

@@ -151,7 +151,7 @@ function Confirm({ question, run, close }: { question: Question; run: () => Prom
     <form onSubmit={submit}>
       <DialogFrame title={question.title} close={close} actions={
         <>
-          <button type="button" class="button plain" onClick={close}><span>Not now</span></button>
+          <button type="button" class="button plain" onClick={close}><span>Close</span></button>
           <button type="submit" class={`button ${question.danger ? 'danger' : 'primary'}`} disabled={!ready || busy} autofocus={question.typed === undefined}>
             <span>{busy ? 'Working…' : question.action}</span>
           </button>

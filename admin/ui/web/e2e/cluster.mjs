@@ -1,0 +1,112 @@
+// Tests of a cluster of three servers, of which some are killed while pages of the first one are open.
+
+import assert from 'node:assert/strict'
+import { axe, noProblems, open, selected, test } from './lib.mjs'
+import { World, until } from './world.mjs'
+
+const lost = [/Failed to load resource/, /ERR_/]
+
+const healthy = (w, status) => until(`the status ${status}`, async () => (await w.api('/cluster-health')).status === status)
+
+/** No page is blank or replaced by an error. */
+async function usable(t, path, text) {
+  await t.page.goto(t.admin + path)
+  await t.page.locator('main').getByText(text).first().waitFor()
+  assert.equal(await t.page.locator('main .error-box').count(), 0, `${path} shows an error`)
+}
+
+export async function testCluster() {
+  const names = ['cluster: a killed node is shown, and pages stay usable', 'cluster: the leader of a partition is moved, killed and replaced while its invocation is open', 'cluster: without a majority, pages say so and recover by themselves']
+  if (!names.some(selected)) return
+  const w = await World.start({ nodes: 3 })
+  try {
+    await healthy(w, 'healthy')
+    await w.register()
+    for (let i = 0; i < 20; i++) await until('a call', async () => (await w.call(`Cart/customer-${i}/add`, { item: 'pen', amount: i })).status === 200)
+    const waiting = await w.send('Orders/wait', '2h')
+    await w.status(waiting, 'suspended')
+
+    await test(names[0], async () => {
+      const t = { ...(await open(w, '/ui/cluster', { allow: lost })), admin: w.admin }
+      const list = await open(w, '/ui/invocations', { allow: lost })
+      const node = (name) => t.page.getByRole('article', { name })
+      await node('n3').getByText('Alive').waitFor()
+      await list.page.locator('tbody tr').nth(20).waitFor()
+      await w.stopServer(2)
+      await node('n3').getByText('Not responding').waitFor()
+      await t.page.getByRole('heading', { name: 'Degraded' }).waitFor()
+      await t.page.getByRole('table', { name: 'Partitions and nodes' }).waitFor()
+      assert.deepEqual(await axe(t.page), [])
+      await until('calls without the node', async () => (await w.call('Cart/after/add', { item: 'pen', amount: 1 })).status === 200)
+      await list.page.locator('tbody').getByText('after').first().waitFor()
+      await usable(t, '/ui/', 'Cart')
+      await usable(t, '/ui/objects?service=Cart', 'customer-7')
+      await usable(t, `/ui/invocations/${waiting}`, 'Suspended')
+      await t.page.goto(`${w.admin}/ui/cluster`)
+      await w.startServer(2)
+      await node('n3').getByText('Alive').waitFor()
+      await t.page.getByRole('heading', { name: 'Healthy' }).waitFor()
+      for (const opened of [t, list]) {
+        noProblems(opened)
+        await opened.close()
+      }
+    })
+
+    await test(names[1], async () => {
+      await healthy(w, 'healthy')
+      const partition = (await w.query(`SELECT partition_id FROM sys_invocation_status s JOIN partitions p ON p.start_key <= s.partition_key AND s.partition_key <= p.end_key WHERE s.id = '${waiting}'`).catch(() => []))[0]?.partition_id
+      const partitions = (await w.api('/cluster/partitions')).partitions
+      const t = await open(w, '/ui/cluster', { allow: lost })
+      for (const p of partitions.filter((o) => partition === undefined || o.id === partition)) {
+        await until(`n2 leads partition ${p.id}`, async () => {
+          const { leader } = await w.api(`/cluster/partitions/${p.id}`)
+          if (leader === 2) return true
+          await t.page.getByRole('button', { name: `Partition ${p.id}`, exact: true }).click()
+          await t.page.getByRole('button', { name: 'Transfer leadership' }).click()
+          await t.page.getByRole('menuitem', { name: 'n2' }).click()
+          await t.page.getByRole('dialog').getByRole('button', { name: 'Transfer' }).click()
+          await t.page.getByText(`n2 leads partition ${p.id}`).first().waitFor()
+          return (await w.api(`/cluster/partitions/${p.id}`)).leader === 2
+        })
+      }
+      await t.page.goto(`${w.admin}/ui/invocations/${waiting}`)
+      await t.page.locator('.inv-head').getByText('Suspended').waitFor()
+      await w.stopServer(1)
+      await t.page.getByRole('button', { name: 'Cancel' }).click()
+      await t.page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
+      await t.page.locator('.inv-head').getByText('Cancelled').waitFor()
+      await w.status(waiting, 'completed')
+      await w.startServer(1)
+      await healthy(w, 'healthy')
+      noProblems(t)
+      await t.close()
+    })
+
+    await test(names[2], async () => {
+      await healthy(w, 'healthy')
+      const t = await open(w, '/ui/invocations', { allow: lost })
+      await t.page.locator('tbody tr').nth(20).waitFor()
+      const cluster = await open(w, '/ui/cluster', { allow: lost })
+      await cluster.page.getByRole('heading', { name: 'Healthy' }).waitFor()
+      await w.stopServer(1)
+      await w.stopServer(2)
+      await cluster.page.getByRole('heading', { name: 'Unavailable' }).waitFor()
+      await cluster.page.getByRole('article', { name: 'n2' }).getByText('Not responding').waitFor()
+      assert.deepEqual(await axe(cluster.page), [])
+      assert.ok(await t.page.locator('tbody tr').count() > 20, 'the list keeps what it has shown')
+      await t.page.goto(`${w.admin}/ui/objects?service=Cart`)
+      await t.page.locator('main').getByRole('button', { name: /Retry|Try again/ }).first().waitFor()
+      assert.deepEqual(await axe(t.page), [])
+      await w.startServer(1)
+      await w.startServer(2)
+      await cluster.page.getByRole('heading', { name: 'Healthy' }).waitFor()
+      await t.page.getByRole('link', { name: 'customer-7' }).waitFor()
+      for (const opened of [t, cluster]) {
+        noProblems(opened)
+        await opened.close()
+      }
+    })
+  } finally {
+    await w.stop()
+  }
+}

@@ -34,6 +34,18 @@ func TestOneObject(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, w.ask(t, "GET", "/objects/None/a", "").StatusCode)
 }
 
+func TestKeysCanBeEmpty(t *testing.T) {
+	w := seeded(t, nil)
+	w.detail = &ObjectDetail{ObjectSummary: ObjectSummary{Service: "Counter"}}
+	require.Equal(t, http.StatusOK, w.ask(t, "GET", "/objects/Counter/", "").StatusCode)
+	require.Equal(t, Object{Service: "Counter"}, w.object)
+	require.Equal(t, http.StatusOK, w.ask(t, "GET", "/services/Counter/state?object_key=", "").StatusCode)
+	require.Equal(t, http.StatusBadRequest, w.ask(t, "GET", "/services/Counter/state", "").StatusCode)
+	require.Equal(t, http.StatusAccepted, w.ask(t, "POST", "/services/Counter/state", `{"object_key":"","new_state":{"a":"1"}}`).StatusCode)
+	require.Equal(t, Object{Service: "Counter"}, w.update.Object)
+	require.Equal(t, http.StatusUnprocessableEntity, w.ask(t, "POST", "/services/Counter/state", `{"new_state":{"a":"1"}}`).StatusCode)
+}
+
 // Values of promises are payloads.
 func TestPromisesAreShownToReaders(t *testing.T) {
 	text, binary := []byte("done"), []byte{0xff}

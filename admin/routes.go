@@ -163,6 +163,9 @@ func (s *Server) newRouter(routes []route) *echo.Echo {
 	for _, r := range routes {
 		handle := s.authorized(r)
 		e.Add(r.method, r.path, handle)
+		if path, ok := strings.CutSuffix(r.path, emptyParameter); ok {
+			e.Add(r.method, path, handle)
+		}
 		if r.method == http.MethodGet {
 			e.Add(http.MethodHead, r.path, handle)
 		}
@@ -171,13 +174,17 @@ func (s *Server) newRouter(routes []route) *echo.Echo {
 	return e
 }
 
-// slashParameter is the path parameter that may contain slashes: patterns of rules are often
-// written with unescaped ones.
-const slashParameter = "pattern"
+const (
+	// slashParameter is the path parameter that may contain slashes: patterns of rules are often
+	// written with unescaped ones.
+	slashParameter = "pattern"
+	// emptyParameter is the last path parameter that may be empty: objects can have an empty key.
+	emptyParameter = ":key"
+)
 
 // decodeParameters decodes the path parameters and requires each to be one nonempty segment. The
-// router accepts an empty last parameter and one with slashes; only slashParameter may have
-// slashes.
+// router accepts an empty last parameter of some paths and one with slashes; only slashParameter
+// may have slashes.
 func decodeParameters(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		values := c.ParamValues()

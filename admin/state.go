@@ -106,7 +106,7 @@ func (s *Server) updateState(c echo.Context) error {
 		return err
 	}
 	switch {
-	case body.ObjectKey == nil || *body.ObjectKey == "":
+	case body.ObjectKey == nil:
 		return unprocessable("the field 'object_key' is missing")
 	case body.NewState == nil:
 		return unprocessable("the field 'new_state' is missing; {} removes all state")
@@ -187,10 +187,10 @@ type stateEntryBody struct {
 
 // getState responds with the state of a key.
 func (s *Server) getState(c echo.Context) error {
-	key := c.QueryParam("object_key")
-	if key == "" {
+	if !c.QueryParams().Has("object_key") {
 		return badRequest("The query parameter 'object_key' is missing")
 	}
+	key := c.QueryParam("object_key")
 	object, err := s.object(c.Param("service"), key, c.QueryParam("scope"), false)
 	if err != nil {
 		return err

@@ -168,7 +168,9 @@ var flagCases = map[string]flagCase{
 	"services patch":        {args: []string{"Greeter", "--yes", "--public"}, flags: patchFlags},
 	"services config patch": {args: []string{"Greeter", "--yes", "--public"}, flags: patchFlags},
 
-	"state get": {args: []string{"Counter/a"}, flags: map[string]string{"scope": "--scope acme"}, answers: map[string]string{"GET.services.Counter.state": stateAnswer}},
+	"objects list":     {args: []string{"Counter"}, flags: map[string]string{"limit": "--limit 1", "prefix": "--prefix a", "scope": "--scope acme"}, answers: map[string]string{"GET.objects": "200\n" + `{"objects":[]}`}},
+	"objects describe": {args: []string{"Counter/a"}, flags: map[string]string{"scope": "--scope acme"}, answers: map[string]string{"GET.objects.Counter.a": "200\n" + `{"service":"Counter","key":"a","queue":[]}`}},
+	"state get":        {args: []string{"Counter/a"}, flags: map[string]string{"scope": "--scope acme"}, answers: map[string]string{"GET.services.Counter.state": stateAnswer}},
 	"state edit": {args: []string{"Counter/a", "--yes"}, flags: map[string]string{"scope": "--scope acme"}, answers: map[string]string{
 		"GET.services.Counter.state": stateAnswer, "POST.services.Counter.state": changedAnswer,
 	}},

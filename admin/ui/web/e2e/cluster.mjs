@@ -54,20 +54,15 @@ export async function testCluster() {
 
     await test(names[1], async () => {
       await healthy(w, 'healthy')
-      const partition = (await w.query(`SELECT partition_id FROM sys_invocation_status s JOIN partitions p ON p.start_key <= s.partition_key AND s.partition_key <= p.end_key WHERE s.id = '${waiting}'`).catch(() => []))[0]?.partition_id
-      const partitions = (await w.api('/cluster/partitions')).partitions
       const t = await open(w, '/ui/cluster', { allow: lost })
-      for (const p of partitions.filter((o) => partition === undefined || o.id === partition)) {
-        await until(`n2 leads partition ${p.id}`, async () => {
-          const { leader } = await w.api(`/cluster/partitions/${p.id}`)
-          if (leader === 2) return true
-          await t.page.getByRole('button', { name: `Partition ${p.id}`, exact: true }).click()
-          await t.page.getByRole('button', { name: 'Transfer leadership' }).click()
-          await t.page.getByRole('menuitem', { name: 'n2' }).click()
-          await t.page.getByRole('dialog').getByRole('button', { name: 'Transfer' }).click()
-          await t.page.getByText(`n2 leads partition ${p.id}`).first().waitFor()
-          return (await w.api(`/cluster/partitions/${p.id}`)).leader === 2
-        })
+      for (const { id, leader } of (await w.api('/cluster/partitions')).partitions) {
+        if (leader === 2) continue
+        await t.page.getByRole('button', { name: `Partition ${id}`, exact: true }).click()
+        await t.page.getByRole('heading', { name: `Partition ${id}` }).waitFor()
+        await t.page.getByRole('button', { name: 'Transfer leadership' }).click()
+        await t.page.getByRole('menuitem', { name: 'n2' }).click()
+        await t.page.getByRole('dialog').getByRole('button', { name: 'Transfer' }).click()
+        await t.page.getByText(`n2 leads partition ${id}`).waitFor()
       }
       await t.page.goto(`${w.admin}/ui/invocations/${waiting}`)
       await t.page.locator('.inv-head').getByText('Suspended').waitFor()

@@ -29,6 +29,18 @@ export async function testObjects(w) {
     await t.close()
   })
 
+  await test('an object can have an empty key', async () => {
+    await w.api('/services/Cart/state?wait=true', { method: 'POST', body: { object_key: '', new_state: { a: '1' } } })
+    const t = await open(w, '/ui/objects?service=Cart')
+    await t.page.getByRole('link', { name: 'empty key' }).click()
+    await t.page.getByRole('heading', { name: 'empty key' }).waitFor()
+    await t.page.getByRole('button', { name: 'Delete a', exact: true }).click()
+    await t.page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await t.page.getByText('No state.').waitFor()
+    noProblems(t)
+    await t.close()
+  })
+
   await test('several entries of the state are edited, deleted and added in one change', async () => {
     await w.call('Cart/several/set', { a: 1, b: { c: 2 }, d: 'old', [hostile[0]]: true })
     const t = await open(w, '/ui/objects/Cart/several')

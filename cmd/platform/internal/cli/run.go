@@ -120,7 +120,7 @@ func (a *app) root() *cobra.Command {
 	a.options.bind(root.PersistentFlags())
 	group(root,
 		a.dev(), a.sample(), a.ui(), a.login(), a.logout(), a.whoami(), a.deployments(), a.services(), a.invocations(), a.failures(), a.cluster(), a.rules(), a.vqueues(),
-		a.jobs(), a.subscriptions(), a.kafkaClusters(), a.sql(), a.state(), a.tokens(), a.audit(),
+		a.jobs(), a.subscriptions(), a.kafkaClusters(), a.sql(), a.objects(), a.state(), a.tokens(), a.audit(),
 		a.call(), a.send(), a.attach(), a.workflows(), a.promises(), a.awakeables(), a.signals(), a.explain(), a.docs(), a.version(), a.completions(),
 	)
 	a.completeValues(root)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
+	"time"
 )
 
 // State is the state of an object or workflow.
@@ -40,6 +42,60 @@ func (o Object) String() string {
 		text += " in scope " + o.Scope
 	}
 	return text
+}
+
+// ObjectSummary is a key of an object or workflow that has state or is held.
+type ObjectSummary struct {
+	Service      string `json:"service"`
+	Key          string `json:"key"`
+	Scope        string `json:"scope"`
+	StateEntries int    `json:"state_entries"`
+	StateBytes   int64  `json:"state_bytes"`
+	Holder       string `json:"held_by"`
+	Waiting      uint64 `json:"waiting"`
+}
+
+// ObjectPage is a page of keys.
+type ObjectPage struct {
+	Objects []ObjectSummary `json:"objects"`
+	Next    string          `json:"next_cursor"`
+}
+
+// ObjectDetail is a key with the invocations that wait for it and the promises of a workflow.
+type ObjectDetail struct {
+	ObjectSummary
+	HeldSince time.Time       `json:"held_since"`
+	Queue     []string        `json:"queue"`
+	Promises  []ObjectPromise `json:"promises"`
+}
+
+// ObjectPromise is a promise of a workflow.
+type ObjectPromise struct {
+	Name      string `json:"name"`
+	Completed bool   `json:"completed"`
+	Failure   string `json:"failure"`
+}
+
+// Objects lists the keys of a service that start with a prefix.
+func (c *Client) Objects(ctx context.Context, service, scope, prefix string, limit int) (page ObjectPage, response *Response, err error) {
+	values := url.Values{"service": {service}, "limit": {strconv.Itoa(limit)}}
+	for name, value := range map[string]string{"scope": scope, "prefix": prefix} {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	response, err = c.adminJSON(ctx, http.MethodGet, "/objects"+queryOf(values), nil, &page)
+	return page, response, err
+}
+
+// Object describes one key.
+func (c *Client) Object(ctx context.Context, o Object) (d ObjectDetail, response *Response, err error) {
+	values := url.Values{}
+	if o.Scope != "" {
+		values.Set("scope", o.Scope)
+	}
+	response, err = c.adminJSON(ctx, http.MethodGet, "/objects/"+url.PathEscape(o.Service)+"/"+url.PathEscape(o.Key)+queryOf(values), nil, &d)
+	return d, response, err
 }
 
 // State reads the state of an object.

@@ -31,7 +31,7 @@ export interface State {
 }
 
 export async function readState({ service, key, scope }: ObjectName, signal?: AbortSignal): Promise<State> {
-  const answer = await request<StateAnswer>(withQuery(`/services/${segment(service)}/state`, { object_key: key, scope: scope || undefined }), { signal })
+  const answer = await request<StateAnswer>(withQuery(`/services/${segment(service)}/state`, new URLSearchParams({ object_key: key, ...(scope ? { scope } : {}) })), { signal })
   return { version: answer.version, values: answer.state.map((e) => ({ key: e.key, bytes: fromBase64(e.value), text: e.value_utf8 })) }
 }
 

@@ -24,7 +24,7 @@ export function ObjectPage({ params }: { params: Match }) {
   const state = useResource(unreadable ? undefined : `state:${service}:${key}:${scope}`, (s) => readState(name, s), { every: 3000, topics: ['invocations'] })
   const object = useResource(`object:${service}:${key}:${scope}`, (s) => get<ObjectDetail>(withQuery(`/objects/${segment(service)}/${segment(key)}`, { scope: scope || undefined }), s), { every: 3000, topics: ['invocations'] })
   const workflow = info.data?.ty === 'Workflow'
-  const list = useResource(`object-inv:${service}:${key}`, (s) => get<InvocationPage>(withQuery('/invocations', { service, key, limit: 25 }), s), { every: 3000, topics: ['invocations'] })
+  const list = useResource(`object-inv:${service}:${key}:${scope}`, (s) => get<InvocationPage>(withQuery('/invocations', new URLSearchParams([['service', service], ['key', key], ...(scope ? [['scope', scope]] : []), ['limit', '25']])), s), { every: 3000, topics: ['invocations'] })
   const missing = info.error instanceof APIError && info.error.status === 404
   if (missing) return <Empty title="This service does not exist" icon="state"><p class="mono">{service}</p></Empty>
   const remove = (current: State, value?: Value): void => void ask({
@@ -39,7 +39,7 @@ export function ObjectPage({ params }: { params: Match }) {
   return (
     <>
       <div class="crumbs"><a href={href('/objects', { service })}>{service}</a></div>
-      <PageHead title={<bdi class="mono wrap">{key}</bdi>} summary={<>{info.data ? typeName(info.data.ty) : ''}{o?.held_by ? <> · held by <InvocationID id={o.held_by} />{o.held_since ? <> since <Time at={o.held_since} /></> : null}</> : o ? ' · free' : ''}{o?.waiting ? ` · ${plural(o.waiting, 'invocation')} waiting` : ''}</>}>
+      <PageHead title={key === '' ? <span class="faint">empty key</span> : <bdi class="mono wrap">{key}</bdi>} summary={<>{info.data ? typeName(info.data.ty) : ''}{o?.held_by ? <> · held by <InvocationID id={o.held_by} />{o.held_since ? <> since <Time at={o.held_since} /></> : null}</> : o ? ' · free' : ''}{o?.waiting ? ` · ${plural(o.waiting, 'invocation')} waiting` : ''}</>}>
         <a class="button plain" href={href('/invocations', new URLSearchParams([['service', service], ['key', key]]))}><span>Invocations</span></a>
         {info.data && <a class="button plain" href={href(`/services/${segment(service)}`, { invoke: info.data.handlers.find((h) => h.ty !== 'Workflow')?.name ?? info.data.handlers[0]?.name })}><span>Invoke</span></a>}
       </PageHead>

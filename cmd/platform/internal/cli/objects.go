@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+	"platform/internal/units"
+)
+
+func (a *app) objects() *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "objects",
+		Aliases: []string{"object", "ob"},
+		Short:   "Show the keys of objects and workflows",
+		Long: `Shows which keys of objects and workflows have state or are held by an invocation, and who waits for
+them. ` + "`platform state`" + ` shows and changes the state.`,
+	}, a.objectsList(), a.objectsDescribe())
+}
+
+func (a *app) objectsList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list <service>",
+		Aliases: []string{"ls"},
+		Short:   "List the keys that have state or are held",
+		Args:    cobra.ExactArgs(1),
+		Example: "  platform objects list Counter\n  platform objects list Counter --prefix customer-",
+	}
+	scope := scopeFlag(cmd)
+	prefix := cmd.Flags().String("prefix", "", "only keys that start with this text")
+	limit := cmd.Flags().Int("limit", 100, "at most this many keys")
+	return viewResponse(a, cmd, func(ctx context.Context, args []string) (page client.ObjectPage, response *client.Response, err error) {
+		if *limit < 1 || *limit > largestPage {
+			return page, nil, &usageError{fmt.Sprintf("--limit must be from 1 to %d", largestPage)}
+		}
+		page, response, err = a.client.Objects(ctx, args[0], *scope, *prefix, *limit)
+		return page, response, hintNotFound(err, stateHint)
+	}, func(_ context.Context, page client.ObjectPage) error {
+		if len(page.Objects) == 0 {
+			a.say("No such keys: none has state or is held.")
+			return nil
+		}
+		rows := make([][]string, len(page.Objects))
+		for i, o := range page.Objects {
+			rows[i] = []string{term.Clean(o.Key), strconv.Itoa(o.StateEntries), units.ByteSize(o.StateBytes).String(), o.Holder, strconv.FormatUint(o.Waiting, 10)}
+		}
+		a.print.Table("", []string{"KEY", "ENTRIES", "SIZE", "HELD-BY", "WAITING"}, rows)
+		if page.Next != "" {
+			a.say("There are more than these; see --limit and --prefix.")
+		}
+		return nil
+	})
+}
+
+func (a *app) objectsDescribe() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "describe <service/key>",
+		Aliases: []string{"get"},
+		Short:   "Show a key: its holder, the invocations that wait for it, and the promises of a workflow",
+		Args:    cobra.RangeArgs(1, 2),
+		Example: "  platform objects describe Counter/alice",
+	}
+	scope := scopeFlag(cmd)
+	return viewResponse(a, cmd, func(ctx context.Context, args []string) (client.ObjectDetail, *client.Response, error) {
+		object, err := objectOf(args, *scope)
+		if err != nil {
+			return client.ObjectDetail{}, nil, err
+		}
+		detail, response, err := a.client.Object(ctx, object)
+		return detail, response, hintNotFound(err, stateHint)
+	}, func(_ context.Context, d client.ObjectDetail) error {
+		a.showObject(&d)
+		return nil
+	})
+}
+
+func (a *app) showObject(d *client.ObjectDetail) {
+	a.print.Heading("Object")
+	fields := []term.Field{{Name: "Service", Value: term.Clean(d.Service)}, {Name: "Key", Value: term.Clean(d.Key)}}
+	if d.Scope != "" {
+		fields = append(fields, term.Field{Name: "Scope", Value: term.Clean(d.Scope)})
+	}
+	fields = append(fields, term.Field{Name: "State", Value: fmt.Sprintf("%s in %d entries", units.ByteSize(d.StateBytes), d.StateEntries)})
+	if d.Holder != "" {
+		fields = append(fields, term.Field{Name: "Held by", Value: d.Holder + " since " + a.print.Time(d.HeldSince)})
+	}
+	a.print.Fields("  ", fields...)
+	if len(d.Queue) > 0 {
+		rows := make([][]string, len(d.Queue))
+		for i, id := range d.Queue {
+			rows[i] = []string{strconv.Itoa(i + 1), id}
+		}
+		a.print.Heading("Waiting")
+		a.print.Table("  ", []string{"#", "INVOCATION"}, rows)
+		if d.Waiting > uint64(len(d.Queue)) {
+			a.say("%d more wait behind these.", d.Waiting-uint64(len(d.Queue)))
+		}
+	}
+	if len(d.Promises) > 0 {
+		rows := make([][]string, len(d.Promises))
+		for i, p := range d.Promises {
+			rows[i] = []string{term.Clean(p.Name), promiseState(&p)}
+		}
+		a.print.Heading("Promises")
+		a.print.Table("  ", []string{"NAME", "STATE"}, rows)
+	}
+}
+
+func promiseState(p *client.ObjectPromise) string {
+	switch {
+	case p.Failure != "":
+		return "rejected: " + term.Clean(p.Failure)
+	case p.Completed:
+		return "completed"
+	}
+	return "pending"
+}

@@ -1,17 +1,11 @@
 package invoker
 
 import (
-	"container/heap"
-	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"platform/flowcontrol"
-	"platform/internal/ids"
-	"platform/internal/stats"
-	"platform/partition/machine"
 )
 
 const (
@@ -65,101 +59,6 @@ type share struct {
 	row            int          // resumed ones served since the last new one
 	openings       openings
 	probes         map[string]*probes // by handler
-}
-
-// notInHeap is the heap index of a share that waits for no slot.
-const notInHeap = -1
-
-// waiterQueues are the waiting invocations of a service, by vqueue and partition, served
-// round robin.
-type waiterQueues struct {
-	len    int
-	queues map[queueKey]*queue
-	turns  fifo[*queue] // the same queues
-}
-
-type queueKey struct {
-	queue flowcontrol.QueueKey
-	s     *Session
-}
-
-// queue is the waiting invocations of a vqueue in a partition, in order of arrival.
-type queue struct {
-	key     queueKey
-	waiters fifo[waiter]
-}
-
-func (l *waiterQueues) push(key queueKey, w waiter) {
-	q := l.queues[key]
-	if q == nil {
-		if l.queues == nil {
-			l.queues = map[queueKey]*queue{}
-		}
-		q = &queue{key: key}
-		l.queues[key] = q
-		l.turns.push(q)
-	}
-	q.waiters.push(w)
-	l.len++
-}
-
-// maxAgedQueues bounds how many vqueues are searched for the oldest invocation. They are the ones
-// served next, and within a vqueue the first is the oldest.
-const maxAgedQueues = 1024
-
-// oldest returns from when the oldest invocation waits; now if none does.
-func (l *waiterQueues) oldest(now int64) int64 {
-	waiting := l.turns.all[l.turns.head:]
-	for _, q := range waiting[:min(len(waiting), maxAgedQueues)] {
-		now = min(now, q.waiters.all[q.waiters.head].since)
-	}
-	return now
-}
-
-func (l *waiterQueues) pop() waiter {
-	q := l.turns.pop()
-	w := q.waiters.pop()
-	if q.waiters.len() > 0 {
-		l.turns.push(q)
-	} else {
-		delete(l.queues, q.key)
-	}
-	if l.len--; l.len == 0 {
-		l.queues, l.turns = nil, fifo[*queue]{}
-	}
-	return w
-}
-
-// waiter waits for a slot: a task, or an invocation whose record has not been read.
-type waiter struct {
-	t      *task // nil: identified by s, id and number
-	s      *Session
-	id     ids.Invocation
-	number uint64
-	share  *share // of the slot, once assigned
-	since  int64  // Unix time in nanoseconds from which it waits
-
-	opening *opening // of the attempt that starts then
-}
-
-func (w *waiter) session() *Session {
-	if w.t != nil {
-		return w.t.s
-	}
-	return w.s
-}
-
-// start starts an attempt with the assigned slot. It returns false, and the caller keeps
-// the slot, if there is nothing left to do.
-func (w *waiter) start() bool {
-	t := w.t
-	if t == nil {
-		t = newTask(w.s, w.id, w.number)
-		if !w.s.add(t) {
-			return false
-		}
-	}
-	return t.start(w.share, w.opening)
 }
 
 // backlogged reports whether further invocations wait without their records.
@@ -294,22 +193,6 @@ func (q *slots) nextLocked(now time.Time) (w waiter, ok bool) {
 	return w, false
 }
 
-// updateHeap adds a service to the heap of waiting ones, updates or removes it. It returns
-// true if it was added.
-func (q *slots) updateHeap(s *share, now time.Time) bool {
-	eligible := s.resumed.len > 0 || s.fresh.len > 0 && !q.heldBack(s, now)
-	switch {
-	case eligible && s.heapIndex == notInHeap:
-		heap.Push(&q.waitingShares, s)
-		return true
-	case eligible:
-		heap.Fix(&q.waitingShares, s.heapIndex)
-	case s.heapIndex != notInHeap:
-		heap.Remove(&q.waitingShares, s.heapIndex)
-	}
-	return false
-}
-
 // pressure returns whether invocations of a service wait for a slot, and whether it holds
 // more than an equal share while another one waits that holds less.
 func (q *slots) pressure(service string) (own, over bool) {
@@ -325,123 +208,4 @@ func (q *slots) pressure(service string) (own, over bool) {
 	least := q.waitingShares[0].used
 	fair := q.limit / len(q.shares)
 	return s.heapIndex != notInHeap, q.limit > 0 && s.used > fair && least < fair && (q.perService == 0 || least < q.perService)
-}
-
-// shareHeap is a heap of the waiting services. The first one holds the fewest slots and,
-// among equals, has waited longest since its last one.
-type shareHeap []*share
-
-func (h shareHeap) Len() int { return len(h) }
-func (h shareHeap) Less(i, j int) bool {
-	if h[i].used != h[j].used {
-		return h[i].used < h[j].used
-	}
-	return h[i].granted < h[j].granted
-}
-
-func (h shareHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].heapIndex, h[j].heapIndex = i, j
-}
-
-func (h *shareHeap) Push(x any) {
-	s := x.(*share)
-	s.heapIndex = len(*h)
-	*h = append(*h, s)
-}
-
-func (h *shareHeap) Pop() any {
-	last := len(*h) - 1
-	s := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	s.heapIndex = notInHeap
-	return s
-}
-
-// fifo is a queue. Removed elements use at most as much memory as the remaining ones.
-type fifo[T any] struct {
-	all  []T
-	head int
-}
-
-func (f *fifo[T]) len() int { return len(f.all) - f.head }
-
-func (f *fifo[T]) push(v T) { f.all = append(f.all, v) }
-
-func (f *fifo[T]) pop() (v T) {
-	v, f.all[f.head] = f.all[f.head], v
-	if f.head++; f.head >= 1024 && f.head > len(f.all)/2 {
-		f.all, f.head = slices.Clone(f.all[f.head:]), 0
-	} else if f.head == len(f.all) {
-		f.all, f.head = f.all[:0], 0
-	}
-	return v
-}
-
-const (
-	// idleTimeout is how long an attempt that seems to wait for an event may be silent
-	// while there is pressure on its slot. It must not be so short that handlers are
-	// suspended between two steps.
-	idleTimeout = 200 * time.Millisecond
-	// silentTimeout is the same for an attempt that seems to compute, of a service that
-	// holds more than its share.
-	silentTimeout = 5 * time.Second
-	// maxHold leaves the limit to the inactivity timeout.
-	maxHold = time.Duration(math.MaxInt64)
-)
-
-// enqueue starts an attempt of an invocation (nil if its record was not read) as soon as
-// there is a slot. When slots become short, idle attempts are asked to make room: a
-// thousand sleeping handlers must not block all others until the inactivity timeout.
-func (iv *Invoker) enqueue(inv *machine.Invocation, w waiter) {
-	var key flowcontrol.QueueKey
-	resumed := false
-	if inv != nil {
-		key, resumed = inv.VQueue(), inv.Length > 1
-	}
-	got, short := iv.slots.acquire(key, resumed, &w)
-	if got && !w.start() {
-		iv.releaseSlot(w.share)
-	}
-	if short {
-		iv.makeRoom()
-	}
-}
-
-// makeRoom has all open attempts checked soon, since slots are short.
-func (iv *Invoker) makeRoom() { iv.scanOpen(time.Now().Add(idleTimeout)) }
-
-// scanOpen has all open attempts checked by a time.
-func (iv *Invoker) scanOpen(at time.Time) {
-	iv.mu.Lock()
-	defer iv.mu.Unlock()
-	for s := range iv.sessions {
-		s.timers.wake(at)
-	}
-}
-
-// releaseSlot releases a slot, nil for none, and starts a waiting attempt. No task's mutex
-// may be held.
-func (iv *Invoker) releaseSlot(s *share) {
-	if s == nil {
-		return
-	}
-	for w, passed := iv.slots.release(s); passed && !w.start(); {
-		w, passed = iv.slots.release(w.share) // w ended while it waited
-	}
-}
-
-// Load returns the open attempts of each service, and its invocations that wait for a slot.
-func (iv *Invoker) Load() map[string]stats.Load {
-	q := &iv.slots
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	loads := make(map[string]stats.Load, len(q.shares))
-	now := time.Now().UnixNano()
-	for service, s := range q.shares {
-		since := min(s.resumed.oldest(now), s.fresh.oldest(now))
-		loads[service] = stats.Load{InFlight: s.used, Waiting: s.waiting, Oldest: time.Duration(now - since)}
-	}
-	return loads
 }

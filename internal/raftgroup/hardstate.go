@@ -3,7 +3,6 @@ package raftgroup
 import (
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -231,30 +230,6 @@ func (h *HardStates) Close() error {
 	return errors.Join(h.Sync(), h.file.Close())
 }
 
-// Record returns the current record.
-func (g *HardState) Record() HardStateRecord {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.rec.export()
-}
-
-// HardStateRecord is the record of a group in the hard-state file.
-type HardStateRecord struct {
-	// Replica is the number of the replica: how many predecessors of it the node has had. It
-	// is part of its Raft server ID, so that no predecessor is ever mistaken for it.
-	Replica uint32
-	// Removing means that the data of the previous replica has not been removed yet.
-	Removing bool
-	Term     uint64
-	VoteTerm uint64   // of the last vote given
-	Last     Position // last synced entry of the log; Term 0: unknown
-	Snapshot uint64   // index of the snapshot record
-	// Missing means that there should be a record, but it is missing or damaged.
-	Missing bool
-
-	candidate uint64 // that received the last vote: hash
-}
-
 // HardStateFile is the content of a hard-state file.
 type HardStateFile struct {
 	Incarnation string
@@ -369,56 +344,6 @@ func (g *HardState) Accept() error {
 	return g.update(true, func(r *hardStateRecord) { *r = hardStateRecord{seq: r.seq, replica: r.replica} })
 }
 
-// update changes the record, also in the file, which it syncs if durable is set.
-func (g *HardState) update(durable bool, change func(*hardStateRecord)) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	next := g.rec
-	change(&next)
-	next.seq++
-	if err := g.write(&next); err != nil {
-		return fmt.Errorf("write hard state of group %d: %w", g.group, err)
-	}
-	g.rec = next
-	if durable {
-		return g.owner.Sync()
-	}
-	return nil
-}
-
-func (g *HardState) write(r *hardStateRecord) error {
-	var slot [hardStateSlot]byte
-	r.encode(slot[:], g.group)
-	_, err := g.owner.file.WriteAt(slot[:], hardStateOffset(g.group, r.seq))
-	g.owner.dirty.Store(true)
-	return err
-}
-
-// stored records that the log is synced up to an entry.
-func (g *HardState) stored(last Position) error {
-	return g.update(false, func(r *hardStateRecord) { r.last, r.lastTerm = last.Index, last.Term })
-}
-
-// cut durably records that the log is about to be truncated after an entry.
-func (g *HardState) cut(last uint64) error {
-	return g.update(true, func(r *hardStateRecord) { r.last, r.lastTerm = last, 0 })
-}
-
-// snapshot records the index of the snapshot record.
-func (g *HardState) snapshot(index uint64) error {
-	return g.update(false, func(r *hardStateRecord) { r.snapshot = index })
-}
-
-// setTerm durably records the current term.
-func (g *HardState) setTerm(term uint64) error {
-	return g.update(true, func(r *hardStateRecord) { r.term = term })
-}
-
-// setVote durably records the vote in a term.
-func (g *HardState) setVote(term uint64, candidate []byte) error {
-	return g.update(true, func(r *hardStateRecord) { r.voteTerm, r.candidate = term, candidateHash(candidate) })
-}
-
 // syncDirOf makes the name of a new file durable.
 func syncDirOf(fs vfs.FS, path string) error {
 	dir, err := fs.OpenDir(filepath.Dir(path))
@@ -426,14 +351,4 @@ func syncDirOf(fs vfs.FS, path string) error {
 		return err
 	}
 	return errors.Join(dir.Sync(), dir.Close())
-}
-
-// candidateHash distinguishes candidates; 0 is none.
-func candidateHash(candidate []byte) uint64 {
-	if len(candidate) == 0 {
-		return 0
-	}
-	h := fnv.New64a()
-	_, _ = h.Write(candidate) // never fails
-	return h.Sum64()
 }

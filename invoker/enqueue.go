@@ -1,0 +1,77 @@
+package invoker
+
+import (
+	"math"
+	"time"
+
+	"platform/flowcontrol"
+	"platform/internal/stats"
+	"platform/partition/machine"
+)
+
+const (
+	// idleTimeout is how long an attempt that seems to wait for an event may be silent
+	// while there is pressure on its slot. It must not be so short that handlers are
+	// suspended between two steps.
+	idleTimeout = 200 * time.Millisecond
+	// silentTimeout is the same for an attempt that seems to compute, of a service that
+	// holds more than its share.
+	silentTimeout = 5 * time.Second
+	// maxHold leaves the limit to the inactivity timeout.
+	maxHold = time.Duration(math.MaxInt64)
+)
+
+// enqueue starts an attempt of an invocation (nil if its record was not read) as soon as
+// there is a slot. When slots become short, idle attempts are asked to make room: a
+// thousand sleeping handlers must not block all others until the inactivity timeout.
+func (iv *Invoker) enqueue(inv *machine.Invocation, w waiter) {
+	var key flowcontrol.QueueKey
+	resumed := false
+	if inv != nil {
+		key, resumed = inv.VQueue(), inv.Length > 1
+	}
+	got, short := iv.slots.acquire(key, resumed, &w)
+	if got && !w.start() {
+		iv.releaseSlot(w.share)
+	}
+	if short {
+		iv.makeRoom()
+	}
+}
+
+// makeRoom has all open attempts checked soon, since slots are short.
+func (iv *Invoker) makeRoom() { iv.scanOpen(time.Now().Add(idleTimeout)) }
+
+// scanOpen has all open attempts checked by a time.
+func (iv *Invoker) scanOpen(at time.Time) {
+	iv.mu.Lock()
+	defer iv.mu.Unlock()
+	for s := range iv.sessions {
+		s.timers.wake(at)
+	}
+}
+
+// releaseSlot releases a slot, nil for none, and starts a waiting attempt. No task's mutex
+// may be held.
+func (iv *Invoker) releaseSlot(s *share) {
+	if s == nil {
+		return
+	}
+	for w, passed := iv.slots.release(s); passed && !w.start(); {
+		w, passed = iv.slots.release(w.share) // w ended while it waited
+	}
+}
+
+// Load returns the open attempts of each service, and its invocations that wait for a slot.
+func (iv *Invoker) Load() map[string]stats.Load {
+	q := &iv.slots
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	loads := make(map[string]stats.Load, len(q.shares))
+	now := time.Now().UnixNano()
+	for service, s := range q.shares {
+		since := min(s.resumed.oldest(now), s.fresh.oldest(now))
+		loads[service] = stats.Load{InFlight: s.used, Waiting: s.waiting, Oldest: time.Duration(now - since)}
+	}
+	return loads
+}

@@ -61,7 +61,7 @@ func broken(err error) *failure {
 	if _, ok := errors.AsType[*endpoint.FunctionError](err); ok {
 		return failureOf(errcode.New(errcode.RT0007, "%w", err))
 	}
-	if errors.Is(err, endpoint.ErrFunctionAnswer) {
+	if errors.Is(err, endpoint.ErrFunctionResponse) {
 		return failureOf(errcode.New(errcode.RT0012, "%w", err))
 	}
 	if reset, ok := errors.AsType[http2.StreamError](err); ok {

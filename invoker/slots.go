@@ -71,7 +71,7 @@ func (q *slots) backlogged() bool {
 	return q.waiting >= q.maxRecords
 }
 
-// acquire takes a slot for w, or queues it; the slot is then passed to start. resumed says
+// acquire takes a slot for w, or queues it; the slot is then passed to start. resumed means
 // that the invocation has been attempted before. short means that slots for the service have
 // just become short.
 func (q *slots) acquire(key flowcontrol.QueueKey, resumed bool, w *waiter) (got, short bool) {

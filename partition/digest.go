@@ -25,8 +25,8 @@ type DigestRound struct {
 	Round uint64
 }
 
-// DigestAnswer is the result of a replica for a round.
-type DigestAnswer struct {
+// DigestResponse is the result of a replica for a round.
+type DigestResponse struct {
 	Result *machine.DigestResult // nil: none yet, or never if Missed
 	Missed bool                  // the replica has passed the round without a result
 }
@@ -214,17 +214,17 @@ func (d *digests) resultLocked(r DigestRound) *machine.DigestResult {
 	return nil
 }
 
-// answer returns this replica's result of a round, and a channel that is closed when the
-// answer may have changed.
-func (d *digests) answer(r DigestRound) (DigestAnswer, <-chan struct{}) {
+// response returns this replica's result of a round, and a channel that is closed when the
+// response may have changed.
+func (d *digests) response(r DigestRound) (DigestResponse, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if own := d.resultLocked(r); own != nil {
 		result := *own
-		return DigestAnswer{Result: &result}, d.changed
+		return DigestResponse{Result: &result}, d.changed
 	}
 	later := d.last.Epoch > r.Epoch || d.last.Epoch == r.Epoch && d.last.Round > r.Round
-	return DigestAnswer{Missed: later || d.last == r && !d.busy}, d.changed
+	return DigestResponse{Missed: later || d.last == r && !d.busy}, d.changed
 }
 
 // from returns the start key of the next round.
@@ -244,8 +244,8 @@ func (d *digests) replaced() {
 }
 
 // Digest returns this replica's result of a round.
-func (p *Partition) Digest(r DigestRound) DigestAnswer {
-	a, _ := p.digests.answer(r)
+func (p *Partition) Digest(r DigestRound) DigestResponse {
+	a, _ := p.digests.response(r)
 	return a
 }
 

@@ -24,7 +24,7 @@ func newComparedTrio(t *testing.T, open *atomic.Bool) *trio {
 		c.tune = func(cfg *Config) {
 			cfg.DigestEntries, cfg.DigestPause = 5, time.Millisecond
 			cfg.Level = func() feature.Level { return feature.Level2 } // digests require it
-			cfg.FetchDigest = func(_ context.Context, to raft.Server, _ uint32, r DigestRound) (DigestAnswer, error) {
+			cfg.FetchDigest = func(_ context.Context, to raft.Server, _ uint32, r DigestRound) (DigestResponse, error) {
 				c.mu.RLock()
 				defer c.mu.RUnlock()
 				for _, h := range c.hosts {
@@ -32,7 +32,7 @@ func newComparedTrio(t *testing.T, open *atomic.Bool) *trio {
 						return h.p.Digest(r), nil
 					}
 				}
-				return DigestAnswer{}, errors.New("no answer")
+				return DigestResponse{}, errors.New("no answer")
 			}
 		}
 	})

@@ -134,9 +134,9 @@ func (l *leadership) digestRound(ctx context.Context, voters []raft.Server, roun
 func (l *leadership) digestOf(ctx context.Context, s raft.Server, r DigestRound) *machine.DigestResult {
 	retry := digestRetry
 	for {
-		a, changed := DigestAnswer{}, (<-chan struct{})(nil)
+		a, changed := DigestResponse{}, (<-chan struct{})(nil)
 		if s.ID == l.p.localID {
-			a, changed = l.p.digests.answer(r)
+			a, changed = l.p.digests.response(r)
 		} else if remote, err := l.p.fetchDigest(ctx, s, l.p.id, r); err == nil {
 			a = remote
 		}

@@ -77,7 +77,7 @@ type Config struct {
 	Clock Clock
 	// FetchDigest requests another replica's result of a round; nil: the replicas are not
 	// compared.
-	FetchDigest func(ctx context.Context, to raft.Server, partition uint32, r DigestRound) (DigestAnswer, error)
+	FetchDigest func(ctx context.Context, to raft.Server, partition uint32, r DigestRound) (DigestResponse, error)
 	// DigestEntries is the number of log entries after which the leader compares replicas,
 	// 4096 if 0, and DigestPause the minimum time in between, a second if 0.
 	DigestEntries uint64
@@ -129,7 +129,7 @@ type Partition struct {
 	localID     raft.ServerID
 	digests     *digests
 	digestPause time.Duration
-	fetchDigest func(ctx context.Context, to raft.Server, partition uint32, r DigestRound) (DigestAnswer, error)
+	fetchDigest func(ctx context.Context, to raft.Server, partition uint32, r DigestRound) (DigestResponse, error)
 }
 
 // GroupID returns the number of a partition's Raft group; group 0 is the metadata.

@@ -146,14 +146,14 @@ func (n *Nodes) Recover(ctx context.Context, node metadata.Node, req *nodepb.Rec
 }
 
 // Digest returns another replica's result of a digest round of a partition.
-func (n *Nodes) Digest(ctx context.Context, to raft.Server, id uint32, r partition.DigestRound) (partition.DigestAnswer, error) {
+func (n *Nodes) Digest(ctx context.Context, to raft.Server, id uint32, r partition.DigestRound) (partition.DigestResponse, error) {
 	address := string(to.Address)
 	if now := n.addresses.Of(to.ID); now != "" {
 		address = string(now)
 	}
 	peer, err := n.peers.At(address)
 	if err != nil {
-		return partition.DigestAnswer{}, err
+		return partition.DigestResponse{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, digestTimeout)
 	defer cancel()
@@ -164,9 +164,9 @@ func (n *Nodes) Digest(ctx context.Context, to raft.Server, id uint32, r partiti
 		err = errors.New(resp.Error)
 	}
 	if err != nil {
-		return partition.DigestAnswer{}, fmt.Errorf("request a digest of partition %[2]d from %[1]s: %[3]w", address, id, err)
+		return partition.DigestResponse{}, fmt.Errorf("request a digest of partition %[2]d from %[1]s: %[3]w", address, id, err)
 	}
-	answer := partition.DigestAnswer{Missed: resp.Missed}
+	answer := partition.DigestResponse{Missed: resp.Missed}
 	if resp.Known {
 		answer.Result = &machine.DigestResult{Epoch: r.Epoch, Round: r.Round, Rows: resp.Rows, Next: resp.Next, Sum: resp.Sum}
 	}

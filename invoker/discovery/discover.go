@@ -185,7 +185,7 @@ func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, er
 		err = endpoint.ErrHTTP1
 	}
 	switch {
-	case errors.Is(err, endpoint.ErrFunctionAnswer):
+	case errors.Is(err, endpoint.ErrFunctionResponse):
 		return nil, false, errcode.New(errcode.META0013, "%s: %w", where, err)
 	case errors.Is(err, endpoint.ErrHTTP1):
 		return nil, false, errcode.New(errcode.META0014,

@@ -31,9 +31,9 @@ var functionARN = regexp.MustCompile(`^arn:aws[a-z-]*:lambda:([a-z]{2}[a-z0-9-]{
 // ErrFunctions means that the client is not configured to invoke functions.
 var ErrFunctions = errors.New("functions cannot be invoked by this client")
 
-// ErrFunctionAnswer is wrapped by errors of Functions about responses that no service
+// ErrFunctionResponse is wrapped by errors of Functions about responses that no service
 // sends.
-var ErrFunctionAnswer = errors.New("the function does not answer like a service")
+var ErrFunctionResponse = errors.New("the function does not answer like a service")
 
 // FunctionError means that a function ended without a response.
 type FunctionError struct {

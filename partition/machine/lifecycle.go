@@ -3,6 +3,7 @@ package machine
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // ErrTransition is wrapped when a status change is not in the lifecycle table. It means
@@ -32,14 +33,12 @@ var from = [...][]Status{
 
 // move changes the status of inv and its modification time.
 func (inv *Invocation) move(to Status, now int64) error {
-	for _, s := range from[to] {
-		if s == inv.Status {
-			if inv.Status == Paused && to != Completed {
-				inv.recordResume(now)
-			}
-			inv.Status, inv.ModifiedAt = to, now
-			return nil
-		}
+	if !slices.Contains(from[to], inv.Status) {
+		return fmt.Errorf("invocation %s: %s to %s: %w", inv.ID, inv.Status, to, ErrTransition)
 	}
-	return fmt.Errorf("invocation %s: %s to %s: %w", inv.ID, inv.Status, to, ErrTransition)
+	if inv.Status == Paused && to != Completed {
+		inv.recordResume(now)
+	}
+	inv.Status, inv.ModifiedAt = to, now
+	return nil
 }

@@ -147,7 +147,7 @@ func TestCompression(t *testing.T) {
 	}
 	cfg.MaxResponse = 5000
 	_, err = New(cfg).Invoke(t.Context(), functionOf(t, arn), request(t, "x"))
-	require.ErrorIs(t, err, endpoint.ErrFunctionAnswer, "a small answer must not become a large one")
+	require.ErrorIs(t, err, endpoint.ErrFunctionResponse, "a small answer must not become a large one")
 	<-events
 }
 
@@ -209,7 +209,7 @@ func TestInvalidFunctionResults(t *testing.T) {
 	for _, payload := range []string{``, `null`, `"hello"`, `{}`, `{"statusCode":"200"}`, `{"statusCode":100}`, `{"statusCode":200,"body":"?","isBase64Encoded":true}`,
 		`{"statusCode":200,"headers":{"content-encoding":"br"}}`, `{"statusCode":200,"body":"x","headers":{"content-encoding":"zstd"}}`} {
 		_, err := c.codec.response([]byte(payload))
-		require.ErrorIs(t, err, endpoint.ErrFunctionAnswer, payload)
+		require.ErrorIs(t, err, endpoint.ErrFunctionResponse, payload)
 	}
 	resp, err := c.codec.response([]byte(`{"statusCode":404,"body":"plain"}`))
 	require.NoError(t, err)

@@ -92,16 +92,16 @@ type result struct {
 func (c *codec) response(payload []byte) (*http.Response, error) {
 	var r result
 	if err := json.Unmarshal(payload, &r); err != nil {
-		return nil, fmt.Errorf("%w: %w", endpoint.ErrFunctionAnswer, err)
+		return nil, fmt.Errorf("%w: %w", endpoint.ErrFunctionResponse, err)
 	}
 	if r.StatusCode < 200 || r.StatusCode > 999 {
-		return nil, fmt.Errorf("%w: invalid status code %d", endpoint.ErrFunctionAnswer, r.StatusCode)
+		return nil, fmt.Errorf("%w: invalid status code %d", endpoint.ErrFunctionResponse, r.StatusCode)
 	}
 	body := []byte(r.Body)
 	if r.IsBase64Encoded {
 		var err error
 		if body, err = base64.StdEncoding.DecodeString(r.Body); err != nil {
-			return nil, fmt.Errorf("%w: body: %w", endpoint.ErrFunctionAnswer, err)
+			return nil, fmt.Errorf("%w: body: %w", endpoint.ErrFunctionResponse, err)
 		}
 	}
 	resp := newResponse(r.StatusCode, nil)
@@ -113,10 +113,10 @@ func (c *codec) response(payload []byte) (*http.Response, error) {
 	case encodingZstd:
 		var err error
 		if body, err = c.decompress(body); err != nil {
-			return nil, fmt.Errorf("%w: decompress body: %w", endpoint.ErrFunctionAnswer, err)
+			return nil, fmt.Errorf("%w: decompress body: %w", endpoint.ErrFunctionResponse, err)
 		}
 	default:
-		return nil, fmt.Errorf("%w: unsupported content encoding %q", endpoint.ErrFunctionAnswer, encoding)
+		return nil, fmt.Errorf("%w: unsupported content encoding %q", endpoint.ErrFunctionResponse, encoding)
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return resp, nil

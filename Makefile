@@ -81,8 +81,12 @@ test: ## Run all tests, the longer ones in their short form
 	@# -count=1: many tests run the server as a process, which the test cache does not see
 	$(GO) test -count=1 -timeout 20m ./...
 
+.PHONY: sdk-versions
+sdk-versions: ## Report the newest release of each SDK beside the one that is tested
+	@GO='$(GO)' PYTHON='$(PYTHON)' test/sdk/newest.sh
+
 .PHONY: test-sdks
-test-sdks: sdk-deps ## Run the services of every SDK through every variation (SDK_LANGS=Go,Ts,Py,Java,Rust)
+test-sdks: sdk-deps sdk-versions ## Run the services of every SDK through every variation (SDK_LANGS=Go,Ts,Py,Java,Rust)
 	SDK_VARIATIONS=$(or $(SDK_VARIATIONS),all) $(GO) test -timeout 90m -count=1 -v ./test/sdk/...
 
 $(TS)/node_modules: $(TS)/package.json $(TS)/package-lock.json

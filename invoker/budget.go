@@ -29,6 +29,13 @@ type budget struct {
 // before another one may as well.
 const overdraftTime = time.Second
 
+// Memory returns the bytes of payloads that attempts hold, and their limit; 0: none.
+func (iv *Invoker) Memory() (used, limit int) {
+	iv.memory.mu.Lock()
+	defer iv.memory.mu.Unlock()
+	return iv.memory.used, iv.memory.limit
+}
+
 // account is the part of the budget that one attempt holds.
 type account struct {
 	b *budget

@@ -295,6 +295,6 @@ func TestMemoryOfAttempts(t *testing.T) {
 
 	for _, key := range []string{"MEMORY_LIMIT", "PER_INVOCATION_MEMORY_LIMIT"} {
 		_, err := Load(nil, []string{"PLATFORM_WORKER__INVOKER__" + key + "=1000"})
-		require.ErrorContains(t, err, "1 MiB or more")
+		require.ErrorContains(t, err, "256 KiB or more")
 	}
 }

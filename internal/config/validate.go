@@ -54,9 +54,9 @@ func (l *loader) validate() {
 	l.messageSize("networking.message-size-limit", cfg.Networking.MessageSizeLimit)
 	l.messageSize("ingress.request-size-limit", cfg.Ingress.RequestSizeLimit)
 	l.messageSize("worker.invoker.message-size-limit", invoker.MessageSizeLimit)
-	l.check("worker.invoker.memory-limit", invoker.MemoryLimit >= units.MiB, "a size of 1 MiB or more", invoker.MemoryLimit)
+	l.check("worker.invoker.memory-limit", invoker.MemoryLimit >= 256*units.KiB, "a size of 256 KiB or more", invoker.MemoryLimit)
 	l.check("worker.invoker.per-invocation-memory-limit",
-		invoker.PerInvocationMemoryLimit >= units.MiB, "a size of 1 MiB or more", invoker.PerInvocationMemoryLimit)
+		invoker.PerInvocationMemoryLimit >= 256*units.KiB, "a size of 256 KiB or more", invoker.PerInvocationMemoryLimit)
 	l.check("worker.invoker.request-identity-expiration",
 		invoker.RequestIdentityExpiration.Std() >= time.Second && invoker.RequestIdentityExpiration.Std() <= units.Day,
 		"a duration from 1s to 1d", invoker.RequestIdentityExpiration)

@@ -64,7 +64,7 @@ func (n *Node) registerMetrics() {
 		self: n.replica().ID, metadata: n.metadata, members: n.port.members, router: n.router, replicas: n.replicas, invoker: n.invoker,
 		stats: n.stats, slots: int(n.cfg.Worker.Invoker.ConcurrentInvocationsLimit), outbox: n.outbox,
 		security: n.security, certificates: map[string]*certs.Store{"node": n.security.Store(), "ingress": n.clientTLS.ingress, "admin": n.clientTLS.admin},
-		tables: n.files.tables, bodies: n.bodies, client: n.port.client, peers: n.port.peers, ready: n.ready.check,
+		tables: n.files.tables, bodies: n.bodies, bodyLimit: int64(n.cfg.Networking.BodyMemoryLimit), client: n.port.client, peers: n.port.peers, ready: n.ready.check,
 	}, n.kafka, n.files.logs.Collector(), n.metadata.Collector(), n.exports.tracer.Collector())
 }
 
@@ -74,20 +74,21 @@ func (m *nodeMetrics) handler() http.Handler { return telemetry.MetricsHandler(m
 
 // nodeCollector reads metrics when they are scraped.
 type nodeCollector struct {
-	self     raft.ServerID
-	metadata *metadata.Store
-	members  *membership.Members
-	router   *routing.Router
-	replicas *replicas.Manager
-	invoker  *invoker.Invoker
-	stats    *stats.Counters
-	slots    int // limit of open attempts
-	outbox   *partition.OutboxMemory
-	tables   *store.DB
-	bodies   *budget.Budget
-	client   *fabric.Client
-	peers    *cluster.Peers
-	ready    func() error
+	self      raft.ServerID
+	metadata  *metadata.Store
+	members   *membership.Members
+	router    *routing.Router
+	replicas  *replicas.Manager
+	invoker   *invoker.Invoker
+	stats     *stats.Counters
+	slots     int // limit of open attempts
+	outbox    *partition.OutboxMemory
+	tables    *store.DB
+	bodies    *budget.Budget
+	bodyLimit int64
+	client    *fabric.Client
+	peers     *cluster.Peers
+	ready     func() error
 
 	security     *nodetls.Security
 	certificates map[string]*certs.Store // by listener; nil without TLS
@@ -121,6 +122,8 @@ var (
 	descSilences     = desc("invoker_silent_attempts_total", "Attempts whose endpoint sent no response headers for that long.")
 	descBodies       = desc("body_memory_bytes", "Memory for bodies of requests and responses in progress that counts towards networking.body-memory-limit.")
 	descBodiesFull   = desc("body_memory_refusals_total", "Requests rejected because the memory for bodies was exhausted (RT0026).")
+	descPool         = desc("memory_pool_usage_bytes", "Memory in use, by pool: of the payloads of attempts (invoker), of the bodies of requests and responses (bodies).", "name")
+	descPoolSize     = desc("memory_pool_capacity_bytes", "Limit of a pool: worker.invoker.memory-limit, networking.body-memory-limit; 0 for none.", "name")
 	descReady        = desc("node_ready", "1 if the node is ready for requests, as reported by /health.")
 	descTablesBytes  = desc("tables_disk_bytes", "Size of the tables on disk.")
 	descTablesDebt   = desc("tables_compaction_debt_bytes", "Data of the tables that is due for compaction.")
@@ -139,7 +142,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 func (c *nodeCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descPartitions, descLeaders, descLeaderless, descQuarantined, descCommands, descLag, descBehind, descMetaLeader, descMetaLeads, descMetaApplied, descLevel, descSurvived, descSupported,
-		descOpen, descWaiting, descAge, descSlots, descOutbox, descSilent, descSilences, descBodies, descBodiesFull, descMembers, descRouted, descRounds, descNoLeader, descAsked, descReady, descTablesBytes, descTablesDebt, descTablesFlush, descTablesMerges, descCertificate, descNodesRefused, descNodesPlain,
+		descOpen, descWaiting, descAge, descSlots, descOutbox, descSilent, descSilences, descBodies, descBodiesFull, descPool, descPoolSize, descMembers, descRouted, descRounds, descNoLeader, descAsked, descReady, descTablesBytes, descTablesDebt, descTablesFlush, descTablesMerges, descCertificate, descNodesRefused, descNodesPlain,
 	} {
 		out <- d
 	}
@@ -173,6 +176,11 @@ func (c *nodeCollector) Collect(metrics chan<- prometheus.Metric) {
 	bodies, refusals := c.bodies.Stats()
 	out.gauge(descBodies, float64(bodies))
 	out.counter(descBodiesFull, refusals)
+	payloads, limit := c.invoker.Memory()
+	out.gauge(descPool, float64(payloads), "invoker")
+	out.gauge(descPoolSize, float64(limit), "invoker")
+	out.gauge(descPool, float64(bodies), "bodies")
+	out.gauge(descPoolSize, float64(c.bodyLimit), "bodies")
 	c.collectRequests(out)
 	c.collectTables(out, c.tables.Stats())
 	c.collectSecurity(out)

@@ -23,7 +23,10 @@ import (
 	"platform/test/harness"
 )
 
-const mebi = 1 << 20
+const (
+	kibi = 1 << 10
+	mebi = 1 << 20
+)
 
 // memoryLimit is the memory limit of each server.
 const memoryLimit = 1 << 30

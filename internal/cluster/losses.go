@@ -7,8 +7,8 @@ import (
 	"platform/metadata"
 )
 
-// Believed returns the state of a node according to gossip; node self is alive.
-func Believed(members *membership.Members, self raft.ServerID, node metadata.Node) membership.State {
+// GossipState returns the state of a node according to gossip; node self is alive.
+func GossipState(members *membership.Members, self raft.ServerID, node metadata.Node) membership.State {
 	if node.ServerID() == self {
 		return membership.Alive
 	}
@@ -23,7 +23,7 @@ func LossesSurvived(store *metadata.Store, members *membership.Members, self raf
 	alive := map[uint32]bool{}
 	taking := 0
 	for _, node := range layout.Nodes {
-		alive[node.ID] = Believed(members, self, node) == membership.Alive
+		alive[node.ID] = GossipState(members, self, node) == membership.Alive
 		if !node.Draining {
 			taking++
 		}

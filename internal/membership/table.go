@@ -14,22 +14,22 @@ const retention = time.Hour
 // table holds the members as last described by gossip.
 type table struct {
 	// recent is how long ago a member may have acknowledged a probe for a report of its death
-	// to be doubted, and doubt how long the member then has to refute it.
-	recent, doubt time.Duration
+	// to be uncertain, and refuteTime how long the member then has to refute it.
+	recent, refuteTime time.Duration
 
-	mu       sync.Mutex // covers the fields below
-	members  map[string]Member
-	acked    map[string]time.Time   // last acknowledged probe, by name
-	doubted  map[string]*time.Timer // reports of deaths, by name
-	watchers map[chan struct{}]struct{}
+	mu           sync.Mutex // covers the fields below
+	members      map[string]Member
+	acked        map[string]time.Time   // last acknowledged probe, by name
+	deathReports map[string]*time.Timer // that may still be refuted, by name
+	watchers     map[chan struct{}]struct{}
 }
 
 func newTable(p Profile) *table {
 	return &table{
 		// A report of a crash takes at least as long, after the last probe that succeeded.
-		recent:  time.Duration(p.SuspicionMult) * p.ProbeInterval,
-		doubt:   5 * p.GossipInterval,
-		members: make(map[string]Member), acked: make(map[string]time.Time), doubted: make(map[string]*time.Timer),
+		recent:     time.Duration(p.SuspicionMult) * p.ProbeInterval,
+		refuteTime: 5 * p.GossipInterval,
+		members:    make(map[string]Member), acked: make(map[string]time.Time), deathReports: make(map[string]*time.Timer),
 		watchers: make(map[chan struct{}]struct{}),
 	}
 }
@@ -39,7 +39,7 @@ func newTable(p Profile) *table {
 func (t *table) put(m Member) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.dropDoubt(m.Name)
+	t.dropDeathReport(m.Name)
 	old := t.members[m.Name]
 	m.State, m.Since = Alive, time.Now()
 	if old.State == Alive && old.Incarnation == m.Incarnation && old.Started.Equal(m.Started) {
@@ -61,28 +61,28 @@ func (t *table) noteAck(name string) {
 func (t *table) markDead(name, incarnation string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.dropDoubt(name)
+	t.dropDeathReport(name)
 	if time.Since(t.acked[name]) >= t.recent {
 		t.markGoneLocked(name, incarnation, Dead)
 		return
 	}
 	var timer *time.Timer
-	timer = time.AfterFunc(t.doubt, func() {
+	timer = time.AfterFunc(t.refuteTime, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if t.doubted[name] == timer {
-			delete(t.doubted, name)
+		if t.deathReports[name] == timer {
+			delete(t.deathReports, name)
 			t.markGoneLocked(name, incarnation, Dead)
 		}
 	})
-	t.doubted[name] = timer
+	t.deathReports[name] = timer
 }
 
-// dropDoubt forgets a report of a member's death. The caller holds mu.
-func (t *table) dropDoubt(name string) {
-	if timer, ok := t.doubted[name]; ok {
+// dropDeathReport forgets a report of a member's death. The caller holds mu.
+func (t *table) dropDeathReport(name string) {
+	if timer, ok := t.deathReports[name]; ok {
 		timer.Stop()
-		delete(t.doubted, name)
+		delete(t.deathReports, name)
 	}
 }
 
@@ -112,7 +112,7 @@ func (t *table) remove(name, incarnation string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if m, ok := t.members[name]; ok && m.Incarnation == incarnation {
-		t.dropDoubt(name)
+		t.dropDeathReport(name)
 		delete(t.members, name)
 		delete(t.acked, name)
 		t.changed()

@@ -38,7 +38,7 @@ func (n *Node) drain(in *ingress.Server) {
 		wg.Go(func() { n.replicas.HandOver(ctx, p) })
 	}
 	wg.Wait()
-	if len(n.replicas.Staying()) > 0 {
+	if len(n.replicas.AvailableNodes()) > 0 {
 		<-handedOff
 	}
 }
@@ -49,7 +49,7 @@ func (n *Node) shortOfSpace(short bool) { n.port.drained(short || n.draining.Loa
 // closeMetadata stops the replica of the metadata.
 func (n *Node) closeMetadata() error {
 	n.ending.enter("the replica of the metadata")
-	if len(n.replicas.Staying()) == 0 {
+	if len(n.replicas.AvailableNodes()) == 0 {
 		return n.metadata.Stop()
 	}
 	return n.metadata.Close()

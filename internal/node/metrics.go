@@ -289,7 +289,7 @@ func (c *nodeCollector) collectCluster(out sink) {
 
 	states := map[membership.State]int{membership.Alive: 0, membership.Dead: 0, membership.Left: 0, membership.Unknown: 0}
 	for _, node := range c.metadata.Nodes() {
-		states[cluster.Believed(c.members, c.self, node)]++
+		states[cluster.GossipState(c.members, c.self, node)]++
 	}
 	for state, count := range states {
 		out.gauge(descMembers, float64(count), state.String())

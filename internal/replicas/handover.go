@@ -35,8 +35,8 @@ func (m *Manager) room() error {
 // HandOver transfers the leadership of a partition to another replica.
 func (m *Manager) HandOver(ctx context.Context, p *partition.Partition) {
 	for p.Leading() {
-		to, hope := m.successor(p)
-		if !hope {
+		to, expected := m.successor(p)
+		if !expected {
 			return
 		}
 		err := errNotCaughtUp
@@ -60,31 +60,31 @@ func (m *Manager) HandOver(ctx context.Context, p *partition.Partition) {
 var errNotCaughtUp = errors.New("no other replica has caught up")
 
 // successor returns a transfer target for the leadership of this replica, "" if there is
-// none now; hope reports whether there may soon be one. Nodes that are about to stop are not
+// none now; expected reports whether there may soon be one. Nodes that are about to stop are not
 // targets, since they would only transfer it again.
-func (m *Manager) successor(p *partition.Partition) (to raft.ServerID, hope bool) {
-	staying := m.Staying()
+func (m *Manager) successor(p *partition.Partition) (to raft.ServerID, expected bool) {
+	available := m.AvailableNodes()
 	for _, f := range p.Status().Followers {
 		node, _ := metadata.ReplicaNode(f.ID)
-		if !isVoter(f.Server) || !staying[node] {
+		if !isVoter(f.Server) || !available[node] {
 			continue
 		}
-		if hope = true; f.Live && f.CaughtUp {
+		if expected = true; f.Live && f.CaughtUp {
 			return f.ID, true
 		}
 	}
-	return "", hope
+	return "", expected
 }
 
-// Staying returns the other nodes that are alive and not about to stop.
-func (m *Manager) Staying() map[raft.ServerID]bool {
-	staying := map[raft.ServerID]bool{}
+// AvailableNodes returns the other nodes that are alive and not about to stop.
+func (m *Manager) AvailableNodes() map[raft.ServerID]bool {
+	available := map[raft.ServerID]bool{}
 	for _, m := range m.Members.Nodes() {
 		if !m.Self && m.State == membership.Alive && !m.Draining {
-			staying[cluster.ServerID(m.Name, m.Incarnation)] = true
+			available[cluster.ServerID(m.Name, m.Incarnation)] = true
 		}
 	}
-	return staying
+	return available
 }
 
 func isVoter(s raft.Server) bool { return s.Suffrage == raft.Voter }

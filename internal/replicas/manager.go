@@ -213,7 +213,7 @@ func (m *Manager) Close(ctx context.Context) error {
 	var g errgroup.Group
 	for p := range m.Router.Replicas() {
 		g.Go(func() error {
-			if _, hope := m.successor(p); !hope {
+			if _, expected := m.successor(p); !expected {
 				return p.Stop(ctx)
 			}
 			return p.Close(ctx)

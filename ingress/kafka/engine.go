@@ -11,6 +11,7 @@ import (
 	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/subscription"
+	"platform/internal/tracing"
 	"platform/metadata"
 	"platform/partition"
 	"platform/partition/machine"
@@ -54,7 +55,8 @@ type Config struct {
 	RecordSize int
 	// Memory bounds the records held by this node, in bytes; see memory.
 	Memory  int64
-	Metrics *Metrics // nil: none
+	Metrics *Metrics        // nil: none
+	Tracer  *tracing.Tracer // nil: records have no spans
 	Log     *slog.Logger
 }
 

@@ -17,6 +17,7 @@ import (
 	"platform/internal/limits"
 	"platform/internal/subscription"
 	"platform/internal/target"
+	"platform/internal/tracing"
 	"platform/metadata"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -100,7 +101,16 @@ func (c *converter) convert(stream *machine.Stream, r *routing, rec *kgo.Record)
 	inv.Source = machine.Source{Kind: machine.FromSubscription, Subscription: c.sub.ID}
 	inv.Retention = machine.RetentionOf(options.Retention(r.Type, false))
 	inv.ServerVersion = c.cfg.Version
+	c.trace(inv, rec)
 	return machine.PartitionOf(inv.ID.PartitionKey(), c.cfg.Partitions.Count()), out, nil
+}
+
+// trace records the span of a record, which becomes the parent of the invocation.
+func (c *converter) trace(inv *machine.Invoke, rec *kgo.Record) {
+	t := &inv.Target
+	inv.Trace.Parent = c.cfg.Tracer.Received(
+		&tracing.Invocation{ID: inv.ID, Target: t.String(), Service: t.Service, Handler: t.Handler, Traceparent: inv.Trace.Parent},
+		&tracing.Record{Subscription: c.sub.ID, Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset, Time: rec.Timestamp})
 }
 
 // key sets the key of an object or workflow.

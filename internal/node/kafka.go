@@ -21,7 +21,7 @@ func (n *Node) newKafka() *kafka.Engine {
 		Dial:  n.egress().Dialer(10 * time.Second).DialContext,
 		Level: n.metadata.FeatureLevel, FlowControl: n.cfg.FlowControl(), Version: version.Version(),
 		RecordSize: int(n.cfg.Networking.MessageSizeLimit), Memory: kafkaMemory,
-		Metrics: n.metrics.kafka, Log: n.log.With("component", "platform/kafka"),
+		Metrics: n.metrics.kafka, Tracer: n.exports.tracer, Log: n.log.With("component", "platform/kafka"),
 	})
 }
 

@@ -14,6 +14,8 @@ import (
 const (
 	spanSeed  = 0x7370616e // of the span of an invocation
 	traceSeed = 0x74726163 // of the trace of an invocation without a caller's trace
+
+	recordSeed = 0x72656364 // of the span of the record that became an invocation
 )
 
 // link is a position in a trace: the parent of a span.

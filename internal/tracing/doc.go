@@ -3,6 +3,7 @@
 // A trace consists of these spans, named with the target that they are about:
 //
 //	ingress               a request to the ingress; child of the caller's traceparent
+//	receive               a record of a topic; child of the record's traceparent
 //	invocation-start      the first attempt of an invocation begins
 //	invocation-attempt    one attempt; its traceparent is sent to the endpoint, so spans of
 //	                      the SDK are its children

@@ -3,6 +3,7 @@ package tracing
 import (
 	"context"
 	"encoding/binary"
+	"encoding/hex"
 	"log/slog"
 	"strings"
 	"testing"
@@ -137,6 +138,29 @@ func TestInvocationsWithoutATraceHaveTheirOwn(t *testing.T) {
 	require.Empty(t, spans[0].ParentSpanId)
 	require.Equal(t, of[:], spans[1].TraceId)
 	require.Equal(t, bytesOf(spanOf(root)), spans[1].ParentSpanId)
+}
+
+// TestRecordsAreParentsOfTheirInvocations reads a record twice, in the trace of its producer, and
+// one without a trace.
+func TestRecordsAreParentsOfTheirInvocations(t *testing.T) {
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	tracer, uploaded := newTest(t, 1)
+	inv := &Invocation{ID: ids.Invocation{1}, Target: "S/h", Traceparent: parent}
+	first := tracer.Received(inv, &Record{Topic: "orders", Partition: 2, Offset: 7})
+	require.Equal(t, first, tracer.Received(inv, &Record{Topic: "orders", Partition: 2, Offset: 7}))
+	require.NotEqual(t, first, tracer.Received(inv, &Record{Topic: "orders", Partition: 2, Offset: 8}))
+	own := tracer.Received(&Invocation{ID: ids.Invocation{2}, Target: "S/h"}, &Record{Topic: "orders"})
+	tracer.Started(&Invocation{ID: inv.ID, Target: "S/h", Traceparent: first})
+	var none *Tracer
+	require.Equal(t, parent, none.Received(inv, &Record{}))
+	spans := uploaded()
+	require.Len(t, spans, 5)
+	require.Equal(t, "receive orders", spans[0].Name)
+	require.Equal(t, "b7ad6b7169203331", hex.EncodeToString(spans[0].ParentSpanId))
+	require.Equal(t, spans[0].SpanId, spans[1].SpanId)
+	require.Empty(t, spans[3].ParentSpanId)
+	require.Equal(t, own[3:35], hex.EncodeToString(spans[3].TraceId))
+	require.Equal(t, spans[0].SpanId, spans[4].ParentSpanId)
 }
 
 // TestEventsOfAnAttemptAreBounded counts what is left out.

@@ -102,10 +102,10 @@ func cpuOf(t testing.TB, s *harness.Server) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// TestIdleCost measures what a subscription of KAFKA_IDLE topic partitions costs while there are
-// no records.
+// TestIdleCost measures what KAFKA_IDLE_SUBSCRIPTIONS of KAFKA_IDLE topic partitions each cost while
+// there are no records.
 func TestIdleCost(t *testing.T) {
-	partitions := setting(t, "KAFKA_IDLE", 0)
+	partitions, subscriptions := setting(t, "KAFKA_IDLE", 0), setting(t, "KAFKA_IDLE_SUBSCRIPTIONS", 1)
 	if partitions == 0 {
 		t.Skip("SKIPPED: set KAFKA_IDLE to the number of topic partitions to measure")
 	}
@@ -122,10 +122,12 @@ func TestIdleCost(t *testing.T) {
 	without := during()
 	post(t, c, "/kafka-clusters", map[string]any{"name": "main", "properties": map[string]string{"bootstrap.servers": b.list()}})
 	begin := time.Now()
-	sub := post(t, c, "/subscriptions?check=true", map[string]any{"source": "kafka://main/idle", "sink": "service://Plain/run"})
-	require.Eventually(t, func() bool { return runningOf(c, sub["id"]) == partitions }, 2*time.Minute, 50*time.Millisecond)
+	for range subscriptions {
+		sub := post(t, c, "/subscriptions?check=true", map[string]any{"source": "kafka://main/idle", "sink": "service://Plain/run"})
+		require.Eventually(t, func() bool { return runningOf(c, sub["id"]) == partitions }, 2*time.Minute, 50*time.Millisecond)
+	}
 	started := time.Since(begin)
-	t.Logf("%d topic partitions: read after %s; %s of CPU per second, %s without", partitions, started.Round(time.Millisecond), during(), without)
+	t.Logf("%d × %d topic partitions: read after %s; %s of CPU per second, %s without", subscriptions, partitions, started.Round(time.Millisecond), during(), without)
 }
 
 // runningOf returns the number of topic partitions that a subscription reads.

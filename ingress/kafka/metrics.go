@@ -59,6 +59,7 @@ var (
 	descLag   = prometheus.NewDesc(telemetry.Namespace+"_subscription_lag_records", "Records that are not delivered, of the topic partitions that this node reads.", []string{"subscription"}, nil)
 	descDelay = prometheus.NewDesc(telemetry.Namespace+"_subscription_lag_seconds", "Age of the oldest record that is not delivered, of the topic partitions that this node reads.", []string{"subscription"}, nil)
 	descState = prometheus.NewDesc(telemetry.Namespace+"_subscription_topic_partitions", "Topic partitions that this node reads, by state.", []string{"subscription", "state"}, nil)
+	descDead  = prometheus.NewDesc(telemetry.Namespace+"_subscription_dead_letters", "Records that could not be delivered and that the partitions keep that this node leads.", []string{"subscription"}, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -66,6 +67,7 @@ func (e *Engine) Describe(ch chan<- *prometheus.Desc) {
 	ch <- descLag
 	ch <- descDelay
 	ch <- descState
+	ch <- descDead
 }
 
 // Collect implements prometheus.Collector.
@@ -80,6 +82,7 @@ func (e *Engine) Collect(ch chan<- prometheus.Metric) {
 		}
 		ch <- prometheus.MustNewConstMetric(descLag, prometheus.GaugeValue, float64(lag), st.Subscription)
 		ch <- prometheus.MustNewConstMetric(descDelay, prometheus.GaugeValue, delay, st.Subscription)
+		ch <- prometheus.MustNewConstMetric(descDead, prometheus.GaugeValue, float64(st.DeadLetters), st.Subscription)
 		for state, n := range states {
 			ch <- prometheus.MustNewConstMetric(descState, prometheus.GaugeValue, float64(n), st.Subscription, string(state))
 		}

@@ -35,8 +35,9 @@ func (n *Node) connectPartitions() {
 	n.ready = readiness{started: p.server.Started(), draining: &n.draining, disk: f.disk, metadata: n.metadata, router: n.router}
 }
 
-// bulkEntries is how many log entries with large inputs a node has in flight.
-const bulkEntries = 2
+// bulkBytes bounds the log entries with large inputs and results that a node has in flight. A
+// single one may be larger.
+const bulkBytes = 8 << 20
 
 // partitionConfig returns the configuration shared by all partition replicas.
 func (n *Node) partitionConfig() partition.Config {
@@ -46,7 +47,7 @@ func (n *Node) partitionConfig() partition.Config {
 		Transport: n.port.transport, Watchdog: n.files.watchdog, Metrics: n.metrics.partitions, DigestMetrics: n.metrics.digests,
 		Level: n.metadata.FeatureLevel, Stats: n.stats, Tracer: n.exports.tracer, Clock: n.port.members, Log: n.log,
 		FlowControl: n.cfg.FlowControl(), FlowEnabled: n.flowEnabled,
-		MaxBatchCommands: w.MaxCommandBatchSize, MaxBatchBytes: int(w.MaxCommandBatchBytes), Bulk: raftgroup.NewBulkGate(bulkEntries),
+		MaxBatchCommands: w.MaxCommandBatchSize, MaxBatchBytes: int(w.MaxCommandBatchBytes), Bulk: raftgroup.NewBulkGate(bulkBytes),
 	}
 	if w.DigestInterval > 0 {
 		cfg.FetchDigest, cfg.DigestEntries = n.port.nodes.Digest, uint64(w.DigestInterval)

@@ -6,47 +6,74 @@ import (
 	"sync"
 )
 
-// BulkGate bounds the entries of SubmitBulk that the proposers of a node have in flight:
-// they share one write-ahead log, and whatever is written behind a large entry waits for it.
+// BulkGate bounds the bytes of the entries of SubmitBulk that the proposers of a node have in
+// flight: they share one write-ahead log, and whatever is written behind a large entry waits
+// for it. Proposers enter in the order in which they first tried, so that a large entry is not
+// kept out by smaller ones.
 type BulkGate struct {
+	limit int
+
 	mu      sync.Mutex // guards the fields below
-	free    int
+	used    int
+	entries int
 	waiting []chan<- struct{} // wake channels of proposers, at most one of each
 }
 
-// NewBulkGate returns a gate that lets n entries be in flight.
-func NewBulkGate(n int) *BulkGate { return &BulkGate{free: n} }
+// NewBulkGate returns a gate that lets entries of so many bytes be in flight, or a single
+// larger one.
+func NewBulkGate(bytes int) *BulkGate { return &BulkGate{limit: bytes} }
 
-// enter takes a place. If there is none, it returns false, and wake is signaled when a
-// place may be free.
-func (g *BulkGate) enter(wake chan<- struct{}) bool {
+// enter takes the place of an entry. If there is none, it returns false, and wake is signaled
+// when there may be one.
+func (g *BulkGate) enter(size int, wake chan<- struct{}) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.free > 0 {
-		g.free--
-		return true
-	}
-	for _, w := range g.waiting {
-		if w == wake {
-			return false
+	fits := g.entries == 0 || g.used+size <= g.limit
+	i := slices.Index(g.waiting, wake)
+	if !fits || i > 0 || i < 0 && len(g.waiting) > 0 {
+		if i < 0 {
+			g.waiting = append(g.waiting, wake)
 		}
+		return false
 	}
-	g.waiting = append(g.waiting, wake)
-	return false
+	g.used, g.entries = g.used+size, g.entries+1
+	if i == 0 {
+		g.removeLocked(0)
+	}
+	return true
 }
 
-// leave gives a place back.
-func (g *BulkGate) leave() {
+// leave gives the place of an entry back.
+func (g *BulkGate) leave(size int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.free++
-	for _, wake := range g.waiting {
-		select {
-		case wake <- struct{}{}:
-		default:
-		}
+	g.used, g.entries = g.used-size, g.entries-1
+	g.wakeLocked()
+}
+
+// forget removes a proposer that waits no longer.
+func (g *BulkGate) forget(wake chan<- struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if i := slices.Index(g.waiting, wake); i >= 0 {
+		g.removeLocked(i)
 	}
-	g.waiting = g.waiting[:0]
+}
+
+func (g *BulkGate) removeLocked(i int) {
+	g.waiting = slices.Delete(g.waiting, i, i+1)
+	g.wakeLocked() // there may be room for the next one, too
+}
+
+// wakeLocked has the proposer try that has waited longest.
+func (g *BulkGate) wakeLocked() {
+	if len(g.waiting) == 0 {
+		return
+	}
+	select {
+	case g.waiting[0] <- struct{}{}:
+	default:
+	}
 }
 
 // Bulk is a command for SubmitBulk.
@@ -74,6 +101,7 @@ type bulkQueue[R any] struct {
 	commands []pendingBulk[R]
 	bytes    int
 	inFlight bool
+	held     int // size of the one in flight, as counted by the gate
 }
 
 // add puts a command behind those of its kind.
@@ -116,10 +144,10 @@ func (p *Proposer[R]) takeBulk() (c pendingBulk[R], ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	q := &p.bulk
-	if q.inFlight || len(q.commands) == 0 || q.commands[0].after > p.submitted-uint64(len(p.queue)) || !p.cfg.Bulk.enter(p.wake) {
+	if q.inFlight || len(q.commands) == 0 || q.commands[0].after > p.submitted-uint64(len(p.queue)) || !p.cfg.Bulk.enter(q.commands[0].Size, p.wake) {
 		return c, false
 	}
-	q.inFlight = true
+	q.inFlight, q.held = true, q.commands[0].Size
 	c, q.commands[0] = q.commands[0], c
 	q.bytes -= c.Size
 	if q.commands = q.commands[1:]; len(q.commands) == 0 {
@@ -150,9 +178,9 @@ func (p *Proposer[R]) proposeBulk(c pendingBulk[R]) {
 func (p *Proposer[R]) bulkLanded() {
 	p.mu.Lock()
 	p.bulk.inFlight = false
-	more := len(p.bulk.commands) > 0
+	held, more := p.bulk.held, len(p.bulk.commands) > 0
 	p.mu.Unlock()
-	p.cfg.Bulk.leave()
+	p.cfg.Bulk.leave(held)
 	if more {
 		p.wakeUp()
 	}

@@ -44,7 +44,7 @@ func TestCommandsOvertakeBulkCommands(t *testing.T) {
 	p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal.seal, Bulk: gate})
 	require.NoError(t, err)
 	stop := run(t, p)
-	require.True(t, gate.enter(make(chan struct{}, 1)), "an entry of another proposer is in flight")
+	require.True(t, gate.enter(1, make(chan struct{}, 1)), "an entry of another proposer is in flight")
 	var large, small outcomes
 	for i := range 4 {
 		large.wg.Add(1)
@@ -54,7 +54,7 @@ func TestCommandsOvertakeBulkCommands(t *testing.T) {
 		small.expect(t, p, []byte{byte('1' + i)})
 	}
 	small.wg.Wait()
-	gate.leave()
+	gate.leave(1)
 	large.wg.Wait()
 	stop()
 	require.Empty(t, append(small.errs, large.errs...))
@@ -111,7 +111,7 @@ func TestBulkCommandsOfAllProposersShareAGate(t *testing.T) {
 		stop()
 	}
 	require.Len(t, o.results, 15)
-	require.Equal(t, 1, gate.free)
+	require.Zero(t, gate.entries)
 }
 
 // A proposer that waits for the gate still refuses its commands when it stops, and holds no
@@ -119,7 +119,7 @@ func TestBulkCommandsOfAllProposersShareAGate(t *testing.T) {
 func TestAProposerThatStopsLeavesTheGate(t *testing.T) {
 	g, _ := aloneGroup(t)
 	gate := NewBulkGate(1)
-	require.True(t, gate.enter(make(chan struct{}, 1)))
+	require.True(t, gate.enter(1, make(chan struct{}, 1)))
 	p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealJournal, Bulk: gate, MaxQueueBytes: 1 << 20})
 	require.NoError(t, err)
 	stop := run(t, p)
@@ -131,8 +131,8 @@ func TestAProposerThatStopsLeavesTheGate(t *testing.T) {
 	o.wg.Wait()
 	require.Len(t, o.errs, 1)
 	require.ErrorIs(t, o.errs[0], ErrStopped)
-	gate.leave()
-	require.Equal(t, 1, gate.free)
+	gate.leave(1)
+	require.Zero(t, gate.entries)
 }
 
 // Commands in the queue of bulk are encoded one by one as they are proposed, and one that cannot
@@ -140,7 +140,7 @@ func TestAProposerThatStopsLeavesTheGate(t *testing.T) {
 func TestBulkCommandsAreEncodedWhenTheyAreProposed(t *testing.T) {
 	g, _ := aloneGroup(t)
 	gate := NewBulkGate(1)
-	require.True(t, gate.enter(make(chan struct{}, 1)))
+	require.True(t, gate.enter(1, make(chan struct{}, 1)))
 	p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealJournal, Bulk: gate})
 	require.NoError(t, err)
 	stop := run(t, p)
@@ -159,7 +159,7 @@ func TestBulkCommandsAreEncodedWhenTheyAreProposed(t *testing.T) {
 	o.expect(t, p, []byte("1"))
 	require.Eventually(t, func() bool { o.mu.Lock(); defer o.mu.Unlock(); return len(o.results) == 1 }, 30*time.Second, time.Millisecond)
 	require.Zero(t, encoded.Load())
-	gate.leave()
+	gate.leave(1)
 	o.wg.Wait()
 	require.Len(t, o.results, 3)
 	require.Equal(t, []error{errInvalid}, o.errs)
@@ -203,4 +203,39 @@ func TestAnOrderedBulkCommandDoesNotOvertake(t *testing.T) {
 	require.Less(t, strings.Index(order, "2"), strings.Index(order, "A"))
 	require.Less(t, strings.Index(order, "A"), strings.Index(order, "B"))
 	require.Less(t, strings.Index(order, "B"), strings.Index(order, "X"))
+}
+
+// The gate bounds bytes, lets in a larger entry alone, and keeps the order of those that wait.
+func TestTheGateBoundsBytes(t *testing.T) {
+	g := NewBulkGate(10)
+	wakes := make([]chan struct{}, 4)
+	for i := range wakes {
+		wakes[i] = make(chan struct{}, 1)
+	}
+	require.True(t, g.enter(4, wakes[0]))
+	require.True(t, g.enter(6, wakes[0]))
+	require.False(t, g.enter(30, wakes[1]))
+	g.leave(4)
+	require.False(t, g.enter(4, wakes[2]), "not before the larger one")
+	<-wakes[1]
+	require.False(t, g.enter(30, wakes[1]))
+	g.leave(6)
+	<-wakes[1]
+	require.True(t, g.enter(30, wakes[1]), "alone")
+	<-wakes[2]
+	require.False(t, g.enter(4, wakes[2]))
+	require.False(t, g.enter(6, wakes[3]))
+	g.leave(30)
+	<-wakes[2]
+	require.True(t, g.enter(4, wakes[2]))
+	<-wakes[3]
+	require.True(t, g.enter(6, wakes[3]))
+	require.False(t, g.enter(1, wakes[0]))
+	require.False(t, g.enter(1, wakes[1]))
+	g.forget(wakes[0])
+	<-wakes[1]
+	g.leave(4)
+	<-wakes[1]
+	require.True(t, g.enter(1, wakes[1]))
+	require.Empty(t, g.waiting)
 }

@@ -249,6 +249,7 @@ func (p *Proposer[R]) close() {
 	p.queue, p.bytes = nil, 0
 	p.bulk.commands, p.bulk.bytes = nil, 0
 	p.mu.Unlock()
+	p.cfg.Bulk.forget(p.wake)
 	p.fail(rest, ErrStopped)
 }
 

@@ -12,12 +12,15 @@ import (
 // When it is used up, attempts wait: starting ones, and those that would read more. If all
 // memory were held by waiting attempts, they would deadlock. Therefore one attempt at a
 // time may overdraw the budget, until everything that it has received is in the log.
+//
+// Attempts with little data do not wait behind those with much: see reserved.
 type budget struct {
 	limit   int // bytes; 0: none
 	ceiling int // bytes of one attempt; 0: none
 
 	mu             sync.Mutex // guards the fields below and all accounts
 	used           int
+	reserved       int        // attempts that use the reserve
 	readWaiters    []*account // waiting to continue reading, in order
 	startWaiters   []*account // waiting to start, in order
 	overdrawn      *account   // reads although the budget is used up
@@ -44,7 +47,30 @@ type account struct {
 	in, out int           // bytes in transit to the endpoint and from it
 	need    int           // bytes to start with
 	granted chan struct{} // closed when the wait is over; nil: not waiting
+	reserve bool          // it uses the reserve
 	closed  bool
+}
+
+const (
+	// smallTransit is how many bytes an attempt that uses the reserve may hold in each
+	// direction.
+	smallTransit = 64 << 10
+	// reserveShare bounds the reserve to one part in reserveShare of the limit, in addition
+	// to it.
+	reserveShare = 4
+)
+
+// reserved reports whether the attempt may hold n bytes although the budget is used up: few
+// bytes, in a reserve for such attempts. b.mu is held.
+func (c *account) reserved(n int) bool {
+	if n > smallTransit {
+		return false
+	}
+	if !c.reserve && (c.b.reserved+1)*smallTransit <= c.b.limit/reserveShare {
+		c.reserve = true
+		c.b.reserved++
+	}
+	return c.reserve
 }
 
 // begin reserves the memory that the attempt starts with. It returns a channel to wait for,
@@ -54,7 +80,7 @@ func (c *account) begin(need int) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c.need = need
-	if c.closed || len(b.startWaiters) == 0 && b.fits(need) {
+	if c.closed || len(b.startWaiters) == 0 && b.fits(need) || c.reserved(need) {
 		c.add(&c.in, need)
 		return nil
 	}
@@ -70,7 +96,7 @@ func (c *account) loaded(size int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	more := size - c.in
-	if !c.closed && more > 0 && !b.fits(more) && b.used > c.in {
+	if !c.closed && more > 0 && !b.fits(more) && b.used > c.in && !c.reserved(size) {
 		c.add(&c.in, -c.in)
 		b.admit()
 		return false
@@ -126,7 +152,7 @@ func (c *account) read() <-chan struct{} {
 	b := c.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if c.closed || c.out == 0 || b.overdrawn == c || b.fits(0) && len(b.readWaiters) == 0 {
+	if c.closed || c.out == 0 || b.overdrawn == c || b.fits(0) && len(b.readWaiters) == 0 || c.reserved(c.out) {
 		return nil
 	}
 	c.granted = make(chan struct{})
@@ -144,6 +170,10 @@ func (c *account) close() {
 	c.add(&c.in, -c.in)
 	c.add(&c.out, -c.out)
 	c.closed = true
+	if c.reserve {
+		c.reserve = false
+		b.reserved--
+	}
 	c.wake()
 	if b.overdrawn == c {
 		b.overdrawn = nil

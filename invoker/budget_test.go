@@ -316,3 +316,27 @@ func TestCloseWhileAttemptsWaitForMemory(t *testing.T) {
 		require.Zero(t, o.memoryUsed())
 	})
 }
+
+// Attempts with little data do not wait for those with much, up to the reserve.
+func TestSmallAttemptsUseTheReserve(t *testing.T) {
+	b := &budget{limit: 8 * smallTransit}
+	large, waiting := &account{b: b}, &account{b: b}
+	require.Nil(t, large.begin(8*smallTransit))
+	require.NotNil(t, waiting.begin(smallTransit+1))
+	var small []*account
+	for range 2 {
+		c := &account{b: b}
+		small = append(small, c)
+		require.Nil(t, c.begin(100))
+		require.True(t, c.loaded(200))
+		require.True(t, c.received(smallTransit))
+		require.Nil(t, c.read())
+	}
+	third := &account{b: b}
+	require.NotNil(t, third.begin(100), "the reserve is used up")
+	small[0].close()
+	require.Nil(t, (&account{b: b}).begin(100))
+	require.True(t, small[1].received(smallTransit+1))
+	<-small[1].read() // one may overdraw
+	require.Equal(t, 2, b.reserved)
+}

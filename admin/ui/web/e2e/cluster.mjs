@@ -88,6 +88,9 @@ export async function testCluster() {
       await cluster.page.getByRole('heading', { name: 'Unavailable' }).waitFor()
       await cluster.page.getByRole('article', { name: 'n2' }).getByText('Not responding').waitFor()
       assert.deepEqual(await axe(cluster.page), [])
+      await cluster.page.reload() // nothing is known from before
+      await cluster.page.getByText('the metadata has no leader').waitFor()
+      await cluster.page.getByRole('article', { name: 'n2' }).getByText('Not responding').waitFor()
       assert.ok(await t.page.locator('tbody tr').count() > 20, 'the list keeps what it has shown')
       await t.page.goto(`${w.admin}/ui/objects?service=Cart`)
       await t.page.locator('main').getByRole('button', { name: /Retry|Try again/ }).first().waitFor()

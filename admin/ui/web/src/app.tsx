@@ -4,7 +4,7 @@ import type { ComponentChildren, FunctionComponent } from 'preact'
 import { Component } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { signal } from '@preact/signals'
-import { get } from './api/client.ts'
+import { clusterHealth, get } from './api/client.ts'
 import type { ClusterHealth, Counts, FailureGroup, Version } from './api/types.ts'
 import { optional, useResource, type Resource } from './resource.ts'
 import { liveMode, livePaused, refreshAll } from './live.ts'
@@ -155,7 +155,7 @@ export function App() {
 
 function Frame() {
   const version = useResource('version', (s) => get<Version>('/version', s), { every: 60_000 })
-  const health = useResource('health', (s) => get<ClusterHealth>('/cluster-health', s), { every: 5000, topics: ['cluster'] })
+  const health = useResource('health', clusterHealth, { every: 5000, topics: ['cluster'] })
   const counts = useResource('counts', (s) => optional('/invocations/counts', () => get<Counts>('/invocations/counts', s)), { every: 5000, topics: ['overview'] })
   const failures = useResource('failures-nav', (s) => optional('/failures', () => get<{ groups: FailureGroup[] }>('/failures?muted=false', s)), { every: 10_000, topics: ['failures'] })
   const who = useResource('whoami', (s) => get<Identity>('/whoami', s), { every: 60_000 })

@@ -1,5 +1,6 @@
 // Requests to the admin API.
 
+import type { ClusterHealth } from './types.ts'
 import { credentials, loginNeeded, token } from '../session.ts'
 
 export class APIError extends Error {
@@ -7,12 +8,15 @@ export class APIError extends Error {
   readonly code: string | undefined
   /** The field of the request that is wrong, if the server names one. */
   readonly field: string | undefined
-  constructor(status: number, message: string, code?: string | null, field?: string) {
+  /** The JSON of the response, if it is an object. */
+  readonly body: Record<string, unknown> | undefined
+  constructor(status: number, message: string, code?: string | null, field?: string, body?: Record<string, unknown>) {
     super(message)
     this.name = 'APIError'
     this.status = status
     this.code = code ?? undefined
     this.field = field
+    this.body = body
   }
   /** The route is not there: an older server, or an optional part that is off. */
   get missing(): boolean {
@@ -86,8 +90,8 @@ async function once<T>(path: string, method: string, options: RequestOptions): P
 
 function refusal(status: number, text: string): APIError {
   try {
-    const body = JSON.parse(text) as { message?: unknown; platform_code?: string | null; field?: string }
-    if (typeof body.message === 'string') return new APIError(status, body.message, body.platform_code, body.field)
+    const body = JSON.parse(text) as Record<string, unknown> & { platform_code?: string | null; field?: string }
+    if (typeof body.message === 'string') return new APIError(status, body.message, body.platform_code, body.field, body)
   } catch {
     // not from the API
   }
@@ -95,6 +99,16 @@ function refusal(status: number, text: string): APIError {
 }
 
 export const get = <T>(path: string, signal?: AbortSignal): Promise<T> => request<T>(path, { signal })
+
+/** The health of the cluster; a cluster without a majority describes itself in the body of an error. */
+export async function clusterHealth(signal?: AbortSignal): Promise<ClusterHealth> {
+  try {
+    return await request<ClusterHealth>('/cluster-health', { signal, retries: 0 })
+  } catch (err) {
+    if (err instanceof APIError && err.body?.status === 'unavailable') return err.body as unknown as ClusterHealth
+    throw err
+  }
+}
 
 export function withQuery(path: string, params: URLSearchParams | Record<string, string | number | boolean | undefined>): string {
   const q = params instanceof URLSearchParams ? params : new URLSearchParams()

@@ -1,7 +1,7 @@
 // Nodes, partitions and replicas.
 
 import { useState } from 'preact/hooks'
-import { get, request } from '../api/client.ts'
+import { clusterHealth, get, request } from '../api/client.ts'
 import type { ClusterConfig, ClusterHealth, ClusterNode, Partition, Replica } from '../api/types.ts'
 import { formatCount, plural } from '../lib/format.ts'
 import { refreshAll } from '../live.ts'
@@ -10,16 +10,17 @@ import { segment } from '../router.ts'
 import { Button, ErrorBox, Facts, Field, Loaded, Menu, PageHead, Pill, Section, Skeleton, Stale, Time } from '../ui/basic.tsx'
 import { Icon, StatusShape } from '../ui/icons.tsx'
 import { DialogFrame, ask, openDialog, toast, toastError } from '../ui/overlay.tsx'
+import { byName } from './common.tsx'
 
 export function Cluster() {
-  const health = useResource('health', (s) => get<ClusterHealth>('/cluster-health', s), { every: 2000, topics: ['cluster'] })
+  const health = useResource('health', clusterHealth, { every: 2000, topics: ['cluster'] })
   const nodes = useResource('nodes', (s) => get<{ nodes: ClusterNode[] }>('/cluster/nodes', s), { every: 2000, topics: ['cluster'] })
   const partitions = useResource('partitions', (s) => get<{ partitions: Partition[] }>('/cluster/partitions', s), { every: 2000, topics: ['cluster'] })
   const config = useResource('cluster-config', (s) => get<ClusterConfig>('/cluster/config', s), { every: 30_000 })
   const h = health.data
   if (!h && health.error) return <><PageHead title="Cluster" /><ErrorBox what="The cluster could not be read" error={health.error} retry={health.reload} /></>
   if (!h) return <Skeleton rows={12} />
-  const list = nodes.data?.nodes ?? []
+  const list = byName(nodes.data?.nodes ?? [])
   const single = list.length === 1
   return (
     <>

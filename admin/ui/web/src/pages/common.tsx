@@ -26,6 +26,9 @@ export function countsOf(counts: Counts | null | undefined, service: string): { 
   return out
 }
 
+/** Ids of nodes follow the order in which they joined. */
+export const byName = <T extends { name: string }>(nodes: readonly T[]): T[] => [...nodes].sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }))
+
 export function Notices({ list }: { list: Info[] | undefined }) {
   if (!list || list.length === 0) return null
   return <ul class="notices">{list.map((n) => <li key={n.message}><Icon name="alert" size={14} />{n.code && <b>{n.code} </b>}{n.message}</li>)}</ul>

@@ -7,7 +7,7 @@ import { formatCount, plural } from '../lib/format.ts'
 import { refreshAll } from '../live.ts'
 import { useResource } from '../resource.ts'
 import { href, query, segment, type Match } from '../router.ts'
-import { Button, Command, Empty, Field, ID, InvocationID, Loaded, Menu, PageHead, Pill, Section, Tabs, Time, Unseen } from '../ui/basic.tsx'
+import { Button, Command, Copy, Empty, Field, InvocationID, Loaded, Menu, PageHead, Pill, Section, Tabs, Time, Unseen } from '../ui/basic.tsx'
 import { DialogFrame, ask, openDialog, toast, toastError } from '../ui/overlay.tsx'
 import { Table } from '../ui/table.tsx'
 import { Pager, askPause } from './common.tsx'
@@ -236,7 +236,7 @@ function Queues() {
       <>
         <Section flush>
           <Table label="Queues" rows={page.vqueues} keyOf={(q) => q.id} dim={queues.changing} columns={[
-            { id: 'name', title: 'Queue', class: 'fit', cell: (q) => <span><span class="mono strong">{[q.scope, q.limit_key].filter(Boolean).join(' · ') || q.object}</span> <span class="muted">{q.service}</span></span> },
+            { id: 'name', title: 'Queue', class: 'fit', cell: (q) => <span><span class="mono strong">{[q.scope, q.limit_key].filter(Boolean).join(' · ') || q.object}</span> <span class="muted">{q.service}</span><Copy text={q.id} label="Copy the id of the queue" /></span> },
             { id: 'state', title: 'State', class: 'fit', cell: (q) => (q.queue_paused ? <><Pill tone="warn" title={q.paused_by ? `by ${q.paused_by}` : ''}>paused</Pill> {q.pause_reason && <bdi class="muted">{q.pause_reason}</bdi>}</> : blocked(q)) },
             { id: 'inbox', title: 'Waiting', class: 'num fit', cell: (q) => (q.scope && q.waiting > 0 ? <a href={href('/invocations', new URLSearchParams([['status', 'pending'], ['status', 'scheduled'], ['service', q.service], ['scope', q.scope], ...(q.limit_key ? [['limit_key', q.limit_key]] : [])]))}>{formatCount(q.waiting)}</a> : formatCount(q.waiting)) },
             { id: 'running', title: 'Running', class: 'num fit', cell: (q) => formatCount(q.running) },
@@ -244,7 +244,6 @@ function Queues() {
             { id: 'paused', title: 'Paused', class: 'num fit', cell: (q) => formatCount(q.paused) },
             { id: 'head', title: 'Next', class: 'c-idcol', cell: (q) => (q.head_id ? <InvocationID id={q.head_id} /> : <span class="faint">–</span>) },
             { id: 'start', title: 'Last start', class: 'num fit', cell: (q) => <Time at={q.last_start_at} /> },
-            { id: 'id', title: 'Id', class: 'c-idcol', cell: (q) => <ID id={q.id} /> },
             { id: 'menu', title: <Unseen>Actions</Unseen>, class: 'fit', cell: (q) => (q.object ? null : <Button small kind="ghost" needs="operate" icon={q.queue_paused ? 'play' : 'pause'} label={q.queue_paused ? 'Resume the queue' : 'Pause the queue'} onClick={() => toggle(q)} />) },
           ]} />
         </Section>

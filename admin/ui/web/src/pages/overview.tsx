@@ -1,7 +1,7 @@
 // The landing page: does work flow, what fails, is the cluster well.
 
 import { useState } from 'preact/hooks'
-import { get, withQuery } from '../api/client.ts'
+import { clusterHealth, get, withQuery } from '../api/client.ts'
 import type { ClusterHealth, Counts, Deployment, FailureGroup, InvocationPage, Service, Stats } from '../api/types.ts'
 import { statuses } from '../lib/filters.ts'
 import { formatCompact, formatCount, plural } from '../lib/format.ts'
@@ -12,6 +12,7 @@ import { Button, Command, DeploymentID, Loaded, PageHead, Pill, Section, Segment
 import { Chart, type Series } from '../ui/chart.tsx'
 import { Icon, StatusShape } from '../ui/icons.tsx'
 import { Table } from '../ui/table.tsx'
+import { byName } from './common.tsx'
 import { FailureTable } from './failures.tsx'
 import { register } from './services.tsx'
 
@@ -22,7 +23,7 @@ export function Overview() {
   const [range, setRange] = useState<Range>('1h')
   const services = useResource('services', (s) => get<{ services: Service[] }>('/services', s), { every: 2000, topics: ['deployments'] })
   const deployments = useResource('deployments', (s) => get<{ deployments: Deployment[] }>('/deployments', s), { every: 2000, topics: ['deployments'] })
-  const health = useResource('health', (s) => get<ClusterHealth>('/cluster-health', s), { every: 5000, topics: ['cluster'] })
+  const health = useResource('health', clusterHealth, { every: 5000, topics: ['cluster'] })
   const counts = useResource('counts', (s) => optional('/invocations/counts', () => get<Counts>('/invocations/counts', s)), { every: 5000, topics: ['overview'] })
   const failures = useResource('failures-nav', (s) => optional('/failures', () => get<{ groups: FailureGroup[] }>('/failures?muted=false', s)), { every: 5000, topics: ['failures'] })
   const stats = useResource(`stats:${range}`, (s) => optional('/stats', () => get<Stats>(withQuery('/stats', { range, step: steps[range] }), s)), { every: 5000, topics: ['overview'], keep: true })
@@ -122,7 +123,7 @@ function NodesStrip({ health: h }: { health: ClusterHealth | undefined }) {
   const leaderless = partitions.filter((p) => !p.leader).length
   return (
     <a class="strip" href={href('/cluster')}>
-      {h.nodes.map((n) => (
+      {byName(h.nodes).map((n) => (
         <span key={n.id} class={`strip-node ${n.state === 'alive' ? (n.draining ? 'warn' : 'ok') : 'bad'}`}>
           <StatusShape shape={n.state === 'alive' ? (n.draining ? 'pause' : 'ok') : 'fail'} />
           <b>{n.name}</b><span class="muted">leads {n.leaders}</span>

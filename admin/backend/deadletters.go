@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -13,18 +14,29 @@ import (
 // DeadLetters implements admin.Streams.
 func (s *Streams) DeadLetters(ctx context.Context, id string, after *subscription.RecordID, limit int) (letters []subscription.DeadLetter, silent []string) {
 	nodes := s.Nodes.All()
-	found := make([][]subscription.DeadLetter, len(nodes))
+	found := make([]subscription.DeadLetterPage, len(nodes))
 	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup
 	for i, node := range nodes {
 		wg.Go(func() { found[i], errs[i] = s.Nodes.DeadLetters(ctx, node, id, after, limit) })
 	}
 	wg.Wait()
+	read := map[uint32]bool{}
 	for i, node := range nodes {
 		if errs[i] != nil {
 			silent = append(silent, node.Name+": "+errs[i].Error())
 		}
-		letters = append(letters, found[i]...)
+		letters = append(letters, found[i].Letters...)
+		for _, partition := range found[i].Partitions {
+			read[partition] = true
+		}
+	}
+	if silent == nil { // otherwise, what the nodes lead is missing
+		for _, p := range s.Nodes.Partitions() {
+			if !read[p.ID] {
+				silent = append(silent, fmt.Sprintf("partition %d: no node leads it at the moment", p.ID))
+			}
+		}
 	}
 	subscription.SortDeadLetters(letters)
 	letters = slices.CompactFunc(letters, func(a, b subscription.DeadLetter) bool { // a leader that was deposed does not know it yet

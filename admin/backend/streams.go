@@ -27,8 +27,10 @@ type StreamNodes interface {
 	StreamRecord(ctx context.Context, node metadata.Node, id subscription.RecordID, action nodepb.StreamRecordAction) (subscription.Record, error)
 	// All returns the nodes.
 	All() []metadata.Node
+	// Partitions returns the partitions of the cluster.
+	Partitions() []metadata.Partition
 	// DeadLetters lists the dead letters that a node stores as a leader, without their contents.
-	DeadLetters(ctx context.Context, node metadata.Node, subscription string, after *subscription.RecordID, limit int) ([]subscription.DeadLetter, error)
+	DeadLetters(ctx context.Context, node metadata.Node, subscription string, after *subscription.RecordID, limit int) (subscription.DeadLetterPage, error)
 	// DeadLetter returns one. Errors can be subscription.ErrNotRead and ErrNoDeadLetter.
 	DeadLetter(ctx context.Context, node metadata.Node, id subscription.RecordID) (subscription.DeadLetter, error)
 }

@@ -23,6 +23,7 @@ type fakeStreamNodes struct {
 	err   error
 
 	letters map[string][]subscription.DeadLetter // by node
+	leads   map[string][]uint32                  // partitions by node
 }
 
 func (f *fakeStreamNodes) Streams(context.Context, string, bool) []cluster.NodeStreams {
@@ -41,8 +42,12 @@ func (f *fakeStreamNodes) All() (all []metadata.Node) {
 	return all
 }
 
-func (f *fakeStreamNodes) DeadLetters(_ context.Context, node metadata.Node, _ string, _ *subscription.RecordID, _ int) ([]subscription.DeadLetter, error) {
-	return f.letters[node.Name], f.err
+func (f *fakeStreamNodes) DeadLetters(_ context.Context, node metadata.Node, _ string, _ *subscription.RecordID, _ int) (subscription.DeadLetterPage, error) {
+	return subscription.DeadLetterPage{Letters: f.letters[node.Name], Partitions: f.leads[node.Name]}, f.err
+}
+
+func (f *fakeStreamNodes) Partitions() []metadata.Partition {
+	return []metadata.Partition{{ID: 0}, {ID: 1}}
 }
 
 func (f *fakeStreamNodes) DeadLetter(_ context.Context, node metadata.Node, id subscription.RecordID) (subscription.DeadLetter, error) {
@@ -82,6 +87,7 @@ func TestDeadLettersOfAllNodes(t *testing.T) {
 	nodes := &fakeStreamNodes{
 		nodes:   []cluster.NodeStreams{{Node: metadata.Node{Name: "n1"}}, {Node: metadata.Node{Name: "n2"}}},
 		letters: map[string][]subscription.DeadLetter{"n1": {letterAt(1), letterAt(5)}, "n2": {letterAt(3), letterAt(5)}},
+		leads:   map[string][]uint32{"n1": {0}, "n2": {1}},
 	}
 	s := &Streams{Nodes: nodes}
 	letters, silent := s.DeadLetters(t.Context(), "sub_1", nil, 10)
@@ -92,6 +98,9 @@ func TestDeadLettersOfAllNodes(t *testing.T) {
 	letter, err := s.DeadLetter(t.Context(), subscription.RecordID{Subscription: "sub_1", Topic: "t", Offset: 3})
 	require.NoError(t, err)
 	require.Equal(t, letterAt(3), letter)
+	nodes.leads["n2"] = nil
+	_, silent = s.DeadLetters(t.Context(), "sub_1", nil, 10)
+	require.Equal(t, []string{"partition 1: no node leads it at the moment"}, silent)
 	nodes.err = errors.New("no route")
 	_, silent = s.DeadLetters(t.Context(), "sub_1", nil, 10)
 	require.Equal(t, []string{"n1: no route", "n2: no route"}, silent)

@@ -2,7 +2,9 @@ package query
 
 import (
 	"context"
+	"fmt"
 	"strconv"
+	"strings"
 
 	"platform/internal/subscription"
 )
@@ -22,12 +24,16 @@ func deadLetters(ctx context.Context, s *session) (rows []deadLetter, err error)
 	}
 	states, err := subscriptionStates(ctx, s)
 	for i := range states {
-		if states[i].Status.DeadLetters == 0 {
+		keeps := states[i].OnError == subscription.DeadLetters && states[i].DeadLetterTopic == ""
+		if !keeps && states[i].Status.DeadLetters == 0 {
 			continue
 		}
 		var after *subscription.RecordID
 		for more := true; more && ctx.Err() == nil; {
-			letters, _ := s.engine.cfg.DeadLetters(ctx, states[i].ID, after, letterPage)
+			letters, silent := s.engine.cfg.DeadLetters(ctx, states[i].ID, after, letterPage)
+			if len(silent) > 0 {
+				return nil, fmt.Errorf("%w: dead letters of %s: %s", ErrUnavailable, states[i].ID, strings.Join(silent, "; "))
+			}
 			for j := range letters {
 				rows = append(rows, deadLetter{&states[i], letters[j]})
 			}

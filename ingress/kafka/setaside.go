@@ -80,26 +80,28 @@ func (s *stream) hasRoom(r *room) bool {
 // ListDeadLetters returns up to limit dead letters of a subscription that this node stores as a
 // leader, behind one or from the first on if that is nil, in the order of topic, partition and
 // offset, without keys, values and headers.
-func (e *Engine) ListDeadLetters(id string, after *subscription.RecordID, limit int) ([]subscription.DeadLetter, error) {
+func (e *Engine) ListDeadLetters(id string, after *subscription.RecordID, limit int) (subscription.DeadLetterPage, error) {
 	var from *machine.DeadLetterID
 	if after != nil {
 		from = deadLetterID(*after)
 	}
-	var found []subscription.DeadLetter
+	var page subscription.DeadLetterPage
 	for _, o := range e.leaderships() {
 		letters, err := o.DeadLettersAfter(id, from, limit)
 		o.streams.Done()
 		if err != nil {
-			return nil, fmt.Errorf("read the dead letters of %s: %w", id, err)
+			return subscription.DeadLetterPage{}, fmt.Errorf("read the dead letters of %s: %w", id, err)
 		}
 		for _, l := range letters {
 			view := viewDeadLetter(l)
 			view.Key, view.Value, view.Headers = nil, nil, nil
-			found = append(found, view)
+			page.Letters = append(page.Letters, view)
 		}
+		page.Partitions = append(page.Partitions, o.Partition())
 	}
-	subscription.SortDeadLetters(found)
-	return found[:min(limit, len(found))], nil
+	subscription.SortDeadLetters(page.Letters)
+	page.Letters = page.Letters[:min(limit, len(page.Letters))]
+	return page, nil
 }
 
 // DeadLetter returns a dead letter. The error can be subscription.ErrNotRead or ErrNoDeadLetter.

@@ -18,13 +18,13 @@ func (s *Server) DeadLetters(_ context.Context, req *nodepb.DeadLettersRequest) 
 	if p := req.After; p != nil {
 		after = &subscription.RecordID{Subscription: req.Subscription, Topic: p.Topic, Partition: p.Partition, Offset: p.Offset}
 	}
-	letters, err := s.openStreams().ListDeadLetters(req.Subscription, after, int(min(req.Limit, maxLetters)))
+	page, err := s.openStreams().ListDeadLetters(req.Subscription, after, int(min(req.Limit, maxLetters)))
 	if err != nil {
 		return &nodepb.DeadLettersResponse{Error: err.Error()}, nil //nolint:nilerr // the response has the error
 	}
-	out := &nodepb.DeadLettersResponse{}
-	for i := range letters {
-		out.Letters = append(out.Letters, letterToProto(&letters[i]))
+	out := &nodepb.DeadLettersResponse{Partitions: page.Partitions}
+	for i := range page.Letters {
+		out.Letters = append(out.Letters, letterToProto(&page.Letters[i]))
 	}
 	return out, nil
 }
@@ -34,7 +34,8 @@ const maxLetters = 10_000
 
 // DeadLetters lists up to limit dead letters of a subscription that a node stores as a leader, behind
 // one or from the first on if that is nil, without keys, values and headers.
-func (n *Nodes) DeadLetters(ctx context.Context, node metadata.Node, id string, after *subscription.RecordID, limit int) ([]subscription.DeadLetter, error) {
+func (n *Nodes) DeadLetters(ctx context.Context, node metadata.Node, id string, after *subscription.RecordID, limit int) (subscription.DeadLetterPage, error) {
+	var page subscription.DeadLetterPage
 	if n.isSelf(node) {
 		return n.server.openStreams().ListDeadLetters(id, after, limit)
 	}
@@ -46,26 +47,32 @@ func (n *Nodes) DeadLetters(ctx context.Context, node metadata.Node, id string, 
 	}
 	peer, err := n.of(node)
 	if err != nil {
-		return nil, err
+		return page, err
 	}
 	resp, err := peer.DeadLetters(ctx, req)
 	if err == nil && resp.Error != "" {
 		err = errors.New(resp.Error)
 	}
 	if err != nil {
-		return nil, err
+		return page, err
 	}
-	letters := make([]subscription.DeadLetter, len(resp.Letters))
-	for i, l := range resp.Letters {
-		letters[i] = letterFromProto(id, l)
+	page.Partitions = resp.Partitions
+	for _, l := range resp.Letters {
+		page.Letters = append(page.Letters, letterFromProto(id, l))
 	}
-	return letters, nil
+	return page, nil
 }
 
 // All returns the nodes of the cluster.
 func (n *Nodes) All() []metadata.Node {
 	layout, _ := n.server.Metadata().Layout()
 	return layout.Nodes
+}
+
+// Partitions returns the partitions of the cluster.
+func (n *Nodes) Partitions() []metadata.Partition {
+	layout, _ := n.server.Metadata().Layout()
+	return layout.Partitions
 }
 
 func letterToProto(l *subscription.DeadLetter) *nodepb.DeadLetter {

@@ -31,7 +31,7 @@ type Streams interface {
 	Skip(ctx context.Context, id subscription.RecordID) error
 	// ListDeadLetters returns up to limit dead letters that this node stores as a leader, behind one
 	// or from the first on if that is nil, without keys, values and headers.
-	ListDeadLetters(subscription string, after *subscription.RecordID, limit int) ([]subscription.DeadLetter, error)
+	ListDeadLetters(subscription string, after *subscription.RecordID, limit int) (subscription.DeadLetterPage, error)
 	// DeadLetter returns a dead letter. Errors can be subscription.ErrNotRead and ErrNoDeadLetter,
 	// also of the next methods.
 	DeadLetter(id subscription.RecordID) (subscription.DeadLetter, error)
@@ -53,8 +53,8 @@ func (noStreams) Skip(context.Context, subscription.RecordID) error {
 	return subscription.ErrNotRead
 }
 
-func (noStreams) ListDeadLetters(string, *subscription.RecordID, int) ([]subscription.DeadLetter, error) {
-	return nil, nil
+func (noStreams) ListDeadLetters(string, *subscription.RecordID, int) (page subscription.DeadLetterPage, err error) {
+	return page, nil
 }
 
 func (noStreams) DeadLetter(subscription.RecordID) (subscription.DeadLetter, error) {

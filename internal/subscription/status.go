@@ -138,6 +138,12 @@ type DeadLetter struct {
 	At      time.Time // when it was set aside
 }
 
+// DeadLetterPage is a part of the dead letters of a subscription that a node stores as a leader.
+type DeadLetterPage struct {
+	Letters    []DeadLetter
+	Partitions []uint32 // partitions of the server that were read
+}
+
 // SortDeadLetters sorts by topic, partition and offset.
 func SortDeadLetters(all []DeadLetter) {
 	slices.SortFunc(all, func(a, b DeadLetter) int {

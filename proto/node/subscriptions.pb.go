@@ -834,7 +834,8 @@ func (x *DeadLettersRequest) GetLimit() uint32 {
 type DeadLettersResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Error         string                 `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`
-	Letters       []*DeadLetter          `protobuf:"bytes,2,rep,name=letters,proto3" json:"letters,omitempty"` // without keys, values and headers
+	Letters       []*DeadLetter          `protobuf:"bytes,2,rep,name=letters,proto3" json:"letters,omitempty"`               // without keys, values and headers
+	Partitions    []uint32               `protobuf:"varint,3,rep,packed,name=partitions,proto3" json:"partitions,omitempty"` // those that were read
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -879,6 +880,13 @@ func (x *DeadLettersResponse) GetError() string {
 func (x *DeadLettersResponse) GetLetters() []*DeadLetter {
 	if x != nil {
 		return x.Letters
+	}
+	return nil
+}
+
+func (x *DeadLettersResponse) GetPartitions() []uint32 {
+	if x != nil {
+		return x.Partitions
 	}
 	return nil
 }
@@ -1232,10 +1240,13 @@ const file_proto_node_subscriptions_proto_rawDesc = "" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\"\n" +
 	"\fsubscription\x18\x02 \x01(\tR\fsubscription\x12.\n" +
 	"\x05after\x18\x03 \x01(\v2\x18.node.v1.DeadLetterPlaceR\x05after\x12\x14\n" +
-	"\x05limit\x18\x04 \x01(\rR\x05limit\"Z\n" +
+	"\x05limit\x18\x04 \x01(\rR\x05limit\"z\n" +
 	"\x13DeadLettersResponse\x12\x14\n" +
 	"\x05error\x18\x01 \x01(\tR\x05error\x12-\n" +
-	"\aletters\x18\x02 \x03(\v2\x13.node.v1.DeadLetterR\aletters\"]\n" +
+	"\aletters\x18\x02 \x03(\v2\x13.node.v1.DeadLetterR\aletters\x12\x1e\n" +
+	"\n" +
+	"partitions\x18\x03 \x03(\rR\n" +
+	"partitions\"]\n" +
 	"\x0fDeadLetterPlace\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12\x16\n" +

@@ -58,6 +58,7 @@ func (n *Node) openTokens() error {
 		n.tokens.jwt, err = jwt.New(jwt.Config{
 			Issuer: c.Issuer, Audience: c.Audience, KeysURL: c.KeysURL, SubjectClaim: c.SubjectClaim, RolesClaim: c.RolesClaim, Roles: c.Roles,
 			Transport: &http.Transport{DialContext: n.egress().Dialer(identityTimeout).DialContext, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute},
+			Log:       n.log.With("component", "platform/access"),
 		})
 		if err != nil {
 			return errcode.New(errcode.RT0002, "security.jwt: %w", err)

@@ -2,7 +2,9 @@ package jwt
 
 import (
 	"bytes"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -13,6 +15,7 @@ import (
 type once struct {
 	next http.RoundTripper
 	now  func() time.Time
+	log  *slog.Logger // gets why a request failed
 
 	mu    sync.Mutex // guards known
 	known map[string]kept
@@ -20,7 +23,6 @@ type once struct {
 
 type kept struct {
 	at     time.Time
-	status int
 	header http.Header
 	body   []byte
 	err    error
@@ -31,21 +33,23 @@ const (
 	maxBody = 1 << 20
 )
 
-func newOnce(next http.RoundTripper, now func() time.Time) *once {
+func newOnce(next http.RoundTripper, now func() time.Time, log *slog.Logger) *once {
 	if next == nil {
 		next = http.DefaultTransport
 	}
-	return &once{next: next, now: now, known: map[string]kept{}}
+	return &once{next: next, now: now, log: log, known: map[string]kept{}}
 }
 
-// RoundTrip implements http.RoundTripper for GET.
+// RoundTrip implements http.RoundTripper for GET. Responses with another status than 200 are errors.
 func (o *once) RoundTrip(r *http.Request) (*http.Response, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	address := r.URL.String()
 	k, known := o.known[address]
 	if !known || o.now().Sub(k.at) >= retryInterval {
-		k = o.fetch(r)
+		if k = o.fetch(r); k.err != nil {
+			o.log.Warn("request to the identity provider failed; its tokens are rejected until it succeeds", "url", address, "err", k.err, "retry_after", retryInterval)
+		}
 		if len(o.known) >= maxKept {
 			clear(o.known)
 		}
@@ -55,7 +59,7 @@ func (o *once) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, k.err
 	}
 	return &http.Response{
-		Status: http.StatusText(k.status), StatusCode: k.status, Header: k.header.Clone(), Body: io.NopCloser(bytes.NewReader(k.body)),
+		Status: http.StatusText(http.StatusOK), StatusCode: http.StatusOK, Header: k.header.Clone(), Body: io.NopCloser(bytes.NewReader(k.body)),
 		ContentLength: int64(len(k.body)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
 	}, nil
 }
@@ -68,7 +72,11 @@ func (o *once) fetch(r *http.Request) kept {
 		return k
 	}
 	defer resp.Body.Close()
-	k.status, k.header = resp.StatusCode, resp.Header
+	if resp.StatusCode != http.StatusOK {
+		k.err = fmt.Errorf("status %d", resp.StatusCode)
+		return k
+	}
+	k.header = resp.Header
 	k.body, k.err = io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	return k
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -32,6 +33,8 @@ type Config struct {
 	Transport http.RoundTripper
 	// Now is the clock; time.Now.
 	Now func() time.Time
+	// Log gets why keys of the issuer cannot be read; none by default.
+	Log *slog.Logger
 }
 
 const (
@@ -68,6 +71,9 @@ func New(cfg Config) (*Verifier, error) {
 	if v.cfg.Now == nil {
 		v.cfg.Now = time.Now
 	}
+	if v.cfg.Log == nil {
+		v.cfg.Log = slog.New(slog.DiscardHandler)
+	}
 	if cfg.Audience == "" || cfg.RolesClaim == "" || len(cfg.Roles) == 0 {
 		return nil, errors.New("audience, roles-claim and roles are required: without them every account of the issuer could use this server")
 	}
@@ -84,7 +90,7 @@ func New(cfg Config) (*Verifier, error) {
 		v.roles[value] = roles
 	}
 	v.client = &http.Client{
-		Timeout: fetchTimeout, Transport: newOnce(cfg.Transport, v.cfg.Now),
+		Timeout: fetchTimeout, Transport: newOnce(cfg.Transport, v.cfg.Now, v.cfg.Log),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return v, nil
@@ -149,6 +155,9 @@ func (v *Verifier) ready(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	provider, err := oidc.NewProvider(background, v.cfg.Issuer)
 	if err != nil {
 		v.failed, v.err = v.cfg.Now(), fmt.Errorf("read the discovery document of %s: %w", v.cfg.Issuer, err)
+		if request := new(url.Error); !errors.As(err, &request) { // those are logged by the transport
+			v.cfg.Log.Warn("discovery document of the identity provider is not valid; its tokens are rejected", "issuer", v.cfg.Issuer, "err", err, "retry_after", retryInterval)
+		}
 		return nil, v.err
 	}
 	v.verifier, v.err = provider.VerifierContext(background, settings), nil

@@ -1,6 +1,7 @@
 package jwt
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -8,6 +9,8 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -94,7 +97,6 @@ func TestMappedClaimsBecomeRoles(t *testing.T) {
 		require.NotNil(t, p)
 		require.Equal(t, "jwt:ada", p.Name)
 		require.ElementsMatch(t, []access.Role{access.Operator, access.Reader}, p.Roles)
-		require.NoError(t, v.keyError())
 	}
 	v := i.verifier(t, func(c *Config) { c.SubjectClaim, c.RolesClaim = "email", "https://example.com/roles" })
 	p := v.Principal(t.Context(), sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"email": "ada@example.com", "https://example.com/roles": "x root"})))
@@ -158,14 +160,63 @@ func TestUnknownKeysDoNotFloodTheIssuer(t *testing.T) {
 	require.NotNil(t, v.Principal(t.Context(), sign(t, jose.ES256, other, "k1", i.claims(nil))))
 }
 
+// logged has a verifier log to a buffer.
+func logged(to *bytes.Buffer) func(*Config) {
+	return func(c *Config) { c.Log = slog.New(slog.NewTextHandler(to, nil)) }
+}
+
 func TestAnIssuerThatFailsIsAskedAgainLater(t *testing.T) {
 	i := newIssuer(t)
-	i.Close()
-	v := i.verifier(t, nil)
+	var log bytes.Buffer
+	failing := true
+	v := i.verifier(t, func(c *Config) {
+		logged(&log)(c)
+		c.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+			if failing {
+				return nil, errors.New("no route to host")
+			}
+			return http.DefaultTransport.RoundTrip(r)
+		})
+	})
 	token := sign(t, jose.ES256, i.key, "k1", i.claims(nil))
+	for range 3 {
+		require.Nil(t, v.Principal(t.Context(), token))
+	}
+	require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
+	require.Contains(t, log.String(), "/.well-known/openid-configuration")
+	require.Contains(t, log.String(), "no route to host")
+	failing = false
 	require.Nil(t, v.Principal(t.Context(), token))
-	require.ErrorContains(t, v.keyError(), "discovery document")
+	i.now = i.now.Add(retryInterval)
+	require.NotNil(t, v.Principal(t.Context(), token))
 }
+
+func TestUnreadableKeysAreLogged(t *testing.T) {
+	i := newIssuer(t)
+	var log bytes.Buffer
+	v := i.verifier(t, func(c *Config) {
+		logged(&log)(c)
+		c.KeysURL = i.URL + "/nothing"
+	})
+	for range 3 {
+		require.Nil(t, v.Principal(t.Context(), sign(t, jose.ES256, i.key, "k1", i.claims(nil))))
+	}
+	require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
+	require.Contains(t, log.String(), "status 404")
+}
+
+func TestAnotherDiscoveryDocumentIsLogged(t *testing.T) {
+	i := newIssuer(t)
+	var log bytes.Buffer
+	v := i.verifier(t, logged(&log))
+	v.cfg.Issuer = strings.Replace(i.URL, "127.0.0.1", "localhost", 1)
+	require.Nil(t, v.Principal(t.Context(), sign(t, jose.ES256, i.key, "k1", i.claims(nil))))
+	require.Contains(t, log.String(), "discovery document")
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func TestMappingIsRequired(t *testing.T) {
 	for _, cfg := range []Config{
@@ -180,11 +231,4 @@ func TestMappingIsRequired(t *testing.T) {
 		_, err := New(cfg)
 		require.Error(t, err)
 	}
-}
-
-// keyError returns why the keys of the issuer could not be found, nil if they were or were not needed.
-func (v *Verifier) keyError() error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.err
 }

@@ -195,7 +195,7 @@ function Frame() {
           <Topbar shared={{ version, health, counts, failures }} />
           {offline && (
             <div class="offline" role="alert">
-              <Icon name="alert" size={14} /><span>The server does not answer. What is shown may be old; this page tries again by itself.</span>
+              <Icon name="alert" size={14} /><span>The server does not respond. The data shown may be outdated; this page retries automatically.</span>
               <button type="button" class="link" onClick={refreshAll}>Retry now</button>
             </div>
           )}

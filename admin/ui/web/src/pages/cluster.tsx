@@ -157,7 +157,7 @@ function cell(p: Partition, n: ClusterNode, r: Replica | undefined): [string, st
   if (!r) return p.placed.includes(n.id) ? ['lost', 'should have a replica'] : ['none', 'no replica']
   if (r.quarantine) return ['bad', `quarantined: ${r.quarantine}`]
   if (p.leader === n.id) return ['leader', 'leads']
-  if (!r.answers) return ['lost', 'does not answer']
+  if (!r.answers) return ['lost', 'does not respond']
   if (r.role === 'learner' || (r.lag_known && r.lag > 1000)) return ['behind', `${formatCount(r.lag)} entries behind`]
   return ['voter', r.lag > 0 ? `follows, ${formatCount(r.lag)} entries behind` : 'follows']
 }
@@ -178,7 +178,7 @@ function PartitionDetail({ p, nodes }: { p: Partition; nodes: ClusterNode[] }) {
         <tbody>{p.replicas.map((r) => (
           <tr key={r.node}>
             <td>{nameOf(nodes, r.node)}</td><td>{r.role}</td><td class="num">{r.answers ? formatCount(r.applied) : '–'}</td><td class="num">{r.answers ? formatCount(r.committed) : '–'}</td><td class="num">{r.answers ? formatCount(r.snapshot) : '–'}</td>
-            <td class="num">{r.lag_known ? formatCount(r.lag) : '–'}</td><td>{r.quarantine ? <span class="bad-text">{r.quarantine}</span> : !r.answers ? 'does not answer' : r.caught_up || r.role === 'leader' ? 'current' : 'catching up'}</td>
+            <td class="num">{r.lag_known ? formatCount(r.lag) : '–'}</td><td>{r.quarantine ? <span class="bad-text">{r.quarantine}</span> : !r.answers ? 'does not respond' : r.caught_up || r.role === 'leader' ? 'current' : 'catching up'}</td>
           </tr>
         ))}</tbody>
       </table>

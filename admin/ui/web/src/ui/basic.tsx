@@ -303,7 +303,7 @@ export function Stale({ error, at, retry }: { error: Error | undefined; at: numb
   return (
     <div class="stale" role="status">
       <Icon name="alert" size={14} />
-      <span>Not current: as of <Time at={at} />. {error.message}</span>
+      <span>Outdated, read <Time at={at} />: {error.message}</span>
       <button type="button" class="link" onClick={retry}>Retry</button>
     </div>
   )

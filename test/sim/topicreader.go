@@ -76,6 +76,7 @@ func (r *readSession) run(ctx context.Context) {
 	next := int64(0)
 	if p != nil {
 		next = p.Next
+		r.t.stored(next) // also by a command of unknown outcome
 	}
 	saved := next
 	for ctx.Err() == nil {

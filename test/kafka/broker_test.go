@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -115,13 +116,35 @@ func startBrokers(t testing.TB, n int, more ...*listener) *brokers {
 	require.NoError(t, err)
 	t.Cleanup(b.client.Close)
 	b.admin = kadm.NewClient(b.client)
+	t.Cleanup(func() {
+		if t.Failed() {
+			b.showLogs()
+		}
+	})
+	var last atomic.Value // what was seen last
 	require.Eventually(t, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		m, err := b.admin.BrokerMetadata(ctx)
+		last.Store(fmt.Sprintf("%d brokers, %v", len(m.Brokers), err))
 		return err == nil && len(m.Brokers) == n
-	}, 90*time.Second, 50*time.Millisecond, "the brokers start")
+	}, 3*time.Minute, 50*time.Millisecond, "the brokers start: %v", &last)
 	return b
+}
+
+// showLogs logs the ends of the logs of the brokers.
+func (b *brokers) showLogs() {
+	const most = 4 << 10
+	for i, nd := range b.nodes {
+		text, err := os.ReadFile(nd.log)
+		state := "runs"
+		select {
+		case <-nd.exited:
+			state = nd.cmd.ProcessState.String()
+		default:
+		}
+		b.t.Logf("broker %d: %s, %v\n%s", i+1, state, err, text[max(0, len(text)-most):])
+	}
 }
 
 func (nd *broker) java(args ...string) *exec.Cmd {

@@ -280,7 +280,7 @@ func TestProvisioningRequiresTheAdministrator(t *testing.T) {
 
 func TestIdentityProvidersNeedAMapping(t *testing.T) {
 	port := fakeListener{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}
-	n := &Node{cfg: config.Default(), listeners: listeners{node: port, ingress: port, admin: port}}
+	n := &Node{cfg: config.Default(), log: slog.New(slog.DiscardHandler), listeners: listeners{node: port, ingress: port, admin: port}}
 	n.cfg.Security.JWT.Issuer = "https://idp.example"
 	require.ErrorContains(t, n.openTokens(), "security.jwt: audience, roles-claim and roles are required")
 	n.cfg.Security.JWT.Audience, n.cfg.Security.JWT.RolesClaim, n.cfg.Security.JWT.Roles = "platform", "groups", map[string]string{"ops": "operator"}

@@ -29,9 +29,10 @@ type Queue[T any] struct {
 
 	exported, failed, dropped atomic.Uint64
 
-	mu     sync.Mutex // covers queue and size
+	mu     sync.Mutex // covers the fields below
 	queue  []T
-	size   int
+	items  int           // in the queue, or being exported
+	size   int           // of these, in bytes
 	wake   chan struct{} // a batch is full
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -52,12 +53,13 @@ func NewQueue[T any](signal Signal, upload func(context.Context, []T) error, log
 // Add queues an item of about size bytes. It never blocks: what does not fit is dropped.
 func (q *Queue[T]) Add(item T, size int) {
 	q.mu.Lock()
-	if len(q.queue) >= MaxQueued || q.size+size > MaxQueuedSize {
+	if q.items >= MaxQueued || q.size+size > MaxQueuedSize {
 		q.mu.Unlock()
 		q.dropped.Add(1)
 		return
 	}
 	q.queue = append(q.queue, item)
+	q.items++
 	q.size += size
 	full := len(q.queue) == batchSize
 	q.mu.Unlock()
@@ -69,7 +71,7 @@ func (q *Queue[T]) Add(item T, size int) {
 	}
 }
 
-// Counts are the items so far by outcome, and those that wait.
+// Counts are the items so far by outcome, and those that wait or are being exported.
 type Counts struct {
 	Exported, Failed, Dropped uint64
 	Waiting, WaitingSize      int
@@ -83,7 +85,7 @@ func (q *Queue[T]) Counts() Counts {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return Counts{
-		Exported: q.exported.Load(), Failed: q.failed.Load(), Dropped: q.dropped.Load(), Waiting: len(q.queue), WaitingSize: q.size,
+		Exported: q.exported.Load(), Failed: q.failed.Load(), Dropped: q.dropped.Load(), Waiting: q.items, WaitingSize: q.size,
 	}
 }
 
@@ -107,8 +109,8 @@ func (q *Queue[T]) run(ctx context.Context) {
 // flush exports what is queued. Once ctx has ended it takes closeTime at most.
 func (q *Queue[T]) flush(ctx context.Context) {
 	q.mu.Lock()
-	queued := q.queue
-	q.queue, q.size = nil, 0
+	queued, items, size := q.queue, q.items, q.size
+	q.queue = nil
 	q.mu.Unlock()
 	if len(queued) == 0 {
 		return
@@ -121,6 +123,9 @@ func (q *Queue[T]) flush(ctx context.Context) {
 		q.export(uploading, queued[:n])
 		queued = queued[n:]
 	}
+	q.mu.Lock()
+	q.items, q.size = q.items-items, q.size-size
+	q.mu.Unlock()
 }
 
 func (q *Queue[T]) export(ctx context.Context, batch []T) {

@@ -17,8 +17,8 @@ func (a *app) objects() *cobra.Command {
 		Use:     "objects",
 		Aliases: []string{"object", "ob"},
 		Short:   "Show the keys of objects and workflows",
-		Long: `Shows which keys of objects and workflows have state or are held by an invocation, and who waits for
-them. ` + "`platform state`" + ` shows and changes the state.`,
+		Long: `Show the keys of virtual objects and workflows: the size of their state, the invocation that holds the
+lock of a key, and the invocations queued behind it. ` + "`platform state`" + ` reads and edits the state.`,
 	}, a.objectsList(), a.objectsDescribe())
 }
 
@@ -26,7 +26,7 @@ func (a *app) objectsList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list <service>",
 		Aliases: []string{"ls"},
-		Short:   "List the keys that have state or are held",
+		Short:   "List the keys with state or a holder",
 		Args:    cobra.ExactArgs(1),
 		Example: "  platform objects list Counter\n  platform objects list Counter --prefix customer-",
 	}
@@ -41,7 +41,7 @@ func (a *app) objectsList() *cobra.Command {
 		return page, response, hintNotFound(err, stateHint)
 	}, func(_ context.Context, page client.ObjectPage) error {
 		if len(page.Objects) == 0 {
-			a.say("No such keys: none has state or is held.")
+			a.say("No key has state or a holder.")
 			return nil
 		}
 		rows := make([][]string, len(page.Objects))
@@ -60,7 +60,7 @@ func (a *app) objectsDescribe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "describe <service/key>",
 		Aliases: []string{"get"},
-		Short:   "Show a key: its holder, the invocations that wait for it, and the promises of a workflow",
+		Short:   "Show a key: its holder, its queue, and the promises of a workflow",
 		Args:    cobra.RangeArgs(1, 2),
 		Example: "  platform objects describe Counter/alice",
 	}

@@ -47,9 +47,11 @@ func (a *app) subscriptionsList() *cobra.Command {
 	return cmd
 }
 
-func (a *app) saySilent(nodes []string) {
-	for _, n := range nodes {
-		a.say("No report of node %s; its topic partitions are missing here.", term.Clean(n))
+// saySilent prints why data are missing: the nodes that did not report, and the partitions without
+// a leader.
+func (a *app) saySilent(reasons []string) {
+	for _, reason := range reasons {
+		a.say("Incomplete, no report from %s", term.Clean(reason))
 	}
 }
 

@@ -25,8 +25,15 @@ func rowsOf[T any](ctx context.Context, engine *query.Engine, sql string, o quer
 	return decoded.Rows, nil
 }
 
-// sqlText returns a text as an SQL literal.
-func sqlText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+// sqlText returns a text as an SQL expression. It is not always a literal, because queries must
+// not contain NUL.
+func sqlText(s string) string {
+	literal := "'" + strings.ReplaceAll(s, "'", "''") + "'"
+	if !strings.Contains(s, "\x00") {
+		return literal
+	}
+	return "(" + strings.ReplaceAll(literal, "\x00", "' || char(0) || '") + ")"
+}
 
 // conditions returns a WHERE clause that requires all conditions.
 func conditions(list []string) string {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -104,8 +105,10 @@ func TestQueuesAndCountersAreReadInPages(t *testing.T) {
 	require.Equal(t, "one", second.VQueues[0].Scope)
 	c.read("/vqueues?scope=one", &one)
 	var none page
-	c.read("/vqueues?scope=o%27ne", &none)
-	require.Empty(t, none.VQueues)
+	for _, scope := range []string{"o%27ne", "one%00", "%00%27", "%ff"} {
+		c.read("/vqueues?scope="+scope, &none)
+		require.Empty(t, none.VQueues, scope)
+	}
 	require.Equal(t, second.VQueues, one.VQueues)
 	var same queue
 	c.read("/vqueues/"+second.VQueues[0].ID, &same)
@@ -113,6 +116,8 @@ func TestQueuesAndCountersAreReadInPages(t *testing.T) {
 
 	var counters struct{ Counters []struct{ Scope string } }
 	c.read("/limits/counters", &counters)
+	c.read("/limits/counters?scope=%00%27&cursor="+base64.RawURLEncoding.EncodeToString([]byte(`{"Scope":"\u0000'"}`)), &counters)
+	require.Empty(t, counters.Counters)
 	for path, want := range map[string]int{"/vqueues?cursor=x": http.StatusBadRequest, "/vqueues/x": http.StatusBadRequest, "/limits/counters?limit=0": http.StatusBadRequest} {
 		code, body := c.do(0, true, "GET", path, "")
 		require.Equal(t, want, code, "%s: %s", path, body)

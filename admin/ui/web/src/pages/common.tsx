@@ -77,3 +77,8 @@ function PauseForm({ what, effect, run, close }: { what: string; effect: string;
     </form>
   )
 }
+
+/** Says which nodes and partitions a list has no data of. */
+export function Incomplete({ without }: { without: string[] | undefined }) {
+  return without && without.length > 0 ? <p class="muted" role="status">Incomplete, no report from {without.join('; ')}</p> : null
+}

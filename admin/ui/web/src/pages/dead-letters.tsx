@@ -8,12 +8,14 @@ import { useResource } from '../resource.ts'
 import { segment } from '../router.ts'
 import { Button, Facts, Loaded, Pill, Section, Time } from '../ui/basic.tsx'
 import { ask, openDialog, DialogFrame, toast, toastError } from '../ui/overlay.tsx'
+import { Incomplete } from './common.tsx'
 import { Table } from '../ui/table.tsx'
 import { blockReasons } from '../lib/subscriptions.ts'
 
 interface Page {
   dead_letters: DeadLetter[]
   next?: string
+  silent_nodes?: string[]
 }
 
 interface Result {
@@ -21,6 +23,7 @@ interface Result {
   failed: number
   errors?: { message: string }[]
   next?: string
+  silent_nodes?: string[]
 }
 
 const placeOf = (l: DeadLetter): string => `${l.topic}/${l.partition}/${l.offset}`
@@ -47,6 +50,7 @@ export function DeadLetters({ of: s, path }: { of: Subscription; path: string })
       </p>
       <Loaded of={page} what="The dead letters could not be read">{(p) => (
         <>
+          <Incomplete without={p.silent_nodes} />
           <Table label="Dead letters" rows={p.dead_letters} keyOf={placeOf} columns={[
             { id: 'record', title: 'Record', class: 'fit', cell: (l) => <bdi class="strong">{placeOf(l)}</bdi> },
             { id: 'reason', title: 'Cause', class: 'grow cut', cell: (l) => <span class="cut" dir="auto"><Pill tone="bad" title={l.message}>{l.reason.replaceAll('_', ' ')}</Pill> {blockReasons[l.reason]?.[0] ?? l.message}</span> },
@@ -69,9 +73,11 @@ async function all(path: string, operation: string, method: 'POST' | 'DELETE'): 
     total.done += r.done
     total.failed += r.failed
     total.errors!.push(...(r.errors ?? []))
+    if (r.silent_nodes) total.silent_nodes = r.silent_nodes
     after = r.next
   }
   refreshAll()
+  if (total.silent_nodes) toast('error', `Incomplete, no report from ${total.silent_nodes.join('; ')}`)
   return total
 }
 

@@ -12,7 +12,7 @@ import { Button, Command, Empty, Facts, Field, ID, Loaded, PageHead, Pill, Secti
 import { ask, openDialog, DialogFrame, toast, toastError } from '../ui/overlay.tsx'
 import { Table } from '../ui/table.tsx'
 import { blockReasons } from '../lib/subscriptions.ts'
-import { Notices, askPause } from './common.tsx'
+import { Incomplete, Notices, askPause } from './common.tsx'
 import { FormButtons, useSubmission } from '../ui/form.tsx'
 import { DeadLetters, RecordView } from './dead-letters.tsx'
 import { createKafkaCluster, createSubscription, editKafkaCluster, editSubscription } from './event-forms.tsx'
@@ -79,16 +79,12 @@ function List() {
         </Empty>
       ) : (
         <>
-          <Silent nodes={l.silent_nodes} />
+          <Incomplete without={l.silent_nodes} />
           <SubscriptionTable list={l.subscriptions} />
         </>
       )}</Loaded>
     </>
   )
-}
-
-function Silent({ nodes }: { nodes: string[] | undefined }) {
-  return nodes && nodes.length > 0 ? <p class="muted" role="status">No report of {nodes.join('; ')}. Their topic partitions are missing here.</p> : null
 }
 
 function SubscriptionTable({ list }: { list: Subscription[] }) {
@@ -121,7 +117,7 @@ function One({ id }: { id: string }) {
             <Actions of={s} path={path} />
           </PageHead>
           {s.message && <p class={s.state === 'error' || s.state === 'orphaned' || s.state === 'blocked' ? 'bad-text' : 'muted'}>{s.message}</p>}
-          <Silent nodes={s.silent_nodes} />
+          <Incomplete without={s.silent_nodes} />
           <Notices list={s.info} />
           <BlockedRecords of={s} path={path} />
           {s.dead_letters > 0 && <DeadLetters of={s} path={`${path}/dead-letters`} />}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/feature"
 	"platform/internal/limits"
 	"platform/internal/raftgroup"
 	"platform/partition/codec"
@@ -245,4 +247,79 @@ func TestOutboxMemoryIsSharedAndBounded(t *testing.T) {
 	require.Zero(t, m.available())
 	m.release(outboxBytes + 100)
 	require.Equal(t, outboxBytes, m.available())
+}
+
+// Failures have metadata of any size, which counts like a value.
+func TestOutboxBoundsTheBytesOfACommandOfFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const messages = 80
+		tt := newOutboxTable()
+		tt.closed = true
+		o := newOutbox(0, 4)
+		o.read, o.acknowledge, o.log = tt.read, tt.acknowledge, slog.New(slog.DiscardHandler)
+		o.deliver = func(ctx context.Context, to uint32, d *machine.Deliver) error {
+			data, err := codec.EncodeCommand(feature.Level4, d)
+			if err == nil {
+				err = fits(feature.Level4, d, len(data))
+			}
+			if err != nil {
+				return err
+			}
+			return tt.deliver(ctx, to, d)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { require.NoError(t, o.Run(ctx)) })
+		metadata := []journal.Metadata{{Key: "details", Value: strings.Repeat("x", 1<<20)}}
+		for i := range messages {
+			failure := &journal.Failure{Code: 500, Metadata: metadata}
+			o.send(tt.put(1, &machine.Complete{Sink: machine.Sink{Completion: uint32(i), Type: journal.CallCompletion}, Result: journal.Result{Failure: failure}}))
+		}
+		time.Sleep(100 * time.Millisecond)
+		tt.open()
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		cancel()
+		wg.Wait()
+		requireInOrder(t, tt.received[1], messages)
+	})
+}
+
+// A table that cannot be read for a moment delays messages, and loses none.
+func TestOutboxReadsAgainAfterAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tt := newOutboxTable()
+		for i := range 3 {
+			tt.put(1, numbered(uint32(i)))
+		}
+		o := newOutbox(0, 4)
+		failed := false
+		o.read = func(to uint32, from uint64, count, bytes int) (uint64, []machine.Message, bool, error) {
+			if to == 1 && count > 1 && !failed {
+				failed = true
+				o.send(tt.put(1, numbered(3))) // another message is sent meanwhile
+				return 0, nil, false, errors.New("read: I/O error")
+			}
+			return tt.read(to, from, count, bytes)
+		}
+		o.acknowledge, o.log = tt.acknowledge, slog.New(slog.DiscardHandler)
+		o.deliver = func(ctx context.Context, to uint32, d *machine.Deliver) error {
+			tt.mu.Lock()
+			gap := d.FirstSeq > tt.last[to]+1
+			tt.mu.Unlock()
+			if gap {
+				return errors.New("the receiver refuses a gap")
+			}
+			return tt.deliver(ctx, to, d)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { require.NoError(t, o.Run(ctx)) })
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		cancel()
+		wg.Wait()
+		require.True(t, failed)
+		requireInOrder(t, tt.received[1], 4)
+	})
 }

@@ -350,6 +350,9 @@ func resultSize(v *journal.Result) int {
 	size := len(v.Value)
 	if v.Failure != nil {
 		size += 32 + len(v.Failure.Message)
+		for i := range v.Failure.Metadata {
+			size += 16 + len(v.Failure.Metadata[i].Key) + len(v.Failure.Metadata[i].Value)
+		}
 	}
 	return size
 }

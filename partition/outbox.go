@@ -218,7 +218,8 @@ func (o *outbox) next(to uint32, l *stream) (uint64, []machine.Message, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
-		l.overflow = true
+		l.release(l.bytes) // of messages queued meanwhile: those in the table go first
+		l.first, l.queue, l.overflow = from, nil, true
 		return 0, nil, fmt.Errorf("read outbox: %w", err)
 	}
 	if len(messages) == 0 {

@@ -240,6 +240,51 @@ func TestMessagesOfARecoveredSenderAreNotTakenForDuplicates(t *testing.T) {
 	require.False(t, c.partitions[0].group.Recovered(), "numbers are skipped once")
 }
 
+// TestPendingMessagesOfARecoveredSenderArrive recovers a sender whose outbox is not empty: its
+// next messages do not follow the numbers of those.
+func TestPendingMessagesOfARecoveredSenderArrive(t *testing.T) {
+	var closed atomic.Bool
+	closed.Store(true)
+	arrived := make(chan string, 2)
+	leaf := restate.NewService("Leaf").Handler("note", restate.NewServiceHandler(
+		func(_ restate.Context, s string) (restate.Void, error) { arrived <- s; return restate.Void{}, nil }))
+	var storage raftgroup.Storage
+	c := newTunedCluster(t, 2, func(cfg *Config) {
+		cfg.Level = func() feature.Level { return feature.Level4 }
+		if cfg.ID == 0 {
+			storage = cfg.Storage
+		}
+		deliver := cfg.Deliver
+		cfg.Deliver = func(ctx context.Context, to uint32, d *machine.Deliver) error {
+			if closed.Load() {
+				return ErrNotLeader
+			}
+			return deliver(ctx, to, d)
+		}
+	}, leaf)
+	c.sendNote(t, `"before"`)
+	require.NoError(t, storage.Set([]byte("Recovered"), []byte{1})) // as a recovery does
+	p := c.partitions[0]
+	leadAgain := func() {
+		before := p.lead.Load()
+		before.abandon(ErrNotLeader)
+		require.Eventually(t, func() bool { l := p.lead.Load(); return l != nil && l != before }, time.Minute, 10*time.Millisecond)
+	}
+	leadAgain()
+	require.False(t, p.group.Recovered())
+	c.sendNote(t, `"after"`)
+	leadAgain() // the outbox is read from the table
+	closed.Store(false)
+	for _, want := range []string{"before", "after"} {
+		select {
+		case text := <-arrived:
+			require.Equal(t, want, text)
+		case <-time.After(time.Minute):
+			t.Fatalf("the message from %s the recovery does not arrive", want)
+		}
+	}
+}
+
 // TestNumbersAreSkippedOnceTheLevelAllowsIt recovers a sender while older servers are part of
 // the cluster. The leader must not wait for its next leadership, which another replica may
 // get.

@@ -152,9 +152,9 @@ func (m *Machine) dispatch(c Command) (Outcome, error) {
 	return Outcome{}, fmt.Errorf("apply %T: %w", c, ErrUnknownCommand)
 }
 
-// lostNumbers is how many sequence numbers and attempt numbers are skipped after a recovery:
+// LostNumbers is how many sequence numbers and attempt numbers are skipped after a recovery:
 // more than can have been lost.
-const lostNumbers = 1 << 32
+const LostNumbers = 1 << 32
 
 // lead skips numbers that may have been used before data was lost in a recovery. Receivers
 // would drop messages with such numbers as duplicates.
@@ -162,7 +162,7 @@ func (m *Machine) lead(c *Lead) error {
 	if !c.Recovered || m.level < feature.Level4 {
 		return nil
 	}
-	m.meta.Attempt += lostNumbers
+	m.meta.Attempt += LostNumbers
 	for to := range m.shards.Count {
 		if to == m.shards.Self {
 			continue
@@ -171,7 +171,7 @@ func (m *Machine) lead(c *Lead) error {
 		if err != nil {
 			return fmt.Errorf("read last sent to partition %d: %w", to, err)
 		}
-		m.st.PutLastSent(to, last+lostNumbers)
+		m.st.PutLastSent(to, last+LostNumbers)
 	}
 	return nil
 }

@@ -231,3 +231,33 @@ func TestAcknowledgingUnsentMessagesKeepsLaterOnes(t *testing.T) {
 	commit(t, p, 3, func(s machine.State) { s.DeleteOutgoing(7, 2) })
 	require.Zero(t, outgoing())
 }
+
+// A recovery skips sequence numbers; other gaps are damage.
+func TestMessagesAroundSkippedNumbersAreReadSeparately(t *testing.T) {
+	const skipped = 5 + machine.LostNumbers
+	p := partition(t, open(t), 1)
+	commit(t, p, 1, func(s machine.State) {
+		s.PutOutgoing(7, 5, &machine.Complete{})
+		s.PutLastSent(7, skipped)
+		s.PutOutgoing(7, skipped+1, &machine.Complete{})
+		s.PutOutgoing(7, skipped+2, &machine.Complete{})
+	})
+	v := p.View()
+	defer v.Close()
+	first, messages, more, err := v.Outgoing(7, 0, 10, 1<<20)
+	require.NoError(t, err)
+	require.EqualValues(t, 5, first)
+	require.Len(t, messages, 1)
+	require.True(t, more)
+	first, messages, more, err = v.Outgoing(7, 6, 10, 1<<20)
+	require.NoError(t, err)
+	require.EqualValues(t, skipped+1, first)
+	require.Len(t, messages, 2)
+	require.False(t, more)
+
+	commit(t, p, 2, func(s machine.State) { s.PutOutgoing(7, skipped+4, &machine.Complete{}) })
+	damaged := p.View()
+	defer damaged.Close()
+	_, _, _, err = damaged.Outgoing(7, 6, 10, 1<<20)
+	require.Error(t, err)
+}

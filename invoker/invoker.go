@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"platform/internal/ids"
 	"platform/internal/logsample"
@@ -41,6 +42,7 @@ type Invoker struct {
 	sampler        *logsample.Sampler[sampleKey]
 	silentAttempts silentAttempts
 	pauses         *pauses
+	failureTexts   atomic.Int64 // bytes, see maxFailureTexts
 
 	mu       sync.Mutex // guards sessions
 	sessions map[*Session]struct{}

@@ -17,8 +17,8 @@ func (t *task) report(f *failure) {
 		service = t.inv.Target.Service
 	}
 	t.s.iv.cfg.Stats.AttemptFailed(service)
-	repeated := t.last != nil && t.last.Message == f.Message && t.last.ErrorCode == f.ErrorCode
-	t.last = f
+	repeated := t.repeats(f)
+	t.setLast(f)
 	level, fields := t.warning(repeated)
 	t.s.log.Log(context.Background(), level, "attempt failed", append(fields, "failed_attempts", t.retry.total+1)...)
 }

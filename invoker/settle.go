@@ -120,6 +120,7 @@ func (t *task) conclude(a *attempt) {
 // after t.mu.
 func (t *task) backOff(e event, delay time.Duration) (slot *share) {
 	slot = t.end(e)
+	t.input = nil // read again, since many may wait
 	t.due = time.Now().Add(delay)
 	t.s.timers.backOff(t)
 	return slot

@@ -32,7 +32,8 @@ type task struct {
 	volume    int      // payload bytes in them
 	size      int      // of the last replay, 0: unknown
 	slot      *share   // the service whose slot it holds; nil: none
-	last      *failure // of the last failed attempt
+	last      *failure // of the last failed attempt, see setLast
+	lastTexts int64    // bytes of it that maxFailureTexts bounds
 	cancelled bool     // while the current attempt was open
 	pausing   bool     // no further attempt starts
 	started   time.Time
@@ -112,6 +113,7 @@ func (t *task) end(e event) (slot *share) {
 	}
 	if t.state == gone {
 		t.inv, t.input = nil, nil
+		t.setLast(nil)
 		t.s.remove(t)
 	}
 	slot, t.slot = t.slot, nil

@@ -1,0 +1,34 @@
+package invoker
+
+// The last failure of an invocation is kept, for operators, until its next attempt ends. While
+// an endpoint is down, that may concern all invocations of a node.
+const (
+	// maxFailureTexts bounds the bytes of the texts of these failures on a node. Of further
+	// failures only the beginning of the message is kept.
+	maxFailureTexts = 16 << 20
+	briefText       = 256
+)
+
+// setLast replaces the last failure; nil: there is none. t.mu is held.
+func (t *task) setLast(f *failure) {
+	texts := &t.s.iv.failureTexts
+	texts.Add(-t.lastTexts)
+	t.last, t.lastTexts = f, 0
+	if f == nil {
+		return
+	}
+	size := int64(len(f.Message) + len(f.Stacktrace) + len(f.RelatedName))
+	if texts.Add(size) <= maxFailureTexts {
+		t.lastTexts = size
+		return
+	}
+	texts.Add(-size)
+	brief := *f // the attempt may still store the whole failure
+	brief.Message, brief.Stacktrace, brief.RelatedName = clip(f.Message, briefText), "", clip(f.RelatedName, briefText)
+	t.last = &brief
+}
+
+// repeats reports whether f is like the last failure. t.mu is held.
+func (t *task) repeats(f *failure) bool {
+	return t.last != nil && t.last.ErrorCode == f.ErrorCode && (t.last.Message == f.Message || t.last.Message == clip(f.Message, briefText))
+}

@@ -14,8 +14,10 @@ const (
 	// timerWindow is how far ahead timers are held in memory. Most are retention timers a
 	// day away, which must not use memory.
 	timerWindow = time.Minute
-	// timerBatch bounds the timers of one FireTimers command.
-	timerBatch = 512
+	// timerBatch bounds the timers of one FireTimers command, timerBatchBytes their names. The
+	// names of promises may be long.
+	timerBatch      = 512
+	timerBatchBytes = 256 << 10
 	// maxFiring is how many FireTimers commands may be in progress: one is applied while
 	// others are written.
 	maxFiring = 4
@@ -130,7 +132,10 @@ func (t *timers) takeDue(now int64) []machine.Timer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var due []machine.Timer
-	for len(t.pending) > 0 && t.pending[0].At <= now && len(due) < timerBatch {
+	for bytes := 0; len(t.pending) > 0 && t.pending[0].At <= now && len(due) < timerBatch; {
+		if bytes += len(t.pending[0].Name); len(due) > 0 && bytes > timerBatchBytes {
+			break
+		}
 		due = append(due, heap.Pop(&t.pending).(machine.Timer))
 	}
 	return due

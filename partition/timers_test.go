@@ -3,6 +3,7 @@ package partition
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
+	"platform/partition/codec"
 	"platform/partition/machine"
 )
 
@@ -230,4 +232,29 @@ func TestTimersThatWereNotFiredAreRequeued(t *testing.T) {
 		cancel()
 		wg.Wait()
 	})
+}
+
+// A timer is named by a promise, whose name may be long.
+func TestTimersWithLongNamesFitIntoACommand(t *testing.T) {
+	tt := newTimers(func() int64 { return 1 }, nil, nil)
+	tt.horizon = 2
+	long := strings.Repeat("x", 20<<20)
+	const count = 3
+	for i := range uint32(count) {
+		tt.set(machine.Timer{At: 1, Kind: machine.TimerPromise, Completion: i, Name: long})
+	}
+	fired := 0
+	for {
+		due := tt.takeDue(1)
+		if len(due) == 0 {
+			break
+		}
+		c := &machine.FireTimers{Timers: due}
+		data, err := codec.EncodeCommand(feature.Level4, c)
+		require.NoError(t, err)
+		require.NoError(t, fits(feature.Level4, c, len(data)), "%d timers", len(due))
+		require.LessOrEqual(t, len(data), codec.CommandSize(c))
+		fired += len(due)
+	}
+	require.Equal(t, count, fired)
 }

@@ -278,7 +278,11 @@ func CommandSize(c machine.Command) int {
 		}
 		return size
 	case *machine.FireTimers:
-		return 16 + 48*len(c.Timers)
+		size := 16 + 64*len(c.Timers)
+		for i := range c.Timers {
+			size += len(c.Timers[i].Name)
+		}
+		return size
 	case *machine.Deliver:
 		size := 48
 		for _, m := range c.Messages {

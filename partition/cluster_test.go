@@ -266,12 +266,12 @@ func TestPendingMessagesOfARecoveredSenderArrive(t *testing.T) {
 	require.NoError(t, storage.Set([]byte("Recovered"), []byte{1})) // as a recovery does
 	p := c.partitions[0]
 	leadAgain := func() {
-		before := p.lead.Load()
+		before := p.latest.Load()
 		before.abandon(ErrNotLeader)
-		require.Eventually(t, func() bool { l := p.lead.Load(); return l != nil && l != before }, time.Minute, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return p.latest.Load() != before && p.Leading() }, time.Minute, 10*time.Millisecond)
 	}
 	leadAgain()
-	require.False(t, p.group.Recovered())
+	require.Eventually(t, func() bool { return !p.group.Recovered() }, time.Minute, 10*time.Millisecond)
 	c.sendNote(t, `"after"`)
 	leadAgain() // the outbox is read from the table
 	closed.Store(false)

@@ -131,6 +131,7 @@ func TestGoldenLogEntries(t *testing.T) {
 		"entry_stop_job":            &stopJob{"job_1"},
 		"entry_mark_failure":        &markFailure{FailureMarkEdit{Group: "fg_0011223344556677", Muted: ptr(true), Note: ptr("known"), By: "ci at ::1"}},
 		"entry_create_token":        &createToken{fullToken()},
+		"entry_create_session":      &createToken{fullSession()},
 		"entry_revoke_token":        &revokeToken{"abcdefghijklmnop"},
 		"entry_use_tokens":          &useTokens{[]TokenUse{{"abcdefghijklmnop", goldenTime}}},
 		"entry_record_action":       &recordAction{fullAction()},
@@ -199,6 +200,7 @@ func TestGoldenRecords(t *testing.T) {
 		"record_job":           jobToProto(ptr(fullJob())),
 		"record_failure_mark":  failureMarkToProto(ptr(fullFailureMark())),
 		"record_token":         tokenToProto(ptr(fullToken())),
+		"record_session":       tokenToProto(ptr(fullSession())),
 		"record_audit": auditToProto(&AuditRecord{
 			Sequence: 300, At: goldenTime, Action: fullAction(), Before: []byte("b"), After: []byte("a"), Previous: []byte("p"), Hash: []byte("h"),
 		}),

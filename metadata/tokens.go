@@ -17,10 +17,16 @@ const (
 	MaxTokens = 1000
 	// MaxTokenName is the size of a name.
 	MaxTokenName = 100
+	// MaxSessionName is the size of the name of a session.
+	MaxSessionName = 256
 	// MaxTokenLimits is the number of services and of scopes that a token is limited to, and
 	// MaxTokenLimit the size of the name of one.
 	MaxTokenLimits = 100
 	MaxTokenLimit  = 512
+	// MaxSessions is the number of sessions, and MaxUserSessions that of one user, whose oldest
+	// session a new one replaces.
+	MaxSessions     = 1000
+	MaxUserSessions = 10
 )
 
 // Reasons for refusing a change of tokens.
@@ -41,6 +47,9 @@ type Token struct {
 	CreatedAt        time.Time
 	ExpiresAt        time.Time // zero: never
 	LastUsed         time.Time // zero: never
+	// Session marks the login of a user at an identity provider. Sessions of one user have the same
+	// name, and the expired ones are deleted.
+	Session bool
 }
 
 // TokenUse is the last use of a token.
@@ -101,10 +110,12 @@ func (t *Token) check() error {
 	switch {
 	case t.ID == "" || len(t.Hash) != 32:
 		return &InvalidError{"a token needs an id and a hash"}
-	case t.Name == "" || len(t.Name) > MaxTokenName:
-		return &InvalidError{fmt.Sprintf("the name of a token has 1 to %d bytes, not %d", MaxTokenName, len(t.Name))}
+	case t.Name == "" || len(t.Name) > t.maxName():
+		return &InvalidError{fmt.Sprintf("the name of a token has 1 to %d bytes, not %d", t.maxName(), len(t.Name))}
 	case len(t.Roles) == 0:
 		return &InvalidError{"a token needs a role"}
+	case t.Session && t.ExpiresAt.IsZero():
+		return &InvalidError{"a session needs a time at which it expires"}
 	case len(t.Services) > MaxTokenLimits || len(t.Scopes) > MaxTokenLimits:
 		return &InvalidError{fmt.Sprintf("a token can be limited to at most %d services and %d scopes", MaxTokenLimits, MaxTokenLimits)}
 	case slices.ContainsFunc(slices.Concat(t.Services, t.Scopes), func(name string) bool { return len(name) > MaxTokenLimit }):
@@ -113,19 +124,75 @@ func (t *Token) check() error {
 	return nil
 }
 
+func (t *Token) maxName() int {
+	if t.Session {
+		return MaxSessionName
+	}
+	return MaxTokenName
+}
+
 // applyCreateToken returns the Token.
 func applyCreateToken(d *draft, cmd *createToken) (outcome, error) {
 	t := cmd.token
 	if err := t.check(); err != nil {
 		return outcome{refusal: err}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
 	}
-	if len(d.tokens) >= MaxTokens {
-		return refused(ErrTooManyTokens, "there are %d tokens; revoke one first", len(d.tokens)), nil
+	if _, known := d.token(t.ID); known {
+		return refused(ErrTokenExists, "there is a token with the id %s", t.ID), nil
 	}
-	if slices.ContainsFunc(d.tokens, func(known Token) bool { return known.ID == t.ID || known.Name == t.Name }) {
-		return refused(ErrTokenExists, "there is a token with the name %q; revoke it first, or choose another name", t.Name), nil
+	if t.Session {
+		return applyCreateSession(d, t)
+	}
+	stored := 0
+	for _, known := range d.tokens {
+		if known.Session {
+			continue
+		}
+		if stored++; known.Name == t.Name {
+			return refused(ErrTokenExists, "there is a token with the name %q; revoke it first, or choose another name", t.Name), nil
+		}
+	}
+	if stored >= MaxTokens {
+		return refused(ErrTooManyTokens, "there are %d tokens; revoke one first", stored), nil
 	}
 	return outcome{value: t}, d.putToken(t)
+}
+
+// applyCreateSession makes room for a session first. It returns the Token.
+func applyCreateSession(d *draft, t Token) (outcome, error) {
+	var expired []string
+	var own []Token
+	sessions := 0
+	for _, known := range d.tokens {
+		switch {
+		case !known.Session:
+		case !t.CreatedAt.Before(known.ExpiresAt):
+			expired = append(expired, known.ID)
+		default:
+			if sessions++; known.Name == t.Name {
+				own = append(own, known)
+			}
+		}
+	}
+	for _, id := range expired {
+		d.deleteToken(id)
+	}
+	if len(own) >= MaxUserSessions || sessions >= MaxSessions && len(own) > 0 {
+		oldest := slices.MinFunc(own, func(a, b Token) int {
+			return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+		})
+		d.deleteToken(oldest.ID)
+		sessions--
+	}
+	if sessions >= MaxSessions {
+		return refused(ErrTooManyTokens, "there are %d sessions of users; revoke one first", sessions), nil
+	}
+	return outcome{value: t}, d.putToken(t)
+}
+
+func (d *draft) deleteToken(id string) {
+	d.tokens = slices.DeleteFunc(slices.Clone(d.tokens), func(known Token) bool { return known.ID == id })
+	d.deleteRecord(tableTokens, id)
 }
 
 // applyRevokeToken returns the Token.
@@ -134,8 +201,7 @@ func applyRevokeToken(d *draft, cmd *revokeToken) (outcome, error) {
 	if !known {
 		return refused(ErrTokenNotFound, "there is no token %s", cmd.id), nil
 	}
-	d.tokens = slices.DeleteFunc(slices.Clone(d.tokens), func(known Token) bool { return known.ID == t.ID })
-	d.deleteRecord(tableTokens, t.ID)
+	d.deleteToken(t.ID)
 	return outcome{value: t}, nil
 }
 
@@ -169,6 +235,7 @@ func tokenToProto(t *Token) *pb.Token {
 	return &pb.Token{
 		Id: t.ID, Name: t.Name, Hash: t.Hash, Roles: t.Roles, Services: t.Services, Scopes: t.Scopes, CreatedBy: t.CreatedBy,
 		CreatedAtMs: millis(t.CreatedAt), ExpiresAtMs: millis(t.ExpiresAt), LastUsedMs: millis(t.LastUsed),
+		Session: t.Session,
 	}
 }
 
@@ -176,6 +243,7 @@ func tokenFromProto(t *pb.Token) Token {
 	return Token{
 		ID: t.GetId(), Name: t.GetName(), Hash: t.GetHash(), Roles: t.GetRoles(), Services: t.GetServices(), Scopes: t.GetScopes(), CreatedBy: t.GetCreatedBy(),
 		CreatedAt: fromMillis(t.GetCreatedAtMs()), ExpiresAt: fromMillis(t.GetExpiresAtMs()), LastUsed: fromMillis(t.GetLastUsedMs()),
+		Session: t.GetSession(),
 	}
 }
 

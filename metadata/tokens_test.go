@@ -18,6 +18,14 @@ func fullToken() Token {
 	}
 }
 
+// fullSession is a session with all fields that sessions have.
+func fullSession() Token {
+	return Token{
+		ID: "bcdefghijklmnopq", Name: "oidc:ada", Hash: bytes.Repeat([]byte{8}, 32), Roles: []string{"viewer"}, CreatedAt: goldenTime,
+		ExpiresAt: goldenTime.Add(time.Hour), LastUsed: goldenTime, Session: true,
+	}
+}
+
 func fullAction() Action {
 	return Action{
 		Principal: "ci", Token: "abcdefghijklmnop", Address: "::1", Node: "n1", Action: "DELETE /deployments/:deployment", Object: "/deployments/dp_1",
@@ -87,4 +95,44 @@ func TestTokensNeedTheirFeatureLevel(t *testing.T) {
 	require.ErrorContains(t, err, "a token needs feature level 4")
 	require.NoError(t, m.RecordAction(t.Context(), fullAction()), "there is no audit log yet")
 	require.Zero(t, m.view.audit.count)
+}
+
+// newSession creates a session of a user.
+func newSession(t *testing.T, m *memStore, id, name string, expires time.Time) error {
+	t.Helper()
+	s := fullSession()
+	s.ID, s.Name, s.ExpiresAt = id, name, expires
+	_, err := m.CreateToken(t.Context(), s)
+	return err
+}
+
+func TestUsersHaveABoundedNumberOfSessions(t *testing.T) {
+	m := atLevel4(t)
+	later := m.now().Add(time.Hour)
+	for i := range MaxUserSessions + 1 {
+		require.NoError(t, newSession(t, m, fmt.Sprintf("ada-%02d", i), "oidc:ada", later))
+	}
+	require.Len(t, m.Tokens(), MaxUserSessions)
+	_, known := m.Token("ada-00")
+	require.False(t, known, "the oldest session is replaced")
+
+	require.NoError(t, newSession(t, m, "brief", "oidc:bob", m.now().Add(-time.Second)))
+	require.NoError(t, newSession(t, m, "bob", "oidc:bob", later))
+	_, known = m.Token("brief")
+	require.False(t, known, "expired sessions are deleted")
+
+	require.ErrorContains(t, newSession(t, m, "endless", "oidc:bob", time.Time{}), "expires")
+	require.ErrorIs(t, newSession(t, m, "bob", "oidc:eve", later), ErrTokenExists)
+}
+
+func TestSessionsAndTokensHaveSeparateBounds(t *testing.T) {
+	m := atLevel4(t)
+	later := m.now().Add(time.Hour)
+	for i := range MaxSessions {
+		require.NoError(t, newSession(t, m, fmt.Sprintf("%016d", i), fmt.Sprint("oidc:", i), later))
+	}
+	require.ErrorIs(t, newSession(t, m, "one-more", "oidc:one-more", later), ErrTooManyTokens)
+	require.NoError(t, newSession(t, m, "again", "oidc:0", later.Add(-30*time.Minute)), "a user with a session replaces it")
+	_, err := m.CreateToken(t.Context(), fullToken())
+	require.NoError(t, err)
 }

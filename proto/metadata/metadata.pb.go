@@ -2482,6 +2482,7 @@ type Token struct {
 	CreatedAtMs   int64                  `protobuf:"varint,8,opt,name=created_at_ms,json=createdAtMs,proto3" json:"created_at_ms,omitempty"`
 	ExpiresAtMs   int64                  `protobuf:"varint,9,opt,name=expires_at_ms,json=expiresAtMs,proto3" json:"expires_at_ms,omitempty"` // 0: never
 	LastUsedMs    int64                  `protobuf:"varint,10,opt,name=last_used_ms,json=lastUsedMs,proto3" json:"last_used_ms,omitempty"`   // 0: never
+	Session       bool                   `protobuf:"varint,11,opt,name=session,proto3" json:"session,omitempty"`                             // a login of a user at an identity provider
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2584,6 +2585,13 @@ func (x *Token) GetLastUsedMs() int64 {
 		return x.LastUsedMs
 	}
 	return 0
+}
+
+func (x *Token) GetSession() bool {
+	if x != nil {
+		return x.Session
+	}
+	return false
 }
 
 // Barrier changes nothing. A node that has applied it knows everything that was committed before.
@@ -5243,7 +5251,7 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\x04uses\x18\x01 \x03(\v2\x1b.platform.metadata.TokenUseR\x04uses\"/\n" +
 	"\bTokenUse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x13\n" +
-	"\x05at_ms\x18\x02 \x01(\x03R\x04atMs\"\x92\x02\n" +
+	"\x05at_ms\x18\x02 \x01(\x03R\x04atMs\"\xac\x02\n" +
 	"\x05Token\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -5257,7 +5265,8 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\rexpires_at_ms\x18\t \x01(\x03R\vexpiresAtMs\x12 \n" +
 	"\flast_used_ms\x18\n" +
 	" \x01(\x03R\n" +
-	"lastUsedMs\"\t\n" +
+	"lastUsedMs\x12\x18\n" +
+	"\asession\x18\v \x01(\bR\asession\"\t\n" +
 	"\aBarrier\"A\n" +
 	"\fRecordAction\x121\n" +
 	"\x06action\x18\x01 \x01(\v2\x19.platform.metadata.ActionR\x06action\"\x98\x02\n" +

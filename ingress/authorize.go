@@ -18,6 +18,7 @@ import (
 func (s *Server) identify(c echo.Context) {
 	r := c.Request()
 	delete(r.Header, access.Header)
+	access.WithoutSession(r.Header)
 	p := s.cfg.Authenticator.Identify(r)
 	if _, ours := access.SecretID(access.Bearer(r)); ours || p != nil && p.Token != "" {
 		delete(r.Header, "Authorization")

@@ -76,9 +76,13 @@ func (s *Store) Tokens() []Token { return s.source.current().tokens }
 func (s *Store) Token(id string) (Token, bool) { return s.source.current().token(id) }
 
 // CreateToken adds a token, whose time of creation it sets. The error can be ErrTooManyTokens,
-// ErrTokenExists or an *InvalidError.
+// ErrTokenExists or an *InvalidError. If the token is a session, all nodes that keep up know it: the
+// next request of the browser may be sent to another node.
 func (s *Store) CreateToken(ctx context.Context, token Token) (Token, error) {
 	token.CreatedAt = fromMillis(s.now().UnixMilli())
+	if token.Session {
+		return proposeToAll[Token](ctx, s, &createToken{token})
+	}
 	return propose[Token](ctx, s, &createToken{token})
 }
 

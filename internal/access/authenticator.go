@@ -17,6 +17,7 @@ type Grant struct {
 	Principal
 	Hash    []byte
 	Expires time.Time // zero: never
+	Session bool      // of a user of an identity provider; the token may be in a cookie
 }
 
 // Authenticator identifies the sender of a request.
@@ -35,6 +36,8 @@ type Authenticator struct {
 	// Certificate returns the principal of a verified certificate of a client, nil if it has none;
 	// may be nil.
 	Certificate func(*x509.Certificate) *Principal
+	// Sessions accepts sessions of browsers; nil: cookies do not count.
+	Sessions *Sessions
 	// Issued reports whether tokens of the cluster exist; may be nil.
 	Issued func() bool
 	// Used is called on each use of a token; may be nil.
@@ -50,6 +53,8 @@ func (a *Authenticator) Identify(r *http.Request) *Principal {
 		if p := a.find(r.Context(), text); p != nil {
 			return p
 		}
+	} else if p := a.session(r); p != nil {
+		return p
 	}
 	// On the ingress, another bearer token may be one of the application.
 	if _, ours := SecretID(text); ours || a.Certificate == nil || r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
@@ -89,6 +94,20 @@ func (a *Authenticator) find(ctx context.Context, text string) *Principal {
 		return nil
 	}
 	return a.granted(id, func(g *Grant, _ time.Time) bool { return SameHash(hash[:], g.Hash) })
+}
+
+// session returns the principal of the session of a browser.
+func (a *Authenticator) session(r *http.Request) *Principal {
+	if a.Sessions == nil {
+		return nil
+	}
+	text := a.Sessions.token(r)
+	id, ok := SecretID(text)
+	if !ok {
+		return nil
+	}
+	hash := Hash(text)
+	return a.granted(id, func(g *Grant, _ time.Time) bool { return g.Session && SameHash(hash[:], g.Hash) })
 }
 
 // granted returns the principal of a token of the cluster if a check of its grant succeeds and the

@@ -118,6 +118,13 @@ func isLocal(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
+// Confidential reports whether requests to an address cannot be read on the way: it uses TLS, or
+// is on this machine.
+func Confidential(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && isLocal(u.Hostname()))
+}
+
 // shortened limits the length of request text that a message quotes.
 func shortened(text string) string {
 	if len(text) > 100 {

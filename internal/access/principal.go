@@ -18,17 +18,21 @@ const (
 	KindCertificate             // a certificate of a client
 )
 
-// Prefixes of the names of principals that are not tokens: each name in the audit log, and each
+// Prefixes of the names of principals that are not named by an operator: each name in the audit log, and each
 // passed to handlers, refers to one principal.
 const (
 	jwtPrefix         = "jwt:"
 	certificatePrefix = "cert:"
+	sessionPrefix     = "oidc:"
 )
 
 // Reserved reports whether a name can be that of a principal that is not a token.
 func Reserved(name string) bool {
-	return strings.HasPrefix(name, jwtPrefix) || strings.HasPrefix(name, certificatePrefix)
+	return strings.HasPrefix(name, jwtPrefix) || strings.HasPrefix(name, certificatePrefix) || strings.HasPrefix(name, sessionPrefix)
 }
+
+// SessionName returns the name of a user who has logged in at an identity provider.
+func SessionName(subject string) string { return sessionPrefix + subject }
 
 // NewJWT returns the principal of a token of an identity provider.
 func NewJWT(subject string, roles []Role) *Principal {

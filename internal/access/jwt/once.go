@@ -33,7 +33,9 @@ const (
 	maxBody = 1 << 20
 )
 
-func newOnce(next http.RoundTripper, now func() time.Time, log *slog.Logger) *once {
+// NewTransport returns a transport for reads of the documents of an identity provider, whose
+// responses, also failures, it repeats for ten seconds.
+func NewTransport(next http.RoundTripper, now func() time.Time, log *slog.Logger) http.RoundTripper {
 	if next == nil {
 		next = http.DefaultTransport
 	}
@@ -48,7 +50,7 @@ func (o *once) RoundTrip(r *http.Request) (*http.Response, error) {
 	k, known := o.known[address]
 	if !known || o.now().Sub(k.at) >= retryInterval {
 		if k = o.fetch(r); k.err != nil {
-			o.log.Warn("request to the identity provider failed; its tokens are rejected until it succeeds", "url", address, "err", k.err, "retry_after", retryInterval)
+			o.log.Warn("request to the identity provider failed; its tokens and logins are rejected until it succeeds", "url", address, "err", k.err, "retry_after", retryInterval)
 		}
 		if len(o.known) >= maxKept {
 			clear(o.known)

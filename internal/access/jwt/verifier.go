@@ -2,14 +2,11 @@ package jwt
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,16 +41,15 @@ const (
 	// send.
 	retryInterval = 10 * time.Second
 	maxTokenBytes = 16 << 10
-	maxNameBytes  = 200
 )
 
-// algorithms are asymmetric: with a symmetric one, every verifier could also sign.
-var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
+// Algorithms are asymmetric: with a symmetric one, every verifier could also sign.
+var Algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
 
 // Verifier verifies tokens. It reads the keys of the issuer when the first token arrives.
 type Verifier struct {
 	cfg    Config
-	roles  map[string][]access.Role
+	claims *access.Claims
 	client *http.Client
 
 	mu       sync.Mutex // guards the fields below
@@ -64,41 +60,30 @@ type Verifier struct {
 
 // New checks a configuration.
 func New(cfg Config) (*Verifier, error) {
-	v := &Verifier{cfg: cfg, roles: map[string][]access.Role{}}
-	if v.cfg.SubjectClaim == "" {
-		v.cfg.SubjectClaim = "sub"
-	}
+	v := &Verifier{cfg: cfg}
 	if v.cfg.Now == nil {
 		v.cfg.Now = time.Now
 	}
 	if v.cfg.Log == nil {
 		v.cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Audience == "" || cfg.RolesClaim == "" || len(cfg.Roles) == 0 {
-		return nil, errors.New("audience, roles-claim and roles are required: without them every account of the issuer could use this server")
+	if cfg.Audience == "" {
+		return nil, errors.New("audience is required: without it every token of the issuer would be accepted")
 	}
 	for _, address := range []string{cfg.Issuer, cfg.KeysURL} {
-		if u, err := url.Parse(address); err != nil || address != "" && u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+		if address != "" && !access.Confidential(address) {
 			return nil, fmt.Errorf("%q is not an address that begins with https://", address)
 		}
 	}
-	for value, names := range cfg.Roles {
-		roles, err := access.ParseRoles(strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ' ' }))
-		if err != nil {
-			return nil, fmt.Errorf("roles of %q: %w", value, err)
-		}
-		v.roles[value] = roles
+	var err error
+	if v.claims, err = access.NewClaims(cfg.SubjectClaim, cfg.RolesClaim, cfg.Roles); err != nil {
+		return nil, err
 	}
 	v.client = &http.Client{
-		Timeout: fetchTimeout, Transport: newOnce(cfg.Transport, v.cfg.Now, v.cfg.Log),
+		Timeout: fetchTimeout, Transport: NewTransport(cfg.Transport, v.cfg.Now, v.cfg.Log),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return v, nil
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // Principal returns the principal of a token; nil if the token is not valid.
@@ -118,19 +103,8 @@ func (v *Verifier) Principal(ctx context.Context, text string) *access.Principal
 	if err := token.Claims(&claims); err != nil {
 		return nil
 	}
-	name, _ := claims[v.cfg.SubjectClaim].(string)
-	if name == "" || len(name) > maxNameBytes || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return nil
-	}
-	var roles []access.Role
-	for _, value := range valuesOf(claims, v.cfg.RolesClaim) {
-		for _, role := range v.roles[value] {
-			if !slices.Contains(roles, role) {
-				roles = append(roles, role)
-			}
-		}
-	}
-	if len(roles) == 0 {
+	name, roles := v.claims.Subject(claims), v.claims.Roles(claims)
+	if name == "" || len(roles) == 0 {
 		return nil
 	}
 	return access.NewJWT(name, roles)
@@ -146,7 +120,7 @@ func (v *Verifier) ready(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	if v.err != nil && v.cfg.Now().Sub(v.failed) < retryInterval {
 		return nil, v.err
 	}
-	settings := &oidc.Config{ClientID: v.cfg.Audience, SupportedSigningAlgs: algorithms, Now: v.cfg.Now}
+	settings := &oidc.Config{ClientID: v.cfg.Audience, SupportedSigningAlgs: Algorithms, Now: v.cfg.Now}
 	background := oidc.ClientContext(context.WithoutCancel(ctx), v.client)
 	if v.cfg.KeysURL != "" {
 		v.verifier = oidc.NewVerifier(v.cfg.Issuer, oidc.NewRemoteKeySet(background, v.cfg.KeysURL), settings)
@@ -162,29 +136,4 @@ func (v *Verifier) ready(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	}
 	v.verifier, v.err = provider.VerifierContext(background, settings), nil
 	return v.verifier, nil
-}
-
-// valuesOf returns the texts of a claim: a string, words separated by spaces, or a list.
-func valuesOf(claims map[string]any, path string) (values []string) {
-	var value any = claims
-	if direct, ok := claims[path]; ok {
-		value = direct // names of claims may have dots
-	} else {
-		for part := range strings.SplitSeq(path, ".") {
-			object, _ := value.(map[string]any)
-			value = object[part]
-		}
-	}
-	switch v := value.(type) {
-	case string:
-		return strings.Fields(v)
-	case []any:
-		for _, element := range v {
-			if text, ok := element.(string); ok {
-				values = append(values, text)
-			}
-		}
-	case json.Number, bool, nil:
-	}
-	return values
 }

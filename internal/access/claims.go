@@ -1,0 +1,85 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Claims maps the claims of tokens of an identity provider to a name and roles.
+type Claims struct {
+	subject, path string
+	roles         map[string][]Role
+}
+
+// maxSubject bounds the size of a name.
+const maxSubject = 200
+
+// NewClaims returns a mapping. subject is the claim with the name, sub if it is empty; path is the
+// claim, or path of claims with dots, whose values roles maps to names of roles, separated by commas.
+func NewClaims(subject, path string, roles map[string]string) (*Claims, error) {
+	if path == "" || len(roles) == 0 {
+		return nil, errors.New("roles-claim and roles are required: without them every account of the issuer could use this server")
+	}
+	if subject == "" {
+		subject = "sub"
+	}
+	c := &Claims{subject: subject, path: path, roles: map[string][]Role{}}
+	for value, names := range roles {
+		parsed, err := ParseRoles(strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ' ' }))
+		if err != nil {
+			return nil, fmt.Errorf("roles of %q: %w", value, err)
+		}
+		c.roles[value] = parsed
+	}
+	return c, nil
+}
+
+// Subject returns the name of an account; empty if it has none that can be used.
+func (c *Claims) Subject(claims map[string]any) string {
+	name, _ := claims[c.subject].(string)
+	if len(name) > maxSubject || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return ""
+	}
+	return name
+}
+
+// Roles returns the roles of an account; none if its claims are not mapped to any.
+func (c *Claims) Roles(claims map[string]any) (roles []Role) {
+	for _, value := range claimValues(claims, c.path) {
+		for _, role := range c.roles[value] {
+			if !slices.Contains(roles, role) {
+				roles = append(roles, role)
+			}
+		}
+	}
+	return roles
+}
+
+// Uses reports whether a claim determines the name or the roles.
+func (c *Claims) Uses(claim string) bool { return c.subject == claim || c.path == claim }
+
+// claimValues returns the texts of a claim: a string, words separated by spaces, or a list.
+func claimValues(claims map[string]any, path string) (values []string) {
+	var value any = claims
+	if direct, ok := claims[path]; ok {
+		value = direct // names of claims may have dots
+	} else {
+		for part := range strings.SplitSeq(path, ".") {
+			object, _ := value.(map[string]any)
+			value = object[part]
+		}
+	}
+	switch v := value.(type) {
+	case string:
+		return strings.Fields(v)
+	case []any:
+		for _, element := range v {
+			if text, ok := element.(string); ok {
+				values = append(values, text)
+			}
+		}
+	}
+	return values
+}

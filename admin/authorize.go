@@ -73,6 +73,7 @@ func joinRoles(roles []access.Role) string {
 }
 
 const (
+	queryPath = "/query"
 	statePath = "/services/:service/state"
 	batchPath = "/internal/invocations_batch_operations/:operation"
 )
@@ -91,6 +92,8 @@ func (s *Server) withinLimits(c echo.Context, r route, p *access.Principal) erro
 	switch {
 	case slices.Contains(unlimitedRoutes, r.path):
 		return nil
+	case r.path == queryPath:
+		refusal.message = fmt.Sprintf("the token %q is limited to %s, and the tables of SQL are not: read GET /invocations, /objects and /failures, which show what is within the limits, or use a token without them", p.Name, limitsOf(p))
 	case slices.Contains(listings, r.path):
 		return narrow(c, p, refusal)
 	case r.path == batchPath:

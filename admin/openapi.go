@@ -91,6 +91,7 @@ var pathParameters = map[string]string{
 type operation struct {
 	id, tag, summary string
 	query            []object // parameters
+	anyQuery         bool     // other parameters are ignored
 	body             any      // a value of the type of the request body, or its schema; nil if there is none
 	answers          []reply
 	refusals         []int

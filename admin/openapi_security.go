@@ -19,6 +19,29 @@ var securityOperations = map[string]operation{
 		id: "revoke_token", tag: "security", summary: "Revoke a token. The nodes that keep up refuse it when the response arrives",
 		answers: []reply{{http.StatusOK, "The revoked token", tokenView{}}}, refusals: []int{401, 403, 404, 503},
 	},
+	"GET /login": {
+		id: "login_options", tag: "security", summary: "Show how users can log in with an identity provider",
+		answers: []reply{{http.StatusOK, "The identity provider; none if users log in with tokens only", loginView{}}},
+	},
+	"GET /login/start": {
+		id: "start_login", tag: "security", summary: "Begin a login in a browser, which is sent to the identity provider",
+		query:    []object{queryParameter("return", "Page of the web UI to show after the login", object{"type": "string"})},
+		answers:  []reply{{http.StatusSeeOther, "The page of the identity provider", nil}},
+		refusals: []int{404, 429, 503},
+	},
+	"GET /login/callback": {
+		id: "finish_login", tag: "security", summary: "Complete a login in a browser: the redirect URI for the identity provider. The session is in a cookie", anyQuery: true,
+		answers:  []reply{{http.StatusSeeOther, "The page of the web UI", nil}},
+		refusals: []int{400, 403, 404, 429, 503},
+	},
+	"POST /login/token": {
+		id: "exchange_token", tag: "security", summary: "Log in with an ID token of the identity provider for the client of the command line. Needs feature level 4",
+		body: exchangeRequest{}, answers: []reply{{http.StatusCreated, "The session", sessionView{}}}, refusals: []int{400, 403, 404, 415, 422, 429, 503},
+	},
+	"POST /logout": {
+		id: "logout", tag: "security", summary: "Revoke the session of the caller, and remove its cookie. Other tokens remain valid",
+		answers: []reply{{http.StatusOK, "Whether there was a session", loggedOut{}}}, refusals: []int{503},
+	},
 	"GET /whoami": {
 		id: "who_am_i", tag: "security", summary: "Show the permissions of the caller",
 		answers: []reply{{http.StatusOK, "Roles and permissions; none without a valid token if one is required", whoAmIView{}}},
@@ -47,6 +70,12 @@ var securityFieldMeanings = map[string]string{
 	"Service.forward_headers":              "Headers with credentials of callers that handlers get. Absent if ingress.forward-headers applies.",
 	"Service.ingress_auth":                 "What callers must present. Absent if ingress.auth applies.",
 	"CreatedToken.token":                   "The token itself.",
+	"Session.token":                        "Token of the session.",
+	"Token.session":                        "Whether it is the login of a user with the identity provider.",
+	"Identity.session":                     "Whether the caller is a user who has logged in with the identity provider.",
+	"OIDCLogin.start_url":                  "Page that begins a login in a browser. Absent if browsers cannot log in.",
+	"OIDCLogin.cli_client_id":              "Client for the device flow. Absent if the command line cannot log in.",
+	"ExchangeTokenRequest.id_token":        "ID token for the client of the command line, at most ten minutes old.",
 	"Identity.token_required":              "Whether requests without a token are refused.",
 	"Identity.security_mode":               "security.mode of the node.",
 	"AuditRecord.sequence":                 "Number of the record.",

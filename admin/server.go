@@ -17,6 +17,7 @@ import (
 	"platform/admin/ui"
 	"platform/flowcontrol"
 	"platform/internal/access"
+	"platform/internal/access/oidc"
 	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/subscription"
@@ -146,6 +147,10 @@ type Config struct {
 	Node string
 	// Authenticator authenticates requests (all requests have all permissions).
 	Authenticator *access.Authenticator
+	// Login is the identity provider at which users log in (none).
+	Login *oidc.Provider
+	// SessionLifetime is how long a login is valid (8 h).
+	SessionLifetime time.Duration
 	// Guard validates the Host header of requests (no validation).
 	Guard *access.Guard
 	// AllowedOrigins are other origins whose pages may send requests that change something (none).
@@ -177,6 +182,7 @@ type Server struct {
 	ui          *ui.Handler // nil if disabled
 	active      atomic.Int64
 	quiet       quietRequests
+	logins      *access.Quotas
 	crossOrigin *http.CrossOriginProtection
 	hub         *events.Hub
 
@@ -197,6 +203,7 @@ func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invoc
 		s.ui = ui.New(ui.Options{Ingress: s.ingressEndpoint})
 	}
 	s.quiet.by = map[string]*quietPrincipal{}
+	s.logins = access.NewQuotas(loginRate, 0)
 	s.crossOrigin = http.NewCrossOriginProtection()
 	for _, origin := range cfg.AllowedOrigins {
 		if err := s.crossOrigin.AddTrustedOrigin(origin); err != nil {
@@ -233,6 +240,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Authenticator == nil {
 		c.Authenticator = &access.Authenticator{}
+	}
+	if c.SessionLifetime == 0 {
+		c.SessionLifetime = 8 * time.Hour
 	}
 	if c.Ready == nil {
 		c.Ready = func() error { return nil }

@@ -110,7 +110,7 @@ func rejectUnknownQuery(next echo.HandlerFunc) echo.HandlerFunc {
 			method = http.MethodGet
 		}
 		op, described := operations[method+" "+c.Path()]
-		if !described {
+		if !described || op.anyQuery {
 			return next(c)
 		}
 		names := op.queryNames()

@@ -39,6 +39,8 @@ type tokenView struct {
 	ExpiresAt Timestamp `json:"expires_at,omitzero"`
 	Expired   bool      `json:"expired,omitempty"`
 	LastUsed  Timestamp `json:"last_used,omitzero"`
+	// Session reports that it is the login of a user.
+	Session bool `json:"session,omitempty"`
 }
 
 // createdToken is a new token with its secret, which is shown only once.
@@ -56,7 +58,7 @@ func (s *Server) createToken(c echo.Context) error {
 		return unprocessable("the field 'name' must name the user of the token in one line")
 	}
 	if access.Reserved(r.Name) {
-		return unprocessable("the field 'name' must not begin with jwt: or cert:, which is how the names of other clients begin")
+		return unprocessable("the field 'name' must not begin with jwt:, cert: or oidc:, which is how the names of other clients begin")
 	}
 	roles, err := access.ParseRoles(r.Roles)
 	if err != nil {
@@ -114,29 +116,44 @@ func (s *Server) listTokens(c echo.Context) error {
 	return answer(c, http.StatusOK, map[string]any{"tokens": views})
 }
 
-// revokeToken revokes a token by ID or name.
+// revokeToken revokes a token by ID or name; by the name of a user, all sessions of the user.
 func (s *Server) revokeToken(c echo.Context) error {
-	id := c.Param("token")
-	if _, known := s.registry.Token(id); !known { // a name may have the form of an ID
-		for _, t := range s.registry.Tokens() {
-			if t.Name == c.Param("token") {
-				id = t.ID
-			}
-		}
-	}
-	if t, known := s.registry.Token(id); known && slices.Contains(t.Roles, string(access.Admin)) && !access.From(c.Request().Context()).Allows(access.Administer) {
+	tokens := s.tokensNamed(c.Param("token"))
+	p := access.From(c.Request().Context())
+	if slices.ContainsFunc(tokens, func(t metadata.Token) bool { return slices.Contains(t.Roles, string(access.Admin)) }) && !p.Allows(access.Administer) {
 		return &failure{status: http.StatusForbidden, message: "only the role admin can revoke a token with the role admin"}
 	}
-	token, err := s.registry.RevokeToken(c.Request().Context(), id)
-	if err != nil {
-		return tokenError(err)
+	var revoked metadata.Token
+	for _, t := range tokens {
+		var err error
+		if revoked, err = s.registry.RevokeToken(c.Request().Context(), t.ID); err != nil {
+			return tokenError(err)
+		}
 	}
-	return answer(c, http.StatusOK, viewToken(&token))
+	return answer(c, http.StatusOK, viewToken(&revoked))
+}
+
+// tokensNamed returns the token with an ID, or those with a name. If there is none, the
+// registry refuses the ID.
+func (s *Server) tokensNamed(text string) (named []metadata.Token) {
+	if t, known := s.registry.Token(text); known { // a name may have the form of an ID
+		return []metadata.Token{t}
+	}
+	for _, t := range s.registry.Tokens() {
+		if t.Name == text {
+			named = append(named, t)
+		}
+	}
+	if len(named) == 0 {
+		named = []metadata.Token{{ID: text}}
+	}
+	return named
 }
 
 func viewToken(t *metadata.Token) tokenView {
 	view := tokenView{
 		ID: t.ID, Name: t.Name, Roles: t.Roles, Services: t.Services, Scopes: t.Scopes, CreatedBy: t.CreatedBy, CreatedAt: timestamp(t.CreatedAt),
+		Session: t.Session,
 		Expired: !t.ExpiresAt.IsZero() && !time.Now().Before(t.ExpiresAt),
 	}
 	if !t.ExpiresAt.IsZero() {
@@ -156,6 +173,9 @@ type whoAmIView struct {
 	Permissions []access.Permission `json:"permissions"`
 	Services    []string            `json:"services,omitempty"`
 	Scopes      []string            `json:"scopes,omitempty"`
+	// Session reports that the client has logged in with an identity provider, until ExpiresAt.
+	Session   bool      `json:"session,omitempty"`
+	ExpiresAt Timestamp `json:"expires_at,omitzero"`
 	// TokenRequired reports whether requests without a token are rejected.
 	TokenRequired bool `json:"token_required"`
 	// Mode is security.mode.
@@ -167,6 +187,12 @@ func (s *Server) whoAmI(c echo.Context) error {
 	view := whoAmIView{
 		Name: p.Name, TokenID: p.Token, Roles: p.Roles, Permissions: []access.Permission{}, Services: p.Services, Scopes: p.Scopes,
 		TokenRequired: s.cfg.Authenticator.Required, Mode: s.cfg.SecurityMode,
+	}
+	if t, known := s.registry.Token(p.Token); known {
+		view.Session = t.Session
+		if !t.ExpiresAt.IsZero() {
+			view.ExpiresAt = timestamp(t.ExpiresAt)
+		}
 	}
 	if view.Roles == nil {
 		view.Roles = []access.Role{}
@@ -269,7 +295,7 @@ func (s *Server) verifyAudit(c echo.Context) error {
 
 // GrantOf returns the grant of a token.
 func GrantOf(t *metadata.Token) access.Grant {
-	g := access.Grant{Hash: t.Hash, Expires: t.ExpiresAt}
+	g := access.Grant{Hash: t.Hash, Expires: t.ExpiresAt, Session: t.Session}
 	g.Principal = access.Principal{Name: t.Name, Token: t.ID, Services: t.Services, Scopes: t.Scopes}
 	for _, role := range t.Roles {
 		g.Roles = append(g.Roles, access.Role(role)) // an unknown role of a newer server has no permissions

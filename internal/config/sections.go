@@ -39,6 +39,20 @@ type JWT struct {
 	Roles        map[string]string `key:"roles" help:"roles for values of roles-claim, separated by commas; tokens without such a value permit nothing"`
 }
 
+// OIDC configures the logins of users with an identity provider.
+type OIDC struct {
+	Issuer          string            `key:"issuer" help:"URL of the OpenID Connect provider at which users log in; empty for none"`
+	ClientID        string            `key:"client-id" help:"client of the web UI, as registered at the provider with the redirect URI <external-url>/login/callback"`
+	ClientSecret    string            `key:"client-secret" help:"secret of client-id, as env:NAME or file:/path; empty for a public client"`
+	CLIClientID     string            `key:"cli-client-id" help:"public client of the command line, registered for the device flow; empty: the command line cannot log in with the provider"`
+	ExternalURL     string            `key:"external-url" help:"address of the admin API in the browsers of users, such as https://platform.example.com; http:// only with localhost"`
+	Scopes          []string          `key:"scopes" help:"scopes to request in addition to openid, such as groups"`
+	SubjectClaim    string            `key:"subject-claim" help:"claim that names the user"`
+	RolesClaim      string            `key:"roles-claim" help:"claim of the ID token whose values determine the roles, such as groups or realm_access.roles"`
+	Roles           map[string]string `key:"roles" help:"roles for values of roles-claim, separated by commas; users without such a value cannot log in"`
+	SessionLifetime units.Duration    `key:"session-lifetime" help:"time after which users have to log in again"`
+}
+
 // Networking configures the traffic between nodes.
 type Networking struct {
 	ConnectTimeout         units.Duration `key:"connect-timeout" help:"timeout of connecting to another node"`

@@ -1,6 +1,9 @@
 package config
 
-import "net"
+import (
+	"net"
+	"time"
+)
 
 // Security configures the authentication of clients and of nodes.
 type Security struct {
@@ -13,6 +16,7 @@ type Security struct {
 	Certificates map[string]string `key:"certificates" help:"roles, separated by commas, of clients whose certificate names a URI, host or e-mail address, which may end in *; for listeners with client-ca-file"`
 
 	JWT     JWT     `key:"jwt"`
+	OIDC    OIDC    `key:"oidc"`
 	NodeTLS NodeTLS `key:"node-tls"`
 }
 
@@ -86,4 +90,19 @@ func (l *loader) nodeTLS(c NodeTLS, gossipKey string) {
 		l.check(prefix+"packet-key-file", c.PacketKeyFile != "" || gossipKey != "",
 			"a file, since mode is require and gossip packets are not part of a connection (platform cluster ca --help)", c.PacketKeyFile)
 	}
+}
+
+// oidc checks that the keys that a provider requires are set; access/oidc checks their values.
+func (l *loader) oidc(c OIDC) {
+	const prefix = "security.oidc."
+	if c.Issuer == "" {
+		l.check(prefix+"issuer", c.ClientID == "" && c.CLIClientID == "" && len(c.Roles) == 0, "the URL of the provider, since other keys of the section are set", c.Issuer)
+		return
+	}
+	l.check(prefix+"client-id", c.ClientID != "" || c.CLIClientID != "", "the client that is registered at the provider, unless cli-client-id is set", c.ClientID)
+	l.check(prefix+"client-secret", c.ClientSecret == "" || c.ClientID != "", "empty without client-id", hidden)
+	l.check(prefix+"external-url", c.ClientID == "" || c.ExternalURL != "", "an address such as https://platform.example.com, since client-id is set", c.ExternalURL)
+	l.check(prefix+"roles-claim", c.RolesClaim != "", "a claim such as groups: without it every account of the provider could use this server", c.RolesClaim)
+	l.check(prefix+"roles", len(c.Roles) > 0, "roles for values of roles-claim: without them no user could log in", "{}")
+	l.check(prefix+"session-lifetime", c.SessionLifetime.Std() >= time.Minute && c.SessionLifetime.Std() <= 30*24*time.Hour, "a duration from 1m to 30d", c.SessionLifetime)
 }

@@ -66,6 +66,7 @@ func (l *loader) validate() {
 	l.listenerTLS("ingress.tls.", cfg.Ingress.TLS)
 	l.listenerTLS("admin.tls.", cfg.Admin.TLS)
 	l.nodeTLS(cfg.Security.NodeTLS, cfg.Networking.GossipKeyFile)
+	l.oidc(cfg.Security.OIDC)
 	l.destinations("egress.allow", cfg.Egress.Allow)
 	l.destinations("egress.deny", cfg.Egress.Deny)
 	l.retryPolicy(cfg.DefaultRetryPolicy)

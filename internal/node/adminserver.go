@@ -28,6 +28,8 @@ import (
 func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *backend.Cluster) http.Handler {
 	c := &n.cfg.Admin
 	defaults := defaultsOf(n.cfg)
+	authenticator := n.authenticator(n.tokens.required)
+	authenticator.Sessions = n.tokens.sessions()
 	settings := admin.Config{
 		ConcurrentRequests: int64(c.ConcurrentAPIRequestsLimit),
 		RoutingHeaders:     c.DeploymentRoutingHeaders,
@@ -38,7 +40,9 @@ func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *
 		Node:               n.files.self.Node,
 		SecurityMode:       string(n.cfg.Security.Mode),
 		AuditReads:         n.cfg.Security.AuditReads,
-		Authenticator:      n.authenticator(n.tokens.required),
+		Authenticator:      authenticator,
+		Login:              n.tokens.oidc,
+		SessionLifetime:    n.cfg.Security.OIDC.SessionLifetime.Std(),
 		Guard:              n.adminGuard(),
 		AllowedOrigins:     c.AllowedOrigins,
 		IngressEndpoint:    n.cfg.Ingress.AdvertisedAddress,

@@ -15,6 +15,7 @@ import (
 	"platform/admin"
 	"platform/internal/access"
 	"platform/internal/access/jwt"
+	"platform/internal/access/oidc"
 	"platform/internal/config"
 	"platform/internal/errcode"
 	"platform/internal/nodetls"
@@ -38,6 +39,7 @@ type tokens struct {
 	static   []access.Grant // of the configuration or the data directory
 	required bool           // at the admin API
 	jwt      *jwt.Verifier  // nil: no identity provider is configured
+	oidc     *oidc.Provider // nil: users log in with tokens
 	// certificates maps certificates of clients to roles; nil: none.
 	certificates *access.Certificates
 
@@ -57,12 +59,15 @@ func (n *Node) openTokens() error {
 		var err error
 		n.tokens.jwt, err = jwt.New(jwt.Config{
 			Issuer: c.Issuer, Audience: c.Audience, KeysURL: c.KeysURL, SubjectClaim: c.SubjectClaim, RolesClaim: c.RolesClaim, Roles: c.Roles,
-			Transport: &http.Transport{DialContext: n.egress().Dialer(identityTimeout).DialContext, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute},
+			Transport: n.identityTransport(),
 			Log:       n.log.With("component", "platform/access"),
 		})
 		if err != nil {
 			return errcode.New(errcode.RT0002, "security.jwt: %w", err)
 		}
+	}
+	if err := n.openLogin(); err != nil {
+		return err
 	}
 	if rules := n.cfg.Security.Certificates; len(rules) > 0 {
 		if n.cfg.Ingress.TLS.ClientCAFile == "" && n.cfg.Admin.TLS.ClientCAFile == "" {
@@ -82,6 +87,36 @@ func (n *Node) openTokens() error {
 		n.tokens.static = []access.Grant{{Principal: access.Principal{Name: "admin", Token: adminTokenFile, Roles: []access.Role{access.Admin}}, Hash: hash[:]}}
 	}
 	return nil
+}
+
+// identityTransport returns the transport for requests to identity providers.
+func (n *Node) identityTransport() http.RoundTripper {
+	return &http.Transport{DialContext: n.egress().Dialer(identityTimeout).DialContext, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute}
+}
+
+// openLogin sets the identity provider at which users log in.
+func (n *Node) openLogin() (err error) {
+	c := &n.cfg.Security.OIDC
+	if c.Issuer == "" {
+		return nil
+	}
+	n.tokens.oidc, err = oidc.New(oidc.Config{
+		Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.ClientSecret, CLIClientID: c.CLIClientID, ExternalURL: c.ExternalURL, Scopes: c.Scopes,
+		SubjectClaim: c.SubjectClaim, RolesClaim: c.RolesClaim, Roles: c.Roles,
+		Transport: n.identityTransport(), Log: n.log.With("component", "platform/access"),
+	})
+	if err != nil {
+		return errcode.New(errcode.RT0002, "security.oidc: %w", err)
+	}
+	return nil
+}
+
+// sessions returns what identifies the sessions of browsers; nil if browsers cannot log in.
+func (t *tokens) sessions() *access.Sessions {
+	if t.oidc == nil || t.oidc.Origin() == "" {
+		return nil
+	}
+	return &access.Sessions{Origin: t.oidc.Origin(), Secure: t.oidc.Secure()}
 }
 
 // adminToken returns the token of the administrator; "" if there is none and none is required.
@@ -147,10 +182,11 @@ func (n *Node) authenticator(required bool) *access.Authenticator {
 	}
 	if n.metadata != nil {
 		a.Used = n.tokens.use
-		a.Issued = func() bool { return len(n.metadata.Tokens()) > 0 }
+		a.Issued = func() bool { return n.tokens.oidc != nil || len(n.metadata.Tokens()) > 0 }
 		a.Grant = func(id string) (access.Grant, bool) {
 			t, known := n.metadata.Token(id)
-			return admin.GrantOf(&t), known
+			// Without the provider, nobody could have logged in.
+			return admin.GrantOf(&t), known && (!t.Session || n.tokens.oidc != nil)
 		}
 	}
 	return a

@@ -54,5 +54,5 @@ export function may(permission: Permission, who: Identity | undefined = identity
 export function refusalOf(permission: Permission, who: Identity | undefined = identity.value): string | undefined {
   if (may(permission, who)) return undefined
   const roles: Record<Permission, string> = { operate: 'operator', deploy: 'deployer', secure: 'security', administer: 'admin', payloads: 'reader', invoke: 'invoker' }
-  return `Your token${who?.name ? ` “${who.name}”` : ''} does not permit this. It needs the role ${roles[permission]}.`
+  return `Your ${who?.session ? 'account' : 'token'}${who?.name ? ` “${who.name}”` : ''} does not permit this. It needs the role ${roles[permission]}.`
 }

@@ -454,6 +454,14 @@ export interface Identity {
   scopes?: string[]
   token_required: boolean
   security_mode?: string
+  /** The user has logged in with an identity provider. */
+  session?: boolean
+  expires_at?: string
+}
+
+/** How users can log in other than with a token. */
+export interface LoginOptions {
+  oidc?: { issuer: string; start_url?: string }
 }
 
 export interface Token {
@@ -466,6 +474,7 @@ export interface Token {
   expires_at?: string
   expired?: boolean
   last_used?: string
+  session?: boolean
 }
 
 export interface CreatedToken extends Token {

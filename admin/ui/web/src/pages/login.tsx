@@ -1,12 +1,33 @@
-// Asks for a token when the server requires one.
+// Asks for a login when the server requires one: with an identity provider, or a token.
 
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { get } from '../api/client.ts'
-import type { Identity } from '../api/types.ts'
+import type { Identity, LoginOptions } from '../api/types.ts'
 import { forgetAll } from '../resource.ts'
 import { identity, loginNeeded, setToken } from '../session.ts'
 import { Field } from '../ui/basic.tsx'
 import { Logo } from '../ui/icons.tsx'
+
+/** The address that begins a login with the identity provider and returns to this page. */
+export function startAddress(start: string, page: string): string {
+  return `${start}?return=${encodeURIComponent(page)}`
+}
+
+/** Logs in with the identity provider, if there is one. */
+function Provider() {
+  const [options, setOptions] = useState<LoginOptions>()
+  useEffect(() => {
+    get<LoginOptions>('/login').then(setOptions, () => undefined) // tokens remain
+  }, [])
+  const provider = options?.oidc
+  if (!provider?.start_url) return null
+  return (
+    <>
+      <a class="button primary" href={startAddress(provider.start_url, location.pathname + location.search)} onClick={() => setToken('')}><span>Log in with {new URL(provider.issuer).host}</span></a>
+      <p class="muted">or with a token:</p>
+    </>
+  )
+}
 
 export function Login() {
   const [text, setText] = useState('')
@@ -41,7 +62,8 @@ export function Login() {
         void submit()
       }}>
         <h1><Logo /> Log in</h1>
-        <p>This server requires a token. The first one is in the file <code>admin.token</code> in the data directory of the node; <code>platform tokens create</code> creates others.</p>
+        <Provider />
+        <p>The first token is in the file <code>admin.token</code> in the data directory of the node; <code>platform tokens create</code> creates others.</p>
         <Field label="Token" error={error || undefined}>
           <input class="input mono" type="password" autocomplete="current-password" spellcheck={false} required autofocus value={text} onInput={(e) => setText(e.currentTarget.value)} placeholder="plt_…" />
         </Field>

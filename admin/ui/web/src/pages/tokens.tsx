@@ -37,7 +37,7 @@ function List() {
       </PageHead>
       <Loaded of={tokens} what="The tokens could not be listed">{(t) => t.tokens.length === 0 ? <Empty title="No tokens" icon="key"><p>The token of the administrator is in a file of the node.</p></Empty> : (
         <Table label="Tokens" rows={t.tokens} keyOf={(o) => o.id} columns={[
-          { id: 'token', title: 'Name', class: 'grow', cell: (o) => <b title={o.name}>{o.name}</b> },
+          { id: 'token', title: 'Name', class: 'grow', cell: (o) => <><b title={o.name}>{o.name}</b>{o.session && <> <Pill>login</Pill></>}</> },
           { id: 'roles', title: 'Roles', class: 'text', cell: (o) => <span class="wrap">{o.roles.map((r) => <Pill key={r}>{r}</Pill>)}</span> },
           { id: 'limits', title: 'Limited to', cell: (o) => [...(o.services ?? []), ...(o.scopes ?? []).map((s) => `scope ${s}`)].join(', ') || <span class="faint">all</span> },
           { id: 'used', title: 'Last used', class: 'num fit', cell: (o) => (o.last_used ? <Time at={o.last_used} /> : <span class="faint">never</span>) },

@@ -103,6 +103,9 @@ func (a *app) setUp(cmd *cobra.Command) error {
 	if a.authorities, err = loadAuthorities(cmp.Or(a.options.caFile, a.Getenv("PLATFORM_CA_FILE"))); err != nil {
 		return &failure{err}
 	}
+	if cmd.Annotations[changesLogin] == "" {
+		a.renewSession(cmd.Context())
+	}
 	a.client = a.newClient(a.profile.Token, a.resultTimeout(cmd))
 	return nil
 }

@@ -24,6 +24,8 @@ type credentials struct {
 	AdminURL   string `toml:"admin_base_url"`
 	IngressURL string `toml:"ingress_base_url"`
 	Token      string `toml:"token"`
+	// Login is set if the token is that of a session.
+	Login *login `toml:"login,omitempty"`
 }
 
 // credentialsFile is next to the configuration file, which users edit.
@@ -82,50 +84,73 @@ func writeCredentials(path string, all map[string]credentials) error {
 	return nil
 }
 
-// storedToken returns the token of the environment for the addresses in use.
-func (s *settings) storedToken() (string, error) {
+// storedToken returns the token of the environment for the addresses in use, and its login if it is
+// that of a session.
+func (s *settings) storedToken() (string, *login, error) {
 	all, err := readCredentials(credentialsFile(s.File))
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if c := all[s.Environment]; c.AdminURL == s.AdminURL && c.IngressURL == s.IngressURL {
-		return c.Token, nil
+		return c.Token, c.Login, nil
 	}
-	return "", nil
+	return "", nil, nil
 }
 
 func (a *app) login() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "login", Short: "Store a token for the server in use", Args: cobra.NoArgs,
-		Long: `Reads a token from standard input or a file, checks it, and stores it in credentials.toml next to the
-configuration file, for the environment and the addresses in use. The file can be read by its owner only.
+		Use: "login", Short: "Log in to the server in use", Args: cobra.NoArgs,
+		Annotations: map[string]string{changesLogin: "yes"},
+		Long: `If the server has an identity provider (security.oidc), prints an address and a code, and waits until you have logged in
+there in a browser, on this or another machine. Otherwise, or if standard input is not a terminal, reads a token
+from standard input or a file and checks it.
+
+The token or session is stored in credentials.toml next to the configuration file, for the environment and the
+addresses in use. The file can be read by its owner only. Sessions are renewed when they have ended, if the provider
+permits it.
 
 The first token of a server is in the file admin.token in its data directory.`,
-		Example: "  platform login\n  platform login --token-file platform-data/n1/admin.token",
+		Example: "  platform login\n  platform login --token\n  platform login --token-file platform-data/n1/admin.token",
 	}
-	file := cmd.Flags().String("token-file", "", "`file` with the token (default: standard input)")
+	file := cmd.Flags().String("token-file", "", "`file` with a token")
+	token := cmd.Flags().Bool("token", false, "read a token from standard input")
+	device := cmd.Flags().Bool("device", false, "log in with the identity provider, also if standard input is not a terminal")
+	cmd.MarkFlagsMutuallyExclusive("token-file", "token", "device")
 	cmd.RunE = run(func(ctx context.Context, _ []string) error {
-		token, err := a.readToken(*file)
-		if err != nil {
-			return err
+		if *device || *file == "" && !*token && term.IsTerminal(a.In) {
+			options, err := a.newClient("", 0).LoginOptions(ctx)
+			switch {
+			case err == nil && options.OIDC.CLIClientID != "":
+				return a.logInWithProvider(ctx, options)
+			case *device && err != nil:
+				return err
+			case *device:
+				return errors.New("the server has no identity provider for the command line (security.oidc.cli-client-id); use a token")
+			}
 		}
-		identity, err := a.identify(ctx, token)
-		if err != nil {
-			return err
-		}
-		path := credentialsFile(a.profile.File)
-		all, err := readCredentials(path)
-		if err != nil {
-			return err
-		}
-		all[a.profile.Environment] = credentials{AdminURL: a.profile.AdminURL, IngressURL: a.profile.IngressURL, Token: token}
-		if err := writeCredentials(path, all); err != nil {
-			return err
-		}
-		a.print.Printf("%s Logged in to %s as %s (%s)\n", a.print.Green("[OK]:"), a.profile.AdminURL, term.Clean(identity.Name), strings.Join(identity.Roles, ", "))
-		return nil
+		return a.logInWithToken(ctx, *file)
 	})
 	return cmd
+}
+
+// changesLogin marks commands that do not need a valid session.
+const changesLogin = "changes login"
+
+// logInWithToken checks and stores a token.
+func (a *app) logInWithToken(ctx context.Context, file string) error {
+	token, err := a.readToken(file)
+	if err != nil {
+		return err
+	}
+	identity, err := a.identify(ctx, token)
+	if err != nil {
+		return err
+	}
+	if err := a.store(credentials{AdminURL: a.profile.AdminURL, IngressURL: a.profile.IngressURL, Token: token}); err != nil {
+		return err
+	}
+	a.print.Printf("%s Logged in to %s as %s (%s)\n", a.print.Green("[OK]:"), a.profile.AdminURL, term.Clean(identity.Name), strings.Join(identity.Roles, ", "))
+	return nil
 }
 
 // readToken reads a token from a file or standard input.
@@ -162,21 +187,30 @@ func (a *app) identify(ctx context.Context, token string) (client.Identity, erro
 
 func (a *app) logout() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "logout", Short: "Remove the stored token of the environment", Args: cobra.NoArgs, Example: "  platform logout",
-		Long: "Removes the stored token of the environment. The token remains valid: `platform tokens revoke` revokes it.",
+		Use: "logout", Short: "Log out of the server in use", Args: cobra.NoArgs, Example: "  platform logout",
+		Annotations: map[string]string{changesLogin: "yes"},
+		Long: `Removes the stored token of the environment. A session with an identity provider is revoked; other tokens remain
+valid: platform tokens revoke revokes them.`,
 	}
-	cmd.RunE = run(func(context.Context, []string) error {
+	cmd.RunE = run(func(ctx context.Context, _ []string) error {
 		path := credentialsFile(a.profile.File)
 		all, err := readCredentials(path)
 		if err != nil {
 			return writeCredentials(path, nil)
 		}
-		if _, stored := all[a.profile.Environment]; !stored {
+		stored, known := all[a.profile.Environment]
+		if !known {
 			a.say("There is no stored token for the environment %s.", a.profile.Environment)
 			return nil
 		}
 		delete(all, a.profile.Environment)
-		return writeCredentials(path, all)
+		if err := writeCredentials(path, all); err != nil {
+			return err
+		}
+		if stored.Login != nil && stored.AdminURL == a.profile.AdminURL {
+			a.endSession(ctx, stored)
+		}
+		return nil
 	})
 	return cmd
 }

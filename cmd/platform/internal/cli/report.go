@@ -62,7 +62,7 @@ func hintFor(err error) string {
 	case response.Source == "invocation" && response.InvocationID != "":
 		return "The handler ended with this error. See `platform invocations describe " + response.InvocationID + "`."
 	case response.Status == http.StatusUnauthorized:
-		return "`platform login` stores a token; the variable PLATFORM_TOKEN has precedence."
+		return "`platform login` logs in; the variable PLATFORM_TOKEN has precedence."
 	case response.Status == http.StatusForbidden:
 		return "`platform whoami` shows what your token permits."
 	}

@@ -25,6 +25,7 @@ type settings struct {
 	AdminURL    string
 	IngressURL  string
 	Token       string
+	Login       *login // set if Token is that of a stored session
 }
 
 // profile is one table of the configuration file.
@@ -61,8 +62,8 @@ func loadSettings(system System, flags *globals) (settings, error) {
 	if err := errors.Join(completeURL("admin", &s.AdminURL), completeURL("ingress", &s.IngressURL)); err != nil || s.Token != "" {
 		return s, err
 	}
-	token, err := s.storedToken()
-	s.Token = token
+	var err error
+	s.Token, s.Login, err = s.storedToken()
 	return s, err
 }
 

@@ -26,6 +26,41 @@ func (c *Client) WhoAmI(ctx context.Context) (id Identity, err error) {
 	return id, err
 }
 
+// LoginOptions are the ways to log in other than with a token.
+type LoginOptions struct {
+	OIDC struct {
+		Issuer      string   `json:"issuer"`
+		CLIClientID string   `json:"cli_client_id"`
+		Scopes      []string `json:"scopes"`
+	} `json:"oidc"`
+}
+
+// LoginOptions returns the identity provider of the server.
+func (c *Client) LoginOptions(ctx context.Context) (options LoginOptions, err error) {
+	_, err = c.adminJSON(ctx, http.MethodGet, "/login", nil, &options)
+	return options, err
+}
+
+// Session is a login of a user.
+type Session struct {
+	Token     string    `json:"token"`
+	Name      string    `json:"name"`
+	Roles     []string  `json:"roles"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// Exchange creates a session with an ID token of the identity provider.
+func (c *Client) Exchange(ctx context.Context, idToken string) (session Session, err error) {
+	_, err = c.adminJSON(ctx, http.MethodPost, "/login/token", map[string]string{"id_token": idToken}, &session)
+	return session, err
+}
+
+// Logout revokes the session whose token the client uses.
+func (c *Client) Logout(ctx context.Context) error {
+	_, err := c.adminJSON(ctx, http.MethodPost, "/logout", nil, nil)
+	return err
+}
+
 // TokenRequest is a request to create a token.
 type TokenRequest struct {
 	Name      string   `json:"name"`

@@ -93,6 +93,13 @@ $(TS)/node_modules: $(TS)/package.json $(TS)/package-lock.json
 	cd $(TS) && npm ci --no-audit --no-fund
 	@touch $@
 
+test/oidc/node_modules/.package-lock.json: test/oidc/package.json test/oidc/package-lock.json
+	cd test/oidc && npm ci --no-audit --no-fund
+	@touch $@
+
+.PHONY: oidc-deps
+oidc-deps: test/oidc/node_modules/.package-lock.json ## Install the identity provider that logins are tested with (npm)
+
 .PHONY: ts-deps
 ts-deps: $(TS)/node_modules ## Install what the TypeScript test services need (npm)
 

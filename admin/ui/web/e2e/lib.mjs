@@ -34,8 +34,8 @@ export async function test(name, run) {
   contexts.clear()
 }
 
-/** Opens a page that reports errors of the console, of scripts, and requests to other origins. */
-export async function open(world, path, { theme = 'light', width = 1440, allow = [] } = {}) {
+/** Opens a page that reports errors of the console, of scripts, and requests to origins other than these. */
+export async function open(world, path, { theme = 'light', width = 1440, allow = [], others = [] } = {}) {
   const context = await b.newContext({ viewport: { width, height: 900 }, colorScheme: theme, reducedMotion: 'reduce' })
   contexts.add(context)
   context.setDefaultTimeout(patience)
@@ -51,7 +51,7 @@ export async function open(world, path, { theme = 'light', width = 1440, allow =
     const { origin, protocol } = new URL(r.url())
     const from = new URL(page.url()).pathname
     if (r.method() === 'POST' && r.url() === `${world.admin}/query` && from !== '/ui/sql') problems.push(`an SQL query from ${from}`)
-    if (protocol !== 'data:' && protocol !== 'blob:' && origin !== world.admin && origin !== world.ingress) problems.push(`request to ${r.url()}`)
+    if (protocol !== 'data:' && protocol !== 'blob:' && origin !== world.admin && origin !== world.ingress && !others.includes(origin)) problems.push(`request to ${r.url()}`)
   })
   await page.goto(world.admin + path)
   return { page, problems, close: () => context.close(), settled: () => settled(page) }

@@ -8,6 +8,7 @@ import { testEvents } from './events.mjs'
 import { testFailures } from './failures.mjs'
 import { testFlowControl } from './flow.mjs'
 import { testObjects } from './objects.mjs'
+import { testLogin } from './login.mjs'
 import { testInvocations } from './invocations.mjs'
 import { axe, closeBrowser, long, noProblems, open, results, test } from './lib.mjs'
 import { World, fill, hostile, until } from './world.mjs'
@@ -325,6 +326,7 @@ try {
     await t.close()
   })
   await testAccess()
+  await testLogin()
   await testFlowControl()
   await testCluster()
 } finally {

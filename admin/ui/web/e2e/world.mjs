@@ -11,7 +11,7 @@ const serverBinary = process.env.PLATFORM_SERVER
 const serviceBinary = process.env.UI_SERVICE
 
 /** Ports that are free now. */
-async function freePorts(n) {
+export async function freePorts(n) {
   const servers = await Promise.all(Array.from({ length: n }, () => new Promise((resolve, reject) => {
     const s = createServer()
     s.once('error', reject)
@@ -43,7 +43,7 @@ export class World {
   #nodes = []
   dir = mkdtempSync(path.join(tmpdir(), 'ui-test-'))
 
-  /** Starts servers that form a cluster, and the test service. `admin` and `ingress` are those of the first server. */
+  /** Starts servers that form a cluster, and the test service; env may be a function of `admin`. `admin` and `ingress` are those of the first server. */
   static async start({ nodes = 1, flowControl = false, token = '', env = {} } = {}) {
     const w = new World()
     w.token = token
@@ -59,7 +59,7 @@ export class World {
           PLATFORM_INGRESS__BIND_PORT: String(ingress), PLATFORM_ADMIN__BIND_PORT: String(admin), PLATFORM_DEFAULT_NUM_PARTITIONS: '4',
           ...(nodes > 1 ? { PLATFORM_BOOTSTRAP_EXPECT: String(nodes), PLATFORM_METADATA_CLIENT__ADDRESSES: JSON.stringify(members) } : {}),
           ...(flowControl ? { PLATFORM_EXPERIMENTAL_ENABLE_PROTOCOL_V7: 'true', PLATFORM_EXPERIMENTAL_ENABLE_VQUEUES: 'true' } : {}),
-          ...env,
+          ...(typeof env === 'function' ? env(`http://127.0.0.1:${ports[2 * nodes]}`) : env),
         },
       })
     }
@@ -68,13 +68,13 @@ export class World {
     w.ingress = first.ingress
     w.service = `http://127.0.0.1:${service}`
     await Promise.all(w.#nodes.map((_, i) => w.startServer(i)))
-    w.#run(serviceBinary, ['-listen', `127.0.0.1:${service}`], first.env)
+    w.run(serviceBinary, ['-listen', `127.0.0.1:${service}`], first.env)
     return w
   }
 
   async startServer(i = 0) {
     const node = this.#nodes[i]
-    node.server = this.#run(serverBinary, [], node.env)
+    node.server = this.run(serverBinary, [], node.env)
     await until(`the start of ${node.name}`, async () => (await fetch(`${node.admin}/health`)).ok)
   }
 
@@ -85,7 +85,7 @@ export class World {
     await p.ended
   }
 
-  #run(binary, args, env) {
+  run(binary, args, env) {
     const p = spawn(binary, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
     p.log = ''
     for (const stream of [p.stdout, p.stderr]) stream.on('data', (d) => { p.log = (p.log + d).slice(-20_000) })

@@ -1,0 +1,57 @@
+// Tests of logins with an identity provider: the one of test/oidc.
+
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { axe, noProblems, open, selected, test } from './lib.mjs'
+import { World, freePorts, until } from './world.mjs'
+
+const provider = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../../../test/oidc')
+
+export async function testLogin() {
+  const name = 'login: a user logs in with the identity provider, and out'
+  if (!selected(name)) return
+  if (!existsSync(path.join(provider, 'node_modules/oidc-provider'))) {
+    console.log('SKIPPED: the identity provider of the test is not installed; run `make oidc-deps`')
+    return
+  }
+  const [port] = await freePorts(1)
+  const issuer = `http://127.0.0.1:${port}`
+  const world = await World.start({
+    env: (admin) => ({
+      PLATFORM_SECURITY__MODE: 'strict', PLATFORM_SECURITY__OIDC__ISSUER: issuer, PLATFORM_SECURITY__OIDC__CLIENT_ID: 'ui', PLATFORM_SECURITY__OIDC__EXTERNAL_URL: admin,
+      PLATFORM_SECURITY__OIDC__SCOPES: '["groups"]', PLATFORM_SECURITY__OIDC__ROLES_CLAIM: 'groups', PLATFORM_SECURITY__OIDC__ROLES: '{ ops = "operator" }',
+    }),
+  })
+  world.run(process.execPath, [path.join(provider, 'provider.mjs'), String(port), `${world.admin}/login/callback`], process.env)
+  try {
+    await until('the start of the identity provider', async () => (await fetch(`${issuer}/.well-known/openid-configuration`)).ok)
+    await test(name, async () => {
+      // The pages of the provider name a font of another site, which they do without.
+      const fonts = 'https://fonts.googleapis.com'
+      const t = await open(world, '/ui/settings', { allow: [/Failed to load resource/], others: [issuer, fonts] })
+      await t.page.route(`${fonts}/**`, (r) => r.abort())
+      const button = t.page.getByRole('link', { name: `Log in with 127.0.0.1:${port}` })
+      await button.waitFor()
+      assert.deepEqual(await axe(t.page), [])
+      await button.click()
+      await t.page.locator('input[name=login]').fill('ada+ops')
+      await t.page.locator('input[name=password]').fill('any')
+      await t.page.locator('button[type=submit]').click()
+      await t.page.locator('button[type=submit]').click() // consent
+      await t.page.getByText('oidc:ada+ops').waitFor()
+      assert.equal(new URL(t.page.url()).pathname, '/ui/settings')
+      assert.equal(await t.page.evaluate(() => document.cookie), '', 'scripts can read the session')
+      await t.page.reload()
+      await t.page.getByRole('button', { name: 'Log out' }).click()
+      await button.waitFor()
+      await t.page.reload()
+      await button.waitFor()
+      noProblems(t)
+      await t.close()
+    })
+  } finally {
+    await world.stop()
+  }
+}

@@ -6,7 +6,8 @@ const (
 	// maxFailureTexts bounds the bytes of the texts of these failures on a node. Of further
 	// failures only the beginning of the message is kept.
 	maxFailureTexts = 16 << 20
-	briefText       = 256
+	// briefText leaves a message what the groups of failures distinguish.
+	briefText = 2<<10 + 64
 )
 
 // setLast replaces the last failure; nil: there is none. t.mu is held.

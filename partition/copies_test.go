@@ -79,14 +79,16 @@ func TestReadsOfOneProgressAreSplit(t *testing.T) {
 	}
 	gap := append(slices.Clone(steps[:5]), machinetest.SetState("y", make([]byte, limits.Command)))
 	gap = append(gap, steps[5:9]...)
-	for i := range gap {
-		if gap[i].Type == journal.GetLazyState {
-			gap[i] = machinetest.GetState(reads+1+uint32(i), "x")
-		}
-	}
+	completion := uint32(reads)
 	before := uint32(0)
 	propose(func(l *leadership) error {
 		before = length()
+		for i := range gap { // an earlier attempt may have been stored
+			if gap[i].Type == journal.GetLazyState {
+				completion++
+				gap[i] = machinetest.GetState(completion, "x")
+			}
+		}
 		answer := make(chan error, 1)
 		p := &machine.Progress{ID: id, Attempt: record.Attempt, Pin: machine.Pin{Deployment: "d", Protocol: 5}, Steps: gap}
 		attemptSource{l}.Propose(p, func(_ machine.Outcome, err error) { answer <- err })

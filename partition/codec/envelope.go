@@ -271,8 +271,10 @@ func CommandSize(c machine.Command) int {
 	switch c := c.(type) {
 	case *machine.Invoke:
 		return invokeSize(c)
+	case *machine.Lead:
+		return 64 + len(c.Node)
 	case *machine.Progress:
-		size := 96
+		size := 96 + len(c.Pin.Deployment)
 		for i := range c.Steps {
 			size += stepSize(&c.Steps[i]) + 8
 		}
@@ -291,14 +293,25 @@ func CommandSize(c machine.Command) int {
 		return min(size, math.MaxInt32)
 	case *machine.Signal:
 		return 16 + signalSize(c)
+	case *machine.Pause:
+		return 64 + len(c.By) + len(c.Reason) + attemptFailureSize(c.Failure)
+	case *machine.Resume:
+		return 64 + repinSize(c.Repin)
+	case *machine.Restart:
+		return 96 + len(c.ServerVersion) + repinSize(c.Repin)
 	case *machine.SetRules:
 		return 16 + ruleBookSize(c.Book)
+	case *machine.PauseQueue:
+		k := &c.Queue
+		return 96 + len(k.Scope) + len(k.LimitKey.L1) + len(k.LimitKey.L2) + len(k.Service) + len(c.By) + len(c.Reason)
 	case *machine.Digest:
 		return 16 + digestSize(c)
 	case *machine.Ingest:
 		return ingestSize(c)
 	case *machine.PutPosition:
 		return 16 + positionSize(&c.Position)
+	case *machine.ForgetStreams:
+		return 64 + len(c.Subscription)
 	case *machine.SetAside:
 		return setAsideSize(c)
 	case *machine.DropDeadLetters:
@@ -309,7 +322,8 @@ func CommandSize(c machine.Command) int {
 }
 
 func invokeSize(c *machine.Invoke) int {
-	size := 192 + len(c.Input) + targetSize(&c.Target) + len(c.Source.CallerTarget) + len(c.LimitKey) + len(c.Trace.Parent) + len(c.Trace.State)
+	size := 256 + len(c.Input) + targetSize(&c.Target) + len(c.LimitKey) + len(c.ServerVersion)
+	size += len(c.Source.CallerTarget) + len(c.Source.Subscription) + len(c.Trace.Parent) + len(c.Trace.State)
 	if c.IdempotencyKey != nil {
 		size += len(*c.IdempotencyKey)
 	}
@@ -320,18 +334,29 @@ func targetSize(t *machine.Target) int {
 	return len(t.Scope) + len(t.Service) + len(t.Key) + len(t.Handler)
 }
 
+func repinSize(p *machine.Repin) int {
+	if p == nil {
+		return 0
+	}
+	return 16 + len(p.Deployment)
+}
+
 func stepSize(s *machine.Step) int {
-	size := 16 + len(s.Payload)
+	size := 40 + len(s.Payload) + attemptFailureSize(s.Failure)
 	if s.Callee != nil {
-		size += 48
-	}
-	if s.Failure != nil {
-		size += 64 + len(s.Failure.Message) + len(s.Failure.Stacktrace)
-	}
-	if s.Await != nil {
 		size += 64
 	}
+	if s.Await != nil {
+		size += 16 + futureSize(s.Await)
+	}
 	return size
+}
+
+func attemptFailureSize(f *machine.AttemptFailure) int {
+	if f == nil {
+		return 0
+	}
+	return 64 + len(f.ErrorCode) + len(f.Message) + len(f.Stacktrace) + len(f.RelatedName)
 }
 
 // MessageSize estimates the encoded size of a message, erring on the high side.
@@ -344,7 +369,7 @@ func MessageSize(m machine.Message) int {
 	case *machine.Signal:
 		return signalSize(m)
 	case *machine.Attach:
-		return 96 + len(m.Named.Scope) + len(m.Named.Service) + len(m.Named.Key) + len(m.Named.Handler)
+		return 160 + len(m.Named.Scope) + len(m.Named.Service) + len(m.Named.Key) + len(m.Named.Handler)
 	default:
 		return 64
 	}
@@ -353,7 +378,7 @@ func MessageSize(m machine.Message) int {
 func resultSize(v *journal.Result) int {
 	size := len(v.Value)
 	if v.Failure != nil {
-		size += 32 + len(v.Failure.Message)
+		size += 48 + len(v.Failure.Message)
 		for i := range v.Failure.Metadata {
 			size += 16 + len(v.Failure.Metadata[i].Key) + len(v.Failure.Metadata[i].Value)
 		}

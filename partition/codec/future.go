@@ -64,6 +64,18 @@ func futureSizes(sizes []int, f *journal.Future) []int {
 	return sizes
 }
 
+// futureSize estimates the encoded size of a future, erring on the high side.
+func futureSize(f *journal.Future) int {
+	size := 32 + 5*(len(f.Completions)+len(f.Signals))
+	for i := range f.Names {
+		size += 8 + len(f.Names[i])
+	}
+	for i := range f.Nested {
+		size += futureSize(&f.Nested[i])
+	}
+	return size
+}
+
 func packedSize(list []uint32) int {
 	if len(list) == 0 {
 		return 0

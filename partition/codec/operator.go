@@ -23,7 +23,7 @@ func (w *writer) signal(field protowire.Number, c *machine.Signal) {
 }
 
 func signalSize(c *machine.Signal) int {
-	size := 48 + len(c.ID.Name)
+	size := 80 + len(c.ID.Name)
 	if c.Result != nil {
 		size += resultSize(c.Result)
 	}

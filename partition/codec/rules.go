@@ -26,7 +26,8 @@ func ruleBookSize(b *flowcontrol.Book) int {
 	}
 	size := 16
 	for i := range b.Rules {
-		size += 64 + len(b.Rules[i].Description)
+		rule := &b.Rules[i]
+		size += 128 + len(rule.Pattern.Scope) + len(rule.Pattern.L1) + len(rule.Pattern.L2) + len(rule.Description)
 	}
 	return size
 }

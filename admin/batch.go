@@ -105,7 +105,7 @@ func answerOperation(c echo.Context, changed int, body any) error {
 	if changed == 0 {
 		c.Set(auditNothing, true)
 	}
-	return answer(c, http.StatusOK, body)
+	return respond(c, http.StatusOK, body)
 }
 
 // cancelled is the result of cancelling several invocations.

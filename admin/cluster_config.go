@@ -35,7 +35,7 @@ func (s *Server) getClusterConfig(c echo.Context) error {
 	if !provisioned {
 		return &failure{status: http.StatusServiceUnavailable, message: notProvisioned}
 	}
-	return answer(c, http.StatusOK, s.viewClusterConfig(cluster))
+	return respond(c, http.StatusOK, s.viewClusterConfig(cluster))
 }
 
 // clusterChange contains the settings that can be changed. Nil fields stay unchanged.
@@ -77,7 +77,7 @@ func (s *Server) setClusterConfig(c echo.Context) error {
 			return err
 		}
 	}
-	return answer(c, http.StatusOK, s.viewClusterConfig(cluster))
+	return respond(c, http.StatusOK, s.viewClusterConfig(cluster))
 }
 
 // samePartitions returns an error if another number of partitions is requested.
@@ -113,7 +113,7 @@ func (s *Server) provision(c echo.Context) error {
 	if err := asked.checkMatches(cluster); err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, s.viewClusterConfig(cluster))
+	return respond(c, http.StatusOK, s.viewClusterConfig(cluster))
 }
 
 // checkMatches returns an error if the request differs from the configuration of the cluster.

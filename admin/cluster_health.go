@@ -79,7 +79,7 @@ func (s *Server) clusterHealth(c echo.Context) error {
 		status = http.StatusServiceUnavailable
 		view.Message = "the cluster is unavailable: " + view.Problems[0]
 	}
-	return answer(c, status, view)
+	return respond(c, status, view)
 }
 
 const notProvisioned = "the cluster has not been provisioned yet; 'platform cluster provision' does it where nodes do not do it themselves"

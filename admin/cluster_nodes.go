@@ -20,7 +20,7 @@ func (s *Server) listNodes(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, map[string]any{"nodes": state.Nodes})
+	return respond(c, http.StatusOK, map[string]any{"nodes": state.Nodes})
 }
 
 func (s *Server) getNode(c echo.Context) error {
@@ -41,7 +41,7 @@ func (s *Server) showNode(c echo.Context, id uint32) error {
 	if node == nil {
 		return &metadata.NotFoundError{Node: id}
 	}
-	return answer(c, http.StatusOK, node)
+	return respond(c, http.StatusOK, node)
 }
 
 // drainNode starts or cancels moving the replicas of a node away.

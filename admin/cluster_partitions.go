@@ -14,7 +14,7 @@ func (s *Server) listPartitions(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, map[string]any{"partitions": state.Partitions})
+	return respond(c, http.StatusOK, map[string]any{"partitions": state.Partitions})
 }
 
 func (s *Server) getPartition(c echo.Context) error {
@@ -35,7 +35,7 @@ func (s *Server) showPartition(c echo.Context, id uint32) error {
 	if at < 0 {
 		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The requested partition %d does not exist", id)}
 	}
-	return answer(c, http.StatusOK, state.Partitions[at])
+	return respond(c, http.StatusOK, state.Partitions[at])
 }
 
 // transferPartition moves the leadership of a partition to another node.
@@ -86,7 +86,7 @@ func (s *Server) recoverPartitions(c echo.Context) error {
 	if err != nil {
 		return fmt.Errorf("recover partitions: %w", err)
 	}
-	return answer(c, http.StatusOK, map[string]any{"partitions": recoveries})
+	return respond(c, http.StatusOK, map[string]any{"partitions": recoveries})
 }
 
 func noPartition[N uint32 | uint64](id N, count uint32) error {

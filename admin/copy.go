@@ -35,5 +35,5 @@ func (s *Server) copyInvocation(c echo.Context, id ids.Invocation) error {
 	if err != nil {
 		return operationError(id, fmt.Errorf("copy: %w", err))
 	}
-	return answer(c, http.StatusOK, restarted{New: made.String()})
+	return respond(c, http.StatusOK, restarted{New: made.String()})
 }

@@ -124,7 +124,7 @@ func (s *Server) listDeadLetters(c echo.Context) error {
 	for i := range letters {
 		views[i] = viewDeadLetter(&letters[i])
 	}
-	return answer(c, http.StatusOK, deadLetterList{views, next, silent})
+	return respond(c, http.StatusOK, deadLetterList{views, next, silent})
 }
 
 func (s *Server) getDeadLetter(c echo.Context) error {
@@ -136,7 +136,7 @@ func (s *Server) getDeadLetter(c echo.Context) error {
 	if err != nil {
 		return deadLetterError(id, err)
 	}
-	return answer(c, http.StatusOK, deadLetterRecord{viewRecord(&letter.Record), string(letter.Reason), letter.Message, timestamp(letter.At)})
+	return respond(c, http.StatusOK, deadLetterRecord{viewRecord(&letter.Record), string(letter.Reason), letter.Message, timestamp(letter.At)})
 }
 
 func deadLetterError(id subscription.RecordID, err error) error {
@@ -187,6 +187,6 @@ func (s *Server) onDeadLetters(do func(context.Context, subscription.RecordID) e
 				result.Errors = append(result.Errors, deadLetterFailure{l.Topic, l.Partition, l.Offset, err.Error()})
 			}
 		}
-		return answer(c, http.StatusOK, result)
+		return respond(c, http.StatusOK, result)
 	}
 }

@@ -24,7 +24,7 @@ func (s *Server) listDeployments(c echo.Context) error {
 	for _, d := range deployments {
 		list = append(list, viewDeployment(d, viewRevisions(d), defaults))
 	}
-	return answer(c, http.StatusOK, map[string]any{"deployments": list})
+	return respond(c, http.StatusOK, map[string]any{"deployments": list})
 }
 
 func (s *Server) getDeployment(c echo.Context) error {
@@ -33,7 +33,7 @@ func (s *Server) getDeployment(c echo.Context) error {
 		return err
 	}
 	defaults := s.cfg.Defaults()
-	return answer(c, http.StatusOK, viewDeployment(d, viewServices(d, defaults), defaults))
+	return respond(c, http.StatusOK, viewDeployment(d, viewServices(d, defaults), defaults))
 }
 
 // deleteDeployment removes a deployment: immediately with force, otherwise only if it is not in

@@ -32,7 +32,7 @@ func (s *Server) explainInvocation(c echo.Context, id ids.Invocation) error {
 	if err != nil {
 		return s.refuseQuery(c, fmt.Errorf("explain invocation %s: %w", id, err))
 	}
-	return answer(c, http.StatusOK, explanation)
+	return respond(c, http.StatusOK, explanation)
 }
 
 func noInvocation(id ids.Invocation) *failure {

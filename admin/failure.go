@@ -189,8 +189,8 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(buf.Bytes()) // fails only if the client has closed the connection
 }
 
-// answer responds to a request with a JSON body.
-func answer(c echo.Context, status int, body any) error {
+// respond responds to a request with a JSON body.
+func respond(c echo.Context, status int, body any) error {
 	writeJSON(c.Response(), status, body)
 	return nil
 }

@@ -57,7 +57,7 @@ func (s *Server) markFailure(c echo.Context) error {
 		group = &FailureGroup{ID: id, ByStatus: map[Status]int{}, Deployments: []ids.Deployment{}}
 	}
 	group.failureMark = viewFailureMark(&mark)
-	return answer(c, http.StatusOK, group)
+	return respond(c, http.StatusOK, group)
 }
 
 func (r *failureMarkRequest) check() error {

@@ -93,7 +93,7 @@ func (s *Server) listFailures(c echo.Context) error {
 		}
 		page.Groups = append(page.Groups, *g)
 	}
-	return answer(c, http.StatusOK, page)
+	return respond(c, http.StatusOK, page)
 }
 
 func (s *Server) getFailure(c echo.Context) error {
@@ -108,7 +108,7 @@ func (s *Server) getFailure(c echo.Context) error {
 	if group == nil {
 		return noFailure(id)
 	}
-	return answer(c, http.StatusOK, group)
+	return respond(c, http.StatusOK, group)
 }
 
 // failureGroup returns a failure group by ID, nil if no invocation belongs to it.

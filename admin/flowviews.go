@@ -105,7 +105,7 @@ func (s *Server) listQueues(c echo.Context) error {
 		last := &queues[limit-1]
 		page = vqueuePage{Queues: queues[:limit], Next: encodeCursor(queueCursor{last.Waiting, last.ID})}
 	}
-	return answer(c, http.StatusOK, page)
+	return respond(c, http.StatusOK, page)
 }
 
 // getQueue returns a vqueue, or the queue of an object without a scope.
@@ -121,7 +121,7 @@ func (s *Server) getQueue(c echo.Context) error {
 	if len(queues) == 0 {
 		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The vqueue '%s' does not exist; a vqueue exists while it has invocations", id)}
 	}
-	return answer(c, http.StatusOK, queues[0])
+	return respond(c, http.StatusOK, queues[0])
 }
 
 // queueRows reads vqueues and the heads of those that are not empty.
@@ -194,7 +194,7 @@ func (s *Server) listCounters(c echo.Context) error {
 		last := &counters[limit-1]
 		page = counterPage{Counters: counters[:limit], Next: encodeCursor(counterCursor{last.Waiting, last.Usage, last.Scope, last.L1, last.L2})}
 	}
-	return answer(c, http.StatusOK, page)
+	return respond(c, http.StatusOK, page)
 }
 
 // limitOf parses the page size of a request.

@@ -17,7 +17,7 @@ func (s *Server) health(c echo.Context) error {
 		return &failure{status: http.StatusServiceUnavailable, message: err.Error()}
 	}
 	if s.cfg.SecurityMode == openMode {
-		return answer(c, http.StatusOK, healthView{SecurityMode: openMode, Message: "every client that can connect may do everything"})
+		return respond(c, http.StatusOK, healthView{SecurityMode: openMode, Message: "every client that can connect may do everything"})
 	}
 	return c.NoContent(http.StatusOK)
 }
@@ -31,7 +31,7 @@ type healthView struct {
 }
 
 func (s *Server) version(c echo.Context) error {
-	return answer(c, http.StatusOK, versionView{
+	return respond(c, http.StatusOK, versionView{
 		Version: s.cfg.Version, Commit: s.cfg.Commit, GoVersion: s.cfg.Toolchain, FeatureLevel: uint32(s.cfg.Level),
 		MinVersion: minVersion, MaxVersion: maxVersion, IngressEndpoint: s.ingressEndpoint(c.Request()), Features: s.cfg.Features,
 	})
@@ -77,7 +77,7 @@ func (s *Server) listErrors(c echo.Context) error {
 	for _, e := range errcode.All() {
 		list = append(list, errorView{e.Code, e.Title, e.Meaning, e.Remedy})
 	}
-	return answer(c, http.StatusOK, map[string]any{"errors": list})
+	return respond(c, http.StatusOK, map[string]any{"errors": list})
 }
 
 func (s *Server) getError(c echo.Context) error {
@@ -85,5 +85,5 @@ func (s *Server) getError(c echo.Context) error {
 	if !ok {
 		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The error code '%s' does not exist", c.Param("code"))}
 	}
-	return answer(c, http.StatusOK, errorView{e.Code, e.Title, e.Meaning, e.Remedy})
+	return respond(c, http.StatusOK, errorView{e.Code, e.Title, e.Meaning, e.Remedy})
 }

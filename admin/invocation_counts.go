@@ -51,7 +51,7 @@ func (s *Server) countInvocations(c echo.Context) error {
 		return fmt.Errorf("count invocations: %w", err)
 	}
 	counts.Complete = counts.Extent.Complete()
-	return answer(c, http.StatusOK, counts)
+	return respond(c, http.StatusOK, counts)
 }
 
 func readPartialFilter(c echo.Context) (f Filter, partial bool, err error) {

@@ -181,7 +181,7 @@ func (s *Server) listInvocations(c echo.Context) error {
 	if page.Invocations == nil {
 		page.Invocations = []*Invocation{}
 	}
-	return answer(c, http.StatusOK, page)
+	return respond(c, http.StatusOK, page)
 }
 
 func (s *Server) getInvocation(c echo.Context) error {
@@ -200,7 +200,7 @@ func (s *Server) getInvocation(c echo.Context) error {
 	if err != nil {
 		return fmt.Errorf("get invocation %s: %w", id, err)
 	}
-	return answer(c, http.StatusOK, invocation)
+	return respond(c, http.StatusOK, invocation)
 }
 
 // ParseQuery parses the parameters of a listing. It ignores unknown ones, which the router has

@@ -88,7 +88,7 @@ func (s *Server) createJob(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusAccepted, viewJob(&job))
+	return respond(c, http.StatusAccepted, viewJob(&job))
 }
 
 // newJob validates a request and converts it to a job.
@@ -210,7 +210,7 @@ func (s *Server) listJobs(c echo.Context) error {
 	for i := range jobs {
 		views = append(views, viewJob(&jobs[len(jobs)-1-i])) // the newest first
 	}
-	return answer(c, http.StatusOK, map[string]any{"jobs": views})
+	return respond(c, http.StatusOK, map[string]any{"jobs": views})
 }
 
 func (s *Server) getJob(c echo.Context) error {
@@ -218,7 +218,7 @@ func (s *Server) getJob(c echo.Context) error {
 	if !known {
 		return noJob(c.Param("job"))
 	}
-	return answer(c, http.StatusOK, viewJob(&job))
+	return respond(c, http.StatusOK, viewJob(&job))
 }
 
 func (s *Server) stopJob(c echo.Context) error {
@@ -229,7 +229,7 @@ func (s *Server) stopJob(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, viewJob(&job))
+	return respond(c, http.StatusOK, viewJob(&job))
 }
 
 func noJob(id string) *failure {

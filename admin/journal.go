@@ -66,7 +66,7 @@ func (s *Server) listJournal(c echo.Context, id ids.Invocation) error {
 		next := entries[limit-1].Index + 1
 		page.Next = &next
 	}
-	return answer(c, http.StatusOK, page)
+	return respond(c, http.StatusOK, page)
 }
 
 // getJournalEntry returns an entry with its payloads.
@@ -82,7 +82,7 @@ func (s *Server) getJournalEntry(c echo.Context, id ids.Invocation) error {
 	if len(entries) == 0 {
 		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The invocation '%s' does not exist or has no journal entry %d", id, index)}
 	}
-	return answer(c, http.StatusOK, entries[0])
+	return respond(c, http.StatusOK, entries[0])
 }
 
 // journalRows reads journal entries, without content if the principal must not read payloads.
@@ -135,7 +135,7 @@ func (s *Server) listJournalEvents(c echo.Context, id ids.Invocation) error {
 	if err != nil {
 		return s.queryFailure(c, err)
 	}
-	return answer(c, http.StatusOK, journalEventList{events})
+	return respond(c, http.StatusOK, journalEventList{events})
 }
 
 var journalOperations = map[string]operation{

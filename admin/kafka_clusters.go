@@ -85,7 +85,7 @@ func (s *Server) createKafkaCluster(c echo.Context) error {
 		return subscriptionError(err)
 	}
 	c.Response().Header().Set("Location", "kafka-clusters/"+cluster.Name)
-	return answer(c, http.StatusCreated, viewKafkaCluster(&cluster))
+	return respond(c, http.StatusCreated, viewKafkaCluster(&cluster))
 }
 
 // rejectLocalFiles rejects properties that name files: API clients must not choose which files the
@@ -120,7 +120,7 @@ func (s *Server) listKafkaClusters(c echo.Context) error {
 	for i := range list {
 		views = append(views, viewKafkaCluster(&list[i]))
 	}
-	return answer(c, http.StatusOK, map[string]any{"clusters": views})
+	return respond(c, http.StatusOK, map[string]any{"clusters": views})
 }
 
 func (s *Server) getKafkaCluster(c echo.Context) error {
@@ -144,7 +144,7 @@ func (s *Server) getKafkaCluster(c echo.Context) error {
 		}
 		view.Subscriptions = &subs
 	}
-	return answer(c, http.StatusOK, view)
+	return respond(c, http.StatusOK, view)
 }
 
 func (s *Server) patchKafkaCluster(c echo.Context) error {
@@ -171,7 +171,7 @@ func (s *Server) patchKafkaCluster(c echo.Context) error {
 	if err != nil {
 		return subscriptionError(err)
 	}
-	return answer(c, http.StatusOK, viewKafkaCluster(&cluster))
+	return respond(c, http.StatusOK, viewKafkaCluster(&cluster))
 }
 
 func (s *Server) deleteKafkaCluster(c echo.Context) error {

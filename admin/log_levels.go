@@ -96,5 +96,5 @@ func (s *Server) answerLogLevels(c echo.Context, names []string, change *LogLeve
 		}
 		view.Nodes = append(view.Nodes, one)
 	}
-	return answer(c, http.StatusOK, view)
+	return respond(c, http.StatusOK, view)
 }

@@ -51,7 +51,7 @@ func (s *Server) loginOptions(c echo.Context) error {
 			view.OIDC.StartURL = p.Origin() + loginStartPath
 		}
 	}
-	return answer(c, http.StatusOK, view)
+	return respond(c, http.StatusOK, view)
 }
 
 var (
@@ -155,7 +155,7 @@ func (s *Server) exchangeToken(c echo.Context) error {
 		return err
 	}
 	c.Response().Header().Set("Cache-Control", "no-store")
-	return answer(c, http.StatusCreated, sessionView{secret.Text, account.Name, account.Roles, timestamp(expires)})
+	return respond(c, http.StatusCreated, sessionView{secret.Text, account.Name, account.Roles, timestamp(expires)})
 }
 
 // createSession creates a new session, whatever session the client has. The audit log gets the login.
@@ -227,7 +227,7 @@ func (s *Server) logout(c echo.Context) error {
 	if s.cfg.Authenticator.Sessions != nil {
 		s.setCookie(c, access.SessionCookie, "", -1, http.SameSiteStrictMode)
 	}
-	return answer(c, http.StatusOK, loggedOut{revoked})
+	return respond(c, http.StatusOK, loggedOut{revoked})
 }
 
 // setCookie sets a cookie, which scripts cannot read; a negative lifetime removes it.

@@ -60,7 +60,7 @@ func (s *Server) modifyService(c echo.Context) error {
 		}
 		s.log.Info("service modified", "service", service.Name, "deployment_id", service.Deployment)
 	}
-	return answer(c, http.StatusOK, viewService(s.registry.Schemas().Deployments[service.Deployment], service, s.cfg.Defaults()))
+	return respond(c, http.StatusOK, viewService(s.registry.Schemas().Deployments[service.Deployment], service, s.cfg.Defaults()))
 }
 
 // options returns the given options.

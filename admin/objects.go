@@ -96,7 +96,7 @@ func (s *Server) listObjects(c echo.Context) error {
 	if more {
 		page.Next = base64.RawURLEncoding.EncodeToString([]byte(objects[len(objects)-1].Key))
 	}
-	return answer(c, http.StatusOK, page)
+	return respond(c, http.StatusOK, page)
 }
 
 // singleValue parses a query parameter that has at most one value. The limits of a principal can
@@ -138,7 +138,7 @@ func (s *Server) getObject(c echo.Context) error {
 	if detail.Queue == nil {
 		detail.Queue = []string{}
 	}
-	return answer(c, http.StatusOK, detail)
+	return respond(c, http.StatusOK, detail)
 }
 
 // show sets the text or base64 form of the value if the principal may read it.

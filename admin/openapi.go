@@ -15,7 +15,7 @@ const openAPIVersion = "3.1.0"
 // openAPI responds with the OpenAPI document of this API.
 func (s *Server) openAPI(c echo.Context) error {
 	s.described.Do(func() { s.description = describeAPI(s.routes(), s.cfg.Version) })
-	return answer(c, http.StatusOK, s.description)
+	return respond(c, http.StatusOK, s.description)
 }
 
 // describeAPI generates the OpenAPI document of routes. A route without an entry in operations is

@@ -18,7 +18,7 @@ func (s *Server) serviceOpenAPI(c echo.Context) error {
 		return err
 	}
 	ingress := strings.TrimSuffix(s.ingressEndpoint(c.Request()), "/")
-	return answer(c, http.StatusOK, describeService(service, s.cfg.Defaults(), ingress))
+	return respond(c, http.StatusOK, describeService(service, s.cfg.Defaults(), ingress))
 }
 
 // describeService generates the OpenAPI document of the requests that the ingress at an address

@@ -201,7 +201,7 @@ func (s *Server) restart(c echo.Context, id ids.Invocation) error {
 	if err != nil {
 		return operationError(id, err)
 	}
-	return answer(c, http.StatusOK, restarted{New: made.String()})
+	return respond(c, http.StatusOK, restarted{New: made.String()})
 }
 
 type restarted struct {

@@ -194,5 +194,5 @@ func (s *Server) listTables(c echo.Context) error {
 	if s.cfg.Query == nil {
 		return errNoEngine
 	}
-	return answer(c, http.StatusOK, tableList{s.cfg.Query.Tables()})
+	return respond(c, http.StatusOK, tableList{s.cfg.Query.Tables()})
 }

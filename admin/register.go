@@ -131,7 +131,7 @@ func (s *Server) answerRegistered(c echo.Context, r metadata.Registered, more []
 	}
 	defaults := s.cfg.Defaults()
 	c.Response().Header().Set("Location", "deployments/"+string(d.ID))
-	return answer(c, status, registeredView{
+	return respond(c, status, registeredView{
 		ID: d.ID, Services: viewServices(d, defaults), MinProtocol: d.MinProtocol, MaxProtocol: d.MaxProtocol, SDKVersion: d.SDKVersion,
 		Info: append(deploymentNotices(d, defaults), more...),
 	})

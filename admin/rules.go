@@ -33,7 +33,7 @@ func (s *Server) putRules(c echo.Context) error {
 	for i := range rules {
 		list[i] = viewRule(&rules[i])
 	}
-	return answer(c, http.StatusOK, list)
+	return respond(c, http.StatusOK, list)
 }
 
 // putRule adds or replaces the rule of the path.
@@ -61,7 +61,7 @@ func (s *Server) putRule(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, viewRule(&rules[0]))
+	return respond(c, http.StatusOK, viewRule(&rules[0]))
 }
 
 // changeRules stores rules and waits until the partitions apply them.
@@ -98,7 +98,7 @@ func (s *Server) deleteRules(c echo.Context) error {
 	for i, p := range removed {
 		list[i] = p.String()
 	}
-	return answer(c, http.StatusOK, list)
+	return respond(c, http.StatusOK, list)
 }
 
 // deleteRule deletes the rule of the path.
@@ -147,7 +147,7 @@ func (s *Server) listRules(c echo.Context) error {
 	for i := range book.Rules {
 		view.Rules[i] = viewRule(&book.Rules[i])
 	}
-	return answer(c, http.StatusOK, view)
+	return respond(c, http.StatusOK, view)
 }
 
 func (s *Server) getRule(c echo.Context) error {
@@ -160,7 +160,7 @@ func (s *Server) getRule(c echo.Context) error {
 	if rule == nil {
 		return noSuchRule(pattern)
 	}
-	return answer(c, http.StatusOK, viewRule(rule))
+	return respond(c, http.StatusOK, viewRule(rule))
 }
 
 // patternOf returns the pattern in the path, whose slashes are encoded as %2F.

@@ -137,7 +137,7 @@ func answerChange(c echo.Context, change StateChange) error {
 	if change.Status == ChangeRefused {
 		return &failure{status: http.StatusConflict, message: change.Reason + "; nothing was changed"}
 	}
-	return answer(c, http.StatusAccepted, stateChangeBody{change.ID.String(), change.Status, change.Reason})
+	return respond(c, http.StatusAccepted, stateChangeBody{change.ID.String(), change.Status, change.Reason})
 }
 
 // object returns the object of a request. It returns an error if the service has no state. With
@@ -208,7 +208,7 @@ func (s *Server) getState(c echo.Context) error {
 		}
 		body.State = append(body.State, entry)
 	}
-	return answer(c, http.StatusOK, body)
+	return respond(c, http.StatusOK, body)
 }
 
 // getStateChange responds with the status of an update.
@@ -224,5 +224,5 @@ func (s *Server) getStateChange(c echo.Context) error {
 	if err != nil {
 		return fmt.Errorf("look up update %s: %w", id, err)
 	}
-	return answer(c, http.StatusOK, stateChangeBody{id.String(), change.Status, change.Reason})
+	return respond(c, http.StatusOK, stateChangeBody{id.String(), change.Status, change.Reason})
 }

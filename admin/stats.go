@@ -82,7 +82,7 @@ func (s *Server) getStats(c echo.Context) error {
 		}
 		view.Services[name] = viewSeries(&merged.Services[i], &merged, steps)
 	}
-	return answer(c, http.StatusOK, view)
+	return respond(c, http.StatusOK, view)
 }
 
 // viewSeries converts a series to the values of all steps.

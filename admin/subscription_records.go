@@ -53,7 +53,7 @@ func (s *Server) getRecord(c echo.Context) error {
 	if err != nil {
 		return recordError(id, err)
 	}
-	return answer(c, http.StatusOK, viewRecord(&record))
+	return respond(c, http.StatusOK, viewRecord(&record))
 }
 
 // onRecord returns a handler that applies an operation to the record in the path.

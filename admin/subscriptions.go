@@ -44,7 +44,7 @@ func (s *Server) createSubscription(c echo.Context) error {
 		view.State, view.Message = subscription.Failed, unresolved.Error()
 	}
 	c.Response().Header().Set("Location", "subscriptions/"+sub.ID)
-	return answer(c, http.StatusCreated, view)
+	return respond(c, http.StatusCreated, view)
 }
 
 // prepareSubscription validates a subscription and resolves its start at the broker. If the broker
@@ -126,7 +126,7 @@ func (s *Server) listSubscriptions(c echo.Context) error {
 		view := s.viewSubscription(sub, statuses, false)
 		views = append(views, view)
 	}
-	return answer(c, http.StatusOK, subscriptionList{views, statuses.Silent})
+	return respond(c, http.StatusOK, subscriptionList{views, statuses.Silent})
 }
 
 func (s *Server) getSubscription(c echo.Context) error {
@@ -141,7 +141,7 @@ func (s *Server) getSubscription(c echo.Context) error {
 func (s *Server) answerSubscription(c echo.Context, status int, sub *subscription.Subscription, notices ...notice) error {
 	view := s.viewSubscription(sub, s.cfg.Streams.Statuses(c.Request().Context(), sub.ID, false), true)
 	view.Info = append(view.Info, notices...)
-	return answer(c, status, view)
+	return respond(c, status, view)
 }
 
 // subscriptionOf returns the subscription in the path.

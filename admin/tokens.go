@@ -92,7 +92,7 @@ func (s *Server) createToken(c echo.Context) error {
 	if err != nil {
 		return tokenError(err)
 	}
-	return answer(c, http.StatusCreated, createdToken{secret.Text, viewToken(&token)})
+	return respond(c, http.StatusCreated, createdToken{secret.Text, viewToken(&token)})
 }
 
 func tokenError(err error) error {
@@ -113,7 +113,7 @@ func (s *Server) listTokens(c echo.Context) error {
 		views = append(views, viewToken(&t))
 	}
 	slices.SortFunc(views, func(a, b tokenView) int { return strings.Compare(a.Name, b.Name) })
-	return answer(c, http.StatusOK, map[string]any{"tokens": views})
+	return respond(c, http.StatusOK, map[string]any{"tokens": views})
 }
 
 // revokeToken revokes a token by ID or name; by the name of a user, all sessions of the user.
@@ -130,7 +130,7 @@ func (s *Server) revokeToken(c echo.Context) error {
 			return tokenError(err)
 		}
 	}
-	return answer(c, http.StatusOK, viewToken(&revoked))
+	return respond(c, http.StatusOK, viewToken(&revoked))
 }
 
 // tokensNamed returns the token with an ID, or those with a name. If there is none, the
@@ -202,7 +202,7 @@ func (s *Server) whoAmI(c echo.Context) error {
 			view.Permissions = append(view.Permissions, permission)
 		}
 	}
-	return answer(c, http.StatusOK, view)
+	return respond(c, http.StatusOK, view)
 }
 
 // auditView is a record of the audit log as shown to users.
@@ -253,7 +253,7 @@ func (s *Server) listAudit(c echo.Context) error {
 	for i := range records {
 		views = append(views, viewAudit(&records[i]))
 	}
-	return answer(c, http.StatusOK, map[string]any{"records": views})
+	return respond(c, http.StatusOK, map[string]any{"records": views})
 }
 
 func viewAudit(r *metadata.AuditRecord) auditView {
@@ -290,7 +290,7 @@ func (s *Server) verifyAudit(c echo.Context) error {
 	if state.Problem != nil {
 		view.Problem = state.Problem.Error()
 	}
-	return answer(c, http.StatusOK, view)
+	return respond(c, http.StatusOK, view)
 }
 
 // GrantOf returns the grant of a token.

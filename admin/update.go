@@ -86,5 +86,5 @@ func (s *Server) answerUpdated(c echo.Context, d *metadata.Deployment, more []no
 	defaults := s.cfg.Defaults()
 	view := viewDeployment(d, viewServices(d, defaults), defaults)
 	view.Info = append(view.Info, more...)
-	return answer(c, http.StatusOK, view)
+	return respond(c, http.StatusOK, view)
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"platform/internal/metrics"
 	"platform/internal/stats"
-	"platform/internal/telemetry"
 	"platform/internal/tracing"
 )
 
@@ -60,15 +60,15 @@ var resultNames = [results]string{
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	const subsystem = "ingress"
 	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "requests_total", Help: "Requests with a response, by kind and result.",
+		Namespace: metrics.Namespace, Subsystem: subsystem, Name: "requests_total", Help: "Requests with a response, by kind and result.",
 	}, []string{"request", "result"})
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "request_duration_seconds", Help: "Time until the response; for calls and attaches including the execution of the handler.",
+		Namespace: metrics.Namespace, Subsystem: subsystem, Name: "request_duration_seconds", Help: "Time until the response; for calls and attaches including the execution of the handler.",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 18),
 	}, []string{"request"})
 	m := new(Metrics)
 	active := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "requests_in_progress", Help: "Requests without a response yet, including health checks.",
+		Namespace: metrics.Namespace, Subsystem: subsystem, Name: "requests_in_progress", Help: "Requests without a response yet, including health checks.",
 	}, func() float64 { return float64(m.active.Load()) })
 	reg.MustRegister(requests, durations, active)
 	for k := uncounted + 1; k < kinds; k++ {

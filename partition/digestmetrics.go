@@ -3,7 +3,7 @@ package partition
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"platform/internal/telemetry"
+	"platform/internal/metrics"
 	"platform/partition/store"
 )
 
@@ -23,7 +23,7 @@ const (
 // NewDigestMetrics registers the metrics.
 func NewDigestMetrics(reg prometheus.Registerer) *DigestMetrics {
 	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: telemetry.Namespace, Subsystem: "partition", Name: name, Help: help})
+		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: metrics.Namespace, Subsystem: "partition", Name: name, Help: help})
 		reg.MustRegister(c)
 		return c
 	}
@@ -31,7 +31,7 @@ func NewDigestMetrics(reg prometheus.Registerer) *DigestMetrics {
 		rows:        counter("digest_rows_total", "Rows of tables read to compare replicas."),
 		differences: counter("digest_differences_total", "Digests of replicas here that differ from those of a majority, or of rows that cannot be read."),
 		misses:      counter("digest_missed_total", "Rounds of digests that a replica here missed because the previous one was still in progress."),
-		rounds: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: telemetry.Namespace, Subsystem: "partition", Name: "digest_rounds_total",
+		rounds: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: metrics.Namespace, Subsystem: "partition", Name: "digest_rounds_total",
 			Help: "Comparisons of replicas by a leader here."}, []string{"outcome"}),
 	}
 	reg.MustRegister(m.rounds)

@@ -1,6 +1,12 @@
 package partition
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"platform/internal/metrics"
+)
 
 // outboxBytes bounds the bytes of messages that the outboxes of a node hold in memory. When
 // it is used up, messages are read from the table when they are due, a few at a time.
@@ -10,8 +16,12 @@ const outboxBytes = 64 << 20
 // zero value is ready to use.
 type OutboxMemory struct{ used atomic.Int64 }
 
-// Used returns the bytes of messages in memory.
-func (m *OutboxMemory) Used() int64 { return m.used.Load() }
+var descOutbox = metrics.Desc("outbox_memory_bytes", "Memory for messages to other partitions that are not acknowledged.")
+
+// Collector returns the metric of the bytes in use.
+func (m *OutboxMemory) Collector() prometheus.Collector {
+	return metrics.NewCollector(func(out metrics.Values) { out.Gauge(descOutbox, float64(m.used.Load())) }, descOutbox)
+}
 
 // reserve counts bytes if they fit.
 func (m *OutboxMemory) reserve(bytes int) bool {

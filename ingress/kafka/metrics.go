@@ -5,8 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"platform/internal/metrics"
 	"platform/internal/subscription"
-	"platform/internal/telemetry"
 )
 
 // outcome is what became of a record.
@@ -32,10 +32,10 @@ type Metrics struct {
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		records: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: telemetry.Namespace, Subsystem: "subscription", Name: "records_total", Help: "Records of event subscriptions, by what became of them.",
+			Namespace: metrics.Namespace, Subsystem: "subscription", Name: "records_total", Help: "Records of event subscriptions, by what became of them.",
 		}, []string{"subscription", "outcome"}),
 		commits: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: telemetry.Namespace, Subsystem: "subscription", Name: "commit_seconds", Help: "Time to store a position in a topic partition.",
+			Namespace: metrics.Namespace, Subsystem: "subscription", Name: "commit_seconds", Help: "Time to store a position in a topic partition.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 		}),
 	}
@@ -56,10 +56,10 @@ func (m *Metrics) stored(d time.Duration) {
 }
 
 var (
-	descLag   = prometheus.NewDesc(telemetry.Namespace+"_subscription_lag_records", "Records that are not delivered, of the topic partitions that this node reads.", []string{"subscription"}, nil)
-	descDelay = prometheus.NewDesc(telemetry.Namespace+"_subscription_lag_seconds", "Age of the oldest record that is not delivered, of the topic partitions that this node reads.", []string{"subscription"}, nil)
-	descState = prometheus.NewDesc(telemetry.Namespace+"_subscription_topic_partitions", "Topic partitions that this node reads, by state.", []string{"subscription", "state"}, nil)
-	descDead  = prometheus.NewDesc(telemetry.Namespace+"_subscription_dead_letters", "Records that could not be delivered and that the partitions keep that this node leads.", []string{"subscription"}, nil)
+	descLag   = prometheus.NewDesc(metrics.Namespace+"_subscription_lag_records", "Records that are not delivered, of the topic partitions that this node reads.", []string{"subscription"}, nil)
+	descDelay = prometheus.NewDesc(metrics.Namespace+"_subscription_lag_seconds", "Age of the oldest record that is not delivered, of the topic partitions that this node reads.", []string{"subscription"}, nil)
+	descState = prometheus.NewDesc(metrics.Namespace+"_subscription_topic_partitions", "Topic partitions that this node reads, by state.", []string{"subscription", "state"}, nil)
+	descDead  = prometheus.NewDesc(metrics.Namespace+"_subscription_dead_letters", "Records that could not be delivered and that the partitions keep that this node leads.", []string{"subscription"}, nil)
 )
 
 // Describe implements prometheus.Collector.

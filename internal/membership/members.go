@@ -147,11 +147,6 @@ func (m *Members) State(name, incarnation string) State {
 	return member.State
 }
 
-// Sent returns the number of packets sent and streams opened since the start.
-func (m *Members) Sent() (packets, streams uint64) {
-	return m.transport.sentPackets.Load(), m.transport.openedStreams.Load()
-}
-
 // Watch returns a channel that receives a value after Nodes has changed. Several changes
 // may be combined into one value. The caller must call stop when done.
 func (m *Members) Watch() (changes <-chan struct{}, stop func()) { return m.table.watch() }

@@ -60,7 +60,7 @@ func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *
 		Logger:             n.log.With("component", "platform/admin"),
 	}
 	if !n.cfg.DisablePrometheus {
-		settings.Metrics = n.metrics.handler()
+		settings.Metrics = n.metrics.registry.Handler()
 	}
 	find := discovery.DefaultConfig()
 	find.Identity, find.Log = n.signer, n.log.With("component", "platform/discovery")
@@ -86,7 +86,7 @@ func (n *Node) withProfiles(others http.Handler, required bool) http.Handler {
 	profiles.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	profiles.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	profiles.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	restrictedProfiles := guarded(restricted(profiles, n.authenticator(required), access.Profile), n.adminGuard())
+	restrictedProfiles := access.Protect(access.Restrict(profiles, n.authenticator(required), access.Profile), n.adminGuard())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/debug/pprof/") {
 			restrictedProfiles.ServeHTTP(w, r)
@@ -143,7 +143,7 @@ func (n *Node) serveNodeHTTP(ctx context.Context) error {
 	})
 	if !n.cfg.DisablePrometheus {
 		strict := n.cfg.Security.Mode == config.SecurityStrict
-		mux.Handle("GET /metrics", restricted(n.metrics.handler(), n.authenticator(strict), access.Metrics))
+		mux.Handle("GET /metrics", access.Restrict(n.metrics.registry.Handler(), n.authenticator(strict), access.Metrics))
 	}
 	return httpserver.Serve(ctx, n.port.ports.HTTP, httpserver.Config{
 		Handler: n.authenticated(n.withProfiles(mux, n.nodePortRequiresToken())), Drain: adminDrain, Log: n.log,

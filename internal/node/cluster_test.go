@@ -208,7 +208,7 @@ func (c *trio) logLevels() {
 	require.Equal(c.t, map[string]string{"n1": "", "n2": "debug", "n3": ""}, set)
 }
 
-func TestCallsGoOnWhileNodesRestart(t *testing.T) {
+func TestCallsContinueWhileNodesRestart(t *testing.T) {
 	c := newTrio(t, 3)
 	c.healthy(3, 0, 1, 2)
 	c.counter(0)

@@ -147,7 +147,7 @@ func testFlowControlIsDeclinedAndEnabledLater(t *testing.T, nodes int) {
 	c.restart(false)
 	c.healthy(nodes, all...)
 	c.called()
-	c.restart(true) // is not enabled anew
+	c.restart(true) // is not enabled again
 	c.healthy(nodes, all...)
 	require.Equal(t, http.StatusOK, c.scoped())
 }

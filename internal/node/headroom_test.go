@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestHeadroomFollowsWhatTheCollectorMustLookThrough(t *testing.T) {
+func TestHeadroomFollowsTheScannableHeap(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct {
 		live, scan uint64

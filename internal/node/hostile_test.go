@@ -46,7 +46,7 @@ func (f *forger) call(frame *nodepb.RaftFrame) *nodepb.RaftFrame {
 // Without certificates every client that reaches the node port can do what a member can, but
 // malformed requests do not end the node: it refuses what it could not apply before it is stored,
 // so that it starts again as well.
-func TestMalformedRequestsDoNotEndANode(t *testing.T) {
+func TestMalformedRequestsDoNotStopANode(t *testing.T) {
 	c := newTrio(t, 2) // the second node requests the ID of the cluster; the rest of the test does not use it
 	c.healthy(2, 0, 1)
 	clusterID := clusterIDOf(t, c, nil)

@@ -185,7 +185,7 @@ func (in *intruder) attempts() map[string]func(context.Context) (answered string
 func (in *intruder) refusedEverywhere() (refused int) {
 	for name, attempt := range in.attempts() {
 		ctx, cancel := context.WithTimeout(in.t.Context(), 30*time.Second)
-		closing := in.connect() // anew, so that it does not fail because the previous one did
+		closing := in.connect() // a new connection, so that it does not fail because the previous one did
 		answer, err := attempt(ctx)
 		closing()
 		require.NoError(in.t, ctx.Err(), "%s: no refusal", name)
@@ -201,7 +201,7 @@ func (in *intruder) refusedEverywhere() (refused int) {
 
 // The node port responds only to clients that present the certificate of a member and use the
 // name in it. Requests of others have no effect.
-func TestOnlyMembersAreAnsweredOnTheNodePort(t *testing.T) {
+func TestTheNodePortServesMembersOnly(t *testing.T) {
 	ca, dir := newAuthority(t), t.TempDir()
 	c := newTrioWith(t, 3, func(cfg *config.Config) {
 		cfg.Security.NodeTLS = nodeFiles(t, ca, dir, cfg.NodeName)

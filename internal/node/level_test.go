@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheLevelOfAClusterThatIsHeldIsRaisedByHand(t *testing.T) {
+func TestTheLevelOfAHeldClusterIsRaisedManually(t *testing.T) {
 	c := newTrio(t, 1, "--feature-level-hold")
 	c.healthy(1, 0)
 	_, health := c.do(0, true, "GET", "/cluster-health", "")

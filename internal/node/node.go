@@ -162,7 +162,7 @@ func (n *Node) serve(ctx context.Context) error {
 	for _, part := range []func(context.Context) error{
 		func(ctx context.Context) error { return ingress.Serve(ctx, n.listeners.ingress) },
 		n.serveAdmin, n.serveNodeHTTP, n.serveCluster,
-		func(ctx context.Context) error { return n.tokens.record(ctx, n.metadata, n.log) },
+		func(ctx context.Context) error { return n.tokens.uses.Run(ctx, n.metadata, n.log) },
 		func(ctx context.Context) error { return ignoreCanceled(n.metadata.Run(ctx)) },
 		n.replicas.Run, n.kafka.Run, n.files.disk.Run, n.history.Run, checkpoints.Run,
 		func(ctx context.Context) error { return returnMemory(ctx, checkpoints.Applied) },

@@ -6,8 +6,6 @@ import (
 	"os"
 	"sync"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"platform/internal/config"
 	"platform/internal/errcode"
 	"platform/internal/otlp"
@@ -61,7 +59,7 @@ func (n *Node) exportMetrics(ctx context.Context) (stop func(), err error) {
 	if n.exports.metrics, err = n.exports.settings.ExportMetrics(ctx, n.metrics.registry); err != nil {
 		return nil, errcode.New(errcode.RT0002, "configuration: %w", err)
 	}
-	n.metrics.registry.MustRegister(n.exports)
+	n.metrics.registry.MustRegister(otlp.NewCollector(n.exports.logs, n.exports.metrics))
 	return n.exports.metrics.Close, nil
 }
 
@@ -75,19 +73,4 @@ func (e *exports) close() {
 		}
 	})
 	both.Wait()
-}
-
-var descExported = desc("otlp_exports_total", "Log records and collections of metrics by outcome: exported, failed to be exported, dropped since too many waited.", "signal", "outcome")
-
-// Describe implements prometheus.Collector.
-func (*exports) Describe(out chan<- *prometheus.Desc) { out <- descExported }
-
-// Collect implements prometheus.Collector.
-func (e *exports) Collect(metrics chan<- prometheus.Metric) {
-	out := sink(metrics)
-	for signal, n := range map[otlp.Signal]otlp.Counts{otlp.Logs: e.logs.Counts(), otlp.Metrics: e.metrics.Counts()} {
-		out.counter(descExported, n.Exported, string(signal), "exported")
-		out.counter(descExported, n.Failed, string(signal), "failed")
-		out.counter(descExported, n.Dropped, string(signal), "dropped")
-	}
 }

@@ -6,7 +6,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"platform/internal/diskspace"
+	"platform/internal/metrics"
 	"platform/internal/routing"
 	"platform/metadata"
 )
@@ -63,4 +66,11 @@ func (r *readiness) checkSettled() error {
 	}
 	r.settled.Store(true)
 	return nil
+}
+
+var descReady = metrics.Desc("node_ready", "1 if the node is ready for requests, as reported by /health.")
+
+// collector returns the metric of readiness.
+func (r *readiness) collector() prometheus.Collector {
+	return metrics.NewCollector(func(out metrics.Values) { out.Bool(descReady, r.check() == nil) }, descReady)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"platform/internal/access"
 	"platform/internal/certs"
 	"platform/internal/config"
 	"platform/internal/errcode"
@@ -50,7 +51,7 @@ func (n *Node) authenticated(handler http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if node, _ := r.Context().Value(nodeKey{}).(string); !n.isMember(node) && (r.Method != http.MethodGet || r.URL.Path != "/health") {
-			refuseStarting(w, http.StatusForbidden, "this port requires TLS with a certificate of a node of the cluster; metrics and profiles are at the admin port as well")
+			access.Refuse(w, http.StatusForbidden, "this port requires TLS with a certificate of a node of the cluster; metrics and profiles are at the admin port as well")
 			return
 		}
 		handler.ServeHTTP(w, r)

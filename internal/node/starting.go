@@ -35,22 +35,6 @@ type startup struct {
 	log           *slog.Logger
 }
 
-// guarded rejects requests from web pages of other origins.
-func guarded(h http.Handler, guard *access.Guard) http.Handler {
-	crossOrigin := http.NewCrossOriginProtection()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		err := crossOrigin.Check(r)
-		if err == nil {
-			err = guard.CheckHost(r)
-		}
-		if err != nil {
-			refuseStarting(w, http.StatusForbidden, err.Error())
-			return
-		}
-		h.ServeHTTP(w, r)
-	})
-}
-
 // wait records what the node waits for.
 func (s *startup) wait(reason string) { s.reason.Store(&reason) }
 
@@ -138,13 +122,13 @@ func (s *startup) handler(admin bool) http.Handler {
 			refuseCaller(w, reason)
 			return
 		}
-		refuseStarting(w, http.StatusServiceUnavailable, reason)
+		access.Refuse(w, http.StatusServiceUnavailable, reason)
 	})
 	if !admin {
 		return mux
 	}
-	mux.Handle("POST /cluster/provision", restricted(http.HandlerFunc(s.provision), s.authenticator, access.Administer))
-	return guarded(mux, s.guard)
+	mux.Handle("POST /cluster/provision", access.Restrict(http.HandlerFunc(s.provision), s.authenticator, access.Administer))
+	return access.Protect(mux, s.guard)
 }
 
 // refuseCaller responds as the ingress would.
@@ -152,7 +136,9 @@ func refuseCaller(w http.ResponseWriter, reason string) {
 	for _, name := range []string{"X-Platform-Error-Source", "X-Restate-Error-Source"} {
 		w.Header().Set(name, "ingress")
 	}
-	writeStarting(w, http.StatusServiceUnavailable, map[string]any{
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_ = json.NewEncoder(w).Encode(map[string]any{ // fails only if the client has disconnected
 		"code": http.StatusServiceUnavailable, "message": reason + "; the request had no effect and can be retried safely", "source": "ingress",
 	})
 }
@@ -162,27 +148,17 @@ func refuseCaller(w http.ResponseWriter, reason string) {
 func (s *startup) provision(w http.ResponseWriter, r *http.Request) {
 	var req cluster.ProvisionRequest
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&req); err != nil && !errors.Is(err, io.EOF) {
-		refuseStarting(w, http.StatusBadRequest, "the body is not JSON such as {\"num_partitions\": 8, \"replication\": 3}: "+err.Error())
+		access.Refuse(w, http.StatusBadRequest, "the body is not JSON such as {\"num_partitions\": 8, \"replication\": 3}: "+err.Error())
 		return
 	}
 	err := s.provisioning.Request(req)
 	if refusal, ok := errors.AsType[*cluster.ProvisionRefusal](err); ok {
-		refuseStarting(w, refusal.Status, refusal.Error())
+		access.Refuse(w, refusal.Status, refusal.Error())
 		return
 	}
 	if err != nil {
-		refuseStarting(w, http.StatusServiceUnavailable, "node "+s.node+" has not started gossip with other nodes yet: "+s.waitsFor())
+		access.Refuse(w, http.StatusServiceUnavailable, "node "+s.node+" has not started gossip with other nodes yet: "+s.waitsFor())
 		return
 	}
 	w.WriteHeader(http.StatusAccepted)
-}
-
-func refuseStarting(w http.ResponseWriter, code int, message string) {
-	writeStarting(w, code, map[string]any{"message": message, "code": code, "platform_code": nil})
-}
-
-func writeStarting(w http.ResponseWriter, code int, body map[string]any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(body) // fails only if the client has disconnected
 }

@@ -14,7 +14,7 @@ import (
 
 var anyHost = &access.Guard{Hosts: []string{access.AnyOne}}
 
-func TestProvisioningHasToWaitUntilTheNodeLooksForOthers(t *testing.T) {
+func TestProvisioningRequiresGossip(t *testing.T) {
 	s := &startup{provisioning: cluster.NewProvisioning(false, 4, 1, 1), guard: anyHost, authenticator: &access.Authenticator{}}
 	reason := "waiting for room on the disk"
 	s.wait(reason)

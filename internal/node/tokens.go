@@ -1,15 +1,7 @@
 package node
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io/fs"
-	"log/slog"
 	"net/http"
-	"os"
-	"strings"
-	"sync"
 	"time"
 
 	"platform/admin"
@@ -19,17 +11,7 @@ import (
 	"platform/internal/config"
 	"platform/internal/errcode"
 	"platform/internal/nodetls"
-	"platform/metadata"
 )
-
-// adminTokenFile is the file in the data directory with the token that the node created.
-const adminTokenFile = "admin.token"
-
-// adminTokenVariable is the environment variable with the token of the administrator.
-const adminTokenVariable = "PLATFORM_ADMIN_TOKEN"
-
-// minAdminToken is the minimum size of a token of the administrator.
-const minAdminToken = 32
 
 // identityTimeout limits a connection to an identity provider.
 const identityTimeout = 5 * time.Second
@@ -43,14 +25,12 @@ type tokens struct {
 	// certificates maps certificates of clients to roles; nil: none.
 	certificates *access.Certificates
 
-	mu   sync.Mutex // guards used
-	used map[string]time.Time
+	uses admin.TokenUses
 }
 
 // openTokens determines whether the admin API requires tokens, and the token of its administrator.
 func (n *Node) openTokens() error {
 	mode := n.cfg.Security.Mode
-	n.tokens.used = map[string]time.Time{}
 	if err := n.checkNodePort(); err != nil {
 		return err
 	}
@@ -78,13 +58,14 @@ func (n *Node) openTokens() error {
 			return errcode.New(errcode.RT0002, "security.certificates: %w", err)
 		}
 	}
-	token, err := n.adminToken()
+	administrator := admin.LocalToken{File: n.cfg.Security.AdminTokenFile, Required: n.tokens.required, Dir: n.files.dir, Log: n.log}
+	token, err := administrator.Read()
 	if err != nil {
 		return err
 	}
 	if token != "" {
 		hash := access.Hash(token)
-		n.tokens.static = []access.Grant{{Principal: access.Principal{Name: "admin", Token: adminTokenFile, Roles: []access.Role{access.Admin}}, Hash: hash[:]}}
+		n.tokens.static = []access.Grant{{Principal: access.Principal{Name: "admin", Token: admin.LocalTokenFile, Roles: []access.Role{access.Admin}}, Hash: hash[:]}}
 	}
 	return nil
 }
@@ -119,57 +100,6 @@ func (t *tokens) sessions() *access.Sessions {
 	return &access.Sessions{Origin: t.oidc.Origin(), Secure: t.oidc.Secure()}
 }
 
-// adminToken returns the token of the administrator; "" if there is none and none is required.
-func (n *Node) adminToken() (string, error) {
-	if path := n.cfg.Security.AdminTokenFile; path != "" {
-		text, err := readToken(path, "security.admin-token-file")
-		if errors.Is(err, fs.ErrNotExist) {
-			err = errcode.New(errcode.RT0002, "security.admin-token-file: the file %s does not exist", path)
-		}
-		return text, err
-	}
-	if text := strings.TrimSpace(os.Getenv(adminTokenVariable)); text != "" {
-		if len(text) < minAdminToken {
-			return "", errcode.New(errcode.RT0002, "environment variable %s: expected a token of %d bytes or more, such as the output of `openssl rand -hex 32`", adminTokenVariable, minAdminToken)
-		}
-		return text, nil
-	}
-	if !n.tokens.required {
-		return "", nil
-	}
-	path := n.files.dir.In(adminTokenFile)
-	text, err := readToken(path, "token of the administrator")
-	if !errors.Is(err, fs.ErrNotExist) {
-		return text, err
-	}
-	secret := access.NewSecret()
-	if err := n.files.dir.WriteSecret(adminTokenFile, []byte(secret.Text+"\n")); err != nil {
-		return "", fmt.Errorf("write the token of the administrator: %w", err)
-	}
-	n.log.Info("token of the administrator created; log in with platform login --token-file", "file", path)
-	return secret.Text, nil
-}
-
-// readToken reads a file that must be readable only for its owner.
-func readToken(path, what string) (string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", err
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return "", errcode.New(errcode.RT0002, "%s: other users can read the file %s; restrict it with chmod 600", what, path)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("read %s: %w", what, err)
-	}
-	text := strings.TrimSpace(string(data))
-	if len(text) < minAdminToken {
-		return "", errcode.New(errcode.RT0002, "%s: the file %s has %d bytes; expected a token of %d or more", what, path, len(text), minAdminToken)
-	}
-	return text, nil
-}
-
 // authenticator returns the authenticator for the clients of a port. While the node starts, it
 // accepts only the token of the administrator.
 func (n *Node) authenticator(required bool) *access.Authenticator {
@@ -181,7 +111,7 @@ func (n *Node) authenticator(required bool) *access.Authenticator {
 		a.Certificate = n.tokens.certificates.Principal
 	}
 	if n.metadata != nil {
-		a.Used = n.tokens.use
+		a.Used = n.tokens.uses.Add
 		a.Issued = func() bool { return n.tokens.oidc != nil || len(n.metadata.Tokens()) > 0 }
 		a.Grant = func(id string) (access.Grant, bool) {
 			t, known := n.metadata.Token(id)
@@ -216,55 +146,6 @@ func (n *Node) checkNodePort() error {
 	return nil
 }
 
-// use records the use of a token in memory.
-func (t *tokens) use(id string, at time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.used) < metadata.MaxTokens {
-		t.used[id] = at
-	}
-}
-
-const (
-	// usePeriod is the interval at which a node records the uses of tokens, useGranularity the
-	// minimum time between two recorded uses of a token.
-	usePeriod      = time.Minute
-	useGranularity = 10 * time.Minute
-)
-
-// record records the uses of tokens until ctx ends.
-func (t *tokens) record(ctx context.Context, store *metadata.Store, log *slog.Logger) error {
-	tick := time.NewTicker(usePeriod)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
-		uses := t.taken(store.Token)
-		if len(uses) == 0 {
-			continue
-		}
-		if err := store.UseTokens(ctx, uses); err != nil && ctx.Err() == nil {
-			log.Warn("uses of tokens not recorded", "err", err)
-		}
-	}
-}
-
-// taken returns the uses to be recorded, and resets them.
-func (t *tokens) taken(find func(string) (metadata.Token, bool)) (uses []metadata.TokenUse) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for id, at := range t.used {
-		if token, known := find(id); known && at.Sub(token.LastUsed) >= useGranularity {
-			uses = append(uses, metadata.TokenUse{ID: id, At: at})
-		}
-	}
-	clear(t.used)
-	return uses
-}
-
 // reportSecurity logs which ports do not authenticate clients.
 func (n *Node) reportSecurity() {
 	adminAddress, ingressAddress := n.listeners.admin.Addr(), n.listeners.ingress.Addr()
@@ -283,20 +164,4 @@ func (n *Node) reportSecurity() {
 	if mode != config.SecurityOpen && !n.ingressRequiresToken() && !onLoopback(ingressAddress) {
 		n.log.Warn("the ingress accepts calls of every client that can connect; set ingress.auth to token to require one", "ingress", ingressAddress.String())
 	}
-}
-
-// restricted serves requests whose sender has a permission; h is not part of the admin API.
-func restricted(h http.Handler, a *access.Authenticator, permission access.Permission) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p, err := a.Authenticate(r)
-		switch {
-		case err != nil:
-			w.Header().Set("WWW-Authenticate", `Bearer realm="platform"`)
-			refuseStarting(w, http.StatusUnauthorized, err.Error())
-		case !p.Allows(permission):
-			refuseStarting(w, http.StatusForbidden, "this requires the role "+access.RolesWith(permission))
-		default:
-			h.ServeHTTP(w, r)
-		}
-	})
 }

@@ -16,10 +16,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/admin"
 	"platform/internal/access"
 	"platform/internal/config"
 	"platform/internal/datadir"
-	"platform/metadata"
 )
 
 // as sends a request with a token to a port of a node.
@@ -50,7 +50,7 @@ func TestTokensHoldOnAllNodes(t *testing.T) {
 	dir := c.nodes[0].cfg.BaseDir
 	admins := make([]string, 3)
 	for i := range c.nodes {
-		path := filepath.Join(dir, fmt.Sprintf("n%d", i+1), adminTokenFile)
+		path := filepath.Join(dir, fmt.Sprintf("n%d", i+1), admin.LocalTokenFile)
 		require.Eventually(t, func() bool {
 			text, err := os.ReadFile(path)
 			admins[i] = strings.TrimSpace(string(text))
@@ -165,19 +165,18 @@ func TestTheTokenOfTheAdministratorIsWrittenInOneStep(t *testing.T) {
 	dir, err := datadir.Open(t.TempDir(), "n1")
 	require.NoError(t, err)
 	defer dir.Close()
-	n := &Node{cfg: config.Default(), log: slog.New(slog.DiscardHandler)}
-	n.files.dir, n.tokens.required = dir, true
+	token := admin.LocalToken{Required: true, Dir: dir, Log: slog.New(slog.DiscardHandler)}
 	// The remainder of an interrupted start, which other users can read.
-	require.NoError(t, os.WriteFile(dir.In(adminTokenFile+".new"), nil, 0o644))
-	created, err := n.adminToken()
+	require.NoError(t, os.WriteFile(dir.In(admin.LocalTokenFile+".new"), nil, 0o644))
+	created, err := token.Read()
 	require.NoError(t, err)
-	info, err := os.Stat(dir.In(adminTokenFile))
+	info, err := os.Stat(dir.In(admin.LocalTokenFile))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-	again, err := n.adminToken()
+	again, err := token.Read()
 	require.NoError(t, err)
 	require.Equal(t, created, again)
-	require.NoFileExists(t, dir.In(adminTokenFile+".new"))
+	require.NoFileExists(t, dir.In(admin.LocalTokenFile+".new"))
 }
 
 func strictConfig(t *testing.T) string {
@@ -224,7 +223,7 @@ func TestDefaultsOfSecurity(t *testing.T) {
 
 func tokenFile(t *testing.T, mode os.FileMode) string {
 	path := filepath.Join(t.TempDir(), "token")
-	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("x", minAdminToken)+"\n"), mode))
+	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("x", 32)+"\n"), mode))
 	return path
 }
 
@@ -234,35 +233,6 @@ type fakeListener struct{ addr net.Addr }
 func (l fakeListener) Addr() net.Addr            { return l.addr }
 func (l fakeListener) Close() error              { return nil }
 func (l fakeListener) Accept() (net.Conn, error) { return nil, net.ErrClosed }
-
-func TestTokenFilesThatOthersCanReadAreRefused(t *testing.T) {
-	_, err := readToken(tokenFile(t, 0o600), "x")
-	require.NoError(t, err)
-	for _, mode := range []os.FileMode{0o644, 0o640, 0o604} {
-		_, err := readToken(tokenFile(t, mode), "x")
-		require.ErrorContains(t, err, "chmod 600")
-	}
-	short := filepath.Join(t.TempDir(), "short")
-	require.NoError(t, os.WriteFile(short, []byte("secret"), 0o600))
-	_, err = readToken(short, "x")
-	require.ErrorContains(t, err, "expected a token of 32 or more")
-	t.Setenv(adminTokenVariable, "guessable")
-	_, err = (&Node{cfg: config.Default()}).adminToken()
-	require.ErrorContains(t, err, "openssl rand -hex 32")
-}
-
-func TestUsesOfTokensAreRecordedSparsely(t *testing.T) {
-	now := time.UnixMilli(1_700_000_000_000)
-	tokens := &tokens{used: map[string]time.Time{}}
-	stored := map[string]metadata.Token{"new": {}, "recent": {LastUsed: now.Add(-time.Minute)}, "old": {LastUsed: now.Add(-time.Hour)}}
-	find := func(id string) (metadata.Token, bool) { t, ok := stored[id]; return t, ok }
-	for id := range stored {
-		tokens.use(id, now)
-	}
-	tokens.use("revoked", now)
-	require.ElementsMatch(t, []metadata.TokenUse{{ID: "new", At: now}, {ID: "old", At: now}}, tokens.taken(find))
-	require.Empty(t, tokens.taken(find))
-}
 
 func TestProvisioningRequiresTheAdministrator(t *testing.T) {
 	secret := access.NewSecret()

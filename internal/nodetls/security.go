@@ -124,9 +124,6 @@ func (s *Security) Store() *certs.Store {
 // Refused returns the number of connections that were refused, or would be in mode Require.
 func (s *Security) Refused() uint64 { return s.refused.Load() }
 
-// Plain returns the number of connections without TLS, which mode Allow permits.
-func (s *Security) Plain() uint64 { return s.plain.Load() }
-
 // Run reads changed files again, until ctx ends.
 func (s *Security) Run(ctx context.Context) error {
 	if s == nil {

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"platform/internal/telemetry"
+	"platform/internal/metrics"
 )
 
 // logCollector exports the measurements of the log database.
@@ -16,7 +16,7 @@ type logCollector struct {
 // Collector returns the metrics of the database: the duration of syncs of its write-ahead
 // log, for which every acknowledged command waits.
 func (l *LogDB) Collector() prometheus.Collector {
-	name := prometheus.BuildFQName(telemetry.Namespace, "raft", syncName)
+	name := prometheus.BuildFQName(metrics.Namespace, "raft", syncName)
 	return &logCollector{l, prometheus.NewDesc(name, syncHelp, nil, prometheus.Labels{"group": "partition"})}
 }
 
@@ -30,7 +30,7 @@ const (
 // newSyncHistogram is for the synced writes of a group with a separate log.
 func newSyncHistogram(group string) prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{
-		Namespace: telemetry.Namespace, Subsystem: "raft", Name: syncName, Help: syncHelp, ConstLabels: prometheus.Labels{"group": group},
+		Namespace: metrics.Namespace, Subsystem: "raft", Name: syncName, Help: syncHelp, ConstLabels: prometheus.Labels{"group": group},
 		Buckets: prometheus.ExponentialBuckets(0.0001, 2, 18),
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"platform/internal/telemetry"
+	"platform/internal/metrics"
 )
 
 // Metrics counts what groups do. Several groups may share one; nil counts nothing. There
@@ -35,17 +35,17 @@ const (
 func NewMetrics(reg prometheus.Registerer, kind string) *Metrics {
 	reg = prometheus.WrapRegistererWith(prometheus.Labels{"group": kind}, reg)
 	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
-		h := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: telemetry.Namespace, Subsystem: "raft", Name: name, Help: help, Buckets: buckets})
+		h := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: metrics.Namespace, Subsystem: "raft", Name: name, Help: help, Buckets: buckets})
 		reg.MustRegister(h)
 		return h
 	}
 	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: telemetry.Namespace, Subsystem: "raft", Name: name, Help: help})
+		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: metrics.Namespace, Subsystem: "raft", Name: name, Help: help})
 		reg.MustRegister(c)
 		return c
 	}
 	vector := func(name, help, label string) *prometheus.CounterVec {
-		v := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: telemetry.Namespace, Subsystem: "raft", Name: name, Help: help}, []string{label})
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: metrics.Namespace, Subsystem: "raft", Name: name, Help: help}, []string{label})
 		reg.MustRegister(v)
 		return v
 	}
@@ -54,7 +54,7 @@ func NewMetrics(reg prometheus.Registerer, kind string) *Metrics {
 	for _, reason := range []string{unknownOutcome, overloaded, stopped, notLeader} {
 		failed.WithLabelValues(reason) // created at the start, so that the first failure is an increase
 	}
-	held := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: telemetry.Namespace, Subsystem: "raft", Name: "held_log_bytes",
+	held := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: metrics.Namespace, Subsystem: "raft", Name: "held_log_bytes",
 		Help: "Log entries kept beyond the usual for followers that are being sent a snapshot."})
 	reg.MustRegister(held)
 	dropped := vector("dropped_log_holds_total", "Log entries that were cut although a follower that was sent a snapshot needed them.", "cause")

@@ -76,9 +76,6 @@ func (m *Manager) Replica(id uint32) *partition.Partition { return m.Router.Repl
 // Quarantine returns why the replica of a partition is not served, "" if it is.
 func (m *Manager) Quarantine(id uint32) string { return m.quarantine.reason(id) }
 
-// Quarantined returns the number of replicas that are not served.
-func (m *Manager) Quarantined() int { return m.quarantine.count() }
-
 // Open starts the replicas that this node has or should have.
 func (m *Manager) Open(ctx context.Context) error {
 	layout, _ := m.Store.Layout()

@@ -61,9 +61,6 @@ func (r *Router) Partitions() iter.Seq[*fabric.Handle] {
 	}
 }
 
-// Stats returns counters of requests by destination.
-func (r *Router) Stats() fabric.Stats { return r.directory.Stats() }
-
 // Replica returns this node's replica of a partition, nil if it has none.
 func (r *Router) Replica(id uint32) *partition.Partition { return r.partitions[id].Load() }
 

@@ -88,7 +88,7 @@ func TestLongRequestsOutlastAnyNumberOfFailovers(t *testing.T) {
 }
 
 // A call with a large input keeps it until the invocation is stored, and no longer.
-func TestACallLetsGoOfALargeInputOnceItIsStored(t *testing.T) {
+func TestACallReleasesALargeInputOnceItIsStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &restarted{terms: 3, left: 3}
 		r := &Router{directory: fabric.NewDirectory(1, fabric.DirectoryConfig{Local: func(uint32) fabric.Local { return p }})}
@@ -107,7 +107,7 @@ func TestACallLetsGoOfALargeInputOnceItIsStored(t *testing.T) {
 	})
 }
 
-// A result that callers may forget before a retry finds it is waited for with the request.
+// A result whose retention may end before a retry is awaited by the request itself.
 func TestACallWithAShortRetentionIsRepeatedAsAWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, key := &restarted{terms: 3, left: 3}, "key"
@@ -220,7 +220,7 @@ func (f *forgetful) Await(context.Context, ids.Invocation) (partition.Ending, er
 
 // A result whose retention is shorter than a failover may expire while an attach waits for
 // it. The attach must not report that there was no such invocation.
-func TestAnAttachWhoseResultExpiredInAFailoverIsNotToldThatItIsUnknown(t *testing.T) {
+func TestAnAttachWhoseResultExpiredInAFailoverIsNotReportedAsUnknown(t *testing.T) {
 	for _, interrupts := range []bool{true, false} {
 		p := &forgetful{interrupts: interrupts}
 		r := &Router{directory: fabric.NewDirectory(1, fabric.DirectoryConfig{Local: func(uint32) fabric.Local { return p }})}

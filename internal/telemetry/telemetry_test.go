@@ -6,13 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/config"
@@ -37,18 +34,6 @@ func TestRecordsArePassedOn(t *testing.T) {
 	require.Contains(t, also.String(), "msg=kept k=1 g.v=2")
 	require.NotContains(t, also.String(), "left out")
 	require.Contains(t, stdout.String(), "kept k=1 g.v=2")
-}
-
-func TestExemplarsAreServed(t *testing.T) {
-	registry := NewRegistry(nil)
-	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "h"})
-	registry.MustRegister(h)
-	h.(prometheus.ExemplarObserver).ObserveWithExemplar(1, prometheus.Labels{"trace_id": "abc"})
-	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
-	r.Header.Set("Accept", "application/openmetrics-text")
-	w := httptest.NewRecorder()
-	MetricsHandler(registry).ServeHTTP(w, r)
-	require.Contains(t, w.Body.String(), `# {trace_id="abc"} 1.0`)
 }
 
 func TestLineFormatAndSplitByLevel(t *testing.T) {
@@ -120,13 +105,6 @@ func TestFilterByComponent(t *testing.T) {
 func TestBadFilterIsAConfigurationError(t *testing.T) {
 	_, _, err := NewLogger(LogOptions{Filter: "loud"}, nil, nil)
 	require.ErrorContains(t, err, "[RT0002] configuration: log-filter: ")
-}
-
-func TestMetricsHandler(t *testing.T) {
-	response := httptest.NewRecorder()
-	MetricsHandler(NewRegistry(prometheus.Labels{"node_name": "n1"})).ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	require.Equal(t, 200, response.Code)
-	require.Contains(t, response.Body.String(), `go_goroutines{node_name="n1"} `)
 }
 
 func TestLongValuesAreTruncated(t *testing.T) {

@@ -1,4 +1,4 @@
-package telemetry
+package metrics
 
 import (
 	"net/http"
@@ -31,8 +31,8 @@ func NewRegistry(labels prometheus.Labels) *Registry {
 	return r
 }
 
-// MetricsHandler serves the registry in the Prometheus exposition formats; OpenMetrics contains
+// Handler serves the registry in the Prometheus exposition formats; OpenMetrics contains
 // exemplars.
-func MetricsHandler(registry *Registry) http.Handler {
-	return promhttp.HandlerFor(registry.registry, promhttp.HandlerOpts{Registry: registry, EnableOpenMetrics: true})
+func (r *Registry) Handler() http.Handler {
+	return promhttp.HandlerFor(r.registry, promhttp.HandlerOpts{Registry: r, EnableOpenMetrics: true})
 }

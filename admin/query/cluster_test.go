@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// twoNodes is a cluster of which the second node does not answer.
+// twoNodes is a cluster whose second node does not respond.
 type twoNodes struct{}
 
 func (twoNodes) State(context.Context) (*ClusterState, error) {

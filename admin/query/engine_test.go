@@ -67,7 +67,7 @@ func newTestEngine(t testing.TB, cfg Config) *Engine {
 	return e
 }
 
-// ask returns the rows of an answer.
+// ask returns the rows of a query.
 func ask(t testing.TB, e *Engine, text string) []map[string]any {
 	t.Helper()
 	var buf bytes.Buffer
@@ -90,7 +90,7 @@ func TestEveryTableCanBeRead(t *testing.T) {
 	}
 }
 
-func TestColumnsAreToldWhenAskedFor(t *testing.T) {
+func TestColumnsAreReturnedOnRequest(t *testing.T) {
 	for text, want := range map[string]string{
 		"select id, scope, created_at, 1 + 1 as two from sys_invocation": `{"columns":[{"name":"id","type":"text"},{"name":"scope","type":"text"},{"name":"created_at","type":"timestamp"},{"name":"two"}],"rows":[]}`,
 		"select null as none, 'x' as \"a \"\"b\"\"\"":                    `{"columns":[{"name":"none"},{"name":"a \"b\""}],"rows":[{"a \"b\"":"x"}]}`,
@@ -112,7 +112,7 @@ func TestStrongConsistencyReachesThePartitions(t *testing.T) {
 	}
 }
 
-// toText is a value of an answer as text.
+// toText is a value of a result as text.
 func toText(v any) string {
 	switch v := v.(type) {
 	case json.Number:

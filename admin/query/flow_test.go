@@ -15,9 +15,9 @@ import (
 	"platform/partition/machine"
 )
 
-// crowded is an object without a scope that one invocation holds and another waits for,
+// contended is an object without a scope that one invocation holds and another waits for,
 // and one invocation with a scope that has failed three times.
-func crowded(scoped bool) *memory {
+func contended(scoped bool) *memory {
 	id := func(n byte) ids.Invocation { return ids.NewInvocation(7, [16]byte{n}) }
 	object := machine.Target{Service: "Counter", Key: "a", Handler: "add", Type: target.ObjectExclusive}
 	attempts := &attempts.Status{RetryCount: 2, Unreported: 1}
@@ -37,7 +37,7 @@ func crowded(scoped bool) *memory {
 }
 
 func TestLinesForObjectsAreQueues(t *testing.T) {
-	e := newTestEngine(t, Config{Partitions: crowded(true)})
+	e := newTestEngine(t, Config{Partitions: contended(true)})
 	rows := ask(t, e, "select v.entry_id, v.stage, v.status, v.num_errors, m.lock_name, m.num_inbox, s.blocked_on from sys_vqueues v"+
 		" join sys_vqueue_meta m on m.id = v.id left join sys_scheduler s on s.id = v.id where m.lock_name = 'Counter/a' order by stage desc")
 	require.Len(t, rows, 2)
@@ -50,8 +50,8 @@ func TestLinesForObjectsAreQueues(t *testing.T) {
 	require.Equal(t, "3", toText(rows[0]["num_errors"]), "those of the record and those since")
 }
 
-func TestWhatAHeadWaitsForIsNamed(t *testing.T) {
-	m := crowded(true)
+func TestBlockingReasonOfAQueueHead(t *testing.T) {
+	m := contended(true)
 	scoped := &partition.Queue{ID: ids.OfVQueue("s", "", "Counter", ""), Key: flowcontrol.QueueKey{Scope: "s", Service: "Counter"}, HeadKey: "b"}
 	scoped.Stages[flowcontrol.Inbox], scoped.Blocked.Cause = 1, flowcontrol.ByKey
 	m.rows[partition.Queues] = []partition.Row{{Queue: scoped}}
@@ -61,14 +61,14 @@ func TestWhatAHeadWaitsForIsNamed(t *testing.T) {
 	}, rows)
 }
 
-func TestAttemptsAreToldOfEntries(t *testing.T) {
-	e := newTestEngine(t, Config{Partitions: crowded(true)})
+func TestAttemptsAreNotifiedOfEntries(t *testing.T) {
+	e := newTestEngine(t, Config{Partitions: contended(true)})
 	rows := ask(t, e, "select status, retry_attempts, retry_count_since_last_stored_command as since from sys_vqueue_entry_status where num_attempts is not null")
 	require.Equal(t, []map[string]any{{"status": "backing-off", "retry_attempts": json.Number("2"), "since": json.Number("1")}}, rows)
 	require.Empty(t, ask(t, e, "select 1 from sys_vqueue_entry_status where status = 'new' and retry_attempts is not null"))
 }
 
-func TestEndsOfEntriesAreToldApart(t *testing.T) {
+func TestEndsOfEntriesAreDistinguished(t *testing.T) {
 	failed := func(code uint32, message string) *journal.Result {
 		return &journal.Result{Failure: &journal.Failure{Code: code, Message: message}}
 	}
@@ -90,7 +90,7 @@ func TestEndsOfEntriesAreToldApart(t *testing.T) {
 }
 
 func TestWithoutFlowControlThereAreNoQueues(t *testing.T) {
-	e := newTestEngine(t, Config{Partitions: crowded(false)})
+	e := newTestEngine(t, Config{Partitions: contended(false)})
 	for _, table := range []string{"sys_vqueue_meta", "sys_scheduler"} {
 		require.Empty(t, ask(t, e, "select * from "+table), table)
 	}

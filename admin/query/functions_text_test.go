@@ -102,8 +102,8 @@ func TestValuesAreBounded(t *testing.T) {
 	require.Contains(t, refusalOf(t, e, "select json_patch('{}', '{}')").Message, "json_patch")
 }
 
-// TestAnAnswerThatIsNotReadGivesItsSlotBack asks over a connection and never reads the answer.
-func TestAnAnswerThatIsNotReadGivesItsSlotBack(t *testing.T) {
+// TestAResultThatIsNotReadReleasesItsSlot sends a query over a connection and never reads the result.
+func TestAResultThatIsNotReadReleasesItsSlot(t *testing.T) {
 	e := newTestEngine(t, Config{Timeout: 100 * time.Millisecond, Concurrent: 1, MaxRows: 1 << 30, MaxBytes: 1 << 40})
 	ended := make(chan error, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

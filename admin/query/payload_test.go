@@ -72,7 +72,7 @@ func TestViewersSeeNoPayloads(t *testing.T) {
 	require.Greater(t, shown, 30, "readers see them")
 }
 
-func TestAuditLogIsNotForEverybody(t *testing.T) {
+func TestAuditLogRequiresAPermission(t *testing.T) {
 	e := newTestEngine(t, Config{Audit: func() ([]metadata.AuditRecord, error) {
 		return []metadata.AuditRecord{{Sequence: 7, At: time.UnixMilli(1), Action: metadata.Action{Principal: "ada", Action: "DELETE /tokens/:token"}, Hash: []byte{1}}}, nil
 	}})

@@ -13,9 +13,9 @@ import (
 
 const someID = "inv_1eZuh3e9kYOt41qu4r6Lc4GeOvsM3b1KoN"
 
-// TestConditionsAreCarriedOutAtTheSource compares what partitions are asked for with
-// what the query says.
-func TestConditionsAreCarriedOutAtTheSource(t *testing.T) {
+// TestConditionsArePushedDown compares the requests to partitions with
+// the conditions of the query.
+func TestConditionsArePushedDown(t *testing.T) {
 	id, err := ids.ParseInvocation(someID)
 	require.NoError(t, err)
 	one := func(key uint64) partition.KeyRange { return partition.KeyRange{First: key, Last: key} }
@@ -106,7 +106,7 @@ func TestWithScopesAKeyIsInAnyPartition(t *testing.T) {
 	}
 }
 
-func TestWhatCannotMatchIsNotLookedFor(t *testing.T) {
+func TestImpossibleConditionsReadNothing(t *testing.T) {
 	for _, query := range []string{
 		"select * from sys_invocation where id = 'nonsense'",
 		"select * from sys_vqueues where id = 'nonsense'",
@@ -141,9 +141,9 @@ func TestJoinsLookUp(t *testing.T) {
 	require.Equal(t, id, m.asked[1].ID)
 }
 
-// TestListsMeanTheSameWhereverTheyStand compares lists with equalities that no source
-// is told of.
-func TestListsMeanTheSameWhereverTheyStand(t *testing.T) {
+// TestListsHaveTheSameMeaningEverywhere compares lists with equalities that are not
+// pushed down to a source.
+func TestListsHaveTheSameMeaningEverywhere(t *testing.T) {
 	var rows []partition.Row
 	for n, status := range []machine.Status{machine.Scheduled, machine.Inboxed, machine.Suspended, machine.Paused, machine.Completed} {
 		inv := &machine.Invocation{ID: ids.Invocation{byte(n)}, Status: status, Target: machine.Target{Service: string(rune('A' + n)), Handler: "h"}}

@@ -70,7 +70,7 @@ func TestRefusals(t *testing.T) {
 	require.Equal(t, "1", toText(ask(t, e, "select 1 as n")[0]["n"]), "the engine goes on after refusals")
 }
 
-func TestAnswersAreBounded(t *testing.T) {
+func TestResultsAreBounded(t *testing.T) {
 	const numbers = "with recursive n(i) as (select 1 union all select i + 1 from n) "
 	t.Run("rows", func(t *testing.T) {
 		e := newTestEngine(t, Config{MaxRows: 10})
@@ -96,8 +96,8 @@ func TestAnswersAreBounded(t *testing.T) {
 	})
 }
 
-// TestAnAnswerThatBreaksOffSaysWhy fails after part of the answer has gone out.
-func TestAnAnswerThatBreaksOffSaysWhy(t *testing.T) {
+// TestATruncatedResultContainsTheError fails after part of the result was sent.
+func TestATruncatedResultContainsTheError(t *testing.T) {
 	e := newTestEngine(t, Config{MaxRows: 2000})
 	var buf bytes.Buffer
 	_, err := e.WriteJSON(t.Context(), "with recursive n(i) as (select 1 union all select i + 1 from n) select printf('%0100d', i) as x from n", Options{}, &buf)
@@ -120,7 +120,7 @@ func TestAQueryEndsWithItsCaller(t *testing.T) {
 	require.Equal(t, "0", toText(ask(t, e, "select count(*) as n from sys_invocation")[0]["n"]))
 }
 
-func TestOnlySoManyQueriesRun(t *testing.T) {
+func TestConcurrentQueriesAreBounded(t *testing.T) {
 	running, release := make(chan struct{}), make(chan struct{})
 	m := &memory{scan: func(context.Context) error {
 		running <- struct{}{}

@@ -37,8 +37,8 @@ func TestRewrittenColumnsAreNamedAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeComputed pins what docs/sql.md says about it.
-func TestWhatCannotBeComputed(t *testing.T) {
+// TestInvalidArithmetic pins what docs/sql.md says about it.
+func TestInvalidArithmetic(t *testing.T) {
 	e := newTestEngine(t, Config{})
 	for _, query := range []string{"1/0", "1.0/0", "1%0", "mod(5, 0)", "null + 1", "null = null", "sqrt(-1)", "ln(0)"} {
 		require.Equal(t, []map[string]any{{}}, ask(t, e, "select "+query+" as x"), "%s is NULL", query)

@@ -17,11 +17,11 @@ var logColumns = []column[replicaRow]{
 }
 
 func logsTable() *Table {
-	return define("logs", "Raft logs of the partitions, as reported by the reachable replicas.", replicaRows(answering), logColumns)
+	return define("logs", "Raft logs of the partitions, as reported by the reachable replicas.", replicaRows(reachable), logColumns)
 }
 
 func logsTailSegments() *Table {
-	return define("logs_tail_segments", "The last segment of each log, which is the whole log: the rows of logs.", replicaRows(answering), logColumns)
+	return define("logs_tail_segments", "The last segment of each log, which is the whole log: the rows of logs.", replicaRows(reachable), logColumns)
 }
 
 // replicaColumns identify the node and the log of a row.
@@ -32,7 +32,7 @@ var replicaColumns = []column[replicaRow]{
 }
 
 func logletWorkers() *Table {
-	return define("loglet_workers", "The copies of logs on the nodes, as reported by the reachable ones.", replicaRows(answering), append(replicaColumns[:len(replicaColumns):len(replicaColumns)],
+	return define("loglet_workers", "The copies of logs on the nodes, as reported by the reachable ones.", replicaRows(reachable), append(replicaColumns[:len(replicaColumns):len(replicaColumns)],
 		plain("loglet_id", Text, "name of the node that has this copy", func(r *replicaRow) value { return text(r.node(r.row.Node).Name) }),
 		plain("local_tail", U64, "last entry of this copy", func(r *replicaRow) value { return number(r.row.Last) }),
 		plain("global_tail", U64, "last committed entry known to the node", func(r *replicaRow) value { return number(r.row.Committed) }),
@@ -45,7 +45,7 @@ func logletWorkers() *Table {
 }
 
 func bifrostReadStreams() *Table {
-	return define("bifrost_read_streams", "The readers of the logs: each reachable replica applies the entries of its own copy to its tables.", replicaRows(answering), append(replicaColumns[:len(replicaColumns):len(replicaColumns)],
+	return define("bifrost_read_streams", "The readers of the logs: each reachable replica applies the entries of its own copy to its tables.", replicaRows(reachable), append(replicaColumns[:len(replicaColumns):len(replicaColumns)],
 		plain("partition_id", U32, "partition to whose tables entries are applied", func(r *replicaRow) value { return number(r.row.Partition) }),
 		plain("read_pointer", U64, "next entry to apply", func(r *replicaRow) value { return number(r.row.Applied + 1) }),
 		plain("safe_known_tail", U64, "last entry that can be applied", func(r *replicaRow) value { return number(r.row.Committed) }),

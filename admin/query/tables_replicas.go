@@ -13,7 +13,7 @@ func replicaRows(wanted func(*Replica) bool) source[replicaRow] {
 	}, numbered(func(r *Replica) []uint32 { return []uint32{r.Partition, r.Node} }))
 }
 
-func answering(r *Replica) bool { return r.Answers }
+func reachable(r *Replica) bool { return r.Answers }
 
 // mode returns the role of a replica.
 func (r *Replica) mode() value {
@@ -41,7 +41,7 @@ func targetMode(r *replicaRow) value {
 }
 
 func partitionState() *Table {
-	return define("partition_state", "Replicas of partitions, as reported by the reachable nodes. partition_replica_set also has the others.", replicaRows(answering), []column[replicaRow]{
+	return define("partition_state", "Replicas of partitions, as reported by the reachable nodes. partition_replica_set also has the others.", replicaRows(reachable), []column[replicaRow]{
 		plain("partition_id", U32, "partition", func(r *replicaRow) value { return number(r.row.Partition) }),
 		plain("plain_node_id", Text, "node, such as N1", func(r *replicaRow) value { return plainID(r.row.Node) }),
 		plain("gen_node_id", Text, "node and when it was started, such as N1:1795168807", func(r *replicaRow) value { return r.node(r.row.Node).generation() }),

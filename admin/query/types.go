@@ -16,8 +16,8 @@ const (
 	U64       Type = "u64"
 	Bool      Type = "bool"
 	Timestamp Type = "timestamp"  // text, RFC 3339 in UTC with milliseconds, so that it sorts
-	Duration  Type = "duration"   // milliseconds; ISO 8601 in answers
-	Binary    Type = "binary"     // lower-case hexadecimal digits in answers
+	Duration  Type = "duration"   // milliseconds; ISO 8601 in results
+	Binary    Type = "binary"     // lower-case hexadecimal digits in results
 	U32List   Type = "list<u32>"  // a JSON array
 	TextList  Type = "list<text>" // a JSON array
 )

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestArrowAnswersOfAnySize compares what is written with the JSON of the same rows: the texts
+// TestArrowResultsOfAnySize compares what is written with the JSON of the same rows: the texts
 // must all occur, in a stream that consists of whole messages and has an end mark.
-func TestArrowAnswersOfAnySize(t *testing.T) {
+func TestArrowResultsOfAnySize(t *testing.T) {
 	e := newTestEngine(t, Config{})
 	for rows, batches := range map[int]int{0: 0, 1: 1, 30_000: 6} {
 		query := fmt.Sprintf("with recursive n(i) as (select 1 union all select i + 1 from n) select i, 'row ' || i as t, null as x, i / 2.0 as f from n limit %d", rows)
@@ -31,7 +31,7 @@ func TestArrowAnswersOfAnySize(t *testing.T) {
 	}
 }
 
-func TestArrowAnswersAreBounded(t *testing.T) {
+func TestArrowResultsAreBounded(t *testing.T) {
 	e := newTestEngine(t, Config{MaxBytes: 1000})
 	var buf bytes.Buffer
 	_, err := e.WriteArrow(t.Context(), "select printf('%.*c', 2000, 'a') as v", Options{}, &buf)
@@ -44,7 +44,7 @@ func TestArrowAnswersAreBounded(t *testing.T) {
 }
 
 func TestArrowTypesOfComputedColumns(t *testing.T) {
-	a := &arrowAnswer{pending: [][]any{
+	a := &arrowResult{pending: [][]any{
 		{nil, int64(1), int64(1), 1.5, []byte("a"), int64(1)},
 		{nil, nil, 2.5, nil, nil, []byte("b")},
 	}}

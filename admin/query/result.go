@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// DeadlineWriter is a writer whose writes fail after a deadline. Answers are written to one so
+// DeadlineWriter is a writer whose writes fail after a deadline. Results are written to one so
 // that a client that does not read cannot occupy the slot of a query.
 type DeadlineWriter interface {
 	io.Writer
@@ -39,16 +39,16 @@ type Written struct {
 	Stats Stats
 }
 
-// answerBuffer is the size of the buffer of a result, in bytes. A query that fails before the
+// resultBuffer is the size of the buffer of a result, in bytes. A query that fails before the
 // buffer is full responds with the error only.
-const answerBuffer = 64 << 10
+const resultBuffer = 64 << 10
 
 // WriteJSON runs a query and streams {"rows":[…]} to w, preceded by "columns" if requested. If it
 // fails before anything was written, it writes nothing and returns the error. Otherwise it ends
 // the document with "error" beside "rows", so that clients can see that it is incomplete. If w is
 // a DeadlineWriter, writing ends a second after the query timeout.
 func (e *Engine) WriteJSON(ctx context.Context, text string, o Options, w io.Writer) (Written, error) {
-	a := &answer{to: w, max: e.cfg.MaxBytes, timeout: e.cfg.Timeout + writeGrace, rows: rowWriter{bigText: o.BigNumbersAsText}, header: o.Columns}
+	a := &jsonResult{to: w, max: e.cfg.MaxBytes, timeout: e.cfg.Timeout + writeGrace, rows: rowWriter{bigText: o.BigNumbersAsText}, header: o.Columns}
 	stats, err := e.query(ctx, text, o, a)
 	a.written.Stats = stats
 	if err == nil {
@@ -62,8 +62,8 @@ func (e *Engine) WriteJSON(ctx context.Context, text string, o Options, w io.Wri
 	return a.written, err
 }
 
-// answer implements Rows and writes JSON.
-type answer struct {
+// jsonResult implements Rows and writes JSON.
+type jsonResult struct {
 	to      io.Writer
 	buf     []byte
 	whole   int // end of the last complete row in buf
@@ -75,7 +75,7 @@ type answer struct {
 }
 
 // Columns implements Rows.
-func (a *answer) Columns(names []string, types []Type) error {
+func (a *jsonResult) Columns(names []string, types []Type) error {
 	if w, ok := a.to.(DeadlineWriter); ok {
 		if err := w.SetWriteDeadline(time.Now().Add(a.timeout)); err != nil {
 			return fmt.Errorf("bound the time of writing: %w", err)
@@ -103,7 +103,7 @@ func (a *answer) Columns(names []string, types []Type) error {
 }
 
 // Row implements Rows.
-func (a *answer) Row(r Row) error {
+func (a *jsonResult) Row(r Row) error {
 	if a.written.Rows > 0 {
 		a.buf = append(a.buf, ',')
 	}
@@ -113,7 +113,7 @@ func (a *answer) Row(r Row) error {
 	}
 	a.written.Rows++
 	a.whole = len(a.buf)
-	if len(a.buf) < answerBuffer {
+	if len(a.buf) < resultBuffer {
 		return nil
 	}
 	return a.flush()
@@ -125,12 +125,12 @@ func tooLarge(limit int) error {
 }
 
 // flush writes the buffer.
-func (a *answer) flush() error {
+func (a *jsonResult) flush() error {
 	n, err := a.to.Write(a.buf)
 	a.written.Bytes += n
 	a.buf, a.whole = a.buf[:0], 0
 	if err != nil {
-		return fmt.Errorf("write answer: %w", err)
+		return fmt.Errorf("write result: %w", err)
 	}
 	return nil
 }

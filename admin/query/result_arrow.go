@@ -20,7 +20,7 @@ import (
 // see that it is incomplete. If w is a DeadlineWriter, writing ends a second after the query
 // timeout.
 func (e *Engine) WriteArrow(ctx context.Context, text string, o Options, w io.Writer) (Written, error) {
-	a := &arrowAnswer{to: w, max: e.cfg.MaxBytes, timeout: e.cfg.Timeout + writeGrace}
+	a := &arrowResult{to: w, max: e.cfg.MaxBytes, timeout: e.cfg.Timeout + writeGrace}
 	stats, err := e.query(ctx, text, o, a)
 	a.written.Stats = stats
 	if err == nil {
@@ -29,9 +29,9 @@ func (e *Engine) WriteArrow(ctx context.Context, text string, o Options, w io.Wr
 	return a.written, err
 }
 
-// arrowAnswer implements Rows and writes Arrow. It keeps rows until the types of all columns are
+// arrowResult implements Rows and writes Arrow. It keeps rows until the types of all columns are
 // known, or a batch is full.
-type arrowAnswer struct {
+type arrowResult struct {
 	to      io.Writer
 	max     int
 	timeout time.Duration
@@ -45,7 +45,7 @@ type arrowAnswer struct {
 }
 
 // Columns implements Rows.
-func (a *arrowAnswer) Columns(names []string, types []Type) error {
+func (a *arrowResult) Columns(names []string, types []Type) error {
 	a.names, a.types = names, types
 	if w, ok := a.to.(DeadlineWriter); ok {
 		if err := w.SetWriteDeadline(time.Now().Add(a.timeout)); err != nil {
@@ -62,7 +62,7 @@ var arrowTypes = map[Type]arrow.Type{
 }
 
 // begin determines the column types and creates the batch.
-func (a *arrowAnswer) begin() {
+func (a *arrowResult) begin() {
 	for i, name := range a.names {
 		t, ok := arrowTypes[a.types[i]]
 		if !ok {
@@ -80,7 +80,7 @@ func (a *arrowAnswer) begin() {
 }
 
 // inferred returns the type of a computed column: that of its first values, text if they differ.
-func (a *arrowAnswer) inferred(column int) arrow.Type {
+func (a *arrowResult) inferred(column int) arrow.Type {
 	kind := arrow.Text
 	found := false
 	for _, row := range a.pending {
@@ -104,7 +104,7 @@ func (a *arrowAnswer) inferred(column int) arrow.Type {
 }
 
 // Row implements Rows.
-func (a *arrowAnswer) Row(r Row) error {
+func (a *arrowResult) Row(r Row) error {
 	row := make([]any, len(a.names))
 	for i := range row {
 		switch r.s.kind(i) {
@@ -125,7 +125,7 @@ func (a *arrowAnswer) Row(r Row) error {
 	}
 	if a.batch == nil {
 		a.pending = append(a.pending, row)
-		if a.size < answerBuffer {
+		if a.size < resultBuffer {
 			return nil
 		}
 		a.begin()
@@ -134,14 +134,14 @@ func (a *arrowAnswer) Row(r Row) error {
 	for i, v := range row {
 		a.add(i, v)
 	}
-	if a.size < answerBuffer {
+	if a.size < resultBuffer {
 		return nil
 	}
 	return a.flush(nil)
 }
 
 // add appends a value to a column of the batch. A value of another type becomes NULL.
-func (a *arrowAnswer) add(i int, v any) {
+func (a *arrowResult) add(i int, v any) {
 	switch v := v.(type) {
 	case int64:
 		a.integer(i, v)
@@ -154,7 +154,7 @@ func (a *arrowAnswer) add(i int, v any) {
 	}
 }
 
-func (a *arrowAnswer) integer(i int, n int64) {
+func (a *arrowResult) integer(i int, n int64) {
 	switch a.columns[i].Type {
 	case arrow.Float64:
 		a.batch.Float(i, math.Float64bits(float64(n)))
@@ -167,7 +167,7 @@ func (a *arrowAnswer) integer(i int, n int64) {
 	}
 }
 
-func (a *arrowAnswer) float(i int, f float64) {
+func (a *arrowResult) float(i int, f float64) {
 	switch a.columns[i].Type {
 	case arrow.Float64:
 		a.batch.Float(i, math.Float64bits(f))
@@ -180,7 +180,7 @@ func (a *arrowAnswer) float(i int, f float64) {
 	}
 }
 
-func (a *arrowAnswer) bytes(i int, b []byte) {
+func (a *arrowResult) bytes(i int, b []byte) {
 	switch a.columns[i].Type {
 	case arrow.Binary:
 		a.batch.Text(i, b)
@@ -216,7 +216,7 @@ func (a *arrowAnswer) bytes(i int, b []byte) {
 }
 
 // flush appends the batch to b and writes b.
-func (a *arrowAnswer) flush(b []byte) error {
+func (a *arrowResult) flush(b []byte) error {
 	if a.batch.Rows() > 0 {
 		b = a.batch.Append(b)
 	}
@@ -224,17 +224,17 @@ func (a *arrowAnswer) flush(b []byte) error {
 	return a.write(b)
 }
 
-func (a *arrowAnswer) write(b []byte) error {
+func (a *arrowResult) write(b []byte) error {
 	n, err := a.to.Write(b)
 	a.written.Bytes += n
 	if err != nil {
-		return fmt.Errorf("write answer: %w", err)
+		return fmt.Errorf("write result: %w", err)
 	}
 	return nil
 }
 
 // end writes the remaining rows and the end mark.
-func (a *arrowAnswer) end() error {
+func (a *arrowResult) end() error {
 	var b []byte
 	if a.batch == nil {
 		a.begin()

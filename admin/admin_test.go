@@ -43,7 +43,7 @@ type world struct {
 	asked  []discovery.Request
 	fakeOperator
 	cluster *fakeCluster
-	// The rest is what Invocations answers.
+	// The results of Invocations.
 	page       Page
 	query      Query
 	counts     *Counts
@@ -181,7 +181,7 @@ func (w *world) ask(t *testing.T, method, path, body string, headers ...string) 
 	return recorder.Result()
 }
 
-// text is the body of an answer, closed after.
+// text returns the body of a response and closes it.
 func text(t *testing.T, answer *http.Response) string {
 	t.Helper()
 	defer answer.Body.Close()
@@ -190,7 +190,7 @@ func text(t *testing.T, answer *http.Response) string {
 	return strings.TrimSuffix(string(body), "\n")
 }
 
-// goldenJSON compares an answer with a file, both indented.
+// goldenJSON compares a response with a file, both indented.
 func goldenJSON(t *testing.T, name string, got string) {
 	t.Helper()
 	var indented bytes.Buffer

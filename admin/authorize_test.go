@@ -337,7 +337,7 @@ func TestActionsAreAudited(t *testing.T) {
 	require.LessOrEqual(t, float64(strangers.Limit())*3600*24, 200.0)
 }
 
-// A token whose name is the ID of another one does not protect that one.
+// A token whose name is the ID of another one does not protect that token.
 func TestTokensAreRevokedByIDFirst(t *testing.T) {
 	w := secured(t, byRole())
 	create := func(name string) string {
@@ -427,7 +427,7 @@ func TestReadsOfPayloadsAreRecorded(t *testing.T) {
 	require.Equal(t, recorded{Principal: "reader", Action: "GET /services/:service/state", Object: "/services/Greeter/state?object_key=k"}, records[0])
 }
 
-// Values of promises are payloads, although everybody who sees the object may use the route.
+// Values of promises are payloads, although everyone with access to the object may use the route.
 func TestReadsOfPromisesAreRecorded(t *testing.T) {
 	w := secured(t, byRole())
 	w.cfg.AuditReads = true

@@ -27,7 +27,7 @@ type batchFailure struct {
 	Error string `json:"error"`
 }
 
-type batchAnswer[T any] struct {
+type batchResult[T any] struct {
 	Succeeded []T            `json:"succeeded"`
 	Failed    []batchFailure `json:"failed"`
 }
@@ -80,28 +80,28 @@ func (s *Server) batch(c echo.Context) error {
 	}
 	c.Set(auditObjects, r.InvocationIDs)
 	if name == "restart-as-new" {
-		return answerBatch(c, batchOf(invocations, func(id ids.Invocation) (restartedFrom, error) {
+		return respondBatch(c, batchOf(invocations, func(id ids.Invocation) (restartedFrom, error) {
 			made, err := s.invocations.Restart(ctx, id, 0, on)
 			return restartedFrom{id.String(), made.String()}, err
 		}))
 	}
 	if name == "cancel" {
 		done := s.cancelAll(ctx, invocations)
-		return answerOperation(c, len(done.Succeeded), done)
+		return respondOperation(c, len(done.Succeeded), done)
 	}
 	operation := s.batchOperations(pause)[name]
-	return answerBatch(c, batchOf(invocations, func(id ids.Invocation) (string, error) {
+	return respondBatch(c, batchOf(invocations, func(id ids.Invocation) (string, error) {
 		return id.String(), operation(ctx, id, on)
 	}))
 }
 
-func answerBatch[T any](c echo.Context, done batchAnswer[T]) error {
-	return answerOperation(c, len(done.Succeeded), done)
+func respondBatch[T any](c echo.Context, done batchResult[T]) error {
+	return respondOperation(c, len(done.Succeeded), done)
 }
 
-// answerOperation responds to an operation on several invocations; changed is the number of those
+// respondOperation responds to an operation on several invocations; changed is the number of those
 // that changed.
-func answerOperation(c echo.Context, changed int, body any) error {
+func respondOperation(c echo.Context, changed int, body any) error {
 	if changed == 0 {
 		c.Set(auditNothing, true)
 	}
@@ -110,7 +110,7 @@ func answerOperation(c echo.Context, changed int, body any) error {
 
 // cancelled is the result of cancelling several invocations.
 type cancelled struct {
-	batchAnswer[string]
+	batchResult[string]
 	// Requested lists running invocations, to which the cancel signal was sent: their handlers
 	// decide how they end.
 	Requested []string `json:"requested"`
@@ -125,7 +125,7 @@ func (s *Server) cancelAll(ctx context.Context, invocations []ids.Invocation) ca
 		started, err := s.invocations.Cancel(ctx, id)
 		return one{id.String(), started}, err
 	})
-	out := cancelled{batchAnswer[string]{Succeeded: []string{}, Failed: done.Failed}, []string{}}
+	out := cancelled{batchResult[string]{Succeeded: []string{}, Failed: done.Failed}, []string{}}
 	for _, o := range done.Succeeded {
 		out.Succeeded = append(out.Succeeded, o.id)
 		if o.started {
@@ -157,7 +157,7 @@ func (s *Server) readBatch(c echo.Context) (r batchRequest, invocations []ids.In
 
 // batchOf executes do for each invocation, with bounded concurrency, and returns the results in the
 // order of the invocations.
-func batchOf[T any](invocations []ids.Invocation, do func(ids.Invocation) (T, error)) batchAnswer[T] {
+func batchOf[T any](invocations []ids.Invocation, do func(ids.Invocation) (T, error)) batchResult[T] {
 	results, errs := make([]T, len(invocations)), make([]error, len(invocations))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, batchParallel)
@@ -169,7 +169,7 @@ func batchOf[T any](invocations []ids.Invocation, do func(ids.Invocation) (T, er
 		})
 	}
 	wg.Wait()
-	out := batchAnswer[T]{Succeeded: []T{}, Failed: []batchFailure{}}
+	out := batchResult[T]{Succeeded: []T{}, Failed: []batchFailure{}}
 	for i, err := range errs {
 		if err == nil {
 			out.Succeeded = append(out.Succeeded, results[i])

@@ -158,7 +158,7 @@ func newPlans(t testing.TB) plans {
 	return plans{s}
 }
 
-// FuzzBody: any body of any request is answered, and never as a fault of the server.
+// FuzzBody: any body of any request gets a response, never an internal error.
 func FuzzBody(f *testing.F) {
 	requests := []struct{ method, path string }{
 		{"POST", "/tokens"}, {"POST", "/deployments"}, {"POST", "/v2/deployments"}, {"PATCH", "/deployments/" + string(fuzzDeployment)},
@@ -197,7 +197,7 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// FuzzChoice: any query that chooses a deployment or an entry is answered.
+// FuzzChoice: any query that chooses a deployment or an entry gets a response.
 func FuzzChoice(f *testing.F) {
 	for _, query := range []string{
 		"deployment=Keep", "deployment=latest", "Id=" + string(fuzzDeployment), "deployment=" + string(fuzzDeployment), "from=4294967295", "from=-1&deployment=",

@@ -126,7 +126,7 @@ func threeNodes(t *testing.T, change func(*Config)) *world {
 	return w
 }
 
-// requireStatus returns the body of an answer that has the status.
+// requireStatus returns the body of a response that has the status.
 func requireStatus(t *testing.T, status int, answer *http.Response) string {
 	t.Helper()
 	body := text(t, answer)

@@ -23,7 +23,7 @@ func TestClusterHealthOfThreeNodes(t *testing.T) {
 	require.Contains(t, text(t, w.ask(t, "GET", "/cluster/partitions", "")), `{"partitions":[{"id":0,"leader":1,`)
 }
 
-func TestClusterHealthSaysWhatIsWrong(t *testing.T) {
+func TestClusterHealthReportsProblems(t *testing.T) {
 	for _, tc := range []struct {
 		name           string
 		change         func(*ClusterState)
@@ -156,7 +156,7 @@ func TestClusterRefusals(t *testing.T) {
 	require.Len(t, w.store.Nodes(), 3)
 }
 
-func TestNothingIsKnownOfTheCluster(t *testing.T) {
+func TestRefusalsDoNotRevealTheCluster(t *testing.T) {
 	w := threeNodes(t, nil)
 	w.cluster.err = errPlain
 	for _, path := range []string{"/cluster-health", "/cluster/nodes", "/cluster/partitions", "/cluster/nodes/n1", "/cluster/partitions/0"} {
@@ -188,7 +188,7 @@ func TestHealthFollowsReadiness(t *testing.T) {
 	requireError(t, answer, requireStatus(t, http.StatusServiceUnavailable, answer), "", "the node is stopping")
 }
 
-func TestTheFeatureLevelIsRaisedByHand(t *testing.T) {
+func TestTheFeatureLevelIsRaisedManually(t *testing.T) {
 	w := threeNodes(t, nil)
 	body := requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/config", `{"feature_level":2}`))
 	require.Contains(t, body, `"feature_level":2`)

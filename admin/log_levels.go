@@ -47,11 +47,11 @@ type nodeLogLevelsView struct {
 }
 
 func (s *Server) getLogLevels(c echo.Context) error {
-	return s.answerLogLevels(c, c.QueryParams()["node"], nil)
+	return s.respondLogLevels(c, c.QueryParams()["node"], nil)
 }
 
 func (s *Server) resetLogLevels(c echo.Context) error {
-	return s.answerLogLevels(c, c.QueryParams()["node"], new(LogLevelsChange))
+	return s.respondLogLevels(c, c.QueryParams()["node"], new(LogLevelsChange))
 }
 
 func (s *Server) setLogLevels(c echo.Context) error {
@@ -72,11 +72,11 @@ func (s *Server) setLogLevels(c echo.Context) error {
 			return unprocessable("the field 'for' must be from 1 second to %s, not %s", units.FormatDuration(telemetry.MaxLevelOverride), r.For)
 		}
 	}
-	return s.answerLogLevels(c, r.Nodes, change)
+	return s.respondLogLevels(c, r.Nodes, change)
 }
 
-// answerLogLevels responds with the log levels of the named nodes, or of all if names is empty.
-func (s *Server) answerLogLevels(c echo.Context, names []string, change *LogLevelsChange) error {
+// respondLogLevels responds with the log levels of the named nodes, or of all if names is empty.
+func (s *Server) respondLogLevels(c echo.Context, names []string, change *LogLevelsChange) error {
 	nodes := s.registry.Nodes()
 	if len(names) > 0 {
 		nodes = make([]metadata.Node, len(names))

@@ -46,7 +46,7 @@ func TestOpenAPIDescribesEveryRoute(t *testing.T) {
 	}
 }
 
-func TestOpenAPIHasWhatAnswersHave(t *testing.T) {
+func TestOpenAPIDescribesTheFieldsOfResponses(t *testing.T) {
 	w := seeded(t, nil)
 	schemas := askDocument(t, w, "/openapi")["components"].(object)["schemas"].(object)
 	for path, name := range map[string]string{

@@ -15,7 +15,7 @@ import (
 	"platform/internal/ids"
 )
 
-// fakeOperator notes what it is asked and answers what it is told.
+// fakeOperator records the requests and returns the configured results.
 type fakeOperator struct {
 	mu      sync.Mutex // covers did
 	did     []string

@@ -49,10 +49,10 @@ func (s *Server) registerDeployment(c echo.Context) error {
 		if len(known) > 0 {
 			unchanged := metadata.Registered{Deployment: known[0], Change: metadata.Unchanged}
 			if versionOf(c) == 2 {
-				return s.answerRegistered(c, unchanged, nil)
+				return s.respondRegistered(c, unchanged, nil)
 			}
 			notices := append(ignoredFields(&body, endpoint, known[0]), s.compareEndpoint(ctx, endpoint, known[0])...)
-			return s.answerRegistered(c, unchanged, notices)
+			return s.respondRegistered(c, unchanged, notices)
 		}
 	}
 	discovered, err := s.discover(ctx, endpoint)
@@ -71,7 +71,7 @@ func (s *Server) registerDeployment(c echo.Context) error {
 	} else {
 		s.log.Info("deployment registered", "deployment_id", registered.Deployment.ID, "address", addressOf(endpoint), "force", force)
 	}
-	return s.answerRegistered(c, registered, nil)
+	return s.respondRegistered(c, registered, nil)
 }
 
 // store registers a deployment, or only validates the registration if dryRun. If a concurrent
@@ -117,8 +117,8 @@ func (s *Server) discover(ctx context.Context, e discovery.Request) (*metadata.D
 	return nil, &failure{status: http.StatusBadGateway, message: fmt.Sprintf("discovery of %s: %v", addressOf(e), err)}
 }
 
-// answerRegistered responds with the result of a registration and additional notices.
-func (s *Server) answerRegistered(c echo.Context, r metadata.Registered, more []notice) error {
+// respondRegistered responds with the result of a registration and additional notices.
+func (s *Server) respondRegistered(c echo.Context, r metadata.Registered, more []notice) error {
 	if r.Change == metadata.Unchanged {
 		c.Set(auditNothing, true)
 	}

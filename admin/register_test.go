@@ -75,7 +75,7 @@ func TestRegisterInVersion2ForcesAndConflicts(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.ask(t, "POST", "/v3/deployments", `{"uri":"http://a","force":null}`).StatusCode)
 }
 
-func TestRegisterTellsDeploymentsApartByRoutingHeaders(t *testing.T) {
+func TestRegisterDistinguishesDeploymentsByRoutingHeaders(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.RoutingHeaders = []string{"X-Region"} })
 	w.offers["http://a/"] = small
 	for region, status := range map[string]int{"eu": http.StatusCreated, "us": http.StatusCreated} {
@@ -168,7 +168,7 @@ func TestRegisterRefusals(t *testing.T) {
 	require.Len(t, w.store.Schemas().Deployments, 1)
 }
 
-func TestRegisterGivesUpOnASilentEndpoint(t *testing.T) {
+func TestRegistrationAtASilentEndpointTimesOut(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.DiscoveryTimeout = time.Millisecond })
 	answer := w.ask(t, "POST", "/deployments", `{"uri":"http://silent"}`)
 	body := text(t, answer)
@@ -207,7 +207,7 @@ func TestRegisterFunction(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.ask(t, "POST", "/deployments", `{"arn":"`+functionARN+`"}`).StatusCode)
 }
 
-func TestRegisterAgainTellsWhatItIgnored(t *testing.T) {
+func TestRegisterAgainReportsWhatItIgnored(t *testing.T) {
 	w := newWorld(t, nil)
 	w.offers["http://a/"] = small
 	body := `{"uri":"http://a","additional_headers":{"X-A":"1"},"metadata":{"commit":"a"},"use_http_11":false}`

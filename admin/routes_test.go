@@ -217,7 +217,7 @@ func TestFailedChangesNameFullDisks(t *testing.T) {
 	}
 }
 
-func TestPanicIsAnswered(t *testing.T) {
+func TestPanicGetsAResponse(t *testing.T) {
 	w := newWorld(t, func(c *Config) {
 		c.Metrics = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("broken invariant") })
 	})
@@ -254,7 +254,7 @@ func TestConcurrentRequestsAreLimited(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.ask(t, "GET", "/health", "").StatusCode)
 }
 
-func TestAnswersAreCompressedOnRequest(t *testing.T) {
+func TestResponsesAreCompressedOnRequest(t *testing.T) {
 	w := seeded(t, nil)
 	plain := w.ask(t, "GET", "/services", "")
 	require.Equal(t, "Accept-Encoding", plain.Header.Get("Vary"))

@@ -130,10 +130,10 @@ func (s *Server) updateState(c echo.Context) error {
 	if err != nil {
 		return fmt.Errorf("update state of %s/%s: %w", object.Service, object.Key, err)
 	}
-	return answerChange(c, change)
+	return respondChange(c, change)
 }
 
-func answerChange(c echo.Context, change StateChange) error {
+func respondChange(c echo.Context, change StateChange) error {
 	if change.Status == ChangeRefused {
 		return &failure{status: http.StatusConflict, message: change.Reason + "; nothing was changed"}
 	}

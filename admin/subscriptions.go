@@ -134,11 +134,11 @@ func (s *Server) getSubscription(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.answerSubscription(c, http.StatusOK, &sub)
+	return s.respondSubscription(c, http.StatusOK, &sub)
 }
 
-// answerSubscription responds with a subscription and its topic partitions.
-func (s *Server) answerSubscription(c echo.Context, status int, sub *subscription.Subscription, notices ...notice) error {
+// respondSubscription responds with a subscription and its topic partitions.
+func (s *Server) respondSubscription(c echo.Context, status int, sub *subscription.Subscription, notices ...notice) error {
 	view := s.viewSubscription(sub, s.cfg.Streams.Statuses(c.Request().Context(), sub.ID, false), true)
 	view.Info = append(view.Info, notices...)
 	return respond(c, status, view)
@@ -184,7 +184,7 @@ func (s *Server) changeSubscription(c echo.Context, status int, change func(subs
 	if err != nil {
 		return subscriptionError(err)
 	}
-	return s.answerSubscription(c, status, &sub, notices...)
+	return s.respondSubscription(c, status, &sub, notices...)
 }
 
 var errDraining = &failure{status: http.StatusConflict, message: "the subscription is being deleted"}

@@ -39,7 +39,7 @@ func (s *Server) updateDeployment(c echo.Context) error {
 	}
 	if !where.given() && !body.Overwrite {
 		c.Set(auditNothing, true)
-		return s.answerUpdated(c, known, nil)
+		return s.respondUpdated(c, known, nil)
 	}
 	endpoint := requestOf(known)
 	if err := where.apply(&endpoint); err != nil {
@@ -61,7 +61,7 @@ func (s *Server) updateDeployment(c echo.Context) error {
 	} else {
 		s.log.Info("deployment updated", "deployment_id", updated.ID, "address", updated.Address(), "overwrite", body.Overwrite)
 	}
-	return s.answerUpdated(c, updated, unregisteredParts(updated, now))
+	return s.respondUpdated(c, updated, unregisteredParts(updated, now))
 }
 
 // storeUpdate stores an update, or only validates it if dryRun.
@@ -82,7 +82,7 @@ func unregisteredParts(updated, offered *metadata.Deployment) []notice {
 	return []notice{{"", "the endpoint offers something else than what is registered (" + more + "), which was left as it is; update with overwrite to take it over"}}
 }
 
-func (s *Server) answerUpdated(c echo.Context, d *metadata.Deployment, more []notice) error {
+func (s *Server) respondUpdated(c echo.Context, d *metadata.Deployment, more []notice) error {
 	defaults := s.cfg.Defaults()
 	view := viewDeployment(d, viewServices(d, defaults), defaults)
 	view.Info = append(view.Info, more...)

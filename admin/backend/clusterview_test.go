@@ -89,7 +89,7 @@ func TestClusterViewWithoutTheLeadersNode(t *testing.T) {
 	require.Empty(t, f.view().Partitions[0].Replicas)
 }
 
-func TestClusterViewBelievesTheNewestLeader(t *testing.T) {
+func TestClusterViewUsesTheNewestLeader(t *testing.T) {
 	f := threeFacts()
 	deposed := f.statuses[1].Replicas[0] // does not know it yet
 	successor := threeReplica(0, true)

@@ -73,17 +73,17 @@ var statusNumbers, resultNumbers = func() (map[admin.Status]listing.Status, map[
 // indexed reports whether all nodes answer lists from indexes.
 func (c *catalog) indexed() bool { return c.level() >= feature.Level4 }
 
-// answers are the answers of partitions to a list.
-type answers struct {
+// listResponses are the responses of partitions to a list.
+type listResponses struct {
 	mu     sync.Mutex // covers the fields below
 	listed map[uint32]partition.Listed
 	extent admin.Extent
 }
 
-// ask sends lists to partitions, which are those with a list in per or, if it is nil, all of
+// query sends lists to partitions, which are those with a list in per or, if it is nil, all of
 // them with the list q.
-func (c *catalog) ask(ctx context.Context, q partition.List, per map[uint32][]ids.Invocation, partial bool) (*answers, error) {
-	a := &answers{listed: map[uint32]partition.Listed{}}
+func (c *catalog) query(ctx context.Context, q partition.List, per map[uint32][]ids.Invocation, partial bool) (*listResponses, error) {
+	a := &listResponses{listed: map[uint32]partition.Listed{}}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(listConcurrency)
 	for p := range c.router.Partitions() {
@@ -94,7 +94,7 @@ func (c *catalog) ask(ctx context.Context, q partition.List, per map[uint32][]id
 			}
 		}
 		g.Go(func() error {
-			listed, err := c.askOne(ctx, p, &q, partial)
+			listed, err := c.queryPartition(ctx, p, &q, partial)
 			return a.add(ctx, p.ID(), listed, err, partial)
 		})
 	}
@@ -103,7 +103,7 @@ func (c *catalog) ask(ctx context.Context, q partition.List, per map[uint32][]id
 	return a, err
 }
 
-func (c *catalog) askOne(ctx context.Context, p *fabric.Handle, q *partition.List, partial bool) (partition.Listed, error) {
+func (c *catalog) queryPartition(ctx context.Context, p *fabric.Handle, q *partition.List, partial bool) (partition.Listed, error) {
 	if partial {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(fabric.WithLookupDeadline(ctx, time.Now().Add(partialLookup)), partialTimeout)
@@ -112,7 +112,7 @@ func (c *catalog) askOne(ctx context.Context, p *fabric.Handle, q *partition.Lis
 	return p.List(ctx, q)
 }
 
-func (a *answers) add(ctx context.Context, id uint32, listed partition.Listed, err error, partial bool) error {
+func (a *listResponses) add(ctx context.Context, id uint32, listed partition.Listed, err error, partial bool) error {
 	if err != nil && (!partial || ctx.Err() != nil) {
 		return unavailable(id, err)
 	}
@@ -132,7 +132,7 @@ func unavailable(id uint32, err error) error {
 }
 
 // merge adds what another request of the same list did not reach.
-func (a *answers) merge(extent *admin.Extent) {
+func (a *listResponses) merge(extent *admin.Extent) {
 	extent.CompleteFrom = max(extent.CompleteFrom, a.extent.CompleteFrom)
 	extent.Missing = slices.Compact(slices.Sorted(slices.Values(append(extent.Missing, a.extent.Missing...))))
 }
@@ -179,7 +179,7 @@ func (c *catalog) listIndexed(ctx context.Context, q *admin.Query, after *listin
 
 // places returns the first places of all partitions.
 func (c *catalog) places(ctx context.Context, q partition.List, extent *admin.Extent) ([]listing.Place, error) {
-	a, err := c.ask(ctx, q, nil, q.Partial)
+	a, err := c.query(ctx, q, nil, q.Partial)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func (c *catalog) records(ctx context.Context, filter listing.Filter, places []l
 		owner := machine.PartitionOf(p.ID.PartitionKey(), c.router.Count())
 		per[owner] = append(per[owner], p.ID)
 	}
-	a, err := c.ask(ctx, partition.List{Kind: partition.ListRecords, Filter: filter}, per, partial)
+	a, err := c.query(ctx, partition.List{Kind: partition.ListRecords, Filter: filter}, per, partial)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func (c *catalog) Count(ctx context.Context, f admin.Filter, partial bool) (*adm
 	var tally listing.Tally
 	out := &admin.Counts{ByStatus: map[admin.Status]int{}, ByResult: map[admin.Result]int{}, ByService: []admin.HandlerCounts{}, AsOf: admin.Timestamp(time.Now().UnixMilli())}
 	if c.indexed() {
-		a, err := c.ask(ctx, partition.List{Kind: partition.ListCounts, Filter: filter, Partial: partial}, nil, partial)
+		a, err := c.query(ctx, partition.List{Kind: partition.ListCounts, Filter: filter, Partial: partial}, nil, partial)
 		if err != nil {
 			return nil, err
 		}
@@ -291,7 +291,7 @@ func (c *catalog) FailureGroups(ctx context.Context) ([]listing.Group, error) {
 func (c *catalog) groups(ctx context.Context, filter listing.Filter, partial bool, out *admin.FailureGroups) ([]listing.Group, error) {
 	var lists [][]listing.Group
 	if c.indexed() {
-		a, err := c.ask(ctx, partition.List{Kind: partition.ListFailures, Filter: filter, Partial: partial}, nil, partial)
+		a, err := c.query(ctx, partition.List{Kind: partition.ListFailures, Filter: filter, Partial: partial}, nil, partial)
 		if err != nil {
 			return nil, err
 		}

@@ -116,7 +116,7 @@ func (c *catalog) pages(t *testing.T, q admin.Query) (found []string) {
 	}
 }
 
-// Clusters of level 3 read all records, later ones ask the indexes: the answers are the same.
+// Clusters of level 3 read all records, later ones use the indexes: the results are the same.
 func TestListsWithAndWithoutIndexes(t *testing.T) {
 	scanned, _ := newStored(t, feature.Level3)
 	indexed, _ := newStored(t, feature.Level4)

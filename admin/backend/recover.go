@@ -84,8 +84,8 @@ func sleep(ctx context.Context, deadline time.Time, d time.Duration) bool {
 // planSettled requests the replicas of all members and plans the recovery. It also returns their
 // responses.
 func (c *Cluster) planSettled(ctx context.Context, layout *metadata.Layout, ids []uint32) ([]admin.PartitionRecovery, cluster.Statuses, error) {
-	ask := func() cluster.Statuses { return c.Nodes.StatusesWithin(ctx, recoverStatusTimeout, true) }
-	plans, statuses := settle(ctx, layout, ids, time.Now().Add(cluster.LeaderExpiry), ask)
+	query := func() cluster.Statuses { return c.Nodes.StatusesWithin(ctx, recoverStatusTimeout, true) }
+	plans, statuses := settle(ctx, layout, ids, time.Now().Add(cluster.LeaderExpiry), query)
 	if err := context.Cause(ctx); err != nil {
 		return nil, nil, err // members that were not waited for are not unresponsive
 	}
@@ -95,9 +95,9 @@ func (c *Cluster) planSettled(ctx context.Context, layout *metadata.Layout, ids 
 // settle plans the recovery once no partition without a majority has a leader, or when the
 // deadline has passed. A leader without a majority is only known until its lease and the
 // heartbeat timeouts of its followers have passed, and may append to its log until then.
-func settle(ctx context.Context, layout *metadata.Layout, ids []uint32, deadline time.Time, ask func() cluster.Statuses) ([]admin.PartitionRecovery, cluster.Statuses) {
+func settle(ctx context.Context, layout *metadata.Layout, ids []uint32, deadline time.Time, query func() cluster.Statuses) ([]admin.PartitionRecovery, cluster.Statuses) {
 	for {
-		statuses := ask()
+		statuses := query()
 		plans := planRecovery(layout, statuses, ids)
 		led := slices.ContainsFunc(plans, func(p admin.PartitionRecovery) bool { return p.Needed && statuses.KnownLeader(p.Partition) != "" })
 		if !led || !sleep(ctx, deadline, leaderPause) {
@@ -211,7 +211,7 @@ func (c *Cluster) recoverPartition(ctx context.Context, layout *metadata.Layout,
 	}
 	for _, id := range append(slices.Clone(plan.Discarded), plan.From) {
 		node, _ := layout.Node(id)
-		if err := c.askRecover(ctx, node, from, plan.Partition, statuses[id]); err != nil {
+		if err := c.sendRecover(ctx, node, from, plan.Partition, statuses[id]); err != nil {
 			return fmt.Errorf("node %s: %w", node.Name, err)
 		}
 	}
@@ -219,7 +219,7 @@ func (c *Cluster) recoverPartition(ctx context.Context, layout *metadata.Layout,
 	return nil
 }
 
-func (c *Cluster) askRecover(ctx context.Context, node, from metadata.Node, id uint32, st *nodepb.StatusResponse) error {
+func (c *Cluster) sendRecover(ctx context.Context, node, from metadata.Node, id uint32, st *nodepb.StatusResponse) error {
 	ctx, cancel := context.WithTimeout(ctx, recoverTimeout)
 	defer cancel()
 	req := &nodepb.RecoverRequest{Partition: id, From: string(from.ServerID())}

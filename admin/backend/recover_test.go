@@ -11,7 +11,7 @@ import (
 	nodepb "platform/proto/node"
 )
 
-// at is a replica that answers.
+// at is a replica that responds.
 func at(id string, term, last uint64, voters ...string) *nodepb.ReplicaStatus {
 	return &nodepb.ReplicaStatus{Partition: 0, State: "Follower", ReplicaId: id, Last: last, LastTerm: term, Voters: voters}
 }
@@ -25,7 +25,7 @@ func TestWhatCanBeRecovered(t *testing.T) {
 	quarantined := &nodepb.ReplicaStatus{Partition: 0, ReplicaId: "n2/b", Quarantine: "damaged"}
 	for _, tc := range []struct {
 		name      string
-		replicas  []*nodepb.ReplicaStatus // of n1, n2, n3; nil: does not answer
+		replicas  []*nodepb.ReplicaStatus // of n1, n2, n3; nil: does not respond
 		needed    bool
 		refused   string
 		from      uint32
@@ -99,7 +99,7 @@ func TestWhatCanBeRecovered(t *testing.T) {
 }
 
 // TestRecoveryWaitsForALeaderThatLostItsMajority plans while the leader and then one of its
-// followers still believe in the leadership.
+// followers still follow the former leader.
 func TestRecoveryWaitsForALeaderThatLostItsMajority(t *testing.T) {
 	voters := []string{"n1/a", "n2/b", "n3/c", "n4/d"}
 	layout := &metadata.Layout{
@@ -113,11 +113,11 @@ func TestRecoveryWaitsForALeaderThatLostItsMajority(t *testing.T) {
 	}
 	rounds := []cluster.Statuses{responses(9, "n1/a", "n1/a"), responses(10, "", "n1/a"), responses(10, "", "")}
 	asked := 0
-	ask := func() cluster.Statuses {
+	query := func() cluster.Statuses {
 		asked++
 		return rounds[asked-1]
 	}
-	plans, statuses := settle(t.Context(), layout, nil, time.Now().Add(time.Hour), ask)
+	plans, statuses := settle(t.Context(), layout, nil, time.Now().Add(time.Hour), query)
 	require.Equal(t, len(rounds), asked)
 	require.Len(t, plans, 1)
 	require.Empty(t, plans[0].Refused)

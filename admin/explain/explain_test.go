@@ -14,7 +14,7 @@ import (
 	"platform/internal/ids"
 )
 
-// tables answers queries that contain a text with rows in JSON.
+// tables responds to queries that contain a text with rows in JSON.
 type tables map[string]string
 
 // Query implements Reader.

@@ -142,7 +142,7 @@ func (b *Bootstrap) collect(ctx context.Context, plan membership.Plan) error {
 	refusals := make([]error, len(plan.Nodes))
 	var wg sync.WaitGroup
 	for i, m := range plan.Nodes {
-		wg.Go(func() { refusals[i] = b.askVote(ctx, m, false) })
+		wg.Go(func() { refusals[i] = b.requestVote(ctx, m, false) })
 	}
 	wg.Wait()
 	votes := 0
@@ -155,13 +155,13 @@ func (b *Bootstrap) collect(ctx context.Context, plan membership.Plan) error {
 		return nil
 	}
 	for _, m := range plan.Nodes {
-		wg.Go(func() { _ = b.askVote(context.WithoutCancel(ctx), m, true) }) // if this fails, the node keeps its vote for this one, which is harmless
+		wg.Go(func() { _ = b.requestVote(context.WithoutCancel(ctx), m, true) }) // if this fails, the node keeps its vote for this one, which is harmless
 	}
 	wg.Wait()
 	return fmt.Errorf("%d of %d votes to create the cluster: %w", votes, plan.Votes, errors.Join(refusals...))
 }
 
-func (b *Bootstrap) askVote(ctx context.Context, m membership.Member, withdraw bool) error {
+func (b *Bootstrap) requestVote(ctx context.Context, m membership.Member, withdraw bool) error {
 	req := &nodepb.BallotRequest{ClusterName: b.Server.self.Cluster, Name: b.Server.self.Node, Incarnation: b.Server.self.Incarnation, Withdraw: withdraw}
 	ctx, cancel := context.WithTimeout(ctx, ballotTimeout)
 	defer cancel()
@@ -209,7 +209,7 @@ func (b *Bootstrap) joinThrough(ctx context.Context, nodes []membership.Member) 
 	}
 	var errs []error
 	for _, m := range nodes {
-		err := b.askJoin(ctx, m.Address, req)
+		err := b.requestJoin(ctx, m.Address, req)
 		if err == nil || isRefused(err) {
 			return err
 		}
@@ -218,7 +218,7 @@ func (b *Bootstrap) joinThrough(ctx context.Context, nodes []membership.Member) 
 	return errors.Join(errs...)
 }
 
-func (b *Bootstrap) askJoin(ctx context.Context, address string, req *nodepb.JoinRequest) error {
+func (b *Bootstrap) requestJoin(ctx context.Context, address string, req *nodepb.JoinRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
 	peer, err := b.Peers.At(address)

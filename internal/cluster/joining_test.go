@@ -16,7 +16,7 @@ import (
 	nodepb "platform/proto/node"
 )
 
-// TestAJoiningNodeIsNotOfAnotherCluster asks a node that has not received the metadata yet,
+// TestAJoiningNodeIsNotOfAnotherCluster queries a node that has not received the metadata yet,
 // as the metadata leader does while nodes join.
 func TestAJoiningNodeIsNotOfAnotherCluster(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)

@@ -74,7 +74,7 @@ func (n *Nodes) StatusesWithin(ctx context.Context, timeout time.Duration, detai
 			continue
 		}
 		wg.Go(func() {
-			if st, err := n.askStatus(ctx, node, details); err == nil {
+			if st, err := n.requestStatus(ctx, node, details); err == nil {
 				mu.Lock()
 				defer mu.Unlock()
 				all[node.ID] = st
@@ -87,14 +87,14 @@ func (n *Nodes) StatusesWithin(ctx context.Context, timeout time.Duration, detai
 
 // Status returns the status of another node. It fails if another incarnation responds.
 func (n *Nodes) Status(ctx context.Context, node metadata.Node) (*nodepb.StatusResponse, error) {
-	st, err := n.askStatus(ctx, node, false)
+	st, err := n.requestStatus(ctx, node, false)
 	if err == nil && ServerID(st.Name, st.Incarnation) != node.ServerID() {
 		err = fmt.Errorf("%s/%s responds in its place", st.Name, st.Incarnation)
 	}
 	return st, err
 }
 
-func (n *Nodes) askStatus(ctx context.Context, node metadata.Node, details bool) (*nodepb.StatusResponse, error) {
+func (n *Nodes) requestStatus(ctx context.Context, node metadata.Node, details bool) (*nodepb.StatusResponse, error) {
 	peer, err := n.of(node)
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func TestAReplicaIsRemovedOnProofOnly(t *testing.T) {
 	}
 }
 
-func TestWhoMakesTheFirstReplica(t *testing.T) {
+func TestNodeThatCreatesTheFirstReplica(t *testing.T) {
 	founder := datadir.Identity{Founder: true}
 	recovered := datadir.Identity{Founder: true, RecoveredAt: time.Unix(1, 0)}
 	fresh := raftgroup.HardStateRecord{}

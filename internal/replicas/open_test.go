@@ -67,7 +67,7 @@ func testManager(t *testing.T) *Manager {
 }
 
 // TestAnInterruptedRemovalIsFinished interrupts the removal of a replica, whose partition
-// has come back to the node before the next start: it begins with an empty replica, which
+// has returned to the node before the next start: it begins with an empty replica, which
 // the leader adds.
 func TestAnInterruptedRemovalIsFinished(t *testing.T) {
 	m := testManager(t)

@@ -50,7 +50,7 @@ func (q *quarantine) due(id uint32, now time.Time) bool {
 		closed, q.closed[id] = now, now
 	}
 	r := q.rebuilds[id]
-	return now.Sub(closed) >= noticed && now.Sub(r.last) >= r.pause
+	return now.Sub(closed) >= quarantineGrace && now.Sub(r.last) >= r.pause
 }
 
 // rebuilt ends the quarantine of a replica whose data was removed.

@@ -15,9 +15,9 @@ func TestAReplicaIsRebuiltOnceItsLeaderHasNoticed(t *testing.T) {
 	require.True(t, q.add(1, "damaged"))
 	require.False(t, q.add(1, "again"))
 	require.False(t, q.due(1, start))
-	require.False(t, q.due(1, start.Add(noticed-1)))
-	require.True(t, q.due(1, start.Add(noticed)))
-	start = start.Add(noticed)
+	require.False(t, q.due(1, start.Add(quarantineGrace-1)))
+	require.True(t, q.due(1, start.Add(quarantineGrace)))
+	start = start.Add(quarantineGrace)
 	q.rebuilt(1, start)
 
 	require.True(t, q.add(1, "again"))
@@ -29,5 +29,5 @@ func TestAReplicaIsRebuiltOnceItsLeaderHasNoticed(t *testing.T) {
 	require.True(t, q.add(1, "again"))
 	start = start.Add(3 * rebuildPause)
 	require.False(t, q.due(1, start), "late, but just closed")
-	require.True(t, q.due(1, start.Add(noticed)))
+	require.True(t, q.due(1, start.Add(quarantineGrace)))
 }

@@ -16,10 +16,10 @@ const (
 	// rebuilt once more; it doubles up to rebuildPauseMax.
 	rebuildPause    = 30 * time.Second
 	rebuildPauseMax = time.Hour
-	// noticed is how long a replica in quarantine is closed before its data is removed: longer
+	// quarantineGrace is how long a replica in quarantine is closed before its data is removed: longer
 	// than the heartbeat timeout. Until then the leader may count on it for a change of the
 	// members, after which the group could depend on a replica that never returns.
-	noticed = 3 * time.Second
+	quarantineGrace = 3 * time.Second
 	// replicaTimeout bounds a request for the ID of a node's replica.
 	replicaTimeout = 300 * time.Millisecond
 )

@@ -19,14 +19,14 @@ import (
 const (
 	// reconcileTick is the interval of comparisons with the table when nothing changes.
 	reconcileTick = time.Second
-	// settled is how long a node must be up before it gets leaderships back, and how long
+	// settleTime is how long a node must be up before it gets leaderships back, and how long
 	// the current leader leads before a transfer, so that callers do not lose their leader
 	// twice in a row.
-	settled = 3 * time.Second
-	// lately is the maximum age of the last response of a transfer target, since a transfer
+	settleTime = 3 * time.Second
+	// maxContactAge is the maximum age of the last response of a transfer target, since a transfer
 	// blocks the partition until the target responds: several heartbeats, and much less
 	// than the time after which a follower counts as unreachable.
-	lately = time.Second
+	maxContactAge = time.Second
 )
 
 // Run reconciles the replicas of this node with the partition table until ctx ends.
@@ -124,7 +124,7 @@ func (m *Manager) lead(ctx context.Context, p *partition.Partition, layout *meta
 		m.HandOver(ctx, p)
 		return nil
 	}
-	if time.Since(led) < settled {
+	if time.Since(led) < settleTime {
 		return nil
 	}
 	return m.preferLeader(ctx, p, desired[0].ID)
@@ -184,12 +184,12 @@ func (m *Manager) preferLeader(ctx context.Context, p *partition.Partition, to r
 		return nil
 	}
 	for _, m := range m.Members.Nodes() {
-		if cluster.ServerID(m.Name, m.Incarnation) == node && (m.State != membership.Alive || m.Draining || time.Since(m.Since) < settled) {
+		if cluster.ServerID(m.Name, m.Incarnation) == node && (m.State != membership.Alive || m.Draining || time.Since(m.Since) < settleTime) {
 			return nil
 		}
 	}
 	for _, f := range p.Status().Followers {
-		if f.ID == to && f.CaughtUp && time.Since(f.Contact) < lately && isVoter(f.Server) {
+		if f.ID == to && f.CaughtUp && time.Since(f.Contact) < maxContactAge && isVoter(f.Server) {
 			err := p.TransferLeadership(ctx, to)
 			if errors.Is(err, raftgroup.ErrNotLeader) || ctx.Err() != nil {
 				return nil //nolint:nilerr // leadership has changed

@@ -42,7 +42,7 @@ func (f *fakeLeaderView) set(leader string) {
 	f.changed = make(chan struct{})
 }
 
-func TestReplicaIsGivenUpOnceItKnowsNoLeader(t *testing.T) {
+func TestReplicaIsAbandonedOnceItKnowsNoLeader(t *testing.T) {
 	p := &fakeLeaderView{leader: "n1/a", changed: make(chan struct{}), asked: make(chan struct{})}
 	done := make(chan error, 1)
 	go func() { done <- awaitNoLeader(t.Context(), p) }()

@@ -116,7 +116,7 @@ func TestPreconditions(t *testing.T) {
 	}
 }
 
-func TestABookHasAnEnd(t *testing.T) {
+func TestBooksAreBounded(t *testing.T) {
 	changes := make([]Change, 0, MaxRules)
 	for i := range MaxRules {
 		changes = append(changes, Change{Pattern: Pattern{Scope: fmt.Sprintf("s%d", i*7919%MaxRules)}, Limits: limited(1)})
@@ -182,7 +182,7 @@ func TestBooksAgreeWithAMap(t *testing.T) {
 	})
 }
 
-func TestWhatIsInForce(t *testing.T) {
+func TestRulesInEffect(t *testing.T) {
 	book := must(t, &Book{}, 7,
 		Change{Pattern: pattern(t, "a"), Limits: limited(1), Description: "why"},
 		Change{Pattern: pattern(t, "b"), Limits: limited(2), Disabled: true})

@@ -33,7 +33,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPattern(t *testing.T) {
+func TestInvalidPatterns(t *testing.T) {
 	for text, reason := range map[string]string{
 		"":                      "empty",
 		"/a":                    "empty",
@@ -51,7 +51,7 @@ func TestWhatIsNoPattern(t *testing.T) {
 	}
 }
 
-func TestPatternsThatNobodyParsed(t *testing.T) {
+func TestUnparsedPatternsAreChecked(t *testing.T) {
 	require.NoError(t, Pattern{"s", "*", "b"}.Check())
 	for _, p := range []Pattern{{}, {Scope: "s", L2: "b"}, {L1: "a"}, {Scope: "s/a"}, {Scope: "a b"}} {
 		require.Error(t, p.Check(), "%#v", p)

@@ -34,7 +34,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRate(t *testing.T) {
+func TestInvalidRates(t *testing.T) {
 	for text, reason := range map[string]string{
 		"":           "a number and a period",
 		"s":          "a number and a period",

@@ -354,7 +354,7 @@ func TestQueuesTakeTurns(t *testing.T) {
 	require.Equal(t, "LSLSLSLSLSLSLSLSLSLS", order)
 }
 
-func TestUrgentOnesOvertakeTheirQueueButNotForEver(t *testing.T) {
+func TestUrgentInvocationsDoNotStarveTheirQueue(t *testing.T) {
 	s := newSim(t)
 	s.setRules(limit(t, flowcontrol.Change{Pattern: flowcontrol.Pattern{Scope: "s"}, Limits: flowcontrol.Limits{Concurrency: 1}}))
 	q := flowcontrol.QueueKey{Scope: "s", Service: "A"}
@@ -371,7 +371,7 @@ func TestUrgentOnesOvertakeTheirQueueButNotForEver(t *testing.T) {
 	require.InDelta(t, 2*9, overtakers, 2)
 }
 
-func TestARaisedLimitAdmitsAndALoweredOneStopsNothing(t *testing.T) {
+func TestARaisedLimitAdmitsAndALoweredLimitStopsNothing(t *testing.T) {
 	s := newSim(t)
 	any := func(n uint32) *flowcontrol.Book {
 		return limit(t, flowcontrol.Change{Pattern: flowcontrol.Pattern{Scope: flowcontrol.Any}, Limits: flowcontrol.Limits{Concurrency: n}})

@@ -131,7 +131,7 @@ func TestCredentialsOfCallersAreWithheld(t *testing.T) {
 	require.NotContains(t, fmt.Sprint(headersOf(inv)), "planted")
 }
 
-// The Input entry is encoded by hand; it must equal the output of the generated code.
+// The Input entry is encoded by our own code; it must equal the output of the generated code.
 func TestInputIsCanonicalProtobuf(t *testing.T) {
 	for _, length := range []int{0, 1, 127, 128, 20_000, 300_000, 1_500_000} {
 		f := &fakeInvocations{}
@@ -206,7 +206,7 @@ func TestTraceparent(t *testing.T) {
 	}
 }
 
-func TestAnswerOfACall(t *testing.T) {
+func TestResponseOfACall(t *testing.T) {
 	expires := time.Date(2026, 11, 21, 18, 13, 50, 0, time.UTC)
 	for _, tc := range []struct {
 		name, path string

@@ -143,7 +143,7 @@ func TestAWaitingCallHoldsNoMemoryOnceItIsStored(t *testing.T) {
 
 // The memory of a response is held until the client has read it; the connection of a client that
 // does not read is closed.
-func TestAReplyThatIsNotReadEnds(t *testing.T) {
+func TestAResponseThatIsNotReadIsAborted(t *testing.T) {
 	const size = 8 << 20
 	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
 		t.Run(name, func(t *testing.T) {

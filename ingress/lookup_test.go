@@ -44,7 +44,7 @@ var bodiesOf = map[string]ids.Invocation{
 	` {"target":"idempotentInvocation","service":"Counter","key":"a","handler":"add","idempotencyKey":"i","new":1} ` + "\n": counterAI,
 }
 
-func TestAskingForAResult(t *testing.T) {
+func TestGettingAResult(t *testing.T) {
 	answer := func(_ context.Context, id ids.Invocation) (routing.Answer, error) {
 		return routing.Answer{ID: id, Target: machine.Target{Service: "Greeter", Handler: "greet"}, Result: journal.Result{Value: []byte(`"x"`)}, ExpiresAt: clock.Add(time.Hour)}, nil
 	}

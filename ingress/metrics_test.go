@@ -104,7 +104,7 @@ func TestRequestsAreCountedByKindAndResult(t *testing.T) {
 
 // A connection that is cut in the middle of a response is not counted as a success, and no request
 // remains in progress.
-func TestACutAnswerIsCountedAsBroken(t *testing.T) {
+func TestATruncatedResponseIsCountedAsBroken(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := NewMetrics(reg)
 	s := testServer(t, Config{Metrics: m}, &fakeInvocations{})

@@ -134,7 +134,7 @@ func TestBadRequestsAreExplained(t *testing.T) {
 	}
 }
 
-func TestInputRulesThatLetPass(t *testing.T) {
+func TestPermissiveInputRules(t *testing.T) {
 	for _, tc := range []struct {
 		path, body string
 		headers    []string
@@ -182,7 +182,7 @@ func TestBodyThatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestTroubleBehindTheIngress(t *testing.T) {
+func TestErrorsBehindTheIngress(t *testing.T) {
 	boom := errors.New("secret detail")
 	for _, tc := range []struct {
 		name, path string

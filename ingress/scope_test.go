@@ -166,7 +166,7 @@ func TestPriorities(t *testing.T) {
 	requireProblem(t, do(testServer(t, scoping, &fakeInvocations{}), "POST", "/Greeter/greet", "", "x-platform-priority: 1"), 400, "requires a scope")
 }
 
-func TestAFullQueueTellsWhenToComeBack(t *testing.T) {
+func TestAFullQueueReportsWhenToRetry(t *testing.T) {
 	full := &routing.QueueFullError{Rule: "tenant/*"}
 	f := &fakeInvocations{
 		send: func(context.Context, *machine.Invoke) (machine.Outcome, error) { return machine.Outcome{}, full },

@@ -81,7 +81,7 @@ func TestBothVersionsOnOnePort(t *testing.T) {
 	}
 }
 
-func TestUntypedAnswerHasNoContentTypeOnTheWire(t *testing.T) {
+func TestUntypedResultHasNoContentType(t *testing.T) {
 	addr, _ := start(t, testServer(t, Config{}, &fakeInvocations{}))
 	answer := raw(t, addr, "POST /Greeter/untyped HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\nConnection: close\r\n\r\n<html>")
 	require.True(t, strings.HasPrefix(answer, "HTTP/1.1 200 OK\r\n"), answer)
@@ -275,7 +275,7 @@ func TestDrainLetsRequestsFinish(t *testing.T) {
 	}
 }
 
-func TestDrainTellsThoseWhoWaitTooLong(t *testing.T) {
+func TestDrainRespondsToWaitingCallers(t *testing.T) {
 	waiting := make(chan struct{}, 2)
 	f := &fakeInvocations{call: func(ctx context.Context, _ *machine.Invoke) (routing.Answer, error) {
 		waiting <- struct{}{}
@@ -320,7 +320,7 @@ func TestServeReportsABrokenListener(t *testing.T) {
 	require.ErrorIs(t, testServer(t, Config{}, nil).Serve(t.Context(), ln), net.ErrClosed)
 }
 
-func TestPanicAfterTheAnswerBeganCutsTheConnection(t *testing.T) {
+func TestPanicDuringTheResponseClosesTheConnection(t *testing.T) {
 	s := testServer(t, Config{}, &fakeInvocations{})
 	s.add(s.router, otherwise, nil, "/platform/broken", brokenHandler)
 	addr, _ := start(t, s)

@@ -369,7 +369,7 @@ func (w *line) respond() {
 	w.a.Response(endpoint.Head{Status: 200, Header: http.Header{"Content-Type": {w.a.plan.version.ContentType()}}})
 }
 
-// send hands over bytes, which belong to the caller again afterwards.
+// send passes bytes, which belong to the caller again afterwards.
 func (w *line) send(p []byte) {
 	p = bytes.Clone(p)
 	w.a.Data(p)

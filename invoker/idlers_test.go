@@ -22,7 +22,7 @@ func oneSlot(t *testing.T, scripts ...func(*wire)) *offline {
 	return newOffline(t, cfg, scripts...)
 }
 
-func TestIdleHandlersMakeRoomWhenSlotsAreShort(t *testing.T) {
+func TestIdleHandlersAreSuspendedWhenSlotsAreShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := oneSlot(t, func(w *wire) {
 			w.ok()
@@ -44,7 +44,7 @@ func TestIdleHandlersMakeRoomWhenSlotsAreShort(t *testing.T) {
 }
 
 // The handler becomes idle when slots are short already.
-func TestHandlersThatBecomeIdleMakeRoom(t *testing.T) {
+func TestHandlersThatBecomeIdleAreSuspended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := oneSlot(t, func(w *wire) { w.ok() }, answers(t))
 		defer o.close()
@@ -110,7 +110,7 @@ func silentHandlers() (script func(*wire), asked func() []*wire) {
 
 // Handlers that only wait for awakeables send nothing. While others wait for their slots
 // they are asked to suspend, more of them as they do so.
-func TestSilentHandlersThatWaitMakeRoom(t *testing.T) {
+func TestSilentWaitingHandlersAreSuspended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const count = 250
 		cfg := DefaultConfig()

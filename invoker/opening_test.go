@@ -41,7 +41,7 @@ func (l *queueing) startAll() {
 	}
 }
 
-// later lets time pass for what is open.
+// later lets time pass for the open attempts.
 func (l *queueing) later(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

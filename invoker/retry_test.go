@@ -262,7 +262,7 @@ func TestInactivityAndAbort(t *testing.T) {
 		o := newOffline(t, cfg, func(w *wire) {
 			w.ok()
 			time.Sleep(50 * time.Second)
-			w.send(t, frame(journal.Run, "5801")) // begins both times anew
+			w.send(t, frame(journal.Run, "5801")) // restarts both times
 			time.Sleep(59 * time.Second)
 			require.False(t, w.is(&w.ended))
 			time.Sleep(2 * time.Second)

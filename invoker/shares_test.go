@@ -163,7 +163,7 @@ func TestAServiceAtItsLimitDoesNotDelayAnother(t *testing.T) {
 	})
 }
 
-func TestHandlersOverTheShareOfTheirServiceMakeRoom(t *testing.T) {
+func TestHandlersOverTheShareOfTheirServiceAreSuspended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := policy(1, metadata.Kill)
 		cfg.ConcurrentInvocations = 10

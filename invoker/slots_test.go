@@ -16,9 +16,9 @@ import (
 	"platform/partition/machine"
 )
 
-// crowd is an occupied slot for which count invocations wait, the first two together with their
+// backlog is an occupied slot for which count invocations wait, the first two together with their
 // records.
-func crowd(t *testing.T, count byte, rest ...func(*wire)) (o *offline, waiting []ids.Invocation, ended []chan journal.Result) {
+func backlog(t *testing.T, count byte, rest ...func(*wire)) (o *offline, waiting []ids.Invocation, ended []chan journal.Result) {
 	o = oneSlot(t, append([]func(*wire){func(w *wire) { w.ok() }}, rest...)...)
 	o.iv.slots.maxRecords = 2
 	o.shard.call(greeter, 1, "")
@@ -46,7 +46,7 @@ func (o *offline) served() (n int) {
 
 func TestABacklogWaitsWithoutRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, waiting, ended := crowd(t, 20, answers(t))
+		o, waiting, ended := backlog(t, 20, answers(t))
 		defer o.close()
 		gone := waiting[10]
 		o.shard.submit(&machine.Kill{Target: gone}, func(machine.Outcome, error) {})
@@ -68,7 +68,7 @@ func TestABacklogWaitsWithoutRecords(t *testing.T) {
 
 func TestTheEndOfALeadershipStartsNoWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, _, _ := crowd(t, 20, answers(t))
+		o, _, _ := backlog(t, 20, answers(t))
 		o.session.Close()
 		synctest.Wait()
 		require.Equal(t, 1, o.served(), "canceled waiters get no slot")

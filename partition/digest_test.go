@@ -175,7 +175,7 @@ func TestADivergedLeaderIsQuarantined(t *testing.T) {
 	c.requireQuarantined(l)
 }
 
-func TestJudge(t *testing.T) {
+func TestReplicasThatDifferFromAMajorityAreFound(t *testing.T) {
 	voters := func(n int) (v []raft.Server) {
 		for i := range n {
 			v = append(v, raft.Server{ID: raft.ServerID(fmt.Sprint(i))})

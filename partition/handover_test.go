@@ -11,7 +11,7 @@ import (
 
 // Leadership is transferred while a handler executes a step, and no proposal is pending
 // that would tell the leader about it.
-func TestHandOverAbortsAttemptsFirst(t *testing.T) {
+func TestHandoverAbortsAttemptsFirst(t *testing.T) {
 	began := make(chan context.Context, 10)
 	release := make(chan struct{})
 	slow := restate.NewService("Slow").Handler("do", restate.NewServiceHandler(
@@ -51,7 +51,7 @@ func TestHandOverAbortsAttemptsFirst(t *testing.T) {
 	require.NoError(t, <-answered)
 }
 
-func TestHandOverReturnsOnceAttemptsAreAborted(t *testing.T) {
+func TestHandoverReturnsOnceAttemptsAreAborted(t *testing.T) {
 	c := newTrio(t, steady)
 	p := c.hosts[c.leader()].p
 	l, err := p.leader()

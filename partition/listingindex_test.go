@@ -103,7 +103,7 @@ func TestIndexIsDroppedWithoutReaders(t *testing.T) {
 	require.Equal(t, first, x.statuses(t), "built anew")
 }
 
-func TestOutdatedIndexIsBuiltAnew(t *testing.T) {
+func TestOutdatedIndexIsRebuilt(t *testing.T) {
 	s := newScanned(t)
 	s.fill()
 	x := startLister(t, s, time.Hour)
@@ -146,7 +146,7 @@ func TestIndexesShareTheMemory(t *testing.T) {
 	require.Positive(t, from)
 }
 
-func TestReadersOfAnEndedLeadershipAreTold(t *testing.T) {
+func TestReadersOfAnEndedLeadershipAreNotified(t *testing.T) {
 	s := newScanned(t)
 	ended := make(chan struct{})
 	x := newLister(s.tables, NewListingMemory(1<<20), ended)

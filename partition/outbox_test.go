@@ -166,8 +166,8 @@ func TestOutboxKeepsOrderUnderFailuresAndBacklog(t *testing.T) {
 		tt.failures = 200
 		tt.put(1, numbered(0))
 		o := runOutbox(t, tt)
-		const crowd = 3*maxQueuedMessages + 7
-		for i := 1; i < crowd; i++ {
+		const count = 3*maxQueuedMessages + 7
+		for i := 1; i < count; i++ {
 			o.send(tt.put(1, numbered(uint32(i))))
 			if i%997 == 0 {
 				time.Sleep(3 * time.Millisecond)
@@ -176,7 +176,7 @@ func TestOutboxKeepsOrderUnderFailuresAndBacklog(t *testing.T) {
 		o.send(tt.put(3, numbered(0)))
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		requireInOrder(t, tt.received[1], crowd)
+		requireInOrder(t, tt.received[1], count)
 		requireInOrder(t, tt.received[3], 1)
 		require.Zero(t, tt.left(1))
 		require.Zero(t, tt.left(3))

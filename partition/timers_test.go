@@ -121,8 +121,8 @@ func TestDistantTimersUseNoMemory(t *testing.T) {
 func TestManySimultaneousTimersAreLoadedInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now().UnixMilli()
-		const crowd = 3*timerLimit/2 + 10
-		rows := make([]machine.Timer, crowd)
+		const count = 3*timerLimit/2 + 10
+		rows := make([]machine.Timer, count)
 		for i := range rows {
 			rows[i] = timerAt(start+1000+int64(i/10), i)
 		}

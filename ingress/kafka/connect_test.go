@@ -21,7 +21,7 @@ import (
 	"platform/internal/subscription"
 )
 
-// With ordering by partition, a record is handed over when the previous invocation has ended, also
+// With ordering by partition, a record is passed on when the previous invocation has ended, also
 // by the next leader.
 func TestOneRecordOfATopicPartitionAtATime(t *testing.T) {
 	w := newWorld(t, 3)

@@ -134,7 +134,7 @@ func TestARecordWaitsForItsHandler(t *testing.T) {
 
 // When another node leads, it continues reading, and only it reports the topic partition. The old
 // one may still send.
-func TestAnotherNodeReadsOn(t *testing.T) {
+func TestAnotherNodeContinuesReading(t *testing.T) {
 	w := newWorld(t, 2)
 	w.topic("orders", 2)
 	want := map[int32][]int64{}

@@ -188,7 +188,7 @@ func (o *outdated) Subscriptions() ([]subscription.Subscription, <-chan struct{}
 }
 
 // A node whose metadata is old does not delete the rows of subscriptions that it does not know.
-func TestGarbageIsConfirmed(t *testing.T) {
+func TestRowsAreDeletedOnlyOnceTheirSubscriptionIsKnownToBeDeleted(t *testing.T) {
 	s := newSource(nil)
 	for _, id := range []string{"sub_new", "sub_moved"} {
 		s.change(id, func(sub *subscription.Subscription) { sub.Incarnation = 5 })

@@ -118,7 +118,7 @@ func TestHiddenValuesAreRefused(t *testing.T) {
 	}
 }
 
-func TestDumpTellsWhereValuesCameFrom(t *testing.T) {
+func TestDumpContainsTheSourcesOfValues(t *testing.T) {
 	text := load(t, []string{"--bind-port=6000"}, "PLATFORM_WORKER__INVOKER__ABORT_TIMEOUT=3m").Dump()
 	require.Contains(t, text, "\nbind-port = 6000  # flag --bind-port\n")
 	require.Contains(t, text, "\nabort-timeout = \"3m\"  # environment variable PLATFORM_WORKER__INVOKER__ABORT_TIMEOUT\n")

@@ -260,7 +260,7 @@ func TestProblemsNamePlaceKeyAndExpectation(t *testing.T) {
 	}
 }
 
-func TestAllProblemsAreReportedAtOnce(t *testing.T) {
+func TestAllProblemsAreReportedTogether(t *testing.T) {
 	_, err := Load([]string{"-c", writeFile(t, "bind-prt = 1\n\nauto-provision = 'x'")}, []string{"PLATFORM_BIND_PORT=x"})
 	require.Regexp(t, `^\[RT0002\] configuration: 3 problems:
   .*platform.toml:3: auto-provision: expected true or false, got "x"

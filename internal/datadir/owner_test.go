@@ -111,7 +111,7 @@ func TestDirectoryOfAnOlderServerIsTakenOver(t *testing.T) {
 	}
 }
 
-// TestLostHardStateIsRefused loses the file that tells a whole log from one that has
+// TestLostHardStateIsRefused loses the file that distinguishes a complete log from one that has
 // lost its end.
 func TestLostHardStateIsRefused(t *testing.T) {
 	base := t.TempDir()
@@ -124,9 +124,9 @@ func TestLostHardStateIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "has lost HARDSTATE")
 }
 
-// TestWhoLostEverythingIsAnotherIncarnation has an Identity only: a node that made
+// TestAWipedNodeHasAnotherIncarnation has an Identity only: a node that made
 // promises under it must not make others under the same name.
-func TestWhoLostEverythingIsAnotherIncarnation(t *testing.T) {
+func TestAWipedNodeHasAnotherIncarnation(t *testing.T) {
 	base := t.TempDir()
 	d, err := Open(base, "n1")
 	require.NoError(t, err)

@@ -35,7 +35,7 @@ func TestLevelsOfTheDisk(t *testing.T) {
 	}
 }
 
-func TestShortDisksTakeNothingNew(t *testing.T) {
+func TestNodesWithLittleDiskSpaceGetNothingNew(t *testing.T) {
 	synctest.Test(t, testShortDisks)
 }
 

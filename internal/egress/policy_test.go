@@ -40,7 +40,7 @@ var names = []string{
 	"4294967295", "0xe0000001", "1684301000",
 }
 
-func TestNothingLiftsTheFloor(t *testing.T) {
+func TestNoRulePermitsForbiddenAddresses(t *testing.T) {
 	require.GreaterOrEqual(t, len(spellings)+len(names), 60)
 	for name, p := range map[string]*Policy{
 		"default": {}, "everything allowed": {Allow: rules(t, "0.0.0.0/0", "::/0", "*.internal", "metadata")},

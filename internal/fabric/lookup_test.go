@@ -391,8 +391,8 @@ func TestRecordsAreNotReadTwice(t *testing.T) {
 	require.ErrorIs(t, errs[0], ErrUnreachable)
 }
 
-// A read that a leader did not answer may have been about something that has expired when
-// the next one answers.
+// The object of a read to which a leader did not respond may have expired when
+// the next leader responds.
 func TestNotFoundAfterAnInterruptedReadIsMarked(t *testing.T) {
 	for _, sent := range []bool{true, false} {
 		first, second := newFake(true), newFake(true)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestLimitIsALevelOfThisSource(t *testing.T) {
+func TestLimitOfTheBuildIsASupportedLevel(t *testing.T) {
 	require.Equal(t, Newest, parseLimit(""))
 	require.Equal(t, Level1, parseLimit("1"))
 	require.Equal(t, Level2, parseLimit("2"))

@@ -72,7 +72,7 @@ func TestUnambiguousKeysKeepTheirIDs(t *testing.T) {
 	})
 }
 
-func TestKeysWithCommasDoNotMeet(t *testing.T) {
+func TestKeysWithCommasDoNotCollide(t *testing.T) {
 	for _, scope := range []string{"", "tenant"} {
 		require.NotEqual(t, IdempotentUnique(scope, "Counter", "k1,add,x", "add", "y"), IdempotentUnique(scope, "Counter", "k1", "add", "x,add,y"))
 	}

@@ -23,7 +23,7 @@ import (
 // terms, indexes, addresses.
 const frameOverhead = 64 << 10
 
-func TestEachStageHasRoomForTheOneBefore(t *testing.T) {
+func TestEachStageAcceptsTheLargestMessageOfThePreviousOne(t *testing.T) {
 	require.Less(t, limits.Message+limits.Names, limits.Command)
 	require.Less(t, limits.Command+frameOverhead, limits.FirstReceive, "nodes of the first release can receive what is written beside them")
 	require.Less(t, limits.FirstReceive+limits.Names/2, limits.StoredMessage, "what the first release accepted can be delivered")

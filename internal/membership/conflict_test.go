@@ -70,7 +70,7 @@ func TestCopyOfDataDirectoryYields(t *testing.T) {
 }
 
 // TestFreshNodeYieldsToReturningOwner lets a fresh node take the name of a cluster node
-// that is down and comes back.
+// that is down and returns.
 func TestFreshNodeYieldsToReturningOwner(t *testing.T) {
 	established := func(c *Config) { c.Meta.ClusterID = "id" }
 	a := start(t, "a", established)

@@ -98,7 +98,7 @@ func TestCrashedNodeReturnsAtNewAddress(t *testing.T) {
 	require.Empty(t, back.failed)
 }
 
-func TestMetaSpreads(t *testing.T) {
+func TestMetaIsPropagated(t *testing.T) {
 	a, b, c := three(t, nil)
 	require.NoError(t, c.UpdateMeta(func(m *Meta) { m.ClusterID, m.NodeID = "id", 7 }))
 	require.NoError(t, c.UpdateMeta(func(m *Meta) { m.Draining = true }))

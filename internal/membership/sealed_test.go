@@ -52,7 +52,7 @@ func TestPacketsBetweenNodesOfDifferentModes(t *testing.T) {
 			for _, x := range []*transport{a, b} {
 				x.endpoints[a.self.target], x.endpoints[b.self.target] = endpoint{}, endpoint{}
 			}
-			if to == nodetls.Require { // its first packet tells the other that it encrypts
+			if to == nodetls.Require { // its first packet announces that it encrypts
 				_, ok := a.decode(b.encode(a.self.target, []byte("ping")))
 				require.True(t, ok)
 			}
@@ -94,7 +94,7 @@ func TestPacketsOfStrangersAreDropped(t *testing.T) {
 	require.Empty(t, n.sealing)
 }
 
-// The node port tells TLS from other protocols, and a node that requires it closes gossip
+// The node port distinguishes TLS from other protocols, and a node that requires it closes gossip
 // streams and RPC connections of strangers.
 func TestTheNodePortRequiresTLS(t *testing.T) {
 	ca, err := certs.NewAuthority("c", time.Hour)

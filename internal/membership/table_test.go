@@ -31,9 +31,9 @@ func TestNewProcessResetsSince(t *testing.T) {
 	})
 }
 
-// TestDeathOfARespondingMemberIsDoubted reports deaths as a node does that was isolated: it
-// gives up the others just when the network works again.
-func TestDeathOfARespondingMemberIsDoubted(t *testing.T) {
+// TestReportedDeathOfARespondingMemberIsIgnored reports deaths as a node does that was isolated: it
+// considers the others dead just when the network works again.
+func TestReportedDeathOfARespondingMemberIsIgnored(t *testing.T) {
 	m := Member{Name: "n", Incarnation: "1"}
 	state := func(tab *table) State {
 		synctest.Wait()

@@ -21,7 +21,7 @@ func TestCallsGetTheirResponses(t *testing.T) {
 	require.False(t, c.Pending())
 }
 
-func TestForgottenCallsGetNoResponse(t *testing.T) {
+func TestCancelledCallsGetNoResponse(t *testing.T) {
 	c := NewCalls[string]()
 	sequence, response := c.Begin()
 	require.True(t, c.Pending())

@@ -29,7 +29,7 @@ var (
 )
 
 // stopped makes the data directory of a node with one partition, whose log ends with
-// an entry that nobody can decode.
+// an entry that no server can decode.
 func stopped(t *testing.T) string {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "FORMAT"), []byte("1\n"), 0o600))

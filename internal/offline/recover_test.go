@@ -87,9 +87,9 @@ func membersOf(t *testing.T, dir string, id uint32) (servers []raft.Server, quar
 	return servers, d.group(group).Quarantine
 }
 
-// TestRecoveryGoesOnWithoutUnusablePartitions recovers a cluster from a node some of whose
+// TestRecoveryContinuesWithoutUnusablePartitions recovers a cluster from a node some of whose
 // replicas have damage that is only detected during the recovery.
-func TestRecoveryGoesOnWithoutUnusablePartitions(t *testing.T) {
+func TestRecoveryContinuesWithoutUnusablePartitions(t *testing.T) {
 	dir := member(t, 4, func(logs *raftgroup.LogDB, hard *raftgroup.HardStates) {
 		s, err := logs.Storage(partition.GroupID(1))
 		require.NoError(t, err)

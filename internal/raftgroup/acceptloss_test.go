@@ -10,7 +10,7 @@ import (
 )
 
 // TestALossIsAccepted takes from a replica that is alone some of what it had, and lets it
-// go on with the rest.
+// continue with the rest.
 func TestALossIsAccepted(t *testing.T) {
 	const commands = 20
 	for name, c := range map[string]struct {
@@ -125,7 +125,7 @@ func damageValue(key []byte) func(*testing.T, *testNode, *LogStore, uint64) {
 	}
 }
 
-func TestALossIsNotAcceptedWhereOthersMayHaveIt(t *testing.T) {
+func TestALossIsNotAcceptedIfOthersMayHaveTheEntries(t *testing.T) {
 	n := startNode(t, t.TempDir(), "")
 	defer n.stop()
 	s, err := n.db.Storage(1)

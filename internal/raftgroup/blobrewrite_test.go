@@ -29,7 +29,7 @@ func openBlobs(t *testing.T, disk vfs.FS, failed chan error) *pebble.DB {
 	return db
 }
 
-// A blob file with garbage has a damaged block: it is not rewritten, the process goes on, and
+// A blob file with garbage has a damaged block: it is not rewritten, the process continues, and
 // only the values in the block cannot be read.
 func TestRewriteOfDamagedBlobFile(t *testing.T) {
 	disk := vfs.NewMem()

@@ -61,7 +61,7 @@ func TestCommandsOvertakeBulkCommands(t *testing.T) {
 	require.Equal(t, "12345ABCD", seal.get())
 }
 
-// A proposer has one bulk command in flight, also if the gate lets in more, so that other
+// A proposer has one bulk command in flight, also if the gate admits more, so that other
 // commands wait for one entry at most.
 func TestAProposerHasOneBulkCommandInFlight(t *testing.T) {
 	n := startNode(t, t.TempDir(), "")
@@ -90,7 +90,7 @@ func TestAProposerHasOneBulkCommandInFlight(t *testing.T) {
 	require.Equal(t, "A1", order)
 }
 
-// Proposers that share a gate have no more bulk entries in flight than it lets in, and all of
+// Proposers that share a gate have no more bulk entries in flight than it admits, and all of
 // them get their turn.
 func TestBulkCommandsOfAllProposersShareAGate(t *testing.T) {
 	gate := NewBulkGate(1)
@@ -205,7 +205,7 @@ func TestAnOrderedBulkCommandDoesNotOvertake(t *testing.T) {
 	require.Less(t, strings.Index(order, "B"), strings.Index(order, "X"))
 }
 
-// The gate bounds bytes, lets in a larger entry alone, and keeps the order of those that wait.
+// The gate bounds bytes, admits a larger entry alone, and keeps the order of waiting ones.
 func TestTheGateBoundsBytes(t *testing.T) {
 	g := NewBulkGate(10)
 	wakes := make([]chan struct{}, 4)

@@ -14,7 +14,7 @@ import (
 type gatedExports struct {
 	*journal
 	begun   chan struct{} // one for each export that was begun
-	release chan struct{} // an export goes on after one of these
+	release chan struct{} // an export continues after one of these
 }
 
 func gateExports(j *journal) *gatedExports {
@@ -194,7 +194,7 @@ func TestHoldsOfFollowers(t *testing.T) {
 	})
 }
 
-func TestSizesOfALogStayFew(t *testing.T) {
+func TestMeasuredSizesOfALogAreBounded(t *testing.T) {
 	sizes := &logSizes{}
 	for i := range uint64(3 * maxMarks) {
 		sizes.add([]*raft.Log{{Index: i + 1, Data: make([]byte, 1<<20)}})

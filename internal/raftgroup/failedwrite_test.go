@@ -70,7 +70,7 @@ func TestEntriesOfAFailedWriteAreReplaced(t *testing.T) {
 }
 
 // TestEntriesAfterASnapshotReplaceTheLog stores the entries that follow an installed
-// snapshot, after the removal of the log has failed: a log with a gap would be taken for a
+// snapshot, after the removal of the log has failed: a log with a gap would be mistaken for a
 // damaged one.
 func TestEntriesAfterASnapshotReplaceTheLog(t *testing.T) {
 	for name, open := range storages {

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTurnToStandForElection(t *testing.T) {
+func TestTimeToStandForElection(t *testing.T) {
 	const wait, grace = 100 * time.Millisecond, 300 * time.Millisecond
 	for _, c := range []struct {
 		name string
@@ -61,7 +61,7 @@ func (s *hangingStorage) StoreLogs(logs []*raft.Log) error {
 	return s.Storage.StoreLogs(logs)
 }
 
-// The leader's Raft waits for the disk, but its heartbeats go on: nobody else would
+// The leader's Raft waits for the disk, but its heartbeats continue: no other node would
 // ever stand for election. The election time-outs are much longer than the test.
 func TestLeaderWithAHungDiskIsReplaced(t *testing.T) {
 	dog := NewWatchdog(WatchdogConfig{
@@ -97,7 +97,7 @@ func patient(cfg *Config) {
 
 // Neither survivor has noticed that the leader is dead, but one of them is made to
 // stand. It lacks an entry, so that only the other one can win.
-func TestWhoRefusesAWorseLogStandsAtOnce(t *testing.T) {
+func TestAVoterThatRejectsAShorterLogStandsImmediately(t *testing.T) {
 	c := newThreeWith(t, 1000, patient)
 	c.groups[0].port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
@@ -167,7 +167,7 @@ func TestWhetherAProcessRanSteadily(t *testing.T) {
 	require.True(t, r.steadily(now))
 }
 
-func TestDeadSuccessorHoldsNothingUp(t *testing.T) {
+func TestDeadSuccessorDelaysNothing(t *testing.T) {
 	c := newThreeWith(t, 1000, patient)
 	c.groups[0].port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
@@ -181,7 +181,7 @@ func TestDeadSuccessorHoldsNothingUp(t *testing.T) {
 	require.Equal(t, 2, c.leader())
 }
 
-func TestWhoseLogIsBetter(t *testing.T) {
+func TestComparisonOfLogs(t *testing.T) {
 	candidate := &node.VoteRequest{LastLogIndex: 10, LastLogTerm: 3}
 	for _, c := range []struct {
 		term, index string
@@ -212,8 +212,8 @@ func TestASilentLeaderIsReplacedByAgreement(t *testing.T) {
 	c.leader()
 }
 
-// A leader that one follower does not hear goes on while the others hear it.
-func TestALeaderThatOneFollowerDoesNotHearGoesOn(t *testing.T) {
+// A leader that one follower cannot reach continues while the others hear from it.
+func TestALeaderThatOneFollowerCannotReachContinues(t *testing.T) {
 	c := newThreeWith(t, 1000, func(cfg *Config) {
 		cfg.Profile.HeartbeatTimeout, cfg.Profile.ElectionTimeout = 2*time.Second, time.Minute
 		cfg.Profile.SilenceMargin = 200 * time.Millisecond

@@ -12,7 +12,7 @@ import (
 )
 
 // gates hold what travels on the connections that one node has dialed, in the order
-// in which it was sent, until they are opened. Its requests and their answers travel
+// in which it was sent, until they are opened. Its requests and their responses travel
 // on these; what other nodes ask it travels on theirs.
 type gates struct {
 	mu    sync.Mutex // covers the fields below
@@ -28,7 +28,7 @@ type gate struct {
 
 func newGates() *gates { return &gates{shut: map[string]*gate{}, conns: map[*gatedConn]bool{}} }
 
-// requests names what is sent to an address, answers what comes back from it.
+// requests names the messages sent to an address, answers those that it returns.
 func requests(to raft.Server) string  { return "to " + string(to.Address) }
 func answers(from raft.Server) string { return "from " + string(from.Address) }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestEightGroupsAloneLeadAtOnce(t *testing.T) {
+func TestEightSingleMemberGroupsLeadImmediately(t *testing.T) {
 	n := startNode(t, t.TempDir(), "")
 	defer n.stop()
 	var configs []Config
@@ -376,7 +376,7 @@ func TestLeadRunsWhileLeadingAndEndsBeforeShutdown(t *testing.T) {
 	require.ErrorIs(t, g.ConfirmLeadership(t.Context(), g.Stats().Term), ErrNotLeader)
 }
 
-func TestLeaderThatCannotDoItsDutiesGivesUp(t *testing.T) {
+func TestLeaderThatCannotDoItsDutiesResigns(t *testing.T) {
 	c := newThree(t, 100)
 	l := c.leader()
 	c.stop(l)
@@ -397,7 +397,7 @@ func TestLeaderThatCannotDoItsDutiesGivesUp(t *testing.T) {
 	require.Eventually(t, func() bool { return c.leader() != l }, time.Minute, time.Millisecond)
 }
 
-func TestShutdownHandsLeadershipOver(t *testing.T) {
+func TestShutdownTransfersLeadership(t *testing.T) {
 	c := newThreeWith(t, 100, patient)
 	c.groups[0].port.timeoutNow(time.Minute)
 	l := c.leader()
@@ -424,7 +424,7 @@ func TestKnownLeaderIsReported(t *testing.T) {
 	require.NoError(t, g.Shutdown(t.Context()))
 }
 
-func TestRebuiltInstanceGoesOn(t *testing.T) {
+func TestRebuiltInstanceContinues(t *testing.T) {
 	n := startNode(t, t.TempDir(), "")
 	defer n.stop()
 	j := memJournal(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestDutiesEndBeforeASuccessorIsToldToStand(t *testing.T) {
+func TestDutiesEndBeforeLeadershipIsTransferred(t *testing.T) {
 	asked, ended := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	c := newThreeWith(t, 1000, func(cfg *Config) {
@@ -41,7 +41,7 @@ func TestDutiesEndBeforeASuccessorIsToldToStand(t *testing.T) {
 	require.Equal(t, to, c.leader())
 }
 
-func TestDutiesBeginAgainAfterAFailedHandOver(t *testing.T) {
+func TestDutiesResumeAfterAFailedHandover(t *testing.T) {
 	const leader, target = 0, 1
 	begun, end := make(chan uint64, 100), make(chan struct{}, 1)
 	var c *three
@@ -109,7 +109,7 @@ func (s *hungTerm) SetUint64(key []byte, v uint64) error {
 	return s.Storage.SetUint64(key, v)
 }
 
-// TestATransferToATargetThatHangsEndsSoon tells a successor to stand that does not get to
+// TestATransferToATargetThatHangsEndsSoon tells a successor to start an election that does not get to
 // requesting votes. The leader must not wait for the election timeout, since it accepts no
 // proposals meanwhile.
 func TestATransferToATargetThatHangsEndsSoon(t *testing.T) {
@@ -133,8 +133,8 @@ func TestATransferToATargetThatHangsEndsSoon(t *testing.T) {
 	proposeMany(t, c.groups[leader], 0, 1)
 }
 
-// TestAProbeLeavesTheConfigurationUnchanged asks replicas whether they reach a majority while
-// the group has a nonvoter: Raft shares its configuration with those who read it.
+// TestAProbeLeavesTheConfigurationUnchanged probes replicas while the group has a nonvoter:
+// Raft shares the memory of its configuration with readers.
 func TestAProbeLeavesTheConfigurationUnchanged(t *testing.T) {
 	f := newFleet(t, 1000)
 	for _, id := range []raft.ServerID{"a", "b", "c"} {

@@ -325,9 +325,9 @@ func TestStorageThatLostPromisesIsQuarantined(t *testing.T) {
 	}
 }
 
-// TestConflictingSuffixIsOffTheRecordFirst cuts the log as a new leader makes a follower
+// TestConflictingSuffixIsRemovedFromTheRecordFirst cuts the log as a new leader makes a follower
 // do, with a power failure right before and after the log is cut.
-func TestConflictingSuffixIsOffTheRecordFirst(t *testing.T) {
+func TestConflictingSuffixIsRemovedFromTheRecordFirst(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	h, g := openHard(t, fs)
 	db, err := OpenLogDB("log", LogDBOptions{FS: fs, Logger: testLogger(t)})
@@ -362,7 +362,7 @@ func TestConflictingSuffixIsOffTheRecordFirst(t *testing.T) {
 	}
 }
 
-// cutting tells when the log is about to be cut, and when it was.
+// cutting reports when the log is about to be truncated, and when it was.
 type cutting struct {
 	Storage
 	cut func()

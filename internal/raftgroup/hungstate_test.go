@@ -24,7 +24,7 @@ func (m *hangingMachine) Apply(entries []Entry) ([]any, error) {
 	return m.StateMachine.Apply(entries)
 }
 
-// A leader whose state takes nothing completes nothing, but its Raft instance and its
+// A leader whose state machine hangs completes nothing, but its Raft instance and its
 // log are well: without the watchdog it would keep the leadership.
 func TestLeaderWithAHungStateIsReplaced(t *testing.T) {
 	dog := NewWatchdog(WatchdogConfig{

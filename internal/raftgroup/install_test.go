@@ -114,8 +114,8 @@ func TestInterruptedInstallationIsAwaited(t *testing.T) {
 	})
 }
 
-// TestLateInstallationDoesNotUseAnotherState lets Raft get to a request whose sender has
-// given up after another snapshot was received: Raft must not take its content for that of
+// TestLateInstallationDoesNotUseAnotherState lets Raft process a request whose sender has
+// given up, after another snapshot was received: Raft must not mistake its content for that of
 // the former, since it records the former's index and members.
 func TestLateInstallationDoesNotUseAnotherState(t *testing.T) {
 	in, sm := testInstaller(t)

@@ -75,7 +75,7 @@ func TestMetricsCountWhatAGroupDoes(t *testing.T) {
 	require.Zero(t, got["platform_raft_requests_total"], "there is nobody to ask")
 }
 
-// Both kinds of log are one family, told apart by the group.
+// Both kinds of log are one family; the label group distinguishes them.
 func TestWritesOfAllLogsAreTimed(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	n := startNode(t, t.TempDir(), "")

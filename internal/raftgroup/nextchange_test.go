@@ -28,7 +28,7 @@ func members(text string) (out []raft.Server) {
 }
 
 func TestNextChange(t *testing.T) {
-	// a leads. Followers in good are caught up, those in late answer and miss entries.
+	// a leads. Followers in good are caught up, those in late respond and lack entries.
 	tests := map[string]struct {
 		current, desired string
 		good, late       string

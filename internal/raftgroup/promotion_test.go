@@ -17,7 +17,7 @@ func (c *three) crash(i int) {
 	c.groups[i] = nil
 }
 
-// unhurried gives a test time to do something before a replica that hears nothing acts.
+// unhurried gives a test time to do something before a replica without contact to the leader acts.
 func unhurried(cfg *Config) {
 	const long = 2 * time.Second
 	cfg.Profile.HeartbeatTimeout, cfg.Profile.ElectionTimeout, cfg.Profile.LeaderLeaseTimeout = long, long, long
@@ -59,7 +59,7 @@ func TestAPromotedReplicaIsElectedByOneThatDoesNotKnow(t *testing.T) {
 	require.Eventually(t, func() bool { return c.journals[other].Applied() == c.journals[promoted].Applied() }, time.Minute, time.Millisecond)
 }
 
-// TestAReplicaOutsideTheGroupGetsNoVote asks for a vote in the name of a replica that is
+// TestAReplicaOutsideTheGroupGetsNoVote requests a vote in the name of a replica that is
 // not in the group.
 func TestAReplicaOutsideTheGroupGetsNoVote(t *testing.T) {
 	c, g := threeLedBy(t, 0)

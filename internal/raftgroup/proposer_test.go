@@ -212,7 +212,7 @@ func TestWrongNumberOfResultsIsAnUnknownOutcome(t *testing.T) {
 }
 
 // TestLostLeadershipLeavesTheOutcomeUnknown proposes at a leader that cannot
-// reach anybody.
+// reach any node.
 func TestLostLeadershipLeavesTheOutcomeUnknown(t *testing.T) {
 	c := newThree(t, 100)
 	propose := func(l int) error {

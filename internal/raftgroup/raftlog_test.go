@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestRaftTellsItsStepsToWhoDebugs(t *testing.T) {
+func TestRaftLogsItsStepsAtDebugLevel(t *testing.T) {
 	var out bytes.Buffer
 	quiet := newRaftLogger(slog.New(slog.NewTextHandler(&out, nil)))
 	quiet.Info("entering candidate state")
@@ -26,7 +26,7 @@ func TestRaftTellsItsStepsToWhoDebugs(t *testing.T) {
 	require.Equal(t, 2, strings.Count(out.String(), "level=DEBUG msg=\"entering candidate state\" component=raft term="))
 }
 
-func TestRaftDoesNotRepeatItself(t *testing.T) {
+func TestRepeatedRaftMessagesAreSampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		l := newRaftLogger(slog.New(slog.NewTextHandler(&out, nil)))
@@ -53,7 +53,7 @@ func TestRaftNamesServers(t *testing.T) {
 	require.NotContains(t, out.String(), "{")
 }
 
-func TestAnImpostorIsReportedOnceInAWhile(t *testing.T) {
+func TestReportsOfAnImpostorAreRateLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		tr := &Transport{log: slog.New(slog.NewTextHandler(&out, nil)), refusals: newLogSampler()}

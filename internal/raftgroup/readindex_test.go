@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A replica without a vote cannot tell whether the voters have another leader.
+// A replica without a vote cannot know whether the voters have another leader.
 func TestOnlyVotersConfirmALeader(t *testing.T) {
 	c := newThreeWith(t, 1000, patient)
 	c.groups[0].port.timeoutNow(time.Minute)
@@ -35,9 +35,9 @@ func TestOnlyVotersConfirmALeader(t *testing.T) {
 	require.Error(t, c.groups[0].ConfirmLeadership(ctx, term), "the leader and a replica without a vote are no majority")
 }
 
-// A leader that was cut off, or stopped, finds answers from before it was deposed
-// when it goes on. They must not vouch for a read that arrived later.
-func TestAnswersToEarlierRequestsDoNotConfirmALeader(t *testing.T) {
+// A leader that was cut off, or stopped, finds responses from before it was deposed
+// when it continues. They must not confirm a read that arrived later.
+func TestResponsesToEarlierRequestsDoNotConfirmALeader(t *testing.T) {
 	c := newThreeWith(t, 1000, patient)
 	old, next := c.groups[0], c.groups[1]
 	old.port.timeoutNow(time.Minute)
@@ -75,7 +75,7 @@ func TestAnswersToEarlierRequestsDoNotConfirmALeader(t *testing.T) {
 }
 
 // Raft cannot depose a leader whose main loop waits for the disk, and its heartbeats
-// may go on. Its lease ends all the same, so that it answers nothing old.
+// may continue. Its lease ends nevertheless, so that it serves no stale reads.
 func TestALeaderWithAHungDiskLosesItsLease(t *testing.T) {
 	disks := map[raft.ServerID]*hangingStorage{}
 	c := newThreeWith(t, 1000, func(cfg *Config) {

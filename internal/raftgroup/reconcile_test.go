@@ -95,7 +95,7 @@ func (f *fleet) servers(ids ...raft.ServerID) (out []raft.Server) {
 	return out
 }
 
-// reconcile lets whoever leads reconcile until the members are the desired ones.
+// reconcile runs Reconcile on the current leader until the members are the desired ones.
 func (f *fleet) reconcile(desired []raft.Server) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), 30*time.Second)
@@ -176,7 +176,7 @@ func destroyGroup(f *fleet, id raft.ServerID) error {
 	return db.Close()
 }
 
-func TestReconcileWaitsForAReplicaUntilItsTimeIsUp(t *testing.T) {
+func TestReconcileWaitsForAReplicaUntilTheTimeout(t *testing.T) {
 	f := newFleet(t, 1000)
 	a := f.start("a", t.TempDir(), "")
 	f.start("b", t.TempDir(), "")
@@ -204,9 +204,9 @@ func TestReconcileIsForTheLeader(t *testing.T) {
 	require.Error(t, f.leader().group.Reconcile(t.Context(), nil))
 }
 
-// TestMembersComeBackUnderOtherAddresses restarts all members elsewhere, so that
+// TestMembersReturnAtOtherAddresses restarts all members elsewhere, so that
 // the addresses in their configurations lead nowhere.
-func TestMembersComeBackUnderOtherAddresses(t *testing.T) {
+func TestMembersReturnAtOtherAddresses(t *testing.T) {
 	f := newFleet(t, 1000)
 	ids := []raft.ServerID{"a", "b", "c"}
 	dirs := map[raft.ServerID]string{}
@@ -234,8 +234,8 @@ func TestMembersComeBackUnderOtherAddresses(t *testing.T) {
 	}
 }
 
-// TestAWipedNodeIsAnotherReplica loses one node's disk. What comes back at its
-// address must not be taken for the replica that voted and acknowledged.
+// TestAWipedNodeIsAnotherReplica loses one node's disk. What returns at its
+// address must not be mistaken for the replica that voted and acknowledged.
 func TestAWipedNodeIsAnotherReplica(t *testing.T) {
 	f := newFleet(t, 1000)
 	for _, id := range []raft.ServerID{"a", "b", "c1"} {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestForcedConfigurationGoesOnFromTheLastReplica(t *testing.T) {
+func TestForcedConfigurationContinuesFromTheLastReplica(t *testing.T) {
 	for _, snapshot := range []bool{false, true} {
 		t.Run(fmt.Sprint("snapshot ", snapshot), func(t *testing.T) {
 			dir := t.TempDir()

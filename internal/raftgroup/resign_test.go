@@ -23,7 +23,7 @@ func (c *three) awaitOther(old int) {
 
 // The timeouts are much longer than the test, so peers cannot detect by themselves that a
 // replica has failed while its process is running.
-func TestAQuarantinedLeaderHandsOver(t *testing.T) {
+func TestAQuarantinedLeaderTransfersLeadership(t *testing.T) {
 	c := newThreeWith(t, 1000, patient)
 	c.groups[0].port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
@@ -37,7 +37,7 @@ func TestAQuarantinedLeaderHandsOver(t *testing.T) {
 
 // A leader with a damaged entry cannot bring its followers up to date, so that Raft's own
 // transfer does not end.
-func TestALeaderWithADamagedEntryHandsOver(t *testing.T) {
+func TestALeaderWithADamagedEntryTransfersLeadership(t *testing.T) {
 	disks := map[raft.ServerID]*damagedStorage{}
 	c := newThreeWith(t, 1000, func(cfg *Config) {
 		disks[cfg.LocalID] = &damagedStorage{Storage: cfg.Storage}
@@ -61,9 +61,9 @@ func TestALeaderWithADamagedEntryHandsOver(t *testing.T) {
 	c.crash(2)
 }
 
-// A leader whose disk hangs cannot hand over as Raft does it, because Raft waits for the
-// disk: its successor is told to stand.
-func TestALeaderThatWaitsForItsDiskTellsASuccessorToStand(t *testing.T) {
+// A leader whose disk hangs cannot transfer leadership as Raft does, because Raft waits for the
+// disk: its successor is told to start an election.
+func TestALeaderThatWaitsForItsDiskTransfersLeadership(t *testing.T) {
 	disks := map[raft.ServerID]*hangingStorage{}
 	ended := make(chan struct{}, 100)
 	c := newThreeWith(t, 1000, func(cfg *Config) {
@@ -88,8 +88,8 @@ func TestALeaderThatWaitsForItsDiskTellsASuccessorToStand(t *testing.T) {
 	_, _ = hanging.Wait(t.Context()) // either is right
 }
 
-// A successor that answers late is asked again: the leader serves meanwhile.
-func TestASuccessorThatAnswersLateIsAskedAgain(t *testing.T) {
+// A successor that responds late is probed again: the leader serves meanwhile.
+func TestATransferToASuccessorThatRespondsLateIsRetried(t *testing.T) {
 	c := newThreeWith(t, 1000, patient)
 	g := c.groups[0]
 	g.port.timeoutNow(time.Minute)
@@ -104,9 +104,9 @@ func TestASuccessorThatAnswersLateIsAskedAgain(t *testing.T) {
 	c.awaitOther(0)
 }
 
-// TestAStopDoesNotWaitForASuccessorThatIsNotHeard holds up all that the others send to the
-// leader, so that it never hears who leads after it.
-func TestAStopDoesNotWaitForASuccessorThatIsNotHeard(t *testing.T) {
+// TestAStopDoesNotWaitForAnUnreachableSuccessor holds up all that the others send to the
+// leader, so that it never learns of the next leader.
+func TestAStopDoesNotWaitForAnUnreachableSuccessor(t *testing.T) {
 	c := newThreeWith(t, 1000, patient)
 	g := c.groups[0]
 	g.port.timeoutNow(time.Minute)

@@ -11,7 +11,7 @@ import (
 
 // A command above the limit could be written by the leader and not sent to any follower,
 // so the group would never commit again.
-func TestCommandAboveTheLimitIsRefusedForGood(t *testing.T) {
+func TestCommandAboveTheLimitIsRefusedPermanently(t *testing.T) {
 	g, j := aloneGroup(t)
 	p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealJournal})
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// barePort attaches a group that has no Raft instance; the test answers for it.
+// barePort attaches a group that has no Raft instance; the test responds for it.
 func barePort(t *testing.T, n *testNode, id uint32) *port {
 	t.Helper()
 	cfg, err := n.config(id, memJournal(t)).withDefaults()
@@ -163,7 +163,7 @@ func TestRequestOfASenderThatGaveUpIsDropped(t *testing.T) {
 	require.Equal(t, uint64(3), (<-got).(*raft.RequestVoteRequest).Term)
 }
 
-func TestUnansweredRequestTimesOut(t *testing.T) {
+func TestRequestWithoutAResponseTimesOut(t *testing.T) {
 	from, to := twoPorts(t)
 	from.election = 50 * time.Millisecond
 	var resp raft.RequestVoteResponse
@@ -171,7 +171,7 @@ func TestUnansweredRequestTimesOut(t *testing.T) {
 	require.ErrorIs(t, err, errPeerTimeout)
 }
 
-func TestGroupThatIsNotOpenAnswersAtOnce(t *testing.T) {
+func TestGroupThatIsNotOpenRespondsImmediately(t *testing.T) {
 	from, to := twoPorts(t)
 	to.t.detach(to)
 	var resp raft.RequestVoteResponse
@@ -291,7 +291,7 @@ func restore(in *installer, req *raft.InstallSnapshotRequest) error {
 	return in.snaps.fsm.Restore(source)
 }
 
-// restoring answers InstallSnapshot like Raft does.
+// restoring responds to InstallSnapshot like Raft.
 func restoring(p *port) func(any) (any, error) {
 	return func(command any) (any, error) {
 		err := restore(p.group.fsm.install, command.(*raft.InstallSnapshotRequest))
@@ -315,7 +315,7 @@ func TestSnapshotIsInstalledOverTheWire(t *testing.T) {
 	require.Equal(t, Position{Index: 10, Term: 2}, rec.State)
 	require.Equal(t, uint64(12), rec.Index)
 
-	// The same again is answered without asking Raft: the state covers it.
+	// The same snapshot is acknowledged without Raft: the state covers it.
 	require.NoError(t, from.InstallSnapshot("b", to.LocalAddr(), req, &resp, strings.NewReader("")))
 	require.True(t, resp.Success)
 	// An older one is refused.

@@ -295,7 +295,7 @@ func TestServersThatDropHTTP2AreDetectedImmediately(t *testing.T) {
 	}
 }
 
-// serveHTTP1 answers requests in HTTP/1 with 404, and treats the preface of HTTP/2 with drop.
+// serveHTTP1 responds to requests in HTTP/1 with 404, and treats the preface of HTTP/2 with drop.
 func serveHTTP1(c net.Conn, drop func(net.Conn)) {
 	defer c.Close()
 	in := bufio.NewReader(c)

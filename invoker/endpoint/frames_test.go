@@ -90,7 +90,7 @@ func (p *peer) headers() (stream uint32, ok bool) {
 	}
 }
 
-// answer sends a whole response.
+// answer sends a complete response.
 func (p *peer) answer(stream uint32, body string) {
 	var head bytes.Buffer
 	_ = hpack.NewEncoder(&head).WriteField(hpack.HeaderField{Name: ":status", Value: "200"})

@@ -242,7 +242,7 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	<-closed
 }
 
-func TestAPeerThatDoesNotAnswerPings(t *testing.T) {
+func TestAPeerThatDoesNotRespondToPings(t *testing.T) {
 	pinged := make(chan struct{})
 	a := serveFrames(t, func(_ int, p *peer) {
 		p.greet()

@@ -45,7 +45,7 @@ func TestEncodeCommandRejectsTooDeepFutures(t *testing.T) {
 }
 
 // TestReadFutureRejectsTooDeepFutures includes a depth that would overflow the stack of a
-// reader without a limit. The bytes are made by hand, because the writer rejects them too.
+// reader without a limit. The bytes are assembled here, because the writer rejects them too.
 func TestReadFutureRejectsTooDeepFutures(t *testing.T) {
 	for _, levels := range []int{journal.MaxDepth + 1, 1_000_000} {
 		var reversed []byte // from the inside out

@@ -296,7 +296,7 @@ func TestAPrunedAwaitIsOverExactlyWhenTheRuleSays(t *testing.T) {
 	})
 }
 
-func TestOverWithoutKnowingTheOrderIsNeverTooLate(t *testing.T) {
+func TestOverWithUnknownOrderIsNeverTooLate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFuture(t, 3)
 		history := drawHistory(t, &f)

@@ -269,7 +269,7 @@ func TestFullIndexLeavesOldestOutIfNoneIsCompleted(t *testing.T) {
 	require.Equal(t, idOf(10*chunkRows-1), top.Places()[0].ID)
 }
 
-func TestValuesThatNobodyUsesAreForgotten(t *testing.T) {
+func TestUnusedValuesAreForgotten(t *testing.T) {
 	x := New(1 << 30)
 	empty := x.targets.bytes + x.groups.bytes + x.limits.bytes
 	for round := range 3 {
@@ -342,7 +342,7 @@ func TestTimesOfAGroupDoNotDependOnTheOrder(t *testing.T) {
 	}
 }
 
-func TestGroupIDsAreTextsAndBack(t *testing.T) {
+func TestGroupIDsRoundTrip(t *testing.T) {
 	id := groupKey{service: "S", handler: "h", code: code{500, "RT0007"}, message: "m"}.ID()
 	parsed, err := ParseGroup(id.String())
 	require.NoError(t, err)

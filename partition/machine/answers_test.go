@@ -197,7 +197,7 @@ func TestFailureWithLargeMetadataIsDeliveredInBatches(t *testing.T) {
 }
 
 // Attaching to a completed invocation is bounded as well.
-func TestManyAttachesToACompletedInvocationAreAnsweredInBatches(t *testing.T) {
+func TestResponsesToManyAttachesAreBatched(t *testing.T) {
 	c := newBacklog(t, feature.Level2)
 	callee := ids.NewInvocation(1, [16]byte{1})
 	c.invoke(callee, plain)
@@ -249,7 +249,7 @@ func TestPromiseIsDeliveredToManyWaitersInBatches(t *testing.T) {
 	require.Less(t, c.most, entryMost)
 }
 
-func TestPurgeWaitsForPendingAnswers(t *testing.T) {
+func TestPurgeWaitsForPendingResponses(t *testing.T) {
 	c := newBacklog(t, feature.Level2)
 	callee := ids.NewInvocation(1, [16]byte{1})
 	c.invoke(callee, plain)
@@ -274,7 +274,7 @@ func TestPurgeWaitsForPendingAnswers(t *testing.T) {
 
 // A request that would reuse an expired ID returns the earlier invocation while that has
 // unanswered waiters: a new record would drop them.
-func TestReuseOfAnIDWaitsForPendingAnswers(t *testing.T) {
+func TestReuseOfAnIDWaitsForPendingResponses(t *testing.T) {
 	c := newBacklog(t, feature.Level2)
 	key, callee := "once", ids.NewInvocation(1, [16]byte{1})
 	again := func(request uint64) *machine.Invoke {

@@ -176,7 +176,7 @@ func TestOneEntryAppliesABoundedNumberOfStateUpdates(t *testing.T) {
 }
 
 // TestOneEntryReadsABoundedPartOfAKilledJournal kills invocations with a sleep and many
-// calls. Every second call has been answered.
+// calls. Every second call has its result.
 func TestOneEntryReadsABoundedPartOfAKilledJournal(t *testing.T) {
 	const invocations, calls = 3, 1500
 	input := make([]byte, 16<<10)
@@ -260,7 +260,7 @@ func TestOnePurgeFailsABoundedNumberOfWaiters(t *testing.T) {
 			b.apply(&machine.Progress{ID: flow, Attempt: attempt, Steps: []machine.Step{machinetest.Output(journal.Result{}), machinetest.End()}})
 			b.mostAppended = 0
 			purge(b)
-			for range 4 { // a purge that waits for answers is repeated
+			for range 4 { // a purge that waits for responses is repeated
 				b.settle()
 				b.now += 1000
 			}

@@ -20,7 +20,7 @@ import (
 // records of a topic partition that belong to one partition.
 type reader struct {
 	next int   // index of the record that it sends next
-	prev int64 // what it believes was sent before
+	prev int64 // the sequence number that it assumes was sent before
 }
 
 // However readers overlap, repeat batches of unknown outcome and start again, the records

@@ -116,7 +116,7 @@ func (h *history) checkExpiry() {
 	}
 }
 
-// drain lets every handler end. Handlers that have not ended after a while are pushed, if
+// drain runs until every handler has ended. Handlers that have not ended after a while are pushed, if
 // push is set.
 func (h *history) drain(push func(ids.Invocation) machine.Command) {
 	h.resumeQueues()

@@ -81,7 +81,7 @@ func (w *world) owner(id ids.Invocation) int {
 
 // do carries out one line of a transcript. Beside the commands of the machine:
 //
-//	partitions 2    begin anew with two partitions
+//	partitions 2    start again with two partitions
 //	level 2         the feature level of log entries from here on; 1 at first
 //	time 2000       what the proposers' clocks say from here on
 //	restart         reload the tables

@@ -257,7 +257,7 @@ type readable interface {
 	flowReadable
 }
 
-// requireAlike compares answers about everything that the operations can have
+// requireAlike compares the results of reading everything that the operations can have
 // touched, drawn rather than all of it.
 func requireAlike(t *rapid.T, w *world, want, got readable) {
 	for id := byte(1); id <= 4; id++ {

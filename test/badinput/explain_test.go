@@ -24,9 +24,9 @@ var (
 
 func suspension(m *service.SuspensionMessage) []byte { return message(protocol.Suspension, m) }
 
-// TestExplainTellsWhatIsAwaited suspends an invocation on each kind of thing that can be
+// TestExplainReportsWhatIsAwaited suspends an invocation on each kind of thing that can be
 // awaited, and reads what the command line client says.
-func TestExplainTellsWhatIsAwaited(t *testing.T) {
+func TestExplainReportsWhatIsAwaited(t *testing.T) {
 	e := newEndpoint(t, serveManifest(t, manifest(
 		serviceManifest("S", "SERVICE", slowRetries, object{"name": "sleep"}, object{"name": "call"}, object{"name": "awakeable"}, object{"name": "signal"}, object{"name": "stuck"}),
 		serviceManifest("W", "WORKFLOW", slowRetries, object{"name": "run", "ty": "WORKFLOW"}),
@@ -89,8 +89,8 @@ func TestExplainTellsWhatIsAwaited(t *testing.T) {
 	})
 }
 
-// TestPausesAndCancelsAreOnRecord asks who paused and what was cancelled.
-func TestPausesAndCancelsAreOnRecord(t *testing.T) {
+// TestPausesAndCancelsAreRecorded reads who paused, and what was cancelled.
+func TestPausesAndCancelsAreRecorded(t *testing.T) {
 	e := newEndpoint(t, serveManifest(t, manifest(
 		serviceManifest("S", "SERVICE", slowRetries, object{"name": "sleep"}, object{"name": "stuck"}),
 		serviceManifest("P", "SERVICE", object{"retryPolicyMaxAttempts": 1, "retryPolicyOnMaxAttempts": "PAUSE"}, object{"name": "h"}),

@@ -105,9 +105,9 @@ func TestFailedAttemptsKeepJournal(t *testing.T) {
 	require.Len(t, w.describe(a.ID()).Journal, 4)
 }
 
-// TestOddButWellFormedJournals has handlers that send valid messages in senseless order.
+// TestValidMessagesInInvalidOrder has handlers that send valid messages in senseless order.
 // The server may accept or reject them, but must not fail.
-func TestOddButWellFormedJournals(t *testing.T) {
+func TestValidMessagesInInvalidOrder(t *testing.T) {
 	w, e := newMaxAttemptsFixture(t)
 	sleep := func(completion uint32, at uint64) []byte {
 		return message(journal.Sleep, &service.SleepCommandMessage{WakeUpTime: at, ResultCompletionId: completion})

@@ -55,7 +55,7 @@ func TestUnpinnedInvocationsNeedTheirDeployment(t *testing.T) {
 	require.Contains(t, refused.Message, "2 unfinished invocations need it")
 }
 
-// TestResumeElsewhereWhileAPauseIsPending requests a pause of a handler whose step goes on for
+// TestResumeElsewhereWhileAPauseIsPending requests a pause of a handler whose step continues for
 // a while, and resumes the invocation on the latest deployment right away.
 func TestResumeElsewhereWhileAPauseIsPending(t *testing.T) {
 	offer := manifest(serviceManifest("S", "SERVICE", nil, object{"name": "busy"}))

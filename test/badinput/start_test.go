@@ -156,9 +156,9 @@ func TestPartitionsWithLostLogAreQuarantined(t *testing.T) {
 	require.NotContains(t, string(partitions.raw), `"leader":`)
 }
 
-// TestTheOnlyNodeGoesOnWithoutALostLog loses the logs of a node that is alone, and lets the
+// TestTheOnlyNodeContinuesWithoutALostLog loses the logs of the only node, and lets the
 // command that the server names accept that.
-func TestTheOnlyNodeGoesOnWithoutALostLog(t *testing.T) {
+func TestTheOnlyNodeContinuesWithoutALostLog(t *testing.T) {
 	e := newEndpoint(t, serveManifest(t, manifest(serviceManifest("S", "SERVICE", nil, object{"name": "h"}))))
 	e.script("S/h", succeed)
 	w := newFixture(t, map[string]string{"DEFAULT_NUM_PARTITIONS": "2"})

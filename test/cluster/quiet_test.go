@@ -19,7 +19,7 @@ var (
 	dumped = regexp.MustCompile(`&\{|map\[|%!|="?\{|="?\[[a-z]`) // Go values instead of text
 )
 
-// TestNormalOperationWarnsOfNothing starts a cluster whose nodes join one another, restarts each
+// TestNormalOperationWarnsOfNothing starts a cluster of several nodes, restarts each
 // node, and checks their logs. The short form tolerates warnings of delays.
 func TestNormalOperationWarnsOfNothing(t *testing.T) {
 	b := newTestbed(t, testbedOptions{})

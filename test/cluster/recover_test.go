@@ -226,7 +226,7 @@ func TestPartitionRecoveryFromNewestReplica(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(out), &list), out)
 		return list.Partitions
 	}
-	// An unavailable member may come back, so it must be removed first.
+	// An unavailable member may return, so it must be removed first.
 	require.Eventually(t, func() bool {
 		recoveries := plan()
 		return len(recoveries) > 0 && strings.Contains(recoveries[0].Refused, "cluster nodes remove n4 --force")

@@ -95,7 +95,7 @@ func stepsOf(t *testing.T, path string) (steps []step) {
 			case len(steps) == 0:
 				t.Fatalf("%s: a block begins with %q instead of a command", path, line)
 			case strings.HasPrefix(line, "  ") && len(steps[len(steps)-1].output) == 0 && strings.Count(steps[len(steps)-1].command, `"`)%2 == 1:
-				steps[len(steps)-1].command += "\n" + line // a quoted argument goes on
+				steps[len(steps)-1].command += "\n" + line // a quoted argument continues
 			case line != "" || len(steps[len(steps)-1].output) > 0:
 				steps[len(steps)-1].output = append(steps[len(steps)-1].output, line)
 			}

@@ -13,7 +13,7 @@ import (
 	"platform/test/harness"
 )
 
-// patch sends a request to the admin API, and again while the node cannot answer it.
+// patch sends a request to the admin API, and repeats it while the node does not respond.
 func patch(t testing.TB, c *harness.Cluster, path string, body any) {
 	t.Helper()
 	text, err := json.Marshal(body)

@@ -10,7 +10,7 @@ import (
 	"platform/test/harness"
 )
 
-// stop lets a broker shut down, as in an upgrade: it hands its leaderships over first.
+// stop lets a broker shut down, as in an upgrade: it transfers its leaderships first.
 func (nd *broker) stop(t testing.TB) {
 	t.Helper()
 	require.NoError(t, nd.cmd.Process.Signal(os.Interrupt))

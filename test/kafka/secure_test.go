@@ -65,7 +65,7 @@ func (a *authority) issue(name string) (cert *x509.Certificate, key *ecdsa.Priva
 	return cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
 }
 
-// tokenEndpoint issues tokens without a signature, which a broker accepts that is not told
+// tokenEndpoint issues tokens without a signature, which a broker accepts that is not configured
 // otherwise.
 func tokenEndpoint(t testing.TB) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

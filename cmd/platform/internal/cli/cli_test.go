@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestEndpointURLCompletesWhatPeopleType(t *testing.T) {
+func TestEndpointURLCompletesPartialAddresses(t *testing.T) {
 	for text, want := range map[string]string{
 		"9080":                    "http://localhost:9080",
 		":9080":                   "http://localhost:9080",
@@ -62,7 +62,7 @@ func TestMakePlan(t *testing.T) {
 	require.Equal(t, []client.Service{service("C", 2)}, got.removed)
 }
 
-func TestFindServerSaysWhereItLooked(t *testing.T) {
+func TestFindServerReportsWhereItLooked(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := findServer()
 	require.ErrorContains(t, err, "platform-server is neither in the directory of this program nor in PATH")

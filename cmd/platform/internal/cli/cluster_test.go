@@ -39,7 +39,7 @@ func TestNodesThatHoldTheLevelAreMarked(t *testing.T) {
 	require.Equal(t, "2*", nodeLevel(client.Node{FeatureLevel: 2, FeatureHold: true}))
 }
 
-func TestProvisionOfAClusterThatExistsAsksNothing(t *testing.T) {
+func TestProvisionOfAnExistingClusterDoesNotPrompt(t *testing.T) {
 	a, out := at(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(`{"name":"c","num_partitions":8,"replication":3}`))
 	})

@@ -46,9 +46,9 @@ func (w *notifyingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// TestAttachTellsWhatItWaitsFor attaches to a paused workflow by its key; the result arrives once
+// TestAttachReportsWhatItWaitsFor attaches to a paused workflow by its key; the result arrives once
 // the client has printed the status.
-func TestAttachTellsWhatItWaitsFor(t *testing.T) {
+func TestAttachReportsWhatItWaitsFor(t *testing.T) {
 	explained := make(chan struct{})
 	a, out := at(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -81,8 +81,8 @@ func TestAttachIsSilentAboutShortWaits(t *testing.T) {
 	require.Empty(t, out.String())
 }
 
-// TestPauseTellsRequestedFromPaused pauses two invocations, of which one executes a step.
-func TestPauseTellsRequestedFromPaused(t *testing.T) {
+// TestPauseDistinguishesRequestedFromPaused pauses two invocations, of which one executes a step.
+func TestPauseDistinguishesRequestedFromPaused(t *testing.T) {
 	questions := 0
 	a, out := at(t, func(w http.ResponseWriter, r *http.Request) {
 		require.Equal(t, "/query", r.URL.Path)
@@ -121,9 +121,9 @@ func TestExplanationsHaveTheTimesOfTheClient(t *testing.T) {
 	require.Contains(t, out.String(), "  at "+when+" (1s ago):\n    two\n")
 }
 
-// TestCallTellsWhatItWaitsFor calls a handler whose invocation becomes paused after the first
+// TestCallReportsWhatItWaitsFor calls a handler whose invocation becomes paused after the first
 // notice; the result arrives once the client has printed that.
-func TestCallTellsWhatItWaitsFor(t *testing.T) {
+func TestCallReportsWhatItWaitsFor(t *testing.T) {
 	var asked atomic.Int32
 	told := make(chan struct{})
 	a, out := at(t, func(w http.ResponseWriter, r *http.Request) {

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newClient returns a client that gives up on admin requests after timeout, but
+// newClient returns a client whose admin requests time out after timeout, but
 // not on connections that a busy machine is slow to open.
 func newClient(address string, timeout time.Duration) *Client {
 	return New(Options{
@@ -97,7 +97,7 @@ func TestCallsAndAttachesAreNotBoundedByDefault(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestRecoveriesHaveLongerThanOtherAdminRequests(t *testing.T) {
+func TestRecoveriesHaveALongerTimeoutThanOtherRequests(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"partitions":[{"partition":3}]}`))
 	}))

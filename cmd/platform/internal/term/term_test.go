@@ -24,7 +24,7 @@ func TestDuration(t *testing.T) {
 	}
 }
 
-func TestCleanTakesControlCharactersOut(t *testing.T) {
+func TestCleanRemovesControlCharacters(t *testing.T) {
 	require.Equal(t, "a[31mb\n\tc", Clean("a\x1b[31mb\n\tc\r\x00\u009b"))
 }
 
@@ -46,7 +46,7 @@ func TestFieldsAlignAndIndentFurtherLines(t *testing.T) {
 	require.Equal(t, "  Name:    a\n           b\n  Longer:  c\n", out.String())
 }
 
-func TestWithoutATerminalTheAnswerIsNo(t *testing.T) {
+func TestWithoutATerminalNothingIsConfirmed(t *testing.T) {
 	var out bytes.Buffer
 	require.ErrorIs(t, Confirm(bytes.NewBufferString("y\n"), &out, "Sure?", false), ErrAborted)
 	require.NoError(t, Confirm(bytes.NewBufferString(""), &out, "Sure?", true))

@@ -208,7 +208,7 @@ func (r *Run) addDirectReaders(registers *registers) {
 	}
 }
 
-// firstReader is the lowest client ID of a reader; registerClients have lower ones.
+// firstReader is the lowest client ID of a reader; the writers of registers have lower ones.
 const firstReader = 100
 
 // addOutputs adds a producer of outputs and pollers pinned to each node.

@@ -99,7 +99,7 @@ var subscriptionOperations = map[string]operation{
 		answers: []reply{{http.StatusOK, "The cluster", kafkaClusterView{}}}, refusals: []int{400, 404},
 	},
 	"PATCH /kafka-clusters/:kafka_cluster": {
-		id: "update_kafka_cluster", tag: "kafka_cluster", summary: "Replace the properties of a Kafka cluster; *** keeps a secret. Its subscriptions connect anew",
+		id: "update_kafka_cluster", tag: "kafka_cluster", summary: "Replace the properties of a Kafka cluster; *** keeps a secret. Its subscriptions reconnect",
 		body: kafkaClusterEdit{}, answers: []reply{{http.StatusOK, "The cluster", kafkaClusterView{}}}, refusals: []int{400, 404, 409, 415, 422, 503},
 	},
 	"DELETE /kafka-clusters/:kafka_cluster": {

@@ -27,7 +27,7 @@ func sysAudit() *Table {
 		plain("principal", Text, "name of the token", func(r *row) value { return text(r.Action.Principal) }),
 		plain("token_id", Text, "its id", func(r *row) value { return text(r.Action.Token) }),
 		plain("address", Text, "network address of the client", func(r *row) value { return text(r.Action.Address) }),
-		plain("node", Text, "node that was asked", func(r *row) value { return text(r.Action.Node) }),
+		plain("node", Text, "node that served the request", func(r *row) value { return text(r.Action.Node) }),
 		plain("action", Text, "method and route", func(r *row) value { return r.Action.Action }),
 		plain("object", Text, "path and query of the request", func(r *row) value { return r.Action.Object }),
 		plain("status", U32, "HTTP status, of actions that did not change the metadata", func(r *row) value {

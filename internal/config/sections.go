@@ -33,7 +33,7 @@ type Tracing struct {
 type JWT struct {
 	Issuer       string            `key:"issuer" help:"URL of the identity provider whose tokens (JSON web tokens) are accepted; empty for none"`
 	Audience     string            `key:"audience" help:"value of the claim aud that tokens must have"`
-	KeysURL      string            `key:"keys-url" help:"URL of the keys of the issuer (default: as its discovery document says)"`
+	KeysURL      string            `key:"keys-url" help:"URL of the keys of the issuer (default: the one in its discovery document)"`
 	SubjectClaim string            `key:"subject-claim" help:"claim that names the client"`
 	RolesClaim   string            `key:"roles-claim" help:"claim whose values determine the roles, such as groups or realm_access.roles"`
 	Roles        map[string]string `key:"roles" help:"roles for values of roles-claim, separated by commas; tokens without such a value permit nothing"`

@@ -61,7 +61,7 @@ var metaEntries = []Entry{
 	{
 		Code: META0011, HTTPStatus: http.StatusInternalServerError,
 		Title:   "Metadata storage lacks its version",
-		Meaning: "The metadata directory is not empty but does not state its format. It is damaged, or older than any format this version knows.",
+		Meaning: "The metadata directory is not empty but does not state its format. It is damaged, or older than any format that this version supports.",
 		Remedy:  "Restore the directory from a backup, or use an empty directory and register the deployments again.",
 	},
 	{

@@ -78,7 +78,7 @@ var runtimeEntries = []Entry{
 	{
 		Code: RT0009, HTTPStatus: http.StatusInternalServerError,
 		Title:   "Storage lacks its format version",
-		Meaning: "The storage directory holds data but does not state its format. It is damaged, or older than any format this version knows.",
+		Meaning: "The storage directory holds data but does not state its format. It is damaged, or older than any format that this version supports.",
 		Remedy:  "Restore the directory from a backup or a snapshot, or start with an empty directory.",
 	},
 	{

@@ -40,7 +40,7 @@ redundancy than configured; or unavailable, if something is not served.
 The feature level determines the formats that the nodes may write. It rises automatically
 once all nodes support a higher one; an asterisk marks nodes that hold it.
 
-Any node answers this command. The exit status is 1 if the cluster is unavailable.`
+The command can be sent to any node. The exit status is 1 if the cluster is unavailable.`
 
 func (a *app) clusterStatus() *cobra.Command {
 	cmd := &cobra.Command{

@@ -192,7 +192,7 @@ func (a *app) kafkaClustersDescribe() *cobra.Command {
 func (a *app) kafkaClustersEdit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "edit <name> [property=value]...", Aliases: []string{"patch"}, Short: "Change properties of a Kafka cluster", Args: cobra.MinimumNArgs(1),
-		Long:    "Changes the properties that are given; its subscriptions connect anew. With --replace, these replace all properties of the cluster.",
+		Long:    "Changes the properties that are given; its subscriptions reconnect. With --replace, these replace all properties of the cluster.",
 		Example: "  platform kafka-clusters edit main bootstrap.servers=127.0.0.1:9093 --unset client.rack",
 	}
 	unset := cmd.Flags().StringSlice("unset", nil, "remove these properties (separated by commas)")

@@ -22,7 +22,7 @@ func (a *app) clusterLogLevel() *cobra.Command {
 
 A filter is a level for all targets, and levels of some: info,platform/invoker=debug,raft=warn.
 Levels are trace, debug, info, warn, error and off. The change applies until the nodes restart,
-or as long as --for says; --reset restores what the configuration of each node says. Targets
+or for the duration given by --for; --reset restores the filter that each node is configured with. Targets
 that are not named in the filter, and have no level for all, log errors only.`,
 		Args: cobra.MaximumNArgs(1),
 		Example: "  platform cluster log-level\n  platform cluster log-level warn,platform=info,platform/invoker=debug --for 10m\n" +

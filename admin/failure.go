@@ -66,7 +66,7 @@ func invalidField(name string, reason error) *failure {
 // fail responds with an error unless the response has started.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if response, ok := w.(*echo.Response); ok && response.Committed {
-		s.log.Warn("answer cut short", "method", r.Method, "path", r.URL.Path, "err", err)
+		s.log.Warn("response truncated", "method", r.Method, "path", r.URL.Path, "err", err)
 		return
 	}
 	f := s.explain(r, err)

@@ -115,7 +115,7 @@ func (s *Server) runQuery(c echo.Context) error {
 	case written.Bytes > 0:
 		// The document contains the error. The connection is also aborted, so that clients that do
 		// not check for it detect that the result is incomplete.
-		s.log.Warn("answer of a query cut short", "err", err, "rows", written.Rows)
+		s.log.Warn("query result truncated", "err", err, "rows", written.Rows)
 		c.Response().Flush()
 		panic(http.ErrAbortHandler)
 	}

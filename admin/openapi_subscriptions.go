@@ -55,7 +55,7 @@ var subscriptionOperations = map[string]operation{
 		answers: []reply{{http.StatusAccepted, "The record is delivered again, or blocks again", nil}}, refusals: []int{400, 404, 409, 503},
 	},
 	"POST /subscriptions/:subscription/records/:topic/:topic_partition/:offset/skip": {
-		id: "skip_record", tag: "subscription", summary: "Leave out a record that blocks its topic partition, and continue behind it",
+		id: "skip_record", tag: "subscription", summary: "Skip a record that blocks its topic partition, and continue after it",
 		answers: []reply{{http.StatusAccepted, "The record is left out", nil}}, refusals: []int{400, 404, 409, 503},
 	},
 	"GET /subscriptions/:subscription/dead-letters": {

@@ -102,8 +102,8 @@ func (a *app) subscriptionsRecord(operation string) *cobra.Command {
 	}
 	done := "Retrying %s."
 	if operation == "skip" {
-		cmd.Short, done = "Leave out a record that blocks a topic partition", "Skipped %s."
-		cmd.Long = "Leaves out the record that blocks a topic partition, and continues behind it. Without a topic partition, that of all that are blocked."
+		cmd.Short, done = "Skip a record that blocks a topic partition", "Skipped %s."
+		cmd.Long = "Skips the record that blocks a topic partition, and continues after it. Without a topic partition, the records of all blocked ones are skipped."
 	} else {
 		cmd.Short = "Try to deliver a record that blocks a topic partition again"
 		cmd.Long = "Tries to deliver the record that blocks a topic partition again. Without a topic partition, that of all that are blocked."

@@ -14,7 +14,7 @@ func (a *app) tokens() *cobra.Command {
 	return group(&cobra.Command{
 		Use: "tokens", Aliases: []string{"token"}, Short: "Create, list and revoke tokens",
 		Long: `A token lets people and programs use the admin API and, with ingress.auth = token, call handlers.
-Its roles say what for:
+Its roles determine what it permits:
 
   viewer     read everything but payloads and tokens
   reader     read payloads as well: state, inputs, results

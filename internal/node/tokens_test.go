@@ -258,6 +258,18 @@ func TestIdentityProvidersNeedAMapping(t *testing.T) {
 	require.NotNil(t, n.authenticator(true).Verify)
 }
 
+func TestUsersLogInOnlyWithAValidConfiguration(t *testing.T) {
+	port := fakeListener{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}
+	n := &Node{cfg: config.Default(), log: slog.New(slog.DiscardHandler), listeners: listeners{node: port, ingress: port, admin: port}}
+	require.Nil(t, n.tokens.sessions(), "cookies do not count")
+	c := &n.cfg.Security.OIDC
+	c.Issuer, c.ClientID, c.ExternalURL, c.RolesClaim, c.Roles = "https://idp.example", "ui", "http://platform.example", "groups", map[string]string{"ops": "operator"}
+	require.ErrorContains(t, n.openTokens(), "security.oidc: external-url")
+	c.ExternalURL = "https://platform.example"
+	require.NoError(t, n.openTokens())
+	require.Equal(t, &access.Sessions{Origin: "https://platform.example", Secure: true}, n.tokens.sessions())
+}
+
 // Certificates of clients have roles only where a listener verifies them.
 func TestRolesOfCertificatesNeedAnAuthority(t *testing.T) {
 	local := fakeListener{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}

@@ -67,8 +67,8 @@ func New(cfg Config) (*Verifier, error) {
 	if v.cfg.Log == nil {
 		v.cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Audience == "" {
-		return nil, errors.New("audience is required: without it every token of the issuer would be accepted")
+	if cfg.Audience == "" || cfg.RolesClaim == "" || len(cfg.Roles) == 0 {
+		return nil, errors.New("audience, roles-claim and roles are required: without them every account of the issuer could use this server")
 	}
 	for _, address := range []string{cfg.Issuer, cfg.KeysURL} {
 		if address != "" && !access.Confidential(address) {

@@ -229,7 +229,9 @@ var flagCases = map[string]flagCase{
 	"audit verify": {flags: map[string]string{"hash": "--hash 00"}, answers: map[string]string{
 		"GET.audit": auditAnswer, "GET.audit.verification": "200\n" + `{"intact":true,"records":1,"first_sequence":1,"last_sequence":1,"hash":"ff"}`,
 	}},
-	"login":   {args: []string{"--token-file", "token"}, flags: map[string]string{"token-file": "--token-file other"}},
+	"login": {
+		args: []string{"--token-file", "token"}, flags: map[string]string{"token-file": "--token-file other"}, instead: map[string][]string{"device": {}},
+	},
 	"logout":  {},
 	"whoami":  {},
 	"version": {},

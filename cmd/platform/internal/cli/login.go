@@ -110,14 +110,13 @@ addresses in use. The file can be read by its owner only. Sessions are renewed w
 permits it.
 
 The first token of a server is in the file admin.token in its data directory.`,
-		Example: "  platform login\n  platform login --token\n  platform login --token-file platform-data/n1/admin.token",
+		Example: "  platform login\n  platform login --token-file -\n  platform login --token-file platform-data/n1/admin.token",
 	}
-	file := cmd.Flags().String("token-file", "", "`file` with a token")
-	token := cmd.Flags().Bool("token", false, "read a token from standard input")
+	file := cmd.Flags().String("token-file", "", "`file` with a token, - for standard input")
 	device := cmd.Flags().Bool("device", false, "log in with the identity provider, also if standard input is not a terminal")
-	cmd.MarkFlagsMutuallyExclusive("token-file", "token", "device")
+	cmd.MarkFlagsMutuallyExclusive("token-file", "device")
 	cmd.RunE = run(func(ctx context.Context, _ []string) error {
-		if *device || *file == "" && !*token && term.IsTerminal(a.In) {
+		if *device || *file == "" && term.IsTerminal(a.In) {
 			options, err := a.newClient("", 0).LoginOptions(ctx)
 			switch {
 			case err == nil && options.OIDC.CLIClientID != "":
@@ -155,7 +154,7 @@ func (a *app) logInWithToken(ctx context.Context, file string) error {
 
 // readToken reads a token from a file or standard input.
 func (a *app) readToken(file string) (string, error) {
-	if file != "" {
+	if file != "" && file != "-" {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			return "", fmt.Errorf("read the token: %w", err)

@@ -77,7 +77,7 @@ func (p *identityProvider) context(ctx context.Context) context.Context {
 // authorize lets the user log in in a browser, on any machine, with the device flow (RFC 8628).
 func (p *identityProvider) authorize(ctx context.Context, a *app) (*oauth2.Token, error) {
 	if p.oauth.Endpoint.DeviceAuthURL == "" {
-		return nil, errors.New("the identity provider does not offer the device flow; use a token: platform login --token")
+		return nil, errors.New("the identity provider does not offer the device flow; use a token: platform login --token-file -")
 	}
 	device, err := p.oauth.DeviceAuth(p.context(ctx))
 	if err != nil {

@@ -94,6 +94,8 @@ func apply(d *draft, index uint64, at time.Time, cmd command) (outcome, error) {
 		return applyPutKafkaCluster(d, at, cmd)
 	case *deleteKafkaCluster:
 		return applyDeleteKafkaCluster(d, cmd)
+	case *replaceSecrets:
+		return outcome{}, applyReplaceSecrets(d, index, cmd)
 	case *barrier:
 		return outcome{}, nil
 	case *putRules:

@@ -162,6 +162,8 @@ func encodeEntry(h header, cmd command) ([]byte, error) {
 		}}
 	case *deleteKafkaCluster:
 		entry.Command = &pb.Entry_DeleteKafkaCluster{DeleteKafkaCluster: &pb.DeleteKafkaCluster{Name: cmd.name, Force: cmd.force}}
+	case *replaceSecrets:
+		entry.Command = &pb.Entry_ReplaceSecrets{ReplaceSecrets: replaceSecretsToProto(cmd)}
 	case *barrier:
 		entry.Command = &pb.Entry_Barrier{Barrier: &pb.Barrier{}}
 	case *putRules:
@@ -264,6 +266,8 @@ func decodeCommand(entry *pb.Entry) (command, error) {
 		return &putKafkaCluster{kafkaClusterFromProto(cmd.PutKafkaCluster.GetCluster()), cmd.PutKafkaCluster.GetExpectedVersion()}, nil
 	case *pb.Entry_DeleteKafkaCluster:
 		return &deleteKafkaCluster{cmd.DeleteKafkaCluster.GetName(), cmd.DeleteKafkaCluster.GetForce()}, nil
+	case *pb.Entry_ReplaceSecrets:
+		return replaceSecretsFromProto(cmd.ReplaceSecrets), nil
 	case *pb.Entry_Barrier:
 		return &barrier{}, nil
 	case *pb.Entry_PutRules:

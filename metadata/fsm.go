@@ -4,16 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"platform/internal/feature"
+	"platform/internal/keyring"
 	"platform/internal/raftgroup"
 )
 
 // fsm applies the group's log to the state file and publishes the result. The group calls
 // Apply from one goroutine; view is safe for concurrent use.
 type fsm struct {
-	db      *database
+	db *database
+	// mu is held while the view is replaced: by Apply or Import, and by useKeys.
+	mu      sync.Mutex
 	view    atomic.Pointer[view]
 	applied atomic.Pointer[raftgroup.Position]
 	changed broadcast // of applied
@@ -61,11 +65,22 @@ func (f *fsm) Apply(entries []raftgroup.Entry) ([]any, error) {
 // publish replaces the view of readers, and then wakes those that wait for it or for the
 // position.
 func (f *fsm) publish(d *draft, at raftgroup.Position) {
+	f.mu.Lock()
 	next, wake := f.view.Load().next(d)
 	f.view.Store(next)
+	f.mu.Unlock()
 	f.applied.Store(&at)
 	wake()
 	f.changed.send()
+}
+
+// useKeys makes readers see secrets that are encrypted with these keys.
+func (f *fsm) useKeys(keys *keyring.Keyring) {
+	f.mu.Lock()
+	next, wake := f.view.Load().withKeys(keys)
+	f.view.Store(next)
+	f.mu.Unlock()
+	wake()
 }
 
 // await waits until the entry at index has been applied here.

@@ -15,6 +15,7 @@ import (
 	"platform/flowcontrol"
 	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/internal/keyring"
 	"platform/internal/target"
 	pb "platform/proto/metadata"
 )
@@ -140,9 +141,12 @@ func TestGoldenLogEntries(t *testing.T) {
 		"entry_delete_subscription": &deleteSubscription{fullSubscription().ID},
 		"entry_put_cluster":         &putKafkaCluster{fullKafkaCluster(), 3},
 		"entry_delete_cluster":      &deleteKafkaCluster{"main", true},
-		"entry_barrier":             &barrier{},
-		"entry_put_rules":           fullPutRules(),
-		"entry_delete_rules":        fullDeleteRules(),
+		"entry_replace_secrets": &replaceSecrets{[]replacedSecret{
+			{keyring.Place{Kind: clusterSecrets, ID: "main", Field: "sasl.password"}, []byte("before"), "after"},
+		}},
+		"entry_barrier":      &barrier{},
+		"entry_put_rules":    fullPutRules(),
+		"entry_delete_rules": fullDeleteRules(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, err := encodeEntry(header{at: goldenTime}, cmd)

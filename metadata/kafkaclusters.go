@@ -36,11 +36,27 @@ func (*deleteKafkaCluster) command() {}
 
 // KafkaClusters returns the Kafka clusters that were added by requests, sorted by name. The
 // slice is shared.
-func (s *Store) KafkaClusters() []subscription.Cluster { return s.source.current().clusters }
+func (s *Store) KafkaClusters() []subscription.Cluster { return s.source.current().readable.clusters }
 
 // KafkaCluster returns a Kafka cluster that was added by a request; false if there is none.
 func (s *Store) KafkaCluster(name string) (subscription.Cluster, bool) {
-	return s.source.current().kafkaCluster(name)
+	clusters := s.KafkaClusters()
+	at, known := slices.BinarySearchFunc(clusters, name, compareKafkaCluster)
+	if !known {
+		return subscription.Cluster{}, false
+	}
+	return clusters[at], true
+}
+
+// storeCluster encrypts the secrets of a cluster and stores it.
+func (s *Store) storeCluster(ctx context.Context, cluster subscription.Cluster, expected uint64) (subscription.Cluster, error) {
+	stored, _ := s.source.current().kafkaCluster(cluster.Name)
+	var err error
+	if cluster.Properties, err = s.seal(clusterSecrets, cluster.Name, cluster.Properties, stored.Properties); err != nil {
+		return cluster, err
+	}
+	cluster, err = propose[subscription.Cluster](ctx, s, &putKafkaCluster{cluster, expected})
+	return openCluster(s.source.current().keys, cluster), err
 }
 
 // CreateKafkaCluster adds a Kafka cluster. It sets its times and version. The error can be
@@ -50,7 +66,7 @@ func (s *Store) CreateKafkaCluster(ctx context.Context, cluster subscription.Clu
 		return cluster, err
 	}
 	cluster.CreatedAt = fromMillis(s.now().UnixMilli())
-	return propose[subscription.Cluster](ctx, s, &putKafkaCluster{cluster, 0})
+	return s.storeCluster(ctx, cluster, 0)
 }
 
 // ChangeKafkaCluster replaces the properties of a Kafka cluster by the result of change, which
@@ -67,10 +83,12 @@ func (s *Store) ChangeKafkaCluster(ctx context.Context, name string, change func
 		if next.Properties, err = change(cluster.Properties); err != nil {
 			return cluster, err
 		}
-		if err := next.Check(); err != nil {
+		checked := next
+		checked.Properties = withoutSealed(next.Properties)
+		if err := checked.Check(); err != nil {
 			return cluster, err
 		}
-		return propose[subscription.Cluster](ctx, s, &putKafkaCluster{next, cluster.Version})
+		return s.storeCluster(ctx, next, cluster.Version)
 	})
 }
 

@@ -49,6 +49,16 @@ func levelOf(cmd command) need {
 		return need{feature.Level4, "an event subscription"}
 	case *putKafkaCluster, *deleteKafkaCluster:
 		return need{feature.Level4, "a Kafka cluster"}
+	case *registerDeployment:
+		if cmd.Deployment.sealedFor() {
+			return need{feature.Level4, "an encrypted secret"}
+		}
+	case *updateDeployment:
+		if cmd.Deployment.sealedFor() {
+			return need{feature.Level4, "an encrypted secret"}
+		}
+	case *replaceSecrets:
+		return need{feature.Level4, "an encrypted secret"}
 	case *barrier:
 		return need{feature.Level4, "a confirmed read"}
 	case *modifyService:

@@ -52,8 +52,8 @@ func (s *Schemas) Resolve(service, handler string) (*Service, *Handler, error) {
 	return latest, h, nil
 }
 
-// Latest returns the deployment that serves new invocations of a service. The error has
-// code RT0011.
+// Latest returns the deployment that serves new invocations of a service. The error is that of
+// Pinned.
 func (s *Schemas) Latest(service string) (*Deployment, *Service, error) {
 	latest := s.Services[service]
 	if latest == nil {
@@ -63,7 +63,7 @@ func (s *Schemas) Latest(service string) (*Deployment, *Service, error) {
 }
 
 // Pinned returns a deployment to which an invocation was pinned, with its revision of the
-// service. The error has code RT0011.
+// service. The error has code RT0011, or META0020 if its headers cannot be decrypted.
 func (s *Schemas) Pinned(id ids.Deployment, service string) (*Deployment, *Service, error) {
 	d := s.Deployments[id]
 	if d == nil {
@@ -72,6 +72,9 @@ func (s *Schemas) Pinned(id ids.Deployment, service string) (*Deployment, *Servi
 	revision := d.Service(service)
 	if revision == nil {
 		return nil, nil, errcode.New(errcode.RT0011, "deployment %s no longer offers service %s", id, service)
+	}
+	if d.Unreadable != nil { // without them the service might refuse the request, or trust it
+		return nil, nil, d.Unreadable
 	}
 	return d, revision, nil
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"platform/internal/keyring"
 	"platform/internal/raftgroup"
 )
 
@@ -60,6 +62,10 @@ type Config struct {
 	Logger *slog.Logger
 	// Now is time.Now when nil.
 	Now func() time.Time
+	// Keys are the keys of this node for secrets; nil: secrets are stored as they are.
+	Keys *keyring.Keyring
+	// RoutingHeaders are headers of deployments that are not encrypted: see Registration.
+	RoutingHeaders []string
 	// NewID returns unique IDs that grow with time; ULIDs when nil.
 	NewID func() [16]byte
 }
@@ -94,6 +100,10 @@ func Open(cfg Config) (*Store, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open metadata: %w", err)
 	}
+	routing := map[string]bool{}
+	for _, name := range cfg.RoutingHeaders {
+		routing[strings.ToLower(name)] = true
+	}
 	r := &replica{log: cfg.Logger, snapshotEvery: cfg.SnapshotEvery}
 	gate := newGate()
 	if err := r.open(cfg, gate); err != nil {
@@ -108,6 +118,7 @@ func Open(cfg Config) (*Store, error) {
 		now:        cfg.Now,
 		newID:      cfg.NewID,
 		awaitNodes: cfg.AwaitNodes,
+		routing:    routing,
 		replica:    r,
 	}, nil
 }
@@ -139,6 +150,7 @@ func (r *replica) open(cfg Config, gate *gate) (err error) {
 	if r.fsm, err = newFSM(r.db); err != nil {
 		return err
 	}
+	r.fsm.useKeys(cfg.Keys)
 	r.storage, err = raftgroup.OpenBoltStorage(filepath.Join(cfg.Dir, "log.db"),
 		raftgroup.BoltOptions{Ballast: cfg.Ballast, MmapBytes: mmapBytes, Logger: cfg.Logger})
 	if err != nil {

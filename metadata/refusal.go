@@ -38,6 +38,7 @@ var reasons = []error{
 	ErrTooManyTokens, ErrTokenNotFound, ErrTokenExists,
 	ErrTooManySubscriptions, ErrSubscriptionNotFound, ErrSubscriptionChanged,
 	ErrTooManyClusters, ErrClusterNotFound, ErrClusterChanged, ErrClusterExists, ErrClusterInUse,
+	ErrDeploymentsChanged,
 }
 
 func refusalToProto(err error) *pb.Refusal {

@@ -66,6 +66,9 @@ func (s *Schemas) Plan(r Registration, at time.Time) (Registered, error) {
 	case len(same) > 1:
 		return Registered{}, errcode.New(errcode.META0017,
 			"%d deployments share the address %s (%s); delete all but one first", len(same), planned.Address(), idList(same))
+	case planned.sealedFor() && len(same) == 1 && same[0].ID != planned.ID,
+		planned.sealedFor() && len(same) == 0 && s.Deployments[planned.ID] != nil:
+		return Registered{}, &refusal{ErrDeploymentsChanged, ErrDeploymentsChanged.Error()}
 	case len(same) == 1:
 		planned.ID, change = same[0].ID, Replaced
 	case s.Deployments[planned.ID] != nil:

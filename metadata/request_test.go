@@ -58,6 +58,7 @@ func outcomes() map[string]outcome {
 		"result_cluster_changed":      refused(ErrClusterChanged, "s"),
 		"result_cluster_exists":       refused(ErrClusterExists, "t"),
 		"result_cluster_in_use":       refused(ErrClusterInUse, "u"),
+		"result_deployments_changed":  {refusal: &refusal{ErrDeploymentsChanged, ErrDeploymentsChanged.Error()}},
 		"result_unknown_refusal":      {refusal: errors.New("of a newer server")},
 	}
 }

@@ -32,11 +32,15 @@ type Deployment struct {
 	Bidirectional     bool   // announced BIDI_STREAM
 	MinProtocol       int32
 	MaxProtocol       int32
-	SDKVersion        string // such as restate-sdk-go/1.2.0; empty if unknown
-	AdditionalHeaders map[string]string
+	SDKVersion        string            // such as restate-sdk-go/1.2.0; empty if unknown
+	AdditionalHeaders map[string]string // secrets
 	Metadata          map[string]string
 	CreatedAt         time.Time
 	Services          []*Service // in this deployment's revisions, sorted by name
+
+	// Unreadable is why AdditionalHeaders cannot be decrypted on this node; nil: they are
+	// complete. It is not stored, and has code META0020.
+	Unreadable error
 }
 
 // Zstd is the only compression that functions announce.

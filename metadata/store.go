@@ -32,19 +32,20 @@ type Store struct {
 	log        groupLog
 	now        func() time.Time
 	newID      func() [16]byte
-	awaitNodes AwaitNodesFunc // may be nil
+	awaitNodes AwaitNodesFunc  // may be nil
+	routing    map[string]bool // names of routing headers, in lower case
 
 	replica *replica // nil in tests that need no log
 }
 
 // Schemas returns the current view of the registry.
-func (s *Store) Schemas() *Schemas { return s.source.current().schemas }
+func (s *Store) Schemas() *Schemas { return s.source.current().readable.schemas }
 
 // Watch returns the current view of the registry, and a channel that is closed when any
 // metadata has changed since.
 func (s *Store) Watch() (*Schemas, <-chan struct{}) {
 	v := s.source.current()
-	return v.schemas, v.changed
+	return v.readable.schemas, v.changed
 }
 
 // Cluster returns the cluster record; false before the cluster is provisioned.
@@ -64,13 +65,24 @@ func (s *Store) Layout() (*Layout, <-chan struct{}) {
 }
 
 // RegisterDeployment adds a discovered deployment to the registry. The result contains the
-// stored deployment, which must not be modified.
+// stored deployment, which must not be modified. The error can have code META0020: its headers
+// cannot be encrypted.
 func (s *Store) RegisterDeployment(ctx context.Context, r Registration) (Registered, error) {
 	prepared, err := s.prepare(r)
 	if err != nil {
 		return Registered{}, err
 	}
-	return proposeToAll[Registered](ctx, s, &registerDeployment{prepared})
+	registered, err := retryConflict(ctx, ErrDeploymentsChanged, func() (Registered, error) {
+		sealed, err := s.sealRegistration(prepared)
+		if err != nil {
+			return Registered{}, err
+		}
+		return proposeToAll[Registered](ctx, s, &registerDeployment{sealed})
+	})
+	if err == nil {
+		registered.Deployment = openDeployment(s.source.current().keys, registered.Deployment)
+	}
+	return registered, err
 }
 
 // PlanDeployment validates a registration and returns its result without storing anything.
@@ -95,7 +107,16 @@ func (s *Store) UpdateDeployment(ctx context.Context, u Update) (*Deployment, er
 	if err != nil {
 		return nil, err
 	}
-	return proposeToAll[*Deployment](ctx, s, &updateDeployment{prepared})
+	d := *prepared.Deployment
+	if d.AdditionalHeaders, err = s.seal(deploymentSecrets, string(d.ID), d.AdditionalHeaders, nil); err != nil {
+		return nil, err
+	}
+	prepared.Deployment = &d
+	updated, err := proposeToAll[*Deployment](ctx, s, &updateDeployment{prepared})
+	if err != nil {
+		return nil, err
+	}
+	return openDeployment(s.source.current().keys, updated), nil
 }
 
 // PlanUpdate validates an update and returns its result without storing anything.

@@ -40,7 +40,7 @@ func (*barrier) command()            {}
 // shared.
 func (s *Store) Subscriptions() ([]subscription.Subscription, <-chan struct{}) {
 	v := s.source.current()
-	return v.subscriptions, v.subscriptionsChanged
+	return v.readable.subscriptions, v.subscriptionsChanged
 }
 
 // ConfirmedSubscriptions is Subscriptions as of a moment after the call began, even if this node's
@@ -49,12 +49,28 @@ func (s *Store) ConfirmedSubscriptions(ctx context.Context) ([]subscription.Subs
 	if _, err := propose[any](ctx, s, &barrier{}); err != nil {
 		return nil, err
 	}
-	return s.source.current().subscriptions, nil
+	return s.source.current().readable.subscriptions, nil
 }
 
 // Subscription returns an event subscription; false if there is none with that ID.
 func (s *Store) Subscription(id string) (subscription.Subscription, bool) {
-	return s.source.current().subscription(id)
+	subscriptions := s.source.current().readable.subscriptions
+	at, known := slices.BinarySearchFunc(subscriptions, id, compareSubscription)
+	if !known {
+		return subscription.Subscription{}, false
+	}
+	return subscriptions[at], true
+}
+
+// storeSubscription encrypts the secrets of a subscription and stores it.
+func (s *Store) storeSubscription(ctx context.Context, sub subscription.Subscription, expected uint64) (subscription.Subscription, error) {
+	stored, _ := s.source.current().subscription(sub.ID)
+	var err error
+	if sub.Properties, err = s.seal(subscriptionSecrets, sub.ID, sub.Properties, stored.Properties); err != nil {
+		return sub, err
+	}
+	sub, err = propose[subscription.Subscription](ctx, s, &putSubscription{sub, expected})
+	return openSubscription(s.source.current().keys, sub), err
 }
 
 // NewSubscriptionID returns an ID for a subscription to create.
@@ -67,7 +83,7 @@ func (s *Store) CreateSubscription(ctx context.Context, sub subscription.Subscri
 		return sub, err
 	}
 	sub.Incarnation, sub.CreatedAt = 1, fromMillis(s.now().UnixMilli())
-	return propose[subscription.Subscription](ctx, s, &putSubscription{sub, 0})
+	return s.storeSubscription(ctx, sub, 0)
 }
 
 // ChangeSubscription replaces a subscription by the result of change, which gets the current one
@@ -83,10 +99,12 @@ func (s *Store) ChangeSubscription(ctx context.Context, id string, change func(s
 		if err != nil {
 			return current, err
 		}
-		if err := next.Check(); err != nil {
+		checked := next
+		checked.Properties = withoutSealed(next.Properties)
+		if err := checked.Check(); err != nil {
 			return current, err
 		}
-		return propose[subscription.Subscription](ctx, s, &putSubscription{next, current.Version})
+		return s.storeSubscription(ctx, next, current.Version)
 	})
 }
 

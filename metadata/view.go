@@ -1,10 +1,16 @@
 package metadata
 
-import "sync"
+import (
+	"sync"
+
+	"platform/internal/keyring"
+)
 
 // view is a state with the channels on which readers wait for changes.
 type view struct {
 	*state
+	keys          *keyring.Keyring // of this node for secrets; nil: none
+	readable      *readable
 	layout        *Layout
 	changed       chan struct{} // closed when something other than requests has changed
 	layoutChanged chan struct{} // closed when the layout has changed
@@ -15,7 +21,7 @@ type view struct {
 
 func newView(st *state) *view {
 	return &view{
-		state: st, layout: st.layout(), changed: make(chan struct{}), layoutChanged: make(chan struct{}), rulesChanged: make(chan struct{}),
+		state: st, readable: newReadable(nil, st), layout: st.layout(), changed: make(chan struct{}), layoutChanged: make(chan struct{}), rulesChanged: make(chan struct{}),
 		subscriptionsChanged: make(chan struct{}),
 	}
 }
@@ -28,7 +34,7 @@ func (v *view) next(d *draft) (next *view, wake func()) {
 	}
 	st := d.state // without the other fields of a draft
 	next = &view{
-		state: &st, layout: v.layout, changed: v.changed, layoutChanged: v.layoutChanged, rulesChanged: v.rulesChanged,
+		state: &st, keys: v.keys, readable: v.readable.after(v.keys, d, d.schemas != v.schemas), layout: v.layout, changed: v.changed, layoutChanged: v.layoutChanged, rulesChanged: v.rulesChanged,
 		subscriptionsChanged: v.subscriptionsChanged,
 	}
 	if d.layoutChanged {

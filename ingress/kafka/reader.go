@@ -63,6 +63,9 @@ func newReader(e *Engine, sub subscription.Subscription, cluster subscription.Cl
 
 // differs reports whether a reader with these definitions would behave differently.
 func (r *reader) differs(sub *subscription.Subscription, cluster *subscription.Cluster, known bool) bool {
+	if (sub.Unreadable == nil) != (r.sub.Unreadable == nil) || (cluster.Unreadable == nil) != (r.cluster.Unreadable == nil) {
+		return true // the keys of this node have changed
+	}
 	return sub.Version != r.sub.Version || known != r.known || cluster.Version != r.cluster.Version || cluster.Static != r.cluster.Static
 }
 

@@ -19,6 +19,7 @@ const (
 	META0017 Code = "META0017" // several deployments share the address
 	META0018 Code = "META0018" // feature level of the cluster is not supported
 	META0019 Code = "META0019" // the change would leave a cluster that tolerates no node loss
+	META0020 Code = "META0020" // a stored secret cannot be decrypted
 )
 
 var metaEntries = []Entry{
@@ -111,5 +112,11 @@ var metaEntries = []Entry{
 		Title:   "No node failure would be survived",
 		Meaning: "Partitions and the metadata are available while a majority of their replicas is. After this change the failure of a single node would make some of them unavailable: with one or two replicas, each replica is needed. An even number of replicas survives no more failures than the odd number below it.",
 		Remedy:  "Keep three nodes that are not drained and replication 3 (5 on five nodes to survive two failures), and add a node before removing one.",
+	},
+	{
+		Code: META0020, HTTPStatus: http.StatusConflict,
+		Title:   "Stored secret cannot be decrypted",
+		Meaning: "Headers of deployments and credentials of Kafka clusters are stored encrypted, and this node does not have the key whose id the message contains, or what is stored was damaged or moved from another record. The node does not use the deployment or cluster until it can decrypt the secret; invocations wait and are retried.",
+		Remedy:  "Add the key to the file of security.secrets.key-file on this node, which reads it again. If the key is lost, set the secret anew: platform deployments update with --extra-header, platform kafka-clusters edit. `platform cluster secrets status` shows the keys of all nodes and what cannot be decrypted.",
 	},
 }

@@ -30,6 +30,7 @@ var provoked = map[Code]string{
 	META0017: "test/badinput/versions_test.go TestInPlaceUpdateMovesRunningInvocations",
 	META0018: "metadata/fsm_test.go TestUnusableStateFilesAreRejected",
 	META0019: "admin/survival_test.go TestChangesThatLeaveNoLossAreRefused",
+	META0020: "metadata/secrets_test.go TestSecretsOfAMissingKeyAreNotUsed",
 
 	RT0001: "test/badinput/attempts_test.go TestEndpointFaultsAreReportedAndRetried",
 	RT0002: "test/badinput/start_test.go TestRejectedStarts",

@@ -79,6 +79,8 @@ var changes = []Change{
 	{Level4, LogCommand, "SetAside and DropDeadLetters", "partitions keep records of event streams that cannot be delivered, until an operator retries or drops them"},
 	{Level4, RPC, "NodeCluster.DeadLetters", "nodes list the records of event streams that are set aside"},
 	{Level4, RPC, "PartitionRequest.ingest", "the node that reads an event stream hands records over to the leaders of partitions"},
+	{Level4, RecordField, "Pair.value encrypted", "secrets in the metadata can be encrypted, with a key that is not part of it"},
+	{Level4, LogCommand, "ReplaceSecrets", "secrets in the metadata are encrypted with another key"},
 	{Level4, Derivation, "Deliver without messages", "a partition that has lost data in a recovery accepts later messages of other partitions"},
 }
 

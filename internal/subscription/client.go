@@ -1,6 +1,7 @@
 package subscription
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strconv"
@@ -55,8 +56,12 @@ type OAuth struct {
 // DefaultClientID is the client.id unless a property sets another.
 const DefaultClientID = "platform"
 
-// ClientOf returns the settings of the client of a subscription. The error has code META0009.
+// ClientOf returns the settings of the client of a subscription. The error has code META0009, or
+// META0020 if secrets cannot be decrypted.
 func ClientOf(c *Cluster, s *Subscription) (Client, error) {
+	if err := cmp.Or(c.Unreadable, s.Unreadable); err != nil {
+		return Client{}, err
+	}
 	p := maps.Clone(c.Properties)
 	if p == nil {
 		p = map[string]string{}

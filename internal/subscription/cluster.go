@@ -12,4 +12,8 @@ type Cluster struct {
 	CreatedAt  time.Time // zero if static
 	ModifiedAt time.Time
 	Version    uint64 // increases with every change of the record
+
+	// Unreadable is why secrets in Properties cannot be decrypted on this node; nil: they can. It
+	// is not stored.
+	Unreadable error
 }

@@ -27,6 +27,10 @@ type Subscription struct {
 	CreatedAt  time.Time
 	ModifiedAt time.Time
 	Version    uint64 // increases with every change of the record
+
+	// Unreadable is why secrets in Properties cannot be decrypted on this node; nil: they can. It
+	// is not stored.
+	Unreadable error
 }
 
 // Source selects the topics to read: either Topics or those whose names match Pattern.

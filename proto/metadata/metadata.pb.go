@@ -59,6 +59,7 @@ type Entry struct {
 	//	*Entry_PutKafkaCluster
 	//	*Entry_DeleteKafkaCluster
 	//	*Entry_Barrier
+	//	*Entry_ReplaceSecrets
 	Command       isEntry_Command `protobuf_oneof:"command"`
 	Request       []byte          `protobuf:"bytes,9,opt,name=request,proto3" json:"request,omitempty"` // identifies the request; a repeated one gets the first result
 	Action        *Action         `protobuf:"bytes,34,opt,name=action,proto3" json:"action,omitempty"`  // who requested the command, for the audit log; from level 4 on
@@ -360,6 +361,15 @@ func (x *Entry) GetBarrier() *Barrier {
 	return nil
 }
 
+func (x *Entry) GetReplaceSecrets() *ReplaceSecrets {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_ReplaceSecrets); ok {
+			return x.ReplaceSecrets
+		}
+	}
+	return nil
+}
+
 func (x *Entry) GetRequest() []byte {
 	if x != nil {
 		return x.Request
@@ -486,6 +496,10 @@ type Entry_Barrier struct {
 	Barrier *Barrier `protobuf:"bytes,35,opt,name=barrier,proto3,oneof"` // from level 4 on
 }
 
+type Entry_ReplaceSecrets struct {
+	ReplaceSecrets *ReplaceSecrets `protobuf:"bytes,37,opt,name=replace_secrets,json=replaceSecrets,proto3,oneof"` // from level 4 on
+}
+
 func (*Entry_ProvisionCluster) isEntry_Command() {}
 
 func (*Entry_RegisterNode) isEntry_Command() {}
@@ -539,6 +553,8 @@ func (*Entry_PutKafkaCluster) isEntry_Command() {}
 func (*Entry_DeleteKafkaCluster) isEntry_Command() {}
 
 func (*Entry_Barrier) isEntry_Command() {}
+
+func (*Entry_ReplaceSecrets) isEntry_Command() {}
 
 // ProvisionCluster sets the cluster's name, ID and number of partitions. Only the first one
 // has an effect.
@@ -3053,6 +3069,129 @@ func (x *DeleteSubscription) GetId() string {
 	return ""
 }
 
+// ReplaceSecrets replaces stored secrets by the same ones, encrypted with another key. Those that
+// have changed meanwhile stay.
+type ReplaceSecrets struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Secrets       []*Secret              `protobuf:"bytes,1,rep,name=secrets,proto3" json:"secrets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplaceSecrets) Reset() {
+	*x = ReplaceSecrets{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplaceSecrets) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplaceSecrets) ProtoMessage() {}
+
+func (x *ReplaceSecrets) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplaceSecrets.ProtoReflect.Descriptor instead.
+func (*ReplaceSecrets) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *ReplaceSecrets) GetSecrets() []*Secret {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
+}
+
+// Secret is a value of a record that is not shown to users.
+type Secret struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"` // of the record
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`     // of the record
+	Field         string                 `protobuf:"bytes,3,opt,name=field,proto3" json:"field,omitempty"`
+	Before        []byte                 `protobuf:"bytes,4,opt,name=before,proto3" json:"before,omitempty"` // SHA-256 of the stored value that is replaced
+	Value         string                 `protobuf:"bytes,5,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Secret) Reset() {
+	*x = Secret{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Secret) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Secret) ProtoMessage() {}
+
+func (x *Secret) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Secret.ProtoReflect.Descriptor instead.
+func (*Secret) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *Secret) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Secret) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Secret) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *Secret) GetBefore() []byte {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
+func (x *Secret) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
 // PutKafkaCluster adds or replaces a Kafka cluster.
 type PutKafkaCluster struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -3064,7 +3203,7 @@ type PutKafkaCluster struct {
 
 func (x *PutKafkaCluster) Reset() {
 	*x = PutKafkaCluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3076,7 +3215,7 @@ func (x *PutKafkaCluster) String() string {
 func (*PutKafkaCluster) ProtoMessage() {}
 
 func (x *PutKafkaCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3089,7 +3228,7 @@ func (x *PutKafkaCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutKafkaCluster.ProtoReflect.Descriptor instead.
 func (*PutKafkaCluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{38}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PutKafkaCluster) GetCluster() *KafkaCluster {
@@ -3117,7 +3256,7 @@ type DeleteKafkaCluster struct {
 
 func (x *DeleteKafkaCluster) Reset() {
 	*x = DeleteKafkaCluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3129,7 +3268,7 @@ func (x *DeleteKafkaCluster) String() string {
 func (*DeleteKafkaCluster) ProtoMessage() {}
 
 func (x *DeleteKafkaCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3142,7 +3281,7 @@ func (x *DeleteKafkaCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteKafkaCluster.ProtoReflect.Descriptor instead.
 func (*DeleteKafkaCluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{39}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DeleteKafkaCluster) GetName() string {
@@ -3173,7 +3312,7 @@ type KafkaCluster struct {
 
 func (x *KafkaCluster) Reset() {
 	*x = KafkaCluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3185,7 +3324,7 @@ func (x *KafkaCluster) String() string {
 func (*KafkaCluster) ProtoMessage() {}
 
 func (x *KafkaCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3198,7 +3337,7 @@ func (x *KafkaCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KafkaCluster.ProtoReflect.Descriptor instead.
 func (*KafkaCluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{40}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *KafkaCluster) GetName() string {
@@ -3271,7 +3410,7 @@ type Subscription struct {
 
 func (x *Subscription) Reset() {
 	*x = Subscription{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3283,7 +3422,7 @@ func (x *Subscription) String() string {
 func (*Subscription) ProtoMessage() {}
 
 func (x *Subscription) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3296,7 +3435,7 @@ func (x *Subscription) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Subscription.ProtoReflect.Descriptor instead.
 func (*Subscription) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{41}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Subscription) GetId() string {
@@ -3494,7 +3633,7 @@ type SubscriptionStart struct {
 
 func (x *SubscriptionStart) Reset() {
 	*x = SubscriptionStart{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3506,7 +3645,7 @@ func (x *SubscriptionStart) String() string {
 func (*SubscriptionStart) ProtoMessage() {}
 
 func (x *SubscriptionStart) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3519,7 +3658,7 @@ func (x *SubscriptionStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscriptionStart.ProtoReflect.Descriptor instead.
 func (*SubscriptionStart) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{42}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SubscriptionStart) GetKind() uint32 {
@@ -3563,7 +3702,7 @@ type TopicStart struct {
 
 func (x *TopicStart) Reset() {
 	*x = TopicStart{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3575,7 +3714,7 @@ func (x *TopicStart) String() string {
 func (*TopicStart) ProtoMessage() {}
 
 func (x *TopicStart) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3588,7 +3727,7 @@ func (x *TopicStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicStart.ProtoReflect.Descriptor instead.
 func (*TopicStart) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{43}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *TopicStart) GetTopic() string {
@@ -3631,7 +3770,7 @@ type SubscriptionPause struct {
 
 func (x *SubscriptionPause) Reset() {
 	*x = SubscriptionPause{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3643,7 +3782,7 @@ func (x *SubscriptionPause) String() string {
 func (*SubscriptionPause) ProtoMessage() {}
 
 func (x *SubscriptionPause) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3656,7 +3795,7 @@ func (x *SubscriptionPause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscriptionPause.ProtoReflect.Descriptor instead.
 func (*SubscriptionPause) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{44}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SubscriptionPause) GetBy() string {
@@ -3690,7 +3829,7 @@ type CreateJob struct {
 
 func (x *CreateJob) Reset() {
 	*x = CreateJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3702,7 +3841,7 @@ func (x *CreateJob) String() string {
 func (*CreateJob) ProtoMessage() {}
 
 func (x *CreateJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3715,7 +3854,7 @@ func (x *CreateJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJob.ProtoReflect.Descriptor instead.
 func (*CreateJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{45}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *CreateJob) GetJob() *Job {
@@ -3736,7 +3875,7 @@ type AdvanceJob struct {
 
 func (x *AdvanceJob) Reset() {
 	*x = AdvanceJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3748,7 +3887,7 @@ func (x *AdvanceJob) String() string {
 func (*AdvanceJob) ProtoMessage() {}
 
 func (x *AdvanceJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3761,7 +3900,7 @@ func (x *AdvanceJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceJob.ProtoReflect.Descriptor instead.
 func (*AdvanceJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{46}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *AdvanceJob) GetJob() *Job {
@@ -3788,7 +3927,7 @@ type StopJob struct {
 
 func (x *StopJob) Reset() {
 	*x = StopJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3800,7 +3939,7 @@ func (x *StopJob) String() string {
 func (*StopJob) ProtoMessage() {}
 
 func (x *StopJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3813,7 +3952,7 @@ func (x *StopJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopJob.ProtoReflect.Descriptor instead.
 func (*StopJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{47}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *StopJob) GetId() string {
@@ -3851,7 +3990,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3863,7 +4002,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3876,7 +4015,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{48}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Job) GetId() string {
@@ -4016,7 +4155,7 @@ type JobFailure struct {
 
 func (x *JobFailure) Reset() {
 	*x = JobFailure{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4028,7 +4167,7 @@ func (x *JobFailure) String() string {
 func (*JobFailure) ProtoMessage() {}
 
 func (x *JobFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4041,7 +4180,7 @@ func (x *JobFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobFailure.ProtoReflect.Descriptor instead.
 func (*JobFailure) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{49}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *JobFailure) GetInvocationId() string {
@@ -4068,7 +4207,7 @@ type RuleList struct {
 
 func (x *RuleList) Reset() {
 	*x = RuleList{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4080,7 +4219,7 @@ func (x *RuleList) String() string {
 func (*RuleList) ProtoMessage() {}
 
 func (x *RuleList) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4093,7 +4232,7 @@ func (x *RuleList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleList.ProtoReflect.Descriptor instead.
 func (*RuleList) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{50}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RuleList) GetRules() []*Rule {
@@ -4114,7 +4253,7 @@ type PatternList struct {
 
 func (x *PatternList) Reset() {
 	*x = PatternList{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4126,7 +4265,7 @@ func (x *PatternList) String() string {
 func (*PatternList) ProtoMessage() {}
 
 func (x *PatternList) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4139,7 +4278,7 @@ func (x *PatternList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PatternList.ProtoReflect.Descriptor instead.
 func (*PatternList) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{51}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PatternList) GetPatterns() []string {
@@ -4160,7 +4299,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4172,7 +4311,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4185,7 +4324,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{52}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Registered) GetDeployment() *Deployment {
@@ -4213,7 +4352,7 @@ type ServiceRevision struct {
 
 func (x *ServiceRevision) Reset() {
 	*x = ServiceRevision{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4225,7 +4364,7 @@ func (x *ServiceRevision) String() string {
 func (*ServiceRevision) ProtoMessage() {}
 
 func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4238,7 +4377,7 @@ func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRevision.ProtoReflect.Descriptor instead.
 func (*ServiceRevision) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{53}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ServiceRevision) GetService() *Service {
@@ -4272,7 +4411,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4284,7 +4423,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4297,7 +4436,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{54}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Refusal) GetKind() uint32 {
@@ -4379,7 +4518,7 @@ type Deployment struct {
 
 func (x *Deployment) Reset() {
 	*x = Deployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4391,7 +4530,7 @@ func (x *Deployment) String() string {
 func (*Deployment) ProtoMessage() {}
 
 func (x *Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4404,7 +4543,7 @@ func (x *Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deployment.ProtoReflect.Descriptor instead.
 func (*Deployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{55}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Deployment) GetId() string {
@@ -4521,7 +4660,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4533,7 +4672,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4546,7 +4685,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{56}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Service) GetName() string {
@@ -4614,7 +4753,7 @@ type Handler struct {
 
 func (x *Handler) Reset() {
 	*x = Handler{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4626,7 +4765,7 @@ func (x *Handler) String() string {
 func (*Handler) ProtoMessage() {}
 
 func (x *Handler) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4639,7 +4778,7 @@ func (x *Handler) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handler.ProtoReflect.Descriptor instead.
 func (*Handler) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{57}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Handler) GetName() string {
@@ -4701,7 +4840,7 @@ type HeaderNames struct {
 
 func (x *HeaderNames) Reset() {
 	*x = HeaderNames{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4713,7 +4852,7 @@ func (x *HeaderNames) String() string {
 func (*HeaderNames) ProtoMessage() {}
 
 func (x *HeaderNames) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4726,7 +4865,7 @@ func (x *HeaderNames) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeaderNames.ProtoReflect.Descriptor instead.
 func (*HeaderNames) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{58}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *HeaderNames) GetNames() []string {
@@ -4759,7 +4898,7 @@ type Options struct {
 
 func (x *Options) Reset() {
 	*x = Options{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[59]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4771,7 +4910,7 @@ func (x *Options) String() string {
 func (*Options) ProtoMessage() {}
 
 func (x *Options) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[59]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4784,7 +4923,7 @@ func (x *Options) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Options.ProtoReflect.Descriptor instead.
 func (*Options) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{59}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Options) GetInactivityTimeoutMs() int64 {
@@ -4898,7 +5037,7 @@ type InputRules struct {
 
 func (x *InputRules) Reset() {
 	*x = InputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[60]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4910,7 +5049,7 @@ func (x *InputRules) String() string {
 func (*InputRules) ProtoMessage() {}
 
 func (x *InputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[60]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4923,7 +5062,7 @@ func (x *InputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRules.ProtoReflect.Descriptor instead.
 func (*InputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{60}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *InputRules) GetRequired() bool {
@@ -4966,7 +5105,7 @@ type OutputRules struct {
 
 func (x *OutputRules) Reset() {
 	*x = OutputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[61]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4978,7 +5117,7 @@ func (x *OutputRules) String() string {
 func (*OutputRules) ProtoMessage() {}
 
 func (x *OutputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[61]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4991,7 +5130,7 @@ func (x *OutputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRules.ProtoReflect.Descriptor instead.
 func (*OutputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{61}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *OutputRules) GetContentType() string {
@@ -5026,7 +5165,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[62]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5038,7 +5177,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[62]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5051,7 +5190,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{62}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Pair) GetKey() string {
@@ -5072,7 +5211,7 @@ var File_proto_metadata_metadata_proto protoreflect.FileDescriptor
 
 const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\n" +
-	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\xdd\x10\n" +
+	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\xab\x11\n" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x17\n" +
 	"\atime_ms\x18\x02 \x01(\x03R\x06timeMs\x12R\n" +
@@ -5108,7 +5247,8 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\x13delete_subscription\x18\x16 \x01(\v2%.platform.metadata.DeleteSubscriptionH\x00R\x12deleteSubscription\x12P\n" +
 	"\x11put_kafka_cluster\x18\x17 \x01(\v2\".platform.metadata.PutKafkaClusterH\x00R\x0fputKafkaCluster\x12Y\n" +
 	"\x14delete_kafka_cluster\x18\x18 \x01(\v2%.platform.metadata.DeleteKafkaClusterH\x00R\x12deleteKafkaCluster\x126\n" +
-	"\abarrier\x18# \x01(\v2\x1a.platform.metadata.BarrierH\x00R\abarrier\x12\x18\n" +
+	"\abarrier\x18# \x01(\v2\x1a.platform.metadata.BarrierH\x00R\abarrier\x12L\n" +
+	"\x0freplace_secrets\x18% \x01(\v2!.platform.metadata.ReplaceSecretsH\x00R\x0ereplaceSecrets\x12\x18\n" +
 	"\arequest\x18\t \x01(\fR\arequest\x121\n" +
 	"\x06action\x18\" \x01(\v2\x19.platform.metadata.ActionR\x06actionB\t\n" +
 	"\acommand\"H\n" +
@@ -5299,7 +5439,15 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\fsubscription\x18\x01 \x01(\v2\x1f.platform.metadata.SubscriptionR\fsubscription\x12)\n" +
 	"\x10expected_version\x18\x02 \x01(\x04R\x0fexpectedVersion\"$\n" +
 	"\x12DeleteSubscription\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"w\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"E\n" +
+	"\x0eReplaceSecrets\x123\n" +
+	"\asecrets\x18\x01 \x03(\v2\x19.platform.metadata.SecretR\asecrets\"p\n" +
+	"\x06Secret\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x14\n" +
+	"\x05field\x18\x03 \x01(\tR\x05field\x12\x16\n" +
+	"\x06before\x18\x04 \x01(\fR\x06before\x12\x14\n" +
+	"\x05value\x18\x05 \x01(\tR\x05value\"w\n" +
 	"\x0fPutKafkaCluster\x129\n" +
 	"\acluster\x18\x01 \x01(\v2\x1f.platform.metadata.KafkaClusterR\acluster\x12)\n" +
 	"\x10expected_version\x18\x02 \x01(\x04R\x0fexpectedVersion\">\n" +
@@ -5519,7 +5667,7 @@ func file_proto_metadata_metadata_proto_rawDescGZIP() []byte {
 	return file_proto_metadata_metadata_proto_rawDescData
 }
 
-var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
+var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*Entry)(nil),              // 0: platform.metadata.Entry
 	(*ProvisionCluster)(nil),   // 1: platform.metadata.ProvisionCluster
@@ -5559,31 +5707,33 @@ var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*AuditRecord)(nil),        // 35: platform.metadata.AuditRecord
 	(*PutSubscription)(nil),    // 36: platform.metadata.PutSubscription
 	(*DeleteSubscription)(nil), // 37: platform.metadata.DeleteSubscription
-	(*PutKafkaCluster)(nil),    // 38: platform.metadata.PutKafkaCluster
-	(*DeleteKafkaCluster)(nil), // 39: platform.metadata.DeleteKafkaCluster
-	(*KafkaCluster)(nil),       // 40: platform.metadata.KafkaCluster
-	(*Subscription)(nil),       // 41: platform.metadata.Subscription
-	(*SubscriptionStart)(nil),  // 42: platform.metadata.SubscriptionStart
-	(*TopicStart)(nil),         // 43: platform.metadata.TopicStart
-	(*SubscriptionPause)(nil),  // 44: platform.metadata.SubscriptionPause
-	(*CreateJob)(nil),          // 45: platform.metadata.CreateJob
-	(*AdvanceJob)(nil),         // 46: platform.metadata.AdvanceJob
-	(*StopJob)(nil),            // 47: platform.metadata.StopJob
-	(*Job)(nil),                // 48: platform.metadata.Job
-	(*JobFailure)(nil),         // 49: platform.metadata.JobFailure
-	(*RuleList)(nil),           // 50: platform.metadata.RuleList
-	(*PatternList)(nil),        // 51: platform.metadata.PatternList
-	(*Registered)(nil),         // 52: platform.metadata.Registered
-	(*ServiceRevision)(nil),    // 53: platform.metadata.ServiceRevision
-	(*Refusal)(nil),            // 54: platform.metadata.Refusal
-	(*Deployment)(nil),         // 55: platform.metadata.Deployment
-	(*Service)(nil),            // 56: platform.metadata.Service
-	(*Handler)(nil),            // 57: platform.metadata.Handler
-	(*HeaderNames)(nil),        // 58: platform.metadata.HeaderNames
-	(*Options)(nil),            // 59: platform.metadata.Options
-	(*InputRules)(nil),         // 60: platform.metadata.InputRules
-	(*OutputRules)(nil),        // 61: platform.metadata.OutputRules
-	(*Pair)(nil),               // 62: platform.metadata.Pair
+	(*ReplaceSecrets)(nil),     // 38: platform.metadata.ReplaceSecrets
+	(*Secret)(nil),             // 39: platform.metadata.Secret
+	(*PutKafkaCluster)(nil),    // 40: platform.metadata.PutKafkaCluster
+	(*DeleteKafkaCluster)(nil), // 41: platform.metadata.DeleteKafkaCluster
+	(*KafkaCluster)(nil),       // 42: platform.metadata.KafkaCluster
+	(*Subscription)(nil),       // 43: platform.metadata.Subscription
+	(*SubscriptionStart)(nil),  // 44: platform.metadata.SubscriptionStart
+	(*TopicStart)(nil),         // 45: platform.metadata.TopicStart
+	(*SubscriptionPause)(nil),  // 46: platform.metadata.SubscriptionPause
+	(*CreateJob)(nil),          // 47: platform.metadata.CreateJob
+	(*AdvanceJob)(nil),         // 48: platform.metadata.AdvanceJob
+	(*StopJob)(nil),            // 49: platform.metadata.StopJob
+	(*Job)(nil),                // 50: platform.metadata.Job
+	(*JobFailure)(nil),         // 51: platform.metadata.JobFailure
+	(*RuleList)(nil),           // 52: platform.metadata.RuleList
+	(*PatternList)(nil),        // 53: platform.metadata.PatternList
+	(*Registered)(nil),         // 54: platform.metadata.Registered
+	(*ServiceRevision)(nil),    // 55: platform.metadata.ServiceRevision
+	(*Refusal)(nil),            // 56: platform.metadata.Refusal
+	(*Deployment)(nil),         // 57: platform.metadata.Deployment
+	(*Service)(nil),            // 58: platform.metadata.Service
+	(*Handler)(nil),            // 59: platform.metadata.Handler
+	(*HeaderNames)(nil),        // 60: platform.metadata.HeaderNames
+	(*Options)(nil),            // 61: platform.metadata.Options
+	(*InputRules)(nil),         // 62: platform.metadata.InputRules
+	(*OutputRules)(nil),        // 63: platform.metadata.OutputRules
+	(*Pair)(nil),               // 64: platform.metadata.Pair
 }
 var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	1,  // 0: platform.metadata.Entry.provision_cluster:type_name -> platform.metadata.ProvisionCluster
@@ -5600,9 +5750,9 @@ var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	15, // 11: platform.metadata.Entry.delete_rules:type_name -> platform.metadata.DeleteRules
 	7,  // 12: platform.metadata.Entry.enable_flow_control:type_name -> platform.metadata.EnableFlowControl
 	8,  // 13: platform.metadata.Entry.set_feature_level:type_name -> platform.metadata.SetFeatureLevel
-	45, // 14: platform.metadata.Entry.create_job:type_name -> platform.metadata.CreateJob
-	46, // 15: platform.metadata.Entry.advance_job:type_name -> platform.metadata.AdvanceJob
-	47, // 16: platform.metadata.Entry.stop_job:type_name -> platform.metadata.StopJob
+	47, // 14: platform.metadata.Entry.create_job:type_name -> platform.metadata.CreateJob
+	48, // 15: platform.metadata.Entry.advance_job:type_name -> platform.metadata.AdvanceJob
+	49, // 16: platform.metadata.Entry.stop_job:type_name -> platform.metadata.StopJob
 	26, // 17: platform.metadata.Entry.create_token:type_name -> platform.metadata.CreateToken
 	27, // 18: platform.metadata.Entry.revoke_token:type_name -> platform.metadata.RevokeToken
 	28, // 19: platform.metadata.Entry.use_tokens:type_name -> platform.metadata.UseTokens
@@ -5610,67 +5760,69 @@ var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	24, // 21: platform.metadata.Entry.mark_failure:type_name -> platform.metadata.MarkFailure
 	36, // 22: platform.metadata.Entry.put_subscription:type_name -> platform.metadata.PutSubscription
 	37, // 23: platform.metadata.Entry.delete_subscription:type_name -> platform.metadata.DeleteSubscription
-	38, // 24: platform.metadata.Entry.put_kafka_cluster:type_name -> platform.metadata.PutKafkaCluster
-	39, // 25: platform.metadata.Entry.delete_kafka_cluster:type_name -> platform.metadata.DeleteKafkaCluster
+	40, // 24: platform.metadata.Entry.put_kafka_cluster:type_name -> platform.metadata.PutKafkaCluster
+	41, // 25: platform.metadata.Entry.delete_kafka_cluster:type_name -> platform.metadata.DeleteKafkaCluster
 	31, // 26: platform.metadata.Entry.barrier:type_name -> platform.metadata.Barrier
-	33, // 27: platform.metadata.Entry.action:type_name -> platform.metadata.Action
-	17, // 28: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
-	18, // 29: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
-	19, // 30: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
-	55, // 31: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
-	55, // 32: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
-	59, // 33: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
-	14, // 34: platform.metadata.PutRules.changes:type_name -> platform.metadata.RuleChange
-	20, // 35: platform.metadata.RuleChange.rule:type_name -> platform.metadata.Rule
-	16, // 36: platform.metadata.DeleteRules.removals:type_name -> platform.metadata.RuleRemoval
-	54, // 37: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
-	17, // 38: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
-	18, // 39: platform.metadata.Result.node:type_name -> platform.metadata.Node
-	52, // 40: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
-	55, // 41: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
-	53, // 42: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
-	19, // 43: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
-	50, // 44: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
-	51, // 45: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
-	48, // 46: platform.metadata.Result.job:type_name -> platform.metadata.Job
-	41, // 47: platform.metadata.Result.subscription:type_name -> platform.metadata.Subscription
-	40, // 48: platform.metadata.Result.kafka_cluster:type_name -> platform.metadata.KafkaCluster
-	30, // 49: platform.metadata.Result.token:type_name -> platform.metadata.Token
-	25, // 50: platform.metadata.Result.failure_mark:type_name -> platform.metadata.FailureMark
-	30, // 51: platform.metadata.CreateToken.token:type_name -> platform.metadata.Token
-	29, // 52: platform.metadata.UseTokens.uses:type_name -> platform.metadata.TokenUse
-	33, // 53: platform.metadata.RecordAction.action:type_name -> platform.metadata.Action
-	33, // 54: platform.metadata.AuditRecord.action:type_name -> platform.metadata.Action
-	41, // 55: platform.metadata.PutSubscription.subscription:type_name -> platform.metadata.Subscription
-	40, // 56: platform.metadata.PutKafkaCluster.cluster:type_name -> platform.metadata.KafkaCluster
-	62, // 57: platform.metadata.KafkaCluster.properties:type_name -> platform.metadata.Pair
-	62, // 58: platform.metadata.Subscription.properties:type_name -> platform.metadata.Pair
-	42, // 59: platform.metadata.Subscription.start:type_name -> platform.metadata.SubscriptionStart
-	43, // 60: platform.metadata.Subscription.offsets:type_name -> platform.metadata.TopicStart
-	44, // 61: platform.metadata.Subscription.paused:type_name -> platform.metadata.SubscriptionPause
-	43, // 62: platform.metadata.SubscriptionStart.offsets:type_name -> platform.metadata.TopicStart
-	48, // 63: platform.metadata.CreateJob.job:type_name -> platform.metadata.Job
-	48, // 64: platform.metadata.AdvanceJob.job:type_name -> platform.metadata.Job
-	49, // 65: platform.metadata.Job.failures:type_name -> platform.metadata.JobFailure
-	20, // 66: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
-	55, // 67: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
-	56, // 68: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
-	62, // 69: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
-	62, // 70: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
-	56, // 71: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
-	62, // 72: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
-	59, // 73: platform.metadata.Service.options:type_name -> platform.metadata.Options
-	57, // 74: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
-	62, // 75: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
-	59, // 76: platform.metadata.Handler.options:type_name -> platform.metadata.Options
-	60, // 77: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
-	61, // 78: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
-	58, // 79: platform.metadata.Options.forward_headers:type_name -> platform.metadata.HeaderNames
-	80, // [80:80] is the sub-list for method output_type
-	80, // [80:80] is the sub-list for method input_type
-	80, // [80:80] is the sub-list for extension type_name
-	80, // [80:80] is the sub-list for extension extendee
-	0,  // [0:80] is the sub-list for field type_name
+	38, // 27: platform.metadata.Entry.replace_secrets:type_name -> platform.metadata.ReplaceSecrets
+	33, // 28: platform.metadata.Entry.action:type_name -> platform.metadata.Action
+	17, // 29: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
+	18, // 30: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
+	19, // 31: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
+	57, // 32: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
+	57, // 33: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
+	61, // 34: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
+	14, // 35: platform.metadata.PutRules.changes:type_name -> platform.metadata.RuleChange
+	20, // 36: platform.metadata.RuleChange.rule:type_name -> platform.metadata.Rule
+	16, // 37: platform.metadata.DeleteRules.removals:type_name -> platform.metadata.RuleRemoval
+	56, // 38: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
+	17, // 39: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
+	18, // 40: platform.metadata.Result.node:type_name -> platform.metadata.Node
+	54, // 41: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
+	57, // 42: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
+	55, // 43: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
+	19, // 44: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
+	52, // 45: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
+	53, // 46: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
+	50, // 47: platform.metadata.Result.job:type_name -> platform.metadata.Job
+	43, // 48: platform.metadata.Result.subscription:type_name -> platform.metadata.Subscription
+	42, // 49: platform.metadata.Result.kafka_cluster:type_name -> platform.metadata.KafkaCluster
+	30, // 50: platform.metadata.Result.token:type_name -> platform.metadata.Token
+	25, // 51: platform.metadata.Result.failure_mark:type_name -> platform.metadata.FailureMark
+	30, // 52: platform.metadata.CreateToken.token:type_name -> platform.metadata.Token
+	29, // 53: platform.metadata.UseTokens.uses:type_name -> platform.metadata.TokenUse
+	33, // 54: platform.metadata.RecordAction.action:type_name -> platform.metadata.Action
+	33, // 55: platform.metadata.AuditRecord.action:type_name -> platform.metadata.Action
+	43, // 56: platform.metadata.PutSubscription.subscription:type_name -> platform.metadata.Subscription
+	39, // 57: platform.metadata.ReplaceSecrets.secrets:type_name -> platform.metadata.Secret
+	42, // 58: platform.metadata.PutKafkaCluster.cluster:type_name -> platform.metadata.KafkaCluster
+	64, // 59: platform.metadata.KafkaCluster.properties:type_name -> platform.metadata.Pair
+	64, // 60: platform.metadata.Subscription.properties:type_name -> platform.metadata.Pair
+	44, // 61: platform.metadata.Subscription.start:type_name -> platform.metadata.SubscriptionStart
+	45, // 62: platform.metadata.Subscription.offsets:type_name -> platform.metadata.TopicStart
+	46, // 63: platform.metadata.Subscription.paused:type_name -> platform.metadata.SubscriptionPause
+	45, // 64: platform.metadata.SubscriptionStart.offsets:type_name -> platform.metadata.TopicStart
+	50, // 65: platform.metadata.CreateJob.job:type_name -> platform.metadata.Job
+	50, // 66: platform.metadata.AdvanceJob.job:type_name -> platform.metadata.Job
+	51, // 67: platform.metadata.Job.failures:type_name -> platform.metadata.JobFailure
+	20, // 68: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
+	57, // 69: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
+	58, // 70: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
+	64, // 71: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
+	64, // 72: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
+	58, // 73: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
+	64, // 74: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
+	61, // 75: platform.metadata.Service.options:type_name -> platform.metadata.Options
+	59, // 76: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
+	64, // 77: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
+	61, // 78: platform.metadata.Handler.options:type_name -> platform.metadata.Options
+	62, // 79: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
+	63, // 80: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
+	60, // 81: platform.metadata.Options.forward_headers:type_name -> platform.metadata.HeaderNames
+	82, // [82:82] is the sub-list for method output_type
+	82, // [82:82] is the sub-list for method input_type
+	82, // [82:82] is the sub-list for extension type_name
+	82, // [82:82] is the sub-list for extension extendee
+	0,  // [0:82] is the sub-list for field type_name
 }
 
 func init() { file_proto_metadata_metadata_proto_init() }
@@ -5706,6 +5858,7 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Entry_PutKafkaCluster)(nil),
 		(*Entry_DeleteKafkaCluster)(nil),
 		(*Entry_Barrier)(nil),
+		(*Entry_ReplaceSecrets)(nil),
 	}
 	file_proto_metadata_metadata_proto_msgTypes[20].OneofWrappers = []any{}
 	file_proto_metadata_metadata_proto_msgTypes[23].OneofWrappers = []any{
@@ -5725,14 +5878,14 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Result_FailureMark)(nil),
 	}
 	file_proto_metadata_metadata_proto_msgTypes[24].OneofWrappers = []any{}
-	file_proto_metadata_metadata_proto_msgTypes[59].OneofWrappers = []any{}
+	file_proto_metadata_metadata_proto_msgTypes[61].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_metadata_metadata_proto_rawDesc), len(file_proto_metadata_metadata_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   63,
+			NumMessages:   65,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,25 @@
+package kafka
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/subscription"
+)
+
+// A reader that could not decrypt its secrets starts anew once it can, although no record has changed.
+func TestReaderDiffersOnceItsSecretsAreReadable(t *testing.T) {
+	unreadable := errors.New("no key")
+	sub, cluster := subscription.Subscription{ID: "s", Version: 1}, subscription.Cluster{Name: "c", Version: 1}
+	lockedSub, lockedCluster := sub, cluster
+	lockedSub.Unreadable, lockedCluster.Unreadable = unreadable, unreadable
+	r := &reader{sub: sub, cluster: cluster, known: true}
+	require.False(t, r.differs(&sub, &cluster, true))
+	require.True(t, r.differs(&lockedSub, &cluster, true))
+	require.True(t, r.differs(&sub, &lockedCluster, true))
+	r = &reader{sub: lockedSub, cluster: lockedCluster, known: true}
+	require.False(t, r.differs(&lockedSub, &lockedCluster, true))
+	require.True(t, r.differs(&sub, &cluster, true))
+}

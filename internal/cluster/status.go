@@ -41,7 +41,7 @@ func (s *Server) status() *nodepb.StatusResponse {
 		Name: s.self.Node, Incarnation: s.self.Incarnation, Version: version.Version(),
 		StartedAt: s.started.UnixMilli(), Draining: s.cfg.Draining(), FlowControl: s.cfg.FlowControl,
 		FeatureLevel: uint32(feature.Supported()), FeatureLevelHold: s.cfg.HoldFeatureLevel, Disk: s.cfg.Disk(),
-		MetadataApplied: meta.AppliedIndex(), MetadataLeader: string(meta.Group().Leader().ID),
+		SecretKeys: meta.SecretKeys(), MetadataApplied: meta.AppliedIndex(), MetadataLeader: string(meta.Group().Leader().ID),
 	}
 	if s.cfg.FailedAttempts != nil {
 		r.FailedAttempts = s.cfg.FailedAttempts()

@@ -18,6 +18,13 @@ type Security struct {
 	JWT     JWT     `key:"jwt"`
 	OIDC    OIDC    `key:"oidc"`
 	NodeTLS NodeTLS `key:"node-tls"`
+	Secrets Secrets `key:"secrets"`
+}
+
+// Secrets configures the encryption of secrets in the metadata.
+type Secrets struct {
+	KeyFile string `key:"key-file" help:"file with keys for the secrets in the metadata, such as headers of deployments and credentials of Kafka clusters: 32 bytes in base64 each, one per line; the first encrypts, all decrypt; read again when it changes (default: secrets are not encrypted)"`
+	Keys    string `key:"keys" help:"the same keys, separated by commas, instead of key-file; env:NAME refers to a variable"`
 }
 
 // NodeTLS secures the connections between nodes.

@@ -65,6 +65,7 @@ func (l *loader) validate() {
 	l.proxy(invoker.HTTPProxy)
 	l.listenerTLS("ingress.tls.", cfg.Ingress.TLS)
 	l.listenerTLS("admin.tls.", cfg.Admin.TLS)
+	l.check("security.secrets.keys", cfg.Security.Secrets.Keys == "" || cfg.Security.Secrets.KeyFile == "", "empty together with key-file", hidden)
 	l.nodeTLS(cfg.Security.NodeTLS, cfg.Networking.GossipKeyFile)
 	l.oidc(cfg.Security.OIDC)
 	l.destinations("egress.allow", cfg.Egress.Allow)

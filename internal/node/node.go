@@ -45,6 +45,7 @@ type Node struct {
 	signer    *signing.Signer   // of requests to endpoints, nil: unsigned
 	security  *nodetls.Security // of the connections to other nodes, nil: none
 	clientTLS listenerTLS
+	secrets   *secretKeys
 	tokens    tokens
 
 	metadata *metadata.Store
@@ -74,6 +75,9 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, levels *tele
 		return err
 	}
 	if n.clientTLS, err = openListenerTLS(cfg, log); err != nil {
+		return err
+	}
+	if n.secrets, err = openSecretKeys(cfg, log); err != nil {
 		return err
 	}
 	n.port.addresses, n.port.peers = cluster.NewAddresses(), cluster.NewPeers(n.security)
@@ -163,6 +167,7 @@ func (n *Node) serve(ctx context.Context) error {
 		func(ctx context.Context) error { return ingress.Serve(ctx, n.listeners.ingress) },
 		n.serveAdmin, n.serveNodeHTTP, n.serveCluster,
 		func(ctx context.Context) error { return n.tokens.uses.Run(ctx, n.metadata, n.log) },
+		func(ctx context.Context) error { return n.secrets.run(ctx, n.metadata, n.log) },
 		func(ctx context.Context) error { return ignoreCanceled(n.metadata.Run(ctx)) },
 		n.replicas.Run, n.kafka.Run, n.files.disk.Run, n.history.Run, checkpoints.Run,
 		func(ctx context.Context) error { return returnMemory(ctx, checkpoints.Applied) },
@@ -182,6 +187,7 @@ func (n *Node) serve(ctx context.Context) error {
 			return nil
 		}
 	})
+	n.secrets.report(n.metadata.Secrets(), n.log)
 	n.log.Info("server ready",
 		"node", n.files.self.Node, "ingress", n.cfg.Ingress.AdvertisedURL(n.listeners.ingress.Addr()),
 		"admin", n.cfg.Admin.AdvertisedURL(n.listeners.admin.Addr()), "data", n.files.dir.Path())

@@ -1022,6 +1022,7 @@ type StatusResponse struct {
 	FeatureLevelHold bool             `protobuf:"varint,14,opt,name=feature_level_hold,json=featureLevelHold,proto3" json:"feature_level_hold,omitempty"` // the node's configuration holds the cluster's level
 	Disk             string           `protobuf:"bytes,15,opt,name=disk,proto3" json:"disk,omitempty"`                                                    // what the node refuses to do because its disk is full; empty if it has space
 	FailedAttempts   uint64           `protobuf:"varint,16,opt,name=failed_attempts,json=failedAttempts,proto3" json:"failed_attempts,omitempty"`         // since the start of the process
+	SecretKeys       []string         `protobuf:"bytes,17,rep,name=secret_keys,json=secretKeys,proto3" json:"secret_keys,omitempty"`                      // IDs of the keys for stored secrets, the newest first
 	// The following fields are set only if details are requested.
 	Settings       []*NodeSetting `protobuf:"bytes,11,rep,name=settings,proto3" json:"settings,omitempty"`
 	StorageVersion uint32         `protobuf:"varint,12,opt,name=storage_version,json=storageVersion,proto3" json:"storage_version,omitempty"` // of the format of the data directory
@@ -1155,6 +1156,13 @@ func (x *StatusResponse) GetFailedAttempts() uint64 {
 		return x.FailedAttempts
 	}
 	return 0
+}
+
+func (x *StatusResponse) GetSecretKeys() []string {
+	if x != nil {
+		return x.SecretKeys
+	}
+	return nil
 }
 
 func (x *StatusResponse) GetSettings() []*NodeSetting {
@@ -2202,7 +2210,7 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\rStatusRequest\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x18\n" +
-	"\adetails\x18\x02 \x01(\bR\adetails\"\xc7\x04\n" +
+	"\adetails\x18\x02 \x01(\bR\adetails\"\xe8\x04\n" +
 	"\x0eStatusResponse\x12\x14\n" +
 	"\x05error\x18\x01 \x01(\tR\x05error\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -2219,7 +2227,9 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\rfeature_level\x18\r \x01(\rR\ffeatureLevel\x12,\n" +
 	"\x12feature_level_hold\x18\x0e \x01(\bR\x10featureLevelHold\x12\x12\n" +
 	"\x04disk\x18\x0f \x01(\tR\x04disk\x12'\n" +
-	"\x0ffailed_attempts\x18\x10 \x01(\x04R\x0efailedAttempts\x120\n" +
+	"\x0ffailed_attempts\x18\x10 \x01(\x04R\x0efailedAttempts\x12\x1f\n" +
+	"\vsecret_keys\x18\x11 \x03(\tR\n" +
+	"secretKeys\x120\n" +
 	"\bsettings\x18\v \x03(\v2\x14.node.v1.NodeSettingR\bsettings\x12'\n" +
 	"\x0fstorage_version\x18\f \x01(\rR\x0estorageVersion\"5\n" +
 	"\vNodeSetting\x12\x10\n" +

@@ -79,6 +79,9 @@ func (p plans) PlanUpdate(u metadata.Update) (*metadata.Deployment, error) {
 
 func (p plans) DeleteDeployment(context.Context, ids.Deployment) error { return nil }
 
+func (p plans) Secrets() metadata.SecretsState             { return metadata.SecretsState{} }
+func (p plans) RotateSecrets(context.Context) (int, error) { return 0, nil }
+
 func (p plans) ModifyService(_ context.Context, name string, o metadata.Options) (*metadata.Service, error) {
 	changed := *p.schemas.Services[name]
 	changed.Options = changed.Options.With(&o)

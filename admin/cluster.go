@@ -106,6 +106,7 @@ type NodeState struct {
 	// that its configuration holds the cluster's level.
 	FeatureLevel uint32    `json:"feature_level,omitempty"`
 	FeatureHold  bool      `json:"feature_level_hold,omitempty"`
+	SecretKeys   []string  `json:"secret_keys,omitempty"` // IDs, the newest first
 	Incarnation  string    `json:"incarnation"`
 	RegisteredAt Timestamp `json:"registered_at"`
 	StartedAt    Timestamp `json:"started_at,omitzero"` // of the process

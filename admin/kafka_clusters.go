@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/internal/errcode"
 	"platform/internal/subscription"
 	"platform/metadata"
 )
@@ -195,6 +196,9 @@ func (s *Server) deleteKafkaCluster(c echo.Context) error {
 
 func viewKafkaCluster(c *subscription.Cluster) kafkaClusterView {
 	view := kafkaClusterView{Name: c.Name, Properties: subscription.Redact(c.Properties), CreatedAt: timestamp(c.CreatedAt), Static: c.Static}
+	if c.Unreadable != nil {
+		view.Info = append(view.Info, notice{errcode.META0020, "the cluster is not used by this node: " + detailOf(c.Unreadable)})
+	}
 	for _, n := range subscription.Notices(c.Properties) {
 		view.Info = append(view.Info, notice{Message: n})
 	}

@@ -20,6 +20,9 @@ func override(own *time.Duration, effective time.Duration) *units.Duration {
 // deploymentNotices returns the notices of all services of a deployment.
 func deploymentNotices(d *metadata.Deployment, defaults *metadata.Defaults) []notice {
 	var list []notice
+	if d.Unreadable != nil {
+		list = append(list, notice{errcode.META0020, "the deployment is not used by this node: " + detailOf(d.Unreadable)})
+	}
 	for _, s := range d.Services {
 		list = append(list, serviceNotices(d, s, defaults)...)
 	}

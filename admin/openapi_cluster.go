@@ -40,6 +40,15 @@ var clusterOperations = map[string]operation{
 		query:   []object{logNodesParameter},
 		answers: []reply{{http.StatusOK, "The levels of each node, or why they were not changed", logLevelsView{}}}, refusals: []int{404, 503},
 	},
+	"GET /cluster/secrets": {
+		id: "get_secrets", tag: "cluster", summary: "Show how the secrets in the metadata are stored, and which nodes have which keys",
+		answers: []reply{{http.StatusOK, "The keys", secretsView{}}}, refusals: []int{503},
+	},
+	"POST /cluster/secrets/rotate": {
+		id: "rotate_secrets", tag: "cluster", summary: "Encrypt all secrets in the metadata with the newest key of this node",
+		query:   []object{forceParameter("Proceed although nodes do not respond or do not have the key.")},
+		answers: []reply{{http.StatusOK, "The keys after it", secretsView{}}}, refusals: []int{400, 409, 503},
+	},
 	"POST /cluster/provision": {
 		id: "provision_cluster", tag: "cluster", summary: "Create the cluster explicitly",
 		body: provisioning{},

@@ -90,6 +90,8 @@ func (s *Server) routes() []route {
 		{http.MethodGet, logLevelsPath, access.View, s.getLogLevels},
 		{http.MethodPut, logLevelsPath, access.Administer, s.setLogLevels},
 		{http.MethodDelete, logLevelsPath, access.Administer, s.resetLogLevels},
+		{http.MethodGet, "/cluster/secrets", access.View, s.getSecrets},
+		{http.MethodPost, "/cluster/secrets/rotate", access.Administer, s.rotateSecrets},
 		{http.MethodPost, "/cluster/provision", access.Administer, s.provision},
 		{http.MethodGet, "/cluster/nodes", access.View, s.listNodes},
 		{http.MethodGet, "/cluster/nodes/:node", access.View, s.getNode},

@@ -34,6 +34,9 @@ func (s *Server) convert(c echo.Context) error {
 	if d == nil {
 		return &metadata.NotFoundError{Deployment: id}
 	}
+	if d.Unreadable != nil {
+		return d.Unreadable
+	}
 	body, release, err := s.readBytes(c)
 	if err != nil {
 		return err

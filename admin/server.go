@@ -80,6 +80,10 @@ type Registry interface {
 	ChangeKafkaCluster(ctx context.Context, name string, change func(map[string]string) (map[string]string, error)) (subscription.Cluster, error)
 	DeleteKafkaCluster(ctx context.Context, name string, force bool) error
 
+	// Secrets returns how secrets are stored; RotateSecrets encrypts them with the newest key.
+	Secrets() metadata.SecretsState
+	RotateSecrets(context.Context) (int, error)
+
 	SetReplication(ctx context.Context, replicas int) (metadata.Cluster, error)
 	DrainNode(ctx context.Context, id uint32, draining bool) (metadata.Node, error)
 	RemoveNode(ctx context.Context, id uint32, force bool) (metadata.Node, error)

@@ -42,6 +42,9 @@ func (s *Server) updateDeployment(c echo.Context) error {
 		return s.respondUpdated(c, known, nil)
 	}
 	endpoint := requestOf(known)
+	if known.Unreadable != nil && body.AdditionalHeaders == nil { // they would be lost
+		return known.Unreadable
+	}
 	if err := where.apply(&endpoint); err != nil {
 		return err
 	}

@@ -190,7 +190,7 @@ func (f *clusterFacts) node(n metadata.Node, state *admin.ClusterState) admin.No
 	}
 	if st := f.statuses[n.ID]; st != nil {
 		out.Answers, out.Stopping, out.Version, out.StartedAt = true, st.Draining, st.Version, admin.Timestamp(st.StartedAt)
-		out.Disk = st.Disk
+		out.Disk, out.SecretKeys = st.Disk, st.SecretKeys
 		out.FeatureLevel, out.FeatureHold = uint32(feature.Announced(st.FeatureLevel)), st.FeatureLevelHold
 	}
 	if out.Self {

@@ -48,6 +48,9 @@ const (
 {"operation_id":"inv_1op","status":"applied"}`
 )
 
+const secretsAnswer = `200
+{"encrypted":true,"keys":[{"id":"0123456789abcdef","newest":true,"secrets":2}],"unreadable":[],"nodes":[{"id":1,"name":"n1","keys":["0123456789abcdef"]}],"rotated":2}`
+
 const levelsAnswer = `200
 {"nodes":[{"id":1,"name":"n1","log_filter":"debug","configured_log_filter":"info","targets":["fabric"]}]}`
 
@@ -129,6 +132,8 @@ var flagCases = map[string]flagCase{
 {"new_invocation_id":"inv_1b"}`}},
 	"invocations restart-as-new": operationCase("restart-as-new", map[string]string{"deployment": "--deployment keep", "from": "--from 2"}),
 
+	"cluster secrets status": {answers: map[string]string{"GET.cluster.secrets": secretsAnswer}},
+	"cluster secrets rotate": {answers: map[string]string{"POST.cluster.secrets.rotate": secretsAnswer}},
 	"cluster log-level": {
 		args: []string{"debug"}, flags: map[string]string{"node": "--node n1", "for": "--for 1m"}, instead: map[string][]string{"reset": {}},
 		answers: map[string]string{"GET.cluster.log-levels": levelsAnswer, "PUT.cluster.log-levels": levelsAnswer, "DELETE.cluster.log-levels": levelsAnswer},

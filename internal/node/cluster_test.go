@@ -147,6 +147,11 @@ func (c *trio) healthy(members int, nodes ...int) {
 
 // counter serves an object, registered through node i.
 func (c *trio) counter(i int) {
+	c.guardedCounter(i, func(h http.Handler) http.Handler { return h }, "")
+}
+
+// guardedCounter is counter with a middleware and more fields of the registration.
+func (c *trio) guardedCounter(i int, guard func(http.Handler) http.Handler, fields string) {
 	object := restate.NewObject("Counter").Handler("add", restate.NewObjectHandler(
 		func(ctx restate.ObjectContext, n int) (int, error) {
 			sum, err := restate.Get[int](ctx, "sum")
@@ -163,10 +168,10 @@ func (c *trio) counter(i int) {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
-	srv := &http.Server{Handler: handler, Protocols: &protocols}
+	srv := &http.Server{Handler: guard(handler), Protocols: &protocols}
 	go func() { _ = srv.Serve(l) }()
 	c.t.Cleanup(func() { _ = srv.Close() })
-	code, body := c.do(i, true, "POST", "/deployments", fmt.Sprintf(`{"uri":"http://%s"}`, l.Addr()))
+	code, body := c.do(i, true, "POST", "/deployments", fmt.Sprintf(`{"uri":"http://%s"%s}`, l.Addr(), fields))
 	require.Equal(c.t, http.StatusCreated, code, body)
 }
 

@@ -30,6 +30,7 @@ func (a *app) cluster() *cobra.Command {
 		a.clusterProvision(),
 		a.clusterCA(),
 		a.clusterLogLevel(),
+		a.clusterSecrets(),
 		group(&cobra.Command{Use: "config", Short: "Show and change the cluster configuration"}, a.clusterConfigGet(), a.clusterConfigSet()),
 	)
 }

@@ -1,0 +1,136 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/errcode"
+	"platform/metadata"
+)
+
+// secretsView describes how the secrets in the metadata are stored.
+type secretsView struct {
+	Encrypted   bool             `json:"encrypted"`
+	Keys        []secretKeyView  `json:"keys"`
+	Unencrypted int              `json:"unencrypted"`
+	Unreadable  []string         `json:"unreadable"`
+	Nodes       []nodeSecretKeys `json:"nodes"`
+	Rotated     *int             `json:"rotated,omitempty"`
+}
+
+type secretKeyView struct {
+	ID      string `json:"id"`
+	Newest  bool   `json:"newest"`
+	Missing bool   `json:"missing"`
+	Secrets int    `json:"secrets"`
+}
+
+type nodeSecretKeys struct {
+	ID      uint32   `json:"id"`
+	Name    string   `json:"name"`
+	Keys    []string `json:"keys"`
+	Problem string   `json:"problem,omitempty"`
+}
+
+func (s *Server) getSecrets(c echo.Context) error {
+	view, err := s.viewSecrets(c)
+	if err != nil {
+		return err
+	}
+	return respond(c, http.StatusOK, view)
+}
+
+// rotateSecrets encrypts all secrets with the newest key of this node, which all nodes must have.
+func (s *Server) rotateSecrets(c echo.Context) error {
+	force, err := queryBool(c, "force")
+	if err != nil {
+		return err
+	}
+	if view, err := s.viewSecrets(c); err != nil {
+		return err
+	} else if problems := view.problems(); len(problems) > 0 && !force {
+		return errcode.New(errcode.META0020, "no secret was encrypted: %s; with force this is ignored", strings.Join(problems, "; "))
+	}
+	rotated, err := s.registry.RotateSecrets(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	if rotated == 0 {
+		c.Set(auditNothing, true)
+	}
+	s.log.Info("secrets encrypted with the newest key", "secrets", rotated)
+	view, err := s.viewSecrets(c)
+	if err != nil {
+		return err
+	}
+	view.Rotated = &rotated
+	return respond(c, http.StatusOK, view)
+}
+
+// problems returns why nodes could not decrypt secrets that are encrypted with the newest key.
+func (v *secretsView) problems() (list []string) {
+	for _, n := range v.Nodes {
+		if n.Problem != "" {
+			list = append(list, "node "+n.Name+" "+n.Problem)
+		}
+	}
+	return list
+}
+
+func (s *Server) viewSecrets(c echo.Context) (*secretsView, error) {
+	state, err := s.clusterState(c.Request().Context())
+	if err != nil {
+		return nil, err
+	}
+	secrets := s.registry.Secrets()
+	view := &secretsView{
+		Encrypted: len(secrets.Keys) > 0, Keys: keyViews(&secrets), Unencrypted: secrets.Clear,
+		Unreadable: secrets.Unreadable, Nodes: []nodeSecretKeys{},
+	}
+	for i := range state.Nodes {
+		n := &state.Nodes[i]
+		view.Nodes = append(view.Nodes, nodeSecretKeys{n.ID, n.Name, append([]string{}, n.SecretKeys...), keyProblem(&secrets, n)})
+	}
+	return view, nil
+}
+
+// keyProblem returns why a node may be unable to decrypt what this node encrypts.
+func keyProblem(secrets *metadata.SecretsState, n *NodeState) string {
+	switch {
+	case !n.Answers:
+		return "does not respond; start or remove it"
+	case len(secrets.Keys) > 0 && !slices.Contains(n.SecretKeys, secrets.Keys[0]):
+		return fmt.Sprintf("does not have the key %s; add it to its security.secrets.key-file", secrets.Keys[0])
+	case len(secrets.Keys) == 0 && len(n.SecretKeys) > 0:
+		return "has keys, which this node does not have"
+	}
+	return ""
+}
+
+// detailOf returns the message of an error without its code.
+func detailOf(err error) string {
+	if coded, ok := errors.AsType[*errcode.Error](err); ok {
+		return coded.Message
+	}
+	return err.Error()
+}
+
+// keyViews returns the keys of this node, then missing ones.
+func keyViews(secrets *metadata.SecretsState) []secretKeyView {
+	keys := []secretKeyView{}
+	for i, id := range secrets.Keys {
+		keys = append(keys, secretKeyView{ID: id, Newest: i == 0, Secrets: secrets.Used[id]})
+	}
+	for _, id := range slices.Sorted(maps.Keys(secrets.Used)) {
+		if !slices.Contains(secrets.Keys, id) {
+			keys = append(keys, secretKeyView{ID: id, Missing: true, Secrets: secrets.Used[id]})
+		}
+	}
+	return keys
+}

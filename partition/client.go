@@ -301,9 +301,9 @@ func (l *leadership) propose(ctx context.Context, c machine.Command) (machine.Ou
 		outcome machine.Outcome
 		err     error
 	}
-	copies, err := l.copies(c)
-	if err != nil {
-		return machine.Outcome{}, err
+	copies, refusal, err := l.copies(c)
+	if err != nil || refusal != machine.OK {
+		return machine.Outcome{Code: refusal}, err
 	}
 	answers := make(chan answer, 1)
 	if err := l.submitLarger(ctx, c, copies, func(o machine.Outcome, err error) { answers <- answer{o, proposeError(err)} }); err != nil {

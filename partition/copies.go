@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"sync"
 
+	"platform/internal/ids"
 	"platform/partition/journal"
 	"platform/partition/machine"
+	"platform/partition/store"
 )
 
 // Some commands copy data within the tables: state reads into the journal, a restart from
@@ -20,9 +22,9 @@ const (
 	copiedBytes = 4 << 20
 	// keysBytes is what listing the keys of an object counts.
 	keysBytes = 1 << 20
-	// restartBytes is the size beyond which the journal of a restart is not measured
-	// further.
-	restartBytes = 16 << 20
+	// restartBytes and restartEntries bound what a restart copies, since it is one command.
+	restartBytes   = 64 << 20
+	restartEntries = 100_000
 )
 
 // progressPart is a part of an attempt's progress that makes up one command.
@@ -112,24 +114,39 @@ func (l *leadership) readSizes(p *machine.Progress) ([]int, error) {
 	return sizes, nil
 }
 
-// copies returns approximately how many bytes an operator's command copies.
-func (l *leadership) copies(c machine.Command) (sum int, err error) {
+// copies returns approximately how many bytes an operator's command copies, or the code with
+// which it is refused because they are too many.
+func (l *leadership) copies(c machine.Command) (sum int, refusal machine.Code, err error) {
 	restart, ok := c.(*machine.Restart)
 	if !ok || restart.From == 0 {
-		return 0, nil
+		return 0, machine.OK, nil
 	}
 	view := l.p.tables.View()
 	defer view.Close()
 	inv, err := view.Invocation(restart.Target)
-	if err != nil || inv == nil {
-		return 0, err
+	if err != nil || inv == nil || restart.From >= inv.Length {
+		return 0, machine.OK, err // the machine refuses it
 	}
-	for i := uint32(0); i < inv.Length && sum < restartBytes; i++ {
-		n, err := view.EntrySize(inv.ID, i)
+	if restart.From >= restartEntries {
+		return 0, machine.TooLarge, nil
+	}
+	if sum, err = journalSize(view, inv.ID, restart.From+1, restartBytes); sum > restartBytes {
+		return 0, machine.TooLarge, nil
+	}
+	return sum, machine.OK, err
+}
+
+// journalSize returns the bytes of the first entries of a journal, or a number above most if
+// they have more than that.
+func journalSize(view *store.View, id ids.Invocation, entries uint32, most int) (sum int, err error) {
+	for i := range entries {
+		n, err := view.EntrySize(id, i)
 		if err != nil {
 			return 0, err
 		}
-		sum += n
+		if sum += n; sum > most {
+			break
+		}
 	}
 	return sum, nil
 }

@@ -99,15 +99,42 @@ func TestReadsOfOneProgressAreSplit(t *testing.T) {
 		return nil
 	})
 	require.Equal(t, before+2*4, length(), "four reads and their results")
-	copies := 0
 	propose(func(l *leadership) (err error) {
-		if record, err = l.p.Find(t.Context(), id); err == nil {
-			copies, err = l.copies(&machine.Restart{Target: id, From: record.Length - 1})
+		if record, err = l.p.Find(t.Context(), id); err != nil {
+			return err
+		}
+		view := l.p.tables.View()
+		defer view.Close()
+		for _, most := range []int{0, 3 << 20, 16 << 20} {
+			sum, err := journalSize(view, id, record.Length, most)
+			require.NoError(t, err)
+			require.Greater(t, sum, most)
+			require.Less(t, sum, most+2<<20)
+		}
+		copies, refusal, err := l.copies(&machine.Restart{Target: id, From: record.Length - 1})
+		require.NoError(t, err)
+		require.Equal(t, machine.OK, refusal)
+		require.Greater(t, copies, reads<<20)
+		return nil
+	})
+
+	// A restart that copies too much does not reach the log, where every replica would apply it.
+	steps = steps[:0]
+	for range restartBytes >> 20 {
+		completion++
+		steps = append(steps, machinetest.GetState(completion, "x"))
+	}
+	progress(steps...)
+	propose(func(l *leadership) (err error) {
+		if record, err = l.p.Find(t.Context(), id); err != nil {
+			return err
+		}
+		o, err := l.propose(t.Context(), &machine.Restart{Target: id, New: ids.NewInvocation(1, [16]byte{2}), From: record.Length - 1})
+		if err == nil {
+			require.Equal(t, machine.TooLarge, o.Code)
 		}
 		return err
 	})
-	require.GreaterOrEqual(t, copies, restartBytes)
-	require.Less(t, copies, restartBytes+2<<20)
 }
 
 // The parts are the whole progress, in order. Each has one step or a bounded number of

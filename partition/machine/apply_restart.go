@@ -99,6 +99,9 @@ func (c *Restart) pin(old Pin) (Pin, Code) {
 func (m *Machine) prefix(inv *Invocation, last uint32) (entries []journal.Entry, complete bool, err error) {
 	requested := map[uint32]bool{}
 	for i := range inv.Length {
+		if i > last && len(requested) == 0 {
+			break // the rest, which may be long, contributes nothing
+		}
 		e, err := m.st.Entry(inv.ID, i)
 		if err != nil {
 			return nil, false, fmt.Errorf("read entry %d of %s: %w", i, inv.ID, err)

@@ -175,6 +175,28 @@ func TestOneEntryAppliesABoundedNumberOfStateUpdates(t *testing.T) {
 	}
 }
 
+// A restart does not read the part of a long journal that it does not need.
+func TestARestartReadsOnlyWhatItCopies(t *testing.T) {
+	b := newBounded(t, feature.Level4)
+	old := ids.NewInvocation(0, [16]byte{1})
+	attempt := b.invoke(old, machine.Target{Service: "S", Handler: "h"}, journal.NewInput(nil, nil))
+	value := journal.Result{Value: make([]byte, 4<<10)}
+	var steps []machine.Step
+	for i := range uint32(500) {
+		steps = append(steps, machinetest.Run(i+1, "step"), machinetest.RunCompletion(i+1, value))
+	}
+	b.apply(&machine.Progress{ID: old, Attempt: attempt, Steps: append(steps, machinetest.Output(journal.Result{}), machinetest.End())})
+	for from, length := range map[uint32]uint32{0: 1, 1: 3, 4: 5} {
+		b.mostRead = 0
+		restarted := ids.NewInvocation(0, [16]byte{2, byte(from)})
+		b.apply(&machine.Restart{Target: old, New: restarted, From: from})
+		require.Less(t, b.mostRead, 32<<10)
+		inv, err := b.st.Invocation(restarted)
+		require.NoError(t, err)
+		require.Equal(t, length, inv.Length, "from %d", from)
+	}
+}
+
 // TestOneEntryReadsABoundedPartOfAKilledJournal kills invocations with a sleep and many
 // calls. Every second call has its result.
 func TestOneEntryReadsABoundedPartOfAKilledJournal(t *testing.T) {

@@ -119,6 +119,8 @@ const (
 	Forgotten
 	// DeadLettersFull refuses a SetAside for lack of room; nothing was changed.
 	DeadLettersFull
+	// TooLarge is how the leader refuses a Restart that would copy too much.
+	TooLarge
 )
 
 // Outcome is the result of a command for its proposer.

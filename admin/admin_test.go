@@ -56,6 +56,7 @@ type world struct {
 	objectQuery ObjectQuery
 	objects     []ObjectSummary
 	moreObjects bool
+	scopes      []string
 	object      Object
 	detail      *ObjectDetail
 
@@ -158,6 +159,8 @@ func (w *world) Objects(_ context.Context, q ObjectQuery) ([]ObjectSummary, bool
 	w.objectQuery = q
 	return w.objects, w.moreObjects, w.err
 }
+
+func (w *world) Scopes(context.Context, string) ([]string, error) { return w.scopes, w.err }
 
 func (w *world) Object(_ context.Context, o Object) (*ObjectDetail, error) {
 	w.object = o

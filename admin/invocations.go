@@ -30,6 +30,8 @@ type Invocations interface {
 	Get(ctx context.Context, id ids.Invocation, journal bool) (*Invocation, error)
 	// Objects returns the keys of a virtual object or workflow, sorted, and whether there are more.
 	Objects(context.Context, ObjectQuery) (page []ObjectSummary, more bool, err error)
+	// Scopes returns the scopes in which a virtual object or workflow has keys, at most MaxScopes.
+	Scopes(ctx context.Context, service string) ([]string, error)
 	// Object returns one key.
 	Object(context.Context, Object) (*ObjectDetail, error)
 	// InUse returns the number of unfinished invocations that are pinned to a deployment or have an
@@ -100,6 +102,7 @@ type Invocation struct {
 	ScheduledStartAt      Timestamp      `json:"scheduled_start_at,omitzero"`
 	RunningAt             Timestamp      `json:"running_at,omitzero"` // start of the first attempt
 	CompletedAt           Timestamp      `json:"completed_at,omitzero"`
+	PurgeAt               Timestamp      `json:"purge_at,omitzero"` // when its retention ends, once it has completed
 	IdempotencyKey        *string        `json:"idempotency_key,omitempty"`
 	InvokedBy             string         `json:"invoked_by"` // ingress, service, subscription, restart_as_new
 	InvokedByID           string         `json:"invoked_by_id,omitempty"`

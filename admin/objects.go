@@ -28,7 +28,7 @@ type ObjectSummary struct {
 	Entries int    `json:"state_entries"`
 	Bytes   int64  `json:"state_bytes"` // total size of the values
 	Holder  string `json:"held_by,omitempty"`
-	Waiting uint64 `json:"waiting,omitempty"` // invocations without a scope that wait for the key
+	Waiting uint64 `json:"waiting,omitempty"` // invocations that wait for the key; with a scope at most MaxCountedWaiting
 }
 
 // ObjectDetail is a key with its waiting invocations and promises.
@@ -39,10 +39,12 @@ type ObjectDetail struct {
 	Promises  []WorkflowPromise `json:"promises,omitempty"`
 }
 
-// Limits of ObjectDetail.Queue and ObjectDetail.Promises.
+// Limits of what is read of a key or of a service.
 const (
 	MaxObjectQueue    = 100
 	MaxObjectPromises = 1000
+	MaxCountedWaiting = 1000
+	MaxScopes         = 1000
 )
 
 // WorkflowPromise is a promise of a workflow.
@@ -59,6 +61,11 @@ type WorkflowPromise struct {
 type objectPage struct {
 	Objects []ObjectSummary `json:"objects"`
 	Next    string          `json:"next_cursor,omitempty"`
+}
+
+type scopeList struct {
+	Scopes    []string `json:"scopes"`
+	Truncated bool     `json:"truncated,omitempty"`
 }
 
 func (s *Server) listObjects(c echo.Context) error {
@@ -97,6 +104,26 @@ func (s *Server) listObjects(c echo.Context) error {
 		page.Next = base64.RawURLEncoding.EncodeToString([]byte(objects[len(objects)-1].Key))
 	}
 	return respond(c, http.StatusOK, page)
+}
+
+// listScopes lists the scopes in which a virtual object or workflow has keys.
+func (s *Server) listScopes(c echo.Context) error {
+	ctx, service := c.Request().Context(), c.Param("service")
+	p := access.From(ctx)
+	if _, err := s.object(service, "", "", false); err != nil {
+		return err
+	}
+	scopes, err := s.invocations.Scopes(ctx, service)
+	if err != nil {
+		return fmt.Errorf("list scopes of %s: %w", service, err)
+	}
+	permitted := []string{}
+	for _, scope := range scopes {
+		if !p.Limited() || p.AllowsTarget(service, scope) {
+			permitted = append(permitted, scope)
+		}
+	}
+	return respond(c, http.StatusOK, scopeList{Scopes: permitted, Truncated: len(scopes) == MaxScopes})
 }
 
 // singleValue parses a query parameter that has at most one value. The limits of a principal can

@@ -26,6 +26,16 @@ func TestObjectsArePaged(t *testing.T) {
 	}
 }
 
+func TestScopesOfAService(t *testing.T) {
+	w := seeded(t, nil)
+	require.JSONEq(t, `{"scopes":[]}`, text(t, w.ask(t, "GET", "/services/Counter/scopes", "")))
+	w.scopes = []string{"acme", "globex"}
+	require.JSONEq(t, `{"scopes":["acme","globex"]}`, text(t, w.ask(t, "GET", "/services/Counter/scopes", "")))
+	for service, status := range map[string]int{"None": http.StatusNotFound, "Greeter": http.StatusBadRequest} {
+		require.Equal(t, status, w.ask(t, "GET", "/services/"+service+"/scopes", "").StatusCode)
+	}
+}
+
 func TestOneObject(t *testing.T) {
 	w := seeded(t, nil)
 	w.detail = &ObjectDetail{ObjectSummary: ObjectSummary{Service: "Counter", Key: "a/b", Entries: 1, Bytes: 3}}

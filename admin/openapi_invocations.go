@@ -49,6 +49,10 @@ var invocationOperations = map[string]operation{
 		},
 		answers: []reply{{http.StatusOK, "One page", objectPage{}}}, refusals: []int{400, 404, 503},
 	},
+	"GET /services/:service/scopes": {
+		id: "list_scopes", tag: "object", summary: "List the scopes in which a virtual object or workflow has keys",
+		answers: []reply{{http.StatusOK, "The scopes", scopeList{}}}, refusals: []int{400, 404, 503},
+	},
 	"GET /objects/:service/:key": {
 		id: "get_object", tag: "object", summary: "Show a key of a virtual object or workflow: the size of its state, its holder, the invocations that wait for it, promises",
 		query:   []object{queryParameter("scope", "Scope of the key.", object{"type": "string"})},

@@ -40,6 +40,7 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/services/:service", access.View, s.getService},
 		{http.MethodPatch, "/services/:service", access.Deploy, s.modifyService},
 		{http.MethodGet, "/services/:service/openapi", access.View, s.serviceOpenAPI},
+		{http.MethodGet, "/services/:service/scopes", access.View, s.listScopes},
 		{http.MethodGet, "/services/:service/handlers", access.View, s.listHandlers},
 		{http.MethodGet, "/services/:service/handlers/:handler", access.View, s.getHandler},
 		{http.MethodGet, "/invocations", access.View, s.listInvocations},

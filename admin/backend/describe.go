@@ -29,6 +29,7 @@ func describe(r partition.Record) *admin.Invocation {
 		ScheduledStartAt:      admin.Timestamp(inv.StartAt),
 		RunningAt:             admin.Timestamp(inv.RunningAt),
 		CompletedAt:           admin.Timestamp(inv.CompletedAt),
+		PurgeAt:               admin.Timestamp(inv.ExpiresAt),
 		IdempotencyKey:        inv.IdempotencyKey,
 		InvokedBy:             [...]string{"ingress", "service", "subscription", "restart_as_new"}[inv.Source.Kind],
 		InvokedByTarget:       inv.Source.CallerTarget,

@@ -17,6 +17,15 @@ import (
 	"platform/partition/store"
 )
 
+// tablesOfObjects returns the tables whose rows describe keys. Only keys without a scope have a
+// queue with a count; those with a scope share vqueues, so their waiting invocations are counted.
+func tablesOfObjects(scope string) []partition.Table {
+	if scope == "" {
+		return []partition.Table{partition.State, partition.Locks, partition.LockQueues}
+	}
+	return []partition.Table{partition.State, partition.Locks, partition.Waiting}
+}
+
 // Objects implements admin.Invocations. Each partition returns the first keys of the page that it
 // has: the rows of a service are sorted by key.
 func (c *catalog) Objects(ctx context.Context, q admin.ObjectQuery) (page []admin.ObjectSummary, more bool, err error) {
@@ -25,7 +34,7 @@ func (c *catalog) Objects(ctx context.Context, q admin.ObjectQuery) (page []admi
 	g.SetLimit(listConcurrency)
 	for p := range c.router.Partitions() {
 		g.Go(func() error {
-			for _, table := range []partition.Table{partition.State, partition.Locks, partition.LockQueues} {
+			for _, table := range tablesOfObjects(q.Scope) {
 				if err := found.read(ctx, p, table); err != nil {
 					return unavailable(p.ID(), err)
 				}
@@ -56,16 +65,23 @@ type objectSet struct {
 // page.
 func (s *objectSet) read(ctx context.Context, p *fabric.Handle, table partition.Table) error {
 	keys, last := 0, ""
-	return eachOfObjects(ctx, p, table, s.q, func(key string, row *partition.Row) bool {
+	return eachOfObjects(ctx, p, table, s.q, func(key string, row *partition.Row) visited {
 		if keys == 0 || key != last {
 			keys, last = keys+1, key
 		}
-		s.add(table, key, row)
-		return keys <= s.q.Limit
+		waiting := s.add(table, key, row)
+		switch {
+		case keys > s.q.Limit:
+			return stop
+		case table == partition.Waiting && waiting >= admin.MaxCountedWaiting:
+			return nextKey
+		}
+		return goOn
 	})
 }
 
-func (s *objectSet) add(table partition.Table, key string, row *partition.Row) {
+// add returns how many invocations are known to wait for the key.
+func (s *objectSet) add(table partition.Table, key string, row *partition.Row) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.byKey[key]
@@ -74,6 +90,7 @@ func (s *objectSet) add(table partition.Table, key string, row *partition.Row) {
 		s.byKey[key] = o
 	}
 	addToSummary(o, table, row)
+	return o.Waiting
 }
 
 func addToSummary(o *admin.ObjectSummary, table partition.Table, row *partition.Row) {
@@ -85,20 +102,32 @@ func addToSummary(o *admin.ObjectSummary, table partition.Table, row *partition.
 		o.Holder = row.ID.String()
 	case partition.LockQueues:
 		o.Waiting = row.Queue.Waiting
+	case partition.Waiting:
+		if o.Scope != "" {
+			o.Waiting++
+		}
 	}
 }
 
-// eachOfObjects visits the rows of keys of a service in their order, until visit returns false.
-func eachOfObjects(ctx context.Context, p *fabric.Handle, table partition.Table, q *admin.ObjectQuery, visit func(key string, row *partition.Row) bool) error {
-	if table == partition.LockQueues && q.Scope != "" {
-		return nil // they have vqueues
-	}
+// visited is how a walk over the rows of keys continues after a row.
+type visited int
+
+const (
+	goOn visited = iota
+	nextKey
+	stop
+)
+
+// eachOfObjects visits the rows of keys of a service in their order.
+func eachOfObjects(ctx context.Context, p *fabric.Handle, table partition.Table, q *admin.ObjectQuery, visit func(key string, row *partition.Row) visited) error {
 	s := &partition.Scan{Table: table, Detail: partition.Heads, Keys: partition.AllKeys, Scope: &q.Scope, Services: []string{q.Service}, From: placeBefore(q)}
 	for {
 		page, err := p.Scan(ctx, s)
 		if err != nil {
 			return err
 		}
+		next := page.Next
+	rows:
 		for i := range page.Rows {
 			row := &page.Rows[i]
 			key := row.Object.Key
@@ -108,14 +137,69 @@ func eachOfObjects(ctx context.Context, p *fabric.Handle, table partition.Table,
 			if !strings.HasPrefix(key, q.Prefix) {
 				return nil // keys with the prefix are consecutive
 			}
-			if !visit(key, row) {
+			switch visit(key, row) {
+			case stop:
 				return nil
+			case nextKey:
+				next = store.AfterObject(machine.Object{Scope: q.Scope, Service: q.Service, Key: key})
+				break rows
 			}
 		}
-		if page.Next == nil {
+		if next == nil {
 			return nil
 		}
+		s.From = next
+	}
+}
+
+// Scopes implements admin.Invocations. It reads one page per scope and table.
+func (c *catalog) Scopes(ctx context.Context, service string) ([]string, error) {
+	var mu sync.Mutex // protects found
+	found := map[string]bool{}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(listConcurrency)
+	for p := range c.router.Partitions() {
+		g.Go(func() error {
+			for _, table := range tablesOfObjects("any") {
+				err := eachScope(ctx, p, table, service, func(scope string) bool {
+					mu.Lock()
+					defer mu.Unlock()
+					found[scope] = true
+					return len(found) < admin.MaxScopes
+				})
+				if err != nil {
+					return unavailable(p.ID(), err)
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	scopes := slices.Sorted(maps.Keys(found))
+	return scopes[:min(len(scopes), admin.MaxScopes)], nil
+}
+
+// eachScope visits the scopes that have rows of a service, until visit returns false.
+func eachScope(ctx context.Context, p *fabric.Handle, table partition.Table, service string, visit func(scope string) bool) error {
+	s := &partition.Scan{Table: table, Detail: partition.Heads, Keys: partition.AllKeys, Services: []string{service}, From: store.AfterScope("")}
+	for {
+		page, err := p.Scan(ctx, s)
+		if err != nil {
+			return err
+		}
 		s.From = page.Next
+		if len(page.Rows) > 0 {
+			scope := page.Rows[0].Object.Scope
+			if !visit(scope) {
+				return nil
+			}
+			s.From = store.AfterScope(scope)
+		}
+		if s.From == nil {
+			return nil
+		}
 	}
 }
 
@@ -133,7 +217,10 @@ func placeBefore(q *admin.ObjectQuery) store.Place {
 func (c *catalog) Object(ctx context.Context, object admin.Object) (*admin.ObjectDetail, error) {
 	p := c.router.Owner(ids.NewInvocation(ids.Route(object.Scope, object.Key), [16]byte{}))
 	out := &admin.ObjectDetail{ObjectSummary: admin.ObjectSummary{Service: object.Service, Key: object.Key, Scope: object.Scope}}
-	tables := []partition.Table{partition.State, partition.Locks, partition.LockQueues, partition.Waiting}
+	tables := tablesOfObjects(object.Scope)
+	if object.Scope == "" {
+		tables = append(tables, partition.Waiting)
+	}
 	if object.Workflow {
 		tables = append(tables, partition.Promises)
 	}
@@ -147,9 +234,6 @@ func (c *catalog) Object(ctx context.Context, object admin.Object) (*admin.Objec
 
 // readObject adds the rows of a table that belong to an object.
 func readObject(ctx context.Context, p *fabric.Handle, table partition.Table, object admin.Object, out *admin.ObjectDetail) error {
-	if table == partition.LockQueues && object.Scope != "" {
-		return nil
-	}
 	s := &partition.Scan{
 		Table: table, Detail: partition.Whole, Keys: partition.AllKeys, Scope: &object.Scope, Services: []string{object.Service}, Objects: []string{object.Key},
 		From: store.ObjectPlace(machine.Object{Scope: object.Scope, Service: object.Service, Key: object.Key}),
@@ -169,7 +253,10 @@ func readObject(ctx context.Context, p *fabric.Handle, table partition.Table, ob
 			case partition.Locks:
 				out.HeldSince = admin.Timestamp(row.Since)
 			case partition.Waiting:
-				if out.Queue = append(out.Queue, row.ID.String()); len(out.Queue) == admin.MaxObjectQueue {
+				if len(out.Queue) < admin.MaxObjectQueue {
+					out.Queue = append(out.Queue, row.ID.String())
+				}
+				if len(out.Queue) == admin.MaxObjectQueue && (object.Scope == "" || out.Waiting >= admin.MaxCountedWaiting) {
 					return nil
 				}
 			case partition.Promises:

@@ -174,6 +174,7 @@ var flagCases = map[string]flagCase{
 	"services config patch": {args: []string{"Greeter", "--yes", "--public"}, flags: patchFlags},
 
 	"objects list":     {args: []string{"Counter"}, flags: map[string]string{"limit": "--limit 1", "prefix": "--prefix a", "scope": "--scope acme"}, answers: map[string]string{"GET.objects": "200\n" + `{"objects":[]}`}},
+	"objects scopes":   {args: []string{"Counter"}, answers: map[string]string{"GET.services.Counter.scopes": "200\n" + `{"scopes":[]}`}},
 	"objects describe": {args: []string{"Counter/a"}, flags: map[string]string{"scope": "--scope acme"}, answers: map[string]string{"GET.objects.Counter.a": "200\n" + `{"service":"Counter","key":"a","queue":[]}`}},
 	"state get":        {args: []string{"Counter/a"}, flags: map[string]string{"scope": "--scope acme"}, answers: map[string]string{"GET.services.Counter.state": stateAnswer}},
 	"state edit": {args: []string{"Counter/a", "--yes"}, flags: map[string]string{"scope": "--scope acme"}, answers: map[string]string{

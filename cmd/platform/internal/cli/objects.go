@@ -19,7 +19,7 @@ func (a *app) objects() *cobra.Command {
 		Short:   "Show the keys of objects and workflows",
 		Long: `Show the keys of virtual objects and workflows: the size of their state, the invocation that holds the
 lock of a key, and the invocations queued behind it. ` + "`platform state`" + ` reads and edits the state.`,
-	}, a.objectsList(), a.objectsDescribe())
+	}, a.objectsList(), a.objectsScopes(), a.objectsDescribe())
 }
 
 func (a *app) objectsList() *cobra.Command {
@@ -51,6 +51,33 @@ func (a *app) objectsList() *cobra.Command {
 		a.print.Table("", []string{"KEY", "ENTRIES", "SIZE", "HELD-BY", "WAITING"}, rows)
 		if page.Next != "" {
 			a.say("There are more than these; see --limit and --prefix.")
+		}
+		return nil
+	})
+}
+
+func (a *app) objectsScopes() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "scopes <service>",
+		Short:   "List the scopes in which a service has keys",
+		Args:    cobra.ExactArgs(1),
+		Example: "  platform objects scopes Counter",
+	}
+	return viewResponse(a, cmd, func(ctx context.Context, args []string) (client.ScopeList, *client.Response, error) {
+		list, response, err := a.client.Scopes(ctx, args[0])
+		return list, response, hintNotFound(err, stateHint)
+	}, func(_ context.Context, list client.ScopeList) error {
+		if len(list.Scopes) == 0 {
+			a.say("No key of the service has a scope.")
+			return nil
+		}
+		rows := make([][]string, len(list.Scopes))
+		for i, scope := range list.Scopes {
+			rows[i] = []string{term.Clean(scope)}
+		}
+		a.print.Table("", []string{"SCOPE"}, rows)
+		if list.Truncated {
+			a.say("There are more scopes than these.")
 		}
 		return nil
 	})

@@ -61,6 +61,12 @@ type ObjectPage struct {
 	Next    string          `json:"next_cursor"`
 }
 
+// ScopeList is the scopes of a service; Truncated means that there are more.
+type ScopeList struct {
+	Scopes    []string `json:"scopes"`
+	Truncated bool     `json:"truncated"`
+}
+
 // ObjectDetail is a key with the invocations that wait for it and the promises of a workflow.
 type ObjectDetail struct {
 	ObjectSummary
@@ -86,6 +92,12 @@ func (c *Client) Objects(ctx context.Context, service, scope, prefix string, lim
 	}
 	response, err = c.adminJSON(ctx, http.MethodGet, "/objects"+queryOf(values), nil, &page)
 	return page, response, err
+}
+
+// Scopes lists the scopes in which a service has keys.
+func (c *Client) Scopes(ctx context.Context, service string) (list ScopeList, response *Response, err error) {
+	response, err = c.adminJSON(ctx, http.MethodGet, "/services/"+url.PathEscape(service)+"/scopes", nil, &list)
+	return list, response, err
 }
 
 // Object describes one key.

@@ -30,17 +30,21 @@ type receipt struct {
 
 func main() {
 	address := flag.String("listen", "127.0.0.1:9080", "address to listen on")
+	repaired := flag.Bool("repaired", false, "let Orders/flaky succeed")
 	flag.Parse()
 	log.SetFlags(0)
-	s := server.NewRestate().Bind(orders()).Bind(payments()).Bind(cart()).Bind(signup())
+	s := server.NewRestate().Bind(orders(*repaired)).Bind(payments()).Bind(cart()).Bind(signup())
 	log.Fatal(s.Start(context.Background(), *address))
 }
 
-func orders() restate.ServiceDefinition {
+func orders(repaired bool) restate.ServiceDefinition {
 	return restate.NewService("Orders").
 		Handler("place", restate.NewServiceHandler(place)).
 		Handler("echo", restate.NewServiceHandler(func(_ restate.Context, in any) (any, error) { return in, nil })).
 		Handler("flaky", restate.NewServiceHandler(func(_ restate.Context, in string) (string, error) {
+			if repaired {
+				return "connected to " + in, nil
+			}
 			return "", fmt.Errorf("connect to inventory-%s.internal:5432: connection refused", in)
 		})).
 		Handler("reject", restate.NewServiceHandler(func(_ restate.Context, in string) (string, error) {

@@ -16,7 +16,7 @@ async function usable(t, path, text) {
 }
 
 export async function testCluster() {
-  const names = ['cluster: a killed node is shown, and pages stay usable', 'cluster: the leader of a partition is moved, killed and replaced while its invocation is open', 'cluster: without a majority, pages say so and recover by themselves']
+  const names = ['cluster: a killed node is shown, and pages stay usable', 'cluster: the leadership of a partition is transferred from its page', 'cluster: the leader of a partition is moved, killed and replaced while its invocation is open', 'cluster: without a majority, pages say so and recover by themselves']
   if (!names.some(selected)) return
   const w = await World.start({ nodes: 3 })
   try {
@@ -54,6 +54,32 @@ export async function testCluster() {
 
     await test(names[1], async () => {
       await healthy(w, 'healthy')
+      const leaderOf = async () => (await w.api('/cluster/partitions')).partitions.find((p) => p.id === 1).leader
+      const { nodes } = await w.api('/cluster-health')
+      const names = new Map(nodes.map((n) => [n.id, n.name]))
+      const before = await leaderOf()
+      const t = await open(w, '/ui/cluster')
+      await t.page.getByRole('button', { name: 'Partition 1', exact: true }).click()
+      await t.page.getByRole('table', { name: 'Replicas of partition 1' }).waitFor()
+      await t.page.getByRole('button', { name: 'Transfer' }).click()
+      const targets = t.page.getByRole('menuitem')
+      await targets.nth(1).waitFor()
+      assert.equal(await targets.count(), 2, 'the leader itself is no target')
+      const target = (await targets.first().innerText()).trim()
+      assert.notEqual(target, names.get(before))
+      assert.deepEqual(await axe(t.page), [])
+      await targets.first().click()
+      await t.page.getByRole('dialog').getByText(`to ${target}`).waitFor()
+      await t.page.getByRole('dialog').getByRole('button', { name: 'Transfer' }).click()
+      await t.page.getByText(`${target} leads partition 1`).first().waitFor()
+      await until('the new leader', async () => names.get(await leaderOf()) === target)
+      await t.page.getByRole('row', { name: new RegExp(`^${target}\\b.*leader`) }).waitFor()
+      noProblems(t)
+      await t.close()
+    })
+
+    await test(names[2], async () => {
+      await healthy(w, 'healthy')
       const t = await open(w, '/ui/cluster', { allow: lost })
       for (const { id } of (await w.api('/cluster/partitions')).partitions) {
         await until(`n2 leads partition ${id}`, () => w.api(`/cluster/partitions/${id}/transfer?to=n2`, { method: 'PATCH' }).then(() => true))
@@ -71,7 +97,7 @@ export async function testCluster() {
       await t.close()
     })
 
-    await test(names[2], async () => {
+    await test(names[3], async () => {
       await healthy(w, 'healthy')
       const t = await open(w, '/ui/invocations', { allow: lost })
       await t.page.locator('tbody tr').nth(20).waitFor()

@@ -5,7 +5,7 @@ import { axe, noProblems, open, selected, test } from './lib.mjs'
 import { World, until } from './world.mjs'
 
 export async function testFlowControl() {
-  const names = ['flow control: a rule holds invocations, its change is previewed, and its deletion lets them start', 'flow control: a queue is paused and resumed, and leads to those who wait']
+  const names = ['flow control: a rule holds invocations, its change is previewed, and its deletion lets them start', 'flow control: a queue is paused and resumed, and leads to those who wait', 'flow control: objects with a scope are chosen by it, with their holder and queue']
   if (!names.some(selected)) return
   const w = await World.start({ flowControl: true })
   const work = async () => JSON.parse((await w.call('platform/scope/acme/send/Orders/work', '1h')).text).invocationId
@@ -84,6 +84,40 @@ export async function testFlowControl() {
       await dialog.getByRole('button', { name: 'Resume' }).click()
       await w.status(waiting, 'running')
       await row.getByText('empty').waitFor()
+      noProblems(t)
+      await t.close()
+    })
+    await test(names[2], async () => {
+      const t = await open(w, '/ui/services/Cart?invoke=hold&key=shared')
+      await t.page.getByText('Options', { exact: true }).click()
+      await t.page.getByLabel('Scope', { exact: true }).fill('globex')
+      await t.page.getByRole('button', { name: 'Send', exact: true }).first().click()
+      await t.page.locator('.cm-content').click()
+      await t.page.keyboard.press('ControlOrMeta+a')
+      await t.page.keyboard.insertText('"1h"')
+      await t.page.getByText(/platform\/scope\/globex\/send\/Cart\/shared\/hold/).waitFor()
+      for (let i = 0; i < 3; i++) {
+        await t.page.getByRole('button', { name: 'Send', exact: true }).last().click()
+        await t.page.locator('.answer').getByText('Accepted', { exact: true }).waitFor()
+      }
+      await until('the queue', async () => (await w.api('/objects?service=Cart&scope=globex')).objects[0]?.waiting === 2)
+      assert.deepEqual(await w.api('/services/Cart/scopes'), { scopes: ['globex'] })
+      assert.equal((await w.api('/objects/Cart/shared?scope=globex')).waiting, 2)
+      assert.deepEqual((await w.api('/objects?service=Cart')).objects, [])
+      await t.page.goto(`${w.admin}/ui/objects?service=Cart`)
+      await t.page.getByText('No state yet').waitFor()
+      await t.page.getByLabel('Scope').selectOption('globex')
+      await t.page.waitForURL(/scope=globex/)
+      const row = t.page.getByRole('row', { name: /shared/ })
+      await row.getByText('inv_').waitFor()
+      await row.getByRole('link', { name: '2', exact: true }).waitFor()
+      assert.deepEqual(await axe(t.page), [])
+      await row.getByRole('link', { name: 'shared' }).click()
+      const waiting = t.page.getByRole('table', { name: 'Waiting' })
+      await waiting.getByRole('link', { name: /hold/ }).nth(1).waitFor()
+      assert.equal(await waiting.locator('tbody tr').count(), 2)
+      assert.deepEqual(await axe(t.page), [])
+      for (const i of (await w.api('/invocations?scope=globex')).invocations) held.push(i.id)
       noProblems(t)
       await t.close()
     })

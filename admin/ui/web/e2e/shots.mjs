@@ -75,7 +75,38 @@ try {
     await p.getByRole('button', { name: 'Partition 1' }).click({ timeout: 2000 })
   })
   await shoot('sql', '/ui/sql?query=' + encodeURIComponent('SELECT id, target, status, created_at, last_failure FROM sys_invocation LIMIT 40'), (p) => p.waitForTimeout(700))
+  const group = (await w.api('/failures?muted=false')).groups.find((g) => g.handler === 'flaky')
+  await shoot('failure', `/ui/failures/${group.id}`)
+  await shoot('failure-resume', `/ui/failures/${group.id}`, (p) => p.getByRole('button', { name: 'Resume all' }).click())
+  await shoot('restart', `/ui/invocations/${ids.order}`, async (p) => {
+    await p.getByRole('button', { name: 'Restart as new' }).click()
+    await p.getByRole('group', { name: 'Preview' }).waitFor()
+  })
+  await shoot('copy', `/ui/invocations/${ids.order}`, async (p) => {
+    await p.getByRole('button', { name: 'More actions' }).click()
+    await p.getByRole('menuitem', { name: 'Copy with edited input' }).click()
+    await p.locator('dialog .cm-content').waitFor()
+  })
+  await shoot('invoke-form', '/ui/services/Orders?invoke=place', async (p) => {
+    await p.getByRole('button', { name: 'Form', exact: true }).click()
+    await p.getByText('Options', { exact: true }).click()
+  })
+  await shoot('edit-state', '/ui/objects/Cart/book', async (p) => {
+    await p.getByRole('button', { name: 'Edit last' }).click()
+    await p.locator('dialog .cm-content').waitFor()
+  })
+  await w.api('/kafka-clusters', { method: 'POST', body: { name: 'main', properties: { 'bootstrap.servers': '127.0.0.1:1' } } })
+  const subscription = (await w.api('/subscriptions', { method: 'POST', body: { source: 'kafka://main/orders', sink: 'service://Cart/add' } })).id
+  await w.api('/subscriptions', { method: 'POST', body: { source: 'kafka://main/returns', sink: 'service://Orders/echo' } })
+  await shoot('subscriptions', '/ui/subscriptions')
+  await shoot('subscription', `/ui/subscriptions/${subscription}`)
+  await shoot('kafka-cluster', '/ui/kafka-clusters/main')
+  await w.api('/jobs', { method: 'POST', body: { operation: 'resume', filter: { handler: 'flaky' } } })
   await shoot('jobs', '/ui/jobs')
+  await shoot('job', `/ui/jobs/${(await w.api('/jobs')).jobs[0].id}`)
+  await shoot('tokens', '/ui/tokens')
+  await shoot('audit', '/ui/audit')
+  await shoot('bundle', '/ui/bundle')
   await shoot('settings', '/ui/settings')
   await shoot('palette', '/ui/', async (p) => {
     await p.keyboard.press('/')

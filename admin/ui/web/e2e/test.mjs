@@ -2,11 +2,13 @@
 // the tests whose names contain one of the texts.
 
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { testAccess } from './access.mjs'
 import { testCluster } from './cluster.mjs'
 import { testEvents } from './events.mjs'
 import { testFailures } from './failures.mjs'
 import { testFlowControl } from './flow.mjs'
+import { testWalk } from './walk.mjs'
 import { testObjects } from './objects.mjs'
 import { testLogin } from './login.mjs'
 import { testInvocations } from './invocations.mjs'
@@ -255,6 +257,23 @@ try {
     await t.close()
   })
 
+  await test('the input of a handler is edited in a form and as JSON', async () => {
+    const t = await open(w, '/ui/services/Orders?invoke=place')
+    await t.page.locator('.cm-content').getByText('"item"').waitFor()
+    await t.page.getByRole('button', { name: 'Form', exact: true }).click()
+    await t.page.getByLabel('item').fill('from "the" form')
+    await t.page.getByLabel('amount').fill('4')
+    await t.page.getByText('edited as JSON:').waitFor()
+    assert.deepEqual(await axe(t.page), [])
+    await t.page.getByRole('button', { name: 'JSON', exact: true }).first().click()
+    await t.page.locator('.cm-content').getByText('"from \\"the\\" form"').waitFor()
+    await t.page.getByRole('button', { name: 'Call', exact: true }).last().click()
+    await t.page.locator('.answer').getByText('Succeeded').waitFor()
+    await t.page.locator('.answer').getByText('order-from').waitFor()
+    noProblems(t)
+    await t.close()
+  })
+
   await test('a deployment is checked and registered', async () => {
     const t = await open(w, '/ui/services?register=true')
     await t.page.getByPlaceholder('http://localhost:9080').fill(w.service)
@@ -301,6 +320,26 @@ try {
     await t.close()
   })
 
+  await test('SQL is completed from the tables of the server, kept in the history, and its result exported', async () => {
+    const t = await open(w, '/ui/sql')
+    await t.page.locator('.cm-content').click()
+    await t.page.keyboard.press('ControlOrMeta+a')
+    await t.page.keyboard.type('SELECT target FROM sys_inv')
+    await t.page.getByRole('option', { name: /^sys_invocation$/ }).waitFor()
+    await t.page.locator('.cm-content').fill("SELECT target, status FROM sys_invocation WHERE status = 'paused'")
+    await t.page.keyboard.press('Control+Enter')
+    await t.page.locator('.grid-result').getByText('Orders/flaky').waitFor()
+    await t.page.getByRole('button', { name: 'Export' }).click()
+    const download = t.page.waitForEvent('download')
+    await t.page.getByRole('menuitem', { name: /CSV/ }).click()
+    assert.match(readFileSync(await (await download).path(), 'utf8'), /^target,status\r?\nOrders\/flaky,paused/)
+    await t.page.reload()
+    await t.page.getByRole('button', { name: 'History' }).click()
+    await t.page.getByRole('menuitem', { name: /WHERE status = 'paused'/ }).first().waitFor()
+    noProblems(t)
+    await t.close()
+  })
+
   await test('an exported invocation opens from its file', async () => {
     const t = await open(w, `/ui/invocations/${ids.order}`)
     await t.page.getByRole('button', { name: 'More actions' }).click()
@@ -325,6 +364,7 @@ try {
     noProblems(t)
     await t.close()
   })
+  await testWalk()
   await testAccess()
   await testLogin()
   await testFlowControl()

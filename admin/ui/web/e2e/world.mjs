@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { chromium } from 'playwright-core'
@@ -37,6 +37,12 @@ export async function until(what, check, timeout = 120_000) {
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
 }
+
+const listens = (port) => new Promise((resolve) => {
+  const socket = connect(port, '127.0.0.1', () => resolve(true))
+  socket.once('error', () => resolve(false))
+  socket.once('connect', () => socket.destroy())
+})
 
 export class World {
   #processes = []
@@ -76,6 +82,14 @@ export class World {
     const node = this.#nodes[i]
     node.server = this.run(serverBinary, [], node.env)
     await until(`the start of ${node.name}`, async () => (await fetch(`${node.admin}/health`)).ok)
+  }
+
+  /** Starts the service once more, with handlers that do not fail, and returns its address. */
+  async startRepairedService() {
+    const [port] = await freePorts(1)
+    this.run(serviceBinary, ['-listen', `127.0.0.1:${port}`, '-repaired'], this.#nodes[0].env)
+    await until('the start of the service', () => listens(port))
+    return `http://127.0.0.1:${port}`
   }
 
   async stopServer(i = 0) {

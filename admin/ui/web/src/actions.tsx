@@ -10,7 +10,9 @@ import { refusalOf } from './session.ts'
 import { DialogFrame, ask, openDialog, toast } from './ui/overlay.tsx'
 import { Button, Field, Switch } from './ui/basic.tsx'
 import type { IconName } from './ui/icons.tsx'
-import { useState } from 'preact/hooks'
+import { useMemo, useState } from 'preact/hooks'
+import { buildSteps, type Step } from './lib/journal.ts'
+import { readEntries } from './journals.ts'
 import { useResource } from './resource.ts'
 import type { Filter } from './lib/filters.ts'
 
@@ -97,13 +99,15 @@ function OnDeployment({ i, operation, close }: { i: Invocation; operation: 'resu
   const [from, setFrom] = useState('0')
   const [error, setError] = useState('')
   const [busy, setBusy] = useState(false)
+  const journal = useResource(operation === 'restart-as-new' && i.journal_size > 1 ? `restart:${i.id}` : undefined, () => readEntries(i.id, 0), { every: 0 })
+  const steps = useMemo(() => buildSteps(journal.data ?? []).filter((s) => s.kind !== 'input' && s.kind !== 'output'), [journal.data])
   const suitable = deployments.data?.deployments.filter((o) => o.services.some((s) => s.name === i.target_service_name)) ?? []
   const submit = (e: Event): void => {
     e.preventDefault()
     setBusy(true)
     const q = new URLSearchParams()
     if (on) q.set('deployment', on)
-    if (operation === 'restart-as-new' && from !== '0' && from !== '') q.set('from', from)
+    if (operation === 'restart-as-new' && from !== '0') q.set('from', from)
     const text = q.toString()
     request<{ new_invocation_id?: string }>(path(i.id, operation) + (text ? `?${text}` : ''), { method: 'PATCH' }).then((answer) => {
       close()
@@ -127,14 +131,37 @@ function OnDeployment({ i, operation, close }: { i: Invocation; operation: 'resu
             {suitable.map((o) => <option key={o.id} value={o.id}>{o.id} · {o.uri ?? o.arn}{o.id === i.pinned_deployment_id ? ' · current' : ''}</option>)}
           </select>
         </Field>
-        {operation === 'restart-as-new' && i.journal_size > 1 && (
-          <Field label="Keep journal entries before" hint={`0 starts from the beginning; entries up to this index are copied (0 to ${i.journal_size - 1}).`}>
-            <input class="input" type="number" min="0" max={i.journal_size - 1} value={from} onInput={(e) => setFrom(e.currentTarget.value)} />
+        {steps.length > 0 && (
+          <Field label="Start" hint="Results of the steps before are copied; these steps do not run again.">
+            <select class="input" value={from} onChange={(e) => setFrom(e.currentTarget.value)}>
+              <option value="0">from the beginning</option>
+              {steps.map((s) => <option key={s.index} value={String(s.index)}>after {s.index} · {stepText(s)}</option>)}
+            </select>
           </Field>
         )}
+        {steps.length > 0 && <RestartPreview steps={steps} from={Number(from)} />}
         {error && <p class="dialog-error" role="alert">{error}</p>}
       </DialogFrame>
     </form>
+  )
+}
+
+const stepText = (s: Step): string => `${s.verb} ${s.subject}`.trim()
+
+/** Which steps keep their results, and which run again. */
+function RestartPreview({ steps, from }: { steps: readonly Step[]; from: number }) {
+  const kept = steps.filter((s) => s.index <= from)
+  const again = steps.filter((s) => s.index > from)
+  const around = [...kept.slice(-3), ...again.slice(0, 3)]
+  return (
+    <div class="restart-preview" role="group" aria-label="Preview">
+      <p><b class="num">{plural(kept.length, 'step')}</b> kept, <b class="num">{plural(again.length, 'step')}</b> to run again{steps.length > 0 && from === 0 ? ', with the same input' : ''}</p>
+      <ul class="mono">
+        {kept.length > 3 && <li class="muted">…</li>}
+        {around.map((s) => <li key={s.index} class={s.index <= from ? 'kept' : 'again'}><span class="num">{s.index}</span><span class="cut">{stepText(s)}</span><span class="muted">{s.index <= from ? 'kept' : 'runs again'}</span></li>)}
+        {again.length > 3 && <li class="muted">…</li>}
+      </ul>
+    </div>
   )
 }
 
@@ -152,6 +179,7 @@ export interface Batch {
 export function batch(operation: Operation, of: Batch): void {
   if (!permitted()) return
   const d = operations[operation]
+  const chosen = { deployment: '' }
   const n = of.ids?.length ?? of.count
   const what = n === undefined ? 'all matching invocations' : plural(n, 'invocation')
   void ask({
@@ -161,11 +189,12 @@ export function batch(operation: Operation, of: Batch): void {
       <>
         <p>{d.consequence}</p>
         {of.sample && of.sample.length > 0 && <ul class="sample mono">{of.sample.slice(0, 5).map((s) => <li key={s}>{s}</li>)}{(n ?? 0) > 5 && <li class="muted">and {formatCount((n ?? 0) - 5)} more</li>}</ul>}
+        {(operation === 'resume' || operation === 'restart-as-new') && <BatchDeployment operation={operation} choose={(id) => { chosen.deployment = id }} />}
         {of.filters && <p class="muted">The server runs this as a job, which continues after this page is closed.</p>}
       </>
     ),
   }, async () => {
-    const job = await startJob(operation, of)
+    const job = await startJob(operation, of, chosen.deployment)
     if (job) {
       toast('ok', <>Started. <a href={href(`/jobs/${segment(job.id)}`)}>See its progress</a></>)
       refreshAll()
@@ -176,14 +205,28 @@ export function batch(operation: Operation, of: Batch): void {
   })
 }
 
-async function startJob(operation: Operation, of: Batch): Promise<Job | null> {
-  if (of.ids && of.ids.length <= batchSize) return null // small ones are executed by the request
+/** Many invocations can be of several services, so any deployment can be chosen. */
+function BatchDeployment({ operation, choose }: { operation: Operation; choose: (id: string) => void }) {
+  const deployments = useResource('deployments', (signal) => request<{ deployments: Deployment[] }>('/deployments', { signal }), { every: 0 })
+  return (
+    <Field label="Deployment" hint="Choose another one to continue with corrected code.">
+      <select class="input" onChange={(e) => choose(e.currentTarget.value)}>
+        <option value="">{operation === 'resume' ? 'keep the one it started on' : 'latest'}</option>
+        {operation === 'resume' && <option value="Latest">latest</option>}
+        {[...deployments.data?.deployments ?? []].reverse().map((o) => <option key={o.id} value={o.id}>{o.id} · {o.uri ?? o.arn}</option>)}
+      </select>
+    </Field>
+  )
+}
+
+async function startJob(operation: Operation, of: Batch, deployment: string): Promise<Job | null> {
+  if (of.ids && of.ids.length <= batchSize && deployment === '') return null // small ones are executed by the request
   const filter: Record<string, unknown> = {}
   for (const f of of.filters ?? []) {
     const had = filter[f.name]
     filter[f.name] = had === undefined ? f.value : Array.isArray(had) ? [...(had as string[]), f.value] : [had, f.value]
   }
-  return optional('/jobs', () => request<Job>('/jobs', { method: 'POST', body: { operation, ...(of.ids ? { invocation_ids: of.ids } : { filter }) } }))
+  return optional('/jobs', () => request<Job>('/jobs', { method: 'POST', body: { operation, ...(deployment ? { deployment } : {}), ...(of.ids ? { invocation_ids: of.ids } : { filter }) } }))
 }
 
 async function inBatches(operation: Operation, all: readonly string[]): Promise<void> {

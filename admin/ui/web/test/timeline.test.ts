@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { bar, makeScale, phases, position, ticks, timeAt } from '../src/lib/timeline.ts'
+import { bar, makeScale, phases, position, ticks, timeAt, zoomed } from '../src/lib/timeline.ts'
 
 test('a scale without idle time is linear', () => {
   const s = makeScale([1000, 1500, 2000])
@@ -54,4 +54,12 @@ test('phases of a life', () => {
   assert.deepEqual(phases({ created: 0, scheduledStart: 10, running: 15, completed: 40 }, 99).map((p) => [p.kind, p.from, p.to]), [['scheduled', 0, 10], ['queued', 10, 15], ['active', 15, 40]])
   assert.deepEqual(phases({ created: 0 }, 7).map((p) => p.kind), ['queued'])
   assert.deepEqual(phases({ created: 0, scheduledStart: 100 }, 7).map((p) => [p.kind, p.to]), [['scheduled', 7]])
+})
+
+test('a zoom stays within the whole time', () => {
+  const whole = { from: 0, to: 1000 }
+  assert.deepEqual(zoomed(whole, whole, 0, 0.5), { from: 250, to: 750 })
+  assert.deepEqual(zoomed({ from: 250, to: 750 }, whole, -1, 1), { from: 0, to: 500 })
+  assert.deepEqual(zoomed({ from: 250, to: 750 }, whole, 1, 1), { from: 500, to: 1000 })
+  assert.equal(zoomed({ from: 250, to: 750 }, whole, 0, 2), undefined)
 })

@@ -108,6 +108,7 @@ export interface Invocation {
   invoked_by: string
   invoked_by_id?: string
   invoked_by_target?: string
+  purge_at?: string
   pinned_deployment_id?: string
   pinned_service_protocol_version?: number
   journal_size: number

@@ -7,6 +7,7 @@ export interface Line {
   color: string
   values: (number | null)[]
   fill?: boolean
+  connect?: boolean
 }
 
 export interface ChartData {
@@ -45,7 +46,7 @@ export function draw(element: HTMLElement, width: number, data: ChartData, o: Ch
       { ...axis, size: 44, space: 32, values: (_u, list) => list.map((v) => o.format(v)) },
     ],
     series: [{}, ...data.lines.map((l) => ({
-      label: l.title, stroke: l.color, width: 1.5, points: { show: false }, spanGaps: false, ...(l.fill === false ? {} : { fill: `color-mix(in srgb, ${l.color} 12%, transparent)` }),
+      label: l.title, stroke: l.color, width: 1.5, points: { show: false }, spanGaps: l.connect === true, ...(l.fill === false ? {} : { fill: `color-mix(in srgb, ${l.color} 12%, transparent)` }),
     }))],
     hooks: { setCursor: [(u) => o.onHover(u.cursor.idx ?? null)] },
   }, [data.times, ...data.lines.map((l) => l.values)] as uPlot.AlignedData, element)

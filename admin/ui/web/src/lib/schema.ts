@@ -25,6 +25,50 @@ export function sampleOf(schema: unknown): string {
   return value === undefined ? '' : JSON.stringify(value, null, 2)
 }
 
+/** A property that a form can edit; the others of an object are edited as JSON. */
+export interface FormField {
+  name: string
+  kind: 'text' | 'number' | 'boolean' | 'choice'
+  choices: readonly string[]
+  required: boolean
+}
+
+/** The properties of an object that have simple values. */
+export function fieldsOf(schema: unknown): FormField[] {
+  if (typeof schema !== 'object' || schema === null) return []
+  const root = schema as Schema
+  const follow = (s: Schema | undefined): Schema | undefined => (s?.$ref ? resolve(s.$ref, root) : s)
+  const top = follow(root)
+  return Object.entries(top?.properties ?? {}).flatMap(([name, property]): FormField[] => {
+    const s = follow(property)
+    if (typeof s !== 'object' || s === null) return []
+    const required = top?.required?.includes(name) ?? false
+    if (s.enum?.every((v) => typeof v === 'string')) return [{ name, kind: 'choice', choices: s.enum as string[], required }]
+    const type = Array.isArray(s.type) ? s.type.find((t) => t !== 'null') : s.type
+    if (type === 'string') return [{ name, kind: 'text', choices: [], required }]
+    if (type === 'number' || type === 'integer') return [{ name, kind: 'number', choices: [], required }]
+    return type === 'boolean' ? [{ name, kind: 'boolean', choices: [], required }] : []
+  })
+}
+
+/** JSON text with one property changed; undefined removes it. The text must be an object. */
+export function withProperty(text: string, name: string, value: unknown): string {
+  const object = JSON.parse(text) as Record<string, unknown>
+  if (value === undefined) delete object[name]
+  else object[name] = value
+  return JSON.stringify(object, null, 2)
+}
+
+/** The properties of JSON text; undefined if it is not an object. */
+export function propertiesOf(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value as Record<string, unknown> : undefined
+  } catch {
+    return undefined
+  }
+}
+
 function sample(s: Schema, root: Schema, depth: number): unknown {
   if (typeof s !== 'object' || depth > 6) return null
   if (s.$ref) {

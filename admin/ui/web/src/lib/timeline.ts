@@ -113,6 +113,15 @@ export function ticks(scale: Scale, distance = 0.14): { x: number; offset: numbe
   return out
 }
 
+/** A part of the whole time: moved by a share of what is shown, and wider by a factor. Undefined if it is the whole. */
+export function zoomed(shown: Span, whole: Span, move: number, factor: number): Span | undefined {
+  const length = Math.max(1, (shown.to - shown.from) * factor)
+  if (length >= whole.to - whole.from) return undefined
+  const middle = (shown.from + shown.to) / 2 + move * (shown.to - shown.from)
+  const from = Math.min(Math.max(whole.from, middle - length / 2), whole.to - length)
+  return { from, to: from + length }
+}
+
 export interface Bar {
   x: number
   width: number

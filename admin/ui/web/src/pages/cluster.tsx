@@ -105,8 +105,8 @@ function NodeCard({ n, single, total, voters }: { n: ClusterNode; single: boolea
       </header>
       {n.disk && <p class="notice">{n.disk}</p>}
       <div class="node-figures">
-        <div><b class="num">{n.leaders}</b><span>leads</span></div>
-        <div><b class="num">{n.replicas}</b><span>replicas</span></div>
+        <div><b class="num">{n.leaders}</b><span>{n.leaders === 1 ? 'leader' : 'leaders'}</span></div>
+        <div><b class="num">{n.replicas}</b><span>{n.replicas === 1 ? 'replica' : 'replicas'}</span></div>
         <div class="load" role="img" aria-label={`leads ${n.leaders} of ${total} partitions`}><i style={{ width: `${total === 0 ? 0 : (n.leaders / total) * 100}%` }} /></div>
       </div>
       <dl class="node-facts">
@@ -114,12 +114,14 @@ function NodeCard({ n, single, total, voters }: { n: ClusterNode; single: boolea
         <div><dt>Metadata</dt><dd>{n.metadata_role}</dd></div>
         <div><dt>{n.state === 'alive' ? 'Started' : 'Since'}</dt><dd><Time at={n.state === 'alive' ? n.started_at : n.state_since} /></dd></div>
         <div><dt>Address</dt><dd class="mono wrap">{n.address}</dd></div>
-        <div><dt>Ingress</dt><dd class="mono wrap">{n.ingress_address}</dd></div>
-        <div><dt>Admin</dt><dd class="mono wrap">{n.admin_address}</dd></div>
+        <div><dt>Ingress</dt><dd class="mono wrap">{withoutScheme(n.ingress_address)}</dd></div>
+        <div><dt>Admin</dt><dd class="mono wrap">{withoutScheme(n.admin_address)}</dd></div>
       </dl>
     </article>
   )
 }
+
+const withoutScheme = (address: string | undefined): string => address?.replace(/^http:\/\//, '').replace(/\/$/, '') ?? '–'
 
 /** Partitions × nodes: who leads, who follows and how far behind. */
 function Grid({ nodes, partitions }: { nodes: ClusterNode[]; partitions: Partition[] }) {
@@ -128,7 +130,7 @@ function Grid({ nodes, partitions }: { nodes: ClusterNode[]; partitions: Partiti
   const troubled = partitions.filter((o) => !o.leader || o.replicas.some((r) => r.quarantine)).length
   return (
     <Section title="Partitions" count={formatCount(partitions.length)} flush actions={
-      <div class="legend"><span><i class="cell leader" />leads</span><span><i class="cell voter" />follows</span><span><i class="cell behind" />catching up</span><span><i class="cell lost" />not answering</span></div>
+      <div class="legend"><span><i class="cell leader" />leads</span><span><i class="cell voter" />follows</span><span><i class="cell behind" />catching up</span><span><i class="cell lost" />not responding</span></div>
     }>
       {troubled > 0 && <p class="notice">{plural(troubled, 'partition')} without a leader or with a damaged replica</p>}
       <div class="grid-wrap" tabIndex={0} role="region" aria-label="Partitions and nodes">

@@ -64,7 +64,7 @@ export function DeploymentPage({ params }: { params: Match }) {
           ]} />
         </Section>
         <div class="stack">
-          <Section title="Drain">
+          <Section title="Unfinished invocations">
             {open === undefined ? <Skeleton rows={2} /> : open === 0 ? <p class="muted">No unfinished invocation started on this deployment.</p> : (
               <Facts rows={unfinished!.map(([status, n]) => [status, <a href={href('/invocations', new URLSearchParams([['status', status], ['deployment', id]]))}>{plural(n, 'invocation')}</a>])} />
             )}

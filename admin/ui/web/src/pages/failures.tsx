@@ -2,13 +2,14 @@
 
 import { useState } from 'preact/hooks'
 import { batch } from '../actions.tsx'
-import { get, request, withQuery } from '../api/client.ts'
+import { APIError, get, request, withQuery } from '../api/client.ts'
 import type { BlockedPartition, DeadLetterCount, FailureGroup, InvocationPage } from '../api/types.ts'
 import { formatCompact, formatCount, plural } from '../lib/format.ts'
 import { blockReasons } from '../lib/subscriptions.ts'
 import { refreshAll } from '../live.ts'
 import { optional, useResource } from '../resource.ts'
 import { href, navigate, query, segment, type Match } from '../router.ts'
+import { register } from './services.tsx'
 import { FormButtons, useSubmission } from '../ui/form.tsx'
 import { Button, Empty, ErrorCodeHint, Facts, Field, InvocationID, Loaded, PageHead, Pill, Section, Skeleton, Status, Tabs, Target, Time, resultOf, statusLook } from '../ui/basic.tsx'
 import { Icon } from '../ui/icons.tsx'
@@ -136,7 +137,7 @@ export function FailureTable({ groups }: { groups: FailureGroup[] }) {
     <Table label="Failures" rows={groups} keyOf={(g) => g.id} hrefOf={(g) => href(`/failures/${segment(g.id)}`)} columns={[
       { id: 'count', title: 'Count', class: 'fit num', cell: (g) => <b class="bad-text">{formatCompact(g.count)}</b> },
       { id: 'where', title: 'Handler', class: 'fit', cell: (g) => <Target service={g.service} handler={g.handler} link={href(`/failures/${segment(g.id)}`)} /> },
-      { id: 'message', title: 'Failure', class: 'grow cut', cell: (g) => <span class="cut" dir="auto" title={g.note}>{g.muted && <Pill>muted</Pill>}{g.error_code && <Pill tone="bad">{g.error_code}</Pill>} {g.message}{g.note && <span class="muted"> · {g.note.split('\n')[0]}</span>}</span> },
+      { id: 'message', title: 'Failure', class: 'fill', cell: (g) => <span class="cut" dir="auto" title={g.note}>{g.muted && <Pill>muted</Pill>}{g.error_code && <Pill tone="bad">{g.error_code}</Pill>} {g.message}{g.note && <span class="muted"> · {g.note.split('\n')[0]}</span>}</span> },
       { id: 'states', title: 'Now', class: 'fit', cell: (g) => <span class="now-states">{Object.entries(g.by_status ?? {}).filter(([, n]) => n > 0).map(([s, n]) => <Status key={s} status={s} result={s === 'completed' ? 'failure' : undefined} note={formatCompact(n)} />)}</span> },
       { id: 'keys', title: 'Keys', class: 'fit num', cell: (g) => (g.keys ? formatCount(g.keys) : <span class="faint">–</span>) },
       { id: 'first', title: 'First', class: 'fit num', cell: (g) => <Time at={g.first_seen} /> },
@@ -147,11 +148,17 @@ export function FailureTable({ groups }: { groups: FailureGroup[] }) {
 
 function Group({ id }: { id: string }) {
   const group = useResource(`failure:${id}`, (s) => get<FailureGroup>(`/failures/${segment(id)}`, s), { every: 5000, topics: ['failures'] })
-  const members = useResource(`members:${id}`, (s) => get<InvocationPage>(`/invocations?failure_group=${segment(id)}&limit=50`, s), { every: 5000, topics: ['invocations'] })
+  const gone = group.error instanceof APIError && group.error.status === 404
+  const members = useResource(gone ? undefined : `members:${id}`, (s) => get<InvocationPage>(`/invocations?failure_group=${segment(id)}&limit=50`, s), { every: 5000, topics: ['invocations'] })
   return (
     <>
       <div class="crumbs"><a href={href('/failures')}>Failures</a></div>
-      <Loaded of={group} what="The failure group could not be read">{(g) => {
+      {gone && (
+        <Empty title="Nothing fails in this way now" icon="check">
+          <p>The invocations of this group have continued, have ended differently, or have been purged. <a href={href('/failures')}>Other failures</a></p>
+        </Empty>
+      )}
+      {!gone && <Loaded of={group} what="The failure group could not be read">{(g) => {
         const filters = [{ name: 'failure_group' as const, value: id }]
         const sample = members.data?.invocations.slice(0, 5).map((i) => i.target) ?? []
         const retrying = (g.by_status?.['backing-off'] ?? 0) + (g.by_status?.paused ?? 0)
@@ -174,6 +181,12 @@ function Group({ id }: { id: string }) {
               </div>
             )}
             {g.error_code && <ErrorCodeHint code={g.error_code} />}
+            {retrying > 0 && (
+              <div class="fix-card">
+                <p><b>To fix it:</b> correct the handler, start it at another address, register that, then resume all on the latest deployment. They continue from their journals; completed steps do not run again.</p>
+                <Button icon="plus" needs="deploy" onClick={() => register()}>Register a fix</Button>
+              </div>
+            )}
             <Section><Facts rows={[
               ['First seen', <Time at={g.first_seen} />], ['Last seen', <Time at={g.last_seen} />],
               ...Object.entries(g.by_status ?? {}).filter(([, n]) => n > 0).map(([s, n]) => [statusLook(s, 'failure').title, formatCount(n)] as [string, string]),
@@ -183,8 +196,8 @@ function Group({ id }: { id: string }) {
             ]} /></Section>
           </>
         )
-      }}</Loaded>
-      <Loaded of={members} what="The invocations could not be listed">{(page) => page.invocations.length === 0 ? <p class="journal-empty">All invocations of this group have been purged.</p> : (
+      }}</Loaded>}
+      {!gone && <Loaded of={members} what="The invocations could not be listed">{(page) => page.invocations.length === 0 ? <p class="journal-empty">All invocations of this group have been purged.</p> : (
         <Table label="Members" rows={page.invocations} keyOf={(i) => i.id} hrefOf={(i) => href(`/invocations/${segment(i.id)}`)} columns={[
           { id: 'status', title: 'Status', class: 'fit', cell: (i) => <Status status={i.status} result={resultOf(i)} note={i.retry_count ? `×${i.retry_count}` : undefined} /> },
           { id: 'target', title: 'Target', cell: (i) => <Target service={i.target_service_name} name={i.target_service_ty === 'service' ? undefined : i.target_service_key ?? ''} handler={i.target_handler_name} link={href(`/invocations/${segment(i.id)}`)} /> },
@@ -192,7 +205,7 @@ function Group({ id }: { id: string }) {
           { id: 'failure', title: 'Failure', class: 'grow cut', cell: (i) => <span class="cut" dir="auto">{(i.completion_failure ?? i.last_failure ?? '').split('\n')[0]}</span> },
           { id: 'created', title: 'Created', class: 'fit num', cell: (i) => <Time at={i.created_at} /> },
         ]} />
-      )}</Loaded>
+      )}</Loaded>}
     </>
   )
 }

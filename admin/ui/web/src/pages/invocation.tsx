@@ -29,10 +29,11 @@ export function InvocationPage({ params }: { params: Match }) {
   const live = inv.data !== undefined && inv.data.status !== 'completed'
   const events = useResource(inv.data && live ? `events:${id}` : undefined, async (s) => (await get<{ events: JournalEvent[] }>(`/invocations/${segment(id)}/events`, s)).events, { topics, every: 3000, atLeast: 1000 })
   const explain = useExplain(live ? inv.data : undefined)
-  if (!wellFormed || (inv.error instanceof APIError && inv.error.status === 404 && !inv.data)) {
+  if (!wellFormed || (inv.error instanceof APIError && (inv.error.status === 404 || inv.error.status === 400) && !inv.data)) {
     return (
       <Empty title="This invocation does not exist" icon="invocations">
         <p class="mono wrap">{id}</p>
+        {inv.error instanceof APIError && inv.error.status === 400 && <p>{inv.error.message}</p>}
         <p>It may have been purged: results are kept for the retention of their service. <a href={href('/invocations')}>All invocations</a></p>
       </Empty>
     )
@@ -153,7 +154,7 @@ function Why({ i, explain, steps }: { i: Invocation; explain: Explain | undefine
         {i.status === 'pending' && i.target_service_ty !== 'service' && <p><a href={href(`/objects/${segment(i.target_service_name)}/${segment(i.target_service_key ?? '')}`)}>Show the holder of the key and the waiting invocations</a></p>}
         {nextSteps.length > 0 && (
           <div class="next-steps">
-            {nextSteps.map((s, n) => s.command ? <div key={n} class="with-command"><Command text={s.command} /><span>{besideCommand(s.text, s.command)}</span></div> : <p key={n}>{s.text.replaceAll('`', '')}</p>)}
+            {nextSteps.map((s, n) => s.command ? <div key={n} class="with-command"><Command text={s.command} /><span>{besideCommand(s.text, s.command)}</span></div> : <p key={n}>{s.text.replaceAll('`', '').replace(/^Nothing: it/, 'It')}</p>)}
           </div>
         )}
       </div>
@@ -193,6 +194,7 @@ function Lifecycle({ i }: { i: Invocation }) {
         running !== undefined ? ['Waited', <Elapsed from={due || created} to={running} />] : null,
         ['Duration', <Elapsed from={i.created_at} to={i.completed_at} />],
         i.completed_at ? ['Completed', <Time at={i.completed_at} />] : ['Modified', <Time at={i.modified_at} />],
+        i.purge_at ? ['Kept until', <Time at={i.purge_at} />] : null,
         ['Journal', plural(i.journal_size, 'entry', 'entries')],
         ['Type', typeName(i.target_service_ty)],
         ['Invoked by', i.invoked_by_id ? <InvocationID id={i.invoked_by_id} /> : <span>{i.invoked_by.replaceAll('_', ' ')}</span>],

@@ -7,11 +7,11 @@ import { formatBytes, formatCount, plural } from '../lib/format.ts'
 import type { Step } from '../lib/journal.ts'
 import { preview } from '../lib/payload.ts'
 import { formatDuration, formatRelative, parseTime } from '../lib/time.ts'
-import { bar, makeScale, phases, position, ticks, timeAt, type Scale } from '../lib/timeline.ts'
+import { bar, makeScale, phases, position, ticks, timeAt, zoomed, type Scale } from '../lib/timeline.ts'
 import type { Journals } from '../journals.ts'
 import { useResource } from '../resource.ts'
 import { href, segment } from '../router.ts'
-import { ErrorBox, Facts, InvocationID, Pill, Section, Skeleton, Status, Switch, Time, now, resultOf } from '../ui/basic.tsx'
+import { Button, ErrorBox, Facts, InvocationID, Pill, Section, Skeleton, Status, Switch, Time, now, resultOf } from '../ui/basic.tsx'
 import { Icon } from '../ui/icons.tsx'
 import { PayloadView } from '../ui/payload.tsx'
 import { VirtualList } from '../ui/virtual.tsx'
@@ -116,8 +116,10 @@ export function JournalView({ inv, events, live, fixed, journals: { of, loadEntr
     out.delete(undefined)
     return ([...out] as number[]).sort((a, b) => a - b)
   }, [versions, events])
+  const all = [...marks, parseTime(inv.created_at), parseTime(inv.running_at), time].filter((t) => t !== undefined)
+  const ends = [marks[0], marks[marks.length - 1], ...all.slice(marks.length)].filter((t) => t !== undefined)
+  const whole = { from: Math.min(...ends), to: Math.max(...ends) }
   const scale = useMemo(() => {
-    const all = [...marks, parseTime(inv.created_at), parseTime(inv.running_at), time].filter((t) => t !== undefined)
     const inside = zoom ? [zoom.from, ...all.filter((t) => t > zoom.from && t < zoom.to), zoom.to] : all
     return makeScale(inside, { collapse })
   }, [marks, time, collapse, zoom, inv.created_at, inv.running_at])
@@ -145,7 +147,15 @@ export function JournalView({ inv, events, live, fixed, journals: { of, loadEntr
         {calls.length > 0 && !fixed && (
           <button type="button" class="link" onClick={() => setUnfolded(unfolded.size > 0 ? new Map() : new Map(calls.slice(0, maxUnfolded).map((s) => [`/${s.index}`, s.childID!])))}>{unfolded.size > 0 ? 'Fold calls' : 'Unfold calls'}</button>
         )}
-        {zoom && <button type="button" class="link" onClick={() => setZoom(undefined)}>Whole time</button>}
+        {journal.steps.length > 0 && (
+          <span class="zoom" role="group" aria-label="Zoom">
+            {zoom && <Button small kind="ghost" icon="left" label="Earlier" onClick={() => setZoom(zoomed(scale, whole, -0.5, 1))} />}
+            {zoom && <Button small kind="ghost" icon="right" label="Later" onClick={() => setZoom(zoomed(scale, whole, 0.5, 1))} />}
+            <Button small kind="ghost" icon="minus" label="Zoom out" disabled={!zoom} onClick={() => setZoom(zoomed(scale, whole, 0, 2))} />
+            <Button small kind="ghost" icon="plus" label="Zoom in" onClick={() => setZoom(zoomed(scale, whole, 0, 0.5))} />
+            {zoom && <button type="button" class="link" onClick={() => setZoom(undefined)}>Whole time</button>}
+          </span>
+        )}
         {(idle || !collapse) && <Switch checked={collapse} onChange={setCollapse}>Collapse idle time</Switch>}
       </>
     }>

@@ -9,6 +9,7 @@ import { useResource } from '../resource.ts'
 import { href, query, segment, setQuery, type Match } from '../router.ts'
 import { refusalOf } from '../session.ts'
 import { Button, Elapsed, Empty, InvocationID, Loaded, PageHead, Pill, Section, Status, Target, Time, resultOf, typeName } from '../ui/basic.tsx'
+import { Icon } from '../ui/icons.tsx'
 import { ask, toast } from '../ui/overlay.tsx'
 import { PayloadView } from '../ui/payload.tsx'
 import { Table } from '../ui/table.tsx'
@@ -25,6 +26,12 @@ export function ObjectPage({ params }: { params: Match }) {
   const object = useResource(`object:${service}:${key}:${scope}`, (s) => get<ObjectDetail>(withQuery(`/objects/${segment(service)}/${segment(key)}`, { scope: scope || undefined }), s), { every: 3000, topics: ['invocations'] })
   const workflow = info.data?.ty === 'Workflow'
   const list = useResource(`object-inv:${service}:${key}:${scope}`, (s) => get<InvocationPage>(withQuery('/invocations', new URLSearchParams([['service', service], ['key', key], ...(scope ? [['scope', scope]] : []), ['limit', '25']])), s), { every: 3000, topics: ['invocations'] })
+  // The queue has ids only.
+  const queued = object.data?.queue ?? []
+  const waiting = useResource(queued.length > 0 ? `waiting:${service}:${key}:${scope}` : undefined, async (s) => {
+    const page = await get<InvocationPage>(withQuery('/invocations', new URLSearchParams([['status', 'pending'], ['service', service], ['key', key], ...(scope ? [['scope', scope]] : []), ['oldest_first', 'true'], ['limit', '100']])), s)
+    return new Map(page.invocations.map((i) => [i.id, i]))
+  }, { every: 3000, topics: ['invocations'] })
   const missing = info.error instanceof APIError && info.error.status === 404
   if (missing) return <Empty title="This service does not exist" icon="state"><p class="mono">{service}</p></Empty>
   const remove = (current: State, value?: Value): void => void ask({
@@ -38,10 +45,10 @@ export function ObjectPage({ params }: { params: Match }) {
   const o = object.data
   return (
     <>
-      <div class="crumbs"><a href={href('/objects', { service })}>{service}</a></div>
-      <PageHead title={key === '' ? <span class="faint">empty key</span> : <bdi class="mono wrap">{key}</bdi>} summary={<>{info.data ? typeName(info.data.ty) : ''}{o?.held_by ? <> · held by <InvocationID id={o.held_by} />{o.held_since ? <> since <Time at={o.held_since} /></> : null}</> : o ? ' · free' : ''}{o?.waiting ? ` · ${plural(o.waiting, 'invocation')} waiting` : ''}</>}>
-        <a class="button plain" href={href('/invocations', new URLSearchParams([['service', service], ['key', key]]))}><span>Invocations</span></a>
-        {info.data && <a class="button plain" href={href(`/services/${segment(service)}`, { invoke: info.data.handlers.find((h) => h.ty !== 'Workflow')?.name ?? info.data.handlers[0]?.name })}><span>Invoke</span></a>}
+      <div class="crumbs"><a href={href('/objects')}>Objects</a><Icon name="right" size={12} /><a href={href('/objects', { service, ...(scope ? { scope } : {}) })}>{service}</a></div>
+      <PageHead title={key === '' ? <span class="faint">empty key</span> : <bdi class="mono wrap">{key}</bdi>} summary={<>{info.data ? typeName(info.data.ty) : ''}{scope && <> in the scope <Pill>{scope}</Pill></>}{o?.held_by ? <> · held by <InvocationID id={o.held_by} />{o.held_since ? <> for <Elapsed from={o.held_since} /></> : null}</> : o ? ' · free' : ''}{o?.waiting ? ` · ${plural(o.waiting, 'invocation')} waiting` : ''}</>}>
+        <a class="button plain" href={href('/invocations', new URLSearchParams([['service', service], ['key', key], ...(scope ? [['scope', scope]] : [])]))}><span>Invocations</span></a>
+        {info.data && <a class="button plain" href={href(`/services/${segment(service)}`, { key, ...(scope ? { scope } : {}), invoke: info.data.handlers.find((h) => h.ty !== 'Workflow')?.name ?? info.data.handlers[0]?.name })}><span>Invoke</span></a>}
       </PageHead>
       <Section title="State" flush count={state.data ? formatCount(state.data.values.length) : undefined} actions={state.data && (
         <>
@@ -66,9 +73,11 @@ export function ObjectPage({ params }: { params: Match }) {
       )}
       {o && o.queue.length > 0 && (
         <Section title="Waiting for the key" count={formatCount(o.waiting ?? o.queue.length)} flush>
-          <Table label="Waiting" rows={o.queue.map((id, n) => ({ id, n: n + 1 }))} keyOf={(r) => r.id} hrefOf={(r) => href(`/invocations/${segment(r.id)}`)} columns={[
+          <Table label="Waiting" rows={o.queue.map((id, n) => ({ id, n: n + 1, of: waiting.data?.get(id) }))} keyOf={(r) => r.id} hrefOf={(r) => href(`/invocations/${segment(r.id)}`)} columns={[
             { id: 'n', title: '#', class: 'fit num', cell: (r) => r.n },
-            { id: 'id', title: 'Invocation', class: 'grow', cell: (r) => <InvocationID id={r.id} /> },
+            { id: 'handler', title: 'Handler', class: 'fill', cell: (r) => (r.of ? <Target service={r.of.target_service_name} name={r.of.target_service_key ?? ''} handler={r.of.target_handler_name} link={href(`/invocations/${segment(r.id)}`)} /> : <span class="faint">–</span>) },
+            { id: 'id', title: 'Id', class: 'c-idcol', cell: (r) => <InvocationID id={r.id} /> },
+            { id: 'since', title: 'Waiting for', class: 'fit num', cell: (r) => (r.of ? <Elapsed from={r.of.created_at} /> : <span class="faint">–</span>) },
           ]} />
           {(o.waiting ?? 0) > o.queue.length && <p class="section-note">{formatCount(o.waiting! - o.queue.length)} more wait behind these.</p>}
         </Section>
@@ -77,7 +86,7 @@ export function ObjectPage({ params }: { params: Match }) {
         <Loaded of={list} rows={5}>{(page) => page.invocations.length === 0 ? <p class="journal-empty">None is kept.</p> : (
           <Table label="Invocations of this key" rows={page.invocations} keyOf={(i) => i.id} hrefOf={(i) => href(`/invocations/${segment(i.id)}`)} columns={[
             { id: 'status', title: 'Status', class: 'fit', cell: (i) => <Status status={i.status} result={resultOf(i)} /> },
-            { id: 'target', title: 'Handler', class: 'grow', cell: (i) => <Target service={i.target_service_name} name={i.target_service_key ?? ''} handler={i.target_handler_name} link={href(`/invocations/${segment(i.id)}`)} /> },
+            { id: 'target', title: 'Handler', class: 'fill', cell: (i) => <Target service={i.target_service_name} name={i.target_service_key ?? ''} handler={i.target_handler_name} link={href(`/invocations/${segment(i.id)}`)} /> },
             { id: 'created', title: 'Created', class: 'fit num', cell: (i) => <Time at={i.created_at} /> },
             { id: 'duration', title: 'Duration', class: 'fit num', cell: (i) => <Elapsed from={i.created_at} to={i.completed_at} /> },
           ]} />

@@ -12,7 +12,7 @@ import { Button, Command, DeploymentID, Loaded, PageHead, Pill, Section, Segment
 import { Chart, type Series } from '../ui/chart.tsx'
 import { Icon, StatusShape } from '../ui/icons.tsx'
 import { Table } from '../ui/table.tsx'
-import { byName } from './common.tsx'
+import { byName, countsOf } from './common.tsx'
 import { FailureTable } from './failures.tsx'
 import { register } from './services.tsx'
 
@@ -34,7 +34,7 @@ export function Overview() {
   return (
     <>
       <PageHead title="Overview" summary={h ? `${h.cluster_name} · ${plural(h.nodes?.length ?? 1, 'node')} · ${plural(services.data?.services.length ?? 0, 'service')}` : ' '}>
-        {stats.data && <Segmented label="Range" value={range} onChange={setRange} options={[['15m', '15 min'], ['1h', '1 h'], ['3h', '3 h']]} />}
+        {stats.data && !none && <Segmented label="Range" value={range} onChange={setRange} options={[['15m', '15 min'], ['1h', '1 h'], ['3h', '3 h']]} />}
         <Button icon="plus" needs="deploy" kind={none ? 'primary' : 'plain'} onClick={() => register()}>Register deployment</Button>
       </PageHead>
       {none && <FirstSteps />}
@@ -53,6 +53,7 @@ export function Overview() {
       )}
       {c && c.total > 0 && <Tiles counts={c} />}
       {stats.data && !none && <Charts stats={stats.data} />}
+      {!none && services.data && services.data.services.length > 0 && <PerService services={services.data.services} counts={c ?? undefined} stats={stats.data ?? undefined} range={range} />}
       <NodesStrip health={h} />
       {!none && (
         <div class="split wide-left">
@@ -60,7 +61,7 @@ export function Overview() {
             <Loaded of={recent} rows={8} what="The invocations could not be listed">{(page) => page.invocations.length === 0 ? <p class="journal-empty">None yet.</p> : (
               <Table label="Latest invocations" rows={page.invocations} keyOf={(i) => i.id} hrefOf={(i) => href(`/invocations/${segment(i.id)}`)} columns={[
                 { id: 'status', title: 'Status', class: 'fit', cell: (i) => <Status status={i.status} result={resultOf(i)} /> },
-                { id: 'target', title: 'Target', class: 'grow', cell: (i) => <Target service={i.target_service_name} name={i.target_service_ty === 'service' ? undefined : i.target_service_key ?? ''} handler={i.target_handler_name} link={href(`/invocations/${segment(i.id)}`)} /> },
+                { id: 'target', title: 'Target', class: 'fill', cell: (i) => <Target service={i.target_service_name} name={i.target_service_ty === 'service' ? undefined : i.target_service_key ?? ''} handler={i.target_handler_name} link={href(`/invocations/${segment(i.id)}`)} /> },
                 { id: 'created', title: 'Created', class: 'fit num', cell: (i) => <Time at={i.created_at} /> },
                 { id: 'duration', title: 'Duration', class: 'fit num', cell: (i) => (i.status === 'scheduled' ? <Time at={i.scheduled_start_at} /> : <Elapsed from={i.created_at} to={i.completed_at} />) },
               ]} />
@@ -101,7 +102,43 @@ function Tiles({ counts: c }: { counts: Counts }) {
   )
 }
 
-function Charts({ stats }: { stats: Stats }) {
+/** The services with most failures, then with most work, in the range of the charts. */
+function PerService({ services, counts, stats, range }: { services: Service[]; counts: Counts | undefined; stats: Stats | undefined; range: Range }) {
+  const rows = services.map((s) => {
+    const series = stats?.services?.[s.name] ?? {}
+    const c = countsOf(counts, s.name)
+    return { name: s.name, type: s.ty, started: sum(series.started), failed: sum(series.failed), retries: sum(series.retries), p99: lastOf(series.latency_p99_ms), unfinished: c.unfinished, failing: c.failing, spark: series.started ?? [] }
+  }).sort((a, b) => b.failing - a.failing || b.failed - a.failed || b.started - a.started || a.name.localeCompare(b.name))
+  const shown = rows.slice(0, 8)
+  return (
+    <Section title="Services" count={formatCount(rows.length)} flush actions={<a class="link" href={href('/services')}>All services</a>}>
+      <Table label="Services" rows={shown} keyOf={(r) => r.name} hrefOf={(r) => href(`/services/${segment(r.name)}`)} columns={[
+        { id: 'name', title: 'Service', class: 'fill', cell: (r) => <a class="strong" href={href(`/services/${segment(r.name)}`)}>{r.name}</a> },
+        { id: 'spark', title: `Started, ${range}`, class: 'fit', cell: (r) => <Spark values={r.spark} /> },
+        { id: 'started', title: 'Started', class: 'num fit', cell: (r) => zero(r.started) },
+        { id: 'failed', title: 'Failed', class: 'num fit', cell: (r) => (r.failed > 0 ? <b class="bad-text">{formatCompact(r.failed)}</b> : zero(0)) },
+        { id: 'retries', title: 'Retries', class: 'num fit', cell: (r) => (r.retries > 0 ? <span class="warn-text">{formatCompact(r.retries)}</span> : zero(0)) },
+        { id: 'p99', title: 'Latency p99', class: 'num fit', cell: (r) => (r.p99 === undefined ? <span class="faint">–</span> : formatDuration(r.p99)) },
+        { id: 'unfinished', title: 'Unfinished', class: 'num fit', cell: (r) => zero(r.unfinished) },
+        { id: 'failing', title: 'Failing now', class: 'num fit', cell: (r) => (r.failing > 0 ? <a class="bad-text" href={href('/invocations', new URLSearchParams([['status', 'backing-off'], ['status', 'paused'], ['service', r.name]]))}>{formatCompact(r.failing)}</a> : zero(0)) },
+      ]} />
+    </Section>
+  )
+}
+
+const zero = (n: number) => (n > 0 ? formatCompact(n) : <span class="faint">0</span>)
+const sum = (values: readonly (number | null)[] | undefined): number => (values ?? []).reduce<number>((n, v) => n + (v ?? 0), 0)
+const lastOf = (values: readonly (number | null)[] | undefined): number | undefined => values?.findLast((v) => v !== null) ?? undefined
+
+/** A line without axes; the numbers are in the columns beside it. */
+function Spark({ values }: { values: readonly (number | null)[] }) {
+  const [w, h] = [96, 20]
+  const top = Math.max(1, ...values.map((v) => v ?? 0))
+  const points = values.map((v, i) => `${((i / Math.max(1, values.length - 1)) * w).toFixed(1)},${(h - 1 - ((v ?? 0) / top) * (h - 3)).toFixed(1)}`)
+  return <svg class="spark" width={w} height={h} viewBox={`0 0 ${w} ${h}`} aria-hidden="true">{points.length > 1 && <polyline points={points.join(' ')} />}</svg>
+}
+
+export function Charts({ stats }: { stats: Stats }) {
   const from = parseTime(stats.from) ?? 0
   const length = Math.max(0, ...Object.values(stats.series).map((v) => v.length))
   const times = Array.from({ length }, (_, i) => from + i * stats.step_ms)
@@ -111,7 +148,7 @@ function Charts({ stats }: { stats: Stats }) {
   const charts: { title: string; unit?: string; series: Series[]; format: (n: number) => string }[] = [
     { title: 'Throughput', unit: 'per second', format: rate, series: [{ title: 'started', color: '--busy', values: perSecond(of('started')), fill: false }, { title: 'succeeded', color: '--ok', values: perSecond(of('succeeded')) }] },
     { title: 'Failures', unit: 'per second', format: rate, series: [{ title: 'failed', color: '--bad', values: perSecond(of('failed')) }, { title: 'retries', color: '--warn', values: perSecond(of('retries')), fill: false }] },
-    { title: 'Latency', format: formatDuration, series: [{ title: 'p50', color: '--busy', values: of('latency_p50_ms') }, { title: 'p99', color: '--warn', values: of('latency_p99_ms'), fill: false }] },
+    { title: 'Latency', format: formatDuration, series: [{ title: 'p50', color: '--busy', values: of('latency_p50_ms'), connect: true }, { title: 'p99', color: '--warn', values: of('latency_p99_ms'), fill: false, connect: true }] },
     { title: 'In flight', format: formatCompact, series: [{ title: 'in flight', color: '--busy', values: of('in_flight') }, { title: 'backlog', color: '--muted', values: of('backlog'), fill: false }] },
   ]
   return <div class="charts">{charts.map((c) => <Chart key={c.title} times={times} {...c} />)}</div>
@@ -166,6 +203,7 @@ function FirstSteps() {
         </li>
         <li>
           <h3>Call it</h3>
+          <p class="muted">This page then offers a form for each handler, and shows each call with its steps.</p>
           <p class="muted"><i class="pulse" aria-hidden="true" /> Waiting for the first deployment. This page updates automatically.</p>
         </li>
       </ol>

@@ -1,25 +1,27 @@
 // One service: handlers, invoke, settings.
 
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import { APIError, get, request } from '../api/client.ts'
-import type { Counts, Handler, Options, RetryPolicy, Service, Version } from '../api/types.ts'
-import { formatCompact, plural, shellQuote } from '../lib/format.ts'
+import { APIError, get, request, withQuery } from '../api/client.ts'
+import type { Counts, Handler, Options, RetryPolicy, Service, Stats, Version } from '../api/types.ts'
+import { formatCompact, formatCount, plural, shellQuote } from '../lib/format.ts'
 import { parseDuration } from '../lib/time.ts'
 import { refreshAll } from '../live.ts'
 import { optional, useResource } from '../resource.ts'
 import { href, query, segment, setQuery, type Match } from '../router.ts'
 import { refusalOf } from '../session.ts'
-import { Button, Command, DeploymentID, Elapsed, Empty, ErrorBox, Facts, Field, InvocationID, PageHead, Pill, Section, Segmented, Skeleton, Stale, typeName } from '../ui/basic.tsx'
+import { Button, Command, DeploymentID, Elapsed, Empty, ErrorBox, Facts, Field, InvocationID, PageHead, Pill, Section, Segmented, Skeleton, Stale, Unseen, typeName } from '../ui/basic.tsx'
 import { Editor } from '../ui/editor.tsx'
 import { DialogFrame, openDialog, toast } from '../ui/overlay.tsx'
 import { PayloadView } from '../ui/payload.tsx'
-import { sampleOf } from '../lib/schema.ts'
+import { fieldsOf, propertiesOf, sampleOf, withProperty, type FormField } from '../lib/schema.ts'
 import { Notices, countsOf } from './common.tsx'
+import { Charts } from './overview.tsx'
 
 export function ServicePage({ params }: { params: Match }) {
   const name = params.service!
   const service = useResource(`service:${name}`, (s) => get<Service>(`/services/${segment(name)}`, s), { every: 10_000, topics: ['deployments'] })
   const counts = useResource('counts', (s) => optional('/invocations/counts', () => get<Counts>('/invocations/counts', s)), { every: 5000, topics: ['overview'] })
+  const stats = useResource(`stats:service:${name}`, (s) => optional('/stats', () => get<Stats>(withQuery('/stats', { range: '1h', step: '30s', service: name }), s)), { every: 5000, topics: ['overview'], keep: true })
   const invoke = query.value.get('invoke')
   if (!service.data) {
     if (service.error instanceof APIError && service.error.status === 404) return <Empty title="This service does not exist" icon="services"><p class="mono">{name}</p><p><a href={href('/services')}>All services</a></p></Empty>
@@ -38,6 +40,7 @@ export function ServicePage({ params }: { params: Match }) {
       </PageHead>
       <Stale error={service.error} at={service.at} retry={service.reload} />
       <Notices list={s.info} />
+      {stats.data && <Charts stats={stats.data} />}
       <div class="split">
         <Section title="Handlers" flush>
           <ul class="handler-list">
@@ -48,6 +51,7 @@ export function ServicePage({ params }: { params: Match }) {
                   {h.ty && <Pill>{h.ty.toLowerCase()}</Pill>}
                   {!h.public && <Pill>private</Pill>}
                   <span class="grow" />
+                  <Outcomes of={outcomesOf(counts.data, name, h.name)} />
                   <span class="muted handler-io">{shortType(h.input_description)} → {shortType(h.output_description)}</span>
                   <span class="go">Invoke</span>
                 </button>
@@ -83,6 +87,20 @@ export function ServicePage({ params }: { params: Match }) {
       </div>
     </>
   )
+}
+
+interface HandlerOutcomes { succeeded: number; failed: number; unfinished: number; failing: number }
+
+function outcomesOf(counts: Counts | null | undefined, service: string, handler: string): HandlerOutcomes {
+  return countsOf(counts && { ...counts, by_service: (counts.by_service ?? []).filter((c) => c.handler === handler) }, service)
+}
+
+/** What became of the invocations of a handler that are kept. */
+function Outcomes({ of: o }: { of: HandlerOutcomes }) {
+  const parts: [number, string, string][] = [[o.succeeded, 'ok', 'succeeded'], [o.failed, 'bad', 'failed'], [o.failing, 'warn', 'failing now'], [o.unfinished - o.failing, 'idle', 'in progress']]
+  const shown = parts.filter(([n]) => n > 0)
+  if (shown.length === 0) return null
+  return <span class="outcomes" title={shown.map(([n, , what]) => `${formatCount(n)} ${what}`).join(', ')}>{shown.map(([n, tone, what]) => <span key={what} class={`outcome ${tone} num`}>{formatCompact(n)}<Unseen> {what}</Unseen></span>)}</span>
 }
 
 const shortType = (text: string): string => text.replace(/^(one of|value of content-type) /, '').replaceAll('"', '')
@@ -191,21 +209,27 @@ interface Answer {
 function Invoke({ service: s, handler: h }: { service: Service; handler: Handler }) {
   const version = useResource('version', (signal) => get<Version>('/version', signal), { every: 0 })
   const keyed = s.ty !== 'Service'
-  const [key, setKey] = useState(keyed ? 'example' : '')
+  const [key, setKey] = useState(keyed ? query.value.get('key') ?? 'example' : '')
   const [mode, setMode] = useState<'call' | 'send'>('call')
   const [delay, setDelay] = useState('')
+  const [scope, setScope] = useState(query.value.get('scope') ?? '')
+  const [limitKey, setLimitKey] = useState('')
   const [idempotency, setIdempotency] = useState('')
   const [headers, setHeaders] = useState('')
   const noInput = h.input_description === 'none' || h.input_description === 'empty'
   const initial = useMemo(() => (noInput ? '' : sampleOf(h.input_json_schema)), [h])
   const [input, setInput] = useState(initial)
+  const fields = useMemo(() => fieldsOf(h.input_json_schema), [h])
+  const [form, setForm] = useState(false)
   const [busy, setBusy] = useState(false)
   const [answer, setAnswer] = useState<Answer>()
   const [error, setError] = useState('')
   const base = (version.data?.ingress_endpoint ?? '').replace(/\/$/, '')
-  const path = `/${segment(s.name)}${keyed ? `/${segment(key)}` : ''}/${segment(h.name)}${mode === 'send' ? `/send${delay.trim() ? `?delay=${encodeURIComponent(delay.trim().replaceAll(' ', ''))}` : ''}` : ''}`
+  const target = `${segment(s.name)}${keyed ? `/${segment(key)}` : ''}/${segment(h.name)}`
+  const route = scope.trim() ? `/platform/scope/${segment(scope.trim())}/${mode}/${target}` : `/${target}${mode === 'send' ? '/send' : ''}`
+  const path = route + (mode === 'send' && delay.trim() ? `?delay=${encodeURIComponent(delay.trim().replaceAll(' ', ''))}` : '')
   const extra = headers.split('\n').map((l) => /^([^:\s]+):\s*(.*)$/.exec(l)).filter((m) => m !== null).map((m) => [m[1]!, m[2]!] as const)
-  const all: (readonly [string, string])[] = [...(idempotency.trim() ? [['idempotency-key', idempotency.trim()] as const] : []), ...extra]
+  const all: (readonly [string, string])[] = [...(idempotency.trim() ? [['idempotency-key', idempotency.trim()] as const] : []), ...(scope.trim() && limitKey.trim() ? [['x-platform-limit-key', limitKey.trim()] as const] : []), ...extra]
   const curl = `curl ${shellQuote(base + path)}${input.trim() ? ` --json ${shellQuote(input)}` : ' -X POST'}${all.map(([n, v]) => ` -H ${shellQuote(`${n}: ${v}`)}`).join('')}`
   const broken = input.trim() !== '' && !validJSON(input)
   const send = (): void => {
@@ -235,15 +259,26 @@ function Invoke({ service: s, handler: h }: { service: Service; handler: Handler
         {keyed && <Field label={s.ty === 'Workflow' ? 'Workflow id' : 'Key'}><input class="input mono" value={key} required onInput={(e) => setKey(e.currentTarget.value)} /></Field>}
         {!noInput && (
           <div class="field">
-            <span class="field-label">Input <span class="muted">{shortType(h.input_description)}</span></span>
-            <Editor language="json" label="Input" value={initial} onChange={setInput} onSubmit={send} minHeight="96px" />
+            <div class="invoke-row">
+              <span class="field-label">Input <span class="muted">{shortType(h.input_description)}</span></span>
+              {fields.length > 0 && <><span class="grow" /><Segmented label="Edit the input as" value={form ? 'form' : 'json'} onChange={(v) => setForm(v === 'form')} options={[['form', 'Form'], ['json', 'JSON']]} /></>}
+            </div>
+            {form
+              ? <InputForm fields={fields} input={input} change={setInput} />
+              : <Editor language="json" label="Input" value={input} onChange={setInput} onSubmit={send} minHeight="96px" />}
             {broken && <span class="field-hint">This is not valid JSON. It is sent as it is.</span>}
           </div>
         )}
-        <details class="more-options">
+        <details class="more-options" open={scope !== '' || undefined}>
           <summary>Options</summary>
           {mode === 'send' && <Field label="Delay" hint="10s, 90m, 2days"><input class="input" value={delay} onInput={(e) => setDelay(e.currentTarget.value)} /></Field>}
           <Field label="Idempotency key" hint="Calls with the same key run once."><input class="input mono" value={idempotency} onInput={(e) => setIdempotency(e.currentTarget.value)} /></Field>
+          {version.data?.features.vqueues && (
+            <div class="form-grid">
+              <Field label="Scope" hint="Rules of flow control limit what runs in it."><input class="input mono" value={scope} onInput={(e) => setScope(e.currentTarget.value)} /></Field>
+              <Field label="Limit key" hint="One or two levels, a or a/b. Needs a scope."><input class="input mono" value={limitKey} disabled={!scope.trim()} onInput={(e) => setLimitKey(e.currentTarget.value)} /></Field>
+            </div>
+          )}
           <Field label="Headers" hint="One a line, name: value."><textarea class="input mono" rows={2} value={headers} onInput={(e) => setHeaders(e.currentTarget.value)} /></Field>
         </details>
         <div class="invoke-row">
@@ -260,6 +295,38 @@ function Invoke({ service: s, handler: h }: { service: Service; handler: Handler
         <Command text={curl} />
       </form>
     </Section>
+  )
+}
+
+/** Edits the simple properties of an input that is an object. */
+function InputForm({ fields, input, change }: { fields: readonly FormField[]; input: string; change: (input: string) => void }) {
+  const values = propertiesOf(input)
+  if (!values) return <p class="field-hint">The input is not a JSON object. Edit it as JSON.</p>
+  const set = (f: FormField, text: string): void => {
+    const value = f.kind === 'number' ? Number(text) : f.kind === 'boolean' ? text === 'true' : text
+    change(withProperty(input, f.name, text === '' && (f.kind !== 'text' || !f.required) ? undefined : value))
+  }
+  const others = Object.keys(values).filter((name) => !fields.some((f) => f.name === name))
+  return (
+    <>
+      <div class="form-grid">
+        {fields.map((f) => (
+          <Field key={f.name} label={f.name} hint={f.required ? undefined : 'optional'}>
+            {f.kind === 'boolean' || f.kind === 'choice'
+              ? (
+                <select class="input" value={String(values[f.name] ?? '')} onChange={(e) => set(f, e.currentTarget.value)}>
+                  <option value="">not set</option>
+                  {(f.kind === 'boolean' ? ['true', 'false'] : f.choices).map((c) => <option key={c} value={c}>{c}</option>)}
+                </select>
+              )
+              : f.kind === 'number'
+                ? <input class="input" type="number" step="any" value={String(values[f.name] ?? '')} onInput={(e) => set(f, e.currentTarget.value)} />
+                : <input class="input" value={String(values[f.name] ?? '')} onInput={(e) => set(f, e.currentTarget.value)} />}
+          </Field>
+        ))}
+      </div>
+      {others.length > 0 && <p class="field-hint">Also in the input, edited as JSON: <span class="mono">{others.join(', ')}</span></p>}
+    </>
   )
 }
 

@@ -52,7 +52,7 @@ export function Services() {
                 { id: 'failing', title: 'Failing', class: 'num fit', cell: (s: Service) => <CountLink bad n={countsOf(counts.data, s.name).failing} link={href('/invocations', new URLSearchParams([['status', 'backing-off'], ['status', 'paused'], ['service', s.name]]))} /> },
               ] : []),
               { id: 'revision', title: 'Revision', class: 'num fit', cell: (s) => s.revision },
-              { id: 'deployment', title: 'Deployment', class: 'c-idcol', cell: (s) => <DeploymentID id={s.deployment_id} /> },
+              { id: 'deployment', title: 'Deployment', class: 'cut', cell: (s) => { const d = deployed.find((o) => o.id === s.deployment_id); return d ? <a class="mono cut" href={href(`/deployments/${segment(d.id)}`)} title={d.id}>{d.uri ?? d.arn}</a> : <DeploymentID id={s.deployment_id} /> } },
             ]} />
           )}</Loaded>
       )}
@@ -173,7 +173,7 @@ function Plan({ plan, before }: { plan: Registered; before: Service[] }) {
         const has = new Set(s.handlers.map((h) => h.name))
         return (
           <div class="plan-service" key={s.name}>
-            <div><b>{s.name}</b> <span class="muted">{typeName(s.ty)}</span> {old ? <Pill tone="accent">revision {old.revision} → {s.revision}</Pill> : <Pill tone="ok">new</Pill>}</div>
+            <div><b>{s.name}</b> <span class="muted">{typeName(s.ty)}</span> {old && old.revision === s.revision ? <Pill>revision {s.revision}, unchanged</Pill> : old ? <Pill tone="accent">revision {old.revision} → {s.revision}</Pill> : <Pill tone="ok">new</Pill>}</div>
             <ul class="diff mono">
               {s.handlers.map((h) => <li key={h.name} class={old && !had.has(h.name) ? 'add' : !old ? 'add' : ''}>{h.name}{h.ty && <span class="muted"> {h.ty.toLowerCase()}</span>}</li>)}
               {[...had].filter((h) => !has.has(h)).map((h) => <li key={h} class="remove">{h}</li>)}

@@ -3,15 +3,15 @@
 
 import type { Wait } from '../api/types.ts'
 import { href, segment } from '../router.ts'
-import { Command, ID, InvocationID, Pill, Status, Time } from '../ui/basic.tsx'
+import { Command, Elapsed, ID, InvocationID, Pill, Status, Time } from '../ui/basic.tsx'
 import { Icon, type IconName } from '../ui/icons.tsx'
 
 /** A text of the server: its times are shown like all others. */
 export function TimedText({ text }: { text: string }) {
   const parts = text.replaceAll('`', '').split(/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)(?: \((?:in [^()]*|[^()]* ago)\))?/)
-  // "at in 2h" reads badly.
-  const words = (part: string, last: boolean): string => (last ? part : part.replace(/ at $/, ' '))
-  return <>{parts.map((part, n) => (n % 2 === 1 ? <Time key={n} at={part} /> : words(part, n + 1 === parts.length)))}</>
+  // "at in 2h" and "since 6m ago" read badly.
+  const words = (part: string, last: boolean): string => (last ? part : part.replace(/ at $/, ' ').replace(/\bsince $/, 'for '))
+  return <>{parts.map((part, n) => (n % 2 === 0 ? words(part, n + 1 === parts.length) : /\bsince $/.test(parts[n - 1]!) ? <Elapsed key={n} from={part} /> : <Time key={n} at={part} />))}</>
 }
 
 /** Ids of the invocations of a chain. */

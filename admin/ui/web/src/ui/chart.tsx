@@ -12,6 +12,8 @@ export interface Series {
   color: string
   values: (number | null)[]
   fill?: boolean
+  /** Draw the line across steps without values. */
+  connect?: boolean
 }
 
 export function Chart({ title, times, series, format, height = 120, unit }: { title: string; times: number[]; series: Series[]; format: (n: number) => string; height?: number; unit?: string }) {
@@ -22,7 +24,7 @@ export function Chart({ title, times, series, format, height = 120, unit }: { ti
   const utc = zone.value === 'utc'
   const data = (): ChartData => {
     const style = getComputedStyle(document.documentElement)
-    return { times: times.map((t) => t / 1000), lines: series.map((s) => ({ title: s.title, color: style.getPropertyValue(s.color).trim() || '#888', values: s.values, ...(s.fill === false ? { fill: false } : {}) })) }
+    return { times: times.map((t) => t / 1000), lines: series.map((s) => ({ title: s.title, color: style.getPropertyValue(s.color).trim() || '#888', values: s.values, ...(s.fill === false ? { fill: false } : {}), ...(s.connect ? { connect: true } : {}) })) }
   }
   const latest = useRef(data)
   latest.current = data
@@ -49,10 +51,9 @@ export function Chart({ title, times, series, format, height = 120, unit }: { ti
   return (
     <figure class="chart">
       <figcaption>
-        <span class="chart-title">{title}</span>
+        <span class="chart-title">{title}{unit && <span class="muted"> {unit}</span>}</span>
         <span class="chart-legend">
           {series.map((s) => <span key={s.title}><i style={{ background: `var(${s.color})` }} />{series.length > 1 && <span class="muted">{s.title}</span>}<b class="num">{at === undefined || s.values[at] === null || s.values[at] === undefined ? '–' : format(s.values[at])}</b></span>)}
-          {unit && <span class="muted">{unit}</span>}
           {hover !== null && times[hover] !== undefined && <span class="muted num">{formatClock(times[hover], zone.value)}</span>}
         </span>
       </figcaption>

@@ -186,3 +186,44 @@ func TestALongTraceContextIsIgnored(t *testing.T) {
 	require.NotEmpty(t, inv.Trace.Parent)
 	require.Empty(t, inv.Trace.State)
 }
+
+// Nor are the others stopped by streams that wait for the ends of long invocations, one after the
+// other.
+func TestStreamsThatAwaitLongInvocationsDoNotStopOthers(t *testing.T) {
+	const streams = 300
+	w := newWorld(t, 2)
+	w.topic("large", streams)
+	w.topic("orders", 1)
+	var records []*kgo.Record
+	for p := range int32(streams) {
+		records = append(records, record("large", p, "k", strings.Repeat("x", 40<<10)))
+	}
+	w.produce(records...)
+	w.subscribe("sub_1", "Orders/add", []string{"large"}, func(s *subscription.Subscription) { s.Ordering = subscription.OrderByPartition })
+	h := w.start().leadAll()
+	w.eventually("the memory is full", func() bool { return h.engine.memory.full() })
+	w.produce(record("orders", 0, "k", "other"))
+	w.subscribe("sub_2", "Orders/add", []string{"orders"})
+	others := func() (n int) {
+		for _, c := range w.created() {
+			if string(c.body) == "other" {
+				n++
+			}
+		}
+		return n
+	}
+	w.eventually("the other stream is read", func() bool { return others() == 1 })
+	w.eventually("all have started, none twice", func() bool { return w.createdCount() == streams+1 })
+	for _, c := range w.created() {
+		w.end(c.id)
+	}
+	w.eventually("all have ended", func() bool {
+		for p := range int32(streams) {
+			if h.status("large", p).Position != 1 {
+				return false
+			}
+		}
+		return true
+	})
+	require.Equal(t, streams+1, w.createdCount())
+}

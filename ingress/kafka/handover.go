@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -112,6 +113,7 @@ func (p *pending) end(s *stream, how outcome) {
 func (s *stream) accepted(l *lane, it item) {
 	if s.r.sub.Ordering == subscription.OrderByPartition {
 		waits := s.waits
+		s.awaiting = time.Now()
 		s.lanesRun.Go(func() { s.awaitEnd(waits, l, it) })
 		return
 	}

@@ -212,6 +212,7 @@ func (s *stream) awaitEnd(ctx context.Context, l *lane, it item) {
 	if s.lanes[l.to] != l { // the stream has started again
 		return
 	}
+	s.awaiting = time.Time{}
 	it.pending.end(s, delivered)
 	s.settle()
 }

@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"sync"
+	"time"
 
 	"platform/internal/subscription"
 )
@@ -44,16 +45,27 @@ func (m *memory) full() bool {
 	return m.used >= m.limit
 }
 
-// errYielded ends a session that holds records which its target does not accept.
-var errYielded = fault(subscription.Throttled, "", "the target accepts no more records now, and other topic partitions need the memory")
+// Errors that end a session which holds records that cannot be handed over soon.
+var (
+	errYielded  = fault(subscription.Throttled, "", "the target accepts no more records now, and other topic partitions need the memory")
+	errAwaiting = fault(subscription.Throttled, "", "the invocation of the previous record has not ended, and other topic partitions need the memory")
+)
 
-// yields reports whether a stream must release its records: its target does not accept them, and
-// others wait for room.
-func (s *stream) yields() bool {
+// yields returns an error if a stream must release its records: its target does not accept them, or
+// they wait for the end of a long invocation, and others wait for room.
+func (s *stream) yields() error {
 	s.mu.Lock()
-	throttled := s.status.State == subscription.Throttled && s.bytes > 0
+	holds := s.bytes > 0
+	throttled := s.status.State == subscription.Throttled
+	awaiting := !s.awaiting.IsZero() && time.Since(s.awaiting) > storeDelay
 	s.mu.Unlock()
-	return throttled && s.r.e.memory.full()
+	switch {
+	case !holds || !throttled && !awaiting || !s.r.e.memory.full():
+		return nil
+	case throttled:
+		return errYielded
+	}
+	return errAwaiting
 }
 
 // wait returns when there is room, or when ctx ends.

@@ -57,6 +57,7 @@ type stream struct {
 	epoch    int32      // of the record before next
 	lanes    map[uint32]*lane
 	waits    context.Context //nolint:containedctx // of the waits for ends of invocations; ends with the session
+	awaiting time.Time       // since when the end of an invocation is awaited; zero if none is
 
 	blocked *blockedRecord
 	status  subscription.PartitionStatus
@@ -154,6 +155,7 @@ func (s *stream) abandon() {
 	s.fetching, s.paused, s.failed = false, false, nil
 	released := s.bytes
 	s.queue, s.bytes, s.order, s.inFlight, s.lanes = nil, 0, nil, 0, map[uint32]*lane{}
+	s.awaiting = time.Time{}
 	s.mu.Unlock()
 	s.r.e.memory.release(released)
 	if fetching {
@@ -183,8 +185,8 @@ func (s *stream) session(ctx context.Context) error {
 		case <-s.wake:
 		case <-tick.C:
 			s.store(ctx, false)
-			if s.yields() {
-				return errYielded
+			if err := s.yields(); err != nil {
+				return err
 			}
 		case <-stopping:
 			stopping, deadline = nil, time.After(drainTimeout)

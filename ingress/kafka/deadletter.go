@@ -2,8 +2,10 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -18,6 +20,10 @@ const (
 	deadLetterSubscription = "platform.dlq.subscription"
 )
 
+// largestDeadLetter bounds a request with a record that is larger than a batch of records: the
+// default limit of brokers for requests.
+const largestDeadLetter = 100 << 20
+
 // deadLetter writes a record to the dead-letter topic, with its bytes unchanged. After a crash
 // it may be written again.
 func (r *reader) deadLetter(ctx context.Context, rec *kgo.Record, why *unusable) error {
@@ -26,16 +32,31 @@ func (r *reader) deadLetter(ctx context.Context, rec *kgo.Record, why *unusable)
 		return fmt.Errorf("the subscription reads the topic %s itself; exclude it from the pattern or change dead_letter_topic", to)
 	}
 	r.mu.Lock()
-	client := r.kafka
+	client, settings := r.kafka, r.client
 	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	err := client.ProduceSync(ctx, r.letter(to, rec, why)).FirstErr()
+	if !errors.Is(err, kerr.MessageTooLarge) {
+		return err
+	}
+	// With a client of its own, so that it is not in a batch with others, which could be too large.
+	large, err := r.e.newClient(&settings, kgo.ProducerBatchMaxBytes(largestDeadLetter))
+	if err != nil {
+		return err
+	}
+	defer large.Close()
+	return large.ProduceSync(ctx, r.letter(to, rec, why)).FirstErr()
+}
+
+// letter returns the record that is written to a dead-letter topic.
+func (r *reader) letter(to string, rec *kgo.Record, why *unusable) *kgo.Record {
 	header := func(name, value string) kgo.RecordHeader { return kgo.RecordHeader{Key: name, Value: []byte(value)} }
-	return client.ProduceSync(ctx, &kgo.Record{
+	return &kgo.Record{
 		Topic: to, Key: rec.Key, Value: rec.Value,
 		Headers: append(rec.Headers[:len(rec.Headers):len(rec.Headers)],
 			header(deadLetterReason, string(why.reason)), header(deadLetterMessage, clip(why.message)),
 			header(deadLetterTopic, rec.Topic), header(deadLetterPartition, itoa(int64(rec.Partition))), header(deadLetterOffset, itoa(rec.Offset)),
 			header(deadLetterTimestamp, itoa(rec.Timestamp.UnixMilli())), header(deadLetterSubscription, r.sub.ID)),
-	}).FirstErr()
+	}
 }

@@ -2,6 +2,8 @@ package kafka
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -110,4 +112,60 @@ func TestDeadLettersAreBounded(t *testing.T) {
 	require.Contains(t, h.status("orders", 0).Message, "256")
 	require.NoError(t, h.engine.Skip(t.Context(), subscription.RecordID{Subscription: "sub_1", Topic: "orders", Offset: subscription.MaxDeadLetters + 2}))
 	w.eventually("the next is stored", func() bool { return w.createdCount() == 1 })
+}
+
+// largeTopic creates a topic that accepts large records.
+func (w *world) largeTopic(name string) {
+	require.NoError(w.t, w.kafka.CreateTopic(name, 1, map[string]string{"max.message.bytes": strconv.Itoa(16 << 20)}))
+}
+
+// A dead-letter topic gets each record that it accepts, also one that is larger than the usual
+// limit of clients.
+func TestALargeRecordIsDeadLettered(t *testing.T) {
+	w := newWorld(t, 2)
+	w.largeTopic("orders")
+	w.largeTopic("orders.dlq")
+	value := strings.Repeat("x", 3<<20)
+	w.produceLarge(record("orders", 0, "k", value), record("orders", 0, "k", "2"))
+	w.subscribe("sub_1", "Orders/add", []string{"orders"}, func(s *subscription.Subscription) {
+		s.OnError, s.DeadLetterTopic = subscription.DeadLetters, "{topic}.dlq"
+	})
+	h := w.start().leadAll()
+	w.eventually("the next record is stored", func() bool { return w.createdCount() == 1 })
+	require.EqualValues(t, 1, h.status("orders", 0).DeadLettered)
+	reader, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.ListenAddrs()...), kgo.ConsumeTopics("orders.dlq"))
+	require.NoError(t, err)
+	defer reader.Close()
+	dead := reader.PollRecords(t.Context(), 1).Records()
+	require.Len(t, dead, 1)
+	require.Len(t, dead[0].Value, len(value))
+}
+
+// A record that the dead-letter topic does not accept blocks its topic partition, so that it can be
+// skipped.
+func TestARecordThatIsTooLargeForTheDeadLetterTopic(t *testing.T) {
+	w := newWorld(t, 2)
+	w.largeTopic("orders")
+	w.topic("orders.dlq", 1)
+	value := make([]byte, 2<<20)
+	for i := range value {
+		value[i] = byte(w.pick(256)) // cannot be compressed
+	}
+	w.produceLarge(record("orders", 0, "k", string(value)), record("orders", 0, "k", "2"))
+	w.subscribe("sub_1", "Orders/add", []string{"orders"}, func(s *subscription.Subscription) {
+		s.OnError, s.DeadLetterTopic = subscription.DeadLetters, "{topic}.dlq"
+	})
+	h := w.start().leadAll()
+	w.eventually("it blocks", func() bool { return h.status("orders", 0).Blocked != nil })
+	require.Contains(t, h.status("orders", 0).Message, "dead-letter topic")
+	require.NoError(t, h.engine.Skip(t.Context(), subscription.RecordID{Subscription: "sub_1", Topic: "orders"}))
+	w.eventually("the next record is stored", func() bool { return w.createdCount() == 1 })
+}
+
+// produceLarge writes records that are larger than the usual limit of clients.
+func (w *world) produceLarge(records ...*kgo.Record) {
+	client, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(16<<20))
+	require.NoError(w.t, err)
+	defer client.Close()
+	require.NoError(w.t, client.ProduceSync(w.t.Context(), records...).FirstErr())
 }

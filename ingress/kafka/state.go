@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+
 	"platform/internal/subscription"
 )
 
@@ -103,7 +105,10 @@ func (s *stream) unusable(ctx context.Context, why *unusable) error {
 		if s.r.sub.DeadLetterTopic == "" {
 			return s.setAside(ctx, rec, why)
 		}
-		if err := s.r.deadLetter(ctx, rec, why); err != nil {
+		switch err := s.r.deadLetter(ctx, rec, why); {
+		case errors.Is(err, kerr.MessageTooLarge):
+			return s.block(ctx, rec, bad(why.reason, "%s; it is also too large for the dead-letter topic: raise max.message.bytes of that topic and retry it, or skip it", why.message))
+		case err != nil:
 			return fault(subscription.Failed, why.reason, "the record at offset %d cannot be delivered (%s) nor written to the dead-letter topic: %v", rec.Offset, why.message, err)
 		}
 		return s.leaveOut(ctx, deadLettered)

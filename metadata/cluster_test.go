@@ -38,6 +38,8 @@ type testCluster struct {
 	announced map[string]Announcement
 	// hung is a node that does not respond.
 	hung raft.ServerAddress
+	// silent is a node that does not report what it has applied.
+	silent raft.ServerAddress
 }
 
 // testNode is one node.
@@ -201,7 +203,7 @@ func (c *testCluster) Partitions(context.Context) map[uint32]Configuration {
 func (c *testCluster) Applied(_ context.Context, n Node) (uint64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if at := c.running[n.RaftAddress()]; at != nil {
+	if at := c.running[n.RaftAddress()]; at != nil && n.RaftAddress() != c.silent {
 		return at.AppliedIndex(), nil
 	}
 	return 0, errors.New("connection refused")

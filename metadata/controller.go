@@ -83,17 +83,17 @@ func (s *Store) controlOnce(ctx context.Context, obs Observer) (wait time.Durati
 	return controlIdle, err
 }
 
-// controlGroup makes one change of the metadata group, if one is due.
+// controlGroup makes one change of the metadata group, if one is due. A server that does not
+// respond does not prevent that of another one.
 func (s *Store) controlGroup(ctx context.Context, v *view, liveness map[uint32]placement.Liveness, obs Observer) (busy bool, err error) {
 	r := s.replica
 	changes := groupView{
 		local: r.raftLog.local, servers: r.group.Servers(), records: v.nodes, members: v.layout.Nodes, liveness: liveness,
 	}.changes()
+	var unknown error
 	for _, c := range changes {
 		ready, err := s.ready(ctx, c, obs)
-		if err != nil {
-			return true, err
-		}
+		unknown = errors.Join(unknown, err)
 		if !ready {
 			continue
 		}
@@ -105,7 +105,7 @@ func (s *Store) controlGroup(ctx context.Context, v *view, liveness map[uint32]p
 		}
 		return true, nil
 	}
-	return len(changes) > 0, nil
+	return len(changes) > 0, unknown
 }
 
 // ready reports whether a replica that is to be promoted has caught up. Otherwise it would

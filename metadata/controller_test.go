@@ -87,6 +87,26 @@ func TestAClusterGrowsToFiveNodesAndShrinks(t *testing.T) {
 	}
 }
 
+// A node that does not respond to the controller does not keep others from getting a vote.
+func TestASilentNodeDoesNotStopPromotions(t *testing.T) {
+	c := newTestCluster(t)
+	nodes := c.startAll(1, 1)
+	silent := c.start("n2", "a", "127.0.0.1:0", false)
+	c.mu.Lock()
+	c.silent = silent.address
+	c.mu.Unlock()
+	for _, n := range []*testNode{silent, c.start("n3", "a", "127.0.0.1:0", false)} {
+		_, err := nodes[0].AddNode(t.Context(), n.self, false)
+		require.NoError(t, err)
+		nodes = append(nodes, n)
+	}
+	c.awaitVoters(2, 1, nodes...)
+	c.mu.Lock()
+	c.silent = ""
+	c.mu.Unlock()
+	c.awaitVoters(3, 0, nodes...)
+}
+
 func TestANodeThatLostItsDataRejoins(t *testing.T) {
 	c := newTestCluster(t)
 	nodes := c.startAll(3, 4)

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"platform/internal/limits"
 )
 
 // The stream of a snapshot is a sequence of frames: length of the payload (4 bytes), kind,
@@ -23,8 +25,9 @@ const (
 	// blockBytes is the size at which a block is full; a larger pair gets a block of its
 	// own.
 	blockBytes = 64 << 10
-	// maxFrameBytes bounds what a reader allocates.
-	maxFrameBytes = 64 << 20
+	// maxFrameBytes bounds what a reader allocates. No row is larger than a command: those that the
+	// first release has written are not in chunks.
+	maxFrameBytes = limits.Entry
 )
 
 // writeState exports a view into w.

@@ -6,10 +6,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"testing"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/limits"
 )
 
 // pairs is a state in memory.
@@ -130,4 +133,30 @@ func TestExportStopsWhenItsContextEnds(t *testing.T) {
 	cancel()
 	err := writeState(ctx, &bytes.Buffer{}, manyPairs(10))
 	require.True(t, errors.Is(err, context.Canceled))
+}
+
+// oneRow is a state with a small row and one of the given size.
+type oneRow struct {
+	pairs
+	size int
+}
+
+func (r *oneRow) Each(_ context.Context, emit func(key, value []byte) error) error {
+	return errors.Join(emit([]byte("a"), make([]byte, blockBytes/2)), emit([]byte("b"), make([]byte, r.size)))
+}
+
+func (r *oneRow) Put(_, v []byte) error {
+	r.size = len(v)
+	return nil
+}
+
+// The rows that the first release has written are not in chunks, however large they are.
+func TestStreamCarriesTheLargestRow(t *testing.T) {
+	r, w := io.Pipe()
+	go func() { w.CloseWithError(writeState(t.Context(), w, &oneRow{size: limits.StoredMessage})) }()
+	got := &oneRow{}
+	_, err := readState(r, got)
+	require.NoError(t, r.CloseWithError(err))
+	require.NoError(t, err)
+	require.Equal(t, limits.StoredMessage, got.size)
 }

@@ -2,6 +2,7 @@ package access
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -15,15 +16,21 @@ type Sessions struct {
 }
 
 // Cookie returns the name of a cookie. With TLS its prefix keeps hosts of the same domain, and
-// connections without TLS, from setting it.
+// connections without TLS, from setting it. Ports of a host share their cookies, so the name of a
+// cookie contains the port.
 func (s *Sessions) Cookie(name string) string {
-	if s.Secure {
-		return "__Host-" + cookiePrefix + name
+	name = cookiePrefix + name
+	if u, err := url.Parse(s.Origin); err == nil && u.Port() != "" {
+		name += "-" + u.Port()
 	}
-	return cookiePrefix + name
+	if s.Secure {
+		return hostPrefix + name
+	}
+	return name
 }
 
 const (
+	hostPrefix   = "__Host-"
 	cookiePrefix = "platform-"
 	// SessionCookie and LoginCookie name the cookies of sessions and of logins in progress.
 	SessionCookie = "session"
@@ -33,14 +40,14 @@ const (
 // token returns the token of the session of a request; empty if it has none.
 func (s *Sessions) token(r *http.Request) string {
 	cookie, err := r.Cookie(s.Cookie(SessionCookie))
-	if err != nil || !s.ownPage(r) {
+	if err != nil || !s.OwnPage(r) {
 		return ""
 	}
 	return cookie.Value
 }
 
-// ownPage reports whether a page of the server, or the user, sent a request.
-func (s *Sessions) ownPage(r *http.Request) bool {
+// OwnPage reports whether a page of the server, or the user, sent a request.
+func (s *Sessions) OwnPage(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "same-origin" || site == "none"
 	}
@@ -50,7 +57,19 @@ func (s *Sessions) ownPage(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead
 }
 
-// WithoutSession removes the cookies of the server from a request to a handler: browsers send them to
+// ownCookie reports whether a name is one of Sessions.Cookie, of this or another server.
+func ownCookie(name string) bool {
+	name = strings.TrimPrefix(name, hostPrefix)
+	for _, own := range []string{cookiePrefix + SessionCookie, cookiePrefix + LoginCookie} {
+		port, ok := strings.CutPrefix(name, own+"-")
+		if name == own || ok && strings.Trim(port, "0123456789") == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// WithoutSession removes the cookies of servers from a request to a handler: browsers send them to
 // all ports of a host.
 func WithoutSession(header http.Header) {
 	lines := header["Cookie"]
@@ -59,8 +78,7 @@ func WithoutSession(header http.Header) {
 		var cookies []string
 		for cookie := range strings.SplitSeq(line, ";") {
 			name, _, _ := strings.Cut(strings.TrimSpace(cookie), "=")
-			name = strings.TrimPrefix(name, "__Host-")
-			if name != cookiePrefix+SessionCookie && name != cookiePrefix+LoginCookie {
+			if !ownCookie(name) {
 				cookies = append(cookies, strings.TrimSpace(cookie))
 			}
 		}

@@ -45,3 +45,18 @@ func TestCookiesCountForRequestsOfOwnPages(t *testing.T) {
 	}
 	require.Equal(t, "platform-session", (&Sessions{}).Cookie(SessionCookie))
 }
+
+func TestServersOnOneHostHaveCookiesOfTheirOwn(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		first := &Sessions{Origin: "http://localhost:9070", Secure: secure}
+		second := &Sessions{Origin: "http://localhost:9071", Secure: secure}
+		require.NotEqual(t, first.Cookie(SessionCookie), second.Cookie(SessionCookie))
+		require.NotEqual(t, first.Cookie(SessionCookie), first.Cookie(LoginCookie))
+		header := http.Header{}
+		for _, s := range []*Sessions{first, second} {
+			header.Add("Cookie", s.Cookie(SessionCookie)+"=x; "+s.Cookie(LoginCookie)+"=y")
+		}
+		WithoutSession(header)
+		require.Empty(t, header["Cookie"], "no handler gets any of them")
+	}
+}

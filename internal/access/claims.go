@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Claims maps the claims of tokens of an identity provider to a name and roles.
@@ -36,14 +37,18 @@ func NewClaims(subject, path string, roles map[string]string) (*Claims, error) {
 	return c, nil
 }
 
-// Subject returns the name of an account; empty if it has none that can be used.
+// Subject returns the name of an account; empty if it has none that can be used. A name must not
+// look like another one: where a header or a terminal shows it, spaces around it and characters
+// that control the output disappear.
 func (c *Claims) Subject(claims map[string]any) string {
 	name, _ := claims[c.subject].(string)
-	if len(name) > maxSubject || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+	if len(name) > maxSubject || strings.TrimSpace(name) != name || strings.ContainsFunc(name, invisible) {
 		return ""
 	}
 	return name
 }
+
+func invisible(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
 // Roles returns the roles of an account; none if its claims are not mapped to any.
 func (c *Claims) Roles(claims map[string]any) (roles []Role) {

@@ -57,13 +57,15 @@ const Header = "X-Platform-Principal"
 // HeaderValue returns the value of Header: the name or, if that is not ASCII, a representation of
 // it. It is empty if the server does not authenticate.
 func (p *Principal) HeaderValue() string {
+	reserved := Reserved(p.Name)
 	switch {
-	case !strings.ContainsFunc(p.Name, func(r rune) bool { return r >= utf8.RuneSelf }):
+	// The percent sign marks an escaped name, so names that contain it are escaped as well.
+	case !strings.ContainsFunc(p.Name, func(r rune) bool { return r >= utf8.RuneSelf || reserved && r == '%' }):
 		return p.Name
-	case p.Token != "":
+	case !reserved:
 		return p.Token
 	}
-	return url.PathEscape(p.Name) // of an identity provider
+	return url.PathEscape(p.Name) // of an identity provider or a certificate
 }
 
 // Anyone is the principal of clients of a server without authentication.

@@ -66,8 +66,8 @@ func (o *once) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-func (o *once) fetch(r *http.Request) kept {
-	k := kept{at: o.now()}
+func (o *once) fetch(r *http.Request) (k kept) {
+	defer func() { k.at = o.now() }() // a request that timed out counts from then on
 	resp, err := o.next.RoundTrip(r)
 	if err != nil {
 		k.err = err

@@ -235,3 +235,18 @@ func TestMappingIsRequired(t *testing.T) {
 		require.Error(t, err)
 	}
 }
+
+// A provider that does not respond must not delay each request by the timeout.
+func TestATimeoutOfTheIssuerIsRepeated(t *testing.T) {
+	now, requests := time.UnixMilli(1_700_000_000_000), 0
+	transport := NewTransport(roundTripper(func(*http.Request) (*http.Response, error) {
+		requests++
+		now = now.Add(fetchTimeout)
+		return nil, errors.New("timeout")
+	}), func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	for range 5 {
+		_, err := transport.RoundTrip(httptest.NewRequest(http.MethodGet, "https://idp.example/keys", nil))
+		require.Error(t, err)
+	}
+	require.Equal(t, 1, requests)
+}

@@ -62,7 +62,7 @@ func (a *app) showSettings(server client.Version, identity client.Identity, err 
 		term.Field{Name: "Version", Value: term.Clean(server.Version)},
 		term.Field{Name: "Commit", Value: term.Clean(server.Commit)},
 		term.Field{Name: "Logged in as", Value: term.Clean(identity.Name)},
-		term.Field{Name: "Roles", Value: strings.Join(identity.Roles, ", ")},
+		term.Field{Name: "Roles", Value: term.Clean(strings.Join(identity.Roles, ", "))},
 		term.Field{Name: "Limited to", Value: term.Clean(limitsText(identity.Services, identity.Scopes))},
 	)
 	a.print.Println()

@@ -66,7 +66,7 @@ overwritten: change secrets that were not encrypted.`,
 			a.print.Printf("%s Encrypted %s with the newest key\n", a.print.Green("[OK]:"), counted(s.Rotated, "secret"))
 		}
 		if err == nil && len(s.Unreadable) > 0 {
-			err = errors.New(counted(len(s.Unreadable), "secret") + " cannot be decrypted and were left as they are: platform cluster secrets status")
+			err = errors.New(counted(len(s.Unreadable), "secret") + " cannot be decrypted and still stored as before: platform cluster secrets status")
 		}
 		return err
 	})

@@ -148,7 +148,7 @@ func (a *app) logInWithToken(ctx context.Context, file string) error {
 	if err := a.store(credentials{AdminURL: a.profile.AdminURL, IngressURL: a.profile.IngressURL, Token: token}); err != nil {
 		return err
 	}
-	a.print.Printf("%s Logged in to %s as %s (%s)\n", a.print.Green("[OK]:"), a.profile.AdminURL, term.Clean(identity.Name), strings.Join(identity.Roles, ", "))
+	a.print.Printf("%s Logged in to %s as %s (%s)\n", a.print.Green("[OK]:"), a.profile.AdminURL, term.Clean(identity.Name), term.Clean(strings.Join(identity.Roles, ", ")))
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -74,6 +75,9 @@ func (p *identityProvider) context(ctx context.Context) context.Context {
 	return oidc.ClientContext(ctx, p.client)
 }
 
+// Seconds between requests for the result of a login. The provider determines them, within bounds.
+const minPoll, defaultPoll, maxPoll = 1, 5, 60
+
 // authorize lets the user log in in a browser, on any machine, with the device flow (RFC 8628).
 func (p *identityProvider) authorize(ctx context.Context, a *app) (*oauth2.Token, error) {
 	if p.oauth.Endpoint.DeviceAuthURL == "" {
@@ -87,6 +91,7 @@ func (p *identityProvider) authorize(ctx context.Context, a *app) (*oauth2.Token
 	if device.VerificationURIComplete != "" {
 		a.hint.Printf("or open %s\n", term.Clean(device.VerificationURIComplete))
 	}
+	device.Interval = min(max(cmp.Or(device.Interval, defaultPoll), minPoll), maxPoll)
 	tokens, err := p.oauth.DeviceAccessToken(p.context(ctx), device)
 	if failed, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		switch failed.ErrorCode {

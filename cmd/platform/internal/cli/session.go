@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -45,7 +46,7 @@ func (a *app) logInWithProvider(ctx context.Context, options client.LoginOptions
 		return err
 	}
 	a.print.Printf("%s Logged in to %s as %s (%s), until %s\n", a.print.Green("[OK]:"), a.profile.AdminURL, term.Clean(session.Name),
-		strings.Join(session.Roles, ", "), session.ExpiresAt.Local().Format(time.DateTime))
+		term.Clean(strings.Join(session.Roles, ", ")), session.ExpiresAt.Local().Format(time.DateTime))
 	return nil
 }
 
@@ -93,6 +94,9 @@ func (a *app) renewed(ctx context.Context) (string, error) {
 		return "", err
 	}
 	stored := all[a.profile.Environment]
+	if stored.AdminURL != a.profile.AdminURL || stored.IngressURL != a.profile.IngressURL {
+		return "", errors.New("another process has logged in to another server meanwhile")
+	}
 	if stored.Login == nil || time.Until(stored.Login.ExpiresAt) > renewBefore {
 		return stored.Token, nil // another process was faster
 	}

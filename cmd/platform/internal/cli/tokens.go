@@ -80,7 +80,7 @@ func (a *app) tokensList() *cobra.Command {
 			if !t.LastUsed.IsZero() {
 				used = a.print.Time(t.LastUsed)
 			}
-			rows[i] = []string{t.ID, term.Clean(t.Name), strings.Join(t.Roles, ", "), orDash(term.Clean(limitsText(t.Services, t.Scopes))), a.print.Time(t.CreatedAt), expires, used}
+			rows[i] = []string{term.Clean(t.ID), term.Clean(t.Name), term.Clean(strings.Join(t.Roles, ", ")), orDash(term.Clean(limitsText(t.Services, t.Scopes))), a.print.Time(t.CreatedAt), expires, used}
 		}
 		a.print.Table("", []string{"ID", "NAME", "ROLES", "LIMITED-TO", "CREATED-AT", "EXPIRES", "LAST-USED"}, rows)
 		return nil

@@ -122,11 +122,11 @@ func (p *Printer) Box(lines ...string) {
 	p.Println(p.Yellow("╰" + rule + "╯"))
 }
 
-// Clean removes control characters other than line ends and tabs from external text, so that
-// it cannot control the terminal.
+// Clean removes control characters other than line ends and tabs, and those that reverse the order
+// of others, from external text, so that it cannot control the terminal.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
 			return -1
 		}
 		return r

@@ -27,6 +27,9 @@ const (
 	loginTimeout = 10 * time.Minute
 	// loginRate bounds the logins of an address, which cause requests to the identity provider.
 	loginRate = 5
+	// chooseParameter is the query parameter of the start of a login in which the user chooses an
+	// account.
+	chooseParameter = "choose"
 )
 
 // loginView contains the ways to log in other than with a token.
@@ -79,7 +82,7 @@ func (s *Server) startLogin(c echo.Context) error {
 	if err != nil {
 		return s.loginFailed(c, err)
 	}
-	address, attempt, err := s.cfg.Login.Begin(c.Request().Context(), c.QueryParam("return"))
+	address, attempt, err := s.cfg.Login.Begin(c.Request().Context(), c.QueryParam("return"), c.QueryParam(chooseParameter) != "")
 	if err != nil {
 		return s.loginFailed(c, err)
 	}
@@ -224,7 +227,7 @@ func (s *Server) logout(c echo.Context) error {
 		}
 		revoked = true
 	}
-	if s.cfg.Authenticator.Sessions != nil {
+	if sessions := s.cfg.Authenticator.Sessions; sessions != nil && sessions.OwnPage(c.Request()) {
 		s.setCookie(c, access.SessionCookie, "", -1, http.SameSiteStrictMode)
 	}
 	return respond(c, http.StatusOK, loggedOut{revoked})
@@ -249,7 +252,8 @@ func redirect(c echo.Context, address string) error {
 	return c.Redirect(http.StatusSeeOther, address)
 }
 
-// retryAddress is the link of a page that reports a failed login.
+// retryAddress is the link of a page that reports a failed login. Providers would log in an account
+// that was refused again without asking.
 func retryAddress(c echo.Context) string {
-	return loginStartPath + "?" + url.Values{"return": {oidc.LocalPage(c.QueryParam("return"))}}.Encode()
+	return loginStartPath + "?" + url.Values{"return": {oidc.LocalPage(c.QueryParam("return"))}, chooseParameter: {"account"}}.Encode()
 }

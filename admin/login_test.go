@@ -1,10 +1,12 @@
 package admin
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/json"
+	"html"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +21,7 @@ import (
 
 	"platform/internal/access"
 	"platform/internal/access/oidc"
+	"platform/metadata"
 )
 
 const origin = "https://platform.example.com"
@@ -207,7 +210,7 @@ func TestCookiesDoNotCountForOtherPages(t *testing.T) {
 	} {
 		status := w.browse(http.MethodPatch, "/cluster/nodes/n1/drain", []*http.Cookie{session}, header...).StatusCode
 		require.Contains(t, []int{http.StatusForbidden, http.StatusUnauthorized}, status, header)
-		w.browse(http.MethodPost, "/logout", []*http.Cookie{session}, header...)
+		require.Empty(t, w.browse(http.MethodPost, "/logout", []*http.Cookie{session}, header...).Cookies(), "the cookie remains: %v", header)
 		require.Equal(t, http.StatusOK, w.reads(session), "still logged in: %v", header)
 	}
 	require.Equal(t, http.StatusOK, w.reads(session, "Sec-Fetch-Site", "none"), "typed by the user")
@@ -228,6 +231,11 @@ func TestAnAccountWithoutARoleGetsAPage(t *testing.T) {
 	page := body(t, refused)
 	require.Contains(t, page, "oidc:ada")
 	require.Contains(t, page, "no role")
+	_, link, _ := strings.Cut(page, `<a href="`)
+	link, _, _ = strings.Cut(link, `"`)
+	again, err := w.browse(http.MethodGet, html.UnescapeString(link), nil).Location()
+	require.NoError(t, err)
+	require.Equal(t, "select_account", again.Query().Get("prompt"), "not the same account without a question")
 	require.Empty(t, w.store.Tokens())
 	records, err := w.store.Audit(0, 1)
 	require.NoError(t, err)
@@ -294,4 +302,39 @@ func TestWithoutAProviderNobodyLogsIn(t *testing.T) {
 	for _, target := range []string{"/login/start", "/login/callback?code=a&state=b"} {
 		require.Equal(t, http.StatusNotFound, w.browse(http.MethodGet, target, nil).StatusCode)
 	}
+}
+
+// endingSessions is a registry in which sessions end while they are being revoked.
+type endingSessions struct {
+	Registry
+	ended int
+}
+
+func (r *endingSessions) RevokeToken(ctx context.Context, id string) (metadata.Token, error) {
+	if r.ended--; r.ended >= 0 {
+		if _, err := r.Registry.RevokeToken(ctx, id); err != nil {
+			return metadata.Token{}, err
+		}
+	}
+	return r.Registry.RevokeToken(ctx, id)
+}
+
+func TestSessionsThatEndDoNotProtectOthersFromRevocation(t *testing.T) {
+	w, idp := withLogin(t)
+	revoke := func(ended int) int {
+		w.registry = &endingSessions{w.store, ended}
+		r := httptest.NewRequest(http.MethodDelete, origin+"/tokens/oidc:ada", nil)
+		w.as("security")(r)
+		recorder := httptest.NewRecorder()
+		w.Handler().ServeHTTP(recorder, r)
+		return recorder.Code
+	}
+	for range 3 {
+		w.logIn(t, idp, "")
+	}
+	require.Equal(t, http.StatusOK, revoke(1))
+	require.Empty(t, w.store.Tokens())
+	w.logIn(t, idp, "")
+	w.logIn(t, idp, "")
+	require.Equal(t, http.StatusNotFound, revoke(2))
 }

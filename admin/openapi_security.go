@@ -25,7 +25,10 @@ var securityOperations = map[string]operation{
 	},
 	"GET /login/start": {
 		id: "start_login", tag: "security", summary: "Begin a login in a browser, which is sent to the identity provider",
-		query:    []object{queryParameter("return", "Page of the web UI to show after the login", object{"type": "string"})},
+		query: []object{
+			queryParameter("return", "Page of the web UI to show after the login", object{"type": "string"}),
+			queryParameter("choose", "Not empty: the provider offers other accounts than the one that is logged in there", object{"type": "string"}),
+		},
 		answers:  []reply{{http.StatusSeeOther, "The page of the identity provider", nil}},
 		refusals: []int{404, 429, 503},
 	},

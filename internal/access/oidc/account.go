@@ -78,6 +78,6 @@ func (p *Provider) account(token *oidc.IDToken, client string) (*Account, error)
 
 // invalid returns the error for an ID token that is not valid. The log has the reason.
 func (p *Provider) invalid(err error) error {
-	p.cfg.Log.Warn("ID token of a login rejected", "err", err)
+	p.cfg.Log.Warn("ID token of a login rejected", "err", shortened(err.Error()))
 	return &RefusedError{Message: "the ID token of the identity provider is not valid; the log of the server has the reason"}
 }

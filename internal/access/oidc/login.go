@@ -48,11 +48,15 @@ func ParseAttempt(text string) (Attempt, error) {
 // homePage is where users arrive after a login without another page.
 const homePage = "/ui/"
 
+// maxPageBytes bounds the address of a page. It is in the cookie of an attempt, and browsers ignore
+// cookies above 4096 bytes.
+const maxPageBytes = 2048
+
 // LocalPage returns the page of the web UI that a text names, and otherwise the first page: a link
 // to a login must not lead to another site.
 func LocalPage(text string) string {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || u.User != nil || strings.ContainsRune(text, '\\') ||
+	if err != nil || len(text) > maxPageBytes || u.Scheme != "" || u.Host != "" || u.Opaque != "" || u.User != nil || strings.ContainsRune(text, '\\') ||
 		strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) || !strings.HasPrefix(text, homePage) ||
 		!strings.HasPrefix(path.Clean(u.Path)+"/", homePage) {
 		return homePage
@@ -79,15 +83,20 @@ func (p *Provider) oauth(found *discovered) *oauth2.Config {
 	}
 }
 
-// Begin starts a login in a browser. It returns the page of the provider to go to.
-func (p *Provider) Begin(ctx context.Context, returnTo string) (address string, a Attempt, err error) {
+// Begin starts a login in a browser. It returns the page of the provider to go to. With choose, the
+// provider offers other accounts than the one with which the user is logged in there.
+func (p *Provider) Begin(ctx context.Context, returnTo string, choose bool) (address string, a Attempt, err error) {
 	found, err := p.found.get(ctx)
 	if err != nil {
 		return "", Attempt{}, err
 	}
 	// Verifiers of PKCE have 256 random bits, which suit the other values as well.
 	a = Attempt{State: oauth2.GenerateVerifier(), Nonce: oauth2.GenerateVerifier(), Verifier: oauth2.GenerateVerifier(), Return: LocalPage(returnTo)}
-	return p.oauth(found).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), a, nil
+	options := []oauth2.AuthCodeOption{oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)}
+	if choose {
+		options = append(options, oauth2.SetAuthURLParam("prompt", "select_account"))
+	}
+	return p.oauth(found).AuthCodeURL(a.State, options...), a, nil
 }
 
 // Finish completes a login with the query that the provider sent the browser back with. Errors
@@ -104,7 +113,7 @@ func (p *Provider) Finish(ctx context.Context, a Attempt, query url.Values) (*Ac
 		return nil, &RefusedError{Message: "the response is not one of the configured identity provider; start again"}
 	}
 	if code := query.Get("error"); code != "" {
-		p.cfg.Log.Info("identity provider refused a login", "error", code, "description", query.Get("error_description"))
+		p.cfg.Log.Info("identity provider refused a login", "error", shortened(code), "description", shortened(query.Get("error_description")))
 		return nil, refusalOf(code)
 	}
 	text, err := p.redeem(ctx, found, query.Get("code"), a.Verifier)
@@ -132,6 +141,29 @@ func refusalOf(code string) error {
 	return &RefusedError{Message: "the identity provider refused the login; the log of the server has the reason"}
 }
 
+// describe returns what to log about a failed exchange of a code. The body of the response is not
+// part of it: it can contain parts of the request, such as the code and the secret of the client.
+func describe(err error) string {
+	e, ok := errors.AsType[*oauth2.RetrieveError](err)
+	switch {
+	case !ok:
+		return shortened(err.Error())
+	case e.ErrorCode == "":
+		return "status " + e.Response.Status
+	}
+	return shortened(fmt.Sprintf("status %s: %s %s", e.Response.Status, e.ErrorCode, e.ErrorDescription))
+}
+
+// maxLogged bounds texts of clients and providers in the log.
+const maxLogged = 300
+
+func shortened(text string) string {
+	if len(text) > maxLogged {
+		return text[:maxLogged] + "…"
+	}
+	return text
+}
+
 // redeem exchanges a code for an ID token.
 func (p *Provider) redeem(ctx context.Context, found *discovered, code, verifier string) (idToken string, err error) {
 	if code == "" {
@@ -139,7 +171,7 @@ func (p *Provider) redeem(ctx context.Context, found *discovered, code, verifier
 	}
 	tokens, err := p.oauth(found).Exchange(oidc.ClientContext(ctx, p.client), code, oauth2.VerifierOption(verifier))
 	if err != nil {
-		p.cfg.Log.Warn("code of a login not accepted by the identity provider", "err", err)
+		p.cfg.Log.Warn("code of a login not accepted by the identity provider", "err", describe(err))
 		if e, ok := errors.AsType[*oauth2.RetrieveError](err); ok && e.ErrorCode == "invalid_grant" && e.Response.StatusCode < http.StatusInternalServerError {
 			return "", &RefusedError{Message: "the code of this login was used already or has expired; start again"}
 		}

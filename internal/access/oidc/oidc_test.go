@@ -10,6 +10,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -35,6 +37,7 @@ type issuer struct {
 	challenge string         // of the login in progress
 	token     func() string  // the ID token
 	status    int            // of the token endpoint
+	echoes    bool           // it responds with the request
 	redeemed  atomic.Int64
 	down      atomic.Bool
 }
@@ -70,6 +73,10 @@ func (i *issuer) exchange(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
 	switch {
+	case i.echoes:
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(i.status)
+		_, _ = fmt.Fprintf(w, "invalid request: %s %s %s", r.Header.Get("Authorization"), r.PostForm.Encode(), strings.Repeat("x", 100_000))
 	case i.status >= 300 && i.status < 400:
 		w.Header().Set("Location", i.document["redirect"].(string))
 		w.WriteHeader(i.status)
@@ -133,7 +140,7 @@ func (i *issuer) provider(t *testing.T, change func(*Config)) *Provider {
 // begin starts a login, and returns the attempt as the browser sends it back.
 func (i *issuer) begin(t *testing.T, p *Provider) (Attempt, url.Values) {
 	t.Helper()
-	address, attempt, err := p.Begin(t.Context(), "/ui/jobs")
+	address, attempt, err := p.Begin(t.Context(), "/ui/jobs", false)
 	require.NoError(t, err)
 	u, err := url.Parse(address)
 	require.NoError(t, err)
@@ -155,7 +162,7 @@ func requireRefused(t *testing.T, err error, account string, message ...any) {
 func TestAUserLogsIn(t *testing.T) {
 	i := newIssuer(t)
 	p := i.provider(t, func(c *Config) { c.Scopes = []string{"groups"} })
-	address, _, err := p.Begin(t.Context(), "")
+	address, _, err := p.Begin(t.Context(), "", false)
 	require.NoError(t, err)
 	q, err := url.Parse(address)
 	require.NoError(t, err)
@@ -302,18 +309,18 @@ func TestAProviderThatFails(t *testing.T) {
 
 	i.down.Store(true)
 	i.now = i.now.Add(2 * discoveryAge)
-	_, _, err = p.Begin(t.Context(), "")
+	_, _, err = p.Begin(t.Context(), "", false)
 	require.NoError(t, err, "an old discovery document remains in use")
 	_, err = p.Verify(t.Context(), i.sign(t, i.claims("cli", "", nil)))
 	require.ErrorIs(t, err, ErrUnavailable, "the keys are unknown, so nothing can be said about the token")
 	fresh := i.provider(t, nil)
-	_, _, err = fresh.Begin(t.Context(), "")
+	_, _, err = fresh.Begin(t.Context(), "", false)
 	require.ErrorIs(t, err, ErrUnavailable)
 	i.down.Store(false)
-	_, _, err = fresh.Begin(t.Context(), "")
+	_, _, err = fresh.Begin(t.Context(), "", false)
 	require.ErrorIs(t, err, ErrUnavailable, "failures are repeated for a while")
 	i.now = i.now.Add(time.Minute)
-	_, _, err = fresh.Begin(t.Context(), "")
+	_, _, err = fresh.Begin(t.Context(), "", false)
 	require.NoError(t, err)
 }
 
@@ -332,7 +339,7 @@ func TestRedirectsOfAProviderAreNotFollowed(t *testing.T) {
 	}
 	for _, at := range []string{"/auth", "/keys"} { // a redirecting discovery document
 		redirecting := httptest.NewServer(http.RedirectHandler(internal.URL+at, http.StatusFound))
-		_, _, err := i.provider(t, func(c *Config) { c.Issuer = redirecting.URL }).Begin(t.Context(), "")
+		_, _, err := i.provider(t, func(c *Config) { c.Issuer = redirecting.URL }).Begin(t.Context(), "", false)
 		require.ErrorIs(t, err, ErrUnavailable)
 		redirecting.Close()
 	}
@@ -348,7 +355,7 @@ func TestAddressesOfADiscoveryDocumentAreChecked(t *testing.T) {
 	} {
 		i := newIssuer(t)
 		i.document = changes
-		_, _, err := i.provider(t, nil).Begin(t.Context(), "")
+		_, _, err := i.provider(t, nil).Begin(t.Context(), "", false)
 		require.ErrorIs(t, err, ErrUnavailable, name)
 	}
 	// The token endpoint is a metadata service: the guard refuses to connect.
@@ -377,7 +384,7 @@ func TestALoginReturnsToPagesOfTheUIOnly(t *testing.T) {
 	}
 	for _, page := range []string{
 		"", "/", "//evil.example", "https://evil.example/ui/", "/\\evil.example", "/ui/\\evil", "/ui/../login/start", "/ui/%2e%2e/logout", "/uix", "javascript:alert(1)",
-		"/ui/\r\nset-cookie: a=b", " /ui/", "/ui/ x", "http:/ui/", "//u@/ui/", "/ui/%zz",
+		"/ui/" + strings.Repeat("x", maxPageBytes), "/ui/\r\nset-cookie: a=b", " /ui/", "/ui/ x", "http:/ui/", "//u@/ui/", "/ui/%zz",
 	} {
 		require.Equal(t, "/ui/", LocalPage(page), page)
 	}
@@ -404,4 +411,43 @@ func TestConfigurationIsChecked(t *testing.T) {
 	require.Equal(t, "http://localhost:9070", p.Origin())
 	require.False(t, p.Secure())
 	require.Empty(t, i.provider(t, func(c *Config) { c.ClientID = "" }).Origin())
+}
+
+func TestTheLogDoesNotContainCredentialsOrLongTexts(t *testing.T) {
+	i := newIssuer(t)
+	var log strings.Builder
+	p := i.provider(t, func(c *Config) {
+		c.ClientSecret = "secret-of-the-client"
+		c.Log = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	attempt, query := i.begin(t, p)
+	query.Set("code", "code-of-the-login")
+	for _, status := range []int{400, 500} {
+		i.echoes, i.status = true, status
+		_, err := p.Finish(t.Context(), attempt, query)
+		require.ErrorIs(t, err, ErrUnavailable)
+		require.Contains(t, log.String(), fmt.Sprint("status ", status))
+	}
+	query.Set("error", strings.Repeat("e", 100_000))
+	query.Set("error_description", strings.Repeat("d", 100_000))
+	_, err := p.Finish(t.Context(), attempt, query)
+	requireRefused(t, err, "")
+	_, err = p.Verify(t.Context(), i.sign(t, i.claims("cli", "", map[string]any{"iss": strings.Repeat("i", 10_000)})))
+	requireRefused(t, err, "")
+	require.NotContains(t, log.String(), "code-of-the-login")
+	require.NotContains(t, log.String(), "secret-of-the-client")
+	require.NotContains(t, log.String(), base64.StdEncoding.EncodeToString([]byte("ui:secret-of-the-client")))
+	require.NotContains(t, log.String(), attempt.Verifier)
+	require.Less(t, log.Len(), 3000)
+}
+
+func TestAUserCanChooseAnotherAccount(t *testing.T) {
+	p := newIssuer(t).provider(t, nil)
+	for _, choose := range []bool{false, true} {
+		address, _, err := p.Begin(t.Context(), "", choose)
+		require.NoError(t, err)
+		u, err := url.Parse(address)
+		require.NoError(t, err)
+		require.Equal(t, choose, u.Query().Get("prompt") == "select_account", address)
+	}
 }

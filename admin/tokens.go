@@ -125,10 +125,17 @@ func (s *Server) revokeToken(c echo.Context) error {
 	}
 	var revoked metadata.Token
 	for _, t := range tokens {
-		var err error
-		if revoked, err = s.registry.RevokeToken(c.Request().Context(), t.ID); err != nil {
+		last, err := s.registry.RevokeToken(c.Request().Context(), t.ID)
+		switch {
+		case errors.Is(err, metadata.ErrTokenNotFound) && len(tokens) > 1: // the session has just ended
+		case err != nil:
 			return tokenError(err)
+		default:
+			revoked = last
 		}
+	}
+	if revoked.ID == "" {
+		return tokenError(metadata.ErrTokenNotFound)
 	}
 	return respond(c, http.StatusOK, viewToken(&revoked))
 }

@@ -11,6 +11,7 @@ import (
 	"platform/internal/config"
 	"platform/internal/errcode"
 	"platform/internal/nodetls"
+	"platform/metadata"
 )
 
 // identityTimeout limits a connection to an identity provider.
@@ -100,6 +101,12 @@ func (t *tokens) sessions() *access.Sessions {
 	return &access.Sessions{Origin: t.oidc.Origin(), Secure: t.oidc.Secure()}
 }
 
+// accept reports whether a stored token can be valid. A session ends with the configuration of the
+// provider that vouched for the user: another one can assign the same name to another user.
+func (t *tokens) accept(stored *metadata.Token) bool {
+	return !stored.Session || t.oidc != nil && t.oidc.Issuer() == stored.CreatedBy
+}
+
 // authenticator returns the authenticator for the clients of a port. While the node starts, it
 // accepts only the token of the administrator.
 func (n *Node) authenticator(required bool) *access.Authenticator {
@@ -115,8 +122,7 @@ func (n *Node) authenticator(required bool) *access.Authenticator {
 		a.Issued = func() bool { return n.tokens.oidc != nil || len(n.metadata.Tokens()) > 0 }
 		a.Grant = func(id string) (access.Grant, bool) {
 			t, known := n.metadata.Token(id)
-			// Without the provider, nobody could have logged in.
-			return admin.GrantOf(&t), known && (!t.Session || n.tokens.oidc != nil)
+			return admin.GrantOf(&t), known && n.tokens.accept(&t)
 		}
 	}
 	return a

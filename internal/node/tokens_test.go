@@ -20,6 +20,7 @@ import (
 	"platform/internal/access"
 	"platform/internal/config"
 	"platform/internal/datadir"
+	"platform/metadata"
 )
 
 // as sends a request with a token to a port of a node.
@@ -268,6 +269,10 @@ func TestUsersLogInOnlyWithAValidConfiguration(t *testing.T) {
 	c.ExternalURL = "https://platform.example"
 	require.NoError(t, n.openTokens())
 	require.Equal(t, &access.Sessions{Origin: "https://platform.example", Secure: true}, n.tokens.sessions())
+	require.True(t, n.tokens.accept(&metadata.Token{Session: true, CreatedBy: "https://idp.example"}))
+	require.False(t, n.tokens.accept(&metadata.Token{Session: true, CreatedBy: "https://old.example"}), "it may have meant another user")
+	require.True(t, n.tokens.accept(&metadata.Token{CreatedBy: "ada"}))
+	require.False(t, new(tokens).accept(&metadata.Token{Session: true}))
 }
 
 // Certificates of clients have roles only where a listener verifies them.

@@ -100,7 +100,8 @@ func newFaultyEndpoint(t *testing.T) (*fixture, *endpoint) {
 		}
 		handlers = append(handlers, h)
 	}
-	quick := object{"retryPolicyInitialInterval": 50, "retryPolicyMaxInterval": 200}
+	// A slow machine takes long to check all faults, and none may run out of attempts meanwhile.
+	quick := object{"retryPolicyInitialInterval": 50, "retryPolicyMaxInterval": 2000, "retryPolicyMaxAttempts": 10_000}
 	e := newEndpoint(t, serveManifest(t, manifest(
 		serviceManifest("Bad", "SERVICE", quick, handlers...),
 		serviceManifest("Good", "SERVICE", nil, object{"name": "greet"}),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,6 +43,8 @@ const (
 	maxPending  = 32 << 10
 	// maxPendingValue is the size up to which values of results are kept in pending changes.
 	maxPendingValue = 256
+	// longFailure is the size from which failures are kept without what the index does not use.
+	longFailure = 4 << 10
 	// The index is built in pages of up to indexRows records and indexBytes.
 	indexRows  = 1024
 	indexBytes = 1 << 20
@@ -96,10 +99,8 @@ type change struct {
 
 // Changed implements store.Observer.
 func (f *feed) Changed(id ids.Invocation, inv *machine.Invocation) {
-	if inv != nil && inv.Result != nil && len(inv.Result.Value) > maxPendingValue {
-		brief := *inv
-		brief.Result = new(journal.Result)
-		inv = &brief
+	if inv != nil {
+		inv = brief(inv)
 	}
 	f.mu.Lock()
 	f.pending = append(f.pending, change{id, inv})
@@ -111,6 +112,40 @@ func (f *feed) Changed(id ids.Invocation, inv *machine.Invocation) {
 	if count >= maxPending {
 		f.overflow()
 	}
+}
+
+// brief returns an invocation without large parts that the index does not use.
+func brief(inv *machine.Invocation) *machine.Invocation {
+	result, failure := inv.Result, inv.Failure
+	switch {
+	case result == nil:
+	case len(result.Value) > maxPendingValue:
+		result = new(journal.Result)
+	case result.Failure != nil && failureSize(result.Failure) > longFailure:
+		result = &journal.Result{Failure: &journal.Failure{Code: result.Failure.Code, Message: prefix(result.Failure.Message)}}
+	}
+	if failure != nil && len(failure.Message)+len(failure.Stacktrace)+len(failure.RelatedName) > longFailure {
+		failure = &machine.AttemptFailure{Code: failure.Code, ErrorCode: failure.ErrorCode, Message: prefix(failure.Message)}
+	}
+	if result == inv.Result && failure == inv.Failure && inv.Await == nil {
+		return inv
+	}
+	b := *inv
+	b.Result, b.Failure, b.Await = result, failure, nil
+	return &b
+}
+
+func failureSize(f *journal.Failure) int {
+	size := len(f.Message)
+	for i := range f.Metadata {
+		size += len(f.Metadata[i].Key) + len(f.Metadata[i].Value)
+	}
+	return size
+}
+
+// prefix returns a copy of the part of a message that the index reads.
+func prefix(message string) string {
+	return strings.Clone(message[:min(len(message), listing.MessagePrefix)])
 }
 
 // overflow applies the pending changes or, if the index is in use, gives it up.

@@ -3,12 +3,15 @@ package partition
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"platform/internal/ids"
+	"platform/partition/journal"
 	"platform/partition/listing"
 	"platform/partition/machine"
 	"platform/partition/store"
@@ -156,4 +159,27 @@ func TestReadersOfAnEndedLeadershipAreNotified(t *testing.T) {
 	cancel(fmt.Errorf("gone"))
 	x = newLister(s.tables, NewListingMemory(1<<20), nil)
 	require.EqualError(t, x.read(ctx, nil), "gone")
+}
+
+// Up to 511 changes wait for the next reader, of invocations that may have failed with
+// messages of megabytes.
+func TestPendingChangesKeepLittleOfLargeFailures(t *testing.T) {
+	f := &feed{x: &lister{filled: make(chan struct{}, 1)}}
+	long := strings.Repeat("x", 1<<20)
+	inv := machine.Invocation{
+		Result:  &journal.Result{Failure: &journal.Failure{Code: 500, Message: long, Metadata: []journal.Metadata{{Key: "k", Value: long}}}},
+		Failure: &machine.AttemptFailure{Code: 500, ErrorCode: "RT0007", Message: long, Stacktrace: long, RelatedName: long},
+		Await:   &journal.Future{Names: []string{long}},
+	}
+	f.Changed(ids.Invocation{}, &inv)
+	kept := f.pending[0].inv
+	message := long[:listing.MessagePrefix]
+	require.Equal(t, &journal.Result{Failure: &journal.Failure{Code: 500, Message: message}}, kept.Result)
+	require.Equal(t, &machine.AttemptFailure{Code: 500, ErrorCode: "RT0007", Message: message}, kept.Failure)
+	require.Nil(t, kept.Await)
+	require.Len(t, inv.Failure.Message, len(long), "the record is shared")
+
+	small := machine.Invocation{Result: &journal.Result{Value: []byte("v")}}
+	f.Changed(ids.Invocation{}, &small)
+	require.Same(t, &small, f.pending[1].inv)
 }

@@ -5,8 +5,8 @@ import "strings"
 const (
 	// maxMessage bounds a normalised message.
 	maxMessage = 200
-	// maxRaw bounds how much of a message is read.
-	maxRaw = 2048
+	// MessagePrefix is how many bytes of a message are read.
+	MessagePrefix = 2048
 	// maxQuoted bounds a quoted value.
 	maxQuoted = 512
 )
@@ -15,8 +15,8 @@ const (
 // cause: numbers, IDs, hexadecimal digits, quoted values and key, the key of the object, become
 // "?", and white space one space. The result has at most 200 bytes.
 func Normalise(message, key string) string {
-	if len(message) > maxRaw {
-		message = message[:maxRaw]
+	if len(message) > MessagePrefix {
+		message = message[:MessagePrefix]
 	}
 	n := normaliser{in: message, key: key}
 	for n.at < len(n.in) && n.out.Len() < maxMessage {

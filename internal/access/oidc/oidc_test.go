@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"compress/gzip"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -16,6 +17,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -450,4 +452,35 @@ func TestAUserCanChooseAnotherAccount(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, choose, u.Query().Get("prompt") == "select_account", address)
 	}
+}
+
+func TestLargeResponsesOfAProviderAreNotRead(t *testing.T) {
+	i := newIssuer(t)
+	p := i.provider(t, nil)
+	attempt, query := i.begin(t, p)
+	i.token = func() string { return strings.Repeat("x", 10<<20) }
+	_, err := p.Finish(t.Context(), attempt, query)
+	require.ErrorIs(t, err, ErrUnavailable)
+
+	i.document["comment"] = strings.Repeat("x", 10<<20)
+	_, _, err = i.provider(t, nil).Begin(t.Context(), "", false)
+	require.ErrorIs(t, err, ErrUnavailable)
+
+	const unpacked = 1 << 30
+	bomb := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		packed, block := gzip.NewWriter(w), make([]byte, 1<<20)
+		for range unpacked / len(block) {
+			if _, err := packed.Write(block); err != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(bomb.Close)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, _, err = i.provider(t, func(c *Config) { c.Issuer = bomb.URL }).Begin(t.Context(), "", false)
+	require.ErrorIs(t, err, ErrUnavailable)
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(unpacked/4))
 }

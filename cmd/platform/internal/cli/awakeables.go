@@ -168,6 +168,9 @@ func (a *app) signalsSend(reject bool) *cobra.Command {
 	}
 	data := dataFlag(cmd)
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		if args[1] == "" {
+			return &usageError{"the name of the signal is empty"}
+		}
 		body, err := a.completionBody(cmd, args[2:], *data, reject)
 		if err != nil {
 			return err

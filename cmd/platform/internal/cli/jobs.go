@@ -16,6 +16,9 @@ import (
 	"platform/cmd/platform/internal/term"
 )
 
+// jobOperations are the operations that a job can execute.
+var jobOperations = []string{"cancel", "kill", "pause", "resume", "restart-as-new", "purge"}
+
 const jobHint = "`platform jobs list` shows the jobs."
 
 func (a *app) jobs() *cobra.Command {
@@ -30,7 +33,7 @@ cluster executes it: it continues when this program ends or a node fails.`,
 
 func (a *app) jobsStart() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "start <cancel|kill|pause|resume|restart-as-new|purge> [invocation]...",
+		Use:   "start <" + strings.Join(jobOperations, "|") + "> [invocation]...",
 		Short: "Start a job",
 		Long: `Starts a job on the invocations that match all filters, or on those with the given ids. Without
 --status, those are selected on which the operation has an effect.`,
@@ -54,6 +57,12 @@ func (a *app) jobsStart() *cobra.Command {
 	asJSON := jsonFlag(flags)
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		r.Operation, r.InvocationIDs = args[0], args[1:]
+		if !slices.Contains(jobOperations, r.Operation) {
+			return &usageError{fmt.Sprintf("%q is not an operation; use %s", r.Operation, strings.Join(jobOperations, ", "))}
+		}
+		if err := checkDeploymentFlag(r.Deployment); err != nil {
+			return err
+		}
 		for name, values := range named {
 			r.Filter[name] = append(r.Filter[name], *values...)
 		}

@@ -43,6 +43,9 @@ func (op *operation) command(a *app, cmd *cobra.Command, adjust func()) *cobra.C
 		if adjust != nil {
 			adjust()
 		}
+		if err := checkDeploymentFlag(op.deployment); err != nil {
+			return err
+		}
 		if op.limit < 1 {
 			return &usageError{"--limit must be at least 1"}
 		}
@@ -160,6 +163,9 @@ shows the entries.`,
 
 // restartFrom restarts one invocation with a part of its journal.
 func (a *app) restartFrom(ctx context.Context, op *operation, id string, from int) error {
+	if err := checkDeploymentFlag(op.deployment); err != nil {
+		return err
+	}
 	switch {
 	case from < 0:
 		return &usageError{"--from is the index of a journal entry, from 0"}
@@ -231,6 +237,14 @@ func service(query string) string {
 // about to start.
 func resumable(inv *client.Invocation) bool {
 	return inv.Status != "running" && inv.Status != "ready" || inv.PauseRequested
+}
+
+// checkDeploymentFlag reports a value of --deployment that the server would refuse after the confirmation.
+func checkDeploymentFlag(choice string) error {
+	if choice == "" || strings.EqualFold(choice, "keep") || strings.EqualFold(choice, "latest") || strings.HasPrefix(choice, "dp_1") {
+		return nil
+	}
+	return &usageError{fmt.Sprintf("--deployment takes keep, latest or the id of a deployment (dp_1…), got %q; `platform deployments list` shows the ids", choice)}
 }
 
 // reasonFlag adds the flag with the reason of a pause.

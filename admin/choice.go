@@ -44,7 +44,7 @@ func readDeployment(text string) (DeploymentChoice, error) {
 	}
 	id, err := ids.ParseDeployment(text)
 	if err != nil {
-		return DeploymentChoice{}, fmt.Errorf("%q is neither Keep nor Latest nor a deployment id: %w", text, err)
+		return DeploymentChoice{}, fmt.Errorf("%q is neither keep nor latest nor a deployment id: %w", text, err)
 	}
 	return DeploymentChoice{Which: ThisOne, ID: id}, nil
 }

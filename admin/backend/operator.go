@@ -268,6 +268,17 @@ func (o *operator) do(ctx context.Context, id ids.Invocation, c machine.Operatio
 	return out, refusal(out)
 }
 
+// statusText is the status of an invocation in the terms of the documentation.
+func statusText(s machine.Status) string {
+	switch s {
+	case machine.Inboxed:
+		return "pending"
+	case machine.Invoked:
+		return "in progress"
+	}
+	return s.String()
+}
+
 // refusal returns why a command was rejected, as text for operators; nil if it was not.
 func refusal(out machine.Outcome) error {
 	switch out.Code {
@@ -278,9 +289,9 @@ func refusal(out machine.Outcome) error {
 	case machine.Ended:
 		return refuse(http.StatusConflict, "the invocation has already completed")
 	case machine.NotEnded:
-		return refuse(http.StatusConflict, "the invocation has not completed: it is %s; cancel or kill it first", out.Status)
+		return refuse(http.StatusConflict, "the invocation has not completed: it is %s; cancel or kill it first", statusText(out.Status))
 	case machine.NotStarted:
-		return refuse(http.StatusTooEarly, "the invocation has not started yet: it is %s", out.Status)
+		return refuse(http.StatusTooEarly, "the invocation has not started yet: it is %s", statusText(out.Status))
 	case machine.Running:
 		return refuse(http.StatusConflict, "the deployment cannot be changed while the invocation is running; pause it first")
 	case machine.NotPinned:

@@ -67,7 +67,7 @@ func (a *app) runDev(ctx context.Context, o dev.Options, withSample bool) (err e
 		}
 		o.Sample = []string{self, "sample", "--listen"}
 	}
-	o.Print, o.Say, o.Err = a.print, a.say, a.Err
+	o.Print, o.Say, o.Err, o.Self = a.print, a.say, a.Err, selfCommand(os.Args[0])
 	err = dev.Run(ctx, o)
 	if hinted, ok := errors.AsType[*dev.HintedError](err); ok {
 		return &hintedError{err, hinted.Hint}
@@ -92,6 +92,16 @@ a server. Register it with "platform deployments register". Its source is in dep
 		return nil
 	})
 	return cmd
+}
+
+// selfCommand returns the command by which a shell in the same directory runs this program: its
+// name if it is in PATH, otherwise the path that it was started by.
+func selfCommand(arg0 string) string {
+	name := filepath.Base(arg0)
+	if _, err := exec.LookPath(name); err == nil {
+		return name
+	}
+	return arg0
 }
 
 // findServer looks for the server in the directory of this program, then in PATH.

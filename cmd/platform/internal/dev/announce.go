@@ -25,7 +25,7 @@ func (r *running) announceServer(n *node) {
 		term.Field{Name: "Web UI", Value: r.webUI(n)},
 		term.Field{Name: "Data", Value: r.o.Dir},
 	)
-	r.o.Print.Printf("\nNext, in another terminal:\n  %splatform deployments register localhost:9080\n\nCtrl-C stops the server.\n", r.export(n))
+	r.o.Print.Printf("\nNext, in another terminal:\n  %s%s deployments register localhost:9080\n\nCtrl-C stops the server.\n", r.export(n), r.o.Self)
 }
 
 func (r *running) announceCluster(took time.Duration) {
@@ -36,16 +36,16 @@ func (r *running) announceCluster(took time.Duration) {
 In another terminal:
 
   # the state of the cluster, from any node; in a browser: %[6]s
-  PLATFORM_ADMIN_URL=%[1]s platform cluster status --watch
+  PLATFORM_ADMIN_URL=%[1]s %[7]s cluster status --watch
   # a service: registered on one node, called on another
-  platform sample --listen 127.0.0.1:9080
+  %[7]s sample --listen 127.0.0.1:9080
   curl %[2]s --json '{"uri": "http://127.0.0.1:9080"}'
   curl %[3]s --json '"Ada"'
   # kill a node; it is started again after %[4]s
   kill -9 %[5]d
 
 Ctrl-C stops the nodes.
-`, last.admin(""), first.admin("/deployments"), last.ingress("/Greeter/greet"), r.o.DownTime, r.nodes[len(r.nodes)/2].current().PID(), r.webUI(first))
+`, last.admin(""), first.admin("/deployments"), last.ingress("/Greeter/greet"), r.o.DownTime, r.nodes[len(r.nodes)/2].current().PID(), r.webUI(first), r.o.Self)
 }
 
 // suggestCalls prints what to try while the sample is running.
@@ -64,13 +64,13 @@ All processes are running. In another terminal:
   # one-way, and only in ten seconds
   curl '%[3]s?delay=10s' --json '"Later"'
   # what is registered, and what ran
-  %[4]splatform services list
-  platform invocations list
+  %[4]s%[6]s services list
+  %[6]s invocations list
   # the same in a browser
   %[5]s
 
 The source of the sample is in deploy/sample. Ctrl-C stops everything.
-`, n.ingress("/Greeter/greet"), n.ingress("/Counter/ada/add"), n.ingress("/Greeter/greet/send"), r.export(n), r.webUI(n))
+`, n.ingress("/Greeter/greet"), n.ingress("/Counter/ada/add"), n.ingress("/Greeter/greet/send"), r.export(n), r.webUI(n), r.o.Self)
 }
 
 func (r *running) showNodes() {

@@ -21,6 +21,7 @@ const MostNodes = 9
 // Options are the processes to run and their settings.
 type Options struct {
 	Server string   // program
+	Self   string   // command that runs this program, in the suggestions
 	Sample []string // command of the sample service, followed by its address; nil: none
 	Once   bool     // return after the sample's first response
 

@@ -63,7 +63,7 @@ func realOptions(t *testing.T, sample bool) (Options, *screen) {
 	t.Setenv("TMPDIR", t.TempDir()) // so that leftover files are detected
 	out := &screen{}
 	o := Options{
-		Server: server, Nodes: 1, BindIP: "127.0.0.1", RandomPorts: true, DownTime: 10 * time.Millisecond,
+		Server: server, Self: "bin/platform", Nodes: 1, BindIP: "127.0.0.1", RandomPorts: true, DownTime: 10 * time.Millisecond,
 		Print: term.New(out, func(string) string { return "" }, false, term.Human), Say: func(format string, args ...any) { fmt.Fprintf(out, format+"\n", args...) }, Err: out,
 	}
 	if sample {
@@ -104,6 +104,7 @@ func TestSampleRunsUntilInterrupted(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- Run(ctx, o) }()
 	out.awaitText(t, "Ctrl-C stops everything.", ended)
+	require.Contains(t, out.String(), "\n  bin/platform invocations list\n")
 	interrupt()
 	require.NoError(t, <-ended)
 	require.Contains(t, out.String(), "Stopping the server and the sample service")
@@ -129,6 +130,7 @@ func TestClusterSurvivesAKillAndLeavesNothingBehind(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- Run(ctx, o) }()
 	out.awaitText(t, "Ctrl-C stops the nodes.", ended)
+	require.Contains(t, out.String(), "\n  bin/platform sample --listen 127.0.0.1:9080\n")
 	var admins []string
 	for _, word := range strings.Fields(out.String()) {
 		if address, ok := strings.CutPrefix(word, "PLATFORM_ADMIN_URL="); ok {

@@ -149,6 +149,9 @@ func unavailableHint(nodes []client.Node) string {
 	if len(nodes) == 0 || slices.ContainsFunc(nodes, func(n client.Node) bool { return n.State != "alive" }) {
 		return "Start the nodes that are down, or read their logs. If their disks are lost for good, `platform docs cluster` describes the recovery."
 	}
+	if slices.ContainsFunc(nodes, func(n client.Node) bool { return !n.Answers }) {
+		return "A node does not respond and is considered down soon: leaderships then move to other nodes. Wait with `platform cluster status --wait 1m`."
+	}
 	return "All nodes are up. Leaders may be changing: wait with `platform cluster status --wait 1m`. If the cluster stays unavailable, read the logs of the nodes."
 }
 

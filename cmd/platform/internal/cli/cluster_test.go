@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -26,11 +28,12 @@ func TestFeatureText(t *testing.T) {
 }
 
 func TestHintOfAnUnavailableCluster(t *testing.T) {
-	alive, dead := client.Node{State: "alive"}, client.Node{State: "dead"}
-	full := client.Node{State: "alive", Disk: "is full (0 B free): its replicas are closed until space is freed"}
+	alive, dead, silent := client.Node{State: "alive", Answers: true}, client.Node{State: "dead"}, client.Node{State: "alive"}
+	full := client.Node{State: "alive", Answers: true, Disk: "is full (0 B free): its replicas are closed until space is freed"}
 	require.Contains(t, unavailableHint([]client.Node{alive, full}), "Free space on the full disks")
 	require.Contains(t, unavailableHint([]client.Node{alive, dead}), "`platform docs cluster` describes the recovery")
 	require.Contains(t, unavailableHint([]client.Node{alive}), "All nodes are up")
+	require.Contains(t, unavailableHint([]client.Node{alive, silent}), "A node does not respond")
 }
 
 func TestNodesThatHoldTheLevelAreMarked(t *testing.T) {
@@ -45,4 +48,23 @@ func TestProvisionOfAnExistingClusterDoesNotPrompt(t *testing.T) {
 	})
 	require.NoError(t, a.provision(t.Context(), client.Provisioning{}))
 	require.Equal(t, "Nothing was changed: the cluster c exists already, with 8 partitions and replication 3\n", out.String())
+}
+
+func TestUnknownLogTargetsAreReported(t *testing.T) {
+	var stderr bytes.Buffer
+	a := &app{hint: term.New(&stderr, func(string) string { return "" }, false, term.Human)}
+	levels := client.LogLevels{Nodes: []client.NodeLogLevels{{Name: "n1", Targets: []string{"platform/invoker", "raft"}}, {Name: "n2", Reason: "down"}}}
+	a.noteUnknownTargets("warn,platform=info,raft=off", levels)
+	require.Empty(t, stderr.String())
+	a.noteUnknownTargets("warn,platfrm=info", levels)
+	require.Contains(t, stderr.String(), `No node has a log target "platfrm" now; `)
+}
+
+func TestSuggestionsUseTheCommandThatWasStarted(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "platform"), []byte("#!/bin/sh\n"), 0o755))
+	t.Setenv("PATH", dir)
+	require.Equal(t, "platform", selfCommand("/usr/bin/platform"))
+	t.Setenv("PATH", t.TempDir())
+	require.Equal(t, "bin/platform", selfCommand("bin/platform"))
 }

@@ -49,6 +49,9 @@ that are not named in the filter, and have no level for all, log errors only.`,
 		default:
 			a.showLogLevels(levels, len(args) == 0 && !*reset)
 		}
+		if len(args) > 0 {
+			a.noteUnknownTargets(args[0], levels)
+		}
 		unreached := slices.ContainsFunc(levels.Nodes, func(n client.NodeLogLevels) bool { return n.Reason != "" })
 		if err == nil && unreached {
 			err = errors.New("not all nodes have responded")
@@ -70,6 +73,22 @@ func (a *app) logLevels(ctx context.Context, args, nodes []string, d time.Durati
 		change.For = d.String()
 	}
 	return a.client.SetLogLevels(ctx, change)
+}
+
+// noteUnknownTargets says which targets of a filter no node has. It is no error: a target is
+// known once something has been logged to it.
+func (a *app) noteUnknownTargets(filter string, levels client.LogLevels) {
+	var known []string
+	for _, n := range levels.Nodes {
+		known = append(known, n.Targets...)
+	}
+	for directive := range strings.SplitSeq(filter, ",") {
+		target, _, ok := strings.Cut(strings.TrimSpace(directive), "=")
+		if !ok || len(known) == 0 || slices.ContainsFunc(known, func(t string) bool { return t == target || strings.HasPrefix(t, target+"/") }) {
+			continue
+		}
+		a.say("No node has a log target %q now; `platform cluster log-level` lists the targets.", target)
+	}
 }
 
 func (a *app) showLogLevels(levels client.LogLevels, targets bool) {

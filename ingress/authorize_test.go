@@ -94,10 +94,10 @@ func TestHandlersLearnTheNameOfTheCallerAndNotItsToken(t *testing.T) {
 func TestNamesOutsideASCIIAreEncoded(t *testing.T) {
 	f := &fakeInvocations{}
 	s := testServer(t, Config{Authenticator: &access.Authenticator{Verify: func(context.Context, string) *access.Principal {
-		return &access.Principal{Name: "jürgen", Roles: []access.Role{access.Invoker}}
+		return access.NewJWT("jürgen", []access.Role{access.Invoker})
 	}}}, f)
 	require.Equal(t, 200, do(s, "POST", "/Greeter/greet", `"x"`, "content-type: application/json", "authorization: Bearer a.b.c").Code)
-	require.Contains(t, string(f.invokes[0].Input), "j%C3%BCrgen")
+	require.Contains(t, string(f.invokes[0].Input), "jwt:j%C3%BCrgen")
 }
 
 func TestLimitedCallersReachTheirServicesOnly(t *testing.T) {

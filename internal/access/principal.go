@@ -62,7 +62,7 @@ func (p *Principal) HeaderValue() string {
 	// The percent sign marks an escaped name, so names that contain it are escaped as well.
 	case !strings.ContainsFunc(p.Name, func(r rune) bool { return r >= utf8.RuneSelf || reserved && r == '%' }):
 		return p.Name
-	case !reserved:
+	case !reserved && p.Token != "":
 		return p.Token
 	}
 	return url.PathEscape(p.Name) // of an identity provider or a certificate

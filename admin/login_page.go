@@ -27,7 +27,7 @@ func loginFailure(err error) *failure {
 	if errors.Is(err, oidc.ErrUnavailable) {
 		return &failure{
 			status: http.StatusServiceUnavailable, retry: true, after: 10 * time.Second,
-			message: "the identity provider cannot be used at the moment, so nobody can log in with it; sessions and tokens remain valid; the log of the server has the reason",
+			message: "the identity provider is not available; existing sessions and tokens remain valid; see the log of the server for the reason",
 		}
 	}
 	return nil

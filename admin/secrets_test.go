@@ -88,7 +88,7 @@ func TestAnUpdateKeepsEncryptedHeaders(t *testing.T) {
 		ID: w.store.Schemas().Services["Greeter"].Deployment, URI: "http://a/", MinProtocol: 5, MaxProtocol: 5,
 		AdditionalHeaders: map[string]string{"authorization": "\x00aes-256-gcm:0123456789abcdef:AAAA"}, Services: []*metadata.Service{{Name: "Greeter"}},
 	}})
-	require.ErrorContains(t, err, "set its value", "nobody can store what only looks encrypted")
+	require.ErrorContains(t, err, "set its value", "a value that only looks encrypted is rejected")
 	asked := len(w.asked)
 	require.NoError(t, w.store.SetSecretKeys(secretKeys(t, "ba")))
 	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/deployments/"+id, `{"uri":"http://b"}`))

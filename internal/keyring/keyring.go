@@ -25,8 +25,8 @@ const (
 // prefix starts an encrypted secret. No header can contain the first byte.
 const prefix = "\x00aes-256-gcm:"
 
-// Place is where a secret is stored. An encrypted secret can be decrypted for its place only, so
-// that nobody who writes to the storage can move it elsewhere.
+// Place is where a secret is stored. An encrypted secret can be decrypted for its place only: one
+// that was moved in the storage is rejected.
 type Place struct{ Kind, ID, Field string }
 
 func (p Place) String() string { return p.Field + " of " + p.Kind + " " + p.ID }

@@ -26,7 +26,7 @@ const (
 
 // ErrUnavailable is wrapped by errors of logins that failed because the provider did not respond as
 // expected.
-var ErrUnavailable = errors.New("the identity provider cannot be used at the moment")
+var ErrUnavailable = errors.New("the identity provider is not available")
 
 // discovery holds what the discovery document of the provider says.
 type discovery struct {

@@ -115,7 +115,7 @@ func TestAUserLogsInWithARealProvider(t *testing.T) {
 		require.Equal(t, http.StatusOK, w.status(b, 0))
 		failed := newBrowser(t).open(w.origin() + "/login/start") // the node has not read the discovery document since its restart
 		require.Equal(t, http.StatusServiceUnavailable, failed.StatusCode)
-		require.Contains(t, failed.text, "identity provider cannot be used")
+		require.Contains(t, failed.text, "identity provider is not available")
 	})
 	t.Run("a session ends on all nodes", func(t *testing.T) {
 		cookies := b.Jar.Cookies(must(url.Parse(w.origin())))

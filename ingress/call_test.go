@@ -258,7 +258,7 @@ func TestWorkflowRunsOnce(t *testing.T) {
 	s := testServer(t, Config{}, f)
 	w := do(s, "POST", "/Order/o/run", "")
 	require.Equal(t, 409, w.Code)
-	require.Equal(t, `{"code":409,"message":"the workflow method was already invoked","source":"invocation"}`, w.Body.String())
+	require.Equal(t, `{"code":409,"message":"the workflow was already invoked with this key","source":"invocation"}`, w.Body.String())
 	require.Equal(t, "invocation", w.Header().Get("x-platform-error-source"))
 	require.NotEmpty(t, w.Header().Get("x-platform-id"))
 

@@ -54,6 +54,7 @@ var changes = []Change{
 	{Level4, Derivation, "size of failures with metadata", "the metadata of a failure counts as part of a result that many wait for"},
 	{Level4, Derivation, "cancel before the pause of a last attempt", "an invocation that was cancelled while its last attempt failed runs once more instead of pausing"},
 	{Level4, Derivation, "waiters for a promise", "a promise has at most 10,000 waiters, like the result of an invocation"},
+	{Level4, Derivation, "message of a second workflow run", "the result of a call of a workflow that already ran says that its key was used before"},
 	{Level4, Derivation, "call of oneself", "a handler that calls itself with its own idempotency key gets a failure instead of waiting forever"},
 	{Level4, RecordField, "Timer.kind 7 and 8", "a kill of thousands of invocations, and thousands of state updates, are applied in batches, driven by timers"},
 	{Level4, Derivation, "kill of an invocation with a long journal", "a kill reads a long journal in batches, driven by timers, and pauses the invocation meanwhile"},

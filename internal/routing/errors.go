@@ -26,7 +26,7 @@ var (
 	// ErrEnded means that the invocation has completed and accepts no signals.
 	ErrEnded = errors.New("the invocation has ended")
 	// ErrConflict means that the called workflow already ran or is running.
-	ErrConflict = errors.New("the workflow method was already invoked")
+	ErrConflict = errors.New("the workflow was already invoked with this key")
 )
 
 // ErrTooLarge means that an invocation exceeds the maximum size; it was not created.

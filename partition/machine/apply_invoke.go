@@ -50,7 +50,7 @@ func (m *Machine) invoke(c *Invoke) (Outcome, error) {
 		outcome.Own = own
 		return outcome, nil
 	case c.Target.Type == target.WorkflowRun:
-		return describe(Conflict, known), m.answer(*c.Sink, &alreadyInvoked)
+		return describe(Conflict, known), m.answer(*c.Sink, m.alreadyInvoked())
 	case known.Status == Completed:
 		return describe(Existing, known), m.answerLate(known, *c.Sink)
 	case m.level >= feature.Level4 && c.Sink.Caller == known.ID && c.Sink.Life == known.Life:
@@ -99,5 +99,15 @@ func describe(code Code, inv *Invocation) Outcome {
 	return Outcome{Code: code, Status: inv.Status, Result: inv.Result, ExpiresAt: inv.ExpiresAt, StartAt: inv.StartAt}
 }
 
-// alreadyInvoked is the result of calling a workflow whose run has started or ended.
-var alreadyInvoked = journal.Result{Failure: &journal.Failure{Code: 409, Message: "the workflow method was already invoked"}}
+// alreadyInvoked returns the result of calling a workflow whose run has started or ended.
+func (m *Machine) alreadyInvoked() *journal.Result {
+	if m.level >= feature.Level4 {
+		return &workflowInvoked
+	}
+	return &workflowMethodInvoked
+}
+
+var (
+	workflowInvoked       = journal.Result{Failure: &journal.Failure{Code: 409, Message: "the workflow was already invoked with this key"}}
+	workflowMethodInvoked = journal.Result{Failure: &journal.Failure{Code: 409, Message: "the workflow method was already invoked"}}
+)

@@ -73,8 +73,11 @@ func hintFor(err error) string {
 var conflictHints = map[string]string{
 	"killed":   "The invocation was killed; its handler did not end.",
 	"canceled": "The invocation was cancelled before it started.",
-	"the workflow method was already invoked": "A workflow runs once for each key. `platform workflows attach <Workflow/key>` waits for its result.",
+	"the workflow was already invoked with this key": workflowRunsOnce,
+	"the workflow method was already invoked":        workflowRunsOnce, // below feature level 4
 }
+
+const workflowRunsOnce = "A workflow runs once for each key. `platform workflows attach <Workflow/key>` waits for its result."
 
 // misdirectedHint recognizes an admin request that was sent to an ingress, and the reverse.
 func misdirectedHint(response *client.APIError) string {

@@ -96,6 +96,14 @@ func apply(d *draft, index uint64, at time.Time, cmd command) (outcome, error) {
 		return applyDeleteKafkaCluster(d, cmd)
 	case *replaceSecrets:
 		return outcome{}, applyReplaceSecrets(d, index, cmd)
+	case *putAuthority:
+		return applyPutAuthority(d, cmd)
+	case *createJoinToken:
+		return applyCreateJoinToken(d, at, cmd)
+	case *useJoinToken:
+		return applyUseJoinToken(d, at, cmd)
+	case *revokeJoinToken:
+		return applyRevokeJoinToken(d, cmd)
 	case *barrier:
 		return outcome{}, nil
 	case *putRules:

@@ -169,6 +169,14 @@ func (s *state) stored(table, key string) []byte {
 		if t, known := s.token(key); known {
 			message = tokenToProto(&t)
 		}
+	case tableAuthority:
+		if s.authority != nil {
+			message = authorityToProto(s.authority)
+		}
+	case tableJoinTokens:
+		if t, known := s.joinToken(key); known {
+			message = joinTokenToProto(&t)
+		}
 	case tableFailureMarks:
 		if m, known := s.failureMark(key); known {
 			message = failureMarkToProto(&m)

@@ -164,6 +164,14 @@ func encodeEntry(h header, cmd command) ([]byte, error) {
 		entry.Command = &pb.Entry_DeleteKafkaCluster{DeleteKafkaCluster: &pb.DeleteKafkaCluster{Name: cmd.name, Force: cmd.force}}
 	case *replaceSecrets:
 		entry.Command = &pb.Entry_ReplaceSecrets{ReplaceSecrets: replaceSecretsToProto(cmd)}
+	case *putAuthority:
+		entry.Command = &pb.Entry_PutAuthority{PutAuthority: &pb.PutAuthority{Authority: authorityToProto(&cmd.authority), Keep: cmd.keep}}
+	case *createJoinToken:
+		entry.Command = &pb.Entry_CreateJoinToken{CreateJoinToken: &pb.CreateJoinToken{Token: joinTokenToProto(&cmd.token)}}
+	case *useJoinToken:
+		entry.Command = &pb.Entry_UseJoinToken{UseJoinToken: &pb.UseJoinToken{Id: cmd.id, Hash: cmd.hash, Node: cmd.node, Key: cmd.key}}
+	case *revokeJoinToken:
+		entry.Command = &pb.Entry_RevokeJoinToken{RevokeJoinToken: &pb.RevokeJoinToken{Id: cmd.id}}
 	case *barrier:
 		entry.Command = &pb.Entry_Barrier{Barrier: &pb.Barrier{}}
 	case *putRules:
@@ -268,6 +276,15 @@ func decodeCommand(entry *pb.Entry) (command, error) {
 		return &deleteKafkaCluster{cmd.DeleteKafkaCluster.GetName(), cmd.DeleteKafkaCluster.GetForce()}, nil
 	case *pb.Entry_ReplaceSecrets:
 		return replaceSecretsFromProto(cmd.ReplaceSecrets), nil
+	case *pb.Entry_PutAuthority:
+		return &putAuthority{*authorityFromProto(cmd.PutAuthority.GetAuthority()), cmd.PutAuthority.GetKeep()}, nil
+	case *pb.Entry_CreateJoinToken:
+		return &createJoinToken{joinTokenFromProto(cmd.CreateJoinToken.GetToken())}, nil
+	case *pb.Entry_UseJoinToken:
+		body := cmd.UseJoinToken
+		return &useJoinToken{body.GetId(), body.GetHash(), body.GetNode(), body.GetKey()}, nil
+	case *pb.Entry_RevokeJoinToken:
+		return &revokeJoinToken{cmd.RevokeJoinToken.GetId()}, nil
 	case *pb.Entry_Barrier:
 		return &barrier{}, nil
 	case *pb.Entry_PutRules:

@@ -191,6 +191,8 @@ func readState(tx *bbolt.Tx, index uint64) (*state, error) {
 		readBook(tx, st.book),
 		each(tx, tableJobs, func(j *pb.Job) { st.jobs = append(st.jobs, jobFromProto(j)) }),
 		each(tx, tableTokens, func(t *pb.Token) { st.tokens = append(st.tokens, tokenFromProto(t)) }),
+		each(tx, tableAuthority, func(a *pb.Authority) { st.authority = authorityFromProto(a) }),
+		each(tx, tableJoinTokens, func(t *pb.JoinToken) { st.joinTokens = append(st.joinTokens, joinTokenFromProto(t)) }),
 		each(tx, tableFailureMarks, func(m *pb.FailureMark) { st.failureMarks = append(st.failureMarks, failureMarkFromProto(m)) }),
 		readSubscriptions(tx, st),
 		each(tx, tableRequests, func(r *pb.Request) { st.requests.add(requestFromProto(r)) }),

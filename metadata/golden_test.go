@@ -144,9 +144,13 @@ func TestGoldenLogEntries(t *testing.T) {
 		"entry_replace_secrets": &replaceSecrets{[]replacedSecret{
 			{keyring.Place{Kind: clusterSecrets, ID: "main", Field: "sasl.password"}, []byte("before"), "after"},
 		}},
-		"entry_barrier":      &barrier{},
-		"entry_put_rules":    fullPutRules(),
-		"entry_delete_rules": fullDeleteRules(),
+		"entry_put_authority":     &putAuthority{fullAuthority(), true},
+		"entry_create_join_token": &createJoinToken{fullJoinToken()},
+		"entry_use_join_token":    &useJoinToken{"abcdefghijklmnop", []byte("hash"), "n4", []byte("key")},
+		"entry_revoke_join_token": &revokeJoinToken{"abcdefghijklmnop"},
+		"entry_barrier":           &barrier{},
+		"entry_put_rules":         fullPutRules(),
+		"entry_delete_rules":      fullDeleteRules(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, err := encodeEntry(header{at: goldenTime}, cmd)
@@ -205,6 +209,8 @@ func TestGoldenRecords(t *testing.T) {
 		"record_failure_mark":  failureMarkToProto(ptr(fullFailureMark())),
 		"record_token":         tokenToProto(ptr(fullToken())),
 		"record_session":       tokenToProto(ptr(fullSession())),
+		"record_authority":     authorityToProto(ptr(fullAuthority())),
+		"record_join_token":    joinTokenToProto(ptr(fullJoinToken())),
 		"record_audit": auditToProto(&AuditRecord{
 			Sequence: 300, At: goldenTime, Action: fullAction(), Before: []byte("b"), After: []byte("a"), Previous: []byte("p"), Hash: []byte("h"),
 		}),

@@ -59,6 +59,10 @@ func levelOf(cmd command) need {
 		}
 	case *replaceSecrets:
 		return need{feature.Level4, "an encrypted secret"}
+	case *putAuthority:
+		return need{feature.Level4, "the authority of the cluster"}
+	case *createJoinToken, *useJoinToken, *revokeJoinToken:
+		return need{feature.Level4, "a join token"}
 	case *barrier:
 		return need{feature.Level4, "a confirmed read"}
 	case *modifyService:

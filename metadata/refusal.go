@@ -39,6 +39,7 @@ var reasons = []error{
 	ErrTooManySubscriptions, ErrSubscriptionNotFound, ErrSubscriptionChanged,
 	ErrTooManyClusters, ErrClusterNotFound, ErrClusterChanged, ErrClusterExists, ErrClusterInUse,
 	ErrDeploymentsChanged,
+	ErrJoinTokenRefused, ErrJoinTokenNotFound, ErrTooManyJoinTokens,
 }
 
 func refusalToProto(err error) *pb.Refusal {
@@ -105,6 +106,8 @@ func encodeOutcome(o outcome) ([]byte, error) {
 		out.Result = &pb.Result_Job{Job: jobToProto(&v)}
 	case FailureMark:
 		out.Result = &pb.Result_FailureMark{FailureMark: failureMarkToProto(&v)}
+	case JoinToken:
+		out.Result = &pb.Result_JoinToken{JoinToken: joinTokenToProto(&v)}
 	case Token:
 		out.Result = &pb.Result_Token{Token: tokenToProto(&v)}
 	case []flowcontrol.Rule:
@@ -145,6 +148,8 @@ func decodeOutcome(data []byte) (outcome, error) {
 		return outcome{value: jobFromProto(r.Job)}, nil
 	case *pb.Result_FailureMark:
 		return outcome{value: failureMarkFromProto(r.FailureMark)}, nil
+	case *pb.Result_JoinToken:
+		return outcome{value: joinTokenFromProto(r.JoinToken)}, nil
 	case *pb.Result_Token:
 		return outcome{value: tokenFromProto(r.Token)}, nil
 	case *pb.Result_Subscription:

@@ -162,6 +162,12 @@ func (d *draft) replaceSecret(index uint64, r *replacedSecret) error {
 				return d.put(tableSubscriptions, r.at.ID, subscriptionToProto(&d.subscriptions[pos]))
 			}
 		}
+	case authoritySecrets:
+		if d.authority != nil && d.authority.place() == r.at {
+			if fields := r.apply(map[string]string{r.at.Field: d.authority.key}); fields != nil {
+				return d.setAuthority(Authority{d.authority.Certificate, fields[r.at.Field]})
+			}
+		}
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ const (
 	deploymentSecrets   = "deployment"
 	clusterSecrets      = "Kafka cluster"
 	subscriptionSecrets = "subscription"
+	authoritySecrets    = "authority"
 )
 
 // ErrDeploymentsChanged means that the secrets of a registration were encrypted for a deployment
@@ -26,8 +27,11 @@ var ErrDeploymentsChanged = errors.New("the deployments were changed by another 
 // secretField reports whether a field of a record of some kind contains a secret. Values of
 // routing headers distinguish deployments when an entry is applied, which is done without keys.
 func (s *Store) secretField(kind, field string) bool {
-	if kind == deploymentSecrets {
+	switch kind {
+	case deploymentSecrets:
 		return !s.routing[strings.ToLower(field)]
+	case authoritySecrets:
+		return true
 	}
 	return subscription.Secret(field)
 }
@@ -106,6 +110,9 @@ func (s *state) eachSecret(use func(at keyring.Place, stored string)) {
 	}
 	for i := range s.subscriptions {
 		fields(subscriptionSecrets, s.subscriptions[i].ID, s.subscriptions[i].Properties)
+	}
+	if s.authority != nil {
+		use(s.authority.place(), s.authority.key)
 	}
 }
 

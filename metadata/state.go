@@ -24,6 +24,9 @@ type state struct {
 	tokens     []Token // sorted by ID
 	audit      *auditLog
 
+	authority  *Authority  // nil: none
+	joinTokens []JoinToken // sorted by ID
+
 	failureMarks []FailureMark // sorted by group
 
 	subscriptions []subscription.Subscription // sorted by ID
@@ -130,10 +133,13 @@ func (d *draft) deleteRecord(table, key string) { d.write(write{table: table, ke
 
 func (d *draft) write(w write) {
 	d.writes = append(d.writes, w)
-	silent := w.table == tableRequests || w.table == tableJobs || w.table == tableTokens || w.table == tableAudit || w.table == tableAuditNodes || w.table == tableFailureMarks
-	d.changed = d.changed || !silent
 	switch w.table {
-	case tableRequests, tableJobs, tableTokens, tableAudit, tableAuditNodes, tableFailureMarks, tableDeployments:
+	case tableRequests, tableJobs, tableTokens, tableJoinTokens, tableAuthority, tableAudit, tableAuditNodes, tableFailureMarks:
+		return // readers poll these
+	}
+	d.changed = true
+	switch w.table {
+	case tableDeployments:
 	case tableRuleBook, tableRules:
 		d.rulesChanged = true
 	case tableSubscriptions, tableKafkaClusters:

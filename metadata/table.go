@@ -34,10 +34,12 @@ func sealedFormat(format uint32) []byte { return sealed(binary.BigEndian.AppendU
 const (
 	tableAudit         = "audit"
 	tableAuditNodes    = "auditnodes"
+	tableAuthority     = "authority"
 	tableCluster       = "cluster"
 	tableDeployments   = "deployments"
 	tableFailureMarks  = "failuremarks"
 	tableJobs          = "jobs"
+	tableJoinTokens    = "jointokens"
 	tableKafkaClusters = "kafkaclusters"
 	tableMeta          = "meta"
 	tableNodes         = "nodes"
@@ -51,19 +53,20 @@ const (
 
 // tables is in ascending order.
 var tables = []string{
-	tableAudit, tableAuditNodes, tableCluster, tableDeployments, tableFailureMarks, tableJobs, tableKafkaClusters, tableMeta, tableNodes, tablePartitions, tableRequests, tableRuleBook,
+	tableAudit, tableAuditNodes, tableAuthority, tableCluster, tableDeployments, tableFailureMarks, tableJobs, tableJoinTokens, tableKafkaClusters, tableMeta, tableNodes, tablePartitions, tableRequests, tableRuleBook,
 	tableRules, tableSubscriptions, tableTokens,
 }
 
 // addedTables were added to existing formats.
-var addedTables = []string{tableAudit, tableAuditNodes, tableFailureMarks, tableJobs, tableKafkaClusters, tableSubscriptions, tableTokens}
+var addedTables = []string{tableAudit, tableAuditNodes, tableAuthority, tableFailureMarks, tableJobs, tableJoinTokens, tableKafkaClusters, tableSubscriptions, tableTokens}
 
-// Keys in tableCluster, tableRuleBook and tableMeta.
+// Keys in tableCluster, tableAuthority, tableRuleBook and tableMeta.
 const (
-	clusterKey = "cluster"
-	bookKey    = "book"
-	appliedKey = "applied" // index and term of the last applied entry
-	versionKey = "version"
+	clusterKey   = "cluster"
+	authorityKey = "authority"
+	bookKey      = "book"
+	appliedKey   = "applied" // index and term of the last applied entry
+	versionKey   = "version"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -82,6 +82,9 @@ var changes = []Change{
 	{Level4, RPC, "PartitionRequest.ingest", "the node that reads an event stream hands records over to the leaders of partitions"},
 	{Level4, RecordField, "Pair.value encrypted", "secrets in the metadata can be encrypted, with a key that is not part of it"},
 	{Level4, LogCommand, "ReplaceSecrets", "secrets in the metadata are encrypted with another key"},
+	{Level4, LogCommand, "PutAuthority", "the metadata has the authority that issues the certificates of nodes, its key encrypted"},
+	{Level4, LogCommand, "CreateJoinToken, UseJoinToken and RevokeJoinToken", "the metadata has tokens with which new nodes get a certificate, each once"},
+	{Level4, RPC, "NodeCluster.Certify", "nodes renew their certificates"},
 	{Level4, Derivation, "Deliver without messages", "a partition that has lost data in a recovery accepts later messages of other partitions"},
 }
 

@@ -60,6 +60,10 @@ type Entry struct {
 	//	*Entry_DeleteKafkaCluster
 	//	*Entry_Barrier
 	//	*Entry_ReplaceSecrets
+	//	*Entry_PutAuthority
+	//	*Entry_CreateJoinToken
+	//	*Entry_UseJoinToken
+	//	*Entry_RevokeJoinToken
 	Command       isEntry_Command `protobuf_oneof:"command"`
 	Request       []byte          `protobuf:"bytes,9,opt,name=request,proto3" json:"request,omitempty"` // identifies the request; a repeated one gets the first result
 	Action        *Action         `protobuf:"bytes,34,opt,name=action,proto3" json:"action,omitempty"`  // who requested the command, for the audit log; from level 4 on
@@ -370,6 +374,42 @@ func (x *Entry) GetReplaceSecrets() *ReplaceSecrets {
 	return nil
 }
 
+func (x *Entry) GetPutAuthority() *PutAuthority {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_PutAuthority); ok {
+			return x.PutAuthority
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetCreateJoinToken() *CreateJoinToken {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_CreateJoinToken); ok {
+			return x.CreateJoinToken
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetUseJoinToken() *UseJoinToken {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_UseJoinToken); ok {
+			return x.UseJoinToken
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetRevokeJoinToken() *RevokeJoinToken {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_RevokeJoinToken); ok {
+			return x.RevokeJoinToken
+		}
+	}
+	return nil
+}
+
 func (x *Entry) GetRequest() []byte {
 	if x != nil {
 		return x.Request
@@ -500,6 +540,22 @@ type Entry_ReplaceSecrets struct {
 	ReplaceSecrets *ReplaceSecrets `protobuf:"bytes,37,opt,name=replace_secrets,json=replaceSecrets,proto3,oneof"` // from level 4 on
 }
 
+type Entry_PutAuthority struct {
+	PutAuthority *PutAuthority `protobuf:"bytes,38,opt,name=put_authority,json=putAuthority,proto3,oneof"` // from level 4 on
+}
+
+type Entry_CreateJoinToken struct {
+	CreateJoinToken *CreateJoinToken `protobuf:"bytes,39,opt,name=create_join_token,json=createJoinToken,proto3,oneof"` // from level 4 on
+}
+
+type Entry_UseJoinToken struct {
+	UseJoinToken *UseJoinToken `protobuf:"bytes,40,opt,name=use_join_token,json=useJoinToken,proto3,oneof"` // from level 4 on
+}
+
+type Entry_RevokeJoinToken struct {
+	RevokeJoinToken *RevokeJoinToken `protobuf:"bytes,41,opt,name=revoke_join_token,json=revokeJoinToken,proto3,oneof"` // from level 4 on
+}
+
 func (*Entry_ProvisionCluster) isEntry_Command() {}
 
 func (*Entry_RegisterNode) isEntry_Command() {}
@@ -555,6 +611,14 @@ func (*Entry_DeleteKafkaCluster) isEntry_Command() {}
 func (*Entry_Barrier) isEntry_Command() {}
 
 func (*Entry_ReplaceSecrets) isEntry_Command() {}
+
+func (*Entry_PutAuthority) isEntry_Command() {}
+
+func (*Entry_CreateJoinToken) isEntry_Command() {}
+
+func (*Entry_UseJoinToken) isEntry_Command() {}
+
+func (*Entry_RevokeJoinToken) isEntry_Command() {}
 
 // ProvisionCluster sets the cluster's name, ID and number of partitions. Only the first one
 // has an effect.
@@ -1895,6 +1959,7 @@ type Result struct {
 	//	*Result_KafkaCluster
 	//	*Result_Token
 	//	*Result_FailureMark
+	//	*Result_JoinToken
 	Result        isResult_Result `protobuf_oneof:"result"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2063,6 +2128,15 @@ func (x *Result) GetFailureMark() *FailureMark {
 	return nil
 }
 
+func (x *Result) GetJoinToken() *JoinToken {
+	if x != nil {
+		if x, ok := x.Result.(*Result_JoinToken); ok {
+			return x.JoinToken
+		}
+	}
+	return nil
+}
+
 type isResult_Result interface {
 	isResult_Result()
 }
@@ -2123,6 +2197,10 @@ type Result_FailureMark struct {
 	FailureMark *FailureMark `protobuf:"bytes,21,opt,name=failure_mark,json=failureMark,proto3,oneof"`
 }
 
+type Result_JoinToken struct {
+	JoinToken *JoinToken `protobuf:"bytes,22,opt,name=join_token,json=joinToken,proto3,oneof"`
+}
+
 func (*Result_Refusal) isResult_Result() {}
 
 func (*Result_Cluster) isResult_Result() {}
@@ -2151,6 +2229,382 @@ func (*Result_Token) isResult_Result() {}
 
 func (*Result_FailureMark) isResult_Result() {}
 
+func (*Result_JoinToken) isResult_Result() {}
+
+// PutAuthority stores the authority that issues the certificates of nodes.
+type PutAuthority struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Authority     *Authority             `protobuf:"bytes,1,opt,name=authority,proto3" json:"authority,omitempty"`
+	Keep          bool                   `protobuf:"varint,2,opt,name=keep,proto3" json:"keep,omitempty"` // an authority that is stored already
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutAuthority) Reset() {
+	*x = PutAuthority{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutAuthority) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutAuthority) ProtoMessage() {}
+
+func (x *PutAuthority) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutAuthority.ProtoReflect.Descriptor instead.
+func (*PutAuthority) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *PutAuthority) GetAuthority() *Authority {
+	if x != nil {
+		return x.Authority
+	}
+	return nil
+}
+
+func (x *PutAuthority) GetKeep() bool {
+	if x != nil {
+		return x.Keep
+	}
+	return false
+}
+
+// Authority is a stored record: the authority that issues the certificates of nodes.
+type Authority struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Certificate   []byte                 `protobuf:"bytes,1,opt,name=certificate,proto3" json:"certificate,omitempty"` // in DER format
+	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`                 // in PEM format, encrypted
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Authority) Reset() {
+	*x = Authority{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Authority) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Authority) ProtoMessage() {}
+
+func (x *Authority) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Authority.ProtoReflect.Descriptor instead.
+func (*Authority) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Authority) GetCertificate() []byte {
+	if x != nil {
+		return x.Certificate
+	}
+	return nil
+}
+
+func (x *Authority) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+// CreateJoinToken adds a join token, and deletes those that have expired.
+type CreateJoinToken struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Token         *JoinToken             `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateJoinToken) Reset() {
+	*x = CreateJoinToken{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateJoinToken) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateJoinToken) ProtoMessage() {}
+
+func (x *CreateJoinToken) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateJoinToken.ProtoReflect.Descriptor instead.
+func (*CreateJoinToken) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *CreateJoinToken) GetToken() *JoinToken {
+	if x != nil {
+		return x.Token
+	}
+	return nil
+}
+
+// UseJoinToken uses up a join token. The same request can be repeated.
+type UseJoinToken struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Hash          []byte                 `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"` // SHA-256 of the token
+	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"` // name of the node
+	Key           []byte                 `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`   // SHA-256 of its public key
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UseJoinToken) Reset() {
+	*x = UseJoinToken{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UseJoinToken) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UseJoinToken) ProtoMessage() {}
+
+func (x *UseJoinToken) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UseJoinToken.ProtoReflect.Descriptor instead.
+func (*UseJoinToken) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *UseJoinToken) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *UseJoinToken) GetHash() []byte {
+	if x != nil {
+		return x.Hash
+	}
+	return nil
+}
+
+func (x *UseJoinToken) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *UseJoinToken) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+// RevokeJoinToken deletes a join token.
+type RevokeJoinToken struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeJoinToken) Reset() {
+	*x = RevokeJoinToken{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeJoinToken) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeJoinToken) ProtoMessage() {}
+
+func (x *RevokeJoinToken) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeJoinToken.ProtoReflect.Descriptor instead.
+func (*RevokeJoinToken) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *RevokeJoinToken) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+// JoinToken is a stored record: permission for one new node to get a certificate.
+type JoinToken struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Hash          []byte                 `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"` // SHA-256 of the token
+	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"` // name of the only node that may use it; empty: any new one
+	CreatedBy     string                 `protobuf:"bytes,4,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
+	CreatedAtMs   int64                  `protobuf:"varint,5,opt,name=created_at_ms,json=createdAtMs,proto3" json:"created_at_ms,omitempty"`
+	ExpiresAtMs   int64                  `protobuf:"varint,6,opt,name=expires_at_ms,json=expiresAtMs,proto3" json:"expires_at_ms,omitempty"`
+	UsedAtMs      int64                  `protobuf:"varint,7,opt,name=used_at_ms,json=usedAtMs,proto3" json:"used_at_ms,omitempty"` // 0: not used
+	UsedBy        string                 `protobuf:"bytes,8,opt,name=used_by,json=usedBy,proto3" json:"used_by,omitempty"`          // name of the node
+	UsedKey       []byte                 `protobuf:"bytes,9,opt,name=used_key,json=usedKey,proto3" json:"used_key,omitempty"`       // SHA-256 of its public key
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JoinToken) Reset() {
+	*x = JoinToken{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JoinToken) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JoinToken) ProtoMessage() {}
+
+func (x *JoinToken) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JoinToken.ProtoReflect.Descriptor instead.
+func (*JoinToken) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *JoinToken) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *JoinToken) GetHash() []byte {
+	if x != nil {
+		return x.Hash
+	}
+	return nil
+}
+
+func (x *JoinToken) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *JoinToken) GetCreatedBy() string {
+	if x != nil {
+		return x.CreatedBy
+	}
+	return ""
+}
+
+func (x *JoinToken) GetCreatedAtMs() int64 {
+	if x != nil {
+		return x.CreatedAtMs
+	}
+	return 0
+}
+
+func (x *JoinToken) GetExpiresAtMs() int64 {
+	if x != nil {
+		return x.ExpiresAtMs
+	}
+	return 0
+}
+
+func (x *JoinToken) GetUsedAtMs() int64 {
+	if x != nil {
+		return x.UsedAtMs
+	}
+	return 0
+}
+
+func (x *JoinToken) GetUsedBy() string {
+	if x != nil {
+		return x.UsedBy
+	}
+	return ""
+}
+
+func (x *JoinToken) GetUsedKey() []byte {
+	if x != nil {
+		return x.UsedKey
+	}
+	return nil
+}
+
 // MarkFailure changes the mark of a failure group.
 type MarkFailure struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2164,7 +2618,7 @@ type MarkFailure struct {
 
 func (x *MarkFailure) Reset() {
 	*x = MarkFailure{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2176,7 +2630,7 @@ func (x *MarkFailure) String() string {
 func (*MarkFailure) ProtoMessage() {}
 
 func (x *MarkFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2189,7 +2643,7 @@ func (x *MarkFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MarkFailure.ProtoReflect.Descriptor instead.
 func (*MarkFailure) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{24}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *MarkFailure) GetGroup() string {
@@ -2234,7 +2688,7 @@ type FailureMark struct {
 
 func (x *FailureMark) Reset() {
 	*x = FailureMark{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2246,7 +2700,7 @@ func (x *FailureMark) String() string {
 func (*FailureMark) ProtoMessage() {}
 
 func (x *FailureMark) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2259,7 +2713,7 @@ func (x *FailureMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailureMark.ProtoReflect.Descriptor instead.
 func (*FailureMark) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{25}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *FailureMark) GetGroup() string {
@@ -2307,7 +2761,7 @@ type CreateToken struct {
 
 func (x *CreateToken) Reset() {
 	*x = CreateToken{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2319,7 +2773,7 @@ func (x *CreateToken) String() string {
 func (*CreateToken) ProtoMessage() {}
 
 func (x *CreateToken) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2332,7 +2786,7 @@ func (x *CreateToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateToken.ProtoReflect.Descriptor instead.
 func (*CreateToken) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{26}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CreateToken) GetToken() *Token {
@@ -2352,7 +2806,7 @@ type RevokeToken struct {
 
 func (x *RevokeToken) Reset() {
 	*x = RevokeToken{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2364,7 +2818,7 @@ func (x *RevokeToken) String() string {
 func (*RevokeToken) ProtoMessage() {}
 
 func (x *RevokeToken) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2377,7 +2831,7 @@ func (x *RevokeToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeToken.ProtoReflect.Descriptor instead.
 func (*RevokeToken) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{27}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RevokeToken) GetId() string {
@@ -2397,7 +2851,7 @@ type UseTokens struct {
 
 func (x *UseTokens) Reset() {
 	*x = UseTokens{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2409,7 +2863,7 @@ func (x *UseTokens) String() string {
 func (*UseTokens) ProtoMessage() {}
 
 func (x *UseTokens) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2422,7 +2876,7 @@ func (x *UseTokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UseTokens.ProtoReflect.Descriptor instead.
 func (*UseTokens) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{28}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *UseTokens) GetUses() []*TokenUse {
@@ -2443,7 +2897,7 @@ type TokenUse struct {
 
 func (x *TokenUse) Reset() {
 	*x = TokenUse{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2455,7 +2909,7 @@ func (x *TokenUse) String() string {
 func (*TokenUse) ProtoMessage() {}
 
 func (x *TokenUse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2468,7 +2922,7 @@ func (x *TokenUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenUse.ProtoReflect.Descriptor instead.
 func (*TokenUse) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{29}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TokenUse) GetId() string {
@@ -2505,7 +2959,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2517,7 +2971,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2530,7 +2984,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{30}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Token) GetId() string {
@@ -2619,7 +3073,7 @@ type Barrier struct {
 
 func (x *Barrier) Reset() {
 	*x = Barrier{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2631,7 +3085,7 @@ func (x *Barrier) String() string {
 func (*Barrier) ProtoMessage() {}
 
 func (x *Barrier) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2644,7 +3098,7 @@ func (x *Barrier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Barrier.ProtoReflect.Descriptor instead.
 func (*Barrier) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{31}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{37}
 }
 
 // RecordAction adds a record to the audit log for an action that is not a metadata command.
@@ -2657,7 +3111,7 @@ type RecordAction struct {
 
 func (x *RecordAction) Reset() {
 	*x = RecordAction{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2669,7 +3123,7 @@ func (x *RecordAction) String() string {
 func (*RecordAction) ProtoMessage() {}
 
 func (x *RecordAction) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2682,7 +3136,7 @@ func (x *RecordAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordAction.ProtoReflect.Descriptor instead.
 func (*RecordAction) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{32}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RecordAction) GetAction() *Action {
@@ -2712,7 +3166,7 @@ type Action struct {
 
 func (x *Action) Reset() {
 	*x = Action{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2724,7 +3178,7 @@ func (x *Action) String() string {
 func (*Action) ProtoMessage() {}
 
 func (x *Action) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2737,7 +3191,7 @@ func (x *Action) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Action.ProtoReflect.Descriptor instead.
 func (*Action) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{33}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Action) GetPrincipal() string {
@@ -2829,7 +3283,7 @@ type AuditNode struct {
 
 func (x *AuditNode) Reset() {
 	*x = AuditNode{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2841,7 +3295,7 @@ func (x *AuditNode) String() string {
 func (*AuditNode) ProtoMessage() {}
 
 func (x *AuditNode) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2854,7 +3308,7 @@ func (x *AuditNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditNode.ProtoReflect.Descriptor instead.
 func (*AuditNode) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{34}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *AuditNode) GetLevel() uint32 {
@@ -2894,7 +3348,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2906,7 +3360,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2919,7 +3373,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{35}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *AuditRecord) GetSequence() uint64 {
@@ -2982,7 +3436,7 @@ type PutSubscription struct {
 
 func (x *PutSubscription) Reset() {
 	*x = PutSubscription{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2994,7 +3448,7 @@ func (x *PutSubscription) String() string {
 func (*PutSubscription) ProtoMessage() {}
 
 func (x *PutSubscription) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3007,7 +3461,7 @@ func (x *PutSubscription) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSubscription.ProtoReflect.Descriptor instead.
 func (*PutSubscription) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{36}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PutSubscription) GetSubscription() *Subscription {
@@ -3034,7 +3488,7 @@ type DeleteSubscription struct {
 
 func (x *DeleteSubscription) Reset() {
 	*x = DeleteSubscription{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3046,7 +3500,7 @@ func (x *DeleteSubscription) String() string {
 func (*DeleteSubscription) ProtoMessage() {}
 
 func (x *DeleteSubscription) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3059,7 +3513,7 @@ func (x *DeleteSubscription) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSubscription.ProtoReflect.Descriptor instead.
 func (*DeleteSubscription) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{37}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *DeleteSubscription) GetId() string {
@@ -3080,7 +3534,7 @@ type ReplaceSecrets struct {
 
 func (x *ReplaceSecrets) Reset() {
 	*x = ReplaceSecrets{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3092,7 +3546,7 @@ func (x *ReplaceSecrets) String() string {
 func (*ReplaceSecrets) ProtoMessage() {}
 
 func (x *ReplaceSecrets) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3105,7 +3559,7 @@ func (x *ReplaceSecrets) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplaceSecrets.ProtoReflect.Descriptor instead.
 func (*ReplaceSecrets) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{38}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ReplaceSecrets) GetSecrets() []*Secret {
@@ -3129,7 +3583,7 @@ type Secret struct {
 
 func (x *Secret) Reset() {
 	*x = Secret{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3141,7 +3595,7 @@ func (x *Secret) String() string {
 func (*Secret) ProtoMessage() {}
 
 func (x *Secret) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3154,7 +3608,7 @@ func (x *Secret) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Secret.ProtoReflect.Descriptor instead.
 func (*Secret) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{39}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Secret) GetKind() string {
@@ -3203,7 +3657,7 @@ type PutKafkaCluster struct {
 
 func (x *PutKafkaCluster) Reset() {
 	*x = PutKafkaCluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3215,7 +3669,7 @@ func (x *PutKafkaCluster) String() string {
 func (*PutKafkaCluster) ProtoMessage() {}
 
 func (x *PutKafkaCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3228,7 +3682,7 @@ func (x *PutKafkaCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutKafkaCluster.ProtoReflect.Descriptor instead.
 func (*PutKafkaCluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{40}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *PutKafkaCluster) GetCluster() *KafkaCluster {
@@ -3256,7 +3710,7 @@ type DeleteKafkaCluster struct {
 
 func (x *DeleteKafkaCluster) Reset() {
 	*x = DeleteKafkaCluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3268,7 +3722,7 @@ func (x *DeleteKafkaCluster) String() string {
 func (*DeleteKafkaCluster) ProtoMessage() {}
 
 func (x *DeleteKafkaCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3281,7 +3735,7 @@ func (x *DeleteKafkaCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteKafkaCluster.ProtoReflect.Descriptor instead.
 func (*DeleteKafkaCluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{41}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *DeleteKafkaCluster) GetName() string {
@@ -3312,7 +3766,7 @@ type KafkaCluster struct {
 
 func (x *KafkaCluster) Reset() {
 	*x = KafkaCluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3324,7 +3778,7 @@ func (x *KafkaCluster) String() string {
 func (*KafkaCluster) ProtoMessage() {}
 
 func (x *KafkaCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3337,7 +3791,7 @@ func (x *KafkaCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KafkaCluster.ProtoReflect.Descriptor instead.
 func (*KafkaCluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{42}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *KafkaCluster) GetName() string {
@@ -3410,7 +3864,7 @@ type Subscription struct {
 
 func (x *Subscription) Reset() {
 	*x = Subscription{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3422,7 +3876,7 @@ func (x *Subscription) String() string {
 func (*Subscription) ProtoMessage() {}
 
 func (x *Subscription) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3435,7 +3889,7 @@ func (x *Subscription) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Subscription.ProtoReflect.Descriptor instead.
 func (*Subscription) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{43}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Subscription) GetId() string {
@@ -3633,7 +4087,7 @@ type SubscriptionStart struct {
 
 func (x *SubscriptionStart) Reset() {
 	*x = SubscriptionStart{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3645,7 +4099,7 @@ func (x *SubscriptionStart) String() string {
 func (*SubscriptionStart) ProtoMessage() {}
 
 func (x *SubscriptionStart) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3658,7 +4112,7 @@ func (x *SubscriptionStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscriptionStart.ProtoReflect.Descriptor instead.
 func (*SubscriptionStart) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{44}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *SubscriptionStart) GetKind() uint32 {
@@ -3702,7 +4156,7 @@ type TopicStart struct {
 
 func (x *TopicStart) Reset() {
 	*x = TopicStart{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3714,7 +4168,7 @@ func (x *TopicStart) String() string {
 func (*TopicStart) ProtoMessage() {}
 
 func (x *TopicStart) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3727,7 +4181,7 @@ func (x *TopicStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicStart.ProtoReflect.Descriptor instead.
 func (*TopicStart) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{45}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *TopicStart) GetTopic() string {
@@ -3770,7 +4224,7 @@ type SubscriptionPause struct {
 
 func (x *SubscriptionPause) Reset() {
 	*x = SubscriptionPause{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3782,7 +4236,7 @@ func (x *SubscriptionPause) String() string {
 func (*SubscriptionPause) ProtoMessage() {}
 
 func (x *SubscriptionPause) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3795,7 +4249,7 @@ func (x *SubscriptionPause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscriptionPause.ProtoReflect.Descriptor instead.
 func (*SubscriptionPause) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{46}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *SubscriptionPause) GetBy() string {
@@ -3829,7 +4283,7 @@ type CreateJob struct {
 
 func (x *CreateJob) Reset() {
 	*x = CreateJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3841,7 +4295,7 @@ func (x *CreateJob) String() string {
 func (*CreateJob) ProtoMessage() {}
 
 func (x *CreateJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3854,7 +4308,7 @@ func (x *CreateJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJob.ProtoReflect.Descriptor instead.
 func (*CreateJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{47}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *CreateJob) GetJob() *Job {
@@ -3875,7 +4329,7 @@ type AdvanceJob struct {
 
 func (x *AdvanceJob) Reset() {
 	*x = AdvanceJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3887,7 +4341,7 @@ func (x *AdvanceJob) String() string {
 func (*AdvanceJob) ProtoMessage() {}
 
 func (x *AdvanceJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3900,7 +4354,7 @@ func (x *AdvanceJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceJob.ProtoReflect.Descriptor instead.
 func (*AdvanceJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{48}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *AdvanceJob) GetJob() *Job {
@@ -3927,7 +4381,7 @@ type StopJob struct {
 
 func (x *StopJob) Reset() {
 	*x = StopJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3939,7 +4393,7 @@ func (x *StopJob) String() string {
 func (*StopJob) ProtoMessage() {}
 
 func (x *StopJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3952,7 +4406,7 @@ func (x *StopJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopJob.ProtoReflect.Descriptor instead.
 func (*StopJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{49}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *StopJob) GetId() string {
@@ -3990,7 +4444,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4002,7 +4456,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4015,7 +4469,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{50}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Job) GetId() string {
@@ -4155,7 +4609,7 @@ type JobFailure struct {
 
 func (x *JobFailure) Reset() {
 	*x = JobFailure{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4167,7 +4621,7 @@ func (x *JobFailure) String() string {
 func (*JobFailure) ProtoMessage() {}
 
 func (x *JobFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4180,7 +4634,7 @@ func (x *JobFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobFailure.ProtoReflect.Descriptor instead.
 func (*JobFailure) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{51}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *JobFailure) GetInvocationId() string {
@@ -4207,7 +4661,7 @@ type RuleList struct {
 
 func (x *RuleList) Reset() {
 	*x = RuleList{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4219,7 +4673,7 @@ func (x *RuleList) String() string {
 func (*RuleList) ProtoMessage() {}
 
 func (x *RuleList) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4232,7 +4686,7 @@ func (x *RuleList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleList.ProtoReflect.Descriptor instead.
 func (*RuleList) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{52}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *RuleList) GetRules() []*Rule {
@@ -4253,7 +4707,7 @@ type PatternList struct {
 
 func (x *PatternList) Reset() {
 	*x = PatternList{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4265,7 +4719,7 @@ func (x *PatternList) String() string {
 func (*PatternList) ProtoMessage() {}
 
 func (x *PatternList) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4278,7 +4732,7 @@ func (x *PatternList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PatternList.ProtoReflect.Descriptor instead.
 func (*PatternList) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{53}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *PatternList) GetPatterns() []string {
@@ -4299,7 +4753,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4311,7 +4765,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4324,7 +4778,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{54}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Registered) GetDeployment() *Deployment {
@@ -4352,7 +4806,7 @@ type ServiceRevision struct {
 
 func (x *ServiceRevision) Reset() {
 	*x = ServiceRevision{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4364,7 +4818,7 @@ func (x *ServiceRevision) String() string {
 func (*ServiceRevision) ProtoMessage() {}
 
 func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4377,7 +4831,7 @@ func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRevision.ProtoReflect.Descriptor instead.
 func (*ServiceRevision) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{55}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ServiceRevision) GetService() *Service {
@@ -4411,7 +4865,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4423,7 +4877,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4436,7 +4890,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{56}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Refusal) GetKind() uint32 {
@@ -4518,7 +4972,7 @@ type Deployment struct {
 
 func (x *Deployment) Reset() {
 	*x = Deployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4530,7 +4984,7 @@ func (x *Deployment) String() string {
 func (*Deployment) ProtoMessage() {}
 
 func (x *Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4543,7 +4997,7 @@ func (x *Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deployment.ProtoReflect.Descriptor instead.
 func (*Deployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{57}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Deployment) GetId() string {
@@ -4660,7 +5114,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4672,7 +5126,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4685,7 +5139,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{58}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Service) GetName() string {
@@ -4753,7 +5207,7 @@ type Handler struct {
 
 func (x *Handler) Reset() {
 	*x = Handler{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[59]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4765,7 +5219,7 @@ func (x *Handler) String() string {
 func (*Handler) ProtoMessage() {}
 
 func (x *Handler) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[59]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4778,7 +5232,7 @@ func (x *Handler) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handler.ProtoReflect.Descriptor instead.
 func (*Handler) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{59}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Handler) GetName() string {
@@ -4840,7 +5294,7 @@ type HeaderNames struct {
 
 func (x *HeaderNames) Reset() {
 	*x = HeaderNames{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[60]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4852,7 +5306,7 @@ func (x *HeaderNames) String() string {
 func (*HeaderNames) ProtoMessage() {}
 
 func (x *HeaderNames) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[60]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4865,7 +5319,7 @@ func (x *HeaderNames) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeaderNames.ProtoReflect.Descriptor instead.
 func (*HeaderNames) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{60}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *HeaderNames) GetNames() []string {
@@ -4898,7 +5352,7 @@ type Options struct {
 
 func (x *Options) Reset() {
 	*x = Options{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[61]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4910,7 +5364,7 @@ func (x *Options) String() string {
 func (*Options) ProtoMessage() {}
 
 func (x *Options) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[61]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4923,7 +5377,7 @@ func (x *Options) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Options.ProtoReflect.Descriptor instead.
 func (*Options) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{61}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Options) GetInactivityTimeoutMs() int64 {
@@ -5037,7 +5491,7 @@ type InputRules struct {
 
 func (x *InputRules) Reset() {
 	*x = InputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[62]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5049,7 +5503,7 @@ func (x *InputRules) String() string {
 func (*InputRules) ProtoMessage() {}
 
 func (x *InputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[62]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5062,7 +5516,7 @@ func (x *InputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRules.ProtoReflect.Descriptor instead.
 func (*InputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{62}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *InputRules) GetRequired() bool {
@@ -5105,7 +5559,7 @@ type OutputRules struct {
 
 func (x *OutputRules) Reset() {
 	*x = OutputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[63]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5117,7 +5571,7 @@ func (x *OutputRules) String() string {
 func (*OutputRules) ProtoMessage() {}
 
 func (x *OutputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[63]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5130,7 +5584,7 @@ func (x *OutputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRules.ProtoReflect.Descriptor instead.
 func (*OutputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{63}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *OutputRules) GetContentType() string {
@@ -5165,7 +5619,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[64]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5177,7 +5631,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[64]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5190,7 +5644,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{64}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Pair) GetKey() string {
@@ -5211,7 +5665,7 @@ var File_proto_metadata_metadata_proto protoreflect.FileDescriptor
 
 const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\n" +
-	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\xab\x11\n" +
+	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\xe0\x13\n" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x17\n" +
 	"\atime_ms\x18\x02 \x01(\x03R\x06timeMs\x12R\n" +
@@ -5248,7 +5702,11 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\x11put_kafka_cluster\x18\x17 \x01(\v2\".platform.metadata.PutKafkaClusterH\x00R\x0fputKafkaCluster\x12Y\n" +
 	"\x14delete_kafka_cluster\x18\x18 \x01(\v2%.platform.metadata.DeleteKafkaClusterH\x00R\x12deleteKafkaCluster\x126\n" +
 	"\abarrier\x18# \x01(\v2\x1a.platform.metadata.BarrierH\x00R\abarrier\x12L\n" +
-	"\x0freplace_secrets\x18% \x01(\v2!.platform.metadata.ReplaceSecretsH\x00R\x0ereplaceSecrets\x12\x18\n" +
+	"\x0freplace_secrets\x18% \x01(\v2!.platform.metadata.ReplaceSecretsH\x00R\x0ereplaceSecrets\x12F\n" +
+	"\rput_authority\x18& \x01(\v2\x1f.platform.metadata.PutAuthorityH\x00R\fputAuthority\x12P\n" +
+	"\x11create_join_token\x18' \x01(\v2\".platform.metadata.CreateJoinTokenH\x00R\x0fcreateJoinToken\x12G\n" +
+	"\x0euse_join_token\x18( \x01(\v2\x1f.platform.metadata.UseJoinTokenH\x00R\fuseJoinToken\x12P\n" +
+	"\x11revoke_join_token\x18) \x01(\v2\".platform.metadata.RevokeJoinTokenH\x00R\x0frevokeJoinToken\x12\x18\n" +
 	"\arequest\x18\t \x01(\fR\arequest\x121\n" +
 	"\x06action\x18\" \x01(\v2\x19.platform.metadata.ActionR\x06actionB\t\n" +
 	"\acommand\"H\n" +
@@ -5348,7 +5806,7 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\aRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +
 	"\x06result\x18\x02 \x01(\fR\x06result\x12\x14\n" +
-	"\x05index\x18\x03 \x01(\x04R\x05index\"\xd6\x06\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\"\x95\a\n" +
 	"\x06Result\x126\n" +
 	"\arefusal\x18\x01 \x01(\v2\x1a.platform.metadata.RefusalH\x00R\arefusal\x126\n" +
 	"\acluster\x18\x02 \x01(\v2\x1a.platform.metadata.ClusterH\x00R\acluster\x12-\n" +
@@ -5368,8 +5826,37 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\fsubscription\x18\v \x01(\v2\x1f.platform.metadata.SubscriptionH\x00R\fsubscription\x12F\n" +
 	"\rkafka_cluster\x18\f \x01(\v2\x1f.platform.metadata.KafkaClusterH\x00R\fkafkaCluster\x120\n" +
 	"\x05token\x18\x14 \x01(\v2\x18.platform.metadata.TokenH\x00R\x05token\x12C\n" +
-	"\ffailure_mark\x18\x15 \x01(\v2\x1e.platform.metadata.FailureMarkH\x00R\vfailureMarkB\b\n" +
-	"\x06result\"z\n" +
+	"\ffailure_mark\x18\x15 \x01(\v2\x1e.platform.metadata.FailureMarkH\x00R\vfailureMark\x12=\n" +
+	"\n" +
+	"join_token\x18\x16 \x01(\v2\x1c.platform.metadata.JoinTokenH\x00R\tjoinTokenB\b\n" +
+	"\x06result\"^\n" +
+	"\fPutAuthority\x12:\n" +
+	"\tauthority\x18\x01 \x01(\v2\x1c.platform.metadata.AuthorityR\tauthority\x12\x12\n" +
+	"\x04keep\x18\x02 \x01(\bR\x04keep\"?\n" +
+	"\tAuthority\x12 \n" +
+	"\vcertificate\x18\x01 \x01(\fR\vcertificate\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\"E\n" +
+	"\x0fCreateJoinToken\x122\n" +
+	"\x05token\x18\x01 \x01(\v2\x1c.platform.metadata.JoinTokenR\x05token\"X\n" +
+	"\fUseJoinToken\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04hash\x18\x02 \x01(\fR\x04hash\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12\x10\n" +
+	"\x03key\x18\x04 \x01(\fR\x03key\"!\n" +
+	"\x0fRevokeJoinToken\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\xfc\x01\n" +
+	"\tJoinToken\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04hash\x18\x02 \x01(\fR\x04hash\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12\x1d\n" +
+	"\n" +
+	"created_by\x18\x04 \x01(\tR\tcreatedBy\x12\"\n" +
+	"\rcreated_at_ms\x18\x05 \x01(\x03R\vcreatedAtMs\x12\"\n" +
+	"\rexpires_at_ms\x18\x06 \x01(\x03R\vexpiresAtMs\x12\x1c\n" +
+	"\n" +
+	"used_at_ms\x18\a \x01(\x03R\busedAtMs\x12\x17\n" +
+	"\aused_by\x18\b \x01(\tR\x06usedBy\x12\x19\n" +
+	"\bused_key\x18\t \x01(\fR\ausedKey\"z\n" +
 	"\vMarkFailure\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x19\n" +
 	"\x05muted\x18\x02 \x01(\bH\x00R\x05muted\x88\x01\x01\x12\x17\n" +
@@ -5667,7 +6154,7 @@ func file_proto_metadata_metadata_proto_rawDescGZIP() []byte {
 	return file_proto_metadata_metadata_proto_rawDescData
 }
 
-var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
+var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 71)
 var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*Entry)(nil),              // 0: platform.metadata.Entry
 	(*ProvisionCluster)(nil),   // 1: platform.metadata.ProvisionCluster
@@ -5693,47 +6180,53 @@ var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*RuleBook)(nil),           // 21: platform.metadata.RuleBook
 	(*Request)(nil),            // 22: platform.metadata.Request
 	(*Result)(nil),             // 23: platform.metadata.Result
-	(*MarkFailure)(nil),        // 24: platform.metadata.MarkFailure
-	(*FailureMark)(nil),        // 25: platform.metadata.FailureMark
-	(*CreateToken)(nil),        // 26: platform.metadata.CreateToken
-	(*RevokeToken)(nil),        // 27: platform.metadata.RevokeToken
-	(*UseTokens)(nil),          // 28: platform.metadata.UseTokens
-	(*TokenUse)(nil),           // 29: platform.metadata.TokenUse
-	(*Token)(nil),              // 30: platform.metadata.Token
-	(*Barrier)(nil),            // 31: platform.metadata.Barrier
-	(*RecordAction)(nil),       // 32: platform.metadata.RecordAction
-	(*Action)(nil),             // 33: platform.metadata.Action
-	(*AuditNode)(nil),          // 34: platform.metadata.AuditNode
-	(*AuditRecord)(nil),        // 35: platform.metadata.AuditRecord
-	(*PutSubscription)(nil),    // 36: platform.metadata.PutSubscription
-	(*DeleteSubscription)(nil), // 37: platform.metadata.DeleteSubscription
-	(*ReplaceSecrets)(nil),     // 38: platform.metadata.ReplaceSecrets
-	(*Secret)(nil),             // 39: platform.metadata.Secret
-	(*PutKafkaCluster)(nil),    // 40: platform.metadata.PutKafkaCluster
-	(*DeleteKafkaCluster)(nil), // 41: platform.metadata.DeleteKafkaCluster
-	(*KafkaCluster)(nil),       // 42: platform.metadata.KafkaCluster
-	(*Subscription)(nil),       // 43: platform.metadata.Subscription
-	(*SubscriptionStart)(nil),  // 44: platform.metadata.SubscriptionStart
-	(*TopicStart)(nil),         // 45: platform.metadata.TopicStart
-	(*SubscriptionPause)(nil),  // 46: platform.metadata.SubscriptionPause
-	(*CreateJob)(nil),          // 47: platform.metadata.CreateJob
-	(*AdvanceJob)(nil),         // 48: platform.metadata.AdvanceJob
-	(*StopJob)(nil),            // 49: platform.metadata.StopJob
-	(*Job)(nil),                // 50: platform.metadata.Job
-	(*JobFailure)(nil),         // 51: platform.metadata.JobFailure
-	(*RuleList)(nil),           // 52: platform.metadata.RuleList
-	(*PatternList)(nil),        // 53: platform.metadata.PatternList
-	(*Registered)(nil),         // 54: platform.metadata.Registered
-	(*ServiceRevision)(nil),    // 55: platform.metadata.ServiceRevision
-	(*Refusal)(nil),            // 56: platform.metadata.Refusal
-	(*Deployment)(nil),         // 57: platform.metadata.Deployment
-	(*Service)(nil),            // 58: platform.metadata.Service
-	(*Handler)(nil),            // 59: platform.metadata.Handler
-	(*HeaderNames)(nil),        // 60: platform.metadata.HeaderNames
-	(*Options)(nil),            // 61: platform.metadata.Options
-	(*InputRules)(nil),         // 62: platform.metadata.InputRules
-	(*OutputRules)(nil),        // 63: platform.metadata.OutputRules
-	(*Pair)(nil),               // 64: platform.metadata.Pair
+	(*PutAuthority)(nil),       // 24: platform.metadata.PutAuthority
+	(*Authority)(nil),          // 25: platform.metadata.Authority
+	(*CreateJoinToken)(nil),    // 26: platform.metadata.CreateJoinToken
+	(*UseJoinToken)(nil),       // 27: platform.metadata.UseJoinToken
+	(*RevokeJoinToken)(nil),    // 28: platform.metadata.RevokeJoinToken
+	(*JoinToken)(nil),          // 29: platform.metadata.JoinToken
+	(*MarkFailure)(nil),        // 30: platform.metadata.MarkFailure
+	(*FailureMark)(nil),        // 31: platform.metadata.FailureMark
+	(*CreateToken)(nil),        // 32: platform.metadata.CreateToken
+	(*RevokeToken)(nil),        // 33: platform.metadata.RevokeToken
+	(*UseTokens)(nil),          // 34: platform.metadata.UseTokens
+	(*TokenUse)(nil),           // 35: platform.metadata.TokenUse
+	(*Token)(nil),              // 36: platform.metadata.Token
+	(*Barrier)(nil),            // 37: platform.metadata.Barrier
+	(*RecordAction)(nil),       // 38: platform.metadata.RecordAction
+	(*Action)(nil),             // 39: platform.metadata.Action
+	(*AuditNode)(nil),          // 40: platform.metadata.AuditNode
+	(*AuditRecord)(nil),        // 41: platform.metadata.AuditRecord
+	(*PutSubscription)(nil),    // 42: platform.metadata.PutSubscription
+	(*DeleteSubscription)(nil), // 43: platform.metadata.DeleteSubscription
+	(*ReplaceSecrets)(nil),     // 44: platform.metadata.ReplaceSecrets
+	(*Secret)(nil),             // 45: platform.metadata.Secret
+	(*PutKafkaCluster)(nil),    // 46: platform.metadata.PutKafkaCluster
+	(*DeleteKafkaCluster)(nil), // 47: platform.metadata.DeleteKafkaCluster
+	(*KafkaCluster)(nil),       // 48: platform.metadata.KafkaCluster
+	(*Subscription)(nil),       // 49: platform.metadata.Subscription
+	(*SubscriptionStart)(nil),  // 50: platform.metadata.SubscriptionStart
+	(*TopicStart)(nil),         // 51: platform.metadata.TopicStart
+	(*SubscriptionPause)(nil),  // 52: platform.metadata.SubscriptionPause
+	(*CreateJob)(nil),          // 53: platform.metadata.CreateJob
+	(*AdvanceJob)(nil),         // 54: platform.metadata.AdvanceJob
+	(*StopJob)(nil),            // 55: platform.metadata.StopJob
+	(*Job)(nil),                // 56: platform.metadata.Job
+	(*JobFailure)(nil),         // 57: platform.metadata.JobFailure
+	(*RuleList)(nil),           // 58: platform.metadata.RuleList
+	(*PatternList)(nil),        // 59: platform.metadata.PatternList
+	(*Registered)(nil),         // 60: platform.metadata.Registered
+	(*ServiceRevision)(nil),    // 61: platform.metadata.ServiceRevision
+	(*Refusal)(nil),            // 62: platform.metadata.Refusal
+	(*Deployment)(nil),         // 63: platform.metadata.Deployment
+	(*Service)(nil),            // 64: platform.metadata.Service
+	(*Handler)(nil),            // 65: platform.metadata.Handler
+	(*HeaderNames)(nil),        // 66: platform.metadata.HeaderNames
+	(*Options)(nil),            // 67: platform.metadata.Options
+	(*InputRules)(nil),         // 68: platform.metadata.InputRules
+	(*OutputRules)(nil),        // 69: platform.metadata.OutputRules
+	(*Pair)(nil),               // 70: platform.metadata.Pair
 }
 var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	1,  // 0: platform.metadata.Entry.provision_cluster:type_name -> platform.metadata.ProvisionCluster
@@ -5750,79 +6243,86 @@ var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	15, // 11: platform.metadata.Entry.delete_rules:type_name -> platform.metadata.DeleteRules
 	7,  // 12: platform.metadata.Entry.enable_flow_control:type_name -> platform.metadata.EnableFlowControl
 	8,  // 13: platform.metadata.Entry.set_feature_level:type_name -> platform.metadata.SetFeatureLevel
-	47, // 14: platform.metadata.Entry.create_job:type_name -> platform.metadata.CreateJob
-	48, // 15: platform.metadata.Entry.advance_job:type_name -> platform.metadata.AdvanceJob
-	49, // 16: platform.metadata.Entry.stop_job:type_name -> platform.metadata.StopJob
-	26, // 17: platform.metadata.Entry.create_token:type_name -> platform.metadata.CreateToken
-	27, // 18: platform.metadata.Entry.revoke_token:type_name -> platform.metadata.RevokeToken
-	28, // 19: platform.metadata.Entry.use_tokens:type_name -> platform.metadata.UseTokens
-	32, // 20: platform.metadata.Entry.record_action:type_name -> platform.metadata.RecordAction
-	24, // 21: platform.metadata.Entry.mark_failure:type_name -> platform.metadata.MarkFailure
-	36, // 22: platform.metadata.Entry.put_subscription:type_name -> platform.metadata.PutSubscription
-	37, // 23: platform.metadata.Entry.delete_subscription:type_name -> platform.metadata.DeleteSubscription
-	40, // 24: platform.metadata.Entry.put_kafka_cluster:type_name -> platform.metadata.PutKafkaCluster
-	41, // 25: platform.metadata.Entry.delete_kafka_cluster:type_name -> platform.metadata.DeleteKafkaCluster
-	31, // 26: platform.metadata.Entry.barrier:type_name -> platform.metadata.Barrier
-	38, // 27: platform.metadata.Entry.replace_secrets:type_name -> platform.metadata.ReplaceSecrets
-	33, // 28: platform.metadata.Entry.action:type_name -> platform.metadata.Action
-	17, // 29: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
-	18, // 30: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
-	19, // 31: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
-	57, // 32: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
-	57, // 33: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
-	61, // 34: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
-	14, // 35: platform.metadata.PutRules.changes:type_name -> platform.metadata.RuleChange
-	20, // 36: platform.metadata.RuleChange.rule:type_name -> platform.metadata.Rule
-	16, // 37: platform.metadata.DeleteRules.removals:type_name -> platform.metadata.RuleRemoval
-	56, // 38: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
-	17, // 39: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
-	18, // 40: platform.metadata.Result.node:type_name -> platform.metadata.Node
-	54, // 41: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
-	57, // 42: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
-	55, // 43: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
-	19, // 44: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
-	52, // 45: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
-	53, // 46: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
-	50, // 47: platform.metadata.Result.job:type_name -> platform.metadata.Job
-	43, // 48: platform.metadata.Result.subscription:type_name -> platform.metadata.Subscription
-	42, // 49: platform.metadata.Result.kafka_cluster:type_name -> platform.metadata.KafkaCluster
-	30, // 50: platform.metadata.Result.token:type_name -> platform.metadata.Token
-	25, // 51: platform.metadata.Result.failure_mark:type_name -> platform.metadata.FailureMark
-	30, // 52: platform.metadata.CreateToken.token:type_name -> platform.metadata.Token
-	29, // 53: platform.metadata.UseTokens.uses:type_name -> platform.metadata.TokenUse
-	33, // 54: platform.metadata.RecordAction.action:type_name -> platform.metadata.Action
-	33, // 55: platform.metadata.AuditRecord.action:type_name -> platform.metadata.Action
-	43, // 56: platform.metadata.PutSubscription.subscription:type_name -> platform.metadata.Subscription
-	39, // 57: platform.metadata.ReplaceSecrets.secrets:type_name -> platform.metadata.Secret
-	42, // 58: platform.metadata.PutKafkaCluster.cluster:type_name -> platform.metadata.KafkaCluster
-	64, // 59: platform.metadata.KafkaCluster.properties:type_name -> platform.metadata.Pair
-	64, // 60: platform.metadata.Subscription.properties:type_name -> platform.metadata.Pair
-	44, // 61: platform.metadata.Subscription.start:type_name -> platform.metadata.SubscriptionStart
-	45, // 62: platform.metadata.Subscription.offsets:type_name -> platform.metadata.TopicStart
-	46, // 63: platform.metadata.Subscription.paused:type_name -> platform.metadata.SubscriptionPause
-	45, // 64: platform.metadata.SubscriptionStart.offsets:type_name -> platform.metadata.TopicStart
-	50, // 65: platform.metadata.CreateJob.job:type_name -> platform.metadata.Job
-	50, // 66: platform.metadata.AdvanceJob.job:type_name -> platform.metadata.Job
-	51, // 67: platform.metadata.Job.failures:type_name -> platform.metadata.JobFailure
-	20, // 68: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
-	57, // 69: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
-	58, // 70: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
-	64, // 71: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
-	64, // 72: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
-	58, // 73: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
-	64, // 74: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
-	61, // 75: platform.metadata.Service.options:type_name -> platform.metadata.Options
-	59, // 76: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
-	64, // 77: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
-	61, // 78: platform.metadata.Handler.options:type_name -> platform.metadata.Options
-	62, // 79: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
-	63, // 80: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
-	60, // 81: platform.metadata.Options.forward_headers:type_name -> platform.metadata.HeaderNames
-	82, // [82:82] is the sub-list for method output_type
-	82, // [82:82] is the sub-list for method input_type
-	82, // [82:82] is the sub-list for extension type_name
-	82, // [82:82] is the sub-list for extension extendee
-	0,  // [0:82] is the sub-list for field type_name
+	53, // 14: platform.metadata.Entry.create_job:type_name -> platform.metadata.CreateJob
+	54, // 15: platform.metadata.Entry.advance_job:type_name -> platform.metadata.AdvanceJob
+	55, // 16: platform.metadata.Entry.stop_job:type_name -> platform.metadata.StopJob
+	32, // 17: platform.metadata.Entry.create_token:type_name -> platform.metadata.CreateToken
+	33, // 18: platform.metadata.Entry.revoke_token:type_name -> platform.metadata.RevokeToken
+	34, // 19: platform.metadata.Entry.use_tokens:type_name -> platform.metadata.UseTokens
+	38, // 20: platform.metadata.Entry.record_action:type_name -> platform.metadata.RecordAction
+	30, // 21: platform.metadata.Entry.mark_failure:type_name -> platform.metadata.MarkFailure
+	42, // 22: platform.metadata.Entry.put_subscription:type_name -> platform.metadata.PutSubscription
+	43, // 23: platform.metadata.Entry.delete_subscription:type_name -> platform.metadata.DeleteSubscription
+	46, // 24: platform.metadata.Entry.put_kafka_cluster:type_name -> platform.metadata.PutKafkaCluster
+	47, // 25: platform.metadata.Entry.delete_kafka_cluster:type_name -> platform.metadata.DeleteKafkaCluster
+	37, // 26: platform.metadata.Entry.barrier:type_name -> platform.metadata.Barrier
+	44, // 27: platform.metadata.Entry.replace_secrets:type_name -> platform.metadata.ReplaceSecrets
+	24, // 28: platform.metadata.Entry.put_authority:type_name -> platform.metadata.PutAuthority
+	26, // 29: platform.metadata.Entry.create_join_token:type_name -> platform.metadata.CreateJoinToken
+	27, // 30: platform.metadata.Entry.use_join_token:type_name -> platform.metadata.UseJoinToken
+	28, // 31: platform.metadata.Entry.revoke_join_token:type_name -> platform.metadata.RevokeJoinToken
+	39, // 32: platform.metadata.Entry.action:type_name -> platform.metadata.Action
+	17, // 33: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
+	18, // 34: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
+	19, // 35: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
+	63, // 36: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
+	63, // 37: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
+	67, // 38: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
+	14, // 39: platform.metadata.PutRules.changes:type_name -> platform.metadata.RuleChange
+	20, // 40: platform.metadata.RuleChange.rule:type_name -> platform.metadata.Rule
+	16, // 41: platform.metadata.DeleteRules.removals:type_name -> platform.metadata.RuleRemoval
+	62, // 42: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
+	17, // 43: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
+	18, // 44: platform.metadata.Result.node:type_name -> platform.metadata.Node
+	60, // 45: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
+	63, // 46: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
+	61, // 47: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
+	19, // 48: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
+	58, // 49: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
+	59, // 50: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
+	56, // 51: platform.metadata.Result.job:type_name -> platform.metadata.Job
+	49, // 52: platform.metadata.Result.subscription:type_name -> platform.metadata.Subscription
+	48, // 53: platform.metadata.Result.kafka_cluster:type_name -> platform.metadata.KafkaCluster
+	36, // 54: platform.metadata.Result.token:type_name -> platform.metadata.Token
+	31, // 55: platform.metadata.Result.failure_mark:type_name -> platform.metadata.FailureMark
+	29, // 56: platform.metadata.Result.join_token:type_name -> platform.metadata.JoinToken
+	25, // 57: platform.metadata.PutAuthority.authority:type_name -> platform.metadata.Authority
+	29, // 58: platform.metadata.CreateJoinToken.token:type_name -> platform.metadata.JoinToken
+	36, // 59: platform.metadata.CreateToken.token:type_name -> platform.metadata.Token
+	35, // 60: platform.metadata.UseTokens.uses:type_name -> platform.metadata.TokenUse
+	39, // 61: platform.metadata.RecordAction.action:type_name -> platform.metadata.Action
+	39, // 62: platform.metadata.AuditRecord.action:type_name -> platform.metadata.Action
+	49, // 63: platform.metadata.PutSubscription.subscription:type_name -> platform.metadata.Subscription
+	45, // 64: platform.metadata.ReplaceSecrets.secrets:type_name -> platform.metadata.Secret
+	48, // 65: platform.metadata.PutKafkaCluster.cluster:type_name -> platform.metadata.KafkaCluster
+	70, // 66: platform.metadata.KafkaCluster.properties:type_name -> platform.metadata.Pair
+	70, // 67: platform.metadata.Subscription.properties:type_name -> platform.metadata.Pair
+	50, // 68: platform.metadata.Subscription.start:type_name -> platform.metadata.SubscriptionStart
+	51, // 69: platform.metadata.Subscription.offsets:type_name -> platform.metadata.TopicStart
+	52, // 70: platform.metadata.Subscription.paused:type_name -> platform.metadata.SubscriptionPause
+	51, // 71: platform.metadata.SubscriptionStart.offsets:type_name -> platform.metadata.TopicStart
+	56, // 72: platform.metadata.CreateJob.job:type_name -> platform.metadata.Job
+	56, // 73: platform.metadata.AdvanceJob.job:type_name -> platform.metadata.Job
+	57, // 74: platform.metadata.Job.failures:type_name -> platform.metadata.JobFailure
+	20, // 75: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
+	63, // 76: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
+	64, // 77: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
+	70, // 78: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
+	70, // 79: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
+	64, // 80: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
+	70, // 81: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
+	67, // 82: platform.metadata.Service.options:type_name -> platform.metadata.Options
+	65, // 83: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
+	70, // 84: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
+	67, // 85: platform.metadata.Handler.options:type_name -> platform.metadata.Options
+	68, // 86: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
+	69, // 87: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
+	66, // 88: platform.metadata.Options.forward_headers:type_name -> platform.metadata.HeaderNames
+	89, // [89:89] is the sub-list for method output_type
+	89, // [89:89] is the sub-list for method input_type
+	89, // [89:89] is the sub-list for extension type_name
+	89, // [89:89] is the sub-list for extension extendee
+	0,  // [0:89] is the sub-list for field type_name
 }
 
 func init() { file_proto_metadata_metadata_proto_init() }
@@ -5859,6 +6359,10 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Entry_DeleteKafkaCluster)(nil),
 		(*Entry_Barrier)(nil),
 		(*Entry_ReplaceSecrets)(nil),
+		(*Entry_PutAuthority)(nil),
+		(*Entry_CreateJoinToken)(nil),
+		(*Entry_UseJoinToken)(nil),
+		(*Entry_RevokeJoinToken)(nil),
 	}
 	file_proto_metadata_metadata_proto_msgTypes[20].OneofWrappers = []any{}
 	file_proto_metadata_metadata_proto_msgTypes[23].OneofWrappers = []any{
@@ -5876,16 +6380,17 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Result_KafkaCluster)(nil),
 		(*Result_Token)(nil),
 		(*Result_FailureMark)(nil),
+		(*Result_JoinToken)(nil),
 	}
-	file_proto_metadata_metadata_proto_msgTypes[24].OneofWrappers = []any{}
-	file_proto_metadata_metadata_proto_msgTypes[61].OneofWrappers = []any{}
+	file_proto_metadata_metadata_proto_msgTypes[30].OneofWrappers = []any{}
+	file_proto_metadata_metadata_proto_msgTypes[67].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_metadata_metadata_proto_rawDesc), len(file_proto_metadata_metadata_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   65,
+			NumMessages:   71,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

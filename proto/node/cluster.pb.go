@@ -21,6 +21,264 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type CertifyRequest struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	ClusterId      string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	Name           string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`                                           // of the node
+	SigningRequest []byte                 `protobuf:"bytes,3,opt,name=signing_request,json=signingRequest,proto3" json:"signing_request,omitempty"` // PKCS #10
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *CertifyRequest) Reset() {
+	*x = CertifyRequest{}
+	mi := &file_proto_node_cluster_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CertifyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CertifyRequest) ProtoMessage() {}
+
+func (x *CertifyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CertifyRequest.ProtoReflect.Descriptor instead.
+func (*CertifyRequest) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *CertifyRequest) GetClusterId() string {
+	if x != nil {
+		return x.ClusterId
+	}
+	return ""
+}
+
+func (x *CertifyRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CertifyRequest) GetSigningRequest() []byte {
+	if x != nil {
+		return x.SigningRequest
+	}
+	return nil
+}
+
+type CertifyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Certificate   []byte                 `protobuf:"bytes,1,opt,name=certificate,proto3" json:"certificate,omitempty"` // in PEM format
+	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`             // why there is none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CertifyResponse) Reset() {
+	*x = CertifyResponse{}
+	mi := &file_proto_node_cluster_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CertifyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CertifyResponse) ProtoMessage() {}
+
+func (x *CertifyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CertifyResponse.ProtoReflect.Descriptor instead.
+func (*CertifyResponse) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *CertifyResponse) GetCertificate() []byte {
+	if x != nil {
+		return x.Certificate
+	}
+	return nil
+}
+
+func (x *CertifyResponse) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+// EnrollRequest is the only message of a node that has no certificate yet. It is sent on a TLS
+// connection of its own, whose server the node has verified with the hash in its join token.
+type EnrollRequest struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Token          string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`                                         // ID
+	Secret         []byte                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`                                       // of the token
+	Name           string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`                                           // of the node
+	SigningRequest []byte                 `protobuf:"bytes,4,opt,name=signing_request,json=signingRequest,proto3" json:"signing_request,omitempty"` // PKCS #10
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *EnrollRequest) Reset() {
+	*x = EnrollRequest{}
+	mi := &file_proto_node_cluster_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnrollRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnrollRequest) ProtoMessage() {}
+
+func (x *EnrollRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnrollRequest.ProtoReflect.Descriptor instead.
+func (*EnrollRequest) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *EnrollRequest) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *EnrollRequest) GetSecret() []byte {
+	if x != nil {
+		return x.Secret
+	}
+	return nil
+}
+
+func (x *EnrollRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *EnrollRequest) GetSigningRequest() []byte {
+	if x != nil {
+		return x.SigningRequest
+	}
+	return nil
+}
+
+type EnrollResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Certificate   []byte                 `protobuf:"bytes,1,opt,name=certificate,proto3" json:"certificate,omitempty"`                 // in PEM format
+	Authorities   []byte                 `protobuf:"bytes,2,opt,name=authorities,proto3" json:"authorities,omitempty"`                 // that nodes trust, in PEM format
+	PacketKeys    []byte                 `protobuf:"bytes,3,opt,name=packet_keys,json=packetKeys,proto3" json:"packet_keys,omitempty"` // of gossip packets, as in their file
+	Error         string                 `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`                             // why there is no certificate
+	Refused       bool                   `protobuf:"varint,5,opt,name=refused,proto3" json:"refused,omitempty"`                        // a retry does not change it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnrollResponse) Reset() {
+	*x = EnrollResponse{}
+	mi := &file_proto_node_cluster_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnrollResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnrollResponse) ProtoMessage() {}
+
+func (x *EnrollResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnrollResponse.ProtoReflect.Descriptor instead.
+func (*EnrollResponse) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *EnrollResponse) GetCertificate() []byte {
+	if x != nil {
+		return x.Certificate
+	}
+	return nil
+}
+
+func (x *EnrollResponse) GetAuthorities() []byte {
+	if x != nil {
+		return x.Authorities
+	}
+	return nil
+}
+
+func (x *EnrollResponse) GetPacketKeys() []byte {
+	if x != nil {
+		return x.PacketKeys
+	}
+	return nil
+}
+
+func (x *EnrollResponse) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *EnrollResponse) GetRefused() bool {
+	if x != nil {
+		return x.Refused
+	}
+	return false
+}
+
 type LogLevelsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ClusterId     string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
@@ -31,7 +289,7 @@ type LogLevelsRequest struct {
 
 func (x *LogLevelsRequest) Reset() {
 	*x = LogLevelsRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[0]
+	mi := &file_proto_node_cluster_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -43,7 +301,7 @@ func (x *LogLevelsRequest) String() string {
 func (*LogLevelsRequest) ProtoMessage() {}
 
 func (x *LogLevelsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[0]
+	mi := &file_proto_node_cluster_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -56,7 +314,7 @@ func (x *LogLevelsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLevelsRequest.ProtoReflect.Descriptor instead.
 func (*LogLevelsRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{0}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *LogLevelsRequest) GetClusterId() string {
@@ -83,7 +341,7 @@ type LogLevelsChange struct {
 
 func (x *LogLevelsChange) Reset() {
 	*x = LogLevelsChange{}
-	mi := &file_proto_node_cluster_proto_msgTypes[1]
+	mi := &file_proto_node_cluster_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -95,7 +353,7 @@ func (x *LogLevelsChange) String() string {
 func (*LogLevelsChange) ProtoMessage() {}
 
 func (x *LogLevelsChange) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[1]
+	mi := &file_proto_node_cluster_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -108,7 +366,7 @@ func (x *LogLevelsChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLevelsChange.ProtoReflect.Descriptor instead.
 func (*LogLevelsChange) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{1}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *LogLevelsChange) GetFilter() string {
@@ -139,7 +397,7 @@ type LogLevelsResponse struct {
 
 func (x *LogLevelsResponse) Reset() {
 	*x = LogLevelsResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[2]
+	mi := &file_proto_node_cluster_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -151,7 +409,7 @@ func (x *LogLevelsResponse) String() string {
 func (*LogLevelsResponse) ProtoMessage() {}
 
 func (x *LogLevelsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[2]
+	mi := &file_proto_node_cluster_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -164,7 +422,7 @@ func (x *LogLevelsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLevelsResponse.ProtoReflect.Descriptor instead.
 func (*LogLevelsResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{2}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *LogLevelsResponse) GetError() string {
@@ -216,7 +474,7 @@ type StatsRequest struct {
 
 func (x *StatsRequest) Reset() {
 	*x = StatsRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[3]
+	mi := &file_proto_node_cluster_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -228,7 +486,7 @@ func (x *StatsRequest) String() string {
 func (*StatsRequest) ProtoMessage() {}
 
 func (x *StatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[3]
+	mi := &file_proto_node_cluster_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -241,7 +499,7 @@ func (x *StatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsRequest.ProtoReflect.Descriptor instead.
 func (*StatsRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{3}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *StatsRequest) GetClusterId() string {
@@ -300,7 +558,7 @@ type StatsResponse struct {
 
 func (x *StatsResponse) Reset() {
 	*x = StatsResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[4]
+	mi := &file_proto_node_cluster_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -312,7 +570,7 @@ func (x *StatsResponse) String() string {
 func (*StatsResponse) ProtoMessage() {}
 
 func (x *StatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[4]
+	mi := &file_proto_node_cluster_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -325,7 +583,7 @@ func (x *StatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsResponse.ProtoReflect.Descriptor instead.
 func (*StatsResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{4}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *StatsResponse) GetError() string {
@@ -373,7 +631,7 @@ type ServiceStats struct {
 
 func (x *ServiceStats) Reset() {
 	*x = ServiceStats{}
-	mi := &file_proto_node_cluster_proto_msgTypes[5]
+	mi := &file_proto_node_cluster_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -385,7 +643,7 @@ func (x *ServiceStats) String() string {
 func (*ServiceStats) ProtoMessage() {}
 
 func (x *ServiceStats) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[5]
+	mi := &file_proto_node_cluster_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -398,7 +656,7 @@ func (x *ServiceStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceStats.ProtoReflect.Descriptor instead.
 func (*ServiceStats) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{5}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ServiceStats) GetService() string {
@@ -469,7 +727,7 @@ type LatencyCount struct {
 
 func (x *LatencyCount) Reset() {
 	*x = LatencyCount{}
-	mi := &file_proto_node_cluster_proto_msgTypes[6]
+	mi := &file_proto_node_cluster_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -481,7 +739,7 @@ func (x *LatencyCount) String() string {
 func (*LatencyCount) ProtoMessage() {}
 
 func (x *LatencyCount) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[6]
+	mi := &file_proto_node_cluster_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -494,7 +752,7 @@ func (x *LatencyCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LatencyCount.ProtoReflect.Descriptor instead.
 func (*LatencyCount) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{6}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *LatencyCount) GetStep() uint32 {
@@ -530,7 +788,7 @@ type BallotRequest struct {
 
 func (x *BallotRequest) Reset() {
 	*x = BallotRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[7]
+	mi := &file_proto_node_cluster_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -542,7 +800,7 @@ func (x *BallotRequest) String() string {
 func (*BallotRequest) ProtoMessage() {}
 
 func (x *BallotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[7]
+	mi := &file_proto_node_cluster_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -555,7 +813,7 @@ func (x *BallotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotRequest.ProtoReflect.Descriptor instead.
 func (*BallotRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{7}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *BallotRequest) GetClusterName() string {
@@ -596,7 +854,7 @@ type BallotResponse struct {
 
 func (x *BallotResponse) Reset() {
 	*x = BallotResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[8]
+	mi := &file_proto_node_cluster_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -608,7 +866,7 @@ func (x *BallotResponse) String() string {
 func (*BallotResponse) ProtoMessage() {}
 
 func (x *BallotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[8]
+	mi := &file_proto_node_cluster_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -621,7 +879,7 @@ func (x *BallotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotResponse.ProtoReflect.Descriptor instead.
 func (*BallotResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{8}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *BallotResponse) GetRefusal() string {
@@ -649,7 +907,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[9]
+	mi := &file_proto_node_cluster_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -661,7 +919,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[9]
+	mi := &file_proto_node_cluster_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -674,7 +932,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{9}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *JoinRequest) GetClusterName() string {
@@ -756,7 +1014,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[10]
+	mi := &file_proto_node_cluster_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -768,7 +1026,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[10]
+	mi := &file_proto_node_cluster_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -781,7 +1039,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{10}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *JoinResponse) GetRefusal() string {
@@ -829,7 +1087,7 @@ type ProposeRequest struct {
 
 func (x *ProposeRequest) Reset() {
 	*x = ProposeRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[11]
+	mi := &file_proto_node_cluster_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -841,7 +1099,7 @@ func (x *ProposeRequest) String() string {
 func (*ProposeRequest) ProtoMessage() {}
 
 func (x *ProposeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[11]
+	mi := &file_proto_node_cluster_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -854,7 +1112,7 @@ func (x *ProposeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeRequest.ProtoReflect.Descriptor instead.
 func (*ProposeRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{11}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ProposeRequest) GetClusterId() string {
@@ -886,7 +1144,7 @@ type ProposeResponse struct {
 
 func (x *ProposeResponse) Reset() {
 	*x = ProposeResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[12]
+	mi := &file_proto_node_cluster_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -898,7 +1156,7 @@ func (x *ProposeResponse) String() string {
 func (*ProposeResponse) ProtoMessage() {}
 
 func (x *ProposeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[12]
+	mi := &file_proto_node_cluster_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -911,7 +1169,7 @@ func (x *ProposeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeResponse.ProtoReflect.Descriptor instead.
 func (*ProposeResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{12}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ProposeResponse) GetResult() []byte {
@@ -960,7 +1218,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[13]
+	mi := &file_proto_node_cluster_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -972,7 +1230,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[13]
+	mi := &file_proto_node_cluster_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -985,7 +1243,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{13}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StatusRequest) GetClusterId() string {
@@ -1032,7 +1290,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[14]
+	mi := &file_proto_node_cluster_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1044,7 +1302,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[14]
+	mi := &file_proto_node_cluster_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1057,7 +1315,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{14}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StatusResponse) GetError() string {
@@ -1191,7 +1449,7 @@ type NodeSetting struct {
 
 func (x *NodeSetting) Reset() {
 	*x = NodeSetting{}
-	mi := &file_proto_node_cluster_proto_msgTypes[15]
+	mi := &file_proto_node_cluster_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1203,7 +1461,7 @@ func (x *NodeSetting) String() string {
 func (*NodeSetting) ProtoMessage() {}
 
 func (x *NodeSetting) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[15]
+	mi := &file_proto_node_cluster_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1216,7 +1474,7 @@ func (x *NodeSetting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSetting.ProtoReflect.Descriptor instead.
 func (*NodeSetting) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{15}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *NodeSetting) GetKey() string {
@@ -1265,7 +1523,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_proto_node_cluster_proto_msgTypes[16]
+	mi := &file_proto_node_cluster_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1277,7 +1535,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[16]
+	mi := &file_proto_node_cluster_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1290,7 +1548,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{16}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ReplicaStatus) GetPartition() uint32 {
@@ -1437,7 +1695,7 @@ type ReplicaMember struct {
 
 func (x *ReplicaMember) Reset() {
 	*x = ReplicaMember{}
-	mi := &file_proto_node_cluster_proto_msgTypes[17]
+	mi := &file_proto_node_cluster_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1449,7 +1707,7 @@ func (x *ReplicaMember) String() string {
 func (*ReplicaMember) ProtoMessage() {}
 
 func (x *ReplicaMember) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[17]
+	mi := &file_proto_node_cluster_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1462,7 +1720,7 @@ func (x *ReplicaMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaMember.ProtoReflect.Descriptor instead.
 func (*ReplicaMember) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{17}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ReplicaMember) GetId() string {
@@ -1532,7 +1790,7 @@ type TransferRequest struct {
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[18]
+	mi := &file_proto_node_cluster_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1544,7 +1802,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[18]
+	mi := &file_proto_node_cluster_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1557,7 +1815,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{18}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TransferRequest) GetClusterId() string {
@@ -1592,7 +1850,7 @@ type TransferResponse struct {
 
 func (x *TransferResponse) Reset() {
 	*x = TransferResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[19]
+	mi := &file_proto_node_cluster_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1604,7 +1862,7 @@ func (x *TransferResponse) String() string {
 func (*TransferResponse) ProtoMessage() {}
 
 func (x *TransferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[19]
+	mi := &file_proto_node_cluster_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1617,7 +1875,7 @@ func (x *TransferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
 func (*TransferResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{19}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TransferResponse) GetError() string {
@@ -1645,7 +1903,7 @@ type StandingRequest struct {
 
 func (x *StandingRequest) Reset() {
 	*x = StandingRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[20]
+	mi := &file_proto_node_cluster_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1657,7 +1915,7 @@ func (x *StandingRequest) String() string {
 func (*StandingRequest) ProtoMessage() {}
 
 func (x *StandingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[20]
+	mi := &file_proto_node_cluster_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1670,7 +1928,7 @@ func (x *StandingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StandingRequest.ProtoReflect.Descriptor instead.
 func (*StandingRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{20}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *StandingRequest) GetClusterId() string {
@@ -1705,7 +1963,7 @@ type StandingResponse struct {
 
 func (x *StandingResponse) Reset() {
 	*x = StandingResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[21]
+	mi := &file_proto_node_cluster_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1717,7 +1975,7 @@ func (x *StandingResponse) String() string {
 func (*StandingResponse) ProtoMessage() {}
 
 func (x *StandingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[21]
+	mi := &file_proto_node_cluster_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1730,7 +1988,7 @@ func (x *StandingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StandingResponse.ProtoReflect.Descriptor instead.
 func (*StandingResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{21}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *StandingResponse) GetRemoved() string {
@@ -1757,7 +2015,7 @@ type RecoverRequest struct {
 
 func (x *RecoverRequest) Reset() {
 	*x = RecoverRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[22]
+	mi := &file_proto_node_cluster_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1769,7 +2027,7 @@ func (x *RecoverRequest) String() string {
 func (*RecoverRequest) ProtoMessage() {}
 
 func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[22]
+	mi := &file_proto_node_cluster_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1782,7 +2040,7 @@ func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverRequest.ProtoReflect.Descriptor instead.
 func (*RecoverRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{22}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RecoverRequest) GetClusterId() string {
@@ -1837,7 +2095,7 @@ type RecoverResponse struct {
 
 func (x *RecoverResponse) Reset() {
 	*x = RecoverResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[23]
+	mi := &file_proto_node_cluster_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1849,7 +2107,7 @@ func (x *RecoverResponse) String() string {
 func (*RecoverResponse) ProtoMessage() {}
 
 func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[23]
+	mi := &file_proto_node_cluster_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1862,7 +2120,7 @@ func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverResponse.ProtoReflect.Descriptor instead.
 func (*RecoverResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{23}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RecoverResponse) GetError() string {
@@ -1882,7 +2140,7 @@ type FollowRequest struct {
 
 func (x *FollowRequest) Reset() {
 	*x = FollowRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[24]
+	mi := &file_proto_node_cluster_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1894,7 +2152,7 @@ func (x *FollowRequest) String() string {
 func (*FollowRequest) ProtoMessage() {}
 
 func (x *FollowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[24]
+	mi := &file_proto_node_cluster_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1907,7 +2165,7 @@ func (x *FollowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
 func (*FollowRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{24}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *FollowRequest) GetClusterId() string {
@@ -1932,7 +2190,7 @@ type FollowResponse struct {
 
 func (x *FollowResponse) Reset() {
 	*x = FollowResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[25]
+	mi := &file_proto_node_cluster_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1944,7 +2202,7 @@ func (x *FollowResponse) String() string {
 func (*FollowResponse) ProtoMessage() {}
 
 func (x *FollowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[25]
+	mi := &file_proto_node_cluster_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1957,7 +2215,7 @@ func (x *FollowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowResponse.ProtoReflect.Descriptor instead.
 func (*FollowResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{25}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{29}
 }
 
 type DigestRequest struct {
@@ -1974,7 +2232,7 @@ type DigestRequest struct {
 
 func (x *DigestRequest) Reset() {
 	*x = DigestRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[26]
+	mi := &file_proto_node_cluster_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1986,7 +2244,7 @@ func (x *DigestRequest) String() string {
 func (*DigestRequest) ProtoMessage() {}
 
 func (x *DigestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[26]
+	mi := &file_proto_node_cluster_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1999,7 +2257,7 @@ func (x *DigestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestRequest.ProtoReflect.Descriptor instead.
 func (*DigestRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{26}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *DigestRequest) GetClusterId() string {
@@ -2054,7 +2312,7 @@ type DigestResponse struct {
 
 func (x *DigestResponse) Reset() {
 	*x = DigestResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[27]
+	mi := &file_proto_node_cluster_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2066,7 +2324,7 @@ func (x *DigestResponse) String() string {
 func (*DigestResponse) ProtoMessage() {}
 
 func (x *DigestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[27]
+	mi := &file_proto_node_cluster_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2079,7 +2337,7 @@ func (x *DigestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestResponse.ProtoReflect.Descriptor instead.
 func (*DigestResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{27}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DigestResponse) GetKnown() bool {
@@ -2128,7 +2386,27 @@ var File_proto_node_cluster_proto protoreflect.FileDescriptor
 
 const file_proto_node_cluster_proto_rawDesc = "" +
 	"\n" +
-	"\x18proto/node/cluster.proto\x12\anode.v1\x1a\x1eproto/node/subscriptions.proto\"c\n" +
+	"\x18proto/node/cluster.proto\x12\anode.v1\x1a\x1eproto/node/subscriptions.proto\"l\n" +
+	"\x0eCertifyRequest\x12\x1d\n" +
+	"\n" +
+	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12'\n" +
+	"\x0fsigning_request\x18\x03 \x01(\fR\x0esigningRequest\"I\n" +
+	"\x0fCertifyResponse\x12 \n" +
+	"\vcertificate\x18\x01 \x01(\fR\vcertificate\x12\x14\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\"z\n" +
+	"\rEnrollRequest\x12\x14\n" +
+	"\x05token\x18\x01 \x01(\tR\x05token\x12\x16\n" +
+	"\x06secret\x18\x02 \x01(\fR\x06secret\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12'\n" +
+	"\x0fsigning_request\x18\x04 \x01(\fR\x0esigningRequest\"\xa5\x01\n" +
+	"\x0eEnrollResponse\x12 \n" +
+	"\vcertificate\x18\x01 \x01(\fR\vcertificate\x12 \n" +
+	"\vauthorities\x18\x02 \x01(\fR\vauthorities\x12\x1f\n" +
+	"\vpacket_keys\x18\x03 \x01(\fR\n" +
+	"packetKeys\x12\x14\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\x12\x18\n" +
+	"\arefused\x18\x05 \x01(\bR\arefused\"c\n" +
 	"\x10LogLevelsRequest\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x120\n" +
@@ -2311,7 +2589,7 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\x04next\x18\x03 \x01(\fR\x04next\x12\x10\n" +
 	"\x03sum\x18\x04 \x01(\fR\x03sum\x12\x16\n" +
 	"\x06missed\x18\x05 \x01(\bR\x06missed\x12\x14\n" +
-	"\x05error\x18\x06 \x01(\tR\x05error2\x8f\a\n" +
+	"\x05error\x18\x06 \x01(\tR\x05error2\xcd\a\n" +
 	"\vNodeCluster\x129\n" +
 	"\x06Ballot\x12\x16.node.v1.BallotRequest\x1a\x17.node.v1.BallotResponse\x123\n" +
 	"\x04Join\x12\x14.node.v1.JoinRequest\x1a\x15.node.v1.JoinResponse\x12<\n" +
@@ -2326,7 +2604,8 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\rSubscriptions\x12\x1d.node.v1.SubscriptionsRequest\x1a\x1e.node.v1.SubscriptionsResponse\x12K\n" +
 	"\fStreamRecord\x12\x1c.node.v1.StreamRecordRequest\x1a\x1d.node.v1.StreamRecordResponse\x12H\n" +
 	"\vDeadLetters\x12\x1b.node.v1.DeadLettersRequest\x1a\x1c.node.v1.DeadLettersResponse\x12B\n" +
-	"\tLogLevels\x12\x19.node.v1.LogLevelsRequest\x1a\x1a.node.v1.LogLevelsResponseB\x1aZ\x18platform/proto/node;nodeb\x06proto3"
+	"\tLogLevels\x12\x19.node.v1.LogLevelsRequest\x1a\x1a.node.v1.LogLevelsResponse\x12<\n" +
+	"\aCertify\x12\x17.node.v1.CertifyRequest\x1a\x18.node.v1.CertifyResponseB\x1aZ\x18platform/proto/node;nodeb\x06proto3"
 
 var (
 	file_proto_node_cluster_proto_rawDescOnce sync.Once
@@ -2340,80 +2619,86 @@ func file_proto_node_cluster_proto_rawDescGZIP() []byte {
 	return file_proto_node_cluster_proto_rawDescData
 }
 
-var file_proto_node_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_proto_node_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_proto_node_cluster_proto_goTypes = []any{
-	(*LogLevelsRequest)(nil),      // 0: node.v1.LogLevelsRequest
-	(*LogLevelsChange)(nil),       // 1: node.v1.LogLevelsChange
-	(*LogLevelsResponse)(nil),     // 2: node.v1.LogLevelsResponse
-	(*StatsRequest)(nil),          // 3: node.v1.StatsRequest
-	(*StatsResponse)(nil),         // 4: node.v1.StatsResponse
-	(*ServiceStats)(nil),          // 5: node.v1.ServiceStats
-	(*LatencyCount)(nil),          // 6: node.v1.LatencyCount
-	(*BallotRequest)(nil),         // 7: node.v1.BallotRequest
-	(*BallotResponse)(nil),        // 8: node.v1.BallotResponse
-	(*JoinRequest)(nil),           // 9: node.v1.JoinRequest
-	(*JoinResponse)(nil),          // 10: node.v1.JoinResponse
-	(*ProposeRequest)(nil),        // 11: node.v1.ProposeRequest
-	(*ProposeResponse)(nil),       // 12: node.v1.ProposeResponse
-	(*StatusRequest)(nil),         // 13: node.v1.StatusRequest
-	(*StatusResponse)(nil),        // 14: node.v1.StatusResponse
-	(*NodeSetting)(nil),           // 15: node.v1.NodeSetting
-	(*ReplicaStatus)(nil),         // 16: node.v1.ReplicaStatus
-	(*ReplicaMember)(nil),         // 17: node.v1.ReplicaMember
-	(*TransferRequest)(nil),       // 18: node.v1.TransferRequest
-	(*TransferResponse)(nil),      // 19: node.v1.TransferResponse
-	(*StandingRequest)(nil),       // 20: node.v1.StandingRequest
-	(*StandingResponse)(nil),      // 21: node.v1.StandingResponse
-	(*RecoverRequest)(nil),        // 22: node.v1.RecoverRequest
-	(*RecoverResponse)(nil),       // 23: node.v1.RecoverResponse
-	(*FollowRequest)(nil),         // 24: node.v1.FollowRequest
-	(*FollowResponse)(nil),        // 25: node.v1.FollowResponse
-	(*DigestRequest)(nil),         // 26: node.v1.DigestRequest
-	(*DigestResponse)(nil),        // 27: node.v1.DigestResponse
-	(*SubscriptionsRequest)(nil),  // 28: node.v1.SubscriptionsRequest
-	(*StreamRecordRequest)(nil),   // 29: node.v1.StreamRecordRequest
-	(*DeadLettersRequest)(nil),    // 30: node.v1.DeadLettersRequest
-	(*SubscriptionsResponse)(nil), // 31: node.v1.SubscriptionsResponse
-	(*StreamRecordResponse)(nil),  // 32: node.v1.StreamRecordResponse
-	(*DeadLettersResponse)(nil),   // 33: node.v1.DeadLettersResponse
+	(*CertifyRequest)(nil),        // 0: node.v1.CertifyRequest
+	(*CertifyResponse)(nil),       // 1: node.v1.CertifyResponse
+	(*EnrollRequest)(nil),         // 2: node.v1.EnrollRequest
+	(*EnrollResponse)(nil),        // 3: node.v1.EnrollResponse
+	(*LogLevelsRequest)(nil),      // 4: node.v1.LogLevelsRequest
+	(*LogLevelsChange)(nil),       // 5: node.v1.LogLevelsChange
+	(*LogLevelsResponse)(nil),     // 6: node.v1.LogLevelsResponse
+	(*StatsRequest)(nil),          // 7: node.v1.StatsRequest
+	(*StatsResponse)(nil),         // 8: node.v1.StatsResponse
+	(*ServiceStats)(nil),          // 9: node.v1.ServiceStats
+	(*LatencyCount)(nil),          // 10: node.v1.LatencyCount
+	(*BallotRequest)(nil),         // 11: node.v1.BallotRequest
+	(*BallotResponse)(nil),        // 12: node.v1.BallotResponse
+	(*JoinRequest)(nil),           // 13: node.v1.JoinRequest
+	(*JoinResponse)(nil),          // 14: node.v1.JoinResponse
+	(*ProposeRequest)(nil),        // 15: node.v1.ProposeRequest
+	(*ProposeResponse)(nil),       // 16: node.v1.ProposeResponse
+	(*StatusRequest)(nil),         // 17: node.v1.StatusRequest
+	(*StatusResponse)(nil),        // 18: node.v1.StatusResponse
+	(*NodeSetting)(nil),           // 19: node.v1.NodeSetting
+	(*ReplicaStatus)(nil),         // 20: node.v1.ReplicaStatus
+	(*ReplicaMember)(nil),         // 21: node.v1.ReplicaMember
+	(*TransferRequest)(nil),       // 22: node.v1.TransferRequest
+	(*TransferResponse)(nil),      // 23: node.v1.TransferResponse
+	(*StandingRequest)(nil),       // 24: node.v1.StandingRequest
+	(*StandingResponse)(nil),      // 25: node.v1.StandingResponse
+	(*RecoverRequest)(nil),        // 26: node.v1.RecoverRequest
+	(*RecoverResponse)(nil),       // 27: node.v1.RecoverResponse
+	(*FollowRequest)(nil),         // 28: node.v1.FollowRequest
+	(*FollowResponse)(nil),        // 29: node.v1.FollowResponse
+	(*DigestRequest)(nil),         // 30: node.v1.DigestRequest
+	(*DigestResponse)(nil),        // 31: node.v1.DigestResponse
+	(*SubscriptionsRequest)(nil),  // 32: node.v1.SubscriptionsRequest
+	(*StreamRecordRequest)(nil),   // 33: node.v1.StreamRecordRequest
+	(*DeadLettersRequest)(nil),    // 34: node.v1.DeadLettersRequest
+	(*SubscriptionsResponse)(nil), // 35: node.v1.SubscriptionsResponse
+	(*StreamRecordResponse)(nil),  // 36: node.v1.StreamRecordResponse
+	(*DeadLettersResponse)(nil),   // 37: node.v1.DeadLettersResponse
 }
 var file_proto_node_cluster_proto_depIdxs = []int32{
-	1,  // 0: node.v1.LogLevelsRequest.change:type_name -> node.v1.LogLevelsChange
-	5,  // 1: node.v1.StatsResponse.services:type_name -> node.v1.ServiceStats
-	6,  // 2: node.v1.ServiceStats.latencies:type_name -> node.v1.LatencyCount
-	16, // 3: node.v1.StatusResponse.replicas:type_name -> node.v1.ReplicaStatus
-	15, // 4: node.v1.StatusResponse.settings:type_name -> node.v1.NodeSetting
-	17, // 5: node.v1.ReplicaStatus.members:type_name -> node.v1.ReplicaMember
-	7,  // 6: node.v1.NodeCluster.Ballot:input_type -> node.v1.BallotRequest
-	9,  // 7: node.v1.NodeCluster.Join:input_type -> node.v1.JoinRequest
-	11, // 8: node.v1.NodeCluster.Propose:input_type -> node.v1.ProposeRequest
-	13, // 9: node.v1.NodeCluster.Status:input_type -> node.v1.StatusRequest
-	18, // 10: node.v1.NodeCluster.Transfer:input_type -> node.v1.TransferRequest
-	24, // 11: node.v1.NodeCluster.Follow:input_type -> node.v1.FollowRequest
-	26, // 12: node.v1.NodeCluster.Digest:input_type -> node.v1.DigestRequest
-	20, // 13: node.v1.NodeCluster.Standing:input_type -> node.v1.StandingRequest
-	22, // 14: node.v1.NodeCluster.Recover:input_type -> node.v1.RecoverRequest
-	3,  // 15: node.v1.NodeCluster.Stats:input_type -> node.v1.StatsRequest
-	28, // 16: node.v1.NodeCluster.Subscriptions:input_type -> node.v1.SubscriptionsRequest
-	29, // 17: node.v1.NodeCluster.StreamRecord:input_type -> node.v1.StreamRecordRequest
-	30, // 18: node.v1.NodeCluster.DeadLetters:input_type -> node.v1.DeadLettersRequest
-	0,  // 19: node.v1.NodeCluster.LogLevels:input_type -> node.v1.LogLevelsRequest
-	8,  // 20: node.v1.NodeCluster.Ballot:output_type -> node.v1.BallotResponse
-	10, // 21: node.v1.NodeCluster.Join:output_type -> node.v1.JoinResponse
-	12, // 22: node.v1.NodeCluster.Propose:output_type -> node.v1.ProposeResponse
-	14, // 23: node.v1.NodeCluster.Status:output_type -> node.v1.StatusResponse
-	19, // 24: node.v1.NodeCluster.Transfer:output_type -> node.v1.TransferResponse
-	25, // 25: node.v1.NodeCluster.Follow:output_type -> node.v1.FollowResponse
-	27, // 26: node.v1.NodeCluster.Digest:output_type -> node.v1.DigestResponse
-	21, // 27: node.v1.NodeCluster.Standing:output_type -> node.v1.StandingResponse
-	23, // 28: node.v1.NodeCluster.Recover:output_type -> node.v1.RecoverResponse
-	4,  // 29: node.v1.NodeCluster.Stats:output_type -> node.v1.StatsResponse
-	31, // 30: node.v1.NodeCluster.Subscriptions:output_type -> node.v1.SubscriptionsResponse
-	32, // 31: node.v1.NodeCluster.StreamRecord:output_type -> node.v1.StreamRecordResponse
-	33, // 32: node.v1.NodeCluster.DeadLetters:output_type -> node.v1.DeadLettersResponse
-	2,  // 33: node.v1.NodeCluster.LogLevels:output_type -> node.v1.LogLevelsResponse
-	20, // [20:34] is the sub-list for method output_type
-	6,  // [6:20] is the sub-list for method input_type
+	5,  // 0: node.v1.LogLevelsRequest.change:type_name -> node.v1.LogLevelsChange
+	9,  // 1: node.v1.StatsResponse.services:type_name -> node.v1.ServiceStats
+	10, // 2: node.v1.ServiceStats.latencies:type_name -> node.v1.LatencyCount
+	20, // 3: node.v1.StatusResponse.replicas:type_name -> node.v1.ReplicaStatus
+	19, // 4: node.v1.StatusResponse.settings:type_name -> node.v1.NodeSetting
+	21, // 5: node.v1.ReplicaStatus.members:type_name -> node.v1.ReplicaMember
+	11, // 6: node.v1.NodeCluster.Ballot:input_type -> node.v1.BallotRequest
+	13, // 7: node.v1.NodeCluster.Join:input_type -> node.v1.JoinRequest
+	15, // 8: node.v1.NodeCluster.Propose:input_type -> node.v1.ProposeRequest
+	17, // 9: node.v1.NodeCluster.Status:input_type -> node.v1.StatusRequest
+	22, // 10: node.v1.NodeCluster.Transfer:input_type -> node.v1.TransferRequest
+	28, // 11: node.v1.NodeCluster.Follow:input_type -> node.v1.FollowRequest
+	30, // 12: node.v1.NodeCluster.Digest:input_type -> node.v1.DigestRequest
+	24, // 13: node.v1.NodeCluster.Standing:input_type -> node.v1.StandingRequest
+	26, // 14: node.v1.NodeCluster.Recover:input_type -> node.v1.RecoverRequest
+	7,  // 15: node.v1.NodeCluster.Stats:input_type -> node.v1.StatsRequest
+	32, // 16: node.v1.NodeCluster.Subscriptions:input_type -> node.v1.SubscriptionsRequest
+	33, // 17: node.v1.NodeCluster.StreamRecord:input_type -> node.v1.StreamRecordRequest
+	34, // 18: node.v1.NodeCluster.DeadLetters:input_type -> node.v1.DeadLettersRequest
+	4,  // 19: node.v1.NodeCluster.LogLevels:input_type -> node.v1.LogLevelsRequest
+	0,  // 20: node.v1.NodeCluster.Certify:input_type -> node.v1.CertifyRequest
+	12, // 21: node.v1.NodeCluster.Ballot:output_type -> node.v1.BallotResponse
+	14, // 22: node.v1.NodeCluster.Join:output_type -> node.v1.JoinResponse
+	16, // 23: node.v1.NodeCluster.Propose:output_type -> node.v1.ProposeResponse
+	18, // 24: node.v1.NodeCluster.Status:output_type -> node.v1.StatusResponse
+	23, // 25: node.v1.NodeCluster.Transfer:output_type -> node.v1.TransferResponse
+	29, // 26: node.v1.NodeCluster.Follow:output_type -> node.v1.FollowResponse
+	31, // 27: node.v1.NodeCluster.Digest:output_type -> node.v1.DigestResponse
+	25, // 28: node.v1.NodeCluster.Standing:output_type -> node.v1.StandingResponse
+	27, // 29: node.v1.NodeCluster.Recover:output_type -> node.v1.RecoverResponse
+	8,  // 30: node.v1.NodeCluster.Stats:output_type -> node.v1.StatsResponse
+	35, // 31: node.v1.NodeCluster.Subscriptions:output_type -> node.v1.SubscriptionsResponse
+	36, // 32: node.v1.NodeCluster.StreamRecord:output_type -> node.v1.StreamRecordResponse
+	37, // 33: node.v1.NodeCluster.DeadLetters:output_type -> node.v1.DeadLettersResponse
+	6,  // 34: node.v1.NodeCluster.LogLevels:output_type -> node.v1.LogLevelsResponse
+	1,  // 35: node.v1.NodeCluster.Certify:output_type -> node.v1.CertifyResponse
+	21, // [21:36] is the sub-list for method output_type
+	6,  // [6:21] is the sub-list for method input_type
 	6,  // [6:6] is the sub-list for extension type_name
 	6,  // [6:6] is the sub-list for extension extendee
 	0,  // [0:6] is the sub-list for field type_name
@@ -2431,7 +2716,7 @@ func file_proto_node_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_node_cluster_proto_rawDesc), len(file_proto_node_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

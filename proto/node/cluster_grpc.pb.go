@@ -33,6 +33,7 @@ const (
 	NodeCluster_StreamRecord_FullMethodName  = "/node.v1.NodeCluster/StreamRecord"
 	NodeCluster_DeadLetters_FullMethodName   = "/node.v1.NodeCluster/DeadLetters"
 	NodeCluster_LogLevels_FullMethodName     = "/node.v1.NodeCluster/LogLevels"
+	NodeCluster_Certify_FullMethodName       = "/node.v1.NodeCluster/Certify"
 )
 
 // NodeClusterClient is the client API for NodeCluster service.
@@ -73,6 +74,8 @@ type NodeClusterClient interface {
 	DeadLetters(ctx context.Context, in *DeadLettersRequest, opts ...grpc.CallOption) (*DeadLettersResponse, error)
 	// LogLevels returns the log levels of the node, after changing them if requested.
 	LogLevels(ctx context.Context, in *LogLevelsRequest, opts ...grpc.CallOption) (*LogLevelsResponse, error)
+	// Certify renews the certificate of the node that sends the request.
+	Certify(ctx context.Context, in *CertifyRequest, opts ...grpc.CallOption) (*CertifyResponse, error)
 }
 
 type nodeClusterClient struct {
@@ -223,6 +226,16 @@ func (c *nodeClusterClient) LogLevels(ctx context.Context, in *LogLevelsRequest,
 	return out, nil
 }
 
+func (c *nodeClusterClient) Certify(ctx context.Context, in *CertifyRequest, opts ...grpc.CallOption) (*CertifyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CertifyResponse)
+	err := c.cc.Invoke(ctx, NodeCluster_Certify_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // NodeClusterServer is the server API for NodeCluster service.
 // All implementations must embed UnimplementedNodeClusterServer
 // for forward compatibility.
@@ -261,6 +274,8 @@ type NodeClusterServer interface {
 	DeadLetters(context.Context, *DeadLettersRequest) (*DeadLettersResponse, error)
 	// LogLevels returns the log levels of the node, after changing them if requested.
 	LogLevels(context.Context, *LogLevelsRequest) (*LogLevelsResponse, error)
+	// Certify renews the certificate of the node that sends the request.
+	Certify(context.Context, *CertifyRequest) (*CertifyResponse, error)
 	mustEmbedUnimplementedNodeClusterServer()
 }
 
@@ -312,6 +327,9 @@ func (UnimplementedNodeClusterServer) DeadLetters(context.Context, *DeadLettersR
 }
 func (UnimplementedNodeClusterServer) LogLevels(context.Context, *LogLevelsRequest) (*LogLevelsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method LogLevels not implemented")
+}
+func (UnimplementedNodeClusterServer) Certify(context.Context, *CertifyRequest) (*CertifyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Certify not implemented")
 }
 func (UnimplementedNodeClusterServer) mustEmbedUnimplementedNodeClusterServer() {}
 func (UnimplementedNodeClusterServer) testEmbeddedByValue()                     {}
@@ -586,6 +604,24 @@ func _NodeCluster_LogLevels_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _NodeCluster_Certify_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CertifyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeClusterServer).Certify(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: NodeCluster_Certify_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeClusterServer).Certify(ctx, req.(*CertifyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // NodeCluster_ServiceDesc is the grpc.ServiceDesc for NodeCluster service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -648,6 +684,10 @@ var NodeCluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "LogLevels",
 			Handler:    _NodeCluster_LogLevels_Handler,
+		},
+		{
+			MethodName: "Certify",
+			Handler:    _NodeCluster_Certify_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -30,6 +31,8 @@ type Files struct{ Cert, Key, CA string }
 type Pair struct {
 	Certificate tls.Certificate // its Leaf is set
 	CAs         *x509.CertPool  // nil without Files.CA
+	// Authorities are the certificates in CAs.
+	Authorities []*x509.Certificate
 }
 
 // Store holds the current content of the files.
@@ -139,7 +142,11 @@ func (s *Store) read() (*Pair, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s.ca-file: %w", s.name, err)
 		}
-		if p.CAs = x509.NewCertPool(); !p.CAs.AppendCertsFromPEM(text) {
+		p.CAs, p.Authorities = x509.NewCertPool(), parseCertificates(text)
+		for _, cert := range p.Authorities {
+			p.CAs.AddCert(cert)
+		}
+		if len(p.Authorities) == 0 {
 			return nil, fmt.Errorf("%s.ca-file: %s contains no certificate in PEM format", s.name, s.files.CA)
 		}
 	}
@@ -149,6 +156,16 @@ func (s *Store) read() (*Pair, error) {
 		}
 	}
 	return p, nil
+}
+
+// parseCertificates returns the certificates in a text in PEM format.
+func parseCertificates(text []byte) (list []*x509.Certificate) {
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if cert, err := x509.ParseCertificate(block.Bytes); err == nil && block.Type == "CERTIFICATE" {
+			list = append(list, cert)
+		}
+	}
+	return list
 }
 
 func (s *Store) warnExpiry(now time.Time) {

@@ -36,6 +36,9 @@ type Ports struct {
 	HTTP net.Listener
 	// Gossip accepts the streams of Members.
 	Gossip net.Listener
+	// Enroll accepts nodes that have no certificate yet, see nodetls. Their connections are
+	// delivered to no other listener, whatever they send.
+	Enroll net.Listener
 
 	listener net.Listener
 	security *nodetls.Security
@@ -45,7 +48,7 @@ type Ports struct {
 	peeking  *connSet
 	wg       sync.WaitGroup
 
-	rpc, http, gossip *protocolListener
+	rpc, http, gossip, enroll *protocolListener
 }
 
 // Split dispatches the connections of l by their first bytes. Connections of unknown
@@ -56,9 +59,9 @@ func Split(l net.Listener, security *nodetls.Security) *Ports {
 	p := &Ports{
 		listener: l, security: security, done: make(chan struct{}),
 		slots: make(chan struct{}, maxPeeking), peeking: newConnSet(),
-		rpc: newProtocolListener(addr), http: newProtocolListener(addr), gossip: newProtocolListener(addr),
+		rpc: newProtocolListener(addr), http: newProtocolListener(addr), gossip: newProtocolListener(addr), enroll: newProtocolListener(addr),
 	}
-	p.RPC, p.HTTP, p.Gossip = p.rpc, p.http, p.gossip
+	p.RPC, p.HTTP, p.Gossip, p.Enroll = p.rpc, p.http, p.gossip, p.enroll
 	p.wg.Go(func() {
 		defer p.stop()
 		acceptAll(l, p.done, p.handle)
@@ -80,7 +83,7 @@ func (p *Ports) Close() error {
 func (p *Ports) stop() {
 	p.stopOnce.Do(func() {
 		close(p.done)
-		for _, l := range []*protocolListener{p.rpc, p.http, p.gossip} {
+		for _, l := range []*protocolListener{p.rpc, p.http, p.gossip, p.enroll} {
 			_ = l.Close()
 		}
 		p.peeking.closeAll()
@@ -130,6 +133,9 @@ func (p *Ports) open(conn net.Conn) (net.Conn, *protocolListener) {
 		authenticated, err := p.security.Server(context.Background(), opened) // the deadline ends it
 		if err != nil {
 			return nil, nil
+		}
+		if authenticated.Enrolling() {
+			return authenticated, p.enroll
 		}
 		if opened, head, err = peek(authenticated); err != nil {
 			return nil, nil

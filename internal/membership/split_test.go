@@ -2,10 +2,14 @@ package membership
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +20,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"platform/internal/certs"
+	"platform/internal/nodetls"
 )
 
 // serveRPC serves gRPC on the node port until the test ends.
@@ -183,4 +190,49 @@ func TestPortsCloseIndividuallyAndTogether(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "PRI * HTTP/2.0", string(head))
 	require.NoError(t, conn.Close())
+}
+
+// The connection of a node that enrolls is delivered to the listener for them only, whatever it
+// sends.
+func TestEnrollingConnectionsReachNoOtherProtocol(t *testing.T) {
+	ca, err := certs.NewAuthority("c", time.Hour)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	cert, key, err := ca.IssueNode("n1", time.Hour)
+	require.NoError(t, err)
+	files := certs.Files{Cert: filepath.Join(dir, "crt"), Key: filepath.Join(dir, "key"), CA: filepath.Join(dir, "ca")}
+	for path, content := range map[string][]byte{files.Cert: cert, files.Key: key, files.CA: ca.CertPEM()} {
+		require.NoError(t, os.WriteFile(path, content, 0o600))
+	}
+	security, err := nodetls.Open(nodetls.Config{Mode: nodetls.Require, Cluster: "c", Node: "n1", Files: files, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	security.AdmitEnrolling(func(net.Addr) bool { return true })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p := Split(l, security)
+	reached := make(chan string, 10)
+	for name, listener := range map[string]net.Listener{"rpc": p.RPC, "http": p.HTTP, "gossip": p.Gossip} {
+		go func() {
+			if _, err := listener.Accept(); err == nil {
+				reached <- name
+			}
+		}()
+	}
+	for _, first := range []string{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET /metrics HTTP/1.1\r\n\r\n", streamMagic, "\x16\x03\x01"} {
+		raw, err := net.Dial("tcp", l.Addr().String())
+		require.NoError(t, err)
+		conn, err := nodetls.Enroll(t.Context(), raw, "c", sha256.Sum256(ca.Cert.Raw))
+		require.NoError(t, err)
+		_, err = io.WriteString(conn, first)
+		require.NoError(t, err)
+		accepted, err := p.Enroll.Accept()
+		require.NoError(t, err)
+		text := make([]byte, len(first))
+		_, err = io.ReadFull(accepted, text)
+		require.NoError(t, err)
+		require.Equal(t, first, string(text))
+		require.NoError(t, errors.Join(conn.Close(), accepted.Close()))
+	}
+	require.NoError(t, p.Close())
+	require.Empty(t, reached)
 }

@@ -45,6 +45,8 @@ type Security struct {
 	events  *logsample.Sampler[string]
 	plain   atomic.Uint64 // connections without TLS, in mode Allow
 	refused atomic.Uint64
+
+	enrolling atomic.Pointer[func(net.Addr) bool] // nil: nodes without a certificate are refused
 }
 
 // Open reads the files. It returns nil in mode Off.
@@ -94,15 +96,19 @@ func (s *Security) verifyChain(p *certs.Pair, leaf *x509.Certificate, rest [][]b
 	return err
 }
 
-// identity returns the name of the node in a certificate of this cluster.
 func (s *Security) identity(cert *x509.Certificate) (string, error) {
-	prefix := certs.NodeURI(s.cfg.Cluster, "").String()
+	return nodeIn(s.cfg.Cluster, cert)
+}
+
+// nodeIn returns the name of the node in a certificate of a cluster.
+func nodeIn(cluster string, cert *x509.Certificate) (string, error) {
+	prefix := certs.NodeURI(cluster, "").String()
 	if len(cert.URIs) == 1 {
 		if node, ok := strings.CutPrefix(cert.URIs[0].String(), prefix); ok && node != "" && !strings.Contains(node, "/") {
 			return node, nil
 		}
 	}
-	return "", fmt.Errorf("the certificate is not that of a node of cluster %q: it must contain exactly one URI, %s<name>", s.cfg.Cluster, prefix)
+	return "", fmt.Errorf("the certificate is not that of a node of cluster %q: it must contain exactly one URI, %s<name>", cluster, prefix)
 }
 
 // Mode returns the mode; Off for a nil Security.
@@ -177,10 +183,11 @@ func (s *Security) verify(p *certs.Pair, state *tls.ConnectionState, usage x509.
 	return s.identity(leaf)
 }
 
-// Conn is a connection to an authenticated node.
+// Conn is a connection to an authenticated node, or of one that enrolls.
 type Conn struct {
 	net.Conn
-	node string
+	node      string
+	enrolling bool
 }
 
 // Node returns the name in the certificate of the other node, "" if it is not authenticated,
@@ -195,12 +202,19 @@ func (s *Security) Server(ctx context.Context, raw net.Conn) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	var node string
-	secure := tls.Server(raw, s.tlsConfig(&node, true))
+	var enrolling bool
+	cfg := s.tlsConfig(&node, true)
+	cfg.GetConfigForClient = func(hello *tls.ClientHelloInfo) (enroll *tls.Config, err error) {
+		enroll, err = s.enrollConfig(hello)
+		enrolling = enroll != nil
+		return enroll, err
+	}
+	secure := tls.Server(raw, cfg)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		s.refuse("node refused", raw.RemoteAddr(), err)
 		return nil, err
 	}
-	return &Conn{secure, node}, nil
+	return &Conn{secure, node, enrolling}, nil
 }
 
 // AcceptsPlain reports whether a node may connect without TLS.
@@ -243,7 +257,7 @@ func (s *Security) client(ctx context.Context, raw net.Conn) (net.Conn, error) {
 		}
 		return nil, fmt.Errorf("TLS with node at %s: %w", raw.RemoteAddr(), err)
 	}
-	return &Conn{secure, node}, nil
+	return &Conn{Conn: secure, node: node}, nil
 }
 
 // Bounds of the log messages about refused nodes.

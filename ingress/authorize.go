@@ -142,14 +142,14 @@ func (s *Server) authorizeInvocation(c echo.Context, id ids.Invocation, permissi
 // targetOf looks up the target of an invocation.
 func (s *Server) targetOf(c echo.Context, id ids.Invocation) (machine.Target, error) {
 	ctx := c.Request().Context()
-	answer, err := s.invocations.Output(ctx, id)
+	response, err := s.invocations.Output(ctx, id)
 	if err != nil && !errors.Is(err, routing.ErrNotReady) && !errors.Is(err, routing.ErrNotFound) {
-		return answer.Target, s.explain(ctx, err, id, true)
+		return response.Target, s.explain(ctx, err, id, true)
 	}
 	if errors.Is(err, routing.ErrNotReady) {
 		err = nil
 	}
-	return answer.Target, err
+	return response.Target, err
 }
 
 // selective reports whether some services may refuse a principal that the ingress accepts.

@@ -117,8 +117,8 @@ func TestLimitedCallersReachTheirServicesOnly(t *testing.T) {
 	// Results of other services look as if they did not exist; requests without a target are
 	// refused.
 	id := newID(machine.Target{Service: "Counter", Key: "k", Handler: "add"}, nil, clock).String()
-	of := func(context.Context, ids.Invocation) (routing.Answer, error) {
-		return routing.Answer{Target: machine.Target{Service: "Counter", Key: "k", Handler: "add"}}, nil
+	of := func(context.Context, ids.Invocation) (routing.Response, error) {
+		return routing.Response{Target: machine.Target{Service: "Counter", Key: "k", Handler: "add"}}, nil
 	}
 	f.attach, f.output = of, of
 	require.Equal(t, 404, do(s, "GET", "/platform/attach/"+id, "", tokens["greeter"]).Code)
@@ -126,8 +126,8 @@ func TestLimitedCallersReachTheirServicesOnly(t *testing.T) {
 	require.Equal(t, 403, do(s, "POST", "/platform/invocation/"+id+"/signal/x/resolve", "1", tokens["greeter"]).Code)
 	require.Equal(t, 403, do(s, "POST", "/platform/awakeables/"+awakeableOf(id)+"/resolve", "1", tokens["greeter"]).Code)
 	require.Empty(t, f.signals)
-	f.output = func(context.Context, ids.Invocation) (routing.Answer, error) {
-		return routing.Answer{Target: machine.Target{Service: "Greeter", Handler: "greet"}}, routing.ErrNotReady
+	f.output = func(context.Context, ids.Invocation) (routing.Response, error) {
+		return routing.Response{Target: machine.Target{Service: "Greeter", Handler: "greet"}}, routing.ErrNotReady
 	}
 	require.Equal(t, 202, do(s, "POST", "/platform/invocation/"+id+"/signal/x/resolve", "1", tokens["greeter"]).Code)
 	require.Equal(t, 202, do(s, "POST", "/platform/awakeables/"+awakeableOf(id)+"/resolve", "1", tokens["greeter"]).Code)
@@ -141,8 +141,8 @@ func TestServicesHaveTheirOwnAuthentication(t *testing.T) {
 			"shop": {Roles: []access.Role{access.Invoker}}, "viewer": {Roles: []access.Role{access.Viewer}},
 		})
 		f := &fakeInvocations{}
-		of := func(context.Context, ids.Invocation) (routing.Answer, error) {
-			return routing.Answer{Target: machine.Target{Service: "Counter", Key: "k", Handler: "add"}}, nil
+		of := func(context.Context, ids.Invocation) (routing.Response, error) {
+			return routing.Response{Target: machine.Target{Service: "Counter", Key: "k", Handler: "add"}}, nil
 		}
 		f.attach, f.output = of, of
 		s := testServer(t, cfg, f)
@@ -193,11 +193,11 @@ func TestAuthenticationOfAServiceCoversSignalsAndAwakeables(t *testing.T) {
 	})
 	f := &fakeInvocations{}
 	counter := machine.Target{Service: "Counter", Key: "k", Handler: "add"}
-	f.output = func(context.Context, ids.Invocation) (routing.Answer, error) {
-		return routing.Answer{Target: counter}, routing.ErrNotReady
+	f.output = func(context.Context, ids.Invocation) (routing.Response, error) {
+		return routing.Response{Target: counter}, routing.ErrNotReady
 	}
-	f.attach = func(context.Context, ids.Invocation) (routing.Answer, error) {
-		return routing.Answer{Target: counter}, nil
+	f.attach = func(context.Context, ids.Invocation) (routing.Response, error) {
+		return routing.Response{Target: counter}, nil
 	}
 	s := testServer(t, cfg, f)
 	id := newID(counter, nil, clock).String()
@@ -256,8 +256,8 @@ func TestCallbackTokensOnTheIngress(t *testing.T) {
 		})
 		f := &fakeInvocations{}
 		counter := machine.Target{Service: "Counter", Key: "k", Handler: "add"}
-		f.output = func(context.Context, ids.Invocation) (routing.Answer, error) {
-			return routing.Answer{Target: counter}, nil
+		f.output = func(context.Context, ids.Invocation) (routing.Response, error) {
+			return routing.Response{Target: counter}, nil
 		}
 		f.attach = f.output
 		s := testServer(t, cfg, f)
@@ -296,8 +296,8 @@ func TestCallbackTokensAreNoStrongerThanTheirTokens(t *testing.T) {
 	cfg, tokens := withTokens(false, map[string]access.Principal{"callback": {Roles: []access.Role{access.Callback}}})
 	f := &fakeInvocations{}
 	counter := machine.Target{Service: "Counter", Key: "k", Handler: "add"}
-	f.output = func(context.Context, ids.Invocation) (routing.Answer, error) {
-		return routing.Answer{Target: counter}, routing.ErrNotReady
+	f.output = func(context.Context, ids.Invocation) (routing.Response, error) {
+		return routing.Response{Target: counter}, routing.ErrNotReady
 	}
 	s := testServer(t, cfg, f)
 	awakeable := awakeableOf(newID(counter, nil, clock).String())
@@ -317,8 +317,8 @@ func TestResultsOfUnregisteredServicesRequireCredentials(t *testing.T) {
 	issued := true
 	cfg.Authenticator.Issued = func() bool { return issued }
 	f := &fakeInvocations{}
-	f.attach = func(context.Context, ids.Invocation) (routing.Answer, error) {
-		return routing.Answer{Target: machine.Target{Service: "Gone", Handler: "secret"}}, nil
+	f.attach = func(context.Context, ids.Invocation) (routing.Response, error) {
+		return routing.Response{Target: machine.Target{Service: "Gone", Handler: "secret"}}, nil
 	}
 	f.output = f.attach
 	s := testServer(t, cfg, f)
@@ -372,8 +372,8 @@ func TestInvocationsOfProtectedServicesAreNotVisible(t *testing.T) {
 		"shop": {Roles: []access.Role{access.Invoker}}, "other": {Roles: []access.Role{access.Invoker}, Services: []string{"Greeter"}},
 	})
 	f := &fakeInvocations{}
-	running := func(context.Context, ids.Invocation) (routing.Answer, error) {
-		return routing.Answer{Target: machine.Target{Service: "Counter", Key: "k", Handler: "add"}}, routing.ErrNotReady
+	running := func(context.Context, ids.Invocation) (routing.Response, error) {
+		return routing.Response{Target: machine.Target{Service: "Counter", Key: "k", Handler: "add"}}, routing.ErrNotReady
 	}
 	s := testServer(t, cfg, f)
 	closed := metadata.IngressToken
@@ -383,9 +383,9 @@ func TestInvocationsOfProtectedServicesAreNotVisible(t *testing.T) {
 		for _, name := range []string{"nobody", "other"} {
 			f.output, f.attach = nil, nil
 			missing := do(s, "GET", path, "", cmp.Or(tokens[name], "x: y"))
-			f.output, f.attach = running, func(ctx context.Context, _ ids.Invocation) (routing.Answer, error) {
+			f.output, f.attach = running, func(ctx context.Context, _ ids.Invocation) (routing.Response, error) {
 				t.Error("it waits for the result")
-				return routing.Answer{}, routing.ErrNotFound
+				return routing.Response{}, routing.ErrNotFound
 			}
 			hidden := do(s, "GET", path, "", cmp.Or(tokens[name], "x: y"))
 			require.Equal(t, 404, hidden.Code, path)

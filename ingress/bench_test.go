@@ -26,15 +26,15 @@ func (d *discard) WriteHeader(int)             {}
 
 func instant() *fakeInvocations {
 	value := []byte(`"Hello Sarah!"`)
-	return &fakeInvocations{call: func(_ context.Context, inv *machine.Invoke) (routing.Answer, error) {
-		return routing.Answer{ID: inv.ID, Target: inv.Target, Result: journal.Result{Value: value}}, nil
+	return &fakeInvocations{call: func(_ context.Context, inv *machine.Invoke) (routing.Response, error) {
+		return routing.Response{ID: inv.ID, Target: inv.Target, Result: journal.Result{Value: value}}, nil
 	}}
 }
 
 // quiet does not record its calls.
 type quiet struct{ *fakeInvocations }
 
-func (q quiet) Call(ctx context.Context, inv *machine.Invoke, _ func()) (routing.Answer, error) {
+func (q quiet) Call(ctx context.Context, inv *machine.Invoke, _ func()) (routing.Response, error) {
 	return q.call(ctx, inv)
 }
 

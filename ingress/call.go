@@ -222,52 +222,52 @@ func validTraceparent(s string) bool {
 // call responds with the result of an invocation.
 func (s *Server) call(c echo.Context, t *parsedTarget, inv *machine.Invoke, mem *held) error {
 	id, repeatable := inv.ID, inv.IdempotencyKey != nil
-	answer, err := s.invocations.Call(c.Request().Context(), inv, mem.release)
+	response, err := s.invocations.Call(c.Request().Context(), inv, mem.release)
 	if errors.Is(err, routing.ErrConflict) {
-		if !answer.ID.IsZero() {
-			id = answer.ID
+		if !response.ID.IsZero() {
+			id = response.ID
 		}
 		return writeFailure(c.Response(), id, conflict)
 	}
 	if err != nil {
 		return s.explain(c.Request().Context(), err, id, repeatable)
 	}
-	if answer.ID.IsZero() {
-		answer.ID = id
+	if response.ID.IsZero() {
+		response.ID = id
 	}
-	if err := s.holdResult(c.Request().Context(), mem, inv, &answer); err != nil {
+	if err := s.holdResult(c.Request().Context(), mem, inv, &response); err != nil {
 		return err
 	}
-	return writeAnswer(c.Response(), &answer, &t.handler.Output)
+	return writeResponse(c.Response(), &response, &t.handler.Output)
 }
 
 // holdResult reserves memory for the result of a call. While there is none, the result is dropped;
 // it is read again later. A result that is not kept, or is larger than what one connection may use,
 // is counted regardless of the limits.
-func (s *Server) holdResult(ctx context.Context, mem *held, inv *machine.Invoke, answer *routing.Answer) error {
-	n := len(answer.Result.Value)
-	if mem.tryAnswer(n) {
+func (s *Server) holdResult(ctx context.Context, mem *held, inv *machine.Invoke, response *routing.Response) error {
+	n := len(response.Result.Value)
+	if mem.tryReserveResponse(n) {
 		return nil
 	}
 	if inv.ShortRetention() || !mem.account.Allows(int64(n)) {
 		mem.charge(n)
 		return nil
 	}
-	answer.Result.Value = nil
+	response.Result.Value = nil
 	waiting, cancel := context.WithTimeout(ctx, s.cfg.ResultTimeout)
 	defer cancel()
 	if !mem.awaitAnswer(waiting, n) {
 		if ctx.Err() != nil {
-			return s.explain(ctx, ctx.Err(), answer.ID, true)
+			return s.explain(ctx, ctx.Err(), response.ID, true)
 		}
-		return noRoomForResult(answer.ID, mem.account, inv.IdempotencyKey != nil)
+		return noRoomForResult(response.ID, mem.account, inv.IdempotencyKey != nil)
 	}
-	again, err := s.invocations.Output(ctx, answer.ID)
+	again, err := s.invocations.Output(ctx, response.ID)
 	if err != nil {
-		return s.explain(ctx, err, answer.ID, true)
+		return s.explain(ctx, err, response.ID, true)
 	}
-	again.ID = answer.ID
-	*answer = again
+	again.ID = response.ID
+	*response = again
 	return nil
 }
 

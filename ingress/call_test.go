@@ -210,30 +210,30 @@ func TestResponseOfACall(t *testing.T) {
 	expires := time.Date(2026, 11, 21, 18, 13, 50, 0, time.UTC)
 	for _, tc := range []struct {
 		name, path string
-		answer     routing.Answer
+		answer     routing.Response
 		status     int
 		body       string
 		headers    map[string]string // empty value: absent
 	}{
-		{"value", "/Greeter/greet", routing.Answer{Result: journal.Result{Value: []byte(`"x"`)}}, 200, `"x"`,
+		{"value", "/Greeter/greet", routing.Response{Result: journal.Result{Value: []byte(`"x"`)}}, 200, `"x"`,
 			map[string]string{"content-type": "application/json", "x-platform-error-source": "", "idempotency-expires": ""}},
-		{"empty value", "/Greeter/greet", routing.Answer{}, 200, "", map[string]string{"content-type": ""}},
-		{"empty value with a type", "/Greeter/typed", routing.Answer{}, 200, "", map[string]string{"content-type": "text/plain"}},
-		{"no type announced", "/Greeter/untyped", routing.Answer{Result: journal.Result{Value: []byte("<html>")}}, 200, "<html>", map[string]string{"content-type": ""}},
-		{"retained value", "/Greeter/greet", routing.Answer{ExpiresAt: expires}, 200, "", map[string]string{"idempotency-expires": "2026-11-21T18:13:50Z"}},
-		{"failure", "/Greeter/greet", routing.Answer{ExpiresAt: expires, Result: journal.Result{Failure: &journal.Failure{Code: 418, Message: `tea & "pot"`}}}, 418,
+		{"empty value", "/Greeter/greet", routing.Response{}, 200, "", map[string]string{"content-type": ""}},
+		{"empty value with a type", "/Greeter/typed", routing.Response{}, 200, "", map[string]string{"content-type": "text/plain"}},
+		{"no type announced", "/Greeter/untyped", routing.Response{Result: journal.Result{Value: []byte("<html>")}}, 200, "<html>", map[string]string{"content-type": ""}},
+		{"retained value", "/Greeter/greet", routing.Response{ExpiresAt: expires}, 200, "", map[string]string{"idempotency-expires": "2026-11-21T18:13:50Z"}},
+		{"failure", "/Greeter/greet", routing.Response{ExpiresAt: expires, Result: journal.Result{Failure: &journal.Failure{Code: 418, Message: `tea & "pot"`}}}, 418,
 			`{"code":418,"message":"tea & \"pot\"","source":"invocation"}`,
 			map[string]string{"content-type": "application/json", "x-platform-error-source": "invocation", "x-restate-error-source": "invocation", "idempotency-expires": "2026-11-21T18:13:50Z"}},
-		{"failure with metadata", "/Greeter/greet", routing.Answer{Result: journal.Result{Failure: &journal.Failure{Code: 500, Message: "m", Metadata: []journal.Metadata{{Key: "a", Value: "1"}}}}}, 500,
+		{"failure with metadata", "/Greeter/greet", routing.Response{Result: journal.Result{Failure: &journal.Failure{Code: 500, Message: "m", Metadata: []journal.Metadata{{Key: "a", Value: "1"}}}}}, 500,
 			`{"code":500,"message":"m","source":"invocation","metadata":{"a":"1"}}`, nil},
-		{"killed", "/Greeter/greet", routing.Answer{Result: journal.Result{Failure: &journal.Failure{Code: 409, Message: "killed"}}}, 409, `{"code":409,"message":"killed","source":"invocation"}`, nil},
-		{"code above the range", "/Greeter/greet", routing.Answer{Result: journal.Result{Failure: &journal.Failure{Code: 1000}}}, 500, `{"code":1000,"message":"","source":"invocation"}`, nil},
-		{"highest code", "/Greeter/greet", routing.Answer{Result: journal.Result{Failure: &journal.Failure{Code: 999}}}, 999, `{"code":999,"message":"","source":"invocation"}`, nil},
-		{"code zero", "/Greeter/greet", routing.Answer{Result: journal.Result{Failure: &journal.Failure{}}}, 500, `{"code":0,"message":"","source":"invocation"}`, nil},
-		{"code of an interim answer", "/Greeter/greet", routing.Answer{Result: journal.Result{Failure: &journal.Failure{Code: 100}}}, 500, `{"code":100,"message":"","source":"invocation"}`, nil},
+		{"killed", "/Greeter/greet", routing.Response{Result: journal.Result{Failure: &journal.Failure{Code: 409, Message: "killed"}}}, 409, `{"code":409,"message":"killed","source":"invocation"}`, nil},
+		{"code above the range", "/Greeter/greet", routing.Response{Result: journal.Result{Failure: &journal.Failure{Code: 1000}}}, 500, `{"code":1000,"message":"","source":"invocation"}`, nil},
+		{"highest code", "/Greeter/greet", routing.Response{Result: journal.Result{Failure: &journal.Failure{Code: 999}}}, 999, `{"code":999,"message":"","source":"invocation"}`, nil},
+		{"code zero", "/Greeter/greet", routing.Response{Result: journal.Result{Failure: &journal.Failure{}}}, 500, `{"code":0,"message":"","source":"invocation"}`, nil},
+		{"code of an interim answer", "/Greeter/greet", routing.Response{Result: journal.Result{Failure: &journal.Failure{Code: 100}}}, 500, `{"code":100,"message":"","source":"invocation"}`, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f := &fakeInvocations{call: func(context.Context, *machine.Invoke) (routing.Answer, error) { return tc.answer, nil }}
+			f := &fakeInvocations{call: func(context.Context, *machine.Invoke) (routing.Response, error) { return tc.answer, nil }}
 			w := do(testServer(t, Config{}, f), "POST", tc.path, "")
 			require.Equal(t, tc.status, w.Code)
 			require.Equal(t, tc.body, w.Body.String())
@@ -248,8 +248,8 @@ func TestResponseOfACall(t *testing.T) {
 
 func TestWorkflowRunsOnce(t *testing.T) {
 	f := &fakeInvocations{
-		call: func(context.Context, *machine.Invoke) (routing.Answer, error) {
-			return routing.Answer{}, routing.ErrConflict
+		call: func(context.Context, *machine.Invoke) (routing.Response, error) {
+			return routing.Response{}, routing.ErrConflict
 		},
 		send: func(context.Context, *machine.Invoke) (machine.Outcome, error) {
 			return machine.Outcome{Code: machine.Conflict}, nil
@@ -269,8 +269,8 @@ func TestWorkflowRunsOnce(t *testing.T) {
 
 func TestRequestThatCannotBeStored(t *testing.T) {
 	f := &fakeInvocations{
-		call: func(context.Context, *machine.Invoke) (routing.Answer, error) {
-			return routing.Answer{}, routing.ErrTooLarge
+		call: func(context.Context, *machine.Invoke) (routing.Response, error) {
+			return routing.Response{}, routing.ErrTooLarge
 		},
 		send: func(context.Context, *machine.Invoke) (machine.Outcome, error) {
 			return machine.Outcome{}, routing.ErrTooLarge

@@ -36,6 +36,6 @@
 //   - The routes of scopes also exist without flow control, and explain how to enable it.
 //
 // Read invocations.go (routing), path.go (parsing of paths), call.go (calls and sends),
-// lookup.go (attach and output), answer.go and problem.go (responses) and server.go (the
+// lookup.go (attach and output), response.go and problem.go (responses) and server.go (the
 // listener).
 package ingress

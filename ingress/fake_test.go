@@ -29,10 +29,10 @@ type fakeInvocations struct {
 	ids     []ids.Invocation
 
 	send   func(context.Context, *machine.Invoke) (machine.Outcome, error)
-	call   func(context.Context, *machine.Invoke) (routing.Answer, error)
+	call   func(context.Context, *machine.Invoke) (routing.Response, error)
 	stored func(*machine.Invoke) bool // whether Call has stored the input before it waits; nil: never
-	attach func(context.Context, ids.Invocation) (routing.Answer, error)
-	output func(context.Context, ids.Invocation) (routing.Answer, error)
+	attach func(context.Context, ids.Invocation) (routing.Response, error)
+	output func(context.Context, ids.Invocation) (routing.Response, error)
 
 	signals   []*machine.Signal
 	signalErr error
@@ -54,30 +54,30 @@ func (f *fakeInvocations) Send(ctx context.Context, inv *machine.Invoke) (machin
 }
 
 // Call responds with the body of the request unless configured otherwise.
-func (f *fakeInvocations) Call(ctx context.Context, inv *machine.Invoke, stored func()) (routing.Answer, error) {
+func (f *fakeInvocations) Call(ctx context.Context, inv *machine.Invoke, stored func()) (routing.Response, error) {
 	if f.stored != nil && f.stored(inv) {
 		inv.Input = nil
 		stored()
 	}
 	f.note(inv, inv.ID)
 	if f.call == nil {
-		return routing.Answer{ID: inv.ID, Target: inv.Target, Result: journal.Result{Value: bodyOf(inv)}}, nil
+		return routing.Response{ID: inv.ID, Target: inv.Target, Result: journal.Result{Value: bodyOf(inv)}}, nil
 	}
 	return f.call(ctx, inv)
 }
 
-func (f *fakeInvocations) Attach(ctx context.Context, id ids.Invocation) (routing.Answer, error) {
+func (f *fakeInvocations) Attach(ctx context.Context, id ids.Invocation) (routing.Response, error) {
 	f.note(nil, id)
 	if f.attach == nil {
-		return routing.Answer{}, routing.ErrNotFound
+		return routing.Response{}, routing.ErrNotFound
 	}
 	return f.attach(ctx, id)
 }
 
-func (f *fakeInvocations) Output(ctx context.Context, id ids.Invocation) (routing.Answer, error) {
+func (f *fakeInvocations) Output(ctx context.Context, id ids.Invocation) (routing.Response, error) {
 	f.note(nil, id)
 	if f.output == nil {
-		return routing.Answer{}, routing.ErrNotFound
+		return routing.Response{}, routing.ErrNotFound
 	}
 	return f.output(ctx, id)
 }

@@ -28,11 +28,11 @@ func (h *held) upTo(n int64) error {
 	return nil
 }
 
-// answer reserves n bytes more for a response. A response that no connection has room for
+// reserveResponse reserves n bytes more for a response. A response that no connection has room for
 // is counted regardless of the limits, since it could never be read otherwise.
-func (h *held) answer(n int) error {
+func (h *held) reserveResponse(n int) error {
 	switch {
-	case h.tryAnswer(n):
+	case h.tryReserveResponse(n):
 	case h.account.Allows(int64(n)):
 		return outOfMemory(h.account)
 	default:
@@ -41,8 +41,8 @@ func (h *held) answer(n int) error {
 	return nil
 }
 
-// tryAnswer reserves n bytes more for a response, without waiting.
-func (h *held) tryAnswer(n int) bool {
+// tryReserveResponse reserves n bytes more for a response, without waiting.
+func (h *held) tryReserveResponse(n int) bool {
 	if !h.account.ReserveResponse(int64(n)) {
 		return false
 	}
@@ -50,7 +50,7 @@ func (h *held) tryAnswer(n int) bool {
 	return true
 }
 
-// awaitAnswer is tryAnswer, but waits until ctx ends.
+// awaitAnswer is tryReserveResponse, but waits until ctx ends.
 func (h *held) awaitAnswer(ctx context.Context, n int) bool {
 	if !h.account.AwaitResponse(ctx, int64(n)) {
 		return false

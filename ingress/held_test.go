@@ -50,12 +50,12 @@ func TestBodiesBeyondTheBudgetAreRefused(t *testing.T) {
 		for form, announced := range map[string]bool{"announced": true, "chunked": false} {
 			t.Run(name+", "+form, func(t *testing.T) {
 				begun, finish := make(chan struct{}, 1), make(chan struct{})
-				f := &fakeInvocations{call: func(_ context.Context, inv *machine.Invoke) (routing.Answer, error) {
+				f := &fakeInvocations{call: func(_ context.Context, inv *machine.Invoke) (routing.Response, error) {
 					if len(inv.Input) > 2*mib {
 						begun <- struct{}{}
 						<-finish
 					}
-					return routing.Answer{}, nil
+					return routing.Response{}, nil
 				}}
 				bodies := budget.New(8*mib, 4*mib)
 				url := serving(t, Config{Budget: bodies}, f) + "/Greeter/greet"
@@ -110,10 +110,10 @@ func TestAWaitingCallHoldsNoMemoryOnceItIsStored(t *testing.T) {
 	begun, finish := make(chan struct{}), make(chan struct{})
 	f := &fakeInvocations{
 		stored: func(inv *machine.Invoke) bool { return len(inv.Input) >= size },
-		call: func(context.Context, *machine.Invoke) (routing.Answer, error) {
+		call: func(context.Context, *machine.Invoke) (routing.Response, error) {
 			begun <- struct{}{}
 			<-finish
-			return routing.Answer{}, nil
+			return routing.Response{}, nil
 		},
 	}
 	bodies := budget.New(4<<20, 4<<20)
@@ -148,8 +148,8 @@ func TestAResponseThatIsNotReadIsAborted(t *testing.T) {
 	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
 		t.Run(name, func(t *testing.T) {
 			bodies := budget.New(64<<20, 64<<20)
-			f := &fakeInvocations{call: func(context.Context, *machine.Invoke) (routing.Answer, error) {
-				var a routing.Answer
+			f := &fakeInvocations{call: func(context.Context, *machine.Invoke) (routing.Response, error) {
+				var a routing.Response
 				a.Result.Value = make([]byte, size)
 				return a, nil
 			}}
@@ -167,8 +167,8 @@ func TestAResponseThatIsNotReadIsAborted(t *testing.T) {
 // Results that clients read by attaching are refused while there is no memory for them.
 func TestAResultBeyondTheBudgetIsRefused(t *testing.T) {
 	const size = 6 << 20 // more than the client accepts without reading
-	f := &fakeInvocations{attach: func(context.Context, ids.Invocation) (routing.Answer, error) {
-		var a routing.Answer
+	f := &fakeInvocations{attach: func(context.Context, ids.Invocation) (routing.Response, error) {
+		var a routing.Response
 		a.Result.Value = make([]byte, size)
 		return a, nil
 	}}
@@ -202,15 +202,15 @@ func goroutineIn(function string) bool {
 // Results of calls wait for memory as IDs: they are dropped and read again.
 func TestResultsOfCallsWaitForMemory(t *testing.T) {
 	const size, most = 6 << 20, 10 << 20 // the client accepts less without reading
-	result := func(id ids.Invocation) routing.Answer {
-		a := routing.Answer{ID: id, Target: machine.Target{Service: "Greeter", Handler: "greet"}}
+	result := func(id ids.Invocation) routing.Response {
+		a := routing.Response{ID: id, Target: machine.Target{Service: "Greeter", Handler: "greet"}}
 		a.Result.Value = make([]byte, size)
 		return a
 	}
 	read := make(chan struct{}, 10)
 	f := &fakeInvocations{
-		call: func(_ context.Context, inv *machine.Invoke) (routing.Answer, error) { return result(inv.ID), nil },
-		output: func(_ context.Context, id ids.Invocation) (routing.Answer, error) {
+		call: func(_ context.Context, inv *machine.Invoke) (routing.Response, error) { return result(inv.ID), nil },
+		output: func(_ context.Context, id ids.Invocation) (routing.Response, error) {
 			read <- struct{}{}
 			return result(id), nil
 		},
@@ -249,8 +249,8 @@ func TestResultsOfCallsWaitForMemory(t *testing.T) {
 // result.
 func TestAResultWithoutMemoryIsKept(t *testing.T) {
 	const size = 6 << 20
-	f := &fakeInvocations{call: func(_ context.Context, inv *machine.Invoke) (routing.Answer, error) {
-		a := routing.Answer{ID: inv.ID}
+	f := &fakeInvocations{call: func(_ context.Context, inv *machine.Invoke) (routing.Response, error) {
+		a := routing.Response{ID: inv.ID}
 		a.Result.Value = make([]byte, size)
 		return a, nil
 	}}

@@ -21,11 +21,11 @@ type Invocations interface {
 	// result. A workflow that already ran is routing.ErrConflict. Send and Call can fail with a
 	// *routing.QueueFullError. Call may set inv.Input to nil and call stored once the input is no
 	// longer needed.
-	Call(ctx context.Context, inv *machine.Invoke, stored func()) (routing.Answer, error)
+	Call(ctx context.Context, inv *machine.Invoke, stored func()) (routing.Response, error)
 	// Attach waits for the result of a known invocation; routing.ErrNotFound.
-	Attach(ctx context.Context, id ids.Invocation) (routing.Answer, error)
+	Attach(ctx context.Context, id ids.Invocation) (routing.Response, error)
 	// Output is the result if there is one; routing.ErrNotReady, with the target, or routing.ErrNotFound.
-	Output(ctx context.Context, id ids.Invocation) (routing.Answer, error)
+	Output(ctx context.Context, id ids.Invocation) (routing.Response, error)
 	// Signal makes a signal durable; routing.ErrNotFound, routing.ErrEnded.
 	Signal(ctx context.Context, s *machine.Signal) error
 }

@@ -35,13 +35,13 @@ func TestResultsOfKeysWithCommasAreFound(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := &fakeInvocations{
-				output: func(_ context.Context, id ids.Invocation) (routing.Answer, error) {
+				output: func(_ context.Context, id ids.Invocation) (routing.Response, error) {
 					require.Equal(t, legacy, id)
-					return routing.Answer{ID: id, Target: c.target}, c.err
+					return routing.Response{ID: id, Target: c.target}, c.err
 				},
-				attach: func(_ context.Context, id ids.Invocation) (routing.Answer, error) {
+				attach: func(_ context.Context, id ids.Invocation) (routing.Response, error) {
 					require.Equal(t, c.want, id)
-					return routing.Answer{ID: id, Target: own, Result: journal.Result{Value: []byte(`"x"`)}}, nil
+					return routing.Response{ID: id, Target: own, Result: journal.Result{Value: []byte(`"x"`)}}, nil
 				},
 			}
 			s := testServer(t, Config{}, f)
@@ -52,8 +52,8 @@ func TestResultsOfKeysWithCommasAreFound(t *testing.T) {
 			require.Equal(t, http.StatusOK, w.Code, w.Body)
 		})
 	}
-	f := &fakeInvocations{output: func(context.Context, ids.Invocation) (routing.Answer, error) {
-		return routing.Answer{}, &routing.UnavailableError{SafeToRetry: true, Err: errors.New("no leader")}
+	f := &fakeInvocations{output: func(context.Context, ids.Invocation) (routing.Response, error) {
+		return routing.Response{}, &routing.UnavailableError{SafeToRetry: true, Err: errors.New("no leader")}
 	}}
 	w := do(testServer(t, Config{}, f), "GET", "/platform/invocation/Counter/k1,add,x/add/y/attach", "")
 	require.Equal(t, http.StatusServiceUnavailable, w.Code, "it is not known which one it is")

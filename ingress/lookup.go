@@ -12,16 +12,16 @@ import (
 	"platform/metadata"
 )
 
-// answerer responds to a request about a known invocation.
-type answerer func(c echo.Context, id ids.Invocation) error
+// resultHandler responds to a request about a known invocation.
+type resultHandler func(c echo.Context, id ids.Invocation) error
 
 // attach waits for the result of an invocation.
 func (s *Server) attach(c echo.Context, id ids.Invocation) error {
 	if err := s.checkVisible(c, id); err != nil {
 		return err
 	}
-	answer, err := s.invocations.Attach(c.Request().Context(), id)
-	return s.result(c, id, &answer, err)
+	response, err := s.invocations.Attach(c.Request().Context(), id)
+	return s.result(c, id, &response, err)
 }
 
 // output responds with the result of an invocation if there is one.
@@ -29,8 +29,8 @@ func (s *Server) output(c echo.Context, id ids.Invocation) error {
 	if err := s.checkVisible(c, id); err != nil {
 		return err
 	}
-	answer, err := s.invocations.Output(c.Request().Context(), id)
-	return s.result(c, id, &answer, err)
+	response, err := s.invocations.Output(c.Request().Context(), id)
+	return s.result(c, id, &response, err)
 }
 
 // checkVisible responds as if an invocation did not exist to senders that may not read its result:
@@ -47,28 +47,28 @@ func (s *Server) checkVisible(c echo.Context, id ids.Invocation) error {
 	return err
 }
 
-func (s *Server) result(c echo.Context, id ids.Invocation, answer *routing.Answer, err error) error {
+func (s *Server) result(c echo.Context, id ids.Invocation, response *routing.Response, err error) error {
 	if err != nil {
 		return s.explain(c.Request().Context(), err, id, true)
 	}
-	answer.ID = id
-	if !s.mayRead(c, answer.Target) {
+	response.ID = id
+	if !s.mayRead(c, response.Target) {
 		return s.explain(c.Request().Context(), routing.ErrNotFound, id, true) // as if it did not exist
 	}
 	rules := &metadata.OutputRules{} // of a handler that no longer exists
-	if _, h, err := s.registry.Schemas().Resolve(answer.Target.Service, answer.Target.Handler); err == nil {
+	if _, h, err := s.registry.Schemas().Resolve(response.Target.Service, response.Target.Handler); err == nil {
 		rules = &h.Output
 	}
 	mem := hold(c.Request())
 	defer mem.release()
-	if err := mem.answer(len(answer.Result.Value)); err != nil {
+	if err := mem.reserveResponse(len(response.Result.Value)); err != nil {
 		return err
 	}
-	return writeAnswer(c.Response(), answer, rules)
+	return writeResponse(c.Response(), response, rules)
 }
 
 // byID reads the invocation id from the path.
-func byID(answer answerer) echo.HandlerFunc {
+func byID(handle resultHandler) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		segments, err := decodeParams(c)
 		if err != nil {
@@ -78,12 +78,12 @@ func byID(answer answerer) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		return answer(c, id)
+		return handle(c, id)
 	}
 }
 
 // byIdempotencyKey reads service, key if there is one, handler and idempotency key from the path.
-func (s *Server) byIdempotencyKey(answer answerer) echo.HandlerFunc {
+func (s *Server) byIdempotencyKey(handle resultHandler) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		segments, err := decodeParams(c)
 		if err != nil {
@@ -98,12 +98,12 @@ func (s *Server) byIdempotencyKey(answer answerer) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		return s.explainMissing(answer(c, id), segments[0], segments[last-1])
+		return s.explainMissing(handle(c, id), segments[0], segments[last-1])
 	}
 }
 
 // byWorkflow reads the workflow and its key from the path.
-func (s *Server) byWorkflow(answer answerer) echo.HandlerFunc {
+func (s *Server) byWorkflow(handle resultHandler) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		segments, err := decodeParams(c)
 		if err != nil {
@@ -113,7 +113,7 @@ func (s *Server) byWorkflow(answer answerer) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		return s.explainMissing(answer(c, id), segments[0], "")
+		return s.explainMissing(handle(c, id), segments[0], "")
 	}
 }
 

@@ -45,8 +45,8 @@ var bodiesOf = map[string]ids.Invocation{
 }
 
 func TestGettingAResult(t *testing.T) {
-	answer := func(_ context.Context, id ids.Invocation) (routing.Answer, error) {
-		return routing.Answer{ID: id, Target: machine.Target{Service: "Greeter", Handler: "greet"}, Result: journal.Result{Value: []byte(`"x"`)}, ExpiresAt: clock.Add(time.Hour)}, nil
+	answer := func(_ context.Context, id ids.Invocation) (routing.Response, error) {
+		return routing.Response{ID: id, Target: machine.Target{Service: "Greeter", Handler: "greet"}, Result: journal.Result{Value: []byte(`"x"`)}, ExpiresAt: clock.Add(time.Hour)}, nil
 	}
 	for _, verb := range []string{"attach", "output"} {
 		check := func(method, path, body string, id ids.Invocation) {
@@ -95,7 +95,7 @@ func TestNoResult(t *testing.T) {
 		{&routing.UnavailableError{}, 503, "can be retried safely"},
 	} {
 		f := &fakeInvocations{}
-		f.output = func(context.Context, ids.Invocation) (routing.Answer, error) { return routing.Answer{}, tc.err }
+		f.output = func(context.Context, ids.Invocation) (routing.Response, error) { return routing.Response{}, tc.err }
 		f.attach = f.output
 		s := testServer(t, Config{}, f)
 		requireProblem(t, do(s, "GET", "/platform/output/"+knownID.String(), ""), tc.status, tc.message)
@@ -120,8 +120,8 @@ func TestUnknownInvocationsOfUnknownHandlers(t *testing.T) {
 }
 
 func TestResultOfAHandlerThatIsGone(t *testing.T) {
-	f := &fakeInvocations{output: func(context.Context, ids.Invocation) (routing.Answer, error) {
-		return routing.Answer{Target: machine.Target{Service: "Gone", Handler: "x"}, Result: journal.Result{Value: []byte("x")}}, nil
+	f := &fakeInvocations{output: func(context.Context, ids.Invocation) (routing.Response, error) {
+		return routing.Response{Target: machine.Target{Service: "Gone", Handler: "x"}, Result: journal.Result{Value: []byte("x")}}, nil
 	}}
 	w := do(testServer(t, Config{}, f), "GET", "/platform/output/"+knownID.String(), "")
 	require.Equal(t, 200, w.Code)

@@ -105,7 +105,7 @@ func countAs(w http.ResponseWriter, k kind) {
 }
 
 // counted serves a request and counts it.
-func (m *Metrics) counted(w http.ResponseWriter, r *http.Request, answer http.HandlerFunc) {
+func (m *Metrics) counted(w http.ResponseWriter, r *http.Request, handle http.HandlerFunc) {
 	e := &exchange{ResponseWriter: w, kind: otherwise}
 	begin, whole := time.Now(), false
 	m.active.Add(1)
@@ -121,7 +121,7 @@ func (m *Metrics) counted(w http.ResponseWriter, r *http.Request, answer http.Ha
 		m.requests[e.kind][result].Inc()
 		stats.Observe(m.durations[e.kind], time.Since(begin), tracing.SampledTraceID(e.trace))
 	}()
-	answer(e, r)
+	handle(e, r)
 	whole = true
 }
 

@@ -49,7 +49,7 @@ func TestRequestsAreCountedByKindAndResult(t *testing.T) {
 		return r
 	}
 	failing := func(err error) *fakeInvocations {
-		return &fakeInvocations{call: func(context.Context, *machine.Invoke) (routing.Answer, error) { return routing.Answer{}, err }}
+		return &fakeInvocations{call: func(context.Context, *machine.Invoke) (routing.Response, error) { return routing.Response{}, err }}
 	}
 	const id = "inv_1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	for _, tc := range []struct {
@@ -61,8 +61,8 @@ func TestRequestsAreCountedByKindAndResult(t *testing.T) {
 		{"send", "POST", "/Greeter/strict/send", "send ok", &fakeInvocations{}},
 		{"send below the prefix", "POST", "/restate/send/Greeter/strict", "send ok", &fakeInvocations{}},
 		{"refused send", "POST", "/Greeter/strict/send?delay=soon", "send request_error", nil},
-		{"failed handler", "POST", "/Greeter/strict", "call invocation_error", &fakeInvocations{call: func(context.Context, *machine.Invoke) (routing.Answer, error) {
-			return routing.Answer{Result: journal.Result{Failure: &journal.Failure{Code: 503, Message: "sold out"}}}, nil
+		{"failed handler", "POST", "/Greeter/strict", "call invocation_error", &fakeInvocations{call: func(context.Context, *machine.Invoke) (routing.Response, error) {
+			return routing.Response{Result: journal.Result{Failure: &journal.Failure{Code: 503, Message: "sold out"}}}, nil
 		}}},
 		{"no leader", "POST", "/Greeter/strict", "call unavailable", failing(&routing.UnavailableError{SafeToRetry: true})},
 		{"full queue", "POST", "/Greeter/strict", "call rate_limited", failing(&routing.QueueFullError{Rule: "*"})},
@@ -72,8 +72,8 @@ func TestRequestsAreCountedByKindAndResult(t *testing.T) {
 		{"bad path", "POST", "/Greeter", "other request_error", nil},
 		{"wrong method", "DELETE", "/platform/attach/" + id, "attach request_error", nil},
 		{"strange method", "TRACE", "/platform/attach/" + id, "other request_error", nil},
-		{"no result yet", "GET", "/platform/output/%s", "output not_ready", &fakeInvocations{output: func(context.Context, ids.Invocation) (routing.Answer, error) {
-			return routing.Answer{}, routing.ErrNotReady
+		{"no result yet", "GET", "/platform/output/%s", "output not_ready", &fakeInvocations{output: func(context.Context, ids.Invocation) (routing.Response, error) {
+			return routing.Response{}, routing.ErrNotReady
 		}}},
 		{"health", "GET", "/platform/health", "", nil},
 		{"preflight", "OPTIONS", "/Greeter/strict", "", nil},

@@ -202,7 +202,7 @@ func TestErrorsBehindTheIngress(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := &fakeInvocations{
-				call: func(context.Context, *machine.Invoke) (routing.Answer, error) { return routing.Answer{}, tc.err },
+				call: func(context.Context, *machine.Invoke) (routing.Response, error) { return routing.Response{}, tc.err },
 				send: func(context.Context, *machine.Invoke) (machine.Outcome, error) { return machine.Outcome{}, tc.err },
 			}
 			w := do(testServer(t, Config{}, f), "POST", tc.path, "", tc.headers...)
@@ -217,8 +217,8 @@ func TestErrorsBehindTheIngress(t *testing.T) {
 // TestInternalErrorsCanBeFoundInTheLog compares the request ID of the response with that of the log.
 func TestInternalErrorsCanBeFoundInTheLog(t *testing.T) {
 	const trace = "0af7651916cd43dd8448eb211c80319c"
-	f := &fakeInvocations{call: func(context.Context, *machine.Invoke) (routing.Answer, error) {
-		return routing.Answer{}, errors.New("boom")
+	f := &fakeInvocations{call: func(context.Context, *machine.Invoke) (routing.Response, error) {
+		return routing.Response{}, errors.New("boom")
 	}}
 	s := testServer(t, Config{}, f)
 	var out bytes.Buffer
@@ -237,7 +237,7 @@ func TestInternalErrorsCanBeFoundInTheLog(t *testing.T) {
 }
 
 func TestPanicIsAnInternalError(t *testing.T) {
-	f := &fakeInvocations{call: func(context.Context, *machine.Invoke) (routing.Answer, error) { panic("secret detail") }}
+	f := &fakeInvocations{call: func(context.Context, *machine.Invoke) (routing.Response, error) { panic("secret detail") }}
 	w := do(testServer(t, Config{}, f), "POST", "/Greeter/greet", "")
 	require.NotContains(t, w.Body.String(), "secret detail")
 	requireProblem(t, w, 500, "internal error")
@@ -245,10 +245,10 @@ func TestPanicIsAnInternalError(t *testing.T) {
 
 func TestConcurrentRequestsAreBounded(t *testing.T) {
 	inside, leave := make(chan struct{}), make(chan struct{})
-	f := &fakeInvocations{call: func(context.Context, *machine.Invoke) (routing.Answer, error) {
+	f := &fakeInvocations{call: func(context.Context, *machine.Invoke) (routing.Response, error) {
 		inside <- struct{}{}
 		<-leave
-		return routing.Answer{}, nil
+		return routing.Response{}, nil
 	}}
 	s := testServer(t, Config{ConcurrentRequests: 1}, f)
 	done := make(chan int)
@@ -266,10 +266,10 @@ func TestConcurrentRequestsAreBounded(t *testing.T) {
 
 func TestClientGone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	f := &fakeInvocations{attach: func(ctx context.Context, _ ids.Invocation) (routing.Answer, error) {
+	f := &fakeInvocations{attach: func(ctx context.Context, _ ids.Invocation) (routing.Response, error) {
 		cancel()
 		<-ctx.Done()
-		return routing.Answer{}, ctx.Err()
+		return routing.Response{}, ctx.Err()
 	}}
 	id := ids.NewInvocation(1, [16]byte{1})
 	w := httptest.NewRecorder()

@@ -58,16 +58,16 @@ func (s *Server) routes() *echo.Echo {
 		}
 		s.add(e, signaling, post, prefix+"/invocation/:id/signal/:name/resolve", s.signal(resolved))
 		s.add(e, signaling, post, prefix+"/invocation/:id/signal/:name/reject", s.signal(rejected))
-		for verb, answer := range map[string]answerer{"attach": s.attach, "output": s.output} {
+		for verb, handle := range map[string]resultHandler{"attach": s.attach, "output": s.output} {
 			as := attaching
 			if verb == "output" {
 				as = askingOutput
 			}
-			s.add(e, as, get, prefix+"/"+verb+"/:id", byID(answer))
-			s.add(e, as, get, prefix+"/invocation/:id/"+verb, byID(answer))
-			s.add(e, as, get, prefix+"/invocation/:service/:handler/:idempotency/"+verb, s.byIdempotencyKey(answer))
-			s.add(e, as, get, prefix+"/invocation/:service/:key/:handler/:idempotency/"+verb, s.byIdempotencyKey(answer))
-			s.add(e, as, get, prefix+"/workflow/:service/:key/"+verb, s.byWorkflow(answer))
+			s.add(e, as, get, prefix+"/"+verb+"/:id", byID(handle))
+			s.add(e, as, get, prefix+"/invocation/:id/"+verb, byID(handle))
+			s.add(e, as, get, prefix+"/invocation/:service/:handler/:idempotency/"+verb, s.byIdempotencyKey(handle))
+			s.add(e, as, get, prefix+"/invocation/:service/:key/:handler/:idempotency/"+verb, s.byIdempotencyKey(handle))
+			s.add(e, as, get, prefix+"/workflow/:service/:key/"+verb, s.byWorkflow(handle))
 		}
 		s.add(e, otherwise, nil, prefix+"/*", notFound)
 	}
@@ -130,14 +130,14 @@ func (s *Server) survive(c echo.Context, v any) error {
 // serve handles every request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if m := s.cfg.Metrics; m != nil {
-		m.counted(w, r, s.answer)
+		m.counted(w, r, s.handle)
 		return
 	}
-	s.answer(w, r)
+	s.handle(w, r)
 }
 
-// answer performs the checks that apply to all requests, and then calls the router.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+// handle performs the checks that apply to all requests, and then calls the router.
+func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	returnRequestID(w.Header(), r.Header)
 	if err := s.admit(w.Header(), r); err != nil {
 		countAs(w, uncounted)

@@ -170,7 +170,7 @@ func TestAFullQueueReportsWhenToRetry(t *testing.T) {
 	full := &routing.QueueFullError{Rule: "tenant/*"}
 	f := &fakeInvocations{
 		send: func(context.Context, *machine.Invoke) (machine.Outcome, error) { return machine.Outcome{}, full },
-		call: func(context.Context, *machine.Invoke) (routing.Answer, error) { return routing.Answer{}, full },
+		call: func(context.Context, *machine.Invoke) (routing.Response, error) { return routing.Response{}, full },
 	}
 	for _, verb := range []string{"call", "send"} {
 		w := do(testServer(t, scoping, f), "POST", "/platform/scope/tenant/"+verb+"/Greeter/greet", "")

@@ -211,11 +211,11 @@ func TestBodyThatStalls(t *testing.T) {
 func TestDisconnectOnlyEndsTheWait(t *testing.T) {
 	for _, version := range []string{"http1", "http2"} {
 		waiting, gone := make(chan struct{}), make(chan error, 1)
-		f := &fakeInvocations{call: func(ctx context.Context, _ *machine.Invoke) (routing.Answer, error) {
+		f := &fakeInvocations{call: func(ctx context.Context, _ *machine.Invoke) (routing.Response, error) {
 			close(waiting)
 			<-ctx.Done()
 			gone <- ctx.Err()
-			return routing.Answer{}, ctx.Err()
+			return routing.Response{}, ctx.Err()
 		}}
 		addr, stop := start(t, testServer(t, Config{}, f))
 		client := clientOf(version)
@@ -239,10 +239,10 @@ func TestDisconnectOnlyEndsTheWait(t *testing.T) {
 func TestDrainLetsRequestsFinish(t *testing.T) {
 	for _, version := range []string{"http1", "http2"} {
 		waiting, leave := make(chan struct{}), make(chan struct{})
-		f := &fakeInvocations{call: func(_ context.Context, inv *machine.Invoke) (routing.Answer, error) {
+		f := &fakeInvocations{call: func(_ context.Context, inv *machine.Invoke) (routing.Response, error) {
 			close(waiting)
 			<-leave
-			return routing.Answer{}, nil
+			return routing.Response{}, nil
 		}}
 		s := testServer(t, Config{}, f)
 		addr, stop := start(t, s)
@@ -277,10 +277,10 @@ func TestDrainLetsRequestsFinish(t *testing.T) {
 
 func TestDrainRespondsToWaitingCallers(t *testing.T) {
 	waiting := make(chan struct{}, 2)
-	f := &fakeInvocations{call: func(ctx context.Context, _ *machine.Invoke) (routing.Answer, error) {
+	f := &fakeInvocations{call: func(ctx context.Context, _ *machine.Invoke) (routing.Response, error) {
 		waiting <- struct{}{}
 		<-ctx.Done()
-		return routing.Answer{}, ctx.Err()
+		return routing.Response{}, ctx.Err()
 	}}
 	addr, stop := start(t, testServer(t, Config{DrainTimeout: 10 * time.Millisecond}, f))
 	type answer struct {

@@ -33,13 +33,13 @@ type targetBody struct {
 }
 
 // byBody reads the invocation from the request's body.
-func (s *Server) byBody(answer answerer) echo.HandlerFunc {
+func (s *Server) byBody(handle resultHandler) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id, err := s.readTarget(c)
 		if err != nil {
 			return err
 		}
-		return answer(c, id)
+		return handle(c, id)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"platform/partition/machine"
 )
 
-// ErrNotFound means that no invocation with that ID is known, or is known any longer.
+// ErrNotFound means that no invocation with that ID is known, or no longer is.
 var ErrNotFound = errors.New("invocation not found")
 
 // Ending is the result of a completed invocation.

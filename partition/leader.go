@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	// ErrNotLeader means that this replica does not lead its partition, or no longer;
+	// ErrNotLeader means that this replica does not lead its partition, or no longer does;
 	// nothing was proposed.
 	ErrNotLeader = raftgroup.ErrNotLeader
 

@@ -12,7 +12,7 @@ import (
 	"platform/partition/store"
 )
 
-// ListKind is what a List asks for.
+// ListKind is what a List requests.
 type ListKind uint8
 
 // The kinds. Their numbers are part of the node protocol.
@@ -36,14 +36,14 @@ type List struct {
 	Partial bool
 }
 
-// Listed is the answer to a List. Its times are wall-clock times.
+// Listed is the response to a List. Its times are wall-clock times.
 type Listed struct {
 	Places  []listing.Place // sorted; some may not match the filter, which ListRecords finds out
 	Records []Record        // of the requested IDs that match the filter; without values of results
 	Counts  []listing.Count
 	Groups  []listing.Group
 	Other   int // failures that belong to no group
-	// CompleteFrom is the creation time from which on the answer is complete; 0: it is
+	// CompleteFrom is the creation time from which on the response is complete; 0: it is
 	// complete.
 	CompleteFrom int64
 }

@@ -43,8 +43,8 @@ func (p *Partition) Operate(ctx context.Context, c machine.Operation) (machine.O
 
 // pauseOf adds what the leader knows to a pause, and removes what the log's level does not
 // include.
-func (l *leadership) pauseOf(asked *machine.Pause) *machine.Pause {
-	c := *asked // the caller may retry it, possibly elsewhere
+func (l *leadership) pauseOf(requested *machine.Pause) *machine.Pause {
+	c := *requested // the caller may retry it, possibly elsewhere
 	if attempts, known := l.p.invoker.Status(c.Target); known && c.Failure == nil {
 		c.Failure = attempts.LastFailure
 	}

@@ -187,7 +187,7 @@ func refused(err error) bool {
 	return !raftgroup.Definite(err) && !errors.Is(err, raftgroup.ErrUnknownOutcome) && !errors.Is(err, raftgroup.ErrTooLarge)
 }
 
-// reportOldest tells a receiver which message is the oldest that is left. A receiver that
+// reportOldest tells a receiver which message is the oldest one left. A receiver that
 // has lost data expects earlier ones, which it had acknowledged, and refuses all others.
 func (o *outbox) reportOldest(ctx context.Context, to uint32) {
 	first, found, _, err := o.read(to, 0, 1, 0)

@@ -47,14 +47,13 @@ func (p *Partition) Status() Status {
 	}
 }
 
-// RemovedBy reports whether what another replica says about itself proves that the
-// replica self, which s is of, is no member of the partition. A node may believe that it
-// leads and be wrong, so it must know of no older term, and of a committed configuration
-// that is newer than the last one that self was a member of. Nor must it be about to add self
-// again.
+// RemovedBy reports whether the status of another replica proves that the replica self, whose
+// status is s, is not a member of the partition. A replica may wrongly report that it leads, so
+// its term must not be older, and its committed configuration must be newer than the last one
+// that self was a member of. It must not be about to add self again, either.
 //
 // The proof holds for as long as self does not respond to the leader, so the replica must be
-// stopped before it is requested: a leader that adds self again counts on its responses.
+// stopped before the status is requested: a leader that adds self again relies on its responses.
 func (s Status) RemovedBy(said Status, self raft.ServerID) bool {
 	if said.ID != s.ID || !said.Leading || said.Term < s.Term || slices.Contains(said.Newest, self) {
 		return false
@@ -69,9 +68,9 @@ func (s Status) RemovedBy(said Status, self raft.ServerID) bool {
 }
 
 // ReplicaOn returns the Raft server ID of the replica on a node, which is that of its newest
-// member. If there is none, or it does not respond, ask returns the ID that the node itself
-// states, if it does: a replica whose predecessor's data was removed has another ID than that
-// one, which only its node knows. Without a response it is the ID of the node's newest member,
+// member. If there is none, or it does not respond, ask returns the ID as reported by
+// the node, if it responds: a replica whose predecessor's data was removed has another ID than
+// that one, which only its node knows. Without a response it is the ID of the node's newest member,
 // or that of its first replica.
 func (s Status) ReplicaOn(node raft.ServerID, ask func() (raft.ServerID, bool)) raft.ServerID {
 	known, number, member := node, uint32(0), false

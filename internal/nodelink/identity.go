@@ -14,14 +14,14 @@ import (
 )
 
 var (
-	// ErrRefused is the response to a node that is refused. It names nothing that a stranger
-	// does not know; the log of the node that refuses has the reason.
+	// ErrRefused is the response to a node that is refused. It gives unauthenticated
+	// clients no details; the log of the refusing node has the reason.
 	ErrRefused = status.Error(codes.PermissionDenied, "refused; the log of this node has the reason")
 	// ErrNoCluster is the error of requests from and to a node that has no cluster.
 	ErrNoCluster = errors.New("this node does not belong to a cluster yet")
 )
 
-// Identity is what a node tells other nodes about itself.
+// Identity is how a node identifies itself to other nodes.
 type Identity struct {
 	// ClusterID separates clusters. While it is empty, the node does not belong to a
 	// cluster, and neither sends nor accepts requests.
@@ -71,7 +71,7 @@ type Peer struct {
 	authorized time.Time // when it was last authorized
 }
 
-// Authorize asks authorize about a peer that is authenticated, unless it did so recently.
+// Authorize calls authorize for a peer that is authenticated, unless it did so recently.
 // authorize may be nil. The method is called by one goroutine at a time, for each message.
 func (p *Peer) Authorize(authorize Authorize, now time.Time) error {
 	if !p.Authenticated || authorize == nil || now.Sub(p.authorized) < AuthorizedFor {

@@ -17,7 +17,7 @@ type Conn interface {
 	Close() error
 }
 
-// Redialer is a connection to another node that can be told to dial now instead of after
+// Redialer is a connection to another node that can dial immediately instead of after
 // gRPC's backoff. ClientConn.ResetConnectBackoff is not used for that: it reads the
 // connection's map of addresses without a lock, which crashes the process if the map is
 // written concurrently.

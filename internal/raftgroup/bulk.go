@@ -19,12 +19,12 @@ type BulkGate struct {
 	waiting []chan<- struct{} // wake channels of proposers, at most one of each
 }
 
-// NewBulkGate returns a gate that lets entries of so many bytes be in flight, or a single
+// NewBulkGate returns a gate that admits entries of up to bytes bytes in total, or a single
 // larger one.
 func NewBulkGate(bytes int) *BulkGate { return &BulkGate{limit: bytes} }
 
-// enter takes the place of an entry. If there is none, it returns false, and wake is signaled
-// when there may be one.
+// enter reserves room for an entry. If there is none, it returns false, and wake is signaled
+// when there may be some.
 func (g *BulkGate) enter(size int, wake chan<- struct{}) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

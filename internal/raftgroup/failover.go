@@ -25,7 +25,7 @@ var redialDelays = []time.Duration{
 
 const redialTimeout = 250 * time.Millisecond
 
-// peerLost is called when a stream from addr broke. If nothing listens there any longer,
+// peerLost is called when a stream from addr broke. If nothing listens there anymore,
 // the process has died, and the groups that it led need not wait for the election timeout.
 // That only determines when to start an election; Raft decides who wins.
 func (t *Transport) peerLost(addr raft.ServerAddress) {
@@ -109,8 +109,8 @@ func (g *Group) voterAt(addr raft.ServerAddress) raft.ServerID {
 // succeed starts an election in place of the dead leader at addr, unless another survivor
 // was faster. Each survivor waits a little longer than the previous one, and longer still
 // once it has voted for that one, which will announce itself as soon as its disk allows. It
-// does so once: another election would depose a newly elected leader that has not been
-// heard yet.
+// does so once: another election would depose a newly elected leader whose first
+// append has not arrived yet.
 func (g *Group) succeed(addr raft.ServerAddress) {
 	rank, ok := g.successionRank(g.voterAt(addr))
 	if !ok {

@@ -7,16 +7,16 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// followers tracks what a leader learns of the other replicas from their responses; Raft
+// followers tracks the state of the other replicas as their responses reveal it to the leader; Raft
 // does not expose it.
 type followers struct {
 	mu   sync.Mutex // covers the fields below
-	term uint64     // of the leadership that known belongs to
-	byID map[raft.ServerID]*answered
+	term uint64     // of the leadership that byID belongs to
+	byID map[raft.ServerID]*followerState
 }
 
-// answered is the state of one follower as reported to the leader of a term.
-type answered struct {
+// followerState is the state of one follower as reported to the leader of a term.
+type followerState struct {
 	match     uint64    // its log matches the leader's up to here
 	contact   time.Time // time of its last response
 	confirmed time.Time // it was in the leader's term some time after this
@@ -57,11 +57,11 @@ func (f *followers) note(id raft.ServerID, term, match uint64, sent time.Time) {
 		return
 	}
 	if term > f.term || f.byID == nil { // what earlier terms knew may have been truncated
-		f.term, f.byID = term, make(map[raft.ServerID]*answered)
+		f.term, f.byID = term, make(map[raft.ServerID]*followerState)
 	}
 	a := f.byID[id]
 	if a == nil {
-		a = new(answered)
+		a = new(followerState)
 		f.byID[id] = a
 	}
 	if sent.Before(a.since) {
@@ -89,21 +89,21 @@ func (f *followers) forget(id raft.ServerID, term uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if term > f.term || f.byID == nil {
-		f.term, f.byID = term, make(map[raft.ServerID]*answered)
+		f.term, f.byID = term, make(map[raft.ServerID]*followerState)
 	}
 	if term == f.term {
-		f.byID[id] = &answered{since: time.Now()}
+		f.byID[id] = &followerState{since: time.Now()}
 	}
 }
 
 // of returns what the leader of term knows about a follower.
-func (f *followers) of(id raft.ServerID, term uint64) answered {
+func (f *followers) of(id raft.ServerID, term uint64) followerState {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if a := f.byID[id]; a != nil && f.term == term {
 		return *a
 	}
-	return answered{}
+	return followerState{}
 }
 
 // newHolds returns the holds of this group, which share the node's bound.

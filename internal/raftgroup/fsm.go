@@ -234,7 +234,7 @@ func (f *fsm) failure() error {
 	return f.failed
 }
 
-// Snapshot starts a virtual snapshot: it asks the state machine to flush.
+// Snapshot starts a virtual snapshot: it starts a flush of the state machine.
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	if err := f.failure(); err != nil {
 		return nil, err

@@ -129,13 +129,13 @@ func (g *Group) await(ctx context.Context, start func(*raft.Raft) raft.Future) e
 	inst.pending.Add(1)
 	g.mu.RUnlock()
 
-	answer := make(chan error, 1)
+	done := make(chan error, 1)
 	go func() {
 		defer inst.pending.Add(-1)
-		answer <- start(inst.raft).Error()
+		done <- start(inst.raft).Error()
 	}()
 	select {
-	case err := <-answer:
+	case err := <-done:
 		g.noteTransfer(err)
 		if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipTransferInProgress) ||
 			errors.Is(err, raft.ErrLeadershipLost) {

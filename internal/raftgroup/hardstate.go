@@ -272,8 +272,8 @@ func ReadHardStates(path string) (*HardStateFile, error) {
 // Retire durably assigns the group the next replica number and deletes the record of the
 // present replica, whose data is to be removed: its Raft server ID is never used again. A
 // replica without its log and votes must not return under the same ID, since others may
-// still count on them: a member that was down when this one left would take a new vote of it
-// for one in its own, outdated configuration. Open refuses the group with ErrLeaving until
+// still rely on them: a member that was down when this one left would count a new vote of it
+// in its own, outdated configuration. Open refuses the group with ErrLeaving until
 // the data has been removed and Accept was called; until then, Retire can be repeated.
 func (g *HardState) Retire() error {
 	rec := g.Record()
@@ -291,11 +291,11 @@ func (g *HardState) Retire() error {
 }
 
 // skippedNumbers is how many replica numbers are skipped if the last one is unknown: more than
-// a node can have used without any other node having heard of them.
+// a node can have used without any other node learning of them.
 const skippedNumbers = 1000
 
 // RetireUnknown is Retire for a group whose record is missing or damaged, and with it the
-// number of the present replica. known is the highest number that other nodes have heard of.
+// number of the present replica. known is the highest number that other nodes know of.
 func (h *HardStates) RetireUnknown(group, known uint32) error {
 	return h.reset(group, hardStateRecord{replica: known + skippedNumbers, removing: true})
 }

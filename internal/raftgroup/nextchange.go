@@ -124,7 +124,7 @@ func (p *plan) promote() (change, bool) {
 			continue
 		}
 		f := p.follower(d.ID)
-		// The leader itself may be a nonvoter: one that is told to stand for election.
+		// The leader itself may be a nonvoter: TimeoutNow makes one stand for election.
 		if f.CaughtUp || d.ID == p.local {
 			return change{op: changeAddVoter, server: d}, true
 		}

@@ -39,7 +39,7 @@ func (p *port) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft
 	return nil
 }
 
-// RequestPreVote asks whether a vote would be granted.
+// RequestPreVote requests a pre-vote: whether a vote would be granted.
 func (p *port) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
 	f, err := p.sendVoteRequest(p.target(id, addr), &node.RaftFrame{PreVoteRequest: &node.VoteRequest{
 		Header: headerToWire(args.RPCHeader), Term: args.Term, LastLogIndex: args.LastLogIndex, LastLogTerm: args.LastLogTerm,

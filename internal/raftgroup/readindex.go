@@ -42,7 +42,7 @@ func leads(r *raft.Raft, term uint64) bool {
 	return r.CurrentTerm() == term && r.State() == raft.Leader && r.CurrentTerm() == term
 }
 
-// confirmer asks the voters whether this replica still leads, once for all waiting reads.
+// confirmer confirms with the voters that this replica still leads, once for all waiting reads.
 // Reads that arrive during a round share the next one. There is at most one pending request
 // per voter, so that an unresponsive voter costs nothing.
 type confirmer struct {

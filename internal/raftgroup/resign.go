@@ -19,7 +19,7 @@ const (
 // resign transfers leadership because this replica's log or state is slow or unusable. A
 // replica without other voters continues to lead.
 // Raft's leadership transfer fails if it waits for that storage itself, or has ended
-// because of it; then a successor is asked for an election directly, as Raft would.
+// because of it; then a successor is sent TimeoutNow directly, as Raft would do.
 func (g *Group) resign() {
 	if !g.IsLeader() || len(g.successors("")) == 0 {
 		return

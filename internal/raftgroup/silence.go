@@ -17,7 +17,7 @@ const (
 	// counts per tick.
 	silenceTick = 100 * time.Millisecond
 	longestTick = 2 * silenceTick
-	// silenceTimeout is how long another replica may take to report whether it hears the
+	// silenceTimeout is how long another replica may take to report whether it hears from the
 	// leader, silenceRetry the delay before it is queried again.
 	silenceTimeout = 250 * time.Millisecond
 	silenceRetry   = 50 * time.Millisecond
@@ -178,7 +178,7 @@ func (p *port) countSilence(step time.Duration) {
 }
 
 // replaceSilent starts an election in place of a silent leader, once a majority of the
-// voters, including this replica, does not hear it. That agreement substitutes Raft's
+// voters, including this replica, no longer hears from it. That agreement replaces Raft's
 // pre-vote, which would be granted only after the election timeout of each voter. Survivors
 // start elections one after the other, as when a process has died.
 func (g *Group) replaceSilent(r *raft.Raft, leader Leader, term uint64) {
@@ -212,7 +212,7 @@ func (g *Group) isSilent(r *raft.Raft, leader raft.ServerID, term uint64) bool {
 		g.port.silence.lasts(&g.cfg.Profile)
 }
 
-// votersConfirmSilence asks the other voters whether they do not hear the leader either.
+// votersConfirmSilence queries the other voters whether the leader is silent for them as well.
 func (g *Group) votersConfirmSilence(ctx context.Context, leader Leader, term uint64) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -244,7 +244,7 @@ func (g *Group) votersConfirmSilence(ctx context.Context, leader Leader, term ui
 	return false
 }
 
-// querySilence asks another replica whether it does not hear the leader either. A version
+// querySilence queries another replica whether the leader is silent for it as well. A version
 // without this request says no.
 func (p *port) querySilence(ctx context.Context, s raft.Server, leader Leader, term uint64) bool {
 	to := p.target(s.ID, s.Address)

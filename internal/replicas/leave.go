@@ -33,7 +33,7 @@ func (m *Manager) leave(ctx context.Context, p *partition.Partition, layout *met
 	return m.destroy(ctx, p.ID()) // if interrupted, the next start finishes it
 }
 
-// confirmedRemoval asks the other nodes whether a replica is no longer a member of its
+// confirmedRemoval queries the other nodes whether a replica is no longer a member of its
 // partition.
 func (m *Manager) confirmedRemoval(ctx context.Context, p *partition.Partition) bool {
 	// A leader does not contact removed members, so it may not be known here.

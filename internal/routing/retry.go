@@ -18,11 +18,11 @@ const (
 	maxBackoff = 200 * time.Millisecond
 )
 
-// errMaybeExpired is the reason why an invocation that no leader knows any longer is not
+// errMaybeExpired is the reason why an invocation that the leader no longer knows is not
 // reported as unknown: the request may have been waiting for it on an earlier leader.
 var errMaybeExpired = errors.New("the leader of the partition changed during the request, and the new one does not know the invocation; its result may have expired meanwhile")
 
-// retry calls send until a leader answers the request. It fails when no leader has accepted
+// retry calls send until a leader responds to the request. It fails when no leader has accepted
 // the request for fabric.FailoverBudget; a request held by a leader may wait indefinitely and
 // through any number of failovers. Retries and the lookups of the leader in each of them
 // share the budget, whose end the context of send carries. Retries are safe because IDs are deduplicated. Whether

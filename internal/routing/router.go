@@ -98,13 +98,13 @@ func (r *Router) Send(ctx context.Context, inv *machine.Invoke) (machine.Outcome
 const largeInput = 16 << 10
 
 // Call implements ingress.Invocations.
-func (r *Router) Call(ctx context.Context, inv *machine.Invoke, stored func()) (Answer, error) {
+func (r *Router) Call(ctx context.Context, inv *machine.Invoke, stored func()) (Response, error) {
 	if len(inv.Input) >= largeInput && !inv.ShortRetention() {
 		return r.callLarge(ctx, inv, stored)
 	}
 	p := r.Owner(inv.ID)
 	inv.Request = NewRequest()
-	return retry(ctx, inv.IdempotencyKey != nil, func(ctx context.Context) (Answer, error) {
+	return retry(ctx, inv.IdempotencyKey != nil, func(ctx context.Context) (Response, error) {
 		e, o, err := p.Call(ctx, inv)
 		if err == nil && o.Code == machine.QueueFull {
 			err = &QueueFullError{Rule: o.Rule}
@@ -116,13 +116,13 @@ func (r *Router) Call(ctx context.Context, inv *machine.Invoke, stored func()) (
 		if !o.ID.IsZero() {
 			id = o.ID
 		}
-		return answer(id, e), err
+		return responseOf(id, e), err
 	})
 }
 
 // callLarge is Call in two requests: one that stores the invocation, and one that waits for
 // its end without the input.
-func (r *Router) callLarge(ctx context.Context, inv *machine.Invoke, stored func()) (Answer, error) {
+func (r *Router) callLarge(ctx context.Context, inv *machine.Invoke, stored func()) (Response, error) {
 	o, err := r.Send(ctx, inv)
 	id := inv.ID
 	if !o.ID.IsZero() {
@@ -130,18 +130,18 @@ func (r *Router) callLarge(ctx context.Context, inv *machine.Invoke, stored func
 	}
 	switch {
 	case err != nil:
-		return Answer{}, err
+		return Response{}, err
 	case o.Code == machine.Existing && inv.Target.Type == target.WorkflowRun:
-		return Answer{ID: id}, ErrConflict
+		return Response{ID: id}, ErrConflict
 	case o.Result != nil:
-		return answer(id, partition.Ending{Target: inv.Target, Result: *o.Result, ExpiresAt: o.ExpiresAt}), nil
+		return responseOf(id, partition.Ending{Target: inv.Target, Result: *o.Result, ExpiresAt: o.ExpiresAt}), nil
 	}
 	inv.Input = nil
 	stored()
 	p := r.Owner(id)
-	a, err := retry(ctx, inv.IdempotencyKey != nil, func(ctx context.Context) (Answer, error) {
+	a, err := retry(ctx, inv.IdempotencyKey != nil, func(ctx context.Context) (Response, error) {
 		e, err := p.Await(ctx, id)
-		return answer(id, e), err
+		return responseOf(id, e), err
 	})
 	if errors.Is(err, ErrNotFound) { // the leader was away for longer than results are kept
 		err = &UnavailableError{Err: errors.New("the invocation was stored, but its result is not kept any longer")}
@@ -150,26 +150,26 @@ func (r *Router) callLarge(ctx context.Context, inv *machine.Invoke, stored func
 }
 
 // Attach implements ingress.Invocations.
-func (r *Router) Attach(ctx context.Context, id ids.Invocation) (Answer, error) {
+func (r *Router) Attach(ctx context.Context, id ids.Invocation) (Response, error) {
 	p := r.Owner(id)
-	return retry(ctx, true, func(ctx context.Context) (Answer, error) {
+	return retry(ctx, true, func(ctx context.Context) (Response, error) {
 		e, err := p.Await(ctx, id)
-		return answer(id, e), err
+		return responseOf(id, e), err
 	})
 }
 
 // Output implements ingress.Invocations.
-func (r *Router) Output(ctx context.Context, id ids.Invocation) (Answer, error) {
+func (r *Router) Output(ctx context.Context, id ids.Invocation) (Response, error) {
 	p := r.Owner(id)
-	return retry(ctx, true, func(ctx context.Context) (Answer, error) {
+	return retry(ctx, true, func(ctx context.Context) (Response, error) {
 		inv, err := p.Find(ctx, id)
 		switch {
 		case err != nil:
-			return Answer{}, err
+			return Response{}, err
 		case inv.Status != machine.Completed:
-			return Answer{ID: id, Target: inv.Target}, ErrNotReady
+			return Response{ID: id, Target: inv.Target}, ErrNotReady
 		}
-		return answer(id, partition.Ending{Target: inv.Target, Result: *inv.Result, ExpiresAt: inv.ExpiresAt}), nil
+		return responseOf(id, partition.Ending{Target: inv.Target, Result: *inv.Result, ExpiresAt: inv.ExpiresAt}), nil
 	})
 }
 
@@ -185,7 +185,7 @@ func (r *Router) Ingest(ctx context.Context, to uint32, c *machine.Ingest) (mach
 	return r.directory.Partition(to).Ingest(ctx, c)
 }
 
-// AwaitEnd returns when an invocation has ended, or is not known any longer.
+// AwaitEnd returns when an invocation has ended, or is no longer known.
 func (r *Router) AwaitEnd(ctx context.Context, id ids.Invocation) error {
 	_, err := r.Owner(id).Await(ctx, id)
 	if errors.Is(err, partition.ErrNotFound) {
@@ -197,16 +197,16 @@ func (r *Router) AwaitEnd(ctx context.Context, id ids.Invocation) error {
 // NewRequest returns a request ID, by which partitions recognize retries.
 func NewRequest() uint64 { return rand.Uint64() | 1 }
 
-// Answer is the result of an invocation.
-type Answer struct {
+// Response is the result of an invocation, as returned to callers.
+type Response struct {
 	ID        ids.Invocation
 	Target    machine.Target
 	Result    journal.Result
 	ExpiresAt time.Time // end of the retention of the result; zero if unknown
 }
 
-func answer(id ids.Invocation, e partition.Ending) Answer {
-	a := Answer{ID: id, Target: e.Target, Result: e.Result}
+func responseOf(id ids.Invocation, e partition.Ending) Response {
+	a := Response{ID: id, Target: e.Target, Result: e.Result}
 	if e.ExpiresAt > 0 {
 		a.ExpiresAt = time.UnixMilli(e.ExpiresAt)
 	}

@@ -66,11 +66,11 @@ func (r *restarted) Await(context.Context, ids.Invocation) (partition.Ending, er
 // in time.
 func TestLongRequestsOutlastAnyNumberOfFailovers(t *testing.T) {
 	for _, full := range []bool{false, true} {
-		for name, request := range map[string]func(context.Context, *Router) (Answer, error){
-			"call": func(ctx context.Context, r *Router) (Answer, error) {
+		for name, request := range map[string]func(context.Context, *Router) (Response, error){
+			"call": func(ctx context.Context, r *Router) (Response, error) {
 				return r.Call(ctx, &machine.Invoke{Target: machine.Target{Service: "S", Handler: "h"}}, nil)
 			},
-			"attach": func(ctx context.Context, r *Router) (Answer, error) {
+			"attach": func(ctx context.Context, r *Router) (Response, error) {
 				return r.Attach(ctx, ids.Invocation{1})
 			},
 		} {

@@ -19,7 +19,7 @@ var (
 )
 
 // deployment converts a discovery response to a deployment.
-func (d *Discoverer) deployment(a *answer) (*metadata.Deployment, error) {
+func (d *Discoverer) deployment(a *manifestResponse) (*metadata.Deployment, error) {
 	contentType := a.head.Header.Get("Content-Type")
 	if !knownMediaType(contentType) {
 		return nil, errcode.New(errcode.META0013, "the discovery response has the content type %q, which is not that of an endpoint manifest", contentType)
@@ -58,7 +58,7 @@ func (d *Discoverer) deployment(a *answer) (*metadata.Deployment, error) {
 	return dep, nil
 }
 
-func (d *Discoverer) checkProtocol(m *manifest, a *answer) (bidirectional bool, _ error) {
+func (d *Discoverer) checkProtocol(m *manifest, a *manifestResponse) (bidirectional bool, _ error) {
 	switch m.ProtocolMode {
 	case "BIDI_STREAM":
 		bidirectional = true

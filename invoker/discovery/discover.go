@@ -78,12 +78,12 @@ func (d *Discoverer) Discover(ctx context.Context, r Request) (*metadata.Deploym
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 	defer cancel()
-	answer, err := d.fetch(ctx, addr, r.AdditionalHeaders)
+	response, err := d.fetch(ctx, addr, r.AdditionalHeaders)
 	if err != nil {
 		return nil, err
 	}
-	answer.function = addr.Function != nil
-	dep, err := d.deployment(answer)
+	response.function = addr.Function != nil
+	dep, err := d.deployment(response)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func addressOf(r *Request) (addr *endpoint.Address, uri string, err error) {
 }
 
 // fetch sends the request, retrying transient errors.
-func (d *Discoverer) fetch(ctx context.Context, addr *endpoint.Address, extra map[string]string) (*answer, error) {
+func (d *Discoverer) fetch(ctx context.Context, addr *endpoint.Address, extra map[string]string) (*manifestResponse, error) {
 	for attempt := 1; ; attempt++ {
 		a, transient, err := d.once(ctx, addr, extra)
 		if err == nil || !transient || attempt >= d.cfg.Attempts {
@@ -126,7 +126,7 @@ func (d *Discoverer) fetch(ctx context.Context, addr *endpoint.Address, extra ma
 	}
 }
 
-func (d *Discoverer) once(ctx context.Context, addr *endpoint.Address, extra map[string]string) (_ *answer, transient bool, _ error) {
+func (d *Discoverer) once(ctx context.Context, addr *endpoint.Address, extra map[string]string) (_ *manifestResponse, transient bool, _ error) {
 	if addr.Scheme == "https" && !addr.HTTP11 {
 		negotiated, err := d.client.Negotiate(ctx, addr)
 		if err != nil {
@@ -150,7 +150,7 @@ func (d *Discoverer) once(ctx context.Context, addr *endpoint.Address, extra map
 	if err := d.checkStatus(addr, &c.head); err != nil {
 		return nil, retryable(c.head.Status), err
 	}
-	return &answer{head: c.head, body: c.body}, false, nil
+	return &manifestResponse{head: c.head, body: c.body}, false, nil
 }
 
 // wait waits for the end of a discovery request. It fails early if the peer ignores HTTP/2
@@ -176,7 +176,7 @@ func (d *Discoverer) wait(ctx context.Context, addr *endpoint.Address, done <-ch
 	}
 }
 
-func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, err error) (*answer, bool, error) {
+func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, err error) (*manifestResponse, bool, error) {
 	where := addr.Scheme + "://" + addr.Authority
 	if addr.Function != nil {
 		where = addr.Function.ARN
@@ -281,8 +281,8 @@ func checkHeaders(headers map[string]string) error {
 	return nil
 }
 
-// answer is a successful response.
-type answer struct {
+// manifestResponse is a successful response.
+type manifestResponse struct {
 	head     endpoint.Head
 	body     []byte
 	function bool // it came from one
@@ -334,7 +334,7 @@ type InvalidError struct{ Reason string }
 // Error is the reason.
 func (e *InvalidError) Error() string { return e.Reason }
 
-// HTTPStatus is the status to answer with.
+// HTTPStatus is the status to respond with.
 func (e *InvalidError) HTTPStatus() int { return http.StatusBadRequest }
 
 func invalid(format string, args ...any) *InvalidError {

@@ -49,7 +49,7 @@ func FuzzManifest(f *testing.F) {
 	defaults := metadata.StandardDefaults()
 	f.Fuzz(func(t *testing.T, body []byte, function bool) {
 		head := endpoint.Head{Status: 200, Header: http.Header{"Content-Type": {mediaTypes[len(mediaTypes)-1]}}}
-		dep, err := d.deployment(&answer{head: head, body: body, function: function})
+		dep, err := d.deployment(&manifestResponse{head: head, body: body, function: function})
 		if err != nil {
 			if err.Error() == "" {
 				t.Fatal("refused without a reason")
@@ -68,7 +68,7 @@ func FuzzManifest(f *testing.F) {
 		require.NoError(t, err)
 		again, err := json.Marshal(m)
 		require.NoError(t, err)
-		same, err := d.deployment(&answer{head: head, body: again, function: function})
+		same, err := d.deployment(&manifestResponse{head: head, body: again, function: function})
 		require.NoError(t, err, "%s", again)
 		require.Equal(t, normal(dep), normal(same))
 	})

@@ -143,7 +143,7 @@ func (c *Client) roundTrip(a *Address, r *http.Request, b *body) (*http.Response
 }
 
 // maxPools is the number of pools from which unused ones are dropped. Most of them are then
-// of endpoints that are gone.
+// of endpoints that are no longer used.
 const maxPools = 4096
 
 // pool returns the pool of an address, which is not dropped before leave.

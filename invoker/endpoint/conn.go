@@ -26,7 +26,7 @@ const maxUnsent = 256 << 10
 //
 // The transport flushes each frame separately, which costs three system calls per attempt.
 // Here one goroutine sends what has accumulated since its last call, for all streams.
-// DESIGN.md has the figures.
+// DESIGN.md has the measurements.
 //
 // conn also inspects how the peer begins and how streams end, see greeting and resetFilter.
 type conn struct {

@@ -50,7 +50,7 @@ const (
 	Signal                        Type = 0xFBFF
 )
 
-// CancelSignal is the built-in signal that asks a handler to end.
+// CancelSignal is the built-in signal that requests a handler to end.
 const CancelSignal = 1
 
 var names = map[Type]string{

@@ -64,7 +64,7 @@ func groupOf(inv *machine.Invocation, f *failing) groupKey {
 }
 
 const (
-	// MaxGroups bounds the failure groups of a partition and of an answer.
+	// MaxGroups bounds the failure groups of a partition and of a response.
 	MaxGroups = 1000
 	// maxGroupKeys and maxGroupDeployments bound what is counted per group.
 	maxGroupKeys        = 1000

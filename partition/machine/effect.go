@@ -34,7 +34,7 @@ type Abort struct {
 	Attempt uint64
 }
 
-// Yield asks for the end of the attempts of an invocation that is to pause: the open one is
+// Yield requests the end of the attempts of an invocation that is to pause: the open one is
 // asked to suspend, and no other follows.
 type Yield struct {
 	ID      ids.Invocation

@@ -113,7 +113,7 @@ func (o Options) withDefaults() Options {
 }
 
 // memTables is the number of memtables at which writes wait for flushes. The largest message
-// fits into so many, so that a single one does not make the other partitions wait.
+// fits into that many, so that a single one does not make the other partitions wait.
 const memTables = 8
 
 // sstableBytes is the target size of sstables on every level. Each has one bloom filter,

@@ -38,8 +38,8 @@ func setSource(h http.Header, source string) {
 	h[headerSource], h[headerSourceAlias] = text, text
 }
 
-// writeAnswer responds with the result of an invocation.
-func writeAnswer(w http.ResponseWriter, a *routing.Answer, rules *metadata.OutputRules) error {
+// writeResponse responds with the result of an invocation.
+func writeResponse(w http.ResponseWriter, a *routing.Response, rules *metadata.OutputRules) error {
 	h := w.Header()
 	if !a.ExpiresAt.IsZero() {
 		h[headerExpires] = []string{a.ExpiresAt.UTC().Format(time.RFC3339)}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"platform/test/harness"
 )
@@ -125,9 +126,16 @@ func startBrokers(t testing.TB, n int, more ...*listener) *brokers {
 	require.Eventually(t, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		m, err := b.admin.BrokerMetadata(ctx)
-		last.Store(fmt.Sprintf("%d brokers, %v", len(m.Brokers), err))
-		return err == nil && len(m.Brokers) == n
+		// Not through kadm, which keeps the first response and never learns of brokers that start later.
+		request := kmsg.NewPtrMetadataRequest()
+		request.Topics = []kmsg.MetadataRequestTopic{}
+		m, err := request.RequestWith(ctx, b.client)
+		if err != nil {
+			last.Store(err.Error())
+			return false
+		}
+		last.Store(fmt.Sprintf("%d brokers", len(m.Brokers)))
+		return len(m.Brokers) == n
 	}, 3*time.Minute, 50*time.Millisecond, "the brokers start: %v", &last)
 	return b
 }

@@ -1,7 +1,7 @@
 package kafka
 
 import (
-	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,7 +13,7 @@ import (
 // stop lets a broker shut down, as in an upgrade: it transfers its leaderships first.
 func (nd *broker) stop(t testing.TB) {
 	t.Helper()
-	require.NoError(t, nd.cmd.Process.Signal(os.Interrupt))
+	require.NoError(t, nd.cmd.Process.Signal(syscall.SIGTERM))
 	select {
 	case <-nd.exited:
 	case <-time.After(2 * time.Minute):

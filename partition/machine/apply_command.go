@@ -28,7 +28,7 @@ func (m *Machine) journalCommand(inv *Invocation, s *Step) error {
 	case journal.ClearState:
 		err = m.deleteState(inv, s.Payload)
 	case journal.ClearAllState:
-		err = m.clearState(inv.Target.Object())
+		m.st.DeleteValues(inv.Target.Object())
 	case journal.Sleep:
 		err = m.sleep(inv, s.Payload)
 	case journal.Call:

@@ -54,23 +54,13 @@ func (m *Machine) deleteState(inv *Invocation, payload []byte) error {
 	return err
 }
 
-// clearState deletes all state of an object. The keys are collected first, because a table
-// must not be modified while it is iterated.
-func (m *Machine) clearState(o Object) error {
-	keys, err := m.stateKeys(o)
-	for _, key := range keys {
-		m.st.DeleteValue(o, key)
-	}
-	return err
-}
-
 func (m *Machine) stateKeys(o Object) ([][]byte, error) {
 	var keys [][]byte
-	for e, err := range m.st.Values(o) {
+	for key, err := range m.st.Keys(o) {
 		if err != nil {
-			return nil, fmt.Errorf("read state of %v: %w", o, err)
+			return nil, fmt.Errorf("read state keys of %v: %w", o, err)
 		}
-		keys = append(keys, e.Key)
+		keys = append(keys, key)
 	}
 	return keys, nil
 }

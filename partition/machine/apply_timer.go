@@ -118,7 +118,7 @@ func (m *Machine) purge(inv *Invocation) (gone bool, err error) {
 		}
 	}
 	if inv.Target.Type == target.WorkflowRun {
-		return true, m.clearState(inv.Target.Object())
+		m.st.DeleteValues(inv.Target.Object())
 	}
 	return true, nil
 }

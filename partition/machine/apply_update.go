@@ -81,9 +81,7 @@ func (m *Machine) updateState(u *update) error {
 			return m.complete(inv, &versionDiffers)
 		}
 	}
-	if err := m.clearState(o); err != nil {
-		return err
-	}
+	m.st.DeleteValues(o)
 	for _, p := range r.State {
 		m.st.PutValue(o, p.Key, p.Value)
 	}

@@ -1,6 +1,8 @@
 package machine_test
 
 import (
+	"fmt"
+	"iter"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,6 +20,22 @@ import (
 type counting struct {
 	*machinetest.State
 	read, appended int
+	state          int // values read or deleted one by one
+}
+
+func (c *counting) Values(o machine.Object) iter.Seq2[machine.StateEntry, error] {
+	return func(yield func(machine.StateEntry, error) bool) {
+		for e, err := range c.State.Values(o) {
+			if c.state++; !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+func (c *counting) DeleteValue(o machine.Object, key []byte) {
+	c.state++
+	c.State.DeleteValue(o, key)
 }
 
 func (c *counting) Entry(id ids.Invocation, index uint32) (journal.Entry, error) {
@@ -300,5 +318,47 @@ func TestOnePurgeFailsABoundedNumberOfWaiters(t *testing.T) {
 			}
 			require.Empty(t, b.st.Faults())
 		}
+	}
+}
+
+// TestStateIsClearedAndListedWithoutReadingIt covers everything that clears the state of an
+// object, and the list of its keys.
+func TestStateIsClearedAndListedWithoutReadingIt(t *testing.T) {
+	const keys = 1000
+	object := machine.Target{Service: "O", Handler: "h", Key: "k", Type: target.ObjectExclusive}
+	workflow := machine.Target{Service: "W", Handler: "run", Key: "k", Type: target.WorkflowRun}
+	id := ids.NewInvocation(0, [16]byte{1})
+	for name, test := range map[string]struct {
+		to machine.Target
+		do func(b *bounded, attempt uint64)
+	}{
+		"clear all": {object, func(b *bounded, attempt uint64) {
+			b.apply(&machine.Progress{ID: id, Attempt: attempt, Steps: []machine.Step{machinetest.ClearAllState()}})
+		}},
+		"purge": {workflow, func(b *bounded, attempt uint64) {
+			b.apply(&machine.Progress{ID: id, Attempt: attempt, Steps: []machine.Step{machinetest.Output(journal.Result{}), machinetest.End()}})
+			b.apply(&machine.Purge{Target: id})
+		}},
+		"state update": {object, func(b *bounded, attempt uint64) {
+			b.update(ids.NewInvocation(0, [16]byte{2}), object.Object(), "v")
+			b.apply(&machine.Progress{ID: id, Attempt: attempt, Steps: []machine.Step{machinetest.Output(journal.Result{}), machinetest.End()}})
+		}},
+		"keys": {object, func(b *bounded, attempt uint64) {
+			b.apply(&machine.Progress{ID: id, Attempt: attempt, Steps: []machine.Step{machinetest.GetStateKeys(1), machinetest.ClearAllState()}})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBounded(t, feature.Level4)
+			attempt := b.invoke(id, test.to, journal.NewInput(nil, nil))
+			for n := range keys {
+				b.st.PutValue(test.to.Object(), fmt.Append(nil, n), []byte("v"))
+			}
+			b.st.state = 0
+			test.do(b, attempt)
+			require.Zero(t, b.st.state)
+			for e := range b.st.State.Values(test.to.Object()) {
+				require.Equal(t, "k", string(e.Key))
+			}
+		})
 	}
 }

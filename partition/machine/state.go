@@ -38,6 +38,10 @@ type State interface {
 	DeleteValue(o Object, key []byte)
 	// Values yields an object's state in key order.
 	Values(Object) iter.Seq2[StateEntry, error]
+	// Keys yields the keys of an object's state in order, without reading the values.
+	Keys(Object) iter.Seq2[[]byte, error]
+	// DeleteValues deletes an object's state. Its cost does not depend on the size of the state.
+	DeleteValues(Object)
 
 	// Lock returns the zero Lock for an object without a holder or waiters; putting the
 	// zero Lock deletes the record.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"testing"
 
@@ -260,4 +261,32 @@ func TestMessagesAroundSkippedNumbersAreReadSeparately(t *testing.T) {
 	defer damaged.Close()
 	_, _, _, err = damaged.Outgoing(7, 6, 10, 1<<20)
 	require.Error(t, err)
+}
+
+// Clearing an object writes few rows, whatever its size, and is visible in the same batch.
+func TestClearingAnObjectWritesFewRows(t *testing.T) {
+	o, other := machine.Object{Service: "S", Key: "k"}, machine.Object{Service: "S", Key: "l"}
+	p := partition(t, open(t), 1)
+	commit(t, p, 1, func(s machine.State) {
+		for i := range 20_000 {
+			s.PutValue(o, fmt.Append(nil, i), []byte("old"))
+		}
+		s.PutValue(other, []byte("x"), []byte("kept"))
+	})
+	txn := p.Begin()
+	for range 100 {
+		txn.DeleteValues(o)
+		txn.PutValue(o, []byte("new"), []byte("new"))
+	}
+	require.Less(t, txn.Rows(), 2*manyRows)
+	require.Len(t, txn.ranges, 1)
+	require.Equal(t, []string{`"new"="new"`}, listValues(t, txn, o))
+	_, found, err := txn.Value(o, []byte("1"))
+	require.NoError(t, err)
+	require.False(t, found)
+	require.NoError(t, txn.Commit(2, 1))
+	txn = p.Begin()
+	defer txn.Discard()
+	require.Equal(t, []string{`"new"="new"`}, listValues(t, txn, o))
+	require.Equal(t, []string{`"x"="kept"`}, listValues(t, txn, other))
 }

@@ -93,6 +93,16 @@ func (r reader) owned(prefix []byte, visit func(key, value []byte, own bool) boo
 	return nil
 }
 
+// ownedKeys is like owned, without reading the values.
+func (r reader) ownedKeys(prefix []byte, visit func(key []byte) bool) error {
+	for ok := r.it.SeekPrefixGE(prefix); ok && visit(r.it.Key()); ok = r.it.Next() {
+	}
+	if err := r.it.Error(); err != nil {
+		return fmt.Errorf("read keys of %x: %w", prefix, err)
+	}
+	return nil
+}
+
 // each calls visit for the rows [lower, upper) until visit returns false or an error. The
 // key is valid during the call only; the value is a copy.
 func (r reader) each(lower, upper []byte, visit func(key, value []byte) (bool, error)) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,6 +45,9 @@ func (w *world) countPromises(s machine.State) (n int) {
 func drawKey(t *rapid.T, label string) string { return rapid.SampledFrom(worldKeys).Draw(t, label) }
 
 func drawObject(t *rapid.T) machine.Object {
+	if rapid.Bool().Draw(t, "common") {
+		return machine.Object{Key: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key")}
+	}
 	return machine.Object{Scope: drawKey(t, "scope"), Service: drawKey(t, "service"), Key: drawKey(t, "key")}
 }
 
@@ -120,6 +124,21 @@ var operations = map[string]func(t *rapid.T, w *world, all ...machine.State){
 		o, key := drawObject(t), drawKey(t, "name")
 		for _, s := range all {
 			s.DeleteValue(o, []byte(key))
+		}
+	},
+	"put values": func(t *rapid.T, w *world, all ...machine.State) { // more than are deleted one by one
+		w.seq++
+		o := drawObject(t)
+		for i := range manyRows {
+			for _, s := range all {
+				s.PutValue(o, []byte{byte(i)}, fmt.Append(nil, w.seq))
+			}
+		}
+	},
+	"delete values": func(t *rapid.T, _ *world, all ...machine.State) {
+		o := drawObject(t)
+		for _, s := range all {
+			s.DeleteValues(o)
 		}
 	},
 	"put promise": func(t *rapid.T, w *world, all ...machine.State) {
@@ -330,10 +349,19 @@ func requireSameState(t *rapid.T, w *world, want, got machine.State) {
 }
 
 func listValues(t require.TestingT, s machine.State, o machine.Object) (all []string) {
+	var keys []string
+	for key, err := range s.Keys(o) {
+		require.NoError(t, err)
+		keys = append(keys, fmt.Sprintf("%q", key))
+	}
 	for e, err := range s.Values(o) {
 		require.NoError(t, err)
 		all = append(all, fmt.Sprintf("%q=%q", e.Key, e.Value))
 	}
+	for i, row := range all {
+		require.True(t, strings.HasPrefix(row, keys[i]+"="))
+	}
+	require.Len(t, keys, len(all))
 	return all
 }
 

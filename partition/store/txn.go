@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -232,12 +233,15 @@ func (t *Txn) fail(err error) {
 	}
 }
 
+// inDeletedRange reports whether the committed row of a key is in a range that was deleted.
+func (t *Txn) inDeletedRange(key []byte) bool {
+	return slices.ContainsFunc(t.ranges, func(r keyRange) bool { return r.contains(key) })
+}
+
 // stored reads a row that is not in a write set, nil if there is none.
 func (t *Txn) stored(key []byte) ([]byte, error) {
-	for _, r := range t.ranges {
-		if r.contains(key) {
-			return nil, nil
-		}
+	if t.inDeletedRange(key) {
+		return nil, nil
 	}
 	r, err := t.committed()
 	if err != nil {

@@ -53,13 +53,25 @@ func (t *Txn) DeleteJournal(id ids.Invocation, length uint32) {
 // deletePrefix deletes the rows of an owner, whose keys begin with prefix.
 func (t *Txn) deletePrefix(w *writeSet[[]byte], prefix []byte) {
 	upper := after(prefix)
+	if !t.inDeletedRange(prefix) {
+		t.deleteCommitted(w, prefix, upper)
+	}
+	for i := range w.rows { // rows that are not in the database yet
+		if r := &w.rows[i]; !r.deleted && (keyRange{prefix, upper}).contains(r.key) {
+			*r = row[[]byte]{key: r.key, deleted: true}
+		}
+	}
+}
+
+// deleteCommitted deletes the committed rows of an owner, many as a range.
+func (t *Txn) deleteCommitted(w *writeSet[[]byte], prefix, upper []byte) {
 	r, err := t.committed()
 	if err != nil {
 		t.fail(err)
 		return
 	}
 	n := 0
-	t.fail(r.owned(prefix, func(key, _ []byte, _ bool) bool {
+	t.fail(r.ownedKeys(prefix, func(key []byte) bool {
 		if n++; n > manyRows {
 			deleteRange(t, w, prefix, upper)
 			return false
@@ -67,11 +79,6 @@ func (t *Txn) deletePrefix(w *writeSet[[]byte], prefix []byte) {
 		w.remove(t.keep(key))
 		return true
 	}))
-	for i := range w.rows { // rows that are not in the database yet
-		if r := &w.rows[i]; !r.deleted && (keyRange{prefix, upper}).contains(r.key) {
-			*r = row[[]byte]{key: r.key, deleted: true}
-		}
-	}
 }
 
 // keep copies a key into the arena.

@@ -43,14 +43,48 @@ func (t *Txn) DeleteValue(o machine.Object, key []byte) {
 	t.values.remove(t.keys.keep(t.valueKey(&o, key)))
 }
 
-// Values implements machine.State. Writes during the iteration are not visible to it.
-func (t *Txn) Values(o machine.Object) iter.Seq2[machine.StateEntry, error] {
-	return t.owned(t.space.object(nil, tableValues, &o))
+// DeleteValues implements machine.State.
+func (t *Txn) DeleteValues(o machine.Object) {
+	t.deletePrefix(&t.values, t.space.object(nil, tableValues, &o))
 }
 
-// owned yields the rows of an object in one table, merging committed and written ones. Keys
-// omit the prefix.
-func (t *Txn) owned(prefix []byte) iter.Seq2[machine.StateEntry, error] {
+// Values implements machine.State. Writes during the iteration are not visible to it.
+func (t *Txn) Values(o machine.Object) iter.Seq2[machine.StateEntry, error] {
+	return t.owned(t.space.object(nil, tableValues, &o), t.committedEntry)
+}
+
+// Keys implements machine.State. Writes during the iteration are not visible to it.
+func (t *Txn) Keys(o machine.Object) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for e, err := range t.owned(t.space.object(nil, tableValues, &o), committedKey) {
+			if !yield(e.Key, err) {
+				return
+			}
+		}
+	}
+}
+
+// committedEntry copies the row of an iterator.
+func (t *Txn) committedEntry(prefix []byte, it *pebble.Iterator) (machine.StateEntry, error) {
+	value, err := it.ValueAndErr()
+	if err != nil {
+		return machine.StateEntry{}, err
+	}
+	value, own, err := t.reader.whole(it.Key(), value)
+	if err != nil {
+		return machine.StateEntry{}, err
+	}
+	return stateEntry(prefix, it.Key(), value, own), nil
+}
+
+// committedKey copies the key of the row of an iterator.
+func committedKey(prefix []byte, it *pebble.Iterator) (machine.StateEntry, error) {
+	return machine.StateEntry{Key: bytes.Clone(it.Key()[len(prefix):])}, nil
+}
+
+// owned yields the rows of an object in one table, merging written ones with committed ones,
+// which read copies. Keys omit the prefix.
+func (t *Txn) owned(prefix []byte, read func(prefix []byte, it *pebble.Iterator) (machine.StateEntry, error)) iter.Seq2[machine.StateEntry, error] {
 	return func(yield func(machine.StateEntry, error) bool) {
 		written := t.writtenValues(prefix)
 		it, err := t.objectScan(prefix)
@@ -59,7 +93,7 @@ func (t *Txn) owned(prefix []byte) iter.Seq2[machine.StateEntry, error] {
 			return
 		}
 		defer it.Close()
-		ok := it.SeekPrefixGE(prefix)
+		ok := !t.inDeletedRange(prefix) && it.SeekPrefixGE(prefix)
 		for ok || len(written) > 0 {
 			var e machine.StateEntry
 			order := 1
@@ -71,16 +105,10 @@ func (t *Txn) owned(prefix []byte) iter.Seq2[machine.StateEntry, error] {
 				order = bytes.Compare(it.Key(), written[0].key)
 			}
 			if order < 0 {
-				value, err := it.ValueAndErr()
-				own := false
-				if err == nil {
-					value, own, err = t.reader.whole(it.Key(), value)
-				}
-				if err != nil {
+				if e, err = read(prefix, it); err != nil {
 					yield(machine.StateEntry{}, fmt.Errorf("read rows of an object: %w", err))
 					return
 				}
-				e = stateEntry(prefix, it.Key(), value, own)
 			}
 			if order <= 0 {
 				ok = it.Next()

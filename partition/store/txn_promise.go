@@ -49,7 +49,7 @@ func (t *Txn) DeletePromise(o machine.Object, key string) {
 // Promises implements machine.State. Writes during the iteration are not visible to it.
 func (t *Txn) Promises(o machine.Object) iter.Seq2[machine.NamedPromise, error] {
 	return func(yield func(machine.NamedPromise, error) bool) {
-		for e, err := range t.owned(t.space.object(nil, tablePromises, &o)) {
+		for e, err := range t.owned(t.space.object(nil, tablePromises, &o), t.committedEntry) {
 			var p machine.NamedPromise
 			if err == nil {
 				p.Key = string(e.Key)

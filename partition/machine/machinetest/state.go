@@ -219,6 +219,20 @@ func (s *State) Values(o machine.Object) iter.Seq2[machine.StateEntry, error] {
 	}
 }
 
+// Keys implements machine.State.
+func (s *State) Keys(o machine.Object) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for e, err := range s.Values(o) {
+			if !yield(e.Key, err) {
+				return
+			}
+		}
+	}
+}
+
+// DeleteValues implements machine.State.
+func (s *State) DeleteValues(o machine.Object) { delete(s.values, o) }
+
 // Promise implements machine.State.
 func (s *State) Promise(o machine.Object, key string) (machine.Promise, error) {
 	return s.promises[o][key], nil

@@ -135,10 +135,10 @@ func (a attemptSource) Confirm(ctx context.Context) error {
 }
 
 // loadTimers reads a range of the timer table.
-func (l *leadership) loadTimers(from, before int64, limit int) (due []machine.Timer, more bool, err error) {
+func (l *leadership) loadTimers(from, before machine.Timer) (due []machine.Timer, more bool, err error) {
 	view := l.p.tables.View()
 	defer view.Close()
-	return view.Timers(from, before, limit)
+	return view.Timers(from, before, timerLimit, timerLimitBytes)
 }
 
 // fireTimers proposes due timers. It waits for an outcome only if maxFiring commands are in

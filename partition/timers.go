@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,9 +22,10 @@ const (
 	// maxFiring is how many FireTimers commands may be in progress: one is applied while
 	// others are written.
 	maxFiring = 4
-	// timerLimit is approximately how many timers one load reads, so that a large number of
-	// timers due in the same minute is loaded in parts.
-	timerLimit = 50_000
+	// timerLimit bounds the timers that one load reads, timerLimitBytes their names; the one
+	// that exceeds it is the last. Twice as many are held in memory.
+	timerLimit      = 50_000
+	timerLimitBytes = 8 << 20
 	// timerCheck bounds how long the leader sleeps before it checks its clock. Go timers
 	// stop while the machine is suspended, the clock does not.
 	timerCheck = time.Second
@@ -31,36 +33,33 @@ const (
 
 // timers is the leader's timer queue: it proposes FireTimers when timers of the table are
 // due. It holds the timers before its horizon; later ones stay in the table until the
-// horizon advances.
+// horizon advances. If too many are set before the horizon, it moves back.
 type timers struct {
 	now func() int64 // partition time of the leader, ms
-	// load reads the timers due in [from, before) in order, stopping soon after limit, but
-	// never between two timers of the same millisecond. more means that it stopped early.
-	load func(from, before int64, limit int) (due []machine.Timer, more bool, err error)
+	// load reads the timers in [from, before) in order, up to the limits. more means that it
+	// stopped early, after at least one.
+	load func(from, before machine.Timer) (due []machine.Timer, more bool, err error)
 	// fire proposes timers; it blocks while too many commands are in progress. Timers that
 	// were not fired are returned through requeue.
 	fire func(context.Context, []machine.Timer) error
 
 	mu      sync.Mutex // covers the fields below
 	pending timerHeap
-	horizon int64
+	bytes   int // of the names in pending
+	horizon machine.Timer
 
 	wake chan struct{}
 }
 
-func newTimers(now func() int64, load func(from, before int64, limit int) ([]machine.Timer, bool, error), fire func(context.Context, []machine.Timer) error) *timers {
+func newTimers(now func() int64, load func(from, before machine.Timer) ([]machine.Timer, bool, error), fire func(context.Context, []machine.Timer) error) *timers {
 	return &timers{now: now, load: load, fire: fire, wake: make(chan struct{}, 1)}
 }
 
 // set registers a timer that is in the table. It never blocks.
 func (t *timers) set(timer machine.Timer) {
 	t.mu.Lock()
-	if timer.At >= t.horizon {
-		t.mu.Unlock()
-		return
-	}
-	heap.Push(&t.pending, timer)
-	first := t.pending[0] == timer
+	t.push(timer)
+	first := len(t.pending) > 0 && t.pending[0] == timer
 	t.mu.Unlock()
 	if first {
 		t.signal()
@@ -71,10 +70,45 @@ func (t *timers) set(timer machine.Timer) {
 func (t *timers) requeue(due []machine.Timer) {
 	t.mu.Lock()
 	for _, timer := range due {
-		heap.Push(&t.pending, timer)
+		t.push(timer)
 	}
 	t.mu.Unlock()
 	t.signal()
+}
+
+// push adds a timer unless it is behind the horizon. t.mu is held.
+func (t *timers) push(timer machine.Timer) {
+	if timer.Compare(t.horizon) >= 0 {
+		return
+	}
+	heap.Push(&t.pending, timer)
+	t.bytes += len(timer.Name)
+	if len(t.pending) > 2*timerLimit || t.bytes > 2*timerLimitBytes && len(t.pending) > 1 {
+		t.halve()
+	}
+}
+
+// pop removes the first timer. t.mu is held.
+func (t *timers) pop() machine.Timer {
+	first := heap.Pop(&t.pending).(machine.Timer)
+	t.bytes -= len(first.Name)
+	return first
+}
+
+// full reports whether no further timers should be loaded. t.mu is held.
+func (t *timers) full() bool { return len(t.pending) >= timerLimit || t.bytes >= timerLimitBytes }
+
+// halve keeps the first timers, up to the limits of a load but at least one, and moves the
+// horizon back to the next one. t.mu is held.
+func (t *timers) halve() {
+	slices.SortFunc(t.pending, machine.Timer.Compare) // a sorted slice is a heap
+	kept, bytes := 0, 0
+	for kept < min(len(t.pending)-1, timerLimit) && (kept == 0 || bytes < timerLimitBytes) {
+		bytes += len(t.pending[kept].Name)
+		kept++
+	}
+	t.horizon, t.bytes = t.pending[kept], bytes
+	t.pending = slices.Clone(t.pending[:kept])
 }
 
 func (t *timers) signal() {
@@ -136,7 +170,7 @@ func (t *timers) takeDue(now int64) []machine.Timer {
 		if bytes += len(t.pending[0].Name); len(due) > 0 && bytes > timerBatchBytes {
 			break
 		}
-		due = append(due, heap.Pop(&t.pending).(machine.Timer))
+		due = append(due, t.pop())
 	}
 	return due
 }
@@ -147,40 +181,47 @@ func (t *timers) advance(now int64) (bool, error) {
 	window := timerWindow.Milliseconds()
 	t.mu.Lock()
 	from := t.horizon
-	full := len(t.pending) >= timerLimit
-	if full || from-now > window/2 {
+	if t.full() || from.At-now > window/2 {
 		t.mu.Unlock()
 		return false, nil
 	}
 	// Timers set from here on arrive through set; those set before are in the table.
-	before := max(now, from) + window
+	before := machine.Timer{At: max(now, from.At) + window}
 	t.horizon = before
 	t.mu.Unlock()
 
-	due, more, err := t.load(from, before, timerLimit)
+	due, more, err := t.load(from, before)
 	if err != nil {
 		return false, fmt.Errorf("load timers: %w", err)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if more {
-		t.shrink(due[len(due)-1].At + 1)
+		t.retreat(due[len(due)-1])
 	}
 	for _, timer := range due {
-		heap.Push(&t.pending, timer)
+		t.push(timer)
 	}
 	return true, nil
 }
 
-// shrink moves the horizon back and drops the timers behind it, which are in the table.
-func (t *timers) shrink(horizon int64) {
-	t.horizon = horizon
+// retreat moves the horizon back to the timer after last, unless it was moved back further
+// during a load, and drops the timers behind it, which are in the table. t.mu is held.
+func (t *timers) retreat(last machine.Timer) {
+	last.Name += "\x00"
+	if last.Compare(t.horizon) >= 0 {
+		return
+	}
+	t.horizon = last
 	kept := t.pending[:0]
 	for _, timer := range t.pending {
-		if timer.At < horizon {
+		if timer.Compare(last) < 0 {
 			kept = append(kept, timer)
+		} else {
+			t.bytes -= len(timer.Name)
 		}
 	}
+	clear(t.pending[len(kept):])
 	t.pending = kept
 	heap.Init(&t.pending)
 }
@@ -188,10 +229,10 @@ func (t *timers) shrink(horizon int64) {
 func (t *timers) untilNext(now int64) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	next := t.horizon - timerWindow.Milliseconds()/2
+	next := t.horizon.At - timerWindow.Milliseconds()/2
 	if len(t.pending) > 0 {
 		next = min(max(next, now+1), t.pending[0].At)
-		if len(t.pending) >= timerLimit {
+		if t.full() {
 			next = t.pending[0].At
 		}
 	}
@@ -201,12 +242,13 @@ func (t *timers) untilNext(now int64) time.Duration {
 type timerHeap []machine.Timer
 
 func (h timerHeap) Len() int           { return len(h) }
-func (h timerHeap) Less(i, j int) bool { return h[i].At < h[j].At }
+func (h timerHeap) Less(i, j int) bool { return h[i].Compare(h[j]) < 0 }
 func (h timerHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 func (h *timerHeap) Push(x any)        { *h = append(*h, x.(machine.Timer)) }
 func (h *timerHeap) Pop() any {
 	old := *h
 	last := old[len(old)-1]
+	old[len(old)-1] = machine.Timer{} // its name
 	*h = old[:len(old)-1]
 	return last
 }

@@ -28,19 +28,19 @@ type timerTable struct {
 	loads int
 }
 
-func (tt *timerTable) load(from, before int64, limit int) (due []machine.Timer, more bool, err error) {
+func (tt *timerTable) load(from, before machine.Timer) (due []machine.Timer, more bool, err error) {
 	tt.mu.Lock()
 	defer tt.mu.Unlock()
 	tt.loads++
-	slices.SortFunc(tt.rows, func(a, b machine.Timer) int { return int(a.At - b.At) })
-	for _, row := range tt.rows {
-		if row.At < from || row.At >= before {
-			continue
-		}
-		if len(due) >= limit && row.At != due[len(due)-1].At {
+	slices.SortFunc(tt.rows, machine.Timer.Compare)
+	lower, _ := slices.BinarySearchFunc(tt.rows, from, machine.Timer.Compare)
+	upper, _ := slices.BinarySearchFunc(tt.rows, before, machine.Timer.Compare)
+	for names := 0; lower < upper; lower++ {
+		if len(due) >= timerLimit || names >= timerLimitBytes {
 			return due, true, nil
 		}
-		due = append(due, row)
+		due = append(due, tt.rows[lower])
+		names += len(tt.rows[lower].Name)
 	}
 	return due, false, nil
 }
@@ -118,47 +118,91 @@ func TestDistantTimersUseNoMemory(t *testing.T) {
 	})
 }
 
-func TestManySimultaneousTimersAreLoadedInParts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now().UnixMilli()
-		const count = 3*timerLimit/2 + 10
-		rows := make([]machine.Timer, count)
-		for i := range rows {
-			rows[i] = timerAt(start+1000+int64(i/10), i)
-		}
-		held := 0
-		remaining := rows
-		load := func(from, before int64, limit int) ([]machine.Timer, bool, error) {
-			lo, _ := slices.BinarySearchFunc(rows, from, func(r machine.Timer, at int64) int { return int(r.At - at) })
-			hi, _ := slices.BinarySearchFunc(rows, before, func(r machine.Timer, at int64) int { return int(r.At - at) })
-			more := hi-lo > limit
-			if more {
-				hi = lo + limit
-				for hi < len(rows) && rows[hi].At == rows[hi-1].At {
-					hi++
+// A leader holds a bounded number of timers, however many are due at the same time, and fires
+// each of them.
+func TestTimersInMemoryAreBounded(t *testing.T) {
+	const count = 3*timerLimit + 10
+	few := func(i int) machine.Timer { return timerAt(1000+int64(i/1000), i) }
+	tests := map[string]struct {
+		timer func(i int) machine.Timer
+		count int
+		set   int // of them are set while the queue runs, the others before
+	}{
+		"loaded":                          {few, count, 0},
+		"loaded, of one millisecond":      {func(i int) machine.Timer { return timerAt(1000, i) }, count, 0},
+		"loaded, with long names":         {longTimer, 300, 0},
+		"set":                             {few, count, count},
+		"set, of one millisecond":         {func(i int) machine.Timer { return timerAt(1000, i) }, count, count},
+		"set, the later ones first":       {func(i int) machine.Timer { return few(count - i) }, count, count},
+		"set, with long names":            {longTimer, 300, 300},
+		"set while others are in the way": {few, count, count / 2},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now().UnixMilli()
+				rows := make([]machine.Timer, test.count)
+				for i := range rows {
+					rows[i] = test.timer(i)
+					rows[i].At += start
 				}
-			}
-			held = max(held, hi-lo)
-			return rows[lo:hi], more, nil
-		}
-		fire := func(_ context.Context, due []machine.Timer) error {
-			for _, d := range due {
-				require.LessOrEqual(t, d.At, time.Now().UnixMilli(), "never early")
-			}
-			remaining = remaining[len(due):]
-			return nil
-		}
-		tm := newTimers(func() int64 { return time.Now().UnixMilli() }, load, fire)
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		wg.Go(func() { require.NoError(t, tm.Run(ctx)) })
-		defer wg.Wait()
-		defer cancel()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		require.Empty(t, remaining)
-		require.LessOrEqual(t, held, timerLimit+10)
-	})
+				table := &timerTable{rows: slices.Clone(rows[test.set:])}
+				table.rows = slices.Grow(table.rows, test.set)
+				var tm *timers
+				held, heldBytes := 0, 0
+				observe := func() {
+					tm.mu.Lock()
+					defer tm.mu.Unlock()
+					held = max(held, len(tm.pending))
+					sum := 0
+					for _, timer := range tm.pending {
+						sum += len(timer.Name)
+					}
+					require.Equal(t, sum, tm.bytes)
+					heldBytes = max(heldBytes, sum)
+				}
+				load := func(from, before machine.Timer) ([]machine.Timer, bool, error) {
+					due, more, err := table.load(from, before)
+					require.LessOrEqual(t, len(due), timerLimit)
+					return due, more, err
+				}
+				fired := map[machine.Timer]bool{}
+				fire := func(_ context.Context, due []machine.Timer) error {
+					observe()
+					for _, d := range due {
+						require.LessOrEqual(t, d.At, time.Now().UnixMilli(), "never early")
+						fired[d] = true
+					}
+					return nil
+				}
+				tm = newTimers(func() int64 { return time.Now().UnixMilli() }, load, fire)
+				ctx, cancel := context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				wg.Go(func() { require.NoError(t, tm.Run(ctx)) })
+				defer wg.Wait()
+				defer cancel()
+				synctest.Wait()
+				for i, timer := range rows[:test.set] {
+					table.add(timer)
+					tm.set(timer)
+					if i%(timerLimit/2) == 0 {
+						observe()
+					}
+				}
+				observe()
+				time.Sleep(3 * time.Minute)
+				synctest.Wait()
+				require.Len(t, fired, test.count)
+				require.LessOrEqual(t, held, 2*timerLimit)
+				require.LessOrEqual(t, heldBytes, 2*timerLimitBytes+len(longTimer(0).Name))
+			})
+		})
+	}
+}
+
+// longTimer is a timer with a name of 100 KiB.
+func longTimer(i int) machine.Timer {
+	return machine.Timer{At: 1000, Kind: machine.TimerPromise, Completion: uint32(i), Name: strings.Repeat("x", 100<<10)}
 }
 
 // The leader's clock jumps while Go timers stop, as after suspension. Timers that are then
@@ -237,11 +281,10 @@ func TestTimersThatWereNotFiredAreRequeued(t *testing.T) {
 // A timer is named by a promise, whose name may be long.
 func TestTimersWithLongNamesFitIntoACommand(t *testing.T) {
 	tt := newTimers(func() int64 { return 1 }, nil, nil)
-	tt.horizon = 2
 	long := strings.Repeat("x", 20<<20)
 	const count = 3
 	for i := range uint32(count) {
-		tt.set(machine.Timer{At: 1, Kind: machine.TimerPromise, Completion: i, Name: long})
+		tt.pending = append(tt.pending, machine.Timer{At: 1, Kind: machine.TimerPromise, Completion: i, Name: long})
 	}
 	fired := 0
 	for {

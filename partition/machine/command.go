@@ -1,6 +1,9 @@
 package machine
 
 import (
+	"bytes"
+	"cmp"
+
 	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/target"
@@ -136,6 +139,15 @@ type Timer struct {
 	ID         ids.Invocation
 	Completion uint32 // of a sleep; otherwise the journal entry from which a kill continues, or up to which sleeps are deleted
 	Name       string // of a counter (flowcontrol.CounterKey) or a promise; empty for the other kinds
+}
+
+// Compare orders timers by time and then by their other fields.
+func (t Timer) Compare(other Timer) int {
+	if t.At != other.At {
+		return cmp.Compare(t.At, other.At)
+	}
+	return cmp.Or(cmp.Compare(t.Kind, other.Kind), bytes.Compare(t.ID[:], other.ID[:]),
+		cmp.Compare(t.Completion, other.Completion), cmp.Compare(t.Name, other.Name))
 }
 
 // Deliver delivers messages of another partition's outbox, in order. A message whose

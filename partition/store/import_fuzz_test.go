@@ -90,7 +90,7 @@ func readAll(t *testing.T, p *Partition) {
 			_, _ = v.Promise(promise.Workflow, promise.Key)
 		}
 	}
-	_, _, _ = v.Timers(math.MinInt64, math.MaxInt64, 1000)
+	_, _, _ = v.Timers(machine.Timer{At: math.MinInt64}, machine.Timer{At: math.MaxInt64}, 1000, math.MaxInt)
 	for peer := range uint32(4) {
 		_, _, _, _ = v.Outgoing(peer, 0, 1000, 1<<20)
 		_, _ = v.LastSent(peer)

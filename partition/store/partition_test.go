@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -153,26 +155,34 @@ func TestValuesAreBoundedInBytes(t *testing.T) {
 	require.Empty(t, entries)
 }
 
-func TestTimersOfOneMillisecondAreReturnedTogether(t *testing.T) {
+func TestTimersAreReadInParts(t *testing.T) {
 	p := partition(t, open(t), 1)
+	var all []machine.Timer
+	for i := range byte(12) {
+		all = append(all, machine.Timer{At: 10 + int64(i)/6, Kind: machine.TimerKind(i / 3 % 2), ID: testID(i), Completion: uint32(9 - i/2), Name: strings.Repeat("n", int(i))})
+	}
+	slices.SortFunc(all, machine.Timer.Compare)
 	commit(t, p, 1, func(s machine.State) {
-		for i := range byte(6) {
-			s.PutTimer(machine.Timer{At: 10 + int64(i)/3, ID: testID(i)})
+		for _, timer := range all {
+			s.PutTimer(timer)
 		}
 	})
 	v := p.View()
 	defer v.Close()
-	due, more, err := v.Timers(0, 100, 1)
+	for count := range 14 {
+		due, more, err := v.Timers(all[1], machine.Timer{At: 100}, count+1, 1000)
+		require.NoError(t, err)
+		require.Equal(t, all[1:min(count+2, 12)], due)
+		require.Equal(t, count < 10, more)
+	}
+	due, more, err := v.Timers(all[0], all[3], 100, 1000)
 	require.NoError(t, err)
-	require.Len(t, due, 3)
-	require.True(t, more)
-	due, more, err = v.Timers(11, 100, 3)
-	require.NoError(t, err)
-	require.Len(t, due, 3)
+	require.Equal(t, all[:3], due, "the end is not included")
 	require.False(t, more)
-	due, _, err = v.Timers(0, 11, 100)
+	due, more, err = v.Timers(machine.Timer{At: 11}, machine.Timer{At: 12}, 100, 7)
 	require.NoError(t, err)
-	require.Len(t, due, 3, "the end is not included")
+	require.Less(t, len(due), 4, "the names have too many bytes")
+	require.True(t, more)
 }
 
 func TestCloseWaitsForViewsAndRejectsNewOnes(t *testing.T) {

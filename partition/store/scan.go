@@ -36,22 +36,23 @@ func (v *View) invocations(table byte) iter.Seq2[*machine.Invocation, error] {
 	}
 }
 
-// Timers returns the timers due in [from, before), ordered by due time. It returns up to
-// limit timers, plus those due in the same millisecond as the last one, so that the caller
-// can continue at the next millisecond. more reports whether later ones follow in the range.
-func (v *View) Timers(from, before int64, limit int) (timers []machine.Timer, more bool, err error) {
-	if from >= before {
+// Timers returns the timers in [from, before), in the order of machine.Timer.Compare: at most
+// count, or until their names have the given number of bytes. more reports that it stopped
+// early.
+func (v *View) Timers(from, before machine.Timer, count, bytes int) (timers []machine.Timer, more bool, err error) {
+	if from.Compare(before) >= 0 {
 		return nil, false, nil
 	}
-	err = v.each(v.space.timersAt(nil, from), v.space.timersAt(nil, before), func(key, _ []byte) (bool, error) {
+	names := 0
+	err = v.each(v.space.timer(nil, &from), v.space.timer(nil, &before), func(key, _ []byte) (bool, error) {
 		t, ok := timerOf(key[prefixLen:])
 		if !ok {
 			return false, errors.New("malformed key")
 		}
-		if n := len(timers); n >= limit && n > 0 && timers[n-1].At != t.At {
-			more = true
+		if more = len(timers) >= count || names >= bytes; more {
 			return false, nil
 		}
+		names += len(t.Name)
 		timers = append(timers, t)
 		return true, nil
 	})

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -374,17 +373,18 @@ func requireSameView(t *rapid.T, w *world, twin *machinetest.State, v *View) {
 		require.Len(t, entries, int(length))
 	}
 	var timers []machine.Timer
-	for from := int64(-5); from < 5; {
-		due, more, err := v.Timers(from, 5, 2)
+	for from := (machine.Timer{At: -5}); ; {
+		due, more, err := v.Timers(from, machine.Timer{At: 5}, 2, 2)
 		require.NoError(t, err)
 		timers = append(timers, due...)
 		if !more {
 			break
 		}
-		from = due[len(due)-1].At + 1
+		from = due[len(due)-1]
+		from.Name += "\x00"
 	}
 	require.ElementsMatch(t, twin.Timers(), timers)
-	require.True(t, slices.IsSortedFunc(timers, func(a, b machine.Timer) int { return cmp.Compare(a.At, b.At) }))
+	require.True(t, slices.IsSortedFunc(timers, machine.Timer.Compare))
 	for to, last := range w.sent {
 		first, messages, _, err := v.Outgoing(to, 0, 1<<20, 1<<30)
 		require.NoError(t, err)

@@ -325,6 +325,46 @@ func TestStorageThatLostPromisesIsQuarantined(t *testing.T) {
 	}
 }
 
+// TestAnInterruptedVoteIsNotForAnEarlierCandidate interrupts a vote between its two writes, by
+// a failure and by the end of the process. The candidate of the previous vote must not get the
+// vote of the new term: it would be elected without comparing the logs.
+func TestAnInterruptedVoteIsNotForAnEarlierCandidate(t *testing.T) {
+	const earlier, candidate = "a:1", "b:1"
+	for name, open := range storages {
+		t.Run(name, func(t *testing.T) {
+			h, g := openHard(t, vfs.NewMem())
+			defer func() { require.NoError(t, h.Close()) }()
+			s, closeIt := open(t, t.TempDir())
+			defer closeIt()
+			w := recordHardState(s, g)
+			vote := func(term uint64, candidate string) {
+				require.NoError(t, w.SetUint64(keyCurrentTerm, term))
+				require.NoError(t, w.SetUint64(keyVoteTerm, term))
+				require.NoError(t, w.Set(keyVote, []byte(candidate)))
+			}
+			requireVote := func(want string) {
+				t.Helper()
+				got, err := w.Get(keyVote)
+				require.NoError(t, err)
+				require.NotNil(t, got, "Raft would take it for no vote")
+				require.Equal(t, want, string(got))
+			}
+			vote(3, earlier)
+			requireVote(earlier)
+			require.NoError(t, w.SetUint64(keyCurrentTerm, 5))
+			require.NoError(t, w.SetUint64(keyVoteTerm, 5))
+			requireVote("")
+			for range 2 { // starts
+				_, _, err := reconcile(s, g, Position{})
+				require.NoError(t, err)
+				requireVote("")
+			}
+			vote(6, candidate)
+			requireVote(candidate)
+		})
+	}
+}
+
 // TestConflictingSuffixIsRemovedFromTheRecordFirst cuts the log as a new leader makes a follower
 // do, with a power failure right before and after the log is cut.
 func TestConflictingSuffixIsRemovedFromTheRecordFirst(t *testing.T) {

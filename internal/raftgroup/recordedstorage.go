@@ -50,6 +50,23 @@ func (w *recordedStorage) DeleteRange(lo, hi uint64) error {
 	return w.Storage.DeleteRange(lo, hi)
 }
 
+// Get reads a value. Raft stores the term of a vote before the candidate, in two writes. After
+// only the first one the stored candidate is that of an earlier vote, to whom Raft would repeat
+// that vote without comparing logs. Then the result is an empty candidate, who gets no vote.
+func (w *recordedStorage) Get(key []byte) ([]byte, error) {
+	if !bytes.Equal(key, keyVote) {
+		return w.Storage.Get(key)
+	}
+	term, err := number(w.Storage, keyVoteTerm)
+	if err == nil && term > w.hard.Record().VoteTerm {
+		return []byte{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read term of the vote: %w", err)
+	}
+	return w.Storage.Get(key)
+}
+
 // Set stores a value durably.
 func (w *recordedStorage) Set(key, value []byte) error {
 	if err := w.Storage.Set(key, value); err != nil {
@@ -113,6 +130,12 @@ func (g *HardState) check(s Storage) error {
 	}
 	if err := held.lacks(s, rec.export()); err != nil {
 		return err
+	}
+	if held.voteTerm > rec.voteTerm { // possibly only the term, see recordedStorage.Get
+		if err := s.Set(keyVote, nil); err != nil {
+			return err
+		}
+		held.candidate = 0
 	}
 	held.seq, held.replica = rec.seq, rec.replica
 	if held.hardStateRecord != rec || rec.seq == 0 {

@@ -440,6 +440,26 @@ func TestRebuiltInstanceContinues(t *testing.T) {
 	require.NoError(t, g.Shutdown(t.Context()))
 }
 
+// TestAFailedRebuildStopsItsGroupOnly rebuilds the Raft instance on a log in which an entry was
+// damaged meanwhile.
+func TestAFailedRebuildStopsItsGroupOnly(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer n.stop()
+	cfg := n.config(1, memJournal(t), n.voter())
+	storage := &damagedStorage{Storage: cfg.Storage}
+	cfg.Storage, cfg.Profile.LogCacheBytes = storage, 1
+	g, err := Open(cfg)
+	require.NoError(t, err)
+	waitLeader(t, g)
+	proposeMany(t, g, 1, 20)
+	storage.at.Store(g.Stats().LastIndex - 1)
+	g.requestRebuild("test")
+	<-g.Done()
+	require.ErrorIs(t, g.Err(), ErrQuarantined)
+	require.NoError(t, g.Stop(t.Context()))
+	require.False(t, g.IsLeader())
+}
+
 func TestEndlessTransferRebuildsTheInstance(t *testing.T) {
 	n := startNode(t, t.TempDir(), "")
 	defer n.stop()

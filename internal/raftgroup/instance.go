@@ -15,6 +15,7 @@ type instance struct {
 	observer *raft.Observer
 	outgoing *outgoing
 	pending  atomic.Int64 // futures that are awaited
+	stopped  bool         // covered by Group.mu
 	stop     chan struct{}
 	followed chan struct{} // closed when its notifications are no longer read
 }
@@ -149,8 +150,13 @@ const drainFor = 3 * time.Second
 
 // stopInstance shuts one Raft instance down and returns when it has stopped completely. The
 // caller holds mu, so nothing new is proposed; pending proposals have been completed unless
-// the disk hangs, which is not awaited after ctx has ended.
+// the disk hangs, which is not awaited after ctx has ended. An instance that could not be
+// replaced has been stopped before.
 func (g *Group) stopInstance(ctx context.Context, inst *instance) {
+	if inst.stopped {
+		return
+	}
+	inst.stopped = true
 	inst.raft.DeregisterObserver(inst.observer)
 	deadline := time.Now().Add(drainFor)
 	for inst.pending.Load() > 0 && time.Now().Before(deadline) && ctx.Err() == nil {

@@ -63,15 +63,16 @@ func (s *sender) owns(id raft.ServerID) bool {
 	return ok && (rest == "" || rest[0] == '#')
 }
 
-// serves reports whether the node has a replica of a group.
+// serves reports whether the node has a replica of a group. It does not wait for a group that is
+// being opened or stopped, since other groups share the stream.
 func (s *sender) serves(p *port) bool {
-	inst := p.group.current()
-	if inst == nil {
-		return true // it responds that it is not open
+	r := p.outgoing.Load().raft.Load()
+	if r == nil {
+		return true // nothing is delivered before the instance runs
 	}
-	servers := inst.raft.GetConfiguration().Configuration().Servers
+	servers := r.GetConfiguration().Configuration().Servers
 	member := slices.ContainsFunc(servers, func(srv raft.Server) bool { return s.owns(srv.ID) })
-	return member || len(servers) == 0 || s.t.cfg.MayServe == nil || s.t.cfg.MayServe(p.id, s.Node, s.t.leaderless(inst.raft))
+	return member || len(servers) == 0 || s.t.cfg.MayServe == nil || s.t.cfg.MayServe(p.id, s.Node, s.t.leaderless(r))
 }
 
 // leaderlessAfter is how long a replica must have heard no leader to count as leaderless.

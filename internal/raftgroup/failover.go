@@ -30,8 +30,7 @@ const redialTimeout = 250 * time.Millisecond
 // That only determines when to start an election; Raft decides who wins.
 func (t *Transport) peerLost(addr raft.ServerAddress) {
 	led := t.attached()
-	// Not under mu: a group that is being opened holds its own lock and waits for mu.
-	led = slices.DeleteFunc(led, func(p *port) bool { return !p.group.ledFrom(addr) })
+	led = slices.DeleteFunc(led, func(p *port) bool { return !p.ledFrom(addr) })
 	if len(led) == 0 || addr == t.cfg.Address {
 		return
 	}
@@ -86,20 +85,21 @@ func tcpRefused(ctx context.Context, addr raft.ServerAddress) bool {
 }
 
 // ledFrom reports whether the group's leader is, or may be, the node at addr: one that dies
-// right after its election, or during it, is not known yet.
-func (g *Group) ledFrom(addr raft.ServerAddress) bool {
-	inst := g.current()
-	if inst == nil { // failed to open
+// right after its election, or during it, is not known yet. It does not wait for a group that
+// is being opened or stopped, which would delay the others.
+func (p *port) ledFrom(addr raft.ServerAddress) bool {
+	r := p.outgoing.Load().raft.Load()
+	if r == nil {
 		return false
 	}
-	leader, _ := inst.raft.LeaderWithID()
-	return leader == addr || leader == "" && g.voterAt(addr) != ""
+	leader, _ := r.LeaderWithID()
+	return leader == addr || leader == "" && p.voterAt(r, addr) != ""
 }
 
 // voterAt returns the voter on the node at addr, "" if there is none.
-func (g *Group) voterAt(addr raft.ServerAddress) raft.ServerID {
-	for _, s := range g.Servers() {
-		if s.Suffrage == raft.Voter && g.port.target(s.ID, s.Address).addr == addr {
+func (p *port) voterAt(r *raft.Raft, addr raft.ServerAddress) raft.ServerID {
+	for _, s := range r.GetConfiguration().Configuration().Servers {
+		if s.Suffrage == raft.Voter && p.target(s.ID, s.Address).addr == addr {
 			return s.ID
 		}
 	}
@@ -112,7 +112,7 @@ func (g *Group) voterAt(addr raft.ServerAddress) raft.ServerID {
 // does so once: another election would depose a newly elected leader whose first
 // append has not arrived yet.
 func (g *Group) succeed(addr raft.ServerAddress) {
-	rank, ok := g.successionRank(g.voterAt(addr))
+	rank, ok := g.successionRank(g.port.voterAt(g.current().raft, addr))
 	if !ok {
 		return
 	}

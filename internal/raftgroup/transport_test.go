@@ -430,3 +430,29 @@ func TestAPeerThatConnectsIsDialed(t *testing.T) {
 	from.t.reach(to.LocalAddr())
 	require.Eventually(t, func() bool { return to.t.distance(from.LocalAddr()) == 0 }, time.Minute, time.Millisecond)
 }
+
+// TestALockedGroupDelaysNoOthers holds the lock of a group, as while it is opened or stopped,
+// which may take as long as its disk. Other groups receive requests over the same stream.
+func TestALockedGroupDelaysNoOthers(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer n.stop()
+	g, err := Open(n.config(1, memJournal(t), n.voter()))
+	require.NoError(t, err)
+	waitLeader(t, g)
+	s := &sender{t: n.transport, Peer: &nodelink.Peer{Node: "n2", Incarnation: "1", Authenticated: true}}
+	done := make(chan struct{})
+	g.mu.Lock()
+	go func() {
+		defer close(done)
+		_ = s.check(g.port, nil)
+		n.transport.peerLost("127.0.0.1:1")
+	}()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Error("the group's lock was awaited")
+	}
+	g.mu.Unlock()
+	<-done
+	require.NoError(t, g.Shutdown(t.Context()))
+}

@@ -18,8 +18,8 @@ import (
 )
 
 // TestThroughput measures how fast a backlog of KAFKA_BENCH records of 100 bytes becomes
-// invocations of an object with 500 keys and of a service, and how long single records take. The
-// servers are those of KAFKA_BENCH_TARGETS, in turn, with one broker and a topic for each run.
+// invocations of an object with 10,000 keys and of a service, and then how long each record takes
+// from its producer to its handler at 1,000 records per second. The servers are those of KAFKA_BENCH_TARGETS, in turn, with one broker and a topic for each run.
 func TestThroughput(t *testing.T) {
 	records := setting(t, "KAFKA_BENCH", 0)
 	if records == 0 {
@@ -46,7 +46,7 @@ func measure(t *testing.T, b *brokers, targetName, sink string, records int) {
 	require.NoError(t, err)
 	value := `{"n":1}` + strings.Repeat(" ", 93)
 	at := func(i int) *kgo.Record {
-		rec := record(topic, partitions, i)
+		rec := recordOfKey(topic, partitions, i, i%10_000)
 		rec.Value = []byte(value)
 		return rec
 	}
@@ -72,17 +72,43 @@ func measure(t *testing.T, b *brokers, targetName, sink string, records int) {
 	await(t, l, records, 5*time.Minute)
 	elapsed, cpu := time.Since(begin), cpuOf(t, c.Nodes[0])-cpu
 
-	var delays []time.Duration
-	for i := range 200 {
-		sent := time.Now()
-		require.NoError(t, b.client.ProduceSync(t.Context(), at(i)).FirstErr())
-		for l.count() <= records+i && harness.Sleep(t.Context(), 200*time.Microsecond) {
+	lags := lagsAtRate(t, b, l, at, records)
+	t.Logf("%s %s: %.0f records/s, %.0f µs of CPU per record; at %d records/s: lag p50 %s, p99 %s", targetName, sink,
+		float64(records)/elapsed.Seconds(), cpu.Seconds()*1e6/float64(records),
+		lagRate, lags[len(lags)/2].Round(100*time.Microsecond), lags[len(lags)*99/100].Round(100*time.Microsecond))
+}
+
+// lagRate is how many records per second are produced to measure lags.
+const lagRate = 1000
+
+// lagsAtRate produces records for ten seconds and returns, sorted, how long each took from the
+// producer to its handler.
+func lagsAtRate(t *testing.T, b *brokers, l *ledger, at func(int) *kgo.Record, first int) []time.Duration {
+	t.Helper()
+	l.mu.Lock()
+	l.arrived = map[recordID]time.Time{}
+	l.mu.Unlock()
+	var sent []*kgo.Record
+	begin := time.Now()
+	for i := range 10 * lagRate {
+		if wait := time.Until(begin.Add(time.Duration(i) * time.Second / lagRate)); wait > 0 {
+			harness.Sleep(t.Context(), wait)
 		}
-		delays = append(delays, time.Since(sent))
+		rec := at(first + i)
+		rec.Timestamp = time.Now()
+		sent = append(sent, rec)
+		b.client.Produce(t.Context(), rec, nil)
 	}
-	slices.Sort(delays)
-	t.Logf("%s %s: %.0f records/s, %.0f µs of CPU per record; one record: p50 %s, p99 %s", targetName, sink,
-		float64(records)/elapsed.Seconds(), cpu.Seconds()*1e6/float64(records), delays[100].Round(100*time.Microsecond), delays[198].Round(100*time.Microsecond))
+	require.NoError(t, b.client.Flush(t.Context()))
+	await(t, l, first+len(sent), 5*time.Minute)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var lags []time.Duration
+	for _, rec := range sent {
+		lags = append(lags, l.arrived[recordID{rec.Topic, rec.Partition, rec.Offset}].Sub(rec.Timestamp))
+	}
+	slices.Sort(lags)
+	return lags
 }
 
 // cpuOf returns the CPU time that a server has used.

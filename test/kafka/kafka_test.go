@@ -36,11 +36,13 @@ func setting(t testing.TB, name string, otherwise int) int {
 	return n
 }
 
-// keys is the number of keys of the object; each belongs to one topic partition.
-const keys = 500
-
+// record returns the i-th record of a topic. It is for one of 500 keys, each of which belongs to
+// one topic partition.
 func record(topic string, partitions int32, i int) *kgo.Record {
-	key := i % keys
+	return recordOfKey(topic, partitions, i, i%500)
+}
+
+func recordOfKey(topic string, partitions int32, i, key int) *kgo.Record {
 	return &kgo.Record{Topic: topic, Partition: int32(key) % partitions, Key: fmt.Append(nil, "key-", key), Value: fmt.Append(nil, `{"n":`, i, `}`)}
 }
 

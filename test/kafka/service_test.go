@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	restate "github.com/restatedev/sdk-go"
 	"github.com/restatedev/sdk-go/server"
@@ -26,7 +27,8 @@ type recordID struct {
 type ledger struct {
 	mu          sync.Mutex // covers the fields below
 	invocations map[recordID]string
-	inputs      map[recordID][32]byte // hashes
+	inputs      map[recordID][32]byte  // hashes
+	arrived     map[recordID]time.Time // of the first execution; nil: not measured
 	doubled     []string
 	disordered  []string
 	executions  int
@@ -40,6 +42,9 @@ func (l *ledger) add(id recordID, invocation string) {
 		l.doubled = append(l.doubled, fmt.Sprintf("%v: %s and %s", id, known, invocation))
 	}
 	l.invocations[id] = invocation
+	if _, again := l.arrived[id]; l.arrived != nil && !again {
+		l.arrived[id] = time.Now()
+	}
 }
 
 func (l *ledger) count() int {

@@ -147,20 +147,29 @@ func (a *attempt) take(inv *machine.Invocation, need int) (*attempts.Replay, err
 			a.dropInput()
 			<-turn // granted at the latest when the attempt ends
 		}
-		r, err := a.load(inv, a.setReading(true))
-		if err != nil {
+		r, err := a.load(inv, max(need, unreservedLoad), a.setReading(true))
+		if large, ok := errors.AsType[*attempts.TooLargeError](err); ok {
+			need = large.Size
+		} else if err != nil {
 			return nil, err
+		} else {
+			need = r.Size()
 		}
-		need = r.Size()
 		if most := a.s.iv.memory.ceiling; most > 0 && need > most {
 			return nil, errcode.New(errcode.RT0001,
 				"the journal and the state, %d bytes, exceed the limit of an attempt, %d bytes (worker.invoker.per-invocation-memory-limit)", need, most)
 		}
-		if a.memory.loaded(need) {
+		if r == nil {
+			a.memory.unload()
+		} else if a.memory.loaded(need) {
 			return r, nil
 		}
 	}
 }
+
+// unreservedLoad is how many bytes of a journal of unknown size are read before memory is
+// reserved. If it has more, the attempt waits for memory first.
+const unreservedLoad = 1 << 20
 
 // dropInput drops a long input before the attempt waits for memory: it is read from the tables
 // then.
@@ -182,11 +191,11 @@ func (a *attempt) setReading(reading bool) (input []byte) {
 	return a.t.input
 }
 
-func (a *attempt) load(inv *machine.Invocation, input []byte) (*attempts.Replay, error) {
+func (a *attempt) load(inv *machine.Invocation, most int, input []byte) (*attempts.Replay, error) {
 	if input == nil {
 		a.s.iv.loads <- struct{}{}
 		defer func() { <-a.s.iv.loads }()
-		return a.s.part.Load(a.t.id, a.t.number, a.stateLimit)
+		return a.s.part.Load(a.t.id, a.t.number, most, a.stateLimit)
 	}
 	limit := a.plan.stateLimit
 	if limit > 0 {

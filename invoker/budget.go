@@ -105,6 +105,14 @@ func (c *account) loaded(size int) bool {
 	return true
 }
 
+// unload releases the memory that the attempt began with: it needs more.
+func (c *account) unload() {
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	c.add(&c.in, -c.in)
+	c.b.admit()
+}
+
 // send counts bytes that wait to be sent; false if the attempt would hold too many.
 func (c *account) send(n int) bool {
 	c.b.mu.Lock()

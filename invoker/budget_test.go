@@ -8,8 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/ids"
 	"platform/invoker/protocol"
 	"platform/metadata"
+	"platform/partition/attempts"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -195,6 +197,52 @@ func TestNotificationsAreNotKeptWhileAnAttemptWaitsForMemory(t *testing.T) {
 		require.Equal(t, loading, before)
 		require.Zero(t, kept)
 		require.Greater(t, sent, 7500, "input and signals")
+		require.Zero(t, o.memoryUsed())
+	})
+}
+
+// reservedLoads checks that memory for a journal is reserved before it is read.
+type reservedLoads struct {
+	*shard
+	t    *testing.T
+	b    *budget
+	most []int
+}
+
+func (r *reservedLoads) Load(id ids.Invocation, attempt uint64, most int, limit func(*machine.Invocation) (int, error)) (*attempts.Replay, error) {
+	r.b.mu.Lock()
+	used := r.b.used
+	r.b.mu.Unlock()
+	require.LessOrEqual(r.t, most, used+unreservedLoad)
+	r.most = append(r.most, most)
+	return r.shard.Load(id, attempt, most, limit)
+}
+
+func TestLargeJournalsAreReadOnceThereIsMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := memories(8<<20, 6<<20)
+		cfg.ConcurrentInvocations = 1
+		o := newOffline(t, cfg, func(w *wire) {
+			w.recv.(*attempt).Sent(w.length())
+			w.ok()
+			time.Sleep(time.Second)
+			w.send(t, outputHi+end)
+		})
+		defer o.close()
+		loads := &reservedLoads{shard: o.shard, t: t, b: &o.iv.memory}
+		o.session.part = loads
+		o.iv.slots.maxRecords = 0 // the third one waits as an ID
+		var ended []chan journal.Result
+		for n := range byte(3) {
+			_, done := o.shard.call(greeter, n+1, string(make([]byte, 5<<20)))
+			ended = append(ended, done)
+		}
+		for _, done := range ended {
+			require.Nil(t, receive(t, done).Failure)
+		}
+		require.Len(t, loads.most, 2)
+		require.Equal(t, unreservedLoad, loads.most[0])
+		require.Greater(t, loads.most[1], 5<<20)
 		require.Zero(t, o.memoryUsed())
 	})
 }

@@ -165,7 +165,7 @@ func (h *hostile) submit(to uint32, c machine.Command, done func(machine.Outcome
 	h.queue = append(h.queue, pending{to, proposal{c, done}})
 }
 
-func (h *hostile) Load(id ids.Invocation, attempt uint64, stateLimit func(*machine.Invocation) (int, error)) (*attempts.Replay, error) {
+func (h *hostile) Load(id ids.Invocation, attempt uint64, most int, stateLimit func(*machine.Invocation) (int, error)) (*attempts.Replay, error) {
 	inv, err := h.tables.Invocation(id)
 	if err == nil && (inv == nil || inv.Status != machine.Invoked || inv.Attempt != attempt) {
 		err = attempts.ErrGone

@@ -184,9 +184,9 @@ func (g *gatedLoads) pass(c chan chan struct{}) {
 	<-ack
 }
 
-func (g *gatedLoads) Load(id ids.Invocation, attempt uint64, limit func(*machine.Invocation) (int, error)) (*attempts.Replay, error) {
+func (g *gatedLoads) Load(id ids.Invocation, attempt uint64, most int, limit func(*machine.Invocation) (int, error)) (*attempts.Replay, error) {
 	g.pass(g.before)
-	r, err := g.shard.Load(id, attempt, limit)
+	r, err := g.shard.Load(id, attempt, most, limit)
 	g.pass(g.after)
 	return r, err
 }

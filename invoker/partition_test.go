@@ -174,7 +174,7 @@ func (s *shard) Propose(p *machine.Progress, done func(machine.Outcome, error)) 
 	s.submit(p, done)
 }
 
-func (s *shard) Load(id ids.Invocation, attempt uint64, stateLimit func(*machine.Invocation) (int, error)) (*attempts.Replay, error) {
+func (s *shard) Load(id ids.Invocation, attempt uint64, most int, stateLimit func(*machine.Invocation) (int, error)) (*attempts.Replay, error) {
 	inv, err := s.readRecord(id, attempt)
 	if err != nil {
 		return nil, err
@@ -192,6 +192,9 @@ func (s *shard) Load(id ids.Invocation, attempt uint64, stateLimit func(*machine
 			return nil, err
 		}
 		r.Entries = append(r.Entries, e)
+	}
+	if size := r.Size(); size > most {
+		return nil, &attempts.TooLargeError{Size: size}
 	}
 	r.State, r.Partial = s.state(inv.Target.Object(), limit)
 	return r, nil

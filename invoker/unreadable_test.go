@@ -22,11 +22,11 @@ type unreadable struct {
 	broken atomic.Bool
 }
 
-func (u *unreadable) Load(id ids.Invocation, attempt uint64, limit func(*machine.Invocation) (int, error)) (*attempts.Replay, error) {
+func (u *unreadable) Load(id ids.Invocation, attempt uint64, most int, limit func(*machine.Invocation) (int, error)) (*attempts.Replay, error) {
 	if u.broken.Load() {
 		return nil, errors.New("read table: disk on fire")
 	}
-	return u.shard.Load(id, attempt, limit)
+	return u.shard.Load(id, attempt, most, limit)
 }
 
 func TestUnreadableJournals(t *testing.T) {

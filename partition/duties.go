@@ -23,7 +23,7 @@ type attemptSource struct{ l *leadership }
 var _ attempts.Partition = attemptSource{}
 
 // Load implements attempts.Partition.
-func (a attemptSource) Load(id ids.Invocation, attempt uint64, stateLimit func(*machine.Invocation) (int, error)) (*attempts.Replay, error) {
+func (a attemptSource) Load(id ids.Invocation, attempt uint64, most int, stateLimit func(*machine.Invocation) (int, error)) (*attempts.Replay, error) {
 	view := a.l.p.tables.View()
 	defer view.Close()
 	inv, err := invoked(view, id, attempt)
@@ -35,8 +35,12 @@ func (a attemptSource) Load(id ids.Invocation, attempt uint64, stateLimit func(*
 		return nil, err
 	}
 	r := &attempts.Replay{Invocation: inv}
-	if r.Entries, err = view.Journal(id, inv.Length); err != nil {
+	size := 0
+	if r.Entries, size, err = view.Journal(id, inv.Length, most); err != nil {
 		return nil, err
+	}
+	if r.Entries == nil {
+		return nil, &attempts.TooLargeError{Size: size}
 	}
 	r.State, r.Partial, err = eagerState(view, inv.Target, limit)
 	return r, err

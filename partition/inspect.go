@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
 
 	"platform/internal/ids"
 	"platform/partition/attempts"
@@ -92,7 +93,7 @@ func (p *Partition) Inspect(ctx context.Context, id ids.Invocation, withJournal 
 	}
 	var entries []journal.Entry
 	if inv != nil && withJournal {
-		if entries, err = view.Journal(id, inv.Length); err != nil {
+		if entries, _, err = view.Journal(id, inv.Length, math.MaxInt); err != nil {
 			return Record{}, nil, fmt.Errorf("read journal of %s: %w", id, err)
 		}
 	}

@@ -6,6 +6,7 @@ package attempts
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"platform/internal/ids"
@@ -16,13 +17,21 @@ import (
 // ErrGone means that an invocation is not Invoked with the requested attempt number.
 var ErrGone = errors.New("the invocation no longer has this attempt")
 
+// TooLargeError means that a journal is larger than the caller of Load accepts.
+type TooLargeError struct{ Size int }
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("the journal has %d bytes, more than there is memory for", e.Size)
+}
+
 // Partition is what attempts need from the partition whose leader they work for.
 type Partition interface {
 	// Load reads what an attempt replays, consistent at one log index: the record,
 	// every journal entry, and as many bytes of the object's state as stateLimit returns
 	// for the record (0: no state). It returns ErrGone if the invocation is no longer
-	// Invoked with that attempt number, and errors of stateLimit.
-	Load(id ids.Invocation, attempt uint64, stateLimit func(*machine.Invocation) (int, error)) (*Replay, error)
+	// Invoked with that attempt number, a *TooLargeError if the journal has more than most
+	// bytes, and errors of stateLimit.
+	Load(id ids.Invocation, attempt uint64, most int, stateLimit func(*machine.Invocation) (int, error)) (*Replay, error)
 
 	// State reads only the object's state, for a first attempt whose journal came
 	// with the effect.

@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"syscall"
 	"testing"
 	"time"
@@ -227,5 +228,5 @@ func BenchmarkLeader(b *testing.B) {
 	})
 	run("ten-values", func(v *View, _ int) { _, _, _ = v.Values(stateful, 1<<20) })
 	run("invocation", func(v *View, i int) { _, _ = v.Invocation(scatteredID(uint64(i*7919) % n)) })
-	run("journal", func(v *View, i int) { _, _ = v.Journal(scatteredID(uint64(i*7919)%n), 1) })
+	run("journal", func(v *View, i int) { _, _, _ = v.Journal(scatteredID(uint64(i*7919)%n), 1, math.MaxInt) })
 }

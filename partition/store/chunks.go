@@ -26,6 +26,8 @@ const (
 	maxChunk = 64 << 10
 	// chunkBatch is the batch size in which chunks are committed.
 	chunkBatch = 512 << 10
+	// maxStub exceeds the size of a stub.
+	maxStub = 64
 	// maxLarge is the maximum plausible size in a stub, which is that of a Pebble batch.
 	maxLarge = 4 << 30
 )

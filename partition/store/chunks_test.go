@@ -70,7 +70,7 @@ func TestLargeRowsAreChunkedAndDeletedWithTheirRow(t *testing.T) {
 	inv, err := v.Invocation(id)
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(big, inv.Result.Value))
-	entries, err := v.Journal(id, 40)
+	entries, _, err := v.Journal(id, 40, math.MaxInt)
 	require.NoError(t, err)
 	for i, e := range entries {
 		require.Len(t, e.Payload, defaultLargeRow/40*i)

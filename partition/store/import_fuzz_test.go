@@ -79,7 +79,7 @@ func readAll(t *testing.T, p *Partition) {
 			if err != nil {
 				break
 			}
-			_, _ = v.Journal(inv.ID, inv.Length)
+			_, _, _ = v.Journal(inv.ID, inv.Length, math.MaxInt)
 			_, _ = v.Invocation(inv.ID)
 			_, _, _ = v.Values(inv.Target.Object(), 1<<20)
 			_, _ = v.Lock(inv.Target.Object())

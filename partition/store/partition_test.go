@@ -117,11 +117,11 @@ func TestViewIsASnapshotOfOneCommit(t *testing.T) {
 	require.EqualValues(t, 1, meta.Index)
 	for inv, err := range v.Live() { // reading others while a scan is open
 		require.NoError(t, err)
-		_, err = v.Journal(inv.ID, inv.Length)
+		_, _, err = v.Journal(inv.ID, inv.Length, math.MaxInt)
 		require.NoError(t, err)
-		_, err = v.Journal(inv.ID, inv.Length+1)
+		_, _, err = v.Journal(inv.ID, inv.Length+1, math.MaxInt)
 		require.ErrorIs(t, err, ErrDamaged, "a journal that is shorter than its record says")
-		_, err = v.Journal(inv.ID, math.MaxUint32)
+		_, _, err = v.Journal(inv.ID, math.MaxUint32, math.MaxInt)
 		require.ErrorIs(t, err, ErrDamaged, "by far")
 	}
 	require.NoError(t, v.Close())
@@ -299,4 +299,32 @@ func TestClearingAnObjectWritesFewRows(t *testing.T) {
 	defer txn.Discard()
 	require.Equal(t, []string{`"new"="new"`}, listValues(t, txn, o))
 	require.Equal(t, []string{`"x"="kept"`}, listValues(t, txn, other))
+}
+
+// A journal that is too large is not read, whether its entries are in chunks or not.
+func TestOnlyTheSizeOfALargeJournalIsRead(t *testing.T) {
+	const entries, payload = 50, 1000
+	for _, large := range []int{0, 100} {
+		cutAt(t, large)
+		p, id := partition(t, open(t), 1), testID(1)
+		commit(t, p, 1, func(s machine.State) {
+			for i := range uint32(entries) {
+				s.AppendEntry(id, i, journal.Entry{Type: journal.Input, Payload: make([]byte, payload)})
+			}
+		})
+		v := p.View()
+		for most, complete := range map[int]bool{0: false, payload: false, entries*payload - 1: false, entries * payload: true} {
+			found, size, err := v.Journal(id, entries, most)
+			require.NoError(t, err)
+			if complete {
+				require.Len(t, found, entries)
+				require.Equal(t, entries*payload, size)
+				continue
+			}
+			require.Nil(t, found)
+			require.GreaterOrEqual(t, size, entries*payload)
+			require.Less(t, size, entries*(payload+50))
+		}
+		require.NoError(t, v.Close())
+	}
 }

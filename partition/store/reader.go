@@ -93,6 +93,32 @@ func (r reader) owned(prefix []byte, visit func(key, value []byte, own bool) boo
 	return nil
 }
 
+// ownedSize returns the bytes of the values of an owner's rows, without reading large ones.
+func (r reader) ownedSize(prefix []byte) (sum int, err error) {
+	for ok := r.it.SeekPrefixGE(prefix); ok; ok = r.it.Next() {
+		lazy := r.it.LazyValue()
+		n := lazy.Len()
+		if n < maxStub {
+			value, err := r.it.ValueAndErr()
+			if err != nil {
+				return 0, fmt.Errorf("read rows of %x: %w", prefix, err)
+			}
+			if isStub(value) {
+				st, err := readStub(value)
+				if err != nil {
+					return 0, err
+				}
+				n = st.size
+			}
+		}
+		sum += n
+	}
+	if err := r.it.Error(); err != nil {
+		return 0, fmt.Errorf("read rows of %x: %w", prefix, err)
+	}
+	return sum, nil
+}
+
 // ownedKeys is like owned, without reading the values.
 func (r reader) ownedKeys(prefix []byte, visit func(key []byte) bool) error {
 	for ok := r.it.SeekPrefixGE(prefix); ok && visit(r.it.Key()); ok = r.it.Next() {

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -368,7 +369,7 @@ func listValues(t require.TestingT, s machine.State, o machine.Object) (all []st
 func requireSameView(t *rapid.T, w *world, twin *machinetest.State, v *View) {
 	requireAlike(t, w, twin, v)
 	for id, length := range w.length {
-		entries, err := v.Journal(id, length)
+		entries, _, err := v.Journal(id, length, math.MaxInt)
 		require.NoError(t, err)
 		require.Len(t, entries, int(length))
 	}

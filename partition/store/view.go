@@ -101,10 +101,12 @@ func (v *View) Entry(id ids.Invocation, index uint32) (journal.Entry, error) {
 // a damaged record.
 const maxJournalAlloc = 4096
 
-// Journal returns the first length entries of a journal. It fails if there are fewer.
-func (v *View) Journal(id ids.Invocation, length uint32) (entries []journal.Entry, err error) {
+// Journal returns the first length entries of a journal and the size of their payloads. It
+// fails if there are fewer. If the size exceeds most, it returns only an estimate of the size
+// of all, without reading them.
+func (v *View) Journal(id ids.Invocation, length uint32, most int) (entries []journal.Entry, size int, err error) {
 	if v.err != nil {
-		return nil, v.err
+		return nil, 0, v.err
 	}
 	entries = make([]journal.Entry, 0, min(length, maxJournalAlloc))
 	var damage error
@@ -118,8 +120,13 @@ func (v *View) Journal(id ids.Invocation, length uint32) (entries []journal.Entr
 		var e journal.Entry
 		e, damage = codec.DecodeEntry(value)
 		entries = append(entries, e)
-		return damage == nil
+		size += len(e.Payload)
+		return damage == nil && size <= most
 	})
+	if err == nil && damage == nil && size > most {
+		size, err = v.reader.ownedSize(v.space.invocation(nil, tableJournal, &id))
+		return nil, size, err
+	}
 	if err == nil && damage == nil && len(entries) != int(length) {
 		damage = fmt.Errorf("%d entries, expected %d", len(entries), length)
 	}
@@ -127,9 +134,9 @@ func (v *View) Journal(id ids.Invocation, length uint32) (entries []journal.Entr
 		err = fmt.Errorf("%w: %w", ErrDamaged, damage)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read journal of %s: %w", id, err)
+		return nil, 0, fmt.Errorf("read journal of %s: %w", id, err)
 	}
-	return entries, nil
+	return entries, size, nil
 }
 
 // Notified returns whether a notification is in a journal, and its outcome.

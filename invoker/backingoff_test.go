@@ -3,7 +3,9 @@ package invoker
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"platform/internal/ids"
 	"platform/invoker/protocol"
 	"platform/metadata"
+	"platform/partition/journal"
 )
 
 // When an endpoint is down, all invocations of a node may wait for their next attempt.
@@ -27,9 +30,11 @@ func TestInvocationsThatBackOffHoldLittleMemory(t *testing.T) {
 			w.ok()
 			w.send(t, message)
 		})
+		o.iv.slots.maxRecords = 50
 		defer func() {
 			o.close()
 			require.Zero(t, o.iv.failureTexts.Load())
+			require.Zero(t, o.iv.backoffRecords.Load())
 		}()
 		for n := range uint64(count) {
 			unique := [16]byte(binary.BigEndian.AppendUint64(make([]byte, 8, 16), n+1))
@@ -40,18 +45,75 @@ func TestInvocationsThatBackOffHoldLittleMemory(t *testing.T) {
 		o.session.mu.Lock()
 		defer o.session.mu.Unlock()
 		require.Len(t, o.session.tasks, count)
-		held, described := 0, 0
+		held, described, records := 0, 0, 0
 		for _, task := range o.session.tasks {
 			require.Equal(t, backingOff, task.state)
 			require.NotEmpty(t, task.last.Message)
 			held += len(task.input) + len(task.last.Message) + len(task.last.Stacktrace) + len(task.last.RelatedName)
 			require.Nil(t, task.input)
+			if task.inv != nil {
+				records++
+			} else {
+				require.Equal(t, greeter.Service, task.vqueue.Service)
+			}
 			if len(task.last.Stacktrace) == text {
 				described++
 			}
 		}
 		require.LessOrEqual(t, held, maxFailureTexts+count*briefText)
 		require.Positive(t, described, "a few are described in full")
-		require.LessOrEqual(t, o.iv.failureTexts.Load(), int64(maxFailureTexts))
+		require.LessOrEqual(t, o.iv.failureTexts.Load(), int64(maxBriefTexts))
+		require.Equal(t, o.iv.slots.maxRecords, records)
 	})
+}
+
+// Invocations whose records were dropped while they backed off are attempted again.
+func TestInvocationsThatBackOffWithoutRecordsContinue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var down atomic.Bool
+		down.Store(true)
+		o := newOffline(t, policy(0, metadata.Pause), func(w *wire) {
+			w.ok()
+			if down.Load() {
+				w.send(t, frame(protocol.Error, "08f403"))
+			} else {
+				w.send(t, outputHi+end)
+			}
+		})
+		defer o.close()
+		o.iv.slots.maxRecords = 2
+		var ended []chan journal.Result
+		for n := range byte(10) {
+			_, done := o.shard.call(greeter, n+1, `"x"`)
+			ended = append(ended, done)
+		}
+		time.Sleep(time.Minute)
+		require.EqualValues(t, 2, o.iv.backoffRecords.Load())
+		down.Store(false)
+		for _, done := range ended {
+			require.Nil(t, receive(t, done).Failure)
+		}
+		require.Zero(t, o.iv.backoffRecords.Load())
+	})
+}
+
+// Even short failures of very many invocations take a bounded amount of memory.
+func TestTextsOfManyFailuresAreBounded(t *testing.T) {
+	iv := new(Invoker)
+	s := &Session{iv: iv}
+	held := 0
+	const count = 3 * maxBriefTexts / briefText
+	tasks := make([]*task, count)
+	for i := range tasks {
+		tasks[i] = newTask(s, ids.Invocation{}, 1)
+		f := failureOf(errors.New(strings.Repeat("m", briefText)))
+		tasks[i].setLast(f)
+		require.True(t, tasks[i].repeats(f))
+		held += len(tasks[i].last.Message)
+	}
+	require.LessOrEqual(t, held, maxBriefTexts+count*lineText)
+	for _, task := range tasks {
+		task.setLast(nil)
+	}
+	require.Zero(t, iv.failureTexts.Load())
 }

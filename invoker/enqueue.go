@@ -6,7 +6,6 @@ import (
 
 	"platform/flowcontrol"
 	"platform/internal/stats"
-	"platform/partition/machine"
 )
 
 const (
@@ -21,15 +20,10 @@ const (
 	maxHold = time.Duration(math.MaxInt64)
 )
 
-// enqueue starts an attempt of an invocation (nil if its record was not read) as soon as
-// there is a slot. When slots become short, idle attempts are asked to make room: a
+// enqueue starts an attempt of an invocation of a vqueue as soon as there is a slot. resumed
+// means that the invocation has been attempted before. When slots become short, idle attempts are asked to make room: a
 // thousand sleeping handlers must not block all others until the inactivity timeout.
-func (iv *Invoker) enqueue(inv *machine.Invocation, w waiter) {
-	var key flowcontrol.QueueKey
-	resumed := false
-	if inv != nil {
-		key, resumed = inv.VQueue(), inv.Length > 1
-	}
+func (iv *Invoker) enqueue(key flowcontrol.QueueKey, resumed bool, w waiter) {
 	got, short := iv.slots.acquire(key, resumed, &w)
 	if got && !w.start() {
 		iv.releaseSlot(w.share)

@@ -43,6 +43,7 @@ type Invoker struct {
 	silentAttempts silentAttempts
 	pauses         *pauses
 	failureTexts   atomic.Int64 // bytes, see maxFailureTexts
+	backoffRecords atomic.Int64 // of tasks that back off, see shed
 
 	mu       sync.Mutex // guards sessions
 	sessions map[*Session]struct{}

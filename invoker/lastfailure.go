@@ -8,6 +8,9 @@ const (
 	maxFailureTexts = 16 << 20
 	// briefText leaves a message what the groups of failures distinguish.
 	briefText = 2<<10 + 64
+	// maxBriefTexts is the bound from which on only lineText bytes of a message are kept.
+	maxBriefTexts = 2 * maxFailureTexts
+	lineText      = 128
 )
 
 // setLast replaces the last failure; nil: there is none. t.mu is held.
@@ -26,10 +29,18 @@ func (t *task) setLast(f *failure) {
 	texts.Add(-size)
 	brief := *f // the attempt may still store the whole failure
 	brief.Message, brief.Stacktrace, brief.RelatedName = clip(f.Message, briefText), "", clip(f.RelatedName, briefText)
+	size = int64(len(brief.Message) + len(brief.RelatedName))
+	if texts.Add(size) <= maxBriefTexts {
+		t.lastTexts = size
+	} else {
+		texts.Add(-size)
+		brief.Message, brief.RelatedName = clip(f.Message, lineText), clip(f.RelatedName, lineText)
+	}
 	t.last = &brief
 }
 
 // repeats reports whether f is like the last failure. t.mu is held.
 func (t *task) repeats(f *failure) bool {
-	return t.last != nil && t.last.ErrorCode == f.ErrorCode && (t.last.Message == f.Message || t.last.Message == clip(f.Message, briefText))
+	return t.last != nil && t.last.ErrorCode == f.ErrorCode &&
+		(t.last.Message == f.Message || t.last.Message == clip(f.Message, briefText) || t.last.Message == clip(f.Message, lineText))
 }

@@ -47,7 +47,7 @@ func (iv *Invoker) openSession(p attempts.Partition) *Session {
 func (s *Session) Run(r *machine.Run) {
 	id, number := r.Invocation.ID, r.Invocation.Attempt
 	if s.iv.slots.backlogged() && s.task(id) == nil && !r.Invocation.Pausing {
-		s.iv.enqueue(r.Invocation, waiter{s: s, id: id, number: number})
+		s.iv.enqueue(r.Invocation.VQueue(), r.Invocation.Length > 1, waiter{s: s, id: id, number: number})
 		return
 	}
 	t := newTask(s, id, number)
@@ -62,7 +62,7 @@ func (s *Session) Run(r *machine.Run) {
 		t.input = r.Input
 	}
 	if s.add(t) {
-		s.iv.enqueue(r.Invocation, waiter{t: t})
+		s.iv.enqueue(r.Invocation.VQueue(), r.Invocation.Length > 1, waiter{t: t})
 	}
 }
 

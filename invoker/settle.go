@@ -121,6 +121,7 @@ func (t *task) conclude(a *attempt) {
 func (t *task) backOff(e event, delay time.Duration) (slot *share) {
 	slot = t.end(e)
 	t.input = nil // read again, since many may wait
+	t.shed()
 	t.due = time.Now().Add(delay)
 	t.s.timers.backOff(t)
 	return slot
@@ -172,10 +173,10 @@ func (t *task) resume() {
 	t.mu.Lock()
 	// The timer queue may still contain a backoff that was cut short.
 	over := !time.Now().Before(t.due) && t.move(due)
-	inv := t.inv
+	key, resumed := t.queue()
 	t.mu.Unlock()
 	if over {
-		t.s.iv.enqueue(inv, waiter{t: t})
+		t.s.iv.enqueue(key, resumed, waiter{t: t})
 	}
 }
 
@@ -207,9 +208,9 @@ func (t *task) hasten(cancel bool) {
 	if early {
 		t.retry.renew()
 	}
-	inv := t.inv
+	key, resumed := t.queue()
 	t.mu.Unlock()
 	if early {
-		t.s.iv.enqueue(inv, waiter{t: t})
+		t.s.iv.enqueue(key, resumed, waiter{t: t})
 	}
 }

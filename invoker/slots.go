@@ -37,7 +37,7 @@ type slots struct {
 	reopen     func(*share) // called when held back attempts may start; nil: never
 	limit      int          // 0: unbounded
 	perService int          // 0: unbounded
-	maxRecords int          // maximum number of invocations that wait with their records
+	maxRecords int          // maximum number of invocations that wait with their records, and of those that back off
 	short      atomic.Bool  // invocations are waiting
 
 	mu            sync.Mutex // guards the fields below

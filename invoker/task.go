@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"platform/flowcontrol"
 	"platform/internal/ids"
 	"platform/partition/machine"
 )
@@ -20,26 +21,29 @@ type task struct {
 	// proposals are made in order. It is taken before mu.
 	sending sync.Mutex
 
-	mu        sync.Mutex // guards the fields below, and the attempt; held by one task at a time, see DESIGN.md for the order
-	moved     sync.Cond  // pending, volume or state changed
-	state     state
-	inv       *machine.Invocation // as last read; nil: not read yet
-	input     []byte              // journal entry 0, while the journal is known to contain nothing else; otherwise nil
-	pin       machine.Pin         // zero while nothing is stored
-	a         *attempt            // from loading to reporting
-	retry     retryState
-	pending   int      // proposals without an outcome
-	volume    int      // payload bytes in them
-	size      int      // of the last replay, 0: unknown
-	slot      *share   // the service whose slot it holds; nil: none
-	last      *failure // of the last failed attempt, see setLast
-	lastTexts int64    // bytes of it that maxFailureTexts bounds
-	cancelled bool     // while the current attempt was open
-	pausing   bool     // no further attempt starts
-	started   time.Time
-	due       time.Time // while backing off
-	deployed  machine.Pin
-	server    string
+	mu                 sync.Mutex // guards the fields below, and the attempt; held by one task at a time, see DESIGN.md for the order
+	moved              sync.Cond  // pending, volume or state changed
+	state              state
+	inv                *machine.Invocation  // as last read; nil: not read yet
+	vqueue             flowcontrol.QueueKey // of an inv that was dropped, see shed
+	resumed            bool                 // the same
+	backsOffWithRecord bool                 // counted in Invoker.backoffRecords
+	input              []byte               // journal entry 0, while the journal is known to contain nothing else; otherwise nil
+	pin                machine.Pin          // zero while nothing is stored
+	a                  *attempt             // from loading to reporting
+	retry              retryState
+	pending            int      // proposals without an outcome
+	volume             int      // payload bytes in them
+	size               int      // of the last replay, 0: unknown
+	slot               *share   // the service whose slot it holds; nil: none
+	last               *failure // of the last failed attempt, see setLast
+	lastTexts          int64    // bytes of it that maxFailureTexts bounds
+	cancelled          bool     // while the current attempt was open
+	pausing            bool     // no further attempt starts
+	started            time.Time
+	due                time.Time // while backing off
+	deployed           machine.Pin
+	server             string
 }
 
 func newTask(s *Session, id ids.Invocation, number uint64) *task {
@@ -79,6 +83,10 @@ func (t *task) move(e event) bool {
 		return false
 	}
 	t.state = next.to
+	if t.backsOffWithRecord {
+		t.backsOffWithRecord = false
+		t.s.iv.backoffRecords.Add(-1)
+	}
 	t.moved.Broadcast()
 	a := t.a
 	if a == nil {

@@ -1,0 +1,37 @@
+package invoker
+
+import (
+	"strings"
+
+	"platform/flowcontrol"
+)
+
+// shed drops the record of a task that is backing off, if there are more than maxRecords. While
+// an endpoint is down, that may concern all invocations of a node. The task keeps what it needs
+// to wait for a slot, and its record is read again with the journal. t.mu is held.
+func (t *task) shed() {
+	if t.inv == nil || t.state != backingOff {
+		return
+	}
+	records := &t.s.iv.backoffRecords
+	if records.Add(1) <= int64(t.s.iv.slots.maxRecords) {
+		t.backsOffWithRecord = true
+		return
+	}
+	records.Add(-1)
+	key, resumed := t.queue()
+	t.vqueue = flowcontrol.QueueKey{ // the strings must not retain the record
+		Scope: strings.Clone(key.Scope), Service: strings.Clone(key.Service),
+		LimitKey: flowcontrol.LimitKey{L1: strings.Clone(key.LimitKey.L1), L2: strings.Clone(key.LimitKey.L2)},
+	}
+	t.inv, t.resumed = nil, resumed
+}
+
+// queue returns where the task waits for a slot, and whether it has been attempted before. t.mu
+// is held.
+func (t *task) queue() (key flowcontrol.QueueKey, resumed bool) {
+	if t.inv == nil {
+		return t.vqueue, t.resumed
+	}
+	return t.inv.VQueue(), t.inv.Length > 1
+}

@@ -76,8 +76,8 @@ func TestMembersAreOutdatedOnceAReplicaIsRebuilt(t *testing.T) {
 	go func() {
 		defer close(done)
 		awaitOutdated(t.Context(), func() (*metadata.Layout, <-chan struct{}) { return layout, moved }, tick, layout.Partitions[0],
-			[]raft.Server{{ID: "n1/a"}, {ID: "n2/b#1"}}, func(*metadata.Layout) []raft.Server {
-				return []raft.Server{{ID: "n1/a"}, {ID: raft.ServerID(<-asked)}}
+			func(*metadata.Layout) bool {
+				return rebuilt([]raft.Server{{ID: "n1/a"}, {ID: "n2/b#1"}}, []raft.Server{{ID: "n1/a"}, {ID: raft.ServerID(<-asked)}})
 			})
 	}()
 	for _, id := range []string{"n2/b#1", "n2/b"} { // nothing new, or the node did not respond

@@ -57,7 +57,7 @@ func testManager(t *testing.T) *Manager {
 	t.Cleanup(func() { require.NoError(t, meta.Close()) })
 	_, err = meta.Provision(t.Context(), metadata.Cluster{Name: "c", Partitions: 1, FeatureLevel: feature.Supported()})
 	require.NoError(t, err)
-	_, err = meta.RegisterNode(t.Context(), metadata.Node{Name: id.Node, Incarnation: id.Incarnation, FeatureLevel: feature.Supported()})
+	_, err = meta.RegisterNode(t.Context(), metadata.Node{Name: id.Node, Incarnation: id.Incarnation, FabricAddress: "http://" + string(self.Address), FeatureLevel: feature.Supported()})
 	require.NoError(t, err)
 	return New(Config{
 		Self: id, Node: self, DataDir: dir, Store: meta, Router: routing.New(1, fabric.DirectoryConfig{}),

@@ -96,8 +96,15 @@ func (m *Manager) reconcileOnce(ctx context.Context, id uint32, layout *metadata
 }
 
 // lead makes the replicas in the table the members of the partition, and transfers
-// leadership to the preferred one. This node has led since led.
+// leadership to the preferred one. This node has led since led. If its disk is short of space,
+// it first tries to transfer leadership to any other replica.
 func (m *Manager) lead(ctx context.Context, p *partition.Partition, layout *metadata.Layout, led time.Time) error {
+	space := m.Disk.Level()
+	if space >= diskspace.Short {
+		if to, _ := m.successor(p); to != "" {
+			return transfer(ctx, p, to)
+		}
+	}
 	place := layout.Partitions[p.ID()]
 	desired := m.desired(ctx, p, layout, place)
 	if len(desired) == 0 {
@@ -111,8 +118,9 @@ func (m *Manager) lead(ctx context.Context, p *partition.Partition, layout *meta
 		defer cancel()
 		tick := time.NewTicker(reconcileTick)
 		defer tick.Stop()
-		now := func(layout *metadata.Layout) []raft.Server { return m.desired(ctx, p, layout, place) }
-		awaitOutdated(ctx, m.Store.Layout, tick.C, place, desired, now)
+		awaitOutdated(ctx, m.Store.Layout, tick.C, place, func(layout *metadata.Layout) bool {
+			return m.Disk.Level() != space || rebuilt(desired, m.desired(ctx, p, layout, place))
+		})
 	})
 	if err := p.Reconcile(ctx, desired); err != nil {
 		if errors.Is(err, raftgroup.ErrNotLeader) || errors.Is(err, raftgroup.ErrStopped) || ctx.Err() != nil {
@@ -120,11 +128,7 @@ func (m *Manager) lead(ctx context.Context, p *partition.Partition, layout *meta
 		}
 		return err
 	}
-	if m.Disk.Level() >= diskspace.Short {
-		m.HandOver(ctx, p)
-		return nil
-	}
-	if time.Since(led) < settleTime {
+	if space >= diskspace.Short || time.Since(led) < settleTime {
 		return nil
 	}
 	return m.preferLeader(ctx, p, desired[0].ID)
@@ -142,10 +146,10 @@ func (m *Manager) desired(ctx context.Context, p *partition.Partition, layout *m
 	return servers
 }
 
-// awaitOutdated returns when the desired members are outdated: the table has changed, or a
-// node has rebuilt its replica under another ID.
+// awaitOutdated returns when the partition has changed in the table, or outdated reports true,
+// which it asks at every tick.
 func awaitOutdated(ctx context.Context, layout func() (*metadata.Layout, <-chan struct{}), tick <-chan time.Time,
-	place metadata.Partition, desired []raft.Server, now func(*metadata.Layout) []raft.Server,
+	place metadata.Partition, outdated func(*metadata.Layout) bool,
 ) {
 	for {
 		current, moved := layout()
@@ -155,7 +159,7 @@ func awaitOutdated(ctx context.Context, layout func() (*metadata.Layout, <-chan 
 		select {
 		case <-moved:
 		case <-tick:
-			if rebuilt(desired, now(current)) {
+			if outdated(current) {
 				return
 			}
 		case <-ctx.Done():
@@ -164,7 +168,7 @@ func awaitOutdated(ctx context.Context, layout func() (*metadata.Layout, <-chan 
 	}
 }
 
-// rebuilt reports whether a node has rebuilt its replica.
+// rebuilt reports whether a node has rebuilt its replica, under another ID.
 func rebuilt(before, now []raft.Server) bool {
 	for _, s := range now {
 		node, number := metadata.ReplicaNode(s.ID)
@@ -190,12 +194,17 @@ func (m *Manager) preferLeader(ctx context.Context, p *partition.Partition, to r
 	}
 	for _, f := range p.Status().Followers {
 		if f.ID == to && f.CaughtUp && time.Since(f.Contact) < maxContactAge && isVoter(f.Server) {
-			err := p.TransferLeadership(ctx, to)
-			if errors.Is(err, raftgroup.ErrNotLeader) || ctx.Err() != nil {
-				return nil //nolint:nilerr // leadership has changed
-			}
-			return err
+			return transfer(ctx, p, to)
 		}
 	}
 	return nil
+}
+
+// transfer transfers leadership to a replica.
+func transfer(ctx context.Context, p *partition.Partition, to raft.ServerID) error {
+	err := p.TransferLeadership(ctx, to)
+	if errors.Is(err, raftgroup.ErrNotLeader) || ctx.Err() != nil {
+		return nil //nolint:nilerr // leadership has changed
+	}
+	return err
 }

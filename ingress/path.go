@@ -3,12 +3,10 @@ package ingress
 import (
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"platform/internal/suggest"
 	"platform/metadata"
 	"platform/partition/machine"
 )
@@ -58,7 +56,7 @@ func parseTarget(schemas *metadata.Schemas, path string, u *url.URL, classic boo
 	}
 	handler, ending, found := strings.Cut(handler, "/")
 	if t.oneWay = classic && ending == "send"; found && !t.oneWay {
-		return t, badShape(t.service)
+		return t, badEnding(t.service, ending, classic)
 	}
 	if handler, err = unescape(handler, u); err != nil {
 		return t, err
@@ -72,56 +70,21 @@ func parseTarget(schemas *metadata.Schemas, path string, u *url.URL, classic boo
 	return t, nil
 }
 
-// maxSuggestions bounds the names that a misspelled one is compared with.
-const maxSuggestions = 200
-
-// nearService suggests a public service with a similar name; "" if there is none.
-func nearService(schemas *metadata.Schemas, name string) string {
-	if len(schemas.Services) > maxSuggestions {
-		return ""
-	}
-	var names []string
-	for _, svc := range schemas.Services {
-		if isPublic(svc.Options) {
-			names = append(names, svc.Name)
-		}
-	}
-	slices.Sort(names)
-	return didYouMean(name, names)
-}
-
-// nearHandler suggests a public handler with a similar name; "" if there is none.
-func nearHandler(svc *metadata.Service, name string) string {
-	if !isPublic(svc.Options) || len(svc.Handlers) > maxSuggestions {
-		return ""
-	}
-	var names []string
-	for _, h := range svc.Handlers {
-		if isPublic(h.Options) {
-			names = append(names, h.Name)
-		}
-	}
-	return didYouMean(name, names)
-}
-
-func isPublic(o metadata.Options) bool { return o.Public == nil || *o.Public }
-
-func didYouMean(name string, names []string) string {
-	if near := suggest.Nearest(name, names); near != "" {
-		return "; did you mean '" + near + "'?"
-	}
-	return ""
-}
-
-// badShape describes the paths of a service.
+// badShape is the problem of a path that a service does not have.
 func badShape(s *metadata.Service) error {
+	return badRequest("bad path: %s", shapeOf(s))
+}
+
+// shapeOf describes the paths of a service.
+func shapeOf(s *metadata.Service) string {
+	kind, path := "service without keys, whose handlers are called as ", s.Name+"/{handler}"
 	switch s.Type {
 	case metadata.VirtualObject:
-		return badRequest("bad path: '%s' is a virtual object, whose handlers are called with a key: %[1]s/{key}/{handler}", s.Name)
+		kind, path = "virtual object, whose handlers are called with a key: ", s.Name+"/{key}/{handler}"
 	case metadata.Workflow:
-		return badRequest("bad path: '%s' is a workflow, whose handlers are called with a key: %[1]s/{key}/{handler}", s.Name)
+		kind, path = "workflow, whose handlers are called with a key: ", s.Name+"/{key}/{handler}"
 	}
-	return badRequest("bad path: '%s' is a service without keys, whose handlers are called as %[1]s/{handler}", s.Name)
+	return "'" + s.Name + "' is a " + kind + path
 }
 
 // checkCallable refuses handlers that requests from outside cannot reach.

@@ -240,9 +240,3 @@ func writeJSON(w http.ResponseWriter, status int, body any) error {
 }
 
 var jsonType = []string{"application/json"}
-
-// noRoute is the problem of a path below the reserved prefix that does not exist.
-func noRoute(r *http.Request) *problem {
-	return &problem{status: http.StatusNotFound, message: fmt.Sprintf("not found: there is no route %s %s; below /platform/ there are "+
-		"call, send, scope, attach, output, workflow, invocation, awakeables and health", r.Method, r.URL.Path)}
-}

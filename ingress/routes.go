@@ -50,8 +50,8 @@ func (s *Server) routes() *echo.Echo {
 
 		s.add(e, uncounted, get, prefix+healthPath, s.health)
 		s.add(e, otherwise, post, prefix+"/lookup", s.lookup)
-		s.add(e, attaching, post, prefix+"/attach", s.byBody(s.attach))
-		s.add(e, askingOutput, post, prefix+"/output", s.byBody(s.output))
+		s.add(e, attaching, nil, prefix+"/attach", s.byBodyOrID(s.attach))
+		s.add(e, askingOutput, nil, prefix+"/output", s.byBodyOrID(s.output))
 		for _, form := range []string{"/awakeables/", "/a/"} {
 			s.add(e, completing, post, prefix+form+":id/resolve", s.resolveAwakeable)
 			s.add(e, completing, post, prefix+form+":id/reject", s.rejectAwakeable)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -40,9 +41,9 @@ func (a *app) awakeablesComplete(reject bool) *cobra.Command {
 		cmd.Example = "  platform awakeables reject sign_1… 'the payment was declined'"
 		done = "Rejected"
 	}
-	data := dataFlag(cmd)
+	value := completionFlags(cmd, reject)
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
-		body, err := a.completionBody(cmd, args[1:], *data, reject)
+		body, err := value.body(a, cmd, args[1:])
 		if err != nil {
 			return err
 		}
@@ -86,27 +87,53 @@ it ends with that token.`,
 	return cmd
 }
 
-func dataFlag(cmd *cobra.Command) *string {
-	return cmd.Flags().StringP("data", "d", "", "the value, @file for a file's content, @- for stdin")
+// completion is the value, or the reason of a rejection, that a handler waits for.
+type completion struct {
+	data        string
+	raw, reject bool
 }
 
-// completionBody is the value or reason from the arguments or the flag --data.
-func (a *app) completionBody(cmd *cobra.Command, args []string, data string, reject bool) (body []byte, err error) {
+func completionFlags(cmd *cobra.Command, reject bool) *completion {
+	c := &completion{reject: reject}
+	cmd.Flags().StringVarP(&c.data, "data", "d", "", "the value, @file for a file's content, @- for stdin")
+	if !reject {
+		cmd.Flags().BoolVar(&c.raw, "raw", false, "send the value as it is, also if it is not JSON")
+	}
+	return c
+}
+
+// body is the value or reason from the arguments or the flag --data.
+func (c *completion) body(a *app, cmd *cobra.Command, args []string) (body []byte, err error) {
 	given := cmd.Flags().Changed("data")
 	switch {
 	case given && len(args) > 0:
 		return nil, &usageError{"give the value as an argument or with --data, not both"}
 	case given:
-		if body, err = a.readData(data); err != nil {
+		if body, err = a.readData(c.data); err != nil {
 			return nil, err
 		}
 	case len(args) > 0:
 		body = []byte(args[0])
 	}
-	if !reject && len(body) > 0 && !json.Valid(body) {
-		a.say("The value is not JSON. A handler that expects JSON fails; quote text like '\"this\"'.")
+	if c.reject || c.raw {
+		return body, nil
 	}
-	return body, nil
+	return body, requireJSON("value", body)
+}
+
+// requireJSON returns an error if a value that cannot be taken back is neither empty nor JSON.
+func requireJSON(what string, body []byte) error {
+	if len(body) == 0 || json.Valid(body) {
+		return nil
+	}
+	hint := "Text is JSON only in quotes. --raw sends the bytes as they are, for handlers that do not expect JSON."
+	if text := string(body); len(text) <= 60 && utf8.ValidString(text) && !strings.ContainsAny(text, "'\n") {
+		quoted, err := json.Marshal(text)
+		if err == nil {
+			hint = "Write text with quotes: '" + term.Clean(string(quoted)) + "'. --raw sends the bytes as they are, for handlers that do not expect JSON."
+		}
+	}
+	return &hintedError{fmt.Errorf("the %s is not JSON; nothing was changed", what), hint}
 }
 
 // checkAwakeable fails if the awakeable cannot be completed, since the ingress accepts
@@ -166,12 +193,12 @@ func (a *app) signalsSend(reject bool) *cobra.Command {
 		cmd.Use, cmd.Short = "reject <invocation id> <name> [reason]", "Send a signal with a failure, which the handler gets as a terminal error"
 		cmd.Example = "  platform signals reject inv_1… approved 'not approved'"
 	}
-	data := dataFlag(cmd)
+	value := completionFlags(cmd, reject)
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		if args[1] == "" {
 			return &usageError{"the name of the signal is empty"}
 		}
-		body, err := a.completionBody(cmd, args[2:], *data, reject)
+		body, err := value.body(a, cmd, args[2:])
 		if err != nil {
 			return err
 		}

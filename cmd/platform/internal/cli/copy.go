@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,6 +19,7 @@ status. Its input is the same, or the one given with --data.`,
 		Example: "  platform invocations copy inv_1… --data '{\"amount\": 2}'\n  platform invocations copy inv_1… --data @corrected.json",
 	}
 	data := cmd.Flags().StringP("data", "d", "", "the input, @file for a file's content, @- for stdin")
+	raw := cmd.Flags().Bool("raw", false, "use the input as it is, also if it is not JSON")
 	return viewResponse(a, cmd, func(ctx context.Context, args []string) (made client.BatchSuccess, response *client.Response, err error) {
 		if !strings.HasPrefix(args[0], "inv_") {
 			return made, nil, &usageError{"copy needs the id of an invocation, got " + args[0]}
@@ -30,8 +30,11 @@ status. Its input is the same, or the one given with --data.`,
 			if err != nil {
 				return made, nil, err
 			}
-			if len(body) > 0 && !json.Valid(body) {
-				a.say("The input is not JSON. A handler that expects JSON fails; quote text like '\"this\"'.")
+			if !*raw {
+				err = requireJSON("input", body)
+			}
+			if err != nil {
+				return made, nil, err
 			}
 			input = &body
 		}

@@ -54,8 +54,11 @@ func (s *Server) createToken(c echo.Context) error {
 	if err := s.readJSON(c, &r); err != nil {
 		return err
 	}
-	if r.Name = strings.TrimSpace(r.Name); r.Name == "" || strings.ContainsFunc(r.Name, unicode.IsControl) {
-		return unprocessable("the field 'name' must name the user of the token in one line")
+	if r.Name = strings.TrimSpace(r.Name); r.Name == "" {
+		return unprocessable("the field 'name' is empty: it tells who uses the token, such as ci")
+	}
+	if strings.ContainsFunc(r.Name, unicode.IsControl) {
+		return unprocessable("the field 'name' must be one line without control characters")
 	}
 	if access.Reserved(r.Name) {
 		return unprocessable("the field 'name' must not begin with jwt:, cert: or oidc:, which is how the names of other clients begin")

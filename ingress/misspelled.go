@@ -102,8 +102,8 @@ func noRoute(r *http.Request) *problem {
 
 // byBodyOrID handles a route that takes a target in its body: with the method GET, the ID in the
 // path is missing.
-func (s *Server) byBodyOrID(answer answerer) echo.HandlerFunc {
-	byBody := s.byBody(answer)
+func (s *Server) byBodyOrID(handle resultHandler) echo.HandlerFunc {
+	byBody := s.byBody(handle)
 	return func(c echo.Context) error {
 		switch r := c.Request(); r.Method {
 		case http.MethodPost:

@@ -60,7 +60,7 @@ func TestBadRequestsAreExplained(t *testing.T) {
 		{"unknown verb of the alias", "GET", "/restate/dance", "", nil, 404, "there is no route GET /restate/dance; below /platform/ there are call, send,"},
 		{"misspelled verb", "POST", "/platform/sned/Greeter/greet", "", nil, 404, "; did you mean send/{service}/{handler} or send/{service}/{key}/{handler}?"},
 		{"misspelled verb of a workflow", "GET", "/platform/workflow/Order/k/atach", "", nil, 404, "; expected workflow/{workflow}/{key}/attach or workflow/{workflow}/{key}/output"},
-		{"misspelled prefix", "POST", "/platfrom/call/Greeter/greet", "", nil, 404, "did you mean 'platform'?"},
+		{"misspelled prefix", "POST", "/platfor/call/Greeter/greet", "", nil, 404, "did you mean 'platform'?"},
 		{"misspelled ending", "POST", "/Greeter/greet/sned", "", nil, 400, "called as Greeter/{handler}; did you mean 'send'?"},
 		{"output without an id", "GET", "/platform/output/", "", nil, 400, "the id of the invocation is missing: GET /platform/output/{invocation id}"},
 		{"attach without an id", "GET", "/restate/attach", "", nil, 400, "the id of the invocation is missing: GET /restate/attach/{invocation id}"},

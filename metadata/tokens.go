@@ -203,7 +203,7 @@ func (d *draft) deleteToken(id string) {
 func applyRevokeToken(d *draft, cmd *revokeToken) (outcome, error) {
 	t, known := d.token(cmd.id)
 	if !known {
-		return refused(ErrTokenNotFound, "there is no token %s", cmd.id), nil
+		return outcome{refusal: &refusal{ErrTokenNotFound, "there is no token " + cmd.id}}, nil
 	}
 	d.deleteToken(t.ID)
 	return outcome{value: t}, nil

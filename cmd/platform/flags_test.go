@@ -128,7 +128,7 @@ var flagCases = map[string]flagCase{
 	"invocations pause":    operationCase("pause", map[string]string{"reason": "--reason maintenance"}),
 	"invocations resume":   operationCase("resume", map[string]string{"deployment": "--deployment latest"}),
 	"invocations purge":    operationCase("purge", nil),
-	"invocations copy": {args: []string{"inv_1a"}, flags: map[string]string{"data": "--data 1"}, answers: map[string]string{"POST.invocations.inv_1a.copy": `200
+	"invocations copy": {args: []string{"inv_1a"}, flags: map[string]string{"data": "--data 1"}, base: map[string]string{"raw": "--data text"}, answers: map[string]string{"POST.invocations.inv_1a.copy": `200
 {"new_invocation_id":"inv_1b"}`}},
 	"invocations restart-as-new": operationCase("restart-as-new", map[string]string{"deployment": "--deployment keep", "from": "--from 2"}),
 
@@ -141,9 +141,9 @@ var flagCases = map[string]flagCase{
 
 	"call":               callCase(),
 	"send":               callCase(),
-	"awakeables resolve": {args: []string{"sign_1old"}, flags: map[string]string{"data": "--data 1"}},
+	"awakeables resolve": {args: []string{"sign_1old"}, flags: map[string]string{"data": "--data 1"}, base: map[string]string{"raw": "--data text"}},
 	"awakeables reject":  {args: []string{"sign_1old"}, flags: map[string]string{"data": "--data 1"}},
-	"signals send":       {args: []string{"inv_1retry", "approved"}, flags: map[string]string{"data": "--data 1"}},
+	"signals send":       {args: []string{"inv_1retry", "approved"}, flags: map[string]string{"data": "--data 1"}, base: map[string]string{"raw": "--data text"}},
 	"signals reject":     {args: []string{"inv_1retry", "approved"}, flags: map[string]string{"data": "--data 1"}},
 	"promises list": {args: []string{"Signup/ada"}, flags: map[string]string{"scope": "--scope acme"}, answers: map[string]string{
 		"GET.services.Signup": "200\n" + `{"name":"Signup","ty":"Workflow"}`,

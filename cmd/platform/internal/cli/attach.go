@@ -152,7 +152,7 @@ func (a *app) hintWorkflow(ctx context.Context, err error, ref client.Invocation
 	service, _, lookup := a.client.Service(ctx, name)
 	switch {
 	case client.IsNotFound(lookup):
-		return &hintedError{fmt.Errorf("there is no workflow %s", term.Clean(name)), servicesHint}
+		return &hintedError{fmt.Errorf("there is no workflow %s", term.Clean(name)), a.nearestService(ctx, name, servicesHint)}
 	case lookup != nil:
 		return hintNotFound(err, noResultHint)
 	case service.Type != "Workflow":

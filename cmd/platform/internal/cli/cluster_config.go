@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -99,6 +100,9 @@ func (a *app) changeClusterConfig(ctx context.Context, change client.ClusterChan
 		a.say("The feature level is already %d.", *level)
 		change.FeatureLevel = nil
 	}
+	if err := a.checkLevel(ctx, change.FeatureLevel, max(now.FeatureLevel, 1)); err != nil {
+		return err
+	}
 	if change == (client.ClusterChange{}) {
 		if asJSON {
 			return a.printRaw(current.Body)
@@ -136,6 +140,28 @@ func (a *app) changeClusterConfig(ctx context.Context, change client.ClusterChan
 		a.say("`platform cluster status --watch` shows the progress.")
 	}
 	return nil
+}
+
+// checkLevel returns why the server would refuse a feature level, so that no confirmation is
+// requested for it.
+func (a *app) checkLevel(ctx context.Context, level *uint32, now uint32) error {
+	if level == nil {
+		return nil
+	}
+	if *level <= now {
+		return &hintedError{fmt.Errorf("the feature level is %d and cannot be lowered to %d", now, *level),
+			"Nodes have stored what servers of a lower level cannot read."}
+	}
+	health, _, err := a.client.ClusterHealth(ctx)
+	if err != nil || health.Feature == nil || *level <= health.Feature.Supported {
+		return nil //nolint:nilerr // the server checks it too
+	}
+	if f := health.Feature; *level <= f.Highest {
+		return &hintedError{fmt.Errorf("feature level %d is not supported by all nodes: %s", *level, strings.Join(f.Waiting, "; ")),
+			"Upgrade their servers first. `platform cluster nodes list` shows the versions."}
+	}
+	return &hintedError{fmt.Errorf("no node supports feature level %d; the highest is %d", *level, health.Feature.Highest),
+		"Upgrade the servers of all nodes first. `platform cluster nodes list` shows the versions."}
 }
 
 // provisionWait bounds how long provision waits for the cluster.

@@ -26,7 +26,9 @@ func (a *app) deploymentID(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	id, hint := "", deploymentsHint
-	for _, d := range all {
+	addresses := make([]string, len(all))
+	for i, d := range all {
+		addresses[i] = d.Address()
 		if here, ok := loopback(address); ok {
 			if there, ok := loopback(d.Address()); ok && here == there {
 				hint = "One has the address " + term.Clean(d.Address()) + "; names of the same host are different addresses. " + deploymentsHint
@@ -41,7 +43,7 @@ func (a *app) deploymentID(ctx context.Context, name string) (string, error) {
 		}
 	}
 	if id == "" {
-		return "", &hintedError{fmt.Errorf("no deployment has the id or address %s", term.Clean(name)), hint}
+		return "", &hintedError{fmt.Errorf("no deployment has the id or address %s", term.Clean(name)), nearest(address, addresses, hint)}
 	}
 	return id, nil
 }

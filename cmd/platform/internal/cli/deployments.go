@@ -143,7 +143,7 @@ func (a *app) deploymentsDescribe() *cobra.Command {
 			return client.Deployment{}, nil, err
 		}
 		deployment, response, err := a.client.Deployment(ctx, id)
-		return deployment, response, hintNotFound(err, deploymentsHint)
+		return deployment, response, deploymentNotFound(err)
 	}
 	return viewResponse(a, cmd, request, func(ctx context.Context, deployment client.Deployment) error {
 		return a.describeDeployment(ctx, deployment, *extra)
@@ -201,7 +201,7 @@ func (a *app) removeDeployment(ctx context.Context, name string, force bool) err
 	}
 	deployment, _, err := a.client.Deployment(ctx, id)
 	if err != nil {
-		return hintNotFound(err, deploymentsHint)
+		return deploymentNotFound(err)
 	}
 	use, err := a.usage(ctx, id)
 	if err != nil {

@@ -32,7 +32,7 @@ func (a *app) docs() *cobra.Command {
 			t, ok := docs.Find(strings.TrimSuffix(args[0], ".md"))
 			switch {
 			case !ok:
-				return &hintedError{fmt.Errorf("there is no topic %q", args[0]), "`platform docs` lists the topics."}
+				return &hintedError{fmt.Errorf("there is no topic %q", args[0]), nearest(args[0], cmd.ValidArgs, "`platform docs` lists the topics.")}
 			case *asJSON:
 				return a.printJSON(topic(t))
 			}

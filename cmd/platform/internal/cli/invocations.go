@@ -143,7 +143,7 @@ func (a *app) hintTarget(ctx context.Context, target string) error {
 	name, rest, deep := strings.Cut(target, "/")
 	service, _, err := a.client.Service(ctx, name)
 	if client.IsNotFound(err) {
-		a.say("There is no service %s. "+servicesHint, term.Clean(name))
+		a.say("There is no service %s. %s", term.Clean(name), a.nearestService(ctx, name, servicesHint))
 		return nil
 	}
 	if err != nil || !deep {

@@ -38,7 +38,7 @@ func (a *app) objectsList() *cobra.Command {
 			return page, nil, &usageError{fmt.Sprintf("--limit must be from 1 to %d", largestPage)}
 		}
 		page, response, err = a.client.Objects(ctx, args[0], *scope, *prefix, *limit)
-		return page, response, hintNotFound(err, stateHint)
+		return page, response, a.serviceNotFound(ctx, err, args[0], stateHint)
 	}, func(_ context.Context, page client.ObjectPage) error {
 		if len(page.Objects) == 0 {
 			a.say("No key has state or a holder.")
@@ -65,7 +65,7 @@ func (a *app) objectsScopes() *cobra.Command {
 	}
 	return viewResponse(a, cmd, func(ctx context.Context, args []string) (client.ScopeList, *client.Response, error) {
 		list, response, err := a.client.Scopes(ctx, args[0])
-		return list, response, hintNotFound(err, stateHint)
+		return list, response, a.serviceNotFound(ctx, err, args[0], stateHint)
 	}, func(_ context.Context, list client.ScopeList) error {
 		if len(list.Scopes) == 0 {
 			a.say("No key of the service has a scope.")
@@ -98,7 +98,7 @@ func (a *app) objectsDescribe() *cobra.Command {
 			return client.ObjectDetail{}, nil, err
 		}
 		detail, response, err := a.client.Object(ctx, object)
-		return detail, response, hintNotFound(err, stateHint)
+		return detail, response, a.serviceNotFound(ctx, err, object.Service, stateHint)
 	}, func(_ context.Context, d client.ObjectDetail) error {
 		a.showObject(&d)
 		return nil

@@ -172,6 +172,9 @@ func (a *app) restartFrom(ctx context.Context, op *operation, id string, from in
 	case !strings.HasPrefix(id, "inv_"):
 		return &usageError{"--from needs the id of an invocation, got " + id}
 	}
+	if err := a.checkRestart(ctx, op, id, from); err != nil {
+		return err
+	}
 	if err := a.confirm(fmt.Sprintf("Restart %s with its journal up to entry %d?", id, from)); err != nil {
 		return err
 	}
@@ -188,23 +191,13 @@ func (a *app) operate(ctx context.Context, op *operation, query string) error {
 	if err != nil {
 		return err
 	}
-	if op.name == "pause" && len(selected) == 1 && selected[0].Status == "paused" {
-		return &hintedError{fmt.Errorf("%s is already paused%s", selected[0].ID, pausedBy(selected[0].LastPause)),
-			"`platform invocations resume " + selected[0].ID + "` resumes it."}
-	}
-	if op.name == "resume" && op.deployment == "" && len(selected) == 1 && !resumable(&selected[0]) {
-		return &hintedError{fmt.Errorf("%s is %s, so there is nothing to resume", selected[0].ID, selected[0].Status),
-			"`platform explain " + selected[0].ID + "` explains its status."}
+	if len(selected) == 1 {
+		if err := checkOperable(op, &selected[0]); err != nil {
+			return err
+		}
 	}
 	if len(selected) == 0 {
-		hint := "Only invocations that are " + strings.Join(op.statuses, ", ") + " can be selected. See `platform invocations list`."
-		if strings.HasPrefix(query, "inv_") {
-			return &hintedError{fmt.Errorf("no invocation matches %q", query), hint}
-		}
-		if _, _, err := a.client.Service(ctx, service(query)); client.IsNotFound(err) {
-			hint = "There is no service " + term.Clean(service(query)) + ". `platform services list` shows the services."
-		}
-		return &hintedError{fmt.Errorf("no invocation matches %q", query), hint}
+		return a.noSelection(ctx, op, query)
 	}
 	a.selectionTable(op, selected)
 	if more {
@@ -299,7 +292,7 @@ func (a *app) queryOf(ctx context.Context, query string) (client.Query, error) {
 	}
 	service, _, err := a.client.Service(ctx, name)
 	if err != nil {
-		return q, hintNotFound(err, servicesHint)
+		return q, a.serviceNotFound(ctx, err, name, servicesHint)
 	}
 	if service.Type == "Service" {
 		q.Handler = []string{rest}

@@ -119,7 +119,7 @@ func isTrue(text string) *bool {
 func (a *app) patchService(ctx context.Context, name string, change client.ServiceChange, asJSON bool) error {
 	before, _, err := a.client.Service(ctx, name)
 	if err != nil {
-		return hintNotFound(err, servicesHint)
+		return a.serviceNotFound(ctx, err, name, servicesHint)
 	}
 	different := changes(optionFields(before), optionFields(changed(before, change)))
 	if len(different) > 0 {

@@ -64,7 +64,7 @@ func (a *app) requireWorkflow(ctx context.Context, name string) error {
 	service, _, err := a.client.Service(ctx, name)
 	switch {
 	case client.IsNotFound(err):
-		return &hintedError{fmt.Errorf("there is no workflow %s", term.Clean(name)), servicesHint}
+		return &hintedError{fmt.Errorf("there is no workflow %s", term.Clean(name)), a.nearestService(ctx, name, servicesHint)}
 	case err == nil && service.Type != "Workflow":
 		return fmt.Errorf("%s is not a workflow but a %s", term.Clean(name), service.Type)
 	}

@@ -96,7 +96,7 @@ const servicesHint = "`platform services list` shows the registered services."
 // requestService requests the service that the first argument names.
 func (a *app) requestService(ctx context.Context, args []string) (client.Service, *client.Response, error) {
 	service, response, err := a.client.Service(ctx, args[0])
-	return service, response, hintNotFound(err, servicesHint)
+	return service, response, a.serviceNotFound(ctx, err, args[0], servicesHint)
 }
 
 func (a *app) describeService(s client.Service, d client.Deployment) {

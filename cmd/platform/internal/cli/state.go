@@ -45,7 +45,7 @@ func (a *app) stateGet() *cobra.Command {
 		}
 		state, response, err := a.client.State(ctx, object)
 		if err != nil {
-			return hintNotFound(err, stateHint)
+			return a.serviceNotFound(ctx, err, object.Service, stateHint)
 		}
 		switch {
 		case *asJSON:

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
+	"platform/internal/suggest"
 )
 
 // stateEdit is a change in progress of the state of a key.
@@ -34,8 +36,9 @@ func changeFlags(cmd *cobra.Command, c *stateEdit) {
 func (a *app) stateEditor() *cobra.Command {
 	var c stateEdit
 	cmd := &cobra.Command{
-		Use:   "edit <service/key> [name=value]...",
-		Short: "Edit the state of a key",
+		Use:     "edit <service/key> [name=value]...",
+		Aliases: []string{"set"},
+		Short:   "Edit the state of a key",
 		Long: `Sets entries of the state of a key: each name=value is an entry with a JSON value. Without
 assignments it opens the state as JSON in an editor: PLATFORM_EDITOR, VISUAL or EDITOR. The
 saved document becomes the state after a confirmation; removed entries are deleted. If a handler has
@@ -55,6 +58,7 @@ changed the state in the meantime, nothing is changed.`,
 			return err
 		}
 		if patch != nil {
+			a.hintNewEntries(assignments, c.state.Entries)
 			return a.patchState(ctx, &c, patch)
 		}
 		edited := c.document
@@ -135,10 +139,14 @@ func assignmentPatch(assignments []string) ([]byte, error) {
 	}
 	pointer := strings.NewReplacer("~", "~0", "/", "~1")
 	var patch []operation
-	for _, text := range assignments {
+	for i, text := range assignments {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
-			return nil, &usageError{fmt.Sprintf("expected name=value after the key, got %q", text)}
+			example := ""
+			if name != "" && i+1 < len(assignments) && !strings.Contains(assignments[i+1], "=") {
+				example = "; write " + text + "=" + assignments[i+1]
+			}
+			return nil, &usageError{fmt.Sprintf("expected name=value after the key, got %q%s", text, example)}
 		}
 		if !json.Valid([]byte(value)) {
 			return nil, &usageError{fmt.Sprintf("the value of %q is not JSON; write text as '%s=\"…\"'", name, name)}
@@ -148,12 +156,29 @@ func assignmentPatch(assignments []string) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
+// hintNewEntries notes which assignments make an entry whose name is similar to an existing one.
+func (a *app) hintNewEntries(assignments []string, entries []client.StateEntry) {
+	names := make([]string, len(entries))
+	for i := range entries {
+		names[i] = entries[i].Key
+	}
+	for _, text := range assignments {
+		name, _, _ := strings.Cut(text, "=")
+		if slices.Contains(names, name) {
+			continue
+		}
+		if near := suggest.Nearest(name, names); near != "" {
+			a.say("%s is a new entry; did you mean %s?", term.Clean(name), term.Clean(near))
+		}
+	}
+}
+
 func (a *app) readState(ctx context.Context, c *stateEdit, args []string) (err error) {
 	if c.object, err = objectOf(args, *c.scope); err != nil {
 		return err
 	}
 	if c.state, _, err = a.client.State(ctx, c.object); err != nil {
-		return hintNotFound(err, stateHint)
+		return a.serviceNotFound(ctx, err, c.object.Service, stateHint)
 	}
 	c.document, err = stateDocument(c.state.Entries, c.binary)
 	return err

@@ -79,7 +79,7 @@ func (a *app) servicesNamed(ctx context.Context, names []string) ([]client.Servi
 		return services, err
 	}
 	service, _, err := a.client.Service(ctx, names[0])
-	return []client.Service{service}, hintNotFound(err, servicesHint)
+	return []client.Service{service}, a.serviceNotFound(ctx, err, names[0], servicesHint)
 }
 
 // serviceStatus is the activity of a service.

@@ -235,10 +235,7 @@ func ownOptions(s *client.Subscription) map[string]string {
 func (a *app) subscription(ctx context.Context, name string) (client.Subscription, error) {
 	if !strings.Contains(name, "://") {
 		sub, _, err := a.client.Subscription(ctx, name)
-		if client.IsNotFound(err) {
-			return sub, &hintedError{err, subscriptionHint}
-		}
-		return sub, err
+		return sub, a.subscriptionNotFound(ctx, err, name)
 	}
 	list, _, err := a.client.Subscriptions(ctx, "", "")
 	if err != nil {

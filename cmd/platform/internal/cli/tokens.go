@@ -43,7 +43,9 @@ func (a *app) tokensCreate() *cobra.Command {
 	flags.StringVar(&r.ExpiresIn, "expires-in", "", "validity as a duration, such as 90d (default: until it is revoked)")
 	asJSON := jsonFlag(flags)
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
-		r.Name = args[0]
+		if r.Name = strings.TrimSpace(args[0]); r.Name == "" {
+			return &usageError{"the name of the token is empty: it tells who uses the token, such as ci"}
+		}
 		if len(r.Roles) == 0 {
 			return &usageError{"--role is required"}
 		}
@@ -107,7 +109,7 @@ func (a *app) tokensRevoke() *cobra.Command {
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		t, err := a.client.RevokeToken(ctx, args[0])
 		if err != nil {
-			return err
+			return a.tokenNotFound(ctx, err, args[0])
 		}
 		a.print.Printf("%s Revoked the token %s (%s)\n", a.print.Green("[OK]:"), t.ID, term.Clean(t.Name))
 		return nil

@@ -95,7 +95,7 @@ func (u *updateRequest) complete(address []string) (err error) {
 func (a *app) updateDeployment(ctx context.Context, id string, u updateRequest) error {
 	before, _, err := a.client.Deployment(ctx, id)
 	if err != nil {
-		return hintNotFound(err, "`platform deployments list` shows the registered deployments.")
+		return deploymentNotFound(err)
 	}
 	u.DryRun = true
 	planned, response, err := a.client.UpdateDeployment(ctx, id, u.DeploymentUpdate)

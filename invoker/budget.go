@@ -21,6 +21,7 @@ type budget struct {
 	mu             sync.Mutex // guards the fields below and all accounts
 	used           int
 	reserved       int        // attempts that use the reserve
+	reserveUsed    int        // bytes of used that count against the reserve instead of the limit
 	readWaiters    []*account // waiting to continue reading, in order
 	startWaiters   []*account // waiting to start, in order
 	overdrawn      *account   // reads although the budget is used up
@@ -69,8 +70,17 @@ func (c *account) reserved(n int) bool {
 	if !c.reserve && (c.b.reserved+1)*smallTransit <= c.b.limit/reserveShare {
 		c.reserve = true
 		c.b.reserved++
+		c.b.reserveUsed += c.inReserve()
 	}
 	return c.reserve
+}
+
+// inReserve is how many bytes of the attempt count against the reserve.
+func (c *account) inReserve() int {
+	if !c.reserve {
+		return 0
+	}
+	return min(c.in+c.out, smallTransit)
 }
 
 // begin reserves the memory that the attempt starts with. It returns a channel to wait for,
@@ -96,7 +106,7 @@ func (c *account) loaded(size int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	more := size - c.in
-	if !c.closed && more > 0 && !b.fits(more) && b.used > c.in && !c.reserved(size) {
+	if !c.closed && more > 0 && !b.fits(more) && b.counted() > c.in-c.inReserve() && !c.reserved(size) {
 		c.add(&c.in, -c.in)
 		b.admit()
 		return false
@@ -179,6 +189,7 @@ func (c *account) close() {
 	c.add(&c.out, -c.out)
 	c.closed = true
 	if c.reserve {
+		b.reserveUsed -= c.inReserve()
 		c.reserve = false
 		b.reserved--
 	}
@@ -198,8 +209,10 @@ func (c *account) wake() {
 
 func (c *account) add(to *int, n int) {
 	if !c.closed {
+		before := c.inReserve()
 		*to += n
 		c.b.used += n
+		c.b.reserveUsed += c.inReserve() - before
 	}
 }
 
@@ -210,8 +223,13 @@ func (c *account) exceeds(n int) bool {
 // fits reports whether n more bytes are within the limit. A request above the limit fits
 // when nothing else is in use.
 func (b *budget) fits(n int) bool {
-	return b.limit == 0 || b.used == 0 || b.used < b.limit && b.used+n <= b.limit
+	used := b.counted()
+	return b.limit == 0 || used == 0 || used < b.limit && used+n <= b.limit
 }
+
+// counted is what counts against the limit: attempts in the reserve must not keep a large one
+// waiting.
+func (b *budget) counted() int { return b.used - b.reserveUsed }
 
 // admit resumes waiting attempts that fit: first those that read, so that the memory they
 // hold is released. Each queue is FIFO.

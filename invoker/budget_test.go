@@ -388,3 +388,29 @@ func TestSmallAttemptsUseTheReserve(t *testing.T) {
 	<-small[1].read() // one may overdraw
 	require.Equal(t, 2, b.reserved)
 }
+
+// Attempts that use the reserve do not keep a large one waiting, however many follow each other.
+func TestSmallAttemptsDoNotStarveALargeOne(t *testing.T) {
+	b := &budget{limit: 8 * smallTransit}
+	last := &account{b: b}
+	require.Nil(t, last.begin(smallTransit))
+	large := &account{b: b}
+	turn := large.begin(b.limit)
+	require.NotNil(t, turn)
+	for range 3 {
+		next := &account{b: b}
+		require.Nil(t, next.begin(smallTransit))
+		last.close()
+		last = next
+	}
+	require.True(t, isOver(turn))
+	require.Equal(t, b.limit+smallTransit, b.used)
+	require.Equal(t, b.limit, b.counted())
+	large.close()
+	require.Zero(t, b.counted())
+	require.True(t, last.send(2*smallTransit))
+	require.Equal(t, 2*smallTransit, b.counted(), "it is not small any more")
+	last.close()
+	require.Zero(t, b.used)
+	require.Zero(t, b.counted())
+}

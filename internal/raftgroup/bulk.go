@@ -85,7 +85,7 @@ type Bulk struct {
 	// proposed. It is called at most once.
 	Encode func() ([]byte, error)
 	// Ordered commands follow all that were submitted before them by Submit or as Ordered
-	// ones, and precede other bulk commands.
+	// ones. Of other bulk commands one may precede every fifth of them.
 	Ordered bool
 }
 
@@ -102,6 +102,33 @@ type bulkQueue[R any] struct {
 	bytes    int
 	inFlight bool
 	held     int // size of the one in flight, as counted by the gate
+	row      int // Ordered commands proposed since the last other one
+}
+
+// orderedInRow bounds how many Ordered commands are proposed while another command waits.
+const orderedInRow = 4
+
+// next returns the index of the command to propose next. The queue is not empty.
+func (q *bulkQueue[R]) next() int {
+	if q.row < orderedInRow {
+		return 0
+	}
+	return max(slices.IndexFunc(q.commands, func(c pendingBulk[R]) bool { return !c.Ordered }), 0)
+}
+
+// take removes a command.
+func (q *bulkQueue[R]) take(i int) pendingBulk[R] {
+	c := q.commands[i]
+	q.commands = slices.Delete(q.commands, i, i+1)
+	if len(q.commands) == 0 {
+		q.commands = nil
+	}
+	if q.bytes -= c.Size; c.Ordered {
+		q.row++
+	} else {
+		q.row = 0
+	}
+	return c
 }
 
 // add puts a command behind those of its kind.
@@ -144,15 +171,15 @@ func (p *Proposer[R]) takeBulk() (c pendingBulk[R], ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	q := &p.bulk
-	if q.inFlight || len(q.commands) == 0 || q.commands[0].after > p.submitted-uint64(len(p.queue)) || !p.cfg.Bulk.enter(q.commands[0].Size, p.wake) {
+	if q.inFlight || len(q.commands) == 0 {
 		return c, false
 	}
-	q.inFlight, q.held = true, q.commands[0].Size
-	c, q.commands[0] = q.commands[0], c
-	q.bytes -= c.Size
-	if q.commands = q.commands[1:]; len(q.commands) == 0 {
-		q.commands = nil
+	i := q.next()
+	if next := &q.commands[i]; next.after > p.submitted-uint64(len(p.queue)) || !p.cfg.Bulk.enter(next.Size, p.wake) {
+		return c, false
 	}
+	c = q.take(i)
+	q.inFlight, q.held = true, c.Size
 	return c, true
 }
 

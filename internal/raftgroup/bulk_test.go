@@ -205,6 +205,31 @@ func TestAnOrderedBulkCommandDoesNotOvertake(t *testing.T) {
 	require.Less(t, strings.Index(order, "B"), strings.Index(order, "X"))
 }
 
+// However many ordered commands are submitted, another one is proposed after a few of them.
+func TestOrderedBulkCommandsDoNotStarveOthers(t *testing.T) {
+	g, _ := aloneGroup(t)
+	seal := &ordered{}
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal.seal})
+	require.NoError(t, err)
+	var o outcomes
+	submit := func(c string, ordered bool) {
+		b := bulkOf([]byte(c))
+		b.Ordered = ordered
+		o.wg.Add(1)
+		require.NoError(t, p.SubmitBulk(b, &o))
+	}
+	submit("X", false)
+	for c := 'a'; c <= 'l'; c++ { // before Run: all of them wait
+		submit(string(c), true)
+	}
+	submit("Y", false)
+	stop := run(t, p)
+	o.wg.Wait()
+	stop()
+	require.Empty(t, o.errs)
+	require.Equal(t, "abcdXefghYijkl", seal.get())
+}
+
 // The gate bounds bytes, admits a larger entry alone, and keeps the order of waiting ones.
 func TestTheGateBoundsBytes(t *testing.T) {
 	g := NewBulkGate(10)

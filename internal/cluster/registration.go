@@ -63,14 +63,14 @@ const registerPause = time.Second
 // Run updates the record, with any number of retries, and returns an error when the node is
 // removed from the cluster.
 func (r *Registration) Run(ctx context.Context) error {
-	for asked := false; ; {
+	for registered := false; ; {
 		_, moved := r.Store.Layout()
 		if _, listed := r.Listed(); !listed {
 			return r.Standing.Removed("it was removed by an operator")
 		}
 		var again <-chan time.Time
-		if !r.upToDate() || !asked && len(r.Store.Nodes()) > 1 {
-			// A node that was removed while it was down learns it only from other nodes.
+		if !r.upToDate() || !registered && len(r.Store.Nodes()) > 1 {
+			// Only other nodes know whether this one was removed while it was down.
 			_, err := r.Store.RegisterNode(ctx, r.Record)
 			switch {
 			case errors.Is(err, metadata.ErrNodeRemoved):
@@ -81,7 +81,7 @@ func (r *Registration) Run(ctx context.Context) error {
 				r.Log.Warn("could not register the node, retrying", "err", err)
 				again = time.After(registerPause)
 			default:
-				asked = true
+				registered = true
 			}
 		}
 		select {

@@ -28,8 +28,8 @@ import (
 func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *backend.Cluster) http.Handler {
 	c := &n.cfg.Admin
 	defaults := defaultsOf(n.cfg)
-	authenticator := n.authenticator(n.tokens.required)
-	authenticator.Sessions = n.tokens.sessions()
+	authenticator := n.access.authenticator(n.access.required, n.metadata)
+	authenticator.Sessions = n.access.sessions()
 	settings := admin.Config{
 		ConcurrentRequests: int64(c.ConcurrentAPIRequestsLimit),
 		RoutingHeaders:     c.DeploymentRoutingHeaders,
@@ -41,9 +41,9 @@ func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *
 		SecurityMode:       string(n.cfg.Security.Mode),
 		AuditReads:         n.cfg.Security.AuditReads,
 		Authenticator:      authenticator,
-		Login:              n.tokens.oidc,
+		Login:              n.access.oidc,
 		SessionLifetime:    n.cfg.Security.OIDC.SessionLifetime.Std(),
-		Guard:              n.adminGuard(),
+		Guard:              n.access.adminGuard(),
 		AllowedOrigins:     c.AllowedOrigins,
 		IngressEndpoint:    n.cfg.Ingress.AdvertisedAddress,
 		IngressPort:        tcpPort(n.listeners.ingress.Addr()),
@@ -51,7 +51,7 @@ func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *
 		FlowControl:        n.cfg.FlowControl(),
 		AwaitRules:         n.awaitRules,
 		Defaults:           func() *metadata.Defaults { return &defaults },
-		Ready:              n.ready.check,
+		Ready:              n.ready.Check,
 		Query:              engine,
 		Streams:            n.streams(),
 		KafkaClusters:      n.cfg.Ingress.KafkaClusters,
@@ -63,11 +63,11 @@ func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *
 		settings.Metrics = n.metrics.registry.Handler()
 	}
 	find := discovery.DefaultConfig()
-	find.Identity, find.Log = n.signer, n.log.With("component", "platform/discovery")
+	find.Identity, find.Log = n.keys.signer, n.log.With("component", "platform/discovery")
 	find.EnableV7 = n.cfg.EnableProtocolV7
 	find.AdditionalHeaders = n.cfg.Worker.Invoker.AdditionalRequestHeaders
 	api := admin.New(settings, n.metadata, discovery.New(n.invoker.Client(), find), n.invocations(), members).Handler()
-	return n.withProfiles(api, n.tokens.required)
+	return n.withProfiles(api, n.access.required)
 }
 
 // invocations returns the operations on invocations of all partitions.
@@ -86,7 +86,7 @@ func (n *Node) withProfiles(others http.Handler, required bool) http.Handler {
 	profiles.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	profiles.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	profiles.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	restrictedProfiles := access.Protect(access.Restrict(profiles, n.authenticator(required), access.Profile), n.adminGuard())
+	restrictedProfiles := access.Protect(access.Restrict(profiles, n.access.authenticator(required, n.metadata), access.Profile), n.access.adminGuard())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/debug/pprof/") {
 			restrictedProfiles.ServeHTTP(w, r)
@@ -128,7 +128,7 @@ func (n *Node) serveAdmin(ctx context.Context) (err error) {
 	background.Go(func() { _ = reaper.Run(running) })
 	defer func() { stop(); background.Wait() }()
 	return httpserver.Serve(ctx, n.listeners.admin, httpserver.Config{
-		Handler: n.adminHandler(ctx, engine, members), TLS: serverTLS(n.clientTLS.admin, &n.cfg.Admin.TLS), Drain: adminDrain, Log: n.log, Budget: n.bodies,
+		Handler: n.adminHandler(ctx, engine, members), TLS: serverTLS(n.keys.listeners.admin, &n.cfg.Admin.TLS), Drain: adminDrain, Log: n.log, Budget: n.bodies,
 		MaxConnections: adminConnections, AddressConnections: int(n.cfg.Admin.ConnectionsPerAddressLimit), AddressKey: "admin.connections-per-address-limit",
 	})
 }
@@ -137,16 +137,16 @@ func (n *Node) serveAdmin(ctx context.Context) (err error) {
 func (n *Node) serveNodeHTTP(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
-		if err := n.ready.check(); err != nil {
+		if err := n.ready.Check(); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		}
 	})
 	if !n.cfg.DisablePrometheus {
 		strict := n.cfg.Security.Mode == config.SecurityStrict
-		mux.Handle("GET /metrics", access.Restrict(n.metrics.registry.Handler(), n.authenticator(strict), access.Metrics))
+		mux.Handle("GET /metrics", access.Restrict(n.metrics.registry.Handler(), n.access.authenticator(strict, n.metadata), access.Metrics))
 	}
 	return httpserver.Serve(ctx, n.port.ports.HTTP, httpserver.Config{
-		Handler: n.authenticated(n.withProfiles(mux, n.nodePortRequiresToken())), Drain: adminDrain, Log: n.log,
+		Handler: n.access.membersOnly(n.withProfiles(mux, n.access.nodePortRequiresToken()), n.metadata), Drain: adminDrain, Log: n.log,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, nodeKey{}, nodetls.NodeOf(c))
 		},

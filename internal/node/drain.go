@@ -22,7 +22,7 @@ const (
 // over leaderships. Requests are served meanwhile.
 func (n *Node) drain(in *ingress.Server) {
 	n.log.Info("server stopping")
-	n.ending.enter("leaders elsewhere and requests in progress")
+	n.shutdown.Enter("leaders elsewhere and requests in progress")
 	n.draining.Store(true)
 	in.Drain()
 	if len(n.metadata.Nodes()) < 2 {
@@ -48,7 +48,7 @@ func (n *Node) shortOfSpace(short bool) { n.port.drained(short || n.draining.Loa
 
 // closeMetadata stops the replica of the metadata.
 func (n *Node) closeMetadata() error {
-	n.ending.enter("the replica of the metadata")
+	n.shutdown.Enter("the replica of the metadata")
 	if len(n.replicas.AvailableNodes()) == 0 {
 		return n.metadata.Stop()
 	}

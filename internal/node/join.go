@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/hashicorp/raft"
 
@@ -11,7 +10,6 @@ import (
 	"platform/internal/datadir"
 	"platform/internal/diskspace"
 	"platform/internal/feature"
-	"platform/internal/membership"
 	"platform/metadata"
 )
 
@@ -57,7 +55,7 @@ func (n *Node) openMetadata(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := n.belong(ctx); err != nil {
+	if err := n.joining().Run(ctx); err != nil {
 		return errors.Join(err, n.metadata.Close())
 	}
 	return nil
@@ -68,7 +66,7 @@ func (n *Node) bootstrap(ctx context.Context) (provision bool, err error) {
 	b := &cluster.Bootstrap{
 		Record: n.record(), Expect: n.cfg.BootstrapExpect, Seeds: n.port.seeds(n.cfg), Addresses: n.cfg.MetadataClient.Addresses,
 		Timeout: n.cfg.InitializationTimeout, Server: n.port.server, Peers: n.port.peers, Members: n.port.members,
-		Provisioning: n.startup.provisioning, Report: n.startup.wait, Log: n.log,
+		Provisioning: n.provisioning, Report: n.startup.Report, Log: n.log,
 	}
 	return b.Run(ctx)
 }
@@ -87,7 +85,7 @@ func (n *Node) openStore(provision bool) (err error) {
 		Dir: f.dir.In(datadir.MetadataDir), HardState: hard, LocalID: self.ID, Transport: n.port.transport, Join: !provision,
 		Forward: n.port.nodes.Propose, AwaitNodes: n.port.nodes.AwaitFollowers, Watchdog: f.watchdog, Metrics: n.metrics.metadata,
 		Ballast: f.dir.In(ballastFile), OnFailed: n.fail, Logger: n.log,
-		Keys: n.secrets.keys, RoutingHeaders: n.cfg.Admin.DeploymentRoutingHeaders,
+		Keys: n.keys.secrets.keys, RoutingHeaders: n.cfg.Admin.DeploymentRoutingHeaders,
 	}
 	if provision {
 		cfg.Voters = []raft.Server{self}
@@ -99,58 +97,17 @@ func (n *Node) openStore(provision bool) (err error) {
 	return nil
 }
 
-// belong creates the cluster if this node must do so, waits until its metadata is known here, and
-// announces the node.
-func (n *Node) belong(ctx context.Context) error {
-	registration := n.registration()
-	if _, known := n.metadata.Cluster(); !known && registration.First() {
-		// A new cluster has no other members that must be able to read its entries.
-		level := feature.Supported()
-		if n.cfg.FeatureLevelHold {
-			level = feature.Oldest
-		}
-		partitions, replication := n.startup.provisioning.Shape()
-		c := metadata.Cluster{FeatureLevel: level, Name: n.files.self.Cluster, Partitions: uint32(partitions), Replication: uint32(replication)}
-		if _, err := n.metadata.Provision(ctx, c); err != nil {
-			return fmt.Errorf("provision cluster: %w", err)
-		}
-	}
-	for {
-		layout, moved := n.metadata.Layout()
-		n.port.addresses.Update(layout, n.port.members.Nodes())
-		if _, known := n.metadata.Cluster(); known {
-			break
-		}
-		select {
-		case <-moved:
-		case <-ctx.Done():
-			return errors.New("the cluster has admitted this node but does not send the metadata; check that its nodes reach " + n.port.address + " (advertised-address)")
-		}
-	}
-	if err := registration.Register(ctx); err != nil {
-		return err
+// joining returns what makes the node part of the cluster of its metadata.
+func (n *Node) joining() *cluster.Joining {
+	j := &cluster.Joining{
+		Registration: n.registration(), Provisioning: n.provisioning, Cluster: n.files.self.Cluster, HoldFeatureLevel: n.cfg.FeatureLevelHold,
+		Addresses: n.port.addresses, Members: n.port.members, Address: n.port.address,
+		Draining: func() bool { return n.files.disk.Level() >= diskspace.Short }, // the disk may have been short before this could be announced
 	}
 	if n.files.self.Sole {
-		removed, err := registration.RemoveOthers(ctx)
-		if err != nil {
-			return err
-		}
-		if err := n.files.saveIdentity(func(id *datadir.Identity) { id.Sole = false }); err != nil {
-			return err
-		}
-		n.log.Info("cluster recovered from this node alone", "removed_nodes", removed)
+		j.Recovered = func() error { return n.files.saveIdentity(func(id *datadir.Identity) { id.Sole = false }) }
 	}
-	return n.publishMembership()
-}
-
-// publishMembership announces to the other nodes that this node is part of the cluster.
-func (n *Node) publishMembership() error {
-	cluster, _ := n.metadata.Cluster()
-	me, _ := n.registration().Listed()
-	return n.port.members.UpdateMeta(func(m *membership.Meta) {
-		m.ClusterID, m.NodeID = cluster.ID, me.ID
-		m.Draining = n.files.disk.Level() >= diskspace.Short // the disk may have been short before this could be announced
-	})
+	return j
 }
 
 func (n *Node) standing() *cluster.Standing {

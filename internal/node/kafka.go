@@ -18,7 +18,7 @@ func (n *Node) newKafka() *kafka.Engine {
 	defaults := defaultsOf(n.cfg)
 	return kafka.New(kafka.Config{
 		Source: &kafkaSource{n.metadata, n.cfg.Ingress.KafkaClusters}, Partitions: n.router, Defaults: &defaults,
-		Dial:  n.egress().Dialer(10 * time.Second).DialContext,
+		Dial:  egressPolicy(n.cfg, n.listeners).Dialer(10 * time.Second).DialContext,
 		Level: n.metadata.FeatureLevel, FlowControl: n.cfg.FlowControl(), Version: version.Version(),
 		RecordSize: int(n.cfg.Networking.MessageSizeLimit), Memory: kafkaMemory,
 		Metrics: n.metrics.kafka, Tracer: n.exports.tracer, Log: n.log.With("component", "platform/kafka"),

@@ -6,21 +6,20 @@ import (
 	"log/slog"
 	"sync/atomic"
 
-	"platform/internal/cluster"
-
 	"github.com/hashicorp/raft"
 	"golang.org/x/sync/errgroup"
 
 	"platform/ingress/kafka"
 	"platform/internal/budget"
+	"platform/internal/cluster"
 	"platform/internal/config"
-	"platform/internal/nodetls"
+	"platform/internal/lifecycle"
+	"platform/internal/memory"
 	"platform/internal/replicas"
 	"platform/internal/routing"
 	"platform/internal/stats"
 	"platform/internal/telemetry"
 	"platform/invoker"
-	signing "platform/invoker/identity" // this package has an identity of its own
 	"platform/metadata"
 	"platform/partition"
 )
@@ -31,34 +30,33 @@ type Node struct {
 	log *slog.Logger
 
 	logLevels *telemetry.Levels // of log
-	listeners listeners
-	files     files
-	port      nodePort
-	startup   startup
-	bodies    *budget.Budget // of requests and replies at all ports
-	payloads  payloadLimits
+	exports   *exports
 	metrics   nodeMetrics
 	stats     *stats.Counters
-	outbox    *partition.OutboxMemory
 	history   *stats.History
-	exports   *exports
-	signer    *signing.Signer   // of requests to endpoints, nil: unsigned
-	security  *nodetls.Security // of the connections to other nodes, nil: none
-	clientTLS listenerTLS
-	secrets   *secretKeys
-	tokens    tokens
+	payloads  memory.PayloadLimits
+	bodies    *budget.Budget // of requests and replies at all ports
+	outbox    *partition.OutboxMemory
+
+	keys         keys
+	listeners    listeners
+	files        files
+	access       *accessControl
+	provisioning *cluster.Provisioning
+	startup      *lifecycle.Startup
+	port         nodePort
 
 	metadata *metadata.Store
 	invoker  *invoker.Invoker
 	kafka    *kafka.Engine
 	router   *routing.Router
 	replicas *replicas.Manager
-	ready    readiness
+	ready    *lifecycle.Readiness
 
 	draining atomic.Bool // the node is about to stop
 	inUse    atomic.Bool // a replica did not stop in time and may still use the files
 	failed   chan error  // of a component that has failed
-	ending   *ending     // limits the duration of the shutdown
+	shutdown *lifecycle.Shutdown
 }
 
 // Run starts a server, serves until ctx ends, and stops it in order: first the callers, then the
@@ -69,45 +67,19 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, levels *tele
 		return err
 	}
 	defer exports.close()
-	n := &Node{cfg: cfg, log: log, logLevels: levels, payloads: newPayloadLimits(cfg, log), metrics: newMetrics(cfg), exports: exports, failed: make(chan error, 1)}
-	n.bodies = budget.New(n.payloads.bodies, n.payloads.connection)
-	if n.security, err = openSecurity(cfg, log); err != nil {
+	n := newNode(cfg, log, levels, exports)
+	if n.keys, err = openKeys(cfg, log); err != nil {
 		return err
 	}
-	if n.clientTLS, err = openListenerTLS(cfg, log); err != nil {
-		return err
-	}
-	if n.secrets, err = openSecretKeys(cfg, log); err != nil {
-		return err
-	}
-	n.port.addresses, n.port.peers = cluster.NewAddresses(), cluster.NewPeers(n.security)
-	n.stats, n.outbox = stats.NewCounters(n.metrics.handlers), new(partition.OutboxMemory)
-	n.history = stats.NewHistory(n.stats, n.load)
-	n.ending = newEnding(cfg.ShutdownTimeout.Std(), log)
-	defer n.ending.over()
-	defer context.AfterFunc(ctx, n.ending.begin)()
-	if n.signer, err = newSigner(cfg, log); err != nil {
-		return err
-	}
-	defer n.runSecurity()()
+	n.port.addresses, n.port.peers = cluster.NewAddresses(), cluster.NewPeers(n.keys.nodes)
+	defer n.shutdown.Complete()
+	defer context.AfterFunc(ctx, n.shutdown.Begin)()
+	defer n.keys.run()()
 	defer func() { err = errors.Join(err, n.close()) }()
-	// The ports are opened first, so that a second server that is started by mistake fails with
-	// the port rather than with the lock of the directory.
-	if n.listeners, err = listen(ctx, cfg); err != nil {
+	if err := n.open(ctx); err != nil {
 		return err
 	}
-	if n.files, err = openFiles(cfg, n.shortOfSpace, log); err != nil {
-		return err
-	}
-	if err := n.openTokens(); err != nil {
-		return err
-	}
-	n.reportSecurity()
-	provisioning := cluster.NewProvisioning(cfg.AutoProvision, cfg.DefaultNumPartitions, cfg.DefaultReplication, cfg.BootstrapExpect)
-	n.startup.node, n.startup.provisioning, n.startup.log = n.files.self.Node, provisioning, log
-	n.startup.guard, n.startup.authenticator = n.adminGuard(), n.authenticator(n.tokens.required)
-	n.startup.ingressTLS, n.startup.adminTLS = serverTLS(n.clientTLS.ingress, &cfg.Ingress.TLS), serverTLS(n.clientTLS.admin, &cfg.Admin.TLS)
-	started := n.startup.serve(n.listeners.ingress, n.listeners.admin)
+	started := n.startup.Serve(n.listeners.ingress, n.listeners.admin)
 	err = n.begin(ctx)
 	started()
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -125,12 +97,52 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, levels *tele
 	return n.serve(ctx)
 }
 
-// begin opens the databases and makes the node part of a cluster.
-func (n *Node) begin(ctx context.Context) error {
-	if err := n.files.awaitRoom(ctx, n.startup.wait); err != nil {
+// newNode returns a node that has nothing open yet.
+func newNode(cfg *config.Config, log *slog.Logger, levels *telemetry.Levels, exports *exports) *Node {
+	configured := memory.PayloadLimits{
+		Bodies: int64(cfg.Networking.BodyMemoryLimit), Connection: int64(cfg.Networking.ConnectionBodyMemory), Attempts: int64(cfg.Worker.Invoker.MemoryLimit),
+	}
+	n := &Node{
+		cfg: cfg, log: log, logLevels: levels, exports: exports,
+		payloads: configured.Fit(int64(cfg.Networking.MessageSizeLimit), log), metrics: newMetrics(cfg), outbox: new(partition.OutboxMemory),
+		provisioning: cluster.NewProvisioning(cfg.AutoProvision, cfg.DefaultNumPartitions, cfg.DefaultReplication, cfg.BootstrapExpect),
+		shutdown:     lifecycle.NewShutdown(cfg.ShutdownTimeout.Std(), log),
+		failed:       make(chan error, 1),
+	}
+	n.bodies = budget.New(n.payloads.Bodies, n.payloads.Connection)
+	n.stats = stats.NewCounters(n.metrics.handlers)
+	n.history = stats.NewHistory(n.stats, func() map[string]stats.Load { return n.invoker.Load() })
+	return n
+}
+
+// open opens the ports and the data directory. The ports are opened first, so that a second server
+// that is started by mistake fails with the port rather than with the lock of the directory.
+func (n *Node) open(ctx context.Context) (err error) {
+	cfg := n.cfg
+	if n.listeners, err = listen(ctx, cfg); err != nil {
 		return err
 	}
-	n.startup.reason.Store(nil)
+	if n.files, err = openFiles(cfg, n.shortOfSpace, n.log); err != nil {
+		return err
+	}
+	if n.access, err = openAccess(cfg, n.listeners, n.keys.nodes, n.files.dir, n.log); err != nil {
+		return err
+	}
+	n.access.report()
+	n.startup = lifecycle.NewStartup(lifecycle.StartupConfig{
+		Node: n.files.self.Node, Provisioning: n.provisioning, Log: n.log,
+		IngressTLS: serverTLS(n.keys.listeners.ingress, &cfg.Ingress.TLS), AdminTLS: serverTLS(n.keys.listeners.admin, &cfg.Admin.TLS),
+		Guard: n.access.adminGuard(), Authenticator: n.access.authenticator(n.access.required, nil),
+	})
+	return nil
+}
+
+// begin opens the databases and makes the node part of a cluster.
+func (n *Node) begin(ctx context.Context) error {
+	if err := n.files.awaitRoom(ctx, n.startup.Report); err != nil {
+		return err
+	}
+	n.startup.Report("")
 	if err := n.files.openStores(n.log); err != nil {
 		return err
 	}
@@ -142,7 +154,7 @@ func (n *Node) begin(ctx context.Context) error {
 
 // close releases the ports and the files that are open.
 func (n *Node) close() error {
-	n.ending.enter("ports and files")
+	n.shutdown.Enter("ports and files")
 	err := errors.Join(n.port.close(), n.files.close(n.inUse.Load()))
 	n.listeners.close()
 	return err
@@ -151,7 +163,7 @@ func (n *Node) close() error {
 // serve serves requests until ctx ends or a component fails. Then it hands over leaderships before
 // it stops serving.
 func (n *Node) serve(ctx context.Context) error {
-	defer tuneCollector()()
+	defer memory.TuneCollector()()
 	stopping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	g, serving := errgroup.WithContext(stopping)
@@ -166,18 +178,18 @@ func (n *Node) serve(ctx context.Context) error {
 	for _, part := range []func(context.Context) error{
 		func(ctx context.Context) error { return ingress.Serve(ctx, n.listeners.ingress) },
 		n.serveAdmin, n.serveNodeHTTP, n.serveCluster,
-		func(ctx context.Context) error { return n.tokens.uses.Run(ctx, n.metadata, n.log) },
-		func(ctx context.Context) error { return n.secrets.run(ctx, n.metadata, n.log) },
+		func(ctx context.Context) error { return n.access.uses.Run(ctx, n.metadata, n.log) },
+		func(ctx context.Context) error { return n.keys.secrets.run(ctx, n.metadata, n.log) },
 		func(ctx context.Context) error { return ignoreCanceled(n.metadata.Run(ctx)) },
 		n.replicas.Run, n.kafka.Run, n.files.disk.Run, n.history.Run, checkpoints.Run,
-		func(ctx context.Context) error { return returnMemory(ctx, checkpoints.Applied) },
+		func(ctx context.Context) error { return memory.ReturnWhenIdle(ctx, checkpoints.Applied) },
 	} {
 		g.Go(func() error { return part(serving) })
 	}
 	g.Go(func() error {
 		select {
 		case err := <-n.failed:
-			n.ending.enter("requests in progress")
+			n.shutdown.Enter("requests in progress")
 			return err
 		case <-serving.Done():
 			return nil
@@ -187,7 +199,7 @@ func (n *Node) serve(ctx context.Context) error {
 			return nil
 		}
 	})
-	n.secrets.report(n.metadata.Secrets(), n.log)
+	n.keys.secrets.report(n.metadata.Secrets(), n.log)
 	n.log.Info("server ready",
 		"node", n.files.self.Node, "ingress", n.cfg.Ingress.AdvertisedURL(n.listeners.ingress.Addr()),
 		"admin", n.cfg.Admin.AdvertisedURL(n.listeners.admin.Addr()), "data", n.files.dir.Path())

@@ -211,7 +211,7 @@ func TestCertificatesThatDoNotFitAreRefusedAtStart(t *testing.T) {
 		cfg.Security.NodeTLS = nodeFiles(t, ca, dir, "n1")
 		cfg.Security.NodeTLS.Mode = config.TLSRequire
 		change(&cfg.Security.NodeTLS)
-		_, err := openSecurity(&cfg, slog.New(slog.DiscardHandler))
+		_, err := openNodeTLS(&cfg, slog.New(slog.DiscardHandler))
 		return err
 	}
 	require.NoError(t, open(func(*config.NodeTLS) {}))

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"platform/internal/fabric"
+	"platform/internal/lifecycle"
 	"platform/internal/raftgroup"
 	"platform/internal/replicas"
 	"platform/internal/routing"
@@ -32,7 +33,7 @@ func (n *Node) connectPartitions() {
 	})
 	p.server.OpenReplicas(n.replicas, cluster.Partitions)
 	p.server.OpenStreams(n.kafka)
-	n.ready = readiness{started: p.server.Started(), draining: &n.draining, disk: f.disk, metadata: n.metadata, router: n.router}
+	n.ready = &lifecycle.Readiness{Started: p.server.Started(), Draining: n.draining.Load, Disk: f.disk, Metadata: n.metadata, Router: n.router}
 }
 
 // bulkBytes bounds the log entries with large inputs and results that a node has in flight. A
@@ -80,13 +81,13 @@ func (n *Node) awaitRules(ctx context.Context, version uint32) {
 
 // closePartitions hands over and stops the replicas, within the shutdown timeout.
 func (n *Node) closePartitions() error {
-	n.ending.enter("the replicas of partitions")
-	ctx, cancel := n.ending.context()
+	n.shutdown.Enter("the replicas of partitions")
+	ctx, cancel := n.shutdown.Context()
 	defer cancel()
 	err := n.replicas.Close(ctx)
 	n.inUse.Store(err != nil)
 	n.invoker.Close()
-	n.ending.enter("the flush of the tables")
+	n.shutdown.Enter("the flush of the tables")
 	n.replicas.Flush(ctx)
 	return err
 }

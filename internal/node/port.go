@@ -42,11 +42,11 @@ type nodePort struct {
 func (n *Node) openPort(ctx context.Context) (err error) {
 	p, self := &n.port, n.files.self
 	p.address = config.HostPort(n.cfg.AdvertisedURL(n.listeners.node.Addr()))
-	p.ports = membership.Split(n.listeners.node, n.security)
+	p.ports = membership.Split(n.listeners.node, n.keys.nodes)
 	p.transport, err = raftgroup.NewTransport(raftgroup.TransportConfig{
 		ClusterID: self.Cluster, NodeID: self.Node, Incarnation: self.Incarnation,
 		Address: raft.ServerAddress(p.address), AddressOf: p.addresses.Of, SnapshotRate: int(n.cfg.Worker.SnapshotTransferRate), Logger: n.log,
-		Security: n.security, Authorize: func(node, incarnation string) error { return p.server.Authorize(node, incarnation) },
+		Security: n.keys.nodes, Authorize: func(node, incarnation string) error { return p.server.Authorize(node, incarnation) },
 		MayServe: func(group uint32, node string, leaderless bool) bool {
 			return p.server.MayServe(group, node, leaderless)
 		},
@@ -63,16 +63,16 @@ func (n *Node) openPort(ctx context.Context) (err error) {
 		Identity:  nodelink.Identity{ClusterID: p.server.ClusterID, Node: self.Node, Incarnation: self.Incarnation, Address: p.address},
 		ReplicaID: self.ReplicaID(),
 	}
-	p.client = fabric.NewClient(fabric.ClientConfig{Self: me, Level: p.server.FeatureLevel, Bodies: n.bodies, Security: n.security, Log: n.log})
+	p.client = fabric.NewClient(fabric.ClientConfig{Self: me, Level: p.server.FeatureLevel, Bodies: n.bodies, Security: n.keys.nodes, Log: n.log})
 	p.fabric = fabric.NewServer(fabric.ServerConfig{Self: me, Local: p.replica, Authorize: p.server.AuthorizeMember, Seen: p.client.Seen, Bodies: n.bodies, Log: n.log})
 	p.members, err = cluster.OpenGossip(ctx, cluster.GossipConfig{
 		Self: self, Port: n.listeners.node.Addr(), Address: p.address, Streams: p.ports.Gossip, Seeds: p.seeds(n.cfg),
-		KeyFile: n.cfg.Networking.GossipKeyFile, Security: n.security, Server: p.server, OnFailed: n.fail, Log: n.log,
+		KeyFile: n.cfg.Networking.GossipKeyFile, Security: n.keys.nodes, Server: p.server, OnFailed: n.fail, Log: n.log,
 	})
 	if err != nil {
 		return err
 	}
-	n.startup.provisioning.OpenMembers(p.members)
+	n.provisioning.OpenMembers(p.members)
 	p.rpc = grpc.NewServer(append(nodelink.ServerOptions(), p.server.ServerOptions()...)...)
 	p.transport.Register(p.rpc)
 	p.fabric.Register(p.rpc)

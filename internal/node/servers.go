@@ -10,7 +10,6 @@ import (
 	"platform/internal/access"
 	"platform/internal/config"
 	"platform/internal/egress"
-	"platform/internal/stats"
 	"platform/internal/units"
 	"platform/internal/version"
 	"platform/invoker"
@@ -23,20 +22,20 @@ func (n *Node) ingressServer() *ingress.Server {
 	c := &n.cfg.Ingress
 	defaults := defaultsOf(n.cfg)
 	return ingress.New(ingress.Config{
-		TLS:                serverTLS(n.clientTLS.ingress, &c.TLS),
+		TLS:                serverTLS(n.keys.listeners.ingress, &c.TLS),
 		ForwardHeaders:     canonical(c.ForwardHeaders),
 		RequestSizeLimit:   int64(c.RequestSizeLimit),
 		ConcurrentRequests: int64(c.ConcurrentAPIRequestsLimit),
 		AddressConnections: int(c.ConnectionsPerAddressLimit),
 		Budget:             n.bodies,
-		Guard:              n.ingressGuard(),
-		Authenticator:      n.authenticator(n.ingressRequiresToken()),
+		Guard:              n.access.ingressGuard(),
+		Authenticator:      n.access.authenticator(n.access.ingressRequiresToken(), n.metadata),
 		Quotas:             access.NewQuotas(int64(c.PrincipalRequests), int64(c.PrincipalBytes)),
 		HTTP2MaxStreams:    c.HTTP2MaxConcurrentStreams,
 		DrainTimeout:       n.drainTimeout(),
 		FlowControl:        n.cfg.FlowControl(),
 		Version:            version.Version(),
-		Ready:              n.ready.check,
+		Ready:              n.ready.Check,
 		Metrics:            n.metrics.ingress,
 		Tracer:             n.exports.tracer,
 		Defaults:           func() *metadata.Defaults { return &defaults },
@@ -63,13 +62,13 @@ func (n *Node) newInvoker() *invoker.Invoker {
 	settings.MessageSizeLimit = int(c.MessageSizeLimit)
 	settings.MessageSizeWarning = int(c.MessageSizeWarning)
 	settings.EagerStateLimit = int(c.EagerStateSizeLimit)
-	settings.MemoryLimit = int(n.payloads.attempts)
+	settings.MemoryLimit = int(n.payloads.Attempts)
 	settings.InvocationMemoryLimit = int(c.PerInvocationMemoryLimit)
 	settings.MaxAwaitDepth = c.MaxAwaitedFutureDepth
 	settings.EnableV7 = n.cfg.EnableProtocolV7
 	settings.FlowControl = n.cfg.FlowControl()
 	settings.AdditionalHeaders = c.AdditionalRequestHeaders
-	settings.Identity = n.signer
+	settings.Identity = n.keys.signer
 	e := &settings.Endpoint
 	e.ConnectTimeout = c.ConnectTimeout.Std()
 	e.IdleTimeout = c.HTTP2IdleConnectionTimeout.Std()
@@ -83,28 +82,24 @@ func (n *Node) newInvoker() *invoker.Invoker {
 		e.Proxy, _ = url.Parse(c.HTTPProxy) // the configuration has been checked
 		e.NoProxy = c.NoProxy
 	}
-	e.Functions, e.Egress = n.newFunctions(e), n.egress()
+	e.Functions, e.Egress = newFunctions(c, e), egressPolicy(n.cfg, n.listeners)
 	return invoker.New(settings, n.metadata, n.log.With("component", "platform/invoker"))
 }
 
-// egress returns which addresses this node connects to on behalf of users.
-func (n *Node) egress() *egress.Policy {
-	c := &n.cfg.Egress
+// egressPolicy returns which addresses this node connects to on behalf of users.
+func egressPolicy(cfg *config.Config, l listeners) *egress.Policy {
+	c := &cfg.Egress
 	p := &egress.Policy{Functions: c.Functions, Roles: c.Roles}
 	p.Allow, _ = egress.ParseRules(c.Allow) // the configuration has been checked
 	p.Deny, _ = egress.ParseRules(c.Deny)
-	for _, l := range []net.Listener{n.listeners.node, n.listeners.ingress, n.listeners.admin} {
-		p.OwnPorts = append(p.OwnPorts, uint16(tcpPort(l.Addr())))
+	for _, port := range []net.Listener{l.node, l.ingress, l.admin} {
+		p.OwnPorts = append(p.OwnPorts, uint16(tcpPort(port.Addr())))
 	}
 	return p
 }
 
-// load returns the state of the attempts of each service.
-func (n *Node) load() map[string]stats.Load { return n.invoker.Load() }
-
 // newFunctions returns the client for functions.
-func (n *Node) newFunctions(e *endpoint.Config) *lambda.Client {
-	c := &n.cfg.Worker.Invoker
+func newFunctions(c *config.Invoker, e *endpoint.Config) *lambda.Client {
 	settings := lambda.DefaultConfig()
 	settings.Profile, settings.ExternalID = c.AWSProfile, c.AWSAssumeRoleExternalID
 	settings.CompressFrom = int(c.RequestCompressionThreshold)

@@ -1,4 +1,4 @@
-package node
+package memory
 
 import (
 	"runtime"
@@ -10,11 +10,11 @@ import (
 // leastHeadroom is the minimum by which the heap may grow before it is collected.
 const leastHeadroom = 48 << 20
 
-// tuneCollector makes the collector run earlier while most of the heap is large payloads. By
+// TuneCollector makes the collector run earlier while most of the heap is large payloads. By
 // default it lets the heap double, because its work grows with the live heap. But payloads
 // contain no pointers and cause no work, so the size of scannable memory is the better measure. The
 // returned function ends the tuning.
-func tuneCollector() (stop func()) {
+func TuneCollector() (stop func()) {
 	standard := debug.SetGCPercent(100)
 	debug.SetGCPercent(standard)
 	if standard <= 0 {

@@ -1,4 +1,4 @@
-package node
+package memory
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func TestMemoryIsReturnedOncePerQuietPeriod(t *testing.T) {
 		var applied atomic.Uint64
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
-		wg.Go(func() { _ = returnMemory(ctx, applied.Load) })
+		wg.Go(func() { _ = ReturnWhenIdle(ctx, applied.Load) })
 		defer wg.Wait()
 		defer cancel()
 		after := func(d time.Duration) int64 {

@@ -1,4 +1,4 @@
-package node
+package memory
 
 import (
 	"runtime/debug"
@@ -39,7 +39,7 @@ func TestTheCollectorIsTunedWhilePayloadsFillTheHeap(t *testing.T) {
 	before := percent()
 	defer debug.SetGCPercent(before)
 	debug.SetGCPercent(100)
-	stop := tuneCollector()
+	stop := TuneCollector()
 	payload = make([]byte, 512<<20) // not written, so it takes no memory
 	require.Eventually(t, func() bool {
 		payload[0]++

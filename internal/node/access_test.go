@@ -107,11 +107,13 @@ func TestTokensHoldOnAllNodes(t *testing.T) {
 func TestProfilesOfAnExposedNodePortRequireAToken(t *testing.T) {
 	local, exposed := fakeListener{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}, fakeListener{&net.TCPAddr{IP: net.IPv4zero}}
 	status := func(node net.Listener, mode config.SecurityMode) int {
-		n := &Node{cfg: config.Default(), listeners: listeners{node: node, ingress: local, admin: local}}
-		n.cfg.EnableProfiles, n.cfg.Security.Mode, n.cfg.Security.AdminTokenFile = true, mode, tokenFile(t, 0o600)
-		require.NoError(t, n.openTokens())
+		cfg := config.Default()
+		cfg.EnableProfiles, cfg.Security.Mode, cfg.Security.AdminTokenFile = true, mode, tokenFile(t, 0o600)
+		access, err := openAccess(cfg, listeners{node: node, ingress: local, admin: local}, nil, nil, slog.New(slog.DiscardHandler))
+		require.NoError(t, err)
+		n := &Node{cfg: cfg, access: access}
 		w := httptest.NewRecorder()
-		n.withProfiles(http.NotFoundHandler(), n.nodePortRequiresToken()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1/debug/pprof/", nil))
+		n.withProfiles(http.NotFoundHandler(), access.nodePortRequiresToken()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1/debug/pprof/", nil))
 		return w.Code
 	}
 	require.Equal(t, http.StatusOK, status(local, config.SecurityDefault))
@@ -127,10 +129,12 @@ func TestNodePortsWithoutCertificatesAreNotExposedSilently(t *testing.T) {
 	local, exposed := fakeListener{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}, fakeListener{&net.TCPAddr{IP: net.IPv6unspecified}}
 	start := func(node net.Listener, mode config.SecurityMode) (string, error) {
 		var log strings.Builder
-		n := &Node{cfg: config.Default(), log: slog.New(slog.NewTextHandler(&log, nil)), listeners: listeners{node: node, ingress: local, admin: local}}
-		n.cfg.Security.Mode, n.cfg.Security.AdminTokenFile = mode, tokenFile(t, 0o600)
-		err := n.openTokens()
-		n.reportSecurity()
+		cfg := config.Default()
+		cfg.Security.Mode, cfg.Security.AdminTokenFile = mode, tokenFile(t, 0o600)
+		access, err := openAccess(cfg, listeners{node: node, ingress: local, admin: local}, nil, nil, slog.New(slog.NewTextHandler(&log, nil)))
+		if err == nil {
+			access.report()
+		}
 		return log.String(), err
 	}
 	text, err := start(local, config.SecurityDefault)
@@ -147,8 +151,7 @@ func TestNodePortsWithoutCertificatesAreNotExposedSilently(t *testing.T) {
 
 // Profiles must not change how other paths are understood.
 func TestProfilesLeaveOtherPathsAsTheyAre(t *testing.T) {
-	local := fakeListener{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}
-	n := &Node{cfg: config.Default(), listeners: listeners{node: local, ingress: local, admin: local}}
+	n := &Node{cfg: config.Default(), access: &accessControl{cfg: config.Default()}}
 	n.cfg.EnableProfiles = true
 	var paths []string
 	h := n.withProfiles(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { paths = append(paths, r.URL.Path) }), false)
@@ -213,14 +216,22 @@ func TestDefaultsOfSecurity(t *testing.T) {
 			require.Equal(t, tc.bindIP, loaded.Config.Admin.BindIP)
 			address, err := net.ResolveTCPAddr("tcp", tc.admin)
 			require.NoError(t, err)
-			n := &Node{cfg: loaded.Config, listeners: listeners{node: fakeListener{address}, admin: fakeListener{address}, ingress: fakeListener{address}}}
-			n.cfg.Security.AdminTokenFile = tokenFile(t, 0o600)
-			require.NoError(t, n.openTokens())
-			require.Equal(t, tc.required, n.tokens.required)
-			require.Equal(t, strings.HasPrefix(name, "strict"), n.ingressRequiresToken())
+			loaded.Config.Security.AdminTokenFile = tokenFile(t, 0o600)
+			access, err := openAt(address, loaded.Config)
+			require.NoError(t, err)
+			require.Equal(t, tc.required, access.required)
+			require.Equal(t, strings.HasPrefix(name, "strict"), access.ingressRequiresToken())
 		})
 	}
 }
+
+// openAt opens the access control of a node whose ports are at an address.
+func openAt(address net.Addr, cfg *config.Config) (*accessControl, error) {
+	port := fakeListener{address}
+	return openAccess(cfg, listeners{node: port, ingress: port, admin: port}, nil, nil, slog.New(slog.DiscardHandler))
+}
+
+var loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}
 
 func tokenFile(t *testing.T, mode os.FileMode) string {
 	path := filepath.Join(t.TempDir(), "token")
@@ -235,62 +246,50 @@ func (l fakeListener) Addr() net.Addr            { return l.addr }
 func (l fakeListener) Close() error              { return nil }
 func (l fakeListener) Accept() (net.Conn, error) { return nil, net.ErrClosed }
 
-func TestProvisioningRequiresTheAdministrator(t *testing.T) {
-	secret := access.NewSecret()
-	s := &startup{guard: anyHost, authenticator: &access.Authenticator{
-		Required: true, Static: []access.Grant{{Principal: access.Principal{Roles: []access.Role{access.Viewer}}, Hash: secret.Hash[:]}},
-	}}
-	for token, want := range map[string]int{"": 401, "x": 401, secret.Text: 403} {
-		r := httptest.NewRequest(http.MethodPost, "http://localhost/cluster/provision", strings.NewReader("{}"))
-		r.Header.Set("Authorization", "Bearer "+token)
-		w := httptest.NewRecorder()
-		s.handler(true).ServeHTTP(w, r)
-		require.Equal(t, want, w.Code)
-	}
-}
-
 func TestIdentityProvidersNeedAMapping(t *testing.T) {
-	port := fakeListener{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}
-	n := &Node{cfg: config.Default(), log: slog.New(slog.DiscardHandler), listeners: listeners{node: port, ingress: port, admin: port}}
-	n.cfg.Security.JWT.Issuer = "https://idp.example"
-	require.ErrorContains(t, n.openTokens(), "security.jwt: audience, roles-claim and roles are required")
-	n.cfg.Security.JWT.Audience, n.cfg.Security.JWT.RolesClaim, n.cfg.Security.JWT.Roles = "platform", "groups", map[string]string{"ops": "operator"}
-	require.NoError(t, n.openTokens())
-	require.NotNil(t, n.authenticator(true).Verify)
+	cfg := config.Default()
+	c := &cfg.Security.JWT
+	c.Issuer = "https://idp.example"
+	_, err := openAt(loopback, cfg)
+	require.ErrorContains(t, err, "security.jwt: audience, roles-claim and roles are required")
+	c.Audience, c.RolesClaim, c.Roles = "platform", "groups", map[string]string{"ops": "operator"}
+	access, err := openAt(loopback, cfg)
+	require.NoError(t, err)
+	require.NotNil(t, access.authenticator(true, nil).Verify)
 }
 
 func TestUsersLogInOnlyWithAValidConfiguration(t *testing.T) {
-	port := fakeListener{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}
-	n := &Node{cfg: config.Default(), log: slog.New(slog.DiscardHandler), listeners: listeners{node: port, ingress: port, admin: port}}
-	require.Nil(t, n.tokens.sessions(), "cookies do not count")
-	c := &n.cfg.Security.OIDC
+	require.Nil(t, new(accessControl).sessions(), "cookies do not count")
+	cfg := config.Default()
+	c := &cfg.Security.OIDC
 	c.Issuer, c.ClientID, c.ExternalURL, c.RolesClaim, c.Roles = "https://idp.example", "ui", "http://platform.example", "groups", map[string]string{"ops": "operator"}
-	require.ErrorContains(t, n.openTokens(), "security.oidc: external-url")
+	_, err := openAt(loopback, cfg)
+	require.ErrorContains(t, err, "security.oidc: external-url")
 	c.ExternalURL = "https://platform.example"
-	require.NoError(t, n.openTokens())
-	require.Equal(t, &access.Sessions{Origin: "https://platform.example", Secure: true}, n.tokens.sessions())
-	require.True(t, n.tokens.accept(&metadata.Token{Session: true, CreatedBy: "https://idp.example"}))
-	require.False(t, n.tokens.accept(&metadata.Token{Session: true, CreatedBy: "https://old.example"}), "it may have meant another user")
-	require.True(t, n.tokens.accept(&metadata.Token{CreatedBy: "ada"}))
-	require.False(t, new(tokens).accept(&metadata.Token{Session: true}))
+	control, err := openAt(loopback, cfg)
+	require.NoError(t, err)
+	require.Equal(t, &access.Sessions{Origin: "https://platform.example", Secure: true}, control.sessions())
+	require.True(t, control.accept(&metadata.Token{Session: true, CreatedBy: "https://idp.example"}))
+	require.False(t, control.accept(&metadata.Token{Session: true, CreatedBy: "https://old.example"}), "it may have meant another user")
+	require.True(t, control.accept(&metadata.Token{CreatedBy: "ada"}))
+	require.False(t, new(accessControl).accept(&metadata.Token{Session: true}))
 }
 
 // Certificates of clients have roles only where a listener verifies them.
 func TestRolesOfCertificatesNeedAnAuthority(t *testing.T) {
-	local := fakeListener{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}
-	open := func(rules map[string]string, ca string) (*Node, error) {
-		n := &Node{cfg: config.Default(), listeners: listeners{node: local, ingress: local, admin: local}}
-		n.cfg.Security.Certificates, n.cfg.Ingress.TLS.ClientCAFile = rules, ca
-		return n, n.openTokens()
+	open := func(rules map[string]string, ca string) (*accessControl, error) {
+		cfg := config.Default()
+		cfg.Security.Certificates, cfg.Ingress.TLS.ClientCAFile = rules, ca
+		return openAt(loopback, cfg)
 	}
 	_, err := open(map[string]string{"client": "invoker"}, "")
 	require.ErrorContains(t, err, "client-ca-file")
 	_, err = open(map[string]string{"client": "root"}, "ca.crt")
 	require.ErrorContains(t, err, "there is no role")
-	n, err := open(map[string]string{"client": "invoker"}, "ca.crt")
+	control, err := open(map[string]string{"client": "invoker"}, "ca.crt")
 	require.NoError(t, err)
-	require.NotNil(t, n.authenticator(false).Certificate)
-	n, err = open(nil, "")
+	require.NotNil(t, control.authenticator(false, nil).Certificate)
+	control, err = open(nil, "")
 	require.NoError(t, err)
-	require.Nil(t, n.authenticator(false).Certificate)
+	require.Nil(t, control.authenticator(false, nil).Certificate)
 }

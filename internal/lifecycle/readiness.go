@@ -1,4 +1,4 @@
-package node
+package lifecycle
 
 import (
 	"errors"
@@ -23,25 +23,26 @@ const (
 	settleGrace = 15 * time.Second
 )
 
-// readiness decides whether this node should receive requests.
-type readiness struct {
-	started  time.Time
-	draining *atomic.Bool
-	disk     *diskspace.Monitor
-	metadata *metadata.Store
-	router   *routing.Router
-	settled  atomic.Bool // the leaders of its partitions were known
+// Readiness decides whether this node should receive requests.
+type Readiness struct {
+	Started  time.Time
+	Draining func() bool // reports whether the node is about to stop
+	Disk     *diskspace.Monitor
+	Metadata *metadata.Store
+	Router   *routing.Router
+
+	settled atomic.Bool // the leaders of its partitions were known
 }
 
-// check returns why this node should receive no requests, nil if it should.
-func (r *readiness) check() error {
-	if r.draining.Load() {
+// Check returns why this node should receive no requests, nil if it should.
+func (r *Readiness) Check() error {
+	if r.Draining() {
 		return errors.New("the node is stopping")
 	}
-	if r.disk.Level() >= diskspace.Short {
-		return fmt.Errorf("the disk is nearly full (%s free)", r.disk.Free())
+	if r.Disk.Level() >= diskspace.Short {
+		return fmt.Errorf("the disk is nearly full (%s free)", r.Disk.Free())
 	}
-	if group := r.metadata.Group(); group.Leader().ID == "" {
+	if group := r.Metadata.Group(); group.Leader().ID == "" {
 		heard := group.Stats().LastContact
 		if heard.IsZero() || time.Since(heard) > quorumGrace {
 			return errors.New("the metadata has no leader; a majority of the nodes that vote on it must be up and connected")
@@ -53,12 +54,12 @@ func (r *readiness) check() error {
 // checkSettled reports whether the node has learned the leader of each of its partitions since it
 // started. Before, the next node should not be stopped: this one may be needed for a majority that
 // it is not part of yet.
-func (r *readiness) checkSettled() error {
+func (r *Readiness) checkSettled() error {
 	if r.settled.Load() {
 		return nil
 	}
-	if time.Since(r.started) < settleGrace {
-		for p := range r.router.Replicas() {
+	if time.Since(r.Started) < settleGrace {
+		for p := range r.Router.Replicas() {
 			if p.Leader().ID == "" {
 				return fmt.Errorf("the node is starting: partition %d has no leader yet", p.ID())
 			}
@@ -70,7 +71,7 @@ func (r *readiness) checkSettled() error {
 
 var descReady = metrics.Desc("node_ready", "1 if the node is ready for requests, as reported by /health.")
 
-// collector returns the metric of readiness.
-func (r *readiness) collector() prometheus.Collector {
-	return metrics.NewCollector(func(out metrics.Values) { out.Bool(descReady, r.check() == nil) }, descReady)
+// Collector returns the metric of readiness.
+func (r *Readiness) Collector() prometheus.Collector {
+	return metrics.NewCollector(func(out metrics.Values) { out.Bool(descReady, r.Check() == nil) }, descReady)
 }

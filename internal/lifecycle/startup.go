@@ -1,4 +1,4 @@
-package node
+package lifecycle
 
 import (
 	"context"
@@ -18,48 +18,61 @@ import (
 	"platform/internal/cluster"
 )
 
-// startQuietly is how long requests to a starting node wait before they are rejected. This suffices
+// quietPeriod is how long requests to a starting node wait before they are rejected. This suffices
 // for a member of a cluster; a new node may have to wait for others.
-const startQuietly = 3 * time.Second
+const quietPeriod = 3 * time.Second
 
-// startup responds to callers and operators while the node starts.
-type startup struct {
-	node         string
-	provisioning *cluster.Provisioning
-	reason       atomic.Pointer[string] // what the node waits for
-
-	ingressTLS, adminTLS *tls.Config // of the ports; nil: no TLS
-
-	guard         *access.Guard         // of the admin port
-	authenticator *access.Authenticator // likewise
-	log           *slog.Logger
+// StartupConfig configures a Startup. TLS configurations of ports without TLS are nil.
+type StartupConfig struct {
+	Node                 string
+	Provisioning         *cluster.Provisioning
+	IngressTLS, AdminTLS *tls.Config
+	Guard                *access.Guard         // of the admin port
+	Authenticator        *access.Authenticator // of the admin port
+	Log                  *slog.Logger
 }
 
-// wait records what the node waits for.
-func (s *startup) wait(reason string) { s.reason.Store(&reason) }
+// Startup responds to callers and operators while the node starts.
+type Startup struct {
+	cfg    StartupConfig
+	reason atomic.Pointer[string] // what the node waits for; nil: for the metadata
+}
+
+// NewStartup returns a Startup that does not serve yet.
+func NewStartup(cfg StartupConfig) *Startup { return &Startup{cfg: cfg} }
+
+// Report records what the node waits for. Empty means the metadata of the cluster, for which every
+// starting node waits.
+func (s *Startup) Report(reason string) {
+	if reason == "" {
+		s.reason.Store(nil)
+		return
+	}
+	s.reason.Store(&reason)
+}
 
 // waitsFor returns what the node waited for last.
-func (s *startup) waitsFor() string {
+func (s *Startup) waitsFor() string {
 	if reason := s.reason.Load(); reason != nil {
 		return *reason
 	}
 	return "waiting for the metadata of the cluster"
 }
 
-// serve responds on the ports of the ingress and the admin API that the node is starting, until the
+// Serve responds on the ports of the ingress and the admin API that the node is starting, until the
 // returned function is called. The ports stay open after it.
-func (s *startup) serve(ingress, admin net.Listener) (ready func()) {
+func (s *Startup) Serve(ingress, admin net.Listener) (ready func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	for _, ln := range []net.Listener{ingress, admin} {
 		wg.Go(func() {
 			select {
-			case <-time.After(startQuietly):
-				secure := s.ingressTLS
+			case <-time.After(quietPeriod):
+				secure := s.cfg.IngressTLS
 				if ln == admin {
-					secure = s.adminTLS
+					secure = s.cfg.AdminTLS
 				}
-				serveStarting(ctx, ln, secure, s.handler(ln == admin), s.log)
+				serveBorrowed(ctx, ln, secure, s.handler(ln == admin), s.cfg.Log)
 			case <-ctx.Done():
 			}
 		})
@@ -70,10 +83,10 @@ func (s *startup) serve(ingress, admin net.Listener) (ready func()) {
 	}
 }
 
-// serveStarting serves on a listener that it does not close.
-func serveStarting(ctx context.Context, ln net.Listener, secure *tls.Config, handler http.Handler, log *slog.Logger) {
+// serveBorrowed serves on a listener that it does not close.
+func serveBorrowed(ctx context.Context, ln net.Listener, secure *tls.Config, handler http.Handler, log *slog.Logger) {
 	srv := &http.Server{
-		Handler: handler, TLSConfig: secure, ReadHeaderTimeout: startQuietly,
+		Handler: handler, TLSConfig: secure, ReadHeaderTimeout: quietPeriod,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	deadline, ok := ln.(interface{ SetDeadline(time.Time) error })
@@ -113,11 +126,11 @@ func (borrowed) Close() error { return nil }
 
 // handler responds with the reason why the node is not ready; on the admin port it also lets an
 // operator create the cluster.
-func (s *startup) handler(admin bool) http.Handler {
+func (s *Startup) handler(admin bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "1")
-		reason := "node " + s.node + " is starting: " + s.waitsFor()
+		reason := "node " + s.cfg.Node + " is starting: " + s.waitsFor()
 		if !admin {
 			refuseCaller(w, reason)
 			return
@@ -127,8 +140,8 @@ func (s *startup) handler(admin bool) http.Handler {
 	if !admin {
 		return mux
 	}
-	mux.Handle("POST /cluster/provision", access.Restrict(http.HandlerFunc(s.provision), s.authenticator, access.Administer))
-	return access.Protect(mux, s.guard)
+	mux.Handle("POST /cluster/provision", access.Restrict(http.HandlerFunc(s.provision), s.cfg.Authenticator, access.Administer))
+	return access.Protect(mux, s.cfg.Guard)
 }
 
 // refuseCaller responds as the ingress would.
@@ -145,19 +158,19 @@ func refuseCaller(w http.ResponseWriter, reason string) {
 
 // provision allows this node to create the cluster, which it does once all expected nodes are
 // present.
-func (s *startup) provision(w http.ResponseWriter, r *http.Request) {
+func (s *Startup) provision(w http.ResponseWriter, r *http.Request) {
 	var req cluster.ProvisionRequest
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&req); err != nil && !errors.Is(err, io.EOF) {
 		access.Refuse(w, http.StatusBadRequest, "the body is not JSON such as {\"num_partitions\": 8, \"replication\": 3}: "+err.Error())
 		return
 	}
-	err := s.provisioning.Request(req)
+	err := s.cfg.Provisioning.Request(req)
 	if refusal, ok := errors.AsType[*cluster.ProvisionRefusal](err); ok {
 		access.Refuse(w, refusal.Status, refusal.Error())
 		return
 	}
 	if err != nil {
-		access.Refuse(w, http.StatusServiceUnavailable, "node "+s.node+" has not started gossip with other nodes yet: "+s.waitsFor())
+		access.Refuse(w, http.StatusServiceUnavailable, "node "+s.cfg.Node+" has not started gossip with other nodes yet: "+s.waitsFor())
 		return
 	}
 	w.WriteHeader(http.StatusAccepted)

@@ -1,4 +1,4 @@
-package node
+package lifecycle
 
 import (
 	"bytes"
@@ -14,20 +14,20 @@ func TestANodeThatDoesNotStopIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		var exited time.Duration
-		e := newEnding(time.Minute, slog.New(slog.NewTextHandler(&out, nil)))
+		s := NewShutdown(time.Minute, slog.New(slog.NewTextHandler(&out, nil)))
 		start := time.Now()
-		e.exit = func() { exited = time.Since(start) }
+		s.exit = func() { exited = time.Since(start) }
 
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		require.Zero(t, exited, "nothing ends a node that was not told to stop")
 
 		start = time.Now()
-		e.enter("requests")
-		ctx, cancel := e.context()
+		s.Enter("requests")
+		ctx, cancel := s.Context()
 		defer cancel()
 		time.Sleep(30 * time.Second)
-		e.enter("files") // does not restart the timer
+		s.Enter("files") // does not restart the timer
 		<-ctx.Done()
 		require.Equal(t, 57*time.Second, time.Since(start))
 		time.Sleep(time.Minute)
@@ -40,11 +40,11 @@ func TestANodeThatDoesNotStopIsEnded(t *testing.T) {
 
 func TestANodeThatStopsInTimeIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEnding(time.Minute, slog.New(slog.DiscardHandler))
-		e.exit = func() { t.Error("exited") }
-		e.begin()
+		s := NewShutdown(time.Minute, slog.New(slog.DiscardHandler))
+		s.exit = func() { t.Error("exited") }
+		s.Begin()
 		time.Sleep(59 * time.Second)
-		e.over()
+		s.Complete()
 		time.Sleep(time.Hour)
 	})
 }

@@ -1,0 +1,79 @@
+package lifecycle
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// maxStacks limits the size of the goroutine dump of a shutdown that hangs.
+const maxStacks = 1 << 20
+
+// Shutdown limits the duration of a shutdown. After the timeout, the process exits: acknowledged
+// work is in the log, and a hanging process would prevent the next start.
+type Shutdown struct {
+	limit time.Duration // shutdown-timeout
+	exit  func()        // ends the process
+	log   *slog.Logger
+
+	mu       sync.Mutex // covers the fields below
+	deadline time.Time  // zero: the node is not stopping
+	timer    *time.Timer
+	stage    string
+}
+
+// NewShutdown returns the limit of a shutdown that has not begun. limit is shutdown-timeout.
+func NewShutdown(limit time.Duration, log *slog.Logger) *Shutdown {
+	return &Shutdown{limit: limit, exit: func() { os.Exit(1) }, log: log}
+}
+
+// Begin starts the timer on the first call.
+func (s *Shutdown) Begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.deadline.IsZero() {
+		return
+	}
+	s.deadline = time.Now().Add(s.limit)
+	s.timer = time.AfterFunc(s.limit, s.expire)
+}
+
+// Enter records what the shutdown waits for.
+func (s *Shutdown) Enter(stage string) {
+	s.Begin()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stage = stage
+}
+
+// Context returns a context that ends shortly before the timeout, which leaves time for the
+// remaining steps.
+func (s *Shutdown) Context() (context.Context, context.CancelFunc) {
+	s.Begin()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return context.WithDeadline(context.Background(), s.deadline.Add(-s.limit/20))
+}
+
+// Complete records that the shutdown is complete.
+func (s *Shutdown) Complete() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+}
+
+func (s *Shutdown) expire() {
+	s.mu.Lock()
+	stage := s.stage
+	s.mu.Unlock()
+	stacks := make([]byte, maxStacks)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	s.log.Error("shutdown timed out, exiting; the next start continues from the log",
+		"shutdown_timeout", s.limit, "waits_for", stage, "stacks", string(stacks))
+	s.exit()
+}

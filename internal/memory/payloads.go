@@ -1,0 +1,51 @@
+package memory
+
+import (
+	"log/slog"
+	"math"
+	"runtime/debug"
+
+	"platform/internal/units"
+)
+
+// PayloadLimits is how many bytes of payloads a node holds.
+type PayloadLimits struct {
+	Bodies     int64 // of requests and responses
+	Connection int64 // of these, those of one connection
+	Attempts   int64 // in transit to and from endpoints
+}
+
+// payloadShare: payloads may take one part in payloadShare of the memory limit of the process.
+// The rest is for the tables and the log, about 250 MiB, for the entry that is being written, and
+// for the collector.
+const payloadShare = 2
+
+// Fit returns the configured limits, lowered to what the memory limit of the process (GOMEMLIMIT)
+// has room for. Above that limit the collector would run without end. largest is the size of the
+// largest message, for which each limit has room.
+func (p PayloadLimits) Fit(largest int64, log *slog.Logger) PayloadLimits {
+	limit := debug.SetMemoryLimit(-1)
+	if limit == math.MaxInt64 {
+		return p
+	}
+	lowered := p.within(limit/payloadShare, largest)
+	if lowered != p {
+		log.Info("memory for payloads is limited by GOMEMLIMIT", "memory_limit", units.ByteSize(limit), "bodies", units.ByteSize(lowered.Bodies),
+			"bodies_of_a_connection", units.ByteSize(lowered.Connection), "attempts", units.ByteSize(lowered.Attempts))
+	}
+	return lowered
+}
+
+// within lowers the limits in proportion until they fit into so many bytes, except that each has
+// room for the largest message.
+func (p PayloadLimits) within(bytes, largest int64) PayloadLimits {
+	sum := p.Bodies + p.Attempts
+	if sum <= bytes {
+		return p
+	}
+	share := float64(bytes) / float64(sum)
+	lower := func(n int64) int64 { return max(min(n, largest), int64(float64(n)*share)) }
+	p.Bodies, p.Attempts = lower(p.Bodies), lower(p.Attempts)
+	p.Connection = min(p.Connection, p.Bodies)
+	return p
+}

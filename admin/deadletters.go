@@ -152,23 +152,9 @@ func deadLetterError(id subscription.RecordID, err error) error {
 	return &failure{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf("%s remains a dead letter: %v", at, err)}
 }
 
-// onDeadLetter returns a handler that applies an operation to the dead letter in the path.
-func (s *Server) onDeadLetter(do func(context.Context, subscription.RecordID) error) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		id, err := s.recordOf(c)
-		if err != nil {
-			return err
-		}
-		if err := do(c.Request().Context(), id); err != nil {
-			return deadLetterError(id, err)
-		}
-		return done(c, http.StatusAccepted)
-	}
-}
-
-// onDeadLetters returns a handler that applies an operation to the dead letters of a subscription, a
+// onEachDeadLetter returns a handler that applies an operation to the dead letters of a subscription, a
 // page at a time.
-func (s *Server) onDeadLetters(do func(context.Context, subscription.RecordID) error) echo.HandlerFunc {
+func (s *Server) onEachDeadLetter(do func(context.Context, subscription.RecordID) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		sub, letters, next, silent, err := s.lettersOf(c, defaultLetters)
 		if err != nil {

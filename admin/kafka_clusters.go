@@ -148,19 +148,28 @@ func (s *Server) getKafkaCluster(c echo.Context) error {
 	return respond(c, http.StatusOK, view)
 }
 
-func (s *Server) patchKafkaCluster(c echo.Context) error {
-	name := c.Param("kafka_cluster")
-	var r kafkaClusterEdit
-	if err := s.readJSON(c, &r); err != nil {
-		return err
-	}
+// mayChangeKafkaCluster returns an error unless a cluster exists and is not part of the configuration.
+func (s *Server) mayChangeKafkaCluster(name string) error {
 	cluster, known := s.kafkaCluster(name)
 	switch {
 	case !known:
 		return noKafkaCluster(name)
 	case cluster.Static:
 		return staticCluster(name)
-	case r.Properties == nil:
+	}
+	return nil
+}
+
+func (s *Server) patchKafkaCluster(c echo.Context) error {
+	name := c.Param("kafka_cluster")
+	var r kafkaClusterEdit
+	if err := s.readJSON(c, &r); err != nil {
+		return err
+	}
+	if err := s.mayChangeKafkaCluster(name); err != nil {
+		return err
+	}
+	if r.Properties == nil {
 		return unprocessable("the field 'properties' is missing: all properties that the cluster is to have")
 	}
 	if err := rejectLocalFiles(r.Properties); err != nil {
@@ -181,12 +190,8 @@ func (s *Server) deleteKafkaCluster(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	cluster, known := s.kafkaCluster(name)
-	switch {
-	case !known:
-		return noKafkaCluster(name)
-	case cluster.Static:
-		return staticCluster(name)
+	if err := s.mayChangeKafkaCluster(name); err != nil {
+		return err
 	}
 	if err := s.registry.DeleteKafkaCluster(c.Request().Context(), name, force); err != nil {
 		return subscriptionError(err)

@@ -56,15 +56,16 @@ func (s *Server) getRecord(c echo.Context) error {
 	return respond(c, http.StatusOK, viewRecord(&record))
 }
 
-// onRecord returns a handler that applies an operation to the record in the path.
-func (s *Server) onRecord(do func(context.Context, subscription.RecordID) error) echo.HandlerFunc {
+// onRecord returns a handler that applies an operation to the record or dead letter in the path.
+// explain converts errors of the operation.
+func (s *Server) onRecord(do func(context.Context, subscription.RecordID) error, explain func(subscription.RecordID, error) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id, err := s.recordOf(c)
 		if err != nil {
 			return err
 		}
 		if err := do(c.Request().Context(), id); err != nil {
-			return recordError(id, err)
+			return explain(id, err)
 		}
 		return done(c, http.StatusAccepted)
 	}

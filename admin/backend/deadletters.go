@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"platform/internal/subscription"
+	"platform/metadata"
 	nodepb "platform/proto/node"
 )
 
@@ -47,44 +48,36 @@ func (s *Streams) DeadLetters(ctx context.Context, id string, after *subscriptio
 
 // DeadLetter implements admin.Streams.
 func (s *Streams) DeadLetter(ctx context.Context, id subscription.RecordID) (subscription.DeadLetter, error) {
-	failed := subscription.ErrNotRead
-	for _, node := range s.Nodes.All() {
-		letter, err := s.Nodes.DeadLetter(ctx, node, id)
-		if err == nil {
-			return letter, nil
-		}
-		failed = moreSpecific(failed, err)
-	}
-	return subscription.DeadLetter{}, failed
+	return onLeader(s.Nodes.All(), func(node metadata.Node) (subscription.DeadLetter, error) { return s.Nodes.DeadLetter(ctx, node, id) })
 }
 
 // RetryDeadLetter implements admin.Streams.
 func (s *Streams) RetryDeadLetter(ctx context.Context, id subscription.RecordID) error {
-	return s.onDeadLetter(ctx, id, nodepb.StreamRecordAction_RETRY_DEAD_LETTER)
+	return s.changeDeadLetter(ctx, id, nodepb.StreamRecordAction_RETRY_DEAD_LETTER)
 }
 
 // DropDeadLetter implements admin.Streams.
 func (s *Streams) DropDeadLetter(ctx context.Context, id subscription.RecordID) error {
-	return s.onDeadLetter(ctx, id, nodepb.StreamRecordAction_DROP_DEAD_LETTER)
+	return s.changeDeadLetter(ctx, id, nodepb.StreamRecordAction_DROP_DEAD_LETTER)
 }
 
-// onDeadLetter finds the node that stores a dead letter as the leader.
-func (s *Streams) onDeadLetter(ctx context.Context, id subscription.RecordID, action nodepb.StreamRecordAction) error {
+func (s *Streams) changeDeadLetter(ctx context.Context, id subscription.RecordID, action nodepb.StreamRecordAction) error {
+	_, err := onLeader(s.Nodes.All(), func(node metadata.Node) (subscription.Record, error) { return s.Nodes.StreamRecord(ctx, node, id, action) })
+	return err
+}
+
+// onLeader sends a request about a record to nodes until one of them, which leads the partition that
+// stores it, executes the request. Otherwise it returns the most specific error: that of a leader is
+// not ErrNotRead.
+func onLeader[R any](nodes []metadata.Node, send func(metadata.Node) (R, error)) (result R, err error) {
 	failed := subscription.ErrNotRead
-	for _, node := range s.Nodes.All() {
-		_, err := s.Nodes.StreamRecord(ctx, node, id, action)
-		if err == nil {
-			return nil
+	for _, node := range nodes {
+		if result, err = send(node); err == nil {
+			return result, nil
 		}
-		failed = moreSpecific(failed, err)
+		if errors.Is(failed, subscription.ErrNotRead) {
+			failed = err
+		}
 	}
-	return failed
-}
-
-// moreSpecific returns the error of the node that leads the partition, which is not ErrNotRead.
-func moreSpecific(a, b error) error {
-	if errors.Is(b, subscription.ErrNotRead) || !errors.Is(a, subscription.ErrNotRead) {
-		return a
-	}
-	return b
+	return result, failed
 }

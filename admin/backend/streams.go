@@ -125,20 +125,15 @@ func (s *Streams) SkipRecord(ctx context.Context, id subscription.RecordID) erro
 	return err
 }
 
-// onRecord finds the node that reads a topic partition.
+// onRecord sends a request about a record to the node that reads its topic partition.
 func (s *Streams) onRecord(ctx context.Context, id subscription.RecordID, action nodepb.StreamRecordAction) (subscription.Record, error) {
-	failed := subscription.ErrNotRead
+	var readers []metadata.Node
 	for _, n := range s.Nodes.Streams(ctx, id.Subscription, false) {
-		if !reads(n.Statuses, id) {
-			continue
+		if reads(n.Statuses, id) {
+			readers = append(readers, n.Node)
 		}
-		record, err := s.Nodes.StreamRecord(ctx, n.Node, id, action)
-		if err == nil {
-			return record, nil
-		}
-		failed = err
 	}
-	return subscription.Record{}, failed
+	return onLeader(readers, func(node metadata.Node) (subscription.Record, error) { return s.Nodes.StreamRecord(ctx, node, id, action) })
 }
 
 func reads(statuses []subscription.Status, id subscription.RecordID) bool {

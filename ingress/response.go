@@ -50,7 +50,7 @@ func writeResponse(w http.ResponseWriter, a *routing.Response, rules *metadata.O
 	value := a.Result.Value
 	setID(h, a.ID)
 	h["Content-Type"] = nil // keeps the standard library from guessing one
-	if contentType := rules.AnswerContentType(len(value)); contentType != "" {
+	if contentType := rules.ResponseContentType(len(value)); contentType != "" {
 		h["Content-Type"] = []string{contentType}
 	}
 	if len(value) > autoContentLength {

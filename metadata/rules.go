@@ -78,9 +78,9 @@ func (r *InputRules) nonEmpty() bool {
 	return len(r.JSONSchema) > 0 || (r.Required && r.ContentType == "")
 }
 
-// AnswerContentType returns the content type for a response body of that length; empty
+// ResponseContentType returns the content type for a response body of that length; empty
 // means to send none.
-func (r *OutputRules) AnswerContentType(length int) string {
+func (r *OutputRules) ResponseContentType(length int) string {
 	if length == 0 && !r.SetContentTypeIfEmpty {
 		return ""
 	}

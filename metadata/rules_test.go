@@ -96,7 +96,7 @@ func TestAnswerContentType(t *testing.T) {
 		{OutputRules{ContentType: "text/plain"}, 0, ""},
 		{OutputRules{ContentType: "text/plain", SetContentTypeIfEmpty: true}, 0, "text/plain"},
 	} {
-		require.Equal(t, tc.want, tc.rules.AnswerContentType(tc.length))
+		require.Equal(t, tc.want, tc.rules.ResponseContentType(tc.length))
 	}
 }
 

@@ -62,7 +62,9 @@ func (s *Streams) DropDeadLetter(ctx context.Context, id subscription.RecordID) 
 }
 
 func (s *Streams) changeDeadLetter(ctx context.Context, id subscription.RecordID, action nodepb.StreamRecordAction) error {
-	_, err := onLeader(s.Nodes.All(), func(node metadata.Node) (subscription.Record, error) { return s.Nodes.StreamRecord(ctx, node, id, action) })
+	_, err := onLeader(s.Nodes.All(), func(node metadata.Node) (subscription.Record, error) {
+		return s.Nodes.StreamRecord(ctx, node, id, action)
+	})
 	return err
 }
 

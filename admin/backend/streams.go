@@ -133,7 +133,9 @@ func (s *Streams) onRecord(ctx context.Context, id subscription.RecordID, action
 			readers = append(readers, n.Node)
 		}
 	}
-	return onLeader(readers, func(node metadata.Node) (subscription.Record, error) { return s.Nodes.StreamRecord(ctx, node, id, action) })
+	return onLeader(readers, func(node metadata.Node) (subscription.Record, error) {
+		return s.Nodes.StreamRecord(ctx, node, id, action)
+	})
 }
 
 func reads(statuses []subscription.Status, id subscription.RecordID) bool {

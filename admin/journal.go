@@ -34,10 +34,12 @@ type journalPage struct {
 
 // journalEvent is something that happened between journal entries.
 type journalEvent struct {
-	AfterEntry uint32       `json:"after_journal_entry_index"`
-	At         Timestamp    `json:"appended_at,omitzero"`
-	Type       string       `json:"event_type"`
-	Content    embeddedJSON `json:"content,omitempty"`
+	AfterEntry uint32    `json:"after_journal_entry_index"`
+	At         Timestamp `json:"appended_at,omitzero"`
+	Type       string    `json:"event_type"`
+	// Sequence is the number of the event in the history; nil if it is not stored.
+	Sequence *uint32      `json:"sequence,omitempty"`
+	Content  embeddedJSON `json:"content,omitempty"`
 }
 
 type journalEventList struct {
@@ -130,7 +132,7 @@ func (s *Server) listJournalEvents(c echo.Context, id ids.Invocation) error {
 	}
 	ctx := c.Request().Context()
 	events, err := rowsOf[journalEvent](ctx, s.cfg.Query,
-		fmt.Sprintf("SELECT after_journal_entry_index, appended_at, event_type, event_json AS content FROM sys_journal_events WHERE id = '%s' ORDER BY appended_at", id),
+		fmt.Sprintf("SELECT after_journal_entry_index, appended_at, event_type, sequence, event_json AS content FROM sys_journal_events WHERE id = '%s' ORDER BY sequence NULLS LAST, appended_at", id),
 		query.Options{HidePayloads: !access.From(ctx).Allows(access.Payloads)})
 	if err != nil {
 		return s.queryFailure(c, err)
@@ -153,7 +155,7 @@ var journalOperations = map[string]operation{
 		answers: []reply{{http.StatusOK, "The entry", journalEntry{}}}, refusals: []int{400, 404, 429, 503},
 	},
 	"GET /invocations/:invocation_id/events": {
-		id: "list_journal_events", tag: "invocation", summary: "List what happened between the journal entries of an invocation: its newest failed attempt, suspension, pause, resume and request to cancel, until it is completed",
+		id: "list_journal_events", tag: "invocation", summary: "List what happened between the journal entries of an invocation: failed attempts, pauses, resumes and requests to cancel, kept as long as the journal, and the present suspension. Events with a sequence are stored; if the first one's is not 0, older ones were dropped",
 		answers: []reply{{http.StatusOK, "The events, the oldest first", journalEventList{}}}, refusals: []int{400, 429, 503},
 	},
 }

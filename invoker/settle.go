@@ -55,7 +55,7 @@ func (t *task) stored(p *machine.Progress) {
 	t.pin, t.input = p.Pin, nil
 	for i := range p.Steps {
 		if p.Steps[i].Kind == machine.StepCommand {
-			t.retry.sinceEntry = 0
+			t.retry.sinceEntry, t.recorded = 0, 0
 			break
 		}
 	}
@@ -94,9 +94,13 @@ func (t *task) conclude(a *attempt) {
 	t.report(f)
 	delay, again, last := t.next(a)
 	if again {
+		p := t.retryRecord(f)
 		slot := t.backOff(retry, delay)
 		t.mu.Unlock()
 		t.s.iv.releaseSlot(slot)
+		if p != nil {
+			t.s.part.Propose(p, t.retryRecorded)
+		}
 		return
 	}
 	t.move(report)
@@ -104,11 +108,12 @@ func (t *task) conclude(a *attempt) {
 		t.reportEnd(last)
 	}
 	step := machine.Step{Kind: last, Failure: &f.AttemptFailure}
-	if level := t.s.iv.level(); last == machine.StepPause {
+	level := t.s.iv.level()
+	if last == machine.StepPause {
 		step.Unretryable = f.behavior == pauseNow && level >= feature.Level3
-		if level >= feature.Level4 {
-			step.Attempts = uint32(t.retry.total)
-		}
+	}
+	if level >= feature.Level4 && last != machine.StepYield {
+		step.Attempts = uint32(t.retry.total)
 	}
 	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: t.pin, Steps: []machine.Step{step}, Errors: t.retry.report()}
 	t.pending++

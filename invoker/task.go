@@ -38,6 +38,7 @@ type task struct {
 	slot               *share   // the service whose slot it holds; nil: none
 	last               *failure // of the last failed attempt, see setLast
 	lastTexts          int64    // bytes of it that maxFailureTexts bounds
+	recorded           uint64   // digest of the last failure in the history of the invocation; 0: none
 	cancelled          bool     // while the current attempt was open
 	pausing            bool     // no further attempt starts
 	started            time.Time

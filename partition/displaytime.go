@@ -79,6 +79,19 @@ func (s shift) entry(e *journal.Entry) {
 	}
 }
 
+// events converts the times of a history, which the caller must own.
+func (s shift) events(list []machine.Event) {
+	if s == 0 {
+		return
+	}
+	for i := range list {
+		s.times(&list[i].At)
+		if p := list[i].Pause; p != nil {
+			s.times(&p.At, &p.ResumedAt)
+		}
+	}
+}
+
 func (s shift) queue(q *Queue) {
 	if s == 0 || q == nil {
 		return
@@ -90,6 +103,7 @@ func (s shift) queue(q *Queue) {
 func (s shift) row(r *Row) {
 	s.invocation(r.Record.Invocation)
 	s.entry(&r.Entry)
+	s.events(r.Events)
 	s.times(&r.Since)
 	s.queue(r.Queue)
 }

@@ -58,6 +58,9 @@ type Scan struct {
 	Objects  []string         // one of these object keys
 	Handlers []string         // one of them; for Invocations
 	Statuses []machine.Status // one of them; for Invocations
+	// Events returns the history of each invocation with its record, and leaves out those in
+	// whose life nothing of the kind can have happened; for Invocations with Whole.
+	Events bool
 
 	// Strong requests a page that includes everything acknowledged before Scan was called.
 	// Without it a page may be as old as the election timeout.
@@ -84,6 +87,7 @@ type Row struct {
 	Size    int             // Journal, State: of payload or value
 	Promise machine.Promise // Promises
 	Since   int64           // Locks: when it was acquired, milliseconds since 1970; 0: unknown
+	Events  []machine.Event // Invocations: the history, if requested
 	Ahead   *uint64         // Invocations, Waiting: how many are ahead of it, if requested and queued
 	Queue   *Queue          // Queues, LockQueues
 	Usage   *Usage          // Usages

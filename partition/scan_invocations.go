@@ -37,12 +37,37 @@ func (sc *scanner) invocation() error {
 	if !sc.wants(&codec.Head{ID: inv.ID, Target: inv.Target, Status: inv.Status}) {
 		return nil
 	}
+	if sc.s.Events && !eventful(inv) {
+		return nil
+	}
 	r := Row{Record: sc.p.record(inv)}
 	if sc.s.Ahead {
 		r.Ahead, err = ahead(sc.view, inv)
 	}
+	if err == nil {
+		_, err = sc.history(&r)
+	}
 	sc.add(r, 0)
 	return err
+}
+
+// eventful reports whether an invocation has a history, or is in a status that is an event.
+func eventful(inv *machine.Invocation) bool {
+	switch inv.Status {
+	case machine.Invoked, machine.Suspended, machine.Paused:
+		return true
+	}
+	return inv.History.First < inv.History.Next
+}
+
+// history adds the history of an invocation to its row if it is requested.
+func (sc *scanner) history(r *Row) (size int, err error) {
+	h := r.Record.History
+	if !sc.s.Events || h.First == h.Next {
+		return 0, nil
+	}
+	r.Events, err = sc.view.Events(r.Record.ID)
+	return int(h.Bytes), err
 }
 
 // queueEntry reads the requested invocation's entry in the queue for its key.
@@ -85,6 +110,11 @@ func (sc *scanner) record(record []byte) error {
 	if err != nil {
 		return err
 	}
-	sc.add(Row{Record: sc.p.record(inv)}, len(record))
-	return nil
+	if sc.s.Events && !eventful(inv) {
+		return nil
+	}
+	r := Row{Record: sc.p.record(inv)}
+	size, err := sc.history(&r)
+	sc.add(r, len(record)+size)
+	return err
 }

@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"time"
 
@@ -9,24 +10,83 @@ import (
 	"platform/partition/machine"
 )
 
-// event is an event between the entries of a journal. Only the newest event of each kind is known,
-// while it is relevant: the failure of the last attempt until one succeeds, the reason for a
-// suspension or pause, the end of the last pause, and the request to cancel.
+// event is an event between the entries of a journal: a stored one, or a suspension or failure that
+// is not stored and therefore only known while it lasts.
 type event struct {
-	of   *partition.Record
-	kind string
-	at   time.Time
-	body object
+	of       *partition.Record
+	kind     string
+	at       time.Time
+	entries  uint32 // length of the journal when it happened
+	sequence value  // number in the history; nil: not stored
+	body     object
 }
 
-func eventsOf(r *partition.Record) (list []event) {
+var eventKinds = map[machine.EventKind]string{
+	machine.AttemptFailed: "TransientError", machine.EnteredPause: "Paused", machine.LeftPause: "Resumed", machine.CancelRequested: "CancelRequested",
+}
+
+// eventsOf returns the stored events of an invocation, and the present ones that are not stored.
+func eventsOf(row *partition.Row) (list []event) {
+	r := &row.Record
+	for i := range row.Events {
+		e := &row.Events[i]
+		list = append(list, event{r, eventKinds[e.Kind], time.UnixMilli(e.At), e.Entries, number(uint64(r.History.First) + uint64(i)), storedBody(e)})
+	}
+	if r.Status == machine.Completed {
+		return list
+	}
+	for _, e := range presentEvents(r) {
+		if !isStored(row.Events, &e) {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+func storedBody(e *machine.Event) object {
+	body := object{"ty": eventKinds[e.Kind]}
+	switch {
+	case e.Failure != nil && e.Kind == machine.AttemptFailed:
+		body = transientError(e.Failure)
+	case e.Failure != nil:
+		body["last_failure"] = transientError(e.Failure)
+	}
+	if e.Attempts > 0 {
+		body["attempts"] = e.Attempts
+	}
+	pauseInto(body, e.Pause)
+	return body
+}
+
+// isStored reports whether a present event is in the history: the last failure if it is equal, the
+// others if one of their kind is, since only the first ones can be older than the history.
+func isStored(history []machine.Event, e *event) bool {
+	for i := len(history) - 1; i >= 0; i-- {
+		stored := &history[i]
+		if e.kind == "TransientError" && stored.Failure != nil {
+			return e.body["error_code"] == stored.Failure.Code && e.body["error_message"] == stored.Failure.Message
+		}
+		if e.kind == eventKinds[stored.Kind] {
+			return true
+		}
+	}
+	return false
+}
+
+// presentEvents returns the events that follow from the record and the attempts of an invocation that
+// is not completed: the failure of the last attempt until one succeeds, the reason for a suspension
+// or pause, the end of the last pause, and the request to cancel.
+func presentEvents(r *partition.Record) (list []event) {
+	add := func(kind string, at time.Time, body object) {
+		list = append(list, event{r, kind, at, r.Length, nil, body})
+	}
 	modified := time.UnixMilli(r.ModifiedAt)
-	if f := lastFailure(*r); f != nil && r.Status != machine.Completed {
+	if f := lastFailure(*r); f != nil {
 		at := modified
 		if r.Attempts != nil && !r.Attempts.LastStartAt.IsZero() {
 			at = r.Attempts.LastStartAt
 		}
-		list = append(list, event{r, "TransientError", at, transientError(f)})
+		add("TransientError", at, transientError(f.Brief()))
 	}
 	switch r.Status {
 	case machine.Paused:
@@ -35,21 +95,21 @@ func eventsOf(r *partition.Record) (list []event) {
 			body["last_failure"] = transientError(r.Failure)
 		}
 		pauseInto(body, r.LastPause)
-		list = append(list, event{r, "Paused", modified, body})
+		add("Paused", modified, body)
 	case machine.Suspended:
 		body := object{"ty": "Suspended"}
 		if r.Await != nil {
 			body["awaiting_on"] = futureTree(r.Await)
 		}
-		list = append(list, event{r, "Suspended", modified, body})
+		add("Suspended", modified, body)
 	}
 	if p := r.LastPause; p != nil && p.ResumedAt != 0 {
 		body := object{"ty": "Resumed"}
 		pauseInto(body, p)
-		list = append(list, event{r, "Resumed", time.UnixMilli(p.ResumedAt), body})
+		add("Resumed", time.UnixMilli(p.ResumedAt), body)
 	}
 	if r.CancelRequestedAt != 0 {
-		list = append(list, event{r, "CancelRequested", time.UnixMilli(r.CancelRequestedAt), object{"ty": "CancelRequested"}})
+		add("CancelRequested", time.UnixMilli(r.CancelRequestedAt), object{"ty": "CancelRequested"})
 	}
 	return list
 }
@@ -95,17 +155,17 @@ func sysJournalEvents() *Table {
 	src := source[event]{
 		cost: invocationSource.cost,
 		identity: func(e *event, b []byte) []byte {
-			return append(append(b, e.of.ID[:]...), e.kind...)
+			return fmt.Append(append(append(b, e.of.ID[:]...), e.kind...), e.sequence)
 		},
 		pages: func(ctx context.Context, s *session, sel *selection) iter.Seq2[[]event, error] {
 			return func(yield func([]event, error) bool) {
 				sel.whole = true
 				scan := scanOf(partition.Invocations, sel, s.partitions().Scoped())
-				scan.Statuses = []machine.Status{machine.Invoked, machine.Suspended, machine.Paused}
+				scan.Events = true
 				for page, err := range gather(ctx, s, scan) {
 					var events []event
 					for i := range page {
-						events = append(events, eventsOf(&page[i].Record)...)
+						events = append(events, eventsOf(&page[i])...)
 					}
 					if !yield(events, err) {
 						return
@@ -114,13 +174,14 @@ func sysJournalEvents() *Table {
 			}
 		},
 	}
-	return define("sys_journal_events", "What happened between journal entries: the newest failure, suspension, pause, resume and request to cancel of each invocation that is not completed.",
+	return define("sys_journal_events", "What happened between journal entries: failed attempts, pauses, resumes and requests to cancel, kept as long as the journal, and the present suspension. Of equal failures in a row, without progress between them, only the first is kept.",
 		src, []column[event]{
 			{"partition_key", U64, "shard key of the row", func(e *event) value { return number(e.of.ID.PartitionKey()) }, byPartitionKey, false},
 			{"id", Text, "invocation id", func(e *event) value { return e.of.ID.String() }, byID, false},
-			{"after_journal_entry_index", U32, "entry after which it happened", func(e *event) value { return number(max(e.of.Length, 1) - 1) }, noField, false},
+			{"after_journal_entry_index", U32, "entry after which it happened", func(e *event) value { return number(max(e.entries, 1) - 1) }, noField, false},
 			{"appended_at", Timestamp, "when", func(e *event) value { return moment(e.at) }, noField, false},
 			{"event_type", Text, "TransientError, Paused, Resumed, Suspended or CancelRequested", func(e *event) value { return e.kind }, noField, false},
+			{"sequence", U32, "number of the event in the history of the invocation, from 0; of more than 64 events or 64 KiB the oldest are dropped; null if the event is not stored", func(e *event) value { return e.sequence }, noField, false},
 			{"event_json", Text, "what happened", func(e *event) value { return jsonText(e.body) }, noField, false},
 		})
 }

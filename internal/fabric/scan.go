@@ -65,6 +65,7 @@ func scanToWire(s *partition.Scan) *node.PartitionScan {
 		Table: uint32(s.Table), Detail: uint32(s.Detail), From: s.From,
 		FirstKey: s.Keys.First, LastKey: s.Keys.Last,
 		Scope: s.Scope, Services: s.Services, Objects: s.Objects, Handlers: s.Handlers, Ahead: s.Ahead, Strong: s.Strong,
+		Events: s.Events,
 	}
 	if !s.ID.IsZero() {
 		m.Id = s.ID[:]
@@ -84,6 +85,7 @@ func scanFromWire(m *node.PartitionScan) (*partition.Scan, error) {
 		Table: partition.Table(m.Table), Detail: partition.Detail(m.Detail), From: m.From,
 		Keys:  partition.KeyRange{First: m.FirstKey, Last: m.LastKey},
 		Scope: m.Scope, Services: m.Services, Objects: m.Objects, Handlers: m.Handlers, Ahead: m.Ahead, Strong: m.Strong,
+		Events: m.Events,
 	}
 	if len(m.Id) != 0 {
 		if len(m.Id) != len(s.ID) {
@@ -108,6 +110,9 @@ func rowToWire(t partition.Table, r *partition.Row) (m *node.PartitionRow, err e
 	switch t {
 	case partition.Invocations:
 		m.Record, err = recordToWire(r.Record)
+		for i := range r.Events {
+			m.Events = append(m.Events, codec.AppendEvent(nil, &r.Events[i]))
+		}
 	case partition.Journal:
 		m.Entry = codec.AppendEntry(make([]byte, 0, codec.EntrySize(&r.Entry)), &r.Entry)
 	case partition.Queues, partition.LockQueues:
@@ -123,6 +128,17 @@ func rowToWire(t partition.Table, r *partition.Row) (m *node.PartitionRow, err e
 	return m, err
 }
 
+func eventsFromWire(encoded [][]byte) (events []machine.Event, err error) {
+	for _, b := range encoded {
+		e, err := codec.DecodeEvent(b)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
 func rowFromWire(m *node.PartitionRow) (r partition.Row, err error) {
 	r = partition.Row{Index: m.Index, Key: string(m.Key), Value: m.Value, Size: int(m.Size), Since: m.Since, Ahead: m.Ahead}
 	if len(m.Id) != 0 {
@@ -136,7 +152,9 @@ func rowFromWire(m *node.PartitionRow) (r partition.Row, err error) {
 	}
 	switch {
 	case m.Record != nil:
-		r.Record, err = recordFromWire(m.Record)
+		if r.Record, err = recordFromWire(m.Record); err == nil {
+			r.Events, err = eventsFromWire(m.Events)
+		}
 	case len(m.Entry) > 0:
 		r.Entry, err = codec.DecodeEntry(m.Entry)
 	case len(m.Promise) > 0:

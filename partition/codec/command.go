@@ -160,6 +160,9 @@ func (w *writer) step(field protowire.Number, s *machine.Step) {
 	if s.Kind == machine.StepYield {
 		w.require(feature.Level2, "a pause that waits for the open attempt")
 	}
+	if s.Kind == machine.StepRetry {
+		w.require(feature.Level4, "the failures of an invocation")
+	}
 	w.uint(fieldStepType, uint64(s.Type))
 	w.bytes(fieldStepPayload, s.Payload)
 	w.uint(fieldStepCompletion, uint64(s.Completion))

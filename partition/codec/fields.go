@@ -339,6 +339,22 @@ const (
 	fieldInvocationPausing           = 41
 	fieldInvocationLastPause         = 42
 	fieldInvocationCancelRequestedAt = 43
+	fieldInvocationHistory           = 44
+)
+
+const (
+	fieldHistoryFirst = 1
+	fieldHistoryNext  = 2
+	fieldHistoryBytes = 3
+)
+
+const (
+	fieldEventKind     = 1
+	fieldEventAt       = 2
+	fieldEventEntries  = 3
+	fieldEventFailure  = 4
+	fieldEventAttempts = 5
+	fieldEventPause    = 6
 )
 
 const (

@@ -30,6 +30,7 @@ func newProtoQueued() proto.Message     { return new(raftlog.Queued) }
 func newProtoChild() proto.Message      { return new(raftlog.Child) }
 func newProtoRules() proto.Message      { return new(raftlog.RuleBook) }
 func newProtoPosition() proto.Message   { return new(raftlog.StreamPosition) }
+func newProtoEvent() proto.Message      { return new(raftlog.Event) }
 func newProtoDeadLetter() proto.Message { return new(raftlog.DeadLetter) }
 
 func TestCodecAgreesWithGeneratedCode(t *testing.T) {

@@ -98,6 +98,9 @@ func (w *writer) fieldsAfterResult(inv *machine.Invocation) {
 		w.pauseRecord(fieldInvocationLastPause, inv.LastPause)
 	}
 	w.int(fieldInvocationCancelRequestedAt, inv.CancelRequestedAt)
+	if inv.History != (machine.History{}) {
+		w.history(fieldInvocationHistory, &inv.History)
+	}
 }
 
 // DecodeInvocation decodes the record of an invocation, which aliases b.
@@ -192,6 +195,8 @@ func DecodeInvocation(b []byte) (*machine.Invocation, error) {
 			inv.LastPause = decodeNew(&r, readPauseRecord)
 		case fieldInvocationCancelRequestedAt:
 			inv.CancelRequestedAt = r.i64()
+		case fieldInvocationHistory:
+			decodeInto(&r, &inv.History, readHistory)
 		default:
 			r.unknown("invocation")
 		}

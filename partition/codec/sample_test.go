@@ -109,6 +109,7 @@ var recordKinds = []kind{
 	recordKind("record-child", newProtoChild, func(b []byte, c *flowcontrol.Child) []byte { return AppendChild(b, *c) }, DecodeChild),
 	recordKind("record-rules", newProtoRules, AppendRules, DecodeRules),
 	recordKind("record-position", newProtoPosition, AppendPosition, DecodePosition),
+	recordKind("record-event", newProtoEvent, AppendEvent, DecodeEvent),
 	recordKind("record-dead-letter", newProtoDeadLetter, AppendDeadLetter, DecodeDeadLetter),
 }
 

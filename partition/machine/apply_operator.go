@@ -114,7 +114,9 @@ func (m *Machine) resume(c *Resume) (Outcome, error) {
 	case inv.Status == Invoked && c.Repin != nil:
 		return describe(Running, inv), nil
 	case inv.Status == Invoked:
-		m.cancelPause(inv)
+		if err := m.cancelPause(inv); err != nil {
+			return Outcome{}, err
+		}
 		m.emit(&Hasten{ID: inv.ID, Attempt: inv.Attempt})
 		return describe(OK, inv), nil
 	}
@@ -129,6 +131,11 @@ func (m *Machine) resume(c *Resume) (Outcome, error) {
 		m.st.PutInvocation(inv)
 		return describe(OK, inv), nil
 	}
+	if inv.Status == Paused {
+		if err := m.leavePause(inv); err != nil {
+			return Outcome{}, err
+		}
+	}
 	if err := m.admit(inv, nil); err != nil {
 		return Outcome{}, err
 	}
@@ -136,12 +143,15 @@ func (m *Machine) resume(c *Resume) (Outcome, error) {
 }
 
 // cancelPause withdraws a pause that has not taken effect yet.
-func (m *Machine) cancelPause(inv *Invocation) {
-	if inv.Pausing {
-		inv.Pausing = false
-		inv.recordResume(m.now)
-		m.st.PutInvocation(inv)
+func (m *Machine) cancelPause(inv *Invocation) error {
+	if !inv.Pausing {
+		return nil
 	}
+	if err := m.withdrawPause(inv); err != nil {
+		return err
+	}
+	m.st.PutInvocation(inv)
+	return nil
 }
 
 // pinFor returns the new pin of an invocation that has one and keeps its journal, which

@@ -57,7 +57,12 @@ func (m *Machine) step(inv *Invocation, steps []Step, i int) (stored bool, err e
 			return true, err
 		}
 		return true, m.complete(inv, result)
+	case StepRetry:
+		return false, m.recordFailure(inv, s)
 	case StepFail:
+		if err := m.recordFailure(inv, s); err != nil {
+			return true, err
+		}
 		return true, m.complete(inv, &journal.Result{Failure: &journal.Failure{Code: s.Failure.Code, Message: s.Failure.Message}})
 	case StepPause:
 		return true, m.pauseByAttempt(inv, s)
@@ -80,7 +85,7 @@ func (m *Machine) pauseByAttempt(inv *Invocation, s *Step) error {
 	if m.level >= feature.Level4 {
 		if cancelled, err := m.cancelledSince(inv); err != nil || cancelled {
 			if err == nil {
-				err = m.start(inv, nil)
+				err = m.retryAfter(inv, s)
 			}
 			return err
 		}
@@ -90,6 +95,22 @@ func (m *Machine) pauseByAttempt(inv *Invocation, s *Step) error {
 		inv.LastPause.Attempts = s.Attempts
 	}
 	return m.pause(inv, s.Failure)
+}
+
+// retryAfter starts another attempt after a failed one.
+func (m *Machine) retryAfter(inv *Invocation, s *Step) error {
+	if err := m.recordFailure(inv, s); err != nil {
+		return err
+	}
+	return m.start(inv, nil)
+}
+
+// recordFailure adds the failure of an attempt to the history.
+func (m *Machine) recordFailure(inv *Invocation, s *Step) error {
+	if s.Failure == nil {
+		return nil
+	}
+	return m.recordEvent(inv, Event{Kind: AttemptFailed, Failure: s.Failure, Attempts: s.Attempts})
 }
 
 // cancelledSince reports whether a cancel has arrived since inv was admitted.
@@ -132,5 +153,8 @@ func (m *Machine) pause(inv *Invocation, why *AttemptFailure) error {
 		return err
 	}
 	inv.Failure, inv.Await, inv.Pausing = why, nil, false
+	if err := m.recordEvent(inv, Event{Kind: EnteredPause, Failure: why, Pause: inv.LastPause}); err != nil {
+		return err
+	}
 	return m.put(inv)
 }

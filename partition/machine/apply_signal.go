@@ -57,7 +57,9 @@ func (m *Machine) signal(c *Signal) (Outcome, error) {
 	}
 	was := inv.Status
 	if cancel {
-		m.recordCancel(inv)
+		if err := m.recordCancel(inv); err != nil {
+			return Outcome{}, err
+		}
 	}
 	if cancel && was == Paused {
 		if _, err := m.record(inv, n); err != nil {
@@ -78,14 +80,20 @@ func (m *Machine) signal(c *Signal) (Outcome, error) {
 
 // recordCancel records that the cancellation of a started invocation was requested. A
 // cancel resumes, so it also withdraws a requested pause.
-func (m *Machine) recordCancel(inv *Invocation) {
-	if inv.Pausing {
-		inv.Pausing = false
-		inv.recordResume(m.now)
-	}
+func (m *Machine) recordCancel(inv *Invocation) error {
 	if m.level >= feature.Level3 {
 		inv.CancelRequestedAt = m.now
 	}
+	if err := m.recordEvent(inv, Event{Kind: CancelRequested}); err != nil {
+		return err
+	}
+	switch {
+	case inv.Pausing:
+		return m.withdrawPause(inv)
+	case inv.Status == Paused:
+		return m.leavePause(inv)
+	}
+	return nil
 }
 
 // signalHistory is how many requests of repeatable signals are kept to recognize retries.

@@ -111,6 +111,7 @@ func (m *Machine) purge(inv *Invocation) (gone bool, err error) {
 	if inv.Length > 0 {
 		m.st.DeleteJournal(inv.ID, inv.Length)
 	}
+	m.deleteHistory(inv)
 	m.st.DeleteInvocation(inv.ID)
 	if inv.Flow != nil {
 		if err := m.uncount(inv); err != nil {

@@ -37,6 +37,10 @@ func valid(inv *Invocation, steps []Step) bool {
 			if !last || !output {
 				return false
 			}
+		case StepRetry:
+			if s.Failure == nil {
+				return false
+			}
 		case StepFail:
 			if !last || s.Failure == nil {
 				return false

@@ -82,6 +82,7 @@ const (
 	StepPause                         // Failure: pause until an operator resumes
 	StepFail                          // Failure: end with this failure
 	StepYield                         // Failure, if any: pause as requested by an operator, or start a new attempt if that was withdrawn
+	StepRetry                         // Failure: record that an attempt failed, which will be retried; from feature level 4 on
 )
 
 // Step is one achievement of an attempt.
@@ -98,8 +99,9 @@ type Step struct {
 	// Unretryable means that a StepPause follows from the failure alone, regardless of the
 	// attempts that the retry policy still allows; from feature level 3 on.
 	Unretryable bool
-	// Attempts is the number of attempts that have failed before a StepPause, since the
-	// invocation was admitted or another leader took over; from feature level 4 on.
+	// Attempts is the number of attempts that have failed before a StepPause, StepFail or
+	// StepRetry, since the invocation was admitted or another leader took over; from feature
+	// level 4 on.
 	Attempts uint32
 }
 

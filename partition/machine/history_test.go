@@ -392,6 +392,9 @@ func (h *history) drawEnding(waits []uint32) []machine.Step {
 		return []machine.Step{{Kind: machine.StepFail, Failure: &machine.AttemptFailure{Code: 500, Message: "no"}}}
 	case n == 8 && h.full && h.level >= feature.Level2:
 		return []machine.Step{{Kind: machine.StepYield}}
+	case n == 9 && h.full && h.level >= feature.Level4:
+		message := strings.Repeat("x", h.number("message", 0, 5000))
+		return []machine.Step{{Kind: machine.StepRetry, Failure: &machine.AttemptFailure{Code: 500, Message: message}, Attempts: 1}}
 	case n == 7 && h.full:
 		return []machine.Step{{Kind: machine.StepPause, Failure: &machine.AttemptFailure{Code: 500, Message: "no"}}}
 	}

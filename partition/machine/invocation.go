@@ -138,15 +138,17 @@ type Invocation struct {
 	// CancelRequestedAt is when its cancellation was last requested after it had started;
 	// its handler decides about it. 0 below feature level 3.
 	CancelRequestedAt int64
-	Sinks             []Sink          // waiters for the result; once Completed, the unanswered ones
-	Requests          []uint64        // of the last repeatable signals
-	Result            *journal.Result // once Completed
-	Killed            bool            // ended by kill, or by cancel before it started
-	Seed              uint64          // of the handler's random numbers; 0: derived from the ID
-	Failure           *AttemptFailure // of its last attempt, while Paused; nil if none failed
-	ExpiresAt         int64           // when the record is purged, once Completed
-	Priority          uint8           // among invocations that wait for the same slots, 0 to flowcontrol.Priorities-1
-	Flow              *Flow           // nil without a scope; never modified in place
+	// History describes its stored events; zero below feature level 4.
+	History   History
+	Sinks     []Sink          // waiters for the result; once Completed, the unanswered ones
+	Requests  []uint64        // of the last repeatable signals
+	Result    *journal.Result // once Completed
+	Killed    bool            // ended by kill, or by cancel before it started
+	Seed      uint64          // of the handler's random numbers; 0: derived from the ID
+	Failure   *AttemptFailure // of its last attempt, while Paused; nil if none failed
+	ExpiresAt int64           // when the record is purged, once Completed
+	Priority  uint8           // among invocations that wait for the same slots, 0 to flowcontrol.Priorities-1
+	Flow      *Flow           // nil without a scope; never modified in place
 }
 
 // Waiting reports whether the invocation waits to run for the first time.

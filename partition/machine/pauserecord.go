@@ -37,6 +37,26 @@ func (m *Machine) recordPause(inv *Invocation, cause PauseCause, by, reason stri
 	}
 }
 
+// leavePause adds the end of the last pause, which is about to be recorded, to the history.
+func (m *Machine) leavePause(inv *Invocation) error {
+	if inv.LastPause == nil || inv.LastPause.ResumedAt != 0 {
+		return nil
+	}
+	ended := *inv.LastPause
+	ended.ResumedAt = m.now
+	return m.recordEvent(inv, Event{Kind: LeftPause, Pause: &ended})
+}
+
+// withdrawPause withdraws a requested pause. The caller must store inv.
+func (m *Machine) withdrawPause(inv *Invocation) error {
+	if err := m.leavePause(inv); err != nil {
+		return err
+	}
+	inv.Pausing = false
+	inv.recordResume(m.now)
+	return nil
+}
+
 // recordResume records the end of the last pause.
 func (inv *Invocation) recordResume(now int64) {
 	if inv.LastPause != nil && inv.LastPause.ResumedAt == 0 {

@@ -29,6 +29,12 @@ type State interface {
 	// DeleteJournal deletes the entries and notifications of an invocation.
 	DeleteJournal(id ids.Invocation, length uint32)
 
+	// Event returns an event of the history of an invocation.
+	Event(id ids.Invocation, number uint32) (Event, error)
+	PutEvent(id ids.Invocation, number uint32, e Event)
+	// DeleteEvents deletes the events first ≤ number < next.
+	DeleteEvents(id ids.Invocation, first, next uint32)
+
 	// Notified returns whether a notification is in the journal, and how it ended.
 	Notified(ids.Invocation, journal.NotificationID) (journal.Settled, error)
 	PutNotified(ids.Invocation, journal.NotificationID, journal.Settled)

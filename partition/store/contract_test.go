@@ -60,6 +60,7 @@ func TestContract(t *testing.T) {
 	for name, run := range map[string]func(t *testing.T, s *tables){
 		"invocations": contractInvocations,
 		"journals":    contractJournals,
+		"histories":   contractHistories,
 		"values":      contractValues,
 		"promises":    contractPromises,
 		"locks":       contractLocks,
@@ -179,6 +180,51 @@ func contractJournal(t *testing.T, s *tables, length uint32) {
 	requireJournal(a, false)
 	requireJournal(b, true)
 	s.DeleteJournal(b, length)
+	s.next()
+}
+
+func contractHistories(t *testing.T, s *tables) {
+	for _, length := range []uint32{3, manyRows + 5} {
+		t.Run(fmt.Sprint(length), func(t *testing.T) { contractHistory(t, s, length) })
+	}
+}
+
+func contractHistory(t *testing.T, s *tables, length uint32) {
+	a, b := testID(1), testID(2)
+	event := func(i uint32) machine.Event {
+		return machine.Event{Kind: machine.AttemptFailed, At: int64(i), Failure: &machine.AttemptFailure{Message: fmt.Sprint("failure ", i)}}
+	}
+	write := func(id ids.Invocation) {
+		for i := range length {
+			s.PutEvent(id, i, event(i))
+		}
+	}
+	requireEvents := func(id ids.Invocation, first, next uint32) {
+		t.Helper()
+		for i := range length {
+			e, err := s.Event(id, i)
+			require.Equal(t, first <= i && i < next, err == nil, "event %d: %v", i, err)
+			if err == nil {
+				require.Equal(t, event(i), e)
+			}
+		}
+	}
+	requireEvents(a, 0, 0)
+	write(a)
+	write(b)
+	requireEvents(a, 0, length)
+	s.next()
+	requireEvents(a, 0, length)
+	s.DeleteEvents(a, 0, 2)
+	requireEvents(a, 2, length)
+	s.next()
+	requireEvents(a, 2, length)
+	s.DeleteEvents(a, 2, length)
+	requireEvents(a, 0, 0)
+	s.next()
+	requireEvents(a, 0, 0)
+	requireEvents(b, 0, length)
+	s.DeleteEvents(b, 0, length)
 	s.next()
 }
 

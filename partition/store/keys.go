@@ -42,6 +42,7 @@ const (
 	tablePositions        = 'k' // subscription, topic, partition → position
 	tableDeadLetters      = 'u' // subscription, topic, partition, offset → dead letter
 	tableDeadLetterTotals = 'a' // subscription → number and size of the dead letters
+	tableEvents           = 'y' // id, number → event of its history
 )
 
 const (
@@ -225,7 +226,7 @@ func split(key []byte) int {
 		return len(key)
 	}
 	switch key[prefixLen-1] {
-	case tableJournal, tableNotified:
+	case tableJournal, tableNotified, tableEvents:
 		return min(len(key), prefixLen+idLen)
 	case tableValues, tablePromises:
 		return prefixLen + objectEnd(key[prefixLen:])

@@ -35,4 +35,5 @@ var tableNames = map[byte]string{
 	tablePositions:        "positions",
 	tableDeadLetters:      "dead letters",
 	tableDeadLetterTotals: "dead letter totals",
+	tableEvents:           "events",
 }

@@ -21,6 +21,7 @@ import (
 // world is the small set of ids, objects and so on that histories are about, so
 // that operations meet.
 type world struct {
+	events map[ids.Invocation]machine.History
 	length map[ids.Invocation]uint32
 	sent   map[uint32]uint64
 	seq    uint64
@@ -106,6 +107,27 @@ var operations = map[string]func(t *rapid.T, w *world, all ...machine.State){
 			s.DeleteJournal(id, w.length[id])
 		}
 		w.length[id] = 0
+	},
+	"put events": func(t *rapid.T, w *world, all ...machine.State) {
+		id := drawID(t)
+		h := w.events[id]
+		for range rapid.SampledFrom([]int{1, 2, manyRows}).Draw(t, "events") {
+			for _, s := range all {
+				s.PutEvent(id, h.Next, machine.Event{Kind: machine.AttemptFailed, Attempts: h.Next + 1})
+			}
+			h.Next++
+		}
+		w.events[id] = h
+	},
+	"delete events": func(t *rapid.T, w *world, all ...machine.State) {
+		id := drawID(t)
+		h := w.events[id]
+		first := h.First
+		h.First += rapid.Uint32Range(0, h.Next-h.First).Draw(t, "events")
+		for _, s := range all {
+			s.DeleteEvents(id, first, h.First)
+		}
+		w.events[id] = h
 	},
 	"put notified": func(t *rapid.T, _ *world, all ...machine.State) {
 		id, note, how := drawID(t), drawNote(t), journal.Settled(rapid.ByteRange(1, 3).Draw(t, "how"))
@@ -338,6 +360,11 @@ func same[K, V any](t *rapid.T, key K, want, got func(K) (V, error)) {
 // requireSameState compares with a transaction: also timers and values in order.
 func requireSameState(t *rapid.T, w *world, want, got machine.State) {
 	requireAlike(t, w, want, got)
+	for id, h := range w.events {
+		for n := h.First; n < h.Next; n++ {
+			same(t, n, func(n uint32) (machine.Event, error) { return want.Event(id, n) }, func(n uint32) (machine.Event, error) { return got.Event(id, n) })
+		}
+	}
 	require.Equal(t, want.Meta(), got.Meta())
 	timer := drawTimer(t)
 	same(t, timer, want.HasTimer, got.HasTimer)
@@ -372,6 +399,15 @@ func requireSameView(t *rapid.T, w *world, twin *machinetest.State, v *View) {
 		entries, _, err := v.Journal(id, length, math.MaxInt)
 		require.NoError(t, err)
 		require.Len(t, entries, int(length))
+	}
+	for id, h := range w.events {
+		events, err := v.Events(id)
+		require.NoError(t, err)
+		require.Len(t, events, int(h.Next-h.First))
+		for i := range events {
+			same(t, h.First+uint32(i), func(n uint32) (machine.Event, error) { return twin.Event(id, n) },
+				func(uint32) (machine.Event, error) { return events[i], nil })
+		}
 	}
 	var timers []machine.Timer
 	for from := (machine.Timer{At: -5}); ; {
@@ -426,7 +462,7 @@ func TestTablesAgreeWithInMemoryModel(t *testing.T) {
 		db := openAt(t, dir)
 		defer func() { require.NoError(t, db.Close()) }()
 		p := partition(t, db, 5)
-		twin, w := machinetest.New(), &world{length: map[ids.Invocation]uint32{}, sent: map[uint32]uint64{}}
+		twin, w := machinetest.New(), &world{length: map[ids.Invocation]uint32{}, sent: map[uint32]uint64{}, events: map[ids.Invocation]machine.History{}}
 		txn, index := p.Begin(), uint64(0)
 		commit := func() {
 			index++

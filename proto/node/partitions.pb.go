@@ -1081,7 +1081,9 @@ type PartitionScan struct {
 	// Strong requests a linearizable page, which includes everything that was acknowledged
 	// before the request. Versions that do not know the field ignore it; then strong is not
 	// set in the response.
-	Strong        bool `protobuf:"varint,13,opt,name=strong,proto3" json:"strong,omitempty"`
+	Strong bool `protobuf:"varint,13,opt,name=strong,proto3" json:"strong,omitempty"`
+	// Events is ignored by versions that do not know the field.
+	Events        bool `protobuf:"varint,14,opt,name=events,proto3" json:"events,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1207,6 +1209,13 @@ func (x *PartitionScan) GetStrong() bool {
 	return false
 }
 
+func (x *PartitionScan) GetEvents() bool {
+	if x != nil {
+		return x.Events
+	}
+	return false
+}
+
 // PartitionRow is partition.Row.
 type PartitionRow struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -1220,11 +1229,13 @@ type PartitionRow struct {
 	Value  []byte       `protobuf:"bytes,7,opt,name=value,proto3" json:"value,omitempty"`
 	Size   uint64       `protobuf:"varint,8,opt,name=size,proto3" json:"size,omitempty"`
 	// Promise is a promise in its stored form.
-	Promise       []byte          `protobuf:"bytes,9,opt,name=promise,proto3" json:"promise,omitempty"`
-	Since         int64           `protobuf:"varint,10,opt,name=since,proto3" json:"since,omitempty"`
-	Queue         *PartitionQueue `protobuf:"bytes,11,opt,name=queue,proto3" json:"queue,omitempty"`
-	Usage         *PartitionUsage `protobuf:"bytes,12,opt,name=usage,proto3" json:"usage,omitempty"`
-	Ahead         *uint64         `protobuf:"varint,13,opt,name=ahead,proto3,oneof" json:"ahead,omitempty"`
+	Promise []byte          `protobuf:"bytes,9,opt,name=promise,proto3" json:"promise,omitempty"`
+	Since   int64           `protobuf:"varint,10,opt,name=since,proto3" json:"since,omitempty"`
+	Queue   *PartitionQueue `protobuf:"bytes,11,opt,name=queue,proto3" json:"queue,omitempty"`
+	Usage   *PartitionUsage `protobuf:"bytes,12,opt,name=usage,proto3" json:"usage,omitempty"`
+	Ahead   *uint64         `protobuf:"varint,13,opt,name=ahead,proto3,oneof" json:"ahead,omitempty"`
+	// Events is the history of an invocation in its stored form.
+	Events        [][]byte `protobuf:"bytes,14,rep,name=events,proto3" json:"events,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1348,6 +1359,13 @@ func (x *PartitionRow) GetAhead() uint64 {
 		return *x.Ahead
 	}
 	return 0
+}
+
+func (x *PartitionRow) GetEvents() [][]byte {
+	if x != nil {
+		return x.Events
+	}
+	return nil
 }
 
 // PartitionCounterKey is flowcontrol.CounterKey.
@@ -2531,7 +2549,7 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	" \x01(\x03R\tfirstSeen\x12\x1b\n" +
 	"\tlast_seen\x18\v \x01(\x03R\blastSeen\x12\x16\n" +
 	"\x06sample\x18\f \x01(\fR\x06sample\x12 \n" +
-	"\vdeployments\x18\r \x03(\tR\vdeployments\"\xda\x02\n" +
+	"\vdeployments\x18\r \x03(\tR\vdeployments\"\xf2\x02\n" +
 	"\rPartitionScan\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\rR\x05table\x12\x16\n" +
 	"\x06detail\x18\x02 \x01(\rR\x06detail\x12\x12\n" +
@@ -2546,8 +2564,9 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	" \x03(\tR\bhandlers\x12\x1a\n" +
 	"\bstatuses\x18\v \x03(\rR\bstatuses\x12\x14\n" +
 	"\x05ahead\x18\f \x01(\bR\x05ahead\x12\x16\n" +
-	"\x06strong\x18\r \x01(\bR\x06strongB\b\n" +
-	"\x06_scope\"\x99\x03\n" +
+	"\x06strong\x18\r \x01(\bR\x06strong\x12\x16\n" +
+	"\x06events\x18\x0e \x01(\bR\x06eventsB\b\n" +
+	"\x06_scope\"\xb1\x03\n" +
 	"\fPartitionRow\x120\n" +
 	"\x06record\x18\x01 \x01(\v2\x18.node.v1.PartitionRecordR\x06record\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\fR\x02id\x12\x14\n" +
@@ -2562,7 +2581,8 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	" \x01(\x03R\x05since\x12-\n" +
 	"\x05queue\x18\v \x01(\v2\x17.node.v1.PartitionQueueR\x05queue\x12-\n" +
 	"\x05usage\x18\f \x01(\v2\x17.node.v1.PartitionUsageR\x05usage\x12\x19\n" +
-	"\x05ahead\x18\r \x01(\x04H\x00R\x05ahead\x88\x01\x01B\b\n" +
+	"\x05ahead\x18\r \x01(\x04H\x00R\x05ahead\x88\x01\x01\x12\x16\n" +
+	"\x06events\x18\x0e \x03(\fR\x06eventsB\b\n" +
 	"\x06_ahead\"K\n" +
 	"\x13PartitionCounterKey\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x0e\n" +

@@ -3116,6 +3116,7 @@ type Invocation struct {
 	Pausing           bool                   `protobuf:"varint,41,opt,name=pausing,proto3" json:"pausing,omitempty"`                                                // from level 2 on
 	LastPause         *PauseRecord           `protobuf:"bytes,42,opt,name=last_pause,json=lastPause,proto3" json:"last_pause,omitempty"`                            // from level 3 on
 	CancelRequestedAt int64                  `protobuf:"varint,43,opt,name=cancel_requested_at,json=cancelRequestedAt,proto3" json:"cancel_requested_at,omitempty"` // from level 3 on
+	History           *History               `protobuf:"bytes,44,opt,name=history,proto3" json:"history,omitempty"`                                                 // from level 4 on
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -3451,6 +3452,158 @@ func (x *Invocation) GetCancelRequestedAt() int64 {
 	return 0
 }
 
+func (x *Invocation) GetHistory() *History {
+	if x != nil {
+		return x.History
+	}
+	return nil
+}
+
+type History struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	First         uint32                 `protobuf:"varint,1,opt,name=first,proto3" json:"first,omitempty"`
+	Next          uint32                 `protobuf:"varint,2,opt,name=next,proto3" json:"next,omitempty"`
+	Bytes         uint32                 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *History) Reset() {
+	*x = History{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *History) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*History) ProtoMessage() {}
+
+func (x *History) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use History.ProtoReflect.Descriptor instead.
+func (*History) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *History) GetFirst() uint32 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *History) GetNext() uint32 {
+	if x != nil {
+		return x.Next
+	}
+	return 0
+}
+
+func (x *History) GetBytes() uint32 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+// Event is the record of an event in the history of an invocation.
+type Event struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          uint32                 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	At            int64                  `protobuf:"varint,2,opt,name=at,proto3" json:"at,omitempty"`
+	Entries       uint32                 `protobuf:"varint,3,opt,name=entries,proto3" json:"entries,omitempty"`
+	Failure       *AttemptFailure        `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"`
+	Attempts      uint32                 `protobuf:"varint,5,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	Pause         *PauseRecord           `protobuf:"bytes,6,opt,name=pause,proto3" json:"pause,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Event) Reset() {
+	*x = Event{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Event) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Event) ProtoMessage() {}
+
+func (x *Event) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Event.ProtoReflect.Descriptor instead.
+func (*Event) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *Event) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
+func (x *Event) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *Event) GetEntries() uint32 {
+	if x != nil {
+		return x.Entries
+	}
+	return 0
+}
+
+func (x *Event) GetFailure() *AttemptFailure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
+func (x *Event) GetAttempts() uint32 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
+
+func (x *Event) GetPause() *PauseRecord {
+	if x != nil {
+		return x.Pause
+	}
+	return nil
+}
+
 type PauseRecord struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Cause         uint32                 `protobuf:"varint,1,opt,name=cause,proto3" json:"cause,omitempty"`
@@ -3465,7 +3618,7 @@ type PauseRecord struct {
 
 func (x *PauseRecord) Reset() {
 	*x = PauseRecord{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3477,7 +3630,7 @@ func (x *PauseRecord) String() string {
 func (*PauseRecord) ProtoMessage() {}
 
 func (x *PauseRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3490,7 +3643,7 @@ func (x *PauseRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRecord.ProtoReflect.Descriptor instead.
 func (*PauseRecord) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{40}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PauseRecord) GetCause() uint32 {
@@ -3555,7 +3708,7 @@ type Flow struct {
 
 func (x *Flow) Reset() {
 	*x = Flow{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3567,7 +3720,7 @@ func (x *Flow) String() string {
 func (*Flow) ProtoMessage() {}
 
 func (x *Flow) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3580,7 +3733,7 @@ func (x *Flow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Flow.ProtoReflect.Descriptor instead.
 func (*Flow) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{41}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Flow) GetStage() uint32 {
@@ -3677,7 +3830,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3689,7 +3842,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3702,7 +3855,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{42}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Wait) GetLatest() int64 {
@@ -3730,7 +3883,7 @@ type RuleBook struct {
 
 func (x *RuleBook) Reset() {
 	*x = RuleBook{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3742,7 +3895,7 @@ func (x *RuleBook) String() string {
 func (*RuleBook) ProtoMessage() {}
 
 func (x *RuleBook) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3755,7 +3908,7 @@ func (x *RuleBook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleBook.ProtoReflect.Descriptor instead.
 func (*RuleBook) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{43}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RuleBook) GetVersion() uint32 {
@@ -3790,7 +3943,7 @@ type Rule struct {
 
 func (x *Rule) Reset() {
 	*x = Rule{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3802,7 +3955,7 @@ func (x *Rule) String() string {
 func (*Rule) ProtoMessage() {}
 
 func (x *Rule) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3815,7 +3968,7 @@ func (x *Rule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rule.ProtoReflect.Descriptor instead.
 func (*Rule) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{44}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Rule) GetScope() string {
@@ -3898,7 +4051,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3910,7 +4063,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3923,7 +4076,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{45}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Rate) GetCount() uint32 {
@@ -3955,7 +4108,7 @@ type Counter struct {
 
 func (x *Counter) Reset() {
 	*x = Counter{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3967,7 +4120,7 @@ func (x *Counter) String() string {
 func (*Counter) ProtoMessage() {}
 
 func (x *Counter) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3980,7 +4133,7 @@ func (x *Counter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counter.ProtoReflect.Descriptor instead.
 func (*Counter) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{46}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Counter) GetRunning() uint64 {
@@ -4060,7 +4213,7 @@ type VQueue struct {
 
 func (x *VQueue) Reset() {
 	*x = VQueue{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4072,7 +4225,7 @@ func (x *VQueue) String() string {
 func (*VQueue) ProtoMessage() {}
 
 func (x *VQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4085,7 +4238,7 @@ func (x *VQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VQueue.ProtoReflect.Descriptor instead.
 func (*VQueue) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{47}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *VQueue) GetPaused() bool {
@@ -4232,7 +4385,7 @@ type QueuePause struct {
 
 func (x *QueuePause) Reset() {
 	*x = QueuePause{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4244,7 +4397,7 @@ func (x *QueuePause) String() string {
 func (*QueuePause) ProtoMessage() {}
 
 func (x *QueuePause) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4257,7 +4410,7 @@ func (x *QueuePause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePause.ProtoReflect.Descriptor instead.
 func (*QueuePause) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{48}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *QueuePause) GetBy() string {
@@ -4292,7 +4445,7 @@ type Lane struct {
 
 func (x *Lane) Reset() {
 	*x = Lane{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4304,7 +4457,7 @@ func (x *Lane) String() string {
 func (*Lane) ProtoMessage() {}
 
 func (x *Lane) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4317,7 +4470,7 @@ func (x *Lane) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lane.ProtoReflect.Descriptor instead.
 func (*Lane) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{49}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Lane) GetPriority() uint32 {
@@ -4351,7 +4504,7 @@ type Queued struct {
 
 func (x *Queued) Reset() {
 	*x = Queued{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4363,7 +4516,7 @@ func (x *Queued) String() string {
 func (*Queued) ProtoMessage() {}
 
 func (x *Queued) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4376,7 +4529,7 @@ func (x *Queued) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queued.ProtoReflect.Descriptor instead.
 func (*Queued) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{50}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Queued) GetId() []byte {
@@ -4403,7 +4556,7 @@ type Child struct {
 
 func (x *Child) Reset() {
 	*x = Child{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4415,7 +4568,7 @@ func (x *Child) String() string {
 func (*Child) ProtoMessage() {}
 
 func (x *Child) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4428,7 +4581,7 @@ func (x *Child) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Child.ProtoReflect.Descriptor instead.
 func (*Child) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{51}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Child) GetName() string {
@@ -4455,7 +4608,7 @@ type Promise struct {
 
 func (x *Promise) Reset() {
 	*x = Promise{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4467,7 +4620,7 @@ func (x *Promise) String() string {
 func (*Promise) ProtoMessage() {}
 
 func (x *Promise) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4480,7 +4633,7 @@ func (x *Promise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Promise.ProtoReflect.Descriptor instead.
 func (*Promise) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{52}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Promise) GetResult() *Result {
@@ -4508,7 +4661,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[53]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4520,7 +4673,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[53]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4533,7 +4686,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{53}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *JournalEntry) GetType() uint32 {
@@ -4568,7 +4721,7 @@ type Lock struct {
 
 func (x *Lock) Reset() {
 	*x = Lock{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[54]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4580,7 +4733,7 @@ func (x *Lock) String() string {
 func (*Lock) ProtoMessage() {}
 
 func (x *Lock) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[54]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4593,7 +4746,7 @@ func (x *Lock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lock.ProtoReflect.Descriptor instead.
 func (*Lock) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{54}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Lock) GetHolder() []byte {
@@ -4633,7 +4786,7 @@ type Meta struct {
 
 func (x *Meta) Reset() {
 	*x = Meta{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[55]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4645,7 +4798,7 @@ func (x *Meta) String() string {
 func (*Meta) ProtoMessage() {}
 
 func (x *Meta) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[55]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4658,7 +4811,7 @@ func (x *Meta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Meta.ProtoReflect.Descriptor instead.
 func (*Meta) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{55}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Meta) GetEpoch() uint64 {
@@ -4730,7 +4883,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[56]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4742,7 +4895,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[56]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4755,7 +4908,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{56}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Target) GetScope() string {
@@ -4805,7 +4958,7 @@ type Source struct {
 
 func (x *Source) Reset() {
 	*x = Source{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[57]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4817,7 +4970,7 @@ func (x *Source) String() string {
 func (*Source) ProtoMessage() {}
 
 func (x *Source) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[57]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4830,7 +4983,7 @@ func (x *Source) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Source.ProtoReflect.Descriptor instead.
 func (*Source) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{57}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Source) GetKind() uint32 {
@@ -4873,7 +5026,7 @@ type Sink struct {
 
 func (x *Sink) Reset() {
 	*x = Sink{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[58]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4885,7 +5038,7 @@ func (x *Sink) String() string {
 func (*Sink) ProtoMessage() {}
 
 func (x *Sink) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[58]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4898,7 +5051,7 @@ func (x *Sink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sink.ProtoReflect.Descriptor instead.
 func (*Sink) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{58}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Sink) GetCaller() []byte {
@@ -4939,7 +5092,7 @@ type Pin struct {
 
 func (x *Pin) Reset() {
 	*x = Pin{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[59]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4951,7 +5104,7 @@ func (x *Pin) String() string {
 func (*Pin) ProtoMessage() {}
 
 func (x *Pin) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[59]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4964,7 +5117,7 @@ func (x *Pin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pin.ProtoReflect.Descriptor instead.
 func (*Pin) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{59}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Pin) GetDeployment() string {
@@ -4991,7 +5144,7 @@ type Retention struct {
 
 func (x *Retention) Reset() {
 	*x = Retention{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[60]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5003,7 +5156,7 @@ func (x *Retention) String() string {
 func (*Retention) ProtoMessage() {}
 
 func (x *Retention) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[60]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5016,7 +5169,7 @@ func (x *Retention) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retention.ProtoReflect.Descriptor instead.
 func (*Retention) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{60}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Retention) GetCompletion() int64 {
@@ -5043,7 +5196,7 @@ type Trace struct {
 
 func (x *Trace) Reset() {
 	*x = Trace{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[61]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5055,7 +5208,7 @@ func (x *Trace) String() string {
 func (*Trace) ProtoMessage() {}
 
 func (x *Trace) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[61]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5068,7 +5221,7 @@ func (x *Trace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trace.ProtoReflect.Descriptor instead.
 func (*Trace) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{61}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Trace) GetParent() string {
@@ -5098,7 +5251,7 @@ type Future struct {
 
 func (x *Future) Reset() {
 	*x = Future{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[62]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5110,7 +5263,7 @@ func (x *Future) String() string {
 func (*Future) ProtoMessage() {}
 
 func (x *Future) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[62]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5123,7 +5276,7 @@ func (x *Future) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Future.ProtoReflect.Descriptor instead.
 func (*Future) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{62}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Future) GetCompletions() []uint32 {
@@ -5171,7 +5324,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[63]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5183,7 +5336,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[63]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5196,7 +5349,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{63}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Result) GetValue() []byte {
@@ -5224,7 +5377,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[64]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5236,7 +5389,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[64]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5249,7 +5402,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{64}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Failure) GetCode() uint32 {
@@ -5283,7 +5436,7 @@ type Metadata struct {
 
 func (x *Metadata) Reset() {
 	*x = Metadata{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[65]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5295,7 +5448,7 @@ func (x *Metadata) String() string {
 func (*Metadata) ProtoMessage() {}
 
 func (x *Metadata) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[65]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5308,7 +5461,7 @@ func (x *Metadata) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metadata.ProtoReflect.Descriptor instead.
 func (*Metadata) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{65}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Metadata) GetKey() string {
@@ -5340,7 +5493,7 @@ type AttemptFailure struct {
 
 func (x *AttemptFailure) Reset() {
 	*x = AttemptFailure{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[66]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5352,7 +5505,7 @@ func (x *AttemptFailure) String() string {
 func (*AttemptFailure) ProtoMessage() {}
 
 func (x *AttemptFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[66]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5365,7 +5518,7 @@ func (x *AttemptFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptFailure.ProtoReflect.Descriptor instead.
 func (*AttemptFailure) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{66}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *AttemptFailure) GetCode() uint32 {
@@ -5655,7 +5808,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\aservice\x18\x05 \x01(\tR\aservice\x12\x16\n" +
 	"\x06paused\x18\x06 \x01(\bR\x06paused\x12\x0e\n" +
 	"\x02by\x18\a \x01(\tR\x02by\x12\x16\n" +
-	"\x06reason\x18\b \x01(\tR\x06reason\"\xf9\v\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\"\xae\f\n" +
 	"\n" +
 	"Invocation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x120\n" +
@@ -5709,8 +5862,20 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\apausing\x18) \x01(\bR\apausing\x12<\n" +
 	"\n" +
 	"last_pause\x18* \x01(\v2\x1d.platform.raftlog.PauseRecordR\tlastPause\x12.\n" +
-	"\x13cancel_requested_at\x18+ \x01(\x03R\x11cancelRequestedAtB\x12\n" +
-	"\x10_idempotency_key\"\x96\x01\n" +
+	"\x13cancel_requested_at\x18+ \x01(\x03R\x11cancelRequestedAt\x123\n" +
+	"\ahistory\x18, \x01(\v2\x19.platform.raftlog.HistoryR\ahistoryB\x12\n" +
+	"\x10_idempotency_key\"I\n" +
+	"\aHistory\x12\x14\n" +
+	"\x05first\x18\x01 \x01(\rR\x05first\x12\x12\n" +
+	"\x04next\x18\x02 \x01(\rR\x04next\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\rR\x05bytes\"\xd2\x01\n" +
+	"\x05Event\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x0e\n" +
+	"\x02at\x18\x02 \x01(\x03R\x02at\x12\x18\n" +
+	"\aentries\x18\x03 \x01(\rR\aentries\x12:\n" +
+	"\afailure\x18\x04 \x01(\v2 .platform.raftlog.AttemptFailureR\afailure\x12\x1a\n" +
+	"\battempts\x18\x05 \x01(\rR\battempts\x123\n" +
+	"\x05pause\x18\x06 \x01(\v2\x1d.platform.raftlog.PauseRecordR\x05pause\"\x96\x01\n" +
 	"\vPauseRecord\x12\x14\n" +
 	"\x05cause\x18\x01 \x01(\rR\x05cause\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\tR\x02by\x12\x0e\n" +
@@ -5902,7 +6067,7 @@ func file_proto_raftlog_raftlog_proto_rawDescGZIP() []byte {
 	return file_proto_raftlog_raftlog_proto_rawDescData
 }
 
-var file_proto_raftlog_raftlog_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
+var file_proto_raftlog_raftlog_proto_msgTypes = make([]protoimpl.MessageInfo, 69)
 var file_proto_raftlog_raftlog_proto_goTypes = []any{
 	(*LogEntry)(nil),        // 0: platform.raftlog.LogEntry
 	(*Command)(nil),         // 1: platform.raftlog.Command
@@ -5944,33 +6109,35 @@ var file_proto_raftlog_raftlog_proto_goTypes = []any{
 	(*SetRules)(nil),        // 37: platform.raftlog.SetRules
 	(*PauseQueue)(nil),      // 38: platform.raftlog.PauseQueue
 	(*Invocation)(nil),      // 39: platform.raftlog.Invocation
-	(*PauseRecord)(nil),     // 40: platform.raftlog.PauseRecord
-	(*Flow)(nil),            // 41: platform.raftlog.Flow
-	(*Wait)(nil),            // 42: platform.raftlog.Wait
-	(*RuleBook)(nil),        // 43: platform.raftlog.RuleBook
-	(*Rule)(nil),            // 44: platform.raftlog.Rule
-	(*Rate)(nil),            // 45: platform.raftlog.Rate
-	(*Counter)(nil),         // 46: platform.raftlog.Counter
-	(*VQueue)(nil),          // 47: platform.raftlog.VQueue
-	(*QueuePause)(nil),      // 48: platform.raftlog.QueuePause
-	(*Lane)(nil),            // 49: platform.raftlog.Lane
-	(*Queued)(nil),          // 50: platform.raftlog.Queued
-	(*Child)(nil),           // 51: platform.raftlog.Child
-	(*Promise)(nil),         // 52: platform.raftlog.Promise
-	(*JournalEntry)(nil),    // 53: platform.raftlog.JournalEntry
-	(*Lock)(nil),            // 54: platform.raftlog.Lock
-	(*Meta)(nil),            // 55: platform.raftlog.Meta
-	(*Target)(nil),          // 56: platform.raftlog.Target
-	(*Source)(nil),          // 57: platform.raftlog.Source
-	(*Sink)(nil),            // 58: platform.raftlog.Sink
-	(*Pin)(nil),             // 59: platform.raftlog.Pin
-	(*Retention)(nil),       // 60: platform.raftlog.Retention
-	(*Trace)(nil),           // 61: platform.raftlog.Trace
-	(*Future)(nil),          // 62: platform.raftlog.Future
-	(*Result)(nil),          // 63: platform.raftlog.Result
-	(*Failure)(nil),         // 64: platform.raftlog.Failure
-	(*Metadata)(nil),        // 65: platform.raftlog.Metadata
-	(*AttemptFailure)(nil),  // 66: platform.raftlog.AttemptFailure
+	(*History)(nil),         // 40: platform.raftlog.History
+	(*Event)(nil),           // 41: platform.raftlog.Event
+	(*PauseRecord)(nil),     // 42: platform.raftlog.PauseRecord
+	(*Flow)(nil),            // 43: platform.raftlog.Flow
+	(*Wait)(nil),            // 44: platform.raftlog.Wait
+	(*RuleBook)(nil),        // 45: platform.raftlog.RuleBook
+	(*Rule)(nil),            // 46: platform.raftlog.Rule
+	(*Rate)(nil),            // 47: platform.raftlog.Rate
+	(*Counter)(nil),         // 48: platform.raftlog.Counter
+	(*VQueue)(nil),          // 49: platform.raftlog.VQueue
+	(*QueuePause)(nil),      // 50: platform.raftlog.QueuePause
+	(*Lane)(nil),            // 51: platform.raftlog.Lane
+	(*Queued)(nil),          // 52: platform.raftlog.Queued
+	(*Child)(nil),           // 53: platform.raftlog.Child
+	(*Promise)(nil),         // 54: platform.raftlog.Promise
+	(*JournalEntry)(nil),    // 55: platform.raftlog.JournalEntry
+	(*Lock)(nil),            // 56: platform.raftlog.Lock
+	(*Meta)(nil),            // 57: platform.raftlog.Meta
+	(*Target)(nil),          // 58: platform.raftlog.Target
+	(*Source)(nil),          // 59: platform.raftlog.Source
+	(*Sink)(nil),            // 60: platform.raftlog.Sink
+	(*Pin)(nil),             // 61: platform.raftlog.Pin
+	(*Retention)(nil),       // 62: platform.raftlog.Retention
+	(*Trace)(nil),           // 63: platform.raftlog.Trace
+	(*Future)(nil),          // 64: platform.raftlog.Future
+	(*Result)(nil),          // 65: platform.raftlog.Result
+	(*Failure)(nil),         // 66: platform.raftlog.Failure
+	(*Metadata)(nil),        // 67: platform.raftlog.Metadata
+	(*AttemptFailure)(nil),  // 68: platform.raftlog.AttemptFailure
 }
 var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	1,  // 0: platform.raftlog.LogEntry.commands:type_name -> platform.raftlog.Command
@@ -6008,17 +6175,17 @@ var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	14, // 32: platform.raftlog.DropDeadLetters.letters:type_name -> platform.raftlog.DeadLetterID
 	16, // 33: platform.raftlog.Digest.scan:type_name -> platform.raftlog.DigestScan
 	17, // 34: platform.raftlog.Digest.agreed:type_name -> platform.raftlog.DigestResult
-	56, // 35: platform.raftlog.Invoke.target:type_name -> platform.raftlog.Target
-	57, // 36: platform.raftlog.Invoke.source:type_name -> platform.raftlog.Source
-	58, // 37: platform.raftlog.Invoke.sink:type_name -> platform.raftlog.Sink
-	61, // 38: platform.raftlog.Invoke.trace:type_name -> platform.raftlog.Trace
-	60, // 39: platform.raftlog.Invoke.retention:type_name -> platform.raftlog.Retention
-	59, // 40: platform.raftlog.Progress.pin:type_name -> platform.raftlog.Pin
+	58, // 35: platform.raftlog.Invoke.target:type_name -> platform.raftlog.Target
+	59, // 36: platform.raftlog.Invoke.source:type_name -> platform.raftlog.Source
+	60, // 37: platform.raftlog.Invoke.sink:type_name -> platform.raftlog.Sink
+	63, // 38: platform.raftlog.Invoke.trace:type_name -> platform.raftlog.Trace
+	62, // 39: platform.raftlog.Invoke.retention:type_name -> platform.raftlog.Retention
+	61, // 40: platform.raftlog.Progress.pin:type_name -> platform.raftlog.Pin
 	21, // 41: platform.raftlog.Progress.steps:type_name -> platform.raftlog.Step
 	22, // 42: platform.raftlog.Step.callee:type_name -> platform.raftlog.Callee
-	62, // 43: platform.raftlog.Step.await:type_name -> platform.raftlog.Future
-	66, // 44: platform.raftlog.Step.failure:type_name -> platform.raftlog.AttemptFailure
-	60, // 45: platform.raftlog.Callee.retention:type_name -> platform.raftlog.Retention
+	64, // 43: platform.raftlog.Step.await:type_name -> platform.raftlog.Future
+	68, // 44: platform.raftlog.Step.failure:type_name -> platform.raftlog.AttemptFailure
+	62, // 45: platform.raftlog.Callee.retention:type_name -> platform.raftlog.Retention
 	24, // 46: platform.raftlog.FireTimers.timers:type_name -> platform.raftlog.Timer
 	27, // 47: platform.raftlog.Deliver.messages:type_name -> platform.raftlog.Message
 	19, // 48: platform.raftlog.Message.invoke:type_name -> platform.raftlog.Invoke
@@ -6026,43 +6193,46 @@ var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	29, // 50: platform.raftlog.Message.signal:type_name -> platform.raftlog.Signal
 	30, // 51: platform.raftlog.Message.kill:type_name -> platform.raftlog.Kill
 	31, // 52: platform.raftlog.Message.attach:type_name -> platform.raftlog.Attach
-	58, // 53: platform.raftlog.Complete.sink:type_name -> platform.raftlog.Sink
-	63, // 54: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
-	63, // 55: platform.raftlog.Signal.result:type_name -> platform.raftlog.Result
-	58, // 56: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
-	56, // 57: platform.raftlog.Attach.named:type_name -> platform.raftlog.Target
-	66, // 58: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
+	60, // 53: platform.raftlog.Complete.sink:type_name -> platform.raftlog.Sink
+	65, // 54: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
+	65, // 55: platform.raftlog.Signal.result:type_name -> platform.raftlog.Result
+	60, // 56: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
+	58, // 57: platform.raftlog.Attach.named:type_name -> platform.raftlog.Target
+	68, // 58: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
 	34, // 59: platform.raftlog.Resume.repin:type_name -> platform.raftlog.Repin
 	34, // 60: platform.raftlog.Restart.repin:type_name -> platform.raftlog.Repin
-	43, // 61: platform.raftlog.SetRules.book:type_name -> platform.raftlog.RuleBook
-	56, // 62: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
-	57, // 63: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
-	61, // 64: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
-	60, // 65: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
-	59, // 66: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
-	62, // 67: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
-	58, // 68: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
-	63, // 69: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
-	66, // 70: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
-	41, // 71: platform.raftlog.Invocation.flow:type_name -> platform.raftlog.Flow
-	40, // 72: platform.raftlog.Invocation.last_pause:type_name -> platform.raftlog.PauseRecord
-	42, // 73: platform.raftlog.Flow.lock:type_name -> platform.raftlog.Wait
-	42, // 74: platform.raftlog.Flow.rules:type_name -> platform.raftlog.Wait
-	42, // 75: platform.raftlog.Flow.throttling:type_name -> platform.raftlog.Wait
-	44, // 76: platform.raftlog.RuleBook.rules:type_name -> platform.raftlog.Rule
-	45, // 77: platform.raftlog.Rule.rate:type_name -> platform.raftlog.Rate
-	49, // 78: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
-	48, // 79: platform.raftlog.VQueue.pause:type_name -> platform.raftlog.QueuePause
-	63, // 80: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
-	58, // 81: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
-	62, // 82: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
-	64, // 83: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
-	65, // 84: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
-	85, // [85:85] is the sub-list for method output_type
-	85, // [85:85] is the sub-list for method input_type
-	85, // [85:85] is the sub-list for extension type_name
-	85, // [85:85] is the sub-list for extension extendee
-	0,  // [0:85] is the sub-list for field type_name
+	45, // 61: platform.raftlog.SetRules.book:type_name -> platform.raftlog.RuleBook
+	58, // 62: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
+	59, // 63: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
+	63, // 64: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
+	62, // 65: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
+	61, // 66: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
+	64, // 67: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
+	60, // 68: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
+	65, // 69: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
+	68, // 70: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
+	43, // 71: platform.raftlog.Invocation.flow:type_name -> platform.raftlog.Flow
+	42, // 72: platform.raftlog.Invocation.last_pause:type_name -> platform.raftlog.PauseRecord
+	40, // 73: platform.raftlog.Invocation.history:type_name -> platform.raftlog.History
+	68, // 74: platform.raftlog.Event.failure:type_name -> platform.raftlog.AttemptFailure
+	42, // 75: platform.raftlog.Event.pause:type_name -> platform.raftlog.PauseRecord
+	44, // 76: platform.raftlog.Flow.lock:type_name -> platform.raftlog.Wait
+	44, // 77: platform.raftlog.Flow.rules:type_name -> platform.raftlog.Wait
+	44, // 78: platform.raftlog.Flow.throttling:type_name -> platform.raftlog.Wait
+	46, // 79: platform.raftlog.RuleBook.rules:type_name -> platform.raftlog.Rule
+	47, // 80: platform.raftlog.Rule.rate:type_name -> platform.raftlog.Rate
+	51, // 81: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
+	50, // 82: platform.raftlog.VQueue.pause:type_name -> platform.raftlog.QueuePause
+	65, // 83: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
+	60, // 84: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
+	64, // 85: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
+	66, // 86: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
+	67, // 87: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
+	88, // [88:88] is the sub-list for method output_type
+	88, // [88:88] is the sub-list for method input_type
+	88, // [88:88] is the sub-list for extension type_name
+	88, // [88:88] is the sub-list for extension extendee
+	0,  // [0:88] is the sub-list for field type_name
 }
 
 func init() { file_proto_raftlog_raftlog_proto_init() }
@@ -6101,15 +6271,15 @@ func file_proto_raftlog_raftlog_proto_init() {
 		(*Message_Attach)(nil),
 	}
 	file_proto_raftlog_raftlog_proto_msgTypes[39].OneofWrappers = []any{}
-	file_proto_raftlog_raftlog_proto_msgTypes[44].OneofWrappers = []any{}
-	file_proto_raftlog_raftlog_proto_msgTypes[66].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[46].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[68].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_raftlog_raftlog_proto_rawDesc), len(file_proto_raftlog_raftlog_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   67,
+			NumMessages:   69,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

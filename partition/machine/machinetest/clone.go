@@ -24,6 +24,9 @@ func (s *State) Reload() *State {
 			c.AppendEntry(id, uint32(i), e)
 		}
 	}
+	for id, all := range s.events {
+		c.events[id] = maps.Clone(all)
+	}
 	for id, all := range s.notified {
 		c.notified[id] = maps.Clone(all)
 	}

@@ -44,6 +44,12 @@ func (s *State) Dump(n Names) []Row {
 			add(n.Entry(e), "journal %s[%d]", n.Of(id), i)
 		}
 	}
+	for _, id := range sortedIDs(s.events) {
+		for _, number := range slices.Sorted(maps.Keys(s.events[id])) {
+			e := s.events[id][number]
+			add(eventText(&e), "event %s[%d]", n.Of(id), number)
+		}
+	}
 	for _, id := range sortedIDs(s.notified) {
 		for _, k := range slices.SortedFunc(maps.Keys(s.notified[id]), compareNotifications) {
 			add([]string{"pending", "succeeded", "failed", "either"}[s.notified[id][k]], "notified %s %s", n.Of(id), notificationID(k))

@@ -22,6 +22,7 @@ func (s *State) Broken(n Names) []string {
 		c.record(s.invocations[id].given)
 	}
 	c.journals()
+	c.histories()
 	c.promises()
 	c.locks()
 	c.timers()
@@ -154,6 +155,24 @@ func (c *checker) record(inv *machine.Invocation) {
 		}
 	}
 	want(inv.Sleeps == sleeps, "the count of pending sleeps matches the timers")
+}
+
+// histories checks that a history has the events that the record counts, and its bounds.
+func (c *checker) histories() {
+	for _, id := range sortedIDs(c.State.events) {
+		inv := c.invocations[id].given
+		c.want(inv != nil && inv.Length > 0, "history of %s without a journal", c.n.Of(id))
+	}
+	for _, id := range sortedIDs(c.invocations) {
+		name, h, bytes := c.n.Of(id), c.invocations[id].given.History, uint32(0)
+		c.want(int(h.Next-h.First) == len(c.State.events[id]), "%s: history counts %d events, there are %d", name, h.Next-h.First, len(c.State.events[id]))
+		for number, e := range c.State.events[id] {
+			c.want(h.First <= number && number < h.Next, "%s: event %d is outside of its history", name, number)
+			bytes += e.Size()
+		}
+		c.want(bytes == h.Bytes, "%s: history counts %d bytes, there are %d", name, h.Bytes, bytes)
+		c.want(bytes <= machine.MaxEventBytes && h.Next-h.First <= machine.MaxEvents, "%s: history exceeds its bounds", name)
+	}
 }
 
 func (c *checker) journals() {

@@ -27,6 +27,7 @@ type State struct {
 	meta        machine.Meta
 	invocations map[ids.Invocation]record
 	entries     map[ids.Invocation][]journal.Entry
+	events      map[ids.Invocation]map[uint32]machine.Event
 	notified    map[ids.Invocation]map[journal.NotificationID]journal.Settled
 	values      map[machine.Object]map[string][]byte
 	promises    map[machine.Object]map[string]machine.Promise
@@ -73,6 +74,7 @@ func New() *State {
 		Tables:      flowtest.New(),
 		invocations: map[ids.Invocation]record{},
 		entries:     map[ids.Invocation][]journal.Entry{},
+		events:      map[ids.Invocation]map[uint32]machine.Event{},
 		notified:    map[ids.Invocation]map[journal.NotificationID]journal.Settled{},
 		values:      map[machine.Object]map[string][]byte{},
 		promises:    map[machine.Object]map[string]machine.Promise{},
@@ -166,6 +168,36 @@ func (s *State) DeleteJournal(id ids.Invocation, length uint32) {
 	}
 	delete(s.entries, id)
 	delete(s.notified, id)
+}
+
+// Event implements machine.State.
+func (s *State) Event(id ids.Invocation, number uint32) (machine.Event, error) {
+	e, found := s.events[id][number]
+	if !found {
+		return e, fmt.Errorf("history of %s has no event %d", id, number)
+	}
+	return e, nil
+}
+
+// PutEvent implements machine.State.
+func (s *State) PutEvent(id ids.Invocation, number uint32, e machine.Event) {
+	if s.events[id] == nil {
+		s.events[id] = map[uint32]machine.Event{}
+	}
+	s.events[id][number] = e
+}
+
+// DeleteEvents implements machine.State.
+func (s *State) DeleteEvents(id ids.Invocation, first, next uint32) {
+	for n := first; n < next; n++ {
+		if _, found := s.events[id][n]; !found {
+			s.fault("delete unknown event %d of %s", n, id)
+		}
+		delete(s.events[id], n)
+	}
+	if len(s.events[id]) == 0 {
+		delete(s.events, id)
+	}
 }
 
 // Notified implements machine.State.

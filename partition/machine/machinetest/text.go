@@ -39,6 +39,7 @@ func (n Names) invocation(inv *machine.Invocation) string {
 		field("resumed", p.ResumedAt, p.ResumedAt != 0)
 	}
 	field("cancel-requested", inv.CancelRequestedAt, inv.CancelRequestedAt != 0)
+	field("events", fmt.Sprintf("%d-%d", inv.History.First, inv.History.Next), inv.History != machine.History{})
 	field("signalled", "yes", inv.Signalled)
 	field("seen", inv.Seen, inv.Signalled)
 	field("killed", "yes", inv.Killed)
@@ -78,6 +79,21 @@ func (n Names) invocation(inv *machine.Invocation) string {
 		field(t.name, t.at, t.at != 0)
 	}
 	return b.String()
+}
+
+// eventText formats an event of a history.
+func eventText(e *machine.Event) string {
+	text := []string{"none", "attempt failed", "paused", "resumed", "cancel requested"}[e.Kind]
+	if e.Failure != nil {
+		text += fmt.Sprintf(" failure=%d:%q", e.Failure.Code, e.Failure.Message)
+	}
+	if e.Attempts > 0 {
+		text += fmt.Sprintf(" failed-attempts=%d", e.Attempts)
+	}
+	if e.Pause != nil {
+		text += fmt.Sprintf(" paused=%d resumed=%d", e.Pause.At, e.Pause.ResumedAt)
+	}
+	return text + fmt.Sprintf(" at=%d entries=%d", e.At, e.Entries)
 }
 
 // seed returns the name of the invocation from whose ID the seed is derived.

@@ -1,0 +1,52 @@
+package invoker
+
+import (
+	"github.com/zeebo/xxh3"
+
+	"platform/internal/feature"
+	"platform/partition/machine"
+)
+
+// The failures of attempts are part of the history of an invocation. To save log entries, a
+// failure that is equal to the previous one is recorded only if the handler has made progress
+// in between, or if the invocation was admitted again or has another leader.
+
+// retryRecord returns the progress that records the failure of an attempt that is retried;
+// nil if it need not be recorded. t.mu is held.
+func (t *task) retryRecord(f *failure) *machine.Progress {
+	digest := digestOf(f)
+	if t.recorded == digest || t.s.iv.level() < feature.Level4 {
+		return nil
+	}
+	t.recorded = digest
+	step := machine.Step{Kind: machine.StepRetry, Failure: f.Brief(), Attempts: uint32(t.retry.total)}
+	return &machine.Progress{ID: t.id, Attempt: t.number, Pin: t.pin, Steps: []machine.Step{step}, Errors: t.retry.report()}
+}
+
+// retryRecorded handles the outcome of a retryRecord. If that was not stored, the next
+// failure is.
+func (t *task) retryRecorded(o machine.Outcome, err error) {
+	if err == nil && o.Code == machine.OK {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.recorded = 0
+}
+
+// digestOf identifies equal failures; it is never 0.
+func digestOf(f *failure) uint64 {
+	h := xxh3.New()
+	for _, text := range []string{f.ErrorCode, f.Message, f.RelatedName} {
+		_, _ = h.WriteString(text)
+		_, _ = h.Write([]byte{0})
+	}
+	related := uint32(0)
+	if f.RelatedIndex != nil {
+		related = *f.RelatedIndex + 1
+	}
+	for _, n := range []uint32{f.Code, related, uint32(f.RelatedCommand)} {
+		_, _ = h.Write([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+	}
+	return max(h.Sum64(), 1)
+}

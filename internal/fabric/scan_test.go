@@ -20,7 +20,7 @@ func TestScanRequestRoundTrips(t *testing.T) {
 		"all conditions": {
 			Table: partition.Invocations, Detail: partition.Whole, From: []byte{1, 0}, ID: invocationID(3), Ahead: true,
 			Keys: partition.KeyRange{First: 5, Last: 1 << 63}, Scope: &scope, Services: []string{"S", "T"}, Objects: []string{""},
-			Handlers: []string{"h"}, Statuses: []machine.Status{machine.Completed}, Strong: true,
+			Handlers: []string{"h"}, Statuses: []machine.Status{machine.Completed}, Strong: true, Events: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,6 +46,10 @@ func TestScanRowsRoundTrip(t *testing.T) {
 		row   partition.Row
 	}{
 		"invocation": {partition.Invocations, partition.Row{Record: sampleRecord()}},
+		"invocation with a history": {partition.Invocations, partition.Row{Record: sampleRecord(), Events: []machine.Event{
+			{Kind: machine.AttemptFailed, At: 5, Entries: 2, Attempts: 1, Failure: &machine.AttemptFailure{Code: 500, Message: "boom"}},
+			{Kind: machine.EnteredPause, At: 6, Pause: &machine.PauseRecord{Cause: machine.AttemptsUsedUp, At: 6}},
+		}}},
 		"entry": {partition.Journal, partition.Row{
 			ID: invocationID(1), Index: 4, Size: 5, Entry: journal.Entry{Type: journal.Run, Payload: []byte("entry"), AppendedAt: 9},
 		}},

@@ -31,6 +31,7 @@ var themes = []theme{
 	{name: "step-retry-delay", feature: "step-retry-delay", cases: retryDelayCases},
 	{name: "metadata", feature: "metadata", protocol: 6, cases: metadataCases},
 	{name: "retry-policy", feature: "retry-policy", cases: retryPolicyCases},
+	{name: "history", feature: "retry-policy", cases: historyCases},
 	{name: "awakeables", cases: awakeableCases},
 	{name: "workflows", cases: flowCases},
 	{name: "promise-conflict", feature: "promise-conflict", cases: promiseConflictCases},

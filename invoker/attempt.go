@@ -22,6 +22,7 @@ type attempt struct {
 	stream  Stream
 	memory  account
 	opening *opening // until the endpoint responds
+	room    *opening // after it was asked to suspend for others of its service
 
 	// Used only by the stream's events.
 	plan    *plan

@@ -180,3 +180,60 @@ func TestEarlySuspensionDoesNotShortenTheAbortTimeout(t *testing.T) {
 		require.True(t, o.wire(0).is(&o.wire(0).reset))
 	})
 }
+
+// idle is the script of a handler that sleeps for long.
+func idle(t *testing.T) func(*wire) {
+	return func(w *wire) {
+		w.ok()
+		w.send(t, longSleep)
+	}
+}
+
+// asked returns the attempts so far that were asked to suspend.
+func (o *offline) asked() (asked []*wire) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, w := range o.wires {
+		if w.is(&w.ended) {
+			asked = append(asked, w)
+		}
+	}
+	return asked
+}
+
+// Idle handlers are asked to make room only as fast as the endpoint responds to what it has been
+// sent. One that does not respond gets some in each openingTime, so that others do not starve.
+func TestRoomIsMadeAsFastAsTheEndpointResponds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := DefaultConfig()
+		cfg.ConcurrentInvocations = 150
+		o := newOffline(t, cfg, idle(t))
+		defer o.close()
+		const count = 250
+		for n := range count {
+			o.shard.call(greeter, byte(n), "")
+		}
+		time.Sleep(idleTimeout + time.Millisecond)
+		synctest.Wait()
+		require.Len(t, o.asked(), maxRoomOpenings, "none has suspended")
+		time.Sleep(openingTime - 2*scanGap)
+		synctest.Wait()
+		require.Len(t, o.asked(), maxRoomOpenings)
+		time.Sleep(4 * scanGap)
+		synctest.Wait()
+		require.Len(t, o.asked(), 2*maxRoomOpenings, "although none has suspended")
+
+		begin, suspended := time.Now(), map[*wire]bool{}
+		for o.opened() < count {
+			for _, w := range o.asked() {
+				if !suspended[w] {
+					suspended[w] = true
+					w.send(t, "0001000000000006"+"0a0102120101")
+				}
+			}
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			require.Less(t, time.Since(begin), time.Second, "one that keeps up makes room faster")
+		}
+	})
+}

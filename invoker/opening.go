@@ -10,36 +10,46 @@ const (
 	// maxFreshOpenings is how many new attempts of a service may wait for the endpoint's
 	// first response while attempts of resumed invocations wait for theirs.
 	maxFreshOpenings = 64
+	// maxRoomOpenings is how many attempts of a service may wait for the endpoint's response
+	// while its idle attempts are asked to make room for others of the service, including those
+	// that were asked and have not ended.
+	maxRoomOpenings = 32
 	// openingTime is how long an attempt counts as opening. Some endpoints respond only
 	// after they have done some work.
 	openingTime = 100 * time.Millisecond
 )
 
-// opening is an attempt to which the endpoint has not responded yet. It is guarded by the
-// mutex of the slots.
+// opening is an attempt to which the endpoint has not responded yet, or an idle one that it has
+// not ended yet. It is guarded by the mutex of the slots.
 type opening struct {
-	share   *share
-	resumed bool // the invocation has been attempted before
-	over    bool // responded, or timed out
-	since   time.Time
+	share *share
+	kind  openingKind
+	over  bool // responded, ended, or timed out
+	since time.Time
 }
+
+// openingKind is what the endpoint has to respond to.
+type openingKind uint8
+
+const (
+	openingFresh   openingKind = iota // the first attempt of an invocation
+	openingResumed                    // a further one
+	openingRoom                       // asked to suspend, to make room
+	openingKinds
+)
 
 // openings are the attempts of a service to which its endpoint has not responded yet.
 type openings struct {
-	resumed, fresh int            // those that are not over
-	order          fifo[*opening] // in order of start; some are over
-	watched        bool           // a timer for the first one is set
+	counts  [openingKinds]int // those that are not over
+	order   fifo[*opening]    // in order of start; some are over
+	watched bool              // a timer for the first one is set
 }
 
-func (o *openings) add(s *share, resumed bool, now time.Time) *opening {
+func (o *openings) add(s *share, kind openingKind, now time.Time) *opening {
 	o.expire(now)
-	a := &opening{share: s, resumed: resumed, since: now}
+	a := &opening{share: s, kind: kind, since: now}
 	o.order.push(a)
-	if resumed {
-		o.resumed++
-	} else {
-		o.fresh++
-	}
+	o.counts[kind]++
 	return a
 }
 
@@ -49,12 +59,16 @@ func (o *openings) end(a *opening) bool {
 		return false
 	}
 	a.over = true
-	if a.resumed {
-		o.resumed--
-	} else {
-		o.fresh--
-	}
+	o.counts[a.kind]--
 	return true
+}
+
+// total returns how many are not over.
+func (o *openings) total() (n int) {
+	for _, count := range o.counts {
+		n += count
+	}
+	return n
 }
 
 // expire ends the attempts that have been opening for too long.
@@ -74,7 +88,7 @@ func (o *openings) expire(now time.Time) {
 func (q *slots) heldBack(s *share, now time.Time) bool {
 	o := &s.openings
 	o.expire(now)
-	if o.resumed == 0 || o.fresh < maxFreshOpenings {
+	if o.counts[openingResumed] == 0 || o.counts[openingFresh] < maxFreshOpenings {
 		return false
 	}
 	if q.reopen != nil && !o.watched {
@@ -82,6 +96,30 @@ func (q *slots) heldBack(s *share, now time.Time) bool {
 		time.AfterFunc(o.order.all[o.order.head].since.Add(openingTime).Sub(now), func() { q.reopen(s) })
 	}
 	return true
+}
+
+// makeRoom reports whether an idle attempt of a service may be asked to suspend for others of that
+// service. It may not while the endpoint does not keep up with what it has been sent: nothing would
+// start earlier, but the idle one would need another attempt when it wakes up.
+func (q *slots) makeRoom(s *share, now time.Time) (*opening, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	o := &s.openings
+	o.expire(now)
+	if o.total() >= maxRoomOpenings {
+		return nil, false
+	}
+	return o.add(s, openingRoom, now), true
+}
+
+// roomMade records that an attempt that was asked to suspend has ended.
+func (q *slots) roomMade(a *opening) {
+	if a == nil {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	a.share.openings.end(a)
 }
 
 // responded records that the endpoint has responded to an attempt, and starts attempts that

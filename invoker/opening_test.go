@@ -54,6 +54,33 @@ func (l *queueing) later(d time.Duration) {
 	}
 }
 
+// While the endpoint of a service does not keep up, its idle attempts are not suspended: they would
+// need another attempt when they wake up, behind those that wait.
+func TestNoRoomIsMadeWhileTheEndpointDoesNotKeepUp(t *testing.T) {
+	l := newQueueing(0)
+	room := func(service string) bool {
+		_, ok := l.makeRoom(l.shares[service], time.Now())
+		return ok
+	}
+	require.True(t, l.arrive("B", false, 0))
+	for n := range maxRoomOpenings {
+		require.True(t, l.arrive("A", n%2 == 0, 0))
+	}
+	require.False(t, room("A"))
+	require.True(t, room("B"))
+
+	l.shares["A"].openings.end(l.shares["A"].openings.order.all[0])
+	require.True(t, room("A"), "one has responded")
+	require.False(t, room("A"), "the request counts")
+	l.later(openingTime)
+	for range maxRoomOpenings {
+		require.True(t, room("A"), "the others are no longer waited for")
+	}
+	require.False(t, room("A"))
+	l.later(openingTime)
+	require.True(t, room("A"), "although none of those that were asked has ended")
+}
+
 // While a resumed invocation waits for the endpoint, few new ones are started.
 func TestNewWorkIsHeldBackBehindWorkInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -135,15 +162,16 @@ func TestOpeningsAreBounded(t *testing.T) {
 				require.Equal(r, s.waiting, s.resumed.len+s.fresh.len)
 				resumed, fresh := 0, 0
 				for _, w := range open {
-					if w.share == s && !w.opening.over && w.opening.resumed {
+					if w.share == s && !w.opening.over && w.opening.kind == openingResumed {
 						resumed++
 					} else if w.share == s && !w.opening.over {
 						fresh++
 					}
 				}
-				require.GreaterOrEqual(r, s.openings.resumed, resumed)
-				require.GreaterOrEqual(r, s.openings.fresh, fresh)
-				require.False(r, l.heldBack(s, now) && s.openings.resumed == 0)
+				require.GreaterOrEqual(r, s.openings.counts[openingResumed], resumed)
+				require.GreaterOrEqual(r, s.openings.counts[openingFresh], fresh)
+				require.False(r, l.heldBack(s, now) && s.openings.counts[openingResumed] == 0)
+				require.GreaterOrEqual(r, s.openings.counts[openingRoom], 0)
 			}
 		}
 		take := func() waiter {
@@ -154,7 +182,7 @@ func TestOpeningsAreBounded(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 400).Draw(r, "events") {
 			service := fmt.Sprint(rapid.IntRange(0, 2).Draw(r, "service"))
-			switch rapid.IntRange(0, 9).Draw(r, "event") {
+			switch rapid.IntRange(0, 10).Draw(r, "event") {
 			case 0, 1, 2, 3, 4:
 				arrived++
 				l.arrive(service, rapid.IntRange(0, 3).Draw(r, "resumed") == 0, 0)
@@ -175,6 +203,15 @@ func TestOpeningsAreBounded(t *testing.T) {
 					}
 				}
 			case 9:
+				if s := l.shares[service]; s != nil {
+					room, ok := l.makeRoom(s, time.Now())
+					require.Equal(r, ok, room != nil)
+					require.LessOrEqual(r, s.openings.counts[openingRoom], maxRoomOpenings)
+					if rapid.Bool().Draw(r, "ends") {
+						l.roomMade(room)
+					}
+				}
+			case 10:
 				l.later(time.Duration(rapid.IntRange(1, 60).Draw(r, "ms")) * time.Millisecond)
 			}
 			l.startAll()

@@ -97,6 +97,9 @@ func (a *attempt) suspends(now time.Time) bool {
 	if left <= 0 {
 		return true
 	}
+	if a.idle() && !a.makesRoom(now) {
+		return false
+	}
 	if _, computing := a.maxSilence(); silence < computing && !a.idle() {
 		a.probe = a.s.iv.slots.probe(a.t.slot, a.t.inv.Target.Handler, now)
 		if a.suspendPostponed = a.probe == nil; a.suspendPostponed {
@@ -105,6 +108,16 @@ func (a *attempt) suspends(now time.Time) bool {
 	}
 	a.remainingInactivity = left
 	return true
+}
+
+// makesRoom decides whether an idle attempt may be asked to suspend; t.mu is held.
+func (a *attempt) makesRoom(now time.Time) (ok bool) {
+	q, s := &a.s.iv.slots, a.t.slot
+	if _, over := q.pressure(s.service); over {
+		return true
+	}
+	a.room, ok = q.makeRoom(s, now)
+	return ok
 }
 
 // probeAnswered processes the first message of a silent attempt after a probe; t.mu is held.

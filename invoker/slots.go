@@ -143,7 +143,11 @@ func (q *slots) take(s *share, w *waiter, resumed bool, now time.Time) {
 	s.used++
 	q.grants++
 	s.granted = q.grants
-	w.share, w.opening = s, s.openings.add(s, resumed, now)
+	kind := openingFresh
+	if resumed {
+		kind = openingResumed
+	}
+	w.share, w.opening = s, s.openings.add(s, kind, now)
 }
 
 // release releases a slot. If another invocation may have it, release returns that, and the

@@ -117,6 +117,7 @@ func (t *task) end(e event) (slot *share) {
 	}
 	if t.a != nil {
 		t.a.measure(e)
+		t.s.iv.slots.roomMade(t.a.room)
 		t.a.memory.close()
 		t.a = nil
 	}

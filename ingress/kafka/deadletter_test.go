@@ -169,3 +169,26 @@ func (w *world) produceLarge(records ...*kgo.Record) {
 	defer client.Close()
 	require.NoError(w.t, client.ProduceSync(w.t.Context(), records...).FirstErr())
 }
+
+// position was changed in between.
+func TestADeadLetterIsDeliveredOnceAcrossASeek(t *testing.T) {
+	w := newWorld(t, 3)
+	w.topic("orders", 1)
+	w.produce(record("orders", 0, "", "1"))
+	w.keepDeadLetters("sub_1", "Orders/add", "orders")
+	h := w.start().leadAll()
+	w.eventually("it is kept", func() bool { return len(h.deadLetters("sub_1")) == 1 })
+	w.source.change("sub_1", func(s *subscription.Subscription) { s.Sink = subscription.Sink{Service: "Greeter", Handler: "greet"} })
+	o := h.engine.owner(h.engine.ownerOf("sub_1", "orders", 0))
+	defer o.streams.Done()
+	id := subscription.RecordID{Subscription: "sub_1", Topic: "orders"}
+	letter, err := findDeadLetter(o, id)
+	require.NoError(t, err)
+	require.NoError(t, h.engine.deliver(t.Context(), letter))
+	w.source.change("sub_1", func(s *subscription.Subscription) {
+		s.Incarnation, s.Resolved, s.Offsets, s.Start.Kind = 2, false, nil, subscription.StartLatest
+	})
+	w.eventually("it is read from the end", func() bool { subs, _ := w.source.Subscriptions(); return subs[0].Resolved })
+	require.NoError(t, h.engine.RetryDeadLetter(t.Context(), id))
+	require.Equal(t, 1, w.createdCount())
+}

@@ -45,15 +45,26 @@ func (e *Engine) onDeadLetter(ctx context.Context, id subscription.RecordID, do 
 }
 
 // deliver makes an invocation of a dead letter, once. Its offset is behind what its stream has
-// delivered, so it is the only record of a stream of its own.
+// delivered, so it is the only record of a stream of its own. That has the incarnation in which the
+// record was set aside, so that a retry after a seek repeats an earlier one of unknown outcome; when
+// the partitions have forgotten that incarnation, it has the current one.
 func (e *Engine) deliver(ctx context.Context, l *machine.DeadLetter) error {
 	sub, exists := e.subscription(l.Stream.Subscription)
 	if !exists {
 		return subscription.ErrNoDeadLetter
 	}
+	forgotten, err := e.deliverIn(ctx, l, &sub, l.Stream.Incarnation)
+	if forgotten {
+		_, err = e.deliverIn(ctx, l, &sub, sub.Incarnation)
+	}
+	return err
+}
+
+// deliverIn delivers a dead letter in an incarnation, unless that is forgotten.
+func (e *Engine) deliverIn(ctx context.Context, l *machine.DeadLetter, sub *subscription.Subscription, incarnation uint64) (forgotten bool, err error) {
 	stream := l.Stream
-	stream.Incarnation = sub.Incarnation
-	conv := converter{&sub, &e.cfg}
+	stream.Incarnation = incarnation
+	conv := converter{sub, &e.cfg}
 	now, unusable := conv.current()
 	var to uint32
 	var record machine.IngestRecord
@@ -61,18 +72,18 @@ func (e *Engine) deliver(ctx context.Context, l *machine.DeadLetter) error {
 		to, record, unusable = conv.convert(&stream, &now, recordOf(l))
 	}
 	if unusable != nil {
-		return fmt.Errorf("%w: %s", subscription.ErrUndeliverable, unusable.Error())
+		return false, fmt.Errorf("%w: %s", subscription.ErrUndeliverable, unusable.Error())
 	}
 	o, err := e.cfg.Partitions.Ingest(ctx, to, &machine.Ingest{Stream: streamOf(stream, l.Offset), Prev: machine.NoOffset, Records: []machine.IngestRecord{record}})
 	switch {
 	case err != nil:
-		return fmt.Errorf("partition %d does not accept records: %w", to, err)
+		return false, fmt.Errorf("partition %d does not accept records: %w", to, err)
 	case o.Code == machine.OK, o.Code == machine.Existing:
-		return nil
+		return false, nil
 	case o.Code == machine.QueueFull:
-		return errors.New("a queue is full: rule " + o.Rule + " limits it")
+		return false, errors.New("a queue is full: rule " + o.Rule + " limits it")
 	}
-	return fmt.Errorf("partition %d rejected the record: outcome %v", to, o.Code)
+	return o.Code == machine.Forgotten, fmt.Errorf("partition %d rejected the record: outcome %v", to, o.Code)
 }
 
 // subscription returns a subscription as this node knows it.

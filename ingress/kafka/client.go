@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -36,6 +37,8 @@ const (
 	dialTimeout         = 10 * time.Second
 	idleTimeout         = 5 * time.Minute
 	retryTimeout        = 10 * time.Second // of requests for metadata and offsets
+	retryBackoff        = 250 * time.Millisecond
+	retryBackoffMax     = 5 * time.Second
 )
 
 // options returns the settings of a client.
@@ -75,6 +78,9 @@ func options(c *subscription.Client, dial dialFunc) ([]kgo.Opt, error) {
 	if c.MetadataAge > 0 {
 		opts = append(opts, kgo.MetadataMaxAge(max(c.MetadataAge, 10*time.Second)))
 	}
+	if c.RetryBackoff > 0 || c.RetryBackoffMax > 0 {
+		opts = append(opts, kgo.RetryBackoffFn(backoff(or(c.RetryBackoff, retryBackoff), or(c.RetryBackoffMax, retryBackoffMax))))
+	}
 	secure, err := tlsConfig(c.TLS)
 	if err != nil {
 		return nil, err
@@ -85,6 +91,18 @@ func options(c *subscription.Client, dial dialFunc) ([]kgo.Opt, error) {
 		opts = append(opts, kgo.SASL(mechanism))
 	}
 	return opts, err
+}
+
+// backoff returns a function that returns the delay after a number of failures: low, doubled with
+// each one up to high, a random part of which is left out.
+func backoff(low, high time.Duration) func(failures int) time.Duration {
+	return func(failures int) time.Duration {
+		delay := max(low, high)
+		if doubled := low << min(max(failures-1, 0), 16); doubled < delay {
+			delay = doubled
+		}
+		return delay - rand.N(delay/4+1)
+	}
 }
 
 func or[V int32 | time.Duration](v, otherwise V) V {

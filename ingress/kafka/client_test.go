@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,4 +25,13 @@ func TestDevicesAndLargeFilesAreNotRead(t *testing.T) {
 	text, err := read(subscription.PEM{File: small})
 	require.NoError(t, err)
 	require.Equal(t, "text", string(text))
+}
+
+// A property for the delay of retries has an effect.
+func TestTheDelayOfRetries(t *testing.T) {
+	delay := backoff(20*time.Millisecond, 100*time.Millisecond)
+	for failures, want := range map[int]time.Duration{1: 20 * time.Millisecond, 2: 40 * time.Millisecond, 9: 100 * time.Millisecond, 1000: 100 * time.Millisecond} {
+		require.LessOrEqual(t, delay(failures), want)
+		require.GreaterOrEqual(t, delay(failures), want*3/4)
+	}
 }

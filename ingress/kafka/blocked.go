@@ -65,7 +65,7 @@ func (s *stream) block(ctx context.Context, rec *kgo.Record, why *unusable) erro
 	s.status.Since = time.UnixMilli(since)
 	s.status.LastError, s.status.LastErrorAt = why.message, time.Now()
 	s.status.Blocked = &subscription.BlockedRecord{
-		Offset: rec.Offset, Timestamp: rec.Timestamp, Reason: why.reason, Message: why.message, KeySize: len(rec.Key), ValueSize: len(rec.Value),
+		Offset: rec.Offset, Timestamp: shown(rec.Timestamp), Reason: why.reason, Message: why.message, KeySize: len(rec.Key), ValueSize: len(rec.Value),
 	}
 	s.mu.Unlock()
 	s.log.Warn("record blocks its topic partition; retry or skip it", "offset", rec.Offset, "reason", string(why.reason), "err", why.message)

@@ -132,7 +132,7 @@ func (s *stream) settle() {
 		s.r.e.cfg.Metrics.record(s.r.sub.ID, p.outcome)
 		if p.outcome == delivered {
 			s.status.Delivered++
-			s.status.LastRecordAt = p.timestamp
+			s.status.LastRecordAt = shown(p.timestamp)
 		}
 		n++
 	}

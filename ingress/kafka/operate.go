@@ -176,7 +176,7 @@ func (e *Engine) Record(ctx context.Context, id subscription.RecordID) (subscrip
 // view returns what operators see of a record.
 func view(rec *kgo.Record) subscription.Record {
 	v := subscription.Record{
-		Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp,
+		Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset, Timestamp: shown(rec.Timestamp),
 		Key: cut(rec.Key), Value: cut(rec.Value), KeySize: len(rec.Key), ValueSize: len(rec.Value),
 	}
 	for i := range rec.Headers {

@@ -137,6 +137,21 @@ func (s *stream) leaveOut(ctx context.Context, how outcome) error {
 // errNotStored ends a session, which the next one repeats from the stored position.
 var errNotStored = fault(subscription.Failed, "", "the position could not be stored")
 
+// lastTime is the last time that RFC 3339 can express, whose years have four digits.
+var lastTime = time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC)
+
+// shown returns the timestamp of a record for operators. Producers can write any; those in
+// microseconds are beyond what clients of the API can parse.
+func shown(t time.Time) time.Time {
+	switch {
+	case t.After(lastTime):
+		return lastTime
+	case t.Year() < 1:
+		return time.Time{}
+	}
+	return t
+}
+
 // snapshot describes a stream for operators.
 func (s *stream) snapshot() subscription.PartitionStatus {
 	s.mu.Lock()
@@ -148,7 +163,9 @@ func (s *stream) snapshot() subscription.PartitionStatus {
 	}
 	if st.Lag() > 0 {
 		oldest := st.LastRecordAt
-		if len(s.order) > 0 {
+		if s.blocked != nil {
+			oldest = s.blocked.rec.Timestamp
+		} else if len(s.order) > 0 {
 			oldest = s.order[0].timestamp
 		} else if len(s.queue) > 0 {
 			oldest = s.queue[0].Timestamp

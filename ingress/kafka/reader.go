@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -22,6 +23,7 @@ type reader struct {
 	cluster subscription.Cluster
 	known   bool // the cluster exists
 	client  subscription.Client
+	reach   reachability
 	log     *slog.Logger
 
 	wake   chan struct{} // has capacity 1
@@ -173,32 +175,49 @@ func (r *reader) round(ctx context.Context, running *sync.WaitGroup) error {
 		}
 		return r.resolve(ctx)
 	}
-	topics, err := r.discover(ctx)
+	topics, problem, err := r.discover(ctx)
 	if err != nil {
 		return err
 	}
 	r.startStreams(ctx, topics, running)
 	r.updateEnds(topics)
+	unreachable := r.reportUnreachable(topics)
 	r.commitMirror(ctx)
-	return missing(&r.sub, topics)
+	return cmp.Or(problem, missing(&r.sub, topics), unreachable)
 }
 
 // discover returns the topics of the subscription. It requests offsets only of topic partitions
-// that are not fetched: fetches report the ends of the others.
-func (r *reader) discover(ctx context.Context) (map[string]topicInfo, error) {
+// that are not fetched: fetches report the ends of the others. problem is about some of the topic
+// partitions; the others can be read.
+func (r *reader) discover(ctx context.Context) (topics map[string]topicInfo, problem, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	topics, err := listTopics(ctx, r.admin, &r.sub)
+	topics, err = listTopics(ctx, r.admin, &r.sub)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := listOffsets(ctx, r.admin, topics, r.unfetched(topics)); err != nil {
-		return nil, err
+	names := r.unfetched(topics)
+	failed := listOffsets(ctx, r.admin, topics, names)
+	if failed != nil && !partial(failed) {
+		return nil, nil, requestFault(failed)
 	}
 	r.mu.Lock()
 	r.topics = topics
 	r.mu.Unlock()
-	return topics, nil
+	return topics, r.unlisted(topics, names, failed), nil
+}
+
+// unlisted returns an error if topic partitions of the named topics belong to this node, but their
+// offsets are not known.
+func (r *reader) unlisted(topics map[string]topicInfo, names []string, cause error) error {
+	for _, name := range names {
+		for p := range topics[name].partitions {
+			if _, ok := topics[name].starts[p]; !ok && r.e.leads(r.e.ownerOf(r.sub.ID, name, p)) {
+				return notListed(topicPartition{name, p}, cause)
+			}
+		}
+	}
+	return nil
 }
 
 // open opens the client and starts to poll.
@@ -213,7 +232,7 @@ func (r *reader) open(ctx context.Context, running *sync.WaitGroup) error {
 		return fault(subscription.Failed, subscription.InvalidProperties, "%v", err)
 	}
 	r.client = settings
-	client, err := r.e.newClient(&settings)
+	client, err := r.e.newClient(&settings, kgo.WithHooks(&r.reach))
 	if err != nil {
 		return fault(subscription.Failed, subscription.InvalidProperties, "%v", err)
 	}

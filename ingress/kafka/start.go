@@ -55,7 +55,7 @@ func resolveStart(ctx context.Context, admin *kadm.Client, sub *subscription.Sub
 		return nil, nil
 	}
 	if err := listOffsets(ctx, admin, topics, names); err != nil {
-		return nil, err
+		return nil, requestFault(err)
 	}
 	special, err := specialOffsets(ctx, admin, sub, settings.Group, names)
 	if err != nil {

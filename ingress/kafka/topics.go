@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"golang.org/x/sync/errgroup"
 
 	"platform/internal/subscription"
 )
@@ -17,6 +18,7 @@ type topicInfo struct {
 	partitions int32
 	starts     map[int32]int64
 	ends       map[int32]int64
+	details    kadm.PartitionDetails
 }
 
 // requestTimeout bounds a request to brokers.
@@ -37,25 +39,23 @@ func listTopics(ctx context.Context, admin *kadm.Client, sub *subscription.Subsc
 		if d.Err != nil {
 			return nil, brokerFault(d.Err)
 		}
-		found[name] = topicInfo{id: d.ID, partitions: int32(len(d.Partitions)), starts: map[int32]int64{}, ends: map[int32]int64{}} //nolint:gosec // few
+		found[name] = topicInfo{id: d.ID, partitions: int32(len(d.Partitions)), starts: map[int32]int64{}, ends: map[int32]int64{}, details: d.Partitions} //nolint:gosec // few
 	}
 	return found, nil
 }
 
 // listOffsets adds where the partitions of the named topics begin and end. Offsets that brokers do
-// not report are omitted.
+// not report are omitted. The error may be about some of the brokers: see partial.
 func listOffsets(ctx context.Context, admin *kadm.Client, topics map[string]topicInfo, names []string) error {
 	if len(names) == 0 {
 		return nil // it would mean all
 	}
-	starts, err := admin.ListStartOffsets(ctx, names...)
-	if err != nil {
-		return requestFault(err)
-	}
-	ends, err := admin.ListEndOffsets(ctx, names...)
-	if err != nil {
-		return requestFault(err)
-	}
+	var starts, ends kadm.ListedOffsets
+	var g errgroup.Group // a broker that does not respond delays both
+	var errStarts, errEnds error
+	g.Go(func() error { starts, errStarts = admin.ListStartOffsets(ctx, names...); return nil })
+	g.Go(func() error { ends, errEnds = admin.ListEndOffsets(ctx, names...); return nil })
+	_ = g.Wait()
 	starts.Each(func(o kadm.ListedOffset) {
 		if t, ok := topics[o.Topic]; ok && o.Err == nil {
 			t.starts[o.Partition] = o.Offset
@@ -66,7 +66,16 @@ func listOffsets(ctx context.Context, admin *kadm.Client, topics map[string]topi
 			t.ends[o.Partition] = o.Offset
 		}
 	})
-	return nil
+	if errStarts == nil || errEnds != nil && !partial(errEnds) {
+		return errEnds
+	}
+	return errStarts
+}
+
+// partial reports whether an error is only about some of the brokers that a request concerns.
+func partial(err error) bool {
+	var shards *kadm.ShardErrors
+	return errors.As(err, &shards) && !shards.AllFailed
 }
 
 // requestFault classifies an error of a request.
@@ -80,6 +89,15 @@ func requestFault(err error) error {
 		return brokerFault(shards.Errs[0].Err)
 	}
 	return brokerFault(err)
+}
+
+// notListed returns the error about a topic partition whose broker does not report its offsets.
+func notListed(at topicPartition, cause error) error {
+	text := "its leader has changed, or it has none"
+	if cause != nil {
+		text = requestFault(cause).Error()
+	}
+	return fault(subscription.Failed, subscription.BrokerUnreachable, "the brokers do not report where %s/%d begins and ends: %s", at.topic, at.partition, text)
 }
 
 // missing returns an error if there is nothing to read.
@@ -115,20 +133,17 @@ func (r *reader) checkRange(ctx context.Context, at topicPartition, next int64, 
 	r.mu.Unlock()
 	start, end := info.starts[at.partition], info.ends[at.partition]
 	if next < start || next > end { // the answer may be outdated
-		starts, err := admin.ListStartOffsets(ctx, at.topic)
-		if err != nil {
+		fresh := map[string]topicInfo{at.topic: {starts: map[int32]int64{}, ends: map[int32]int64{}}}
+		err := listOffsets(ctx, admin, fresh, []string{at.topic})
+		if err != nil && !partial(err) {
 			return 0, requestFault(err)
 		}
-		ends, err := admin.ListEndOffsets(ctx, at.topic)
-		if err != nil {
-			return 0, requestFault(err)
+		var ok1, ok2 bool
+		start, ok1 = fresh[at.topic].starts[at.partition]
+		end, ok2 = fresh[at.topic].ends[at.partition]
+		if !ok1 || !ok2 {
+			return 0, notListed(at, err)
 		}
-		first, ok1 := starts.Lookup(at.topic, at.partition)
-		last, ok2 := ends.Lookup(at.topic, at.partition)
-		if !ok1 || !ok2 || first.Err != nil || last.Err != nil {
-			return 0, fault(subscription.Failed, subscription.BrokerUnreachable, "the broker does not report where the topic partition begins and ends: %v", errors.Join(first.Err, last.Err))
-		}
-		start, end = first.Offset, last.Offset
 	}
 	switch {
 	case next < start:

@@ -43,9 +43,10 @@ type world struct {
 	lossy  bool // requests and responses are lost and repeated
 	frozen bool // requests with records are only noted in shard.earlier
 
-	mu    sync.Mutex // covers the fields below
-	rand  *rand.Rand
-	ended map[ids.Invocation]chan struct{}
+	mu      sync.Mutex // covers the fields below
+	rand    *rand.Rand
+	ended   map[ids.Invocation]chan struct{}
+	network network
 }
 
 // shard is a partition of the server.
@@ -112,7 +113,7 @@ func newWorld(t *testing.T, partitions uint32, opts ...kfake.Opt) *world {
 	client, err := kgo.NewClient(kgo.SeedBrokers(fake.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
-	w := &world{t: t, kafka: fake, client: client, rand: rand.New(rand.NewPCG(1, 2)), ended: map[ids.Invocation]chan struct{}{}}
+	w := &world{t: t, kafka: fake, client: client, rand: rand.New(rand.NewPCG(1, 2)), ended: map[ids.Invocation]chan struct{}{}, network: network{down: map[string]bool{}, conns: map[string][]net.Conn{}}}
 	w.source = newSource(fake.ListenAddrs())
 	for id := range partitions {
 		w.shards = append(w.shards, &shard{
@@ -293,7 +294,7 @@ func (w *world) start() *host {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	h := &host{w: w, ctx: ctx, leads: map[uint32]context.CancelFunc{}}
 	h.engine = New(Config{
-		Source: w.source, Partitions: w, Defaults: &metadata.Defaults{}, Dial: (&net.Dialer{}).DialContext,
+		Source: w.source, Partitions: w, Defaults: &metadata.Defaults{}, Dial: w.dial,
 		Level: func() feature.Level { return feature.Level4 }, RecordSize: 1 << 20, Memory: 8 << 20, Log: slog.New(slog.DiscardHandler),
 	})
 	h.wg.Go(func() { _ = h.engine.Run(ctx) })

@@ -1,0 +1,99 @@
+package kafka
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"platform/internal/subscription"
+)
+
+// Compaction leaves gaps between offsets, which are neither lag nor an error.
+func TestACompactedTopic(t *testing.T) {
+	w := newWorld(t, 2)
+	require.NoError(t, w.kafka.CreateTopic("orders", 1, map[string]string{"cleanup.policy": "compact,delete"}))
+	for i := range 30 { // one batch each
+		w.produce(record("orders", 0, fmt.Sprint("k", i%3), "v"))
+	}
+	w.kafka.Compact()
+	w.subscribe("sub_1", "Orders/add", []string{"orders"})
+	h := w.start().leadAll()
+	w.eventually("there is no lag", func() bool { st := h.status("orders", 0); return st.Position == 30 && st.Lag() == 0 })
+	before := w.createdCount()
+	require.Less(t, before, 30)
+	w.produce(record("orders", 0, "k0", "v"), record("orders", 0, "k1", "v"))
+	w.kafka.Compact()
+	w.kafka.ApplyRetention()
+	w.produce(record("orders", 0, "k2", "v"))
+	w.eventually("it is read on", func() bool { st := h.status("orders", 0); return st.State == subscription.Running && st.Position == 33 })
+	require.GreaterOrEqual(t, w.createdCount(), before+1)
+}
+
+// resumed.
+func TestATopicIsRecreatedWhilePaused(t *testing.T) {
+	w := newWorld(t, 2)
+	w.topic("orders", 1)
+	w.produce(record("orders", 0, "", "1"), record("orders", 0, "", "2"))
+	w.subscribe("sub_1", "Greeter/greet", []string{"orders"})
+	h := w.start().leadAll()
+	w.eventually("they are stored", func() bool { return w.createdCount() == 2 && h.status("orders", 0).Position == 2 })
+	w.source.change("sub_1", func(s *subscription.Subscription) { s.Paused = &subscription.Pause{} })
+	w.eventually("it is paused", func() bool { return h.status("orders", 0).State == subscription.Paused })
+	require.NoError(t, w.kafka.DeleteTopic("orders"))
+	w.topic("orders", 1)
+	w.client.PurgeTopicsFromClient("orders")
+	for range 3 { // also past the old position
+		w.produce(record("orders", 0, "", "3"))
+	}
+	w.source.change("sub_1", func(s *subscription.Subscription) { s.Paused = nil })
+	w.eventually("it is an error", func() bool { return h.status("orders", 0).Reason == subscription.TopicRecreated })
+	require.Equal(t, 2, w.createdCount())
+}
+
+// read again.
+func TestASeekWhileARecordBlocks(t *testing.T) {
+	w := newWorld(t, 2)
+	w.topic("orders", 1)
+	w.produce(record("orders", 0, "a", "1"), record("orders", 0, "", "2"), record("orders", 0, "a", "3"))
+	w.subscribe("sub_1", "Orders/add", []string{"orders"})
+	h := w.start().leadAll()
+	w.eventually("it blocks", func() bool { return h.status("orders", 0).Blocked != nil })
+	seek := func(incarnation uint64, offset int64) {
+		w.source.change("sub_1", func(s *subscription.Subscription) {
+			s.Incarnation, s.Resolved = incarnation, true
+			s.Offsets = []subscription.TopicStart{{TopicOffsets: subscription.TopicOffsets{Topic: "orders", Offsets: []subscription.PartitionOffset{{Partition: 0, Offset: offset}}}}}
+		})
+	}
+	seek(2, 2)
+	w.eventually("it is past it", func() bool { st := h.status("orders", 0); return st.Position == 3 && st.State == subscription.Running })
+	require.ErrorIs(t, h.engine.Skip(t.Context(), subscription.RecordID{Subscription: "sub_1", Topic: "orders", Offset: 1}), subscription.ErrNotBlocked)
+	require.Equal(t, 2, w.createdCount())
+	seek(3, 0)
+	w.eventually("it blocks again", func() bool { b := h.status("orders", 0).Blocked; return b != nil && b.Offset == 1 })
+	require.Equal(t, 3, w.createdCount())
+}
+
+// Subscriptions with one group.id do not influence each other: the group only shows positions.
+func TestTwoSubscriptionsOfOneGroup(t *testing.T) {
+	w := newWorld(t, 2)
+	w.topic("orders", 2)
+	for i := range 20 {
+		w.produce(record("orders", int32(i%2), "k", "v"))
+	}
+	group := func(s *subscription.Subscription) { s.Properties = map[string]string{"group.id": "billing"} }
+	w.subscribe("sub_1", "Greeter/greet", []string{"orders"}, group)
+	w.subscribe("sub_2", "Orders/add", []string{"orders"}, group)
+	h := w.start().leadAll()
+	w.eventually("each gets all records", func() bool { return w.createdCount() == 40 })
+	admin := kadm.NewClient(w.client)
+	w.eventually("the group shows the position", func() bool {
+		for _, id := range []string{"sub_1", "sub_2"} {
+			h.engine.reader(id).notify()
+		}
+		offsets, err := admin.FetchOffsets(t.Context(), "billing")
+		at, ok := offsets.Lookup("orders", 1)
+		return err == nil && ok && at.At == 10
+	})
+}

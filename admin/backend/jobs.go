@@ -11,9 +11,11 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
 	"platform/admin"
+	"platform/internal/fabric"
 	"platform/internal/ids"
 	"platform/metadata"
 )
@@ -27,7 +29,8 @@ const (
 
 	jobPoll       = 250 * time.Millisecond // between looks for jobs
 	jobRetryDelay = time.Second            // after a partition or the metadata was unavailable
-	jobRetries    = 30                     // of an operation whose partition is unavailable
+	jobLookup     = time.Second            // how long an operation looks for the leader of its partition
+	jobRetries    = 150                    // of an operation whose partition is unavailable
 )
 
 // JobStore has the records of jobs.
@@ -220,27 +223,22 @@ func (r *JobRunner) failed(p *metadata.JobProgress, err error) error {
 // process executes the operation of a job on its batch.
 func (r *JobRunner) process(ctx context.Context, job *metadata.Job, p *metadata.JobProgress) error {
 	errs := make([]error, len(job.Batch))
-	var wg sync.WaitGroup
-	stopped := false
+	var operations errgroup.Group
+	operations.SetLimit(jobParallel)
 	for i, text := range job.Batch {
-		if now, known := r.store.Job(job.ID); !known || now.State != metadata.JobRunning {
-			stopped = true
+		if r.stopped(job) || r.rate.Wait(ctx) != nil {
 			break
 		}
-		if r.rate.Wait(ctx) != nil {
-			break
-		}
-		r.slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-r.slots }()
+		operations.Go(func() error {
 			errs[i] = r.operate(ctx, job, text)
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = operations.Wait() // errs has the errors
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if stopped {
+	if r.stopped(job) {
 		return errStopped
 	}
 	for i, err := range errs {
@@ -253,16 +251,28 @@ func (r *JobRunner) process(ctx context.Context, job *metadata.Job, p *metadata.
 	return nil
 }
 
+// stopped reports whether a job no longer runs.
+func (r *JobRunner) stopped(job *metadata.Job) bool {
+	now, known := r.store.Job(job.ID)
+	return !known || now.State != metadata.JobRunning
+}
+
 // operate executes the operation of a job on one invocation, and repeats it while its partition
-// is unavailable.
+// is unavailable. Between the attempts it holds no slot, since other jobs need them.
 func (r *JobRunner) operate(ctx context.Context, job *metadata.Job, text string) error {
 	id, err := ids.ParseInvocation(text)
 	if err != nil {
 		return err
 	}
 	for attempt := 0; ; attempt++ {
-		err := r.once(ctx, job, id)
-		if !errors.Is(err, admin.ErrUnavailable) || attempt == jobRetries || !r.pause(ctx) {
+		select {
+		case r.slots <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		err := r.once(fabric.WithLookupDeadline(ctx, time.Now().Add(jobLookup)), job, id)
+		<-r.slots
+		if !errors.Is(err, admin.ErrUnavailable) || attempt == jobRetries || !r.pause(ctx) || r.stopped(job) {
 			return err
 		}
 	}

@@ -248,6 +248,55 @@ func TestAStoppedJobEnds(t *testing.T) {
 	})
 }
 
+// unavailableTargets are invocations of which some are in a partition without a leader.
+type unavailableTargets struct {
+	*jobTargets
+	down map[string]bool
+}
+
+func (f *unavailableTargets) Kill(ctx context.Context, id ids.Invocation) error {
+	if f.down[id.String()] {
+		return admin.ErrUnavailable
+	}
+	return f.jobTargets.Kill(ctx, id)
+}
+
+// TestAnUnavailablePartitionDelaysNoOtherJob runs a job on a partition without a leader beside
+// another one.
+func TestAnUnavailablePartitionDelaysNoOtherJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &unavailableTargets{newTargets(4 * jobParallel), map[string]bool{}}
+		waits, ends := metadata.Job{Operation: "kill"}, metadata.Job{Operation: "kill"}
+		for i, inv := range f.all {
+			job := &ends
+			if i < 2*jobParallel {
+				job, f.down[inv.ID] = &waits, true
+			}
+			job.Batch, job.Exhausted = append(job.Batch, inv.ID), true
+		}
+		s := records(ends)
+		waits.ID, waits.State, waits.Version = "job_0", metadata.JobRunning, 1
+		s.jobs[waits.ID] = waits
+		leads := func() bool { return true }
+		r := NewJobRunner(s, f, leads, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- r.Run(ctx) }()
+
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		job, _ := s.Job("job_1")
+		require.Equal(t, metadata.JobDone, job.State)
+		require.EqualValues(t, 2*jobParallel, job.Done)
+		s.stop("job_0")
+		time.Sleep(2 * jobRetryDelay)
+		synctest.Wait()
+		require.Empty(t, r.slots, "the operations of a stopped job are not repeated")
+		cancel()
+		require.NoError(t, <-done)
+	})
+}
+
 func TestRestartsOfAJobAreRepeatable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTargets(3)

@@ -196,4 +196,8 @@ func (b *brokers) topic(name string, partitions int32) {
 	b.t.Helper()
 	_, err := b.admin.CreateTopic(b.t.Context(), partitions, b.factor, nil, name)
 	require.NoError(b.t, err)
+	require.Eventually(b.t, func() bool { // brokers learn of it from the controller
+		topics, err := b.admin.ListTopics(b.t.Context(), name)
+		return err == nil && topics.Error() == nil
+	}, time.Minute, 20*time.Millisecond, "the topic %s", name)
 }

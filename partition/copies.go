@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"sync"
 
+	"platform/internal/errcode"
 	"platform/internal/ids"
+	"platform/internal/limits"
+	"platform/internal/raftgroup"
 	"platform/partition/journal"
 	"platform/partition/machine"
 	"platform/partition/store"
@@ -20,8 +23,8 @@ const (
 	// copiedBytes bounds the bytes that the steps of one command copy. A single step may
 	// copy more.
 	copiedBytes = 4 << 20
-	// keysBytes is what listing the keys of an object counts.
-	keysBytes = 1 << 20
+	// keysBytes bounds the keys of an object that a handler may list.
+	keysBytes = limits.Message
 	// restartBytes and restartEntries bound what a restart copies, since it is one command.
 	restartBytes   = 64 << 20
 	restartEntries = 100_000
@@ -85,13 +88,20 @@ func (l *leadership) readSizes(p *machine.Progress) ([]int, error) {
 	if err != nil || inv == nil {
 		return nil, err
 	}
-	o, known := inv.Target.Object(), map[string]int{}
+	o, known, keys := inv.Target.Object(), map[string]int{}, -1
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		switch {
 		case s.Kind != machine.StepCommand:
 		case s.Type == journal.GetLazyStateKeys:
-			sizes[i] = keysBytes
+			if keys < 0 {
+				if keys, err = keysSize(view, o, keysBytes); err != nil {
+					return nil, err
+				}
+			}
+			sizes[i] = keys
+		case s.Type == journal.ClearAllState:
+			keys = 0
 		case s.Type == journal.GetLazyState || s.Type == journal.SetState:
 			c, err := journal.ParseState(s.Type, s.Payload)
 			if err != nil {
@@ -112,6 +122,18 @@ func (l *leadership) readSizes(p *machine.Progress) ([]int, error) {
 		}
 	}
 	return sizes, nil
+}
+
+// keysSize returns the bytes of the keys of an object, or an error if they have more than most.
+func keysSize(view *store.View, o machine.Object, most int) (int, error) {
+	sum, err := view.KeysSize(o, most)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("read the size of state keys: %w", err)
+	case sum > most:
+		return 0, errcode.New(errcode.RT0003, "cannot list the keys of the state of %v: they have more than %d bytes: %w", o, most, raftgroup.ErrTooLarge)
+	}
+	return sum, nil
 }
 
 // copies returns approximately how many bytes an operator's command copies, or the code with

@@ -3,6 +3,7 @@ package partition
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +66,32 @@ func TestReadsOfOneProgressAreSplit(t *testing.T) {
 		steps = append(steps, machinetest.GetState(i+1, "x"))
 	}
 	require.GreaterOrEqual(t, progress(steps...), uint64(reads/4), "an entry copies at most 4 MiB")
+
+	// Lists of keys are copied as well.
+	const lists = 5
+	long := func(i int) string { return strings.Repeat(string(rune('a'+i)), 1<<20) }
+	var keys []machine.Step
+	for i := range 3 {
+		progress(machinetest.SetState(long(i), nil))
+		keys = append(keys, machinetest.ClearState(long(i)))
+	}
+	var listing []machine.Step
+	for i := range uint32(lists) {
+		listing = append(listing, machinetest.GetStateKeys(1000+i))
+	}
+	require.GreaterOrEqual(t, progress(listing...), uint64(lists))
+	propose(func(l *leadership) error {
+		view := l.p.tables.View()
+		defer view.Close()
+		_, err := keysSize(view, record.Target.Object(), 2<<20)
+		require.ErrorIs(t, err, raftgroup.ErrTooLarge)
+		sum, err := keysSize(view, record.Target.Object(), 4<<20)
+		require.Greater(t, sum, 3<<20)
+		return err
+	})
+	for _, step := range keys {
+		progress(step)
+	}
 
 	// The parts after one that cannot be proposed are not proposed either.
 	length := func() (n uint32) {

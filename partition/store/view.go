@@ -163,6 +163,20 @@ func (v *View) ValueSize(o machine.Object, key []byte) (int, error) {
 	return v.reader.size(v.space.value(nil, &o, key))
 }
 
+// KeysSize returns the bytes of the keys of an object's state, or a number above most if they
+// have more than that.
+func (v *View) KeysSize(o machine.Object, most int) (sum int, err error) {
+	if v.err != nil {
+		return 0, v.err
+	}
+	prefix := v.space.object(make([]byte, 0, objectLen(&o)), tableValues, &o)
+	err = v.reader.ownedKeys(prefix, func(key []byte) bool {
+		sum += len(key) - len(prefix)
+		return sum <= most
+	})
+	return sum, err
+}
+
 // EntrySize is about the length of an entry of a journal, 0 if there is none.
 func (v *View) EntrySize(id ids.Invocation, index uint32) (int, error) {
 	if v.err != nil {

@@ -217,7 +217,8 @@ func (e *explainer) uncompleted(ctx context.Context) error {
 	if more := len(open) - maxUncompleted; more > 0 {
 		e.waits(ForCommand, "", "%s", counted(more, "other command"))
 	}
-	if !slices.ContainsFunc(open, func(entry journalEntry) bool { return entry.kind == "Run" }) {
+	// Only a sleep may be open besides: the timeout of an awakeable.
+	if !slices.ContainsFunc(open, func(entry journalEntry) bool { return entry.kind != "Sleep" }) {
 		e.unreportedAwakeable(signalled)
 	}
 	if started := e.row.Time("last_start_at"); len(open) == 0 && !started.IsZero() && e.now.Sub(started) > silentAfter {
@@ -244,9 +245,9 @@ const silentAfter = time.Minute
 // what they await.
 const firstReportingProtocol = 7
 
-// unreportedAwakeable names the awakeable that a handler probably waits for. Before
-// firstReportingProtocol, the server learns of awakeables only when the handler suspends; an
-// SDK numbers them in order.
+// unreportedAwakeable names the awakeable that a handler may wait for if its journal does not tell
+// what it waits for. Before firstReportingProtocol, the server learns of awakeables only when the handler
+// suspends; an SDK numbers them in order.
 func (e *explainer) unreportedAwakeable(signalled map[uint32]bool) {
 	id, err := ids.ParseInvocation(e.ID)
 	version := e.row.Number("pinned_service_protocol_version")
@@ -259,7 +260,7 @@ func (e *explainer) unreportedAwakeable(signalled map[uint32]bool) {
 	}
 	awakeable := ids.Awakeable{Invocation: id, Signal: index}.String()
 	e.detail("Awakeables", "With service protocol %d, a running handler does not report what it awaits. If it waits for an awakeable, the first one that is not completed is %s.", version, awakeable)
-	e.next("To resolve it: `platform awakeables resolve %s <value>`", awakeable)
+	e.next("If the handler waits for it: `platform awakeables resolve %s <value>`", awakeable)
 }
 
 // maxUncompleted limits the number of commands that uncompleted lists.

@@ -145,6 +145,32 @@ func TestExplanations(t *testing.T) {
 			waits: []string{"promise approved: the promise approved of the workflow"},
 			steps: []string{"Another handler of the workflow completes the promise.", "`platform invocations describe ID` shows its journal."},
 		},
+		"running, waiting for a promise, with a protocol that does not report it": {
+			row: `"status":"running","last_start_at":"2026-11-20T18:21:38Z","target_service_name":"S","pinned_service_protocol_version":6`,
+			tables: tables{
+				"'Command: %'": `[{"promise_name":"approved","entry_lite_json":"{\"Command\":{\"GetPromise\":{\"completion_id\":2}}}"}]`,
+			},
+			summary: "An attempt is in progress, since 2026-11-20T18:21:38.000Z (1s ago), on its deployment.",
+			details: []string{"Journal: The handler does not report what it waits for. 1 command is not completed in its journal."},
+			waits:   []string{"promise approved: the promise approved of the workflow"},
+			steps:   []string{"Another handler of the workflow completes the promise.", "`platform invocations describe ID` shows its journal."},
+		},
+		"running, waiting with a timeout, with a protocol that does not report it": {
+			row: `"status":"running","last_start_at":"2026-11-20T18:21:38Z","target_service_name":"S","pinned_service_protocol_version":6`,
+			tables: tables{
+				"'Command: %'": `[{"sleep_wakeup_at":"2026-11-20T19:00:00Z","entry_lite_json":"{\"Command\":{\"Sleep\":{\"completion_id\":2}}}"}]`,
+			},
+			summary: "An attempt is in progress, since 2026-11-20T18:21:38.000Z (1s ago), on its deployment.",
+			details: []string{
+				"Journal: The handler does not report what it waits for. 1 command is not completed in its journal.",
+				"Awakeables: With service protocol 6, a running handler does not report what it awaits. If it waits for an awakeable, the first one that is not completed is " + awakeable(17) + ".",
+			},
+			waits: []string{"sleep : the end of a sleep at 2026-11-20T19:00:00.000Z (in 38m 21s)"},
+			steps: []string{
+				"Nothing: it continues automatically.", "If the handler waits for it: `platform awakeables resolve " + awakeable(17) + " <value>`",
+				"`platform invocations describe ID` shows its journal.",
+			},
+		},
 		"running, without an open entry": {
 			row:     `"status":"running","last_start_at":"2026-11-20T18:13:50Z","target_service_name":"S","pinned_service_protocol_version":6`,
 			tables:  tables{"'Notification: %'": `[{"entry_lite_json":"{\"Notification\":{\"Signal\":{\"id\":{\"Index\":17}}}}"}]`},
@@ -154,7 +180,7 @@ func TestExplanations(t *testing.T) {
 				"Handler: No entry of its journal is open: the handler executes code, or its process no longer responds although its connection is open.",
 			},
 			steps: []string{
-				"To resolve it: `platform awakeables resolve " + awakeable(18) + " <value>`",
+				"If the handler waits for it: `platform awakeables resolve " + awakeable(18) + " <value>`",
 				"Check the log of the service. A handler that sends nothing for the inactivity timeout is asked to suspend, and its attempt is aborted after the abort timeout: `platform services config view S` shows them.",
 				"`platform invocations describe ID` shows its journal.",
 			},

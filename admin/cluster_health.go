@@ -73,7 +73,7 @@ func (s *Server) clusterHealth(c echo.Context) error {
 		Metadata: viewMetadataHealth(state.Metadata),
 	}
 	view.Survives = survives(state, cluster.Replicas())
-	view.Status, view.Problems = assess(state, cluster)
+	view.Status, view.Problems = assess(state, cluster, s.registry.Secrets().Used)
 	status := http.StatusOK
 	if !state.Metadata.Quorum || strict && view.Status == Unavailable {
 		status = http.StatusServiceUnavailable
@@ -95,8 +95,9 @@ func (s *Server) clusterState(ctx context.Context) (*ClusterState, error) {
 	return state, nil
 }
 
-// assess returns the health of a cluster and its problems, the most severe first.
-func assess(state *ClusterState, cluster metadata.Cluster) (Health, []string) {
+// assess returns the health of a cluster and its problems, the most severe first. secrets has the
+// number of stored secrets by key.
+func assess(state *ClusterState, cluster metadata.Cluster, secrets map[string]int) (Health, []string) {
 	down, less := []string{}, []string{}
 	if !state.Metadata.Quorum {
 		down = append(down, "the metadata has no leader that most of its voters follow: deployments and nodes cannot be changed")
@@ -123,6 +124,7 @@ func assess(state *ClusterState, cluster metadata.Cluster) (Health, []string) {
 	if wanted := metadata.Voters(state.placeableNodes()); state.Metadata.Quorum && len(state.Metadata.Voters) < wanted {
 		less = append(less, fmt.Sprintf("%s on the metadata, and %d should; the others are catching up", counted(len(state.Metadata.Voters), "node votes", "nodes vote"), wanted))
 	}
+	less = append(less, missingKeys(state, secrets)...)
 	less = append(less, tooFewReplicas(state, cluster.Replicas())...)
 	switch {
 	case len(down) > 0:

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -78,6 +79,9 @@ func (s *Server) createKafkaCluster(c echo.Context) error {
 	if existing, known := s.kafkaCluster(r.Name); known {
 		return clusterExists(&existing)
 	}
+	if err := s.requireKeyFor(c.Request().Context(), r.Properties); err != nil {
+		return err
+	}
 	cluster, err := s.registry.CreateKafkaCluster(c.Request().Context(), cluster)
 	if errors.Is(err, metadata.ErrClusterExists) {
 		return clusterExists(&subscription.Cluster{Name: r.Name})
@@ -95,6 +99,16 @@ func rejectLocalFiles(properties map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		if stem, local := strings.CutSuffix(name, ".location"); local {
 			return unprocessable("the property '%s' names a file of the server, which only clusters of the configuration (ingress.kafka-clusters) can use; put the text of the file into '%s.pem'", name, stem)
+		}
+	}
+	return nil
+}
+
+// requireKeyFor is requireSharedKey for properties of Kafka clients, if there are secrets among them.
+func (s *Server) requireKeyFor(ctx context.Context, properties map[string]string) error {
+	for name := range properties {
+		if subscription.Secret(name) {
+			return s.requireSharedKey(ctx, "credentials")
 		}
 	}
 	return nil
@@ -173,6 +187,9 @@ func (s *Server) patchKafkaCluster(c echo.Context) error {
 		return unprocessable("the field 'properties' is missing: all properties that the cluster is to have")
 	}
 	if err := rejectLocalFiles(r.Properties); err != nil {
+		return err
+	}
+	if err := s.requireKeyFor(c.Request().Context(), r.Properties); err != nil {
 		return err
 	}
 	cluster, err := s.registry.ChangeKafkaCluster(c.Request().Context(), name, func(current map[string]string) (map[string]string, error) {

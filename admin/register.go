@@ -55,6 +55,11 @@ func (s *Server) registerDeployment(c echo.Context) error {
 			return s.respondRegistered(c, unchanged, notices)
 		}
 	}
+	if len(endpoint.AdditionalHeaders) > 0 {
+		if err := s.requireSharedKey(ctx, "headers of the deployment"); err != nil {
+			return err
+		}
+	}
 	discovered, err := s.discover(ctx, endpoint)
 	if err != nil {
 		return err

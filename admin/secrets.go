@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/internal/errcode"
+	"platform/internal/feature"
 	"platform/metadata"
 )
 
@@ -107,10 +109,54 @@ func keyProblem(secrets *metadata.SecretsState, n *NodeState) string {
 		return "does not respond; start or remove it"
 	case len(secrets.Keys) > 0 && !slices.Contains(n.SecretKeys, secrets.Keys[0]):
 		return fmt.Sprintf("does not have the key %s; add it to its security.secrets.key-file", secrets.Keys[0])
+	case len(secrets.Keys) > 0 && n.SecretKeys[0] != secrets.Keys[0]:
+		return fmt.Sprintf("encrypts with another key, %s; make the first line of security.secrets.key-file the same on all nodes", n.SecretKeys[0])
 	case len(secrets.Keys) == 0 && len(n.SecretKeys) > 0:
 		return "has keys, which this node does not have"
 	}
 	return ""
+}
+
+// requireSharedKey refuses to store secrets that are encrypted with a key that other nodes do not
+// have: they could neither invoke the deployment nor read the topics. What nodes that do not respond
+// have is unknown. what names the secrets.
+func (s *Server) requireSharedKey(ctx context.Context, what string) error {
+	keys := s.registry.Secrets().Keys
+	if len(keys) == 0 {
+		return nil
+	}
+	state, err := s.clusterState(ctx)
+	if err != nil || state.Feature.Level < uint32(feature.Level4) { // below it, nothing is encrypted
+		return err
+	}
+	var lacking []string
+	for i := range state.Nodes {
+		if n := &state.Nodes[i]; n.Answers && !slices.Contains(n.SecretKeys, keys[0]) {
+			lacking = append(lacking, n.Name)
+		}
+	}
+	if len(lacking) == 0 {
+		return nil
+	}
+	return errcode.New(errcode.META0020, "nothing was stored: the %s would be encrypted with the key %s of this node, which other nodes do not have: %s; add it to their security.secrets.key-file first",
+		what, keys[0], strings.Join(lacking, ", "))
+}
+
+// missingKeys describes the nodes that cannot decrypt stored secrets.
+func missingKeys(state *ClusterState, used map[string]int) (problems []string) {
+	for i := range state.Nodes {
+		n := &state.Nodes[i]
+		if !n.Answers {
+			continue
+		}
+		for _, id := range slices.Sorted(maps.Keys(used)) {
+			if !slices.Contains(n.SecretKeys, id) {
+				problems = append(problems, fmt.Sprintf("node %s (%d) cannot decrypt %s: it does not have the key %s (security.secrets.key-file)",
+					n.Name, n.ID, counted(used[id], "stored secret", "stored secrets"), id))
+			}
+		}
+	}
+	return problems
 }
 
 // detailOf returns the message of an error without its code.

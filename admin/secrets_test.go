@@ -51,7 +51,11 @@ func TestSecretsAreRotatedOnceAllNodesHaveTheKey(t *testing.T) {
 	for _, tc := range []struct {
 		keys   []string
 		reason string
-	}{{nil, "node n2 does not respond"}, {[]string{"0000"}, "node n2 does not have the key " + keys.Newest()}} {
+	}{
+		{nil, "node n2 does not respond"},
+		{[]string{"0000"}, "node n2 does not have the key " + keys.Newest()},
+		{[]string{"0000", keys.Newest()}, "node n2 encrypts with another key, 0000; make the first line of security.secrets.key-file the same on all nodes"},
+	} {
 		nodes[2] = tc.keys
 		body := requireStatus(t, http.StatusConflict, w.ask(t, "POST", "/cluster/secrets/rotate", ""))
 		require.Contains(t, body, "no secret was encrypted: "+tc.reason)
@@ -70,6 +74,44 @@ func TestSecretsAreRotatedOnceAllNodesHaveTheKey(t *testing.T) {
 	require.Contains(t, body, `"authorization":"***"`)
 	require.NotContains(t, body, canary)
 	require.NotContains(t, body, "aes-256-gcm")
+}
+
+// Secrets are stored only if all nodes can decrypt them, and the health tells which cannot.
+func TestNodesWithoutTheKeyAreReported(t *testing.T) {
+	w := newWorld(t, nil)
+	_, err := w.store.Provision(t.Context(), metadata.Cluster{Name: "localcluster", Partitions: 2, FeatureLevel: feature.Level4})
+	require.NoError(t, err)
+	keys := secretKeys(t, "a")
+	require.NoError(t, w.store.SetSecretKeys(keys))
+	asked := 0
+	w.offers["http://a/"] = func() (*metadata.Deployment, error) {
+		asked++
+		return &metadata.Deployment{MinProtocol: 5, MaxProtocol: 5, Services: []*metadata.Service{{Name: "Greeter"}}}, nil
+	}
+	var second []string
+	w.cluster.change = func(s *ClusterState) {
+		s.Feature.Level = uint32(feature.Level4)
+		s.Nodes = []NodeState{
+			{ID: 1, Name: "n1", State: NodeAlive, Answers: true, SecretKeys: keys.IDs()},
+			{ID: 2, Name: "n2", State: NodeAlive, Answers: true, SecretKeys: second},
+		}
+	}
+	const registration = `{"uri":"http://a","additional_headers":{"Authorization":"x"}}`
+	body := requireStatus(t, http.StatusConflict, w.ask(t, "POST", "/deployments", registration))
+	require.Contains(t, body, "the headers of the deployment would be encrypted with the key "+keys.Newest()+" of this node, which other nodes do not have: n2;")
+	require.Zero(t, asked, "the endpoint does not get the headers")
+	body = requireStatus(t, http.StatusConflict, w.ask(t, "POST", "/kafka-clusters", `{"name":"main","properties":{"bootstrap.servers":"b:9092","sasl.password":"x"}}`))
+	require.Contains(t, body, `the credentials would be encrypted`)
+	requireStatus(t, http.StatusCreated, w.ask(t, "POST", "/kafka-clusters", `{"name":"open","properties":{"bootstrap.servers":"b:9092"}}`))
+	second = keys.IDs()
+	requireStatus(t, http.StatusCreated, w.ask(t, "POST", "/deployments", registration))
+
+	require.NotContains(t, requireStatus(t, http.StatusOK, w.ask(t, "GET", "/cluster-health", "")), "cannot decrypt")
+	second = nil
+	require.Contains(t, requireStatus(t, http.StatusOK, w.ask(t, "GET", "/cluster-health", "")),
+		"node n2 (2) cannot decrypt 1 stored secret: it does not have the key "+keys.Newest())
+	id := string(w.store.Schemas().Services["Greeter"].Deployment)
+	requireStatus(t, http.StatusConflict, w.ask(t, "PATCH", "/deployments/"+id, `{"additional_headers":{"Authorization":"y"}}`))
 }
 
 // An update that does not name the headers keeps them, and only the server encrypts.

@@ -34,6 +34,9 @@ func (s *Server) createSubscription(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.requireKeyFor(c.Request().Context(), sub.Properties); err != nil {
+		return err
+	}
 	sub, err = s.registry.CreateSubscription(c.Request().Context(), sub)
 	if err != nil {
 		return subscriptionError(err)

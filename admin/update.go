@@ -49,6 +49,11 @@ func (s *Server) updateDeployment(c echo.Context) error {
 		return err
 	}
 	ctx := c.Request().Context()
+	if len(endpoint.AdditionalHeaders) > 0 {
+		if err := s.requireSharedKey(ctx, "headers of the deployment"); err != nil {
+			return err
+		}
+	}
 	discovered, err := s.discover(ctx, endpoint)
 	if err != nil {
 		return err

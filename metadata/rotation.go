@@ -85,16 +85,25 @@ func (s *Store) RotateSecrets(ctx context.Context) (rotated int, err error) {
 	if s.source.current().keys == nil {
 		return 0, errcode.New(errcode.META0020, "this node has no key for secrets; configure security.secrets on all nodes")
 	}
-	for {
+	for stored := s.countSecrets(); ; {
 		batch := s.outdatedSecrets()
 		if len(batch) == 0 {
 			return rotated, nil
+		}
+		if rotated > stored+maxReplaced {
+			return rotated, errcode.New(errcode.META0020, "another node encrypts the secrets with another key at the same time; make the first line of security.secrets.key-file the same on all nodes")
 		}
 		if _, err := proposeToAll[any](ctx, s, &replaceSecrets{batch}); err != nil {
 			return rotated, err
 		}
 		rotated += len(batch)
 	}
+}
+
+// countSecrets returns the number of fields that RotateSecrets may replace.
+func (s *Store) countSecrets() (count int) {
+	s.source.current().eachSecret(func(keyring.Place, string) { count++ })
+	return count
 }
 
 // outdatedSecrets returns replacements of some secrets that are not encrypted with the newest key,

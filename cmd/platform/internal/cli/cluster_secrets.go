@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -60,13 +61,20 @@ overwritten: change secrets that were not encrypted.`,
 		if err != nil {
 			return err
 		}
-		if *asJSON {
+		switch {
+		case *asJSON:
 			err = a.printRaw(response.Body)
-		} else {
+		case s.Rotated == 0 && len(s.Unreadable) == 0:
+			a.say("Nothing was changed: all secrets are encrypted with the newest key.")
+		default:
 			a.print.Printf("%s Encrypted %s with the newest key\n", a.print.Green("[OK]:"), counted(s.Rotated, "secret"))
 		}
 		if err == nil && len(s.Unreadable) > 0 {
-			err = errors.New(counted(len(s.Unreadable), "secret") + " cannot be decrypted and still stored as before: platform cluster secrets status")
+			left := fmt.Sprintf("%d secrets are still stored as before, since this node cannot decrypt them", len(s.Unreadable))
+			if len(s.Unreadable) == 1 {
+				left = "1 secret is still stored as before, since this node cannot decrypt it"
+			}
+			err = &hintedError{errors.New(left), "`platform cluster secrets status` shows the missing keys."}
 		}
 		return err
 	})

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -39,11 +40,13 @@ type secretsStatus struct {
 	}
 	Unencrypted int
 	Unreadable  []string
-	Nodes       []struct {
-		Keys    []string
-		Problem string
-	}
-	Rotated int
+	Nodes       []nodeSecretKeys
+	Rotated     int
+}
+
+type nodeSecretKeys struct {
+	Keys    []string
+	Problem string
 }
 
 func (c *trio) secrets(i int) (status secretsStatus) {
@@ -105,6 +108,14 @@ func TestSecretsAreEncryptedOnAllNodes(t *testing.T) {
 	write("n2", first+second)
 	write("n3", second+first)
 	c.awaitSecrets(0, func(s secretsStatus) bool {
+		return slices.ContainsFunc(s.Nodes, func(n nodeSecretKeys) bool {
+			return strings.HasPrefix(n.Problem, "encrypts with another key, "+firstID)
+		})
+	})
+	code, body = c.do(0, true, "POST", "/cluster/secrets/rotate", "")
+	require.Equal(t, http.StatusConflict, code, body) // n2 would replace them again
+	write("n2", second+first)
+	c.awaitSecrets(0, func(s secretsStatus) bool {
 		return s.Nodes[0].Problem == "" && s.Nodes[1].Problem == "" && s.Nodes[2].Problem == ""
 	})
 	code, body = c.do(0, true, "POST", "/cluster/secrets/rotate", "")
@@ -143,7 +154,10 @@ func TestSecretsAreEncryptedOnAllNodes(t *testing.T) {
 	require.Equal(t, http.StatusConflict, code, body) // without the header, which it would lose
 	code, body = c.do(2, true, "PATCH", "/kafka-clusters/main", `{"properties":{"bootstrap.servers":"127.0.0.1:1","security.protocol":"sasl_ssl",
 		"sasl.mechanism":"plain","sasl.username":"u","sasl.password":"new"}}`)
-	require.Equal(t, http.StatusOK, code, body) // a secret can be set anew, with the key that there is
+	require.Equal(t, http.StatusConflict, code, body) // the other nodes do not have the key that there is
+	require.Contains(t, body, "which other nodes do not have: n")
+	_, body = c.do(0, true, "GET", "/cluster-health", "")
+	require.Contains(t, body, " cannot decrypt 2 stored secrets: it does not have the key "+secondID)
 	// Calls wait while the leader of their partition cannot read the headers.
 	var waiting sync.WaitGroup
 	for key := range 16 {

@@ -166,6 +166,8 @@ export interface JournalEvent {
   after_journal_entry_index?: number
   appended_at?: string
   event_type: string
+  /** Its number in the history; without one it is not stored. */
+  sequence?: number
   content?: Record<string, unknown>
   /** The content as text, in bundles of older servers. */
   event_json?: string

@@ -27,7 +27,7 @@ export function InvocationPage({ params }: { params: Match }) {
   const wellFormed = kindOfID(id) === 'invocation'
   const inv = useResource(wellFormed ? `inv:${id}` : undefined, (s) => get<Invocation>(`/invocations/${segment(id)}`, s), { topics, every: 1500 })
   const live = inv.data !== undefined && inv.data.status !== 'completed'
-  const events = useResource(inv.data && live ? `events:${id}` : undefined, async (s) => (await get<{ events: JournalEvent[] }>(`/invocations/${segment(id)}/events`, s)).events, { topics, every: 3000, atLeast: 1000 })
+  const events = useResource(inv.data ? `events:${id}` : undefined, async (s) => (await get<{ events: JournalEvent[] }>(`/invocations/${segment(id)}/events`, s)).events, { topics: live ? topics : [], every: live ? 3000 : 0, atLeast: 1000 })
   const explain = useExplain(live ? inv.data : undefined)
   if (!wellFormed || (inv.error instanceof APIError && (inv.error.status === 404 || inv.error.status === 400) && !inv.data)) {
     return (

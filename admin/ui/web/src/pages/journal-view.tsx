@@ -31,6 +31,7 @@ interface EventBody {
   error_code?: number
   error_stacktrace?: string
   related_command_index?: number
+  last_failure?: EventBody
 }
 
 function bodyOf(e: JournalEvent): EventBody {
@@ -95,14 +96,16 @@ export function JournalView({ inv, events, live, fixed, journals: { of, loadEntr
           else if (cj.complete && cj.steps.length === 0) out.push({ key: `${path}:empty`, type: 'note', text: 'No journal: it has not started, or its journal is no longer kept.', depth: depth + 1 })
           else if (!cj.complete && cj.steps.length === 0) out.push({ key: `${path}:load`, type: 'note', text: 'Loading…', depth: depth + 1 })
         }
-        if (depth === 0) for (const e of events) if (e.after_journal_entry_index === step.index && noteworthy(e)) out.push({ key: `${path}:${e.event_type}`, type: 'event', event: e, depth })
+        if (depth === 0) for (const e of events) if (e.after_journal_entry_index === step.index && noteworthy(e)) out.push({ key: eventKey(e), type: 'event', event: e, depth })
       }
       // Events whose entry is a notification, which has no line of its own.
       if (depth === 0 && !wanted) {
         const lines = new Set(j.steps.map((s) => s.index))
-        for (const e of events) if (noteworthy(e) && !lines.has(e.after_journal_entry_index ?? -1)) out.push({ key: `event:${e.event_type}`, type: 'event', event: e, depth })
+        for (const e of events) if (noteworthy(e) && !lines.has(e.after_journal_entry_index ?? -1)) out.push({ key: eventKey(e), type: 'event', event: e, depth })
       }
     }
+    const dropped = droppedEvents(events)
+    if (dropped > 0) out.push({ key: 'dropped', type: 'note', text: `${plural(dropped, 'older failure or event is', 'older failures and events are')} no longer kept.`, depth: 0 })
     add(inv.id, 0, '')
     return out
   }, [versions, open, unfolded, events, find, callees.data])
@@ -171,7 +174,7 @@ export function JournalView({ inv, events, live, fixed, journals: { of, loadEntr
             switch (item.type) {
               case 'step':
                 return (
-                  <StepLine item={item} scale={scale} time={time} live={live} open={open.has(item.path)} unfolded={unfolded.has(item.path)} failedIndex={failing(events)} toggle={() => toggle(item.path)}
+                  <StepLine item={item} scale={scale} time={time} live={live} open={open.has(item.path)} unfolded={unfolded.has(item.path)} failedIndex={inv.last_failure ? failing(events) : undefined} toggle={() => toggle(item.path)}
                     unfold={item.step.childID && !fixed ? () => unfold(item.path, item.step.childID!) : undefined} />
                 )
               case 'detail':
@@ -195,10 +198,20 @@ export function JournalView({ inv, events, live, fixed, journals: { of, loadEntr
 
 const noteworthy = (e: JournalEvent): boolean => e.event_type !== 'Suspended'
 
+/** Identifies an event: several of a type are kept, and of those that are not kept there is one of each type. */
+const eventKey = (e: JournalEvent): string => `event:${e.event_type}:${e.sequence ?? ''}`
+
+/** The command that the last failure concerns. */
 function failing(events: JournalEvent[]): number | undefined {
-  const e = events.find((o) => o.event_type === 'TransientError')
-  return e ? bodyOf(e).related_command_index : undefined
+  for (const e of [...events].reverse()) {
+    if (e.event_type === 'TransientError') return bodyOf(e).related_command_index
+    if (e.event_type === 'Paused') return bodyOf(e).last_failure?.related_command_index
+  }
+  return undefined
 }
+
+/** How many older events of the history were dropped. */
+const droppedEvents = (events: JournalEvent[]): number => events[0]?.sequence ?? 0
 
 function lineText(s: Step): string {
   return `${s.verb} ${s.subject} ${s.failure?.message ?? ''} ${preview(s.input, 60)} ${preview(s.output, 60)}`
@@ -341,11 +354,12 @@ function Detail({ item, load }: { item: Extract<Item, { type: 'detail' }>; load:
 function EventLine({ event, scale }: { event: JournalEvent; scale: Scale }) {
   const at = parseTime(event.appended_at)
   const body = bodyOf(event)
+  const failure = body.last_failure ?? body
   const [title, tone] = { TransientError: ['attempt failed', 'bad'], Paused: ['paused', 'warn'], Resumed: ['resumed', 'ok'], CancelRequested: ['cancellation requested', 'warn'] }[event.event_type] ?? [event.event_type, 'idle']
   return (
     <div class={`j-row j-event ${tone}`}>
       <span class="j-index" />
-      <div class="j-code"><span class="j-fold" /><span class="j-line"><span class="c-verb">{title}</span>{body.error_message && <span class={tone === 'bad' ? 'c-fail' : 'c-arg'} dir="auto">{body.error_code ? `[${body.error_code}] ` : ''}{body.error_message.split('\n')[0]}</span>}</span></div>
+      <div class="j-code"><span class="j-fold" /><span class="j-line"><span class="c-verb">{title}</span>{failure.error_message && <span class={tone === 'bad' ? 'c-fail' : 'c-arg'} dir="auto">{failure.error_code ? `[${failure.error_code}] ` : ''}{failure.error_message.split('\n')[0]}</span>}</span></div>
       <span class="j-dur"><Time at={event.appended_at} /></span>
       <div class="j-lane" aria-hidden="true">{at !== undefined && <i class="cross" style={{ left: `${position(scale, at) * 100}%` }} />}</div>
     </div>

@@ -64,7 +64,8 @@ func isStored(history []machine.Event, e *event) bool {
 	for i := len(history) - 1; i >= 0; i-- {
 		stored := &history[i]
 		if e.kind == "TransientError" && stored.Failure != nil {
-			return e.body["error_code"] == stored.Failure.Code && e.body["error_message"] == stored.Failure.Message
+			message, _ := e.body["error_message"].(string)
+			return e.body["error_code"] == stored.Failure.Code && beginning(message) == beginning(stored.Failure.Message)
 		}
 		if e.kind == eventKinds[stored.Kind] {
 			return true
@@ -72,6 +73,9 @@ func isStored(history []machine.Event, e *event) bool {
 	}
 	return false
 }
+
+// beginning is the part of a message that the invoker keeps of many failures, too.
+func beginning(message string) string { return message[:min(len(message), 64)] }
 
 // presentEvents returns the events that follow from the record and the attempts of an invocation that
 // is not completed: the failure of the last attempt until one succeeds, the reason for a suspension

@@ -27,8 +27,11 @@ func (a *app) invocationsDescribe() *cobra.Command {
 		inv, response, err := a.client.Invocation(ctx, args[0])
 		return inv, response, hintNotFound(err, "It may have completed without its result being kept. `platform invocations list` shows the existing ones.")
 	}
-	return viewResponse(a, cmd, request, func(_ context.Context, inv client.Invocation) error {
+	return viewResponse(a, cmd, request, func(ctx context.Context, inv client.Invocation) error {
 		a.describeInvocation(inv)
+		if events, err := a.client.Events(ctx, inv.ID); err == nil { // older servers have none
+			a.history(events)
+		}
 		return nil
 	})
 }

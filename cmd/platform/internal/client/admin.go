@@ -313,6 +313,15 @@ func (c *Client) Invocation(ctx context.Context, id string) (inv Invocation, res
 	return inv, response, err
 }
 
+// Events returns what happened between the journal entries of an invocation, the oldest first.
+func (c *Client) Events(ctx context.Context, id string) ([]Event, error) {
+	var list struct {
+		Events []Event `json:"events"`
+	}
+	_, err := c.adminJSON(ctx, http.MethodGet, "/invocations/"+url.PathEscape(id)+"/events", nil, &list)
+	return list.Events, err
+}
+
 // Explain returns why an invocation is in its status.
 func (c *Client) Explain(ctx context.Context, id string) (*explain.Explanation, error) {
 	e := new(explain.Explanation)

@@ -167,6 +167,31 @@ type Entry struct {
 	RawLength     int       `json:"raw_length"`
 }
 
+// Event is an event of an invocation between its journal entries.
+type Event struct {
+	AfterEntry int       `json:"after_journal_entry_index"`
+	At         time.Time `json:"appended_at"`
+	Type       string    `json:"event_type"`
+	Sequence   *int      `json:"sequence"` // number in the history; nil: not stored
+	Content    struct {
+		Failure
+		Attempts    int      `json:"attempts"` // that have failed
+		Cause       string   `json:"cause"`    // of a pause
+		By          string   `json:"by"`
+		Reason      string   `json:"reason"`
+		LastFailure *Failure `json:"last_failure"`
+	} `json:"content"`
+}
+
+// Failure is the failure of an attempt in an Event.
+type Failure struct {
+	Code         int    `json:"error_code"`
+	Message      string `json:"error_message"`
+	RelatedIndex *int   `json:"related_command_index"`
+	RelatedName  string `json:"related_command_name"`
+	RelatedType  string `json:"related_command_type"`
+}
+
 // Version is the version of the server.
 type Version struct {
 	Version         string          `json:"version"`

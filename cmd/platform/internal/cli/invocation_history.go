@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+// history prints the failed attempts, pauses and cancels of an invocation.
+func (a *app) history(events []client.Event) {
+	heading := false
+	for _, e := range events {
+		text := eventText(e)
+		if text == "" {
+			continue
+		}
+		if !heading {
+			heading = true
+			a.print.Println()
+			a.print.Heading("Invocation History")
+			if e.Sequence != nil && *e.Sequence > 0 {
+				a.print.Printf("  %s\n", a.print.Dim("("+counted(*e.Sequence, "older event")+" no longer kept)"))
+			}
+		}
+		a.print.Printf("  %s %s\n", a.print.Dim("["+a.print.Time(e.At)+"]"), text)
+	}
+}
+
+// eventText is an event in one line; empty for those that the status shows.
+func eventText(e client.Event) string {
+	switch e.Type {
+	case "TransientError":
+		return "attempt failed" + failureSuffix(&e.Content.Failure)
+	case "Paused":
+		text := "paused" + pausedBy(&client.Pause{Cause: e.Content.Cause, By: e.Content.By, Reason: e.Content.Reason, Attempts: e.Content.Attempts})
+		if e.Content.LastFailure != nil {
+			text += failureSuffix(e.Content.LastFailure)
+		}
+		return text
+	case "Resumed":
+		return "resumed"
+	case "CancelRequested":
+		return "cancellation requested"
+	}
+	return ""
+}
+
+// failureSuffix is the code and the first line of a failure, and the command that it concerns.
+func failureSuffix(f *client.Failure) string {
+	message, _, _ := strings.Cut(f.Message, "\n")
+	text := fmt.Sprintf(": [%d] %s", f.Code, term.Clean(message))
+	if f.RelatedIndex == nil && f.RelatedType == "" {
+		return text
+	}
+	text += " ("
+	if f.RelatedType != "" {
+		text += f.RelatedType
+	} else {
+		text += "command"
+	}
+	if f.RelatedName != "" {
+		text += " " + term.Clean(f.RelatedName)
+	}
+	if f.RelatedIndex != nil {
+		text += fmt.Sprintf(", command %d", *f.RelatedIndex)
+	}
+	return text + ")"
+}

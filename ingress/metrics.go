@@ -16,7 +16,7 @@ import (
 // not depend on callers. Counting takes no locks.
 type Metrics struct {
 	requests  [kinds][results]prometheus.Counter
-	durations [kinds]prometheus.Observer
+	durations [kinds]*stats.Durations
 	active    atomic.Int64
 }
 
@@ -72,7 +72,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}, func() float64 { return float64(m.active.Load()) })
 	reg.MustRegister(requests, durations, active)
 	for k := uncounted + 1; k < kinds; k++ {
-		m.durations[k] = durations.WithLabelValues(kindNames[k])
+		m.durations[k] = stats.NewDurations(durations.WithLabelValues(kindNames[k]))
 		for r := range results {
 			m.requests[k][r] = requests.WithLabelValues(kindNames[k], resultNames[r])
 		}
@@ -119,7 +119,7 @@ func (m *Metrics) counted(w http.ResponseWriter, r *http.Request, handle http.Ha
 			result = e.result()
 		}
 		m.requests[e.kind][result].Inc()
-		stats.Observe(m.durations[e.kind], time.Since(begin), tracing.SampledTraceID(e.trace))
+		m.durations[e.kind].Observe(time.Since(begin), tracing.SampledTraceID(e.trace))
 	}()
 	handle(e, r)
 	whole = true

@@ -53,7 +53,7 @@ type handlerMetrics struct {
 	name      handlerName
 	completed [2]prometheus.Counter // by success
 	duration  prometheus.Observer
-	attempts  [outcomes]atomic.Pointer[prometheus.Observer] // nil: none had this outcome
+	attempts  [outcomes]atomic.Pointer[Durations] // nil: none had this outcome
 }
 
 // durationBuckets are those of invocations and attempts, which take from a millisecond to
@@ -108,15 +108,6 @@ func (h *Handlers) of(service, handler string) *handlerMetrics {
 	return m
 }
 
-// Observe observes a duration, with the trace that it was observed in as an exemplar unless that is empty.
-func Observe(o prometheus.Observer, took time.Duration, trace string) {
-	if with, ok := o.(prometheus.ExemplarObserver); ok && trace != "" {
-		with.ObserveWithExemplar(took.Seconds(), prometheus.Labels{"trace_id": trace})
-		return
-	}
-	o.Observe(took.Seconds())
-}
-
 // Ended counts the end of an invocation, and the time since it was due; negative if it was not
 // due yet.
 func (h *Handlers) Ended(service, handler string, success bool, took time.Duration) {
@@ -138,11 +129,10 @@ func (h *Handlers) Attempted(service, handler string, how Outcome, took time.Dur
 		return
 	}
 	m := h.of(service, handler)
-	observer := m.attempts[how].Load()
-	if observer == nil {
-		o := h.attempted.WithLabelValues(m.name.service, m.name.handler, how.String())
-		observer = &o
-		m.attempts[how].Store(observer)
+	durations := m.attempts[how].Load()
+	if durations == nil {
+		durations = NewDurations(h.attempted.WithLabelValues(m.name.service, m.name.handler, how.String()))
+		m.attempts[how].Store(durations)
 	}
-	Observe(*observer, took, trace)
+	durations.Observe(took, trace)
 }

@@ -25,7 +25,8 @@ func (s *Server) trace(c echo.Context, inv *machine.Invoke) (end func(*error)) {
 		t := &inv.Target
 		about := &tracing.Invocation{ID: inv.ID, Target: t.String(), Service: t.Service, Handler: t.Handler}
 		status, failure := outcome(c.Response(), *err)
-		span.End(about, status, failure)
+		requestID, _ := first(c.Response().Header()[headerRequestID])
+		span.End(about, requestID, status, failure)
 	}
 }
 

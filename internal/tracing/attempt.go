@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
-	common "go.opentelemetry.io/proto/otlp/common/v1"
 	spans "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"platform/internal/stats"
@@ -18,8 +17,8 @@ type Attempt struct {
 	cause       link // the parent of the invocation
 	span        trace.SpanID
 	start       time.Time
-	events      []*spans.Span_Event
-	size        int    // of the events, about
+	events      []byte // encoded, see appendEvent
+	count       int    // of them
 	more        uint32 // events beyond the limit
 	endpoint    Endpoint
 	retries     uint32
@@ -63,20 +62,21 @@ func (a *Attempt) Command(kind, name string, index uint32) {
 	if !a.room() {
 		return
 	}
-	attributes := []*common.KeyValue{
-		text("platform.journal.command.type", kind), number("platform.journal.command.index", int64(index)),
-	}
+	var room [256]byte
+	b := appendText(room[:0], fieldEventAttributes, "platform.journal.command.type", kind)
+	b = appendNumber(b, fieldEventAttributes, "platform.journal.command.index", int64(index))
 	if name != "" {
-		attributes = append(attributes, text("platform.journal.command.name", name))
-		a.size += min(len(name), maxText)
+		b = appendText(b, fieldEventAttributes, "platform.journal.command.name", name)
 	}
-	a.event("new_command", time.Now(), attributes...)
+	a.event("platform.invocation.lifecycle.new_command", time.Now(), b)
 }
 
 // RunEnded records that the handler proposed the result of a run.
 func (a *Attempt) RunEnded(completion uint32) {
 	if a.room() {
-		a.event("run_ended", time.Now(), number("platform.journal.completion.id", int64(completion)))
+		var room [64]byte
+		b := appendNumber(room[:0], fieldEventAttributes, "platform.journal.completion.id", int64(completion))
+		a.event("platform.invocation.lifecycle.run_ended", time.Now(), b)
 	}
 }
 
@@ -85,18 +85,16 @@ func (a *Attempt) room() bool {
 	if !a.Sampled() {
 		return false
 	}
-	if len(a.events) < maxEvents {
+	if a.count < maxEvents {
 		return true
 	}
 	a.more++
 	return false
 }
 
-func (a *Attempt) event(name string, at time.Time, attributes ...*common.KeyValue) {
-	a.events = append(a.events, &spans.Span_Event{
-		Name: "platform.invocation.lifecycle." + name, TimeUnixNano: uint64(at.UnixNano()), Attributes: attributes,
-	})
-	a.size += 256
+func (a *Attempt) event(name string, at time.Time, attributes []byte) {
+	a.events = appendEvent(a.events, name, at, attributes)
+	a.count++
 }
 
 // End records the span. code, message and stack describe the failure of a failed attempt.
@@ -114,18 +112,18 @@ func (a *Attempt) End(how stats.Outcome, code, message, stack string) {
 	}
 	switch how {
 	case stats.Suspended:
-		a.event("suspended", end)
+		a.event("platform.invocation.lifecycle.suspended", end, nil)
 	case stats.Yielded:
-		a.event("yielded", end)
+		a.event("platform.invocation.lifecycle.yielded", end, nil)
 	}
 	below := link{trace: a.cause.trace, span: spanOf(a.inv.ID)}
-	s := newSpan(spans.Span_SPAN_KIND_CLIENT, a.span, below, a.start, end, "invocation-attempt", a.inv.Target).call(&a.inv)
+	s := newSpan(spans.Span_SPAN_KIND_CLIENT, a.span, below, a.start, end, "invocation-attempt", a.inv.Target, 512+len(a.events)).call(&a.inv)
 	s.text("platform.deployment.id", a.endpoint.Deployment)
 	s.text("platform.deployment.address", a.endpoint.Address)
 	s.number("platform.deployment.service_protocol_version", int64(a.endpoint.Protocol))
 	s.number("platform.attempt.failed_before", int64(a.retries))
 	s.text("platform.attempt.outcome", how.String())
-	s.Events, s.DroppedEventsCount, s.size = a.events, a.more, s.size+a.size
+	s.events(a.events, a.more)
 	if how == stats.Failed {
 		s.text("platform.error.code", code)
 		s.failed(message)

@@ -31,7 +31,8 @@ func (t *Tracer) Received(inv *Invocation, r *Record) (traceparent string) {
 	self := link{trace: parent.trace, span: recordSpanOf(inv.ID, r), sampled: parent.sampled}
 	if parent.sampled {
 		now := time.Now()
-		s := newSpan(spans.Span_SPAN_KIND_CONSUMER, self.span, parent, now, now, "receive", r.Topic).about(inv)
+		s := newSpan(spans.Span_SPAN_KIND_CONSUMER, self.span, parent, now, now, "receive", r.Topic, 384).about(inv)
+		s.linked() // to the producer, as well as below it
 		s.text("messaging.system", "kafka")
 		s.text("messaging.operation.type", "receive")
 		s.text("messaging.destination.name", r.Topic)

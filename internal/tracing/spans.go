@@ -27,12 +27,9 @@ func (s *span) about(inv *Invocation) *span {
 	return s
 }
 
-// system is the same for all spans.
-var system = text("rpc.system", "platform")
-
 // call adds the attributes of spans that stand for a call.
 func (s *span) call(inv *Invocation) *span {
-	s.Attributes = append(s.Attributes, system)
+	s.text("rpc.system", "platform")
 	s.text("rpc.service", inv.Service)
 	s.text("rpc.method", inv.Handler)
 	return s.about(inv)
@@ -70,8 +67,9 @@ func (t *Tracer) StartRequest(traceparent, peer string) *Request {
 // Traceparent is the trace context of what the request causes.
 func (r *Request) Traceparent() string { return r.traceparent }
 
-// End records the span. failure is why the request failed; empty: it did not.
-func (r *Request) End(inv *Invocation, status int, failure string) {
+// End records the span. requestID is the client's name for the request, if any; failure is why the
+// request failed; empty: it did not.
+func (r *Request) End(inv *Invocation, requestID string, status int, failure string) {
 	if r == nil {
 		return
 	}
@@ -79,8 +77,11 @@ func (r *Request) End(inv *Invocation, status int, failure string) {
 	if !r.t.keeps(r.parent.sampled, failure != "", end.Sub(r.start)) {
 		return
 	}
-	s := newSpan(spans.Span_SPAN_KIND_SERVER, r.span, r.parent, r.start, end, "ingress", inv.Target).call(inv)
+	s := newSpan(spans.Span_SPAN_KIND_SERVER, r.span, r.parent, r.start, end, "ingress", inv.Target, 384).call(inv)
 	s.number("http.response.status_code", int64(status))
+	if requestID != "" {
+		s.text("platform.request.id", requestID)
+	}
 	if peer, err := netip.ParseAddrPort(r.peer); err == nil {
 		s.text("client.socket.address", peer.Addr().String())
 		s.number("client.socket.port", int64(peer.Port()))
@@ -103,7 +104,7 @@ func (t *Tracer) Started(inv *Invocation) {
 }
 
 func (t *Tracer) started(inv *Invocation, parent link, at time.Time) {
-	s := newSpan(spans.Span_SPAN_KIND_INTERNAL, spanOf(inv.ID), parent, at, at, "invocation-start", inv.Target).call(inv)
+	s := newSpan(spans.Span_SPAN_KIND_INTERNAL, spanOf(inv.ID), parent, at, at, "invocation-start", inv.Target, 256).call(inv)
 	if inv.Linked {
 		s.linked()
 	}
@@ -124,7 +125,7 @@ func (t *Tracer) Ended(inv *Invocation, due, ended time.Time, code uint32, failu
 		t.started(inv, parent, due)
 	}
 	below := link{trace: parent.trace, span: spanOf(inv.ID)}
-	s := newSpan(spans.Span_SPAN_KIND_INTERNAL, newSpanID(), below, due, ended, "invocation-end", inv.Target).about(inv)
+	s := newSpan(spans.Span_SPAN_KIND_INTERNAL, newSpanID(), below, due, ended, "invocation-end", inv.Target, 128+len(failure)).about(inv)
 	if failure == "" {
 		s.text("platform.invocation.result", "success")
 	} else {

@@ -63,7 +63,7 @@ func newTest(t testing.TB, ratio float64) (*Tracer, func() []*spans.Span) {
 // TestWithoutATracerNothingHappens calls everything on nil.
 func TestWithoutATracerNothingHappens(t *testing.T) {
 	var tracer *Tracer
-	tracer.StartRequest("", "").End(&Invocation{}, 200, "")
+	tracer.StartRequest("", "").End(&Invocation{}, "", 200, "")
 	tracer.Started(&Invocation{})
 	tracer.Ended(&Invocation{}, time.Time{}, time.Time{}, 0, "")
 	a := tracer.StartAttempt(&Invocation{}, Endpoint{}, 0)
@@ -197,7 +197,7 @@ func BenchmarkInvocation(b *testing.B) {
 		a.End(stats.Succeeded, "", "", "")
 		now := time.Now()
 		tracer.Ended(inv, now, now, 0, "")
-		r.End(inv, 200, "")
+		r.End(inv, "", 200, "")
 	}
 }
 

@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/hkdf"
@@ -37,7 +38,7 @@ func NodeURI(cluster, node string) *url.URL {
 
 // NewAuthority returns an authority with a new key.
 func NewAuthority(cluster string, validity time.Duration) (*Authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, err := NewKey()
 	if err != nil {
 		return nil, err
 	}
@@ -70,15 +71,11 @@ func ParseAuthority(certs, key []byte) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	if block, _ = pem.Decode(key); block == nil {
-		return nil, errors.New("the key file of the authority contains no key in PEM format")
-	}
-	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	signer, err := ParseKey(key)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the key file of the authority: %w", err)
 	}
-	signer, ok := parsed.(*ecdsa.PrivateKey)
-	if !ok || !signer.PublicKey.Equal(cert.PublicKey) {
+	if !signer.PublicKey.Equal(cert.PublicKey) {
 		return nil, errors.New("the key does not belong to the certificate of the authority")
 	}
 	return &Authority{cert, signer}, nil
@@ -97,7 +94,7 @@ func (a *Authority) Cluster() (string, error) {
 func (a *Authority) CertPEM() []byte { return encodePEM("CERTIFICATE", a.Cert.Raw) }
 
 // KeyPEM returns the key of the authority.
-func (a *Authority) KeyPEM() ([]byte, error) { return keyPEM(a.key) }
+func (a *Authority) KeyPEM() ([]byte, error) { return KeyPEM(a.key) }
 
 // PacketKey returns the key of gossip packets that follows from the key of the authority, as
 // the content of a file.
@@ -115,29 +112,37 @@ func (a *Authority) PacketKey() ([]byte, error) {
 
 // IssueNode returns a certificate for a node, with a new key.
 func (a *Authority) IssueNode(node string, validity time.Duration) (cert, key []byte, err error) {
-	cluster, err := a.Cluster()
+	private, err := NewKey()
 	if err != nil {
 		return nil, nil, err
 	}
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
+	if cert, err = a.issue(node, private.Public(), validity); err != nil {
 		return nil, nil, err
+	}
+	if key, err = KeyPEM(private); err != nil {
+		return nil, nil, err
+	}
+	return cert, key, nil
+}
+
+// issue returns a certificate of a node for a public key. Nothing else in it comes from the node.
+func (a *Authority) issue(node string, key crypto.PublicKey, validity time.Duration) ([]byte, error) {
+	cluster, err := a.Cluster()
+	if err != nil {
+		return nil, err
 	}
 	template, err := newTemplate(node, min(validity, time.Until(a.Cert.NotAfter)))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	template.URIs = []*url.URL{NodeURI(cluster, node)}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.Cert, private.Public(), a.key)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.Cert, key, a.key)
 	if err != nil {
-		return nil, nil, fmt.Errorf("create the certificate of node %q: %w", node, err)
+		return nil, fmt.Errorf("create the certificate of node %q: %w", node, err)
 	}
-	if key, err = keyPEM(private); err != nil {
-		return nil, nil, err
-	}
-	return encodePEM("CERTIFICATE", der), key, nil
+	return encodePEM("CERTIFICATE", der), nil
 }
 
 func newTemplate(name string, validity time.Duration) (*x509.Certificate, error) {
@@ -152,7 +157,11 @@ func newTemplate(name string, validity time.Duration) (*x509.Certificate, error)
 	}, nil
 }
 
-func keyPEM(key *ecdsa.PrivateKey) ([]byte, error) {
+// NewKey returns a new key of a node.
+func NewKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
+
+// KeyPEM returns a key in PEM format.
+func KeyPEM(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		return nil, err

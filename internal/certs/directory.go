@@ -65,6 +65,16 @@ func (d Directory) Node(name string, validity time.Duration) (string, error) {
 	return dir, d.share(dir)
 }
 
+// Authority returns the certificate of the authority and its key, in PEM format.
+func (d Directory) Authority() (certificate, key []byte, err error) {
+	a, err := d.authority()
+	if err != nil {
+		return nil, nil, err
+	}
+	key, err = a.KeyPEM()
+	return a.CertPEM(), key, err
+}
+
 // Rotate creates a new authority, while nodes continue to trust the present one.
 func (d Directory) Rotate(validity time.Duration) error {
 	old, err := d.authority()

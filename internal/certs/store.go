@@ -25,7 +25,11 @@ const (
 
 // Files are the PEM files of a certificate, which may be followed by intermediate ones, its
 // key, and the certificates of authorities that peers are verified with. CA may be empty.
-type Files struct{ Cert, Key, CA string }
+type Files struct {
+	Cert, Key, CA string
+	// Renewed reports that the server renews the certificate itself.
+	Renewed bool
+}
 
 // Pair is the content of the files at one time.
 type Pair struct {
@@ -171,7 +175,16 @@ func parseCertificates(text []byte) (list []*x509.Certificate) {
 func (s *Store) warnExpiry(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if left := s.Expires().Sub(now); left < expiryNotice && now.Sub(s.warned) >= expiryRepeat {
+	notice := expiryNotice
+	if leaf := s.Current().Certificate.Leaf; s.files.Renewed {
+		notice = min(notice, leaf.NotAfter.Sub(leaf.NotBefore)/6)
+	}
+	switch left := s.Expires().Sub(now); {
+	case left >= notice || now.Sub(s.warned) < expiryRepeat:
+	case s.files.Renewed:
+		s.warned = now
+		s.log.Warn("certificate expires soon and could not be renewed", "section", s.name, "expires", s.Expires(), "file", s.files.Cert)
+	default:
 		s.warned = now
 		s.log.Warn("certificate expires soon; replace its files, which are read again", "section", s.name, "expires", s.Expires(), "file", s.files.Cert)
 	}
@@ -198,4 +211,12 @@ func CheckPermissions(path string) error {
 		return fmt.Errorf("every user of this machine has access to %s (mode %04o); run chmod 600 %s", path, info.Mode().Perm(), path)
 	}
 	return nil
+}
+
+// AuthoritiesPEM returns the certificates of the authorities.
+func (p *Pair) AuthoritiesPEM() (text []byte) {
+	for _, cert := range p.Authorities {
+		text = append(text, encodePEM("CERTIFICATE", cert.Raw)...)
+	}
+	return text
 }

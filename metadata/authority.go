@@ -72,10 +72,18 @@ func (s *Store) AuthorityKey() (certificate []byte, key string, err error) {
 	return v.authority.Certificate, key, err
 }
 
-// PutAuthority stores an authority, whose certificate is in DER and key in PEM format. keep
-// retains one that is stored already. The key is stored only encrypted: without keys of this node
-// the error has code META0020.
-func (s *Store) PutAuthority(ctx context.Context, certificate []byte, key string, keep bool) error {
+// PutAuthority stores an authority, whose certificate is in DER and key in PEM format. The key is
+// stored only encrypted: without keys of this node the error has code META0020.
+func (s *Store) PutAuthority(ctx context.Context, certificate []byte, key string) error {
+	return s.putAuthority(ctx, certificate, key, false)
+}
+
+// KeepAuthority is PutAuthority unless there is an authority.
+func (s *Store) KeepAuthority(ctx context.Context, certificate []byte, key string) error {
+	return s.putAuthority(ctx, certificate, key, true)
+}
+
+func (s *Store) putAuthority(ctx context.Context, certificate []byte, key string, keep bool) error {
 	keys := s.source.current().keys
 	if keys == nil {
 		return errcode.New(errcode.META0020, "the key of the cluster's authority is stored only encrypted, and this node has no key for that; set security.secrets.key-file (openssl rand -base64 32)")

@@ -71,10 +71,11 @@ func (*revokeJoinToken) command() {}
 // JoinTokens returns the join tokens by ID, including expired ones. The slice is shared.
 func (s *Store) JoinTokens() []JoinToken { return s.source.current().joinTokens }
 
-// CreateJoinToken adds a join token, whose time of creation it sets, and returns when all nodes
-// that keep up know it. The error can be ErrTooManyJoinTokens or an *InvalidError.
-func (s *Store) CreateJoinToken(ctx context.Context, token JoinToken) (JoinToken, error) {
+// CreateJoinToken adds a join token, whose times it sets, and returns when all nodes that keep up
+// know it. The error can be ErrTooManyJoinTokens or an *InvalidError.
+func (s *Store) CreateJoinToken(ctx context.Context, token JoinToken, validity time.Duration) (JoinToken, error) {
 	token.CreatedAt = fromMillis(s.now().UnixMilli())
+	token.ExpiresAt = token.CreatedAt.Add(validity.Truncate(time.Millisecond))
 	return proposeToAll[JoinToken](ctx, s, &createJoinToken{token})
 }
 

@@ -23,7 +23,7 @@ func fullJoinToken() JoinToken {
 // newJoinToken creates a token, valid for an hour, and returns its use by node n4.
 func newJoinToken(t *testing.T, m *memStore, id, node string) JoinTokenUse {
 	hash := bytes.Repeat([]byte{7}, 32)
-	_, err := m.CreateJoinToken(t.Context(), JoinToken{ID: id, Hash: hash, Node: node, ExpiresAt: m.now().Add(time.Hour)})
+	_, err := m.CreateJoinToken(t.Context(), JoinToken{ID: id, Hash: hash, Node: node}, time.Hour)
 	require.NoError(t, err)
 	return JoinTokenUse{ID: id, Hash: hash, Node: "n4", Key: bytes.Repeat([]byte{8}, 32)}
 }
@@ -50,7 +50,7 @@ func TestJoinTokenIsUsedOnce(t *testing.T) {
 		_, err = m.UseJoinToken(t.Context(), &other)
 		require.ErrorIs(t, err, ErrJoinTokenRefused, name)
 	}
-	m.clock = m.clock.Add(time.Hour)
+	m.clock = m.clock.Add(2 * time.Hour)
 	_, err = m.UseJoinToken(t.Context(), &use)
 	require.ErrorContains(t, err, "expired")
 }
@@ -96,26 +96,28 @@ func TestJoinTokensAreRefused(t *testing.T) {
 
 func TestJoinTokensAreBounded(t *testing.T) {
 	m := atLevel4(t)
+	validity := time.Hour
 	for name, change := range map[string]func(*JoinToken){
 		"no hash":        func(j *JoinToken) { j.Hash = nil },
-		"never expires":  func(j *JoinToken) { j.ExpiresAt = time.Time{} },
-		"expires late":   func(j *JoinToken) { j.ExpiresAt = m.clock.Add(8 * 24 * time.Hour) },
+		"no validity":    func(*JoinToken) { validity = 0 },
+		"expires late":   func(*JoinToken) { validity = 8 * 24 * time.Hour },
 		"long node name": func(j *JoinToken) { j.Node = string(bytes.Repeat([]byte{'n'}, MaxNodeName+1)) },
 		"used":           func(j *JoinToken) { j.UsedBy = "n1" },
 	} {
-		token := JoinToken{ID: "x", Hash: bytes.Repeat([]byte{7}, 32), ExpiresAt: m.clock.Add(time.Hour)}
+		validity = time.Hour
+		token := JoinToken{ID: "x", Hash: bytes.Repeat([]byte{7}, 32)}
 		change(&token)
-		_, err := m.CreateJoinToken(t.Context(), token)
+		_, err := m.CreateJoinToken(t.Context(), token, validity)
 		var invalid *InvalidError
 		require.ErrorAs(t, err, &invalid, name)
 	}
 	for i := range MaxJoinTokens {
 		newJoinToken(t, m, fmt.Sprint("t", i), "")
 	}
-	token := JoinToken{ID: "x", Hash: bytes.Repeat([]byte{7}, 32), ExpiresAt: m.clock.Add(time.Hour)}
-	_, err := m.CreateJoinToken(t.Context(), token)
+	token := JoinToken{ID: "x", Hash: bytes.Repeat([]byte{7}, 32)}
+	_, err := m.CreateJoinToken(t.Context(), token, time.Hour)
 	require.ErrorIs(t, err, ErrTooManyJoinTokens)
-	m.clock = m.clock.Add(time.Hour)
+	m.clock = m.clock.Add(2 * time.Hour)
 	newJoinToken(t, m, "after", "")
 	require.True(t, slices.EqualFunc(m.JoinTokens(), []string{"after"}, func(j JoinToken, id string) bool { return j.ID == id }), "expired ones are deleted")
 }

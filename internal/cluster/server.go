@@ -56,6 +56,7 @@ type ServerConfig struct {
 	FailedAttempts func() uint64
 	Stats          *stats.History
 	LogLevels      *telemetry.Levels
+	Renew          Renew
 	Log            *slog.Logger
 }
 

@@ -3,6 +3,8 @@ package config
 import (
 	"net"
 	"time"
+
+	"platform/internal/units"
 )
 
 // Security configures the authentication of clients and of nodes.
@@ -30,11 +32,21 @@ type Secrets struct {
 // NodeTLS secures the connections between nodes.
 type NodeTLS struct {
 	Mode          TLSMode `key:"mode" help:"off, allow or require: whether connections between nodes use TLS with certificates on both sides; a running cluster is switched node by node from off to allow, and then to require"`
-	CertFile      string  `key:"cert-file" help:"certificate of this node, issued by platform cluster ca node; read again when it changes"`
+	CertFile      string  `key:"cert-file" help:"certificate of this node, issued by platform cluster ca node; read again when it changes (default: the node gets one from the cluster, in its data directory, and renews it)"`
 	KeyFile       string  `key:"key-file" help:"key of the certificate; others must not be able to read it"`
 	CAFile        string  `key:"ca-file" help:"certificates of the authorities whose nodes are trusted"`
 	PacketKeyFile string  `key:"packet-key-file" help:"keys of gossip packets, one per line in base64; the first encrypts; written by platform cluster ca"`
+
+	JoinTokenFile       string         `key:"join-token-file" help:"file with the join token with which a new node gets its certificate from the members at metadata-client.addresses; not used once it has one; others must not be able to read the file"`
+	JoinToken           string         `key:"join-token" help:"the join token itself, instead of join-token-file; env:NAME refers to a variable"`
+	CertificateValidity units.Duration `key:"certificate-validity" help:"validity of the certificates that this node issues to others for join tokens and renewals, from 1m to 1y; a node renews its certificate when a third of it is left"`
 }
+
+// Managed reports whether the node gets its certificate from the cluster.
+func (t *NodeTLS) Managed() bool { return t.Mode != TLSOff && t.CertFile == "" }
+
+// HasJoinToken reports whether there is a join token.
+func (t *NodeTLS) HasJoinToken() bool { return t.JoinToken != "" || t.JoinTokenFile != "" }
 
 // ListenerTLS configures TLS of a listener for clients.
 type ListenerTLS struct {
@@ -87,8 +99,11 @@ func (m *TLSMode) expected() string   { return oneOf(m.choices()) }
 // nodeTLS checks that the keys that a mode requires are set.
 func (l *loader) nodeTLS(c NodeTLS, gossipKey string) {
 	const prefix = "security.node-tls."
-	if c.Mode == TLSOff {
-		return
+	l.check(prefix+"join-token", c.JoinToken == "" || c.JoinTokenFile == "", "empty together with join-token-file", hidden)
+	validity := c.CertificateValidity
+	l.check(prefix+"certificate-validity", validity.Std() >= time.Minute && validity.Std() <= 366*24*time.Hour, "a duration from 1m to 1y", validity)
+	if c.Mode == TLSOff || c.CertFile == "" && c.KeyFile == "" && c.CAFile == "" && c.PacketKeyFile == "" {
+		return // without certificates, or with those of the cluster
 	}
 	for _, file := range []struct{ key, path string }{{"cert-file", c.CertFile}, {"key-file", c.KeyFile}, {"ca-file", c.CAFile}} {
 		l.check(prefix+file.key, file.path != "", "a file, since mode is "+string(c.Mode)+" (platform cluster ca --help)", file.path)

@@ -14,7 +14,7 @@ type Setting struct{ Key, Value string }
 // secret are keys whose values may contain secrets.
 var secret = []string{
 	"tracing-headers", "worker.invoker.additional-request-headers", "worker.invoker.aws-assume-role-external-id",
-	"security.oidc.client-secret", "security.secrets.keys",
+	"security.oidc.client-secret", "security.secrets.keys", "security.node-tls.join-token",
 }
 
 const (

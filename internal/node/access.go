@@ -12,7 +12,6 @@ import (
 	"platform/internal/config"
 	"platform/internal/datadir"
 	"platform/internal/errcode"
-	"platform/internal/nodetls"
 	"platform/metadata"
 )
 
@@ -23,7 +22,6 @@ const identityTimeout = 5 * time.Second
 type accessControl struct {
 	cfg       *config.Config
 	listeners listeners
-	nodes     *nodetls.Security // authenticates nodes; nil: they are not authenticated
 	log       *slog.Logger
 
 	static   []access.Grant // of the configuration or the data directory
@@ -38,8 +36,8 @@ type accessControl struct {
 
 // openAccess determines whether the admin API requires tokens, and the token of its administrator,
 // which may be in the data directory.
-func openAccess(cfg *config.Config, l listeners, nodes *nodetls.Security, dir *datadir.Dir, log *slog.Logger) (*accessControl, error) {
-	a := &accessControl{cfg: cfg, listeners: l, nodes: nodes, log: log}
+func openAccess(cfg *config.Config, l listeners, dir *datadir.Dir, log *slog.Logger) (*accessControl, error) {
+	a := &accessControl{cfg: cfg, listeners: l, log: log}
 	if err := a.checkNodePort(); err != nil {
 		return nil, err
 	}
@@ -162,7 +160,7 @@ func (a *accessControl) ingressRequiresToken() bool {
 
 // nodePortExposed reports whether clients on other machines can impersonate nodes.
 func (a *accessControl) nodePortExposed() bool {
-	return a.nodes.Mode() != nodetls.Require && !onLoopback(a.listeners.node.Addr())
+	return a.cfg.Security.NodeTLS.Mode != config.TLSRequire && !onLoopback(a.listeners.node.Addr())
 }
 
 // checkNodePort rejects the strict mode without authenticated nodes.

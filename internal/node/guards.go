@@ -8,7 +8,6 @@ import (
 
 	"platform/internal/access"
 	"platform/internal/config"
-	"platform/internal/nodetls"
 	"platform/metadata"
 )
 
@@ -45,7 +44,7 @@ func (a *accessControl) knownHosts(l config.Listener, allowed []string) []string
 
 // membersOnly serves clients other than nodes only GET /health, if nodes must authenticate.
 func (a *accessControl) membersOnly(handler http.Handler, store *metadata.Store) http.Handler {
-	if a.nodes.Mode() != nodetls.Require {
+	if a.cfg.Security.NodeTLS.Mode != config.TLSRequire {
 		return handler
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

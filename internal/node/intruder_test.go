@@ -166,12 +166,14 @@ func (in *intruder) attempts() map[string]func(context.Context) (answered string
 		"Digest":   &nodepb.DigestRequest{ClusterId: in.cluster, Replica: in.target},
 		"Standing": &nodepb.StandingRequest{ClusterId: in.cluster, Name: "n1", Incarnation: "x"},
 		"Recover":  &nodepb.RecoverRequest{ClusterId: in.cluster, Replica: in.target, From: in.target},
+		"Certify":  &nodepb.CertifyRequest{ClusterId: in.cluster, Name: in.hello.NodeId, SigningRequest: signingRequest(in.t, in.hello.NodeId)},
 		"Stats":    &nodepb.StatsRequest{ClusterId: in.cluster, Step: 10_000, To: 10_000},
 	} {
 		all["cluster "+method] = func(ctx context.Context) (string, error) {
 			resp := map[string]any{
 				"Ballot": new(nodepb.BallotResponse), "Join": new(nodepb.JoinResponse), "Propose": new(nodepb.ProposeResponse), "Status": new(nodepb.StatusResponse), "Transfer": new(nodepb.TransferResponse),
 				"Follow": new(nodepb.FollowResponse), "Digest": new(nodepb.DigestResponse), "Standing": new(nodepb.StandingResponse), "Recover": new(nodepb.RecoverResponse), "Stats": new(nodepb.StatsResponse),
+				"Certify": new(nodepb.CertifyResponse),
 			}[method]
 			err := in.conn.Invoke(ctx, "/"+nodepb.NodeCluster_ServiceDesc.ServiceName+"/"+method, req, resp)
 			return fmt.Sprint(resp), err
@@ -316,6 +318,15 @@ func clusterIDOf(t *testing.T, c *trio, ca *certs.Authority) string {
 	require.NoError(t, err)
 	require.NotEmpty(t, strings.TrimSpace(resp.ClusterId), resp.Refusal)
 	return resp.ClusterId
+}
+
+// signingRequest returns a valid request for the certificate of a node.
+func signingRequest(t *testing.T, node string) []byte {
+	key, err := certs.NewKey()
+	require.NoError(t, err)
+	request, err := certs.NewSigningRequest(key, "localcluster", node)
+	require.NoError(t, err)
+	return request
 }
 
 func authorityKey(t *testing.T, ca *certs.Authority) crypto.PrivateKey {

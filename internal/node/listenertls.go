@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -59,8 +60,9 @@ func serverTLS(store *certs.Store, c *config.ListenerTLS) *tls.Config {
 	}
 }
 
-// run reloads changed certificates, and all of them on SIGHUP, until ctx ends.
-func (l *listenerTLS) run(ctx context.Context, more ...*certs.Store) {
+// run reloads changed certificates, and all of them on SIGHUP, until ctx ends. ofNode returns the
+// certificate of the node, nil if there is none.
+func (l *listenerTLS) run(ctx context.Context, ofNode func() *certs.Store) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
@@ -73,16 +75,13 @@ func (l *listenerTLS) run(ctx context.Context, more ...*certs.Store) {
 			running.Go(func() { _ = store.Run(ctx) })
 		}
 	}
-	for _, store := range more {
-		if store != nil {
-			stores = append(stores, store)
-		}
-	}
 	for {
 		select {
 		case <-hangup:
-			for _, store := range stores {
-				_ = store.Reload() // it is logged
+			for _, store := range append(slices.Clone(stores), ofNode()) {
+				if store != nil {
+					_ = store.Reload() // it is logged
+				}
 			}
 		case <-ctx.Done():
 			return

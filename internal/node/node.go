@@ -71,7 +71,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, levels *tele
 	if n.keys, err = openKeys(cfg, log); err != nil {
 		return err
 	}
-	n.port.addresses, n.port.peers = cluster.NewAddresses(), cluster.NewPeers(n.keys.nodes)
+	n.port.addresses = cluster.NewAddresses()
 	defer n.shutdown.Complete()
 	defer context.AfterFunc(ctx, n.shutdown.Begin)()
 	defer n.keys.run()()
@@ -125,7 +125,7 @@ func (n *Node) open(ctx context.Context) (err error) {
 	if n.files, err = openFiles(cfg, n.shortOfSpace, n.log); err != nil {
 		return err
 	}
-	if n.access, err = openAccess(cfg, n.listeners, n.keys.nodes, n.files.dir, n.log); err != nil {
+	if n.access, err = openAccess(cfg, n.listeners, n.files.dir, n.log); err != nil {
 		return err
 	}
 	n.access.report()
@@ -143,6 +143,10 @@ func (n *Node) begin(ctx context.Context) error {
 		return err
 	}
 	n.startup.Report("")
+	n.port.address = config.HostPort(n.cfg.AdvertisedURL(n.listeners.node.Addr()))
+	if err := n.obtainCertificate(ctx); err != nil {
+		return err
+	}
 	if err := n.files.openStores(n.log); err != nil {
 		return err
 	}
@@ -177,7 +181,7 @@ func (n *Node) serve(ctx context.Context) error {
 	checkpoints := replicas.NewCheckpointer(n.router.Replicas, n.log)
 	for _, part := range []func(context.Context) error{
 		func(ctx context.Context) error { return ingress.Serve(ctx, n.listeners.ingress) },
-		n.serveAdmin, n.serveNodeHTTP, n.serveCluster,
+		n.serveAdmin, n.serveNodeHTTP, n.serveCluster, n.serveCertificates,
 		func(ctx context.Context) error { return n.access.uses.Run(ctx, n.metadata, n.log) },
 		func(ctx context.Context) error { return n.keys.secrets.run(ctx, n.metadata, n.log) },
 		func(ctx context.Context) error { return ignoreCanceled(n.metadata.Run(ctx)) },

@@ -226,8 +226,8 @@ func TestCertificatesThatDoNotFitAreRefusedAtStart(t *testing.T) {
 	}), `not that of a node of cluster "localcluster"`)
 	require.ErrorContains(t, open(func(c *config.NodeTLS) { require.NoError(t, os.WriteFile(c.CAFile, other.CertPEM(), 0o600)) }), "unknown authority")
 	require.ErrorContains(t, open(func(c *config.NodeTLS) { require.NoError(t, os.WriteFile(c.PacketKeyFile, []byte("short"), 0o600)) }), "key of 32 bytes")
-	_, err = config.Load([]string{"--node-name=n1"}, []string{"PLATFORM_SECURITY__NODE_TLS__MODE=require"})
-	for _, key := range []string{"cert-file", "key-file", "ca-file", "packet-key-file"} {
+	_, err = config.Load([]string{"--node-name=n1"}, []string{"PLATFORM_SECURITY__NODE_TLS__MODE=require", "PLATFORM_SECURITY__NODE_TLS__CERT_FILE=node.crt"})
+	for _, key := range []string{"key-file", "ca-file", "packet-key-file"} {
 		require.True(t, strings.Contains(err.Error(), key), key)
 	}
 }

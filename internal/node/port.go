@@ -12,6 +12,7 @@ import (
 
 	"platform/internal/cluster"
 	"platform/internal/config"
+	"platform/internal/enroll"
 	"platform/internal/fabric"
 	"platform/internal/membership"
 	"platform/internal/nodelink"
@@ -29,6 +30,7 @@ type nodePort struct {
 	members   *membership.Members
 	addresses *cluster.Addresses
 	peers     *cluster.Peers
+	issuer    *enroll.Issuer
 	server    *cluster.Server
 	nodes     *cluster.Nodes
 	transport *raftgroup.Transport
@@ -41,7 +43,7 @@ type nodePort struct {
 // closed even after an error.
 func (n *Node) openPort(ctx context.Context) (err error) {
 	p, self := &n.port, n.files.self
-	p.address = config.HostPort(n.cfg.AdvertisedURL(n.listeners.node.Addr()))
+	p.peers, p.issuer = cluster.NewPeers(n.keys.nodes), n.newIssuer()
 	p.ports = membership.Split(n.listeners.node, n.keys.nodes)
 	p.transport, err = raftgroup.NewTransport(raftgroup.TransportConfig{
 		ClusterID: self.Cluster, NodeID: self.Node, Incarnation: self.Incarnation,
@@ -56,7 +58,8 @@ func (n *Node) openPort(ctx context.Context) (err error) {
 	}
 	p.server = cluster.NewServer(cluster.ServerConfig{
 		Self: self, Expect: n.cfg.BootstrapExpect, FlowControl: n.cfg.FlowControl(), HoldFeatureLevel: n.cfg.FeatureLevelHold, Settings: n.cfg.Settings,
-		Members: func() *membership.Members { return p.members }, Disk: n.files.disk.Shortage, Draining: n.draining.Load, FailedAttempts: n.stats.FailedAttempts, Stats: n.history, LogLevels: n.logLevels, Log: n.log,
+		Members: func() *membership.Members { return p.members }, Disk: n.files.disk.Shortage, Draining: n.draining.Load, FailedAttempts: n.stats.FailedAttempts, Stats: n.history, LogLevels: n.logLevels,
+		Renew: p.issuer.Renew, Log: n.log,
 	})
 	p.nodes = cluster.NewNodes(p.server, p.peers, p.addresses)
 	me := fabric.Identity{
@@ -100,7 +103,9 @@ func (p *nodePort) close() error {
 	if p.rpc != nil {
 		p.rpc.Stop()
 	}
-	errs = append(errs, p.peers.Close())
+	if p.peers != nil {
+		errs = append(errs, p.peers.Close())
+	}
 	if p.transport != nil {
 		errs = append(errs, p.transport.Close())
 	}

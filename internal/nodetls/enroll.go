@@ -113,3 +113,8 @@ func (s *Security) PacketKeys() ([]byte, error) {
 	defer file.Close()
 	return io.ReadAll(io.LimitReader(file, maxPacketKeys))
 }
+
+// Trusts reports whether this node accepts certificates that an authority issues.
+func (s *Security) Trusts(authority *x509.Certificate) bool {
+	return slices.ContainsFunc(s.store.Current().Authorities, authority.Equal)
+}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -79,7 +80,20 @@ func (p plans) PlanUpdate(u metadata.Update) (*metadata.Deployment, error) {
 
 func (p plans) DeleteDeployment(context.Context, ids.Deployment) error { return nil }
 
-func (p plans) Secrets() metadata.SecretsState             { return metadata.SecretsState{} }
+func (p plans) Secrets() metadata.SecretsState        { return metadata.SecretsState{} }
+func (p plans) Authority() (metadata.Authority, bool) { return metadata.Authority{}, true }
+func (p plans) JoinTokens() []metadata.JoinToken      { return nil }
+func (p plans) PutAuthority(context.Context, []byte, string) error {
+	return nil
+}
+
+func (p plans) CreateJoinToken(_ context.Context, t metadata.JoinToken, _ time.Duration) (metadata.JoinToken, error) {
+	return t, nil
+}
+
+func (p plans) RevokeJoinToken(context.Context, string) (metadata.JoinToken, error) {
+	return metadata.JoinToken{}, nil
+}
 func (p plans) RotateSecrets(context.Context) (int, error) { return 0, nil }
 
 func (p plans) ModifyService(_ context.Context, name string, o metadata.Options) (*metadata.Service, error) {

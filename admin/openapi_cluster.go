@@ -49,6 +49,24 @@ var clusterOperations = map[string]operation{
 		query:   []object{forceParameter("Proceed although nodes do not respond or do not have the key.")},
 		answers: []reply{{http.StatusOK, "The keys after it", secretsView{}}}, refusals: []int{400, 409, 503},
 	},
+	"PUT /cluster/authority": {
+		id: "put_authority", tag: "cluster", summary: "Store the authority that issues the certificates of nodes, its key encrypted. Needs TLS or a client on the same machine, and feature level 4",
+		body:    authorityRequest{},
+		answers: []reply{{http.StatusOK, "The authority", authorityView{}}}, refusals: []int{400, 403, 409, 415, 422, 503},
+	},
+	"POST /cluster/join-tokens": {
+		id: "create_join_token", tag: "cluster", summary: "Create a token with which one new node gets its certificate. Its text is in the response and cannot be read again. Needs feature level 4",
+		body:    joinTokenRequest{},
+		answers: []reply{{http.StatusCreated, "The join token", createdJoinToken{}}}, refusals: []int{400, 409, 415, 422, 503},
+	},
+	"GET /cluster/join-tokens": {
+		id: "list_join_tokens", tag: "cluster", summary: "List the join tokens, the oldest first",
+		answers: []reply{{http.StatusOK, "The join tokens", listOf[joinTokenView]("join_tokens")}},
+	},
+	"DELETE /cluster/join-tokens/:join_token": {
+		id: "revoke_join_token", tag: "cluster", summary: "Revoke a join token. A certificate that was issued for it remains valid",
+		answers: []reply{{http.StatusOK, "The revoked join token", joinTokenView{}}}, refusals: []int{404, 503},
+	},
 	"POST /cluster/provision": {
 		id: "provision_cluster", tag: "cluster", summary: "Create the cluster explicitly",
 		body: provisioning{},
@@ -107,6 +125,15 @@ func forceParameter(meaning string) object {
 }
 
 var clusterFieldMeanings = map[string]string{
+	"PutAuthorityRequest.certificate":   "Certificate of the authority in PEM format.",
+	"PutAuthorityRequest.key":           "Its key in PEM format. It is stored only encrypted.",
+	"Authority.sha256":                  "Hash of the certificate, by which new nodes recognize the cluster.",
+	"CreateJoinTokenRequest.node":       "The only node that may use the token, also one that is a member and has lost its certificate. Without it, any new node may.",
+	"CreateJoinTokenRequest.expires_in": "How long the token is valid, at most 7d; 1h without it.",
+	"CreatedJoinToken.token":            "The token itself.",
+	"JoinToken.node":                    "The only node that may use it. Absent: any new node.",
+	"JoinToken.used_by":                 "The node that has used it.",
+
 	"ClusterHealth.status":                "healthy; degraded: all is served, with less redundancy than wanted; unavailable: something is not served.",
 	"ClusterHealth.feature_level":         "Determines the formats that the nodes may write; see `platform cluster status --extra`.",
 	"ClusterHealth.problems":              "Problems, the most severe first.",

@@ -84,6 +84,13 @@ type Registry interface {
 	Secrets() metadata.SecretsState
 	RotateSecrets(context.Context) (int, error)
 
+	// Authority returns the authority that issues certificates of nodes; false if there is none.
+	Authority() (metadata.Authority, bool)
+	PutAuthority(ctx context.Context, certificate []byte, key string) error
+	JoinTokens() []metadata.JoinToken
+	CreateJoinToken(ctx context.Context, token metadata.JoinToken, validity time.Duration) (metadata.JoinToken, error)
+	RevokeJoinToken(ctx context.Context, id string) (metadata.JoinToken, error)
+
 	SetReplication(ctx context.Context, replicas int) (metadata.Cluster, error)
 	DrainNode(ctx context.Context, id uint32, draining bool) (metadata.Node, error)
 	RemoveNode(ctx context.Context, id uint32, force bool) (metadata.Node, error)
@@ -145,6 +152,8 @@ type Config struct {
 	Query *query.Engine
 	// SecurityMode is security.mode, which GET /whoami returns.
 	SecurityMode string
+	// NodeTLS is how this node authenticates others.
+	NodeTLS NodeTLS
 	// AuditReads records reads of payloads in the audit log.
 	AuditReads bool
 	// Node is the name of this node, for the audit log.

@@ -31,6 +31,7 @@ func (a *app) cluster() *cobra.Command {
 		a.clusterCA(),
 		a.clusterLogLevel(),
 		a.clusterSecrets(),
+		a.joinTokens(),
 		group(&cobra.Command{Use: "config", Short: "Show and change the cluster configuration"}, a.clusterConfigGet(), a.clusterConfigSet()),
 	)
 }

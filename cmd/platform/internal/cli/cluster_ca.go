@@ -4,18 +4,18 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/term"
 	"platform/internal/certs"
 	"platform/internal/units"
 )
 
-const clusterCAHelp = `Creates the certificates with which the nodes of a cluster authenticate each other. The
-commands work on files only: run them on a machine that is not a node, keep its directory
-safe, and copy the files of each node to it.
+const clusterCAHelp = `Creates the certificates with which the nodes of a cluster authenticate each other. All
+commands but import work on files only: run them on a machine that is not a node, keep its
+directory safe, and copy the files of each node to it.
 
   platform cluster ca init --cluster localcluster     creates ca/ca.crt, ca.key and gossip.key
   platform cluster ca node n1 n2 n3                   creates ca/nodes/n1/... and so on
@@ -29,14 +29,11 @@ const (
 	nodeValidity      = 365 * units.Day
 )
 
-// certNames are names of nodes and clusters that can be part of a certificate.
-var certNames = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
-
 func (a *app) clusterCA() *cobra.Command {
 	parent := &cobra.Command{Use: "ca", Short: "Create the certificates of nodes", Long: clusterCAHelp}
 	dir := parent.PersistentFlags().String("dir", "ca", "directory of the authority")
 	open := func() certs.Directory { return certs.NewDirectory(*dir) }
-	return group(parent, a.caInit(open), a.caNode(open), a.caRotate(open))
+	return group(parent, a.caInit(open), a.caNode(open), a.caRotate(open), a.caImport(open))
 }
 
 func (a *app) caInit(open func() certs.Directory) *cobra.Command {
@@ -50,7 +47,7 @@ func (a *app) caInit(open func() certs.Directory) *cobra.Command {
 	validity := timeout(authorityValidity)
 	cmd.Flags().Var(&validity, "valid", "validity of the certificate")
 	cmd.RunE = run(func(context.Context, []string) error {
-		if !certNames.MatchString(*cluster) {
+		if !certs.ValidName(*cluster) {
 			return &usageError{fmt.Sprintf("%q cannot be the name of a cluster", *cluster)}
 		}
 		if err := open().Init(*cluster, time.Duration(validity)); err != nil {
@@ -74,7 +71,7 @@ func (a *app) caNode(open func() certs.Directory) *cobra.Command {
 	cmd.Flags().Var(&validity, "valid", "validity of the certificates")
 	cmd.RunE = run(func(_ context.Context, names []string) error {
 		for _, name := range names {
-			if !certNames.MatchString(name) {
+			if !certs.ValidName(name) {
 				return &usageError{fmt.Sprintf("%q cannot be the name of a node", name)}
 			}
 			dir, err := open().Node(name, time.Duration(validity))
@@ -122,6 +119,34 @@ Certificates of removed nodes are invalid after the last step.`,
 		}
 		a.print.Printf("%s Created a new authority\n", a.print.Green("[OK]:"))
 		a.say("Copy ca.crt and gossip.key of each node to it. Then: platform cluster ca node <name>... for all nodes.")
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) caImport(open func() certs.Directory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "import",
+		Short: "Store the authority in the cluster",
+		Long: `Sends the key of the authority to the cluster, which stores it encrypted with the keys of
+security.secrets. The nodes that have these keys can then issue certificates: for join tokens, and
+to renew those of nodes whose configuration names no files.
+
+The node accepts the key only with TLS or from its own machine.`,
+		Args:    cobra.NoArgs,
+		Example: "  platform cluster ca import",
+	}
+	cmd.RunE = run(func(ctx context.Context, _ []string) error {
+		certificate, key, err := open().Authority()
+		if err != nil {
+			return err
+		}
+		authority, err := a.client.PutAuthority(ctx, certificate, key)
+		if err != nil {
+			return err
+		}
+		a.print.Printf("%s Stored the authority, valid until %s, in the cluster\n", a.print.Green("[OK]:"), a.print.Time(authority.ExpiresAt))
+		a.say("SHA-256 of its certificate: %s", term.Clean(authority.SHA256))
 		return nil
 	})
 	return cmd

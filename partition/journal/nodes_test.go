@@ -45,3 +45,30 @@ func TestPruningEvaluatesEachLeafOnce(t *testing.T) {
 	require.False(t, rest.Has(journal.Completion(2)))
 	require.True(t, rest.Has(journal.Completion(3)))
 }
+
+// A leaf takes as little as a byte of a message, but a lookup when the suspension is applied.
+func TestAnAwaitHasABoundedNumberOfLeaves(t *testing.T) {
+	packed := func(field byte, n int) []byte {
+		b := protowire.AppendVarint([]byte{field<<3 | 2}, uint64(n))
+		return append(b, bytes.Repeat([]byte{1}, n)...)
+	}
+	for name, leaves := range map[string]func(n int) []byte{
+		"packed completions": func(n int) []byte { return packed(1, n) },
+		"packed signals":     func(n int) []byte { return packed(2, n) },
+		"completions":        func(n int) []byte { return bytes.Repeat([]byte{0x08, 1}, n) },
+		"names":              func(n int) []byte { return bytes.Repeat([]byte{0x1a, 1, 'x'}, n) },
+		"both":               func(n int) []byte { return append(packed(1, n/2), packed(2, n-n/2)...) },
+	} {
+		for _, parse := range []func([]byte) error{
+			func(b []byte) error { _, err := journal.ParseFuture(b); return err },
+			func(b []byte) error { _, err := journal.ParseSuspension(b, 5); return err },
+			func(b []byte) error {
+				_, err := journal.ParseSuspension(protowire.AppendBytes([]byte{0x22}, b), 7)
+				return err
+			},
+		} {
+			require.NoError(t, parse(leaves(journal.MaxLeaves)), name)
+			require.ErrorIs(t, parse(leaves(journal.MaxLeaves+1)), journal.ErrPayload, name)
+		}
+	}
+}

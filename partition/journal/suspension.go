@@ -7,11 +7,13 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// MaxDepth and MaxNodes bound the levels and the nodes of an await: a nested node is two
-// bytes on the wire and many times that in memory.
+// MaxDepth, MaxNodes and MaxLeaves bound the levels, the nodes and the leaves of an await. A
+// nested node is two bytes on the wire and many times that in memory, and a leaf is one byte and
+// at least one lookup when the suspension is applied.
 const (
-	MaxDepth = 1000
-	MaxNodes = 100_000
+	MaxDepth  = 1000
+	MaxNodes  = 100_000
+	MaxLeaves = 100_000
 )
 
 // ErrTooDeep is wrapped when an await has more than MaxDepth levels.
@@ -23,13 +25,13 @@ var ErrTooDeep = errors.New("awaited futures nested too deeply")
 // It does not use the generated code, whose recursion depth is controlled by the input: a
 // message below the size limit could exhaust the stack.
 func ParseSuspension(payload []byte, protocol uint8) (*Future, error) {
-	f, nodes := &Future{Combinator: CombineFirstCompleted}, 0
+	f, n := &Future{Combinator: CombineFirstCompleted}, new(size)
 	err := eachField(payload, func(num protowire.Number, typ protowire.Type, v value) error {
 		switch {
 		case protocol >= 7 && num == 4:
-			return f.parse(v.bytes, 1, &nodes) // the field may be repeated
+			return f.parse(v.bytes, 1, n) // the field may be repeated
 		case protocol < 7:
-			return f.parseLeaf(num, typ, v)
+			return f.parseLeaf(num, typ, v, n)
 		}
 		return nil
 	})
@@ -45,17 +47,27 @@ func ParseSuspension(payload []byte, protocol uint8) (*Future, error) {
 // ParseFuture decodes a Future message.
 func ParseFuture(payload []byte) (*Future, error) {
 	f := &Future{}
-	if err := f.parse(payload, 1, new(int)); err != nil {
+	if err := f.parse(payload, 1, new(size)); err != nil {
 		return nil, fmt.Errorf("future: %w", err)
 	}
 	return f, nil
 }
 
-func (f *Future) parse(payload []byte, level int, nodes *int) error {
+// size is the size of a tree.
+type size struct{ nodes, leaves int }
+
+func (n *size) addLeaf() error {
+	if n.leaves++; n.leaves > MaxLeaves {
+		return fmt.Errorf("%w: future has more than %d results to wait for", ErrPayload, MaxLeaves)
+	}
+	return nil
+}
+
+func (f *Future) parse(payload []byte, level int, n *size) error {
 	if level > MaxDepth {
 		return ErrTooDeep
 	}
-	if *nodes++; *nodes > MaxNodes {
+	if n.nodes++; n.nodes > MaxNodes {
 		return fmt.Errorf("%w: future has more than %d nodes", ErrPayload, MaxNodes)
 	}
 	f.Combinator = CombineUnknown
@@ -63,7 +75,7 @@ func (f *Future) parse(payload []byte, level int, nodes *int) error {
 		switch {
 		case num == 4 && typ == protowire.BytesType:
 			f.Nested = append(f.Nested, Future{})
-			return f.Nested[len(f.Nested)-1].parse(v.bytes, level+1, nodes)
+			return f.Nested[len(f.Nested)-1].parse(v.bytes, level+1, n)
 		case num == 5 && typ == protowire.VarintType:
 			// A combinator of a later protocol settles in a way unknown here.
 			if f.Combinator = CombineUnknown; v.number <= uint64(CombineAllSucceededOrFirstFailed) {
@@ -71,34 +83,39 @@ func (f *Future) parse(payload []byte, level int, nodes *int) error {
 			}
 			return nil
 		}
-		return f.parseLeaf(num, typ, v)
+		return f.parseLeaf(num, typ, v, n)
 	})
 }
 
 // parseLeaf decodes the lists that Future and the older suspensions share.
-func (f *Future) parseLeaf(num protowire.Number, typ protowire.Type, v value) (err error) {
+func (f *Future) parseLeaf(num protowire.Number, typ protowire.Type, v value, n *size) (err error) {
 	switch num {
 	case 1:
-		f.Completions, err = appendNumbers(f.Completions, typ, v)
+		f.Completions, err = appendNumbers(f.Completions, typ, v, n)
 	case 2:
-		f.Signals, err = appendNumbers(f.Signals, typ, v)
+		f.Signals, err = appendNumbers(f.Signals, typ, v, n)
 	case 3:
 		if typ == protowire.BytesType {
-			f.Names = append(f.Names, string(v.bytes))
+			if err = n.addLeaf(); err == nil {
+				f.Names = append(f.Names, string(v.bytes))
+			}
 		}
 	}
 	return err
 }
 
 // appendNumbers decodes one field of a list of numbers, packed or not.
-func appendNumbers(to []uint32, typ protowire.Type, v value) ([]uint32, error) {
+func appendNumbers(to []uint32, typ protowire.Type, v value, sum *size) ([]uint32, error) {
 	if typ == protowire.VarintType {
-		return append(to, uint32(v.number)), nil
+		return append(to, uint32(v.number)), sum.addLeaf()
 	}
 	for b := v.bytes; len(b) > 0; {
 		number, n := protowire.ConsumeVarint(b)
 		if n < 0 {
 			return to, fmt.Errorf("%w: %w", ErrPayload, protowire.ParseError(n))
+		}
+		if err := sum.addLeaf(); err != nil {
+			return to, err
 		}
 		to, b = append(to, uint32(number)), b[n:]
 	}

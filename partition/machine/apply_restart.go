@@ -2,6 +2,8 @@ package machine
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"platform/internal/target"
 	"platform/partition/journal"
@@ -99,8 +101,15 @@ func (c *Restart) pin(old Pin) (Pin, Code) {
 func (m *Machine) prefix(inv *Invocation, last uint32) (entries []journal.Entry, complete bool, err error) {
 	requested := map[uint32]bool{}
 	for i := range inv.Length {
-		if i > last && len(requested) == 0 {
-			break // the rest, which may be long, contributes nothing
+		if i > last { // the rest, which may be long, is read only for completions that are in it
+			if len(requested) == 0 {
+				break
+			}
+			if i == last+1 {
+				if missing, err := m.anyPending(inv, requested); err != nil || missing {
+					return nil, false, err
+				}
+			}
 		}
 		e, err := m.st.Entry(inv.ID, i)
 		if err != nil {
@@ -127,6 +136,20 @@ func (m *Machine) prefix(inv *Invocation, last uint32) (entries []journal.Entry,
 		}
 	}
 	return entries, len(requested) == 0, nil
+}
+
+// anyPending reports whether one of the completions is not in the journal.
+func (m *Machine) anyPending(inv *Invocation, completions map[uint32]bool) (missing bool, err error) {
+	for _, id := range slices.Sorted(maps.Keys(completions)) {
+		how, err := m.st.Notified(inv.ID, journal.Completion(id))
+		if err != nil {
+			return false, fmt.Errorf("look up completion %d of %s: %w", id, inv.ID, err)
+		}
+		if how == journal.Pending {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // copyEntries starts the journal of inv with entries of another invocation.

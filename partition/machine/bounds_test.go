@@ -362,3 +362,59 @@ func TestStateIsClearedAndListedWithoutReadingIt(t *testing.T) {
 		})
 	}
 }
+
+// TestSuspensionsReadABoundedPartOfAJournal suspends a handler on a signal that has arrived before
+// the handler stored very much. It is woken once in vain, and then waits.
+func TestSuspensionsReadABoundedPartOfAJournal(t *testing.T) {
+	for level, most := range map[feature.Level]int{feature.Level3: 1 << 30, feature.Level4: 18 << 20} {
+		b := newBounded(t, level)
+		id := ids.NewInvocation(0, [16]byte{1})
+		attempt := b.invoke(id, machine.Target{Service: "S", Handler: "h"}, journal.NewInput(nil, nil))
+		signal := journal.NamedSignal("again")
+		b.apply(&machine.Signal{Target: id, ID: signal})
+		reattempt := func() uint64 {
+			inv, err := b.st.Invocation(id)
+			require.NoError(t, err)
+			return inv.Attempt
+		}
+		b.apply(&machine.Progress{ID: id, Attempt: attempt, Steps: []machine.Step{{Kind: machine.StepYield}}}) // the signal is known from now on
+		attempt = reattempt()
+		for n := range uint32(40) {
+			b.apply(&machine.Progress{ID: id, Attempt: attempt, Steps: []machine.Step{
+				machinetest.Run(n+1, ""), machinetest.RunCompletion(n+1, journal.Result{Value: make([]byte, 1<<20)}),
+			}})
+		}
+		suspend := machine.Step{Kind: machine.StepSuspend, Await: &journal.Future{Names: []string{"again"}, Combinator: journal.CombineFirstCompleted}}
+		suspensions := 0
+		for status := machine.Invoked; status == machine.Invoked; suspensions++ {
+			b.apply(&machine.Progress{ID: id, Attempt: reattempt(), Steps: []machine.Step{suspend}})
+			inv, err := b.st.Invocation(id)
+			require.NoError(t, err)
+			status = inv.Status
+		}
+		require.LessOrEqual(t, b.mostRead, most)
+		require.LessOrEqual(t, suspensions, 2)
+	}
+}
+
+// TestARestartWithoutAResultReadsOnlyThePrefix restarts an invocation from a call without a
+// result.
+func TestARestartWithoutAResultReadsOnlyThePrefix(t *testing.T) {
+	b := newBounded(t, feature.Level4)
+	id := ids.NewInvocation(0, [16]byte{1})
+	service := machine.Target{Service: "S", Handler: "h"}
+	attempt := b.invoke(id, service, journal.NewInput(nil, nil))
+	callee := machine.Callee{ID: ids.NewInvocation(0, [16]byte{2})}
+	b.apply(&machine.Progress{ID: id, Attempt: attempt, Steps: []machine.Step{machinetest.Call(1, 2, service, nil, callee)}})
+	for n := range uint32(40) {
+		b.apply(&machine.Progress{ID: id, Attempt: attempt, Steps: []machine.Step{
+			machinetest.Run(n+3, ""), machinetest.RunCompletion(n+3, journal.Result{Value: make([]byte, 1<<20)}),
+		}})
+	}
+	b.apply(&machine.Progress{ID: id, Attempt: attempt, Steps: []machine.Step{machinetest.Output(journal.Result{}), machinetest.End()}})
+	b.st.read = 0
+	o, _, err := b.m.Apply(b.st, machine.Header{Epoch: 1, Time: b.now, Level: b.level}, &machine.Restart{Target: id, New: ids.NewInvocation(0, [16]byte{3}), From: 1}, nil)
+	require.NoError(t, err)
+	require.Equal(t, machine.Unanswered, o.Code)
+	require.Less(t, b.st.read, 1<<20)
+}

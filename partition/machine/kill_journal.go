@@ -14,7 +14,7 @@ import (
 // calls. Below feature level 4 the whole journal is read in the same entry.
 
 const (
-	// maxJournalReads bounds the bytes of the journals of ending invocations that one log entry reads.
+	// maxJournalReads bounds the bytes of the journals of ending and suspending invocations that one log entry reads.
 	maxJournalReads = 16 << 20
 	// entryOverhead is the cost of reading an entry apart from its payload.
 	entryOverhead = 256
@@ -144,5 +144,5 @@ func (k *killedEntries) add(e journal.Entry) error {
 	return nil
 }
 
-// mayRead reports whether the log entry may read one more journal entry of an ending invocation.
+// mayRead reports whether the log entry may read one more journal entry of an ending or suspending invocation.
 func (m *Machine) mayRead() bool { return m.level < feature.Level4 || m.journalReads < maxJournalReads }

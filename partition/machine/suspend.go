@@ -70,17 +70,23 @@ func (m *Machine) remaining(inv *Invocation, await *journal.Future) (*journal.Fu
 	return nil, failed // nothing else could ever wake it
 }
 
-// arrivedSince reports whether anything in the await has arrived since inv was admitted.
+// arrivedSince reports whether anything in the await has arrived since inv was admitted. From
+// feature level 4 on it is also true if the log entry may not read as much as was appended since:
+// waking the handler costs one attempt, after whose admission little is left to read.
 func (m *Machine) arrivedSince(inv *Invocation, await *journal.Future) (bool, error) {
 	leaves := map[journal.NotificationID]bool{}
 	for id := range await.Leaves() {
 		leaves[id] = true
 	}
 	for i := inv.Seen; i < inv.Length; i++ {
+		if !m.mayRead() {
+			return true, nil
+		}
 		e, err := m.st.Entry(inv.ID, i)
 		if err != nil {
 			return false, fmt.Errorf("read entry %d of %s: %w", i, inv.ID, err)
 		}
+		m.journalReads += entryOverhead + len(e.Payload)
 		if !e.Type.IsNotification() {
 			continue
 		}

@@ -142,6 +142,15 @@ func TestReadsOfOneProgressAreSplit(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, machine.OK, refusal)
 		require.Greater(t, copies, reads<<20)
+		// The last of these reads has its result behind it, which counts as well.
+		later, ok, err := laterCompletions(view, record, record.Length-2, 1<<20)
+		require.NoError(t, err)
+		require.False(t, ok, "the result has 1 MiB and a few bytes")
+		require.Zero(t, later)
+		later, ok, err = laterCompletions(view, record, record.Length-2, 2<<20)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Greater(t, later, 1<<20)
 		return nil
 	})
 

@@ -152,11 +152,14 @@ func (a *Account) AwaitResponse(ctx context.Context, n int64) bool {
 	return false
 }
 
-// grant reserves memory for the responses that wait, as far as there is room. The mutex is
+// grant reserves memory for the responses that wait, as far as there is room. One that does not
+// fit keeps later ones waiting, unless it exceeds the share of its own connection. The mutex is
 // held.
 func (b *Budget) grant() {
+	full := false
 	b.waiting = slices.DeleteFunc(b.waiting, func(w *waiter) bool {
-		if !w.account.take(w.bytes, true) {
+		if full || !w.account.take(w.bytes, true) {
+			full = full || w.account.held+w.bytes <= b.share+b.share/reserve
 			return false
 		}
 		close(w.granted)

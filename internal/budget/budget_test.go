@@ -101,6 +101,66 @@ func TestResponsesWaitForMemory(t *testing.T) {
 	})
 }
 
+// Small responses that follow each other do not starve a large one, except on a connection of its
+// own.
+func TestSmallResponsesDoNotStarveALargeOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(8*mib, 8*mib)
+		await := func(a *Account, n int64) chan struct{} {
+			granted := make(chan struct{})
+			go func() {
+				require.True(t, a.AwaitResponse(t.Context(), n))
+				close(granted)
+			}()
+			synctest.Wait()
+			return granted
+		}
+		isGranted := func(c chan struct{}) bool {
+			synctest.Wait()
+			select {
+			case <-c:
+				return true
+			default:
+				return false
+			}
+		}
+		small := b.Account()
+		require.True(t, isGranted(await(small, 5*mib)))
+		large := await(b.Account(), 8*mib)
+		var waiting []chan struct{}
+		for range 3 {
+			waiting = append(waiting, await(small, 2*mib))
+		}
+		require.False(t, isGranted(large))
+		require.False(t, isGranted(waiting[0]), "behind the large one")
+		small.Release(5 * mib)
+		require.True(t, isGranted(large))
+		require.True(t, isGranted(waiting[0]))
+		require.False(t, isGranted(waiting[1]))
+		small.Release(2 * mib)
+		require.True(t, isGranted(waiting[1]))
+		small.Release(2 * mib)
+		require.True(t, isGranted(waiting[2]))
+	})
+}
+
+// A response whose connection has used up its share does not delay those of others.
+func TestAFullConnectionDoesNotDelayOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(80*mib, 4*mib)
+		full := b.Account()
+		require.True(t, full.Reserve(4*mib))
+		ctx, cancel := context.WithCancel(t.Context())
+		go full.AwaitResponse(ctx, 4*mib)
+		go b.Account().AwaitResponse(ctx, 100*mib) // never fits
+		synctest.Wait()
+		require.True(t, b.Account().AwaitResponse(ctx, 4*mib))
+		cancel()
+		synctest.Wait()
+		require.Empty(t, b.waiting)
+	})
+}
+
 func TestWithoutABudgetNothingIsRefused(t *testing.T) {
 	var none *Budget
 	require.True(t, none.Account().Reserve(1<<40))

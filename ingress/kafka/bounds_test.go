@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -226,4 +227,22 @@ func TestStreamsThatAwaitLongInvocationsDoNotStopOthers(t *testing.T) {
 		return true
 	})
 	require.Equal(t, streams+1, w.createdCount())
+}
+
+// Each subscription has a client, so the fetches of many are smaller.
+func TestFetchesOfManySubscriptions(t *testing.T) {
+	e := New(Config{})
+	require.EqualValues(t, subscription.MaxFetch, e.fetchLimit())
+	for i := range subscription.MaxSubscriptions {
+		e.readers[fmt.Sprint("sub_", i)] = &reader{}
+	}
+	limit := e.fetchLimit()
+	require.LessOrEqual(t, int64(limit)*subscription.MaxSubscriptions, int64(fetchMemory))
+	opts, err := options(&subscription.Client{Brokers: []string{"127.0.0.1:9092"}, FetchMin: 1 << 20, FetchMax: subscription.MaxFetch}, nil, limit)
+	require.NoError(t, err)
+	client, err := kgo.NewClient(opts...)
+	require.NoError(t, err)
+	defer client.Close()
+	require.Equal(t, limit, client.OptValue(kgo.FetchMaxBytes))
+	require.LessOrEqual(t, client.OptValue(kgo.FetchMinBytes), limit)
 }

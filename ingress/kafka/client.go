@@ -29,10 +29,12 @@ import (
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Bounds of what a client fetches, unless the properties set others. Each broker has one fetch
-// in memory.
+// in memory: see Engine.fetchLimit.
 const (
 	fetchBytes          = 4 << 20
+	minFetchBytes       = 64 << 10
 	fetchPartitionBytes = 1 << 20
+	fetchMemory         = 64 << 20  // that the clients share, per broker
 	decompressedBytes   = 128 << 20 // of one batch of records
 	dialTimeout         = 10 * time.Second
 	idleTimeout         = 5 * time.Minute
@@ -41,8 +43,18 @@ const (
 	retryBackoffMax     = 5 * time.Second
 )
 
-// options returns the settings of a client.
-func options(c *subscription.Client, dial dialFunc) ([]kgo.Opt, error) {
+// fetchLimit bounds a fetch of the clients that are opened now. With many subscriptions it is
+// smaller, since each of them has a client.
+func (e *Engine) fetchLimit() int32 {
+	e.mu.Lock()
+	readers := len(e.readers)
+	e.mu.Unlock()
+	return int32(min(subscription.MaxFetch, max(minFetchBytes, fetchMemory/int64(max(1, readers))))) //nolint:gosec // bounded
+}
+
+// options returns the settings of a client, whose fetches have up to limit bytes, or one larger
+// batch of records.
+func options(c *subscription.Client, dial dialFunc, limit int32) ([]kgo.Opt, error) {
 	isolation := kgo.ReadCommitted()
 	if c.ReadUncommitted {
 		isolation = kgo.ReadUncommitted()
@@ -53,8 +65,8 @@ func options(c *subscription.Client, dial dialFunc) ([]kgo.Opt, error) {
 		kgo.FetchIsolationLevel(isolation),
 		kgo.KeepControlRecords(),                    // positions move past them
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()), // an operator decides
-		kgo.FetchMaxBytes(or(c.FetchMax, fetchBytes)),
-		kgo.FetchMaxPartitionBytes(or(c.FetchPartitionMax, fetchPartitionBytes)),
+		kgo.FetchMaxBytes(min(limit, or(c.FetchMax, fetchBytes))),
+		kgo.FetchMaxPartitionBytes(min(limit, or(c.FetchPartitionMax, fetchPartitionBytes))),
 		kgo.ConnIdleTimeout(or(c.IdleTimeout, idleTimeout)),
 		kgo.RetryTimeout(retryTimeout),
 		kgo.MaxDecompressBatchBytes(decompressedBytes),
@@ -70,7 +82,7 @@ func options(c *subscription.Client, dial dialFunc) ([]kgo.Opt, error) {
 		opts = append(opts, kgo.FetchMaxWait(500*time.Millisecond))
 	}
 	if c.FetchMin > 0 {
-		opts = append(opts, kgo.FetchMinBytes(min(c.FetchMin, or(c.FetchMax, fetchBytes))))
+		opts = append(opts, kgo.FetchMinBytes(min(limit, c.FetchMin, or(c.FetchMax, fetchBytes))))
 	}
 	if c.RequestTimeout > 0 {
 		opts = append(opts, kgo.RequestTimeoutOverhead(max(c.RequestTimeout, time.Second)))

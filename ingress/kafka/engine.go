@@ -232,6 +232,9 @@ func (e *Engine) reconcile(ctx context.Context, subscriptions []subscription.Sub
 // stop stops a reader and makes room for its successor.
 func (e *Engine) stop(id string, r *reader) {
 	r.stop()
+	if _, exists := e.subscription(id); !exists {
+		e.cfg.Metrics.forget(id)
+	}
 	e.mu.Lock()
 	delete(e.readers, id)
 	delete(e.stopping, r)

@@ -309,6 +309,12 @@ func TestPauseResumeDelete(t *testing.T) {
 	require.Equal(t, subscription.Paused, st.State, "operators see where it stands")
 	require.EqualValues(t, 1, st.Position)
 	w.produce(record("orders", 0, "", "2"))
+	w.eventually("it shows the lag", func() bool {
+		h.engine.reader("sub_1").notify()
+		st := h.status("orders", 0)
+		return st.End == 2 && st.Lag() == 1
+	})
+	require.Equal(t, 1, w.createdCount())
 	w.source.change("sub_1", func(s *subscription.Subscription) { s.Paused = nil })
 	w.eventually("the next is stored", func() bool { return w.createdCount() == 2 })
 	w.requireOnce("orders", map[int32][]int64{0: {0, 1}})

@@ -49,6 +49,13 @@ func (m *Metrics) record(subscription string, o outcome) {
 	}
 }
 
+// forget deletes the metrics of a subscription.
+func (m *Metrics) forget(subscription string) {
+	if m != nil {
+		m.records.DeletePartialMatch(prometheus.Labels{"subscription": subscription})
+	}
+}
+
 func (m *Metrics) stored(d time.Duration) {
 	if m != nil {
 		m.commits.Observe(d.Seconds())
@@ -59,6 +66,7 @@ var (
 	descLag   = prometheus.NewDesc(metrics.Namespace+"_subscription_lag_records", "Records that are not delivered, of the topic partitions that this node reads.", []string{"subscription"}, nil)
 	descDelay = prometheus.NewDesc(metrics.Namespace+"_subscription_lag_seconds", "Age of the oldest record that is not delivered, of the topic partitions that this node reads.", []string{"subscription"}, nil)
 	descState = prometheus.NewDesc(metrics.Namespace+"_subscription_topic_partitions", "Topic partitions that this node reads, by state.", []string{"subscription", "state"}, nil)
+	descWhole = prometheus.NewDesc(metrics.Namespace+"_subscription_state", "1 for the state of a subscription on this node: the most severe one of its own and of the topic partitions that this node reads.", []string{"subscription", "state"}, nil)
 	descDead  = prometheus.NewDesc(metrics.Namespace+"_subscription_dead_letters", "Records that could not be delivered and that the partitions keep that this node leads.", []string{"subscription"}, nil)
 )
 
@@ -67,21 +75,26 @@ func (e *Engine) Describe(ch chan<- *prometheus.Desc) {
 	ch <- descLag
 	ch <- descDelay
 	ch <- descState
+	ch <- descWhole
 	ch <- descDead
 }
 
 // Collect implements prometheus.Collector.
 func (e *Engine) Collect(ch chan<- prometheus.Metric) {
 	for _, st := range e.Statuses("", false) {
-		lag, delay, states := int64(0), 0.0, map[subscription.State]int{}
+		lag, delay, known, states := int64(0), 0.0, false, map[subscription.State]int{}
 		for i := range st.Partitions {
 			p := &st.Partitions[i]
+			known = known || p.Lag() >= 0
 			lag += max(0, p.Lag())
 			delay = max(delay, p.LagSeconds)
 			states[p.State]++
 		}
-		ch <- prometheus.MustNewConstMetric(descLag, prometheus.GaugeValue, float64(lag), st.Subscription)
-		ch <- prometheus.MustNewConstMetric(descDelay, prometheus.GaugeValue, delay, st.Subscription)
+		if known {
+			ch <- prometheus.MustNewConstMetric(descLag, prometheus.GaugeValue, float64(lag), st.Subscription)
+			ch <- prometheus.MustNewConstMetric(descDelay, prometheus.GaugeValue, delay, st.Subscription)
+		}
+		ch <- prometheus.MustNewConstMetric(descWhole, prometheus.GaugeValue, 1, st.Subscription, string(summary(st).State))
 		ch <- prometheus.MustNewConstMetric(descDead, prometheus.GaugeValue, float64(st.DeadLetters), st.Subscription)
 		for state, n := range states {
 			ch <- prometheus.MustNewConstMetric(descState, prometheus.GaugeValue, float64(n), st.Subscription, string(state))

@@ -76,6 +76,9 @@ func (r *reader) withUnread(st *subscription.Status) []subscription.PartitionSta
 		return st.Partitions
 	}
 	all := st.Partitions
+	r.mu.Lock()
+	topics := r.topics
+	r.mu.Unlock()
 	for _, o := range r.e.leaderships() {
 		positions, err := o.Positions(r.sub.ID)
 		o.streams.Done()
@@ -89,10 +92,14 @@ func (r *reader) withUnread(st *subscription.Status) []subscription.PartitionSta
 			if read || p.Stream.Incarnation != r.sub.Incarnation {
 				continue
 			}
+			end := int64(-1)
+			if found, ok := topics[p.Stream.Topic].ends[int32(p.Stream.Partition)]; ok { //nolint:gosec // see above
+				end = max(found, p.Next)
+			}
 			all = append(all, subscription.PartitionStatus{
 				Topic: p.Stream.Topic, Partition: int32(p.Stream.Partition), TopicID: p.Stream.TopicID, Owner: o.Partition(), //nolint:gosec // see above
 				State: st.State, Reason: st.Reason, Message: st.Message, Since: st.Since,
-				Position: p.Next, End: -1, Skipped: p.Skipped, DeadLettered: p.DeadLettered,
+				Position: p.Next, End: end, Skipped: p.Skipped, DeadLettered: p.DeadLettered,
 			})
 		}
 	}

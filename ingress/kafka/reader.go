@@ -162,6 +162,9 @@ func (r *reader) round(ctx context.Context, running *sync.WaitGroup) error {
 	case r.sub.Draining:
 		return fault(subscription.Draining, "", "")
 	case r.sub.Paused != nil:
+		if r.known && r.open(ctx, running) == nil {
+			_, _, _ = r.discover(ctx) // only to show the lag
+		}
 		return fault(subscription.Paused, "", "%s", r.sub.Paused.Reason)
 	case !r.known:
 		return fault(subscription.Orphaned, "", "the Kafka cluster %s does not exist", r.sub.Cluster)
@@ -244,7 +247,7 @@ func (r *reader) open(ctx context.Context, running *sync.WaitGroup) error {
 
 // newClient returns a client, which connects when it is used.
 func (e *Engine) newClient(settings *subscription.Client, more ...kgo.Opt) (*kgo.Client, error) {
-	opts, err := options(settings, e.cfg.Dial)
+	opts, err := options(settings, e.cfg.Dial, e.fetchLimit())
 	if err != nil {
 		return nil, err
 	}

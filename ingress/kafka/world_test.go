@@ -47,6 +47,7 @@ type world struct {
 	rand    *rand.Rand
 	ended   map[ids.Invocation]chan struct{}
 	network network
+	metrics *Metrics
 }
 
 // shard is a partition of the server.
@@ -294,7 +295,7 @@ func (w *world) start() *host {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	h := &host{w: w, ctx: ctx, leads: map[uint32]context.CancelFunc{}}
 	h.engine = New(Config{
-		Source: w.source, Partitions: w, Defaults: &metadata.Defaults{}, Dial: w.dial,
+		Source: w.source, Partitions: w, Defaults: &metadata.Defaults{}, Dial: w.dial, Metrics: w.metrics,
 		Level: func() feature.Level { return feature.Level4 }, RecordSize: 1 << 20, Memory: 8 << 20, Log: slog.New(slog.DiscardHandler),
 	})
 	h.wg.Go(func() { _ = h.engine.Run(ctx) })

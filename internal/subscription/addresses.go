@@ -44,10 +44,15 @@ func brokers(list string) error {
 	return err
 }
 
+var errCredentials = errors.New("a URL must not contain credentials; use sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret")
+
 func httpURL(value string) error {
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return errors.New("expected an http or https URL")
+	}
+	if u.User != nil { // it would be shown to all who may read the cluster
+		return errCredentials
 	}
 	return nil
 }

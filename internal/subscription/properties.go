@@ -1,6 +1,7 @@
 package subscription
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -165,6 +166,9 @@ func checkProperties(values map[string]string, cluster bool) (notices []string, 
 		if err := p.form(values[n]); err != nil {
 			if Secret(n) {
 				return nil, invalid("the value of the property %s is invalid: it is empty or not text", n).In(n)
+			}
+			if errors.Is(err, errCredentials) {
+				return nil, invalid("the property %s: %v", n, err).In(n)
 			}
 			return nil, invalid("the property %s is %s: %v", n, quote(values[n]), err).In(n)
 		}

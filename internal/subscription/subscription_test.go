@@ -241,6 +241,7 @@ func TestProperties(t *testing.T) {
 		{"group.id", "\xff", []string{"not UTF-8"}},
 		{"ssl.ca.pem", long(MaxPropertyBytes + 1), []string{"at most 65536"}},
 		{"sasl.oauthbearer.token.endpoint.url", "ftp://x", []string{"http or https URL"}},
+		{"sasl.oauthbearer.token.endpoint.url", "https://user:hidden@x", []string{"must not contain credentials"}},
 		{"enable.ssl.certificate.verification", "no", []string{"true, false"}},
 	} {
 		_, err := checkProperties(map[string]string{tc.name: tc.value}, false)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"go.etcd.io/bbolt"
 )
 
 // ErrNodeConflict means that a node's name and ID belong to two different nodes.
@@ -32,6 +34,11 @@ func applyEntry(d *draft, index uint64, data []byte) (outcome, error) {
 	o, err := apply(d, index, h.at, cmd)
 	if err != nil {
 		return outcome{}, err
+	}
+	if at := slices.IndexFunc(d.writes[first:], write.unstorable); at >= 0 {
+		w := d.writes[first+at]
+		o = outcome{refusal: &InvalidError{fmt.Sprintf("a name in %s has %d bytes; 1 to %d are possible", w.table, len(w.key), bbolt.MaxKeySize)}}
+		d.state, d.writes = old, d.writes[:first]
 	}
 	if h.action != nil && o.refusal == nil {
 		if err := d.recordChange(h.at, h.action, &old, first); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"platform/internal/limits"
 	"platform/internal/raftgroup"
 )
 
@@ -54,6 +55,9 @@ var _ groupLog = (*raftLog)(nil)
 // Propose proposes to the leader, and to the next one if that fails, until the entry has an
 // outcome and has been applied here. Retries are safe since entries carry a request ID.
 func (l *raftLog) Propose(ctx context.Context, data []byte) (outcome, error) {
+	if len(data) > limits.Entry {
+		return outcome{}, fmt.Errorf("%w: the change has %d bytes, the limit is %d", raftgroup.ErrTooLarge, len(data), limits.Entry)
+	}
 	ctx, cancel := context.WithTimeout(ctx, proposeTimeout)
 	defer cancel()
 	reason := ErrUnavailable // remains if no attempt can have had an effect

@@ -19,7 +19,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/internal/limits"
 	"platform/internal/raftgroup"
 )
 
@@ -96,6 +98,31 @@ func TestEverythingSurvivesARestart(t *testing.T) {
 	s, stop, err = openReplica(dir)
 	require.NoError(t, err)
 	require.Empty(t, s.Schemas().Deployments)
+	require.NoError(t, stop())
+}
+
+// TestWhatCannotBeStoredIsRefused makes changes that the state file or the log cannot hold. They
+// must have no effect: if applying one failed, all replicas would stop, also after each restart.
+func TestWhatCannotBeStoredIsRefused(t *testing.T) {
+	s, stop, err := openReplica(t.TempDir())
+	require.NoError(t, err)
+	_, err = s.Provision(t.Context(), Cluster{Name: "local", Partitions: 1, FeatureLevel: feature.Supported()})
+	require.NoError(t, err)
+	long, note := strings.Repeat("x", 40_000), "note"
+	_, err = s.MarkFailure(t.Context(), FailureMarkEdit{Group: long, Note: &note})
+	require.ErrorAs(t, err, new(*InvalidError))
+	require.Empty(t, s.FailureMarks())
+	for _, name := range []string{"", long} {
+		_, err = propose[Node](t.Context(), s, &registerNode{node: Node{Name: name, Incarnation: "x", FeatureLevel: feature.Supported()}})
+		require.ErrorAs(t, err, new(*InvalidError))
+	}
+	begin := time.Now()
+	_, err = s.RegisterNode(t.Context(), Node{Name: "n1", AdminAddress: strings.Repeat("x", limits.Entry), FeatureLevel: feature.Supported()})
+	require.ErrorIs(t, err, raftgroup.ErrTooLarge)
+	require.Less(t, time.Since(begin), proposeTimeout/2, "retried")
+	require.Empty(t, s.Nodes())
+	_, err = s.RegisterNode(t.Context(), Node{Name: "n1", Incarnation: "x", FeatureLevel: feature.Supported()})
+	require.NoError(t, err)
 	require.NoError(t, stop())
 }
 

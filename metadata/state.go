@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"go.etcd.io/bbolt"
+
 	"platform/flowcontrol"
 	"platform/internal/ids"
 	"platform/internal/subscription"
@@ -62,6 +64,10 @@ type write struct {
 	key   string
 	value []byte
 }
+
+// unstorable reports whether the record cannot be stored. As an error of apply, that would stop
+// all replicas, also after each restart.
+func (w write) unstorable() bool { return w.key == "" || len(w.key) > bbolt.MaxKeySize }
 
 func newDraft(from *state) *draft { return &draft{state: *from} }
 

@@ -127,6 +127,14 @@ func checkState(s Storage, applied Position, rec snapshotRecord) error {
 	return nil
 }
 
+// HoldsReplica reports whether a storage contains a replica, or may do so. After the installation
+// of a snapshot the log of a replica is empty.
+func HoldsReplica(s Storage) bool {
+	_, last, err := logBounds(s)
+	_, snapshot, snapshotErr := loadRecord(s, keySnapshot)
+	return last > 0 || snapshot || err != nil || snapshotErr != nil
+}
+
 func logBounds(s raft.LogStore) (first, last uint64, err error) {
 	first, err1 := s.FirstIndex()
 	last, err2 := s.LastIndex()

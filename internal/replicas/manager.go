@@ -104,11 +104,7 @@ func (m *Manager) openReplica(ctx context.Context, id uint32, layout *metadata.L
 	if err != nil {
 		return fmt.Errorf("open log of partition %d: %w", id, err)
 	}
-	last, err := logs.LastIndex()
-	if err != nil {
-		return fmt.Errorf("read log of partition %d: %w", id, err)
-	}
-	if last == 0 && !m.holds(place) {
+	if !raftgroup.HoldsReplica(logs) && !m.holds(place) {
 		return nil
 	}
 	p, err := m.openPartition(id, m.begins(place, layout))

@@ -160,3 +160,28 @@ func TestAClosedReplicaThatIsToLeaveIsOpenedAgain(t *testing.T) {
 	require.NoError(t, m.reconcileOnce(t.Context(), 0, &elsewhere, time.Time{}))
 	require.Nil(t, m.Replica(0), "its data was removed")
 }
+
+// TestAReplicaWithAnEmptyLogIsOpenedAgain restarts a replica that is to leave and whose log is
+// empty, as after the installation of a snapshot: the others may need its vote.
+func TestAReplicaWithAnEmptyLogIsOpenedAgain(t *testing.T) {
+	m := testManager(t)
+	m.Disk = diskspace.New(m.DataDir, func(bool) {}, m.Log)
+	layout, _ := m.Store.Layout()
+	require.NoError(t, m.openReplica(t.Context(), 0, layout))
+	p := m.Replica(0)
+	require.NoError(t, p.WaitLeading(t.Context()))
+	require.NoError(t, p.Checkpoint(t.Context()))
+	require.NoError(t, m.closeReplica(t.Context(), p, p.Stop))
+	logs, err := m.Logs.Storage(partition.GroupID(0))
+	require.NoError(t, err)
+	last, err := logs.LastIndex()
+	require.NoError(t, err)
+	require.NoError(t, logs.DeleteRange(1, last))
+	elsewhere := *layout
+	elsewhere.Partitions = []metadata.Partition{{Version: 2, Replicas: []uint32{99}}}
+
+	require.NoError(t, m.reconcileOnce(t.Context(), 0, &elsewhere, time.Time{}))
+	p = m.Replica(0)
+	require.NotNil(t, p)
+	require.NoError(t, p.Stop(t.Context()))
+}

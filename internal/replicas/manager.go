@@ -61,13 +61,14 @@ type Manager struct {
 	Config
 
 	locks      []sync.Mutex // by partition, held while its replica is opened, closed or changed
+	closing    []bool       // by partition, whether its replica was not closed in time; covered by locks
 	quarantine quarantine   // replicas that are not served
 	statuses   statusCache
 }
 
 // New returns a manager without open replicas.
 func New(cfg Config) *Manager {
-	return &Manager{Config: cfg, locks: make([]sync.Mutex, cfg.Router.Count())}
+	return &Manager{Config: cfg, locks: make([]sync.Mutex, cfg.Router.Count()), closing: make([]bool, cfg.Router.Count())}
 }
 
 // Replica returns the open replica of a partition, nil if there is none.
@@ -185,7 +186,7 @@ func (m *Manager) rest(ctx context.Context, p *partition.Partition) error {
 }
 
 // closeReplica closes a replica. If that fails, the replica remains registered, so that it is
-// closed later and not opened twice.
+// not opened twice, and reconcileOnce closes it later.
 func (m *Manager) closeReplica(ctx context.Context, p *partition.Partition, end func(context.Context) error) error {
 	m.Router.Set(p.ID(), nil)
 	limit := m.ShutdownTimeout
@@ -197,6 +198,7 @@ func (m *Manager) closeReplica(ctx context.Context, p *partition.Partition, end 
 	if err != nil {
 		m.Router.Set(p.ID(), p)
 	}
+	m.closing[p.ID()] = err != nil
 	return err
 }
 

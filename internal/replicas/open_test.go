@@ -185,3 +185,27 @@ func TestAReplicaWithAnEmptyLogIsOpenedAgain(t *testing.T) {
 	require.NotNil(t, p)
 	require.NoError(t, p.Stop(t.Context()))
 }
+
+// TestAReplicaThatIsClosedLateIsOpenedAgain closes a replica, which takes longer than the timeout,
+// for instance because the disk was full. It must not stay closed.
+func TestAReplicaThatIsClosedLateIsOpenedAgain(t *testing.T) {
+	m := testManager(t)
+	m.Disk = diskspace.New(m.DataDir, func(bool) {}, m.Log)
+	layout, _ := m.Store.Layout()
+	require.NoError(t, m.openReplica(t.Context(), 0, layout))
+	p := m.Replica(0)
+	require.NoError(t, p.WaitLeading(t.Context()))
+	late := func(context.Context) error {
+		require.NoError(t, p.Stop(context.Background()))
+		return context.DeadlineExceeded
+	}
+	require.Error(t, m.closeReplica(t.Context(), p, late))
+	for range 2 {
+		require.NoError(t, m.reconcileOnce(t.Context(), 0, layout, time.Time{}))
+	}
+	p = m.Replica(0)
+	defer func() { require.NoError(t, p.Stop(context.Background())) }()
+	leading, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	require.NoError(t, p.WaitLeading(leading))
+}

@@ -77,6 +77,8 @@ func (m *Manager) reconcile(ctx context.Context, id uint32) {
 func (m *Manager) reconcileOnce(ctx context.Context, id uint32, layout *metadata.Layout, led time.Time) error {
 	place, p := layout.Partitions[id], m.Router.Replica(id)
 	switch {
+	case p != nil && m.closing[id]:
+		return m.closeReplica(ctx, p, p.Stop)
 	case m.Disk.Level() == diskspace.Full:
 		return m.rest(ctx, p)
 	case m.quarantine.reason(id) != "":

@@ -15,7 +15,7 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	home, _ := os.UserHomeDir() // without one there is no default configuration file
+	home, _ := os.UserHomeDir() // without a home directory there is no default configuration file
 	return cli.Run(ctx, os.Args[1:], cli.System{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Home: home,
 	})

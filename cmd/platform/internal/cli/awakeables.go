@@ -97,7 +97,7 @@ func completionFlags(cmd *cobra.Command, reject bool) *completion {
 	c := &completion{reject: reject}
 	cmd.Flags().StringVarP(&c.data, "data", "d", "", "the value, @file for a file's content, @- for stdin")
 	if !reject {
-		cmd.Flags().BoolVar(&c.raw, "raw", false, "send the value as it is, also if it is not JSON")
+		cmd.Flags().BoolVar(&c.raw, "raw", false, "send the value as it is, even if it is not JSON")
 	}
 	return c
 }

@@ -19,7 +19,7 @@ status. Its input is the same, or the one given with --data.`,
 		Example: "  platform invocations copy inv_1… --data '{\"amount\": 2}'\n  platform invocations copy inv_1… --data @corrected.json",
 	}
 	data := cmd.Flags().StringP("data", "d", "", "the input, @file for a file's content, @- for stdin")
-	raw := cmd.Flags().Bool("raw", false, "use the input as it is, also if it is not JSON")
+	raw := cmd.Flags().Bool("raw", false, "use the input as it is, even if it is not JSON")
 	return viewResponse(a, cmd, func(ctx context.Context, args []string) (made client.BatchSuccess, response *client.Response, err error) {
 		if !strings.HasPrefix(args[0], "inv_") {
 			return made, nil, &usageError{"copy needs the id of an invocation, got " + args[0]}

@@ -234,7 +234,7 @@ func (a *app) kafkaClustersDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "delete <name>", Aliases: []string{"rm"}, Short: "Delete a Kafka cluster", Args: cobra.ExactArgs(1), Example: "  platform kafka-clusters delete main",
 	}
-	force := cmd.Flags().Bool("force", false, "also if subscriptions read from it, which stops them")
+	force := cmd.Flags().Bool("force", false, "delete it even if subscriptions read from it, which stops them")
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		if err := a.confirm(fmt.Sprintf("Delete the Kafka cluster %s?", args[0])); err != nil {
 			return err

@@ -113,7 +113,7 @@ The first token of a server is in the file admin.token in its data directory.`,
 		Example: "  platform login\n  platform login --token-file -\n  platform login --token-file platform-data/n1/admin.token",
 	}
 	file := cmd.Flags().String("token-file", "", "`file` with a token, - for standard input")
-	device := cmd.Flags().Bool("device", false, "log in with the identity provider, also if standard input is not a terminal")
+	device := cmd.Flags().Bool("device", false, "log in with the identity provider, even if standard input is not a terminal")
 	cmd.MarkFlagsMutuallyExclusive("token-file", "device")
 	cmd.RunE = run(func(ctx context.Context, _ []string) error {
 		if *device || *file == "" && term.IsTerminal(a.In) {

@@ -68,7 +68,7 @@ if they were delivered before. The subscription must be paused, unless --restart
   platform subscriptions seek sub_1… 2026-01-31T12:00:00Z
   platform subscriptions seek sub_1… 0=1500 1=1622`,
 	}
-	restart := cmd.Flags().Bool("restart", false, "also if the subscription is not paused")
+	restart := cmd.Flags().Bool("restart", false, "restart the subscription if it is not paused")
 	asJSON := jsonFlag(cmd.Flags())
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		start, err := seekJSON(args[1:])

@@ -30,7 +30,7 @@ type BusyKey struct {
 	Service string `json:"service"`
 	Key     string `json:"key"`
 	Scope   string `json:"scope"`
-	Queue   int    `json:"queue"`  // who waits
+	Queue   int    `json:"queue"`  // invocations that wait
 	Holder  string `json:"holder"` // id of the one that does not, if there is one
 	All     int    `json:"in_all"` // such keys of the service
 }

@@ -9,7 +9,7 @@ import (
 type Promise struct {
 	Name      string          `json:"key"`
 	Completed bool            `json:"completed"`
-	Value     *string         `json:"completion_success_value_utf8"` // nil: no value, or one that is no text
+	Value     *string         `json:"completion_success_value_utf8"` // nil: no value, or one that is not text
 	Bytes     json.RawMessage `json:"completion_success_value"`
 	Failure   string          `json:"completion_failure"`
 }

@@ -317,7 +317,7 @@ func (c *Client) EditKafkaCluster(ctx context.Context, name string, properties m
 	return k, response, err
 }
 
-// DeleteKafkaCluster deletes a Kafka cluster, with force also if subscriptions read from it.
+// DeleteKafkaCluster deletes a Kafka cluster, with force even if subscriptions read from it.
 func (c *Client) DeleteKafkaCluster(ctx context.Context, name string, force bool) error {
 	path := "/kafka-clusters/" + url.PathEscape(name)
 	if force {

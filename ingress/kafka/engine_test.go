@@ -80,11 +80,11 @@ func TestAnUnusableRecordBlocksItsTopicPartition(t *testing.T) {
 	rec, err := h.engine.Record(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, "2", string(rec.Value))
-	require.NoError(t, h.engine.Retry(t.Context(), id))
-	w.eventually("it blocks again", func() bool { return h.engine.Skip(t.Context(), id) == nil })
+	require.NoError(t, h.engine.Retry(id))
+	w.eventually("it blocks again", func() bool { return h.engine.Skip(id) == nil })
 	w.eventually("the next is stored", func() bool { return w.createdCount() == 4 })
 	w.requireOnce("orders", map[int32][]int64{0: {0, 2}, 1: {0, 1}})
-	require.ErrorIs(t, h.engine.Skip(t.Context(), id), subscription.ErrNotBlocked)
+	require.ErrorIs(t, h.engine.Skip(id), subscription.ErrNotBlocked)
 	require.EqualValues(t, 1, h.status("orders", 0).Skipped)
 }
 
@@ -162,8 +162,8 @@ func TestAnotherNodeContinuesReading(t *testing.T) {
 		return true
 	})
 	id := subscription.RecordID{Subscription: "sub_1", Topic: "orders", Partition: 0}
-	require.ErrorIs(t, first.engine.Retry(t.Context(), id), subscription.ErrNotRead)
-	w.eventually("the second reads it", func() bool { return errors.Is(second.engine.Retry(t.Context(), id), subscription.ErrNotBlocked) })
+	require.ErrorIs(t, first.engine.Retry(id), subscription.ErrNotRead)
+	w.eventually("the second reads it", func() bool { return errors.Is(second.engine.Retry(id), subscription.ErrNotBlocked) })
 	produce()
 	w.eventually("the second reads on", func() bool { return w.createdCount() == 12 })
 	w.requireOnce("orders", want)

@@ -113,12 +113,12 @@ func byTopicPartition(a, b subscription.PartitionStatus) int {
 
 // Retry retries a record that blocks its topic partition. The error is subscription.ErrNotRead or
 // subscription.ErrNotBlocked.
-func (e *Engine) Retry(_ context.Context, id subscription.RecordID) error {
+func (e *Engine) Retry(id subscription.RecordID) error {
 	return e.decide(id, retryRecord)
 }
 
 // Skip skips a record that blocks its topic partition. The errors are those of Retry.
-func (e *Engine) Skip(_ context.Context, id subscription.RecordID) error {
+func (e *Engine) Skip(id subscription.RecordID) error {
 	return e.decide(id, skipRecord)
 }
 

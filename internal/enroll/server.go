@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -21,7 +22,8 @@ import (
 // Bounds of what nodes without a certificate can cause.
 const (
 	maxRequest     = 16 << 10
-	maxConcurrent  = 8 // requests
+	maxConcurrent  = 32 // requests
+	readTimeout    = 2 * time.Second
 	requestTimeout = 10 * time.Second
 
 	// Connections per second, of all addresses and of each.
@@ -60,21 +62,35 @@ func NewServer(issuer *Issuer, security *nodetls.Security, log *slog.Logger) *Se
 // admit reports whether a node without a certificate may connect: there must be a join token, and
 // few connections of its address.
 func (s *Server) admit(from net.Addr) bool {
-	return s.issuer.awaitsNodes(time.Now()) && s.allow(hostOf(from))
+	return s.issuer.awaitsNodes(time.Now()) && s.allow(networkOf(from))
 }
 
-func (s *Server) allow(host string) bool {
+func (s *Server) allow(network string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	limiter := s.addresses[host]
+	limiter := s.addresses[network]
 	if limiter == nil {
 		if len(s.addresses) >= maxAddresses {
 			clear(s.addresses) // the limit of all addresses holds
 		}
 		limiter = rate.NewLimiter(addressRate, addressBurst)
-		s.addresses[host] = limiter
+		s.addresses[network] = limiter
 	}
 	return limiter.Allow() && s.all.Allow()
+}
+
+// networkOf returns the address of a client, or its /64 of IPv6, of which it may have all addresses.
+func networkOf(from net.Addr) string {
+	address, err := netip.ParseAddr(hostOf(from))
+	if err != nil {
+		return ""
+	}
+	if address = address.Unmap(); address.Is6() {
+		if network, err := address.Prefix(64); err == nil {
+			return network.String()
+		}
+	}
+	return address.String()
 }
 
 func hostOf(from net.Addr) string {
@@ -114,6 +130,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	_ = conn.SetReadDeadline(time.Now().Add(readTimeout)) // one address cannot hold all slots
 	raw, err := readMessage(conn, maxRequest)
 	var req nodepb.EnrollRequest
 	if err == nil {

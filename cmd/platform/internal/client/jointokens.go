@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -58,8 +60,12 @@ func (c *Client) RevokeJoinToken(ctx context.Context, id string) (t JoinToken, e
 	return t, err
 }
 
-// PutAuthority stores an authority, whose certificate and key are in PEM format.
+// PutAuthority stores an authority, whose certificate and key are in PEM format. Without TLS, it is
+// sent to this machine only.
 func (c *Client) PutAuthority(ctx context.Context, certificate, key []byte) (a Authority, err error) {
+	if u, err := url.Parse(c.admin.base); err != nil || u.Scheme != "https" && u.Hostname() != "localhost" && !net.ParseIP(u.Hostname()).IsLoopback() {
+		return a, fmt.Errorf("the key of an authority is sent only with TLS or to this machine, not to %s; run the command on the node, or set admin.tls", c.admin.at)
+	}
 	_, err = c.adminJSON(ctx, http.MethodPut, "/cluster/authority", map[string]string{"certificate": string(certificate), "key": string(key)}, &a)
 	return a, err
 }

@@ -162,7 +162,7 @@ var specialSubscriptionFields = map[string]object{
 	"TopicPartition.state":            {"type": "string", "enum": streamStates},
 }
 
-var streamStates = []string{"starting", "running", "paused", "blocked", "throttled", "draining", "error", "orphaned", "finished"}
+var streamStates = []string{"starting", "running", "paused", "blocked", "throttled", "draining", "error", "orphaned"}
 
 var startSchema = object{
 	"description": "Where to start: latest (the default: records produced from now on), earliest, group (the committed offsets of group.id), or an object.",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
-	"time"
 
 	"platform/internal/subscription"
 )
@@ -36,7 +35,7 @@ func sysSubscription() *Table {
 		plain("kafka_cluster", Text, "Kafka cluster", func(s *row) value { return s.Cluster }),
 		plain("topics", TextList, "topics; empty with a pattern", func(s *row) value { return listJSON(append([]string{}, s.Topics...)) }),
 		plain("topic_pattern", Text, "regular expression of topic names", func(s *row) value { return text(s.Pattern) }),
-		plain("state", Text, "starting, running, paused, blocked, throttled, draining, error, orphaned or finished", func(s *row) value { return string(s.Status.State) }),
+		plain("state", Text, "starting, running, paused, blocked, throttled, draining, error or orphaned", func(s *row) value { return string(s.Status.State) }),
 		plain("reason", Text, "code of the cause of the state", func(s *row) value { return text(string(s.Status.Reason)) }),
 		plain("message", Text, "cause of the state", func(s *row) value { return text(s.Status.Message) }),
 		plain("state_since", Timestamp, "since when it has the state", func(s *row) value { return moment(s.Status.Since) }),
@@ -113,7 +112,7 @@ func (s *SubscriptionState) age() value {
 	return seconds(most)
 }
 
-func seconds(s float64) value { return time.Duration(s * float64(time.Second)).Milliseconds() }
+func seconds(s float64) value { return int64(s * 1000) }
 
 // topicPartition is a topic partition of a subscription.
 type topicPartition struct {

@@ -20,12 +20,11 @@ const (
 	Draining  State = "draining"  // deleted; records in flight are finished
 	Failed    State = "error"     // the broker cannot be used; retried
 	Orphaned  State = "orphaned"  // its cluster does not exist
-	Finished  State = "finished"  // everything that there was to deliver is delivered
 )
 
 // severity orders states: a subscription has the state of its most severe topic partition.
 var severity = map[State]int{
-	Finished: 1, Running: 2, Throttled: 3, Starting: 4, Draining: 5, Paused: 6, Failed: 7, Blocked: 8, Orphaned: 9,
+	Running: 1, Throttled: 2, Starting: 3, Draining: 4, Paused: 5, Failed: 6, Blocked: 7, Orphaned: 8,
 }
 
 // MoreSevere reports whether a requires more attention than b.
@@ -43,7 +42,6 @@ const (
 	HandlerNotFound Reason = "handler_not_found" // the service or handler is not registered
 	InvalidScope    Reason = "invalid_scope"     // the scope made by the template is not valid
 	InvalidLimitKey Reason = "invalid_limit_key" // likewise the limit key
-	InputRejected   Reason = "input_rejected"    // the handler does not accept this input
 	DecodeFailed    Reason = "decode_failed"     // compressed or encoded data is damaged
 
 	TopicRecreated    Reason = "topic_recreated"     // a topic of that name has another ID

@@ -138,11 +138,11 @@ func (a *app) deadLettersChange(operation string) *cobra.Command {
 		Args: cobra.MinimumNArgs(1),
 	}
 	all := cmd.Flags().Bool("all", false, "all dead letters of the subscription")
-	done := "Dropped %s."
+	done := "Dropped"
 	cmd.Short = "Delete dead letters"
 	if operation == "retry" {
 		cmd.Short = "Deliver dead letters with the current settings of the subscription"
-		done = "Delivered %s."
+		done = "Delivered"
 	}
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		one, many := a.client.DropDeadLetter, a.client.DropDeadLetters
@@ -176,7 +176,7 @@ func (a *app) deadLettersChange(operation string) *cobra.Command {
 			if err := one(ctx, sub.ID, topic, partition, offset); err != nil {
 				return err
 			}
-			a.say(done, term.Clean(text))
+			a.say("%s %s.", done, term.Clean(text))
 		}
 		return nil
 	})
@@ -200,9 +200,11 @@ func (a *app) onAllDeadLetters(ctx context.Context, id, done string, many func(c
 			break
 		}
 	}
-	a.say(done, counted(succeeded, "dead letter"))
+	if succeeded > 0 || failed == 0 {
+		a.say("%s %s.", done, counted(succeeded, "dead letter"))
+	}
 	if failed > 0 {
-		return fmt.Errorf("%s of %s remain", counted(failed, "dead letter"), id)
+		return fmt.Errorf("%s of %s could not be %s", counted(failed, "dead letter"), id, strings.ToLower(done))
 	}
 	return nil
 }

@@ -79,6 +79,9 @@ if they were delivered before. The subscription must be paused, unless --restart
 		if err != nil {
 			return err
 		}
+		if sub.Paused == nil && !*restart {
+			return &hintedError{fmt.Errorf("%s is not paused", sub.ID), "Pause it first, or give --restart. Records after the new position are delivered again."}
+		}
 		if err := a.confirm(fmt.Sprintf("Continue %s (%s) at %s? Records after this position are delivered again.", sub.ID, term.Clean(sub.Source), strings.Join(args[1:], " "))); err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func (a *app) subscriptionsList() *cobra.Command {
 		rows := make([][]string, len(list.Subscriptions))
 		for i := range list.Subscriptions {
 			s := &list.Subscriptions[i]
-			rows[i] = []string{s.ID, term.Clean(s.Source), term.Clean(s.Sink), a.streamState(s.State), lagText(s.LagRecords), lagTime(s.LagSeconds), strconv.Itoa(s.TopicPartitions), strconv.Itoa(s.Blocked)}
+			rows[i] = []string{s.ID, term.Clean(s.Source), term.Clean(s.Sink), a.streamState(s.State), lagText(s.LagRecords), lagAge(s.LagRecords, s.LagSeconds), strconv.Itoa(s.TopicPartitions), strconv.Itoa(s.Blocked)}
 		}
 		a.print.Table("", []string{"ID", "SOURCE", "SINK", "STATE", "LAG", "LAG-TIME", "PARTITIONS", "BLOCKED"}, rows)
 		a.saySilent(list.Silent)
@@ -58,7 +58,7 @@ func (a *app) saySilent(reasons []string) {
 // streamState colours a state.
 func (a *app) streamState(state string) string {
 	switch state {
-	case "running", "finished":
+	case "running":
 		return a.print.Green(state)
 	case "blocked", "error", "orphaned":
 		return a.print.Red(state)
@@ -78,6 +78,15 @@ func lagTime(seconds *float64) string {
 		return "-"
 	}
 	return term.Duration(time.Duration(*seconds * float64(time.Second)).Round(100 * time.Millisecond))
+}
+
+// lagAge is the age of the oldest record that is not delivered, which is not known while a
+// subscription is paused.
+func lagAge(records *int64, seconds *float64) string {
+	if records == nil || *records > 0 && seconds != nil && *seconds == 0 {
+		return "-"
+	}
+	return lagTime(seconds)
 }
 
 func (a *app) subscriptionsDescribe() *cobra.Command {
@@ -150,7 +159,11 @@ func lagFields(s *client.Subscription) string {
 	if s.LagRecords == nil {
 		return ""
 	}
-	return fmt.Sprintf("%d records, %s", *s.LagRecords, lagTime(s.LagSeconds))
+	text := counted(int(*s.LagRecords), "record")
+	if age := lagAge(s.LagRecords, s.LagSeconds); age != "-" {
+		text += ", " + age
+	}
+	return text
 }
 
 func startText(s *client.SubscriptionStart) string {
@@ -194,7 +207,7 @@ func (a *app) showTopicPartitions(list []client.TopicPartition) {
 		}
 		rows[i] = []string{
 			fmt.Sprintf("%s/%d", term.Clean(p.Topic), p.Partition), a.streamState(p.State), fmt.Sprintf("N%d", p.Node), strconv.FormatInt(p.Position, 10),
-			lagText(p.EndOffset), lagText(p.LagRecords), lagTime(&p.LagSeconds), strconv.FormatUint(uint64(p.InFlight), 10),
+			lagText(p.EndOffset), lagText(p.LagRecords), lagAge(p.LagRecords, &p.LagSeconds), strconv.FormatUint(uint64(p.InFlight), 10),
 			strconv.FormatUint(p.Skipped+p.DeadLettered, 10), orDash(term.Clean(cause)),
 		}
 	}

@@ -221,7 +221,8 @@ func documented(t *testing.T, metrics string) {
 	families := map[string]bool{ // exist with TLS, or once there are subscriptions
 		"platform_certificate_expiry_timestamp_seconds": true, "platform_node_tls_plain_total": true, "platform_node_tls_refused_total": true,
 		"platform_subscription_records_total": true, "platform_subscription_lag_records": true,
-		"platform_subscription_lag_seconds": true, "platform_subscription_topic_partitions": true, "platform_subscription_dead_letters": true,
+		"platform_subscription_lag_seconds": true, "platform_subscription_topic_partitions": true, "platform_subscription_state": true,
+		"platform_subscription_dead_letters": true,
 	}
 	for line := range strings.Lines(metrics) {
 		if name, isFamily := strings.CutPrefix(line, "# TYPE platform_"); isFamily {

@@ -140,7 +140,17 @@ func TestSecretsAreEncryptedOnAllNodes(t *testing.T) {
 	c.awaitSecrets(2, func(s secretsStatus) bool { return s.Keys[0].ID == secondID })
 	c.stop(2)
 	c.start(2)
-	c.replicated(0, 1, 2)
+	require.Eventually(t, func() bool { // everything is replicated, and only the key is missing
+		for i := range c.nodes {
+			var health struct{ Problems []string }
+			_, body := c.do(i, true, "GET", "/cluster-health", "")
+			if json.Unmarshal([]byte(body), &health) != nil || len(health.Problems) != 1 ||
+				!strings.Contains(health.Problems[0], " cannot decrypt 2 stored secrets: it does not have the key "+secondID) {
+				return false
+			}
+		}
+		return true
+	}, 120*time.Second, 100*time.Millisecond)
 	status := c.secrets(2)
 	require.Len(t, status.Unreadable, 2)
 	require.Contains(t, status.Unreadable[0], "encrypted with the key "+secondID)
@@ -156,8 +166,6 @@ func TestSecretsAreEncryptedOnAllNodes(t *testing.T) {
 		"sasl.mechanism":"plain","sasl.username":"u","sasl.password":"new"}}`)
 	require.Equal(t, http.StatusConflict, code, body) // the other nodes do not have the key that there is
 	require.Contains(t, body, "which other nodes do not have: n")
-	_, body = c.do(0, true, "GET", "/cluster-health", "")
-	require.Contains(t, body, " cannot decrypt 2 stored secrets: it does not have the key "+secondID)
 	// Calls wait while the leader of their partition cannot read the headers.
 	var waiting sync.WaitGroup
 	for key := range 16 {

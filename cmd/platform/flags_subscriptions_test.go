@@ -47,7 +47,7 @@ func init() { //nolint:gochecknoinits // adds to a table
 			args: []string{"sub_1a"}, flags: map[string]string{"reason": "--reason maintenance"}, answers: with("POST.subscriptions.sub_1a.pause", "200\n"+subscriptionJSON),
 		},
 		"subscriptions resume": {args: []string{"sub_1a"}, answers: with("POST.subscriptions.sub_1a.resume", "200\n"+subscriptionJSON)},
-		"subscriptions seek":   {args: []string{"sub_1a", "0=5", "orders/1=6", "--yes"}, answers: with("POST.subscriptions.sub_1a.seek", "200\n"+subscriptionJSON)},
+		"subscriptions seek":   {args: []string{"sub_1a", "0=5", "orders/1=6", "--yes"}, base: map[string]string{"json": "--restart"}, answers: with("POST.subscriptions.sub_1a.seek", "200\n"+subscriptionJSON)},
 		"subscriptions skip":   {args: []string{"sub_1a", "orders/3", "--yes"}, answers: with("POST.subscriptions.sub_1a.records.orders.3.42.skip", "202\n")},
 		"subscriptions retry":  {args: []string{"sub_1a"}, answers: with("POST.subscriptions.sub_1a.records.orders.3.42.retry", "202\n")},
 		"subscriptions delete": {args: []string{"sub_1a", "--yes"}, answers: with("DELETE.subscriptions.sub_1a", "202\n")},

@@ -155,6 +155,7 @@ var flagCases = map[string]flagCase{
 	"deployments list":     {},
 	"deployments describe": {args: []string{"dp_1old"}},
 	"deployments remove":   {args: []string{"dp_1old", "--yes"}},
+	"deployments prune":    {},
 	"deployments register": {args: []string{"localhost:9081", "--yes"}, flags: map[string]string{
 		"extra-header": "--extra-header a=b", "metadata": "--metadata a=b", "assume-role-arn": "--assume-role-arn arn:x",
 	}},

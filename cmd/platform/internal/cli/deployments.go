@@ -19,7 +19,7 @@ func (a *app) deployments() *cobra.Command {
 		Use:     "deployments",
 		Aliases: []string{"deployment", "dp"},
 		Short:   "Register, show and update service endpoints",
-	}, a.deploymentsRegister(), a.deploymentsList(), a.deploymentsDescribe(), a.deploymentsUpdate(), a.deploymentsRemove())
+	}, a.deploymentsRegister(), a.deploymentsList(), a.deploymentsDescribe(), a.deploymentsUpdate(), a.deploymentsRemove(), a.deploymentsPrune())
 }
 
 func (a *app) deploymentsList() *cobra.Command {

@@ -46,7 +46,7 @@ func (a *app) objectsList() *cobra.Command {
 		}
 		rows := make([][]string, len(page.Objects))
 		for i, o := range page.Objects {
-			rows[i] = []string{term.Clean(o.Key), strconv.Itoa(o.StateEntries), units.ByteSize(o.StateBytes).String(), o.Holder, strconv.FormatUint(o.Waiting, 10)}
+			rows[i] = []string{term.Clean(o.Key), strconv.Itoa(o.StateEntries), units.ByteSize(o.StateBytes).String(), o.Holder, countWaiting(o.Waiting, 0, *scope)}
 		}
 		a.print.Table("", []string{"KEY", "ENTRIES", "SIZE", "HELD-BY", "WAITING"}, rows)
 		if page.Next != "" {
@@ -54,6 +54,18 @@ func (a *app) objectsList() *cobra.Command {
 		}
 		return nil
 	})
+}
+
+// maxCountedWaiting is up to where the server counts the invocations that wait for a key with a scope.
+const maxCountedWaiting = 1000
+
+// countWaiting is the number of invocations that wait for a key, without the first ones.
+func countWaiting(n, first uint64, scope string) string {
+	text := strconv.FormatUint(n-first, 10)
+	if scope != "" && n >= maxCountedWaiting {
+		text += " or more"
+	}
+	return text
 }
 
 func (a *app) objectsScopes() *cobra.Command {
@@ -123,8 +135,8 @@ func (a *app) showObject(d *client.ObjectDetail) {
 		}
 		a.print.Heading("Waiting")
 		a.print.Table("  ", []string{"#", "INVOCATION"}, rows)
-		if d.Waiting > uint64(len(d.Queue)) {
-			a.say("%d more wait behind these.", d.Waiting-uint64(len(d.Queue)))
+		if shown := uint64(len(d.Queue)); d.Waiting > shown {
+			a.say("%s more wait behind these.", countWaiting(d.Waiting, shown, d.Scope))
 		}
 	}
 	if len(d.Promises) > 0 {

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { testAccess } from './access.mjs'
 import { testCluster } from './cluster.mjs'
+import { testDeployments } from './deployments.mjs'
 import { testEvents } from './events.mjs'
 import { testFailures } from './failures.mjs'
 import { testFlowControl } from './flow.mjs'
@@ -353,6 +354,8 @@ try {
     noProblems(t)
     await t.close()
   })
+
+  await testDeployments(w)
 
   await test('a restart of the server shows a notice, and the page goes on', async () => {
     const t = await open(w, '/ui/cluster', { allow: [/ERR_/, /Failed to load resource/] })

@@ -30,6 +30,13 @@ export interface Chart {
   destroy: () => void
 }
 
+/** The steps whose values no line reaches: without a point they would be invisible. */
+function isolated(values: (number | null | undefined)[], connect: boolean): number[] {
+  const drawn = values.flatMap((v, i) => (v === null || v === undefined ? [] : [i]))
+  if (connect) return drawn.length === 1 ? drawn : []
+  return drawn.filter((i) => (values[i - 1] ?? null) === null && (values[i + 1] ?? null) === null)
+}
+
 export function draw(element: HTMLElement, width: number, data: ChartData, o: ChartOptions): Chart {
   const font = '11px system-ui, sans-serif'
   const axis = { stroke: o.colors.axis, font, grid: { stroke: o.colors.grid, width: 1 }, ticks: { show: false } }
@@ -46,7 +53,7 @@ export function draw(element: HTMLElement, width: number, data: ChartData, o: Ch
       { ...axis, size: 44, space: 32, values: (_u, list) => list.map((v) => o.format(v)) },
     ],
     series: [{}, ...data.lines.map((l) => ({
-      label: l.title, stroke: l.color, width: 1.5, points: { show: false }, spanGaps: l.connect === true, ...(l.fill === false ? {} : { fill: `color-mix(in srgb, ${l.color} 12%, transparent)` }),
+      label: l.title, stroke: l.color, width: 1.5, points: { show: false, size: 5, fill: l.color, filter: (u: uPlot, i: number) => isolated(u.data[i] as (number | null)[], l.connect === true) }, spanGaps: l.connect === true, ...(l.fill === false ? {} : { fill: `color-mix(in srgb, ${l.color} 12%, transparent)` }),
     }))],
     hooks: { setCursor: [(u) => o.onHover(u.cursor.idx ?? null)] },
   }, [data.times, ...data.lines.map((l) => l.values)] as uPlot.AlignedData, element)

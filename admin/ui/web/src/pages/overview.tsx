@@ -149,7 +149,7 @@ export function Charts({ stats }: { stats: Stats }) {
     { title: 'Throughput', unit: 'per second', format: rate, series: [{ title: 'started', color: '--busy', values: perSecond(of('started')), fill: false }, { title: 'succeeded', color: '--ok', values: perSecond(of('succeeded')) }] },
     { title: 'Failures', unit: 'per second', format: rate, series: [{ title: 'failed', color: '--bad', values: perSecond(of('failed')) }, { title: 'retries', color: '--warn', values: perSecond(of('retries')), fill: false }] },
     { title: 'Latency', format: formatDuration, series: [{ title: 'p50', color: '--busy', values: of('latency_p50_ms'), connect: true }, { title: 'p99', color: '--warn', values: of('latency_p99_ms'), fill: false, connect: true }] },
-    { title: 'In flight', format: formatCompact, series: [{ title: 'in flight', color: '--busy', values: of('in_flight') }, { title: 'backlog', color: '--muted', values: of('backlog'), fill: false }] },
+    { title: 'In flight', format: formatCompact, series: [{ title: 'in flight', color: '--busy', values: of('in_flight') }, { title: 'waiting for a slot', color: '--muted', values: of('backlog'), fill: false }] },
   ]
   return <div class="charts">{charts.map((c) => <Chart key={c.title} times={times} {...c} />)}</div>
 }

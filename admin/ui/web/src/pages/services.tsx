@@ -11,6 +11,7 @@ import { Button, Command, DeploymentID, Empty, Field, Loaded, PageHead, Pill, St
 import { DialogFrame, openDialog, toast } from '../ui/overlay.tsx'
 import { Table } from '../ui/table.tsx'
 import { countsOf, describeInUse } from './common.tsx'
+import { removeDrained } from './drained.tsx'
 
 export function Services() {
   const onDeployments = place.value.path.startsWith('/deployments')
@@ -30,6 +31,7 @@ export function Services() {
   return (
     <>
       <PageHead title={onDeployments ? 'Deployments' : 'Services'} summary={services.data && deployments.data ? `${plural(list.length, 'service')} on ${plural(deployed.length, 'deployment')}` : ' '}>
+        {onDeployments && deployed.some((d) => latestOf(d, list).length === 0) && <Button icon="trash" needs="deploy" onClick={() => removeDrained(deployed.filter((d) => latestOf(d, list).length === 0))}>Remove drained</Button>}
         <Button kind="primary" icon="plus" needs="deploy" onClick={() => register()}>Register deployment</Button>
       </PageHead>
       <div class="tabs-row">

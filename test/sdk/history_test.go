@@ -82,7 +82,7 @@ var historyCases = []testCase{
 		require.NotEmpty(e, events)
 		for i, body := range bodies {
 			require.Equal(e, "TransientError", body.Type)
-			require.Contains(e, body.Message, fmt.Sprintf("try %d is meant to fail", i+1))
+			require.Contains(e, body.Message, fmt.Sprintf("attempt %d is meant to fail", i+1))
 			require.NotNil(e, body.RelatedIndex)
 			require.Equal(e, 1, *body.RelatedIndex)
 			require.Contains(e, body.RelatedType, "Run")

@@ -66,7 +66,7 @@ func retry(ctx restate.Context, in contract.Step) (int, error) {
 	return restate.Run(ctx, func(ctx restate.RunContext) (int, error) {
 		n, err := record.Effect(ctx, in.ID, "try")
 		if err == nil && n <= in.Fail {
-			err = fmt.Errorf("try %d is meant to fail", n)
+			err = fmt.Errorf("attempt %d is meant to fail", n)
 		}
 		return n, err
 	}, restate.WithInitialRetryInterval(quick))
@@ -101,7 +101,7 @@ func later(ctx restate.Context, in contract.Step) (int, error) {
 	return restate.Run(ctx, func(ctx restate.RunContext) (int, error) {
 		n, err := record.Effect(ctx, in.ID, strconv.FormatInt(time.Now().UnixMilli(), 10))
 		if err == nil && n <= in.Fail {
-			err = fmt.Errorf("try %d is meant to fail", n)
+			err = fmt.Errorf("attempt %d is meant to fail", n)
 		}
 		return n, err
 	}, restate.WithInitialRetryInterval(millis(in.Millis)), restate.WithRetryIntervalFactor(1))

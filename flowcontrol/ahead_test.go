@@ -14,8 +14,13 @@ import (
 // line is a vqueue's lanes: the entries by sequence number.
 type line map[uint8]map[uint64]flowcontrol.Queued
 
-func (l line) Queued(_ flowcontrol.QueueKey, priority uint8, seq uint64) (flowcontrol.Queued, error) {
-	return l[priority][seq], nil
+func (l line) FirstQueued(_ flowcontrol.QueueKey, priority uint8, from, before uint64) (uint64, flowcontrol.Queued, error) {
+	for seq := from; seq < before; seq++ {
+		if entry, there := l[priority][seq]; there {
+			return seq, entry, nil
+		}
+	}
+	return 0, flowcontrol.Queued{}, nil
 }
 
 func (l line) QueuedBetween(_ flowcontrol.QueueKey, priority uint8, from, before uint64) iter.Seq2[flowcontrol.Queued, error] {

@@ -38,12 +38,16 @@ func (s *Scheduler) nextQueue(key CounterKey) (found QueueKey, ok bool, err erro
 	before := c
 	for !ok && err == nil && !c.Ring.empty() {
 		var child Child
-		if child, err = s.Tables.Child(key, c.Ring.Head); err != nil {
+		var seq uint64
+		if seq, child, err = s.Tables.FirstChild(key, c.Ring.Head, c.Ring.Tail); err != nil {
 			break
 		}
+		if child == (Child{}) {
+			c.Ring.Head = c.Ring.Tail
+			break
+		}
+		c.Ring.Head = seq
 		switch {
-		case child == Child{}:
-			c.Ring.Head++
 		case child.Queue:
 			found = key.queue(child.Name)
 			ok, err = s.tryQueue(key, &c.Ring, found)
@@ -110,8 +114,9 @@ func (s *Scheduler) rotate(p *path) {
 
 // QueuedReader reads single entries of lanes.
 type QueuedReader interface {
-	// Queued returns the entry with a sequence number, or the zero Queued.
-	Queued(q QueueKey, priority uint8, seq uint64) (Queued, error)
+	// FirstQueued returns the first entry of a lane with a sequence number from ≤ n < before;
+	// the zero Queued if there is none. Its cost hardly depends on the number of gaps.
+	FirstQueued(q QueueKey, priority uint8, from, before uint64) (seq uint64, entry Queued, err error)
 }
 
 // First returns the first entry of a queue: the lane head with the smallest arrival time
@@ -138,12 +143,16 @@ func First(line QueuedReader, key QueueKey, q *VQueue) (priority uint8, seq uint
 
 // headOf returns the first entry of a lane, or the zero Queued. It skips gaps.
 func headOf(line QueuedReader, key QueueKey, lane *Lane, priority uint8) (Queued, error) {
-	for lane.Head < lane.Tail {
-		entry, err := line.Queued(key, priority, lane.Head)
-		if err != nil || !entry.ID.IsZero() {
-			return entry, err
-		}
-		lane.Head++
+	if lane.Head == lane.Tail {
+		return Queued{}, nil
 	}
-	return Queued{}, nil
+	seq, entry, err := line.FirstQueued(key, priority, lane.Head, lane.Tail)
+	if err != nil {
+		return Queued{}, err
+	}
+	if entry.ID.IsZero() {
+		seq = lane.Tail
+	}
+	lane.Head = seq
+	return entry, nil
 }

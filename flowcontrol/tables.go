@@ -17,14 +17,14 @@ type Tables interface {
 	VQueue(QueueKey) (VQueue, error)
 	PutVQueue(QueueKey, VQueue)
 
-	// Queued returns the entry with a sequence number, or the zero Queued.
-	Queued(q QueueKey, priority uint8, seq uint64) (Queued, error)
+	QueuedReader
 	PutQueued(q QueueKey, priority uint8, seq uint64, entry Queued)
 	DeleteQueued(q QueueKey, priority uint8, seq uint64)
 
-	// Child returns the entry of a counter's ring with a sequence number, or the zero
-	// Child.
-	Child(ring CounterKey, seq uint64) (Child, error)
+	// FirstChild returns the first entry of a counter's ring with a sequence number
+	// from ≤ n < before; the zero Child if there is none. Its cost hardly depends on the
+	// number of gaps.
+	FirstChild(ring CounterKey, from, before uint64) (seq uint64, c Child, err error)
 	PutChild(ring CounterKey, seq uint64, c Child)
 	DeleteChild(ring CounterKey, seq uint64)
 

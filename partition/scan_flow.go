@@ -57,7 +57,7 @@ func lockQueueOf(view *store.View, o machine.Object, l machine.Lock) (*Queue, er
 	}
 	q.Stages[flowcontrol.Inbox] += q.Waiting
 	q.Blocked.Cause = flowcontrol.ByKey
-	id, err := view.FirstWaiting(o, l.Head, l.Tail)
+	_, id, err := view.FirstWaiting(o, l.Head, l.Tail)
 	if err != nil || id.IsZero() {
 		return q, err
 	}

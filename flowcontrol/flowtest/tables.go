@@ -92,9 +92,14 @@ func (t *Tables) PutVQueue(k flowcontrol.QueueKey, q flowcontrol.VQueue) {
 	t.queues[k] = q
 }
 
-// Queued implements flowcontrol.Tables.
-func (t *Tables) Queued(q flowcontrol.QueueKey, priority uint8, seq uint64) (flowcontrol.Queued, error) {
-	return t.queued[QueuePosition{q, priority, seq}], nil
+// FirstQueued implements flowcontrol.Tables.
+func (t *Tables) FirstQueued(q flowcontrol.QueueKey, priority uint8, from, before uint64) (uint64, flowcontrol.Queued, error) {
+	for seq := from; seq < before; seq++ {
+		if entry, there := t.queued[QueuePosition{q, priority, seq}]; there {
+			return seq, entry, nil
+		}
+	}
+	return 0, flowcontrol.Queued{}, nil
 }
 
 // PutQueued implements flowcontrol.Tables.
@@ -115,9 +120,14 @@ func (t *Tables) DeleteQueued(q flowcontrol.QueueKey, priority uint8, seq uint64
 	delete(t.queued, p)
 }
 
-// Child implements flowcontrol.Tables.
-func (t *Tables) Child(ring flowcontrol.CounterKey, seq uint64) (flowcontrol.Child, error) {
-	return t.children[RingPosition{ring, seq}], nil
+// FirstChild implements flowcontrol.Tables.
+func (t *Tables) FirstChild(ring flowcontrol.CounterKey, from, before uint64) (uint64, flowcontrol.Child, error) {
+	for seq := from; seq < before; seq++ {
+		if child, there := t.children[RingPosition{ring, seq}]; there {
+			return seq, child, nil
+		}
+	}
+	return 0, flowcontrol.Child{}, nil
 }
 
 // PutChild implements flowcontrol.Tables.

@@ -5,7 +5,6 @@ import (
 
 	"platform/internal/failpoint"
 	"platform/internal/feature"
-	"platform/internal/ids"
 	"platform/internal/target"
 )
 
@@ -143,15 +142,14 @@ func (m *Machine) release(o Object) error {
 // invocations; nil if the queue is empty.
 func (m *Machine) nextWaiting(o Object, lock *Lock) (*Invocation, error) {
 	for lock.Head < lock.Tail {
-		seq := lock.Head
-		id, err := m.st.Waiting(o, seq)
+		seq, id, err := m.st.FirstWaiting(o, lock.Head, lock.Tail)
 		if err != nil {
 			return nil, fmt.Errorf("read queue of %v: %w", o, err)
 		}
-		lock.Head++
-		if id == (ids.Invocation{}) {
-			continue
+		if id.IsZero() {
+			return nil, nil
 		}
+		lock.Head = seq + 1
 		m.st.DeleteWaiting(o, seq)
 		if next, err := m.invocation(id); err != nil || next != nil {
 			return next, err

@@ -53,7 +53,10 @@ type State interface {
 	// zero Lock deletes the record.
 	Lock(Object) (Lock, error)
 	PutLock(Object, Lock)
-	Waiting(o Object, seq uint64) (ids.Invocation, error)
+	// FirstWaiting returns the first invocation in the queue for an object with a sequence
+	// number from ≤ n < before; the zero ID if there is none. Its cost hardly depends on the
+	// number of gaps.
+	FirstWaiting(o Object, from, before uint64) (seq uint64, id ids.Invocation, err error)
 	PutWaiting(o Object, seq uint64, id ids.Invocation)
 	DeleteWaiting(o Object, seq uint64)
 

@@ -292,7 +292,7 @@ func contractLocks(t *testing.T, s *tables) {
 		return l
 	}
 	waiting := func(seq uint64) ids.Invocation {
-		id, err := s.Waiting(o, seq)
+		_, id, err := s.FirstWaiting(o, seq, seq+1)
 		require.NoError(t, err)
 		return id
 	}

@@ -77,7 +77,7 @@ type flowReadable interface {
 	Counter(flowcontrol.CounterKey) (flowcontrol.Counter, error)
 	Counters() iter.Seq2[flowcontrol.NamedCounter, error]
 	VQueue(flowcontrol.QueueKey) (flowcontrol.VQueue, error)
-	Queued(flowcontrol.QueueKey, uint8, uint64) (flowcontrol.Queued, error)
+	flowcontrol.QueuedReader
 	Rules() (*flowcontrol.Book, error)
 }
 
@@ -86,12 +86,25 @@ func requireSameFlow(t *rapid.T, want, got flowReadable) {
 	q := drawVQueue(t)
 	same(t, q, want.VQueue, got.VQueue)
 	priority := rapid.ByteRange(0, 1).Draw(t, "priority")
+	before := rapid.Uint64Range(0, 4).Draw(t, "before")
 	same(t, rapid.Uint64Range(0, 3).Draw(t, "place"),
-		func(n uint64) (flowcontrol.Queued, error) { return want.Queued(q, priority, n) },
-		func(n uint64) (flowcontrol.Queued, error) { return got.Queued(q, priority, n) })
+		func(n uint64) (numbered[flowcontrol.Queued], error) {
+			return numbering(want.FirstQueued(q, priority, n, before))
+		},
+		func(n uint64) (numbered[flowcontrol.Queued], error) {
+			return numbering(got.FirstQueued(q, priority, n, before))
+		})
 	same(t, "rules", func(string) (*flowcontrol.Book, error) { return want.Rules() }, func(string) (*flowcontrol.Book, error) { return got.Rules() })
 	require.Equal(t, listCounters(t, want), listCounters(t, got))
 }
+
+// numbered is a row and its sequence number.
+type numbered[V any] struct {
+	Seq   uint64
+	Value V
+}
+
+func numbering[V any](seq uint64, v V, err error) (numbered[V], error) { return numbered[V]{seq, v}, err }
 
 func listCounters(t require.TestingT, s flowReadable) (all []flowcontrol.NamedCounter) {
 	for c, err := range s.Counters() {
@@ -142,17 +155,17 @@ func contractFlow(t *testing.T, s *tables) {
 	s.PutQueued(q, 9, 7, flowcontrol.Queued{ID: testID(1), At: 5})
 	s.PutChild(k, 1, flowcontrol.Child{Name: "S", Queue: true})
 	s.next()
-	who, err := s.Queued(q, 9, 7)
+	_, who, err := s.FirstQueued(q, 9, 0, 8)
 	require.NoError(t, err)
 	require.Equal(t, flowcontrol.Queued{ID: testID(1), At: 5}, who)
-	child, err := s.Child(k, 1)
+	_, child, err := s.FirstChild(k, 0, 5)
 	require.NoError(t, err)
 	require.Equal(t, flowcontrol.Child{Name: "S", Queue: true}, child)
 	s.DeleteQueued(q, 9, 7)
 	s.DeleteChild(k, 1)
 	s.PutVQueue(q, flowcontrol.VQueue{})
 	s.next()
-	who, err = s.Queued(q, 9, 7)
+	_, who, err = s.FirstQueued(q, 9, 0, 8)
 	require.NoError(t, err)
 	require.Zero(t, who)
 	queue, err := s.VQueue(q)

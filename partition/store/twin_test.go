@@ -287,7 +287,7 @@ type readable interface {
 	Promise(machine.Object, string) (machine.Promise, error)
 	Promises(machine.Object) iter.Seq2[machine.NamedPromise, error]
 	Lock(machine.Object) (machine.Lock, error)
-	Waiting(machine.Object, uint64) (ids.Invocation, error)
+	FirstWaiting(o machine.Object, from, before uint64) (uint64, ids.Invocation, error)
 	LastSent(uint32) (uint64, error)
 	LastDelivered(uint32) (uint64, error)
 	Ingested(machine.Stream) (machine.Ingested, error)
@@ -326,8 +326,9 @@ func requireAlike(t *rapid.T, w *world, want, got readable) {
 			func(k string) (machine.Promise, error) { return got.Promise(o, k) })
 		require.Equal(t, listPromises(t, want.Promises(o)), listPromises(t, got.Promises(o)))
 		same(t, o, want.Lock, got.Lock)
-		same(t, seq, func(n uint64) (ids.Invocation, error) { return want.Waiting(o, n) },
-			func(n uint64) (ids.Invocation, error) { return got.Waiting(o, n) })
+		before := rapid.Uint64Range(0, 301).Draw(t, "before")
+		same(t, seq, func(n uint64) (numbered[ids.Invocation], error) { return numbering(want.FirstWaiting(o, n, before)) },
+			func(n uint64) (numbered[ids.Invocation], error) { return numbering(got.FirstWaiting(o, n, before)) })
 	}
 	requireSameFlow(t, want, got)
 	for peer := uint32(1); peer <= 3; peer++ {
@@ -371,8 +372,9 @@ func requireSameState(t *rapid.T, w *world, want, got machine.State) {
 	o := drawObject(t)
 	require.Equal(t, listValues(t, want, o), listValues(t, got, o))
 	k, place := drawCounter(t), rapid.Uint64Range(0, 3).Draw(t, "place")
-	same(t, place, func(n uint64) (flowcontrol.Child, error) { return want.Child(k, n) },
-		func(n uint64) (flowcontrol.Child, error) { return got.Child(k, n) })
+	before := rapid.Uint64Range(0, 4).Draw(t, "before")
+	same(t, place, func(n uint64) (numbered[flowcontrol.Child], error) { return numbering(want.FirstChild(k, n, before)) },
+		func(n uint64) (numbered[flowcontrol.Child], error) { return numbering(got.FirstChild(k, n, before)) })
 }
 
 func listValues(t require.TestingT, s machine.State, o machine.Object) (all []string) {

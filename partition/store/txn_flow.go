@@ -123,15 +123,16 @@ func (t *Txn) queuedKey(q *flowcontrol.QueueKey, priority uint8, slot uint64) []
 	return t.space.queued(t.keys.room(vqueueLen(q)+9), q, priority, slot)
 }
 
-// Queued implements flowcontrol.Tables.
-func (t *Txn) Queued(k flowcontrol.QueueKey, priority uint8, slot uint64) (flowcontrol.Queued, error) {
-	key := t.queuedKey(&k, priority, slot)
-	b, err := t.smallRow(key)
+// FirstQueued implements flowcontrol.Tables.
+func (t *Txn) FirstQueued(k flowcontrol.QueueKey, priority uint8, from, before uint64) (seq uint64, q flowcontrol.Queued, err error) {
+	key := t.queuedKey(&k, priority, from)
+	seq, b, err := t.firstNumbered(key, before)
 	if err != nil || b == nil {
-		return flowcontrol.Queued{}, err
+		return 0, q, err
 	}
-	q, err := codec.DecodeQueued(b)
-	return decoded(key, q, err)
+	q, err = codec.DecodeQueued(b)
+	q, err = decoded(key, q, err)
+	return seq, q, err
 }
 
 // PutQueued implements flowcontrol.Tables.
@@ -151,15 +152,16 @@ func (t *Txn) ringKey(k *flowcontrol.CounterKey, slot uint64) []byte {
 	return t.space.ring(t.keys.room(limitLen(k)+8), k, slot)
 }
 
-// Child implements flowcontrol.Tables.
-func (t *Txn) Child(ring flowcontrol.CounterKey, slot uint64) (flowcontrol.Child, error) {
-	key := t.ringKey(&ring, slot)
-	b, err := t.smallRow(key)
+// FirstChild implements flowcontrol.Tables.
+func (t *Txn) FirstChild(ring flowcontrol.CounterKey, from, before uint64) (seq uint64, c flowcontrol.Child, err error) {
+	key := t.ringKey(&ring, from)
+	seq, b, err := t.firstNumbered(key, before)
 	if err != nil || b == nil {
-		return flowcontrol.Child{}, err
+		return 0, c, err
 	}
-	c, err := codec.DecodeChild(b)
-	return decoded(key, c, err)
+	c, err = codec.DecodeChild(b)
+	c, err = decoded(key, c, err)
+	return seq, c, err
 }
 
 // PutChild implements flowcontrol.Tables.

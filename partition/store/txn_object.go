@@ -211,14 +211,15 @@ func (t *Txn) waitingKey(o *machine.Object, seq uint64) []byte {
 	return t.space.waiting(t.keys.room(objectLen(o)+8), o, seq)
 }
 
-// Waiting implements machine.State.
-func (t *Txn) Waiting(o machine.Object, seq uint64) (ids.Invocation, error) {
-	key := t.waitingKey(&o, seq)
-	b, err := t.smallRow(key)
+// FirstWaiting implements machine.State.
+func (t *Txn) FirstWaiting(o machine.Object, from, before uint64) (seq uint64, id ids.Invocation, err error) {
+	key := t.waitingKey(&o, from)
+	seq, b, err := t.firstNumbered(key, before)
 	if err != nil || b == nil {
-		return ids.Invocation{}, err
+		return 0, id, err
 	}
-	return waitingID(key, b)
+	id, err = waitingID(key, b)
+	return seq, id, err
 }
 
 func waitingID(key, b []byte) (id ids.Invocation, err error) {

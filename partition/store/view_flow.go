@@ -95,6 +95,18 @@ func (v *View) Queued(q flowcontrol.QueueKey, priority uint8, slot uint64) (flow
 	return decoded(key, entry, err)
 }
 
+// FirstQueued returns the first entry in the slots [from, before) of a lane, and its slot; zero
+// if there is none.
+func (v *View) FirstQueued(q flowcontrol.QueueKey, priority uint8, from, before uint64) (slot uint64, first flowcontrol.Queued, err error) {
+	lower, upper := v.space.queued(nil, &q, priority, from), v.space.queued(nil, &q, priority, before)
+	err = v.each(lower, upper, func(key, value []byte) (bool, error) {
+		entry, err := codec.DecodeQueued(value)
+		slot, first = numberOf(key), entry
+		return false, err
+	})
+	return slot, first, err
+}
+
 // QueuedBetween yields the entries in the slots [from, before) of a lane, in order.
 func (v *View) QueuedBetween(q flowcontrol.QueueKey, priority uint8, from, before uint64) iter.Seq2[flowcontrol.Queued, error] {
 	return func(yield func(flowcontrol.Queued, error) bool) {
@@ -111,7 +123,7 @@ func (v *View) QueuedBetween(q flowcontrol.QueueKey, priority uint8, from, befor
 
 // WaitingBetween counts the invocations in the slots [from, before) of an object's lock queue.
 func (v *View) WaitingBetween(o machine.Object, from, before uint64) (n uint64, err error) {
-	err = v.lockQueue(o, from, before, func(ids.Invocation) bool {
+	err = v.lockQueue(o, from, before, func(uint64, ids.Invocation) bool {
 		n++
 		return true
 	})
@@ -119,20 +131,20 @@ func (v *View) WaitingBetween(o machine.Object, from, before uint64) (n uint64, 
 }
 
 // FirstWaiting returns the first invocation in the slots [from, before) of an object's lock
-// queue; zero if there is none.
-func (v *View) FirstWaiting(o machine.Object, from, before uint64) (first ids.Invocation, err error) {
-	err = v.lockQueue(o, from, before, func(id ids.Invocation) bool {
-		first = id
+// queue, and its slot; zero if there is none.
+func (v *View) FirstWaiting(o machine.Object, from, before uint64) (slot uint64, first ids.Invocation, err error) {
+	err = v.lockQueue(o, from, before, func(n uint64, id ids.Invocation) bool {
+		slot, first = n, id
 		return false
 	})
-	return first, err
+	return slot, first, err
 }
 
 // lockQueue visits the invocations in the slots [from, before) of an object's lock queue.
-func (v *View) lockQueue(o machine.Object, from, before uint64, visit func(ids.Invocation) bool) error {
+func (v *View) lockQueue(o machine.Object, from, before uint64, visit func(slot uint64, id ids.Invocation) bool) error {
 	err := v.each(v.space.waiting(nil, &o, from), v.space.waiting(nil, &o, before), func(key, value []byte) (bool, error) {
 		id, err := waitingID(key, value)
-		return err == nil && visit(id), err
+		return err == nil && visit(numberOf(key), id), err
 	})
 	if err != nil {
 		return fmt.Errorf("read lock queue of %v: %w", o, err)

@@ -319,9 +319,14 @@ func (s *State) PutLock(o machine.Object, l machine.Lock) {
 	s.locks[o] = l
 }
 
-// Waiting implements machine.State.
-func (s *State) Waiting(o machine.Object, seq uint64) (ids.Invocation, error) {
-	return s.waiting[place{o, seq}], nil
+// FirstWaiting implements machine.State.
+func (s *State) FirstWaiting(o machine.Object, from, before uint64) (uint64, ids.Invocation, error) {
+	for seq := from; seq < before; seq++ {
+		if id, there := s.waiting[place{o, seq}]; there {
+			return seq, id, nil
+		}
+	}
+	return 0, ids.Invocation{}, nil
 }
 
 // PutWaiting implements machine.State.

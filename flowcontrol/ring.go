@@ -36,7 +36,7 @@ func (s *Scheduler) nextQueue(key CounterKey) (found QueueKey, ok bool, err erro
 		return found, false, err
 	}
 	before := c
-	for !ok && err == nil && !c.Ring.empty() {
+	for !ok && err == nil && !c.Ring.empty() && s.Leaves > 0 {
 		var child Child
 		var seq uint64
 		if seq, child, err = s.Tables.FirstChild(key, c.Ring.Head, c.Ring.Tail); err != nil {
@@ -70,6 +70,7 @@ func (s *Scheduler) tryQueue(key CounterKey, ring *Ring, child QueueKey) (bool, 
 	if q.RingSeq != ring.Head {
 		return false, fmt.Errorf("ring of %v: queue %v at position %d has recorded position %d", key, child, ring.Head, q.RingSeq)
 	}
+	s.Leaves--
 	s.removeFromRing(key, ring, &q.RingSeq)
 	s.Tables.PutVQueue(child, q)
 	return false, nil
@@ -78,9 +79,10 @@ func (s *Scheduler) tryQueue(key CounterKey, ring *Ring, child QueueKey) (bool, 
 // tryCounter tries the counter at the head of a ring.
 func (s *Scheduler) tryCounter(key CounterKey, ring *Ring, child CounterKey) (found QueueKey, ok bool, err error) {
 	found, ok, err = s.nextQueue(child)
-	if ok || err != nil {
+	if ok || err != nil || s.Leaves <= 0 {
 		return found, ok, err
 	}
+	s.Leaves--
 	c, err := s.Tables.Counter(child)
 	if err != nil {
 		return found, false, err

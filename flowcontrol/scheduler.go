@@ -25,6 +25,9 @@ type Scheduler struct {
 	Now    int64 // partition time, milliseconds since 1970
 	// Wake sets a timer that calls Reevaluate at a time.
 	Wake func(key CounterKey, at int64)
+	// Leaves is how many children may still leave their rings because they cannot use a slot.
+	// Next reduces it, and stops early when it is used up.
+	Leaves int
 
 	path path // reused memory
 }
@@ -178,7 +181,9 @@ type Admitted struct {
 }
 
 // Next assigns a free slot of a scope, if there is one, to the next waiting invocation;
-// found reports whether it did. change returns what to count for it; its To is ignored.
+// found reports whether it did. If Leaves is used up, it may be called in vain: then it must be
+// called again in a later command. change returns what to count for the invocation; its To is
+// ignored.
 func (s *Scheduler) Next(scope string, change func(ids.Invocation) (Transition, error)) (next Admitted, found bool, err error) {
 	key, found, err := s.nextQueue(CounterKey{Scope: scope})
 	if !found || err != nil {
@@ -232,25 +237,27 @@ func (s *Scheduler) throttled(p *path) bool {
 	return false
 }
 
-// RulesChanged updates all counters after a change of the rules, and returns the scopes, in
-// order, for which Next must be called.
-func (s *Scheduler) RulesChanged() (scopes []string, err error) {
-	var waiting []CounterKey
-	for c, err := range s.Tables.Counters() {
-		if err != nil {
-			return nil, err
+// RulesChanged re-evaluates counters after a change of the rules: at most the given number,
+// from a key on. It returns the scopes, in order, for which Next must be called, and the key
+// from which to continue; more is false if there are no others.
+func (s *Scheduler) RulesChanged(from CounterKey, most int) (scopes []string, next CounterKey, more bool, err error) {
+	counters, err := s.Tables.Counters(from, most)
+	if err != nil {
+		return nil, next, false, err
+	}
+	for i := range counters {
+		c := &counters[i]
+		next = c.Key
+		if c.Waiting == 0 {
+			continue
 		}
-		if c.Waiting > 0 {
-			waiting = append(waiting, c.Key)
+		if err := s.Reevaluate(c.Key); err != nil {
+			return nil, next, false, err
+		}
+		if len(scopes) == 0 || scopes[len(scopes)-1] != c.Key.Scope {
+			scopes = append(scopes, c.Key.Scope)
 		}
 	}
-	for _, key := range waiting {
-		if err := s.Reevaluate(key); err != nil {
-			return nil, err
-		}
-		if key.Level() == LevelScope {
-			scopes = append(scopes, key.Scope)
-		}
-	}
-	return scopes, nil
+	// The last one is evaluated again, which changes nothing, because its successor is not known.
+	return scopes, next, len(counters) == most, nil
 }

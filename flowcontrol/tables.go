@@ -1,7 +1,5 @@
 package flowcontrol
 
-import "iter"
-
 // Tables are the rows that the scheduler uses. Reads see preceding writes. Writing methods
 // cannot fail: errors surface when the batch is committed.
 type Tables interface {
@@ -9,8 +7,9 @@ type Tables interface {
 	// the row.
 	Counter(CounterKey) (Counter, error)
 	PutCounter(CounterKey, Counter)
-	// Counters yields all counters ordered by key. Tables must not be modified meanwhile.
-	Counters() iter.Seq2[NamedCounter, error]
+	// Counters returns the counters from a key on, ordered by key: fewer than most only if
+	// there are no others.
+	Counters(from CounterKey, most int) ([]NamedCounter, error)
 
 	// VQueue returns the zero VQueue if there is no row; putting the zero VQueue deletes
 	// the row.

@@ -183,7 +183,7 @@ func (p *Partition) Usages(ctx context.Context) iter.Seq2[Usage, error] {
 			yield(Usage{}, err)
 			return
 		}
-		for c, err := range untilDone(ctx, view.Counters()) {
+		for c, err := range untilDone(ctx, view.AllCounters()) {
 			u := Usage{NamedCounter: c, Rule: rules.Match(c.Key.Scope, c.Key.LimitKey)[c.Key.Level()]}
 			if !yield(u, err) || err != nil {
 				return

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -70,14 +71,20 @@ func (t *Tables) PutCounter(k flowcontrol.CounterKey, c flowcontrol.Counter) {
 }
 
 // Counters implements flowcontrol.Tables.
-func (t *Tables) Counters() iter.Seq2[flowcontrol.NamedCounter, error] {
-	return func(yield func(flowcontrol.NamedCounter, error) bool) {
-		for _, k := range slices.SortedFunc(maps.Keys(t.counters), compareCounters) {
-			if !yield(flowcontrol.NamedCounter{Key: k, Counter: t.counters[k]}, nil) {
-				return
-			}
+func (t *Tables) Counters(from flowcontrol.CounterKey, most int) ([]flowcontrol.NamedCounter, error) {
+	all := []flowcontrol.NamedCounter{}
+	for _, k := range slices.SortedFunc(maps.Keys(t.counters), compareCounters) {
+		if compareCounters(k, from) >= 0 && len(all) < most {
+			all = append(all, flowcontrol.NamedCounter{Key: k, Counter: t.counters[k]})
 		}
 	}
+	return all, nil
+}
+
+// AllCounters returns all counters in order.
+func (t *Tables) AllCounters() []flowcontrol.NamedCounter {
+	all, _ := t.Counters(flowcontrol.CounterKey{}, math.MaxInt)
+	return all
 }
 
 // VQueue implements flowcontrol.Tables.

@@ -59,6 +59,8 @@ var changes = []Change{
 	{Level4, RecordField, "Timer.kind 7 and 8", "a kill of thousands of invocations, and thousands of state updates, are applied in batches, driven by timers"},
 	{Level4, Derivation, "kill of an invocation with a long journal", "a kill reads a long journal in batches, driven by timers, and pauses the invocation meanwhile"},
 	{Level4, RecordField, "Timer.kind 9", "the sleeps that are pending when an invocation ends are deleted in batches, driven by timers"},
+	{Level4, RecordField, "Timer.kind 10 and Meta.reevaluation", "a change of the rules is applied to the waiting invocations in batches, driven by timers"},
+	{Level4, Derivation, "queues that cannot use a slot", "an entry of the log removes a bounded number of queues and counters from their rings"},
 	{Level4, Derivation, "purge of a workflow with many waiters", "the waiters for the promises of a workflow that is purged fail in batches, driven by timers"},
 	{Level4, CommandField, "Step.kind retry", "an attempt that failed and is retried records its failure"},
 	{Level4, RecordField, "Event and Invocation.history", "failed attempts, pauses and requests to cancel of an invocation are kept with its journal"},

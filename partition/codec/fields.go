@@ -489,6 +489,7 @@ const (
 	fieldMetaRules        = 6
 	fieldMetaFlow         = 7
 	fieldMetaLevel        = 8
+	fieldMetaReevaluation = 9
 )
 
 const (

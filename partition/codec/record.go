@@ -371,6 +371,7 @@ func AppendMeta(b []byte, m *Meta) []byte {
 	w.uint(fieldMetaRules, uint64(m.Rules))
 	w.bool(fieldMetaFlow, m.Flow)
 	w.uint(fieldMetaLevel, uint64(m.Level))
+	w.uint(fieldMetaReevaluation, uint64(m.Reevaluation))
 	return w.b
 }
 
@@ -395,6 +396,8 @@ func DecodeMeta(b []byte) (m Meta, err error) {
 			m.Flow = r.bool()
 		case fieldMetaLevel:
 			m.Level = feature.Level(r.u32())
+		case fieldMetaReevaluation:
+			m.Reevaluation = machine.Reevaluation(r.u8())
 		default:
 			r.unknown("meta")
 		}

@@ -39,13 +39,15 @@ type Machine struct {
 	local       []Message // messages to this same partition, in the order in which they were caused
 	freedScopes []string  // scopes in which an invocation may have become admissible
 
+	maxReevaluated, maxRingLeaves int // the constants, except in tests
+
 	flow flowcontrol.Scheduler
 	book *flowcontrol.Book // the source of flow.Rules; nil: not read yet
 }
 
 // New returns the machine of one partition.
 func New(shards Shards) *Machine {
-	m := &Machine{shards: shards}
+	m := &Machine{shards: shards, maxReevaluated: maxReevaluated, maxRingLeaves: maxRingLeaves}
 	m.flow.Wake = m.wakeCounter
 	return m
 }
@@ -75,6 +77,7 @@ func (m *Machine) apply(h Header, c Command) (Outcome, error) {
 	if h.Command == 0 {
 		m.answers, m.timerAnswers, m.inputBytes = byteBudget{}, byteBudget{}, 0
 		m.kills, m.journalReads, m.updateBytes, m.purgedBytes = 0, 0, 0, 0
+		m.flow.Leaves = m.maxRingLeaves
 	}
 	if lead, ok := c.(*Lead); ok {
 		if lead.Epoch <= m.meta.Epoch {

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"math"
 
 	"platform/flowcontrol"
 	"platform/internal/feature"
@@ -16,6 +17,13 @@ import (
 const (
 	maxAdmitted        = 16
 	maxAdmittedByTimer = 256
+)
+
+// Bounds on what a log entry does in the tables of flow control: counters that a timer
+// re-evaluates after a change of the rules, and members that leave their rings in vain.
+const (
+	maxReevaluated = 256
+	maxRingLeaves  = 2048
 )
 
 // admitWaiting assigns free slots to waiting invocations in the scopes that have changed.
@@ -35,6 +43,9 @@ func (m *Machine) admitWaiting(most int) error {
 				return fmt.Errorf("admit the next of scope %s: %w", scope, err)
 			}
 			if !found {
+				if m.flow.Leaves <= 0 {
+					m.wakeCounter(flowcontrol.CounterKey{Scope: scope}, m.now)
+				}
 				break
 			}
 			admitted++
@@ -77,15 +88,15 @@ func (m *Machine) wakeCounter(key flowcontrol.CounterKey, at int64) {
 
 // wakeQueues re-evaluates the counter whose timer has fired.
 func (m *Machine) wakeQueues(t Timer) error {
-	p, err := flowcontrol.ParsePattern(t.Name)
+	key, err := counterOf(t)
 	if err != nil {
-		return fmt.Errorf("timer of counter %q: %w", t.Name, err)
+		return err
 	}
 	if err := m.scheduler(); err != nil {
 		return err
 	}
-	m.markFreed(p.Scope)
-	return m.flow.Reevaluate(flowcontrol.CounterKey{Scope: p.Scope, LimitKey: flowcontrol.LimitKey{L1: p.L1, L2: p.L2}})
+	m.markFreed(key.Scope)
+	return m.flow.Reevaluate(key)
 }
 
 // setRules installs a newer rule book. Running invocations are not affected.
@@ -95,12 +106,61 @@ func (m *Machine) setRules(c *SetRules) (Outcome, error) {
 	}
 	m.st.PutRules(c.Book)
 	m.meta.Rules = c.Book.Version
-	if err := m.scheduler(); err != nil {
-		return Outcome{}, err
+	if m.meta.Reevaluation != NotReevaluating {
+		m.meta.Reevaluation = ReevaluatingTwice
+		return Outcome{}, nil
 	}
-	scopes, err := m.flow.RulesChanged()
+	return Outcome{}, m.reevaluate(flowcontrol.CounterKey{})
+}
+
+// reevaluate applies the rules to the waiting invocations of the counters from a key on, and
+// leaves the rest to a timer. Until then, invocations that a change of the rules makes
+// admissible may wait, but none is admitted against the rules.
+func (m *Machine) reevaluate(from flowcontrol.CounterKey) error {
+	if err := m.scheduler(); err != nil {
+		return err
+	}
+	most := m.maxReevaluated
+	if m.level < feature.Level4 {
+		most = math.MaxInt
+	}
+	scopes, next, more, err := m.flow.RulesChanged(from, most)
+	if err != nil {
+		return err
+	}
 	m.freedScopes = append(m.freedScopes, scopes...)
-	return Outcome{}, err
+	switch {
+	case more:
+		m.meta.Reevaluation = max(m.meta.Reevaluation, Reevaluating)
+		m.setTimer(Timer{At: m.now, Kind: TimerRules, Name: next.String()})
+	case m.meta.Reevaluation == ReevaluatingTwice:
+		m.meta.Reevaluation = Reevaluating
+		m.setTimer(Timer{At: m.now, Kind: TimerRules})
+	default:
+		m.meta.Reevaluation = NotReevaluating
+	}
+	return nil
+}
+
+// reevaluateFrom continues a re-evaluation when its timer fires.
+func (m *Machine) reevaluateFrom(t Timer) error {
+	if t.Name == "" {
+		return m.reevaluate(flowcontrol.CounterKey{})
+	}
+	key, err := counterOf(t)
+	if err != nil {
+		return err
+	}
+	return m.reevaluate(key)
+}
+
+// counterOf returns the counter that a timer names.
+func counterOf(t Timer) (flowcontrol.CounterKey, error) {
+	p, err := flowcontrol.ParsePattern(t.Name)
+	if err != nil {
+		return flowcontrol.CounterKey{}, fmt.Errorf("timer of counter %q: %w", t.Name, err)
+	}
+	return flowcontrol.CounterKey{Scope: p.Scope, LimitKey: flowcontrol.LimitKey{L1: p.L1, L2: p.L2}}, nil
 }
 
 func (m *Machine) pauseQueue(c *PauseQueue) (Outcome, error) {

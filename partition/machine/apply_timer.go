@@ -26,6 +26,8 @@ func (m *Machine) fire(c *FireTimers) error {
 		switch t.Kind {
 		case TimerQueue:
 			err = m.wakeQueues(t)
+		case TimerRules:
+			err = m.reevaluateFrom(t)
 		case TimerPromise:
 			err = m.answerPendingPromise(t.Name)
 		default:

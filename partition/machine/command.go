@@ -132,6 +132,7 @@ const (
 	TimerKill                          // kills an invocation whose caller was killed, or continues a kill
 	TimerUpdate                        // applies a state update that holds its key
 	TimerDropSleeps                    // deletes further sleeps of a completed invocation
+	TimerRules                         // re-evaluates further counters after a change of the rules, from the named one on; ID is zero
 )
 
 // Timer is a registered timer; all its fields are its key.
@@ -140,7 +141,7 @@ type Timer struct {
 	Kind       TimerKind
 	ID         ids.Invocation
 	Completion uint32 // of a sleep; otherwise the journal entry from which a kill continues, or up to which sleeps are deleted
-	Name       string // of a counter (flowcontrol.CounterKey) or a promise; empty for the other kinds
+	Name       string // of a counter (flowcontrol.CounterKey), empty for the first one, or of a promise; empty for the other kinds
 }
 
 // Compare orders timers by time and then by their other fields.

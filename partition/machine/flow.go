@@ -1,7 +1,10 @@
 package machine
 
 import (
+	"math"
+
 	"platform/flowcontrol"
+	"platform/internal/feature"
 	"platform/internal/target"
 )
 
@@ -214,5 +217,8 @@ func (m *Machine) scheduler() error {
 		m.book, m.flow.Rules = book, flowcontrol.NewMatcher(book)
 	}
 	m.flow.Tables, m.flow.Now = m.st, m.now
+	if m.level < feature.Level4 {
+		m.flow.Leaves = math.MaxInt
+	}
 	return nil
 }

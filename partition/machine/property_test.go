@@ -51,6 +51,7 @@ func TestRestartsAtAnyPointChangeNothing(t *testing.T) {
 				if rapid.IntRange(0, 3).Draw(t, "restart") == 0 {
 					fresh.state = fresh.state.Reload()
 					fresh.machine = machine.New(machine.Shards{Self: uint32(p), Count: 2})
+					fresh.machine.Tighten()
 				}
 				outcome, effects, err := fresh.machine.Apply(fresh.state, l.header, l.command, nil)
 				require.NoError(t, err)

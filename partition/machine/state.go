@@ -116,7 +116,21 @@ type Meta struct {
 	Flow    bool   // the last leader had flow control enabled
 	// Level is the highest feature level of an applied entry; 0 means the first level.
 	Level feature.Level
+	// Reevaluation is whether the counters are being re-evaluated after a change of the rules;
+	// from feature level 4 on.
+	Reevaluation Reevaluation
 }
+
+// Reevaluation is the state of the re-evaluation of all counters after a change of the rules.
+type Reevaluation uint8
+
+// The states. A timer continues a re-evaluation; what changes the rules meanwhile does not
+// restart it, so that frequent changes do not keep it from reaching the last counter.
+const (
+	NotReevaluating Reevaluation = iota
+	Reevaluating
+	ReevaluatingTwice // the rules have changed again since it began
+)
 
 // Lock is the holder of an object's key and the queue for it. Waiting invocations have the
 // sequence numbers Head ≤ n < Tail; an invocation that was removed while it waited leaves a

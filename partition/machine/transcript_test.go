@@ -55,6 +55,7 @@ func newWorld(partitions uint32) *world {
 	w := &world{names: machinetest.Names{}, ids: map[string]ids.Invocation{}, now: 1000}
 	for self := range partitions {
 		p := &part{machine.New(machine.Shards{Self: self, Count: partitions}), machinetest.NewStrict(), 1}
+		p.machine.Tighten()
 		*p.state.Meta() = machine.Meta{Epoch: 1, Clock: w.now}
 		w.parts = append(w.parts, p)
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"iter"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -75,7 +76,6 @@ var flowOperations = map[string]func(t *rapid.T, w *world, all ...machine.State)
 // flowReadable is what both a State and a View can be asked about flow control.
 type flowReadable interface {
 	Counter(flowcontrol.CounterKey) (flowcontrol.Counter, error)
-	Counters() iter.Seq2[flowcontrol.NamedCounter, error]
 	VQueue(flowcontrol.QueueKey) (flowcontrol.VQueue, error)
 	flowcontrol.QueuedReader
 	Rules() (*flowcontrol.Book, error)
@@ -104,10 +104,18 @@ type numbered[V any] struct {
 	Value V
 }
 
-func numbering[V any](seq uint64, v V, err error) (numbered[V], error) { return numbered[V]{seq, v}, err }
+func numbering[V any](seq uint64, v V, err error) (numbered[V], error) {
+	return numbered[V]{seq, v}, err
+}
 
 func listCounters(t require.TestingT, s flowReadable) (all []flowcontrol.NamedCounter) {
-	for c, err := range s.Counters() {
+	if tables, ok := s.(flowcontrol.Tables); ok {
+		all, err := tables.Counters(flowcontrol.CounterKey{}, math.MaxInt)
+		require.NoError(t, err)
+		return all
+	}
+	all = []flowcontrol.NamedCounter{}
+	for c, err := range s.(*View).AllCounters() {
 		require.NoError(t, err)
 		all = append(all, c)
 	}

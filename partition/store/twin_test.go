@@ -371,6 +371,9 @@ func requireSameState(t *rapid.T, w *world, want, got machine.State) {
 	same(t, timer, want.HasTimer, got.HasTimer)
 	o := drawObject(t)
 	require.Equal(t, listValues(t, want, o), listValues(t, got, o))
+	from, most := drawCounter(t), rapid.IntRange(1, 3).Draw(t, "most")
+	same(t, from, func(k flowcontrol.CounterKey) ([]flowcontrol.NamedCounter, error) { return want.Counters(k, most) },
+		func(k flowcontrol.CounterKey) ([]flowcontrol.NamedCounter, error) { return got.Counters(k, most) })
 	k, place := drawCounter(t), rapid.Uint64Range(0, 3).Draw(t, "place")
 	before := rapid.Uint64Range(0, 4).Draw(t, "before")
 	same(t, place, func(n uint64) (numbered[flowcontrol.Child], error) { return numbering(want.FirstChild(k, n, before)) },

@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"fmt"
-	"iter"
 	"slices"
 
 	"platform/flowcontrol"
@@ -42,27 +41,28 @@ func (t *Txn) PutCounter(k flowcontrol.CounterKey, c flowcontrol.Counter) {
 	t.limits.put(t.keys.keep(t.space.limit(t.keys.room(limitLen(&k)), tableCounters, &k)), c)
 }
 
-// Counters implements flowcontrol.Tables. It reads all counters before yielding the first.
-func (t *Txn) Counters() iter.Seq2[flowcontrol.NamedCounter, error] {
-	return func(yield func(flowcontrol.NamedCounter, error) bool) {
-		rows, err := t.allCounters()
-		if err != nil {
-			yield(flowcontrol.NamedCounter{}, fmt.Errorf("read counters: %w", err))
-			return
-		}
-		for _, r := range rows {
-			k, _, err := limitOf(r.key)
-			if !yield(flowcontrol.NamedCounter{Key: k, Counter: r.value}, err) || err != nil {
-				return
-			}
-		}
+// Counters implements flowcontrol.Tables.
+func (t *Txn) Counters(from flowcontrol.CounterKey, most int) ([]flowcontrol.NamedCounter, error) {
+	rows, err := t.counterRows(t.space.limit(nil, tableCounters, &from), most)
+	if err != nil {
+		return nil, fmt.Errorf("read counters: %w", err)
 	}
+	all := make([]flowcontrol.NamedCounter, len(rows))
+	for i, r := range rows {
+		k, _, err := limitOf(r.key)
+		if err != nil {
+			return nil, fmt.Errorf("read counters: %w", err)
+		}
+		all[i] = flowcontrol.NamedCounter{Key: k, Counter: r.value}
+	}
+	return all, nil
 }
 
-func (t *Txn) allCounters() ([]row[flowcontrol.Counter], error) {
+// counterRows merges written rows with as many committed ones as can be needed.
+func (t *Txn) counterRows(lower []byte, most int) ([]row[flowcontrol.Counter], error) {
 	var rows []row[flowcontrol.Counter]
 	for _, r := range t.limits.rows {
-		if r.value != (flowcontrol.Counter{}) {
+		if r.value != (flowcontrol.Counter{}) && bytes.Compare(r.key, lower) >= 0 {
 			rows = append(rows, r)
 		}
 	}
@@ -70,17 +70,18 @@ func (t *Txn) allCounters() ([]row[flowcontrol.Counter], error) {
 	if err != nil {
 		return nil, err
 	}
-	lower := t.space.table(nil, tableCounters)
-	err = committed.each(lower, after(lower), func(key, value []byte) (bool, error) {
+	read := 0
+	err = committed.each(lower, after(t.space.table(nil, tableCounters)), func(key, value []byte) (bool, error) {
 		if t.limits.find(key) != nil {
 			return true, nil
 		}
 		c, err := codec.DecodeCounter(value)
 		rows = append(rows, row[flowcontrol.Counter]{key: bytes.Clone(key), value: c})
-		return err == nil, err
+		read++
+		return err == nil && read < most, err
 	})
 	slices.SortFunc(rows, func(a, b row[flowcontrol.Counter]) int { return bytes.Compare(a.key, b.key) })
-	return rows, err
+	return rows[:min(len(rows), most)], err
 }
 
 // VQueue implements flowcontrol.Tables.

@@ -32,7 +32,7 @@ func (v *View) Counter(k flowcontrol.CounterKey) (flowcontrol.Counter, error) {
 }
 
 // Counters yields all counters ordered by key.
-func (v *View) Counters() iter.Seq2[flowcontrol.NamedCounter, error] {
+func (v *View) AllCounters() iter.Seq2[flowcontrol.NamedCounter, error] {
 	return func(yield func(flowcontrol.NamedCounter, error) bool) {
 		lower := v.space.table(nil, tableCounters)
 		err := v.each(lower, after(lower), func(key, value []byte) (bool, error) {

@@ -4779,7 +4779,8 @@ type Meta struct {
 	AppliedTerm   uint64                 `protobuf:"varint,5,opt,name=applied_term,json=appliedTerm,proto3" json:"applied_term,omitempty"`
 	Rules         uint32                 `protobuf:"varint,6,opt,name=rules,proto3" json:"rules,omitempty"`
 	Flow          bool                   `protobuf:"varint,7,opt,name=flow,proto3" json:"flow,omitempty"`
-	Level         uint32                 `protobuf:"varint,8,opt,name=level,proto3" json:"level,omitempty"` // highest feature level of the log, from level 2 on
+	Level         uint32                 `protobuf:"varint,8,opt,name=level,proto3" json:"level,omitempty"`               // highest feature level of the log, from level 2 on
+	Reevaluation  uint32                 `protobuf:"varint,9,opt,name=reevaluation,proto3" json:"reevaluation,omitempty"` // of the counters after a change of the rules, from level 4 on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4866,6 +4867,13 @@ func (x *Meta) GetFlow() bool {
 func (x *Meta) GetLevel() uint32 {
 	if x != nil {
 		return x.Level
+	}
+	return 0
+}
+
+func (x *Meta) GetReevaluation() uint32 {
+	if x != nil {
+		return x.Reevaluation
 	}
 	return 0
 }
@@ -5983,7 +5991,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x04Lock\x12\x16\n" +
 	"\x06holder\x18\x01 \x01(\fR\x06holder\x12\x12\n" +
 	"\x04head\x18\x02 \x01(\x04R\x04head\x12\x12\n" +
-	"\x04tail\x18\x03 \x01(\x04R\x04tail\"\xd4\x01\n" +
+	"\x04tail\x18\x03 \x01(\x04R\x04tail\"\xf8\x01\n" +
 	"\x04Meta\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x14\n" +
 	"\x05clock\x18\x02 \x01(\x03R\x05clock\x12\x18\n" +
@@ -5992,7 +6000,8 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\fapplied_term\x18\x05 \x01(\x04R\vappliedTerm\x12\x14\n" +
 	"\x05rules\x18\x06 \x01(\rR\x05rules\x12\x12\n" +
 	"\x04flow\x18\a \x01(\bR\x04flow\x12\x14\n" +
-	"\x05level\x18\b \x01(\rR\x05level\"x\n" +
+	"\x05level\x18\b \x01(\rR\x05level\x12\"\n" +
+	"\freevaluation\x18\t \x01(\rR\freevaluation\"x\n" +
 	"\x06Target\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12\x10\n" +

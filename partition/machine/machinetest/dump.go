@@ -35,6 +35,9 @@ func (s *State) Dump(n Names) []Row {
 	if s.meta.Rules != 0 {
 		rows[0].Text += fmt.Sprintf(" rules=%d", s.meta.Rules)
 	}
+	if s.meta.Reevaluation != machine.NotReevaluating {
+		rows[0].Text += fmt.Sprintf(" reevaluation=%d", s.meta.Reevaluation)
+	}
 	add := func(text, key string, args ...any) { rows = append(rows, Row{fmt.Sprintf(key, args...), text}) }
 	for _, id := range sortedIDs(s.invocations) {
 		add(n.invocation(s.invocations[id].given), "invocation %s", n.Of(id))

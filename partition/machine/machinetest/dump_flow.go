@@ -9,10 +9,7 @@ import (
 // flow dumps the tables of flow control.
 func (s *State) flow(n Names) (rows []Row) {
 	add := func(text, key string, args ...any) { rows = append(rows, Row{fmt.Sprintf(key, args...), text}) }
-	for c, err := range s.Counters() {
-		if err != nil {
-			panic(err) // maps do not fail
-		}
+	for _, c := range s.AllCounters() {
 		text := fmt.Sprintf("running=%d waiting=%d", c.Running, c.Waiting)
 		if c.RingSeq != 0 {
 			text += fmt.Sprintf(" turn=%d", c.RingSeq)

@@ -72,15 +72,31 @@ func (c *checker) slotQueues() {
 }
 
 // dueScopes are the scopes in which a due timer continues admissions: one command admits
-// only a bounded number.
+// only a bounded number, and re-evaluates a bounded number of counters.
 func (c *checker) dueScopes() map[string]bool {
 	due := map[string]bool{}
+	if c.meta.Reevaluation != machine.NotReevaluating {
+		c.want(c.reevaluationPending(), "no timer continues the re-evaluation of the counters")
+		for _, counter := range c.AllCounters() {
+			due[counter.Key.Scope] = true
+		}
+	}
 	for t := range c.State.timers {
 		if t.Kind == machine.TimerQueue && t.At <= c.meta.Clock && !strings.Contains(t.Name, "/") {
 			due[t.Name] = true
 		}
 	}
 	return due
+}
+
+// reevaluationPending reports whether a due timer continues the re-evaluation of the counters.
+func (c *checker) reevaluationPending() bool {
+	for t := range c.State.timers {
+		if t.Kind == machine.TimerRules && t.At <= c.meta.Clock {
+			return true
+		}
+	}
+	return false
 }
 
 // timerPending reports whether a due timer will deliver answers.
@@ -268,8 +284,7 @@ func (c *checker) locks() {
 }
 
 func (c *checker) timers() {
-	for counter, err := range c.Counters() {
-		c.want(err == nil, "counter %s: %v", counter.Key, err)
+	for _, counter := range c.AllCounters() {
 		due := machine.Timer{At: counter.WakeAt, Kind: machine.TimerQueue, Name: counter.Key.String()}
 		c.want(counter.WakeAt == 0 || c.State.timers[due], "counter %s has no timer at %d", counter.Key, counter.WakeAt)
 	}
@@ -279,6 +294,10 @@ func (c *checker) timers() {
 			continue
 		}
 		if t.Kind == machine.TimerKill { // may have ended meanwhile
+			continue
+		}
+		if t.Kind == machine.TimerRules {
+			c.want(t.ID.IsZero() && c.meta.Reevaluation != machine.NotReevaluating, "timer of a re-evaluation that has ended: %s", c.n.Timer(t))
 			continue
 		}
 		if t.Kind == machine.TimerPromise {

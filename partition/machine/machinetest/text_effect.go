@@ -9,8 +9,8 @@ import (
 
 // Timer formats a timer.
 func (n Names) Timer(t machine.Timer) string {
-	kind := []string{"sleep", "start", "purge", "purge-journal", "queue", "answers", "promise", "kill", "update", "drop-sleeps"}[t.Kind]
-	if t.Kind == machine.TimerQueue || t.Kind == machine.TimerPromise {
+	kind := []string{"sleep", "start", "purge", "purge-journal", "queue", "answers", "promise", "kill", "update", "drop-sleeps", "rules"}[t.Kind]
+	if t.Kind == machine.TimerQueue || t.Kind == machine.TimerPromise || t.Kind == machine.TimerRules {
 		return fmt.Sprintf("%s of %s at %d", kind, t.Name, t.At)
 	}
 	if t.Kind == machine.TimerSleep {

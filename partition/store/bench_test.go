@@ -230,3 +230,43 @@ func BenchmarkLeader(b *testing.B) {
 	run("invocation", func(v *View, i int) { _, _ = v.Invocation(scatteredID(uint64(i*7919) % n)) })
 	run("journal", func(v *View, i int) { _, _, _ = v.Journal(scatteredID(uint64(i*7919)%n), 1, math.MaxInt) })
 }
+
+// BenchmarkGap finds the first waiting invocation after as many that have left the queue.
+func BenchmarkGap(b *testing.B) {
+	for _, gap := range []uint64{0, 1000, 100_000} {
+		b.Run(fmt.Sprint(gap), func(b *testing.B) {
+			db := openAt(b, b.TempDir())
+			defer func() { require.NoError(b, db.Close()) }()
+			p := partition(b, db, 0)
+			o := machine.Object{Service: "Counter", Key: "k"}
+			index := uint64(0)
+			commit := func(write func(s *Txn)) {
+				txn := p.Begin()
+				write(txn)
+				index++
+				require.NoError(b, txn.Commit(index, 1))
+			}
+			for from := uint64(0); from <= gap; from += 1000 {
+				commit(func(s *Txn) {
+					for seq := from; seq < min(from+1000, gap+1); seq++ {
+						s.PutWaiting(o, seq, testID(1))
+					}
+				})
+			}
+			for from := uint64(0); from < gap; from += 1000 {
+				commit(func(s *Txn) {
+					for seq := from; seq < min(from+1000, gap); seq++ {
+						s.DeleteWaiting(o, seq)
+					}
+				})
+			}
+			for b.Loop() {
+				txn := p.Begin()
+				seq, _, err := txn.FirstWaiting(o, 0, gap+1)
+				require.NoError(b, err)
+				require.Equal(b, gap, seq)
+				txn.Discard()
+			}
+		})
+	}
+}

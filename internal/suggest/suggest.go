@@ -16,7 +16,7 @@ func Nearest(name string, candidates []string) string {
 	best, least := "", 1+max(1, len(name)/3)
 	for _, candidate := range candidates {
 		d := Distance(name, strings.ToLower(candidate))
-		if strings.Contains(candidate, name) && len(name) >= 3 {
+		if strings.Contains(strings.ToLower(candidate), name) && len(name) >= 3 {
 			d = min(d, 1) // for example, status in completion_status
 		}
 		if d < least {

@@ -7,9 +7,9 @@ import (
 )
 
 func TestNearest(t *testing.T) {
-	names := []string{"delay", "limit-key", "completion_status", "force"}
+	names := []string{"delay", "limit-key", "completion_status", "force", "Command: Call"}
 	for name, want := range map[string]string{
-		"dely": "delay", "Delay": "delay", "limitkey": "limit-key", "status": "completion_status", "froce": "force",
+		"dely": "delay", "Delay": "delay", "limitkey": "limit-key", "status": "completion_status", "froce": "force", "call": "Command: Call",
 		"zebra": "", "": "", "idempotency": "",
 	} {
 		require.Equal(t, want, Nearest(name, names), name)

@@ -13,6 +13,10 @@ var queryOperations = map[string]operation{
 			"properties": object{
 				"rows":    object{"type": "array", "items": object{"type": "object"}},
 				"columns": object{"type": "array", "items": object{"type": "object"}, "description": "name and type of each, if with_columns was set; computed ones have no type"},
+				"notices": object{"type": "array", "items": object{
+					"type": "object", "required": []string{"message", "line", "column"},
+					"properties": object{"message": object{"type": "string"}, "line": object{"type": "integer"}, "column": object{"type": "integer"}},
+				}, "description": "comparisons with values that a column never has, such as status = 'runing'; absent if there are none, and in Arrow streams"},
 			},
 		}}},
 		refusals: []int{400, 415, 422, 429, 503},

@@ -118,7 +118,7 @@ func (e *Engine) Close() error {
 // Rows receives a result. Its methods are not called concurrently.
 type Rows interface {
 	// Columns is called once, before the first row.
-	Columns(names []string, types []Type) error
+	Columns(names []string, types []Type, notices []Notice) error
 	// Row is called for each row, which is valid only during the call.
 	Row(Row) error
 }

@@ -31,9 +31,12 @@ func (e *Engine) locate(q *rewritten, sql *sqlError) *Error {
 			if at < 0 || unknown.what != "column" {
 				at = q.find(last)
 			}
-			if near := suggest.Nearest(last, unknown.names()); near != "" {
+			switch near := nearest(last, unknown.what, unknown.names()); {
+			case unknown.what == "column" && q.isOperand(name):
+				err.Suggestion = "texts are written in single quotes: '" + strings.ReplaceAll(name, "'", "''") + "'"
+			case near != "":
 				err.Suggestion = "did you mean " + near + "?"
-			} else {
+			default:
 				err.Suggestion = e.whereListed(unknown.what, q)
 			}
 			break
@@ -51,6 +54,47 @@ func (e *Engine) locate(q *rewritten, sql *sqlError) *Error {
 		err.Position = positionAt(q.source, at)
 	}
 	return err
+}
+
+// nearest returns the names that a user may have meant instead of an unknown one, "" if none is close.
+func nearest(name, what string, names []string) string {
+	switch what {
+	case "column":
+		var longer []string
+		for _, n := range names {
+			if strings.HasPrefix(n, strings.ToLower(name)+"_") {
+				longer = append(longer, n)
+			}
+		}
+		if len(longer) > 1 && len(longer) <= 4 {
+			return oneOf(longer)
+		}
+	case "table":
+		for _, n := range names {
+			if singular := strings.TrimSuffix(strings.ToLower(name), "s"); n == "sys_"+singular || n == "sys_"+singular+"s" {
+				return n
+			}
+		}
+	}
+	return suggest.Nearest(name, names)
+}
+
+// isOperand reports whether a name is the right operand of each comparison in which it occurs, and so
+// probably a text without quotes.
+func (q *rewritten) isOperand(name string) bool {
+	found := false
+	for i, t := range q.tokens {
+		if !strings.EqualFold(t.name(), name) {
+			continue
+		}
+		compared := i >= 2 && q.tokens[i-1].is("=", "==", "<>", "!=")
+		listed := i >= 2 && q.tokens[i-1].is("(") && q.tokens[i-2].is("in")
+		if !compared && !listed {
+			return false
+		}
+		found = true
+	}
+	return found
 }
 
 const unauthorizedFunction = "not authorized to use function: "

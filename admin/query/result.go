@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -43,7 +44,8 @@ type Written struct {
 // buffer is full responds with the error only.
 const resultBuffer = 64 << 10
 
-// WriteJSON runs a query and streams {"rows":[…]} to w, preceded by "columns" if requested. If it
+// WriteJSON runs a query and streams {"rows":[…]} to w, preceded by "columns" if requested and by
+// "notices" if there are any. If it
 // fails before anything was written, it writes nothing and returns the error. Otherwise it ends
 // the document with "error" beside "rows", so that clients can see that it is incomplete. If w is
 // a DeadlineWriter, writing ends a second after the query timeout.
@@ -75,7 +77,7 @@ type jsonResult struct {
 }
 
 // Columns implements Rows.
-func (a *jsonResult) Columns(names []string, types []Type) error {
+func (a *jsonResult) Columns(names []string, types []Type, notices []Notice) error {
 	if w, ok := a.to.(DeadlineWriter); ok {
 		if err := w.SetWriteDeadline(time.Now().Add(a.timeout)); err != nil {
 			return fmt.Errorf("bound the time of writing: %w", err)
@@ -96,6 +98,13 @@ func (a *jsonResult) Columns(names []string, types []Type) error {
 			a.buf = append(a.buf, '}')
 		}
 		a.buf = append(a.buf, "],"...)
+	}
+	if len(notices) > 0 {
+		encoded, err := json.Marshal(notices)
+		if err != nil {
+			return fmt.Errorf("encode notices: %w", err)
+		}
+		a.buf = append(append(append(a.buf, `"notices":`...), encoded...), ',')
 	}
 	a.buf = append(a.buf, `"rows":[`...)
 	a.whole = len(a.buf)

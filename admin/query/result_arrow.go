@@ -45,7 +45,7 @@ type arrowResult struct {
 }
 
 // Columns implements Rows.
-func (a *arrowResult) Columns(names []string, types []Type) error {
+func (a *arrowResult) Columns(names []string, types []Type, _ []Notice) error {
 	a.names, a.types = names, types
 	if w, ok := a.to.(DeadlineWriter); ok {
 		if err := w.SetWriteDeadline(time.Now().Add(a.timeout)); err != nil {

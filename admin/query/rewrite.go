@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -15,6 +16,7 @@ type rewritten struct {
 	// collated is true if the query compares text other than byte by byte.
 	collated bool
 	types    computedTypes
+	notices  []Notice
 }
 
 // Limits of a query. They limit the time and memory of rewriting it.
@@ -40,12 +42,16 @@ func (e *Engine) rewrite(ctx context.Context, text string) (*rewritten, error) {
 	if tokens, err = single(text, tokens); err != nil {
 		return nil, err
 	}
-	if tokens, err = checkStatement(text, tokens); err != nil {
+	if tokens, err = e.checkStatement(text, tokens); err != nil {
 		return nil, err
 	}
 	balanced, err := parentheses(text, tokens)
 	if err != nil {
 		return nil, err
+	}
+	var notices []Notice
+	if balanced {
+		notices = e.notices(text, tokens)
 	}
 	r := &rewriter{ctx: ctx, tokens: tokens, times: e.catalog.times(), listed: e.catalog.listed()}
 	r.names()
@@ -61,7 +67,7 @@ func (e *Engine) rewrite(ctx context.Context, text string) (*rewritten, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	q := &rewritten{source: text, tokens: r.tokens}
+	q := &rewritten{source: text, tokens: r.tokens, notices: notices}
 	if balanced {
 		q.types = r.types(e.catalog)
 	}
@@ -122,7 +128,7 @@ func single(text string, tokens []token) ([]token, error) {
 }
 
 // checkStatement checks the kind of the statement, and replaces kinds that SQLite does not have.
-func checkStatement(text string, tokens []token) ([]token, error) {
+func (e *Engine) checkStatement(text string, tokens []token) ([]token, error) {
 	first := tokens[0]
 	switch {
 	case first.is("select", "with", "values", "("):
@@ -136,16 +142,31 @@ func checkStatement(text string, tokens []token) ([]token, error) {
 	case first.is("show") && len(tokens) == 2 && tokens[1].is("tables"):
 		return lex(`SELECT table_catalog, table_schema, table_name, table_type FROM information_schema.tables`)
 	case first.is("show") && len(tokens) >= 4 && tokens[1].is("columns"):
-		return describe(tokens[len(tokens)-1])
+		return e.describe(text, tokens[len(tokens)-1])
 	case first.is("describe", "desc") && len(tokens) >= 2:
-		return describe(tokens[len(tokens)-1])
+		return e.describe(text, tokens[len(tokens)-1])
+	case first.is("describe", "desc"):
+		return nil, &Error{Message: "DESCRIBE needs the name of a table", Suggestion: "SHOW TABLES lists them"}
+	case first.is("show"):
+		return nil, &Error{Message: "SHOW TABLES and SHOW COLUMNS FROM <table> are possible", Position: positionAt(text, first.at)}
 	}
 	return nil, &Error{Message: notReading, Position: positionAt(text, first.at)}
 }
 
-func describe(table token) ([]token, error) {
+// describe returns a query for the columns of a table.
+func (e *Engine) describe(text string, table token) ([]token, error) {
+	name := strings.ToLower(table.name())
+	if !e.catalog.known(name) {
+		err := &Error{Message: "there is no table " + cmp.Or(table.name(), table.text), Position: positionAt(text, table.at)}
+		if near := nearest(name, "table", e.tableNames()); near != "" {
+			err.Suggestion = "did you mean " + near + "?"
+		} else {
+			err.Suggestion = e.whereListed("table", nil)
+		}
+		return nil, err
+	}
 	return lex(`SELECT column_name, data_type, description FROM information_schema.columns WHERE table_name = '` +
-		strings.ReplaceAll(table.name(), "'", "''") + `' ORDER BY ordinal_position`)
+		strings.ReplaceAll(name, "'", "''") + `' ORDER BY ordinal_position`)
 }
 
 // synthetic returns tokens that replace text at a position.

@@ -30,7 +30,7 @@ func (s *session) run(q *rewritten, rows Rows) error {
 		}
 	}
 	q.rename(names)
-	if err := rows.Columns(names, types); err != nil {
+	if err := rows.Columns(names, types, q.notices); err != nil {
 		return err
 	}
 	for n := 0; ; n++ {

@@ -154,8 +154,8 @@ func TestConditionsAndExtremesHaveTypes(t *testing.T) {
 
 type firstType struct{ typ Type }
 
-func (f *firstType) Columns(_ []string, types []Type) error { f.typ = types[0]; return nil }
-func (f *firstType) Row(Row) error                          { return nil }
+func (f *firstType) Columns(_ []string, types []Type, _ []Notice) error { f.typ = types[0]; return nil }
+func (f *firstType) Row(Row) error                                      { return nil }
 
 func typeOfFirst(t *testing.T, e *Engine, query string) Type {
 	t.Helper()

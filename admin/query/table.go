@@ -15,6 +15,8 @@ type Column struct {
 	Name        string `json:"name"`
 	Type        Type   `json:"type"`
 	Description string `json:"description"`
+	// Values lists all values of the column, if they are few; nil otherwise.
+	Values []string `json:"values,omitempty"`
 }
 
 // Table is a system table.
@@ -90,7 +92,7 @@ func define[R any](name, about string, src source[R], columns []column[R]) *Tabl
 	values := make([]func(*R) value, len(columns))
 	var heavy, ahead uint64
 	for i, c := range columns {
-		t.Columns = append(t.Columns, Column{c.name, c.typ, c.about})
+		t.Columns = append(t.Columns, Column{c.name, c.typ, c.about, knownValues[name][c.name]})
 		t.fields = append(t.fields, c.field)
 		t.payloads = append(t.payloads, slices.Contains(payloadColumns[name], c.name))
 		values[i] = c.value

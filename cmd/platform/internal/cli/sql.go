@@ -51,6 +51,9 @@ from standard input.`,
 			return err
 		}
 		took := time.Since(started)
+		for _, notice := range result.Notices {
+			a.say("%s %s", a.hint.Yellow("Notice:"), term.Clean(notice))
+		}
 		if err := a.showRows(result, *asArray, *asLines); err != nil {
 			return err
 		}

@@ -20,6 +20,7 @@ const queryTimeout = 40 * time.Second
 type Rows struct {
 	Columns []string // in the order of the query; all only with QueryTable, otherwise those with values
 	Rows    []Row
+	Notices []string // remarks about conditions that no row can meet
 }
 
 // Row is a row of a result, without the columns that are NULL.
@@ -165,21 +166,40 @@ func (r *Rows) readStart(dec *json.Decoder) error {
 	if err := expect(dec, "{"); err != nil {
 		return err
 	}
-	name, err := dec.Token()
-	if err == nil && name == "columns" {
-		var columns []struct{ Name string }
-		if err := dec.Decode(&columns); err != nil {
+	for {
+		name, err := dec.Token()
+		switch {
+		case err == nil && name == "rows":
+			return expect(dec, "[")
+		case err == nil && name == "columns":
+			err = r.readColumns(dec)
+		case err == nil && name == "notices":
+			err = r.readNotices(dec)
+		default:
+			return fmt.Errorf("the response has %v instead of rows; is this the address of the admin API?", name)
+		}
+		if err != nil {
 			return fmt.Errorf("the response is not JSON: %w", err)
 		}
-		for _, c := range columns {
-			r.Columns = append(r.Columns, c.Name)
-		}
-		return expect(dec, "rows", "[")
 	}
-	if err != nil || name != "rows" {
-		return fmt.Errorf("the response has %v instead of rows; is this the address of the admin API?", name)
+}
+
+func (r *Rows) readColumns(dec *json.Decoder) error {
+	var columns []struct{ Name string }
+	err := dec.Decode(&columns)
+	for _, c := range columns {
+		r.Columns = append(r.Columns, c.Name)
 	}
-	return expect(dec, "[")
+	return err
+}
+
+func (r *Rows) readNotices(dec *json.Decoder) error {
+	var notices []struct{ Message string }
+	err := dec.Decode(&notices)
+	for _, n := range notices {
+		r.Notices = append(r.Notices, n.Message)
+	}
+	return err
 }
 
 func readRow(dec *json.Decoder) (row Row, err error) {

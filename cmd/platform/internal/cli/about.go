@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -114,13 +117,22 @@ for, why it failed, and what to do next.`,
 		}
 		entries := errcode.All()
 		if len(args) == 1 {
-			entry, ok := errcode.Lookup(errcode.Code(strings.Trim(args[0], "[]")))
+			if meaning, ok := statusMeanings[strings.ToLower(args[0])]; ok && !*asJSON {
+				a.print.Printf("%s: %s\n", a.print.Bold(strings.ToLower(args[0])), wrap(meaning, 80))
+				a.say("An invocation: platform explain <id>. All that have the status: platform invocations list --status %s", strings.ToLower(args[0]))
+				return nil
+			}
+			entry, ok := errcode.Lookup(errorCode(args[0]))
 			if !ok && strings.Contains(args[0], "/") {
 				return &hintedError{fmt.Errorf("%q is neither an error code nor the id of an invocation", args[0]),
 					"`platform invocations list " + term.Clean(args[0]) + " --active` shows the ids of its invocations."}
 			}
 			if !ok {
-				return &hintedError{fmt.Errorf("there is no error code %q", args[0]), "`platform explain` lists all codes."}
+				if shortCode.MatchString(args[0]) {
+					return &hintedError{fmt.Errorf("there is no error code %q", args[0]), "`platform explain` lists all codes."}
+				}
+				return &hintedError{fmt.Errorf("%q is neither an error code nor a status of invocations", args[0]),
+					nearest(args[0], slices.Sorted(maps.Keys(statusMeanings)), "`platform explain` lists all codes.")}
 			}
 			entries = []errcode.Entry{entry}
 		}
@@ -139,6 +151,29 @@ for, why it failed, and what to do next.`,
 		return nil
 	})
 	return cmd
+}
+
+// statusMeanings explains the statuses of invocations.
+var statusMeanings = map[string]string{
+	"scheduled":   "the invocation is delayed: it starts at a later time.",
+	"pending":     "the invocation waits for the key of its object, or in a queue of flow control.",
+	"ready":       "the invocation is about to start.",
+	"running":     "an attempt is in progress: the server is connected to the handler.",
+	"backing-off": "the last attempt failed; the next one follows automatically. `platform invocations resume` retries immediately.",
+	"suspended":   "the handler waits for an event, such as the end of a sleep or of a call, without a connection to it. It continues when the event has happened.",
+	"paused":      "the invocation is stopped until `platform invocations resume`: all attempts have failed, or an operator paused it.",
+	"completed":   "the invocation has ended, with success or with a failure. Its result is kept for the retention time of the service.",
+}
+
+// shortCode matches a code with fewer digits, or in lower case: rt16.
+var shortCode = regexp.MustCompile(`^(?i)\[?(RT|META)0*(\d{1,4})\]?$`)
+
+// errorCode returns the code that a user means.
+func errorCode(text string) errcode.Code {
+	if parts := shortCode.FindStringSubmatch(text); parts != nil {
+		return errcode.Code(fmt.Sprintf("%s%04s", strings.ToUpper(parts[1]), parts[2]))
+	}
+	return errcode.Code(text)
 }
 
 func (a *app) explainOne(e errcode.Entry) {

@@ -1,14 +1,17 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"platform/docs"
+	"platform/internal/suggest"
 )
 
 func (a *app) docs() *cobra.Command {
@@ -32,7 +35,7 @@ func (a *app) docs() *cobra.Command {
 			t, ok := docs.Find(strings.TrimSuffix(args[0], ".md"))
 			switch {
 			case !ok:
-				return &hintedError{fmt.Errorf("there is no topic %q", args[0]), nearest(args[0], cmd.ValidArgs, "`platform docs` lists the topics.")}
+				return &hintedError{fmt.Errorf("there is no topic %q", args[0]), topicsHint(args[0])}
 			case *asJSON:
 				return a.printJSON(topic(t))
 			}
@@ -53,6 +56,34 @@ func (a *app) docs() *cobra.Command {
 		return nil
 	})
 	return cmd
+}
+
+// topicsHint names the topic with a similar name, else the topics that contain a word most densely.
+func topicsHint(word string) string {
+	type count struct {
+		name  string
+		share float64
+	}
+	var found []count
+	for _, t := range docs.Topics() {
+		if n := strings.Count(strings.ToLower(t.Text), strings.ToLower(word)); len(word) >= 3 && n > 0 && t.Name != "openapi" {
+			found = append(found, count{t.Name, float64(n) / float64(len(t.Text))})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b count) int { return cmp.Compare(b.share, a.share) })
+	const hint = "`platform docs` lists the topics."
+	var topics []string
+	for _, t := range docs.Topics() {
+		topics = append(topics, t.Name)
+	}
+	if len(found) == 0 || suggest.Nearest(word, topics) != "" {
+		return nearest(word, topics, hint)
+	}
+	var names []string
+	for _, c := range found[:min(3, len(found))] {
+		names = append(names, c.name)
+	}
+	return "Topics that contain it: " + strings.Join(names, ", ") + ". " + hint
 }
 
 // Reference describes all commands in Markdown.

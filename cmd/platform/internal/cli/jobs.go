@@ -31,6 +31,18 @@ cluster executes it: it continues when this program ends or a node fails.`,
 	}, a.jobsStart(), a.jobsList(), a.jobsShow(), a.jobsStop(), a.jobsWatch())
 }
 
+// checkServices warns of services that are not registered. Their invocations may still exist.
+func (a *app) checkServices(ctx context.Context, names []string) error {
+	for _, name := range names {
+		if _, _, err := a.client.Service(ctx, name); client.IsNotFound(err) {
+			a.say("There is no service %s. %s", term.Clean(name), a.nearestService(ctx, name, servicesHint))
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (a *app) jobsStart() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start <" + strings.Join(jobOperations, "|") + "> [invocation]...",
@@ -79,6 +91,9 @@ func (a *app) jobsStart() *cobra.Command {
 			return &usageError{"give either ids of invocations or filters"}
 		case len(r.InvocationIDs) == 0 && len(r.Filter) == 0:
 			return &usageError{"give ids of invocations or filters such as --service"}
+		}
+		if err := a.checkServices(ctx, r.Filter["service"]); err != nil {
+			return err
 		}
 		if err := a.confirm(fmt.Sprintf("%s %s?", r.Operation, jobTargets(r.Filter, len(r.InvocationIDs)))); err != nil {
 			return err

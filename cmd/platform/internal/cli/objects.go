@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -37,6 +38,9 @@ func (a *app) objectsList() *cobra.Command {
 		if *limit < 1 || *limit > largestPage {
 			return page, nil, &usageError{fmt.Sprintf("--limit must be from 1 to %d", largestPage)}
 		}
+		if err := serviceOnly(args[0]); err != nil {
+			return page, nil, err
+		}
 		page, response, err = a.client.Objects(ctx, args[0], *scope, *prefix, *limit)
 		return page, response, a.serviceNotFound(ctx, err, args[0], stateHint)
 	}, func(_ context.Context, page client.ObjectPage) error {
@@ -54,6 +58,15 @@ func (a *app) objectsList() *cobra.Command {
 		}
 		return nil
 	})
+}
+
+// serviceOnly refuses a key or handler behind the name of a service.
+func serviceOnly(name string) error {
+	service, rest, found := strings.Cut(name, "/")
+	if !found {
+		return nil
+	}
+	return &usageError{fmt.Sprintf("%q is not the name of a service: give only %q; the key %q belongs to `platform objects describe %s`", name, service, rest, name)}
 }
 
 // maxCountedWaiting is up to where the server counts the invocations that wait for a key with a scope.

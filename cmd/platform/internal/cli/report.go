@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"platform/cmd/platform/internal/client"
@@ -87,11 +88,17 @@ func misdirectedHint(response *client.APIError) string {
 		return "This is the address of an ingress. Set that of the admin API (by default port 9070) with --admin-url or PLATFORM_ADMIN_URL."
 	case toIngress && strings.HasPrefix(response.Message, "there is no route "):
 		return "This is the address of an admin API. Set that of the ingress (by default port 8080) with --ingress-url or PLATFORM_INGRESS_URL."
+	case response.Status == http.StatusNotFound && response.Message == notRouted:
+		return "This is the address of another server, or of the port for other nodes (by default 5122). The admin API has port 9070 by default, the ingress 8080."
 	case response.Status == http.StatusBadRequest && response.Message == plainToTLS:
 		return "The server requires TLS: use an address that begins with https://, and --ca-file if its certificate is of your own authority."
 	}
 	return ""
 }
+
+// notRouted is the response of net/http to a path without a handler, which neither the admin API nor
+// the ingress sends.
+const notRouted = "404 page not found"
 
 // plainToTLS is the response of net/http to a request without TLS at a listener with TLS.
 const plainToTLS = "Client sent an HTTP request to an HTTPS server."
@@ -106,7 +113,13 @@ func unreachableHint(e *client.UnreachableError) string {
 	}
 	switch {
 	case e.Refused():
-		return "Is the server running? Start one with `platform dev`, or set its address with " + where + "."
+		hint := "Is the server running? Start one with `platform dev`, or set its address with " + where + "."
+		if address, err := url.Parse(e.Address); err == nil && address.Host != "" && address.Port() == "" {
+			hint = "The address has no port: the admin API is on 9070 and the ingress on 8080 by default. " + hint
+		}
+		return hint
+	case strings.Contains(e.Err.Error(), "server gave HTTP response to HTTPS client"):
+		return "The server does not use TLS: use an address that begins with http://."
 	case !e.Sent:
 		return "Check the address; set it with " + where + "."
 	case !e.Writes:

@@ -93,7 +93,7 @@ func (a *app) setRule(ctx context.Context, pattern string, f *ruleFlags, flags *
 	if err != nil {
 		return err
 	}
-	a.warnFlowControl(ctx)
+	a.sayFlowControlOff(ctx, "rules limit nothing")
 	if *f.asJSON {
 		return a.printRaw(response.Body)
 	}
@@ -165,11 +165,11 @@ func (a *app) changeRule(ctx context.Context, pattern string, change func(*clien
 	return before, after, response, err
 }
 
-// warnFlowControl reports that rules have no effect while flow control is off.
-func (a *app) warnFlowControl(ctx context.Context) {
+// sayFlowControlOff reports that flow control is off, if it is, and what that means.
+func (a *app) sayFlowControlOff(ctx context.Context, so string) {
 	v, err := a.client.Version(ctx)
 	if on, known := v.Features["vqueues"]; err == nil && known && !on {
-		a.say("Flow control is off on this cluster, so rules limit nothing. It is enabled on a fresh cluster by\n" +
+		a.say("Flow control is off on this cluster, so " + so + ". It is enabled on a fresh cluster by\n" +
 			"experimental-enable-vqueues = true and experimental-enable-protocol-v7 = true in the configuration of its nodes.")
 	}
 }

@@ -125,7 +125,7 @@ func (a *app) root() *cobra.Command {
 	)
 	a.completeValues(root)
 	describeArgs(root)
-	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
+	root.SetHelpCommand(helpCommand(root))
 	root.SetUsageTemplate(usageTemplate)
 	root.SetHelpTemplate(helpTemplate)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return suggestFlag(cmd, err) })
@@ -170,6 +170,27 @@ func group(parent *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 		return &usageError{"a command is missing"}
 	}
 	return parent
+}
+
+// helpCommand is the hidden command help, for users who try it before --help.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:    "help [command]...",
+		Short:  "Show the help of a command",
+		Hidden: true,
+		// Help needs neither a server nor valid settings.
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err != nil {
+				return err
+			}
+			if len(rest) > 0 && cmd.HasAvailableSubCommands() {
+				return unknownCommand(cmd, rest[0])
+			}
+			return cmd.Help()
+		},
+	}
 }
 
 func unknownCommand(cmd *cobra.Command, name string) error {

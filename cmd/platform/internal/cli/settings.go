@@ -91,7 +91,7 @@ func completeAddress(address string) (full string, ok bool) {
 		full = "http://" + full
 	}
 	parsed, err := url.Parse(full)
-	return full, err == nil && parsed.Host != "" && (parsed.Scheme == "http" || parsed.Scheme == "https")
+	return full, err == nil && parsed.Host != "" && !strings.HasSuffix(parsed.Host, ":") && (parsed.Scheme == "http" || parsed.Scheme == "https")
 }
 
 func configFile(system System) string {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -59,6 +60,9 @@ func (a *app) stateGet() *cobra.Command {
 		}
 		a.showState(object, &state, *binary)
 		if len(state.Entries) == 0 {
+			if err := a.hintHandler(ctx, object); err != nil {
+				return err
+			}
 			return a.hintScopes(ctx, object)
 		}
 		return nil
@@ -69,6 +73,24 @@ func (a *app) stateGet() *cobra.Command {
 // scopeFlag adds the flag that names the scope of objects.
 func scopeFlag(cmd *cobra.Command) *string {
 	return cmd.Flags().String("scope", "", "scope of the object (default: no scope)")
+}
+
+// hintHandler says that a key without state ends with the name of a handler, if it does: keys of
+// objects are written without one.
+func (a *app) hintHandler(ctx context.Context, o client.Object) error {
+	at := strings.LastIndexByte(o.Key, '/')
+	if at < 1 {
+		return nil
+	}
+	service, _, err := a.client.Service(ctx, o.Service)
+	if err != nil {
+		return err
+	}
+	key, handler := o.Key[:at], o.Key[at+1:]
+	if slices.ContainsFunc(service.Handlers, func(h client.Handler) bool { return h.Name == handler }) {
+		a.say("%s was read as the key. Without the handler %s: `platform state get %s/%s`", term.Clean(o.Key), term.Clean(handler), term.Clean(o.Service), term.Clean(key))
+	}
+	return nil
 }
 
 // hintScopes names the scopes that have state of an object without state outside scopes.

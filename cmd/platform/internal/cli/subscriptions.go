@@ -247,7 +247,10 @@ func (a *app) subscription(ctx context.Context, name string) (client.Subscriptio
 			found = append(found, sub)
 		}
 	}
-	if len(found) != 1 {
+	if len(found) == 0 {
+		return client.Subscription{}, &hintedError{fmt.Errorf("no subscription has the source or sink %s", name), subscriptionHint}
+	}
+	if len(found) > 1 {
 		return client.Subscription{}, &hintedError{fmt.Errorf("%d subscriptions have the source or sink %s; name one by its id", len(found), name), subscriptionHint}
 	}
 	sub, _, err := a.client.Subscription(ctx, found[0].ID)

@@ -64,6 +64,7 @@ func (a *app) vqueuesList() *cobra.Command {
 		}
 		if len(list) == 0 {
 			a.say("No vqueues. Invocations with a scope wait in vqueues: POST <ingress>/platform/scope/{scope}/send/…")
+			a.sayFlowControlOff(ctx, "calls with a scope are refused")
 			return nil
 		}
 		a.queueTable(list)

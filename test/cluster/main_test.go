@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"testing"
@@ -12,6 +14,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if !sandbox.Inside() {
+		if err := harness.FetchCommit(firstRelease, "./cmd/platform-server"); err != nil && !errors.Is(err, harness.ErrNoCommit) {
+			_, _ = fmt.Fprintln(os.Stderr, err) // its build fails if the modules are not in the cache
+		}
+	}
 	os.Exit(sandbox.Run(func() int {
 		defer harness.Cleanup()
 		return m.Run()

@@ -17,6 +17,9 @@ var errLinux = errors.New("network namespaces and mounts require Linux")
 // Run runs the tests, without a sandbox.
 func Run(run func() int) int { return run() }
 
+// Inside returns false.
+func Inside() bool { return false }
+
 // Available returns an error.
 func Available() error { return errLinux }
 

@@ -28,7 +28,7 @@ const (
 // Run runs the tests of this binary in a sandbox, or without one if it is not available,
 // and returns the exit code.
 func Run(run func() int) int {
-	if os.Getenv(sandboxEnv) != "" {
+	if Inside() {
 		if err := prepare(); err != nil {
 			fmt.Fprintln(os.Stderr, "sandbox:", err)
 			return 1
@@ -42,9 +42,12 @@ func Run(run func() int) int {
 	return reexec(capabilities)
 }
 
+// Inside reports whether this process runs in a sandbox, which has no network.
+func Inside() bool { return os.Getenv(sandboxEnv) != "" }
+
 // Available returns nil if hosts can be created, otherwise the reason.
 func Available() error {
-	if os.Getenv(sandboxEnv) == "" {
+	if !Inside() {
 		return errors.New(networkRequirements)
 	}
 	return nil

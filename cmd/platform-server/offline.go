@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -113,6 +114,9 @@ func newOfflineFlags(name string) *offlineFlags {
 // parse parses the arguments and returns those that are not flags: the words of the command.
 func (f *offlineFlags) parse(args []string) ([]string, error) {
 	if err := f.set.Parse(args); err != nil {
+		if missing, ok := errors.AsType[*pflag.NotExistError](err); ok && slices.Contains([]string{"node-name", "base-dir"}, missing.GetSpecifiedName()) {
+			return nil, fmt.Errorf("%w; name the data directory with --data-dir <base-dir>/<node-name>, see %s --help", err, f.set.Name())
+		}
 		return nil, fmt.Errorf("%w; see %s --help", err, f.set.Name())
 	}
 	return f.set.Args(), nil

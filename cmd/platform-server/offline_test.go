@@ -21,6 +21,7 @@ func TestHelpOfOfflineCommands(t *testing.T) {
 func TestOfflineCommandsRefuse(t *testing.T) {
 	for name, c := range map[string]struct{ args, want string }{
 		"an unknown flag":    {"inspect --nope", "unknown flag: --nope; see platform-server inspect --help"},
+		"a flag of a server": {"inspect --node-name n1", "name the data directory with --data-dir <base-dir>/<node-name>"},
 		"an unknown command": {"inspect nothing", "no such command"},
 		"no group":           {"inspect entries", "--group is missing"},
 		"no index":           {"repair drop-entry --group 1", "--index is missing"},

@@ -66,7 +66,7 @@ func (a *LocalToken) Read() (string, error) {
 	if err := a.Dir.WriteSecret(LocalTokenFile, []byte(secret.Text+"\n")); err != nil {
 		return "", fmt.Errorf("write the token of the administrator: %w", err)
 	}
-	a.Log.Info("token of the administrator created; log in with platform login --token-file", "file", path)
+	a.Log.Info("token of the administrator created", "file", path, "login", "platform login --token-file "+path)
 	return secret.Text, nil
 }
 

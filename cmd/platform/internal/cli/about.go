@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,6 +28,9 @@ func (a *app) whoami() *cobra.Command {
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	cmd.RunE = run(func(ctx context.Context, _ []string) error {
 		server, err := a.client.Version(ctx)
+		if client.HasStatus(err, http.StatusForbidden) { // the server is reached, and knows the token
+			err = nil
+		}
 		identity, _ := a.client.WhoAmI(ctx) // unknown to previous releases
 		if *asJSON {
 			return a.printJSON(map[string]any{ // which describes what can be reached

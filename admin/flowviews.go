@@ -29,6 +29,9 @@ type vqueueView struct {
 	Paused      uint64    `json:"paused"`
 	Finished    uint64    `json:"finished"`
 	LastStartAt Timestamp `json:"last_start_at,omitzero"`
+	// AverageWait and AverageRun are moving averages, ISO 8601; empty while nothing has started or ended.
+	AverageWait string `json:"average_wait,omitempty"`
+	AverageRun  string `json:"average_run,omitempty"`
 	queueHead
 }
 
@@ -75,7 +78,8 @@ type (
 )
 
 const queueSelect = "SELECT id, service_name AS service, scope, limit_key, lock_name AS object, queue_is_paused AS queue_paused, paused_at, paused_by, pause_reason, " +
-	"num_inbox AS waiting, num_running AS running, num_suspended AS suspended, num_paused AS paused, num_finished AS finished, last_start_at FROM sys_vqueue_meta"
+	"num_inbox AS waiting, num_running AS running, num_suspended AS suspended, num_paused AS paused, num_finished AS finished, last_start_at, " +
+	"avg_queue_duration AS average_wait, avg_run_duration AS average_run FROM sys_vqueue_meta"
 
 // listQueues returns a page of the vqueues, the longest first.
 func (s *Server) listQueues(c echo.Context) error {

@@ -13,6 +13,14 @@ var queryOperations = map[string]operation{
 			"properties": object{
 				"rows":    object{"type": "array", "items": object{"type": "object"}},
 				"columns": object{"type": "array", "items": object{"type": "object"}, "description": "name and type of each, if with_columns was set; computed ones have no type"},
+				"stats": object{
+					"type": "object", "required": []string{"scans", "partitions", "pages", "rows_read"},
+					"properties": object{
+						"scans": object{"type": "integer", "description": "scans of tables"}, "partitions": object{"type": "integer", "description": "partitions that were asked, in all scans"},
+						"pages": object{"type": "integer", "description": "pages that partitions sent"}, "rows_read": object{"type": "integer", "description": "rows that were read, also those that no condition selected"},
+					},
+					"description": "what the query has read, if with_stats was set",
+				},
 				"notices": object{"type": "array", "items": object{
 					"type": "object", "required": []string{"message", "line", "column"},
 					"properties": object{"message": object{"type": "string"}, "line": object{"type": "integer"}, "column": object{"type": "integer"}},

@@ -24,6 +24,8 @@ type queryRequest struct {
 	U64AsText bool `json:"u64_as_text"`
 	// WithColumns writes the names and types of the columns before the rows.
 	WithColumns bool `json:"with_columns"`
+	// WithStats writes what the query has read after the rows.
+	WithStats bool `json:"with_stats"`
 	// Consistency is the read consistency: "bounded" (default) or "strong".
 	Consistency string `json:"consistency"`
 }
@@ -106,7 +108,7 @@ func (s *Server) runQuery(c echo.Context) error {
 		}
 	}
 	written, err := run(ctx, req.Query, query.Options{
-		BigNumbersAsText: req.U64AsText, Columns: req.WithColumns, Strong: strong,
+		BigNumbersAsText: req.U64AsText, Columns: req.WithColumns, Stats: req.WithStats, Strong: strong,
 		HidePayloads: !p.Allows(access.Payloads), HideAudit: !p.Allows(access.Secure),
 	}, w)
 	switch {

@@ -141,3 +141,11 @@ func TestNoticesPrecedeTheRows(t *testing.T) {
 	_, err = e.WriteArrow(t.Context(), "select name from nodes where state = 'deed'", Options{}, io.Discard)
 	require.NoError(t, err)
 }
+
+func TestStatsAreReturnedOnRequest(t *testing.T) {
+	var buf bytes.Buffer
+	e := newTestEngine(t, Config{Partitions: &memory{count: 3}})
+	_, err := e.WriteJSON(t.Context(), "select id from sys_invocation", Options{Stats: true}, &buf)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"rows":[],"stats":{"scans":1,"partitions":3,"pages":3,"rows_read":0}}`, buf.String())
+}

@@ -28,6 +28,8 @@ type Options struct {
 	// Columns writes "columns":[{"name","type"},…] before the rows, whose NULL values are
 	// omitted. Computed columns have no type.
 	Columns bool
+	// Stats writes "stats":{…} after the rows. Arrow streams have none.
+	Stats bool
 	// HidePayloads makes the columns with payloads NULL, HideAudit refuses queries of the audit
 	// log.
 	HidePayloads, HideAudit bool
@@ -54,7 +56,11 @@ func (e *Engine) WriteJSON(ctx context.Context, text string, o Options, w io.Wri
 	stats, err := e.query(ctx, text, o, a)
 	a.written.Stats = stats
 	if err == nil {
-		a.buf = append(a.buf, "]}\n"...)
+		a.buf = append(a.buf, ']')
+		if o.Stats {
+			a.buf = fmt.Appendf(a.buf, `,"stats":{"scans":%d,"partitions":%d,"pages":%d,"rows_read":%d}`, stats.Scans, stats.Partitions, stats.Pages, stats.Read)
+		}
+		a.buf = append(a.buf, "}\n"...)
 		return a.written, a.flush()
 	}
 	if a.written.Bytes > 0 && ctx.Err() == nil {

@@ -34,6 +34,19 @@ export const theme = stored<Theme>('theme', 'system')
 export const zone = stored<Zone>('zone', 'local')
 export const columns = stored<string[]>('columns', ['status', 'target', 'id', 'created', 'duration'])
 export const queries = stored<string[]>('queries', [])
+
+/** What runs of a query have cost. */
+export interface QueryRuns {
+  query: string
+  runs: number
+  failures: number
+  /** Milliseconds of the latest runs that succeeded. */
+  times: number[]
+  rows: number
+  read: number
+  at: number
+}
+export const queryRuns = stored<QueryRuns[]>('query-runs', [])
 export const sidebarHidden = stored<boolean>('sidebar', false)
 
 export interface SavedView {

@@ -121,7 +121,10 @@ export function withQuery(path: string, params: URLSearchParams | Record<string,
 
 export interface QueryResult {
   columns?: { name: string; type: string }[]
+  /** Remarks about conditions that no row can meet. */
+  notices?: { message: string; line: number; column: number }[]
   rows: Record<string, unknown>[]
+  stats?: { scans: number; partitions: number; pages: number; rows_read: number }
 }
 
 /** Runs a query of the SQL page. */
@@ -131,7 +134,7 @@ export async function sql(query: string, options: { signal?: AbortSignal | undef
     try {
       return await request<QueryResult>('/query', {
         method: 'POST', signal: options.signal, timeout: options.timeout ?? 35_000,
-        body: { query, u64_as_text: true, ...(options.columns ? { with_columns: true } : {}) },
+        body: { query, u64_as_text: true, ...(options.columns ? { with_columns: true, with_stats: true } : {}) },
       })
     } catch (err) {
       // Queries change nothing, so they may be repeated.

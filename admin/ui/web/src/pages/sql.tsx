@@ -6,10 +6,12 @@ import type { TableInfo } from '../api/types.ts'
 import { formatCount, kindOfID, plural } from '../lib/format.ts'
 import { formatDuration } from '../lib/time.ts'
 import { toCSV } from '../lib/csv.ts'
-import { queries } from '../prefs.ts'
+import { addRun, median } from '../lib/query-runs.ts'
+import { queries, queryRuns } from '../prefs.ts'
 import { useResource } from '../resource.ts'
 import { href, query, segment, setQuery } from '../router.ts'
-import { Button, Copy, Empty, Menu, PageHead, Section } from '../ui/basic.tsx'
+import { Button, Copy, Empty, Menu, PageHead, Section, Time } from '../ui/basic.tsx'
+import { Icon } from '../ui/icons.tsx'
 import { Editor, type EditorHandle } from '../ui/editor.tsx'
 import { DialogFrame, openDialog } from '../ui/overlay.tsx'
 import { saveFile } from './invocation.tsx'
@@ -56,13 +58,16 @@ export function SQL() {
     sql(q, { signal: abort.signal, columns: true }).then((result) => {
       if (abort.signal.aborted) return
       const columns = result.columns?.map((c) => c.name) ?? [...new Set(result.rows.flatMap((r) => Object.keys(r)))]
-      setOutcome({ result, columns, took: performance.now() - begun })
+      const took = performance.now() - begun
+      setOutcome({ result, columns, took })
+      queryRuns.value = addRun(queryRuns.value, q, Date.now(), { took, rows: result.rows.length, read: result.stats?.rows_read ?? 0 })
       queries.value = [q, ...queries.value.filter((o) => o !== q)].slice(0, 50)
       setQuery({ query: q })
     }, (err: Error) => {
       if (abort.signal.aborted) return
       const at = /line (\d+),? column (\d+)/.exec(err.message)
       setOutcome({ columns: [], took: performance.now() - begun, error: err })
+      queryRuns.value = addRun(queryRuns.value, q, Date.now(), undefined)
       if (at) editor.current?.select(Number(at[1]), Number(at[2]))
     }).finally(() => {
       if (running.current === abort) setBusy(false)
@@ -81,7 +86,7 @@ export function SQL() {
     <>
       <PageHead title="SQL" summary="Read-only queries over invocations, journals, state, queues, nodes and partitions of the whole cluster">
         <Menu label="Samples" icon="star" items={samples.map(([title, q]) => ({ title, run: () => { use(q); run() } }))}>Samples</Menu>
-        {queries.value.length > 0 && <Menu label="History" icon="clock" items={queries.value.slice(0, 20).map((q) => ({ title: <span class="mono cut">{q.replace(/\s+/g, ' ').slice(0, 70)}</span>, run: () => use(q) }))}>History</Menu>}
+        {queryRuns.value.length > 0 && <Button icon="clock" onClick={() => void openDialog('History', (close) => <History close={close} use={use} />, true)}>History</Button>}
         <Button icon="columns" onClick={() => tables.data && void openDialog('Tables', (close) => <Tables tables={tables.data!.tables} close={close} />, true)}>Tables</Button>
       </PageHead>
       <div class="sql">
@@ -90,7 +95,7 @@ export function SQL() {
           {busy ? <Button icon="stop" onClick={() => { running.current?.abort(); setBusy(false) }}>Stop</Button> : <Button kind="primary" icon="play" onClick={run}>Run</Button>}
           <kbd>Ctrl Enter</kbd>
           <span class="grow" />
-          {outcome?.result && <span class="muted num">{plural(outcome.result.rows.length, 'row')} in {formatDuration(outcome.took)}</span>}
+          {outcome?.result && <span class="muted num" title={costOf(outcome.result)}>{plural(outcome.result.rows.length, 'row')} in {formatDuration(outcome.took)}{outcome.result.stats && outcome.result.stats.scans > 0 ? ` · ${formatCount(outcome.result.stats.rows_read)} read` : ''}</span>}
           {outcome?.result && outcome.result.rows.length > 0 && (
             <Menu label="Export" icon="download" items={[
               { title: 'CSV', run: () => saveFile('result.csv', 'text/csv', toCSV(outcome.columns, outcome.result!.rows)) },
@@ -101,9 +106,45 @@ export function SQL() {
       </div>
       {busy && <p class="muted" role="status">Running…</p>}
       {outcome?.error && <div class="error-box" role="alert"><div class="error-text"><strong>The query failed</strong><p class="mono wrap">{outcome.error.message}</p></div></div>}
+      {outcome?.result?.notices && (
+        <ul class="notices" aria-label="Notices">
+          {outcome.result.notices.map((n) => <li key={n.message}><Icon name="alert" size={14} /><button type="button" class="link" title="Select it in the query" onClick={() => editor.current?.select(n.line, n.column)}>{n.message}</button></li>)}
+        </ul>
+      )}
       {outcome?.result && (outcome.result.rows.length === 0 ? <Empty title="No rows" icon="sql" /> : <Grid columns={outcome.columns} rows={outcome.result.rows} />)}
       {!outcome && !busy && <p class="muted limits">A query may run 30 s and return 100,000 rows or 64 MiB by default. Conditions on id, service, key and status use an index.</p>}
     </>
+  )
+}
+
+function costOf({ stats }: QueryResult): string | undefined {
+  return stats && `${plural(stats.scans, 'scan')} of tables, ${plural(stats.partitions, 'partition')} asked, ${plural(stats.pages, 'page')}, ${plural(stats.rows_read, 'row')} read`
+}
+
+/** The queries of this browser, with what they cost. */
+function History({ close, use }: { close: () => void; use: (q: string) => void }) {
+  return (
+    <DialogFrame title="History" close={close} actions={<><Button icon="trash" onClick={() => { queryRuns.value = []; queries.value = []; close() }}>Forget all</Button><Button onClick={close}>Close</Button></>}>
+      <p class="muted">Kept in this browser. Times include the network; read rows are those that the partitions looked at.</p>
+      <div class="table-wrap" tabIndex={0} role="region" aria-label="Queries">
+        <table class="table" aria-label="Queries">
+          <thead><tr><th scope="col">Query</th><th scope="col" class="num fit">Runs</th><th scope="col" class="num fit">Median</th><th scope="col" class="num fit">Slowest</th><th scope="col" class="num fit">Rows</th><th scope="col" class="num fit">Read</th><th scope="col" class="num fit">Last run</th></tr></thead>
+          <tbody>
+            {queryRuns.value.map((r) => (
+              <tr key={r.query}>
+                <td class="history-query"><button type="button" class="link mono cut" title={r.query} onClick={() => { use(r.query); close() }}>{r.query.replace(/\s+/g, ' ').slice(0, 200)}</button></td>
+                <td class="num fit">{formatCount(r.runs)}{r.failures > 0 && <span class="bad-text"> · {formatCount(r.failures)} failed</span>}</td>
+                <td class="num fit">{r.times.length > 0 ? formatDuration(median(r.times)) : '–'}</td>
+                <td class="num fit">{r.times.length > 0 ? formatDuration(Math.max(...r.times)) : '–'}</td>
+                <td class="num fit">{r.times.length > 0 ? formatCount(r.rows) : '–'}</td>
+                <td class="num fit">{r.times.length > 0 ? formatCount(r.read) : '–'}</td>
+                <td class="num fit"><Time at={r.at} /></td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </DialogFrame>
   )
 }
 

@@ -16,7 +16,7 @@ async function usable(t, path, text) {
 }
 
 export async function testCluster() {
-  const names = ['cluster: a killed node is shown, and pages stay usable', 'cluster: the leadership of a partition is transferred from its page', 'cluster: the leader of a partition is moved, killed and replaced while its invocation is open', 'cluster: without a majority, pages say so and recover by themselves']
+  const names = ['cluster: a killed node is shown, and pages stay usable', 'cluster: the leadership of a partition is transferred from its page', 'cluster: the leader of a partition is moved, killed and replaced while its invocation is open', 'cluster: without a majority, pages say so and recover by themselves', 'cluster: a node is drained after a warning, undrained, and removed once it is lost']
   if (!names.some(selected)) return
   const w = await World.start({ nodes: 3 })
   try {
@@ -123,6 +123,57 @@ export async function testCluster() {
         noProblems(opened)
         await opened.close()
       }
+    })
+
+    await test(names[4], async () => {
+      await healthy(w, 'healthy')
+      const t = await open(w, '/ui/cluster', { allow: [...lost, /status of 409/] })
+      const n3 = t.page.getByRole('article', { name: 'n3' })
+      const dialog = t.page.getByRole('dialog')
+      const choose = async (action) => {
+        await t.page.getByRole('button', { name: 'Actions of n3' }).click()
+        await t.page.getByRole('menuitem', { name: action, exact: true }).click()
+      }
+      await n3.getByText('Alive').waitFor()
+      await choose('Drain')
+      await dialog.getByRole('button', { name: 'Drain' }).click()
+      await dialog.getByRole('alert').getByText('survives no node failure').waitFor()
+      assert.equal(await dialog.getByText('--force').count(), 0, 'the advice is for the command line')
+      assert.equal(await dialog.getByRole('button', { name: 'Drain' }).isDisabled(), true)
+      assert.deepEqual(await axe(t.page), [])
+      const draining = async () => (await w.api('/cluster/nodes')).nodes.find((n) => n.name === 'n3').draining
+      assert.equal(await draining(), false)
+      await dialog.getByRole('checkbox', { name: /Drain it anyway/ }).check()
+      await dialog.getByRole('button', { name: 'Drain' }).click()
+      await dialog.waitFor({ state: 'detached' })
+      await n3.getByText('Draining').waitFor()
+      assert.equal(await draining(), true)
+      assert.deepEqual(await axe(t.page), [])
+      await choose('Undrain')
+      await n3.getByText('Alive').waitFor()
+      assert.equal(await draining(), false)
+      await healthy(w, 'healthy')
+
+      await t.page.getByRole('button', { name: 'Actions of n3' }).click()
+      assert.equal(await t.page.getByRole('menuitem', { name: 'Remove from the cluster' }).isDisabled(), true, 'a node that runs is not removed')
+      await t.page.keyboard.press('Escape')
+      await w.stopServer(2)
+      await n3.getByText('Not responding').waitFor()
+      await t.page.getByText('Start n3 again with the same data directory').waitFor()
+      await choose('Remove from the cluster')
+      assert.equal(await dialog.getByRole('button', { name: 'Remove' }).isDisabled(), true)
+      await dialog.getByRole('textbox').fill('n3')
+      await dialog.getByRole('button', { name: 'Remove' }).click()
+      await dialog.getByRole('checkbox', { name: /Remove it anyway/ }).waitFor()
+      assert.deepEqual(await axe(t.page), [])
+      await dialog.getByRole('checkbox', { name: /Remove it anyway/ }).check()
+      await dialog.getByRole('button', { name: 'Remove' }).click()
+      await dialog.waitFor({ state: 'detached' })
+      await n3.waitFor({ state: 'detached' })
+      assert.deepEqual((await w.api('/cluster/nodes')).nodes.map((n) => n.name).sort(), ['n1', 'n2'])
+      await until('a call', async () => (await w.call('Cart/left/add', { item: 'pen', amount: 1 })).status === 200)
+      noProblems(t)
+      await t.close()
     })
   } finally {
     await w.stop()

@@ -1,15 +1,16 @@
 // Nodes, partitions and replicas.
 
 import { useState } from 'preact/hooks'
-import { clusterHealth, get, request } from '../api/client.ts'
+import { APIError, clusterHealth, get, request } from '../api/client.ts'
 import type { ClusterConfig, ClusterHealth, ClusterNode, Partition, Replica } from '../api/types.ts'
 import { formatCount, plural } from '../lib/format.ts'
+import { groupProblems } from '../lib/problems.ts'
 import { refreshAll } from '../live.ts'
 import { useResource } from '../resource.ts'
 import { segment } from '../router.ts'
 import { Button, ErrorBox, Facts, Field, Loaded, Menu, PageHead, Pill, Section, Skeleton, Stale, Time } from '../ui/basic.tsx'
 import { Icon, StatusShape } from '../ui/icons.tsx'
-import { DialogFrame, ask, openDialog, toast, toastError } from '../ui/overlay.tsx'
+import { DialogFrame, Force, ask, openDialog, toast, toastError, withoutForce } from '../ui/overlay.tsx'
 import { byName } from './common.tsx'
 
 export function Cluster() {
@@ -32,7 +33,7 @@ export function Cluster() {
         <span class="why-shape"><StatusShape shape={h.status === 'healthy' ? 'ok' : 'fail'} size={16} /></span>
         <div>
           <h2>{h.status === 'healthy' ? 'Healthy' : h.status === 'degraded' ? 'Degraded' : 'Unavailable'}</h2>
-          {(h.problems ?? []).length > 0 ? <ul>{h.problems!.map((p) => <li key={p}>{p}</li>)}</ul> : <p class="muted">{survival(h)}</p>}
+          {(h.problems ?? []).length > 0 ? <><ul>{groupProblems(h.problems!).map((p) => <li key={p}>{p}</li>)}</ul><Remedy h={h} nodes={list} /></> : <p class="muted">{survival(h)}</p>}
         </div>
       </section>
       <Loaded of={nodes} what="The nodes could not be read">{() => (
@@ -65,6 +66,19 @@ export function Cluster() {
 
 const nameOf = (nodes: ClusterNode[], id: number | undefined): string => (id === undefined || id === 0 ? 'none' : nodes.find((n) => n.id === id)?.name ?? `node ${id}`)
 
+/** What to do if nodes do not respond. */
+function Remedy({ h, nodes }: { h: ClusterHealth; nodes: ClusterNode[] }) {
+  const down = nodes.filter((n) => n.state !== 'alive').map((n) => n.name)
+  if (down.length === 0 || h.status === 'healthy') return null
+  const names = down.length === 1 ? down[0]! : `${down.slice(0, -1).join(', ')} and ${down[down.length - 1]!}`
+  return (
+    <p class="remedy">
+      Start {names} again with the same data {down.length === 1 ? 'directory' : 'directories'}: nothing is lost, and work continues by itself.
+      {h.status === 'unavailable' && <> Only if the disks are lost for good: <code>platform docs cluster</code>, “When a majority is lost for good”.</>}
+    </p>
+  )
+}
+
 function survival(h: ClusterHealth): string {
   const s = h.losses_survived
   if (!s) return 'All partitions have a leader.'
@@ -75,13 +89,13 @@ function survival(h: ClusterHealth): string {
 function NodeCard({ n, single, total, voters }: { n: ClusterNode; single: boolean; total: number; voters: number | undefined }) {
   const state = n.draining ? ['warn', 'pause', n.stopping ? 'Stopping' : 'Draining'] as const : n.state === 'alive' ? ['ok', 'ok', n.stopping ? 'Stopping' : 'Alive'] as const : n.state === 'left' ? ['idle', 'none', 'Stopped'] as const : ['bad', 'fail', n.state === 'dead' ? 'Not responding' : 'Unknown'] as const
   const change = (verb: 'drain' | 'undrain'): void => {
-    const run = async (): Promise<void> => {
-      await request(`/cluster/nodes/${segment(n.name)}/${verb}`, { method: 'PATCH' })
+    const run = async (force = false): Promise<void> => {
+      await request(`/cluster/nodes/${segment(n.name)}/${verb}${force ? '?force=true' : ''}`, { method: 'PATCH' })
       toast('ok', verb === 'drain' ? `${n.name} is being drained` : `${n.name} gets replicas again`)
       refreshAll()
     }
     if (verb === 'undrain') run().catch((err: unknown) => toastError(err))
-    else void ask({ title: `Drain ${n.name}?`, action: 'Drain', danger: false, body: <><p>Its {plural(n.replicas, 'replica')} move to other nodes, and it leads {n.leaders === 1 ? 'its partition' : `its ${n.leaders} partitions`} no longer. Calls go on meanwhile.</p><p>Drain a node before you remove it. Undrain reverts it.</p></> }, run)
+    else void ask({ title: `Drain ${n.name}?`, action: 'Drain', danger: false, force: 'Drain it anyway. Until another node is added, the failure of one more node stops work.', body: <><p>Its {plural(n.replicas, 'replica')} move to other nodes, and it leads {n.leaders === 1 ? 'its partition' : `its ${n.leaders} partitions`} no longer. Calls go on meanwhile.</p><p>Drain a node before you remove it. Undrain reverts it.</p></> }, run)
   }
   return (
     <article class={`node ${state[0]}`} aria-label={n.name}>
@@ -94,10 +108,10 @@ function NodeCard({ n, single, total, voters }: { n: ClusterNode; single: boolea
         {!single && <Menu label={`Actions of ${n.name}`} icon="more" kind="ghost" items={[
           n.draining ? { title: 'Undrain', icon: 'play' as const, needs: 'administer' as const, run: () => change('undrain') } : { title: 'Drain', icon: 'pause' as const, needs: 'administer' as const, run: () => change('drain') },
           { title: 'Remove from the cluster', icon: 'trash', danger: true, needs: 'administer', disabled: n.state === 'alive' && !n.draining, hint: n.state === 'alive' && !n.draining ? 'Drain and stop it first' : '', run: () => void ask({
-            title: `Remove ${n.name}?`, action: 'Remove', danger: true, typed: n.name,
+            title: `Remove ${n.name}?`, action: 'Remove', danger: true, typed: n.name, force: 'Remove it anyway: its disk is lost for good, or another node has the same data.',
             body: <p>It is no longer a member, and its data is not used again. If it has the only copy of something, the server refuses.</p>,
-          }, async () => {
-            await request(`/cluster/nodes/${segment(n.name)}`, { method: 'DELETE' })
+          }, async (force) => {
+            await request(`/cluster/nodes/${segment(n.name)}${force ? '?force=true' : ''}`, { method: 'DELETE', timeout: 20_000 })
             toast('ok', `${n.name} was removed`)
             refreshAll()
           }) },
@@ -192,24 +206,29 @@ function Configure({ config: c, close }: { config: ClusterConfig; close: () => v
   const [replication, setReplication] = useState(String(c.replication))
   const [error, setError] = useState('')
   const [busy, setBusy] = useState(false)
+  const [refused, setRefused] = useState(false)
+  const [force, setForce] = useState(false)
   const changed = replication !== String(c.replication)
+  const survived = Math.max(0, Math.floor((Number(replication) - 1) / 2))
   return (
     <form onSubmit={(e) => {
       e.preventDefault()
       setBusy(true)
-      request('/cluster/config', { method: 'PATCH', body: { replication: Number(replication) } }).then(() => {
+      request(`/cluster/config${force ? '?force=true' : ''}`, { method: 'PATCH', body: { replication: Number(replication) } }).then(() => {
         toast('ok', 'Replicas are being moved')
         refreshAll()
         close()
       }, (err: Error) => {
         setBusy(false)
-        setError(err.message)
+        setError(withoutForce(err.message))
+        setRefused(err instanceof APIError && err.status === 409)
       })
     }}>
-      <DialogFrame title="Configuration of the cluster" close={close} actions={<><Button onClick={close}>Close</Button><Button kind="primary" type="submit" busy={busy} disabled={!changed}>Save</Button></>}>
+      <DialogFrame title="Configuration of the cluster" close={close} actions={<><Button onClick={close}>Close</Button><Button kind="primary" type="submit" busy={busy} disabled={!changed || (refused && !force)}>Save</Button></>}>
         <Facts rows={[['Name', c.name], ['Id', <span class="mono">{c.id}</span>], ['Partitions', formatCount(c.num_partitions)], ['Flow control', c.flow_control ? 'on' : 'off'], ['Created', <Time at={c.provisioned_at} absolute />]]} />
-        <Field label="Replicas of each partition" hint={`${Math.floor((Number(replication) - 1) / 2)} nodes can be lost at a time.`}><input class="input" type="number" min="1" max="9" value={replication} onInput={(e) => setReplication(e.currentTarget.value)} /></Field>
+        <Field label="Replicas of each partition" hint={survived === 0 ? 'No node can fail without an interruption.' : `${plural(survived, 'node')} can fail at a time, if there are ${replication} nodes.`}><input class="input" type="number" min="1" max="9" value={replication} onInput={(e) => { setReplication(e.currentTarget.value); setRefused(false); setError('') }} /></Field>
         {error && <p class="dialog-error" role="alert">{error}</p>}
+        {refused && <Force label="Change it anyway." checked={force} onChange={setForce} />}
       </DialogFrame>
     </form>
   )

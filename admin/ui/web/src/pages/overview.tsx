@@ -5,6 +5,7 @@ import { clusterHealth, get, withQuery } from '../api/client.ts'
 import type { ClusterHealth, Counts, Deployment, FailureGroup, InvocationPage, Service, Stats } from '../api/types.ts'
 import { statuses } from '../lib/filters.ts'
 import { formatCompact, formatCount, plural } from '../lib/format.ts'
+import { groupProblems } from '../lib/problems.ts'
 import { formatDuration, parseTime } from '../lib/time.ts'
 import { optional, useResource } from '../resource.ts'
 import { href, segment } from '../router.ts'
@@ -42,7 +43,7 @@ export function Overview() {
       {h && h.status !== 'healthy' && (
         <section class={`health-card ${h.status}`}>
           <span class="why-shape"><Icon name="alert" /></span>
-          <div><h2>The cluster is {h.status}</h2><ul>{(h.problems ?? [h.message ?? '']).map((p) => <li key={p}>{p}</li>)}</ul></div>
+          <div><h2>The cluster is {h.status}</h2><ul>{groupProblems(h.problems ?? [h.message ?? '']).map((p) => <li key={p}>{p}</li>)}</ul></div>
           <a class="button plain" href={href('/cluster')}><span>Cluster</span></a>
         </section>
       )}

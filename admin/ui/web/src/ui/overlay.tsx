@@ -125,25 +125,30 @@ export interface Question {
   danger?: boolean
   /** A word to type before the action is possible. */
   typed?: string
+  /** Offered when the server refuses the action unless it is forced. */
+  force?: string
 }
 
 /** Asks before something is done. Runs the action in the dialog, where its failure is shown. */
-export function ask(question: Question, run: () => Promise<void>): Promise<void> {
+export function ask(question: Question, run: (force: boolean) => Promise<void>): Promise<void> {
   return openDialog(question.title, (close) => <Confirm question={question} run={run} close={close} />)
 }
 
-function Confirm({ question, run, close }: { question: Question; run: () => Promise<void>; close: () => void }) {
+function Confirm({ question, run, close }: { question: Question; run: (force: boolean) => Promise<void>; close: () => void }) {
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<Error>()
   const [typed, setTyped] = useState('')
-  const ready = question.typed === undefined || typed === question.typed
+  const [force, setForce] = useState(false)
+  const [refused, setRefused] = useState(false)
+  const ready = (question.typed === undefined || typed === question.typed) && (!refused || force)
   const submit = (event: Event): void => {
     event.preventDefault()
     if (!ready || busy) return
     setBusy(true)
     setError(undefined)
-    run().then(close, (err: unknown) => {
+    run(force).then(close, (err: unknown) => {
       setError(err as Error)
+      setRefused(question.force !== undefined && err instanceof APIError && err.status === 409)
       setBusy(false)
     })
   }
@@ -164,8 +169,17 @@ function Confirm({ question, run, close }: { question: Question; run: () => Prom
             <input class="input" value={typed} autofocus autocomplete="off" onInput={(e) => setTyped(e.currentTarget.value)} />
           </label>
         )}
-        {error && <p class="dialog-error" role="alert">{error.message}</p>}
+        {error && <p class="dialog-error" role="alert">{withoutForce(error.message)}</p>}
+        {refused && <Force label={question.force!} checked={force} onChange={setForce} />}
       </DialogFrame>
     </form>
   )
+}
+
+/** A refusal without the advice for other clients to force it. */
+export const withoutForce = (message: string): string => message.replace(/; to proceed anyway, repeat it with --force .*$/, '').replace(/, or use force if it is lost for good$/, '')
+
+/** A check box that confirms what the server has refused. */
+export function Force({ label, checked, onChange }: { label: string; checked: boolean; onChange: (checked: boolean) => void }) {
+  return <label class="force"><input type="checkbox" checked={checked} onChange={(e) => onChange(e.currentTarget.checked)} /><span>{label}</span></label>
 }

@@ -9,9 +9,9 @@ const out = process.env.SHOTS ?? mkdtempSync(path.join(tmpdir(), 'ui-shots-'))
 mkdirSync(out, { recursive: true })
 const only = process.env.ONLY?.split(',')
 const themes = (process.env.THEMES ?? 'light,dark').split(',')
-const widths = (process.env.WIDTHS ?? '1440,390').split(',').map(Number)
+const widths = (process.env.WIDTHS ?? '1440,360').split(',').map(Number)
 
-const w = await World.start()
+const w = await World.start({ nodes: Number(process.env.NODES ?? 3), flowControl: true })
 const b = await browser()
 const errors = []
 try {
@@ -35,6 +35,11 @@ try {
   await shoot('empty', '/ui/')
   await shoot('empty-invocations', '/ui/invocations')
   const ids = await fill(w, { many: Number(process.env.MANY ?? 120), steps: 300 })
+  for (const [pattern, concurrency] of [['acme', 2], ['*', 40]]) await w.api('/limits/rules', { method: 'PUT', body: [{ pattern, limits: { concurrency }, description: concurrency < 5 ? 'contract of 2026' : 'default of all tenants' }] })
+  ids.scoped = []
+  for (let i = 0; i < 7; i++) ids.scoped.push(JSON.parse((await w.call('platform/scope/acme/send/Orders/work', '1h')).text).invocationId)
+  for (let i = 0; i < 3; i++) await w.call(`platform/scope/tenant-${i}/call/Orders/echo`, i)
+  await w.call('Cart/warehouse/set', Object.fromEntries(Array.from({ length: 640 }, (_, i) => [`shelf-${String(i).padStart(4, '0')}`, { item: ['book', 'lamp', 'chair'][i % 3], amount: i }])))
   await shoot('overview', '/ui/')
   await shoot('invocations', '/ui/invocations')
   await shoot('invocations-filtered', '/ui/invocations?status=backing-off&status=paused&service=Orders', async (p) => {
@@ -49,6 +54,7 @@ try {
   await shoot('invocation-paused', `/ui/invocations/${ids.paused}`)
   await shoot('invocation-waiting', `/ui/invocations/${ids.waiting}`)
   await shoot('invocation-queued', `/ui/invocations/${ids.queued}`)
+  await shoot('invocation-scoped', `/ui/invocations/${ids.scoped.at(-1)}`)
   await shoot('invocation-hostile', `/ui/invocations/${ids.hostile}`)
   await shoot('services', '/ui/services')
   await shoot('deployments', '/ui/deployments')
@@ -69,7 +75,11 @@ try {
   await shoot('object', '/ui/objects/Cart/book', async (p) => {
     await p.locator('.state-line').nth(1).click({ timeout: 2000 })
   })
+  await shoot('object-large', '/ui/objects/Cart/warehouse')
+  await shoot('object-busy', '/ui/objects/Cart/busy')
   await shoot('flow', '/ui/flow-control')
+  await shoot('flow-counters', '/ui/flow-control/counters')
+  await shoot('flow-queues', '/ui/flow-control/queues')
   await shoot('failures', '/ui/failures')
   await shoot('cluster', '/ui/cluster', async (p) => {
     await p.getByRole('button', { name: 'Partition 1' }).click({ timeout: 2000 })
@@ -117,6 +127,19 @@ try {
     await p.getByRole('button', { name: 'Cancel' }).click()
   })
   await shoot('missing', '/ui/invocations/inv_1notthere000000000000000000')
+  await shoot('sql-failed', '/ui/sql?query=' + encodeURIComponent("SELECT stauts FROM sys_invocation"), (p) => p.waitForTimeout(700))
+  await shoot('sql-notice', '/ui/sql?query=' + encodeURIComponent("SELECT id FROM sys_invocation WHERE status = 'runing'"), (p) => p.waitForTimeout(700))
+  await shoot('node-drain', '/ui/cluster', async (p) => {
+    await p.getByRole('button', { name: 'Actions of n3' }).click()
+    await p.getByRole('menuitem', { name: 'Drain' }).click()
+  })
+  if (w.stopServer && Number(process.env.NODES ?? 3) > 1) {
+    await w.stopServer(2)
+    await shoot('cluster-degraded', '/ui/cluster', (p) => p.waitForTimeout(4000))
+    await w.stopServer(1)
+    await shoot('cluster-unavailable', '/ui/cluster', (p) => p.waitForTimeout(4000))
+    await shoot('overview-unavailable', '/ui/', (p) => p.waitForTimeout(4000))
+  }
 } finally {
   await b.close()
   await w.stop()

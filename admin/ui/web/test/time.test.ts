@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { formatAbsolute, formatDuration, formatRelative, parseDuration, parseTime } from '../src/lib/time.ts'
+import { formatAbsolute, formatDuration, formatRelative, parseDuration, parseTime, parseISODuration } from '../src/lib/time.ts'
 import { formatBytes, formatCompact, kindOfID, shellQuote } from '../src/lib/format.ts'
 
 test('durations', () => {
@@ -39,4 +39,12 @@ test('numbers, ids and quotes', () => {
   assert.equal(kindOfID("inv_1' OR 1=1"), undefined)
   assert.equal(shellQuote('{"a": "it\'s"}'), `'{"a": "it'\\''s"}'`)
   assert.equal(shellQuote('http://127.0.0.1:8080/A/b'), 'http://127.0.0.1:8080/A/b')
+})
+
+test('durations of the API', () => {
+  assert.equal(parseISODuration('PT1.25S'), 1250)
+  assert.equal(parseISODuration('PT90S'), 90_000)
+  assert.equal(parseISODuration('P0D'), 0)
+  assert.equal(parseISODuration(undefined), undefined)
+  assert.equal(parseISODuration('soon'), undefined)
 })

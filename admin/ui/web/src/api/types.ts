@@ -127,6 +127,30 @@ export interface Invocation {
   completion_failure?: string
 }
 
+/** A queue of flow control. */
+export interface Queue {
+  id: string
+  service: string
+  scope?: string
+  limit_key?: string
+  object?: string
+  queue_paused: boolean
+  paused_by?: string
+  pause_reason?: string
+  waiting: number
+  running: number
+  suspended: number
+  paused: number
+  finished: number
+  last_start_at?: string
+  head_status?: string
+  head_id?: string
+  blocked_on?: string
+  /** Moving averages, ISO 8601: from arrival to the first start, and of runs. */
+  average_wait?: string
+  average_run?: string
+}
+
 export interface InvocationPage {
   invocations: Invocation[]
   next_cursor?: string

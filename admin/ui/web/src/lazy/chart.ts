@@ -44,7 +44,7 @@ export function draw(element: HTMLElement, width: number, data: ChartData, o: Ch
     width,
     height: o.height,
     legend: { show: false },
-    padding: [8, 4, 0, 0],
+    padding: [8, 16, 0, 0],
     cursor: { y: false, points: { size: 6 }, sync: { key: o.sync }, drag: { setScale: false, x: false, y: false } },
     ...(o.utc ? { tzDate: (ts: number) => uPlot.tzDate(new Date(ts * 1000), 'UTC') } : {}),
     scales: { y: { range: (_u, _min, max) => [0, max <= 0 ? 1 : max * 1.12] } },

@@ -15,6 +15,13 @@ export function parseTime(text: string | number | null | undefined): number | un
   return Number.isNaN(ms) ? undefined : ms
 }
 
+/** Milliseconds of a duration of the API, such as PT1.5S; undefined if there is none. */
+export function parseISODuration(text: string | undefined): number | undefined {
+  if (text === 'P0D') return 0
+  const m = /^PT(\d+(?:\.\d+)?)S$/.exec(text ?? '')
+  return m ? Number(m[1]) * second : undefined
+}
+
 /** A duration in at most two units: 1.2s, 3m 20s, 2d 4h. */
 export function formatDuration(ms: number): string {
   if (!Number.isFinite(ms)) return '–'

@@ -2,8 +2,9 @@
 
 import { useState } from 'preact/hooks'
 import { APIError, get, request, withQuery } from '../api/client.ts'
-import type { Rule, Version } from '../api/types.ts'
+import type { Queue, Rule, Version } from '../api/types.ts'
 import { formatCount, plural } from '../lib/format.ts'
+import { formatDuration, parseISODuration } from '../lib/time.ts'
 import { refreshAll } from '../live.ts'
 import { useResource } from '../resource.ts'
 import { href, query, segment, type Match } from '../router.ts'
@@ -26,26 +27,6 @@ interface Counter {
 interface CounterPage {
   counters: Counter[]
   next_cursor?: string
-}
-
-interface Queue {
-  id: string
-  service: string
-  scope?: string
-  limit_key?: string
-  object?: string
-  queue_paused: boolean
-  paused_by?: string
-  pause_reason?: string
-  waiting: number
-  running: number
-  suspended: number
-  paused: number
-  finished: number
-  last_start_at?: string
-  head_status?: string
-  head_id?: string
-  blocked_on?: string
 }
 
 interface QueuePage {
@@ -111,7 +92,7 @@ function Rules() {
     ) : (
       <Table label="Rules" rows={b.rules} keyOf={(r) => r.pattern} columns={[
         { id: 'pattern', title: 'Pattern', class: 'fit', cell: (r) => <button type="button" class="link mono strong" onClick={() => editRule(r)}>{r.pattern}</button> },
-        { id: 'limits', title: 'Limits', cell: (r) => <span class={r.disabled ? 'faint' : ''}>{limitsText(r)}</span> },
+        { id: 'limits', title: 'Limits', class: 'nowrap', cell: (r) => <span class={r.disabled ? 'faint' : ''}>{limitsText(r)}</span> },
         { id: 'use', title: 'Running', class: 'num fit', cell: (r) => formatCount(use(r.pattern).usage) },
         { id: 'waiting', title: 'Waiting', class: 'num fit', cell: (r) => { const n = use(r.pattern).waiting; return n > 0 ? <b class="warn-text">{formatCount(n)}</b> : <span class="faint">0</span> } },
         { id: 'scopes', title: 'Counters', class: 'num fit', cell: (r) => { const n = use(r.pattern).counters; return n > 0 ? <a href={href('/flow-control/counters', { rule: r.pattern })}>{formatCount(n)}</a> : <span class="faint">0</span> } },
@@ -242,7 +223,9 @@ function Queues() {
             { id: 'running', title: 'Running', class: 'num fit', cell: (q) => formatCount(q.running) },
             { id: 'suspended', title: 'Suspended', class: 'num fit', cell: (q) => formatCount(q.suspended) },
             { id: 'paused', title: 'Paused', class: 'num fit', cell: (q) => formatCount(q.paused) },
-            { id: 'head', title: 'Next', class: 'c-idcol', cell: (q) => (q.head_id ? <InvocationID id={q.head_id} /> : <span class="faint">–</span>) },
+            { id: 'average-wait', title: 'Average wait', class: 'num fit', cell: (q) => <Average of={q.average_wait} /> },
+            { id: 'average-run', title: 'Average run', class: 'num fit', cell: (q) => <Average of={q.average_run} /> },
+            { id: 'head', title: 'Next', class: 'cut', cell: (q) => (q.head_id ? <InvocationID id={q.head_id} /> : <span class="faint">–</span>) },
             { id: 'start', title: 'Last start', class: 'num fit', cell: (q) => <Time at={q.last_start_at} /> },
             { id: 'menu', title: <Unseen>Actions</Unseen>, class: 'fit', cell: (q) => (q.object ? null : <Button small kind="ghost" needs="operate" icon={q.queue_paused ? 'play' : 'pause'} label={q.queue_paused ? 'Resume the queue' : 'Pause the queue'} onClick={() => toggle(q)} />) },
           ]} />
@@ -252,6 +235,11 @@ function Queues() {
       </>
     )}</Loaded>
   )
+}
+
+function Average({ of }: { of: string | undefined }) {
+  const ms = parseISODuration(of)
+  return ms === undefined ? <span class="faint">–</span> : <span class="num">{formatDuration(ms)}</span>
 }
 
 /** A queue exists only while it has invocations. */

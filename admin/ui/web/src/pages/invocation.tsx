@@ -3,11 +3,11 @@
 import { useEffect, useState } from 'preact/hooks'
 import { act, operations, type Operation } from '../actions.tsx'
 import { APIError, get } from '../api/client.ts'
-import type { Explain, Invocation, JournalEvent } from '../api/types.ts'
+import type { Explain, Invocation, JournalEvent, Queue } from '../api/types.ts'
 import { explainRecord } from '../lib/explain.ts'
 import { formatCount, kindOfID, plural } from '../lib/format.ts'
 import type { JournalRow, Step } from '../lib/journal.ts'
-import { formatRelative, parseTime } from '../lib/time.ts'
+import { formatDuration, formatRelative, parseISODuration, parseTime } from '../lib/time.ts'
 import { readEntries, useJournals } from '../journals.ts'
 import { liveMode } from '../live.ts'
 import { optional, useResource, type Resource } from '../resource.ts'
@@ -26,15 +26,16 @@ export function InvocationPage({ params }: { params: Match }) {
   const topics = [`invocation:${id}`]
   const wellFormed = kindOfID(id) === 'invocation'
   const inv = useResource(wellFormed ? `inv:${id}` : undefined, (s) => get<Invocation>(`/invocations/${segment(id)}`, s), { topics, every: 1500 })
+  const malformed = !wellFormed || (inv.error instanceof APIError && inv.error.status === 400)
   const live = inv.data !== undefined && inv.data.status !== 'completed'
   const events = useResource(inv.data ? `events:${id}` : undefined, async (s) => (await get<{ events: JournalEvent[] }>(`/invocations/${segment(id)}/events`, s)).events, { topics: live ? topics : [], every: live ? 3000 : 0, atLeast: 1000 })
   const explain = useExplain(live ? inv.data : undefined)
   if (!wellFormed || (inv.error instanceof APIError && (inv.error.status === 404 || inv.error.status === 400) && !inv.data)) {
     return (
-      <Empty title="This invocation does not exist" icon="invocations">
+      <Empty title={malformed ? 'This is not the id of an invocation' : 'This invocation does not exist'} icon="invocations">
         <p class="mono wrap">{id}</p>
-        {inv.error instanceof APIError && inv.error.status === 400 && <p>{inv.error.message}</p>}
-        <p>It may have been purged: results are kept for the retention of their service. <a href={href('/invocations')}>All invocations</a></p>
+        {inv.error instanceof APIError && inv.error.status === 400 && <p>{inv.error.message.replace(/^The request field 'invocation_id' is invalid\. Reason: malformed id: /, '').replace(/^./, (c) => c.toUpperCase())}.</p>}
+        <p>{!malformed && 'It may have been purged: results are kept for the retention of their service. '}<a href={href('/invocations')}>All invocations</a></p>
       </Empty>
     )
   }
@@ -164,7 +165,7 @@ function Why({ i, explain, steps }: { i: Invocation; explain: Explain | undefine
 
 /** The text of a step whose command is shown beside it. */
 function besideCommand(text: string, command: string): string {
-  return text.replace(`\`${command}\``, (_, at: number) => (at === 0 ? 'This command' : 'this command')).replace(/(\. )this command/, '$1This command').replaceAll('`', '')
+  return text.replace(`: \`${command}\`.`, '.').replace(`\`${command}\``, (_, at: number) => (at === 0 ? 'This command' : 'this command')).replace(/(\. )this command/, '$1This command').replaceAll('`', '')
 }
 
 function FailureCard({ i }: { i: Invocation }) {
@@ -183,6 +184,8 @@ function FailureCard({ i }: { i: Invocation }) {
 }
 
 function Lifecycle({ i }: { i: Invocation }) {
+  const queue = useResource(i.vqueue_id && i.status !== 'completed' ? `vqueue:${i.vqueue_id}` : undefined, (s) => get<Queue>(`/vqueues/${segment(i.vqueue_id!)}`, s), { every: 10_000 })
+  const average = parseISODuration(queue.data?.average_wait)
   const created = parseTime(i.created_at)
   const running = parseTime(i.running_at)
   const due = Math.max(created ?? 0, parseTime(i.scheduled_start_at) ?? 0)
@@ -191,7 +194,7 @@ function Lifecycle({ i }: { i: Invocation }) {
       <Facts rows={[
         ['Created', <Time at={i.created_at} />],
         i.scheduled_start_at ? ['Planned start', <Time at={i.scheduled_start_at} />] : null,
-        running !== undefined ? ['Waited', <Elapsed from={due || created} to={running} />] : null,
+        running !== undefined || i.status === 'pending' ? [running === undefined ? 'Waiting for' : 'Waited', <><Elapsed from={due || created} to={running} />{average !== undefined && <a class="muted" href={href('/flow-control/queues', { id: i.vqueue_id! })} title="Moving average of its queue"> average {formatDuration(average)}</a>}</>] : null,
         ['Duration', <Elapsed from={i.created_at} to={i.completed_at} />],
         i.completed_at ? ['Completed', <Time at={i.completed_at} />] : ['Modified', <Time at={i.modified_at} />],
         i.purge_at ? ['Kept until', <Time at={i.purge_at} />] : null,

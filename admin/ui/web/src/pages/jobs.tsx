@@ -30,6 +30,7 @@ function List() {
         <Table label="Jobs" rows={j.jobs} keyOf={(o) => o.id} hrefOf={(o) => href(`/jobs/${segment(o.id)}`)} columns={[
           { id: 'state', title: 'State', class: 'fit', cell: (o) => <JobState job={o} /> },
           { id: 'op', title: 'Operation', class: 'fit', cell: (o) => <a class="strong" href={href(`/jobs/${segment(o.id)}`)}>{titleOf(o)}</a> },
+          { id: 'of', title: 'Invocations', class: 'cut', cell: (o) => <span class="cut" title={filterText(o)}><bdi>{filterText(o)}</bdi></span> },
           { id: 'progress', title: 'Progress', class: 'grow', cell: (o) => <Progress job={o} /> },
           { id: 'failed', title: 'Failed', class: 'num fit', cell: (o) => (failedOf(o) > 0 ? <b class="bad-text">{formatCount(failedOf(o))}</b> : <span class="faint">0</span>) },
           { id: 'created', title: 'Started', class: 'num fit', cell: (o) => <Time at={o.created_at} /> },
@@ -38,6 +39,12 @@ function List() {
       )}</Loaded>
     </>
   )
+}
+
+/** Which invocations a job acts on. */
+function filterText(j: Job): string {
+  const filters = Object.entries(j.filter ?? {})
+  return filters.length === 0 ? `${formatCount(j.matched)} selected` : filters.map(([name, values]) => `${name.replaceAll('_', ' ')} ${values.join(' or ')}`).join(', ')
 }
 
 function JobState({ job }: { job: Job }) {
@@ -71,7 +78,7 @@ function One({ id }: { id: string }) {
               ['Id', <span class="mono">{j.id}</span>], ['Started', <Time at={j.created_at} />], ended(j) ? ['Ended', <Time at={j.modified_at} />] : null, ['Duration', <Elapsed from={j.created_at} to={ended(j) ? j.modified_at : undefined} />],
               ['Failed', formatCount(failedOf(j))], j.reason ? ['Reason', j.reason] : null, j.by ? ['By', j.by] : null, j.deployment ? ['Deployment', <span class="mono">{j.deployment}</span>] : null,
               j.error ? ['Error', <span class="bad-text">{j.error}</span>] : null,
-              j.filter ? ['Filter', <span class="mono wrap">{JSON.stringify(j.filter)}</span>] : null,
+              ['Invocations', j.filter ? <a class="wrap" href={href('/invocations', new URLSearchParams(Object.entries(j.filter).flatMap(([name, values]) => values.map((v) => [name, v]))))}>{filterText(j)}</a> : filterText(j)],
             ]} /></Section>
             {samples.length > 0 && (
               <Section title="Failed" flush>

@@ -1,5 +1,6 @@
 // One object or workflow run: state with an editor, holder, queue, promises, latest invocations.
 
+import { useState } from 'preact/hooks'
 import { APIError, get, withQuery } from '../api/client.ts'
 import type { InvocationPage, ObjectDetail, Service } from '../api/types.ts'
 import { formatBytes, formatCount, plural } from '../lib/format.ts'
@@ -57,7 +58,7 @@ export function ObjectPage({ params }: { params: Match }) {
         </>
       )}>
         {unreadable ? <p class="journal-empty">{unreadable}</p> : <Loaded of={state} rows={3} what="The state could not be read">{(s) => s.values.length === 0 ? <p class="journal-empty">No state.</p> : (
-          <ul class="state-list">{s.values.map((v) => <StateValue key={v.key} v={v} edit={() => editState(name, s, v)} remove={() => remove(s, v)} />)}</ul>
+          <StateList values={s.values} edit={(v) => editState(name, s, v)} remove={(v) => remove(s, v)} />
         )}</Loaded>}
       </Section>
       {workflow && (
@@ -92,6 +93,32 @@ export function ObjectPage({ params }: { params: Match }) {
           ]} />
         )}</Loaded>
       </Section>
+    </>
+  )
+}
+
+/** Entries drawn at first, and with each step. */
+const entriesShown = 100
+
+/** The entries of the state; many of them in steps, with a filter. */
+function StateList({ values, edit, remove }: { values: Value[]; edit: (v: Value) => void; remove: (v: Value) => void }) {
+  const [limit, setLimit] = useState(entriesShown)
+  const find = query.value.get('find') ?? ''
+  const found = find === '' ? values : values.filter((v) => v.key.toLowerCase().includes(find.toLowerCase()))
+  // An entry that the address names is shown wherever it is.
+  const open = query.value.get('entry')
+  const at = open === null ? -1 : found.findIndex((v) => v.key === open)
+  const shown = found.slice(0, Math.max(limit, at + 1))
+  return (
+    <>
+      {values.length > 20 && (
+        <div class="state-find">
+          <input class="input small" type="search" placeholder="Find an entry by its name" aria-label="Find an entry by its name" value={find} onInput={(e) => { setLimit(entriesShown); setQuery({ find: e.currentTarget.value || undefined }) }} />
+          {find !== '' && <span class="muted num" role="status">{formatCount(found.length)} of {formatCount(values.length)}</span>}
+        </div>
+      )}
+      {found.length === 0 ? <p class="journal-empty">No entry has this in its name.</p> : <ul class="state-list">{shown.map((v) => <StateValue key={v.key} v={v} edit={() => edit(v)} remove={() => remove(v)} />)}</ul>}
+      {found.length > shown.length && <p class="section-note"><Button small onClick={() => setLimit(shown.length + entriesShown)}>Show {formatCount(Math.min(entriesShown, found.length - shown.length))} more</Button> <span class="muted">{formatCount(shown.length)} of {formatCount(found.length)} entries are shown.</span></p>}
     </>
   )
 }

@@ -106,19 +106,20 @@ function Register({ close, address }: { close: () => void; address: string }) {
   const [plan, setPlan] = useState<Registered>()
   const [error, setError] = useState<Error & { code?: string }>()
   const [busy, setBusy] = useState(false)
+  const deployments = useResource('deployments', (s) => get<{ deployments: Deployment[] }>('/deployments', s), { every: 0 })
   const before = useResource('services', (s) => get<{ services: Service[] }>('/services', s), { every: 0 })
   const body = (): Record<string, unknown> => {
     const t = uri.trim()
     const extra = Object.fromEntries(headers.split('\n').map((l) => l.split(/:\s*/, 2)).filter((p) => p.length === 2 && p[0]!.trim() !== ''))
     return {
       ...(t.startsWith('arn:') ? { arn: t } : { uri: /^[a-z]+:\/\//.test(t) ? t : `http://${t}` }),
-      ...(http11 ? { use_http_11: true } : {}), ...(Object.keys(extra).length > 0 ? { additional_headers: extra } : {}), ...(breaking ? { breaking: true } : {}), ...(force ? { force: true } : {}),
+      ...(http11 ? { use_http_11: true } : {}), ...(Object.keys(extra).length > 0 ? { additional_headers: extra } : {}), ...(breaking ? { breaking: true } : {}),
     }
   }
-  const send = (dry: boolean): void => {
+  const send = (dry: boolean, replace = force): void => {
     setBusy(true)
     setError(undefined)
-    request<Registered>('/deployments', { method: 'POST', body: { ...body(), ...(dry ? { dry_run: true } : {}) }, timeout: 60_000 }).then((answer) => {
+    request<Registered>('/deployments', { method: 'POST', body: { ...body(), ...(replace ? { force: true } : {}), ...(dry ? { dry_run: true } : {}) }, timeout: 60_000 }).then((answer) => {
       setBusy(false)
       if (dry) {
         setPlan(answer)
@@ -132,17 +133,23 @@ function Register({ close, address }: { close: () => void; address: string }) {
       setError(err)
     })
   }
+  // The address is registered, so that a registration would change nothing; a replacement is checked first.
+  const known = plan !== undefined && !force && (deployments.data?.deployments ?? []).some((d) => d.id === plan.id)
   const suggestHTTP11 = error?.code === 'META0014'
   return (
     <form onSubmit={(e) => {
       e.preventDefault()
-      if (uri.trim() && !busy) send(plan === undefined)
+      if (!uri.trim() || busy) return
+      if (known) {
+        setForce(true)
+        send(true, true)
+      } else send(plan === undefined)
     }}>
       <DialogFrame title="Register a deployment" close={close} actions={
         <>
           {plan && <Button icon="left" onClick={() => setPlan(undefined)}>Back</Button>}
           <Button onClick={close}>Close</Button>
-          <Button kind="primary" type="submit" busy={busy} disabled={!uri.trim()}>{busy ? 'Asking the endpoint…' : plan ? 'Register' : 'Check'}</Button>
+          <Button kind="primary" type="submit" busy={busy} disabled={!uri.trim()}>{busy ? 'Asking the endpoint…' : !plan ? 'Check' : known ? 'Replace it' : 'Register'}</Button>
         </>
       }>
         {!plan && (
@@ -157,7 +164,7 @@ function Register({ close, address }: { close: () => void; address: string }) {
             </details>
           </>
         )}
-        {plan && <Plan plan={plan} before={before.data?.services ?? []} />}
+        {plan && <Plan plan={plan} before={before.data?.services ?? []} known={known} />}
         {error && <div class="dialog-error" role="alert"><p>{error.message}</p>{suggestHTTP11 && <Button small onClick={() => { setHTTP11(true); setError(undefined) }}>Use HTTP/1.1</Button>}</div>}
       </DialogFrame>
     </form>
@@ -165,7 +172,7 @@ function Register({ close, address }: { close: () => void; address: string }) {
 }
 
 /** What a registration would change. */
-function Plan({ plan, before }: { plan: Registered; before: Service[] }) {
+function Plan({ plan, before, known }: { plan: Registered; before: Service[]; known: boolean }) {
   return (
     <div class="plan">
       <p class="muted">{plan.sdk_version} · protocol {plan.min_protocol_version}–{plan.max_protocol_version}. Nothing has been changed yet.</p>
@@ -184,7 +191,9 @@ function Plan({ plan, before }: { plan: Registered; before: Service[] }) {
           </div>
         )
       })}
-      {plan.info?.map((n) => <p class="notice" key={n.message}>{n.message}</p>)}
+      {known
+        ? <p class="notice">This address is registered as {plan.id}, and its endpoint offers the same services and handlers. If its code has changed, register it at an address of its own, or replace the deployment: “Replace it” shows first what would change.</p>
+        : plan.info?.map((n) => <p class="notice" key={n.message}>{n.message}</p>)}
     </div>
   )
 }

@@ -87,3 +87,21 @@ func TestFilesAreReadAgain(t *testing.T) {
 	s.poll()
 	require.Equal(t, "n2", s.Current().Certificate.Leaf.Subject.CommonName)
 }
+
+// The server renews a certificate when a third of its validity is left, and warns when that is overdue.
+func TestRenewedCertificatesAreReportedOnlyWhenOverdue(t *testing.T) {
+	for _, validity := range []time.Duration{time.Minute, time.Hour, 30 * 24 * time.Hour} {
+		d := NewDirectory(t.TempDir())
+		require.NoError(t, d.Init("c", 366*24*time.Hour))
+		dir, err := d.Node("n1", validity)
+		require.NoError(t, err)
+		var logged bytes.Buffer
+		files := Files{Cert: filepath.Join(dir, "node.crt"), Key: filepath.Join(dir, "node.key"), Renewed: true}
+		s, err := Open("test", files, nil, slog.New(slog.NewTextHandler(&logged, nil)))
+		require.NoError(t, err)
+		s.warnExpiry(RenewAt(s.Current().Certificate.Leaf))
+		require.Empty(t, logged.String(), validity)
+		s.warnExpiry(s.Expires().Add(-validity / 10))
+		require.Contains(t, logged.String(), "could not be renewed", validity)
+	}
+}

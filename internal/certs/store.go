@@ -177,7 +177,7 @@ func (s *Store) warnExpiry(now time.Time) {
 	defer s.mu.Unlock()
 	notice := expiryNotice
 	if leaf := s.Current().Certificate.Leaf; s.files.Renewed {
-		notice = min(notice, leaf.NotAfter.Sub(leaf.NotBefore)/6)
+		notice = min(notice, leaf.NotAfter.Sub(RenewAt(leaf))/2) // it should have been renewed
 	}
 	switch left := s.Expires().Sub(now); {
 	case left >= notice || now.Sub(s.warned) < expiryRepeat:

@@ -50,6 +50,7 @@ func (s *Server) authorize(c echo.Context, r route) error {
 	}
 	p := access.From(c.Request().Context())
 	if len(p.Roles) == 0 {
+		s.cfg.Authenticator.Refused(c.Request())
 		c.Response().Header().Set("WWW-Authenticate", `Bearer realm="platform"`)
 		return &failure{status: http.StatusUnauthorized, message: access.ErrUnauthenticated.Error() +
 			"; send one in the header Authorization: Bearer plt_…, or use `platform login`. The token of the administrator is the one in security.admin-token-file or PLATFORM_ADMIN_TOKEN, or else in the file admin.token in the data directory of this node"}

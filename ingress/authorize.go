@@ -22,12 +22,27 @@ func (s *Server) identify(c echo.Context) {
 	p := s.cfg.Authenticator.Identify(r)
 	if _, ours := access.SecretID(access.Bearer(r)); ours || p != nil && p.Token != "" {
 		delete(r.Header, "Authorization")
+		c.Set(credentialsCounted, p == nil)
 	}
 	if p == nil {
 		return
 	}
 	r.Header[access.Header] = []string{p.HeaderValue()}
 	c.SetRequest(r.WithContext(access.With(r.Context(), p)))
+}
+
+// credentialsCounted is the key under which the context of a request says that its credentials are
+// not valid and were counted as such.
+const credentialsCounted = "invalid credentials counted"
+
+// countRefused counts a request that is refused for lack of valid credentials.
+func (s *Server) countRefused(c echo.Context, err error) {
+	if p, ok := errors.AsType[*problem](err); !ok || p.status != http.StatusUnauthorized {
+		return
+	}
+	if counted, _ := c.Get(credentialsCounted).(bool); !counted {
+		s.cfg.Authenticator.Refused(c.Request())
+	}
 }
 
 // authorize refuses the sender of a request without a permission, or without the credentials that
@@ -192,6 +207,8 @@ func (s *Server) authorizeAwakeable(c echo.Context, text string, id ids.Invocati
 	}
 	p := s.cfg.Authenticator.Callback(token, text)
 	if p == nil {
+		s.cfg.Authenticator.InvalidCallback(c.Request())
+		c.Set(credentialsCounted, true)
 		return &problem{status: http.StatusUnauthorized, message: "the callback token is not for this awakeable, or it has expired or the token that it was made from was revoked"}
 	}
 	// It proves the same as the token that it was made from, and no more.

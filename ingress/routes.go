@@ -86,6 +86,7 @@ func (s *Server) add(e *echo.Echo, as kind, methods []string, path string, handl
 			if v := recover(); v != nil {
 				err = s.survive(c, v)
 			}
+			s.countRefused(c, err)
 		}()
 		if limit := s.cfg.ConcurrentRequests; limit > 0 && !strings.HasSuffix(path, healthPath) {
 			defer s.active.Add(-1)

@@ -44,11 +44,19 @@ type Authenticator struct {
 	Used func(id string, at time.Time)
 	// Now is the clock; time.Now.
 	Now func() time.Time
+	// Failures counts and logs requests without valid credentials, as those of the port Port; may be
+	// nil.
+	Failures *Failures
+	Port     string
+	// Foreign reports that bearer tokens which do not have the form of one of the cluster may be meant
+	// for handlers.
+	Foreign bool
 }
 
 // Identify returns the principal whose token a request has; nil if it has none that is valid.
 func (a *Authenticator) Identify(r *http.Request) *Principal {
 	text := Bearer(r)
+	_, ours := SecretID(text)
 	if text != "" {
 		if p := a.find(r.Context(), text); p != nil {
 			return p
@@ -57,10 +65,62 @@ func (a *Authenticator) Identify(r *http.Request) *Principal {
 		return p
 	}
 	// On the ingress, another bearer token may be one of the application.
-	if _, ours := SecretID(text); ours || a.Certificate == nil || r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
-		return nil
+	if !ours && a.Certificate != nil && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		if p := a.Certificate(r.TLS.VerifiedChains[0][0]); p != nil {
+			return p
+		}
 	}
-	return a.Certificate(r.TLS.VerifiedChains[0][0])
+	if text == "" && a.Sessions != nil {
+		text = a.Sessions.token(r)
+	}
+	if text != "" && (ours || !a.Foreign) {
+		a.fail(r, text)
+	}
+	return nil
+}
+
+// fail counts and logs a request with a token that is not valid.
+func (a *Authenticator) fail(r *http.Request, text string) {
+	if a.Failures == nil {
+		return
+	}
+	f := failure{port: a.Port, reason: "it is not a token of this server"}
+	id, ours := SecretID(text)
+	switch {
+	case !ours && a.Verify != nil:
+		f.reason = "it is neither a token of this server nor a valid one of the identity provider"
+	case ours:
+		f.reason = "there is no such token; it may have been revoked"
+		if a.Grant == nil {
+			break
+		}
+		if grant, known := a.Grant(id); known {
+			f.token, f.principal, f.reason = id, grant.Name, "the token has expired"
+			if hash := Hash(text); !SameHash(hash[:], grant.Hash) {
+				f.reason = "the secret of the token is wrong"
+			}
+		}
+	}
+	a.Failures.invalid(r, f)
+}
+
+// Refused counts a request that was refused because it has no valid credentials, unless Identify
+// has counted it.
+func (a *Authenticator) Refused(r *http.Request) {
+	text := Bearer(r)
+	_, ours := SecretID(text)
+	switch {
+	case a.Failures == nil:
+	case text != "" && !ours && a.Foreign:
+		a.fail(r, text)
+	case text == "" && (a.Sessions == nil || a.Sessions.token(r) == ""):
+		a.Failures.missing(a.Port)
+	}
+}
+
+// InvalidCallback counts and logs a request with a callback token that is not valid.
+func (a *Authenticator) InvalidCallback(r *http.Request) {
+	a.Failures.invalid(r, failure{port: a.Port, reason: "the callback token is not valid"})
 }
 
 // InUse reports whether a client could have credentials.

@@ -11,6 +11,7 @@ func Restrict(h http.Handler, a *Authenticator, permission Permission) http.Hand
 		p, err := a.Authenticate(r)
 		switch {
 		case err != nil:
+			a.Refused(r)
 			w.Header().Set("WWW-Authenticate", `Bearer realm="platform"`)
 			Refuse(w, http.StatusUnauthorized, err.Error())
 		case !p.Allows(permission):

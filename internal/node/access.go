@@ -31,13 +31,21 @@ type accessControl struct {
 	// certificates maps certificates of clients to roles; nil: none.
 	certificates *access.Certificates
 
-	uses admin.TokenUses
+	uses     admin.TokenUses
+	failures *access.Failures
 }
+
+// Names of the ports in the log and in metrics.
+const (
+	portAdmin   = "admin"
+	portIngress = "ingress"
+	portNode    = "node"
+)
 
 // openAccess determines whether the admin API requires tokens, and the token of its administrator,
 // which may be in the data directory.
 func openAccess(cfg *config.Config, l listeners, dir *datadir.Dir, log *slog.Logger) (*accessControl, error) {
-	a := &accessControl{cfg: cfg, listeners: l, log: log}
+	a := &accessControl{cfg: cfg, listeners: l, log: log, failures: access.NewFailures(log.With("component", "platform/access"), portAdmin, portIngress, portNode)}
 	if err := a.checkNodePort(); err != nil {
 		return nil, err
 	}
@@ -128,8 +136,8 @@ func (a *accessControl) accept(stored *metadata.Token) bool {
 
 // authenticator returns the authenticator for the clients of a port. While the node starts, store is
 // nil, and only the token of the administrator is accepted.
-func (a *accessControl) authenticator(required bool, store *metadata.Store) *access.Authenticator {
-	auth := &access.Authenticator{Required: required, Static: a.static}
+func (a *accessControl) authenticator(port string, required bool, store *metadata.Store) *access.Authenticator {
+	auth := &access.Authenticator{Required: required, Static: a.static, Failures: a.failures, Port: port, Foreign: port == portIngress}
 	if a.jwt != nil {
 		auth.Verify = a.jwt.Principal
 	}

@@ -113,7 +113,7 @@ func TestProfilesOfAnExposedNodePortRequireAToken(t *testing.T) {
 		require.NoError(t, err)
 		n := &Node{cfg: cfg, access: access}
 		w := httptest.NewRecorder()
-		n.withProfiles(http.NotFoundHandler(), access.nodePortRequiresToken()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1/debug/pprof/", nil))
+		n.withProfiles(http.NotFoundHandler(), portNode, access.nodePortRequiresToken()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1/debug/pprof/", nil))
 		return w.Code
 	}
 	require.Equal(t, http.StatusOK, status(local, config.SecurityDefault))
@@ -154,7 +154,7 @@ func TestProfilesLeaveOtherPathsAsTheyAre(t *testing.T) {
 	n := &Node{cfg: config.Default(), access: &accessControl{cfg: config.Default()}}
 	n.cfg.EnableProfiles = true
 	var paths []string
-	h := n.withProfiles(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { paths = append(paths, r.URL.Path) }), false)
+	h := n.withProfiles(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { paths = append(paths, r.URL.Path) }), portNode, false)
 	want := []string{"/limits/rules/a//b", "//services", "/a/../services", "//debug/pprof/"}
 	for _, path := range want {
 		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/", nil)
@@ -255,7 +255,7 @@ func TestIdentityProvidersNeedAMapping(t *testing.T) {
 	c.Audience, c.RolesClaim, c.Roles = "platform", "groups", map[string]string{"ops": "operator"}
 	access, err := openAt(loopback, cfg)
 	require.NoError(t, err)
-	require.NotNil(t, access.authenticator(true, nil).Verify)
+	require.NotNil(t, access.authenticator(portAdmin, true, nil).Verify)
 }
 
 func TestUsersLogInOnlyWithAValidConfiguration(t *testing.T) {
@@ -288,8 +288,8 @@ func TestRolesOfCertificatesNeedAnAuthority(t *testing.T) {
 	require.ErrorContains(t, err, "there is no role")
 	control, err := open(map[string]string{"client": "invoker"}, "ca.crt")
 	require.NoError(t, err)
-	require.NotNil(t, control.authenticator(false, nil).Certificate)
+	require.NotNil(t, control.authenticator(portIngress, false, nil).Certificate)
 	control, err = open(nil, "")
 	require.NoError(t, err)
-	require.Nil(t, control.authenticator(false, nil).Certificate)
+	require.Nil(t, control.authenticator(portIngress, false, nil).Certificate)
 }

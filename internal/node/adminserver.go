@@ -28,7 +28,7 @@ import (
 func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *backend.Cluster) http.Handler {
 	c := &n.cfg.Admin
 	defaults := defaultsOf(n.cfg)
-	authenticator := n.access.authenticator(n.access.required, n.metadata)
+	authenticator := n.access.authenticator(portAdmin, n.access.required, n.metadata)
 	authenticator.Sessions = n.access.sessions()
 	settings := admin.Config{
 		ConcurrentRequests: int64(c.ConcurrentAPIRequestsLimit),
@@ -68,7 +68,7 @@ func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *
 	find.EnableV7 = n.cfg.EnableProtocolV7
 	find.AdditionalHeaders = n.cfg.Worker.Invoker.AdditionalRequestHeaders
 	api := admin.New(settings, n.metadata, discovery.New(n.invoker.Client(), find), n.invocations(), members).Handler()
-	return n.withProfiles(api, n.access.required)
+	return n.withProfiles(api, portAdmin, n.access.required)
 }
 
 // invocations returns the operations on invocations of all partitions.
@@ -78,7 +78,7 @@ func (n *Node) invocations() backend.Invocations {
 
 // withProfiles adds the profiles of the Go runtime to the API if they are enabled. If required is
 // set, clients must present a token.
-func (n *Node) withProfiles(others http.Handler, required bool) http.Handler {
+func (n *Node) withProfiles(others http.Handler, port string, required bool) http.Handler {
 	if !n.cfg.EnableProfiles {
 		return others
 	}
@@ -87,7 +87,7 @@ func (n *Node) withProfiles(others http.Handler, required bool) http.Handler {
 	profiles.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	profiles.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	profiles.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	restrictedProfiles := access.Protect(access.Restrict(profiles, n.access.authenticator(required, n.metadata), access.Profile), n.access.adminGuard())
+	restrictedProfiles := access.Protect(access.Restrict(profiles, n.access.authenticator(port, required, n.metadata), access.Profile), n.access.adminGuard())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/debug/pprof/") {
 			restrictedProfiles.ServeHTTP(w, r)
@@ -144,10 +144,10 @@ func (n *Node) serveNodeHTTP(ctx context.Context) error {
 	})
 	if !n.cfg.DisablePrometheus {
 		strict := n.cfg.Security.Mode == config.SecurityStrict
-		mux.Handle("GET /metrics", access.Restrict(n.metrics.registry.Handler(), n.access.authenticator(strict, n.metadata), access.Metrics))
+		mux.Handle("GET /metrics", access.Restrict(n.metrics.registry.Handler(), n.access.authenticator(portNode, strict, n.metadata), access.Metrics))
 	}
 	return httpserver.Serve(ctx, n.port.ports.HTTP, httpserver.Config{
-		Handler: n.access.membersOnly(n.withProfiles(mux, n.access.nodePortRequiresToken()), n.metadata), Drain: adminDrain, Log: n.log,
+		Handler: n.access.membersOnly(n.withProfiles(mux, portNode, n.access.nodePortRequiresToken()), n.metadata), Drain: adminDrain, Log: n.log,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, nodeKey{}, nodetls.NodeOf(c))
 		},

@@ -49,6 +49,6 @@ func (n *Node) registerMetrics() {
 		f.tables.Collector(), f.logs.Collector(), n.metadata.Collector(), cluster.NewCollector(n.metadata, p.members, n.replica().ID),
 		p.client.Collector(), p.peers.Collector(), p.members.Collector(), n.keys.nodes.Collector(),
 		certs.NewCollector(map[string]*certs.Store{"node": n.keys.nodes.Store(), "ingress": n.keys.listeners.ingress, "admin": n.keys.listeners.admin}),
-		n.exports.tracer.Collector(),
+		n.exports.tracer.Collector(), n.access.failures.Collector(),
 	)
 }

@@ -132,7 +132,7 @@ func (n *Node) open(ctx context.Context) (err error) {
 	n.startup = lifecycle.NewStartup(lifecycle.StartupConfig{
 		Node: n.files.self.Node, Provisioning: n.provisioning, Log: n.log,
 		IngressTLS: serverTLS(n.keys.listeners.ingress, &cfg.Ingress.TLS), AdminTLS: serverTLS(n.keys.listeners.admin, &cfg.Admin.TLS),
-		Guard: n.access.adminGuard(), Authenticator: n.access.authenticator(n.access.required, nil),
+		Guard: n.access.adminGuard(), Authenticator: n.access.authenticator(portAdmin, n.access.required, nil),
 	})
 	return nil
 }

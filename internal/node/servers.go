@@ -29,7 +29,7 @@ func (n *Node) ingressServer() *ingress.Server {
 		AddressConnections: int(c.ConnectionsPerAddressLimit),
 		Budget:             n.bodies,
 		Guard:              n.access.ingressGuard(),
-		Authenticator:      n.access.authenticator(n.access.ingressRequiresToken(), n.metadata),
+		Authenticator:      n.access.authenticator(portIngress, n.access.ingressRequiresToken(), n.metadata),
 		Quotas:             access.NewQuotas(int64(c.PrincipalRequests), int64(c.PrincipalBytes)),
 		HTTP2MaxStreams:    c.HTTP2MaxConcurrentStreams,
 		DrainTimeout:       n.drainTimeout(),

@@ -181,6 +181,12 @@ func TestSecretsAreNeitherShownNorStored(t *testing.T) {
 	require.Eventually(t, func() bool { return bytes.Contains(spans(), []byte("Greeter")) }, time.Minute, 50*time.Millisecond)
 	require.NoError(t, w.server.Process.Terminate(time.Minute))
 	shown["spans"] = spans()
+	for port, failures := range map[string]int{"admin": 1, "ingress": 1} {
+		require.Regexp(t, fmt.Sprintf(`platform_access_failures_total\{[^}]*port="%s",reason="invalid"\} %d\n`, port, failures), string(shown["/metrics"]))
+	}
+	log, err := os.ReadFile(filepath.Join(dir, "server.log"))
+	require.NoError(t, err)
+	require.Contains(t, string(log), "authentication failed")
 	w.checkShown(planted, shown)
 	w.checkFiles(planted, dir, file)
 }

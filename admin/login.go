@@ -212,6 +212,9 @@ func (s *Server) recordRefusedLogin(c echo.Context, err error) {
 type loggedOut struct {
 	// Revoked reports that the client had a session.
 	Revoked bool `json:"revoked"`
+	// LogoutURL is the page of the identity provider at which a user can end the session there, too;
+	// empty if the provider announces none.
+	LogoutURL string `json:"logout_url,omitempty"`
 }
 
 // logout revokes the session of the client, if it has one, and removes its cookie.
@@ -230,7 +233,20 @@ func (s *Server) logout(c echo.Context) error {
 	if sessions := s.cfg.Authenticator.Sessions; sessions != nil && sessions.OwnPage(c.Request()) {
 		s.setCookie(c, access.SessionCookie, "", -1, http.SameSiteStrictMode)
 	}
-	return respond(c, http.StatusOK, loggedOut{revoked})
+	return respond(c, http.StatusOK, loggedOut{revoked, s.providerLogout(c, revoked)})
+}
+
+// providerLogout returns the page of the identity provider at which a user whose session was revoked
+// logs out there.
+func (s *Server) providerLogout(c echo.Context, revoked bool) string {
+	p := s.cfg.Login
+	switch {
+	case !revoked || p == nil:
+		return ""
+	case access.Bearer(c.Request()) == "":
+		return p.LogoutPage(c.Request().Context(), p.ClientID())
+	}
+	return p.LogoutPage(c.Request().Context(), p.CLIClientID())
 }
 
 // setCookie sets a cookie, which scripts cannot read; a negative lifetime removes it.

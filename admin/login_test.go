@@ -56,7 +56,7 @@ func withLogin(t *testing.T) (*world, *identityProvider) {
 	idp := &identityProvider{key: key, groups: []string{"ops"}}
 	idp.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answers := map[string]any{
-			"/.well-known/openid-configuration": map[string]any{"issuer": idp.URL, "jwks_uri": idp.URL + "/keys", "authorization_endpoint": idp.URL + "/auth", "token_endpoint": idp.URL + "/token"},
+			"/.well-known/openid-configuration": map[string]any{"issuer": idp.URL, "jwks_uri": idp.URL + "/keys", "authorization_endpoint": idp.URL + "/auth", "token_endpoint": idp.URL + "/token", "end_session_endpoint": idp.URL + "/end"},
 			"/keys":                             jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "k", Algorithm: "ES256", Use: "sig"}}},
 		}
 		if r.URL.Path == "/token" {
@@ -144,8 +144,9 @@ func TestAUserLogsInAndOut(t *testing.T) {
 	out := w.browse(http.MethodPost, "/logout", []*http.Cookie{session})
 	require.Equal(t, http.StatusOK, out.StatusCode)
 	require.Negative(t, out.Cookies()[0].MaxAge)
+	require.Contains(t, body(t, out), `"logout_url":"`+idp.URL+`/end?client_id=ui"`)
 	require.Equal(t, http.StatusUnauthorized, w.reads(session), "the cookie of a session that has ended")
-	require.Contains(t, body(t, w.browse(http.MethodPost, "/logout", []*http.Cookie{session})), `"revoked":false`)
+	require.JSONEq(t, `{"revoked":false}`, body(t, w.browse(http.MethodPost, "/logout", []*http.Cookie{session})))
 
 	records, err := w.store.Audit(0, 10)
 	require.NoError(t, err)

@@ -73,6 +73,7 @@ var securityFieldMeanings = map[string]string{
 	"Service.forward_headers":              "Headers with credentials of callers that handlers get. Absent if ingress.forward-headers applies.",
 	"Service.ingress_auth":                 "What callers must present. Absent if ingress.auth applies.",
 	"CreatedToken.token":                   "The token itself.",
+	"LoggedOut.logout_url":                 "Page of the identity provider at which the user can end the session there as well. Absent if the provider announces none.",
 	"Session.token":                        "Token of the session.",
 	"Token.session":                        "Whether it is the login of a user with the identity provider.",
 	"Identity.session":                     "Whether the caller is a user who has logged in with the identity provider.",

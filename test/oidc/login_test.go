@@ -119,12 +119,32 @@ func TestAUserLogsInWithARealProvider(t *testing.T) {
 	})
 	t.Run("a session ends on all nodes", func(t *testing.T) {
 		cookies := b.Jar.Cookies(must(url.Parse(w.origin())))
-		require.Equal(t, http.StatusOK, b.fetch(http.MethodPost, w.Nodes[1].Admin()+"/logout").StatusCode)
+		require.JSONEq(t, `{"revoked":true}`, b.fetch(http.MethodPost, w.Nodes[1].Admin()+"/logout").text, "a provider that is down")
 		b.Jar.SetCookies(must(url.Parse(w.origin())), cookies)
 		for node := range w.Nodes {
 			require.Equal(t, http.StatusUnauthorized, w.status(b, node))
 		}
 	})
+}
+
+// After a logout here, the page that the response names ends the session at the provider.
+func TestAUserLogsOutAtTheProvider(t *testing.T) {
+	w := start(t, nil)
+	b := newBrowser(t)
+	w.logIn(b, "ada+ops")
+	again := b.open(w.origin() + "/login/start?return=/ui/jobs")
+	require.NotContains(t, again.text, `<title>Sign-in<`, "the provider knows the user")
+	var out struct {
+		LogoutURL string `json:"logout_url"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(b.fetch(http.MethodPost, w.origin()+"/logout").text), &out))
+	require.True(t, strings.HasPrefix(out.LogoutURL, w.issuer+"/session/end?"), out.LogoutURL)
+	confirm := b.open(out.LogoutURL)
+	require.Equal(t, http.StatusOK, confirm.StatusCode, confirm.text)
+	done := b.submit(confirm, map[string]string{"logout": "yes"})
+	require.Equal(t, http.StatusOK, done.StatusCode, done.text)
+	asked := b.open(w.origin() + "/login/start?return=/ui/jobs")
+	require.Contains(t, asked.text, `<title>Sign-in<`, "the provider asks who the user is")
 }
 
 func must[T any](value T, err error) T {

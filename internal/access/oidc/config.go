@@ -102,6 +102,9 @@ func externalURL(text string) (*url.URL, error) {
 // Issuer is the URL of the provider.
 func (p *Provider) Issuer() string { return p.cfg.Issuer }
 
+// ClientID is the client of browsers; empty if they cannot log in.
+func (p *Provider) ClientID() string { return p.cfg.ClientID }
+
 // CLIClientID is the client of the command line; empty if it cannot log in.
 func (p *Provider) CLIClientID() string { return p.cfg.CLIClientID }
 

@@ -40,6 +40,8 @@ type discovery struct {
 type discovered struct {
 	endpoint oauth2.Endpoint
 	keys     oidc.KeySet
+	// endSession is the page at which users log out; empty if the provider has none.
+	endSession string
 	// namesIssuer reports that responses to logins contain the issuer (RFC 9207).
 	namesIssuer bool
 }
@@ -69,14 +71,19 @@ func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	}
 	var document struct {
 		Keys        string   `json:"jwks_uri"`
+		EndSession  string   `json:"end_session_endpoint"`
 		NamesIssuer bool     `json:"authorization_response_iss_parameter_supported"`
 		AuthMethods []string `json:"token_endpoint_auth_methods_supported"`
 	}
 	if err := provider.Claims(&document); err != nil {
 		return nil, fmt.Errorf("%w: discovery document of %s: %w", ErrUnavailable, p.cfg.Issuer, err)
 	}
-	d := &discovered{endpoint: provider.Endpoint(), keys: oidc.NewRemoteKeySet(oidc.ClientContext(ctx, p.client), document.Keys), namesIssuer: document.NamesIssuer}
-	for _, address := range []string{d.endpoint.AuthURL, d.endpoint.TokenURL, document.Keys} {
+	d := &discovered{endpoint: provider.Endpoint(), keys: oidc.NewRemoteKeySet(oidc.ClientContext(ctx, p.client), document.Keys), endSession: document.EndSession, namesIssuer: document.NamesIssuer}
+	addresses := []string{d.endpoint.AuthURL, d.endpoint.TokenURL, document.Keys}
+	if d.endSession != "" {
+		addresses = append(addresses, d.endSession)
+	}
+	for _, address := range addresses {
 		if !access.Confidential(address) {
 			return nil, fmt.Errorf("%w: discovery document of %s: %q is not an address that begins with https://", ErrUnavailable, p.cfg.Issuer, address)
 		}

@@ -130,6 +130,23 @@ func (p *Provider) Finish(ctx context.Context, a Attempt, query url.Values) (*Ac
 	return p.account(token, p.cfg.ClientID)
 }
 
+// LogoutPage returns the page of the provider at which a user ends the session there, as a client; empty
+// if the provider announces none, or does not respond.
+func (p *Provider) LogoutPage(ctx context.Context, client string) string {
+	found, err := p.found.get(ctx)
+	if err != nil || found.endSession == "" {
+		return ""
+	}
+	u, err := url.Parse(found.endSession)
+	if err != nil {
+		return ""
+	}
+	query := u.Query()
+	query.Set("client_id", client)
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
 // refusalOf explains an error code of the provider.
 func refusalOf(code string) error {
 	switch code {

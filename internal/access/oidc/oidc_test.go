@@ -354,6 +354,7 @@ func TestAddressesOfADiscoveryDocumentAreChecked(t *testing.T) {
 		"script":         {"authorization_endpoint": "javascript:alert(1)"},
 		"another issuer": {"issuer": "https://evil.example"},
 		"keys":           {"jwks_uri": "http://idp.example/keys"},
+		"logout":         {"end_session_endpoint": "javascript:alert(1)"},
 	} {
 		i := newIssuer(t)
 		i.document = changes
@@ -483,4 +484,15 @@ func TestLargeResponsesOfAProviderAreNotRead(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnavailable)
 	runtime.ReadMemStats(&after)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(unpacked/4))
+}
+
+func TestThePageOfALogoutIsThatOfTheProvider(t *testing.T) {
+	i := newIssuer(t)
+	require.Empty(t, i.provider(t, nil).LogoutPage(t.Context(), "ui"), "it announces none")
+	i.document = map[string]any{"end_session_endpoint": "https://idp.example/logout?realm=a&client_id=x"}
+	p := i.provider(t, nil)
+	require.Equal(t, "https://idp.example/logout?client_id=a%26b&realm=a", p.LogoutPage(t.Context(), "a&b"))
+	i.Close()
+	require.NotEmpty(t, p.LogoutPage(t.Context(), "ui"), "the discovery document is known")
+	require.Empty(t, i.provider(t, nil).LogoutPage(t.Context(), "ui"), "the provider is down")
 }

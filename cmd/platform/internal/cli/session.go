@@ -133,8 +133,12 @@ func lockCredentials(configuration string) (unlock func(), err error) {
 
 // endSession revokes a session at the server, and its refresh token at the provider.
 func (a *app) endSession(ctx context.Context, c credentials) {
-	if err := a.newClient(c.Token, 0).Logout(ctx); err != nil {
+	page, err := a.newClient(c.Token, 0).Logout(ctx)
+	if err != nil {
 		a.say("The session could not be revoked and remains valid until %s: %s", c.Login.ExpiresAt.Local().Format(time.DateTime), term.Clean(err.Error()))
+	}
+	if page != "" {
+		a.say("The browser in which you confirmed the login may still be logged in at the identity provider. To end that: %s", term.Clean(page))
 	}
 	if c.Login.RefreshToken == "" {
 		return

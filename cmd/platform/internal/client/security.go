@@ -55,10 +55,14 @@ func (c *Client) Exchange(ctx context.Context, idToken string) (session Session,
 	return session, err
 }
 
-// Logout revokes the session whose token the client uses.
-func (c *Client) Logout(ctx context.Context) error {
-	_, err := c.adminJSON(ctx, http.MethodPost, "/logout", nil, nil)
-	return err
+// Logout revokes the session whose token the client uses. It returns the page at which the user ends
+// the session at the identity provider; empty if there is none.
+func (c *Client) Logout(ctx context.Context) (page string, err error) {
+	var out struct {
+		LogoutURL string `json:"logout_url"`
+	}
+	_, err = c.adminJSON(ctx, http.MethodPost, "/logout", nil, &out)
+	return out.LogoutURL, err
 }
 
 // TokenRequest is a request to create a token.

@@ -49,3 +49,18 @@ func TestPrincipalsHaveDifferentHeaders(t *testing.T) {
 	again := &Principal{Name: SessionName("ä"), Token: "next session"}
 	require.Equal(t, SessionName("ä"), seen[again.HeaderValue()], "it does not depend on the session")
 }
+
+// Claims give roles on the whole cluster: what looks like a limit is refused, not ignored.
+func TestClaimsCannotLimitRoles(t *testing.T) {
+	for _, names := range []string{"operator:Orders", "operator(Orders)", "operator service=Orders", "operator, Orders", "Operator", "", " , "} {
+		_, err := NewClaims("", "groups", map[string]string{"team": names})
+		require.Error(t, err, names)
+		_, err = NewCertificates(map[string]string{"a.example": names})
+		require.Error(t, err, names)
+	}
+	c, err := NewClaims("", "groups", map[string]string{"team": "operator, reader"})
+	require.NoError(t, err)
+	require.Equal(t, []Role{Operator, Reader}, c.Roles(map[string]any{"groups": []any{"team"}}))
+	require.False(t, NewJWT("ada", c.Roles(map[string]any{"groups": "team"})).Limited())
+	require.Empty(t, c.Roles(map[string]any{"groups": []any{"team:Orders", "TEAM", "tea", "*"}}))
+}

@@ -26,6 +26,9 @@ const defaultJoinTokenValidity = time.Hour
 type NodeTLS struct {
 	// Mode is security.node-tls.mode.
 	Mode string
+	// Managed reports that the node gets its certificate from the cluster, and then also trusts an
+	// authority that is stored.
+	Managed bool
 	// Trusts reports whether the node trusts certificates that an authority issues. It is not
 	// called in mode off.
 	Trusts func(authority *x509.Certificate) bool
@@ -167,7 +170,7 @@ func (s *Server) putAuthority(c echo.Context) error {
 		return unprocessable("the authority is that of cluster %q, and this is cluster %q", name, cluster.Name)
 	case !s.cfg.Now().Before(a.Cert.NotAfter):
 		return unprocessable("the certificate of the authority has expired on %s", a.Cert.NotAfter.Format(time.DateOnly))
-	case s.cfg.NodeTLS.Mode != "off" && !s.cfg.NodeTLS.Trusts(a.Cert):
+	case s.cfg.NodeTLS.Mode != "off" && !s.cfg.NodeTLS.Managed && !s.cfg.NodeTLS.Trusts(a.Cert):
 		return unprocessable("this node does not trust the authority; add its certificate to security.node-tls.ca-file of all nodes first")
 	}
 	key, err := a.KeyPEM()

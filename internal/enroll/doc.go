@@ -2,5 +2,5 @@
 // node gets its first one for a join token, and each node renews its own. The key of the authority
 // is in the metadata, encrypted.
 //
-// Read token.go first, then issuer.go, server.go, client.go and renewer.go.
+// Read token.go first, then issuer.go, server.go, client.go, renewer.go and rotation.go.
 package enroll

@@ -23,6 +23,7 @@ const (
 
 // Registry is the part of the metadata that an Issuer needs.
 type Registry interface {
+	Authority() (metadata.Authority, bool)
 	AuthorityKey() (certificate []byte, key string, err error)
 	JoinTokens() []metadata.JoinToken
 	CheckJoinToken(use *metadata.JoinTokenUse) error
@@ -130,6 +131,9 @@ func (i *Issuer) mayRenew(registry Registry, node string) error {
 	defer i.mu.Unlock()
 	members := map[string]*rate.Limiter{} // bounded by the number of members
 	for _, n := range registry.Nodes() {
+		if n.Removed {
+			continue
+		}
 		if members[n.Name] = i.renewals[n.Name]; members[n.Name] == nil {
 			members[n.Name] = rate.NewLimiter(rate.Every(renewInterval), renewBurst)
 		}

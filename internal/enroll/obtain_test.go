@@ -1,6 +1,7 @@
 package enroll
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"log/slog"
@@ -40,6 +41,22 @@ func newObtainer(t *testing.T, dir *testDir) *Obtainer {
 	return &Obtainer{
 		Files: NewFiles(dir, "c", "n1"), Keys: testKeys(t), MetadataDir: dir.In("metadata"), Validity: time.Hour, Founder: true,
 		Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+// renewal returns a function that renews the certificate with an authority, and counts.
+func (o *Obtainer) renewal(renewed *int, authority *certs.Authority) func(context.Context) error {
+	return func(context.Context) error {
+		*renewed++
+		certificate, text, err := authority.IssueNode(o.Files.node, time.Hour)
+		if err != nil {
+			return err
+		}
+		key, err := certs.ParseKey(text)
+		if err != nil {
+			return err
+		}
+		return o.Files.renew(key, certificate)
 	}
 }
 

@@ -25,11 +25,17 @@ type Renewer struct {
 	Current *certs.Store
 	// Request asks members for a certificate.
 	Request func(ctx context.Context, signingRequest []byte) (certificate []byte, err error)
-	Log     *slog.Logger
+	// Registry is the part of the metadata with the authority; nil: the authority is not replaced.
+	Registry Registry
+	Log      *slog.Logger
 }
 
 // Run renews the certificate when a third of its validity is left, until ctx ends.
 func (r *Renewer) Run(ctx context.Context) error {
+	var rotation *Rotation
+	if r.Registry != nil {
+		rotation = &Rotation{Files: r.Files, Current: r.Current, Registry: r.Registry, Renew: r.renew, Log: r.Log}
+	}
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	spread := rand.Float64() //nolint:gosec // so that the nodes do not all renew at once
@@ -41,7 +47,14 @@ func (r *Renewer) Run(ctx context.Context) error {
 			return nil
 		}
 		now := time.Now()
-		if now.Before(r.due(spread)) || now.Before(retryAt) {
+		due := r.due(spread)
+		if rotation != nil {
+			rotation.Check(ctx, now)
+			if rotation.pending() { // other members may not trust the next certificate yet
+				due = due.Add(r.Current.Expires().Sub(due) / 2)
+			}
+		}
+		if now.Before(due) || now.Before(retryAt) {
 			continue
 		}
 		err := r.renew(ctx)

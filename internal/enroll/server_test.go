@@ -38,6 +38,10 @@ type registry struct {
 	members []string
 }
 
+func (r *registry) Authority() (metadata.Authority, bool) {
+	return metadata.Authority{Certificate: r.authority.Cert.Raw}, true
+}
+
 func (r *registry) AuthorityKey() ([]byte, string, error) {
 	key, err := r.authority.KeyPEM()
 	return r.authority.Cert.Raw, string(key), err
@@ -73,7 +77,7 @@ func (r *registry) Nodes() (nodes []metadata.Node) {
 	for _, name := range r.members {
 		nodes = append(nodes, metadata.Node{Name: name})
 	}
-	return nodes
+	return append(nodes, metadata.Node{Name: "removed", Removed: true})
 }
 
 // service is a server for nodes without a certificate.
@@ -289,6 +293,10 @@ func TestRenewalIsForMembersAndLimited(t *testing.T) {
 	require.Len(t, s.actions, issued)
 	s.members = []string{"n1"}
 	_, err = s.issuer.Renew(t.Context(), nil, "n2", der)
+	require.ErrorContains(t, err, "not a member")
+	der, err = certs.NewSigningRequest(key, "c", "removed")
+	require.NoError(t, err)
+	_, err = s.issuer.Renew(t.Context(), nil, "removed", der)
 	require.ErrorContains(t, err, "not a member")
 }
 

@@ -39,7 +39,7 @@ func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *
 		Level:              feature.Supported(),
 		Node:               n.files.self.Node,
 		SecurityMode:       string(n.cfg.Security.Mode),
-		NodeTLS:            admin.NodeTLS{Mode: string(n.cfg.Security.NodeTLS.Mode), Trusts: n.keys.nodes.Trusts},
+		NodeTLS:            admin.NodeTLS{Mode: string(n.cfg.Security.NodeTLS.Mode), Managed: n.cfg.Security.NodeTLS.Managed(), Trusts: n.keys.nodes.Trusts},
 		AuditReads:         n.cfg.Security.AuditReads,
 		Authenticator:      authenticator,
 		Login:              n.access.oidc,

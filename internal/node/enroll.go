@@ -83,7 +83,7 @@ func (n *Node) serveCertificates(ctx context.Context) error {
 	if n.cfg.Security.NodeTLS.Managed() {
 		files := n.certificateFiles()
 		depositor := &enroll.Depositor{Files: files, Keys: n.keys.secrets.keys, Put: n.metadata.KeepAuthority, Log: log}
-		renewer := &enroll.Renewer{Files: files, Current: n.keys.nodes.Store(), Request: n.port.nodes.Certify, Log: log}
+		renewer := &enroll.Renewer{Files: files, Current: n.keys.nodes.Store(), Request: n.port.nodes.Certify, Registry: n.metadata, Log: log}
 		g.Go(func() error { return depositor.Run(ctx) })
 		g.Go(func() error { return renewer.Run(ctx) })
 	}

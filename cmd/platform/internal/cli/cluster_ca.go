@@ -132,6 +132,9 @@ func (a *app) caImport(open func() certs.Directory) *cobra.Command {
 security.secrets. The nodes that have these keys can then issue certificates: for join tokens, and
 to renew those of nodes whose configuration names no files.
 
+Nodes whose certificates come from the cluster then replace them, and stop trusting the previous
+authority once all members have a certificate of this one. The log of each node shows the steps.
+
 The node accepts the key only with TLS or from its own machine.`,
 		Args:    cobra.NoArgs,
 		Example: "  platform cluster ca import",

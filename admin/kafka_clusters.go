@@ -221,9 +221,7 @@ func viewKafkaCluster(c *subscription.Cluster) kafkaClusterView {
 	if c.Unreadable != nil {
 		view.Info = append(view.Info, notice{errcode.META0020, "the cluster is not used by this node: " + detailOf(c.Unreadable)})
 	}
-	for _, n := range subscription.Notices(c.Properties) {
-		view.Info = append(view.Info, notice{Message: n})
-	}
+	view.Info = append(view.Info, propertyNotices(c.Properties)...)
 	return view
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"platform/internal/feature"
 	"platform/internal/keyring"
+	"platform/internal/subscription"
 	"platform/metadata"
 )
 
@@ -103,6 +104,11 @@ func TestNodesWithoutTheKeyAreReported(t *testing.T) {
 	body = requireStatus(t, http.StatusConflict, w.ask(t, "POST", "/kafka-clusters", `{"name":"main","properties":{"bootstrap.servers":"b:9092","sasl.password":"x"}}`))
 	require.Contains(t, body, `the credentials would be encrypted`)
 	requireStatus(t, http.StatusCreated, w.ask(t, "POST", "/kafka-clusters", `{"name":"open","properties":{"bootstrap.servers":"b:9092"}}`))
+	body = requireStatus(t, http.StatusConflict, w.ask(t, "PATCH", "/kafka-clusters/open", `{"properties":{"bootstrap.servers":"b:9092","sasl.password":"x"}}`))
+	require.Contains(t, body, `the credentials would be encrypted`)
+	sub := storedSubscription(t, w)
+	body = requireStatus(t, http.StatusConflict, w.ask(t, "PATCH", "/subscriptions/"+sub, `{"options":{"sasl.password":"x"}}`))
+	require.Contains(t, body, `the credentials would be encrypted`)
 	second = keys.IDs()
 	requireStatus(t, http.StatusCreated, w.ask(t, "POST", "/deployments", registration))
 
@@ -112,6 +118,17 @@ func TestNodesWithoutTheKeyAreReported(t *testing.T) {
 		"node n2 (2) cannot decrypt 1 stored secret: it does not have the key "+keys.Newest())
 	id := string(w.store.Schemas().Services["Greeter"].Deployment)
 	requireStatus(t, http.StatusConflict, w.ask(t, "PATCH", "/deployments/"+id, `{"additional_headers":{"Authorization":"y"}}`))
+}
+
+// storedSubscription stores a subscription to the cluster open, and returns its ID.
+func storedSubscription(t *testing.T, w *world) string {
+	t.Helper()
+	sub, err := w.store.CreateSubscription(t.Context(), subscription.Subscription{
+		ID: w.store.NewSubscriptionID(), Source: subscription.Source{Cluster: "open", Topics: []string{"t"}}, Sink: subscription.Sink{Service: "S", Handler: "h"},
+		Options: subscription.Options{AllHeaders: true, MaxInFlight: 1}, Start: subscription.Start{Kind: subscription.StartLatest},
+	})
+	require.NoError(t, err)
+	return sub.ID
 }
 
 // An update that does not name the headers keeps them, and only the server encrypts.

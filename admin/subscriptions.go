@@ -69,9 +69,7 @@ func (s *Server) prepareSubscription(ctx context.Context, sub *subscription.Subs
 	if _, err := subscription.ClientOf(&cluster, sub); err != nil {
 		return nil, nil, err
 	}
-	for _, n := range subscription.Notices(sub.Properties) {
-		notices = append(notices, notice{Message: n})
-	}
+	notices = propertyNotices(sub.Properties)
 	offsets, unresolved := s.cfg.Streams.ResolveStart(ctx, sub, &cluster)
 	if unresolved != nil {
 		if check {
@@ -81,6 +79,14 @@ func (s *Server) prepareSubscription(ctx context.Context, sub *subscription.Subs
 	}
 	sub.Offsets, sub.Resolved = offsets, true
 	return notices, nil, nil
+}
+
+// propertyNotices reports the properties that have no effect.
+func propertyNotices(properties map[string]string) (notices []notice) {
+	for _, n := range subscription.Notices(properties) {
+		notices = append(notices, notice{Message: n})
+	}
+	return notices
 }
 
 func (s *Server) unknownCluster(name string) error {
@@ -141,9 +147,9 @@ func (s *Server) getSubscription(c echo.Context) error {
 }
 
 // respondSubscription responds with a subscription and its topic partitions.
-func (s *Server) respondSubscription(c echo.Context, status int, sub *subscription.Subscription, notices ...notice) error {
+func (s *Server) respondSubscription(c echo.Context, status int, sub *subscription.Subscription) error {
 	view := s.viewSubscription(sub, s.cfg.Streams.Statuses(c.Request().Context(), sub.ID, false), true)
-	view.Info = append(view.Info, notices...)
+	view.Info = propertyNotices(sub.Properties)
 	return respond(c, status, view)
 }
 
@@ -178,7 +184,7 @@ func subscriptionError(err error) error {
 }
 
 // changeSubscription changes the subscription in the path and responds with it.
-func (s *Server) changeSubscription(c echo.Context, status int, change func(subscription.Subscription) (subscription.Subscription, error), notices ...notice) error {
+func (s *Server) changeSubscription(c echo.Context, status int, change func(subscription.Subscription) (subscription.Subscription, error)) error {
 	sub, err := s.subscriptionOf(c)
 	if err != nil {
 		return err
@@ -187,7 +193,7 @@ func (s *Server) changeSubscription(c echo.Context, status int, change func(subs
 	if err != nil {
 		return subscriptionError(err)
 	}
-	return s.respondSubscription(c, status, &sub, notices...)
+	return s.respondSubscription(c, status, &sub)
 }
 
 var errDraining = &failure{status: http.StatusConflict, message: "the subscription is being deleted"}
@@ -203,7 +209,11 @@ func (s *Server) patchSubscription(c echo.Context) error {
 	case r.Start != nil:
 		return unprocessable("the field 'start' cannot be changed; use POST /subscriptions/{subscription}/seek")
 	}
-	var notices []notice
+	if r.Options != nil {
+		if err := s.requireKeyFor(c.Request().Context(), *r.Options); err != nil {
+			return err
+		}
+	}
 	return s.changeSubscription(c, http.StatusOK, func(sub subscription.Subscription) (subscription.Subscription, error) {
 		if sub.Draining {
 			return sub, errDraining
@@ -222,5 +232,5 @@ func (s *Server) patchSubscription(c echo.Context) error {
 			}
 		}
 		return sub, nil
-	}, notices...)
+	})
 }

@@ -194,6 +194,19 @@ func TestSubscriptionLives(t *testing.T) {
 	w.view(t, "DELETE", "/subscriptions/"+id, "", 404)
 }
 
+// A property that is accepted without an effect is reported wherever it can be set, and shown later.
+func TestIgnoredOptionsAreReported(t *testing.T) {
+	w, _ := streaming(t)
+	id := w.subscribe(t, simpleSubscription)["id"].(string)
+	view, _ := w.view(t, "GET", "/subscriptions/"+id, "", 200)
+	require.NotContains(t, view, "info")
+	for _, request := range [][2]string{{"PATCH", `{"options":{"statistics.interval.ms":"5"}}`}, {"GET", ""}} {
+		view, _ = w.view(t, request[0], "/subscriptions/"+id, request[1], 200)
+		require.Len(t, view["info"], 1, request[0])
+		require.Contains(t, view["info"].([]any)[0].(map[string]any)["message"], "statistics.interval.ms has no effect")
+	}
+}
+
 func TestUnreachableBrokers(t *testing.T) {
 	w, streams := streaming(t)
 	streams.unreached = errors.New("dial tcp: connection refused")

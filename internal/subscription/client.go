@@ -121,8 +121,8 @@ func (c *Client) secure(p map[string]string) error {
 	}
 	mechanism := strings.ToUpper(first(p, "sasl.mechanism", "sasl.mechanisms"))
 	if !authenticated {
-		if mechanism != "" {
-			return invalid("sasl.mechanism needs security.protocol sasl_plaintext or sasl_ssl, not %s", quote(protocol)).In("sasl.mechanism")
+		if n := anyOf(p, "sasl."); n != "" {
+			return invalid("the property %s needs security.protocol sasl_plaintext or sasl_ssl, not %s", n, quote(protocol)).In(n)
 		}
 		return nil
 	}

@@ -335,13 +335,14 @@ func TestClients(t *testing.T) {
 	require.Equal(t, "SASL OAUTHBEARER", c.SASL.String())
 
 	for part, p := range map[string]map[string]string{
-		"needs sasl.mechanism":            {"security.protocol": "sasl_ssl"},
-		"needs sasl.username":             {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN"},
-		"sasl.mechanism needs":            {"sasl.mechanism": "PLAIN"},
-		"ssl.ca.location needs":           {"ssl.ca.location": "/f"},
-		"a client certificate needs both": {"security.protocol": "ssl", "ssl.key.pem": "k"},
-		"OAUTHBEARER needs":               {"security.protocol": "sasl_ssl", "sasl.mechanism": "OAUTHBEARER"},
-		"two names of one property":       {"metadata.broker.list": "b:1"},
+		"needs sasl.mechanism":             {"security.protocol": "sasl_ssl"},
+		"needs sasl.username":              {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN"},
+		"sasl.mechanism needs":             {"sasl.mechanism": "PLAIN"},
+		"the property sasl.password needs": {"sasl.password": "p"},
+		"ssl.ca.location needs":            {"ssl.ca.location": "/f"},
+		"a client certificate needs both":  {"security.protocol": "ssl", "ssl.key.pem": "k"},
+		"OAUTHBEARER needs":                {"security.protocol": "sasl_ssl", "sasl.mechanism": "OAUTHBEARER"},
+		"two names of one property":        {"metadata.broker.list": "b:1"},
 	} {
 		p["bootstrap.servers"] = "a:1"
 		_, err := ClientOf(&Cluster{Properties: p}, &Subscription{})

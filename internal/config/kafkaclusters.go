@@ -72,7 +72,9 @@ func clusterOf(table map[string]any) (subscription.Cluster, error) {
 			if err != nil {
 				return c, err
 			}
-			c.Properties["bootstrap.servers"] = list
+			if err := setProperty(c.Properties, "bootstrap.servers", list); err != nil {
+				return c, err
+			}
 		case "properties", "additional-options":
 			nested, ok := value.(map[string]any)
 			if !ok {
@@ -116,23 +118,34 @@ func brokerList(value any) (string, error) {
 func flatten(into map[string]string, prefix string, table map[string]any) error {
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		name := prefix + key
+		var err error
 		switch value := table[key].(type) {
 		case string:
-			into[name] = value
+			err = setProperty(into, name, value)
 		case bool:
-			into[name] = strconv.FormatBool(value)
+			err = setProperty(into, name, strconv.FormatBool(value))
 		case int64:
-			into[name] = strconv.FormatInt(value, 10)
+			err = setProperty(into, name, strconv.FormatInt(value, 10))
 		case float64:
-			into[name] = strconv.FormatFloat(value, 'f', -1, 64)
+			err = setProperty(into, name, strconv.FormatFloat(value, 'f', -1, 64))
 		case map[string]any:
-			if err := flatten(into, name+".", value); err != nil {
-				return err
-			}
+			err = flatten(into, name+".", value)
 		default:
-			return fmt.Errorf("expected a text for the property %s, got %v", name, value)
+			err = fmt.Errorf("expected a text for the property %s, got %v", name, value)
+		}
+		if err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// setProperty sets a property, which can be written in several places.
+func setProperty(into map[string]string, name, value string) error {
+	if _, exists := into[name]; exists {
+		return fmt.Errorf("the property %s occurs twice", name)
+	}
+	into[name] = value
 	return nil
 }
 

@@ -53,10 +53,12 @@ func TestInvalidKafkaClusters(t *testing.T) {
 		`[{name = 1, brokers = ["a"]}]`: "expected a name",
 		`[{name = "a", brokers = 5}]`:   "list of brokers",
 		`[{name = "a", brokers = [5]}]`: "list of brokers",
-		`[{name = "a", brokers = ["a:1"], nonsense = "x"}]`:                  "there is no property",
-		`[{name = "a", brokers = ["a:1"], "client.id" = ["x"]}]`:             "expected a text",
-		`[{name = "a", brokers = ["a:1"], properties = "x"}]`:                "a table of properties",
-		`[{name = "a", brokers = ["a:1"]}, {name = "a", brokers = ["a:1"]}]`: "occurs twice",
+		`[{name = "a", brokers = ["a:1"], nonsense = "x"}]`:                                        "there is no property",
+		`[{name = "a", brokers = ["a:1"], "client.id" = ["x"]}]`:                                   "expected a text",
+		`[{name = "a", brokers = ["a:1"], "bootstrap.servers" = "b:1"}]`:                           "bootstrap.servers occurs twice",
+		`[{name = "a", brokers = ["a:1"], "client.id" = "x", properties = { "client.id" = "y" }}]`: "client.id occurs twice",
+		`[{name = "a", brokers = ["a:1"], properties = "x"}]`:                                      "a table of properties",
+		`[{name = "a", brokers = ["a:1"]}, {name = "a", brokers = ["a:1"]}]`:                       "occurs twice",
 	} {
 		_, err := loadFile(t, "[ingress]\nkafka-clusters = "+text+"\n")
 		require.ErrorContains(t, err, part, text)

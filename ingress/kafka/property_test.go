@@ -7,7 +7,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"platform/internal/subscription"
 )
@@ -15,17 +18,19 @@ import (
 var propertyRounds = flag.Int("kafka.rounds", 6, "random histories of TestEveryRecordBecomesOneInvocation")
 
 // history produces records while leaders change, requests and responses are lost, brokers move
-// topic partitions, and subscriptions are paused and edited. Every committed record becomes exactly
-// one invocation, in order for its key.
+// topic partitions, fail and add some, and subscriptions are paused and edited. Every committed
+// record becomes exactly one invocation, in order for its key. Once they have, the topic is created
+// again, loses records before they are read, or the subscription seeks, and so on.
 type history struct {
 	*world
-	rand     *rand.Rand
-	hosts    []*host
-	leader   []int // node that leads each partition
-	producer *kgo.Client
-	want     map[int32][]int64
-	topics   int32
-	total    int
+	rand      *rand.Rand
+	hosts     []*host
+	leader    []int // node that leads each partition
+	producer  *kgo.Client
+	committed map[int32][]int64 // that the topic has
+	want      map[int32][]int64 // that become invocations
+	topics    int32
+	last      uint64 // incarnation
 }
 
 func TestEveryRecordBecomesOneInvocation(t *testing.T) {
@@ -40,7 +45,7 @@ func TestEveryRecordBecomesOneInvocation(t *testing.T) {
 func runHistory(t *testing.T, seed uint64) {
 	w := newWorld(t, 4)
 	w.lossy = true
-	h := &history{world: w, rand: rand.New(rand.NewPCG(seed, 7)), leader: make([]int, 4), want: map[int32][]int64{}, topics: 3}
+	h := &history{world: w, rand: rand.New(rand.NewPCG(seed, 7)), leader: make([]int, 4), committed: map[int32][]int64{}, want: map[int32][]int64{}, topics: 3, last: 1}
 	w.topic("orders", h.topics)
 	var err error
 	h.producer, err = kgo.NewClient(kgo.SeedBrokers(w.kafka.ListenAddrs()...), kgo.TransactionalID("tx"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
@@ -52,12 +57,20 @@ func runHistory(t *testing.T, seed uint64) {
 	for id := range w.shards {
 		h.hosts[0].lead(uint32(id))
 	}
-	w.subscribe("sub_1", []string{"Orders/add", "Greeter/greet"}[seed%2], []string{"orders"}, func(s *subscription.Subscription) { s.MaxInFlight = uint32(1 + h.rand.IntN(100)) })
-	for range 150 {
-		h.step()
+	w.subscribe("sub_1", []string{"Orders/add", "Greeter/greet"}[seed%2], []string{"orders"}, func(s *subscription.Subscription) {
+		s.MaxInFlight, s.OnRecreate = uint32(1+h.rand.IntN(100)), subscription.RecreatedFromEarliest
+	})
+	turns := []func(){h.seek, h.recreate, h.expire}
+	for i := range len(turns) + 1 {
+		for range 50 {
+			h.step()
+		}
+		h.settle()
+		w.requireOnce("orders", h.want)
+		if i < len(turns) {
+			turns[(int(seed)+i)%len(turns)]()
+		}
 	}
-	h.settle()
-	w.requireOnce("orders", h.want)
 }
 
 func (h *history) step() {
@@ -98,9 +111,29 @@ func (h *history) step() {
 	case 12:
 		ordering := subscription.Ordering(h.rand.IntN(3) / 2 * 2) // invocations do not end here
 		h.source.change("sub_1", func(s *subscription.Subscription) { s.Ordering = ordering })
+	case 13:
+		h.fail()
+	case 14:
+		if h.topics < 6 {
+			h.topics++
+			h.grow("orders", int(h.topics))
+			h.producer.PurgeTopicsFromClient("orders")
+		}
 	default:
 		h.produce()
 	}
+}
+
+// fail lets brokers fail some fetches, or lose connections with the responses on them.
+func (h *history) fail() {
+	if h.rand.IntN(2) == 0 {
+		node := h.rand.IntN(3)
+		h.reach(node, false)
+		h.reach(node, true)
+		return
+	}
+	errs := []*kerr.Error{kerr.NotLeaderForPartition, kerr.FencedLeaderEpoch, kerr.UnknownLeaderEpoch, kerr.UnknownTopicOrPartition, kerr.UnknownServerError, kerr.KafkaStorageError}
+	h.kafka.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: "orders", Err: errs[h.rand.IntN(len(errs))], Count: 1 + h.rand.IntN(5)})
 }
 
 // produce writes records in a transaction, which is sometimes aborted.
@@ -117,9 +150,9 @@ func (h *history) produce() {
 		return
 	}
 	for _, r := range records {
+		h.committed[r.Partition] = append(h.committed[r.Partition], r.Offset)
 		h.want[r.Partition] = append(h.want[r.Partition], r.Offset)
 	}
-	h.total += len(records)
 }
 
 // settle removes the faults and waits until everything is stored.
@@ -130,5 +163,114 @@ func (h *history) settle() {
 		s.full = false
 		s.mu.Unlock()
 	}
-	h.eventually("all records are stored", func() bool { return h.createdCount() >= h.total })
+	h.eventually("all records are stored", func() bool {
+		h.notify()
+		return h.createdCount() >= h.total()
+	})
+}
+
+func (h *history) total() (n int) {
+	for _, offsets := range h.want {
+		n += len(offsets)
+	}
+	return n
+}
+
+// notify makes the nodes notice changes of the topic.
+func (h *history) notify() {
+	for _, host := range h.hosts {
+		if r := host.engine.reader("sub_1"); r != nil {
+			r.notify()
+		}
+	}
+}
+
+// from expects the records of the topic from these offsets on, and nothing before.
+func (h *history) from(start func(partition int32) int64) {
+	h.want = map[int32][]int64{}
+	for p, offsets := range h.committed {
+		for _, o := range offsets {
+			if o >= start(p) {
+				h.want[p] = append(h.want[p], o)
+			}
+		}
+	}
+	for _, s := range h.shards {
+		s.mu.Lock()
+		s.state.created = nil
+		s.mu.Unlock()
+	}
+}
+
+// seek continues somewhere else: the records from there on are delivered once more.
+func (h *history) seek() {
+	starts := subscription.TopicStart{TopicOffsets: subscription.TopicOffsets{Topic: "orders"}}
+	at := map[int32]int64{}
+	for p := range h.topics {
+		if known := h.committed[p]; len(known) > 0 {
+			at[p] = known[h.rand.IntN(len(known))] + int64(h.rand.IntN(2))
+		}
+		starts.Offsets = append(starts.Offsets, subscription.PartitionOffset{Partition: p, Offset: at[p]})
+	}
+	h.from(func(p int32) int64 { return at[p] })
+	h.incarnate(starts)
+}
+
+func (h *history) incarnate(starts ...subscription.TopicStart) {
+	h.last++
+	h.source.change("sub_1", func(s *subscription.Subscription) {
+		s.Incarnation, s.Resolved, s.Offsets = h.last, starts != nil, starts
+	})
+}
+
+// recreate deletes the topic and creates it again: it is read from its beginning.
+func (h *history) recreate() {
+	require.NoError(h.t, h.kafka.DeleteTopic("orders"))
+	h.topic("orders", h.topics)
+	h.producer.PurgeTopicsFromClient("orders")
+	h.committed = map[int32][]int64{}
+	h.from(nil)
+}
+
+// expire deletes records before they are read. Their topic partition blocks, until a seek to the
+// oldest that are left.
+func (h *history) expire() {
+	h.pauseAll()
+	before := len(h.committed[0])
+	for len(h.committed[0]) < before+2 {
+		h.produce()
+	}
+	first := h.committed[0][before+1]
+	require.NoError(h.t, h.kafka.DeleteRecords("orders", 0, first))
+	kept := h.committed[0][before+1:]
+	h.source.change("sub_1", func(s *subscription.Subscription) { s.Paused = nil })
+	h.eventually("it blocks", func() bool {
+		h.notify()
+		for _, host := range h.hosts {
+			if st := host.status("orders", 0); st.State == subscription.Blocked && st.Reason == subscription.OffsetOutOfRange {
+				return true
+			}
+		}
+		return false
+	})
+	h.committed[0] = kept
+	h.pauseAll()
+	h.from(func(int32) int64 { return 0 })
+	h.incarnate()
+	h.source.change("sub_1", func(s *subscription.Subscription) { s.Paused = nil })
+}
+
+// pauseAll pauses the subscription and waits until nothing is in flight.
+func (h *history) pauseAll() {
+	h.source.change("sub_1", func(s *subscription.Subscription) { s.Paused = &subscription.Pause{} })
+	h.eventually("it is paused", func() bool {
+		for _, host := range h.hosts {
+			for _, st := range host.engine.Statuses("sub_1", false) {
+				if st.State != subscription.Paused {
+					return false
+				}
+			}
+		}
+		return true
+	})
 }

@@ -170,6 +170,7 @@ func (w *world) produceLarge(records ...*kgo.Record) {
 	require.NoError(w.t, client.ProduceSync(w.t.Context(), records...).FirstErr())
 }
 
+// A retry of a dead letter that was delivered already has no effect, even if the
 // position was changed in between.
 func TestADeadLetterIsDeliveredOnceAcrossASeek(t *testing.T) {
 	w := newWorld(t, 3)

@@ -3,8 +3,10 @@ package kafka
 import (
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -90,6 +92,52 @@ func TestLatestIncludesOpenTransactions(t *testing.T) {
 	w.produce(record("orders", 0, "a", "3"))
 	w.eventually("the last is read", func() bool { all := w.created(); return len(all) > 0 && string(all[len(all)-1].body) == "3" })
 	w.requireOnce("orders", map[int32][]int64{0: {1, 3}})
+}
+
+// A subscription starts at given offsets, at a time, or at the committed offsets of a group. What
+// they do not name starts otherwise.
+func TestWhereSubscriptionsStart(t *testing.T) {
+	at := time.Now().Truncate(time.Millisecond)
+	for name, tc := range map[string]struct {
+		start subscription.Start
+		want  map[int32][]int64
+	}{
+		"offsets":             {subscription.Start{Kind: subscription.StartOffsets, Offsets: []subscription.TopicOffsets{{Topic: "orders", Offsets: []subscription.PartitionOffset{{Partition: 0, Offset: 3}}}}, Otherwise: subscription.StartEarliest}, map[int32][]int64{0: {3}, 1: {0, 1, 2, 3}}},
+		"offsets, latest":     {subscription.Start{Kind: subscription.StartOffsets, Offsets: []subscription.TopicOffsets{{Topic: "orders", Offsets: []subscription.PartitionOffset{{Partition: 0, Offset: 2}}}}, Otherwise: subscription.StartLatest}, map[int32][]int64{0: {2, 3}}},
+		"time":                {subscription.Start{Kind: subscription.StartTimestamp, Timestamp: at.Add(-90 * time.Second)}, map[int32][]int64{0: {2, 3}, 1: {2, 3}}},
+		"group":               {subscription.Start{Kind: subscription.StartGroup, Otherwise: subscription.StartEarliest}, map[int32][]int64{0: {0, 1, 2, 3}, 1: {1, 2, 3}}},
+		"group, latest":       {subscription.Start{Kind: subscription.StartGroup, Otherwise: subscription.StartLatest}, map[int32][]int64{1: {1, 2, 3}}},
+		"time, in the future": {subscription.Start{Kind: subscription.StartTimestamp, Timestamp: at.Add(time.Hour)}, map[int32][]int64{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 2)
+			w.topic("orders", 2)
+			for p := range int32(2) {
+				for minute := range 4 {
+					rec := record("orders", p, "", "1")
+					rec.Timestamp = at.Add(time.Duration(minute-3) * time.Minute)
+					w.produce(rec)
+				}
+			}
+			offsets := kadm.Offsets{}
+			offsets.Add(kadm.Offset{Topic: "orders", Partition: 1, At: 1, LeaderEpoch: -1})
+			require.NoError(t, kadm.NewClient(w.client).CommitAllOffsets(t.Context(), "billing", offsets))
+			w.subscribe("sub_1", "Greeter/greet", []string{"orders"}, func(s *subscription.Subscription) {
+				s.Start, s.Properties = tc.start, map[string]string{"group.id": "billing"}
+			})
+			h := w.start().leadAll()
+			w.eventually("all are read", func() bool {
+				a, b := h.status("orders", 0), h.status("orders", 1)
+				return a.Position == 4 && b.Position == 4
+			})
+			w.requireOnce("orders", tc.want)
+			for p := range int32(2) {
+				tc.want[p] = append(tc.want[p], w.produce(record("orders", p, "", "new"))...)
+			}
+			w.eventually("new ones are read", func() bool { return h.status("orders", 0).Position == 5 && h.status("orders", 1).Position == 5 })
+			w.requireOnce("orders", tc.want)
+		})
+	}
 }
 
 // fetchFirst returns the first record of a topic partition.

@@ -22,6 +22,7 @@ func TestTheLagOfABlockedRecord(t *testing.T) {
 	require.InDelta(t, time.Hour.Seconds(), h.status("orders", 0).LagSeconds, 120)
 }
 
+// Producers choose timestamps, and operators see those
 // of such records: the years of RFC 3339 have four digits.
 func TestTimestampsFarInTheFuture(t *testing.T) {
 	now := time.Now()

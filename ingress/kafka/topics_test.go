@@ -31,6 +31,7 @@ func TestACompactedTopic(t *testing.T) {
 	require.GreaterOrEqual(t, w.createdCount(), before+1)
 }
 
+// A topic that is deleted and created again while its subscription is paused is an error once that is
 // resumed.
 func TestATopicIsRecreatedWhilePaused(t *testing.T) {
 	w := newWorld(t, 2)
@@ -52,6 +53,7 @@ func TestATopicIsRecreatedWhilePaused(t *testing.T) {
 	require.Equal(t, 2, w.createdCount())
 }
 
+// A seek past a blocked record makes it no longer block, until it is
 // read again.
 func TestASeekWhileARecordBlocks(t *testing.T) {
 	w := newWorld(t, 2)
@@ -73,6 +75,28 @@ func TestASeekWhileARecordBlocks(t *testing.T) {
 	seek(3, 0)
 	w.eventually("it blocks again", func() bool { b := h.status("orders", 0).Blocked; return b != nil && b.Offset == 1 })
 	require.Equal(t, 3, w.createdCount())
+}
+
+// A pattern also selects topics that are created later, which are read from their first record.
+func TestAPatternSelectsLaterTopics(t *testing.T) {
+	w := newWorld(t, 2)
+	for _, name := range []string{"orders-eu", "returns"} {
+		w.topic(name, 1)
+		w.produce(record(name, 0, "", "1"))
+	}
+	w.subscribe("sub_1", "Greeter/greet", nil, func(s *subscription.Subscription) { s.Pattern, s.Start.Kind = "orders-.*", subscription.StartLatest })
+	h := w.start().leadAll()
+	w.eventually("it is read", func() bool { return h.status("orders-eu", 0).State == subscription.Running })
+	w.topic("orders-us", 2)
+	w.produce(record("orders-us", 1, "", "2"))
+	w.produce(record("orders-eu", 0, "", "2"))
+	w.eventually("both are stored", func() bool {
+		h.engine.reader("sub_1").notify()
+		return w.createdCount() == 2
+	})
+	w.requireOnce("orders-us", map[int32][]int64{1: {0}})
+	w.requireOnce("orders-eu", map[int32][]int64{0: {1}})
+	w.requireOnce("returns", map[int32][]int64{})
 }
 
 // Subscriptions with one group.id do not influence each other: the group only shows positions.

@@ -417,11 +417,18 @@ func (s *source) register(handlers ...string) {
 		"Greeter": {metadata.PlainService, target.Service}, "Orders": {metadata.VirtualObject, target.ObjectExclusive}, "Flow": {metadata.Workflow, target.WorkflowRun},
 		"Late": {metadata.PlainService, target.Service},
 	}
+	shared := map[string]target.Type{"Orders/peek": target.ObjectShared, "Flow/watch": target.WorkflowShared}
 	schemas := &metadata.Schemas{Services: map[string]*metadata.Service{}}
 	for _, h := range handlers {
 		i := slices.Index([]byte(h), '/')
-		name, handler := h[:i], h[i+1:]
-		schemas.Services[name] = &metadata.Service{Name: name, Type: kinds[name].kind, Handlers: []*metadata.Handler{{Name: handler, Type: kinds[name].typ}}}
+		name, handler := h[:i], &metadata.Handler{Name: h[i+1:], Type: kinds[h[:i]].typ}
+		if typ, ok := shared[h]; ok {
+			handler.Type = typ
+		}
+		if schemas.Services[name] == nil {
+			schemas.Services[name] = &metadata.Service{Name: name, Type: kinds[name].kind}
+		}
+		schemas.Services[name].Handlers = append(schemas.Services[name].Handlers, handler)
 	}
 	s.mu.Lock()
 	s.schemas = schemas

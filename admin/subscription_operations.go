@@ -70,6 +70,9 @@ func (s *Server) seekSubscription(c echo.Context) error {
 		return err
 	}
 	offsets, err := s.cfg.Streams.ResolveStart(c.Request().Context(), &wanted, &cluster)
+	if err != nil && invalidStart(err) {
+		return err
+	}
 	if err != nil {
 		return errcode.New(errcode.META0009, "the start was not changed, because the Kafka cluster %s did not return the offsets: %v", sub.Cluster, err)
 	}

@@ -72,6 +72,9 @@ func (s *Server) prepareSubscription(ctx context.Context, sub *subscription.Subs
 	notices = propertyNotices(sub.Properties)
 	offsets, unresolved := s.cfg.Streams.ResolveStart(ctx, sub, &cluster)
 	if unresolved != nil {
+		if invalidStart(unresolved) {
+			return nil, nil, unresolved
+		}
 		if check {
 			return nil, nil, errcode.New(errcode.META0009, "the subscription was not created, because the Kafka cluster %s did not return its start: %v", sub.Cluster, unresolved)
 		}
@@ -79,6 +82,12 @@ func (s *Server) prepareSubscription(ctx context.Context, sub *subscription.Subs
 	}
 	sub.Offsets, sub.Resolved = offsets, true
 	return notices, nil, nil
+}
+
+// invalidStart reports whether an error of ResolveStart is about the request rather than the brokers.
+func invalidStart(err error) bool {
+	code, _ := errcode.Of(err)
+	return code == errcode.META0009
 }
 
 // propertyNotices reports the properties that have no effect.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/errcode"
 	"platform/internal/feature"
 	"platform/internal/subscription"
 	"platform/metadata"
@@ -222,6 +223,17 @@ func TestUnreachableBrokers(t *testing.T) {
 	require.Len(t, list, 1)
 	answer = w.ask(t, "POST", "/subscriptions/"+view["id"].(string)+"/seek?restart=true", `{"start":"earliest"}`)
 	requireError(t, answer, text(t, answer), "META0009", "the start was not changed")
+
+	streams.unreached = errcode.New(errcode.META0009, "start: orders/0 has no offset 9").In("start")
+	for _, path := range []string{"/subscriptions", "/subscriptions/" + view["id"].(string) + "/seek?restart=true"} {
+		answer = w.ask(t, "POST", path, map[bool]string{true: simpleSubscription, false: `{"start":"earliest"}`}[path == "/subscriptions"])
+		require.Equal(t, http.StatusBadRequest, answer.StatusCode)
+		got := text(t, answer)
+		require.Contains(t, got, `"message":"[META0009] start: orders/0 has no offset 9"`)
+		require.Contains(t, got, `"field":"start"`)
+	}
+	list, _ = w.store.Subscriptions()
+	require.Len(t, list, 1)
 }
 
 // The failure inbox has what subscriptions cannot deliver.

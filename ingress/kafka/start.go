@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"platform/internal/errcode"
 	"platform/internal/subscription"
 )
 
@@ -57,6 +58,9 @@ func resolveStart(ctx context.Context, admin *kadm.Client, sub *subscription.Sub
 	if err := listOffsets(ctx, admin, topics, names); err != nil {
 		return nil, requestFault(err)
 	}
+	if err := checkOffsets(sub.Start.Offsets, topics); err != nil {
+		return nil, err
+	}
 	special, err := specialOffsets(ctx, admin, sub, settings.Group, names)
 	if err != nil {
 		return nil, err
@@ -88,6 +92,25 @@ func resolveStart(ctx context.Context, admin *kadm.Client, sub *subscription.Sub
 		found = append(found, t)
 	}
 	return found, nil
+}
+
+// checkOffsets returns an error with code META0009 if an offset that the start names is not one of
+// its topic partition.
+func checkOffsets(offsets []subscription.TopicOffsets, topics map[string]topicInfo) error {
+	for _, t := range offsets {
+		info, exists := topics[t.Topic]
+		for _, o := range t.Offsets {
+			if !exists || o.Partition >= info.partitions {
+				return errcode.New(errcode.META0009, "start: there is no topic partition %s/%d; the topic has %d partitions, numbered from 0", t.Topic, o.Partition, info.partitions).In("start")
+			}
+			first, known1 := info.starts[o.Partition]
+			end, known2 := info.ends[o.Partition]
+			if known1 && known2 && (o.Offset < first || o.Offset > end) {
+				return errcode.New(errcode.META0009, "start: %s/%d has no offset %d; its records begin at %d, and the next one will be at %d", t.Topic, o.Partition, o.Offset, first, end).In("start")
+			}
+		}
+	}
+	return nil
 }
 
 // ends are offsets at which topic partitions end.

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"platform/internal/errcode"
 	"platform/internal/subscription"
 )
 
@@ -137,6 +138,40 @@ func TestWhereSubscriptionsStart(t *testing.T) {
 			w.eventually("new ones are read", func() bool { return h.status("orders", 0).Position == 5 && h.status("orders", 1).Position == 5 })
 			w.requireOnce("orders", tc.want)
 		})
+	}
+}
+
+// Offsets that do not exist are refused, rather than ignored or taken for lost records.
+func TestOffsetsThatDoNotExist(t *testing.T) {
+	w := newWorld(t, 2)
+	w.topic("orders", 2)
+	for range 5 {
+		w.produce(record("orders", 1, "", "1"))
+	}
+	require.NoError(t, w.kafka.DeleteRecords("orders", 1, 2))
+	h := w.start()
+	resolve := func(partition int32, offset int64) error {
+		sub := subscription.Subscription{ID: "sub_1", Source: subscription.Source{Cluster: "main", Topics: []string{"orders"}}, Start: subscription.Start{
+			Kind: subscription.StartOffsets, Otherwise: subscription.StartLatest,
+			Offsets: []subscription.TopicOffsets{{Topic: "orders", Offsets: []subscription.PartitionOffset{{Partition: partition, Offset: offset}}}},
+		}}
+		cluster := w.source.clusters["main"]
+		_, err := h.engine.ResolveStart(t.Context(), &sub, &cluster)
+		return err
+	}
+	for _, offset := range []int64{2, 4, 5} {
+		require.NoError(t, resolve(1, offset))
+	}
+	require.NoError(t, resolve(0, 0))
+	for part, err := range map[string]error{
+		"there is no topic partition orders/2; the topic has 2 partitions":                resolve(2, 0),
+		"orders/1 has no offset 6; its records begin at 2, and the next one will be at 5": resolve(1, 6),
+		"orders/1 has no offset 1; its records begin at 2":                                resolve(1, 1),
+		"orders/0 has no offset 1; its records begin at 0, and the next one will be at 0": resolve(0, 1),
+	} {
+		code, _ := errcode.Of(err)
+		require.Equal(t, errcode.META0009, code)
+		require.ErrorContains(t, err, part)
 	}
 }
 

@@ -2,9 +2,13 @@ package kafka
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +33,92 @@ func patch(t testing.TB, c *harness.Cluster, path string, body any) {
 		_ = resp.Body.Close()
 		return resp.StatusCode < 300
 	}, time.Minute, 200*time.Millisecond, path)
+}
+
+// platform runs the command-line client against a node.
+func platform(t testing.TB, n *harness.Server, args ...string) {
+	t.Helper()
+	bin, err := harness.Build("platform/cmd/platform")
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), bin, args...)
+	cmd.Env = append(os.Environ(), "PLATFORM_ADMIN_URL="+n.Admin())
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "platform %s: %s", strings.Join(args, " "), out)
+}
+
+// readBy returns how many topic partitions of a subscription a node reads.
+func readBy(n *harness.Server, path string, node int) (count int) {
+	resp, err := http.Get(n.Admin() + path)
+	if err != nil {
+		return -1
+	}
+	defer resp.Body.Close()
+	var answer struct{ Partitions []struct{ Node int } }
+	if json.NewDecoder(resp.Body).Decode(&answer) != nil || len(answer.Partitions) == 0 {
+		return -1
+	}
+	for _, p := range answer.Partitions {
+		if p.Node == node {
+			count++
+		}
+	}
+	return count
+}
+
+// TestDrainOfNodesThatRead drains two of three nodes, one after the other, with the command that
+// operators use, while records flow. Each record becomes one invocation, in the order of its key.
+func TestDrainOfNodesThatRead(t *testing.T) {
+	const partitions = 24 // each node reads some
+	atATime := setting(t, "KAFKA_DRAIN_RECORDS", 3000)
+	b := startBrokers(t, 1)
+	b.topic("orders", partitions)
+	l, uri := startService(t)
+	c := harness.ClusterFor(t, harness.ClusterOptions{Nodes: 3})
+	admin := c.Nodes[0]
+	require.NoError(t, admin.Register(t.Context(), uri, false))
+	post(t, c, "/kafka-clusters", map[string]any{"name": "main", "properties": map[string]string{"bootstrap.servers": b.list()}})
+	sub := post(t, c, "/subscriptions?check=true", map[string]any{"source": "kafka://main/orders", "sink": "service://Orders/add"})
+	path := fmt.Sprintf("/subscriptions/%v", sub["id"])
+
+	flow, stop := context.WithCancel(t.Context())
+	defer stop()
+	produced := make(chan int, 1)
+	go func() { // until stop, with a small backlog
+		i := 0
+		for ; flow.Err() == nil; i++ {
+			b.client.Produce(t.Context(), record("orders", partitions, i), nil)
+			for i%100 == 99 && l.count() < i-1000 && harness.Sleep(flow, 5*time.Millisecond) {
+			}
+		}
+		produced <- i
+	}()
+	for _, node := range []struct {
+		name   string
+		number int
+	}{{"n3", 3}, {"n2", 2}} {
+		require.Eventually(t, func() bool { return readBy(admin, path, node.number) > 0 }, 2*time.Minute, 100*time.Millisecond, "%s reads", node.name)
+		await(t, l, l.count()+atATime, 3*time.Minute)
+		platform(t, admin, "cluster", "nodes", "drain", node.name, "--force", "--yes")
+		require.Eventually(t, func() bool {
+			state, err := admin.State(t.Context())
+			return err == nil && state.PartitionsLed(node.name) == 0 && readBy(admin, path, node.number) == 0
+		}, 2*time.Minute, 100*time.Millisecond, "%s is drained", node.name)
+		await(t, l, l.count()+atATime, 3*time.Minute)
+		platform(t, admin, "cluster", "nodes", "undrain", node.name)
+	}
+	await(t, l, l.count()+atATime, 3*time.Minute)
+	stop()
+	records := <-produced
+	require.NoError(t, b.client.Flush(t.Context()))
+	await(t, l, records, 3*time.Minute)
+	require.Eventually(t, func() bool { return countOfKeys(t, c) >= int64(records) }, time.Minute, time.Second)
+	require.EqualValues(t, records, countOfKeys(t, c), "the handlers counted each record once")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	require.Len(t, l.invocations, records)
+	require.Empty(t, l.doubled)
+	require.Empty(t, l.disordered)
+	t.Logf("%d records while two of three nodes were drained", records)
 }
 
 // TestDrainsAndEdits reads a topic while a node is drained, and while the sink changes between

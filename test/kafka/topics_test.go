@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -105,7 +107,7 @@ func (s *situation) awaitRecords(topic string, want int) {
 }
 
 // TestTopicsThatChange reads topics of a real broker whose records expire, are compacted or belong
-// to aborted transactions, that are deleted and created again, and whose broker stops.
+// to aborted transactions, that are deleted and created again, and whose broker stops or loses records.
 func TestTopicsThatChange(t *testing.T) {
 	b := startBrokers(t, 1)
 	l, uri := startService(t)
@@ -118,6 +120,7 @@ func TestTopicsThatChange(t *testing.T) {
 	}{
 		{"expired", expiredRecords}, {"recreated", recreatedTopic}, {"recreated-while-paused", recreatedWhilePaused},
 		{"transactions", abortedTransactions}, {"compacted", compactedTopic}, {"unreachable", unreachableBroker},
+		{"truncated", truncatedLog}, {"truncated-while-paused", truncatedWhilePaused},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(&situation{t, b, c, l}, test.name) })
 	}
@@ -297,4 +300,65 @@ func unreachableBroker(s *situation, topic string) {
 	}, time.Minute, 100*time.Millisecond, "the broker is back")
 	s.awaitStatus(path, readTo(3))
 	s.awaitRecords(topic, 3)
+}
+
+// A broker that has lost records blocks the topic partition until a seek, whether or not later
+// records have the same offsets.
+func truncatedLog(s *situation, topic string) {
+	path := s.readTen(topic)
+	s.truncate(topic)
+	s.seekTruncated(path, topic)
+}
+
+func truncatedWhilePaused(s *situation, topic string) {
+	path := s.readTen(topic)
+	post(s, s.c, path+"/pause", map[string]any{})
+	s.truncate(topic)
+	s.produceAnew(topic, 10)
+	post(s, s.c, path+"/resume", map[string]any{})
+	s.seekTruncated(path, topic)
+}
+
+func (s *situation) readTen(topic string) (path string) {
+	s.Helper()
+	s.b.topic(topic, 1)
+	path = s.subscribe(topic)
+	s.produce(topic, 10, sameKey)
+	s.awaitStatus(path, readTo(10))
+	return path
+}
+
+func (s *situation) seekTruncated(path, topic string) {
+	s.Helper()
+	s.awaitStatus(path, stateIs("blocked", "log_truncated"))
+	s.awaitRecords(topic, 10)
+	s.l.forget(topic)
+	post(s, s.c, path+"/seek?restart=true", map[string]any{"start": "earliest"})
+	s.produceAnew(topic, 1)
+	left := s.offsets(topic)
+	s.awaitRecords(topic, left)
+	s.awaitStatus(path, readTo(int64(left)))
+}
+
+// truncate kills the broker and starts it with the first half of the log of a topic partition.
+func (s *situation) truncate(topic string) {
+	s.Helper()
+	nd := s.b.nodes[0]
+	nd.kill()
+	segment := filepath.Join(filepath.Dir(nd.config), "data", topic+"-0", fmt.Sprintf("%020d.log", 0))
+	info, err := os.Stat(segment)
+	require.NoError(s, err)
+	require.NoError(s, os.Truncate(segment, info.Size()/2))
+	nd.start(s)
+}
+
+// produceAnew writes records with another producer, since the broker has lost the state of the first.
+func (s *situation) produceAnew(topic string, count int) {
+	s.Helper()
+	producer, err := kgo.NewClient(kgo.SeedBrokers(s.b.list()), kgo.DisableIdempotentWrite(), kgo.DefaultProduceTopic(topic))
+	require.NoError(s, err)
+	defer producer.Close()
+	for range count {
+		require.NoError(s, producer.ProduceSync(s.Context(), kgo.StringRecord(`{}`)).FirstErr())
+	}
 }

@@ -51,7 +51,7 @@ var metaEntries = []Entry{
 		Code: META0009, HTTPStatus: http.StatusBadRequest,
 		Title:   "Invalid subscription",
 		Meaning: "A part of an event subscription or of a Kafka cluster is invalid: the source or the sink is malformed, its cluster, service or handler does not exist, a property or a setting is unknown or has an invalid value, or the brokers do not know the topic.",
-		Remedy:  "The message names the part. Write the source as kafka://<cluster>/<topic> and the sink as service://<service>/<handler>; add the cluster with `platform kafka-clusters create` and register the service first.",
+		Remedy:  "Correct what the message names. The source is kafka://<cluster>/<topic>, the sink service://<service>/<handler>; both the cluster (`platform kafka-clusters create`) and the service must exist, and with --check the brokers must respond.",
 	},
 	{
 		Code: META0010, HTTPStatus: http.StatusInternalServerError,

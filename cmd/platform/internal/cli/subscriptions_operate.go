@@ -60,8 +60,9 @@ func (a *app) subscriptionsSeek() *cobra.Command {
 		Use:   "seek <subscription> <latest | earliest | group | time | [topic/]partition=offset...>",
 		Short: "Continue a subscription at another position",
 		Long: `Changes the position of all topic partitions: to the end, to the oldest records, to the committed
-offsets of the group, to a time such as 2026-01-31T12:00:00Z, or to given offsets (topic partitions
-that are not named continue with new records). Records after the position are delivered again, even
+offsets of the group, to a time such as 2026-01-31T12:00:00Z, or to given offsets. Topic partitions
+that are not named then continue with new records, and their backlog is not delivered; the JSON of
+the API has "otherwise": "earliest" for their oldest records. Records after the position are delivered again, even
 if they were delivered before. The subscription must be paused, unless --restart is given.`,
 		Args: cobra.MinimumNArgs(2),
 		Example: `  platform subscriptions seek sub_1… earliest --restart
@@ -82,7 +83,11 @@ if they were delivered before. The subscription must be paused, unless --restart
 		if sub.Paused == nil && !*restart {
 			return &hintedError{fmt.Errorf("%s is not paused", sub.ID), "Pause it first, or give --restart. Records after the new position are delivered again."}
 		}
-		if err := a.confirm(fmt.Sprintf("Continue %s (%s) at %s? Records after this position are delivered again.", sub.ID, term.Clean(sub.Source), strings.Join(args[1:], " "))); err != nil {
+		position, others := strings.Join(args[1:], " "), ""
+		if strings.Contains(position, "=") || strings.Contains(position, "offsets") && !strings.Contains(position, "otherwise") {
+			others = " Topic partitions that are not named continue with new records; those before are not delivered."
+		}
+		if err := a.confirm(fmt.Sprintf("Continue %s (%s) at %s? Records after this position are delivered again.%s", sub.ID, term.Clean(sub.Source), position, others)); err != nil {
 			return err
 		}
 		sub, response, err := a.client.SeekSubscription(ctx, sub.ID, start, *restart)

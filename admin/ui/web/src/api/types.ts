@@ -402,6 +402,7 @@ export interface Subscription {
   on_error: string
   dead_letter_topic?: string
   tombstones: string
+  on_recreate: string
   headers: string[]
   scope?: string
   limit_key?: string

@@ -16,6 +16,7 @@ export interface SubscriptionForm {
   onError: string
   deadLetterTopic: string
   tombstones: string
+  onRecreate: string
   headers: string
   scope: string
   limitKey: string
@@ -44,14 +45,14 @@ export function formOf(s: Subscription | undefined, cluster = ''): SubscriptionF
   if (options['client.id'] === 'platform') delete options['client.id']
   return {
     cluster, topics: '', pattern: '', service, handler, start: '', startTime: '', otherwise: 'latest', ordering: s?.ordering ?? 'key', onError: s?.on_error ?? 'block', deadLetterTopic: s?.dead_letter_topic ?? '',
-    tombstones: s?.tombstones ?? 'deliver', headers: (s?.headers ?? ['*']).join(', '), scope: s?.scope ?? '', limitKey: s?.limit_key ?? '', maxInFlight: String(s?.max_in_flight ?? 1000), options: propertiesOf(options),
+    tombstones: s?.tombstones ?? 'deliver', onRecreate: s?.on_recreate ?? 'error', headers: (s?.headers ?? ['*']).join(', '), scope: s?.scope ?? '', limitKey: s?.limit_key ?? '', maxInFlight: String(s?.max_in_flight ?? 1000), options: propertiesOf(options),
   }
 }
 
 /** The settings that can be edited, in the form of the API. */
 function settings(f: SubscriptionForm): Record<string, unknown> {
   return {
-    sink: `service://${f.service}/${f.handler}`, ordering: f.ordering, on_error: f.onError, dead_letter_topic: f.onError === 'dead-letter' ? f.deadLetterTopic.trim() : '', tombstones: f.tombstones,
+    sink: `service://${f.service}/${f.handler}`, ordering: f.ordering, on_error: f.onError, dead_letter_topic: f.onError === 'dead-letter' ? f.deadLetterTopic.trim() : '', tombstones: f.tombstones, on_recreate: f.onRecreate,
     headers: words(f.headers), scope: f.scope.trim(), limit_key: f.limitKey.trim(), max_in_flight: Number(f.maxInFlight), options: propertyMap(f.options),
   }
 }
@@ -88,7 +89,7 @@ export function changes(before: SubscriptionForm, after: SubscriptionForm): Reco
   return Object.fromEntries(Object.entries(settings(after)).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(was[name])))
 }
 
-/** Whether a change sends records elsewhere: those in flight could then be delivered twice. */
+/** Whether a change sends records elsewhere, which concerns those that are not handed over yet. */
 export const reroutes = (body: Record<string, unknown>): boolean => ['sink', 'ordering', 'scope', 'limit_key'].some((name) => name in body)
 
 /** Why a record blocks its topic partition, and what can be done, in plain words. */
@@ -100,6 +101,5 @@ export const blockReasons: Readonly<Record<string, readonly [why: string, remedy
   handler_not_found: ['The service or its handler is not registered.', 'Register a deployment that has it, or edit the subscription, then retry.'],
   invalid_scope: ['The scope that the template makes from this record is not valid.', 'Edit the template of the scope and retry, or skip the record.'],
   invalid_limit_key: ['The limit key that the template makes from this record is not valid.', 'Edit the template of the limit key and retry, or skip the record.'],
-  input_rejected: ['The handler does not accept this value as its input.', 'Correct the handler and retry, or skip the record.'],
   decode_failed: ['The data of the record is compressed or encoded and damaged.', 'Skip it. If it happens again, check the producer.'],
 }

@@ -23,7 +23,7 @@ export function editSubscription(s: Subscription): void {
   void openDialog('Edit the subscription', (close) => <SubscriptionDialog close={close} of={s} cluster={undefined} />, true)
 }
 
-const knownFields = ['source', 'sink', 'start', 'ordering', 'on_error', 'dead_letter_topic', 'tombstones', 'headers', 'scope', 'limit_key', 'max_in_flight']
+const knownFields = ['source', 'sink', 'start', 'ordering', 'on_error', 'dead_letter_topic', 'tombstones', 'on_recreate', 'headers', 'scope', 'limit_key', 'max_in_flight']
 
 function SubscriptionDialog({ of: s, cluster, close }: { of: Subscription | undefined; cluster: string | undefined; close: () => void }) {
   const services = useResource('services', (signal) => get<{ services: Service[] }>('/services', signal), { every: 0 })
@@ -53,7 +53,7 @@ function SubscriptionDialog({ of: s, cluster, close }: { of: Subscription | unde
         <Sink f={f} set={set} services={services.data?.services ?? []} error={at('sink')} />
         {!s && <Start f={f} set={set} error={at('start')} />}
         <Delivery f={f} set={set} at={at} />
-        {s && !s.paused && reroutes(changes(before, f)) && <p class="notice">This sends records elsewhere. Pause the subscription first: records that are in flight could be delivered twice otherwise.</p>}
+        {s && !s.paused && reroutes(changes(before, f)) && <p class="notice">This concerns records that are not handed over yet. Those that were are not delivered again.</p>}
         <details class="more-options" open={s !== undefined || (wrong !== undefined && !['source', 'sink', 'start', 'on_error', 'dead_letter_topic', 'ordering'].includes(wrong))}>
           <summary>More settings</summary>
           <MoreSettings f={f} set={set} at={at} />
@@ -159,6 +159,7 @@ function MoreSettings({ f, set, at }: PartProps & { at: (name: string) => string
   return (
     <div class="form-grid">
       <Field label="Records without a value" error={at('tombstones')}><select class="input" value={f.tombstones} onChange={(e) => set({ tombstones: e.currentTarget.value })}><option value="deliver">are delivered with an empty input</option><option value="skip">are skipped</option></select></Field>
+      <Field label="A topic that is created again" error={at('on_recreate')}><select class="input" value={f.onRecreate} onChange={(e) => set({ onRecreate: e.currentTarget.value })}><option value="error">is an error until a seek</option><option value="earliest">is read from its oldest record</option></select></Field>
       <Field label="Headers that the handler receives" hint="Names, separated by commas; * for all." error={at('headers')}><input class="input mono" value={f.headers} spellcheck={false} onInput={(e) => set({ headers: e.currentTarget.value })} /></Field>
       <Field label="Scope" hint="For example {header:tenant}." error={at('scope')}><input class="input mono" value={f.scope} spellcheck={false} onInput={(e) => set({ scope: e.currentTarget.value })} /></Field>
       <Field label="Limit key" hint="For example {topic}." error={at('limit_key')}><input class="input mono" value={f.limitKey} spellcheck={false} onInput={(e) => set({ limitKey: e.currentTarget.value })} /></Field>

@@ -56,6 +56,10 @@ function Sparkline({ id }: { id: string }) {
 const lagOf = (records: number | undefined, seconds: number | undefined): string =>
   records === undefined ? '–' : records === 0 ? '0' : `${formatCount(records)}${seconds ? ` · ${formatDuration(seconds * 1000)}` : ''}`
 
+function Lag({ of: s }: { of: Subscription }) {
+  return <span class="lag"><Sparkline id={s.id} /> {lagOf(s.lag_records, s.lag_seconds)}</span>
+}
+
 function List() {
   const list = useResource('subscriptions', (s) => optional('/subscriptions', async () => {
     const got = await get<{ subscriptions: Subscription[]; silent_nodes?: string[] }>('/subscriptions', s)
@@ -93,7 +97,7 @@ function SubscriptionTable({ list }: { list: Subscription[] }) {
       { id: 'state', title: 'State', class: 'fit', cell: (s) => <Status status={s.state} note={s.reason?.replaceAll('_', ' ')} /> },
       { id: 'source', title: 'Source', class: 'grow', cell: (s) => <a class="strong" href={href(`/subscriptions/${segment(s.id)}`)}><bdi>{s.source}</bdi></a> },
       { id: 'sink', title: 'Handler', class: 'cut', cell: (s) => <bdi>{s.sink.replace('service://', '')}</bdi> },
-      { id: 'lag', title: 'Lag', class: 'num fit', cell: (s) => <><Sparkline id={s.id} /> {lagOf(s.lag_records, s.lag_seconds)}</> },
+      { id: 'lag', title: 'Lag', class: 'num fit', cell: (s) => <Lag of={s} /> },
       { id: 'partitions', title: 'Partitions', class: 'num fit', cell: (s) => formatCount(s.topic_partitions) },
       { id: 'blocked', title: 'Blocked', class: 'num fit', cell: (s) => (s.blocked > 0 ? <b class="bad-text">{formatCount(s.blocked)}</b> : <span class="faint">0</span>) },
       { id: 'id', title: 'Id', class: 'c-idcol', cell: (s) => <ID id={s.id} /> },
@@ -134,10 +138,11 @@ function One({ id }: { id: string }) {
 function Settings({ of: s }: { of: Subscription }) {
   return (
     <Facts rows={[
-      ['Id', <ID id={s.id} />], ['Lag', <><Sparkline id={s.id} /> {lagOf(s.lag_records, s.lag_seconds)}</>], s.since ? ['State since', <Time at={s.since} />] : null,
+      ['Id', <ID id={s.id} />], ['Lag', <Lag of={s} />], s.since ? ['State since', <Time at={s.since} />] : null,
       s.paused ? ['Paused', <><Time at={s.paused.at} /> by {s.paused.by}{s.paused.reason ? `: ${s.paused.reason}` : ''}</>] : null,
       ['Start', `${s.start.from}${s.start.timestamp ? ` ${s.start.timestamp}` : ''}${s.start.otherwise ? `, otherwise ${s.start.otherwise}` : ''}${s.start.resolved ? '' : ' (not resolved yet)'}`],
       ['Incarnation', s.incarnation], ['Ordering', s.ordering], ['On error', `${s.on_error}${s.dead_letter_topic ? `, to ${s.dead_letter_topic}` : s.on_error === 'dead-letter' ? ', kept by the server' : ''}`], ['Tombstones', s.tombstones],
+      ['Topic created again', s.on_recreate],
       ['Headers', s.headers.length === 0 ? 'none' : s.headers.join(', ')], s.scope ? ['Scope', <span class="mono">{s.scope}</span>] : null, s.limit_key ? ['Limit key', <span class="mono">{s.limit_key}</span>] : null,
       ['In flight at most', formatCount(s.max_in_flight)], ['Options', <Properties values={s.options} />], ['Created', <Time at={s.created_at} />],
       ['Invocations', <a href={href('/invocations', { service: s.sink.replace('service://', '').split('/')[0] })}>of this service</a>],
@@ -171,7 +176,7 @@ function BlockedRecords({ of: s, path }: { of: Subscription; path: string }) {
   if (blocked.length === 0) return null
   return (
     <Section title="Blocked by a record" count={formatCount(blocked.length)} flush>
-      <p class="section-note">The records behind these wait. Other topic partitions continue.</p>
+      <p class="section-note">Later records of these topic partitions wait. Other topic partitions continue.</p>
       <ul class="blocked-records" aria-label="Blocked by a record">{blocked.map((p) => <BlockedRecord key={`${p.topic}/${p.partition}`} of={p} path={path} />)}</ul>
     </Section>
   )
@@ -186,7 +191,7 @@ function BlockedRecord({ of: p, path }: { of: TopicPartition; path: string }) {
         <p><bdi class="strong">{p.topic}/{p.partition}</bdi> at offset <span class="num">{formatCount(r.offset)}</span> <Pill tone="bad" title={r.reason}>{r.reason.replaceAll('_', ' ')}</Pill></p>
         {why && <p>{why} <span class="muted">{remedy}</span></p>}
         {r.message && r.message !== why && <p class="mono wrap muted">{r.message}</p>}
-        <p class="muted">{formatBytes(r.key_bytes + r.value_bytes)}{r.timestamp ? <> · produced <Time at={r.timestamp} /></> : null}{p.lag_records ? ` · ${plural(p.lag_records, 'record')} wait` : ''}</p>
+        <p class="muted">{formatBytes(r.key_bytes + r.value_bytes)}{r.timestamp ? <> · produced <Time at={r.timestamp} /></> : null}{p.lag_records && p.lag_records > 1 ? ` · ${plural(p.lag_records - 1, 'record')} behind it` : ''}</p>
       </div>
       <RecordActions path={path} of={p} />
     </li>

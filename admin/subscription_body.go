@@ -7,8 +7,10 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"platform/internal/errcode"
@@ -129,10 +131,19 @@ func (r *subscriptionRequest) editTexts(sub *subscription.Subscription) (err err
 	return nil
 }
 
+var placeholder = regexp.MustCompile(`\{[^{}]*\}`)
+
 func setTemplate(into *subscription.Template, field, text string) error {
 	t, err := subscription.ParseTemplate(text)
 	if err != nil {
 		return errcode.New(errcode.META0009, "%s: %v", field, err).In(field)
+	}
+	allowed := "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
+	if field == "limit_key" {
+		allowed += "/"
+	}
+	if never := strings.Trim(placeholder.ReplaceAllString(text, ""), allowed); never != "" {
+		return errcode.New(errcode.META0009, "%s: %s has characters that are not allowed there: %s", field, shorten(text), shorten(never)).In(field)
 	}
 	*into = t
 	return nil
@@ -172,7 +183,7 @@ func parseStart(raw startText, source *subscription.Source) (start subscription.
 	}
 	start.Kind = startKinds[o.From]
 	if start.Kind == 0 {
-		return start, badStart("from is %q, expected latest, earliest, timestamp, offsets or group", o.From)
+		return start, badStart("from is %s, expected latest, earliest, timestamp, offsets or group", shorten(o.From))
 	}
 	if (o.Timestamp != nil) != (start.Kind == subscription.StartTimestamp) {
 		return start, badStart("a timestamp and from \"timestamp\" belong together")
@@ -204,7 +215,7 @@ func setOtherwise(start *subscription.Start, text string) error {
 	default:
 		start.Otherwise = startKinds[text]
 		if start.Otherwise != subscription.StartLatest && start.Otherwise != subscription.StartEarliest {
-			return badStart("otherwise is %q, expected latest or earliest", text)
+			return badStart("otherwise is %s, expected latest or earliest", shorten(text))
 		}
 	}
 	return nil
@@ -219,7 +230,7 @@ func startTime(raw json.RawMessage) (time.Time, error) {
 	if json.Unmarshal(raw, &text) == nil {
 		at, err := time.Parse(time.RFC3339Nano, text)
 		if err != nil {
-			return at, badStart("the timestamp %q is not a time such as 2026-01-31T12:00:00Z", text)
+			return at, badStart("the timestamp %s is not a time such as 2026-01-31T12:00:00Z", shorten(text))
 		}
 		return at.UTC().Truncate(time.Millisecond), nil
 	}
@@ -248,6 +259,9 @@ func startOffsets(fields map[string]json.RawMessage, source *subscription.Source
 		byTopic[source.Topics[0]] = single
 	}
 	for _, topic := range slices.Sorted(maps.Keys(byTopic)) {
+		if len(byTopic[topic]) == 0 {
+			return nil, badStart("the topic %s has no offsets", shorten(topic))
+		}
 		offsets := subscription.TopicOffsets{Topic: topic}
 		for number, raw := range byTopic[topic] {
 			partition, err := strconv.ParseUint(number, 10, 31)

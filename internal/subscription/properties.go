@@ -182,7 +182,14 @@ func checkProperties(values map[string]string, cluster bool) (notices []string, 
 	return notices, nil
 }
 
+// settings are the fields of a subscription that users take for properties.
+var settings = []string{"start", "ordering", "on_error", "tombstones", "on_recreate", "headers", "scope", "limit_key", "max_in_flight", "topic_pattern", "dead_letter_topic"}
+
 func unknownProperty(name string) *errcode.Error {
+	if field := strings.ReplaceAll(name, "-", "_"); slices.Contains(settings, field) {
+		return invalid("%s is a setting of the subscription and not a property of the Kafka client: use --%s, or the field %s",
+			name, strings.ReplaceAll(field, "_", "-"), field).In(name)
+	}
 	names := PropertyNames()
 	hint := "."
 	if near := suggest.Nearest(name, names); near != "" {

@@ -202,6 +202,8 @@ func TestSubscriptionsAreChecked(t *testing.T) {
 		},
 		"the reason has":       func(s *Subscription) { s.Paused = &Pause{Reason: long(1001)} },
 		"there is no property": func(s *Subscription) { s.Properties = map[string]string{"a": "b"} },
+		"use --on-error, or":   func(s *Subscription) { s.Properties = map[string]string{"on-error": "skip"} },
+		"the field start":      func(s *Subscription) { s.Properties = map[string]string{"start": "earliest"} },
 	} {
 		s := valid()
 		change(&s)

@@ -168,16 +168,25 @@ func (in *intruder) attempts() map[string]func(context.Context) (answered string
 		"Recover":  &nodepb.RecoverRequest{ClusterId: in.cluster, Replica: in.target, From: in.target},
 		"Certify":  &nodepb.CertifyRequest{ClusterId: in.cluster, Name: in.hello.NodeId, SigningRequest: signingRequest(in.t, in.hello.NodeId)},
 		"Stats":    &nodepb.StatsRequest{ClusterId: in.cluster, Step: 10_000, To: 10_000},
+
+		"Subscriptions": &nodepb.SubscriptionsRequest{ClusterId: in.cluster},
+		"StreamRecord":  &nodepb.StreamRecordRequest{ClusterId: in.cluster},
+		"DeadLetters":   &nodepb.DeadLettersRequest{ClusterId: in.cluster},
+		"LogLevels":     &nodepb.LogLevelsRequest{ClusterId: in.cluster},
 	} {
 		all["cluster "+method] = func(ctx context.Context) (string, error) {
 			resp := map[string]any{
 				"Ballot": new(nodepb.BallotResponse), "Join": new(nodepb.JoinResponse), "Propose": new(nodepb.ProposeResponse), "Status": new(nodepb.StatusResponse), "Transfer": new(nodepb.TransferResponse),
 				"Follow": new(nodepb.FollowResponse), "Digest": new(nodepb.DigestResponse), "Standing": new(nodepb.StandingResponse), "Recover": new(nodepb.RecoverResponse), "Stats": new(nodepb.StatsResponse),
-				"Certify": new(nodepb.CertifyResponse),
+				"Certify": new(nodepb.CertifyResponse), "Subscriptions": new(nodepb.SubscriptionsResponse), "StreamRecord": new(nodepb.StreamRecordResponse),
+				"DeadLetters": new(nodepb.DeadLettersResponse), "LogLevels": new(nodepb.LogLevelsResponse),
 			}[method]
 			err := in.conn.Invoke(ctx, "/"+nodepb.NodeCluster_ServiceDesc.ServiceName+"/"+method, req, resp)
 			return fmt.Sprint(resp), err
 		}
+	}
+	for _, method := range nodepb.NodeCluster_ServiceDesc.Methods {
+		require.Contains(in.t, all, "cluster "+method.MethodName, "there is no attempt")
 	}
 	return all
 }

@@ -117,6 +117,6 @@ var metaEntries = []Entry{
 		Code: META0020, HTTPStatus: http.StatusConflict,
 		Title:   "Stored secret cannot be decrypted",
 		Meaning: "Headers of deployments and credentials of Kafka clusters are stored encrypted, and this node does not have the key whose id the message contains, or what is stored was damaged or moved from another record. The node does not use the deployment or cluster until it can decrypt the secret; invocations wait and are retried.",
-		Remedy:  "Add the key to the file of security.secrets.key-file on this node, which reads it again. If the key is lost, set the secret anew: platform deployments update with --extra-header, platform kafka-clusters edit. `platform cluster secrets status` shows the keys of all nodes and what cannot be decrypted.",
+		Remedy:  "Add the key to the file of security.secrets.key-file on this node, which reads it again. If the key is lost, set the secret again with `platform deployments update --extra-header`, `platform kafka-clusters edit` or `platform subscriptions edit`. `platform cluster secrets status` shows the keys of all nodes and what cannot be decrypted.",
 	},
 }

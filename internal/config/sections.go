@@ -120,7 +120,7 @@ type Worker struct {
 // resolution.
 type Egress struct {
 	Allow     []string `key:"allow" help:"addresses, prefixes (10.0.0.0/8) and names (*.svc.example) of endpoints; if empty, all except link-local, multicast and metadata addresses, which cannot be allowed, and ports of this server"`
-	Deny      []string `key:"deny" help:"addresses, prefixes and names that are refused, also if allow contains them"`
+	Deny      []string `key:"deny" help:"addresses, prefixes and names that are refused, even if allow contains them"`
 	Functions []string `key:"functions" help:"patterns of the ARNs of functions that may be invoked, with * for any characters; if empty, all"`
 	Roles     []string `key:"roles" help:"patterns of the ARNs of roles that may be assumed for that; if empty, all"`
 }

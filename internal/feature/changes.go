@@ -35,7 +35,7 @@ var changes = []Change{
 	{Level2, Derivation, "ids of keys with commas", "keys of objects and workflows and idempotency keys that contain a comma have distinct ids"},
 	{Level2, CommandField, "Attach.legacy", "an attach finds invocations whose ids were derived by the first release"},
 	{Level2, RPC, "PartitionOutcome.id", "the leader returns the actual id of an invocation if it differs from the requested one"},
-	{Level2, Derivation, "retention below a minute", "results with an idempotency key and of workflows expire exactly after their retention, also if it is below a minute"},
+	{Level2, Derivation, "retention below a minute", "results with an idempotency key and of workflows expire exactly after their retention, even if it is below a minute"},
 	{Level2, RecordField, "Invocation.pausing", "a pause lets the open attempt store its current step"},
 	{Level2, CommandField, "Step.kind yield", "an attempt ends because of a requested pause"},
 	{Level2, RecordField, "Timer.kind 5 and 6", "a result with many waiting invocations is delivered in batches, driven by timers"},

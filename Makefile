@@ -286,7 +286,7 @@ race: ## Run the tests of the packages that the race detector does not slow down
 	$(GO) test -race -short -count=1 -timeout 20m $(RACE)
 
 .PHONY: docs
-docs: ## Write the generated documents in docs/ anew
+docs: ## Regenerate the generated documents in docs/
 	$(GO) test -count=1 ./cmd/platform -run TestReferencesAreCurrent -update
 	$(GO) test -count=1 ./admin -run TestOpenAPIDocumentIsCommitted -update
 	$(GO) test -count=1 ./admin/query -run TestTablesAreDocumented -rewrite

@@ -31,7 +31,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var rewrite = flag.Bool("rewrite", false, "write the golden answers anew")
+var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
 
 // world is a server with a real registry and an endpoint and invocations that the
 // test decides about.

@@ -58,8 +58,8 @@ type createdJoinToken struct {
 	joinTokenView
 }
 
-// createJoinToken requires the permission to administer: whoever has a join token can become a node,
-// and nodes are trusted.
+// createJoinToken requires the permission to administer: a client with a join token can become a
+// node, and nodes are trusted.
 func (s *Server) createJoinToken(c echo.Context) error {
 	var r joinTokenRequest
 	if err := s.readJSON(c, &r); err != nil {
@@ -145,8 +145,8 @@ type authorityView struct {
 	ExpiresAt Timestamp `json:"expires_at"`
 }
 
-// putAuthority stores the key of the authority of nodes, which is sent only on connections that
-// nobody can read.
+// putAuthority stores the key of the authority of nodes, which is accepted only with TLS or from
+// the machine of the node.
 func (s *Server) putAuthority(c echo.Context) error {
 	address, _ := netip.ParseAddr(remoteAddress(c.Request()))
 	if c.Request().TLS == nil && !address.Unmap().IsLoopback() {

@@ -91,7 +91,8 @@ func (s *Server) startLogin(c echo.Context) error {
 	return redirect(c, address)
 }
 
-// finishLogin creates the session of a user whom the identity provider has sent back.
+// finishLogin creates the session of a user after the identity provider has redirected the browser
+// back.
 func (s *Server) finishLogin(c echo.Context) error {
 	if err := s.admitLogin(c, s.browsersLogIn()); err != nil {
 		return s.loginFailed(c, err)
@@ -161,7 +162,8 @@ func (s *Server) exchangeToken(c echo.Context) error {
 	return respond(c, http.StatusCreated, sessionView{secret.Text, account.Name, account.Roles, timestamp(expires)})
 }
 
-// createSession creates a new session, whatever session the client has. The audit log gets the login.
+// createSession creates a session, even if the client already has one, and records the login in the
+// audit log.
 func (s *Server) createSession(c echo.Context, account *oidc.Account) (access.Secret, time.Time, error) {
 	action := s.loginAction(c)
 	action.Principal = account.Name
@@ -182,7 +184,7 @@ func (s *Server) createSession(c echo.Context, account *oidc.Account) (access.Se
 }
 
 // loginAction is the audit record of a login. Its query contains a code of the provider, which the
-// record must not have.
+// record must not contain.
 func (s *Server) loginAction(c echo.Context) metadata.Action {
 	r := c.Request()
 	return metadata.Action{Address: remoteAddress(r), Node: s.cfg.Node, Action: r.Method + " " + c.Path(), Object: c.Path()}

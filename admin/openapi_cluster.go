@@ -11,7 +11,7 @@ var logNodesParameter = queryParameter("node", "Name or id of a node; repeatable
 var clusterOperations = map[string]operation{
 	"GET /cluster-health": {
 		id: "cluster_health", tag: "cluster_health", summary: "Show the state of the cluster: metadata, nodes, partitions and problems",
-		query:    []object{queryParameter("strict", "Respond with 503 also if a partition is not served.", object{"type": "boolean", "default": false})},
+		query:    []object{queryParameter("strict", "Also respond with 503 if a partition is not served.", object{"type": "boolean", "default": false})},
 		answers:  []reply{{http.StatusOK, "The cluster; the field status summarizes it", clusterHealthView{}}},
 		refusals: []int{400, 503},
 	},

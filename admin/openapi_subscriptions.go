@@ -43,7 +43,7 @@ var subscriptionOperations = map[string]operation{
 	},
 	"POST /subscriptions/:subscription/seek": {
 		id: "seek_subscription", tag: "subscription", summary: "Continue a paused subscription at another position. Records after it are delivered again, even if they were delivered before",
-		query: []object{queryParameter("restart", "Also if the subscription is not paused", object{"type": "boolean"})},
+		query: []object{queryParameter("restart", "Seek even if the subscription is not paused; it continues at the new position", object{"type": "boolean"})},
 		body:  seekRequest{}, answers: []reply{{http.StatusOK, "The subscription", subscriptionView{}}}, refusals: []int{400, 404, 409, 415, 422, 503},
 	},
 	"GET /subscriptions/:subscription/records/:topic/:topic_partition/:offset": {
@@ -104,7 +104,7 @@ var subscriptionOperations = map[string]operation{
 	},
 	"DELETE /kafka-clusters/:kafka_cluster": {
 		id: "delete_kafka_cluster", tag: "kafka_cluster", summary: "Delete a Kafka cluster",
-		query:   []object{queryParameter("force", "Also if subscriptions read from it, which stops them", object{"type": "boolean"})},
+		query:   []object{queryParameter("force", "Delete it even if subscriptions read from it, which stops them", object{"type": "boolean"})},
 		answers: []reply{{http.StatusAccepted, "The cluster was deleted", nil}}, refusals: []int{400, 404, 409, 503},
 	},
 }

@@ -1,7 +1,7 @@
 // Package docs holds the documentation, which the command line client shows.
 //
 // configuration.md, errors.md and cli.md are generated from the code, and openapi.json is what
-// the admin API serves; tests compare them, and `make docs` writes them anew.
+// the admin API serves; tests compare them, and `make docs` regenerates them.
 package docs
 
 import (

@@ -79,7 +79,7 @@ func TestClusterViewWithoutTheLeadersNode(t *testing.T) {
 	require.False(t, v.Nodes[0].Answers)
 	require.Equal(t, 2, v.Nodes[0].Replicas, "it is in the configuration")
 
-	for _, st := range f.statuses { // and now they do not any more
+	for _, st := range f.statuses { // they no longer respond
 		for _, r := range st.Replicas {
 			r.Leader, r.State = "", "Candidate"
 		}

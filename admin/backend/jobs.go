@@ -27,9 +27,9 @@ const (
 	jobParallel = 16   // operations in progress, of all jobs
 	jobRate     = 1000 // operations per second, of all jobs
 
-	jobPoll       = 250 * time.Millisecond // between looks for jobs
+	jobPoll       = 250 * time.Millisecond // between two polls for jobs
 	jobRetryDelay = time.Second            // after a partition or the metadata was unavailable
-	jobLookup     = time.Second            // how long an operation looks for the leader of its partition
+	jobLookup     = time.Second            // of the lookup of the leader of a partition
 	jobRetries    = 150                    // of an operation whose partition is unavailable
 )
 

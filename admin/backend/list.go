@@ -24,7 +24,7 @@ import (
 const (
 	// listConcurrency bounds the partitions that a request reads at the same time.
 	listConcurrency = 64
-	// A partial answer waits partialLookup for the leader of a partition, and partialTimeout
+	// A partial response waits partialLookup for the leader of a partition, and partialTimeout
 	// for its response.
 	partialLookup  = 2 * time.Second
 	partialTimeout = 20 * time.Second

@@ -159,7 +159,7 @@ const (
 	// drainPoll is how often it is checked whether deleted subscriptions have records in flight.
 	drainPoll = time.Second
 	// drainTimeout is how long a deleted subscription may have records in flight, and nodes may
-	// be silent about it. What is in flight then is delivered or not.
+	// be silent about it. Records in flight after that may be lost or delivered.
 	drainTimeout = 30 * time.Second
 )
 

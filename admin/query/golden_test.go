@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var rewriteGolden = flag.Bool("rewrite", false, "write the golden files anew")
+var rewriteGolden = flag.Bool("rewrite", false, "rewrite the golden files")
 
 // TestColumnsOfAllTables pins the names and types that tools rely on.
 func TestColumnsOfAllTables(t *testing.T) {

@@ -74,7 +74,7 @@ func isStored(history []machine.Event, e *event) bool {
 	return false
 }
 
-// beginning is the part of a message that the invoker keeps of many failures, too.
+// beginning is the part of a message that the invoker keeps even if there are many failures.
 func beginning(message string) string { return message[:min(len(message), 64)] }
 
 // presentEvents returns the events that follow from the record and the attempts of an invocation that

@@ -22,7 +22,7 @@ the server of the node can read, and set in its configuration:
   metadata-client.addresses = ["n1.internal:5122"]
 
 The node sends the token only to a node of this cluster, which it recognizes by a hash in the token.
-Whoever has a token that was not used can become a node, which controls the cluster: create it when
+Anyone with an unused token can add a node, and a node controls the cluster: create a token only when
 it is needed. ` + "`platform docs cluster`" + ` describes the whole procedure.`
 
 // maxJoinTokenCount is the number of tokens that one command creates.

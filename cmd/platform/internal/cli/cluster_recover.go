@@ -109,7 +109,7 @@ func (a *app) recoveryTable(plans []client.PartitionRecovery, nodes []client.Nod
 			orDash(term.Clean(strings.Join(p.Missing, ", "))), orDash(strings.Join(discarded, ", ")), state,
 		}
 	}
-	a.print.Table("", []string{"ID", "FROM", "LAST ENTRY", "MISSING", "COPIED ANEW", "STATE"}, rows)
+	a.print.Table("", []string{"ID", "FROM", "LAST ENTRY", "MISSING", "REPLACED", "STATE"}, rows)
 }
 
 func (a *app) recoveryOutcome(done []client.PartitionRecovery) error {

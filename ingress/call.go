@@ -115,7 +115,7 @@ var parameters = []string{"delay", "limit-key"}
 
 // readQuery reads the parameters from the query and the equivalent headers. The handler gets the
 // whole query in a header and may have parameters of its own, including malformed ones; only names
-// that resemble one of ours are refused.
+// that resemble one of the server's are refused.
 func readQuery(r *http.Request, t *parsedTarget, inv *machine.Invoke) error {
 	var query url.Values
 	if r.URL.RawQuery != "" {

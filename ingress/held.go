@@ -7,8 +7,8 @@ import (
 	"platform/internal/budget"
 )
 
-// held is the memory of a request's body and response that its connection's account
-// counts. It is of one goroutine.
+// held is the memory that a request has reserved from the account of its connection, for its body
+// and response. It must be used by one goroutine only.
 type held struct {
 	account *budget.Account
 	bytes   int64
@@ -28,8 +28,8 @@ func (h *held) upTo(n int64) error {
 	return nil
 }
 
-// reserveResponse reserves n bytes more for a response. A response that no connection has room for
-// is counted regardless of the limits, since it could never be read otherwise.
+// reserveResponse reserves n bytes more for a response. A response that exceeds the limit of
+// a connection is counted regardless of the limits, since it could never be read otherwise.
 func (h *held) reserveResponse(n int) error {
 	switch {
 	case h.tryReserveResponse(n):

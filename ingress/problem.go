@@ -28,14 +28,14 @@ const (
 	statusClientClosed = 499 // the client has disconnected
 )
 
-// Values of the error source header: whose error it is. Clients never repeat a
-// request because of an invocation's error.
+// Values of the error source header: the origin of the error. Clients do not retry a request that
+// failed with the error of an invocation.
 const (
 	fromIngress    = "ingress"
 	fromInvocation = "invocation"
 )
 
-// errStopping is why requests are cut short at the end of the drain.
+// errStopping is the cause of the cancellation of requests at the end of the drain.
 var errStopping = errors.New("the server is shutting down")
 
 // problem is an error of the ingress itself, ready to be sent.
@@ -43,11 +43,11 @@ type problem struct {
 	status  int
 	message string
 	allow   string         // allow header, with 405
-	retry   bool           // tell the client when to come back
-	after   time.Duration  // with retry; 0: a second
-	code    errcode.Code   // empty: the catalogue has none
-	id      ids.Invocation // zero: none to tell
-	cause   error          // to log: why the server failed
+	retry   bool           // send a Retry-After header
+	after   time.Duration  // with retry; 0 means 1 s
+	code    errcode.Code   // may be empty
+	id      ids.Invocation // may be zero
+	cause   error          // of a server error; logged only
 }
 
 func (p *problem) Error() string { return p.message }
@@ -173,13 +173,14 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case r.ContentLength == 0:
 	case r.ProtoMajor == 1:
 		s.abandonBody(w, p)
-	case p.status != http.StatusRequestTimeout && p.code != errcode.RT0026: // reading on would use what is in short supply
+	case p.status != http.StatusRequestTimeout && p.code != errcode.RT0026: // reading the rest would need more memory
 		s.skipStream(w, r)
 	}
 	_ = writeJSON(w, p.status, errorBody{Code: p.status, Message: p.message, Source: fromIngress, Platform: p.code})
 }
 
-// skipStream reads on for a while before an HTTP/2 request is refused. The library resets a stream
+// skipStream reads and drops the rest of an HTTP/2 request, for a limited time, before the request is
+// refused. The library resets a stream
 // whose request has not ended, and clients that are still sending then lose the response.
 func (s *Server) skipStream(w http.ResponseWriter, r *http.Request) {
 	if r.Header["Expect"] != nil { // reading would request the body
@@ -190,7 +191,7 @@ func (s *Server) skipStream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// skipBody is how long the rest of a body that is too large is read.
+// skipBody limits the time for which the rest of a refused body is read.
 const skipBody = time.Second
 
 // abandonBody bounds how long the connection may take to skip what is left of the body of a refused

@@ -19,62 +19,60 @@ import (
 	"platform/partition/machine"
 )
 
-// Config are the settings of the ingress; the zero value of each field stands for
-// the default that it names.
+// Config contains the settings of the ingress. Zero values select the default in parentheses.
 type Config struct {
 	// ForwardHeaders are the canonical names of headers with credentials that handlers get, and
 	// that are stored with the invocation.
 	ForwardHeaders []string
-	// TLS is the configuration of TLS; nil: no TLS.
+	// TLS is the configuration of TLS (no TLS).
 	TLS *tls.Config
-	// RequestSizeLimit bounds request bodies, in bytes; 32 MiB.
+	// RequestSizeLimit limits request bodies, in bytes (32 MiB).
 	RequestSizeLimit int64
-	// ConcurrentRequests bounds the requests in progress, those that wait for a
-	// result included; more are answered 429. No bound.
+	// ConcurrentRequests limits the requests in progress, including those that wait for a
+	// result; others are rejected with status 429 (unlimited).
 	ConcurrentRequests int64
-	// HTTP2MaxStreams bounds the concurrent requests of one HTTP/2 connection; 250.
+	// HTTP2MaxStreams limits the concurrent requests of one HTTP/2 connection (250).
 	HTTP2MaxStreams int
-	// MaxConnections bounds the open connections of a listener: more wait to be
-	// accepted. 10,000.
+	// MaxConnections limits the open connections of a listener; others wait to be accepted
+	// (10,000).
 	MaxConnections int
-	// AddressConnections bounds those of one remote address: more are answered 503 and
-	// closed. No bound.
+	// AddressConnections limits the connections of one remote address; others get status 503 and
+	// are closed (unlimited).
 	AddressConnections int
-	// WriteTimeout is how long a client may take to read each 64 KiB of a response; that of
-	// package httpserver.
+	// WriteTimeout is the time that a client has to read each 64 KiB of a response (that of
+	// package httpserver).
 	WriteTimeout time.Duration
-	// Budget is what the bodies of requests and responses are accounted to; nil: nothing.
+	// Budget limits the memory of the bodies of requests and responses (unlimited).
 	Budget *budget.Budget
-	// ResultTimeout is how long the result of a call may wait for memory, well below the
-	// time for which results are kept; half of that time.
+	// ResultTimeout limits how long the result of a call waits for memory. It must be well below
+	// the time for which results are kept (half of that time).
 	ResultTimeout time.Duration
-	// Authenticator identifies the sender of a request; without it requests are unrestricted.
+	// Authenticator authenticates requests (all requests have all permissions).
 	Authenticator *access.Authenticator
-	// Quotas bound what each client may use; nil: nothing does.
+	// Quotas limit the requests and bytes of each client (unlimited).
 	Quotas *access.Quotas
-	// Guard decides which hosts requests may be sent to, and which web pages may send them; without
-	// it all.
+	// Guard validates the Host header of requests and the web pages that send them (no
+	// validation).
 	Guard *access.Guard
-	// DrainTimeout is how long requests in progress may take once the server stops;
-	// 5 s.
+	// DrainTimeout limits the requests in progress once the server stops (5 s).
 	DrainTimeout time.Duration
-	// BodyTimeout is how long a client may pause while it sends a body; 30 s.
+	// BodyTimeout limits the pauses of a client that sends a body (30 s).
 	BodyTimeout time.Duration
-	// FlowControl lets requests have a scope; without it they are refused.
+	// FlowControl allows scopes; without it, requests with a scope are refused.
 	FlowControl bool
-	// Version is the server's version, recorded with every invocation; empty.
+	// Version is the server's version, recorded with every invocation (empty).
 	Version string
-	// Defaults returns the server's values for options that handlers did not announce; it is called
-	// for every request and its result may change. metadata.StandardDefaults.
+	// Defaults returns the server's values for options that handlers do not announce. It is called
+	// for each request; the values may change (metadata.StandardDefaults).
 	Defaults func() *metadata.Defaults
-	// Ready returns why the node should receive no requests, for operators; nil means that it
-	// should. Each health check calls it, so it must be fast. Always ready.
+	// Ready returns an error with the reason if the node should not receive requests. Each health
+	// check calls it, so it must be fast (always ready).
 	Ready func() error
-	// Now is the clock; time.Now.
+	// Now returns the current time (time.Now).
 	Now func() time.Time
-	// Metrics count the requests; nil: nothing does.
+	// Metrics count the requests (none).
 	Metrics *Metrics
-	// Tracer records calls and sends as spans; nil: none.
+	// Tracer records calls and sends as spans (none).
 	Tracer *tracing.Tracer
 }
 

@@ -96,7 +96,7 @@ function Palette({ close, initial }: { close: () => void; initial: string }) {
     }
     if (isWord) {
       if (found.length > 0) out.push({ id: 'key', title: `Invocations with the key “${wanted}”`, hint: 'List', icon: 'filter', run: go('/invocations', { key: wanted }) })
-      else if (scored.length === 0) out.push({ id: 'key', title: `Look for the key “${wanted}”`, hint: 'Invocations', icon: 'filter', run: go('/invocations', { key: wanted }) })
+      else if (scored.length === 0) out.push({ id: 'key', title: `Find the key “${wanted}”`, hint: 'Invocations', icon: 'filter', run: go('/invocations', { key: wanted }) })
     }
     return out
   }, [wanted, services.data, deployments.data, keyed.data])

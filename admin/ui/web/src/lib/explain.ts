@@ -70,7 +70,7 @@ export function explainRecord(i: Record, steps: readonly Step[], now: number): E
       const waits = awaitedSteps(i.awaiting_on, steps, now)
       return {
         title: waits.length === 1 ? `Waits for ${waits[0]}` : 'Waits for a result',
-        text: waits.length > 1 ? waits : ['It is suspended and takes no resources until then.'],
+        text: waits.length > 1 ? waits : ['It is suspended and uses no resources until then.'],
       }
     }
     case 'paused': {
@@ -81,7 +81,7 @@ export function explainRecord(i: Record, steps: readonly Step[], now: number): E
           ? [`It was paused${by} ${when(i.last_pause?.at)}${i.last_pause?.reason ? `: ${i.last_pause.reason}` : ''}.`]
           : cause === 'attempts-used-up'
             ? [`All attempts of its retry policy failed${i.last_pause?.attempts ? ` (${i.last_pause.attempts})` : ''}.`]
-            : ['Its failure cannot be cured by a retry.']
+            : ['A retry cannot fix its failure.']
       return { title: 'Paused', text: [...text, 'Resume continues it where it stopped. Resume on another deployment if the code was the cause.'] }
     }
     case 'running':

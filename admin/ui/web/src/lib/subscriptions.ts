@@ -96,7 +96,7 @@ export const reroutes = (body: Record<string, unknown>): boolean => ['sink', 'or
 export const blockReasons: Readonly<Record<string, readonly [why: string, remedy: string]>> = {
   key_missing: ['The handler belongs to an object or a workflow, so each record needs a key, and this one has none.', 'Skip it, or produce it again with a key.'],
   key_not_utf8: ['The key becomes the key of an object or a workflow, which is text, but it is not valid UTF-8.', 'Skip it, or produce it again with a key that is text.'],
-  key_too_large: ['The key is longer than keys of invocations may be.', 'Skip it, or produce it again with a shorter key.'],
+  key_too_large: ['The key exceeds the maximum length of keys of invocations.', 'Skip it, or produce it again with a shorter key.'],
   record_too_large: ['The record is larger than networking.message-size-limit.', 'Increase the limit and retry, or skip the record.'],
   handler_not_found: ['The service or its handler is not registered.', 'Register a deployment that has it, or edit the subscription, then retry.'],
   invalid_scope: ['The scope that the template makes from this record is not valid.', 'Edit the template of the scope and retry, or skip the record.'],

@@ -26,7 +26,7 @@ export function Bundle() {
   const fixed = useMemo(() => (bundle ? new Map([[bundle.invocation.id, bundle.journal]]) : undefined), [bundle])
   return (
     <>
-      <PageHead title="Invocation bundle" summary={bundle ? <>Exported <Time at={bundle.exported_at} />. The server is not asked.</> : 'A file that was exported from the page of an invocation'} />
+      <PageHead title="Invocation bundle" summary={bundle ? <>Exported <Time at={bundle.exported_at} />. It is shown from the file, without requests to the server.</> : 'A file that was exported from the page of an invocation'} />
       <label class="drop" onDragOver={(e) => e.preventDefault()} onDrop={(e) => {
         e.preventDefault()
         open(e.dataTransfer?.files[0])

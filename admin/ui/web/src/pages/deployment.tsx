@@ -121,8 +121,8 @@ function Update({ d, close }: { d: DeploymentDetail; close: () => void }) {
           setAddress(e.currentTarget.value)
           setChecked(false)
         }} /></Field>
-        <Switch checked={overwrite} onChange={setOverwrite}>Also if the endpoint offers other services or handlers</Switch>
-        {checked && <p class="ok-text">The endpoint answers and is compatible.</p>}
+        <Switch checked={overwrite} onChange={setOverwrite}>Even if the endpoint offers other services or handlers</Switch>
+        {checked && <p class="ok-text">The endpoint responds and is compatible.</p>}
         {error && <p class="dialog-error" role="alert">{error}</p>}
       </DialogFrame>
     </form>

@@ -126,7 +126,7 @@ function One({ id }: { id: string }) {
           <BlockedRecords of={s} path={path} />
           {s.dead_letters > 0 && <DeadLetters of={s} path={`${path}/dead-letters`} />}
           <Section title="Topic partitions" count={formatCount(s.topic_partitions)} flush>
-            {(s.partitions ?? []).length === 0 ? <Empty title="No topic partitions yet"><p>{s.start.resolved ? 'No node reads from this subscription at the moment.' : 'The brokers have not been reached yet, so that the start position is not known.'}</p></Empty> : <Partitions list={s.partitions ?? []} />}
+            {(s.partitions ?? []).length === 0 ? <Empty title="No topic partitions yet"><p>{s.start.resolved ? 'No node reads from this subscription at the moment.' : 'The brokers have not been reached yet, so the start position is not known.'}</p></Empty> : <Partitions list={s.partitions ?? []} />}
           </Section>
           <Section title="Settings"><Settings of={s} /></Section>
         </>

@@ -175,7 +175,7 @@ function EditSettings({ service: s, close }: { service: Service; close: () => vo
           <Field label="Access" hint={diff('public') ?? 'Public services are callable through the ingress.'}>
             <select class="input" value={values.public} onChange={(e) => set('public', e.currentTarget.value)}><option value="true">public</option><option value="false">private</option></select>
           </Field>
-          <Field label="Lazy state" hint={diff('enable_lazy_state') ?? 'State is read when asked for, not sent with each attempt.'}>
+          <Field label="Lazy state" hint={diff('enable_lazy_state') ?? 'State is read on demand instead of being sent with each attempt.'}>
             <select class="input" value={values.enable_lazy_state} onChange={(e) => set('enable_lazy_state', e.currentTarget.value)}><option value="true">on</option><option value="false">off</option></select>
           </Field>
           {durations.filter(([k]) => k !== 'workflow_completion_retention' || s.ty === 'Workflow').map(([k, label, hint]) => (
@@ -279,7 +279,7 @@ function Invoke({ service: s, handler: h }: { service: Service; handler: Handler
               <Field label="Limit key" hint="One or two levels, a or a/b. Needs a scope."><input class="input mono" value={limitKey} disabled={!scope.trim()} onInput={(e) => setLimitKey(e.currentTarget.value)} /></Field>
             </div>
           )}
-          <Field label="Headers" hint="One a line, name: value."><textarea class="input mono" rows={2} value={headers} onInput={(e) => setHeaders(e.currentTarget.value)} /></Field>
+          <Field label="Headers" hint="One per line, as name: value."><textarea class="input mono" rows={2} value={headers} onInput={(e) => setHeaders(e.currentTarget.value)} /></Field>
         </details>
         <div class="invoke-row">
           <Button type="submit" kind="primary" icon="play" busy={busy}>{busy ? 'Waiting for the result…' : mode === 'call' ? 'Call' : 'Send'}</Button>

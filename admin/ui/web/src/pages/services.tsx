@@ -158,7 +158,7 @@ function Register({ close, address }: { close: () => void; address: string }) {
             <details class="more-options">
               <summary>Options</summary>
               <Switch checked={http11} onChange={setHTTP11}>Use HTTP/1.1 (endpoints that cannot do HTTP/2)</Switch>
-              <Field label="Additional headers" hint="Sent with every request to the endpoint; one a line, name: value."><textarea class="input mono" rows={3} value={headers} onInput={(e) => setHeaders(e.currentTarget.value)} /></Field>
+              <Field label="Additional headers" hint="Sent with every request to the endpoint; one per line, as name: value."><textarea class="input mono" rows={3} value={headers} onInput={(e) => setHeaders(e.currentTarget.value)} /></Field>
               <Switch checked={breaking} onChange={setBreaking}>Allow breaking changes (removed handlers, other types)</Switch>
               <Switch checked={force} onChange={setForce}>Replace the deployment at this address in place</Switch>
             </details>

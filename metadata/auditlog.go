@@ -210,7 +210,7 @@ func (s *Store) VerifyAudit() (state AuditState, err error) {
 	return v.AuditState, nil
 }
 
-// auditVerifier computes the hash tree anew.
+// auditVerifier recomputes the hash tree.
 type auditVerifier struct {
 	AuditState
 	peaks peaks

@@ -80,7 +80,7 @@ func (l *raftLog) Propose(ctx context.Context, data []byte) (outcome, error) {
 			}
 		}
 		if ctx.Err() != nil || wait == 0 {
-			if errors.Is(reason, ErrUnknownOutcome) { // also if the last attempt had no effect
+			if errors.Is(reason, ErrUnknownOutcome) { // even if the last attempt had no effect
 				err = errors.New(err.Error())
 			}
 			return outcome{}, fmt.Errorf("%w: %w", reason, errors.Join(err, context.Cause(ctx)))

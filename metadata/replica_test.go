@@ -102,7 +102,7 @@ func TestEverythingSurvivesARestart(t *testing.T) {
 }
 
 // TestWhatCannotBeStoredIsRefused makes changes that the state file or the log cannot hold. They
-// must have no effect: if applying one failed, all replicas would stop, also after each restart.
+// must have no effect: if applying one failed, all replicas would stop, again after each restart.
 func TestWhatCannotBeStoredIsRefused(t *testing.T) {
 	s, stop, err := openReplica(t.TempDir())
 	require.NoError(t, err)

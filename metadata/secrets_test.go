@@ -185,7 +185,7 @@ func TestANodeWithoutKeyDoesNotStoreSecretsInClear(t *testing.T) {
 	_, err = m.RotateSecrets(t.Context())
 	require.ErrorContains(t, err, "this node has no key")
 
-	// The lost secret can be set anew with another key.
+	// The lost secret can be set again with another key.
 	m.useKeys(testKeys(t, "b"))
 	again := withHeaders(map[string]string{"authorization": canary + "-new"})
 	again.Force = true

@@ -66,7 +66,7 @@ type write struct {
 }
 
 // unstorable reports whether the record cannot be stored. As an error of apply, that would stop
-// all replicas, also after each restart.
+// all replicas, again after each restart.
 func (w write) unstorable() bool { return w.key == "" || len(w.key) > bbolt.MaxKeySize }
 
 func newDraft(from *state) *draft { return &draft{state: *from} }

@@ -37,7 +37,7 @@ const (
 	// An index is dropped when it has not been read for listingIdle.
 	listingIdle = 5 * time.Minute
 	// Changes are applied to the index when there are somePending or before the index is
-	// read. If there are maxPending while it is being read, the index is built anew, so that
+	// read. If there are maxPending while it is being read, the index is rebuilt, so that
 	// applying commands never waits for readers.
 	somePending = 512
 	maxPending  = 32 << 10

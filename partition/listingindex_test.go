@@ -103,7 +103,7 @@ func TestIndexIsDroppedWithoutReaders(t *testing.T) {
 	require.Eventually(t, func() bool { return !x.try(func(*listing.Index) {}) }, time.Minute, time.Millisecond)
 	s.change(func(txn *store.Txn) { txn.DeleteInvocation(scanID(0)) })
 	first[listing.Completed]--
-	require.Equal(t, first, x.statuses(t), "built anew")
+	require.Equal(t, first, x.statuses(t), "rebuilt")
 }
 
 func TestOutdatedIndexIsRebuilt(t *testing.T) {

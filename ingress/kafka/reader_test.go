@@ -9,7 +9,7 @@ import (
 	"platform/internal/subscription"
 )
 
-// A reader that could not decrypt its secrets starts anew once it can, although no record has changed.
+// A reader that could not decrypt its secrets restarts once it can, although no record has changed.
 func TestReaderDiffersOnceItsSecretsAreReadable(t *testing.T) {
 	unreadable := errors.New("no key")
 	sub, cluster := subscription.Subscription{ID: "s", Version: 1}, subscription.Cluster{Name: "c", Version: 1}

@@ -90,7 +90,7 @@ func (d Directory) Rotate(validity time.Duration) error {
 		return err
 	}
 	if certificates(present) > 1 {
-		return errors.New("the last rotation is not finished: issue all certificates anew, then run rotate --finish")
+		return errors.New("the last rotation is not finished: reissue all certificates, then run rotate --finish")
 	}
 	a, err := NewAuthority(cluster, validity)
 	if err != nil {

@@ -89,7 +89,7 @@ func Status(err error, fallback int) int {
 	return fallback
 }
 
-// Text returns the text of err. If the chain contains a code, the text starts with it, also if the
+// Text returns the text of err. If the chain contains a code, the text starts with it, even if the
 // coded error was wrapped.
 func Text(err error) string {
 	code, ok := Of(err)

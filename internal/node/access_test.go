@@ -102,7 +102,7 @@ func TestTokensHoldOnAllNodes(t *testing.T) {
 	t.Logf("revoked on all nodes after %s", time.Since(begin))
 }
 
-// Profiles at the node port require a token if others can reach it, also if the admin port is
+// Profiles at the node port require a token if others can reach it, even if the admin port is
 // bound to a loopback address.
 func TestProfilesOfAnExposedNodePortRequireAToken(t *testing.T) {
 	local, exposed := fakeListener{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}, fakeListener{&net.TCPAddr{IP: net.IPv4zero}}

@@ -61,7 +61,7 @@ func TestCommandsOvertakeBulkCommands(t *testing.T) {
 	require.Equal(t, "12345ABCD", seal.get())
 }
 
-// A proposer has one bulk command in flight, also if the gate admits more, so that other
+// A proposer has one bulk command in flight, even if the gate admits more, so that other
 // commands wait for one entry at most.
 func TestAProposerHasOneBulkCommandInFlight(t *testing.T) {
 	n := startNode(t, t.TempDir(), "")

@@ -74,7 +74,7 @@ func (s *LogStore) GetLog(index uint64, log *raft.Log) error {
 		return fmt.Errorf("read entry %d of group %d: %w", index, s.group, readError(err))
 	}
 	value = append([]byte(nil), value...)
-	if err := closer.Close(); err != nil { // also if the value could not be read
+	if err := closer.Close(); err != nil { // even if the value could not be read
 		return fmt.Errorf("read entry %d of group %d: %w", index, s.group, readError(err))
 	}
 	if inChunks(value) {

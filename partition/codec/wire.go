@@ -52,7 +52,7 @@ func (w *writer) uint(field protowire.Number, v uint64) {
 	}
 }
 
-// explicitUint writes a field with explicit presence: also if it is zero.
+// explicitUint writes a field with explicit presence: even if it is zero.
 func (w *writer) explicitUint(field protowire.Number, v uint64) {
 	w.tag(field, protowire.VarintType)
 	w.uvarint(v)
@@ -80,7 +80,7 @@ func (w *writer) string(field protowire.Number, v string) {
 	}
 }
 
-// explicitString writes a field with explicit presence: also if it is empty.
+// explicitString writes a field with explicit presence: even if it is empty.
 func (w *writer) explicitString(field protowire.Number, v string) {
 	w.tag(field, protowire.BytesType)
 	w.uvarint(uint64(len(v)))

@@ -11,7 +11,7 @@ import (
 
 var (
 	alarming = regexp.MustCompile(`\b(WARN|ERROR)\b`)
-	// delayed are warnings that a node delays the others, also if the machine is overloaded.
+	// delayed are warnings that a node delays the others, even if the machine is overloaded.
 	delayed = regexp.MustCompile(`heartbeat timeout reached|failed to contact quorum|leader is silent|state=dead|` +
 		`storage operation is slow|writes stalled by the disk|process was paused|could not transfer leadership|` +
 		`leadership transfer failed|requests aborted at the end|could not register the node|has not applied a change|` +

@@ -161,7 +161,7 @@ func (s *situation) recreate(topic string, records int) {
 	s.produce(topic, records-1, sameKey)
 }
 
-// A topic that is deleted and created again is an error until a seek, also if it has more records
+// A topic that is deleted and created again is an error until a seek, even if it has more records
 // than the earlier one.
 func recreatedTopic(s *situation, topic string) {
 	s.b.topic(topic, 1)

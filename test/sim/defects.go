@@ -45,7 +45,7 @@ const (
 	// brokenChain: a reader of a topic that learns that a partition has less than it assumed does not
 	// send the missing records again.
 	brokenChain = "broken-chain"
-	// newStreams: each reader of a topic identifies its records anew.
+	// newStreams: each reader of a topic assigns new IDs to its records.
 	newStreams = "new-streams"
 )
 

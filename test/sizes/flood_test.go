@@ -163,7 +163,7 @@ func (c *neighbors) String() string {
 }
 
 // A flood of large bodies exceeds the memory that a node has for bodies by far. What finds
-// no memory is refused with the time to wait, everything gets a response in time, also if
+// no memory is refused with the time to wait, everything gets a response in time, even if
 // that is as large, and small calls succeed meanwhile.
 func TestFloodOfLargeBodies(t *testing.T) {
 	nodes, paths, long := []int{1}, []string{"Echo/size", "Echo/echo"}, os.Getenv("SIZES_LONG") != ""

@@ -67,7 +67,7 @@ func TestCredentialsReplaceALinkAndAreForTheirOwnerOnly(t *testing.T) {
 	require.ErrorContains(t, err, "chmod 600")
 }
 
-// A token is sent only to the addresses that it was stored for, also if another process replaces it
+// A token is sent only to the addresses that it was stored for, even if another process replaces it
 // while this one waits to renew it.
 func TestRenewalDoesNotUseTheTokenOfAnotherServer(t *testing.T) {
 	a, _ := loginApp(t)

@@ -29,7 +29,7 @@ type Config struct {
 	Listener                    // node to node traffic and metrics
 	UseRandomPorts    bool      `key:"use-random-ports" help:"listen on free ports chosen by the system"`
 	LogFilter         string    `key:"log-filter" help:"log levels, as level or target=level, separated by commas"`
-	LogFormat         LogFormat `key:"log-format" help:"pretty, compact or json"`
+	LogFormat         LogFormat `key:"log-format" help:"format of log records: pretty, compact or json"`
 	LogDisableANSI    bool      `key:"log-disable-ansi-codes" help:"disable colours in the log"`
 	DisablePrometheus bool      `key:"disable-prometheus" help:"do not collect metrics"`
 	MetricsPerHandler bool      `key:"metrics-per-handler" help:"distinguish the handlers of a service in metrics, of up to 1,000 handlers; otherwise only services"`

@@ -12,7 +12,7 @@ type RetryPolicy struct {
 	ExponentiationFactor float64        `key:"exponentiation-factor" help:"factor by which the delay grows with each retry, at least 1"`
 	MaxAttempts          Limit          `key:"max-attempts" help:"attempts before on-max-attempts, or unlimited"`
 	MaxInterval          units.Duration `key:"max-interval" help:"maximum delay"`
-	OnMaxAttempts        OnMaxAttempts  `key:"on-max-attempts" help:"pause or kill"`
+	OnMaxAttempts        OnMaxAttempts  `key:"on-max-attempts" help:"what happens to an invocation after its last attempt: pause or kill"`
 }
 
 // MetadataClient has the addresses of an existing cluster.
@@ -69,12 +69,12 @@ type Ingress struct {
 	Listener
 	ConcurrentAPIRequestsLimit Limit          `key:"concurrent-api-requests-limit" help:"maximum number of concurrent requests; further ones get status 429"`
 	ConnectionsPerAddressLimit Limit          `key:"connections-per-address-limit" help:"open connections of one remote address; further ones get status 503 and are closed; all addresses together can have 10,000"`
-	RequestSizeLimit           units.ByteSize `key:"request-size-limit" help:"maximum size of a request body; larger ones get status 413"`
+	RequestSizeLimit           units.ByteSize `key:"request-size-limit" help:"maximum size of a request body; larger ones get status 413 (default: networking.message-size-limit)"`
 	PrincipalRequests          Limit          `key:"principal-requests-per-second" help:"requests of one principal, or of one address without credentials, per second and node; bursts of the requests of ten seconds are permitted, further ones get status 429"`
 	PrincipalBytes             units.ByteSize `key:"principal-bytes-per-second" help:"the same for the bytes of request bodies; 0 for no limit"`
 	HTTP2MaxConcurrentStreams  int            `key:"http2-max-concurrent-streams" help:"concurrent requests on one HTTP/2 connection"`
 	ForwardHeaders             []string       `key:"forward-headers" help:"headers with credentials of callers, such as authorization, cookie or x-api-key, that handlers get; they are stored and shown with the invocation; others are dropped"`
-	Auth                       IngressAuth    `key:"auth" help:"none or token: what callers of handlers must present; security.mode = strict implies token"`
+	Auth                       IngressAuth    `key:"auth" help:"what callers of handlers must present: none or token; security.mode = strict implies token"`
 	AllowedHosts               []string       `key:"allowed-hosts" help:"names to which requests may be sent while the listener is bound to a loopback address, in addition to addresses, localhost and names that only private name servers resolve; * for all"`
 	KafkaClusters              KafkaClusters  `key:"kafka-clusters" help:"Kafka clusters that event subscriptions read from, as tables with name, brokers and properties of Kafka clients; others are added with POST /kafka-clusters"`
 	AllowedOrigins             []string       `key:"allowed-origins" help:"origins whose web pages may call handlers, such as https://app.example.com; * for all, without credentials (default: pages of this machine if bound to a loopback address, else all)"`
@@ -133,7 +133,7 @@ type Invoker struct {
 	NoResponseWarning units.Duration `key:"no-response-warning" help:"time without response headers after which an attempt is reported as silent in logs, metrics and explain; it continues; 0 disables this"`
 
 	MessageSizeWarning units.ByteSize `key:"message-size-warning" help:"size from which messages of services are logged"`
-	MessageSizeLimit   units.ByteSize `key:"message-size-limit" help:"maximum size of a message of a service (RT0003)"`
+	MessageSizeLimit   units.ByteSize `key:"message-size-limit" help:"maximum size of a message of a service (RT0003) (default: networking.message-size-limit)"`
 
 	ConcurrentInvocationsLimit Limit          `key:"concurrent-invocations-limit" help:"open attempts of this node, shared by all services; one service may have 16/17 of them"`
 	PerServiceInvocationsLimit Limit          `key:"concurrent-invocations-limit-per-service" help:"open attempts of this node for one service"`

@@ -9,7 +9,7 @@ import (
 
 // Security configures the authentication of clients and of nodes.
 type Security struct {
-	Mode           SecurityMode `key:"mode" help:"default: the admin API requires a token unless it is bound to a loopback address; open: nothing requires one; strict: all ports do"`
+	Mode           SecurityMode `key:"mode" help:"which ports require a token; default: the admin API, unless it is bound to a loopback address; open: none; strict: all"`
 	AdminTokenFile string       `key:"admin-token-file" help:"file with a token for the administrator, of 32 bytes or more (default: variable PLATFORM_ADMIN_TOKEN, else the node creates admin.token in its data directory if it requires tokens)"`
 
 	AuditReads bool `key:"audit-reads" help:"record in the audit log who reads payloads: state, records of topics, and SQL queries of clients that may read payloads; each such read takes a log entry of the metadata"`
@@ -31,7 +31,7 @@ type Secrets struct {
 
 // NodeTLS secures the connections between nodes.
 type NodeTLS struct {
-	Mode          TLSMode `key:"mode" help:"off, allow or require: whether connections between nodes use TLS with certificates on both sides; a running cluster is switched node by node from off to allow, and then to require"`
+	Mode          TLSMode `key:"mode" help:"whether connections between nodes use TLS with certificates on both sides: off, allow or require; a running cluster is switched node by node from off to allow, and then to require"`
 	CertFile      string  `key:"cert-file" help:"certificate of this node, issued by platform cluster ca node; read again when it changes (default: the node gets one from the cluster, in its data directory, and renews it)"`
 	KeyFile       string  `key:"key-file" help:"key of the certificate; others must not be able to read it"`
 	CAFile        string  `key:"ca-file" help:"certificates of the authorities whose nodes are trusted"`

@@ -189,7 +189,7 @@ func forbidden(message string) error {
 // checkTarget refuses a target outside the limits of the sender.
 func checkTarget(p *access.Principal, t machine.Target) error {
 	if p.Limited() && !p.AllowsTarget(t.Service, t.Scope) {
-		return forbidden("'" + p.Name + "' is not for this service or scope")
+		return forbidden("'" + p.Name + "' is limited to other services or scopes")
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 // children that can use a slot. A free slot descends from the scope: at each counter to the
 // next child in the ring, in the queue to its first entry. A child that cannot use the
 // slot, because its own limit is reached, leaves the ring and rejoins when that changes, so
-// it is not checked in vain twice.
+// it is not checked twice without result.
 //
 // Invariants: before and after each method, every child that can use a slot is in its ring.
 // Before and after each command of a partition, no admissible invocation waits, except as

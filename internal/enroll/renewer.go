@@ -38,7 +38,7 @@ func (r *Renewer) Run(ctx context.Context) error {
 	}
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
-	spread := rand.Float64() //nolint:gosec // so that the nodes do not all renew at once
+	spread := rand.Float64() //nolint:gosec // so that the nodes do not all renew simultaneously
 	var retryAt time.Time
 	for delay := renewMinDelay; ; {
 		select {

@@ -51,8 +51,8 @@ func (w *recordedStorage) DeleteRange(lo, hi uint64) error {
 }
 
 // Get reads a value. Raft stores the term of a vote before the candidate, in two writes. After
-// only the first one the stored candidate is that of an earlier vote, to whom Raft would repeat
-// that vote without comparing logs. Then the result is an empty candidate, who gets no vote.
+// only the first one the stored candidate is that of an earlier vote, and Raft would vote for it
+// again without comparing logs. Then the result is an empty candidate, which gets no vote.
 func (w *recordedStorage) Get(key []byte) ([]byte, error) {
 	if !bytes.Equal(key, keyVote) {
 		return w.Storage.Get(key)

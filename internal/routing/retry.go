@@ -56,7 +56,7 @@ func retry[T any](ctx context.Context, safe bool, send func(context.Context) (T,
 			deadline = time.Now().Add(fabric.FailoverBudget)
 			attempt = fabric.WithLookupDeadline(ctx, deadline)
 		}
-		// After a failover all pending requests reach the new leader at once. Those that a
+		// After a failover all pending requests reach the new leader simultaneously. Those that a
 		// leader had accepted before are retried even if this overloads it.
 		rejected := errors.Is(err, raftgroup.ErrOverloaded) && !accepted
 		_, unserved := errors.AsType[*fabric.UnservedError](err)

@@ -19,6 +19,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if tool := os.Getenv(kafkaTool); tool != "" {
+		runKafkaTool(tool)
+		return
+	}
 	code := m.Run()
 	harness.Cleanup()
 	os.Exit(code)
@@ -29,9 +33,12 @@ const timeout = 3 * time.Minute
 
 // document is a file with blocks to execute, and what they need.
 type document struct {
-	path   string
-	env    map[string]string // of the server
-	orders bool              // the sample program of docs/services.md runs at its address
+	path      string
+	env       map[string]string // of the servers
+	nodes     int               // of the cluster, 0 for one
+	orders    bool              // the sample program of docs/services.md runs at its address
+	kafka     bool              // a Kafka broker runs, and its tools are in PATH
+	registers bool              // the document registers the sample service itself
 }
 
 var documents = []document{
@@ -40,6 +47,12 @@ var documents = []document{
 	{path: "docs/services.md", orders: true},
 	{path: "docs/operate.md"},
 	{path: "docs/sql.md"},
+	{path: "docs/http-api.md"},
+	{path: "docs/cluster.md", nodes: 3},
+	{path: "docs/events.md", kafka: true},
+	{path: "docs/security.md", registers: true, env: map[string]string{
+		"SECURITY__MODE": "strict", "SECURITY__SECRETS__KEYS": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
+	}},
 	{path: "docs/flow-control.md", env: map[string]string{"EXPERIMENTAL_ENABLE_PROTOCOL_V7": "true", "EXPERIMENTAL_ENABLE_VQUEUES": "true"}},
 }
 
@@ -76,26 +89,30 @@ func TestEveryMarkedBlockIsExecuted(t *testing.T) {
 
 const root = "../../"
 
-var block = regexp.MustCompile("(?ms)^```console test\n(.*?)^```")
+var block = regexp.MustCompile("(?ms)^```console test( await)?\n(.*?)^```")
 
 // step is a command and the output that the document shows.
 type step struct {
 	command string
 	output  []string
+	await   bool // it is repeated until it prints the output
 }
+
+// fails reports whether the document says that the command fails.
+func (s step) fails() bool { return strings.Contains(s.command, "# fails") }
 
 func stepsOf(t *testing.T, path string) (steps []step) {
 	text, err := os.ReadFile(root + path)
 	require.NoError(t, err)
 	for _, found := range block.FindAllStringSubmatch(string(text), -1) {
-		for _, line := range strings.Split(strings.TrimRight(found[1], "\n"), "\n") {
+		for _, line := range strings.Split(strings.TrimRight(found[2], "\n"), "\n") {
 			switch command, isCommand := strings.CutPrefix(line, "$ "); {
 			case isCommand:
-				steps = append(steps, step{command: command})
+				steps = append(steps, step{command: command, await: found[1] != ""})
 			case len(steps) == 0:
 				t.Fatalf("%s: a block begins with %q instead of a command", path, line)
-			case strings.HasPrefix(line, "  ") && len(steps[len(steps)-1].output) == 0 && strings.Count(steps[len(steps)-1].command, `"`)%2 == 1:
-				steps[len(steps)-1].command += "\n" + line // a quoted argument continues
+			case strings.HasPrefix(line, "  ") && len(steps[len(steps)-1].output) == 0 && continues(steps[len(steps)-1].command):
+				steps[len(steps)-1].command += "\n" + line
 			case line != "" || len(steps[len(steps)-1].output) > 0:
 				steps[len(steps)-1].output = append(steps[len(steps)-1].output, line)
 			}
@@ -104,11 +121,22 @@ func stepsOf(t *testing.T, path string) (steps []step) {
 	return steps
 }
 
+// continues reports whether a command has further lines: an open quoted argument, or a backslash
+// at its end.
+func continues(command string) bool {
+	return strings.Count(command, `"`)%2 == 1 || strings.HasSuffix(command, `\`)
+}
+
 // execute runs the commands of the document.
 func (d document) execute(t *testing.T) {
 	steps := stepsOf(t, d.path)
 	require.NotEmpty(t, steps)
-	run := runner{T: t, server: harness.ServerFor(t, d.env), ids: map[string]string{}}
+	run := runner{T: t, ids: map[string]string{}}
+	if d.nodes > 1 {
+		run.nodes = harness.ClusterFor(t, harness.ClusterOptions{Nodes: d.nodes, Env: d.env}).Nodes
+	} else {
+		run.nodes = []*harness.Server{harness.ServerFor(t, d.env)}
+	}
 	client := build(t, "platform/cmd/platform")
 	run.greeter = harness.ServiceFor(t, harness.ServiceOptions{Name: "greeter", Command: []string{"sh", "-c", `exec "$0" sample --listen "$HOST:$PORT"`, client}})
 	if d.orders {
@@ -116,8 +144,14 @@ func (d document) execute(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
-	require.NoError(t, run.server.Register(ctx, run.greeter.URI(), false))
+	if !d.registers {
+		require.NoError(t, run.nodes[0].Register(ctx, run.greeter.URI(), false))
+	}
 	run.links(client)
+	if d.kafka {
+		run.broker = startKafka(t)
+		run.linkKafkaTools()
+	}
 	for _, s := range steps {
 		run.step(ctx, s)
 	}
@@ -149,43 +183,76 @@ func ordersProgram(t *testing.T) string {
 // runner executes commands in a directory of its own.
 type runner struct {
 	*testing.T
-	server          *harness.Server
+	nodes           []*harness.Server
 	greeter, orders *harness.Service
+	broker          string // its address, "" without one
 	dir             string
 	ids             map[string]string // those of the document and their counterparts
 }
 
-// links makes the program available in PATH and as bin/platform.
+// links makes the program available in PATH and as bin/platform, and the data of the node as
+// platform-data, where a server that is started by hand has it.
 func (r *runner) links(program string) {
 	r.dir = r.TempDir()
 	require.NoError(r, os.Mkdir(r.dir+"/bin", 0o700))
 	require.NoError(r, os.Symlink(program, r.dir+"/bin/platform"))
+	require.NoError(r, os.Symlink(r.nodes[0].Data(), r.dir+"/platform-data"))
 }
 
 func (r *runner) step(ctx context.Context, s step) {
+	if s.await {
+		require.NotEmpty(r, s.output, "%s is repeated until it prints its output, of which there is none", s.command)
+		var stdout, stderr string
+		require.Eventually(r, func() bool {
+			var err error
+			stdout, stderr, err = r.execute(ctx, s)
+			return err == nil && regexp.MustCompile(expression(s.output)).MatchString(normal(stdout))
+		}, timeout, 100*time.Millisecond, "%s\n%s", s.command, lastOutput{&stdout, &stderr})
+		return
+	}
+	stdout, stderr, err := r.execute(ctx, s)
+	if s.fails() {
+		require.Error(r, err, "%s\n%s", s.command, stdout)
+	} else {
+		require.NoError(r, err, "%s\n%s%s", s.command, stdout, stderr)
+	}
+	r.Logf("$ %s\n%s%s", s.command, stdout, stderr)
+	if len(s.output) == 0 {
+		return
+	}
+	r.learn(strings.Join(s.output, "\n"), stdout)
+	require.Regexp(r, expression(s.output), normal(stdout), s.command)
+}
+
+// lastOutput formats what a repeated command printed last.
+type lastOutput struct{ stdout, stderr *string }
+
+func (o lastOutput) String() string { return *o.stdout + *o.stderr }
+
+// execute runs a command once. It returns what the command printed; a command that fails shows its
+// error.
+func (r *runner) execute(ctx context.Context, s step) (stdout, stderr string, err error) {
 	cmd := exec.CommandContext(ctx, "sh", "-c", r.local(s.command))
 	cmd.Dir = r.dir
 	cmd.Env = []string{
 		"PATH=" + r.dir + "/bin:" + os.Getenv("PATH"), "HOME=" + r.dir, "CI=true",
-		"PLATFORM_ADMIN_URL=" + r.server.Admin(), "PLATFORM_INGRESS_URL=" + r.server.Client.Base(),
+		"PLATFORM_ADMIN_URL=" + r.nodes[0].Admin(), "PLATFORM_INGRESS_URL=" + r.nodes[0].Client.Base(),
 	}
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	require.NoError(r, cmd.Run(), "%s\n%s%s", s.command, &stdout, &stderr)
-	if len(s.output) == 0 {
-		return
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err = cmd.Run()
+	if s.fails() && out.Len() == 0 {
+		return strings.TrimRight(errs.String(), "\n"), "", err
 	}
-	got := strings.TrimRight(stdout.String(), "\n")
-	r.learn(strings.Join(s.output, "\n"), got)
-	require.Regexp(r, expression(s.output), normal(got), s.command)
+	return strings.TrimRight(out.String(), "\n"), errs.String(), err
 }
 
-var invocationID = regexp.MustCompile(`inv_1\w+`)
+var learnedID = regexp.MustCompile(`(inv_1|fg_)\w+`)
 
 // learn pairs the ids of the document's output with those of the actual one, in order.
 func (r *runner) learn(documented, actual string) {
-	found := invocationID.FindAllString(actual, -1)
-	for i, id := range invocationID.FindAllString(documented, -1) {
+	found := learnedID.FindAllString(actual, -1)
+	for i, id := range learnedID.FindAllString(documented, -1) {
 		if i < len(found) {
 			r.ids[id] = found[i]
 		}
@@ -197,7 +264,13 @@ func (r *runner) local(command string) string {
 	for documented, actual := range r.ids {
 		command = strings.ReplaceAll(command, documented, actual)
 	}
-	replace := []string{"localhost:8080", host(r, r.server.Client.Base()), "localhost:9070", host(r, r.server.Admin()), "localhost:9080", host(r, r.greeter.URI())}
+	replace := []string{"localhost:9080", host(r, r.greeter.URI())}
+	for i, n := range r.nodes {
+		replace = append(replace, fmt.Sprintf("localhost:%d", 8080+i), host(r, n.Client.Base()), fmt.Sprintf("localhost:%d", 9070+i), host(r, n.Admin()))
+	}
+	if r.broker != "" {
+		replace = append(replace, "localhost:9092", r.broker)
+	}
 	if r.orders != nil {
 		replace = append(replace, "localhost:9081", host(r, r.orders.URI()))
 	}
@@ -214,7 +287,7 @@ var variable = []struct {
 	pattern *regexp.Regexp
 	text    string
 }{
-	{regexp.MustCompile(`\b(inv|dp|vq)_1\w+`), "ID"},
+	{regexp.MustCompile(`\b((inv|dp|vq)_1|sub_|fg_|plt_)\w+`), "ID"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+Z)?`), "TIME"},
 	{regexp.MustCompile(`\b(\d+(ms|s|m|h)( |\b))+`), "DURATION"},
 	{regexp.MustCompile(`\b(morning|afternoon|evening)\b`), "DAYTIME"},
@@ -242,7 +315,7 @@ func expression(lines []string) string {
 		case i > 0:
 			b.WriteString("\n?")
 		}
-		b.WriteString(regexp.QuoteMeta(normal(line)))
+		b.WriteString(strings.ReplaceAll(regexp.QuoteMeta(normal(line)), "…", ".*"))
 	}
 	fmt.Fprint(&b, "$")
 	return b.String()

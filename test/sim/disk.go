@@ -18,6 +18,36 @@ type disk struct {
 	rng          *rand.Rand
 	maxSyncDelay time.Duration // maximum delay of a sync of a write-ahead log
 	saved        *vfs.MemFS    // an earlier copy, for the defect lostSync
+	crash        func()        // called in a later sync; nil: no crash is planned
+	crashIn      int           // syncs until then
+}
+
+// crashInSync calls crash during the n-th sync of a write-ahead log or of the hard states, before
+// the data is on the disk. Some writes of a server, such as those of a vote, have several steps;
+// crashes at a random time rarely fall between them.
+func (d *disk) crashInSync(n int, crash func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.crash, d.crashIn = crash, n
+}
+
+// beforeSync delays a sync, and crashes the node if it is time for that.
+func (d *disk) beforeSync() {
+	d.mu.Lock()
+	delay := time.Duration(d.rng.Int64N(int64(d.maxSyncDelay)))
+	crash := d.crash
+	if crash != nil {
+		if d.crashIn--; d.crashIn > 0 {
+			crash = nil
+		} else {
+			d.crash = nil
+		}
+	}
+	d.mu.Unlock()
+	time.Sleep(delay)
+	if crash != nil {
+		crash()
+	}
 }
 
 // save copies the disk for unsyncedState.
@@ -58,13 +88,6 @@ func (d *disk) setSyncDelay(delay time.Duration) {
 	d.maxSyncDelay = delay
 }
 
-func (d *disk) delaySync() {
-	d.mu.Lock()
-	t := time.Duration(d.rng.Int64N(int64(d.maxSyncDelay)))
-	d.mu.Unlock()
-	time.Sleep(t)
-}
-
 // Create implements vfs.FS.
 func (d *disk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := d.FS.Create(name, c)
@@ -101,18 +124,18 @@ type slowFile struct {
 
 // Sync implements vfs.File.
 func (f *slowFile) Sync() error {
-	f.disk.delaySync()
+	f.disk.beforeSync()
 	return f.File.Sync()
 }
 
 // SyncData implements vfs.File.
 func (f *slowFile) SyncData() error {
-	f.disk.delaySync()
+	f.disk.beforeSync()
 	return f.File.SyncData()
 }
 
 // SyncTo implements vfs.File.
 func (f *slowFile) SyncTo(length int64) (bool, error) {
-	f.disk.delaySync()
+	f.disk.beforeSync()
 	return f.File.SyncTo(length)
 }

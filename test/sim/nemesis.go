@@ -27,6 +27,7 @@ var faults = []fault{
 	{"slow disk", 2, (*Sim).slowDisk},
 	{"crash", 5, (*Sim).crashOne},
 	{"crash all", 1, (*Sim).crashAll},
+	{"crash in a sync", 4, (*Sim).crashInSync},
 	{"transfer", 4, (*Sim).transfer},
 	{"step a clock", 2, (*Sim).stepClock},
 	{"checkpoint", 4, (*Sim).checkpoint},
@@ -240,6 +241,25 @@ func (s *Sim) crashOne(rng *rand.Rand) func() {
 	n := s.randomNode(rng)
 	n.crash(n.running(), unsyncedPercents[rng.IntN(len(unsyncedPercents))])
 	return func() { s.restart(n) }
+}
+
+// crashInSync crashes a node in one of its next syncs. Half of the time these include those of a
+// vote.
+func (s *Sim) crashInSync(rng *rand.Rand) func() {
+	n := s.randomNode(rng)
+	l := n.running()
+	if l == nil {
+		return nil
+	}
+	unsynced := unsyncedPercents[rng.IntN(len(unsyncedPercents))]
+	l.disk.crashInSync(1+rng.IntN(8), func() { n.crash(l, unsynced) })
+	if rng.IntN(2) == 0 {
+		s.forceElection(rng)
+	}
+	return func() {
+		l.disk.crashInSync(0, nil)
+		s.restart(n)
+	}
 }
 
 func (s *Sim) crashAll(rng *rand.Rand) func() {

@@ -46,6 +46,20 @@ func platform(t testing.TB, n *harness.Server, args ...string) {
 	require.NoError(t, err, "platform %s: %s", strings.Join(args, " "), out)
 }
 
+// idOf returns the ID of a node, which depends on the order in which the nodes registered.
+func idOf(t testing.TB, n *harness.Server, name string) int {
+	t.Helper()
+	state, err := n.State(t.Context())
+	require.NoError(t, err)
+	for _, node := range state.Nodes {
+		if node.Name == name {
+			return node.ID
+		}
+	}
+	t.Fatalf("no node %s in %+v", name, state.Nodes)
+	return 0
+}
+
 // readBy returns how many topic partitions of a subscription a node reads.
 func readBy(n *harness.Server, path string, node int) (count int) {
 	resp, err := http.Get(n.Admin() + path)
@@ -92,19 +106,17 @@ func TestDrainOfNodesThatRead(t *testing.T) {
 		}
 		produced <- i
 	}()
-	for _, node := range []struct {
-		name   string
-		number int
-	}{{"n3", 3}, {"n2", 2}} {
-		require.Eventually(t, func() bool { return readBy(admin, path, node.number) > 0 }, 2*time.Minute, 100*time.Millisecond, "%s reads", node.name)
+	for _, node := range []string{"n3", "n2"} {
+		id := idOf(t, admin, node)
+		require.Eventually(t, func() bool { return readBy(admin, path, id) > 0 }, 2*time.Minute, 100*time.Millisecond, "%s reads", node)
 		await(t, l, l.count()+atATime, 3*time.Minute)
-		platform(t, admin, "cluster", "nodes", "drain", node.name, "--force", "--yes")
+		platform(t, admin, "cluster", "nodes", "drain", node, "--force", "--yes")
 		require.Eventually(t, func() bool {
 			state, err := admin.State(t.Context())
-			return err == nil && state.PartitionsLed(node.name) == 0 && readBy(admin, path, node.number) == 0
-		}, 2*time.Minute, 100*time.Millisecond, "%s is drained", node.name)
+			return err == nil && state.PartitionsLed(node) == 0 && readBy(admin, path, id) == 0
+		}, 2*time.Minute, 100*time.Millisecond, "%s is drained", node)
 		await(t, l, l.count()+atATime, 3*time.Minute)
-		platform(t, admin, "cluster", "nodes", "undrain", node.name)
+		platform(t, admin, "cluster", "nodes", "undrain", node)
 	}
 	await(t, l, l.count()+atATime, 3*time.Minute)
 	stop()

@@ -31,7 +31,7 @@ func (v *View) Counter(k flowcontrol.CounterKey) (flowcontrol.Counter, error) {
 	return decoded(key, c, err)
 }
 
-// Counters yields all counters ordered by key.
+// AllCounters yields all counters ordered by key.
 func (v *View) AllCounters() iter.Seq2[flowcontrol.NamedCounter, error] {
 	return func(yield func(flowcontrol.NamedCounter, error) bool) {
 		lower := v.space.table(nil, tableCounters)

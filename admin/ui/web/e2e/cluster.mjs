@@ -156,7 +156,8 @@ export async function testCluster() {
 
       await t.page.getByRole('button', { name: 'Actions of n3' }).click()
       assert.equal(await t.page.getByRole('menuitem', { name: 'Remove from the cluster' }).isDisabled(), true, 'a node that runs is not removed')
-      await t.page.keyboard.press('Escape')
+      await t.page.reload() // closes the menu
+      await n3.getByText('Alive').waitFor()
       await w.stopServer(2)
       await n3.getByText('Not responding').waitFor()
       await t.page.getByText('Start n3 again with the same data directory').waitFor()

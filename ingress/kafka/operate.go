@@ -89,17 +89,25 @@ func (r *reader) withUnread(st *subscription.Status) []subscription.PartitionSta
 			read := slices.ContainsFunc(st.Partitions, func(s subscription.PartitionStatus) bool {
 				return s.Topic == p.Stream.Topic && s.Partition == int32(p.Stream.Partition) //nolint:gosec // came from an int32
 			})
-			if read || p.Stream.Incarnation != r.sub.Incarnation {
+			if read || p.Stream.Incarnation > r.sub.Incarnation {
 				continue
+			}
+			position, skipped, deadLettered := p.Next, p.Skipped, p.DeadLettered
+			if p.Stream.Incarnation < r.sub.Incarnation { // a seek since then
+				next, known := r.sub.StartOf(p.Stream.Topic, int32(p.Stream.Partition)) //nolint:gosec // see above
+				if !known {
+					continue
+				}
+				position, skipped, deadLettered = next, 0, 0
 			}
 			end := int64(-1)
 			if found, ok := topics[p.Stream.Topic].ends[int32(p.Stream.Partition)]; ok { //nolint:gosec // see above
-				end = max(found, p.Next)
+				end = max(found, position)
 			}
 			all = append(all, subscription.PartitionStatus{
 				Topic: p.Stream.Topic, Partition: int32(p.Stream.Partition), TopicID: p.Stream.TopicID, Owner: o.Partition(), //nolint:gosec // see above
 				State: st.State, Reason: st.Reason, Message: st.Message, Since: st.Since,
-				Position: p.Next, End: end, Skipped: p.Skipped, DeadLettered: p.DeadLettered,
+				Position: position, End: end, Skipped: skipped, DeadLettered: deadLettered,
 			})
 		}
 	}

@@ -77,6 +77,27 @@ func TestASeekWhileARecordBlocks(t *testing.T) {
 	require.Equal(t, 3, w.createdCount())
 }
 
+// A subscription that is paused shows where it will continue, also after a seek.
+func TestASeekWhilePaused(t *testing.T) {
+	w := newWorld(t, 2)
+	w.topic("orders", 1)
+	w.produce(record("orders", 0, "a", "1"), record("orders", 0, "a", "2"))
+	w.subscribe("sub_1", "Orders/add", []string{"orders"})
+	h := w.start().leadAll()
+	w.eventually("they are stored", func() bool { return w.createdCount() == 2 })
+	w.source.change("sub_1", func(s *subscription.Subscription) { s.Paused = &subscription.Pause{} })
+	w.eventually("it is paused", func() bool { return h.status("orders", 0).State == subscription.Paused })
+	w.source.change("sub_1", func(s *subscription.Subscription) {
+		s.Incarnation, s.Resolved = 2, true
+		s.Offsets = []subscription.TopicStart{{TopicOffsets: subscription.TopicOffsets{Topic: "orders", Offsets: []subscription.PartitionOffset{{Partition: 0, Offset: 1}}}}}
+	})
+	w.eventually("it shows the new position", func() bool {
+		h.engine.reader("sub_1").notify()
+		st := h.status("orders", 0)
+		return st.State == subscription.Paused && st.Position == 1 && st.End == 2
+	})
+}
+
 // A pattern also selects topics that are created later, which are read from their first record.
 func TestAPatternSelectsLaterTopics(t *testing.T) {
 	w := newWorld(t, 2)

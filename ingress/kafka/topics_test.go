@@ -77,7 +77,7 @@ func TestASeekWhileARecordBlocks(t *testing.T) {
 	require.Equal(t, 3, w.createdCount())
 }
 
-// A subscription that is paused shows where it will continue, also after a seek.
+// A paused subscription shows where it will continue, even after a seek.
 func TestASeekWhilePaused(t *testing.T) {
 	w := newWorld(t, 2)
 	w.topic("orders", 1)

@@ -10,7 +10,7 @@ import { Button, Skeleton } from '../ui/basic.tsx'
 import { DialogFrame, openDialog, toast } from '../ui/overlay.tsx'
 import { describeInUse } from './common.tsx'
 
-/** So many deployments are checked at once; the others follow when the first are removed. */
+/** How many deployments are checked concurrently; the others follow when the first are removed. */
 const maxChecked = 50
 
 /** Asks which of the superseded deployments to remove. */

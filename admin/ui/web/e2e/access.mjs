@@ -123,6 +123,22 @@ export async function testAccess() {
       await t.close()
     })
 
+    await test('access: the page of the own access lists permissions, missing roles and limits', async () => {
+      const { token: secret } = await world.api('/tokens', { method: 'POST', body: { name: 'helps', roles: ['operator'], services: ['Orders'] } })
+      for (const theme of ['light', 'dark']) {
+        const t = await open(world, `/ui/access#token=${secret}`, { theme, width: theme === 'dark' ? 390 : 1440, allow: refused })
+        const row = (name) => t.page.getByRole('row', { name: new RegExp(`^${name} `) })
+        await row('operate').getByText('permitted').waitFor()
+        await row('payloads').getByText('needs the role reader').waitFor()
+        await row('secure').getByText('needs the role security').waitFor()
+        await t.page.getByText('All of this applies to Orders only').waitFor()
+        await t.page.locator('.topbar .health').waitFor({ state: 'detached' }) // not for limited tokens
+        assert.deepEqual(await axe(t.page), [])
+        noProblems(t)
+        await t.close()
+      }
+    })
+
     await test('access: the audit log goes to older records and back to the newest', async () => {
       for (let i = 0; i < 110; i++) await world.api('/tokens', { method: 'POST', body: { name: `t${i}`, roles: ['viewer'] } })
       const t = await open(world, `/ui/audit#token=${token}`)
@@ -135,7 +151,7 @@ export async function testAccess() {
       await t.close()
     })
 
-    for (const [name, path] of Object.entries({ tokens: '/ui/tokens', audit: '/ui/audit', settings: '/ui/settings' })) {
+    for (const [name, path] of Object.entries({ tokens: '/ui/tokens', audit: '/ui/audit', access: '/ui/access', settings: '/ui/settings' })) {
       await test(`access: page ${name} fits a narrow window`, async () => {
         const t = await open(world, `${path}#token=${token}`, { width: 390, theme: 'dark' })
         await t.settled()

@@ -114,6 +114,7 @@ try {
   await w.api('/jobs', { method: 'POST', body: { operation: 'resume', filter: { handler: 'flaky' } } })
   await shoot('jobs', '/ui/jobs')
   await shoot('job', `/ui/jobs/${(await w.api('/jobs')).jobs[0].id}`)
+  await shoot('access', '/ui/access')
   await shoot('tokens', '/ui/tokens')
   await shoot('audit', '/ui/audit')
   await shoot('bundle', '/ui/bundle')

@@ -23,7 +23,7 @@ import { Services } from './pages/services.tsx'
 import { Failures } from './pages/failures.tsx'
 import { Login } from './pages/login.tsx'
 import type { Identity } from './api/types.ts'
-import { fromAddress, identity, loginNeeded, setToken } from './session.ts'
+import { fromAddress, identity, limited, loginNeeded, setToken } from './session.ts'
 
 type More = typeof import('./pages/more.ts')
 let more: Promise<More> | undefined
@@ -69,6 +69,7 @@ const Events = later('Events')
 const KafkaClusters = later('KafkaClusters')
 const Settings = later('Settings')
 const Bundle = later('Bundle')
+const MyAccess = later('MyAccess')
 const Tokens = later('Tokens')
 const Audit = later('Audit')
 const ServicePage = later('ServicePage')
@@ -98,6 +99,7 @@ const routes: [string, FunctionComponent<{ params: Match }>, string][] = [
   ['/kafka-clusters', KafkaClusters, 'Kafka clusters'],
   ['/kafka-clusters/:name', KafkaClusters, 'Kafka cluster'],
   ['/settings', Settings, 'Settings'],
+  ['/access', MyAccess, 'My access'],
   ['/tokens', Tokens, 'Tokens'],
   ['/audit', Audit, 'Audit log'],
 ]
@@ -128,7 +130,7 @@ export const nav: readonly (readonly NavItem[])[] = [
   [
     { path: '/cluster', title: 'Cluster', icon: 'cluster', key: 'c' },
     { path: '/sql', title: 'SQL', icon: 'sql', key: 'q' },
-    { path: '/settings', title: 'Settings', icon: 'settings', key: ',', also: ['/tokens', '/audit'] },
+    { path: '/settings', title: 'Settings', icon: 'settings', key: ',', also: ['/access', '/tokens', '/audit'] },
   ],
 ]
 
@@ -155,7 +157,7 @@ export function App() {
 
 function Frame() {
   const version = useResource('version', (s) => get<Version>('/version', s), { every: 60_000 })
-  const health = useResource('health', clusterHealth, { every: 5000, topics: ['cluster'] })
+  const health = useResource(limited() ? undefined : 'health', clusterHealth, { every: 5000, topics: ['cluster'] })
   const counts = useResource('counts', (s) => optional('/invocations/counts', () => get<Counts>('/invocations/counts', s)), { every: 5000, topics: ['overview'] })
   const failures = useResource('failures-nav', (s) => optional('/failures', () => get<{ groups: FailureGroup[] }>('/failures?muted=false', s)), { every: 10_000, topics: ['failures'] })
   const who = useResource('whoami', (s) => get<Identity>('/whoami', s), { every: 60_000 })
@@ -285,10 +287,10 @@ function Topbar({ shared }: { shared: Shared }) {
         <Icon name="search" size={14} /><span>Search or paste an id</span><kbd>/</kbd>
       </button>
       <span class="grow" />
-      <a class={`health ${tone}`} href={href('/cluster')} title={health.data?.problems?.join('\n') || health.data?.message}>
+      {!limited() && <a class={`health ${tone}`} href={href('/cluster')} title={health.data?.problems?.join('\n') || health.data?.message}>
         <i aria-hidden="true" />{status === undefined ? 'Connecting' : status === 'healthy' ? 'Healthy' : status === 'degraded' ? 'Degraded' : status === 'unreachable' ? 'Unreachable' : 'Unavailable'}
         {nodes && nodes.length > 1 && <span class="muted num health-nodes">{nodes.filter((n) => n.state === 'alive').length}/{nodes.length} nodes</span>}
-      </a>
+      </a>}
       <button type="button" class={`live${livePaused.value ? ' off' : ''}`} onClick={() => { livePaused.value = !livePaused.value }} aria-pressed={!livePaused.value}
         title={livePaused.value ? 'Updates are off' : liveMode.value === 'stream' ? 'Updated when something changes' : 'Updated every few seconds'}>
         <i aria-hidden="true" />{livePaused.value ? 'Paused' : 'Live'}

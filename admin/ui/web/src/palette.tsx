@@ -65,7 +65,7 @@ function Palette({ close, initial }: { close: () => void; initial: string }) {
       if (score > 0) scored.push([score, item])
     }
     for (const p of nav.flat()) add({ id: `p${p.path}`, title: p.title, hint: 'Page', icon: p.icon, run: go(p.path) }, p.title)
-    for (const [path, title] of [['/kafka-clusters', 'Kafka clusters'], ['/tokens', 'Tokens'], ['/audit', 'Audit log']] as const) add({ id: `p${path}`, title, hint: 'Page', icon: 'settings', run: go(path) }, title)
+    for (const [path, title] of [['/kafka-clusters', 'Kafka clusters'], ['/access', 'My access'], ['/tokens', 'Tokens'], ['/audit', 'Audit log']] as const) add({ id: `p${path}`, title, hint: 'Page', icon: 'settings', run: go(path) }, title)
     for (const s of services.data?.services ?? []) {
       add({ id: `s${s.name}`, title: s.name, hint: typeName(s.ty), icon: 'services', run: go(`/services/${segment(s.name)}`) }, s.name)
       if (lower.length > 1) {

@@ -27,6 +27,11 @@ export const loginNeeded = signal(false)
 /** The principal that the server authenticated; undefined until it is known. */
 export const identity = signal<Identity | undefined>(undefined)
 
+/** Whether the user may see some services or scopes only, and nothing of the whole cluster. */
+export function limited(who: Identity | undefined = identity.value): boolean {
+  return who?.services !== undefined || who?.scopes !== undefined
+}
+
 export function setToken(text: string): void {
   token.value = text
   try {
@@ -42,8 +47,34 @@ export function credentials(): Record<string, string> {
   return token.peek() === '' ? {} : { authorization: `Bearer ${token.peek()}` }
 }
 
-/** What routes of the admin API require. */
-export type Permission = 'operate' | 'deploy' | 'secure' | 'administer' | 'payloads' | 'invoke'
+const logoutKey = 'ui.logout'
+
+/** Keeps the address at which the identity provider ends its session, in this tab until the next login. */
+export function keepLogoutPage(address: string | undefined): void {
+  try {
+    if (address === undefined) sessionStorage.removeItem(logoutKey)
+    else sessionStorage.setItem(logoutKey, address)
+  } catch {
+    // no storage: the link is not shown
+  }
+}
+
+/** The address that keepLogoutPage kept. */
+export function logoutPage(): string | undefined {
+  try {
+    const address = sessionStorage.getItem(logoutKey) ?? ''
+    return /^https?:\/\//.test(address) && URL.canParse(address) ? address : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** What routes of the admin API require, and the least role that has it. */
+export const roles = {
+  view: 'viewer', metrics: 'viewer', payloads: 'reader', complete: 'callback', invoke: 'invoker', operate: 'operator', deploy: 'deployer', secure: 'security', administer: 'admin', profile: 'admin',
+} as const
+
+export type Permission = keyof typeof roles
 
 /** Whether the user may do something, as far as known: the server decides. */
 export function may(permission: Permission, who: Identity | undefined = identity.value): boolean {
@@ -53,6 +84,5 @@ export function may(permission: Permission, who: Identity | undefined = identity
 /** Why the user may not do something; undefined if it may. */
 export function refusalOf(permission: Permission, who: Identity | undefined = identity.value): string | undefined {
   if (may(permission, who)) return undefined
-  const roles: Record<Permission, string> = { operate: 'operator', deploy: 'deployer', secure: 'security', administer: 'admin', payloads: 'reader', invoke: 'invoker' }
   return `Your ${who?.session ? 'account' : 'token'}${who?.name ? ` “${who.name}”` : ''} does not permit this. It needs the role ${roles[permission]}.`
 }

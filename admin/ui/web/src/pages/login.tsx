@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { get } from '../api/client.ts'
 import type { Identity, LoginOptions } from '../api/types.ts'
 import { forgetAll } from '../resource.ts'
-import { identity, loginNeeded, setToken } from '../session.ts'
+import { identity, keepLogoutPage, loginNeeded, logoutPage, setToken } from '../session.ts'
 import { Field } from '../ui/basic.tsx'
 import { Logo } from '../ui/icons.tsx'
 
@@ -23,10 +23,20 @@ function Provider() {
   if (!provider?.start_url) return null
   return (
     <>
-      <a class="button primary" href={startAddress(provider.start_url, location.pathname + location.search)} onClick={() => setToken('')}><span>Log in with {new URL(provider.issuer).host}</span></a>
+      <a class="button primary" href={startAddress(provider.start_url, location.pathname + location.search)} onClick={() => {
+        setToken('')
+        keepLogoutPage(undefined)
+      }}><span>Log in with {new URL(provider.issuer).host}</span></a>
       <p class="muted">or with a token:</p>
     </>
   )
+}
+
+/** After a logout: the page of the identity provider at which its session ends as well. */
+export function ProviderLogout() {
+  const page = logoutPage()
+  if (!page) return null
+  return <p role="note">You have logged out here, and are still logged in at the identity provider. On a shared machine, also <a href={page} rel="noreferrer">log out at {new URL(page).host}</a>.</p>
 }
 
 export function Login() {
@@ -44,6 +54,7 @@ export function Login() {
         setError(who.name ? `The token “${who.name}” permits nothing. Ask an administrator for a role.` : 'The server does not know this token, or it has expired.')
       } else {
         forgetAll()
+        keepLogoutPage(undefined)
         identity.value = who
         loginNeeded.value = false
         return
@@ -62,6 +73,7 @@ export function Login() {
         void submit()
       }}>
         <h1><Logo /> Log in</h1>
+        <ProviderLogout />
         <Provider />
         <p>The first token is in the file <code>admin.token</code> in the data directory of the node; <code>platform tokens create</code> creates others.</p>
         <Field label="Token" error={error || undefined}>

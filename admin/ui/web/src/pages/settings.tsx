@@ -1,47 +1,14 @@
 // Preferences of this browser, and what the server is.
 
 import { useState } from 'preact/hooks'
-import { get, request } from '../api/client.ts'
+import { get } from '../api/client.ts'
 import type { Version } from '../api/types.ts'
 import { theme, views, zone } from '../prefs.ts'
 import { liveMode, livePaused } from '../live.ts'
 import { useResource } from '../resource.ts'
 import { href } from '../router.ts'
-import { identity, may, setToken, token } from '../session.ts'
-import { Button, Copy, Facts, Loaded, PageHead, Pill, Section, Segmented, Switch, Time } from '../ui/basic.tsx'
-import { toastError } from '../ui/overlay.tsx'
-
-/** Forgets the token, and revokes the session of a user. */
-async function logOut(): Promise<void> {
-  try {
-    if (identity.peek()?.session) await request('/logout', { method: 'POST' })
-  } catch (err) {
-    toastError(err, 'You are still logged in')
-    return
-  }
-  setToken('')
-  identity.value = undefined
-  location.reload()
-}
-
-/** The identity and the permissions of the user. */
-function Access() {
-  const who = identity.value
-  if (!who) return null
-  return (
-    <Section title="Access">
-      <Facts rows={[
-        [who.session ? 'User' : 'Token', who.name ?? (who.token_required ? 'none' : 'none; this server requires none')],
-        ['Roles', <span class="wrap">{who.roles.map((r) => <Pill key={r}>{r}</Pill>)}</span>],
-        ['Permissions', <span class="wrap">{who.permissions.map((p) => <Pill key={p}>{p}</Pill>)}</span>],
-        who.session && who.expires_at ? ['Logged in until', <Time at={who.expires_at} />] : null,
-        who.services || who.scopes ? ['Limited to', [...(who.services ?? []), ...(who.scopes ?? []).map((s) => `scope ${s}`)].join(', ')] : null,
-        may('secure') ? ['Administration', <><a href={href('/tokens')}>Tokens</a> · <a href={href('/audit')}>Audit log</a></>] : null,
-      ]} />
-      {(token.value !== '' || who.session) && <p><Button onClick={() => void logOut()}>Log out</Button></p>}
-    </Section>
-  )
-}
+import { Access } from './access.tsx'
+import { Button, Copy, Facts, Loaded, PageHead, Pill, Section, Segmented, Switch } from '../ui/basic.tsx'
 
 export function Settings() {
   const version = useResource('version', (s) => get<Version>('/version', s), { every: 60_000 })

@@ -134,6 +134,8 @@ var registryFieldMeanings = map[string]string{
 	"FailurePage.dead_letters":             "Event subscriptions with records that could not be delivered and that the server keeps. Likewise only on the first page.",
 	"BlockedTopicPartition.record":         "The record that cannot be delivered. Absent if it is the log that is not as expected.",
 	"BlockedTopicPartition.position":       "Offset of the next record.",
+	"FailureGroup.first_seen":              "First failure of these invocations for the same cause, also if they failed for others in between. The record of an invocation keeps this of its last eight causes, from feature level 4 on; otherwise its last failure counts.",
+	"FailureGroup.last_seen":               "Latest failure of these invocations.",
 	"FailureGroup.muted":                   "An operator has marked the group as needing no attention.",
 	"FailureGroup.note":                    "Note of an operator.",
 	"FailureGroup.marked_by":               "Who muted the group or changed its note last.",

@@ -4,6 +4,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"platform/internal/feature"
+	"platform/partition/listing"
 	"platform/partition/machine"
 )
 
@@ -19,7 +20,7 @@ func (t *task) retryRecord(f *failure) *machine.Progress {
 		return nil
 	}
 	t.recorded = digest
-	step := machine.Step{Kind: machine.StepRetry, Failure: f.Brief(), Attempts: uint32(t.retry.total)}
+	step := machine.Step{Kind: machine.StepRetry, Failure: f.Brief(), Attempts: uint32(t.retry.total), Cause: t.causeOf(f)}
 	return &machine.Progress{ID: t.id, Attempt: t.number, Pin: t.pin, Steps: []machine.Step{step}, Errors: t.retry.report()}
 }
 
@@ -32,6 +33,15 @@ func (t *task) retryRecorded(o machine.Outcome, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.recorded = 0
+}
+
+// causeOf returns the cause of a failure for the record of the invocation, which keeps when it
+// first failed for that cause; 0: unknown. t.mu is held.
+func (t *task) causeOf(f *failure) uint64 {
+	if t.inv == nil || t.s.iv.level() < feature.Level4 {
+		return 0
+	}
+	return listing.CauseOf(f.Code, f.Message, t.inv.Target.Key)
 }
 
 // digestOf identifies equal failures; it is never 0.

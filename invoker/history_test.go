@@ -68,3 +68,28 @@ func TestFailuresThatDifferAreRecorded(t *testing.T) {
 		})
 	}
 }
+
+// The record of an invocation keeps when it first failed for a cause, however often it fails
+// for others in between, and however its messages are numbered.
+func TestTheFirstFailureOfACauseIsRecorded(t *testing.T) {
+	for level, want := range map[feature.Level][]time.Duration{feature.Level3: nil, feature.Level4: {time.Second, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := policy(4, metadata.Pause)
+			cfg.Defaults.Retry.InitialInterval, cfg.Defaults.Retry.Factor, cfg.Defaults.Retry.MaxInterval = time.Second, 1, time.Second
+			cfg.Level = func() feature.Level { return level }
+			o := newOffline(t, cfg, failsWith(t, "boom 1", "bang", "boom 2", "boom 3"))
+			defer o.close()
+			begin := time.Now()
+			id, _ := o.shard.call(greeter, 1, "")
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			inv := o.shard.record(id)
+			require.Equal(t, machine.Paused, inv.Status)
+			var after []time.Duration
+			for _, c := range inv.Causes {
+				after = append(after, time.UnixMilli(c.Since).Sub(begin).Truncate(time.Second))
+			}
+			require.Equal(t, want, after, "level %d: bang, and then boom, which failed last", level)
+		})
+	}
+}

@@ -1,5 +1,7 @@
 package invoker
 
+import "time"
+
 // The last failure of an invocation is kept, for operators, until its next attempt ends. While
 // an endpoint is down, that may concern all invocations of a node.
 const (
@@ -17,10 +19,11 @@ const (
 func (t *task) setLast(f *failure) {
 	texts := &t.s.iv.failureTexts
 	texts.Add(-t.lastTexts)
-	t.last, t.lastTexts = f, 0
+	t.last, t.lastTexts, t.lastAt = f, 0, time.Time{}
 	if f == nil {
 		return
 	}
+	t.lastAt = time.Now()
 	size := int64(len(f.Message) + len(f.Stacktrace) + len(f.RelatedName))
 	if texts.Add(size) <= maxFailureTexts {
 		t.lastTexts = size

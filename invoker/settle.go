@@ -107,7 +107,7 @@ func (t *task) conclude(a *attempt) {
 	if last != machine.StepYield {
 		t.reportEnd(last)
 	}
-	step := machine.Step{Kind: last, Failure: &f.AttemptFailure}
+	step := machine.Step{Kind: last, Failure: &f.AttemptFailure, Cause: t.causeOf(f)}
 	level := t.s.iv.level()
 	if last == machine.StepPause {
 		step.Unretryable = f.behavior == pauseNow && level >= feature.Level3

@@ -20,7 +20,7 @@ func (t *task) attemptStatus() attempts.Status {
 		}
 	}
 	if t.last != nil {
-		st.LastFailure = &t.last.AttemptFailure
+		st.LastFailure, st.LastFailureAt = &t.last.AttemptFailure, t.lastAt
 	}
 	return st
 }

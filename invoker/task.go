@@ -32,15 +32,16 @@ type task struct {
 	pin                machine.Pin          // zero while nothing is stored
 	a                  *attempt             // from loading to reporting
 	retry              retryState
-	pending            int      // proposals without an outcome
-	volume             int      // payload bytes in them
-	size               int      // of the last replay, 0: unknown
-	slot               *share   // the service whose slot it holds; nil: none
-	last               *failure // of the last failed attempt, see setLast
-	lastTexts          int64    // bytes of it that maxFailureTexts bounds
-	recorded           uint64   // digest of the last failure in the history of the invocation; 0: none
-	cancelled          bool     // while the current attempt was open
-	pausing            bool     // no further attempt starts
+	pending            int       // proposals without an outcome
+	volume             int       // payload bytes in them
+	size               int       // of the last replay, 0: unknown
+	slot               *share    // the service whose slot it holds; nil: none
+	last               *failure  // of the last failed attempt, see setLast
+	lastTexts          int64     // bytes of it that maxFailureTexts bounds
+	lastAt             time.Time // when it failed
+	recorded           uint64    // digest of the last failure in the history of the invocation; 0: none
+	cancelled          bool      // while the current attempt was open
+	pausing            bool      // no further attempt starts
 	started            time.Time
 	due                time.Time // while backing off
 	deployed           machine.Pin

@@ -2,6 +2,7 @@ package partition
 
 import (
 	"math"
+	"slices"
 
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -50,6 +51,12 @@ func (s shift) invocation(inv *machine.Invocation) {
 	s.times(&inv.CreatedAt, &inv.ModifiedAt, &inv.ScheduledAt, &inv.InboxedAt, &inv.RunningAt, &inv.CompletedAt,
 		&inv.StartAt, &inv.ProgressAt, &inv.ExpiresAt)
 	s.times(&inv.CancelRequestedAt)
+	if len(inv.Causes) > 0 {
+		inv.Causes = slices.Clone(inv.Causes)
+		for i := range inv.Causes {
+			s.times(&inv.Causes[i].Since)
+		}
+	}
 	if inv.LastPause != nil {
 		p := *inv.LastPause
 		s.times(&p.At, &p.ResumedAt)

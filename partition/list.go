@@ -112,7 +112,9 @@ func (r *listReader) live(id ids.Invocation) listing.Live {
 	case st.RetryCount > 0:
 		live.Status = listing.BackingOff
 	}
-	live.Failure, live.At = st.LastFailure, translated(st.LastStartAt.UnixMilli(), int64(r.shift))
+	if st.LastFailure != nil {
+		live.Failure, live.At = st.LastFailure, translated(st.FailedAt().UnixMilli(), int64(r.shift))
+	}
 	return live
 }
 

@@ -348,16 +348,20 @@ func (c *catalog) each(ctx context.Context, filter *listing.Filter, partial bool
 
 // liveOf returns what the leader knows of the attempts of an invocation.
 func liveOf(r partition.Record) listing.Live {
+	live := listing.Live{Status: listing.Ready}
 	a := r.Attempts
 	switch {
 	case a == nil:
-		return listing.Live{Status: listing.Ready}
+		return live
 	case a.InFlight:
-		return listing.Live{Status: listing.Running, Failure: a.LastFailure, At: a.LastStartAt.UnixMilli()}
+		live.Status = listing.Running
 	case a.RetryCount > 0:
-		return listing.Live{Status: listing.BackingOff, Failure: a.LastFailure, At: a.LastStartAt.UnixMilli()}
+		live.Status = listing.BackingOff
 	}
-	return listing.Live{Status: listing.Ready, Failure: a.LastFailure, At: a.LastStartAt.UnixMilli()}
+	if a.LastFailure != nil {
+		live.Failure, live.At = a.LastFailure, a.FailedAt().UnixMilli()
+	}
+	return live
 }
 
 // modifiedCursor marks cursors of lists that are sorted by the last change of status.

@@ -87,8 +87,8 @@ func presentEvents(r *partition.Record) (list []event) {
 	modified := time.UnixMilli(r.ModifiedAt)
 	if f := lastFailure(*r); f != nil {
 		at := modified
-		if r.Attempts != nil && !r.Attempts.LastStartAt.IsZero() {
-			at = r.Attempts.LastStartAt
+		if r.Attempts != nil && !r.Attempts.FailedAt().IsZero() {
+			at = r.Attempts.FailedAt()
 		}
 		add("TransientError", at, transientError(f.Brief()))
 	}

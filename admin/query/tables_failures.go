@@ -42,7 +42,7 @@ func sysFailureGroup() *Table {
 			{"num_paused", U64, "those that are paused after it", count(listing.Paused), noField, false},
 			{"num_backing_off", U64, "those that wait for the next attempt", count(listing.BackingOff), noField, false},
 			{"num_keys", U64, "distinct keys of objects and workflows, at most 1,000 per partition", func(g *row) value { return number(g.Keys) }, noField, false},
-			{"first_seen_at", Timestamp, "earliest of these failures", func(g *row) value { return millis(g.FirstSeen) }, noField, false},
+			{"first_seen_at", Timestamp, "first failure of these invocations for the same cause", func(g *row) value { return millis(g.FirstSeen) }, noField, false},
 			{"last_seen_at", Timestamp, "latest failure", func(g *row) value { return millis(g.LastSeen) }, noField, false},
 			{"sample_invocation_id", Text, "invocation with the latest failure", func(g *row) value { return g.Sample.String() }, noField, false},
 			{"deployments", TextList, "deployments that they are pinned to, at most 16", func(g *row) value {

@@ -65,6 +65,8 @@ var changes = []Change{
 	{Level4, CommandField, "Step.kind retry", "an attempt that failed and is retried records its failure"},
 	{Level4, RecordField, "Event and Invocation.history", "failed attempts, pauses and requests to cancel of an invocation are kept with its journal"},
 	{Level4, Derivation, "suspension after a long attempt", "a handler that suspends on repeated signals after it has stored very much runs once more instead of having all of that read"},
+	{Level4, CommandField, "Step.cause", "an attempt that failed records the cause of its failure"},
+	{Level4, RecordField, "Invocation.causes", "the record of an invocation stores when failures of the same cause first occurred"},
 	{Level4, CommandField, "Lead.recovered", "a leader that was recovered without all data skips the sequence numbers that it may have used"},
 	{Level4, LogCommand, "CreateJob, AdvanceJob and StopJob", "the metadata has jobs: operations on many invocations"},
 	{Level4, LogCommand, "CreateToken, RevokeToken and UseTokens", "the metadata has the tokens of clients of the HTTP ports"},

@@ -96,7 +96,10 @@ type Status struct {
 	LastStartAt time.Time
 	NextRetryAt time.Time               // zero unless it is backing off
 	LastFailure *machine.AttemptFailure // nil: no attempt failed
-	Awaiting    *journal.Await          // nil: not reported by the handler
+	// LastFailureAt is when the attempt of LastFailure ended; zero if there is none, and from
+	// nodes of earlier releases.
+	LastFailureAt time.Time
+	Awaiting      *journal.Await // nil: not reported by the handler
 	// NoResponseSince is when the request of the open attempt was made, if the endpoint
 	// has sent no response headers for the invoker's NoResponseWarning; else zero.
 	NoResponseSince time.Time
@@ -104,6 +107,14 @@ type Status struct {
 	Deployment      ids.Deployment // of the last attempt
 	Protocol        uint8
 	Server          string // the endpoint's name for itself; empty if it did not send one
+}
+
+// FailedAt returns when the last failed attempt ended, or its start if only that is known.
+func (s *Status) FailedAt() time.Time {
+	if s.LastFailureAt.IsZero() {
+		return s.LastStartAt
+	}
+	return s.LastFailureAt
 }
 
 // Started returns the number of attempts that have started since the invocation was

@@ -183,6 +183,10 @@ func (w *writer) step(field protowire.Number, s *machine.Step) {
 		w.require(feature.Level4, "the number of attempts before a pause")
 		w.uint(fieldStepAttempts, uint64(s.Attempts))
 	}
+	if s.Cause != 0 {
+		w.require(feature.Level4, "the cause of a failure")
+		w.uint(fieldStepCause, s.Cause)
+	}
 	w.close(n)
 }
 
@@ -208,6 +212,8 @@ func readStep(b []byte, s *machine.Step) error {
 			s.Unretryable = r.bool()
 		case fieldStepAttempts:
 			s.Attempts = r.u32()
+		case fieldStepCause:
+			s.Cause = r.u64()
 		default:
 			r.unknown("step")
 		}

@@ -31,6 +31,28 @@ func readHistory(b []byte, h *machine.History) error {
 	return r.err
 }
 
+func (w *writer) cause(field protowire.Number, c *machine.Cause) {
+	n := w.open(field, sizeHint)
+	w.uint(fieldCauseID, c.ID)
+	w.int(fieldCauseSince, c.Since)
+	w.close(n)
+}
+
+func readCause(b []byte, c *machine.Cause) error {
+	r := reader{b: b}
+	for r.next() {
+		switch r.field {
+		case fieldCauseID:
+			c.ID = r.u64()
+		case fieldCauseSince:
+			c.Since = r.i64()
+		default:
+			r.unknown("cause")
+		}
+	}
+	return r.err
+}
+
 // AppendEvent appends an event of the history of an invocation to b.
 func AppendEvent(b []byte, e *machine.Event) []byte {
 	w := writer{b: b}

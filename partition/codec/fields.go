@@ -184,6 +184,7 @@ const (
 	fieldStepFailure     = 7
 	fieldStepUnretryable = 8
 	fieldStepAttempts    = 9
+	fieldStepCause       = 10
 )
 
 const (
@@ -340,6 +341,12 @@ const (
 	fieldInvocationLastPause         = 42
 	fieldInvocationCancelRequestedAt = 43
 	fieldInvocationHistory           = 44
+	fieldInvocationCauses            = 45
+)
+
+const (
+	fieldCauseID    = 1
+	fieldCauseSince = 2
 )
 
 const (

@@ -101,6 +101,9 @@ func (w *writer) fieldsAfterResult(inv *machine.Invocation) {
 	if inv.History != (machine.History{}) {
 		w.history(fieldInvocationHistory, &inv.History)
 	}
+	for i := range inv.Causes {
+		w.cause(fieldInvocationCauses, &inv.Causes[i])
+	}
 }
 
 // DecodeInvocation decodes the record of an invocation, which aliases b.
@@ -197,6 +200,8 @@ func DecodeInvocation(b []byte) (*machine.Invocation, error) {
 			inv.CancelRequestedAt = r.i64()
 		case fieldInvocationHistory:
 			decodeInto(&r, &inv.History, readHistory)
+		case fieldInvocationCauses:
+			decodeInto(&r, grow(&r, &inv.Causes), readCause)
 		default:
 			r.unknown("invocation")
 		}

@@ -16,6 +16,7 @@ type chunk struct {
 	created     [chunkRows]int64
 	modified    [chunkRows]int64
 	completed   [chunkRows]int64
+	first       [chunkRows]int64  // first failure with the cause of the current one; 0: it belongs to no group
 	key         [chunkRows]uint64 // hashes
 	idempotency [chunkRows]uint64 // 0: none was given
 	target      [chunkRows]uint32
@@ -91,6 +92,7 @@ func (c *columns) move(from, to uint32) {
 	f, i := c.at(from)
 	t, j := c.at(to)
 	t.ids[j], t.created[j], t.modified[j], t.completed[j] = f.ids[i], f.created[i], f.modified[i], f.completed[i]
+	t.first[j] = f.first[i]
 	t.key[j], t.idempotency[j] = f.key[i], f.idempotency[i]
 	t.target[j], t.deployment[j], t.limit[j], t.group[j], t.code[j] = f.target[i], f.deployment[i], f.limit[i], f.group[i], f.code[i]
 	t.status[j], t.traits[j] = f.status[i], f.traits[i]

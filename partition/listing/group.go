@@ -52,6 +52,29 @@ func (k groupKey) ID() (g GroupID) {
 	return g
 }
 
+// firstOf returns when inv first failed with the cause of its current failure.
+func (k groupKey) firstOf(inv *machine.Invocation, f *failing) int64 {
+	if len(inv.Causes) == 0 {
+		return f.at
+	}
+	if since := inv.FailingSince(causeOf(k.code.number, k.message)); since != 0 {
+		return min(since, f.at)
+	}
+	return f.at
+}
+
+// CauseOf identifies the cause of a failure for machine.Step: failures of an invocation have the
+// same cause if they have the same code and normalised message. The code of the catalogue does
+// not count, since a result does not have it.
+func CauseOf(number uint32, message, key string) uint64 {
+	return causeOf(number, Normalise(message, key))
+}
+
+func causeOf(number uint32, normalised string) uint64 {
+	b := binary.BigEndian.AppendUint32(make([]byte, 0, 4+maxMessage), number)
+	return max(xxh3.Hash(append(b, normalised...)), 1)
+}
+
 // grouped reports whether the failure of an invocation belongs to a group: cancelled and killed
 // ones failed because an operator or a caller requested it.
 func grouped(inv *machine.Invocation) bool {
@@ -80,8 +103,8 @@ type Group struct {
 	Message          string // normalised
 	Count            int
 	ByStatus         [Statuses]int
-	Keys             int // distinct keys of objects and workflows, at most 1,000 per partition
-	FirstSeen        int64
+	Keys             int   // distinct keys of objects and workflows, at most 1,000 per partition
+	FirstSeen        int64 // first failure with this cause of these invocations
 	LastSeen         int64
 	Sample           ids.Invocation   // the one that failed last
 	Deployments      []ids.Deployment // pinned; at most 16, sorted
@@ -104,8 +127,9 @@ func (g *Groups) Add(inv *machine.Invocation, live Live) {
 	if f == nil || !Listed(inv) || !grouped(inv) {
 		return
 	}
-	g.add(groupOf(inv, f), member{
-		id: inv.ID, status: StatusOf(inv, live), at: f.at, key: hashOf(inv.Target.Key), keyed: inv.Target.Type.Keyed(), deployment: inv.Pin.Deployment,
+	k := groupOf(inv, f)
+	g.add(k, member{
+		id: inv.ID, status: StatusOf(inv, live), first: k.firstOf(inv, f), at: f.at, key: hashOf(inv.Target.Key), keyed: inv.Target.Type.Keyed(), deployment: inv.Pin.Deployment,
 	})
 }
 
@@ -113,7 +137,7 @@ func (g *Groups) Add(inv *machine.Invocation, live Live) {
 type member struct {
 	id         ids.Invocation
 	status     Status
-	at         int64
+	first, at  int64 // first and last failure with this cause
 	key        uint64
 	keyed      bool
 	deployment ids.Deployment
@@ -145,8 +169,8 @@ func (t *groupTally) add(m member) {
 	t.Count++
 	t.ByStatus[m.status]++
 	first := t.Count == 1
-	if first || m.at < t.FirstSeen {
-		t.FirstSeen = m.at
+	if first || m.first < t.FirstSeen {
+		t.FirstSeen = m.first
 	}
 	if first || m.at > t.LastSeen || m.at == t.LastSeen && m.id.Compare(t.Sample) < 0 {
 		t.LastSeen, t.Sample = m.at, m.id

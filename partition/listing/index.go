@@ -134,18 +134,18 @@ func (x *Index) fill(row uint32, inv *machine.Invocation) {
 	c.deployment[i] = x.deployments.number(inv.Pin.Deployment, func(d ids.Deployment) ids.Deployment { return ids.Deployment(strings.Clone(string(d))) })
 	c.limit[i] = x.limits.number(inv.LimitKey, strings.Clone)
 	c.status[i], c.traits[i] = inv.Status, traitsOf(inv)
-	c.code[i], c.group[i] = 0, noGroup
+	c.code[i], c.group[i], c.first[i] = 0, noGroup, 0
 	if f := failureOf(inv, Live{}); f != nil {
 		c.code[i] = x.codes.number(f.code, code.copied)
 		if grouped(inv) {
-			c.group[i] = x.group(inv, f)
+			k := groupOf(inv, f)
+			c.group[i], c.first[i] = x.group(k), k.firstOf(inv, f)
 		}
 	}
 }
 
 // group returns the number of a failure group and adds a reference to it.
-func (x *Index) group(inv *machine.Invocation, f *failing) uint32 {
-	k := groupOf(inv, f)
+func (x *Index) group(k groupKey) uint32 {
 	if _, known := x.groups.numbers[k]; !known && x.groups.len() >= MaxGroups {
 		return otherGroup
 	}

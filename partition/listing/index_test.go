@@ -45,6 +45,10 @@ func drawInvocation(t *rapid.T) *machine.Invocation {
 		LimitKey: text("limit", "", "l"), CreatedAt: time.Draw(t, "created"), ModifiedAt: time.Draw(t, "modified"),
 		Pin: machine.Pin{Deployment: ids.Deployment(text("deployment", "", "dp_1", "dp_2"))},
 	}
+	for _, cause := range rapid.SliceOfNDistinct(rapid.IntRange(0, 3), 0, 3, rapid.ID[int]).Draw(t, "causes") {
+		known := []string{"no stock for k1", "code 12", "boom 7", "cannot serve k1"}[cause]
+		inv.Causes = append(inv.Causes, machine.Cause{ID: CauseOf(500, known, inv.Target.Key), Since: time.Draw(t, "since")})
+	}
 	if rapid.Bool().Draw(t, "idempotent") {
 		inv.IdempotencyKey = new(text("idempotency", "", "i"))
 	}
@@ -330,7 +334,7 @@ func TestGroupsOfPartitionsAreMerged(t *testing.T) {
 // TestTimesOfAGroupDoNotDependOnTheOrder adds members with the values that stand for nothing
 // elsewhere: the zero ID and the time 0.
 func TestTimesOfAGroupDoNotDependOnTheOrder(t *testing.T) {
-	members := []member{{at: 6}, {id: idOf(1), at: 0}, {id: idOf(2), at: 3}}
+	members := []member{{first: 6, at: 6}, {id: idOf(1), at: 0}, {id: idOf(2), first: 3, at: 3}}
 	for _, order := range [][]int{{0, 1, 2}, {1, 0, 2}, {2, 1, 0}, {1, 2, 0}} {
 		var g groupTally
 		for _, i := range order {
@@ -339,6 +343,52 @@ func TestTimesOfAGroupDoNotDependOnTheOrder(t *testing.T) {
 		require.EqualValues(t, 0, g.FirstSeen, order)
 		require.EqualValues(t, 6, g.LastSeen, order)
 		require.Equal(t, members[0].id, g.Sample, order)
+	}
+}
+
+// TestAGroupBeganWithTheFirstFailureOfItsCause has invocations whose attempts failed for the
+// same cause before.
+func TestAGroupBeganWithTheFirstFailureOfItsCause(t *testing.T) {
+	failing := func(n int, status machine.Status) *machine.Invocation {
+		inv := numbered(n, status)
+		inv.Target.Key = "k1"
+		inv.ModifiedAt, inv.CompletedAt, inv.Result = 90, 0, nil
+		inv.Causes = []machine.Cause{{ID: CauseOf(500, "no stock for k1, attempt 1", "k1"), Since: 20}, {ID: CauseOf(500, "no route", "k1"), Since: 10}}
+		return inv
+	}
+	message := "no stock for k1, attempt 9"
+	paused, completed, invoked := failing(1, machine.Paused), failing(2, machine.Completed), failing(3, machine.Invoked)
+	paused.Failure = &machine.AttemptFailure{Code: 500, ErrorCode: "RT0007", Message: message}
+	completed.CompletedAt, completed.Result = 90, &journal.Result{Failure: &journal.Failure{Code: 500, Message: message}}
+	live := Live{Status: BackingOff, At: 90, Failure: &machine.AttemptFailure{Code: 500, ErrorCode: "RT0007", Message: message}}
+	for name, c := range map[string]struct {
+		inv         *machine.Invocation
+		first, last int64
+		change      func(*machine.Invocation)
+	}{
+		"paused":                      {inv: paused, first: 20, last: 90},
+		"completed":                   {inv: completed, first: 20, last: 90},
+		"backing off":                 {inv: invoked, first: 20, last: 90},
+		"of a release without causes": {inv: paused, first: 90, last: 90, change: func(inv *machine.Invocation) { inv.Causes = nil }},
+		"with another cause before":   {inv: completed, first: 90, last: 90, change: func(inv *machine.Invocation) { inv.Causes = inv.Causes[1:] }},
+		"recorded after the last start": {inv: completed, first: 90, last: 90, change: func(inv *machine.Invocation) {
+			inv.Causes = []machine.Cause{{ID: inv.Causes[0].ID, Since: 91}}
+		}},
+	} {
+		inv := *c.inv
+		if c.change != nil {
+			c.change(&inv)
+		}
+		x := New(1 << 20)
+		x.Put(numbered(7, machine.Scheduled))
+		x.Put(&inv)
+		x.Delete(idOf(7)) // moves the row
+		var g Groups
+		x.Failures(&Filter{}, &g, func(ids.Invocation) Live { return live }, func(_ ids.Invocation, l Live) { g.Add(&inv, l) })
+		groups, _ := g.Result()
+		require.Len(t, groups, 1, name)
+		require.Equal(t, c.first, groups[0].FirstSeen, name)
+		require.Equal(t, c.last, groups[0].LastSeen, name)
 	}
 }
 

@@ -34,7 +34,7 @@ func (s Status) String() string { return statusNames[s] }
 type Live struct {
 	Status  Status                  // Ready, Running or BackingOff
 	Failure *machine.AttemptFailure // of the last attempt; nil if none failed
-	At      int64                   // start of the last attempt, milliseconds since 1970
+	At      int64                   // when it failed, milliseconds since 1970
 }
 
 // LiveFunc returns what the leader knows of the attempts of an Invoked invocation.

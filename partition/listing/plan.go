@@ -223,7 +223,7 @@ func (x *Index) Failures(f *Filter, g *Groups, live LiveFunc, invoked func(ids.I
 			g.other++
 			return
 		}
-		m := member{id: c.ids[i], status: stored[c.status[i]], at: c.completed[i], key: c.key[i], keyed: c.traits[i].keyed(), deployment: x.deployments.values[c.deployment[i]]}
+		m := member{id: c.ids[i], status: stored[c.status[i]], first: c.first[i], at: c.completed[i], key: c.key[i], keyed: c.traits[i].keyed(), deployment: x.deployments.values[c.deployment[i]]}
 		if c.status[i] == machine.Paused {
 			m.at = c.modified[i]
 		}

@@ -41,6 +41,7 @@ func (m *Machine) progress(c *Progress) (Outcome, error) {
 // step carries out one step. The steps that end an attempt, which come last, store inv.
 func (m *Machine) step(inv *Invocation, steps []Step, i int) (stored bool, err error) {
 	s := &steps[i]
+	m.recordCause(inv, s.Cause)
 	switch s.Kind {
 	case StepCommand:
 		return false, m.journalCommand(inv, s)

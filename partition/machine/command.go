@@ -103,6 +103,9 @@ type Step struct {
 	// StepRetry, since the invocation was admitted or another leader took over; from feature
 	// level 4 on.
 	Attempts uint32
+	// Cause identifies the cause of Failure, so that failures with the same cause have the
+	// same one; 0: unknown. From feature level 4 on.
+	Cause uint64
 }
 
 // Callee is the resolved target of a call: what Invoke needs in addition to the payload of

@@ -87,6 +87,47 @@ func (e *Event) Size() uint32 {
 	return uint32(n)
 }
 
+// Cause is a cause of failures of attempts, by the ID that the proposer has given it, and when
+// it was first recorded.
+type Cause struct {
+	ID    uint64
+	Since int64 // partition time, milliseconds since 1970
+}
+
+// MaxCauses bounds the causes of an invocation. The one whose last failure is the longest ago is
+// dropped for a further one.
+const MaxCauses = 8
+
+// FailingSince returns when a failure with the cause was first recorded; 0 if none was.
+func (inv *Invocation) FailingSince(cause uint64) int64 {
+	for _, c := range inv.Causes {
+		if c.ID == cause {
+			return c.Since
+		}
+	}
+	return 0
+}
+
+// recordCause adds the cause of a failure to inv, which the caller must store.
+func (m *Machine) recordCause(inv *Invocation, id uint64) {
+	if m.level < feature.Level4 || id == 0 {
+		return
+	}
+	causes := make([]Cause, 0, min(len(inv.Causes)+1, MaxCauses))
+	last := Cause{id, m.now}
+	for _, c := range inv.Causes {
+		if c.ID == id {
+			last = c
+		} else {
+			causes = append(causes, c)
+		}
+	}
+	if len(causes) == MaxCauses {
+		causes = causes[1:]
+	}
+	inv.Causes = append(causes, last)
+}
+
 // recordEvent appends an event to the history of inv, which the caller must store.
 func (m *Machine) recordEvent(inv *Invocation, e Event) error {
 	if m.level < feature.Level4 || inv.Target.Type == target.StateUpdate {

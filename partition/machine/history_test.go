@@ -394,7 +394,8 @@ func (h *history) drawEnding(waits []uint32) []machine.Step {
 		return []machine.Step{{Kind: machine.StepYield}}
 	case n == 9 && h.full && h.level >= feature.Level4:
 		message := strings.Repeat("x", h.number("message", 0, 5000))
-		return []machine.Step{{Kind: machine.StepRetry, Failure: &machine.AttemptFailure{Code: 500, Message: message}, Attempts: 1}}
+		cause := uint64(h.number("cause", 0, 2*machine.MaxCauses))
+		return []machine.Step{{Kind: machine.StepRetry, Failure: &machine.AttemptFailure{Code: 500, Message: message}, Attempts: 1, Cause: cause}}
 	case n == 7 && h.full:
 		return []machine.Step{{Kind: machine.StepPause, Failure: &machine.AttemptFailure{Code: 500, Message: "no"}}}
 	}

@@ -139,7 +139,11 @@ type Invocation struct {
 	// its handler decides about it. 0 below feature level 3.
 	CancelRequestedAt int64
 	// History describes its stored events; zero below feature level 4.
-	History   History
+	History History
+	// Causes are those of its failed attempts, the one that occurred last at the end; nil
+	// below feature level 4. They are kept until the record is deleted, and never modified in
+	// place.
+	Causes    []Cause
 	Sinks     []Sink          // waiters for the result; once Completed, the unanswered ones
 	Requests  []uint64        // of the last repeatable signals
 	Result    *journal.Result // once Completed

@@ -93,6 +93,10 @@ func (w *world) step(a arguments, words []string) machine.Step {
 		return machine.Step{Kind: machine.StepPause, Failure: &machine.AttemptFailure{Code: id(1), Message: strings.Join(words[2:], " ")}, Unretryable: true, Attempts: 3}
 	case "retry": // retry attempts code message
 		return machine.Step{Kind: machine.StepRetry, Failure: &machine.AttemptFailure{Code: id(2), Message: strings.Join(words[3:], " ")}, Attempts: id(1)}
+	case "because": // because cause step…
+		s := w.step(a, words[2:])
+		s.Cause = uint64(id(1))
+		return s
 	case "yield":
 		return machine.Step{Kind: machine.StepYield}
 	case "raw": // raw type: a command with an undecodable payload

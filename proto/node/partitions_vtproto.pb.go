@@ -1944,6 +1944,11 @@ func (m *AttemptStatus) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.LastFailureAt != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.LastFailureAt))
+		i--
+		dAtA[i] = 0x78
+	}
 	if m.AbortAt != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.AbortAt))
 		i--
@@ -3083,6 +3088,9 @@ func (m *AttemptStatus) SizeVT() (n int) {
 	}
 	if m.AbortAt != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.AbortAt))
+	}
+	if m.LastFailureAt != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.LastFailureAt))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -9088,6 +9096,25 @@ func (m *AttemptStatus) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.AbortAt |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 15:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field LastFailureAt", wireType)
+			}
+			m.LastFailureAt = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.LastFailureAt |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -15511,6 +15538,25 @@ func (m *AttemptStatus) UnmarshalVTUnsafe(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.AbortAt |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 15:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field LastFailureAt", wireType)
+			}
+			m.LastFailureAt = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.LastFailureAt |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

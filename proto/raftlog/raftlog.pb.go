@@ -1842,6 +1842,7 @@ type Step struct {
 	Failure       *AttemptFailure        `protobuf:"bytes,7,opt,name=failure,proto3" json:"failure,omitempty"`
 	Unretryable   bool                   `protobuf:"varint,8,opt,name=unretryable,proto3" json:"unretryable,omitempty"` // from level 3 on
 	Attempts      uint32                 `protobuf:"varint,9,opt,name=attempts,proto3" json:"attempts,omitempty"`       // from level 4 on
+	Cause         uint64                 `protobuf:"varint,10,opt,name=cause,proto3" json:"cause,omitempty"`            // from level 4 on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1935,6 +1936,13 @@ func (x *Step) GetUnretryable() bool {
 func (x *Step) GetAttempts() uint32 {
 	if x != nil {
 		return x.Attempts
+	}
+	return 0
+}
+
+func (x *Step) GetCause() uint64 {
+	if x != nil {
+		return x.Cause
 	}
 	return 0
 }
@@ -3117,6 +3125,7 @@ type Invocation struct {
 	LastPause         *PauseRecord           `protobuf:"bytes,42,opt,name=last_pause,json=lastPause,proto3" json:"last_pause,omitempty"`                            // from level 3 on
 	CancelRequestedAt int64                  `protobuf:"varint,43,opt,name=cancel_requested_at,json=cancelRequestedAt,proto3" json:"cancel_requested_at,omitempty"` // from level 3 on
 	History           *History               `protobuf:"bytes,44,opt,name=history,proto3" json:"history,omitempty"`                                                 // from level 4 on
+	Causes            []*Cause               `protobuf:"bytes,45,rep,name=causes,proto3" json:"causes,omitempty"`                                                   // from level 4 on
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -3459,6 +3468,65 @@ func (x *Invocation) GetHistory() *History {
 	return nil
 }
 
+func (x *Invocation) GetCauses() []*Cause {
+	if x != nil {
+		return x.Causes
+	}
+	return nil
+}
+
+type Cause struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Since         int64                  `protobuf:"varint,2,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Cause) Reset() {
+	*x = Cause{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Cause) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Cause) ProtoMessage() {}
+
+func (x *Cause) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Cause.ProtoReflect.Descriptor instead.
+func (*Cause) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *Cause) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Cause) GetSince() int64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
+}
+
 type History struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	First         uint32                 `protobuf:"varint,1,opt,name=first,proto3" json:"first,omitempty"`
@@ -3470,7 +3538,7 @@ type History struct {
 
 func (x *History) Reset() {
 	*x = History{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3482,7 +3550,7 @@ func (x *History) String() string {
 func (*History) ProtoMessage() {}
 
 func (x *History) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3495,7 +3563,7 @@ func (x *History) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use History.ProtoReflect.Descriptor instead.
 func (*History) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{40}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *History) GetFirst() uint32 {
@@ -3534,7 +3602,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3546,7 +3614,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3559,7 +3627,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{41}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Event) GetKind() uint32 {
@@ -3618,7 +3686,7 @@ type PauseRecord struct {
 
 func (x *PauseRecord) Reset() {
 	*x = PauseRecord{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3630,7 +3698,7 @@ func (x *PauseRecord) String() string {
 func (*PauseRecord) ProtoMessage() {}
 
 func (x *PauseRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3643,7 +3711,7 @@ func (x *PauseRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRecord.ProtoReflect.Descriptor instead.
 func (*PauseRecord) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{42}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PauseRecord) GetCause() uint32 {
@@ -3708,7 +3776,7 @@ type Flow struct {
 
 func (x *Flow) Reset() {
 	*x = Flow{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3720,7 +3788,7 @@ func (x *Flow) String() string {
 func (*Flow) ProtoMessage() {}
 
 func (x *Flow) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3733,7 +3801,7 @@ func (x *Flow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Flow.ProtoReflect.Descriptor instead.
 func (*Flow) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{43}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Flow) GetStage() uint32 {
@@ -3830,7 +3898,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3842,7 +3910,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3855,7 +3923,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{44}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Wait) GetLatest() int64 {
@@ -3883,7 +3951,7 @@ type RuleBook struct {
 
 func (x *RuleBook) Reset() {
 	*x = RuleBook{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3895,7 +3963,7 @@ func (x *RuleBook) String() string {
 func (*RuleBook) ProtoMessage() {}
 
 func (x *RuleBook) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3908,7 +3976,7 @@ func (x *RuleBook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleBook.ProtoReflect.Descriptor instead.
 func (*RuleBook) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{45}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RuleBook) GetVersion() uint32 {
@@ -3943,7 +4011,7 @@ type Rule struct {
 
 func (x *Rule) Reset() {
 	*x = Rule{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3955,7 +4023,7 @@ func (x *Rule) String() string {
 func (*Rule) ProtoMessage() {}
 
 func (x *Rule) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3968,7 +4036,7 @@ func (x *Rule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rule.ProtoReflect.Descriptor instead.
 func (*Rule) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{46}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Rule) GetScope() string {
@@ -4051,7 +4119,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4063,7 +4131,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4076,7 +4144,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{47}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Rate) GetCount() uint32 {
@@ -4108,7 +4176,7 @@ type Counter struct {
 
 func (x *Counter) Reset() {
 	*x = Counter{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4120,7 +4188,7 @@ func (x *Counter) String() string {
 func (*Counter) ProtoMessage() {}
 
 func (x *Counter) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4133,7 +4201,7 @@ func (x *Counter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counter.ProtoReflect.Descriptor instead.
 func (*Counter) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{48}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Counter) GetRunning() uint64 {
@@ -4213,7 +4281,7 @@ type VQueue struct {
 
 func (x *VQueue) Reset() {
 	*x = VQueue{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4225,7 +4293,7 @@ func (x *VQueue) String() string {
 func (*VQueue) ProtoMessage() {}
 
 func (x *VQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4238,7 +4306,7 @@ func (x *VQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VQueue.ProtoReflect.Descriptor instead.
 func (*VQueue) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{49}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *VQueue) GetPaused() bool {
@@ -4385,7 +4453,7 @@ type QueuePause struct {
 
 func (x *QueuePause) Reset() {
 	*x = QueuePause{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4397,7 +4465,7 @@ func (x *QueuePause) String() string {
 func (*QueuePause) ProtoMessage() {}
 
 func (x *QueuePause) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4410,7 +4478,7 @@ func (x *QueuePause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePause.ProtoReflect.Descriptor instead.
 func (*QueuePause) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{50}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *QueuePause) GetBy() string {
@@ -4445,7 +4513,7 @@ type Lane struct {
 
 func (x *Lane) Reset() {
 	*x = Lane{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4457,7 +4525,7 @@ func (x *Lane) String() string {
 func (*Lane) ProtoMessage() {}
 
 func (x *Lane) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4470,7 +4538,7 @@ func (x *Lane) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lane.ProtoReflect.Descriptor instead.
 func (*Lane) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{51}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Lane) GetPriority() uint32 {
@@ -4504,7 +4572,7 @@ type Queued struct {
 
 func (x *Queued) Reset() {
 	*x = Queued{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4516,7 +4584,7 @@ func (x *Queued) String() string {
 func (*Queued) ProtoMessage() {}
 
 func (x *Queued) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4529,7 +4597,7 @@ func (x *Queued) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queued.ProtoReflect.Descriptor instead.
 func (*Queued) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{52}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Queued) GetId() []byte {
@@ -4556,7 +4624,7 @@ type Child struct {
 
 func (x *Child) Reset() {
 	*x = Child{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[53]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4568,7 +4636,7 @@ func (x *Child) String() string {
 func (*Child) ProtoMessage() {}
 
 func (x *Child) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[53]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4581,7 +4649,7 @@ func (x *Child) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Child.ProtoReflect.Descriptor instead.
 func (*Child) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{53}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Child) GetName() string {
@@ -4608,7 +4676,7 @@ type Promise struct {
 
 func (x *Promise) Reset() {
 	*x = Promise{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[54]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4620,7 +4688,7 @@ func (x *Promise) String() string {
 func (*Promise) ProtoMessage() {}
 
 func (x *Promise) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[54]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4633,7 +4701,7 @@ func (x *Promise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Promise.ProtoReflect.Descriptor instead.
 func (*Promise) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{54}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Promise) GetResult() *Result {
@@ -4661,7 +4729,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[55]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4673,7 +4741,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[55]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4686,7 +4754,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{55}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *JournalEntry) GetType() uint32 {
@@ -4721,7 +4789,7 @@ type Lock struct {
 
 func (x *Lock) Reset() {
 	*x = Lock{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[56]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4733,7 +4801,7 @@ func (x *Lock) String() string {
 func (*Lock) ProtoMessage() {}
 
 func (x *Lock) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[56]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4746,7 +4814,7 @@ func (x *Lock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lock.ProtoReflect.Descriptor instead.
 func (*Lock) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{56}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Lock) GetHolder() []byte {
@@ -4787,7 +4855,7 @@ type Meta struct {
 
 func (x *Meta) Reset() {
 	*x = Meta{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[57]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4799,7 +4867,7 @@ func (x *Meta) String() string {
 func (*Meta) ProtoMessage() {}
 
 func (x *Meta) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[57]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4812,7 +4880,7 @@ func (x *Meta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Meta.ProtoReflect.Descriptor instead.
 func (*Meta) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{57}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Meta) GetEpoch() uint64 {
@@ -4891,7 +4959,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[58]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4903,7 +4971,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[58]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4916,7 +4984,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{58}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Target) GetScope() string {
@@ -4966,7 +5034,7 @@ type Source struct {
 
 func (x *Source) Reset() {
 	*x = Source{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[59]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4978,7 +5046,7 @@ func (x *Source) String() string {
 func (*Source) ProtoMessage() {}
 
 func (x *Source) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[59]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4991,7 +5059,7 @@ func (x *Source) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Source.ProtoReflect.Descriptor instead.
 func (*Source) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{59}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Source) GetKind() uint32 {
@@ -5034,7 +5102,7 @@ type Sink struct {
 
 func (x *Sink) Reset() {
 	*x = Sink{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[60]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5046,7 +5114,7 @@ func (x *Sink) String() string {
 func (*Sink) ProtoMessage() {}
 
 func (x *Sink) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[60]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5059,7 +5127,7 @@ func (x *Sink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sink.ProtoReflect.Descriptor instead.
 func (*Sink) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{60}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Sink) GetCaller() []byte {
@@ -5100,7 +5168,7 @@ type Pin struct {
 
 func (x *Pin) Reset() {
 	*x = Pin{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[61]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5112,7 +5180,7 @@ func (x *Pin) String() string {
 func (*Pin) ProtoMessage() {}
 
 func (x *Pin) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[61]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5125,7 +5193,7 @@ func (x *Pin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pin.ProtoReflect.Descriptor instead.
 func (*Pin) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{61}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Pin) GetDeployment() string {
@@ -5152,7 +5220,7 @@ type Retention struct {
 
 func (x *Retention) Reset() {
 	*x = Retention{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[62]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5164,7 +5232,7 @@ func (x *Retention) String() string {
 func (*Retention) ProtoMessage() {}
 
 func (x *Retention) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[62]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5177,7 +5245,7 @@ func (x *Retention) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retention.ProtoReflect.Descriptor instead.
 func (*Retention) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{62}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Retention) GetCompletion() int64 {
@@ -5204,7 +5272,7 @@ type Trace struct {
 
 func (x *Trace) Reset() {
 	*x = Trace{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[63]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5216,7 +5284,7 @@ func (x *Trace) String() string {
 func (*Trace) ProtoMessage() {}
 
 func (x *Trace) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[63]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5229,7 +5297,7 @@ func (x *Trace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trace.ProtoReflect.Descriptor instead.
 func (*Trace) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{63}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Trace) GetParent() string {
@@ -5259,7 +5327,7 @@ type Future struct {
 
 func (x *Future) Reset() {
 	*x = Future{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[64]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5271,7 +5339,7 @@ func (x *Future) String() string {
 func (*Future) ProtoMessage() {}
 
 func (x *Future) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[64]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5284,7 +5352,7 @@ func (x *Future) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Future.ProtoReflect.Descriptor instead.
 func (*Future) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{64}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Future) GetCompletions() []uint32 {
@@ -5332,7 +5400,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[65]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5344,7 +5412,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[65]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5357,7 +5425,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{65}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Result) GetValue() []byte {
@@ -5385,7 +5453,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[66]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5397,7 +5465,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[66]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5410,7 +5478,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{66}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Failure) GetCode() uint32 {
@@ -5444,7 +5512,7 @@ type Metadata struct {
 
 func (x *Metadata) Reset() {
 	*x = Metadata{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[67]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5456,7 +5524,7 @@ func (x *Metadata) String() string {
 func (*Metadata) ProtoMessage() {}
 
 func (x *Metadata) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[67]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5469,7 +5537,7 @@ func (x *Metadata) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metadata.ProtoReflect.Descriptor instead.
 func (*Metadata) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{67}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Metadata) GetKey() string {
@@ -5501,7 +5569,7 @@ type AttemptFailure struct {
 
 func (x *AttemptFailure) Reset() {
 	*x = AttemptFailure{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[68]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5513,7 +5581,7 @@ func (x *AttemptFailure) String() string {
 func (*AttemptFailure) ProtoMessage() {}
 
 func (x *AttemptFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[68]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5526,7 +5594,7 @@ func (x *AttemptFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptFailure.ProtoReflect.Descriptor instead.
 func (*AttemptFailure) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{68}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *AttemptFailure) GetCode() uint32 {
@@ -5722,7 +5790,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12'\n" +
 	"\x03pin\x18\x03 \x01(\v2\x15.platform.raftlog.PinR\x03pin\x12,\n" +
 	"\x05steps\x18\x04 \x03(\v2\x16.platform.raftlog.StepR\x05steps\x12\x16\n" +
-	"\x06errors\x18\x05 \x01(\rR\x06errors\"\xc4\x02\n" +
+	"\x06errors\x18\x05 \x01(\rR\x06errors\"\xda\x02\n" +
 	"\x04Step\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\rR\x04type\x12\x18\n" +
@@ -5734,7 +5802,9 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x05await\x18\x06 \x01(\v2\x18.platform.raftlog.FutureR\x05await\x12:\n" +
 	"\afailure\x18\a \x01(\v2 .platform.raftlog.AttemptFailureR\afailure\x12 \n" +
 	"\vunretryable\x18\b \x01(\bR\vunretryable\x12\x1a\n" +
-	"\battempts\x18\t \x01(\rR\battempts\"g\n" +
+	"\battempts\x18\t \x01(\rR\battempts\x12\x14\n" +
+	"\x05cause\x18\n" +
+	" \x01(\x04R\x05cause\"g\n" +
 	"\x06Callee\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\rR\x04type\x129\n" +
@@ -5816,7 +5886,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\aservice\x18\x05 \x01(\tR\aservice\x12\x16\n" +
 	"\x06paused\x18\x06 \x01(\bR\x06paused\x12\x0e\n" +
 	"\x02by\x18\a \x01(\tR\x02by\x12\x16\n" +
-	"\x06reason\x18\b \x01(\tR\x06reason\"\xae\f\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\"\xdf\f\n" +
 	"\n" +
 	"Invocation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x120\n" +
@@ -5871,8 +5941,12 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\n" +
 	"last_pause\x18* \x01(\v2\x1d.platform.raftlog.PauseRecordR\tlastPause\x12.\n" +
 	"\x13cancel_requested_at\x18+ \x01(\x03R\x11cancelRequestedAt\x123\n" +
-	"\ahistory\x18, \x01(\v2\x19.platform.raftlog.HistoryR\ahistoryB\x12\n" +
-	"\x10_idempotency_key\"I\n" +
+	"\ahistory\x18, \x01(\v2\x19.platform.raftlog.HistoryR\ahistory\x12/\n" +
+	"\x06causes\x18- \x03(\v2\x17.platform.raftlog.CauseR\x06causesB\x12\n" +
+	"\x10_idempotency_key\"-\n" +
+	"\x05Cause\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x14\n" +
+	"\x05since\x18\x02 \x01(\x03R\x05since\"I\n" +
 	"\aHistory\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\rR\x05first\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\rR\x04next\x12\x14\n" +
@@ -6076,7 +6150,7 @@ func file_proto_raftlog_raftlog_proto_rawDescGZIP() []byte {
 	return file_proto_raftlog_raftlog_proto_rawDescData
 }
 
-var file_proto_raftlog_raftlog_proto_msgTypes = make([]protoimpl.MessageInfo, 69)
+var file_proto_raftlog_raftlog_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
 var file_proto_raftlog_raftlog_proto_goTypes = []any{
 	(*LogEntry)(nil),        // 0: platform.raftlog.LogEntry
 	(*Command)(nil),         // 1: platform.raftlog.Command
@@ -6118,35 +6192,36 @@ var file_proto_raftlog_raftlog_proto_goTypes = []any{
 	(*SetRules)(nil),        // 37: platform.raftlog.SetRules
 	(*PauseQueue)(nil),      // 38: platform.raftlog.PauseQueue
 	(*Invocation)(nil),      // 39: platform.raftlog.Invocation
-	(*History)(nil),         // 40: platform.raftlog.History
-	(*Event)(nil),           // 41: platform.raftlog.Event
-	(*PauseRecord)(nil),     // 42: platform.raftlog.PauseRecord
-	(*Flow)(nil),            // 43: platform.raftlog.Flow
-	(*Wait)(nil),            // 44: platform.raftlog.Wait
-	(*RuleBook)(nil),        // 45: platform.raftlog.RuleBook
-	(*Rule)(nil),            // 46: platform.raftlog.Rule
-	(*Rate)(nil),            // 47: platform.raftlog.Rate
-	(*Counter)(nil),         // 48: platform.raftlog.Counter
-	(*VQueue)(nil),          // 49: platform.raftlog.VQueue
-	(*QueuePause)(nil),      // 50: platform.raftlog.QueuePause
-	(*Lane)(nil),            // 51: platform.raftlog.Lane
-	(*Queued)(nil),          // 52: platform.raftlog.Queued
-	(*Child)(nil),           // 53: platform.raftlog.Child
-	(*Promise)(nil),         // 54: platform.raftlog.Promise
-	(*JournalEntry)(nil),    // 55: platform.raftlog.JournalEntry
-	(*Lock)(nil),            // 56: platform.raftlog.Lock
-	(*Meta)(nil),            // 57: platform.raftlog.Meta
-	(*Target)(nil),          // 58: platform.raftlog.Target
-	(*Source)(nil),          // 59: platform.raftlog.Source
-	(*Sink)(nil),            // 60: platform.raftlog.Sink
-	(*Pin)(nil),             // 61: platform.raftlog.Pin
-	(*Retention)(nil),       // 62: platform.raftlog.Retention
-	(*Trace)(nil),           // 63: platform.raftlog.Trace
-	(*Future)(nil),          // 64: platform.raftlog.Future
-	(*Result)(nil),          // 65: platform.raftlog.Result
-	(*Failure)(nil),         // 66: platform.raftlog.Failure
-	(*Metadata)(nil),        // 67: platform.raftlog.Metadata
-	(*AttemptFailure)(nil),  // 68: platform.raftlog.AttemptFailure
+	(*Cause)(nil),           // 40: platform.raftlog.Cause
+	(*History)(nil),         // 41: platform.raftlog.History
+	(*Event)(nil),           // 42: platform.raftlog.Event
+	(*PauseRecord)(nil),     // 43: platform.raftlog.PauseRecord
+	(*Flow)(nil),            // 44: platform.raftlog.Flow
+	(*Wait)(nil),            // 45: platform.raftlog.Wait
+	(*RuleBook)(nil),        // 46: platform.raftlog.RuleBook
+	(*Rule)(nil),            // 47: platform.raftlog.Rule
+	(*Rate)(nil),            // 48: platform.raftlog.Rate
+	(*Counter)(nil),         // 49: platform.raftlog.Counter
+	(*VQueue)(nil),          // 50: platform.raftlog.VQueue
+	(*QueuePause)(nil),      // 51: platform.raftlog.QueuePause
+	(*Lane)(nil),            // 52: platform.raftlog.Lane
+	(*Queued)(nil),          // 53: platform.raftlog.Queued
+	(*Child)(nil),           // 54: platform.raftlog.Child
+	(*Promise)(nil),         // 55: platform.raftlog.Promise
+	(*JournalEntry)(nil),    // 56: platform.raftlog.JournalEntry
+	(*Lock)(nil),            // 57: platform.raftlog.Lock
+	(*Meta)(nil),            // 58: platform.raftlog.Meta
+	(*Target)(nil),          // 59: platform.raftlog.Target
+	(*Source)(nil),          // 60: platform.raftlog.Source
+	(*Sink)(nil),            // 61: platform.raftlog.Sink
+	(*Pin)(nil),             // 62: platform.raftlog.Pin
+	(*Retention)(nil),       // 63: platform.raftlog.Retention
+	(*Trace)(nil),           // 64: platform.raftlog.Trace
+	(*Future)(nil),          // 65: platform.raftlog.Future
+	(*Result)(nil),          // 66: platform.raftlog.Result
+	(*Failure)(nil),         // 67: platform.raftlog.Failure
+	(*Metadata)(nil),        // 68: platform.raftlog.Metadata
+	(*AttemptFailure)(nil),  // 69: platform.raftlog.AttemptFailure
 }
 var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	1,  // 0: platform.raftlog.LogEntry.commands:type_name -> platform.raftlog.Command
@@ -6184,17 +6259,17 @@ var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	14, // 32: platform.raftlog.DropDeadLetters.letters:type_name -> platform.raftlog.DeadLetterID
 	16, // 33: platform.raftlog.Digest.scan:type_name -> platform.raftlog.DigestScan
 	17, // 34: platform.raftlog.Digest.agreed:type_name -> platform.raftlog.DigestResult
-	58, // 35: platform.raftlog.Invoke.target:type_name -> platform.raftlog.Target
-	59, // 36: platform.raftlog.Invoke.source:type_name -> platform.raftlog.Source
-	60, // 37: platform.raftlog.Invoke.sink:type_name -> platform.raftlog.Sink
-	63, // 38: platform.raftlog.Invoke.trace:type_name -> platform.raftlog.Trace
-	62, // 39: platform.raftlog.Invoke.retention:type_name -> platform.raftlog.Retention
-	61, // 40: platform.raftlog.Progress.pin:type_name -> platform.raftlog.Pin
+	59, // 35: platform.raftlog.Invoke.target:type_name -> platform.raftlog.Target
+	60, // 36: platform.raftlog.Invoke.source:type_name -> platform.raftlog.Source
+	61, // 37: platform.raftlog.Invoke.sink:type_name -> platform.raftlog.Sink
+	64, // 38: platform.raftlog.Invoke.trace:type_name -> platform.raftlog.Trace
+	63, // 39: platform.raftlog.Invoke.retention:type_name -> platform.raftlog.Retention
+	62, // 40: platform.raftlog.Progress.pin:type_name -> platform.raftlog.Pin
 	21, // 41: platform.raftlog.Progress.steps:type_name -> platform.raftlog.Step
 	22, // 42: platform.raftlog.Step.callee:type_name -> platform.raftlog.Callee
-	64, // 43: platform.raftlog.Step.await:type_name -> platform.raftlog.Future
-	68, // 44: platform.raftlog.Step.failure:type_name -> platform.raftlog.AttemptFailure
-	62, // 45: platform.raftlog.Callee.retention:type_name -> platform.raftlog.Retention
+	65, // 43: platform.raftlog.Step.await:type_name -> platform.raftlog.Future
+	69, // 44: platform.raftlog.Step.failure:type_name -> platform.raftlog.AttemptFailure
+	63, // 45: platform.raftlog.Callee.retention:type_name -> platform.raftlog.Retention
 	24, // 46: platform.raftlog.FireTimers.timers:type_name -> platform.raftlog.Timer
 	27, // 47: platform.raftlog.Deliver.messages:type_name -> platform.raftlog.Message
 	19, // 48: platform.raftlog.Message.invoke:type_name -> platform.raftlog.Invoke
@@ -6202,46 +6277,47 @@ var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	29, // 50: platform.raftlog.Message.signal:type_name -> platform.raftlog.Signal
 	30, // 51: platform.raftlog.Message.kill:type_name -> platform.raftlog.Kill
 	31, // 52: platform.raftlog.Message.attach:type_name -> platform.raftlog.Attach
-	60, // 53: platform.raftlog.Complete.sink:type_name -> platform.raftlog.Sink
-	65, // 54: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
-	65, // 55: platform.raftlog.Signal.result:type_name -> platform.raftlog.Result
-	60, // 56: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
-	58, // 57: platform.raftlog.Attach.named:type_name -> platform.raftlog.Target
-	68, // 58: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
+	61, // 53: platform.raftlog.Complete.sink:type_name -> platform.raftlog.Sink
+	66, // 54: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
+	66, // 55: platform.raftlog.Signal.result:type_name -> platform.raftlog.Result
+	61, // 56: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
+	59, // 57: platform.raftlog.Attach.named:type_name -> platform.raftlog.Target
+	69, // 58: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
 	34, // 59: platform.raftlog.Resume.repin:type_name -> platform.raftlog.Repin
 	34, // 60: platform.raftlog.Restart.repin:type_name -> platform.raftlog.Repin
-	45, // 61: platform.raftlog.SetRules.book:type_name -> platform.raftlog.RuleBook
-	58, // 62: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
-	59, // 63: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
-	63, // 64: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
-	62, // 65: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
-	61, // 66: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
-	64, // 67: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
-	60, // 68: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
-	65, // 69: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
-	68, // 70: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
-	43, // 71: platform.raftlog.Invocation.flow:type_name -> platform.raftlog.Flow
-	42, // 72: platform.raftlog.Invocation.last_pause:type_name -> platform.raftlog.PauseRecord
-	40, // 73: platform.raftlog.Invocation.history:type_name -> platform.raftlog.History
-	68, // 74: platform.raftlog.Event.failure:type_name -> platform.raftlog.AttemptFailure
-	42, // 75: platform.raftlog.Event.pause:type_name -> platform.raftlog.PauseRecord
-	44, // 76: platform.raftlog.Flow.lock:type_name -> platform.raftlog.Wait
-	44, // 77: platform.raftlog.Flow.rules:type_name -> platform.raftlog.Wait
-	44, // 78: platform.raftlog.Flow.throttling:type_name -> platform.raftlog.Wait
-	46, // 79: platform.raftlog.RuleBook.rules:type_name -> platform.raftlog.Rule
-	47, // 80: platform.raftlog.Rule.rate:type_name -> platform.raftlog.Rate
-	51, // 81: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
-	50, // 82: platform.raftlog.VQueue.pause:type_name -> platform.raftlog.QueuePause
-	65, // 83: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
-	60, // 84: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
-	64, // 85: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
-	66, // 86: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
-	67, // 87: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
-	88, // [88:88] is the sub-list for method output_type
-	88, // [88:88] is the sub-list for method input_type
-	88, // [88:88] is the sub-list for extension type_name
-	88, // [88:88] is the sub-list for extension extendee
-	0,  // [0:88] is the sub-list for field type_name
+	46, // 61: platform.raftlog.SetRules.book:type_name -> platform.raftlog.RuleBook
+	59, // 62: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
+	60, // 63: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
+	64, // 64: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
+	63, // 65: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
+	62, // 66: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
+	65, // 67: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
+	61, // 68: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
+	66, // 69: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
+	69, // 70: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
+	44, // 71: platform.raftlog.Invocation.flow:type_name -> platform.raftlog.Flow
+	43, // 72: platform.raftlog.Invocation.last_pause:type_name -> platform.raftlog.PauseRecord
+	41, // 73: platform.raftlog.Invocation.history:type_name -> platform.raftlog.History
+	40, // 74: platform.raftlog.Invocation.causes:type_name -> platform.raftlog.Cause
+	69, // 75: platform.raftlog.Event.failure:type_name -> platform.raftlog.AttemptFailure
+	43, // 76: platform.raftlog.Event.pause:type_name -> platform.raftlog.PauseRecord
+	45, // 77: platform.raftlog.Flow.lock:type_name -> platform.raftlog.Wait
+	45, // 78: platform.raftlog.Flow.rules:type_name -> platform.raftlog.Wait
+	45, // 79: platform.raftlog.Flow.throttling:type_name -> platform.raftlog.Wait
+	47, // 80: platform.raftlog.RuleBook.rules:type_name -> platform.raftlog.Rule
+	48, // 81: platform.raftlog.Rule.rate:type_name -> platform.raftlog.Rate
+	52, // 82: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
+	51, // 83: platform.raftlog.VQueue.pause:type_name -> platform.raftlog.QueuePause
+	66, // 84: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
+	61, // 85: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
+	65, // 86: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
+	67, // 87: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
+	68, // 88: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
+	89, // [89:89] is the sub-list for method output_type
+	89, // [89:89] is the sub-list for method input_type
+	89, // [89:89] is the sub-list for extension type_name
+	89, // [89:89] is the sub-list for extension extendee
+	0,  // [0:89] is the sub-list for field type_name
 }
 
 func init() { file_proto_raftlog_raftlog_proto_init() }
@@ -6280,15 +6356,15 @@ func file_proto_raftlog_raftlog_proto_init() {
 		(*Message_Attach)(nil),
 	}
 	file_proto_raftlog_raftlog_proto_msgTypes[39].OneofWrappers = []any{}
-	file_proto_raftlog_raftlog_proto_msgTypes[46].OneofWrappers = []any{}
-	file_proto_raftlog_raftlog_proto_msgTypes[68].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[47].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[69].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_raftlog_raftlog_proto_rawDesc), len(file_proto_raftlog_raftlog_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   69,
+			NumMessages:   70,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

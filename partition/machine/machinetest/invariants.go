@@ -186,6 +186,12 @@ func (c *checker) histories() {
 			c.want(h.First <= number && number < h.Next, "%s: event %d is outside of its history", name, number)
 			bytes += e.Size()
 		}
+		causes, known := c.invocations[id].given.Causes, map[uint64]bool{}
+		for _, cause := range causes {
+			c.want(cause.ID != 0 && !known[cause.ID], "%s: cause %d is unknown or occurs twice", name, cause.ID)
+			known[cause.ID] = true
+		}
+		c.want(len(causes) <= machine.MaxCauses, "%s has %d causes", name, len(causes))
 		c.want(bytes == h.Bytes, "%s: history counts %d bytes, there are %d", name, h.Bytes, bytes)
 		c.want(bytes <= machine.MaxEventBytes && h.Next-h.First <= machine.MaxEvents, "%s: history exceeds its bounds", name)
 	}

@@ -40,6 +40,9 @@ func (n Names) invocation(inv *machine.Invocation) string {
 	}
 	field("cancel-requested", inv.CancelRequestedAt, inv.CancelRequestedAt != 0)
 	field("events", fmt.Sprintf("%d-%d", inv.History.First, inv.History.Next), inv.History != machine.History{})
+	for _, c := range inv.Causes {
+		field("cause", fmt.Sprintf("%d@%d", c.ID, c.Since), true)
+	}
 	field("signalled", "yes", inv.Signalled)
 	field("seen", inv.Seen, inv.Signalled)
 	field("killed", "yes", inv.Killed)

@@ -93,6 +93,30 @@ func (h *history) drawFlow(p int) {
 	require.Equal(h, b.Version <= known, outcome.Code == machine.Existing)
 }
 
+// running returns the number of invocations that hold a slot of each counter.
+func running(st *machinetest.State) map[flowcontrol.CounterKey]uint64 {
+	counts := map[flowcontrol.CounterKey]uint64{}
+	for _, c := range st.AllCounters() {
+		counts[c.Key] = c.Running
+	}
+	return counts
+}
+
+// withinLimits checks that a command admitted nothing above a limit of the rules in force. A
+// limit that was lowered may be exceeded, but by no more than before.
+func (h *history) withinLimits(p *part, before map[flowcontrol.CounterKey]uint64) {
+	book, err := p.state.Rules()
+	require.NoError(h, err)
+	rules := flowcontrol.NewMatcher(book)
+	for key, n := range running(p.state) {
+		r := rules.Match(key.Scope, key.LimitKey)[key.Level()]
+		if r == nil || r.Limits.Concurrency == 0 || n <= uint64(r.Limits.Concurrency) {
+			continue
+		}
+		require.LessOrEqual(h, n, before[key], "%v admits above its limit of %d", key, r.Limits.Concurrency)
+	}
+}
+
 // mayRefuse checks that only external requests that would have to wait are refused.
 func (h *history) mayRefuse(c machine.Command, outcome machine.Outcome) {
 	if outcome.Code != machine.QueueFull {

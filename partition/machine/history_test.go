@@ -102,7 +102,7 @@ func (h *history) apply(p int, c machine.Command) machine.Outcome {
 // applyWith applies a command and checks the invariants.
 func (h *history) applyWith(p int, header machine.Header, c machine.Command) machine.Outcome {
 	part := h.parts[p]
-	queued := h.inboxed(part)
+	queued, running := h.inboxed(part), running(part.state)
 	lives := map[ids.Invocation]uint64{}
 	for _, id := range h.ids {
 		inv, err := part.state.Invocation(id)
@@ -123,6 +123,7 @@ func (h *history) applyWith(p int, header machine.Header, c machine.Command) mac
 	}
 	h.mayRefuse(c, outcome)
 	h.passed(part, queued)
+	h.withinLimits(part, running)
 	var texts []string
 	for _, e := range effects {
 		texts = append(texts, h.names.Effect(e))

@@ -41,6 +41,7 @@ type attempt struct {
 	steps               []machine.Step // not proposed yet
 	unproposed          int            // payload bytes in them
 	counted             int            // received bytes that the budget has counted
+	undelivered         int            // bytes of the response of a function that are held for the stream
 	lingering           bool           // steps may wait a moment for more
 	failure             *failure
 	refusal             *failure  // error status; the body may contain details
@@ -328,6 +329,53 @@ func (a *attempt) acknowledge(payload []byte) bool {
 
 // Sent implements endpoint.Sender.
 func (a *attempt) Sent(n int) { a.memory.sent(n) }
+
+// Hold implements endpoint.Memory: the response of a function waits for memory as a whole,
+// since the part of a response that has arrived cannot be stored.
+func (a *attempt) Hold(n int) error {
+	if !a.enter() {
+		return errEnded
+	}
+	defer a.leave()
+	a.t.mu.Lock()
+	if !a.open() {
+		a.t.mu.Unlock()
+		return errEnded
+	}
+	turn, ok := a.memory.hold(n)
+	if !ok {
+		f := a.tooLarge()
+		a.t.mu.Unlock()
+		a.fail(f)
+		return errEnded
+	}
+	defer a.t.mu.Unlock()
+	if a.touch(); turn != nil {
+		a.held = true
+		a.t.mu.Unlock()
+		<-turn // granted at the latest when the attempt ends
+		a.t.mu.Lock()
+		a.held = false
+		a.touch()
+	}
+	a.undelivered += n
+	a.counted += n
+	if !a.open() {
+		return errEnded
+	}
+	return nil
+}
+
+// Release implements endpoint.Memory.
+func (a *attempt) Release(n int) {
+	a.t.mu.Lock()
+	defer a.t.mu.Unlock()
+	a.undelivered -= n
+	a.count()
+}
+
+// errEnded is returned to the stream of an attempt that has ended.
+var errEnded = errors.New("the attempt has ended")
 
 // open reports whether data from the endpoint is still relevant; t.mu is held.
 func (a *attempt) open() bool { return a.t.a == a && a.t.state.open() }

@@ -9,8 +9,8 @@ import (
 // been sent, and data from endpoints that is not in the log yet. It counts payloads, not
 // allocation overhead.
 //
-// When it is used up, attempts wait: starting ones, and those that would read more. If all
-// memory were held by waiting attempts, they would deadlock. Therefore one attempt at a
+// When it is used up, attempts wait: starting ones, those that would read more, and those
+// whose function has responded. If all memory were held by waiting attempts, they would deadlock. Therefore one attempt at a
 // time may overdraw the budget, until everything that it has received is in the log.
 //
 // Attempts with little data do not wait behind those with much: see reserved.
@@ -23,6 +23,7 @@ type budget struct {
 	reserved       int        // attempts that use the reserve
 	reserveUsed    int        // bytes of used that count against the reserve instead of the limit
 	readWaiters    []*account // waiting to continue reading, in order
+	holdWaiters    []*account // waiting to receive the response of a function, in order
 	startWaiters   []*account // waiting to start, in order
 	overdrawn      *account   // reads although the budget is used up
 	progress       time.Time  // of the overdrawn account
@@ -46,7 +47,7 @@ type account struct {
 
 	// Guarded by b.mu.
 	in, out int           // bytes in transit to the endpoint and from it
-	need    int           // bytes to start with
+	need    int           // bytes to start with, or to hold
 	granted chan struct{} // closed when the wait is over; nil: not waiting
 	reserve bool          // it uses the reserve
 	closed  bool
@@ -180,6 +181,30 @@ func (c *account) read() <-chan struct{} {
 	return turn
 }
 
+// hold adds n bytes of a response that must be received as a whole. It returns a channel to wait
+// for before receiving them, nil if the attempt may receive them immediately; ok is false if that
+// is too much for one attempt. Unlike what read counts, they are not in memory yet, so they count
+// from the grant on.
+func (c *account) hold(n int) (turn <-chan struct{}, ok bool) {
+	b := c.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c.exceeds(n) {
+		return nil, false
+	}
+	if c.closed || b.overdrawn == c || b.fits(n) && len(b.readWaiters) == 0 && len(b.holdWaiters) == 0 || c.reserved(c.out+n) {
+		if c.add(&c.out, n); b.overdrawn == c {
+			b.progress = time.Now()
+		}
+		return nil, true
+	}
+	c.need, c.granted = n, make(chan struct{})
+	b.holdWaiters = append(b.holdWaiters, c)
+	turn = c.granted
+	b.admit()
+	return turn, true
+}
+
 // close releases everything and ends a wait.
 func (c *account) close() {
 	b := c.b
@@ -232,7 +257,7 @@ func (b *budget) fits(n int) bool {
 func (b *budget) counted() int { return b.used - b.reserveUsed }
 
 // admit resumes waiting attempts that fit: first those that read, so that the memory they
-// hold is released. Each queue is FIFO.
+// hold is released, then those whose function has ended. Each queue is FIFO.
 func (b *budget) admit() {
 	for len(b.readWaiters) > 0 {
 		c := b.readWaiters[0]
@@ -244,6 +269,19 @@ func (b *budget) admit() {
 			b.overdrawn, b.progress = c, time.Now()
 		}
 		b.readWaiters = b.readWaiters[1:]
+		c.wake()
+	}
+	for len(b.holdWaiters) > 0 {
+		c := b.holdWaiters[0]
+		if !c.closed && !b.fits(c.need) {
+			if b.overdrawn != nil {
+				b.watchOverdraft()
+				return
+			}
+			b.overdrawn, b.progress = c, time.Now()
+		}
+		b.holdWaiters = b.holdWaiters[1:]
+		c.add(&c.out, c.need)
 		c.wake()
 	}
 	for len(b.startWaiters) > 0 {

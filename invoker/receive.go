@@ -108,7 +108,7 @@ func (a *attempt) read(p []byte) *failure {
 // count updates the budget with the data that the attempt has received and that is not in
 // the log; t.mu is held. It returns false if that is too much.
 func (a *attempt) count() bool {
-	holds := a.decoder.Size() + a.unproposed + a.t.volume
+	holds := a.undelivered + a.decoder.Size() + a.unproposed + a.t.volume
 	if holds == a.counted {
 		return true
 	}

@@ -16,6 +16,8 @@ type body struct {
 	offset  int         // bytes of the next chunk that were read
 	reader  *reader     // of the current try; nil: none
 	settled bool        // there are no further tries
+	once    bool        // there is only one try, and what was read is copied and held until settle
+	copied  int         // bytes that were read in that case
 	ended   bool        // the body is complete
 	aborted bool        // it is not read any further
 	sent    func(n int) // called with the number of released bytes; may be nil
@@ -71,6 +73,14 @@ func (b *body) try() (io.ReadCloser, error) {
 	return b.reader, nil
 }
 
+// readOnce sets whether the body is read only once, into memory that holds it until settle: then
+// what has been read is dropped, but not reported as sent before.
+func (b *body) readOnce(once bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.once = once
+}
+
 // settle records that the peer has accepted the request, so what has been read is not
 // needed again.
 func (b *body) settle() {
@@ -79,7 +89,8 @@ func (b *body) settle() {
 	if b.settled = true; b.reader == nil {
 		b.drop()
 	} else {
-		n = b.release()
+		n = b.release() + b.copied
+		b.copied = 0
 	}
 	b.mu.Unlock()
 	b.notify(n)
@@ -132,8 +143,11 @@ func (r *reader) read(p []byte) (n, freed int, err error) {
 			b.next, b.offset = b.next+1, 0
 		}
 	}
-	if b.settled {
+	switch {
+	case b.settled:
 		freed = b.release()
+	case b.once:
+		b.copied += b.release()
 	}
 	return n, freed, nil
 }

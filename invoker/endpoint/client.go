@@ -120,7 +120,7 @@ func (c *Client) transport(http2 bool) *http.Transport {
 
 // roundTrip sends a request with the body, which may be nil, and returns when the response
 // head has arrived.
-func (c *Client) roundTrip(a *Address, r *http.Request, b *body) (*http.Response, error) {
+func (c *Client) roundTrip(a *Address, r *http.Request, b *body, m Memory) (*http.Response, error) {
 	if a.Function == nil && !a.HTTP11 {
 		p, err := c.pool(a)
 		if err != nil {
@@ -130,6 +130,7 @@ func (c *Client) roundTrip(a *Address, r *http.Request, b *body) (*http.Response
 		return p.roundTrip(r, b)
 	}
 	if b != nil {
+		b.readOnce(a.Function != nil)
 		var err error
 		if r.Body, err = b.try(); err != nil {
 			return nil, err
@@ -137,7 +138,7 @@ func (c *Client) roundTrip(a *Address, r *http.Request, b *body) (*http.Response
 		r.GetBody = b.try
 	}
 	if a.Function != nil {
-		return c.invoke(a.Function, r)
+		return c.invoke(a.Function, r, m)
 	}
 	return c.http1.RoundTrip(r)
 }

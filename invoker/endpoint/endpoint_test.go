@@ -289,7 +289,7 @@ func TestFunctionsThatAreNotAllowed(t *testing.T) {
 
 type unreachableFunctions struct{ t *testing.T }
 
-func (u unreachableFunctions) Invoke(context.Context, *Function, *http.Request) (*http.Response, error) {
+func (u unreachableFunctions) Invoke(context.Context, *Function, *http.Request, Memory) (*http.Response, error) {
 	u.t.Error("the function must not be invoked")
 	return nil, ErrFunctions
 }

@@ -21,8 +21,24 @@ type Functions interface {
 	// Invoke sends a request, whose path is the opaque part of the URL, and returns the
 	// response when the function has ended. It reads the whole body. Errors of the cloud
 	// that correspond to an HTTP status of an endpoint are returned as such a response.
-	Invoke(ctx context.Context, f *Function, r *http.Request) (*http.Response, error)
+	// It holds memory for the response until that has been read to its end or failed.
+	Invoke(ctx context.Context, f *Function, r *http.Request, m Memory) (*http.Response, error)
 }
+
+// Memory is the memory for the response of a function, which is received as a whole before
+// its body is delivered. A Receiver may implement it.
+type Memory interface {
+	// Hold waits until n more bytes may be held. After an error the response is dropped.
+	Hold(n int) error
+	// Release reports that n bytes are no longer held.
+	Release(n int)
+}
+
+// unboundedMemory is the memory of receivers that do not bound it.
+type unboundedMemory struct{}
+
+func (unboundedMemory) Hold(int) error { return nil }
+func (unboundedMemory) Release(int)    {}
 
 // The groups of functionARN are the region, the name and the version. The region becomes
 // part of a host name, so its characters are restricted.
@@ -59,12 +75,12 @@ func ParseFunction(arn string) (*Address, error) {
 	return &Address{Scheme: "lambda", Authority: parts[2] + ":" + parts[3], Function: f, key: arn}, nil
 }
 
-func (c *Client) invoke(f *Function, r *http.Request) (*http.Response, error) {
+func (c *Client) invoke(f *Function, r *http.Request, m Memory) (*http.Response, error) {
 	if c.cfg.Functions == nil {
 		return nil, ErrFunctions
 	}
 	if err := c.cfg.Egress.CheckFunction(f.ARN, f.AssumeRoleARN); err != nil {
 		return nil, err
 	}
-	return c.cfg.Functions.Invoke(r.Context(), f, r)
+	return c.cfg.Functions.Invoke(r.Context(), f, r, m)
 }

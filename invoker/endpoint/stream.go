@@ -105,7 +105,11 @@ func (s *Stream) exchange(ctx context.Context, req *Request) error {
 	if req.Method == http.MethodGet {
 		b = nil
 	}
-	resp, err := s.client.roundTrip(req.Address, s.request(ctx, req), b)
+	m, ok := s.recv.(Memory)
+	if !ok {
+		m = unboundedMemory{}
+	}
+	resp, err := s.client.roundTrip(req.Address, s.request(ctx, req), b, m)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,19 @@ func New(cfg Config) *Client {
 }
 
 // Invoke implements endpoint.Functions.
-func (c *Client) Invoke(ctx context.Context, f *endpoint.Function, r *http.Request) (*http.Response, error) {
+func (c *Client) Invoke(ctx context.Context, f *endpoint.Function, r *http.Request, m endpoint.Memory) (*http.Response, error) {
+	held := &holding{memory: m, limit: maxPayload(c.cfg.MaxResponse)}
+	resp, err := c.invoke(ctx, f, r, held)
+	if err != nil {
+		held.reduce(0)
+	}
+	return resp, err
+}
+
+// maxPayload returns the maximum size of the payload for a body: base64, with room for headers.
+func maxPayload(body int) int { return body/3*4 + 1<<20 }
+
+func (c *Client) invoke(ctx context.Context, f *endpoint.Function, r *http.Request, held *holding) (*http.Response, error) {
 	payload, err := c.codec.request(f, r)
 	if err != nil {
 		return nil, err
@@ -80,7 +92,9 @@ func (c *Client) Invoke(ctx context.Context, f *endpoint.Function, r *http.Reque
 	if err != nil {
 		return nil, err
 	}
-	out, err := functions.Invoke(ctx, &api.InvokeInput{FunctionName: &f.ARN, Payload: payload})
+	out, err := functions.Invoke(ctx, &api.InvokeInput{FunctionName: &f.ARN, Payload: payload}, func(o *api.Options) {
+		o.HTTPClient = &receiver{o.HTTPClient, held}
+	})
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -89,7 +103,7 @@ func (c *Client) Invoke(ctx context.Context, f *endpoint.Function, r *http.Reque
 	case out.FunctionError != nil:
 		return nil, functionError(out.Payload)
 	}
-	return c.codec.response(out.Payload)
+	return c.codec.response(ctx, out.Payload, held)
 }
 
 // api returns the API client for a function, creating it on first use.
@@ -153,6 +167,9 @@ func convertError(err error) (*http.Response, error) {
 	}
 	if tooLarge, ok := errors.AsType[*types.RequestTooLargeException](err); ok {
 		return newResponse(http.StatusRequestEntityTooLarge, []byte(tooLarge.ErrorMessage())), nil
+	}
+	if errors.Is(err, errTooLarge) {
+		return nil, errTooLarge
 	}
 	if apiErr, ok := errors.AsType[smithy.APIError](err); ok {
 		return nil, fmt.Errorf("invoke function: %s: %s", apiErr.ErrorCode(), strings.TrimSpace(apiErr.ErrorMessage()))

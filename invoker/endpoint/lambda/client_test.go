@@ -3,6 +3,7 @@ package lambda
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -48,7 +49,7 @@ func echo(c lambdatest.Call) lambdatest.Answer {
 func TestFunctionPayload(t *testing.T) {
 	s := lambdatest.Start(t)
 	s.Handle(arn, echo)
-	resp, err := New(DefaultConfig()).Invoke(t.Context(), functionOf(t, arn), request(t, "\x00body"))
+	resp, err := New(DefaultConfig()).Invoke(t.Context(), functionOf(t, arn), request(t, "\x00body"), &counted{})
 	require.NoError(t, err)
 	require.Equal(t, 200, resp.StatusCode)
 	require.Equal(t, "fake/1", resp.Header.Get("X-Restate-Server"))
@@ -58,7 +59,7 @@ func TestFunctionPayload(t *testing.T) {
 
 	r := request(t, "")
 	r.Method, r.URL.Opaque = http.MethodGet, "/discover"
-	resp, err = New(DefaultConfig()).Invoke(t.Context(), functionOf(t, arn), r)
+	resp, err = New(DefaultConfig()).Invoke(t.Context(), functionOf(t, arn), r, &counted{})
 	require.NoError(t, err)
 	got, err = io.ReadAll(resp.Body)
 	require.NoError(t, err)
@@ -79,7 +80,7 @@ func TestCredentials(t *testing.T) {
 	cfg.ExternalID = "their-id"
 	c := New(cfg)
 	invoke := func(f *endpoint.Function) lambdatest.Call {
-		_, err := c.Invoke(t.Context(), f, request(t, "x"))
+		_, err := c.Invoke(t.Context(), f, request(t, "x"), &counted{})
 		require.NoError(t, err)
 		return <-calls
 	}
@@ -124,7 +125,7 @@ func TestCompression(t *testing.T) {
 		for _, body := range []string{large, "small"} {
 			f := functionOf(t, arn)
 			f.Compress = compress
-			resp, err := c.Invoke(t.Context(), f, request(t, body))
+			resp, err := c.Invoke(t.Context(), f, request(t, body), &counted{})
 			require.NoError(t, err)
 			got, err := io.ReadAll(resp.Body)
 			require.NoError(t, err)
@@ -146,7 +147,7 @@ func TestCompression(t *testing.T) {
 		}
 	}
 	cfg.MaxResponse = 5000
-	_, err = New(cfg).Invoke(t.Context(), functionOf(t, arn), request(t, "x"))
+	_, err = New(cfg).Invoke(t.Context(), functionOf(t, arn), request(t, "x"), &counted{})
 	require.ErrorIs(t, err, endpoint.ErrFunctionResponse, "a small answer must not become a large one")
 	<-events
 }
@@ -170,7 +171,7 @@ func TestErrorsOfTheAPI(t *testing.T) {
 				calls++
 				return c.answer
 			})
-			resp, err := New(DefaultConfig()).Invoke(t.Context(), functionOf(t, arn), request(t, "x"))
+			resp, err := New(DefaultConfig()).Invoke(t.Context(), functionOf(t, arn), request(t, "x"), &counted{})
 			require.Equal(t, 1, calls, "repeating is up to the invoker")
 			if c.status == 0 {
 				require.EqualError(t, err, c.want)
@@ -184,7 +185,7 @@ func TestErrorsOfTheAPI(t *testing.T) {
 			require.Equal(t, c.want, string(got))
 		})
 	}
-	_, err := New(DefaultConfig()).Invoke(t.Context(), functionOf(t, strings.Replace(arn, "greeter", "nobody", 1)), request(t, "x"))
+	_, err := New(DefaultConfig()).Invoke(t.Context(), functionOf(t, strings.Replace(arn, "greeter", "nobody", 1)), request(t, "x"), &counted{})
 	require.ErrorContains(t, err, "ResourceNotFoundException: Function not found")
 }
 
@@ -198,22 +199,34 @@ func TestErrorsOfFunctions(t *testing.T) {
 		s.Handle(arn, func(lambdatest.Call) lambdatest.Answer {
 			return lambdatest.Answer{Function: "Unhandled", Payload: []byte(message)}
 		})
-		_, err := New(DefaultConfig()).Invoke(t.Context(), functionOf(t, arn), request(t, "x"))
+		_, err := New(DefaultConfig()).Invoke(t.Context(), functionOf(t, arn), request(t, "x"), &counted{})
 		require.EqualError(t, err, want)
 		require.ErrorAs(t, err, new(*endpoint.FunctionError))
 	}
+}
+
+// read decodes the result of a function and reads its body. All memory must be released then.
+func read(t *testing.T, c *Client, payload []byte) ([]byte, error) {
+	m := &counted{}
+	held := &holding{memory: m, limit: maxPayload(c.cfg.MaxResponse)}
+	require.NoError(t, held.add(len(payload)))
+	resp, err := c.codec.response(t.Context(), payload, held)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(resp.Body)
+	require.Zero(t, m.held)
+	return b, err
 }
 
 func TestInvalidFunctionResults(t *testing.T) {
 	c := New(DefaultConfig())
 	for _, payload := range []string{``, `null`, `"hello"`, `{}`, `{"statusCode":"200"}`, `{"statusCode":100}`, `{"statusCode":200,"body":"?","isBase64Encoded":true}`,
 		`{"statusCode":200,"headers":{"content-encoding":"br"}}`, `{"statusCode":200,"body":"x","headers":{"content-encoding":"zstd"}}`} {
-		_, err := c.codec.response([]byte(payload))
+		_, err := read(t, c, []byte(payload))
 		require.ErrorIs(t, err, endpoint.ErrFunctionResponse, payload)
 	}
-	resp, err := c.codec.response([]byte(`{"statusCode":404,"body":"plain"}`))
-	require.NoError(t, err)
-	got, err := io.ReadAll(resp.Body)
+	got, err := read(t, c, []byte(`{"statusCode":404,"body":"plain"}`))
 	require.NoError(t, err)
 	require.Equal(t, "plain", string(got))
 }
@@ -221,12 +234,12 @@ func TestInvalidFunctionResults(t *testing.T) {
 func TestUnreachableAPI(t *testing.T) {
 	s := lambdatest.Start(t)
 	t.Setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-	_, err := New(DefaultConfig()).Invoke(t.Context(), functionOf(t, arn), request(t, "x"))
+	_, err := New(DefaultConfig()).Invoke(t.Context(), functionOf(t, arn), request(t, "x"), &counted{})
 	require.ErrorContains(t, err, "connection refused")
 
 	t.Setenv("AWS_ENDPOINT_URL", s.URL)
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
-	_, err = New(DefaultConfig()).Invoke(t.Context(), functionOf(t, arn), request(t, "x"))
+	_, err = New(DefaultConfig()).Invoke(t.Context(), functionOf(t, arn), request(t, "x"), &counted{})
 	require.ErrorContains(t, err, "credentials")
 }
 
@@ -275,11 +288,9 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(`{"statusCode":200,"headers":{"content-encoding":"zstd"},"body":"KLUv/QQAAQAAYQAAAA==","isBase64Encoded":true}`))
 	c := New(DefaultConfig())
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		if resp, err := c.codec.response(payload); err == nil {
-			b, err := io.ReadAll(resp.Body)
-			require.NoError(t, err)
-			require.LessOrEqual(t, len(b), DefaultConfig().MaxResponse)
-		}
+		b, err := read(t, c, payload)
+		require.True(t, err == nil || errors.Is(err, endpoint.ErrFunctionResponse), err)
+		require.LessOrEqual(t, len(b), DefaultConfig().MaxResponse)
 		require.Error(t, functionError(payload))
 	})
 }

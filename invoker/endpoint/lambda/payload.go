@@ -2,12 +2,14 @@ package lambda
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"regexp"
+	"runtime"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -20,7 +22,9 @@ type codec struct {
 	compressFrom int
 	maxResponse  int
 	encoder      func() (*zstd.Encoder, error) // created on first use, because it takes memory
-	decoder      func() (*zstd.Decoder, error)
+	// decoding has a slot for each response that is being decoded, which takes up to three times
+	// the memory that is held for it.
+	decoding chan struct{}
 }
 
 func (c *codec) init(compressFrom, maxResponse int) {
@@ -28,9 +32,7 @@ func (c *codec) init(compressFrom, maxResponse int) {
 	c.encoder = sync.OnceValues(func() (*zstd.Encoder, error) {
 		return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
 	})
-	c.decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
-		return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(maxResponse)))
-	})
+	c.decoding = make(chan struct{}, runtime.GOMAXPROCS(0))
 }
 
 const encodingZstd = "zstd"
@@ -88,46 +90,94 @@ type result struct {
 	IsBase64Encoded bool              `json:"isBase64Encoded"`
 }
 
-// response decodes the result of a function.
-func (c *codec) response(payload []byte) (*http.Response, error) {
+// response decodes the result of a function, for which memory is held. Reading the body of the
+// response releases it.
+func (c *codec) response(ctx context.Context, payload []byte, held *holding) (*http.Response, error) {
+	resp, body, err := c.decode(ctx, payload)
+	if err != nil {
+		return nil, err
+	}
+	held.reduce(cap(body))
+	switch encoding := resp.Header.Get("Content-Encoding"); encoding {
+	case "", "identity":
+		resp.Body = &deliveredBody{Reader: bytes.NewReader(body), held: held}
+	case encodingZstd:
+		if resp.Body, err = c.decompress(body, held); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, fmt.Errorf("%w: unsupported content encoding %q", endpoint.ErrFunctionResponse, encoding)
+	}
+	return resp, nil
+}
+
+// decode returns the response without its body, and the body.
+func (c *codec) decode(ctx context.Context, payload []byte) (*http.Response, []byte, error) {
+	select {
+	case c.decoding <- struct{}{}:
+		defer func() { <-c.decoding }()
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
 	var r result
 	if err := json.Unmarshal(payload, &r); err != nil {
-		return nil, fmt.Errorf("%w: %w", endpoint.ErrFunctionResponse, err)
+		return nil, nil, fmt.Errorf("%w: %w", endpoint.ErrFunctionResponse, err)
 	}
 	if r.StatusCode < 200 || r.StatusCode > 999 {
-		return nil, fmt.Errorf("%w: invalid status code %d", endpoint.ErrFunctionResponse, r.StatusCode)
+		return nil, nil, fmt.Errorf("%w: invalid status code %d", endpoint.ErrFunctionResponse, r.StatusCode)
 	}
 	body := []byte(r.Body)
 	if r.IsBase64Encoded {
-		var err error
-		if body, err = base64.StdEncoding.DecodeString(r.Body); err != nil {
-			return nil, fmt.Errorf("%w: body: %w", endpoint.ErrFunctionResponse, err)
+		n, err := base64.StdEncoding.Decode(body, body)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: body: %w", endpoint.ErrFunctionResponse, err)
 		}
+		body = body[:n]
 	}
 	resp := newResponse(r.StatusCode, nil)
 	for name, value := range r.Headers {
 		resp.Header.Set(name, value)
 	}
-	switch encoding := resp.Header.Get("Content-Encoding"); encoding {
-	case "", "identity":
-	case encodingZstd:
-		var err error
-		if body, err = c.decompress(body); err != nil {
-			return nil, fmt.Errorf("%w: decompress body: %w", endpoint.ErrFunctionResponse, err)
-		}
-	default:
-		return nil, fmt.Errorf("%w: unsupported content encoding %q", endpoint.ErrFunctionResponse, encoding)
-	}
-	resp.Body = io.NopCloser(bytes.NewReader(body))
-	return resp, nil
+	return resp, body, nil
 }
 
-func (c *codec) decompress(b []byte) ([]byte, error) {
-	decoder, err := c.decoder()
-	if err != nil {
+// decompress returns the decompressed body, which is decompressed as it is read: a small response
+// may become a large one. Memory is held for the window of the compression.
+func (c *codec) decompress(b []byte, held *holding) (io.ReadCloser, error) {
+	var head zstd.Header
+	if err := head.Decode(b); err != nil {
+		return nil, fmt.Errorf("%w: decompress body: %w", endpoint.ErrFunctionResponse, err)
+	}
+	window := max(head.WindowSize, zstd.MinWindowSize)
+	if head.SingleSegment {
+		window = max(head.FrameContentSize, zstd.MinWindowSize)
+	}
+	if window > uint64(c.maxResponse) {
+		return nil, errTooLarge
+	}
+	if err := held.add(int(window)); err != nil {
 		return nil, err
 	}
-	return decoder.DecodeAll(b, nil)
+	decoder, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))
+	if err != nil {
+		return nil, fmt.Errorf("%w: decompress body: %w", endpoint.ErrFunctionResponse, err)
+	}
+	return &deliveredBody{Reader: &cappedReader{decoder, c.maxResponse}, held: held, whole: true, closed: decoder.Close}, nil
+}
+
+// cappedReader fails when more than left bytes are read.
+type cappedReader struct {
+	io.Reader
+	left int
+}
+
+// Read implements io.Reader.
+func (r *cappedReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if r.left -= n; r.left < 0 {
+		return 0, errTooLarge
+	}
+	return n, err
 }
 
 // newResponse returns a response with a status. Its protocol is HTTP/2, so that no special

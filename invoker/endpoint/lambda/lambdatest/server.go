@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -119,6 +120,7 @@ func (a *Answer) write(w http.ResponseWriter) {
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(a.Payload)))
 	if a.Status != 0 {
 		w.WriteHeader(a.Status)
 	}

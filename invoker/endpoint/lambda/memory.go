@@ -55,6 +55,12 @@ type receiver struct {
 
 // Do implements aws.HTTPClient.
 func (r *receiver) Do(req *http.Request) (*http.Response, error) {
+	if req.Body != nil && req.Body != http.NoBody {
+		// The SDK closes its body when the response begins, and then WriteTo fails. The transport
+		// calls that to see whether there is more, and closes the connection if it fails, so
+		// that a response to a function that ends at once would be cut off.
+		req.Body = struct{ io.ReadCloser }{req.Body}
+	}
 	resp, err := r.client.Do(req)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ func parse(text string) map[Name]int {
 	known := map[Name]bool{
 		AckBeforeCommit: true, NoDeduplication: true, IgnoreLocks: true, EarlyTimers: true,
 		EpochWithoutTerm: true, EarlierAnswers: true, NonvoterAnswers: true, MonotonicTimers: true,
-		CheckpointCommands: true, TrailingLogs: true, DigestPauseMillis: true,
+		CheckpointCommands: true, TrailingLogs: true, DigestPauseMillis: true, ReevaluatedCounters: true, RingLeaves: true,
 	}
 	values := map[Name]int{}
 	for _, item := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {

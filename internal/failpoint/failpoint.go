@@ -41,4 +41,7 @@ const (
 	CheckpointCommands Name = "checkpoint-commands" // commands between two checkpoints
 	TrailingLogs       Name = "trailing-logs"       // log entries that are kept behind a snapshot
 	DigestPauseMillis  Name = "digest-pause-ms"     // time between two digest rounds of a partition
+
+	ReevaluatedCounters Name = "reevaluated-counters" // counters that an entry re-evaluates after a change of the rules
+	RingLeaves          Name = "ring-leaves"          // queues and counters that an entry removes from their rings
 )

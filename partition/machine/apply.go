@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"platform/flowcontrol"
+	"platform/internal/failpoint"
 	"platform/internal/feature"
 	"platform/internal/ids"
 )
@@ -47,7 +48,11 @@ type Machine struct {
 
 // New returns the machine of one partition.
 func New(shards Shards) *Machine {
-	m := &Machine{shards: shards, maxReevaluated: maxReevaluated, maxRingLeaves: maxRingLeaves}
+	m := &Machine{
+		shards:         shards,
+		maxReevaluated: failpoint.Or(failpoint.ReevaluatedCounters, maxReevaluated),
+		maxRingLeaves:  failpoint.Or(failpoint.RingLeaves, maxRingLeaves),
+	}
 	m.flow.Wake = m.wakeCounter
 	return m
 }

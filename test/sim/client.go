@@ -326,12 +326,6 @@ func (c *client) startWaiter(ctx context.Context) {
 	})
 }
 
-// hold starts an invocation in the scope with a concurrency limit.
-func (c *client) hold(ctx context.Context) {
-	inv := c.invoke(machine.Target{Scope: limitedScope, Service: "Lane", Handler: "hold"}, fmt.Sprintf("%dms", c.rng.IntN(600)))
-	c.submit(ctx, inv)
-}
-
 func (c *client) submit(ctx context.Context, inv *machine.Invoke) outcome {
 	id := c.sim.owner(inv.ID)
 	o, e, err := retry(ctx, c, func(ctx context.Context, d *fabric.Directory) (machine.Outcome, error) {

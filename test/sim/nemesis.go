@@ -39,6 +39,7 @@ var faults = []fault{
 	{"away and back", 2, (*Sim).awayAndBack},
 	{"upgrade", 3, (*Sim).upgrade},
 	{"suspend", 1, (*Sim).suspend},
+	{"change the rules", 4, (*Sim).changeRules},
 }
 
 // drawFaults returns the faults of a seed. Two seeds in three have only some kinds, which

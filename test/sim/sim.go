@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"platform/flowcontrol"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
 	"platform/metadata"
@@ -41,7 +40,7 @@ type Sim struct {
 
 	schemas  *metadata.Schemas
 	handlers map[string]handler
-	rules    staticRules
+	rules    ruleTable
 	history  *history
 	settings raftgroup.Profile
 	table    table
@@ -84,7 +83,7 @@ func newSim(seed uint64, opts Options) *Sim {
 	s.history = &history{sim: s}
 	s.handlers = s.services()
 	s.schemas = newSchemas(s.handlers)
-	s.rules.book = &flowcontrol.Book{Version: 1, Rules: []flowcontrol.Rule{limitRule()}}
+	s.rules.set()
 	for i := range opts.Nodes {
 		s.nodes = append(s.nodes, s.newNode(string(rune('a'+i))))
 	}
@@ -129,25 +128,6 @@ func (s *Sim) violate(format string, args ...any) {
 
 // Schemas implements invoker.Registry.
 func (s *Sim) Schemas() *metadata.Schemas { return s.schemas }
-
-// lane is a scope with a low concurrency limit.
-const (
-	limitedScope = "lane"
-	scopeLimit   = 2
-)
-
-func limitRule() flowcontrol.Rule {
-	pattern, err := flowcontrol.ParsePattern(limitedScope)
-	if err != nil {
-		panic(err)
-	}
-	return flowcontrol.Rule{Pattern: pattern, Limits: flowcontrol.Limits{Concurrency: scopeLimit}, Version: 1}
-}
-
-// staticRules is a partition.RuleSource whose rules never change.
-type staticRules struct{ book *flowcontrol.Book }
-
-func (r *staticRules) Rules() (*flowcontrol.Book, <-chan struct{}) { return r.book, nil }
 
 // newSchemas registers the handlers, which are named as in the path of a request.
 func newSchemas(handlers map[string]handler) *metadata.Schemas {

@@ -39,6 +39,9 @@ const (
 	defaultDuration = 4 * time.Minute
 )
 
+// smallBatches makes changes of the rules of flow control take several log entries.
+const smallBatches = string(failpoint.ReevaluatedCounters) + "=2," + string(failpoint.RingLeaves) + "=2"
+
 // seedTimeout limits one seed, in real time.
 const seedTimeout = 5 * time.Minute
 
@@ -98,7 +101,7 @@ func (w *seedRunner) runPlanted(seed uint64, name string, plant failpoint.Name, 
 		"-test.run=^TestWorker$", "-test.timeout=0", "-sim.seed=" + strconv.FormatUint(seed, 10), "-sim.out=" + out, "-sim.offsets=" + w.offsets,
 	}, args...)...)
 	// One goroutine at a time, and no signals that preempt it.
-	cmd.Env = []string{"GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "HOME=/", "TMPDIR=/tmp", "FAILPOINTS=" + string(plant)}
+	cmd.Env = []string{"GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "HOME=/", "TMPDIR=/tmp", "FAILPOINTS=" + strings.Join([]string{string(plant), smallBatches}, ",")}
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

@@ -2,6 +2,7 @@ package flowcontrol
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -109,6 +110,12 @@ func (b *Book) Put(changes []Change, at int64) (next *Book, rules []Rule, err er
 	}
 	slices.SortFunc(d.Rules, func(a, b Rule) int { return a.Pattern.Compare(b.Pattern) })
 	return d.Book, rules, nil
+}
+
+// Renew returns the book with a version above all earlier ones, even if some of them are not known:
+// each change adds one to the version, so seconds since 1970 are far above.
+func (b *Book) Renew(now int64) *Book {
+	return &Book{Version: max(b.Version+1, uint32(min(max(now, 0), math.MaxUint32-1<<20))), Rules: b.Rules}
 }
 
 // bookDraft is a book during a batch of changes. New rules are appended unsorted: inserting

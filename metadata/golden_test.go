@@ -151,6 +151,7 @@ func TestGoldenLogEntries(t *testing.T) {
 		"entry_barrier":           &barrier{},
 		"entry_put_rules":         fullPutRules(),
 		"entry_delete_rules":      fullDeleteRules(),
+		"entry_renew_rules":       &putRules{changes: []flowcontrol.Change{}, renew: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, err := encodeEntry(header{at: goldenTime}, cmd)

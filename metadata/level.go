@@ -69,6 +69,10 @@ func levelOf(cmd command) need {
 		if cmd.options.IngressAuth != nil || cmd.options.ForwardHeaders != nil {
 			return need{feature.Level4, "the authentication of callers of a service"}
 		}
+	case *putRules:
+		if cmd.renew {
+			return need{feature.Level4, "a rule book that is renewed"}
+		}
 	case *setFeatureLevel:
 		return need{max(cmd.level, feature.Level2), "the cluster's feature level"}
 	case *provision:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"platform/flowcontrol"
+	"platform/internal/feature"
 )
 
 var (
@@ -17,7 +18,10 @@ var (
 )
 
 // putRules adds or replaces rules of flow control.
-type putRules struct{ changes []flowcontrol.Change }
+type putRules struct {
+	changes []flowcontrol.Change
+	renew   bool // the book gets a version above all that were lost in a recovery
+}
 
 // deleteRules removes rules of flow control.
 type deleteRules struct{ removals []flowcontrol.Removal }
@@ -43,7 +47,18 @@ func (s *Store) PutRules(ctx context.Context, changes []flowcontrol.Change) ([]f
 	if len(changes) > flowcontrol.MaxRules {
 		return nil, refusedRules(&flowcontrol.FullError{Rules: len(changes)})
 	}
-	return proposeToAll[[]flowcontrol.Rule](ctx, s, &putRules{changes})
+	return proposeToAll[[]flowcontrol.Rule](ctx, s, &putRules{changes: changes})
+}
+
+// RenewRules makes all partitions adopt the rule book after a recovery. The metadata may have lost
+// changes that partitions know: these would keep the lost rules, and ignore later books until
+// their version is higher. Below feature level 4 it does nothing.
+func (s *Store) RenewRules(ctx context.Context) error {
+	if s.FeatureLevel() < feature.Level4 {
+		return nil
+	}
+	_, err := proposeToAll[[]flowcontrol.Rule](ctx, s, &putRules{renew: true})
+	return err
 }
 
 // DeleteRules removes rules atomically. It returns the patterns of the removed ones. The
@@ -75,6 +90,9 @@ func applyPutRules(d *draft, at time.Time, cmd *putRules) (outcome, error) {
 		if err := d.put(tableRules, r.Pattern.String(), ruleToProto(stored)); err != nil {
 			return outcome{}, err
 		}
+	}
+	if cmd.renew {
+		next = next.Renew(at.Unix())
 	}
 	return outcome{value: rules}, d.setBook(next)
 }

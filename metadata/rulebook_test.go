@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"platform/flowcontrol"
+	"platform/internal/feature"
 )
 
 // fullRules has all fields set.
@@ -27,7 +28,7 @@ func fullRules() []flowcontrol.Rule {
 
 func fullPutRules() *putRules {
 	r := fullRules()[0]
-	return &putRules{[]flowcontrol.Change{{
+	return &putRules{changes: []flowcontrol.Change{{
 		Pattern: r.Pattern, Limits: r.Limits, Description: r.Description, Disabled: true,
 		Precondition: flowcontrol.Precondition{Kind: flowcontrol.Matches, Version: 300},
 	}, {
@@ -228,4 +229,35 @@ func TestAFullRuleBookIsNotExceeded(t *testing.T) {
 	require.ErrorContains(t, err, "10001 rules")
 	_, err = m.PutRules(t.Context(), changes[:3])
 	require.NoError(t, err)
+}
+
+func TestRenewedRulesAreAboveLostVersions(t *testing.T) {
+	m := atLevel4(t)
+	pattern := flowcontrol.Pattern{Scope: "s"}
+	put := func(limit uint32) {
+		_, err := m.PutRules(t.Context(), []flowcontrol.Change{{Pattern: pattern, Limits: flowcontrol.Limits{Concurrency: limit}}})
+		require.NoError(t, err)
+	}
+	put(1)
+	put(2)
+	before, changed := m.Rules()
+	require.NoError(t, m.RenewRules(t.Context()))
+	<-changed
+	book, _ := m.Rules()
+	require.Equal(t, before.Rules, book.Rules)
+	require.Greater(t, book.Version, uint32(1_700_000_000))
+	require.NoError(t, m.RenewRules(t.Context()))
+	again, _ := m.Rules()
+	require.Greater(t, again.Version, book.Version)
+	put(3)
+	last, _ := m.Rules()
+	require.Equal(t, again.Version+1, last.Version)
+
+	old := provisioned(t)
+	book, _ = old.Rules()
+	require.NoError(t, old.RenewRules(t.Context()))
+	same, _ := old.Rules()
+	require.Same(t, book, same, "older nodes could not read it")
+	var refused *feature.Error
+	require.ErrorAs(t, old.mayPropose(&putRules{renew: true}), &refused)
 }

@@ -75,7 +75,7 @@ func patternsFromProto(list *pb.PatternList) ([]flowcontrol.Pattern, error) {
 }
 
 func putRulesToProto(cmd *putRules) *pb.PutRules {
-	out := &pb.PutRules{Changes: make([]*pb.RuleChange, len(cmd.changes))}
+	out := &pb.PutRules{Changes: make([]*pb.RuleChange, len(cmd.changes)), Renew: cmd.renew}
 	for i, c := range cmd.changes {
 		rule := flowcontrol.Rule{Pattern: c.Pattern, Limits: c.Limits, Description: c.Description, Disabled: c.Disabled}
 		out.Changes[i] = &pb.RuleChange{
@@ -86,7 +86,7 @@ func putRulesToProto(cmd *putRules) *pb.PutRules {
 }
 
 func putRulesFromProto(body *pb.PutRules) (*putRules, error) {
-	cmd := &putRules{changes: make([]flowcontrol.Change, len(body.GetChanges()))}
+	cmd := &putRules{changes: make([]flowcontrol.Change, len(body.GetChanges())), renew: body.GetRenew()}
 	for i, c := range body.GetChanges() {
 		rule, err := ruleFromProto(c.GetRule())
 		if err != nil {

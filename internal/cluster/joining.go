@@ -45,6 +45,9 @@ func (j *Joining) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := j.Registration.Store.RenewRules(ctx); err != nil {
+			return fmt.Errorf("renew the rules after the recovery: %w", err)
+		}
 		if err := j.Recovered(); err != nil {
 			return err
 		}

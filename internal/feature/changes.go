@@ -71,6 +71,7 @@ var changes = []Change{
 	{Level4, LogCommand, "CreateJob, AdvanceJob and StopJob", "the metadata has jobs: operations on many invocations"},
 	{Level4, LogCommand, "CreateToken, RevokeToken and UseTokens", "the metadata has the tokens of clients of the HTTP ports"},
 	{Level4, RecordField, "Token.session", "the metadata has the sessions of users of an identity provider, several with one name"},
+	{Level4, CommandField, "PutRules.renew", "after a recovery of the cluster, the rules of flow control get a version above all that were lost"},
 	{Level4, CommandField, "Entry.action", "an entry of the metadata contains who requested it, for the audit log"},
 	{Level4, CommandField, "Options.ingress_auth", "an operator sets what callers of a service must present"},
 	{Level4, CommandField, "Options.forward_headers", "an operator sets which credentials of callers the handlers of a service get"},

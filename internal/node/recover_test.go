@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/admin"
+	"platform/internal/offline"
 )
 
 // TestPartitionsAreRecoveredRightAfterNodesAreRemoved stops two of the four replicas of
@@ -69,4 +72,59 @@ func (c *trio) serving(i int) (count int) {
 		}
 	}
 	return count
+}
+
+// ruleVersions returns the version of the rule book in the metadata, and those that the replicas
+// of a node have applied.
+func (c *trio) ruleVersions(i int) (book float64, applied []any) {
+	var rules struct{ Version float64 }
+	c.get(i, "/limits/rules", &rules)
+	for _, row := range c.sql(i, "select applied_rule_book_version as v from partition_state") {
+		applied = append(applied, row["v"])
+	}
+	return rules.Version, applied
+}
+
+// haveRules waits until all partitions have applied the rule book of the metadata.
+func (c *trio) haveRules(i int) (version float64) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		book, applied := c.ruleVersions(i)
+		version = book
+		return len(applied) == 4 && !slices.ContainsFunc(applied, func(v any) bool { return v != book })
+	}, time.Minute, 20*time.Millisecond)
+	return version
+}
+
+// TestRulesApplyAfterARecoveryThatLostTheirLastChanges recovers a node whose metadata have lost
+// changes of the rules that its partitions have applied.
+func TestRulesApplyAfterARecoveryThatLostTheirLastChanges(t *testing.T) {
+	c := newTrio(t, 1, "--experimental-enable-vqueues", "--experimental-enable-protocol-v7")
+	c.healthy(1, 0)
+	put := func(limit int) {
+		code, body := c.do(0, true, "PUT", "/limits/rules/*", fmt.Sprintf(`{"limits":{"concurrency":%d}}`, limit))
+		require.Equal(t, http.StatusOK, code, body)
+	}
+	put(1)
+	c.haveRules(0)
+	c.stop(0)
+	earlier := filepath.Join(t.TempDir(), "metadata")
+	copyPart(t, filepath.Join(c.dataOf(0), "metadata"), earlier)
+	c.start(0)
+	c.healthy(1, 0)
+	put(2)
+	put(3)
+	lost := c.haveRules(0)
+	c.stop(0)
+	require.NoError(t, os.RemoveAll(filepath.Join(c.dataOf(0), "metadata")))
+	copyPart(t, earlier, filepath.Join(c.dataOf(0), "metadata"))
+	require.NoError(t, os.Remove(filepath.Join(c.dataOf(0), "HARDSTATE"))) // which would reveal the loss
+	_, err := offline.RecoverDirectory(c.dataOf(0), false, time.Now())
+	require.NoError(t, err)
+
+	c.start(0)
+	c.healthy(1, 0)
+	require.Greater(t, c.haveRules(0), lost)
+	put(2)
+	require.Greater(t, c.haveRules(0), lost+1)
 }

@@ -1237,6 +1237,7 @@ func (x *ModifyService) GetOptions() *Options {
 type PutRules struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Changes       []*RuleChange          `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"` // applied in this order
+	Renew         bool                   `protobuf:"varint,2,opt,name=renew,proto3" json:"renew,omitempty"`    // the book gets a version above all that were lost in a recovery; since feature level 4
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1276,6 +1277,13 @@ func (x *PutRules) GetChanges() []*RuleChange {
 		return x.Changes
 	}
 	return nil
+}
+
+func (x *PutRules) GetRenew() bool {
+	if x != nil {
+		return x.Renew
+	}
+	return false
 }
 
 // RuleChange adds or replaces one rule.
@@ -5747,9 +5755,10 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\toverwrite\x18\x02 \x01(\bR\toverwrite\"Y\n" +
 	"\rModifyService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
-	"\aoptions\x18\x02 \x01(\v2\x1a.platform.metadata.OptionsR\aoptions\"C\n" +
+	"\aoptions\x18\x02 \x01(\v2\x1a.platform.metadata.OptionsR\aoptions\"Y\n" +
 	"\bPutRules\x127\n" +
-	"\achanges\x18\x01 \x03(\v2\x1d.platform.metadata.RuleChangeR\achanges\"\x88\x01\n" +
+	"\achanges\x18\x01 \x03(\v2\x1d.platform.metadata.RuleChangeR\achanges\x12\x14\n" +
+	"\x05renew\x18\x02 \x01(\bR\x05renew\"\x88\x01\n" +
 	"\n" +
 	"RuleChange\x12+\n" +
 	"\x04rule\x18\x01 \x01(\v2\x17.platform.metadata.RuleR\x04rule\x12\"\n" +

@@ -237,6 +237,35 @@ func TestOutboxHoldsFewBytesInMemory(t *testing.T) {
 	})
 }
 
+// A receiver that takes long to accept a command leaves no more in memory than its share.
+func TestOutboxBoundsTheBytesForASlowReceiver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tt := newOutboxTable()
+		o := newOutbox(0, 4)
+		accept := make(chan struct{})
+		o.read, o.acknowledge, o.log = tt.read, tt.acknowledge, slog.New(slog.DiscardHandler)
+		o.deliver = func(ctx context.Context, to uint32, d *machine.Deliver) error {
+			<-accept
+			return tt.deliver(ctx, to, d)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { require.NoError(t, o.Run(ctx)) })
+		for i := range 40 {
+			o.send(tt.put(1, sized(uint32(i), 1<<20)))
+			synctest.Wait()
+		}
+		require.LessOrEqual(t, o.memory.used.Load(), int64(maxQueuedBytes))
+		require.Greater(t, o.memory.used.Load(), int64(maxQueuedBytes/2))
+		close(accept)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		requireInOrder(t, tt.received[1], 40)
+		cancel()
+		wg.Wait()
+	})
+}
+
 func TestOutboxMemoryIsSharedAndBounded(t *testing.T) {
 	var m OutboxMemory
 	require.True(t, m.reserve(outboxBytes-10))

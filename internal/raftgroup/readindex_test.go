@@ -67,6 +67,11 @@ func TestResponsesToEarlierRequestsDoNotConfirmALeader(t *testing.T) {
 	}()
 	second := make(chan error, 1)
 	go func() { second <- old.ConfirmLeadership(t.Context(), term) }()
+	require.Eventually(t, func() bool { // it waits for another round than the first read
+		old.reads.mu.Lock()
+		defer old.reads.mu.Unlock()
+		return old.reads.round != nil && old.reads.next != nil
+	}, 10*time.Second, time.Millisecond)
 	for _, v := range c.voters[1:] {
 		c.gates[0].open(answers(v))
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -318,6 +319,37 @@ func TestNewReplicaJoinsBySnapshotAndIsPromoted(t *testing.T) {
 	requireCommands(t, j2, 41)
 	require.NoError(t, g2.Shutdown(t.Context()))
 	require.NoError(t, g.Shutdown(t.Context()))
+}
+
+// The transfer of a large state must not take the bandwidth that calls need.
+func TestSnapshotsAreSentAtABoundedRate(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer n.stop()
+	const bytes, perSecond = 4 << 20, 4 << 20
+	n.transport.pace.SetLimit(perSecond)
+	cfg := n.config(1, memJournal(t), n.voter())
+	cfg.Profile.TrailingLogs = 1
+	g, err := Open(cfg)
+	require.NoError(t, err)
+	waitLeader(t, g)
+	for range bytes / (64 << 10) {
+		propose(t, g, strings.Repeat("x", 64<<10))
+	}
+	require.NoError(t, g.Snapshot(t.Context()))
+
+	n2 := startNode(t, t.TempDir(), "")
+	defer n2.stop()
+	j2 := memJournal(t)
+	g2, err := Open(n2.config(1, j2))
+	require.NoError(t, err)
+	begin := time.Now()
+	require.NoError(t, g.AddNonvoter(t.Context(), n2.voter().ID, n2.address()))
+	require.Eventually(t, func() bool { return j2.Applied() == cfg.StateMachine.Applied() }, time.Minute, time.Millisecond)
+	require.Equal(t, 1, j2.imports)
+	took := time.Since(begin)
+	require.NoError(t, g2.Shutdown(t.Context()))
+	require.NoError(t, g.Shutdown(t.Context()))
+	require.Greater(t, took, (bytes-2*snapshotChunkBytes)*time.Second/perSecond)
 }
 
 func TestFailedStateMachineStopsTheGroup(t *testing.T) {

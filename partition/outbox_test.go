@@ -33,6 +33,7 @@ type outboxTable struct {
 	commands int
 	most     int  // bytes that receivers accept; 0: unlimited
 	largest  int  // command accepted
+	batch    int  // largest accepted command of several messages
 	closed   bool // receivers accept nothing
 }
 
@@ -86,6 +87,9 @@ func (tt *outboxTable) deliver(_ context.Context, to uint32, d *machine.Deliver)
 		return raftgroup.ErrTooLarge
 	}
 	tt.largest = max(tt.largest, size)
+	if len(d.Messages) > 1 {
+		tt.batch = max(tt.batch, size)
+	}
 	tt.commands++
 	fail := tt.failures > 0 && rand.IntN(2) == 0
 	if fail {
@@ -206,6 +210,7 @@ func TestOutboxBoundsTheBytesOfACommand(t *testing.T) {
 		synctest.Wait()
 		requireInOrder(t, tt.received[1], 500)
 		require.LessOrEqual(t, tt.largest, 60<<20+1<<10, "a large message is delivered alone")
+		require.LessOrEqual(t, tt.batch, limits.DeliverBatch)
 		require.Less(t, tt.commands, 70)
 		require.Zero(t, o.memory.used.Load())
 	})

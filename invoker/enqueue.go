@@ -24,11 +24,13 @@ const (
 // means that the invocation has been attempted before. When slots become short, idle attempts are asked to make room: a
 // thousand sleeping handlers must not block all others until the inactivity timeout.
 func (iv *Invoker) enqueue(key flowcontrol.QueueKey, resumed bool, w waiter) {
-	got, short := iv.slots.acquire(key, resumed, &w)
-	if got && !w.start() {
+	got, more, short := iv.slots.acquire(key, resumed, &w)
+	switch {
+	case got && !w.start():
 		iv.releaseSlot(w.share)
-	}
-	if short {
+	case more:
+		iv.startNext(short)
+	case short:
 		iv.makeRoom()
 	}
 }

@@ -247,7 +247,7 @@ func (s *stage) open(r endpoint.Receiver) Stream {
 // occupy takes the only slot, until the function it returns is called.
 func (s *stage) occupy() (free func()) {
 	w := waiter{s: s.session}
-	got, _ := s.iv.slots.acquire(flowcontrol.QueueKey{Service: "Other"}, false, &w)
+	got, _, _ := s.iv.slots.acquire(flowcontrol.QueueKey{Service: "Other"}, false, &w)
 	require.True(s.t, got)
 	return func() { s.iv.releaseSlot(w.share) }
 }

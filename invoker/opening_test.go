@@ -2,6 +2,7 @@ package invoker
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,11 +29,15 @@ func newQueueing(limit int) *queueing {
 
 func (l *queueing) arrive(service string, resumed bool, n uint64) bool {
 	w := waiter{number: n}
-	got, _ := l.acquire(flowcontrol.QueueKey{Service: service}, resumed, &w)
+	got, more, _ := l.acquire(flowcontrol.QueueKey{Service: service}, resumed, &w)
 	if got {
 		l.started = append(l.started, w)
 	}
-	return got
+	if !more {
+		return got
+	}
+	l.startAll()
+	return slices.ContainsFunc(l.started, func(s waiter) bool { return s.number == n })
 }
 
 func (l *queueing) startAll() {
@@ -132,14 +137,41 @@ func TestNewWorkAloneIsNotHeldBack(t *testing.T) {
 // New invocations leave a few slots for those that wake up.
 func TestWorkInProgressGetsASlot(t *testing.T) {
 	l := newQueueing(1000)
-	for l.arrive("A", false, 0) {
+	resumed := uint64(10_000)
+	for n := range uint64(1000) {
+		require.Equal(t, n < 942, l.arrive("A", false, n))
 	}
-	require.Equal(t, 942, l.used)
 	l.later(openingTime)
-	for l.arrive("A", true, 0) {
+	for l.arrive("A", true, resumed) {
+		resumed++
 	}
-	require.Equal(t, 942+maxResumedInRow, l.used, "new work is not starved")
+	require.Equal(t, 985, l.used)
+	started := 0
+	for _, w := range l.started[942:] {
+		if w.opening.kind == openingFresh {
+			started++
+		}
+	}
+	require.Equal(t, 43/(maxResumedInRow+1), started, "new work is not starved")
 	require.True(t, l.arrive("B", false, 0))
+}
+
+// An invocation that wakes up gets one of the slots that are left for it while idle handlers hold
+// those of new ones, also when it is the turn of a new one.
+func TestWorkInProgressDoesNotWaitForNewWork(t *testing.T) {
+	l := newQueueing(1000)
+	for n := range uint64(1000) {
+		l.arrive("A", false, n)
+	}
+	for n := range uint64(10 * maxResumedInRow) {
+		l.later(openingTime)
+		require.True(t, l.arrive("A", true, 10_000+n), "%d", n)
+		for l.used > 950 { // those that have woken up end
+			if w, passed := l.release(l.shares["A"]); passed {
+				l.started = append(l.started, w)
+			}
+		}
+	}
 }
 
 // For any load: no limit is exceeded, no invocation waits while it could start, new work is

@@ -45,7 +45,7 @@ func TestSlotsAreSharedMaxMin(t *testing.T) {
 				}
 			} else {
 				free := q.limit - total
-				got, _ := q.acquire(flowcontrol.QueueKey{Service: service}, false, &waiter{})
+				got, _, _ := q.acquire(flowcontrol.QueueKey{Service: service}, false, &waiter{})
 				if got {
 					held[service]++
 					total++
@@ -90,7 +90,7 @@ func TestWorkInProgressComesBeforeNewWork(t *testing.T) {
 	q := slots{limit: 1}
 	key := flowcontrol.QueueKey{Service: "A"}
 	acquire := func(resumed bool, n uint64) bool {
-		got, _ := q.acquire(key, resumed, &waiter{number: n})
+		got, _, _ := q.acquire(key, resumed, &waiter{number: n})
 		return got
 	}
 	require.True(t, acquire(false, 0))

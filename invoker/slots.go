@@ -26,7 +26,8 @@ const (
 	// service. Work in progress comes first, since its callers, timers and locks wait, but
 	// new work is not starved.
 	resumedInRow = 3
-	// maxResumedInRow is the same while there is no slot that a new one may take.
+	// maxResumedInRow is the same while new ones hold all slots that they may take. The next new
+	// one then takes one of those that are left for resumed ones.
 	maxResumedInRow = 16
 )
 
@@ -72,9 +73,10 @@ func (q *slots) backlogged() bool {
 }
 
 // acquire takes a slot for w, or queues it; the slot is then passed to start. resumed means
-// that the invocation has been attempted before. short means that slots for the service have
-// just become short.
-func (q *slots) acquire(key flowcontrol.QueueKey, resumed bool, w *waiter) (got, short bool) {
+// that the invocation has been attempted before. more means that it was queued, but next returns
+// an invocation that may start now. short means that slots for the service have just become
+// short.
+func (q *slots) acquire(key flowcontrol.QueueKey, resumed bool, w *waiter) (got, more, short bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s := q.shares[key.Service]
@@ -94,18 +96,17 @@ func (q *slots) acquire(key flowcontrol.QueueKey, resumed bool, w *waiter) (got,
 	} else {
 		freshLen++
 	}
-	if l.len == 0 { // otherwise the earlier ones may not take a slot either
-		if next, ok := q.pick(s, resumedLen, freshLen, now); ok && next == resumed {
-			q.take(s, w, resumed, now)
-			return true, false
-		}
+	next, ok := q.pick(s, resumedLen, freshLen, now)
+	if ok && next == resumed && l.len == 0 {
+		q.take(s, w, resumed, now)
+		return true, false, false
 	}
 	w.since = now.UnixNano()
 	l.push(queueKey{key, w.session()}, *w)
 	s.waiting++
 	q.waiting++
 	q.short.Store(true)
-	return false, q.updateHeap(s, now)
+	return false, ok, q.updateHeap(s, now)
 }
 
 // allows reports whether a service may take one more slot while it leaves one free for each
@@ -126,7 +127,7 @@ func (q *slots) pick(s *share, resumed, fresh int, now time.Time) (next, ok bool
 	case newcomers && q.allows(s, headroom) && (resumed == 0 || s.row >= resumedInRow):
 		return false, true
 	case newcomers && s.row >= maxResumedInRow:
-		return false, false
+		return false, q.allows(s, resumedHeadroom)
 	}
 	return true, resumed > 0 && q.allows(s, resumedHeadroom)
 }

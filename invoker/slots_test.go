@@ -164,7 +164,7 @@ func TestQueuesAreServedRoundRobin(t *testing.T) {
 	q := slots{limit: 1}
 	acquire := func(service string, n uint64) bool {
 		w := waiter{number: n}
-		got, _ := q.acquire(flowcontrol.QueueKey{Service: service}, false, &w)
+		got, _, _ := q.acquire(flowcontrol.QueueKey{Service: service}, false, &w)
 		return got
 	}
 	require.True(t, acquire("A", 0))

@@ -246,3 +246,41 @@ func TestFetchesOfManySubscriptions(t *testing.T) {
 	require.Equal(t, limit, client.OptValue(kgo.FetchMaxBytes))
 	require.LessOrEqual(t, client.OptValue(kgo.FetchMinBytes), limit)
 }
+
+// lockedFetcher checks that a stream is locked while it pauses or continues: otherwise the client could
+// continue before it has paused, and would not fetch the topic partition any more.
+type lockedFetcher struct {
+	t      *testing.T
+	s      *stream
+	paused bool
+}
+
+func (f *lockedFetcher) set(paused bool) {
+	require.False(f.t, f.s.mu.TryLock())
+	f.paused = paused
+}
+
+func (f *lockedFetcher) PauseFetchPartitions(map[string][]int32) map[string][]int32 {
+	f.set(true)
+	return nil
+}
+
+func (f *lockedFetcher) ResumeFetchPartitions(map[string][]int32) { f.set(false) }
+
+func TestAStreamPausesAndContinuesUnderItsLock(t *testing.T) {
+	w := newWorld(t, 1)
+	w.subscribe("sub_1", "Greeter/greet", nil, func(s *subscription.Subscription) { s.Pattern, s.Tombstones = "none", subscription.SkipTombstones })
+	h := w.start().leadAll()
+	w.eventually("there is a reader", func() bool { return h.engine.reader("sub_1") != nil })
+	s := newStream(h.engine.reader("sub_1"), &owner{positions: &shardOwner{s: w.shards[0], epoch: 1}}, topicPartition{"orders", 0}, [16]byte{}, 0)
+	f := &lockedFetcher{t: t, s: s}
+	s.client, s.fetching = f, true
+	var batch kgo.FetchPartition
+	for i := range int64(maxStreamRecords) {
+		batch.Records = append(batch.Records, &kgo.Record{Offset: i})
+	}
+	s.offer(&batch, [16]byte{})
+	require.True(t, f.paused)
+	require.NoError(t, s.advance(t.Context(), false))
+	require.False(t, f.paused)
+}

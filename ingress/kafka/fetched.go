@@ -10,27 +10,27 @@ import (
 	"platform/internal/subscription"
 )
 
-// offer takes what was fetched. It returns true if the client is to pause fetching.
-func (s *stream) offer(p *kgo.FetchPartition, topicID [16]byte) (pause bool) {
+// offer takes what was fetched.
+func (s *stream) offer(p *kgo.FetchPartition, topicID [16]byte) {
 	defer s.signal()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.fetching || s.failed != nil {
-		return false
+		return
 	}
 	if differ(topicID, s.topic) {
 		s.failed = recreated(s.topic, topicID)
-		return false
+		return
 	}
 	if s.r.sub.OnRecreate == subscription.RecreatedFromEarliest && p.Err == nil && topicID == [16]byte{} {
 		s.failed = fault(subscription.Failed, "", "on_recreate \"earliest\" needs brokers that fetch by the ID of a topic (Kafka 3.1 and later)")
-		return false
+		return
 	}
 	if p.Err != nil {
 		if err := fetchError(p.Err, s.fetchNext); err != nil {
 			s.failed = err
 		}
-		return false
+		return
 	}
 	end := p.HighWatermark
 	if !s.r.client.ReadUncommitted && p.LastStableOffset >= 0 {
@@ -41,10 +41,10 @@ func (s *stream) offer(p *kgo.FetchPartition, topicID [16]byte) (pause bool) {
 		switch {
 		case rec.Offset < s.fetchNext:
 			s.failed = truncated("the broker sent the record at offset %d, but records up to offset %d had been read before", rec.Offset, s.fetchNext-1)
-			return false
+			return
 		case rec.Offset > s.fetchNext && p.LogStartOffset > s.fetchNext:
 			s.failed = expired(s.fetchNext, p.LogStartOffset)
-			return false
+			return
 		}
 		s.fetchNext = rec.Offset + 1
 		s.queue = append(s.queue, rec)
@@ -53,10 +53,20 @@ func (s *stream) offer(p *kgo.FetchPartition, topicID [16]byte) (pause bool) {
 		s.r.e.memory.take(size)
 	}
 	if !s.paused && (len(s.queue) >= maxStreamRecords || s.bytes >= s.r.e.memory.share()) {
-		s.paused = true
-		return true
+		s.setPaused(true)
 	}
-	return false
+}
+
+// setPaused makes the client pause fetching, or continue. The caller holds s.mu: otherwise the client
+// could continue before it has paused, and the topic partition would not be fetched any more.
+func (s *stream) setPaused(paused bool) {
+	s.paused = paused
+	at := map[string][]int32{s.at.topic: {s.at.partition}}
+	if paused {
+		s.client.PauseFetchPartitions(at)
+	} else {
+		s.client.ResumeFetchPartitions(at)
+	}
 }
 
 func truncated(format string, args ...any) error {

@@ -25,14 +25,6 @@ func (r *reader) enqueue(a assignment) {
 	r.mu.Unlock()
 }
 
-// resume makes the client fetch a paused topic partition again.
-func (r *reader) resume(at topicPartition) {
-	r.mu.Lock()
-	client := r.kafka
-	r.mu.Unlock()
-	client.ResumeFetchPartitions(map[string][]int32{at.topic: {at.partition}})
-}
-
 // pollRecords bounds the records of one poll.
 const pollRecords = 2000
 
@@ -53,9 +45,8 @@ func (r *reader) poll(ctx context.Context, client *kgo.Client) {
 			}
 			t.EachPartition(func(p kgo.FetchPartition) {
 				at := topicPartition{t.Topic, p.Partition}
-				s := assigned[at]
-				if s != nil && s.offer(&p, t.TopicID) {
-					client.PauseFetchPartitions(map[string][]int32{at.topic: {at.partition}})
+				if s := assigned[at]; s != nil {
+					s.offer(&p, t.TopicID)
 				}
 			})
 		})

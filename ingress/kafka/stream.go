@@ -29,6 +29,8 @@ type stream struct {
 	start int64    // offset at which the topic partition begins, for those without a start
 	conv  converter
 	log   *slog.Logger
+	// client fetches the topic partition.
+	client fetcher
 
 	wake     chan struct{} // has capacity 1
 	stopping chan struct{} // closed when what is in flight is to be finished
@@ -63,6 +65,12 @@ type stream struct {
 	status  subscription.PartitionStatus
 }
 
+// fetcher is the part of a Kafka client that a stream uses.
+type fetcher interface {
+	PauseFetchPartitions(map[string][]int32) map[string][]int32
+	ResumeFetchPartitions(map[string][]int32)
+}
+
 // pending is a record that is not known to be stored.
 type pending struct {
 	offset    int64
@@ -75,7 +83,7 @@ type pending struct {
 
 func newStream(r *reader, o *owner, at topicPartition, topic [16]byte, start int64) *stream {
 	s := &stream{
-		r: r, owner: o, at: at, topic: topic, start: start, conv: converter{&r.sub, &r.e.cfg},
+		r: r, owner: o, at: at, topic: topic, start: start, conv: converter{&r.sub, &r.e.cfg}, client: r.kafka,
 		log:  r.log.With("topic", at.topic, "topic_partition", at.partition),
 		wake: make(chan struct{}, 1), stopping: make(chan struct{}), done: make(chan struct{}),
 		lanes: map[uint32]*lane{},
@@ -226,14 +234,10 @@ func (s *stream) advance(ctx context.Context, ending bool) error {
 			return nil //nolint:nilerr // it is returned once nothing is in flight
 		}
 		stop := s.handOver(ctx)
-		resume := s.paused && len(s.queue) < maxStreamRecords/2 && s.bytes < s.r.e.memory.share()/2
-		if resume {
-			s.paused = false
+		if s.paused && len(s.queue) < maxStreamRecords/2 && s.bytes < s.r.e.memory.share()/2 {
+			s.setPaused(false)
 		}
 		s.mu.Unlock()
-		if resume {
-			s.r.resume(s.at)
-		}
 		if stop == nil {
 			s.storeIfDue(ctx)
 			return nil

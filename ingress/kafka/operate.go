@@ -75,6 +75,10 @@ func (r *reader) withUnread(st *subscription.Status) []subscription.PartitionSta
 	if st.State == subscription.Running {
 		return st.Partitions
 	}
+	read := make(map[topicPartition]bool, len(all))
+	for i := range all {
+		read[topicPartition{all[i].Topic, all[i].Partition}] = true
+	}
 	all := st.Partitions
 	r.mu.Lock()
 	topics := r.topics
@@ -86,10 +90,7 @@ func (r *reader) withUnread(st *subscription.Status) []subscription.PartitionSta
 			continue
 		}
 		for _, p := range positions {
-			read := slices.ContainsFunc(st.Partitions, func(s subscription.PartitionStatus) bool {
-				return s.Topic == p.Stream.Topic && s.Partition == int32(p.Stream.Partition) //nolint:gosec // came from an int32
-			})
-			if read || p.Stream.Incarnation > r.sub.Incarnation {
+			if read[topicPartition{p.Stream.Topic, int32(p.Stream.Partition)}] || p.Stream.Incarnation > r.sub.Incarnation { //nolint:gosec // came from an int32
 				continue
 			}
 			position, skipped, deadLettered := p.Next, p.Skipped, p.DeadLettered

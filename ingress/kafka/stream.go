@@ -181,17 +181,19 @@ func (s *stream) session(ctx context.Context) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	tick := time.NewTicker(storeDelay)
-	defer tick.Stop()
 	stopping := s.stopping
-	var deadline <-chan time.Time
+	var deadline, tick <-chan time.Time
 	for {
 		if err := s.advance(ctx, stopping == nil); err != nil {
 			return err
 		}
+		if tick == nil && s.active() {
+			tick = time.After(storeDelay)
+		}
 		select {
 		case <-s.wake:
-		case <-tick.C:
+		case <-tick:
+			tick = nil
 			s.store(ctx, false)
 			if err := s.yields(); err != nil {
 				return err
@@ -204,6 +206,14 @@ func (s *stream) session(ctx context.Context) error {
 			return errStopped
 		}
 	}
+}
+
+// active reports whether there is something to do without a signal: thousands of topic partitions may
+// have no records.
+func (s *stream) active() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.next != s.saved.Next || s.bytes > 0
 }
 
 const (

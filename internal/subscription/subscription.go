@@ -1,6 +1,8 @@
 package subscription
 
 import (
+	"cmp"
+	"slices"
 	"time"
 )
 
@@ -184,10 +186,10 @@ func (s *Subscription) StartOf(topic string, partition int32) (offset int64, kno
 		if s.Offsets[i].Topic != topic {
 			continue
 		}
-		for _, o := range s.Offsets[i].Offsets {
-			if o.Partition == partition {
-				return o.Offset, true
-			}
+		offsets := s.Offsets[i].Offsets
+		at, known := slices.BinarySearchFunc(offsets, partition, func(o PartitionOffset, p int32) int { return cmp.Compare(o.Partition, p) })
+		if known {
+			return offsets[at].Offset, true
 		}
 	}
 	return 0, false

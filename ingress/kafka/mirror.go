@@ -2,9 +2,12 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 
 	"platform/partition/machine"
 )
@@ -20,8 +23,8 @@ func (r *reader) toMirror(at topicPartition, p machine.StreamPosition) {
 // commitMirror commits stored positions for the consumer group. The group has no members. A
 // failure is only a warning: the server never reads these offsets while it runs.
 func (r *reader) commitMirror(ctx context.Context) {
+	positions := r.mirrored()
 	r.mu.Lock()
-	positions := maps.Clone(r.mirror)
 	admin, group := r.admin, r.client.Group
 	r.mu.Unlock()
 	if len(positions) == 0 {
@@ -34,22 +37,52 @@ func (r *reader) commitMirror(ctx context.Context) {
 		offsets.Add(kadm.Offset{Topic: at.topic, Partition: at.partition, At: p.Next, LeaderEpoch: int32(p.LeaderEpoch)}) //nolint:gosec // came from an int32
 	}
 	responses, err := admin.CommitOffsets(ctx, group, offsets)
-	if err == nil {
-		err = responses.Error()
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err != nil {
-		if r.warning == "" {
-			r.log.Warn("could not commit positions for the consumer group", "group", group, "err", err)
+	for at, p := range positions {
+		response, ok := responses.Lookup(at.topic, at.partition)
+		switch {
+		case !ok:
+		case response.Err == nil, errors.Is(response.Err, kerr.UnknownTopicOrPartition), errors.Is(response.Err, kerr.UnknownTopicID): // deleted
+			if r.mirror[at] == p {
+				delete(r.mirror, at)
+			}
+		case err == nil:
+			err = response.Err
 		}
-		r.warning = err.Error()
+	}
+	if err == nil {
+		r.warning = ""
 		return
 	}
-	r.warning = ""
-	for at, p := range positions {
-		if r.mirror[at] == p {
-			delete(r.mirror, at)
-		}
+	if r.warning == "" {
+		r.log.Warn("could not commit positions for the consumer group", "group", group, "err", err)
 	}
+	r.warning = err.Error()
 }
+
+// mirrored returns the positions to commit. Those of ended leaderships are dropped: the next leader
+// may have committed later ones.
+func (r *reader) mirrored() map[topicPartition]machine.StreamPosition {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.mirror, func(at topicPartition, _ machine.StreamPosition) bool {
+		s := r.streams[at]
+		return s == nil || s.owner.ctx.Err() != nil
+	})
+	return maps.Clone(r.mirror)
+}
+
+// commitLast commits what is not committed yet when the reader ends, so that another consumer can
+// continue there. An unavailable broker does not delay the end for long.
+func (r *reader) commitLast() {
+	ctx, cancel := context.WithTimeout(context.Background(), lastCommitTimeout)
+	defer cancel()
+	r.commitMirror(ctx)
+}
+
+const (
+	// commitDelay is the time between commits for the consumer group.
+	commitDelay       = 5 * time.Second
+	lastCommitTimeout = 2 * time.Second
+)

@@ -91,6 +91,7 @@ func (r *reader) stop() {
 	for _, s := range streams {
 		<-s.done
 	}
+	r.commitLast()
 	r.cancel()
 	<-r.done
 }
@@ -125,6 +126,8 @@ func (r *reader) run(ctx context.Context) {
 		r.closeClient()
 		running.Wait()
 	}()
+	commit := time.NewTicker(commitDelay)
+	defer commit.Stop()
 	wait := minRetry
 	for {
 		err := r.round(ctx, &running)
@@ -144,8 +147,19 @@ func (r *reader) run(ctx context.Context) {
 			wait = minRetry
 			r.setState(subscription.Running, "", "")
 		}
-		timer := time.NewTimer(delay)
+		r.await(ctx, delay, commit.C)
+	}
+}
+
+// await returns when the delay has passed, the reader is notified or ctx ends. Meanwhile it commits
+// positions when it is time.
+func (r *reader) await(ctx context.Context, delay time.Duration, commit <-chan time.Time) {
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	for {
 		select {
+		case <-commit:
+			r.commitMirror(ctx)
 		case <-r.wake:
 		case <-timer.C:
 		case <-ctx.Done():
@@ -185,7 +199,6 @@ func (r *reader) round(ctx context.Context, running *sync.WaitGroup) error {
 	r.startStreams(ctx, topics, running)
 	r.updateEnds(topics)
 	unreachable := r.reportUnreachable(topics)
-	r.commitMirror(ctx)
 	return cmp.Or(problem, missing(&r.sub, topics), unreachable)
 }
 

@@ -34,6 +34,9 @@ func (s *stream) begin(ctx context.Context) error {
 	if s.saved == (machine.StreamPosition{}) && !s.store(ctx, true) { // the start of a topic partition moves when records expire
 		return errNotStored
 	}
+	if stored != nil {
+		s.r.toMirror(s.at, s.saved) // the previous leader may have ended before it did
+	}
 	s.r.assign(s.at, kgo.NewOffset().WithEpoch(epoch).At(next), s)
 	return nil
 }

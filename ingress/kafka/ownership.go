@@ -2,6 +2,8 @@ package kafka
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 )
 
@@ -33,28 +35,43 @@ func (r *reader) startStreams(ctx context.Context, topics map[string]topicInfo, 
 // endEarlier ends the streams of an earlier topic of the same name, which must not take records of
 // this one for their own, and removes its ID from the client.
 func (r *reader) endEarlier(name string, id [16]byte) {
+	r.end(func(s *stream) bool { return s.at.topic == name && s.topic != id })
+}
+
+// endDeleted ends the streams of topics that matched the pattern and do not exist any more.
+func (r *reader) endDeleted(topics map[string]topicInfo) {
+	r.end(func(s *stream) bool {
+		_, exists := topics[s.at.topic]
+		return !exists
+	})
+}
+
+// end ends streams and removes their topics from the client.
+func (r *reader) end(which func(*stream) bool) {
 	r.mu.Lock()
 	client := r.kafka
-	var earlier []*stream
+	var streams []*stream
+	names := map[string]bool{}
 	for at, s := range r.streams {
-		if at.topic == name && s.topic != id {
-			earlier = append(earlier, s)
+		if which(s) {
+			streams = append(streams, s)
+			names[at.topic] = true
 		}
 	}
 	r.mu.Unlock()
-	if len(earlier) == 0 {
+	if len(streams) == 0 {
 		return
 	}
-	for _, s := range earlier {
+	for _, s := range streams {
 		s.finish()
 	}
-	for _, s := range earlier {
+	for _, s := range streams {
 		<-s.done
 	}
-	client.PurgeTopicsFromConsuming(name)
+	client.PurgeTopicsFromConsuming(slices.Collect(maps.Keys(names))...)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, s := range earlier {
+	for _, s := range streams {
 		delete(r.streams, s.at)
 	}
 }

@@ -198,6 +198,9 @@ func (r *reader) round(ctx context.Context, running *sync.WaitGroup) error {
 	}
 	r.startStreams(ctx, topics, running)
 	r.updateEnds(topics)
+	if problem == nil && r.sub.Pattern != "" {
+		r.endDeleted(topics)
+	}
 	unreachable := r.reportUnreachable(topics)
 	return cmp.Or(problem, missing(&r.sub, topics), unreachable)
 }
@@ -208,7 +211,7 @@ func (r *reader) round(ctx context.Context, running *sync.WaitGroup) error {
 func (r *reader) discover(ctx context.Context) (topics map[string]topicInfo, problem, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	topics, err = listTopics(ctx, r.admin, &r.sub)
+	topics, problem, err = listTopics(ctx, r.admin, &r.sub)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -220,7 +223,7 @@ func (r *reader) discover(ctx context.Context) (topics map[string]topicInfo, pro
 	r.mu.Lock()
 	r.topics = topics
 	r.mu.Unlock()
-	return topics, r.unlisted(topics, names, failed), nil
+	return topics, cmp.Or(problem, r.unlisted(topics, names, failed)), nil
 }
 
 // unlisted returns an error if topic partitions of the named topics belong to this node, but their

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -44,11 +45,8 @@ func (e *Engine) ResolveStart(ctx context.Context, sub *subscription.Subscriptio
 // resolveStart returns the offsets at which an incarnation starts. Topics that do not exist
 // yet are left out: they are read from their beginning.
 func resolveStart(ctx context.Context, admin *kadm.Client, sub *subscription.Subscription, settings *subscription.Client) ([]subscription.TopicStart, error) {
-	topics, err := listTopics(ctx, admin, sub)
-	if err != nil {
-		return nil, err
-	}
-	if err := missing(sub, topics); err != nil {
+	topics, problem, err := listTopics(ctx, admin, sub)
+	if err := cmp.Or(err, problem, missing(sub, topics)); err != nil {
 		return nil, err
 	}
 	names := slices.Sorted(maps.Keys(topics))

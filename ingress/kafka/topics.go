@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -24,24 +25,53 @@ type topicInfo struct {
 // requestTimeout bounds a request to brokers.
 const requestTimeout = 15 * time.Second
 
-// listTopics returns the existing topics of a source with their partitions.
-func listTopics(ctx context.Context, admin *kadm.Client, sub *subscription.Subscription) (map[string]topicInfo, error) {
+// listTopics returns the existing topics of a source with their partitions. problem is about one that
+// is left out, for example because the client may not read it.
+func listTopics(ctx context.Context, admin *kadm.Client, sub *subscription.Subscription) (found map[string]topicInfo, problem, err error) {
 	details, err := admin.ListTopics(ctx, sub.Topics...)
+	var auth *kadm.AuthError
+	if errors.As(err, &auth) && len(sub.Topics) > 1 { // it does not say which of them
+		details, problem, err = listEach(ctx, admin, sub.Topics)
+	}
 	if err != nil {
-		return nil, requestFault(err)
+		return nil, nil, requestFault(err)
 	}
 	matches := sub.Matcher()
-	found := map[string]topicInfo{}
+	found = map[string]topicInfo{}
 	for name, d := range details {
 		if !matches(name) || errors.Is(d.Err, kerr.UnknownTopicOrPartition) {
 			continue
 		}
 		if d.Err != nil {
-			return nil, brokerFault(d.Err)
+			problem = ofTopic(name, brokerFault(d.Err))
+			continue
 		}
 		found[name] = topicInfo{id: d.ID, partitions: int32(len(d.Partitions)), starts: map[int32]int64{}, ends: map[int32]int64{}, details: d.Partitions} //nolint:gosec // few
 	}
-	return found, nil
+	return found, problem, nil
+}
+
+// listEach returns topics, except those that the client may not read, about one of which problem is.
+func listEach(ctx context.Context, admin *kadm.Client, names []string) (found kadm.TopicDetails, problem, err error) {
+	found = kadm.TopicDetails{}
+	for _, name := range names {
+		one, err := admin.ListTopics(ctx, name)
+		var auth *kadm.AuthError
+		switch {
+		case errors.As(err, &auth):
+			problem = ofTopic(name, requestFault(err))
+		case err != nil:
+			return nil, nil, err
+		}
+		maps.Copy(found, one)
+	}
+	return found, problem, nil
+}
+
+// ofTopic adds the name of a topic to a fault.
+func ofTopic(name string, err error) error {
+	f := asFault(err)
+	return fault(f.state, f.reason, "the topic %s: %s", name, f.message)
 }
 
 // listOffsets adds where the partitions of the named topics begin and end. Offsets that brokers do

@@ -2,10 +2,15 @@ package kafka
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
 
 	"platform/internal/subscription"
 )
@@ -140,5 +145,35 @@ func TestTwoSubscriptionsOfOneGroup(t *testing.T) {
 		offsets, err := admin.FetchOffsets(t.Context(), "billing")
 		at, ok := offsets.Lookup("orders", 1)
 		return err == nil && ok && at.At == 10
+	})
+}
+
+// A topic that the client may not read does not keep the others from being read.
+func TestATopicThatMustNotBeRead(t *testing.T) {
+	allow := func(name string) []kfake.ACL {
+		acl := kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: name, Pattern: kmsg.ACLResourcePatternTypeLiteral, Allow: true}
+		read, describe := acl, acl
+		read.Operation, describe.Operation = kmsg.ACLOperationRead, kmsg.ACLOperationDescribe
+		return []kfake.ACL{read, describe}
+	}
+	w := newWorld(t, 2, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "admin", "secret"), kfake.User("PLAIN", "reader", "secret", allow("orders")...))
+	producer, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.SASL(plain.Auth{User: "admin", Pass: "secret"}.AsMechanism()))
+	require.NoError(t, err)
+	t.Cleanup(producer.Close)
+	w.client = producer
+	w.topic("orders", 1)
+	w.topic("secret", 1)
+	w.produce(record("orders", 0, "a", "1"), record("secret", 0, "a", "1"))
+	main, _ := w.source.KafkaCluster("main")
+	for n, v := range map[string]string{"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.username": "reader", "sasl.password": "secret"} {
+		main.Properties[n] = v
+	}
+	w.subscribe("sub_1", "Orders/add", []string{"orders", "secret"}, func(s *subscription.Subscription) { s.Resolved = true })
+	h := w.start().leadAll()
+	w.eventually("the other one is read", func() bool { return w.createdCount() == 1 })
+	w.eventually("the state has the reason", func() bool {
+		st := h.engine.Statuses("sub_1", true)[0]
+		return st.State == subscription.Failed && st.Reason == subscription.NotAuthorized && strings.HasPrefix(st.Message, "the topic secret: ")
 	})
 }

@@ -69,7 +69,6 @@ func options(c *subscription.Client, dial dialFunc, limit int32) ([]kgo.Opt, err
 		kgo.FetchMaxPartitionBytes(min(limit, or(c.FetchPartitionMax, fetchPartitionBytes))),
 		kgo.ConnIdleTimeout(or(c.IdleTimeout, idleTimeout)),
 		kgo.RetryTimeout(retryTimeout),
-		kgo.MaxDecompressBatchBytes(decompressedBytes),
 		kgo.RecordDeliveryTimeout(30 * time.Second),
 		kgo.DisableClientMetrics(),
 	}

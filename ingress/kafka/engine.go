@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"platform/internal/feature"
 	"platform/internal/ids"
@@ -62,8 +63,9 @@ type Config struct {
 
 // Engine reads the topic partitions that belong to the partitions that this node leads.
 type Engine struct {
-	cfg    Config
-	memory *memory
+	cfg      Config
+	memory   *memory
+	inflated atomic.Int64 // bytes that clients have decompressed and that are not polled yet
 
 	changed chan struct{} // of owners; has capacity 1
 

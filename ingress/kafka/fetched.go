@@ -92,6 +92,8 @@ func fetchError(err error, next int64) error {
 		return fault(subscription.Failed, subscription.TopicRecreated, "the topic was deleted, and perhaps created again; seek to set where to start")
 	case errors.As(err, &large):
 		return fault(subscription.Blocked, subscription.DecodeFailed, "%v; seek past it", err)
+	case errors.Is(err, errInflated):
+		return errAgain
 	case errors.Is(err, kgo.ErrClientClosed):
 		return nil
 	}

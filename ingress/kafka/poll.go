@@ -29,12 +29,15 @@ func (r *reader) enqueue(a assignment) {
 const pollRecords = 2000
 
 // poll passes records to the streams until ctx ends.
-func (r *reader) poll(ctx context.Context, client *kgo.Client) {
+func (r *reader) poll(ctx context.Context, client *kgo.Client, inflater *inflater) {
 	assigned := map[topicPartition]*stream{}
 	for ctx.Err() == nil {
 		r.e.memory.wait(ctx)
 		polling := r.carryOut(ctx, client, assigned)
 		fetches := client.PollRecords(polling, pollRecords)
+		if client.BufferedFetchRecords() == 0 {
+			inflater.polled()
+		}
 		r.mu.Lock()
 		r.interrupt()
 		r.interrupt = nil

@@ -251,13 +251,20 @@ func (r *reader) open(ctx context.Context, running *sync.WaitGroup) error {
 		return fault(subscription.Failed, subscription.InvalidProperties, "%v", err)
 	}
 	r.client = settings
-	client, err := r.e.newClient(&settings, kgo.WithHooks(&r.reach))
+	inflater, err := newInflater(&r.e.inflated, r.e.memory.limit)
+	if err != nil {
+		return err
+	}
+	client, err := r.e.newClient(&settings, kgo.WithHooks(&r.reach), kgo.WithDecompressor(inflater))
 	if err != nil {
 		return fault(subscription.Failed, subscription.InvalidProperties, "%v", err)
 	}
 	r.kafka, r.admin = client, kadm.NewClient(client)
 	r.admin.SetTimeoutMillis(5000)
-	running.Go(func() { r.poll(ctx, client) })
+	running.Go(func() {
+		defer inflater.polled()
+		r.poll(ctx, client, inflater)
+	})
 	return nil
 }
 

@@ -14,10 +14,10 @@ type Streams interface {
 	Statuses(ctx context.Context, id string, brief bool) StreamStatuses
 	// ResolveStart requests the start offsets of a subscription from the broker.
 	ResolveStart(ctx context.Context, s *subscription.Subscription, c *subscription.Cluster) ([]subscription.TopicStart, error)
-	// Record returns a record that blocks its topic partition. Errors of this method and of the
-	// next two can be subscription.ErrNotRead and subscription.ErrNotBlocked.
+	// Record returns a record. Errors can be subscription.ErrNotRead and ErrNoRecord.
 	Record(ctx context.Context, id subscription.RecordID) (subscription.Record, error)
-	// RetryRecord retries the delivery of such a record; SkipRecord skips it.
+	// RetryRecord retries the delivery of a record that blocks its topic partition; SkipRecord skips
+	// it. Errors can be subscription.ErrNotRead and ErrNotBlocked.
 	RetryRecord(ctx context.Context, id subscription.RecordID) error
 	SkipRecord(ctx context.Context, id subscription.RecordID) error
 	// DeadLetters returns up to limit dead letters of a subscription, behind one or from the first on

@@ -50,7 +50,12 @@ func (s *Server) getRecord(c echo.Context) error {
 		return err
 	}
 	record, err := s.cfg.Streams.Record(c.Request().Context(), id)
-	if err != nil {
+	switch {
+	case errors.Is(err, subscription.ErrNoRecord):
+		return &failure{status: http.StatusNotFound, message: err.Error()}
+	case err != nil && !errors.Is(err, subscription.ErrNotRead):
+		return &failure{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf("the record could not be read: %v", err)}
+	case err != nil:
 		return recordError(id, err)
 	}
 	return respond(c, http.StatusOK, viewRecord(&record))

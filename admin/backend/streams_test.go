@@ -76,7 +76,10 @@ func TestRecordsAreChangedWhereTheyAreRead(t *testing.T) {
 	nodes.err = subscription.ErrNotBlocked
 	require.ErrorIs(t, s.SkipRecord(t.Context(), id), subscription.ErrNotBlocked)
 	id.Partition = 4
-	require.ErrorIs(t, s.SkipRecord(t.Context(), id), subscription.ErrNotRead)
+	nodes.asked, nodes.err = nil, subscription.ErrNoRecord
+	_, err = s.Record(t.Context(), id)
+	require.ErrorIs(t, err, subscription.ErrNoRecord)
+	require.Equal(t, []string{"n1 READ", "n2 READ"}, nodes.asked, "any of them may lead the partition that would own it")
 }
 
 func letterAt(offset int64) subscription.DeadLetter {

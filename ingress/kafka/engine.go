@@ -68,6 +68,7 @@ type Engine struct {
 	inflated atomic.Int64 // bytes that clients have decompressed and that are not polled yet
 
 	changed chan struct{} // of owners; has capacity 1
+	lookups chan struct{} // semaphore of maxLookups
 
 	mu      sync.Mutex // covers the fields below
 	owners  map[uint32]*owner
@@ -104,7 +105,7 @@ type owner struct {
 // New returns an engine. It reads while Run runs.
 func New(cfg Config) *Engine {
 	return &Engine{
-		cfg: cfg, memory: newMemory(cfg.Memory), changed: make(chan struct{}, 1),
+		cfg: cfg, memory: newMemory(cfg.Memory), changed: make(chan struct{}, 1), lookups: make(chan struct{}, maxLookups),
 		owners: map[uint32]*owner{}, readers: map[string]*reader{}, stopping: map[*reader]bool{},
 	}
 }

@@ -3,7 +3,6 @@ package kafka
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -75,11 +74,11 @@ func (r *reader) withUnread(st *subscription.Status) []subscription.PartitionSta
 	if st.State == subscription.Running {
 		return st.Partitions
 	}
+	all := st.Partitions
 	read := make(map[topicPartition]bool, len(all))
 	for i := range all {
 		read[topicPartition{all[i].Topic, all[i].Partition}] = true
 	}
-	all := st.Partitions
 	r.mu.Lock()
 	topics := r.topics
 	r.mu.Unlock()
@@ -133,7 +132,9 @@ func (e *Engine) Skip(id subscription.RecordID) error {
 
 func (e *Engine) decide(id subscription.RecordID, d decision) error {
 	s := e.stream(id)
-	if s == nil {
+	if r := e.reader(id.Subscription); s == nil && r != nil && r.lacks(topicPartition{id.Topic, id.Partition}) {
+		return subscription.ErrNotBlocked
+	} else if s == nil {
 		return subscription.ErrNotRead
 	}
 	return s.decide(id.Offset, d)
@@ -151,42 +152,6 @@ func (e *Engine) stream(id subscription.RecordID) *stream {
 		return nil // another node reads it, or will
 	}
 	return s
-}
-
-// Record returns a record for operators: the blocked one, or one that the broker still has.
-// The error is subscription.ErrNotRead if this node does not read the topic partition.
-func (e *Engine) Record(ctx context.Context, id subscription.RecordID) (subscription.Record, error) {
-	s := e.stream(id)
-	if s == nil {
-		return subscription.Record{}, subscription.ErrNotRead
-	}
-	s.mu.Lock()
-	if b := s.blocked; b != nil && b.rec.Offset == id.Offset && b.whole {
-		defer s.mu.Unlock()
-		return view(b.rec), nil
-	}
-	s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	settings, err := subscription.ClientOf(&s.r.cluster, &s.r.sub)
-	if err != nil {
-		return subscription.Record{}, err
-	}
-	client, err := e.newClient(&settings, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{id.Topic: {id.Partition: kgo.NewOffset().At(id.Offset)}}))
-	if err != nil {
-		return subscription.Record{}, err
-	}
-	defer client.Close()
-	fetches := client.PollRecords(ctx, 1)
-	if err := fetches.Err(); err != nil {
-		return subscription.Record{}, brokerFault(err)
-	}
-	for _, rec := range fetches.Records() {
-		if rec.Offset == id.Offset {
-			return view(rec), nil
-		}
-	}
-	return subscription.Record{}, fault(subscription.Failed, subscription.OffsetOutOfRange, "the broker has no record at offset %d of %s/%d", id.Offset, id.Topic, id.Partition)
 }
 
 // view returns what operators see of a record.

@@ -23,10 +23,10 @@ type Streams interface {
 	// Statuses returns the state of one subscription, or of all if id is empty. brief leaves out
 	// topic partitions.
 	Statuses(id string, brief bool) []subscription.Status
-	// Record returns a record that blocks its topic partition. Errors can be
-	// subscription.ErrNotRead and ErrNotBlocked, also of the next methods.
+	// Record returns a record. Errors can be subscription.ErrNotRead and ErrNoRecord.
 	Record(ctx context.Context, id subscription.RecordID) (subscription.Record, error)
-	// Retry tries to deliver such a record again, Skip leaves it out.
+	// Retry tries to deliver a record again that blocks its topic partition, Skip leaves it out.
+	// Errors can be subscription.ErrNotRead and ErrNotBlocked.
 	Retry(id subscription.RecordID) error
 	Skip(id subscription.RecordID) error
 	// ListDeadLetters returns up to limit dead letters that this node stores as a leader, behind one
@@ -124,6 +124,7 @@ func (s *Server) StreamRecord(ctx context.Context, req *nodepb.StreamRecordReque
 		return &nodepb.StreamRecordResponse{
 			Error: err.Error(), NotRead: errors.Is(err, subscription.ErrNotRead), NotBlocked: errors.Is(err, subscription.ErrNotBlocked),
 			NotDead: errors.Is(err, subscription.ErrNoDeadLetter), Undeliverable: errors.Is(err, subscription.ErrUndeliverable),
+			NoRecord: errors.Is(err, subscription.ErrNoRecord),
 		}, nil
 	}
 	return out, nil
@@ -184,7 +185,7 @@ func (n *Nodes) streamsOf(ctx context.Context, node metadata.Node, id string, br
 
 // StreamRecord shows, retries or skips a record that blocks its topic partition, or retries or drops
 // a dead letter, on the node that reads or stores it. Errors can be subscription.ErrNotRead,
-// ErrNotBlocked, ErrNoDeadLetter and ErrUndeliverable.
+// ErrNotBlocked, ErrNoRecord, ErrNoDeadLetter and ErrUndeliverable.
 func (n *Nodes) StreamRecord(ctx context.Context, node metadata.Node, id subscription.RecordID, action nodepb.StreamRecordAction) (subscription.Record, error) {
 	resp, err := n.streamRecord(ctx, node, id, action)
 	return recordFromProto(id, resp.GetRecord()), err
@@ -222,15 +223,20 @@ func (n *Nodes) streamRecord(ctx context.Context, node metadata.Node, id subscri
 	case resp.NotDead:
 		return nil, subscription.ErrNoDeadLetter
 	case resp.Undeliverable:
-		return nil, undeliverable(resp.Error)
+		return nil, remoteError{resp.Error, subscription.ErrUndeliverable}
+	case resp.NoRecord:
+		return nil, remoteError{resp.Error, subscription.ErrNoRecord}
 	case resp.Error != "":
 		return nil, errors.New(resp.Error)
 	}
 	return resp, nil
 }
 
-// undeliverable is an error of another node that is subscription.ErrUndeliverable.
-type undeliverable string
+// remoteError is an error of another node.
+type remoteError struct {
+	message string
+	is      error
+}
 
-func (e undeliverable) Error() string { return string(e) }
-func (undeliverable) Unwrap() error   { return subscription.ErrUndeliverable }
+func (e remoteError) Error() string { return e.message }
+func (e remoteError) Unwrap() error { return e.is }

@@ -59,6 +59,8 @@ var (
 	ErrNotRead = errors.New("this node does not read the topic partition")
 	// ErrNotBlocked means that the record does not block its topic partition.
 	ErrNotBlocked = errors.New("the record does not block its topic partition")
+	// ErrNoRecord means that the topic partition has no record at the offset.
+	ErrNoRecord = errors.New("there is no such record")
 )
 
 // Status is what one node reports about a subscription.

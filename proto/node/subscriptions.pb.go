@@ -680,6 +680,7 @@ type StreamRecordResponse struct {
 	NotDead       bool                   `protobuf:"varint,5,opt,name=not_dead,json=notDead,proto3" json:"not_dead,omitempty"`          // the record is not a dead letter
 	Undeliverable bool                   `protobuf:"varint,6,opt,name=undeliverable,proto3" json:"undeliverable,omitempty"`             // it cannot be delivered yet
 	DeadLetter    *DeadLetter            `protobuf:"bytes,7,opt,name=dead_letter,json=deadLetter,proto3" json:"dead_letter,omitempty"`  // of READ_DEAD_LETTER
+	NoRecord      bool                   `protobuf:"varint,8,opt,name=no_record,json=noRecord,proto3" json:"no_record,omitempty"`       // the topic partition has no record at the offset
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -761,6 +762,13 @@ func (x *StreamRecordResponse) GetDeadLetter() *DeadLetter {
 		return x.DeadLetter
 	}
 	return nil
+}
+
+func (x *StreamRecordResponse) GetNoRecord() bool {
+	if x != nil {
+		return x.NoRecord
+	}
+	return false
 }
 
 type DeadLettersRequest struct {
@@ -1224,7 +1232,7 @@ const file_proto_node_subscriptions_proto_rawDesc = "" +
 	"\x05topic\x18\x03 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x04 \x01(\x05R\tpartition\x12\x16\n" +
 	"\x06offset\x18\x05 \x01(\x03R\x06offset\x123\n" +
-	"\x06action\x18\x06 \x01(\x0e2\x1b.node.v1.StreamRecordActionR\x06action\"\x8e\x02\n" +
+	"\x06action\x18\x06 \x01(\x0e2\x1b.node.v1.StreamRecordActionR\x06action\"\xab\x02\n" +
 	"\x14StreamRecordResponse\x12\x14\n" +
 	"\x05error\x18\x01 \x01(\tR\x05error\x12\x19\n" +
 	"\bnot_read\x18\x02 \x01(\bR\anotRead\x12\x1f\n" +
@@ -1234,7 +1242,8 @@ const file_proto_node_subscriptions_proto_rawDesc = "" +
 	"\bnot_dead\x18\x05 \x01(\bR\anotDead\x12$\n" +
 	"\rundeliverable\x18\x06 \x01(\bR\rundeliverable\x124\n" +
 	"\vdead_letter\x18\a \x01(\v2\x13.node.v1.DeadLetterR\n" +
-	"deadLetter\"\x9d\x01\n" +
+	"deadLetter\x12\x1b\n" +
+	"\tno_record\x18\b \x01(\bR\bnoRecord\"\x9d\x01\n" +
 	"\x12DeadLettersRequest\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\"\n" +

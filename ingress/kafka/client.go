@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -84,10 +83,10 @@ func options(c *subscription.Client, dial dialFunc, limit int32) ([]kgo.Opt, err
 		opts = append(opts, kgo.FetchMinBytes(min(limit, c.FetchMin, or(c.FetchMax, fetchBytes))))
 	}
 	if c.RequestTimeout > 0 {
-		opts = append(opts, kgo.RequestTimeoutOverhead(max(c.RequestTimeout, time.Second)))
+		opts = append(opts, kgo.RequestTimeoutOverhead(c.RequestTimeout))
 	}
 	if c.MetadataAge > 0 {
-		opts = append(opts, kgo.MetadataMaxAge(max(c.MetadataAge, 10*time.Second)))
+		opts = append(opts, kgo.MetadataMaxAge(c.MetadataAge))
 	}
 	if c.RetryBackoff > 0 || c.RetryBackoffMax > 0 {
 		opts = append(opts, kgo.RetryBackoffFn(backoff(or(c.RetryBackoff, retryBackoff), or(c.RetryBackoffMax, retryBackoffMax))))
@@ -164,10 +163,7 @@ func tlsConfig(t *subscription.TLS) (*tls.Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		if key, err = decrypted(key, t.KeyPassword); err != nil {
-			return nil, err
-		}
-		pair, err := tls.X509KeyPair(certificate, key)
+		pair, err := t.KeyPair(certificate, key)
 		if err != nil {
 			return nil, fmt.Errorf("client certificate: %w", err)
 		}
@@ -231,25 +227,6 @@ func read(p subscription.PEM) ([]byte, error) {
 
 // maxPEM bounds a file with certificates or a key.
 const maxPEM = 1 << 20
-
-// decrypted returns a key whose PEM block is encrypted with a password.
-func decrypted(key []byte, password string) ([]byte, error) {
-	block, _ := pem.Decode(key)
-	if block == nil || password == "" {
-		return key, nil
-	}
-	if !x509.IsEncryptedPEMBlock(block) { //nolint:staticcheck // the only form that the standard library reads
-		if strings.Contains(block.Type, "ENCRYPTED") {
-			return nil, errors.New("the client key is encrypted with PKCS #8, which is not supported; decrypt it or use the legacy PEM encryption")
-		}
-		return key, nil
-	}
-	der, err := x509.DecryptPEMBlock(block, []byte(password)) //nolint:staticcheck // see above
-	if err != nil {
-		return nil, fmt.Errorf("client key: %w", err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: der}), nil
-}
 
 func saslMechanism(s *subscription.SASL, dial dialFunc) (sasl.Mechanism, error) {
 	if s == nil {

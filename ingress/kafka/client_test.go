@@ -35,3 +35,23 @@ func TestTheDelayOfRetries(t *testing.T) {
 		require.GreaterOrEqual(t, delay(failures), want*3/4)
 	}
 }
+
+// A client can be opened with every value of a property that is accepted.
+func TestAcceptedPropertiesOpenAClient(t *testing.T) {
+	numbers := []string{"-1", "0", "1", "5", "10", "100", "1000", "10000", "300000", "900000", "900001", "3600000", "86400000", "100000000", "1000000000", "2147483135", "2147483647"}
+	opened := 0
+	for _, name := range subscription.PropertyNames() {
+		for _, value := range append(numbers, strings.Repeat("x", 256), strings.Repeat("x", 1000)) {
+			settings, err := subscription.ClientOf(&subscription.Cluster{Properties: map[string]string{"bootstrap.servers": "127.0.0.1:1"}},
+				&subscription.Subscription{Properties: map[string]string{name: value}})
+			if err != nil || name == "bootstrap.servers" || name == "metadata.broker.list" {
+				continue
+			}
+			client, err := New(Config{}).newClient(&settings)
+			require.NoError(t, err, "%s = %s", name, value)
+			client.Close()
+			opened++
+		}
+	}
+	require.Greater(t, opened, 80)
+}

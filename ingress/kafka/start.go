@@ -36,7 +36,7 @@ func (e *Engine) ResolveStart(ctx context.Context, sub *subscription.Subscriptio
 	}
 	client, err := e.newClient(&settings)
 	if err != nil {
-		return nil, fault(subscription.Failed, subscription.InvalidProperties, "%v", err)
+		return nil, errcode.New(errcode.META0009, "the properties of the Kafka client: %v", err)
 	}
 	defer client.Close()
 	return resolveStart(ctx, kadm.NewClient(client), sub, &settings)

@@ -2,6 +2,10 @@ package subscription
 
 import (
 	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"maps"
 	"strconv"
@@ -34,6 +38,22 @@ type TLS struct {
 	KeyPassword          string
 	SkipVerify           bool // of the certificate chain of brokers
 	SkipHostname         bool // of the name in it
+}
+
+// KeyPair returns the certificate of the client, from texts in PEM. KeyPassword decrypts the key, if
+// it is encrypted.
+func (t *TLS) KeyPair(certificate, key []byte) (tls.Certificate, error) {
+	block, _ := pem.Decode(key)
+	if block != nil && x509.IsEncryptedPEMBlock(block) { //nolint:staticcheck // the only form that the standard library reads
+		der, err := x509.DecryptPEMBlock(block, []byte(t.KeyPassword)) //nolint:staticcheck // see above
+		if err != nil {
+			return tls.Certificate{}, fmt.Errorf("decrypt the key with ssl.key.password: %w", err)
+		}
+		key = pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: der})
+	} else if block != nil && strings.Contains(block.Type, "ENCRYPTED") {
+		return tls.Certificate{}, errors.New("the key is encrypted with PKCS #8, which is not supported; decrypt it or use the legacy PEM encryption")
+	}
+	return tls.X509KeyPair(certificate, key)
 }
 
 // PEM is a certificate or key. Both are empty if there is none.
@@ -86,8 +106,8 @@ func ClientOf(c *Cluster, s *Subscription) (Client, error) {
 	out := Client{
 		Brokers: addresses, ClientID: first(p, "client.id"), Rack: p["client.rack"], Group: first(p, "group.id"),
 		ReadUncommitted: strings.EqualFold(p["isolation.level"], "read_uncommitted"),
-		FetchWait:       milliseconds(p, "fetch.wait.max.ms"), FetchMin: fetchSize(p, "fetch.min.bytes"), FetchMax: fetchSize(p, "fetch.max.bytes"),
-		FetchPartitionMax: fetchSize(p, "max.partition.fetch.bytes", "fetch.message.max.bytes"),
+		FetchWait:       milliseconds(p, "fetch.wait.max.ms"), FetchMin: size(p, "fetch.min.bytes"), FetchMax: size(p, "fetch.max.bytes"),
+		FetchPartitionMax: size(p, "max.partition.fetch.bytes", "fetch.message.max.bytes"),
 		RequestTimeout:    milliseconds(p, "socket.timeout.ms"), DialTimeout: milliseconds(p, "socket.connection.setup.timeout.ms"),
 		IdleTimeout: milliseconds(p, "connections.max.idle.ms"), MetadataAge: milliseconds(p, "topic.metadata.refresh.interval.ms", "metadata.max.age.ms"),
 		RetryBackoff: milliseconds(p, "retry.backoff.ms"), RetryBackoffMax: milliseconds(p, "retry.backoff.max.ms"),
@@ -115,6 +135,11 @@ func (c *Client) secure(p map[string]string) error {
 		}
 		if c.TLS.Certificate.none() != c.TLS.Key.none() {
 			return invalid("a client certificate needs both ssl.certificate.location and ssl.key.location (or the …pem properties)").In("ssl.certificate.location")
+		}
+		if t := c.TLS; t.Certificate.Text != "" && t.Key.Text != "" {
+			if _, err := t.KeyPair([]byte(t.Certificate.Text), []byte(t.Key.Text)); err != nil {
+				return invalid("ssl.certificate.pem and ssl.key.pem: %v", err).In("ssl.key.pem")
+			}
 		}
 	} else if n := anyOf(p, "ssl."); n != "" {
 		return invalid("the property %s needs security.protocol ssl or sasl_ssl, not %s", n, quote(protocol)).In(n)
@@ -196,17 +221,21 @@ func anyOf(p map[string]string, prefix string) string {
 }
 
 func milliseconds(p map[string]string, names ...string) time.Duration {
-	return time.Duration(max(0, integer(p, names...))) * time.Millisecond
+	return time.Duration(integer(p, names...)) * time.Millisecond
 }
 
-func fetchSize(p map[string]string, names ...string) int32 {
-	return int32(min(max(0, integer(p, names...)), MaxFetch)) //nolint:gosec // bounded
+func size(p map[string]string, names ...string) int32 {
+	return int32(integer(p, names...)) //nolint:gosec // bounded by MaxFetch
 }
 
-// integer returns the value of a number, which was checked.
+// integer returns the value of the first number that is set, which was checked; 0 if there is none.
 func integer(p map[string]string, names ...string) int64 {
-	n, _ := strconv.ParseInt(first(p, names...), 10, 64)
-	return n
+	for _, name := range names {
+		if n, err := strconv.ParseInt(p[name], 10, 64); err == nil {
+			return effectiveValue(name, n)
+		}
+	}
+	return 0
 }
 
 // DefaultStart returns where a subscription starts if that was not requested: at the committed

@@ -1,6 +1,8 @@
 package subscription
 
 import (
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
@@ -50,7 +52,8 @@ func init() { //nolint:gochecknoinits // a table
 		producer = "it is a property of producers"
 	)
 	define(used, "", brokers, "bootstrap.servers", "metadata.broker.list")
-	define(used, "", text, "client.id", "client.rack", "group.id")
+	define(used, "", shownName(256), "client.id", "client.rack")
+	define(used, "", shownName(1000), "group.id")
 	define(used, "", oneOf("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"), "security.protocol")
 	define(used, "", oneOf("plain", "scram-sha-256", "scram-sha-512", "oauthbearer"), "sasl.mechanism", "sasl.mechanisms")
 	define(used, "", text, "sasl.username", "sasl.password",
@@ -59,8 +62,9 @@ func init() { //nolint:gochecknoinits // a table
 	define(used, "", oneOf("oidc"), "sasl.oauthbearer.method")
 	define(used, "", httpURL, "sasl.oauthbearer.token.endpoint.url")
 	define(used, "", oneOf("client_credentials"), "sasl.oauthbearer.grant.type")
-	define(used, "", text, "ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location", "ssl.certificate.pem", "ssl.key.location", "ssl.key.pem",
-		"ssl.key.password", "https.ca.location", "https.ca.pem")
+	define(used, "", text, "ssl.ca.location", "ssl.certificate.location", "ssl.key.location", "ssl.key.password", "https.ca.location")
+	define(used, "", certificates, "ssl.ca.pem", "ssl.certificate.pem", "https.ca.pem")
+	define(used, "", privateKey, "ssl.key.pem")
 	define(used, "", oneOf("true", "false"), "enable.ssl.certificate.verification")
 	define(used, "", oneOf("https", "none", ""), "ssl.endpoint.identification.algorithm")
 	define(used, "", oneOf("smallest", "earliest", "beginning", "largest", "latest", "end"), "auto.offset.reset")
@@ -122,8 +126,28 @@ func init() { //nolint:gochecknoinits // a table
 // MaxFetch bounds the records of one fetch, in bytes, unless a single one is larger.
 const MaxFetch = 16 << 20
 
-// fetchSizes are the properties that MaxFetch bounds.
-var fetchSizes = map[string]bool{"fetch.min.bytes": true, "fetch.max.bytes": true, "max.partition.fetch.bytes": true, "fetch.message.max.bytes": true}
+// effective are the values that properties can have here, if these are fewer than for librdkafka.
+// Values outside have the effect of the nearest one; those that switch a limit off, that of the largest.
+var effective = map[string]struct{ low, high int64 }{
+	"fetch.min.bytes": {1, MaxFetch}, "fetch.max.bytes": {1, MaxFetch}, "max.partition.fetch.bytes": {1, MaxFetch}, "fetch.message.max.bytes": {1, MaxFetch},
+	"fetch.wait.max.ms": {10, 300_000}, "socket.timeout.ms": {1000, 300_000}, "connections.max.idle.ms": {1000, 900_000},
+	"topic.metadata.refresh.interval.ms": {10_000, 3_600_000}, "metadata.max.age.ms": {10_000, 3_600_000},
+}
+
+// switchOff are the properties of which values below 1 switch a limit off.
+var switchOff = map[string]bool{"connections.max.idle.ms": true, "topic.metadata.refresh.interval.ms": true}
+
+// effectiveValue returns the value that a numeric property has here.
+func effectiveValue(name string, value int64) int64 {
+	limits, limited := effective[name]
+	switch {
+	case !limited:
+		return value
+	case switchOff[name] && value < 1:
+		return limits.high
+	}
+	return min(max(value, limits.low), limits.high)
+}
 
 // PropertyNames returns the names of the properties that have an effect, sorted.
 func PropertyNames() []string {
@@ -160,12 +184,12 @@ func checkProperties(values map[string]string, cluster bool) (notices []string, 
 			notices = append(notices, fmt.Sprintf("the property %s has no effect: %s", n, p.why))
 			continue
 		}
-		if size, err := strconv.Atoi(values[n]); err == nil && fetchSizes[n] && size > MaxFetch {
-			notices = append(notices, fmt.Sprintf("the property %s is reduced to %d, which bounds the memory of the server; larger records are fetched one by one", n, MaxFetch))
+		if value, err := strconv.ParseInt(values[n], 10, 64); err == nil && effectiveValue(n, value) != value {
+			notices = append(notices, adjusted(n, effectiveValue(n, value)))
 		}
 		if err := p.form(values[n]); err != nil {
 			if Secret(n) {
-				return nil, invalid("the value of the property %s is invalid: it is empty or not text", n).In(n)
+				return nil, invalid("the value of the property %s is invalid: %v", n, err).In(n)
 			}
 			if errors.Is(err, errCredentials) {
 				return nil, invalid("the property %s: %v", n, err).In(n)
@@ -180,6 +204,15 @@ func checkProperties(values map[string]string, cluster bool) (notices []string, 
 		return nil, invalid("bootstrap.servers and metadata.broker.list are two names of one property; set one of them").In("bootstrap.servers")
 	}
 	return notices, nil
+}
+
+// adjusted is the notice of a property that has another value here.
+func adjusted(name string, value int64) string {
+	why := "which is the nearest value that is supported"
+	if value == MaxFetch {
+		why = "which bounds the memory of the server; larger records are fetched one by one"
+	}
+	return fmt.Sprintf("the property %s has the effect of %d, %s", name, value, why)
 }
 
 // settings are the fields of a subscription that users take for properties.
@@ -254,6 +287,45 @@ func detail(err error) string {
 func text(value string) error {
 	if value == "" {
 		return fmt.Errorf("it is empty")
+	}
+	return nil
+}
+
+// shownName returns a form for names, which brokers show.
+func shownName(most int) func(string) error {
+	return func(value string) error {
+		switch {
+		case value == "":
+			return errors.New("it is empty")
+		case len(value) > most:
+			return fmt.Errorf("it has %d bytes, at most %d are allowed", len(value), most)
+		case strings.ContainsAny(value, "\n\r\t"):
+			return errors.New("it has control characters")
+		}
+		return nil
+	}
+}
+
+func certificates(value string) error {
+	n := 0
+	for block, rest := pem.Decode([]byte(value)); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			return fmt.Errorf("expected certificates in PEM, not %s", quote(block.Type))
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return fmt.Errorf("certificate %d is malformed: %w", n+1, err)
+		}
+		n++
+	}
+	if n == 0 {
+		return errors.New("expected certificates in PEM")
+	}
+	return nil
+}
+
+func privateKey(value string) error {
+	if block, _ := pem.Decode([]byte(value)); block == nil || !strings.HasSuffix(block.Type, "PRIVATE KEY") {
+		return errors.New("expected a private key in PEM")
 	}
 	return nil
 }

@@ -1,6 +1,12 @@
 package subscription
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
 	"strings"
 	"testing"
 	"time"
@@ -239,6 +245,12 @@ func TestProperties(t *testing.T) {
 		{"bootstrap.servers", "a:b", []string{"host:port"}},
 		{"bootstrap.servers", ",", []string{"no address"}},
 		{"sasl.password", "", []string{"sasl.password is invalid"}},
+		{"client.id", long(257), []string{"it has 257 bytes, at most 256"}},
+		{"group.id", long(1001), []string{"it has 1001 bytes, at most 1000"}},
+		{"client.rack", "a\nb", []string{"control characters"}},
+		{"ssl.ca.pem", "garbage", []string{"expected certificates in PEM"}},
+		{"ssl.ca.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", []string{"certificate 1 is malformed"}},
+		{"ssl.key.pem", "hidden", []string{"expected a private key in PEM"}},
 		{"group.id", "a\x00", []string{"control characters"}},
 		{"group.id", "\xff", []string{"not UTF-8"}},
 		{"ssl.ca.pem", long(MaxPropertyBytes + 1), []string{"at most 65536"}},
@@ -280,7 +292,7 @@ func TestSecretsStayWithTheirBrokers(t *testing.T) {
 	}}
 	for n, value := range map[string]string{
 		"bootstrap.servers": "evil:1", "metadata.broker.list": "evil:1", "security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.mechanisms": "PLAIN",
-		"enable.ssl.certificate.verification": "false", "ssl.endpoint.identification.algorithm": "none", "ssl.ca.pem": "CA",
+		"enable.ssl.certificate.verification": "false", "ssl.endpoint.identification.algorithm": "none", "ssl.ca.pem": pair(t).certificate,
 	} {
 		own := map[string]string{n: value}
 		_, err := ClientOf(&cluster, &Subscription{Properties: own})
@@ -324,14 +336,15 @@ func TestClients(t *testing.T) {
 		Brokers: []string{"a:9092"}, ClientID: "platform", Group: "sub_1x", ReadUncommitted: true, FetchMin: 7, RequestTimeout: 1500 * time.Millisecond,
 	}, c)
 
+	ca := pair(t).certificate
 	cluster.Properties = map[string]string{
 		"bootstrap.servers": "a:1", "security.protocol": "sasl_ssl", "sasl.mechanisms": "oauthbearer", "sasl.oauthbearer.method": "oidc",
 		"sasl.oauthbearer.token.endpoint.url": "https://t", "sasl.oauthbearer.client.id": "i", "sasl.oauthbearer.client.secret": "s",
-		"sasl.oauthbearer.extensions": "a=b, c=d", "ssl.ca.pem": "CA", "ssl.endpoint.identification.algorithm": "none",
+		"sasl.oauthbearer.extensions": "a=b, c=d", "ssl.ca.pem": ca, "ssl.endpoint.identification.algorithm": "none",
 	}
 	c, err = ClientOf(&cluster, &sub)
 	require.NoError(t, err)
-	require.Equal(t, &TLS{CA: PEM{Text: "CA"}, SkipHostname: true}, c.TLS)
+	require.Equal(t, &TLS{CA: PEM{Text: ca}, SkipHostname: true}, c.TLS)
 	require.Equal(t, "OAUTHBEARER", c.SASL.Mechanism)
 	require.Equal(t, OAuth{TokenURL: "https://t", ClientID: "i", ClientSecret: "s", Extensions: map[string]string{"a": "b", "c": "d"}}, c.SASL.OAuth)
 	require.Equal(t, "SASL OAUTHBEARER", c.SASL.String())
@@ -342,7 +355,8 @@ func TestClients(t *testing.T) {
 		"sasl.mechanism needs":             {"sasl.mechanism": "PLAIN"},
 		"the property sasl.password needs": {"sasl.password": "p"},
 		"ssl.ca.location needs":            {"ssl.ca.location": "/f"},
-		"a client certificate needs both":  {"security.protocol": "ssl", "ssl.key.pem": "k"},
+		"a client certificate needs both":  {"security.protocol": "ssl", "ssl.key.pem": pair(t).key},
+		"private key does not match":       {"security.protocol": "ssl", "ssl.certificate.pem": pair(t).certificate, "ssl.key.pem": pair(t).key},
 		"OAUTHBEARER needs":                {"security.protocol": "sasl_ssl", "sasl.mechanism": "OAUTHBEARER"},
 		"two names of one property":        {"metadata.broker.list": "b:1"},
 	} {
@@ -350,6 +364,47 @@ func TestClients(t *testing.T) {
 		_, err := ClientOf(&Cluster{Properties: p}, &Subscription{})
 		requireInvalid(t, err, part)
 	}
+}
+
+// texts are a certificate and its key in PEM.
+type texts struct{ certificate, key string }
+
+func pair(t *testing.T) texts {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	return texts{
+		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})),
+	}
+}
+
+// Values that are allowed, but not supported, have the effect of the nearest one, with a notice.
+func TestUnsupportedNumbers(t *testing.T) {
+	properties := map[string]string{
+		"fetch.wait.max.ms": "0", "connections.max.idle.ms": "0", "topic.metadata.refresh.interval.ms": "-1", "socket.timeout.ms": "10", "fetch.max.bytes": "100000000",
+	}
+	sub := valid()
+	sub.Properties = properties
+	c, err := ClientOf(&Cluster{Properties: map[string]string{"bootstrap.servers": "a:1", "metadata.max.age.ms": "86400000"}}, &sub)
+	require.NoError(t, err)
+	require.Equal(t, 10*time.Millisecond, c.FetchWait)
+	require.Equal(t, 15*time.Minute, c.IdleTimeout, "connections are not closed")
+	require.Equal(t, time.Hour, c.MetadataAge, "it is not refreshed")
+	require.Equal(t, time.Second, c.RequestTimeout)
+	require.EqualValues(t, MaxFetch, c.FetchMax)
+	require.Equal(t, []string{
+		"the property connections.max.idle.ms has the effect of 900000, which is the nearest value that is supported",
+		"the property fetch.max.bytes has the effect of 16777216, which bounds the memory of the server; larger records are fetched one by one",
+		"the property fetch.wait.max.ms has the effect of 10, which is the nearest value that is supported",
+		"the property socket.timeout.ms has the effect of 1000, which is the nearest value that is supported",
+		"the property topic.metadata.refresh.interval.ms has the effect of 3600000, which is the nearest value that is supported",
+	}, Notices(properties))
 }
 
 func TestDefaultStart(t *testing.T) {

@@ -161,10 +161,12 @@ func (r *reader) await(ctx context.Context, delay time.Duration, commit <-chan t
 		case <-commit:
 			r.commitMirror(ctx)
 		case <-r.wake:
+			return
 		case <-timer.C:
+			return
 		case <-ctx.Done():
+			return
 		}
-		timer.Stop()
 	}
 }
 
@@ -196,11 +198,11 @@ func (r *reader) round(ctx context.Context, running *sync.WaitGroup) error {
 	if err != nil {
 		return err
 	}
-	r.startStreams(ctx, topics, running)
-	r.updateEnds(topics)
 	if problem == nil && r.sub.Pattern != "" {
 		r.endDeleted(topics)
 	}
+	r.startStreams(ctx, topics, running)
+	r.updateEnds(topics)
 	unreachable := r.reportUnreachable(topics)
 	return cmp.Or(problem, missing(&r.sub, topics), unreachable)
 }

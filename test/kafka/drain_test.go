@@ -123,8 +123,8 @@ func TestDrainOfNodesThatRead(t *testing.T) {
 	records := <-produced
 	require.NoError(t, b.client.Flush(t.Context()))
 	await(t, l, records, 3*time.Minute)
-	require.Eventually(t, func() bool { return countOfKeys(t, c) >= int64(records) }, time.Minute, time.Second)
-	require.EqualValues(t, records, countOfKeys(t, c), "the handlers counted each record once")
+	require.Eventually(t, func() bool { return countOfKeys(t, c, "Orders") >= int64(records) }, time.Minute, time.Second)
+	require.EqualValues(t, records, countOfKeys(t, c, "Orders"), "the handlers counted each record once")
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	require.Len(t, l.invocations, records)

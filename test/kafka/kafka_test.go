@@ -140,7 +140,7 @@ func TestKillsOfServersAndBrokers(t *testing.T) {
 	require.Len(t, l.invocations, records)
 	sum := int64(0)
 	require.Eventually(t, func() bool {
-		sum = countOfKeys(t, c)
+		sum = countOfKeys(t, c, "Orders")
 		return sum >= int64(records)
 	}, 60*time.Second, time.Second)
 	require.EqualValues(t, records, sum, "the handlers counted each record once")
@@ -162,9 +162,9 @@ func restart(t testing.TB, n *harness.Server) {
 }
 
 // countOfKeys returns how many records the objects have counted.
-func countOfKeys(t testing.TB, c *harness.Cluster) int64 {
+func countOfKeys(t testing.TB, c *harness.Cluster, service string) int64 {
 	t.Helper()
-	resp, err := c.Nodes[0].Client.StrongQuery(t.Context(), "SELECT sum(CAST(value_utf8 AS BIGINT)) AS total FROM state WHERE service_name = 'Orders' AND key = 'count'")
+	resp, err := c.Nodes[0].Client.StrongQuery(t.Context(), "SELECT sum(CAST(value_utf8 AS BIGINT)) AS total FROM state WHERE service_name = '"+service+"' AND key = 'count'")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, resp.Status, string(resp.Body))
 	var answer struct {

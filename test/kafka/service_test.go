@@ -64,6 +64,12 @@ func startService(t testing.TB) (*ledger, string) {
 		Bind(restate.NewService("Bytes").Handler("run", restate.NewServiceHandler(l.bytes, restate.WithBinary))).
 		Handler()
 	require.NoError(t, err)
+	return l, serve(t, handler)
+}
+
+// serve serves handlers and returns the URL.
+func serve(t testing.TB, handler http.Handler) string {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	protocols := new(http.Protocols)
@@ -78,7 +84,7 @@ func startService(t testing.TB) (*ledger, string) {
 		_ = srv.Close()
 		<-done
 	})
-	return l, "http://" + listener.Addr().String()
+	return "http://" + listener.Addr().String()
 }
 
 func recordOf(headers interface{ Get(string) string }) recordID {

@@ -113,9 +113,9 @@ func (s *stream) usable(rec *kgo.Record) bool {
 	return bad == nil
 }
 
-// hasHandler reports whether the handler is registered now.
+// hasHandler reports whether the handler can be called now.
 func (s *stream) hasHandler() bool {
-	_, bad := s.conv.current()
+	_, bad := s.conv.handler(s.r.sub.Service, s.r.sub.Handler)
 	return bad == nil
 }
 

@@ -70,20 +70,12 @@ const oldestProtocol = 5
 // convert returns the partition that a record goes to, and its invocation.
 func (c *converter) convert(stream *machine.Stream, r *routing, rec *kgo.Record) (uint32, machine.IngestRecord, *unusable) {
 	out := machine.IngestRecord{Offset: rec.Offset}
-	schemas := c.cfg.Source.Schemas()
-	service, handler, err := schemas.Resolve(r.Service, r.Handler)
-	if err != nil {
-		return 0, out, bad(subscription.HandlerNotFound, "%v", err)
+	options, u := c.handler(r.Service, r.Handler)
+	if u != nil {
+		return 0, out, u
 	}
-	options := metadata.Effective(handler, service, c.cfg.Defaults)
-	switch {
-	case !options.Public:
-		return 0, out, bad(subscription.HandlerNotFound, "the handler %s/%s is not public: only other services can call it", r.Service, r.Handler)
-	case len(rec.Value) > c.cfg.RecordSize:
+	if len(rec.Value) > c.cfg.RecordSize {
 		return 0, out, bad(subscription.RecordTooLarge, "the value has %d bytes, the limit is %d", len(rec.Value), c.cfg.RecordSize)
-	}
-	if d := schemas.Deployments[service.Deployment]; d != nil && d.MaxProtocol < oldestProtocol {
-		return 0, out, bad(subscription.HandlerNotFound, "service %s is served by a deployment that speaks a deprecated version of the service protocol: upgrade its SDK and register it again", r.Service)
 	}
 	inv := &out.Invoke
 	inv.Target = machine.Target{Service: r.Service, Handler: r.Handler, Type: r.Type}
@@ -103,6 +95,23 @@ func (c *converter) convert(stream *machine.Stream, r *routing, rec *kgo.Record)
 	inv.ServerVersion = c.cfg.Version
 	c.trace(inv, rec)
 	return machine.PartitionOf(inv.ID.PartitionKey(), c.cfg.Partitions.Count()), out, nil
+}
+
+// handler returns the settings of a handler, if it can be called.
+func (c *converter) handler(service, name string) (options metadata.EffectiveOptions, u *unusable) {
+	schemas := c.cfg.Source.Schemas()
+	svc, handler, err := schemas.Resolve(service, name)
+	if err != nil {
+		return options, bad(subscription.HandlerNotFound, "%v", err)
+	}
+	options = metadata.Effective(handler, svc, c.cfg.Defaults)
+	if !options.Public {
+		return options, bad(subscription.HandlerNotFound, "the handler %s/%s is not public: only other services can call it", service, name)
+	}
+	if d := schemas.Deployments[svc.Deployment]; d != nil && d.MaxProtocol < oldestProtocol {
+		return options, bad(subscription.HandlerNotFound, "service %s is served by a deployment that speaks a deprecated version of the service protocol: upgrade its SDK and register it again", service)
+	}
+	return options, nil
 }
 
 // trace records the span of a record, which becomes the parent of the invocation.

@@ -156,3 +156,23 @@ func TestErrorsOfBrokers(t *testing.T) {
 		}
 	}
 }
+
+// Records for a handler that is not public wait until it is, also those that are too large to be held.
+func TestRecordsForAPrivateHandlerWait(t *testing.T) {
+	for name, value := range map[string]string{"small": "1", "large": strings.Repeat("x", 2*maxHeld)} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 2)
+			w.topic("orders", 1)
+			w.produce(record("orders", 0, "ada", value))
+			public := new(bool)
+			w.source.schemas.Services["Orders"].Options.Public = public
+			w.subscribe("sub_1", "Orders/add", []string{"orders"})
+			h := w.start().leadAll()
+			w.eventually("it blocks", func() bool { return h.status("orders", 0).Reason == subscription.HandlerNotFound })
+			s := h.engine.stream(subscription.RecordID{Subscription: "sub_1", Topic: "orders"})
+			require.False(t, s.hasHandler(), "it would be fetched again every two seconds")
+			w.source.register("Orders/add")
+			w.eventually("it is stored", func() bool { return w.createdCount() == 1 })
+		})
+	}
+}

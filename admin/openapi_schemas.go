@@ -194,6 +194,9 @@ func (s *schemaSet) component(t reflect.Type, answer bool) object {
 		if json == "" && field.Anonymous {
 			continue // its fields follow as promoted ones
 		}
+		if !field.IsExported() || json == "-" {
+			continue
+		}
 		property := s.of(field.Type, answer)
 		omitted := options != ""
 		if answer && field.Type.Kind() == reflect.Pointer && !omitted {

@@ -62,6 +62,12 @@ func TestOpenAPIDescribesTheFieldsOfResponses(t *testing.T) {
 			require.Contains(t, answered, field, name)
 		}
 	}
+	for name, schema := range schemas { // fields that responses do not contain have no name
+		required, _ := schema.(object)["required"].([]any)
+		properties, _ := schema.(object)["properties"].(object)
+		require.NotContains(t, required, "", name)
+		require.NotContains(t, properties, "", name)
+	}
 	goldenJSON(t, "openapi_service_schema", string(must(json.Marshal(schemas["Service"]))))
 }
 

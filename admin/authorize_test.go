@@ -126,7 +126,7 @@ func TestLimitedPrincipalsStayWithinTheirLimits(t *testing.T) {
 		name := r.method + " " + r.path
 		// The parameters in these paths are other services, and invalid ids.
 		status, _, reached := w.reaches(t, r, w.as("greeter"))
-		free := r.path == "/version" || r.path == "/services" || r.path == "/query/tables" || r.path == batchPath || strings.Contains(r.path, ":invocation_id")
+		free := r.path == "/version" || r.path == "/services" || r.path == "/query/tables" || r.path == queryPath || r.path == batchPath || strings.Contains(r.path, ":invocation_id")
 		for _, listing := range listings {
 			free = free || r.path == listing
 		}

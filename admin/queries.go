@@ -110,6 +110,7 @@ func (s *Server) runQuery(c echo.Context) error {
 	written, err := run(ctx, req.Query, query.Options{
 		BigNumbersAsText: req.U64AsText, Columns: req.WithColumns, Stats: req.WithStats, Strong: strong,
 		HidePayloads: !p.Allows(access.Payloads), HideAudit: !p.Allows(access.Secure),
+		Limits: query.Limits{Services: p.Services, Scopes: p.Scopes},
 	}, w)
 	switch {
 	case err == nil:
@@ -127,7 +128,11 @@ func (s *Server) runQuery(c echo.Context) error {
 // refuseQuery responds to a query that failed before any part of the result was written.
 func (s *Server) refuseQuery(c echo.Context, err error) error {
 	if refusal, ok := errors.AsType[*query.Error](err); ok {
-		writeJSON(c.Response(), http.StatusBadRequest, queryRefusal{
+		status := http.StatusBadRequest
+		if refusal.Forbidden {
+			status = http.StatusForbidden
+		}
+		writeJSON(c.Response(), status, queryRefusal{
 			Message: refusal.Error(), Line: refusal.Position.Line, Column: refusal.Position.Column, Suggestion: refusal.Suggestion,
 		})
 		return nil

@@ -76,6 +76,7 @@ func informationTables(c *catalog) []*Table {
 			{"description", Text, "description", func(e *entry) value { return e.Columns[e.at].Description }, noField, false},
 		})
 	tables.Schema, columns.Schema = schemaInformation, schemaInformation
+	tables.ownership, columns.ownership = ofEveryone, ofEveryone
 	return []*Table{tables, columns}
 }
 

@@ -149,7 +149,7 @@ func (e *Engine) query(ctx context.Context, text string, o Options, rows Rows) (
 		return Stats{}, err
 	}
 	s.begin(ctx, e.cfg.Clock(), q.collated)
-	s.strong, s.hidePayloads, s.hideAudit = o.Strong, o.HidePayloads, o.HideAudit
+	s.strong, s.hidePayloads, s.hideAudit, s.limits = o.Strong, o.HidePayloads, o.HideAudit, o.Limits
 	err = s.run(q, rows)
 	stats := s.stats
 	return stats, errors.Join(err, e.release(s))

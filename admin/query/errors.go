@@ -13,6 +13,8 @@ type Error struct {
 	Position Position
 	// Suggestion is the likely intended name, or advice; it may be empty.
 	Suggestion string
+	// Forbidden means that the client must not read what the query names.
+	Forbidden bool
 }
 
 // Position is a position in a query. Lines and columns start at 1; columns count characters.

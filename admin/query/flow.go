@@ -47,7 +47,7 @@ func queues(wanted func(*partition.Queue) bool) source[queueRow] {
 	convert := func(_ *session, r *row) (queueRow, bool) { return queueRow{r.Queue}, wanted(r.Queue) }
 	vqueues := converted(partition.Queues, convert, func(q *queueRow, b []byte) []byte { return append(b, q.ID[:]...) })
 	lines := converted(partition.LockQueues, convert, nil)
-	both := vqueues
+	both := vqueues.owned(byTargetOwner, func(q *queueRow) owner { return owner{service: q.Key.Service, scope: q.Key.Scope} })
 	both.pages = func(ctx context.Context, s *session, sel *selection) iter.Seq2[[]queueRow, error] {
 		return func(yield func([]queueRow, error) bool) {
 			for page, err := range vqueues.pages(ctx, s, sel) {
@@ -142,7 +142,7 @@ type vqueueEntry struct {
 var entrySource = converted(partition.Invocations, func(s *session, r *row) (vqueueEntry, bool) {
 	inv := r.Record.Invocation
 	return vqueueEntry{r, inv}, inv.Flow != nil || inLine(inv) && s.partitions().Scoped()
-}, func(e *vqueueEntry, b []byte) []byte { return append(b, e.Invocation.ID[:]...) })
+}, func(e *vqueueEntry, b []byte) []byte { return append(b, e.Invocation.ID[:]...) }).owned(byTargetOwner, func(e *vqueueEntry) owner { return ownerOfTarget(&e.Target) })
 
 // inLine reports whether an invocation holds or waits for an object without a scope.
 func inLine(inv *machine.Invocation) bool {

@@ -40,7 +40,7 @@ func scanOf(table partition.Table, sel *selection, scoped bool) partition.Scan {
 	switch {
 	case sel.whole:
 		scan.Detail = partition.Whole
-	case sel.used != 0 || table != partition.Invocations:
+	case sel.used != 0 || sel.rows || table != partition.Invocations:
 		scan.Detail = partition.Heads
 	}
 	if sel.id != nil {
@@ -64,8 +64,7 @@ func gather(ctx context.Context, s *session, scan partition.Scan) iter.Seq2[[]pa
 					yield(nil, fmt.Errorf("%w: partition %d: %w", ErrUnavailable, id, err))
 					return
 				}
-				s.stats.Pages++
-				s.stats.Read += page.Read
+				s.countRead(1, page.Read)
 				rows := page.Rows
 				if scan.Detail == partition.Counts && scan.ID.IsZero() {
 					rows = blank(page.Matched)

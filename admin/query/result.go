@@ -33,6 +33,8 @@ type Options struct {
 	// HidePayloads makes the columns with payloads NULL, HideAudit refuses queries of the audit
 	// log.
 	HidePayloads, HideAudit bool
+	// Limits restricts the rows that are read.
+	Limits Limits
 }
 
 // Written describes how much of a result was written.

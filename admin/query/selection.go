@@ -97,6 +97,7 @@ type selection struct {
 	used    uint64
 	whole   bool // complete rows are needed
 	ahead   bool // a used column needs the number of entries before a row
+	rows    bool // rows are needed even if no column is used
 	nothing bool // no row can match
 	matched bool // a MATCH of the user, not of the rewriter
 

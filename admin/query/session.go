@@ -26,6 +26,7 @@ type session struct {
 	strong bool // read the tables of partitions linearizably
 	// Restrictions of the client.
 	hidePayloads, hideAudit bool
+	limits                  Limits
 	collated                bool // the query uses collations, so SQLite evaluates the conditions
 	failure                 error
 	stats                   Stats
@@ -38,6 +39,15 @@ type Stats struct {
 	Scans      int // of tables
 	Pages      int // read from partitions
 	Read       int // rows read, including those that did not match
+}
+
+// countRead counts pages and rows that were read. The statistics of a client with limits must not show
+// how much others have: the cursor counts the rows within the limits.
+func (s *session) countRead(pages, rows int) {
+	if !s.limits.any() {
+		s.stats.Pages += pages
+		s.stats.Read += rows
+	}
 }
 
 func (s *session) partitions() Partitions { return s.engine.cfg.Partitions }

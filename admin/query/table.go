@@ -30,6 +30,8 @@ type Table struct {
 	fields []field
 	// payloads has the columns with payloads.
 	payloads []bool
+	// ownership determines which limits apply to the rows.
+	ownership ownership
 	// cost estimates the cost of reading the table with a selection.
 	cost func(*selection) (cost float64, rows int64)
 	// open starts reading.
@@ -84,11 +86,14 @@ type source[R any] struct {
 	// identity returns the bytes that identify a row in the table.
 	identity func(*R, []byte) []byte
 	cost     func(*selection) (float64, int64)
+	// owner returns what a row belongs to; see Table.ownership.
+	owner     func(*R) owner
+	ownership ownership
 }
 
 // define returns a table with columns and a source.
 func define[R any](name, about string, src source[R], columns []column[R]) *Table {
-	t := &Table{Schema: schemaPublic, Name: name, Description: about, cost: src.cost}
+	t := &Table{Schema: schemaPublic, Name: name, Description: about, cost: src.cost, ownership: src.ownership}
 	values := make([]func(*R) value, len(columns))
 	var heavy, ahead uint64
 	for i, c := range columns {
@@ -123,7 +128,7 @@ func fixed[R any](rows func(context.Context, *session) ([]R, error), identity fu
 		pages: func(ctx context.Context, s *session, _ *selection) iter.Seq2[[]R, error] {
 			return func(yield func([]R, error) bool) {
 				all, err := rows(ctx, s)
-				s.stats.Read += len(all)
+				s.countRead(0, len(all))
 				yield(all, err)
 			}
 		},

@@ -11,7 +11,7 @@ func sysAudit() *Table {
 	type row = metadata.AuditRecord
 	records := fixed(func(_ context.Context, s *session) ([]row, error) {
 		if s.hideAudit {
-			return nil, &Error{Message: "the table sys_audit requires the role security or admin"}
+			return nil, &Error{Message: "the table sys_audit requires the role security or admin", Forbidden: true}
 		}
 		if s.engine.cfg.Audit == nil {
 			return nil, nil

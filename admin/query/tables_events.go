@@ -157,7 +157,9 @@ func transientError(f *machine.AttemptFailure) object {
 
 func sysJournalEvents() *Table {
 	src := source[event]{
-		cost: invocationSource.cost,
+		cost:      invocationSource.cost,
+		owner:     func(e *event) owner { return ownerOfTarget(&e.of.Target) },
+		ownership: byTargetOwner,
 		identity: func(e *event, b []byte) []byte {
 			return fmt.Append(append(append(b, e.of.ID[:]...), e.kind...), e.sequence)
 		},

@@ -30,7 +30,8 @@ func sysFailureGroup() *Table {
 		return func(g *row) value { return number(g.ByStatus[status]) }
 	}
 	return define("sys_failure_group", "Failed invocations in groups of the same cause, at most 1,000 groups.",
-		fixed(groups, func(g *row, b []byte) []byte { return append(b, g.ID[:]...) }), []column[row]{
+		fixed(groups, func(g *row, b []byte) []byte { return append(b, g.ID[:]...) }).
+			owned(byOwnerService, func(g *row) owner { return owner{service: g.Service} }), []column[row]{ // a group has invocations of all scopes
 			{"id", Text, "failure group id", func(g *row) value { return g.ID.String() }, noField, false},
 			{"service_name", Text, "service", func(g *row) value { return g.Service }, noField, false},
 			{"handler_name", Text, "handler", func(g *row) value { return g.Handler }, noField, false},

@@ -57,7 +57,8 @@ func sysRules() *Table {
 
 func sysUserLimits() *Table {
 	type row = *partition.Usage
-	usages := converted(partition.Usages, func(_ *session, r *partition.Row) (row, bool) { return r.Usage, true }, usageIdentity)
+	usages := converted(partition.Usages, func(_ *session, r *partition.Row) (row, bool) { return r.Usage, true }, usageIdentity).
+		owned(byOwnerScope, func(r *row) owner { return owner{scope: (*r).Key.Scope} }) // invocations of all services share a counter
 	return define("sys_user_limits", "Counters of active limits.", usages, []column[row]{
 		selects(byPartitionKey, plain("partition_key", U64, "shard key of the row", func(r *row) value { return number(keyOf((*r).Key.Scope)) })),
 		selects(byScope, plain("scope", Text, "scope of the counter", func(r *row) value { return text((*r).Key.Scope) })),

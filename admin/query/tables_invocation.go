@@ -10,7 +10,7 @@ import (
 
 type row = partition.Row
 
-var invocationSource = scanned(partition.Invocations, func(r *row, b []byte) []byte { return append(b, r.Record.ID[:]...) })
+var invocationSource = scanned(partition.Invocations, func(r *row, b []byte) []byte { return append(b, r.Record.ID[:]...) }).owned(byTargetOwner, ownerOfInvocation)
 
 // Columns of several tables.
 var (

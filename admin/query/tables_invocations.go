@@ -47,8 +47,10 @@ func sysInvocationState() *Table {
 
 // attemptsSource contains the invocations with attempts.
 var attemptsSource = source[row]{
-	identity: invocationSource.identity,
-	cost:     invocationSource.cost,
+	identity:  invocationSource.identity,
+	cost:      invocationSource.cost,
+	owner:     ownerOfInvocation,
+	ownership: byTargetOwner,
 	pages: func(ctx context.Context, s *session, sel *selection) iter.Seq2[[]row, error] {
 		return func(yield func([]row, error) bool) {
 			scan := scanOf(partition.Invocations, sel, s.partitions().Scoped())

@@ -147,14 +147,15 @@ const journalVersion = 2
 func sysJournal() *Table {
 	rows := scanned(partition.Journal, nil)
 	src := source[entryRow]{
-		cost: rows.cost,
+		cost:      rows.cost,
+		ownership: byTargetOwner, // see within
 		identity: func(r *entryRow, b []byte) []byte {
 			return binary.BigEndian.AppendUint64(append(b, r.ID[:]...), r.Index)
 		},
 		pages: func(ctx context.Context, s *session, sel *selection) iter.Seq2[[]entryRow, error] {
 			return func(yield func([]entryRow, error) bool) {
 				var out []entryRow
-				for page, err := range rows.pages(ctx, s, sel) {
+				for page, err := range within(ctx, s, sel, rows.pages(ctx, s, sel)) {
 					j := &journals{session: s, page: page}
 					out = out[:0]
 					for i := range page {

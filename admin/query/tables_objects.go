@@ -32,7 +32,7 @@ func utf8Text(b []byte) value {
 }
 
 func stateTable() *Table {
-	return define("state", "State of objects and workflows, a row per key.", scanned(partition.State, objectIdentity), []column[row]{
+	return define("state", "State of objects and workflows, a row per key.", scanned(partition.State, objectIdentity).owned(byTargetOwner, ownerOfObject), []column[row]{
 		partitionKeyColumn, scopeColumn, serviceColumn, objectColumn, keyColumn,
 		{"key_length", U64, "bytes of the key", func(r *row) value { return number(len(r.Key)) }, noField, false},
 		{"value_utf8", Text, "value, if it is valid UTF-8", func(r *row) value { return utf8Text(r.Value) }, noField, true},
@@ -50,7 +50,7 @@ func present(b []byte) value {
 }
 
 func sysInbox() *Table {
-	return define("sys_inbox", "Invocations that wait for an object.", scanned(partition.Waiting, objectIdentity), []column[row]{
+	return define("sys_inbox", "Invocations that wait for an object.", scanned(partition.Waiting, objectIdentity).owned(byTargetOwner, ownerOfObject), []column[row]{
 		partitionKeyColumn, serviceColumn, objectColumn,
 		{"id", Text, "waiting invocation", func(r *row) value { return r.ID.String() }, byID, false},
 		{"sequence_number", U64, "order in the queue", func(r *row) value { return number(r.Index) }, noField, false},
@@ -65,14 +65,14 @@ func sysInbox() *Table {
 }
 
 func sysKeyedServiceStatus() *Table {
-	return define("sys_keyed_service_status", "Objects and the invocations that hold them.", scanned(partition.Locks, objectIdentity), []column[row]{
+	return define("sys_keyed_service_status", "Objects and the invocations that hold them.", scanned(partition.Locks, objectIdentity).owned(byTargetOwner, ownerOfObject), []column[row]{
 		partitionKeyColumn, serviceColumn, objectColumn,
 		{"invocation_id", Text, "invocation that holds it", func(r *row) value { return r.ID.String() }, noField, false},
 	})
 }
 
 func sysLocks() *Table {
-	return define("sys_locks", "Locks of objects.", scanned(partition.Locks, objectIdentity), []column[row]{
+	return define("sys_locks", "Locks of objects.", scanned(partition.Locks, objectIdentity).owned(byTargetOwner, ownerOfObject), []column[row]{
 		partitionKeyColumn, scopeColumn,
 		{"lock_name", Text, "Service/key", func(r *row) value { return r.Object.Service + "/" + r.Object.Key }, byLock, false},
 		{"acquired_at", Timestamp, "since when", func(r *row) value { return millis(r.Since) }, noField, true},
@@ -81,7 +81,7 @@ func sysLocks() *Table {
 }
 
 func sysPromise() *Table {
-	return define("sys_promise", "Promises of workflows.", scanned(partition.Promises, objectIdentity), []column[row]{
+	return define("sys_promise", "Promises of workflows.", scanned(partition.Promises, objectIdentity).owned(byTargetOwner, ownerOfObject), []column[row]{
 		partitionKeyColumn, scopeColumn, serviceColumn, objectColumn, keyColumn,
 		{"completed", Bool, "whether it is completed", func(r *row) value { return boolean(r.Promise.Result != nil) }, noField, false},
 		{"completion_success_value", Binary, "value", func(r *row) value {

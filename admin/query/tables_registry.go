@@ -17,7 +17,8 @@ func sysService() *Table {
 	}
 	type row = *metadata.Service
 	return define("sys_service", "Registered services with their latest revisions.",
-		fixed(services, func(s *row, b []byte) []byte { return append(b, (*s).Name...) }), []column[row]{
+		fixed(services, func(s *row, b []byte) []byte { return append(b, (*s).Name...) }).
+			owned(byTargetOwner, func(s *row) owner { return owner{service: (*s).Name, allScopes: true} }), []column[row]{
 			{"name", Text, "service", func(s *row) value { return (*s).Name }, noField, false},
 			{"revision", U64, "latest revision", func(s *row) value { return number((*s).Revision) }, noField, false},
 			{"public", Bool, "callable through the ingress", func(s *row) value {

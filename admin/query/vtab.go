@@ -83,6 +83,10 @@ func (o *lazyCursor) Filter(idxNum int, idxStr string, vals []vtab.Value) error 
 	if sel.matched {
 		return o.t.session.fail(errMatch)
 	}
+	if err := o.t.refuse(&o.t.session.limits); err != nil {
+		return o.t.session.fail(err)
+	}
+	sel.narrow(&o.t.session.limits)
 	o.Cursor = o.t.open(o.t.session, sel)
 	return o.Cursor.(starter).start(sel)
 }
@@ -131,10 +135,29 @@ func (c *cursor[R]) nextPage() error {
 			c.page = nil
 			return c.session.fail(err)
 		}
-		if c.page = page; !more || len(page) > 0 {
+		if c.page = c.permitted(page); !more || len(c.page) > 0 {
 			return nil
 		}
 	}
+}
+
+// permitted returns the rows of a page within the limits of the client.
+func (c *cursor[R]) permitted(page []R) []R {
+	limits := &c.session.limits
+	if !limits.any() {
+		return page
+	}
+	inside := page
+	if c.src.owner != nil {
+		inside = make([]R, 0, len(page)) // a copy, because the source may share its rows
+		for i := range page {
+			if limits.include(c.src.owner(&page[i])) {
+				inside = append(inside, page[i])
+			}
+		}
+	}
+	c.session.stats.Read += len(inside)
+	return inside
 }
 
 // Filter implements vtab.Cursor. It is not used: lazyCursor starts the cursor.

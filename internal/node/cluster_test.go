@@ -152,18 +152,26 @@ func (c *trio) counter(i int) {
 
 // guardedCounter is counter with a middleware and more fields of the registration.
 func (c *trio) guardedCounter(i int, guard func(http.Handler) http.Handler, fields string) {
-	object := restate.NewObject("Counter").Handler("add", restate.NewObjectHandler(
-		func(ctx restate.ObjectContext, n int) (int, error) {
-			sum, err := restate.Get[int](ctx, "sum")
-			if err != nil {
-				return 0, err
-			}
-			restate.Set(ctx, "sum", sum+n)
-			return sum + n, nil
-		}))
+	c.objects(i, guard, fields, "Counter")
+}
+
+// objects serves and registers objects like Counter.
+func (c *trio) objects(i int, guard func(http.Handler) http.Handler, fields string, names ...string) {
+	services := server.NewRestate()
+	for _, name := range names {
+		services.Bind(restate.NewObject(name).Handler("add", restate.NewObjectHandler(
+			func(ctx restate.ObjectContext, n int) (int, error) {
+				sum, err := restate.Get[int](ctx, "sum")
+				if err != nil {
+					return 0, err
+				}
+				restate.Set(ctx, "sum", sum+n)
+				return sum + n, nil
+			})))
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(c.t, err)
-	handler, err := server.NewRestate().Bind(object).Handler()
+	handler, err := services.Handler()
 	require.NoError(c.t, err)
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)

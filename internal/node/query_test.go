@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/config"
 )
 
 // sql runs a query on node i.
@@ -90,4 +92,72 @@ func TestQueriesThatAreRefused(t *testing.T) {
 	code, answer = c.do(0, true, "POST", "/query", `{"query":"SELECT partition_key FROM sys_invocation_status WHERE id = 'x'","u64_as_text":true}`)
 	require.Equal(t, http.StatusOK, code, answer)
 	require.Len(t, c.sql(0, "SELECT * FROM config WHERE key = 'node-name'"), 1)
+}
+
+// Tokens with limits read the rows of their services and scopes, however these are spread over
+// partitions, completed, queued or scheduled.
+func TestTokensWithLimitsReadTheirRows(t *testing.T) {
+	c := newTrioWith(t, 1, func(cfg *config.Config) { cfg.EnableVQueues, cfg.EnableProtocolV7 = true, true })
+	c.healthy(1, 0)
+	c.objects(0, func(h http.Handler) http.Handler { return h }, "", "Counter", "Ledger")
+	for key := range 20 {
+		for _, service := range []string{"Counter", "Ledger"} {
+			for _, scope := range []string{"", "/scope/a", "/scope/b"} {
+				code, body := c.do(0, false, "POST", fmt.Sprintf("/platform%s/call/%s/k%d/add", scope, service, key), "2")
+				require.Equal(t, http.StatusOK, code, body)
+				code, body = c.do(0, false, "POST", fmt.Sprintf("/platform%s/send/%s/k%d/add?delay=1h", scope, service, key), "3")
+				require.Equal(t, http.StatusAccepted, code, body)
+			}
+		}
+	}
+	rows := func(token, text string) (int, string, []map[string]any) {
+		body, err := json.Marshal(map[string]string{"query": text})
+		require.NoError(t, err)
+		code, answer := c.as(token, 0, true, "POST", "/query", string(body))
+		var result struct{ Rows []map[string]any }
+		if code == http.StatusOK {
+			require.NoError(t, json.Unmarshal([]byte(answer), &result), answer)
+		}
+		return code, answer, result.Rows
+	}
+	create := func(name, limits string) string {
+		var created struct{ Token string }
+		code, body := c.do(0, true, "POST", "/tokens", fmt.Sprintf(`{"name":%q,"roles":["reader"],%s}`, name, limits))
+		require.Equal(t, http.StatusCreated, code, body)
+		require.NoError(t, json.Unmarshal([]byte(body), &created))
+		return created.Token
+	}
+	for name, limit := range map[string]struct{ token, where string }{
+		"service":       {create("service", `"services":["Counter"]`), "service = 'Counter'"},
+		"scope":         {create("scope", `"scopes":["a"]`), "scope = 'a'"},
+		"both":          {create("both", `"services":["Ledger"],"scopes":["a","b"]`), "service = 'Ledger' and scope in ('a', 'b')"},
+		"other service": {create("other", `"services":["Missing"]`), "0"},
+	} {
+		for table, owner := range map[string]string{
+			"sys_invocation":        "target_service_name as service, scope from sys_invocation t",
+			"sys_invocation_status": "target_service_name as service, scope from sys_invocation_status t",
+			"state":                 "service_name as service, scope from state t",
+			"sys_journal":           "i.target_service_name as service, i.scope from sys_journal t join sys_invocation i on i.id = t.id",
+			"sys_vqueue_meta":       "service_name as service, scope from sys_vqueue_meta t",
+			"sys_vqueues":           "i.target_service_name as service, i.scope from sys_vqueues t join sys_invocation i on i.id = t.entry_id",
+			"sys_service":           "name as service, 'a' as scope from sys_service t",
+		} {
+			want := c.sql(0, "select count(*) as n from (select t.*, "+owner+") where "+limit.where)
+			code, answer, got := rows(limit.token, "select count(*) as n from "+table)
+			require.Equal(t, http.StatusOK, code, answer)
+			require.Equal(t, want, got, "%s: %s", name, table)
+			if limit.where != "0" {
+				require.NotEqual(t, 0.0, want[0]["n"], "%s: %s", name, table)
+			}
+			code, answer, _ = rows(limit.token, "select * from "+table)
+			require.Equal(t, http.StatusOK, code)
+			if name != "scope" {
+				outside := map[string]string{"service": "Ledger", "both": "Counter", "other service": "er/k"}[name]
+				require.NotContains(t, answer, `"`+outside, "%s: %s", name, table)
+			}
+		}
+		code, answer, _ := rows(limit.token, "select * from nodes")
+		require.Equal(t, http.StatusForbidden, code)
+		require.Contains(t, answer, "the table nodes requires a token that is not limited")
+	}
 }

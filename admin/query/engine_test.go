@@ -122,3 +122,15 @@ func toText(v any) string {
 	}
 	return fmt.Sprint(v)
 }
+
+// Queries of nothing but the number of a row use no column, like those that count rows.
+func TestRowsOfEveryTableAreNumbered(t *testing.T) {
+	e := newTestEngine(t, owned(t, func(string, string) bool { return true }))
+	for _, table := range e.Tables() {
+		name := table.Schema + "." + table.Name
+		total := ask(t, e, "select count(*) as n from "+name)[0]["n"]
+		for _, text := range []string{"select count(distinct rowid) as n from " + name, "select count(*) as n from (select rowid from " + name + " order by rowid)"} {
+			require.Equal(t, total, ask(t, e, text)[0]["n"], text)
+		}
+	}
+}

@@ -165,6 +165,7 @@ func TestLimitsHoldInEveryTable(t *testing.T) {
 				"with x as (select * from " + name + " union all select * from " + name + ") select count(*) as n from x",
 				"select a." + first + " as v from " + name + " a left join (select * from " + name + " limit 20) b on a." + first + " = b." + first + " order by 1",
 				"select * from " + name + " where " + first + " is not null order by 1, 2, 3 limit 2 offset 1",
+				"select count(distinct rowid) as n from " + name,
 			} {
 				var got bytes.Buffer
 				_, err := everything.WriteJSON(t.Context(), text, Options{Limits: limits, Stats: true}, &got)

@@ -112,6 +112,8 @@ type cursor[R any] struct {
 	stop     func()
 	page     []R
 	at       int
+	passed   int  // rows of earlier pages
+	counts   bool // rows may be blank: no column is used
 	key      []byte
 }
 
@@ -120,13 +122,14 @@ func (c *cursor[R]) start(sel *selection) error {
 		return nil
 	}
 	c.session.stats.Scans++
+	c.counts = sel.used == 0 && !sel.rows
 	c.next, c.stop = iter.Pull2(c.src.pages(c.session.ctx, c.session, sel))
 	return c.nextPage()
 }
 
 // nextPage advances to the next page that has rows.
 func (c *cursor[R]) nextPage() error {
-	for c.at = 0; ; {
+	for c.at, c.passed = 0, c.passed+len(c.page); ; {
 		if c.session.ctx.Err() != nil {
 			return c.session.fail(c.session.ctx.Err())
 		}
@@ -184,6 +187,9 @@ func (c *cursor[R]) Column(col int) (vtab.Value, error) {
 
 // Rowid implements vtab.Cursor.
 func (c *cursor[R]) Rowid() (int64, error) {
+	if c.counts {
+		return int64(c.passed + c.at), nil
+	}
 	c.key = c.src.identity(&c.page[c.at], c.key[:0])
 	return rowid(c.key), nil
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/raft"
@@ -54,6 +55,11 @@ func (s *Store) RemovalReason(name, incarnation string) (removed string) {
 		}
 	}
 	return ""
+}
+
+// RemovedNodes returns the nodes that are no longer members.
+func (s *Store) RemovedNodes() []Node {
+	return slices.DeleteFunc(slices.Clone(s.source.current().nodes), func(n Node) bool { return !n.Removed })
 }
 
 // RemovedError means that a node was removed from the cluster. It matches ErrNodeRemoved.

@@ -55,7 +55,7 @@ func OpenGossip(ctx context.Context, cfg GossipConfig) (*membership.Members, err
 		Name: cfg.Self.Node, Incarnation: cfg.Self.Incarnation, ClusterName: cfg.Self.Cluster, Address: cfg.Address,
 		Meta:    membership.Meta{Version: version.Version()},
 		Streams: cfg.Streams, Packets: packets,
-		Seeds: cfg.Seeds, Known: cfg.Server.otherAddresses,
+		Seeds: cfg.Seeds, Known: cfg.Server.otherAddresses, Removed: cfg.Server.removed,
 		Key: key, Security: cfg.Security, OnFailed: cfg.OnFailed, Logger: cfg.Log,
 	})
 	if err != nil {
@@ -77,6 +77,18 @@ func (s *Server) otherAddresses() []string {
 		}
 	}
 	return known
+}
+
+// removed returns the nodes that were removed from the cluster, as far as this node knows.
+func (s *Server) removed() (former []membership.Removed) {
+	store := s.Metadata()
+	if store == nil {
+		return nil
+	}
+	for _, n := range store.RemovedNodes() {
+		former = append(former, membership.Removed{Name: n.Name, Incarnation: n.Incarnation})
+	}
+	return former
 }
 
 // gossipKey reads the key from a file, which contains it as bytes or in base64.

@@ -44,6 +44,8 @@ type Config struct {
 	Profile Profile
 	// Security authenticates other nodes; nil: no authentication.
 	Security *nodetls.Security
+	// Removed returns the nodes that were removed from the cluster, which are refused; nil: none.
+	Removed func() []Removed
 	// Dial opens connections for streams; nil uses TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Resolve returns the addresses of a host name; nil uses the system resolver.
@@ -57,6 +59,10 @@ type Config struct {
 
 	wall func() time.Time // time.Now, except in tests
 }
+
+// Removed identifies a node that is no longer a member. A node with the same name and another data
+// directory is a different one.
+type Removed struct{ Name, Incarnation string }
 
 // Profile holds the intervals and timeouts of the gossip.
 type Profile struct {
@@ -123,6 +129,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Known == nil {
 		c.Known = func() []string { return nil }
+	}
+	if c.Removed == nil {
+		c.Removed = func() []Removed { return nil }
 	}
 	if c.Dial == nil {
 		c.Dial = func(ctx context.Context, address string) (net.Conn, error) {

@@ -3,6 +3,7 @@ package membership
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/memberlist"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -37,6 +38,9 @@ func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 		d.m.table.remove(member.Name, member.Incarnation)
 		d.m.conflicts.warn(member, errOtherClusterID)
 		return errOtherClusterID
+	}
+	if slices.Contains(d.m.cfg.Removed(), Removed{member.Name, member.Incarnation}) {
+		return fmt.Errorf("node %q was removed from the cluster", n.Name)
 	}
 	self := d.m.self.Load().Member
 	if member.identity() == self.identity() && member.Address != self.Address {

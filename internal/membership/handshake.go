@@ -12,12 +12,13 @@ import (
 const streamMagic = "GSP1"
 
 // A stream begins with the magic, the hash of the cluster's name, the target identity
-// (zero accepts any node) and a random ID of the client process. The server responds with
-// one status byte. A packet begins with packetVersion and the target identity.
+// (zero accepts any node) and the ID of the client process: random bytes, and the end of the client's
+// own identity. The server responds with one status byte. A packet begins with packetVersion and the target identity.
 const (
 	helloBytes        = len(streamMagic) + 3*16
 	packetVersion     = 1
 	packetHeaderBytes = 1 + 16
+	processRandom     = 8 // bytes
 )
 
 // Handshake status bytes.
@@ -75,9 +76,9 @@ func (h hello) clientHandshake(conn net.Conn, timeout time.Duration) error {
 	return fmt.Errorf("no gossip endpoint at this address: unknown handshake status %d", status[0])
 }
 
-// serverHandshake reads the hello of a client and responds with the status. h is the
-// server's own, with the server as the target.
-func (h hello) serverHandshake(conn net.Conn, timeout time.Duration) error {
+// serverHandshake reads the hello of a client and responds with the status, unless admit returns an
+// error. h is the server's own, with the server as the target.
+func (h hello) serverHandshake(conn net.Conn, timeout time.Duration, admit func(client hello) error) error {
 	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return err
 	}
@@ -89,7 +90,11 @@ func (h hello) serverHandshake(conn net.Conn, timeout time.Duration) error {
 		return errors.New("not a gossip stream")
 	}
 	b = b[len(streamMagic):]
-	status, err := h.verify(hello{cluster: [16]byte(b[:16]), target: identity(b[16:32]), process: [16]byte(b[32:])})
+	client := hello{cluster: [16]byte(b[:16]), target: identity(b[16:32]), process: [16]byte(b[32:])}
+	if err := admit(client); err != nil {
+		return err
+	}
+	status, err := h.verify(client)
 	if _, writeErr := conn.Write([]byte{status}); writeErr != nil {
 		return fmt.Errorf("send handshake status: %w", writeErr)
 	}
@@ -97,6 +102,11 @@ func (h hello) serverHandshake(conn net.Conn, timeout time.Duration) error {
 		return err
 	}
 	return conn.SetDeadline(time.Time{})
+}
+
+// sentBy reports whether a hello is that of a node. Servers before feature level 4 send random bytes.
+func (h hello) sentBy(node identity) bool {
+	return [processRandom]byte(h.process[processRandom:]) == [processRandom]byte(node[processRandom:])
 }
 
 func (h hello) verify(client hello) (status byte, err error) {

@@ -58,16 +58,17 @@ func start(tb testing.TB, name string, configure func(*Config)) *testNode {
 func startAt(tb testing.TB, address, name string, configure func(*Config)) *testNode {
 	tb.Helper()
 	l, packets := bind(tb, address)
-	n := &testNode{tb: tb, ports: Split(l, nil), address: l.Addr().String(), failed: make(chan error, 1)}
+	n := &testNode{tb: tb, address: l.Addr().String(), failed: make(chan error, 1)}
 	cfg := Config{
-		Name: name, Incarnation: "1", ClusterName: "test", Address: n.address,
-		Streams: n.ports.Gossip, Packets: packets,
+		Name: name, Incarnation: "1", ClusterName: "test", Address: n.address, Packets: packets,
 		OnFailed: func(err error) { n.failed <- err },
 		Logger:   testLogger(tb).With("self", name),
 	}
 	if configure != nil {
 		configure(&cfg)
 	}
+	n.ports = Split(l, cfg.Security)
+	cfg.Streams = n.ports.Gossip
 	var err error
 	n.Members, err = Open(cfg)
 	require.NoError(tb, err)

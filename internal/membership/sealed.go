@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"slices"
 	"time"
 
 	"platform/internal/nodetls"
@@ -54,10 +55,15 @@ func (t *transport) decode(b []byte) (payload []byte, ok bool) {
 	if !t.security.SealsPackets() || len(b) <= sealedHeaderBytes || identity(b[1:17]) != t.self.target {
 		return nil, false
 	}
-	if payload, ok = t.security.OpenPacket(b[:sealedHeaderBytes], b[sealedHeaderBytes:]); ok {
-		t.noteSealing(identity(b[17:sealedHeaderBytes]))
+	if payload, ok = t.security.OpenPacket(b[:sealedHeaderBytes], b[sealedHeaderBytes:]); !ok {
+		return nil, false
 	}
-	return payload, ok
+	sender := identity(b[17:sealedHeaderBytes])
+	if slices.ContainsFunc(t.removed(), func(r Removed) bool { return identityOf(r.Name, r.Incarnation) == sender }) {
+		return nil, false
+	}
+	t.noteSealing(sender)
+	return payload, true
 }
 
 func (t *transport) noteSealing(sender identity) {

@@ -17,6 +17,10 @@ import (
 
 // security returns what secures a node of a cluster, with keys of the authority.
 func security(t *testing.T, ca *certs.Authority, node string, mode nodetls.Mode) *nodetls.Security {
+	return securityOf(t, ca, "c", node, mode)
+}
+
+func securityOf(t *testing.T, ca *certs.Authority, cluster, node string, mode nodetls.Mode) *nodetls.Security {
 	dir := t.TempDir()
 	cert, key, err := ca.IssueNode(node, 30*24*time.Hour)
 	require.NoError(t, err)
@@ -26,7 +30,7 @@ func security(t *testing.T, ca *certs.Authority, node string, mode nodetls.Mode)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 	}
 	s, err := nodetls.Open(nodetls.Config{
-		Mode: mode, Cluster: "c", Node: node, PacketKeyFile: filepath.Join(dir, "packets"), Log: slog.New(slog.DiscardHandler),
+		Mode: mode, Cluster: cluster, Node: node, PacketKeyFile: filepath.Join(dir, "packets"), Log: slog.New(slog.DiscardHandler),
 		Files: certs.Files{Cert: filepath.Join(dir, "crt"), Key: filepath.Join(dir, "key"), CA: filepath.Join(dir, "ca")},
 	})
 	require.NoError(t, err)
@@ -34,7 +38,7 @@ func security(t *testing.T, ca *certs.Authority, node string, mode nodetls.Mode)
 }
 
 func packetTransport(name string, s *nodetls.Security) *transport {
-	return &transport{self: hello{target: identityOf(name, "1")}, security: s, endpoints: map[identity]endpoint{}, sealing: map[identity]time.Time{}}
+	return &transport{self: hello{target: identityOf(name, "1")}, security: s, removed: func() []Removed { return nil }, endpoints: map[identity]endpoint{}, sealing: map[identity]time.Time{}}
 }
 
 // Nodes of all modes that a cluster may have at the same time understand each other's packets.

@@ -38,6 +38,7 @@ type transport struct {
 	packets  net.PacketConn
 	dial     func(context.Context, string) (net.Conn, error)
 	timeout  time.Duration
+	removed  func() []Removed
 	resolver *resolver
 
 	ctx      context.Context //nolint:containedctx // memberlist calls without one; ends with Shutdown
@@ -60,12 +61,13 @@ func newTransport(cfg Config) *transport {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &transport{
 		self:    hello{cluster: clusterHash(cfg.ClusterName), target: identityOf(cfg.Name, cfg.Incarnation)},
-		streams: cfg.Streams, security: cfg.Security, packets: cfg.Packets, dial: cfg.Dial, timeout: cfg.Profile.StreamTimeout,
+		streams: cfg.Streams, security: cfg.Security, packets: cfg.Packets, dial: cfg.Dial, timeout: cfg.Profile.StreamTimeout, removed: cfg.Removed,
 		ctx: ctx, cancel: cancel, conns: newConnSet(),
 		packetCh: make(chan *memberlist.Packet), streamCh: make(chan net.Conn),
 		endpoints: make(map[identity]endpoint), sealing: make(map[identity]time.Time),
 	}
-	_, _ = rand.Read(t.self.process[:]) // never fails
+	_, _ = rand.Read(t.self.process[:processRandom]) // never fails
+	copy(t.self.process[processRandom:], t.self.target[processRandom:])
 	t.resolver = &resolver{
 		wg: &t.wg, lookup: cfg.Resolve, only4: isIPv4(cfg.Packets.LocalAddr()), hosts: make(map[string]*resolved),
 	}
@@ -204,7 +206,8 @@ func (t *transport) serveStream(conn net.Conn) {
 		return
 	}
 	s := &stream{Conn: conn, set: t.conns}
-	if err := t.self.serverHandshake(conn, t.timeout); err != nil {
+	admit := func(client hello) error { return t.admit(nodetls.NodeOf(conn), client) }
+	if err := t.self.serverHandshake(conn, t.timeout, admit); err != nil {
 		_ = s.Close()
 		return
 	}
@@ -213,6 +216,16 @@ func (t *transport) serveStream(conn net.Conn) {
 	case <-t.ctx.Done():
 		_ = s.Close()
 	}
+}
+
+// admit returns an error if a node was removed from the cluster. node is its name if it is authenticated.
+func (t *transport) admit(node string, client hello) error {
+	for _, r := range t.removed() {
+		if client.sentBy(identityOf(r.Name, r.Incarnation)) && (node == "" || node == r.Name) {
+			return fmt.Errorf("node %s was removed from the cluster", r.Name)
+		}
+	}
+	return nil
 }
 
 // readPackets passes packets addressed to this node to memberlist.

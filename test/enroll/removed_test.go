@@ -191,6 +191,7 @@ func (c *cluster) removed(authority *certs.Authority) {
 	}
 	refused("a new connection", func() *grpc.ClientConn { return c.dialNode(0, pair) })
 	refused("a connection from before", func() *grpc.ClientConn { return open })
+	c.ungossiped(3, "n4", id.Incarnation)
 	_, other := issue(c.T, authority, "n2", time.Hour)
 	answer, err := attempt(c.Context(), c.dialNode(0, other), methodNamed("Status"), &identity{Cluster: id.Cluster, id: id.id}, "n2", target)
 	require.NoError(c, err, "a member is served: %v", answer)

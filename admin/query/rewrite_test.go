@@ -59,6 +59,8 @@ func TestRewriting(t *testing.T) {
 		"select i.id from (select * from sys_inbox i limit 5) where i.id = 'a'":          "select i . id from ( select * from sys_inbox i limit 5 ) i where i . id = 'a'",
 		"select state.key from (select * from public.state)":                             "select state . key from ( select * from state ) state",
 		"select x.key from (select * from state s) x, (select 1 from state a, state b)":  "select x . key from ( select * from state s ) x , ( select 1 from state a , state b )",
+		"select * from (select *, 1 as n from (select key from state))":                  "select * from ( select * , 1 as n from ( select key from state ) state )",
+		"select * from (select key from state window w as (order by key))":               "select * from ( select key from state window w as ( order by key ) ) state",
 		"select 1 where partition_key = 13803158172436129791":                            "select 1 where partition_key = -4643585901273421825",
 		"select 1 where created_at >= '2026-11-20 10:00:00'":                             "select 1 where created_at >= '2026-11-20T10:00:00.000Z'",
 		"select 1 where created_at between '2026-01-01' and '2026-02-01T00:00:00+01:00'": "select 1 where created_at between '2026-01-01T00:00:00.000Z' and '2026-01-31T23:00:00.000Z'",

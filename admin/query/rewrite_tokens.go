@@ -95,16 +95,18 @@ func (r *rewriter) alias(i int) {
 		case depth != 0:
 		case t.is("join") || t.is(",") && table.text != "" || t.is("union", "except", "intersect"):
 			return
+		case t.is("from") && r.at(at+1).is("("): // another subquery
+			return
 		case t.is("from") && !r.at(at-1).is("distinct"):
 			for table = r.at(at + 1); r.at(at + 2).is("."); at += 2 {
 				table = r.at(at + 3)
 			}
 			if alias := r.at(at + 2); alias.is("as") {
 				table = r.at(at + 3)
-			} else if alias.name() != "" && !alias.is("where", "group", "order", "limit", "having") {
+			} else if alias.name() != "" && !alias.is("where", "group", "order", "limit", "having", "window") {
 				table = alias
 			}
-		case t.is("where", "group", "order", "limit", "having") && table.name() != "":
+		case t.is("where", "group", "order", "limit", "having", "window") && table.name() != "":
 			at = end // only lists of columns follow
 		}
 	}

@@ -46,6 +46,7 @@ var documents = []document{
 	{path: "docs/invoke.md"},
 	{path: "docs/services.md", orders: true},
 	{path: "docs/operate.md"},
+	{path: "docs/runbooks.md"},
 	{path: "docs/sql.md"},
 	{path: "docs/http-api.md"},
 	{path: "docs/cluster.md", nodes: 3},

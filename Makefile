@@ -279,7 +279,7 @@ check: vet ## The gate without tests: format, vet, go.mod, lint, generated code
 	@git diff --exit-code -- proto || { echo 'generated code is not what `make proto` writes'; exit 1; }
 
 # What runs goroutines and is quick enough for the race detector.
-RACE := ./ingress ./admin/... ./flowcontrol/... ./metadata/... ./partition/machine/... ./partition/journal ./partition/codec ./partition/store ./invoker/... ./internal/fabric ./internal/membership ./internal/httpserver
+RACE := ./ingress ./admin/... ./flowcontrol/... ./metadata/... ./partition/machine/... ./partition/journal ./partition/codec ./partition/store ./invoker/... ./internal/cluster/fabric ./internal/cluster/membership ./internal/httpserver
 
 .PHONY: race
 race: ## Run the tests of the packages that the race detector does not slow down too much

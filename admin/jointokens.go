@@ -14,7 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/internal/certs"
-	"platform/internal/enroll"
+	"platform/internal/cluster/enroll"
 	"platform/internal/units"
 	"platform/metadata"
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/certs"
-	"platform/internal/enroll"
+	"platform/internal/cluster/enroll"
 	"platform/internal/feature"
 	"platform/metadata"
 )

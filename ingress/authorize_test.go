@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/access"
+	"platform/internal/cluster/routing"
 	"platform/internal/ids"
-	"platform/internal/routing"
 	"platform/metadata"
 	"platform/partition/machine"
 )

@@ -8,8 +8,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/internal/access"
+	"platform/internal/cluster/routing"
 	"platform/internal/ids"
-	"platform/internal/routing"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )

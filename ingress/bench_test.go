@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"platform/internal/routing"
+	"platform/internal/cluster/routing"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )

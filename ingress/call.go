@@ -12,8 +12,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/internal/access"
+	"platform/internal/cluster/routing"
 	"platform/internal/ids"
-	"platform/internal/routing"
 	"platform/internal/suggest"
 	"platform/internal/target"
 	"platform/internal/units"

@@ -10,8 +10,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/internal/cluster/routing"
 	"platform/internal/ids"
-	"platform/internal/routing"
 	"platform/internal/target"
 	"platform/metadata"
 	"platform/partition/journal"

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/budget"
+	"platform/internal/cluster/routing"
 	"platform/internal/ids"
-	"platform/internal/routing"
 	"platform/partition/machine"
 )
 

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"platform/internal/cluster/routing"
 	"platform/internal/ids"
-	"platform/internal/routing"
 	"platform/internal/target"
 	"platform/partition/machine"
 )

@@ -3,8 +3,8 @@ package ingress
 import (
 	"context"
 
+	"platform/internal/cluster/routing"
 	"platform/internal/ids"
-	"platform/internal/routing"
 	"platform/partition/machine"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/cluster/routing"
 	"platform/internal/ids"
-	"platform/internal/routing"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )

@@ -16,10 +16,10 @@ import (
 
 	"platform/internal/access"
 	"platform/internal/budget"
+	"platform/internal/cluster/routing"
 	"platform/internal/errcode"
 	"platform/internal/httpserver"
 	"platform/internal/ids"
-	"platform/internal/routing"
 )
 
 // Statuses that the standard library has no names for.

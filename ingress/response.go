@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"platform/internal/cluster/routing"
 	"platform/internal/ids"
-	"platform/internal/routing"
 	"platform/metadata"
 	"platform/partition/journal"
 )

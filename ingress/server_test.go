@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"platform/internal/routing"
+	"platform/internal/cluster/routing"
 	"platform/partition/machine"
 )
 

@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"platform/admin"
+	"platform/internal/cluster/routing"
 	"platform/internal/feature"
 	"platform/internal/ids"
-	"platform/internal/routing"
 	"platform/internal/target"
 	"platform/metadata"
 	"platform/partition"

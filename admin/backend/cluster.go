@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"platform/admin"
-	"platform/internal/membership"
+	"platform/internal/cluster/membership"
 	"platform/internal/stats"
 	"platform/metadata"
 	nodepb "platform/proto/node"

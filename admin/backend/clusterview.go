@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/admin"
+	"platform/internal/cluster/membership"
 	"platform/internal/feature"
-	"platform/internal/membership"
 	"platform/metadata"
 	nodepb "platform/proto/node"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/admin"
-	"platform/internal/membership"
+	"platform/internal/cluster/membership"
 	"platform/metadata"
 	nodepb "platform/proto/node"
 )

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"platform/internal/access"
+	"platform/internal/cluster/routing"
 	"platform/internal/ids"
-	"platform/internal/routing"
 	"platform/internal/target"
 	"platform/internal/version"
 	"platform/partition"

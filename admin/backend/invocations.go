@@ -2,8 +2,8 @@ package backend
 
 import (
 	"platform/admin"
+	"platform/internal/cluster/routing"
 	"platform/internal/feature"
-	"platform/internal/routing"
 	"platform/invoker/protocol"
 	"platform/metadata"
 )

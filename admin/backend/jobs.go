@@ -15,7 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"platform/admin"
-	"platform/internal/fabric"
+	"platform/internal/cluster/fabric"
 	"platform/internal/ids"
 	"platform/metadata"
 )

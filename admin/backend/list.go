@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"platform/admin"
-	"platform/internal/fabric"
+	"platform/internal/cluster/fabric"
+	"platform/internal/cluster/routing"
 	"platform/internal/feature"
 	"platform/internal/ids"
-	"platform/internal/routing"
 	"platform/partition"
 	"platform/partition/listing"
 	"platform/partition/machine"

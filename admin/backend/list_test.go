@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/admin"
-	"platform/internal/fabric"
+	"platform/internal/cluster/fabric"
+	"platform/internal/cluster/routing"
 	"platform/internal/feature"
 	"platform/internal/ids"
-	"platform/internal/routing"
 	"platform/internal/target"
 	"platform/metadata"
 	"platform/partition"

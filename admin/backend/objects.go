@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"platform/admin"
-	"platform/internal/fabric"
+	"platform/internal/cluster/fabric"
 	"platform/internal/ids"
 	"platform/partition"
 	"platform/partition/machine"

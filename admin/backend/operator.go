@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"platform/admin"
+	"platform/internal/cluster/routing"
 	"platform/internal/feature"
 	"platform/internal/ids"
-	"platform/internal/routing"
 	"platform/internal/version"
 	"platform/invoker/protocol"
 	"platform/metadata"

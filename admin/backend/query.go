@@ -6,7 +6,7 @@ import (
 
 	"platform/admin"
 	"platform/admin/query"
-	"platform/internal/routing"
+	"platform/internal/cluster/routing"
 	"platform/partition"
 	"platform/partition/machine"
 	nodepb "platform/proto/node"

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"platform/internal/fabric"
-	"platform/internal/routing"
+	"platform/internal/cluster/fabric"
+	"platform/internal/cluster/routing"
 	"platform/partition"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/spf13/pflag"
 
-	"platform/internal/offline"
+	"platform/internal/node/offline"
 )
 
 const inspectUsage = `Shows the data directory of a node that is stopped. Nothing is written.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"platform/internal/config"
-	"platform/internal/offline"
+	"platform/internal/node/offline"
 	"platform/metadata"
 	"platform/partition"
 )

@@ -6,7 +6,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"platform/internal/membership"
+	"platform/internal/cluster/membership"
 	"platform/internal/raftgroup"
 	"platform/metadata"
 )

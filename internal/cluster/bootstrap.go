@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"platform/internal/cluster/membership"
 	"platform/internal/feature"
-	"platform/internal/membership"
 	"platform/internal/units"
 	"platform/internal/version"
 	"platform/metadata"

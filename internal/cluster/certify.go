@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/grpc/peer"
 
-	"platform/internal/membership"
+	"platform/internal/cluster/membership"
 	"platform/internal/nodetls"
 	nodepb "platform/proto/node"
 )

@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"platform/internal/certs"
-	"platform/internal/datadir"
+	"platform/internal/cluster/datadir"
+	"platform/internal/cluster/membership"
 	"platform/internal/errcode"
-	"platform/internal/membership"
 	"platform/internal/nodetls"
 	"platform/internal/version"
 )

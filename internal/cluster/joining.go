@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"platform/internal/cluster/membership"
 	"platform/internal/feature"
-	"platform/internal/membership"
 	"platform/metadata"
 )
 

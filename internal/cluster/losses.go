@@ -3,7 +3,7 @@ package cluster
 import (
 	"github.com/hashicorp/raft"
 
-	"platform/internal/membership"
+	"platform/internal/cluster/membership"
 	"platform/metadata"
 )
 

@@ -6,8 +6,8 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"platform/internal/cluster/membership"
 	"platform/internal/feature"
-	"platform/internal/membership"
 	"platform/internal/metrics"
 	"platform/metadata"
 )

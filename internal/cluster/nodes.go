@@ -9,7 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"platform/internal/membership"
+	"platform/internal/cluster/membership"
 	"platform/metadata"
 	"platform/partition"
 	"platform/partition/machine"

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"sync"
 
-	"platform/internal/membership"
+	"platform/internal/cluster/membership"
 	"platform/metadata"
 )
 

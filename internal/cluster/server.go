@@ -12,10 +12,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"platform/internal/cluster/datadir"
+	"platform/internal/cluster/membership"
 	"platform/internal/config"
-	"platform/internal/datadir"
 	"platform/internal/feature"
-	"platform/internal/membership"
 	"platform/internal/raftgroup"
 	"platform/internal/stats"
 	"platform/internal/telemetry"

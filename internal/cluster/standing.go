@@ -9,9 +9,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"platform/internal/cluster/datadir"
+	"platform/internal/cluster/membership"
 	"platform/internal/config"
-	"platform/internal/datadir"
-	"platform/internal/membership"
 	"platform/metadata"
 	nodepb "platform/proto/node"
 )

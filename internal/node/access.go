@@ -9,8 +9,8 @@ import (
 	"platform/internal/access"
 	"platform/internal/access/jwt"
 	"platform/internal/access/oidc"
+	"platform/internal/cluster/datadir"
 	"platform/internal/config"
-	"platform/internal/datadir"
 	"platform/internal/errcode"
 	"platform/metadata"
 )

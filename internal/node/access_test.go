@@ -18,8 +18,8 @@ import (
 
 	"platform/admin"
 	"platform/internal/access"
+	"platform/internal/cluster/datadir"
 	"platform/internal/config"
-	"platform/internal/datadir"
 	"platform/metadata"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"platform/ingress"
-	"platform/internal/replicas"
+	"platform/internal/cluster/replicas"
 )
 
 const (

@@ -6,9 +6,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"platform/internal/cluster/datadir"
+	"platform/internal/cluster/enroll"
 	"platform/internal/config"
-	"platform/internal/datadir"
-	"platform/internal/enroll"
 	"platform/internal/errcode"
 )
 

@@ -20,8 +20,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"platform/internal/cluster/enroll"
 	"platform/internal/config"
-	"platform/internal/enroll"
 	"platform/internal/nodelink"
 	"platform/internal/nodetls"
 )

@@ -8,8 +8,8 @@ import (
 	"net"
 	"time"
 
+	"platform/internal/cluster/datadir"
 	"platform/internal/config"
-	"platform/internal/datadir"
 	"platform/internal/diskspace"
 	"platform/internal/raftgroup"
 	"platform/partition/store"

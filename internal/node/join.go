@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/cluster"
-	"platform/internal/datadir"
+	"platform/internal/cluster/datadir"
 	"platform/internal/diskspace"
 	"platform/internal/feature"
 	"platform/metadata"

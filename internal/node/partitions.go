@@ -3,11 +3,11 @@ package node
 import (
 	"context"
 
-	"platform/internal/fabric"
-	"platform/internal/lifecycle"
+	"platform/internal/cluster/fabric"
+	"platform/internal/cluster/replicas"
+	"platform/internal/cluster/routing"
+	"platform/internal/node/lifecycle"
 	"platform/internal/raftgroup"
-	"platform/internal/replicas"
-	"platform/internal/routing"
 	"platform/partition"
 )
 

@@ -11,10 +11,10 @@ import (
 	"google.golang.org/grpc"
 
 	"platform/internal/cluster"
+	"platform/internal/cluster/enroll"
+	"platform/internal/cluster/fabric"
+	"platform/internal/cluster/membership"
 	"platform/internal/config"
-	"platform/internal/enroll"
-	"platform/internal/fabric"
-	"platform/internal/membership"
 	"platform/internal/nodelink"
 	"platform/internal/raftgroup"
 	nodepb "platform/proto/node"

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/admin"
-	"platform/internal/offline"
+	"platform/internal/node/offline"
 )
 
 // TestPartitionsAreRecoveredRightAfterNodesAreRemoved stops two of the four replicas of

@@ -26,7 +26,7 @@ type raftLogger struct {
 
 // raftLevels lowers the levels of messages that are less serious for operators than for
 // Raft. Peers start, stop and join: while one is unreachable, that is not an error of this
-// node. internal/membership warns of failed nodes, and a leader that loses its majority is
+// node. internal/cluster/membership warns of failed nodes, and a leader that loses its majority is
 // a warning.
 var raftLevels = map[string]slog.Level{
 	"failed to appendEntries to":                                 slog.LevelInfo,

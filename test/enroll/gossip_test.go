@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/certs"
-	"platform/internal/membership"
+	"platform/internal/cluster/membership"
 	"platform/internal/nodetls"
 )
 

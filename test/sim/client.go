@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"platform/internal/fabric"
+	"platform/internal/cluster/fabric"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
 	"platform/internal/target"

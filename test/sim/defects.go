@@ -7,7 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 
-	"platform/internal/fabric"
+	"platform/internal/cluster/fabric"
 	"platform/internal/failpoint"
 	"platform/internal/raftgroup"
 	"platform/partition"

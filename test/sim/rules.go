@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"platform/flowcontrol"
-	"platform/internal/fabric"
+	"platform/internal/cluster/fabric"
 	"platform/partition/machine"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"platform/internal/fabric"
+	"platform/internal/cluster/fabric"
 	"platform/internal/feature"
 	"platform/partition"
 	"platform/partition/machine"

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/cluster"
-	"platform/internal/fabric"
+	"platform/internal/cluster/fabric"
 	"platform/metadata"
 	nodepb "platform/proto/node"
 )

@@ -7,7 +7,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"platform/internal/datadir"
+	"platform/internal/cluster/datadir"
 	"platform/internal/raftgroup"
 	"platform/metadata"
 	"platform/partition"

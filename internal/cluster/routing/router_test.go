@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"platform/internal/fabric"
+	"platform/internal/cluster/fabric"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
 	"platform/partition"

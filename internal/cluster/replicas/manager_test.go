@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
-	"platform/internal/datadir"
+	"platform/internal/cluster/datadir"
 	"platform/internal/raftgroup"
 	"platform/metadata"
 	"platform/partition"

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"platform/internal/fabric"
+	"platform/internal/cluster/fabric"
 	"platform/internal/raftgroup"
 	"platform/partition"
 )

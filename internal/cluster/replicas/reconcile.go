@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/cluster"
+	"platform/internal/cluster/membership"
 	"platform/internal/diskspace"
-	"platform/internal/membership"
 	"platform/internal/raftgroup"
 	"platform/metadata"
 	"platform/partition"

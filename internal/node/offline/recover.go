@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/oklog/ulid/v2"
 
-	"platform/internal/datadir"
+	"platform/internal/cluster/datadir"
 	"platform/internal/errcode"
 	"platform/internal/raftgroup"
 	"platform/metadata"

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/cluster"
-	"platform/internal/membership"
+	"platform/internal/cluster/membership"
 	"platform/internal/raftgroup"
 	"platform/metadata"
 	"platform/partition"

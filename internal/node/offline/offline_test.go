@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
-	"platform/internal/datadir"
+	"platform/internal/cluster/datadir"
 	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"

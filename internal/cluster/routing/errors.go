@@ -3,7 +3,7 @@ package routing
 import (
 	"errors"
 
-	"platform/internal/fabric"
+	"platform/internal/cluster/fabric"
 	"platform/internal/raftgroup"
 )
 

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"platform/internal/datadir"
+	"platform/internal/cluster/datadir"
 	"platform/internal/raftgroup"
 	"platform/partition"
 	"platform/partition/store"

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"platform/internal/cluster"
+	"platform/internal/cluster/fabric"
 	"platform/internal/diskspace"
 	"platform/internal/errcode"
-	"platform/internal/fabric"
 	"platform/metadata"
 )
 

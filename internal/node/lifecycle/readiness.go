@@ -8,9 +8,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"platform/internal/cluster/routing"
 	"platform/internal/diskspace"
 	"platform/internal/metrics"
-	"platform/internal/routing"
 	"platform/metadata"
 )
 

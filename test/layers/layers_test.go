@@ -6,9 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,23 +21,30 @@ import (
 
 const module = "platform/"
 
-// layers parses the block below the heading "Layers": one layer per line, the highest
-// first. It returns the line number of each package.
-func layers(t *testing.T, document string) map[string]int {
+// linesOf parses the first code block of a section: its words, and the line of each, the highest
+// line first.
+func linesOf(t *testing.T, section string) map[string]int {
 	t.Helper()
-	_, section, found := strings.Cut(document, "\n## Layers\n")
-	require.True(t, found, "ARCHITECTURE.md must have a section Layers")
 	_, block, _ := strings.Cut(section, "```\n")
-	block, _, found = strings.Cut(block, "```")
-	require.True(t, found, "the section Layers must have a code block")
-	layer := map[string]int{}
+	block, _, found := strings.Cut(block, "```")
+	require.True(t, found, "the section must have a code block")
+	lines := map[string]int{}
 	for i, line := range strings.Split(strings.TrimSpace(block), "\n") {
-		for _, pkg := range strings.Fields(line) {
-			require.NotContains(t, layer, pkg, "each package must be in one layer")
-			layer[pkg] = i
+		for _, word := range strings.Fields(line) {
+			require.NotContains(t, lines, word, "each name must be in one line")
+			lines[word] = i
 		}
 	}
-	return layer
+	return lines
+}
+
+// section returns the text below a heading of a document.
+func section(t *testing.T, document, heading string) string {
+	t.Helper()
+	_, text, found := strings.Cut(document, "\n## "+heading+"\n")
+	require.True(t, found, "ARCHITECTURE.md must have a section %s", heading)
+	text, _, _ = strings.Cut(text, "\n## ")
+	return text
 }
 
 // violations returns the imports that are not from a lower layer, and the packages without
@@ -97,21 +108,69 @@ func imports(t *testing.T, root string) map[string][]string {
 	}
 }
 
-func TestImportsAreFromLowerLayers(t *testing.T) {
-	root := filepath.Join("..", "..")
+const root = "../.."
+
+func architecture(t *testing.T) string {
+	t.Helper()
 	document, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
 	require.NoError(t, err)
-	layer, found := layers(t, string(document)), imports(t, root)
+	return string(document)
+}
+
+func TestImportsAreFromLowerLayers(t *testing.T) {
+	layer, found := linesOf(t, section(t, architecture(t), "Layers")), imports(t, root)
 	require.Empty(t, violations(layer, found), "move what is shared to a lower layer, or let the importer declare an interface")
 	for pkg := range layer {
 		require.Contains(t, found, pkg, "a layer contains a package that does not exist")
 	}
 }
 
+// floorOf returns the floor that contains a package: the longest of the folders above it.
+func floorOf(pkg string, floors map[string]int) string {
+	for at := pkg; at != "."; at = path.Dir(at) {
+		if _, known := floors[at]; known {
+			return at
+		}
+	}
+	return ""
+}
+
+// byFloor returns the imports between floors.
+func byFloor(floors map[string]int, imports map[string][]string) map[string][]string {
+	out := map[string][]string{}
+	for pkg, imported := range imports {
+		from := floorOf(pkg, floors)
+		for _, to := range imported {
+			if to := floorOf(to, floors); to != from && !slices.Contains(out[from], to) {
+				out[from] = append(out[from], to)
+			}
+		}
+	}
+	return out
+}
+
+func TestFoldersAreFloors(t *testing.T) {
+	directories := section(t, architecture(t), "Directories")
+	floors, found := linesOf(t, directories), imports(t, root)
+	require.Empty(t, violations(floors, byFloor(floors, found)), "move the package, or what it imports, to another folder")
+	for pkg := range found {
+		require.NotEmpty(t, floorOf(pkg, floors), "%s is in no folder", pkg)
+		if path.Base(pkg) != "machinetest" && path.Base(pkg) != "flowtest" && path.Base(pkg) != "lambdatest" && path.Dir(pkg) != "proto" {
+			require.Contains(t, directories, "`"+pkg+"`", "the table of directories lacks a package")
+		}
+	}
+	for _, named := range regexp.MustCompile("`((?:"+strings.Join(slices.Collect(maps.Keys(floors)), "|")+")/[a-z-/]+)`").FindAllStringSubmatch(directories, -1) {
+		require.DirExists(t, filepath.Join(root, named[1]), "the table of directories has one that does not exist")
+	}
+}
+
 func TestViolationsAreDetected(t *testing.T) {
-	layer := layers(t, "\n## Layers\n\n```\ntop\nleft right\nbottom\n```\n")
+	layer := linesOf(t, "\n```\ntop\nleft right\nbottom\n```\n")
 	require.Empty(t, violations(layer, map[string][]string{"top": {"left", "bottom"}, "left": {"bottom"}}))
 	require.Equal(t, []string{"left imports right"}, violations(layer, map[string][]string{"left": {"right"}}))
 	require.Equal(t, []string{"bottom imports top"}, violations(layer, map[string][]string{"bottom": {"top"}}))
 	require.Equal(t, []string{"unknown is in no layer"}, violations(layer, map[string][]string{"unknown": nil}))
+	floors := map[string]int{"left": 0, "left/top": 1, "bottom": 2}
+	require.Equal(t, map[string][]string{"left": {"bottom"}, "left/top": {"left"}},
+		byFloor(floors, map[string][]string{"left/a": {"left/b", "bottom/c"}, "left/b": {"bottom/d"}, "left/top/e": {"left/a"}}))
 }

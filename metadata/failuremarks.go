@@ -18,7 +18,8 @@ const (
 	MaxFailureNote = 2000
 )
 
-// FailureMark is what operators have said about a failure group. A value is immutable.
+// FailureMark is the mute setting and the note of operators for a failure group. A value is
+// immutable.
 type FailureMark struct {
 	Group string // ID of the group
 	Muted bool   // the group needs no attention

@@ -215,12 +215,7 @@ func (d *draft) putJob(job Job) (outcome, error) {
 		job.Batch, job.Cursor = nil, ""
 	}
 	at, known := slices.BinarySearchFunc(d.jobs, job.ID, compareJob)
-	d.jobs = slices.Clone(d.jobs)
-	if known {
-		d.jobs[at] = job
-	} else {
-		d.jobs = slices.Insert(d.jobs, at, job)
-	}
+	d.jobs = placed(d.jobs, at, known, job)
 	result := job
 	result.Batch = nil // outcomes are kept
 	return outcome{value: result}, d.put(tableJobs, job.ID, jobToProto(&job))

@@ -195,12 +195,7 @@ func applyRevokeJoinToken(d *draft, cmd *revokeJoinToken) (outcome, error) {
 // putJoinToken adds or replaces a join token.
 func (d *draft) putJoinToken(t JoinToken) error {
 	at, known := slices.BinarySearchFunc(d.joinTokens, t.ID, compareJoinToken)
-	d.joinTokens = slices.Clone(d.joinTokens)
-	if known {
-		d.joinTokens[at] = t
-	} else {
-		d.joinTokens = slices.Insert(d.joinTokens, at, t)
-	}
+	d.joinTokens = placed(d.joinTokens, at, known, t)
 	return d.put(tableJoinTokens, t.ID, joinTokenToProto(&t))
 }
 

@@ -124,12 +124,7 @@ func applyPutKafkaCluster(d *draft, at time.Time, cmd *putKafkaCluster) (outcome
 		return refused(ErrTooManyClusters, "%d do; delete some", len(d.clusters)), nil
 	}
 	cluster.Version, cluster.ModifiedAt = cmd.expected+1, at
-	d.clusters = slices.Clone(d.clusters)
-	if known {
-		d.clusters[pos] = cluster
-	} else {
-		d.clusters = slices.Insert(d.clusters, pos, cluster)
-	}
+	d.clusters = placed(d.clusters, pos, known, cluster)
 	return outcome{value: cluster}, d.put(tableKafkaClusters, cluster.Name, kafkaClusterToProto(&cluster))
 }
 

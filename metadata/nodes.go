@@ -33,7 +33,7 @@ func (s *Store) RegisterNode(ctx context.Context, n Node) (Node, error) {
 	return s.AddNode(ctx, n, false)
 }
 
-// AddNode is RegisterNode for a node that wants to join. nameInUse means that a node with
+// AddNode is RegisterNode for a joining node. nameInUse means that a node with
 // that name is alive, or may be: then only the same incarnation may have the name, and the
 // error can also be ErrNodeInUse. Otherwise a node that lost its data replaces its
 // predecessor. The error can be ErrNodeTooOld. Draining and Removed are ignored.

@@ -79,27 +79,28 @@ func (d *draft) setCluster(c Cluster) error {
 	return d.put(tableCluster, clusterKey, clusterToProto(c))
 }
 
+// placed returns a copy of a sorted list in which a record is at a position: instead of the record
+// there, or inserted before it.
+func placed[T any](list []T, at int, instead bool, record T) []T {
+	list = slices.Clone(list)
+	if instead {
+		list[at] = record
+		return list
+	}
+	return slices.Insert(list, at, record)
+}
+
 // putNode adds or replaces the node with that name.
 func (d *draft) putNode(n Node) error {
 	at, known := slices.BinarySearchFunc(d.nodes, n.Name, compareNode)
-	d.nodes = slices.Clone(d.nodes)
-	if known {
-		d.nodes[at] = n
-	} else {
-		d.nodes = slices.Insert(d.nodes, at, n)
-	}
+	d.nodes = placed(d.nodes, at, known, n)
 	return d.put(tableNodes, n.Name, nodeToProto(n))
 }
 
 // putPartition adds or replaces the table entry of a partition.
 func (d *draft) putPartition(p Partition) error {
 	at, stored := slices.BinarySearchFunc(d.partitions, p.ID, comparePartition)
-	d.partitions = slices.Clone(d.partitions)
-	if stored {
-		d.partitions[at] = p
-	} else {
-		d.partitions = slices.Insert(d.partitions, at, p)
-	}
+	d.partitions = placed(d.partitions, at, stored, p)
 	return d.put(tablePartitions, partitionKey(p.ID), partitionToProto(p))
 }
 

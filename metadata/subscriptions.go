@@ -172,12 +172,7 @@ func applyPutSubscription(d *draft, at time.Time, cmd *putSubscription) (outcome
 		sub.Incarnation = max(sub.Incarnation, uint64(max(0, at.UnixMilli())))
 	}
 	sub.Version, sub.ModifiedAt = cmd.expected+1, at
-	d.subscriptions = slices.Clone(d.subscriptions)
-	if known {
-		d.subscriptions[pos] = sub
-	} else {
-		d.subscriptions = slices.Insert(d.subscriptions, pos, sub)
-	}
+	d.subscriptions = placed(d.subscriptions, pos, known, sub)
 	return outcome{value: sub}, d.put(tableSubscriptions, sub.ID, subscriptionToProto(&sub))
 }
 

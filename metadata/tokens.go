@@ -226,12 +226,7 @@ func applyUseTokens(d *draft, cmd *useTokens) (outcome, error) {
 // putToken adds or replaces a token.
 func (d *draft) putToken(t Token) error {
 	at, known := slices.BinarySearchFunc(d.tokens, t.ID, compareToken)
-	d.tokens = slices.Clone(d.tokens)
-	if known {
-		d.tokens[at] = t
-	} else {
-		d.tokens = slices.Insert(d.tokens, at, t)
-	}
+	d.tokens = placed(d.tokens, at, known, t)
 	return d.put(tableTokens, t.ID, tokenToProto(&t))
 }
 

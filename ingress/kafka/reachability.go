@@ -3,7 +3,9 @@ package kafka
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,10 +52,7 @@ func (r *reachability) problem(broker int32) error {
 // none.
 func (r *reader) reportUnreachable(topics map[string]topicInfo) (problem error) {
 	r.mu.Lock()
-	streams := make([]*stream, 0, len(r.streams))
-	for _, s := range r.streams {
-		streams = append(streams, s)
-	}
+	streams := slices.Collect(maps.Values(r.streams))
 	r.mu.Unlock()
 	for _, s := range streams {
 		if err := s.reportReachability(r.unreachable(topics, s.at)); err != nil {

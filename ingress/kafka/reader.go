@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -80,10 +82,7 @@ func (r *reader) start(ctx context.Context) {
 func (r *reader) stop() {
 	r.mu.Lock()
 	r.stopping = true
-	streams := make([]*stream, 0, len(r.streams))
-	for _, s := range r.streams {
-		streams = append(streams, s)
-	}
+	streams := slices.Collect(maps.Values(r.streams))
 	r.mu.Unlock()
 	for _, s := range streams {
 		s.finish()
@@ -291,10 +290,7 @@ func (r *reader) closeClient() {
 // finishAll ends the streams.
 func (r *reader) finishAll() {
 	r.mu.Lock()
-	streams := make([]*stream, 0, len(r.streams))
-	for _, s := range r.streams {
-		streams = append(streams, s)
-	}
+	streams := slices.Collect(maps.Values(r.streams))
 	r.mu.Unlock()
 	for _, s := range streams {
 		s.finish()

@@ -16,8 +16,7 @@ import (
 	nodepb "platform/proto/node"
 )
 
-// errRefused is the response to a node that is refused. It names nothing that a stranger does
-// not know.
+// errRefused is the response to a node that is refused. It reveals nothing about the cluster.
 var errRefused = status.Error(codes.PermissionDenied, "refused; the log of the node has the reason")
 
 // ServerOptions returns the options of the gRPC server of the node port that let authenticated

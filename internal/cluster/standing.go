@@ -101,7 +101,7 @@ func (s *Standing) Watch(ctx context.Context, store *metadata.Store, members *me
 	tick := time.NewTicker(standingTick)
 	defer tick.Stop()
 	for {
-		for _, m := range strangers(store, members) {
+		for _, m := range unlisted(store, members) {
 			attempt, cancel := context.WithTimeout(ctx, standingTimeout)
 			err := s.request(attempt, m.ClusterID, m.Address)
 			cancel()
@@ -117,8 +117,8 @@ func (s *Standing) Watch(ctx context.Context, store *metadata.Store, members *me
 	}
 }
 
-// strangers returns the nodes of the cluster that are missing from the metadata.
-func strangers(store *metadata.Store, members *membership.Members) (list []membership.Member) {
+// unlisted returns the nodes of the cluster that are missing from the metadata.
+func unlisted(store *metadata.Store, members *membership.Members) (list []membership.Member) {
 	layout, _ := store.Layout()
 	known := map[string]bool{}
 	for _, node := range layout.Nodes {

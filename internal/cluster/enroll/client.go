@@ -64,7 +64,7 @@ func (c *Client) Run(ctx context.Context) error {
 	}
 }
 
-// attempt asks one node after another.
+// attempt sends the request to one node after another, until one accepts it.
 func (c *Client) attempt(ctx context.Context, key *ecdsa.PrivateKey) error {
 	token, err := c.Token()
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *Client) attempt(ctx context.Context, key *ecdsa.PrivateKey) error {
 	return errors.Join(errs...)
 }
 
-// request asks a node for a certificate. Nothing is sent to one that is not of the cluster.
+// request requests a certificate from a node. Nothing is sent to a node of another cluster.
 func (c *Client) request(ctx context.Context, address string, token Token, key *ecdsa.PrivateKey) (*Issued, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()

@@ -83,7 +83,7 @@ func (i *Issuer) enroll(ctx context.Context, from net.Addr, token string, secret
 		return nil, &refusedError{err}
 	}
 	use := &metadata.JoinTokenUse{ID: token, Hash: hash[:], Node: node, Key: r.KeyHash[:]}
-	// Nothing is written for a stranger.
+	// A request with an invalid token causes no log entry of the metadata.
 	if err := registry.CheckJoinToken(use); err != nil {
 		return nil, &refusedError{err}
 	}

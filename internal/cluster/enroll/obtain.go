@@ -56,7 +56,7 @@ func (o *Obtainer) Run(ctx context.Context) error {
 	case !errors.Is(err, metadata.ErrNoAuthority):
 		return fmt.Errorf("%w: %w", ErrNoCertificate, err)
 	case !o.Founder:
-		return fmt.Errorf("%w: set security.node-tls.join-token-file to a file with the output of platform cluster join-token create, which the cluster answers, or cert-file, key-file, ca-file and packet-key-file. The first node of a new cluster starts without metadata-client.addresses and bootstrap-expect", ErrNoCertificate)
+		return fmt.Errorf("%w: set security.node-tls.join-token-file to a file with the output of platform cluster join-token create (the members issue the certificate), or cert-file, key-file, ca-file and packet-key-file. The first node of a new cluster starts without metadata-client.addresses and bootstrap-expect", ErrNoCertificate)
 	case o.Keys == nil:
 		return fmt.Errorf("%w: it creates the authority of a new cluster, whose key is stored only encrypted; set security.secrets.key-file to a file with the output of openssl rand -base64 32, the same on all nodes, or cert-file, key-file, ca-file and packet-key-file", ErrNoCertificate)
 	}

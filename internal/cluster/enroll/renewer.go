@@ -23,7 +23,7 @@ type Renewer struct {
 	Files *Files
 	// Current is the certificate in use; it reads changed files again.
 	Current *certs.Store
-	// Request asks members for a certificate.
+	// Request requests a certificate from other members.
 	Request func(ctx context.Context, signingRequest []byte) (certificate []byte, err error)
 	// Registry is the part of the metadata with the authority; nil: the authority is not replaced.
 	Registry Registry

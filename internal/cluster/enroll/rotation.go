@@ -90,7 +90,7 @@ func (r *Rotation) Check(ctx context.Context, now time.Time) {
 	}
 }
 
-// advance takes the next step. The error says what it waits for.
+// advance takes the next step. The error states what it waits for.
 func (r *Rotation) advance(ctx context.Context, pair *certs.Pair, now time.Time) error {
 	authority, err := r.authority()
 	if err != nil {

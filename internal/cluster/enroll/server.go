@@ -35,7 +35,7 @@ const (
 	eventInterval = 10 * time.Second
 )
 
-// textRefused names nothing that a stranger does not know.
+// textRefused reveals nothing about the cluster.
 const textRefused = "refused; the log of the node has the reason"
 
 // Server serves nodes that have no certificate yet: one request per connection, and nothing else.
@@ -124,7 +124,7 @@ func (s *Server) Serve(ctx context.Context, connections net.Listener) error {
 	}
 }
 
-// serve answers the only request of a connection.
+// serve serves the only request of a connection.
 func (s *Server) serve(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -142,7 +142,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) {
 	}
 	raw, err = s.answer(ctx, conn.RemoteAddr(), &req).MarshalVT()
 	if err == nil {
-		_ = writeMessage(conn, raw) // the node asks again
+		_ = writeMessage(conn, raw) // the node retries
 	}
 }
 
@@ -164,7 +164,8 @@ func (s *Server) answer(ctx context.Context, from net.Addr, req *nodepb.EnrollRe
 	return &nodepb.EnrollResponse{Certificate: certificate, Authorities: s.security.Store().Current().AuthoritiesPEM(), PacketKeys: packets}
 }
 
-// event logs what a stranger has caused, at a limited rate. The name is what it claims.
+// event logs a request of a node without a certificate, at a limited rate. The name is the one that
+// the request claims.
 func (s *Server) event(from net.Addr, message, node string, err error) {
 	if len(node) > 128 {
 		node = node[:128]

@@ -31,7 +31,7 @@ func markAccepted(err error, held, threshold time.Duration) error {
 }
 
 // interruptedError is the error of a request that may have been waiting on a leader before:
-// the request was sent, and not answered.
+// the request was sent, and there was no response.
 type interruptedError struct{ error }
 
 func (e interruptedError) Unwrap() error { return e.error }

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrUnreachable is returned when a request could not be sent to a node or, for reads,
-// was not answered. Nothing was proposed, so it wraps raftgroup.ErrNotLeader.
+// got no response. Nothing was proposed, so it wraps raftgroup.ErrNotLeader.
 var ErrUnreachable = fmt.Errorf("node unreachable: %w", raftgroup.ErrNotLeader)
 
 var (

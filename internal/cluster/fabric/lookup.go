@@ -111,7 +111,7 @@ type lookup struct {
 	backoff     time.Duration
 	deadline    time.Time
 	accepted    bool  // by one of the replicas
-	interrupted bool  // one of the replicas did not answer
+	interrupted bool  // one of the replicas did not respond
 	lastErr     error // the last rejection
 
 	timeout time.Duration

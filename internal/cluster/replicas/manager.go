@@ -177,8 +177,8 @@ func (m *Manager) openPartition(id uint32, begins bool) (*partition.Partition, e
 	return partition.Open(cfg)
 }
 
-// rest closes a replica until there is free disk space.
-func (m *Manager) rest(ctx context.Context, p *partition.Partition) error {
+// closeForSpace closes a replica until there is free disk space.
+func (m *Manager) closeForSpace(ctx context.Context, p *partition.Partition) error {
 	if p == nil {
 		return nil
 	}

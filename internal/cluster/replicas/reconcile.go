@@ -80,7 +80,7 @@ func (m *Manager) reconcileOnce(ctx context.Context, id uint32, layout *metadata
 	case p != nil && m.closing[id]:
 		return m.closeReplica(ctx, p, p.Stop)
 	case m.Disk.Level() == diskspace.Full:
-		return m.rest(ctx, p)
+		return m.closeForSpace(ctx, p)
 	case m.quarantine.reason(id) != "":
 		return m.isolate(ctx, p, id, layout)
 	case p == nil: // also one that should leave: until it is removed, the others may need its vote
@@ -149,7 +149,7 @@ func (m *Manager) desired(ctx context.Context, p *partition.Partition, layout *m
 }
 
 // awaitOutdated returns when the partition has changed in the table, or outdated reports true,
-// which it asks at every tick.
+// which it checks at every tick.
 func awaitOutdated(ctx context.Context, layout func() (*metadata.Layout, <-chan struct{}), tick <-chan time.Time,
 	place metadata.Partition, outdated func(*metadata.Layout) bool,
 ) {

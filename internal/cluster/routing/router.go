@@ -20,14 +20,14 @@ import (
 // Router sends requests to the partitions that own them, and retries them, with the same
 // IDs, during leader failovers. It is safe for concurrent use.
 type Router struct {
-	partitions []atomic.Pointer[partition.Partition] // replicas on this node; nil if there is none
-	directory  *fabric.Directory
+	replicas  []atomic.Pointer[partition.Partition] // replicas on this node; nil if there is none
+	directory *fabric.Directory
 }
 
 // New returns the router of a cluster with count partitions. cfg configures the connections
 // to other nodes; New sets its field Local.
 func New(count uint32, cfg fabric.DirectoryConfig) *Router {
-	r := &Router{partitions: make([]atomic.Pointer[partition.Partition], count)}
+	r := &Router{replicas: make([]atomic.Pointer[partition.Partition], count)}
 	cfg.Local = r.local
 	r.directory = fabric.NewDirectory(count, cfg)
 	return r
@@ -42,7 +42,7 @@ func (r *Router) local(id uint32) fabric.Local {
 }
 
 // Set registers this node's replica of a partition; nil removes it.
-func (r *Router) Set(id uint32, p *partition.Partition) { r.partitions[id].Store(p) }
+func (r *Router) Set(id uint32, p *partition.Partition) { r.replicas[id].Store(p) }
 
 // Count returns the number of partitions of the cluster.
 func (r *Router) Count() uint32 { return uint32(r.directory.Partitions()) }
@@ -62,13 +62,13 @@ func (r *Router) Partitions() iter.Seq[*fabric.Handle] {
 }
 
 // Replica returns this node's replica of a partition, nil if it has none.
-func (r *Router) Replica(id uint32) *partition.Partition { return r.partitions[id].Load() }
+func (r *Router) Replica(id uint32) *partition.Partition { return r.replicas[id].Load() }
 
 // Replicas returns the replicas on this node.
 func (r *Router) Replicas() iter.Seq[*partition.Partition] {
 	return func(yield func(*partition.Partition) bool) {
-		for id := range r.partitions {
-			if p := r.partitions[id].Load(); p != nil && !yield(p) {
+		for id := range r.replicas {
+			if p := r.replicas[id].Load(); p != nil && !yield(p) {
 				return
 			}
 		}

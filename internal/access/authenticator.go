@@ -12,7 +12,7 @@ import (
 // tell an unknown token from an expired one.
 var ErrUnauthenticated = errors.New("the token is missing, unknown, expired or revoked")
 
-// Grant is what a token stands for.
+// Grant is the authority that a token confers.
 type Grant struct {
 	Principal
 	Hash    []byte
@@ -42,7 +42,7 @@ type Authenticator struct {
 	Issued func() bool
 	// Used is called on each use of a token; may be nil.
 	Used func(id string, at time.Time)
-	// Now is the clock; time.Now.
+	// Now is the clock; the default is time.Now.
 	Now func() time.Time
 	// Failures counts and logs requests without valid credentials, as those of the port Port; may be
 	// nil.

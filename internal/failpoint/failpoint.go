@@ -15,7 +15,7 @@ const (
 	AckBeforeCommit Name = "ack-before-commit" // invocations are acknowledged before they are proposed
 	NoDeduplication Name = "no-deduplication"  // a repeated request starts another invocation
 	IgnoreLocks     Name = "ignore-locks"      // one in seven invocations of an object ignores its lock
-	EarlyTimers     Name = "early-timers"      // handlers sleep 50 ms less than they asked for
+	EarlyTimers     Name = "early-timers"      // handlers sleep 50 ms less than requested
 )
 
 // Defects, which the simulation must find.

@@ -26,7 +26,7 @@ func (l shortBuffers) Accept() (net.Conn, error) {
 }
 
 // perAddress is a listener that bounds the open connections of each remote address.
-// Further ones are answered 503 and closed. All connections end when their client does
+// Further ones get a 503 and are closed. All connections end when their client does
 // not read.
 type perAddress struct {
 	net.Listener

@@ -85,7 +85,7 @@ func (l *LogExport) Close() {
 }
 
 // processor queues records. It replaces the SDK's batch processor, which neither bounds the
-// bytes that wait nor tells how many records it drops.
+// bytes that wait nor reports how many records it drops.
 type processor struct{ queue *Queue[sdk.Record] }
 
 // Enabled implements sdk.Processor: the logger filters records.

@@ -38,7 +38,7 @@ type Queue[T any] struct {
 	done   chan struct{}
 }
 
-// NewQueue returns a queue whose items upload sends. Log tells about failures, once a minute.
+// NewQueue returns a queue whose items upload sends. Failures are logged once a minute.
 func NewQueue[T any](signal Signal, upload func(context.Context, []T) error, log *slog.Logger) *Queue[T] {
 	q := &Queue[T]{
 		signal: signal, upload: upload, log: log, sampler: logsample.New[struct{}](1, time.Minute, 1),

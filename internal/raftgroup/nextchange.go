@@ -128,7 +128,7 @@ func (p *plan) promote() (change, bool) {
 		if f.CaughtUp || d.ID == p.local {
 			return change{op: changeAddVoter, server: d}, true
 		}
-		waiting = fmt.Sprintf("%s does not answer", d.ID)
+		waiting = fmt.Sprintf("%s does not respond", d.ID)
 		if f.Live {
 			waiting = fmt.Sprintf("%s misses %d entries", d.ID, f.Lag)
 		}

@@ -41,7 +41,7 @@ func TestNextChange(t *testing.T) {
 		"a non-voter stays one":                {current: "a b?", desired: "a b?", good: "b", want: "none"},
 		"all are added before one is waited":   {current: "a b?", desired: "a b c", late: "b", want: "add non-voter c"},
 		"wait for who lags":                    {current: "a b? c?", desired: "a b c", late: "b c", want: "c misses 7 entries"},
-		"wait for who is not there":            {current: "a b?", desired: "a b", want: "b does not answer"},
+		"wait for who is not there":            {current: "a b?", desired: "a b", want: "b does not respond"},
 		"promote who caught up":                {current: "a b? c?", desired: "a b c", late: "b", good: "c", want: "add voter c"},
 		"a leader without a vote":              {current: "a? b c", desired: "a b c", good: "b c", want: "add voter a"},
 		"no removal before promotions":         {current: "a b c d?", desired: "a b d", good: "b c", late: "d", want: "d misses 7 entries"},

@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	errWrongResponse = errors.New("peer answered with another kind of response")
-	errPeerTimeout   = errors.New("peer did not answer in time")
+	errWrongResponse = errors.New("peer sent another kind of response")
+	errPeerTimeout   = errors.New("peer did not respond in time")
 	errHungUp        = errors.New("stopped before the peer responded")
 
 	errNoMajority      = errors.New("replica does not reach a majority of the voters")

@@ -18,10 +18,10 @@ import (
 // elections and snapshots, become debug messages; the group logs the important events
 // itself. Messages that Raft repeats while a peer is unreachable are sampled.
 type raftLogger struct {
-	log  *slog.Logger
-	name string
-	args []any
-	said *logsample.Sampler[string]
+	log     *slog.Logger
+	name    string
+	args    []any
+	sampler *logsample.Sampler[string]
 }
 
 // raftLevels lowers the levels of messages that are less serious for operators than for
@@ -68,7 +68,7 @@ func newLogSampler() *logsample.Sampler[string] {
 var _ hclog.Logger = (*raftLogger)(nil)
 
 func newRaftLogger(l *slog.Logger) *raftLogger {
-	return &raftLogger{log: l.With("component", "raft"), said: newLogSampler()}
+	return &raftLogger{log: l.With("component", "raft"), sampler: newLogSampler()}
 }
 
 func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
@@ -92,7 +92,7 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 		l.log.Debug(msg, args...) //nolint:sloglint // the library's own message
 		return
 	}
-	skipped, due := l.said.Admit(msg, time.Now())
+	skipped, due := l.sampler.Admit(msg, time.Now())
 	if !due {
 		return
 	}
@@ -129,7 +129,7 @@ func (l *raftLogger) ImpliedArgs() []any { return l.args }
 func (l *raftLogger) Name() string       { return l.name }
 
 func (l *raftLogger) With(args ...any) hclog.Logger {
-	return &raftLogger{log: l.log.With(args...), said: l.said, name: l.name, args: append(l.args[:len(l.args):len(l.args)], args...)}
+	return &raftLogger{log: l.log.With(args...), sampler: l.sampler, name: l.name, args: append(l.args[:len(l.args):len(l.args)], args...)}
 }
 
 func (l *raftLogger) Named(name string) hclog.Logger {
@@ -140,7 +140,7 @@ func (l *raftLogger) Named(name string) hclog.Logger {
 }
 
 func (l *raftLogger) ResetNamed(name string) hclog.Logger {
-	return &raftLogger{log: l.log, said: l.said, name: name, args: l.args}
+	return &raftLogger{log: l.log, sampler: l.sampler, name: name, args: l.args}
 }
 
 func (l *raftLogger) SetLevel(hclog.Level)  {}

@@ -187,7 +187,7 @@ func TestReconcileWaitsForAReplicaUntilTheTimeout(t *testing.T) {
 	defer cancel()
 	err := a.group.Reconcile(ctx, desired)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "b does not answer")
+	require.ErrorContains(t, err, "b does not respond")
 	require.Equal(t, raft.Nonvoter, a.group.Configuration().Servers[1].Suffrage, "it has no vote before it answers")
 	propose(t, a.group, "command 11") // the group works on
 	f.reconcile(f.servers("a"))

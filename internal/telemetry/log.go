@@ -93,7 +93,7 @@ func (h *handler) Handle(ctx context.Context, record slog.Record) error {
 		out = h.high
 	}
 	if h.also != nil {
-		_ = h.also.Handle(ctx, record) // it drops what it cannot take, and tells so itself
+		_ = h.also.Handle(ctx, record) // it drops what it has no room for, and logs that itself
 	}
 	if err := out.Handle(ctx, record); err != nil {
 		return fmt.Errorf("write log record: %w", err)

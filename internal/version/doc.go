@@ -1,2 +1,2 @@
-// Package version tells which build this is.
+// Package version identifies the build.
 package version

@@ -26,9 +26,9 @@ type Config struct {
 	// dots, whose values Roles maps to names of roles, separated by commas.
 	SubjectClaim, RolesClaim string
 	Roles                    map[string]string
-	// Transport sends the requests to the issuer; http.DefaultTransport.
+	// Transport sends the requests to the issuer; the default is http.DefaultTransport.
 	Transport http.RoundTripper
-	// Now is the clock; time.Now.
+	// Now is the clock; the default is time.Now.
 	Now func() time.Time
 	// Log gets why keys of the issuer cannot be read; none by default.
 	Log *slog.Logger

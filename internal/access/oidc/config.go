@@ -34,9 +34,9 @@ type Config struct {
 	// SubjectClaim, RolesClaim and Roles are those of access.NewClaims.
 	SubjectClaim, RolesClaim string
 	Roles                    map[string]string
-	// Transport sends the requests to the provider; http.DefaultTransport.
+	// Transport sends the requests to the provider; the default is http.DefaultTransport.
 	Transport http.RoundTripper
-	// Now is the clock; time.Now.
+	// Now is the clock; the default is time.Now.
 	Now func() time.Time
 	// Log gets why requests to the provider failed; none by default.
 	Log *slog.Logger

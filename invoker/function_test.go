@@ -75,7 +75,7 @@ func TestFailedFunctions(t *testing.T) {
 		"too large": {lambdatest.Answer{Status: 413, Kind: "RequestTooLargeException", Payload: []byte(`{"message":"6 MB"}`)}, errcode.RT0019, "6 MB"},
 		"denied":    {lambdatest.Answer{Status: 403, Kind: "AccessDeniedException", Payload: []byte(`{"Message":"no"}`)}, errcode.RT0010, "AccessDeniedException: no"},
 		"crashed":   {lambdatest.Answer{Function: "Unhandled", Payload: []byte(`{"errorType":"Runtime.ExitError","errorMessage":"signal: killed"}`)}, errcode.RT0007, "Runtime.ExitError: signal: killed"},
-		"no answer": {lambdatest.Answer{Payload: []byte(`"hello"`)}, errcode.RT0012, "does not answer like a service"},
+		"no answer": {lambdatest.Answer{Payload: []byte(`"hello"`)}, errcode.RT0012, "does not respond like a service"},
 		"status":    {lambdatest.Answer{Payload: []byte(`{"statusCode":500,"body":"oops"}`)}, errcode.RT0012, "status 500: oops"},
 		"cut off":   {lambdatest.Answer{Payload: outcome(t, "0401000000000008 7206")}, errcode.RT0010, "middle of a message"},
 	} {

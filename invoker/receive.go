@@ -350,14 +350,14 @@ func (a *attempt) judge(h *endpoint.Head) *failure {
 		code = errcode.RT0019
 	}
 	if h.Status < 200 || h.Status > 299 {
-		f := failureOf(errcode.New(code, "the endpoint answered with status %d", h.Status))
+		f := failureOf(errcode.New(code, "the endpoint responded with status %d", h.Status))
 		if code == errcode.RT0023 {
 			f.nextDelay = retryAfter(first(h.Header["Retry-After"]), time.Now())
 		}
 		return f
 	}
 	if got, want := first(h.Header["Content-Type"]), a.plan.version.ContentType(); got != want {
-		return failureOf(errcode.New(code, "the endpoint answered with content type %q instead of %q", got, want))
+		return failureOf(errcode.New(code, "the endpoint responded with content type %q instead of %q", got, want))
 	}
 	return nil
 }

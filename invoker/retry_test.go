@@ -314,7 +314,7 @@ func TestErrorStatusDoesNotWaitForItsBody(t *testing.T) {
 		_, ended := o.shard.call(greeter, 1, "")
 		at := time.Now()
 		r := <-ended
-		require.Equal(t, "the endpoint answered with status 500: half", r.Failure.Message)
+		require.Equal(t, "the endpoint responded with status 500: half", r.Failure.Message)
 		require.Equal(t, refusalTimeout, time.Since(at))
 	})
 }

@@ -193,11 +193,11 @@ func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, er
 	case errors.Is(err, egress.ErrForbidden):
 		return nil, false, errcode.New(errcode.META0003, "connections to %s are not permitted: %w", where, err)
 	case ctx.Err() != nil:
-		return nil, false, errcode.New(errcode.META0003, "%s did not answer within %s", where, d.cfg.Timeout)
+		return nil, false, errcode.New(errcode.META0003, "%s did not respond within %s", where, d.cfg.Timeout)
 	case plainHTTP(err):
-		return nil, false, errcode.New(errcode.META0003, "%s did not answer with TLS; if it has none, register http://%s", where, addr.Authority)
+		return nil, false, errcode.New(errcode.META0003, "%s did not respond with TLS; if it has none, register http://%s", where, addr.Authority)
 	case addr.HTTP11 && addr.Scheme == "http" && !dialing(err):
-		return nil, true, errcode.New(errcode.META0003, "%s did not answer in HTTP/1.1: %w; if it speaks HTTP/2 only, register it without use_http_11", where, err)
+		return nil, true, errcode.New(errcode.META0003, "%s did not respond in HTTP/1.1: %w; if it speaks HTTP/2 only, register it without use_http_11", where, err)
 	}
 	if unresolved, ok := errors.AsType[*net.DNSError](err); ok { // its text names the resolver
 		d.cfg.Log.Warn("discovery failed", "endpoint", where, "err", err)
@@ -213,7 +213,7 @@ func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, er
 	return nil, true, errcode.New(errcode.META0003, "%s cannot be reached: %w", where, err)
 }
 
-// plainHTTP reports whether the endpoint answered a TLS handshake with something else.
+// plainHTTP reports whether the endpoint responded to a TLS handshake with something else.
 func plainHTTP(err error) bool {
 	_, ok := errors.AsType[tls.RecordHeaderError](err)
 	return ok
@@ -235,7 +235,7 @@ func (d *Discoverer) checkStatus(addr *endpoint.Address, h *endpoint.Head) error
 	}
 	path := addr.Path("/discover")
 	if addr.Function != nil {
-		return errcode.New(errcode.META0003, "%s answered discovery with status %d", addr.Authority, h.Status)
+		return errcode.New(errcode.META0003, "%s responded to the discovery with status %d", addr.Authority, h.Status)
 	}
 	d.cfg.Log.Warn("discovery failed", "endpoint", addr.Authority, "path", path, "status", h.Status)
 	return errcode.New(errcode.META0003,

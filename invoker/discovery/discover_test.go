@@ -352,7 +352,7 @@ func TestEndpointsWithoutTLSAreNamed(t *testing.T) {
 	defer l.Close()
 	address := l.Addr().String()
 	_, err = newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: "https://" + address})
-	require.ErrorContains(t, err, "https://"+address+" did not answer with TLS; if it has none, register http://"+address)
+	require.ErrorContains(t, err, "https://"+address+" did not respond with TLS; if it has none, register http://"+address)
 	code, _ := errcode.Of(err)
 	require.Equal(t, errcode.META0003, code)
 }
@@ -364,7 +364,7 @@ func TestTimeout(t *testing.T) {
 	cfg := quick()
 	cfg.Timeout = 50 * time.Millisecond
 	_, err := newDiscoverer(t, cfg).Discover(context.Background(), Request{URI: s.URL})
-	require.ErrorContains(t, err, "did not answer within 50ms")
+	require.ErrorContains(t, err, "did not respond within 50ms")
 }
 
 func TestForbiddenAddressesAreRejected(t *testing.T) {

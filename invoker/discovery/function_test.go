@@ -75,7 +75,7 @@ func TestInvalidFunctions(t *testing.T) {
 		calls   int
 	}{
 		"bidirectional": {manifestReply(t, manifestOf("")), errcode.META0015, "request-response mode", 1},
-		"no service":    {lambdatest.Answer{Payload: []byte(`"hello"`)}, errcode.META0013, "does not answer like a service", 1},
+		"no service":    {lambdatest.Answer{Payload: []byte(`"hello"`)}, errcode.META0013, "does not respond like a service", 1},
 		"crash":         {lambdatest.Answer{Function: "Unhandled", Payload: []byte(`{"errorMessage":"oops"}`)}, errcode.META0003, "the function failed: oops", 3},
 		"denied":        {lambdatest.Answer{Status: 403, Kind: "AccessDeniedException", Payload: []byte(`{"Message":"no"}`)}, errcode.META0003, "AccessDeniedException: no", 3},
 		"busy":          {lambdatest.Answer{Status: 429, Kind: "TooManyRequestsException", Payload: []byte(`{}`)}, errcode.META0003, "status 429", 3},

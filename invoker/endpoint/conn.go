@@ -12,10 +12,10 @@ import (
 )
 
 // ErrHTTP1 means that the peer responded in HTTP/1 on an HTTP/2 connection.
-var ErrHTTP1 = errors.New("the endpoint answered in HTTP/1.1 on a connection that speaks HTTP/2 with prior knowledge")
+var ErrHTTP1 = errors.New("the endpoint responded in HTTP/1.1 on a connection that speaks HTTP/2 with prior knowledge")
 
 var (
-	errNoGreeting = errors.New("the endpoint did not answer in HTTP/2")
+	errNoGreeting = errors.New("the endpoint did not respond in HTTP/2")
 	errSilent     = errors.New("the endpoint accepted a connection, but sent nothing: it hangs, or does not speak HTTP/2")
 )
 

@@ -49,7 +49,7 @@ var ErrFunctions = errors.New("functions cannot be invoked by this client")
 
 // ErrFunctionResponse is wrapped by errors of Functions about responses that no service
 // sends.
-var ErrFunctionResponse = errors.New("the function does not answer like a service")
+var ErrFunctionResponse = errors.New("the function does not respond like a service")
 
 // FunctionError means that a function ended without a response.
 type FunctionError struct {

@@ -223,7 +223,7 @@ func (sc *scanner) add(r Row, size int) {
 // matches reports whether v is in list; an empty list matches everything.
 func matches[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }
 
-// bounds returns the range of rows of invocations with the wanted partition keys.
+// bounds returns the range of rows of invocations with the selected partition keys.
 func (r KeyRange) bounds(from store.Place) (store.Place, store.Place) {
 	first := binary.BigEndian.AppendUint64(nil, r.First)
 	if bytes.Compare(from, first) < 0 {

@@ -98,7 +98,7 @@ func (w *writer) pauseQueue(field protowire.Number, c *machine.PauseQueue) {
 	w.string(fieldPauseQueueService, c.Queue.Service)
 	w.bool(fieldPauseQueuePaused, c.Paused)
 	if c.By != "" || c.Reason != "" {
-		w.require(feature.Level4, "a pause of a vqueue that says who requested it and why")
+		w.require(feature.Level4, "a pause of a vqueue with the client that requested it and a reason")
 		w.string(fieldPauseQueueBy, c.By)
 		w.string(fieldPauseQueueReason, c.Reason)
 	}

@@ -78,7 +78,7 @@ func (w *writer) pause(field protowire.Number, c *machine.Pause) {
 		w.attemptFailure(fieldPauseFailure, c.Failure)
 	}
 	if c.By != "" {
-		w.require(feature.Level3, "a pause that says who asked for it")
+		w.require(feature.Level3, "a pause with the client that requested it")
 		w.string(fieldPauseBy, c.By)
 	}
 	if c.Reason != "" {

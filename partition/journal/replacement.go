@@ -9,7 +9,7 @@ import (
 // StatePair is one key and value of an object's state.
 type StatePair struct{ Key, Value []byte }
 
-// StateReplacement is the state that an operator wants an object to have. It is the input
+// StateReplacement is the new state of an object, as an operator set it. It is the input
 // of a state update, which no service sees.
 type StateReplacement struct {
 	// State is the complete new state of the object.

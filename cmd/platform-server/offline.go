@@ -97,7 +97,7 @@ func repairFlags() *offlineFlags {
 	f.set.Uint32Var(&f.group, "group", 0, "number of the Raft group")
 	f.set.Uint64Var(&f.index, "index", 0, "index of the entry")
 	f.set.StringVar(&f.out, "out", "", "file for the dropped entry; must not exist (default dropped-group-G-entry-I.json)")
-	f.set.BoolVar(&f.yes, "yes", false, "do not ask")
+	f.set.BoolVar(&f.yes, "yes", false, "skip the confirmation")
 	return f
 }
 

@@ -54,7 +54,7 @@ const probeTimeout = time.Second
 // recoverCluster makes the node of a data directory the only member of its cluster.
 func recoverCluster(ctx context.Context, args, environ []string, in io.Reader, out io.Writer) error {
 	f := newOfflineFlags("recover")
-	f.set.BoolVar(&f.yes, "yes", false, "do not ask")
+	f.set.BoolVar(&f.yes, "yes", false, "skip the confirmation")
 	dryRun := f.set.Bool("dry-run", false, "only show the plan")
 	withoutHardState := f.set.Bool("without-hard-state", false, "accept that losses of the logs are not noticed because HARDSTATE is lost or damaged")
 	words, err := f.parse(args)

@@ -90,7 +90,7 @@ func (a *app) blockedTable(blocked []client.BlockedTopicPartition) {
 	a.say("These records block their topic partitions. `platform subscriptions describe %s` shows more, `platform subscriptions retry` and `skip` continue.", blocked[0].Subscription)
 }
 
-// markText is what operators have said about a group.
+// markText formats the mark of a group: whether it is muted, and the note.
 func markText(g *client.FailureGroup) (text string) {
 	if g.Muted {
 		text = "[muted] "

@@ -65,7 +65,7 @@ func (a *app) marksFailure(cmd *cobra.Command, mark func(args []string) (muted *
 	})
 }
 
-// mutedText says who muted a group, "" if it is not muted.
+// mutedText formats who muted a group and when; "" if it is not muted.
 func mutedText(g *client.FailureGroup) string {
 	if !g.Muted {
 		return ""

@@ -44,7 +44,7 @@ func (a *app) tokensCreate() *cobra.Command {
 	asJSON := jsonFlag(flags)
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		if r.Name = strings.TrimSpace(args[0]); r.Name == "" {
-			return &usageError{"the name of the token is empty: it tells who uses the token, such as ci"}
+			return &usageError{"the name of the token is empty: it names the user of the token, such as ci"}
 		}
 		if len(r.Roles) == 0 {
 			return &usageError{"--role is required"}

@@ -70,7 +70,7 @@ type SubscriptionStart struct {
 	Resolved  bool      `json:"resolved"`
 }
 
-// SubscriptionPause says who paused a subscription.
+// SubscriptionPause records who paused a subscription.
 type SubscriptionPause struct {
 	By     string    `json:"by"`
 	Reason string    `json:"reason"`
@@ -236,7 +236,7 @@ type RecordHeader struct {
 	Value *RecordBytes `json:"value"`
 }
 
-// DeadLetterResult says what became of a page of dead letters.
+// DeadLetterResult is the outcome of an operation on a page of dead letters.
 type DeadLetterResult struct {
 	Done, Failed int
 	Errors       []struct {

@@ -140,7 +140,7 @@ func (q *quietRequests) admit(p *access.Principal, nothing bool) (omitted uint32
 func (q *quietRequests) of(p *access.Principal) *quietPrincipal {
 	name, interval := "token "+p.Name, quietInterval
 	if len(p.Roles) == 0 {
-		name, interval = "stranger", unauthenticatedInterval
+		name, interval = "unauthenticated", unauthenticatedInterval
 	}
 	if _, known := q.by[name]; !known && len(q.by) >= maxQuiet {
 		q.forgetIdle()

@@ -150,7 +150,7 @@ func (s *ClusterState) placeableNodes() int {
 func tooFewReplicas(state *ClusterState, wanted int) (lacking []string) {
 	nodes := state.placeableNodes()
 	if wanted > nodes {
-		lacking = append(lacking, fmt.Sprintf("each partition should have %d replicas, but only %s", wanted, counted(nodes, "node accepts", "nodes accept")+" any"))
+		lacking = append(lacking, fmt.Sprintf("each partition should have %d replicas, but only %s replicas", wanted, counted(nodes, "node accepts", "nodes accept")))
 	}
 	few := 0
 	for _, p := range state.Partitions {

@@ -40,7 +40,7 @@ type deadLetterRecord struct {
 	At      Timestamp `json:"at"`
 }
 
-// deadLetterResult says what became of the dead letters of a subscription.
+// deadLetterResult is the outcome of an operation on the dead letters of a subscription.
 type deadLetterResult struct {
 	Done   int                 `json:"done"`
 	Failed int                 `json:"failed"`

@@ -79,7 +79,7 @@ func (s *Server) createKafkaCluster(c echo.Context) error {
 	if existing, known := s.kafkaCluster(r.Name); known {
 		return clusterExists(&existing)
 	}
-	if err := s.requireKeyFor(c.Request().Context(), r.Properties); err != nil {
+	if err := s.requireKeyForProperties(c.Request().Context(), r.Properties); err != nil {
 		return err
 	}
 	cluster, err := s.registry.CreateKafkaCluster(c.Request().Context(), cluster)
@@ -104,8 +104,8 @@ func rejectLocalFiles(properties map[string]string) error {
 	return nil
 }
 
-// requireKeyFor is requireSharedKey for properties of Kafka clients, if there are secrets among them.
-func (s *Server) requireKeyFor(ctx context.Context, properties map[string]string) error {
+// requireKeyForProperties is requireSharedKey for properties of Kafka clients, if there are secrets among them.
+func (s *Server) requireKeyForProperties(ctx context.Context, properties map[string]string) error {
 	for name := range properties {
 		if subscription.Secret(name) {
 			return s.requireSharedKey(ctx, "credentials")
@@ -189,7 +189,7 @@ func (s *Server) patchKafkaCluster(c echo.Context) error {
 	if err := rejectLocalFiles(r.Properties); err != nil {
 		return err
 	}
-	if err := s.requireKeyFor(c.Request().Context(), r.Properties); err != nil {
+	if err := s.requireKeyForProperties(c.Request().Context(), r.Properties); err != nil {
 		return err
 	}
 	cluster, err := s.registry.ChangeKafkaCluster(c.Request().Context(), name, func(current map[string]string) (map[string]string, error) {

@@ -270,8 +270,8 @@ func redirect(c echo.Context, address string) error {
 	return c.Redirect(http.StatusSeeOther, address)
 }
 
-// retryAddress is the link of a page that reports a failed login. Providers would log in an account
-// that was refused again without asking.
+// retryAddress is the link of a page that reports a failed login. It lets the user choose an account:
+// otherwise the provider could log in the refused one again without a prompt.
 func retryAddress(c echo.Context) string {
 	return loginStartPath + "?" + url.Values{"return": {oidc.LocalPage(c.QueryParam("return"))}, chooseParameter: {"account"}}.Encode()
 }

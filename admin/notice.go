@@ -63,22 +63,22 @@ func setsInactivity(s *metadata.Service) bool {
 // change.
 func clampNotices(whose string, o *metadata.Options, defaults *metadata.Defaults) []notice {
 	var list []notice
-	clamped := func(code errcode.Code, what string, asked, limit *time.Duration) {
-		if asked != nil && limit != nil && *asked > *limit {
+	clamped := func(code errcode.Code, what string, requested, limit *time.Duration) {
+		if requested != nil && limit != nil && *requested > *limit {
 			list = append(list, notice{code, fmt.Sprintf("the %s %s of %s exceeds the server's maximum and was set to %s",
-				what, units.FormatDuration(*asked), whose, units.FormatDuration(*limit))})
+				what, units.FormatDuration(*requested), whose, units.FormatDuration(*limit))})
 		}
 	}
 	clamped(errcode.RT0022, "journal retention", o.JournalRetention, defaults.MaxJournalRetention)
 	clamped("", "idempotency retention", o.IdempotencyRetention, defaults.MaxIdempotencyRetention)
 	clamped("", "workflow completion retention", o.WorkflowRetention, defaults.MaxWorkflowRetention)
-	asked, limit := o.Retry.MaxAttempts, defaults.MaxRetryAttempts
+	requested, limit := o.Retry.MaxAttempts, defaults.MaxRetryAttempts
 	switch {
-	case asked == nil || limit == 0:
-	case *asked == metadata.UnlimitedAttempts:
+	case requested == nil || limit == 0:
+	case *requested == metadata.UnlimitedAttempts:
 		list = append(list, notice{"", fmt.Sprintf("unlimited attempts of %s exceed the server's maximum and were set to %d", whose, limit)})
-	case *asked > limit:
-		list = append(list, notice{"", fmt.Sprintf("the %d attempts of %s exceed the server's maximum and were set to %d", *asked, whose, limit)})
+	case *requested > limit:
+		list = append(list, notice{"", fmt.Sprintf("the %d attempts of %s exceed the server's maximum and were set to %d", *requested, whose, limit)})
 	}
 	return list
 }

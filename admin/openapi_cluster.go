@@ -134,7 +134,7 @@ var clusterFieldMeanings = map[string]string{
 	"JoinToken.node":                    "The only node that may use it. Absent: any new node.",
 	"JoinToken.used_by":                 "The node that has used it.",
 
-	"ClusterHealth.status":                "healthy; degraded: all is served, with less redundancy than wanted; unavailable: something is not served.",
+	"ClusterHealth.status":                "healthy; degraded: all is served, with less redundancy than configured; unavailable: something is not served.",
 	"ClusterHealth.feature_level":         "Determines the formats that the nodes may write; see `platform cluster status --extra`.",
 	"ClusterHealth.problems":              "Problems, the most severe first.",
 	"ClusterHealth.message":               "Set if the response status is 503.",

@@ -30,11 +30,11 @@ var ingressParameters = object{
 
 var resultHeaders = object{
 	"x-platform-id":       object{"description": "Id of the invocation.", "schema": object{"type": "string"}},
-	"idempotency-expires": object{"description": "When the result will be forgotten, if it will.", "schema": object{"type": "string", "format": "date-time"}},
+	"idempotency-expires": object{"description": "When the result expires. Absent if it does not.", "schema": object{"type": "string", "format": "date-time"}},
 }
 
 var ingressResponses = object{
-	"Send": object{"description": "The invocation was taken over; PreviouslyAccepted if it had been before.", "content": jsonContent(object{
+	"Send": object{"description": "The invocation was accepted; PreviouslyAccepted if an earlier request had created it.", "content": jsonContent(object{
 		"type": "object", "required": []string{"invocationId", "status"}, "properties": object{
 			"invocationId":  object{"type": "string"},
 			"status":        object{"type": "string", "enum": []string{"Accepted", "PreviouslyAccepted"}},

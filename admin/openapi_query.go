@@ -4,7 +4,7 @@ import "net/http"
 
 var queryOperations = map[string]operation{
 	"POST /query": {
-		id: "query", tag: "introspection", summary: "Answer a question in SQL about the state of the system: in JSON, with columns that are NULL left out, or as an Apache Arrow stream if the request accepts application/vnd.apache.arrow.stream and not JSON",
+		id: "query", tag: "introspection", summary: "Run an SQL query on the state of the system. The result is JSON, without columns that are NULL, or an Apache Arrow stream if the request accepts application/vnd.apache.arrow.stream and not JSON",
 		query: []object{queryParameter("consistency", "How current the tables of partitions are: bounded may be behind by the election time-out (2 s), strong shows everything acknowledged before the query began. The body can set it, too.",
 			object{"type": "string", "enum": []string{boundedConsistency, strongConsistency}, "default": boundedConsistency})},
 		body: queryRequest{},
@@ -16,7 +16,7 @@ var queryOperations = map[string]operation{
 				"stats": object{
 					"type": "object", "required": []string{"scans", "partitions", "pages", "rows_read"},
 					"properties": object{
-						"scans": object{"type": "integer", "description": "scans of tables"}, "partitions": object{"type": "integer", "description": "partitions that were asked, in all scans"},
+						"scans": object{"type": "integer", "description": "scans of tables"}, "partitions": object{"type": "integer", "description": "requests to partitions, of all scans"},
 						"pages": object{"type": "integer", "description": "pages that partitions sent"}, "rows_read": object{"type": "integer", "description": "rows that were read, also those that no condition selected"},
 					},
 					"description": "what the query has read, if with_stats was set",

@@ -16,7 +16,7 @@ var securityOperations = map[string]operation{
 		answers: []reply{{http.StatusOK, "The tokens", listOf[tokenView]("tokens")}}, refusals: []int{401, 403},
 	},
 	"DELETE /tokens/:token": {
-		id: "revoke_token", tag: "security", summary: "Revoke a token. The nodes that keep up refuse it when the response arrives",
+		id: "revoke_token", tag: "security", summary: "Revoke a token. All nodes that are connected refuse it when the response arrives",
 		answers: []reply{{http.StatusOK, "The revoked token", tokenView{}}}, refusals: []int{401, 403, 404, 503},
 	},
 	"GET /login": {

@@ -36,9 +36,9 @@ func describeService(service *metadata.Service, defaults *metadata.Defaults, ing
 		"servers": []object{{"url": ingress, "description": "ingress"}},
 		"tags": []object{
 			{"name": tagCall, "description": "Call a handler and wait for its result"},
-			{"name": tagSend, "description": "Hand over an invocation without waiting for its result"},
+			{"name": tagSend, "description": "Start an invocation without waiting for its result"},
 			{"name": tagAttach, "description": "Wait for the result of an invocation"},
-			{"name": tagOutput, "description": "Get the result of an invocation, if it is there"},
+			{"name": tagOutput, "description": "Get the result of an invocation without waiting"},
 		},
 		"paths":      d.paths,
 		"components": object{"schemas": d.schemas, "parameters": ingressParameters, "responses": ingressResponses},

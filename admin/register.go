@@ -55,10 +55,8 @@ func (s *Server) registerDeployment(c echo.Context) error {
 			return s.respondRegistered(c, unchanged, notices)
 		}
 	}
-	if len(endpoint.AdditionalHeaders) > 0 {
-		if err := s.requireSharedKey(ctx, "headers of the deployment"); err != nil {
-			return err
-		}
+	if err := s.requireKeyForHeaders(ctx, endpoint.AdditionalHeaders); err != nil {
+		return err
 	}
 	discovered, err := s.discover(ctx, endpoint)
 	if err != nil {

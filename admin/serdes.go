@@ -57,7 +57,7 @@ func (s *Server) convert(c echo.Context) error {
 	case http.StatusNotFound:
 		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("deployment %s has no conversion for '%s' of service %s: %s", d.ID, c.Param("serde"), service.Name, reason(converted.Body))}
 	}
-	return &failure{status: http.StatusBadGateway, message: fmt.Sprintf("deployment %s answered the conversion with status %d: %s", d.ID, converted.Status, reason(converted.Body))}
+	return &failure{status: http.StatusBadGateway, message: fmt.Sprintf("deployment %s responded to the conversion with status %d: %s", d.ID, converted.Status, reason(converted.Body))}
 }
 
 // maxReasonText limits the part of an endpoint's response that an error repeats, in bytes.

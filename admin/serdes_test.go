@@ -31,7 +31,7 @@ func TestConversions(t *testing.T) {
 		{"/internal/services/Missing/serdes/decode/x", 404, "Missing"},
 		{path + "turn/x", 404, "there are encode and decode"},
 		{path + "decode/unknown", 404, "has no conversion for 'unknown' of service Greeter: no serde"},
-		{path + "decode/broken", 502, "answered the conversion with status 500: cannot be decoded"},
+		{path + "decode/broken", 502, "responded to the conversion with status 500: cannot be decoded"},
 		{path + "decode/x?deployment=dp_1", 400, "The query parameter 'deployment' is invalid"},
 		{path + "decode/x?deployment=dp_10000000000000000000009", 404, "dp_10000000000000000000009"},
 	} {

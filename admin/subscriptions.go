@@ -34,7 +34,7 @@ func (s *Server) createSubscription(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.requireKeyFor(c.Request().Context(), sub.Properties); err != nil {
+	if err := s.requireKeyForProperties(c.Request().Context(), sub.Properties); err != nil {
 		return err
 	}
 	sub, err = s.registry.CreateSubscription(c.Request().Context(), sub)
@@ -219,7 +219,7 @@ func (s *Server) patchSubscription(c echo.Context) error {
 		return unprocessable("the field 'start' cannot be changed; use POST /subscriptions/{subscription}/seek")
 	}
 	if r.Options != nil {
-		if err := s.requireKeyFor(c.Request().Context(), *r.Options); err != nil {
+		if err := s.requireKeyForProperties(c.Request().Context(), *r.Options); err != nil {
 			return err
 		}
 	}

@@ -55,7 +55,7 @@ func (s *Server) createToken(c echo.Context) error {
 		return err
 	}
 	if r.Name = strings.TrimSpace(r.Name); r.Name == "" {
-		return unprocessable("the field 'name' is empty: it tells who uses the token, such as ci")
+		return unprocessable("the field 'name' is empty: it names the user of the token, such as ci")
 	}
 	if strings.ContainsFunc(r.Name, unicode.IsControl) {
 		return unprocessable("the field 'name' must be one line without control characters")

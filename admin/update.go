@@ -49,10 +49,8 @@ func (s *Server) updateDeployment(c echo.Context) error {
 		return err
 	}
 	ctx := c.Request().Context()
-	if len(endpoint.AdditionalHeaders) > 0 {
-		if err := s.requireSharedKey(ctx, "headers of the deployment"); err != nil {
-			return err
-		}
+	if err := s.requireKeyForHeaders(ctx, endpoint.AdditionalHeaders); err != nil {
+		return err
 	}
 	discovered, err := s.discover(ctx, endpoint)
 	if err != nil {
@@ -87,7 +85,7 @@ func unregisteredParts(updated, offered *metadata.Deployment) []notice {
 	if more == "" {
 		return nil
 	}
-	return []notice{{"", "the endpoint offers something else than what is registered (" + more + "), which was left as it is; update with overwrite to take it over"}}
+	return []notice{{"", "the endpoint offers other services or handlers than the deployment has (" + more + "), and the deployment keeps its own; update with overwrite to replace them"}}
 }
 
 func (s *Server) respondUpdated(c echo.Context, d *metadata.Deployment, more []notice) error {

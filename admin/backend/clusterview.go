@@ -35,9 +35,9 @@ func (f *clusterFacts) view() *admin.ClusterState {
 	}
 	state := &admin.ClusterState{Metadata: f.metadata(ids), Nodes: []admin.NodeState{}, Partitions: []admin.PartitionState{}}
 	state.Feature = f.feature()
-	said := f.said()
+	reported := f.reported()
 	for _, p := range f.layout.Partitions {
-		state.Partitions = append(state.Partitions, partitionView(p, said[p.ID], ids))
+		state.Partitions = append(state.Partitions, partitionView(p, reported[p.ID], ids))
 	}
 	for _, n := range f.layout.Nodes {
 		state.Nodes = append(state.Nodes, f.node(n, state))
@@ -78,14 +78,14 @@ func (f *clusterFacts) feature() admin.FeatureState {
 }
 
 // partitionView combines the reports of a partition's replicas.
-func partitionView(p metadata.Partition, said map[uint32]*nodepb.ReplicaStatus, ids map[raft.ServerID]uint32) admin.PartitionState {
+func partitionView(p metadata.Partition, reported map[uint32]*nodepb.ReplicaStatus, ids map[raft.ServerID]uint32) admin.PartitionState {
 	state := admin.PartitionState{ID: p.ID, Placed: slices.Clone(p.Replicas), Version: p.Version, Replicas: []admin.ReplicaState{}}
-	source := authority(said)
+	source := authority(reported)
 	if source != nil {
 		state.Leader, state.Term = nodeOf(ids, source.Leader), source.Term
 		for _, m := range source.Members {
 			id := nodeOf(ids, m.Id)
-			if id == 0 || rebuiltSince(said[id], m) {
+			if id == 0 || rebuiltSince(reported[id], m) {
 				continue
 			}
 			state.Replicas = append(state.Replicas, admin.ReplicaState{
@@ -93,7 +93,7 @@ func partitionView(p metadata.Partition, said map[uint32]*nodepb.ReplicaStatus, 
 			})
 		}
 	}
-	for id, r := range said {
+	for id, r := range reported {
 		state.Replicas = withReplica(state.Replicas, id, r, id == state.Leader)
 	}
 	slices.SortFunc(state.Replicas, func(a, b admin.ReplicaState) int { return cmp.Compare(a.Node, b.Node) })
@@ -115,23 +115,23 @@ func nodeOf(ids map[raft.ServerID]uint32, replica string) uint32 {
 	return ids[node]
 }
 
-// said returns the reported replicas by partition and node.
-func (f *clusterFacts) said() map[uint32]map[uint32]*nodepb.ReplicaStatus {
-	said := make(map[uint32]map[uint32]*nodepb.ReplicaStatus, len(f.layout.Partitions))
+// reported returns the reported replicas by partition and node.
+func (f *clusterFacts) reported() map[uint32]map[uint32]*nodepb.ReplicaStatus {
+	reported := make(map[uint32]map[uint32]*nodepb.ReplicaStatus, len(f.layout.Partitions))
 	for id, st := range f.statuses {
 		for _, r := range st.Replicas {
-			if said[r.Partition] == nil {
-				said[r.Partition] = map[uint32]*nodepb.ReplicaStatus{}
+			if reported[r.Partition] == nil {
+				reported[r.Partition] = map[uint32]*nodepb.ReplicaStatus{}
 			}
-			said[r.Partition][id] = r
+			reported[r.Partition][id] = r
 		}
 	}
-	return said
+	return reported
 }
 
 // authority returns the most authoritative report: that of the leader of the latest term,
 // otherwise one that names the latest leader; nil if there are none.
-func authority(said map[uint32]*nodepb.ReplicaStatus) (best *nodepb.ReplicaStatus) {
+func authority(reported map[uint32]*nodepb.ReplicaStatus) (best *nodepb.ReplicaStatus) {
 	leads := func(r *nodepb.ReplicaStatus) int {
 		switch {
 		case r.State == raft.Leader.String():
@@ -141,7 +141,7 @@ func authority(said map[uint32]*nodepb.ReplicaStatus) (best *nodepb.ReplicaStatu
 		}
 		return 0
 	}
-	for _, r := range said {
+	for _, r := range reported {
 		if best == nil || cmp.Or(cmp.Compare(leads(r), leads(best)), cmp.Compare(r.Term, best.Term), cmp.Compare(r.MembersIndex, best.MembersIndex)) > 0 {
 			best = r
 		}

@@ -304,10 +304,11 @@ func (r *JobRunner) once(ctx context.Context, job *metadata.Job, id ids.Invocati
 		_, err := r.operator.RestartOnce(ctx, id, [16]byte(sum[:16]), on)
 		return err
 	}
-	return fmt.Errorf("this server has no operation %q", job.Operation)
+	return fmt.Errorf("this server does not know the operation %q", job.Operation)
 }
 
-// unlessEnded ignores that an invocation has ended, which is what was wanted.
+// unlessEnded drops the error of an invocation that has already ended, since the operation would have
+// ended it.
 func unlessEnded(err error) error {
 	if refusal, ok := errors.AsType[*admin.Refusal](err); ok && refusal.Status == http.StatusConflict {
 		return nil

@@ -36,7 +36,7 @@ func (q QueriedCluster) State(ctx context.Context) (*query.ClusterState, error) 
 	if err := context.Cause(ctx); err != nil {
 		return nil, err // nodes that were not waited for are not missing
 	}
-	state, said := facts.view(), facts.said()
+	state, reported := facts.view(), facts.reported()
 	out := &query.ClusterState{At: time.Now(), Level: state.Feature.Level}
 	for i := range state.Nodes {
 		n := &state.Nodes[i]
@@ -51,7 +51,7 @@ func (q QueriedCluster) State(ctx context.Context) (*query.ClusterState, error) 
 			Leader: p.Leader, Term: p.Term, PlacedVersion: p.Version, Placed: p.Placed,
 		})
 		for j := range p.Replicas {
-			out.Replicas = append(out.Replicas, queriedReplica(p, &p.Replicas[j], said[p.ID][p.Replicas[j].Node]))
+			out.Replicas = append(out.Replicas, queriedReplica(p, &p.Replicas[j], reported[p.ID][p.Replicas[j].Node]))
 		}
 	}
 	return out, nil
@@ -81,13 +81,13 @@ func timeOf(t admin.Timestamp) time.Time {
 	return time.UnixMilli(int64(t))
 }
 
-// queriedReplica combines a replica with the report of its node; said is nil if it did not
+// queriedReplica combines a replica with the report of its node; reported is nil if it did not
 // respond.
-func queriedReplica(p *admin.PartitionState, r *admin.ReplicaState, said *nodepb.ReplicaStatus) query.Replica {
+func queriedReplica(p *admin.PartitionState, r *admin.ReplicaState, reported *nodepb.ReplicaStatus) query.Replica {
 	out := query.Replica{
 		Partition: p.ID, Node: r.Node, Group: partition.GroupID(p.ID), Role: string(r.Role), Answers: r.Answers, Serving: r.Serving,
 		Term: p.Term, Applied: r.Applied, Committed: r.Committed, Last: r.Last, Snapshot: r.Snapshot, PlacedVersion: p.Version,
-		Rules: said.GetRules(), Quarantine: r.Quarantine,
+		Rules: reported.GetRules(), Quarantine: r.Quarantine,
 	}
 	for _, node := range p.Placed {
 		out.Placed = out.Placed || node == r.Node

@@ -18,7 +18,7 @@ import (
 	nodepb "platform/proto/node"
 )
 
-// StreamNodes asks the nodes that read event streams.
+// StreamNodes sends requests to the nodes that read event streams.
 type StreamNodes interface {
 	// Streams returns the statuses of one subscription, or of all if id is empty, by node.
 	Streams(ctx context.Context, id string, brief bool) []cluster.NodeStreams
@@ -35,7 +35,7 @@ type StreamNodes interface {
 	DeadLetter(ctx context.Context, node metadata.Node, id subscription.RecordID) (subscription.DeadLetter, error)
 }
 
-// StartResolver asks brokers where a subscription starts.
+// StartResolver resolves the start of a subscription, with requests to brokers.
 type StartResolver interface {
 	ResolveStart(ctx context.Context, s *subscription.Subscription, c *subscription.Cluster) ([]subscription.TopicStart, error)
 }

@@ -64,16 +64,8 @@ func with(values map[string][]string, column string, also ...string) map[string]
 
 // entryTypes returns the types of journal entries, such as "Command: Sleep".
 func entryTypes() (names []string) {
-	for _, span := range [][2]journal.Type{
-		{journal.Input, journal.CompleteAwakeable},
-		{journal.GetLazyStateCompletion, journal.GetInvocationOutputCompletion},
-		{journal.Signal, journal.Signal},
-	} {
-		for t := span[0]; t <= span[1]; t++ {
-			if t.Known() {
-				names = append(names, t.String())
-			}
-		}
+	for _, t := range journal.Types() {
+		names = append(names, t.String())
 	}
 	return names
 }

@@ -1,6 +1,8 @@
 package journal
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 
 	"platform/internal/ids"
@@ -67,6 +69,9 @@ var names = map[Type]string{
 	RunCompletion: "Run", AttachInvocationCompletion: "AttachInvocation",
 	GetInvocationOutputCompletion: "GetInvocationOutput", Signal: "Signal",
 }
+
+// Types returns all commands and notifications, in the order of their codes.
+func Types() []Type { return slices.Sorted(maps.Keys(names)) }
 
 // IsCommand reports whether t is in the range of commands.
 func (t Type) IsCommand() bool { return t >= 0x0400 && t < 0x8000 }

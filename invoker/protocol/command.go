@@ -67,13 +67,6 @@ func (c *Command) parse(t journal.Type, payload []byte) error {
 		m, err := journal.ParseOneWayCall(payload)
 		c.Request = &m.Request
 		return c.completes(err, m.IDCompletion)
-	}
-	return c.parseShared(t, payload)
-}
-
-// parseShared reads the commands about promises, signals and other invocations.
-func (c *Command) parseShared(t journal.Type, payload []byte) error {
-	switch t {
 	case journal.GetPromise:
 		var m service.GetPromiseCommandMessage
 		err := m.UnmarshalVTUnsafe(payload)

@@ -84,11 +84,11 @@ func TestClusterHealthReportsProblems(t *testing.T) {
 func TestTooFewReplicas(t *testing.T) {
 	w := threeNodes(t, nil)
 	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/config", `{"replication":5}`))
-	require.Contains(t, text(t, w.ask(t, "GET", "/cluster-health", "")), "each partition should have 5 replicas, but only 3 nodes accept any")
+	require.Contains(t, text(t, w.ask(t, "GET", "/cluster-health", "")), "each partition should have 5 replicas, but only 3 nodes accept replicas")
 	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/config?force", `{"replication":2}`))
 	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/n2/drain", ""))
 	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/n3/drain", ""))
-	require.Contains(t, text(t, w.ask(t, "GET", "/cluster-health", "")), "each partition should have 2 replicas, but only 1 node accepts any")
+	require.Contains(t, text(t, w.ask(t, "GET", "/cluster-health", "")), "each partition should have 2 replicas, but only 1 node accepts replicas")
 	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/n2/undrain", ""))
 	_, err := w.store.SetPartition(t.Context(), metadata.Partition{ID: 0, Version: 2, Replicas: []uint32{1}})
 	require.NoError(t, err)

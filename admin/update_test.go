@@ -71,7 +71,7 @@ func TestUpdateLeavesServicesUnlessItOverwrites(t *testing.T) {
 
 	kept := text(t, w.ask(t, "PATCH", first, `{"uri":"http://b"}`))
 	require.NotContains(t, kept, `"name":"wave"`)
-	require.Contains(t, kept, "offers something else than what is registered (new Greeter/wave)")
+	require.Contains(t, kept, "offers other services or handlers than the deployment has (new Greeter/wave)")
 	require.Contains(t, kept, `"uri":"http://b/"`)
 
 	taken := text(t, w.ask(t, "PATCH", first, `{"overwrite":true}`))

@@ -320,6 +320,6 @@ func TestAJobOfAnUnknownOperationHasFailures(t *testing.T) {
 		r, leads := runner(s, f)
 		job := runUntil(t, r, s, leads)
 		require.EqualValues(t, 2, job.Failed)
-		require.Contains(t, job.Failures[0].Message, `no operation "destroy"`)
+		require.Contains(t, job.Failures[0].Message, `does not know the operation "destroy"`)
 	})
 }

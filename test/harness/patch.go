@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Patch replaces text in a source file, or adds a file, for one build. It is meant
-// for the standard library; tests that need a defect in the server use failpoints.
+// Patch replaces text in a file of the standard library, or adds a file, for one build. Tests that
+// need a defect in the server use failpoints.
 type Patch struct {
 	File string // path below the module, or below GOROOT if Std is set
 	Std  bool
@@ -81,8 +81,11 @@ func (p Patch) original() (string, error) {
 
 // apply returns the patched text.
 func (p Patch) apply(source string) (string, error) {
-	if p.Old == "" {
+	switch {
+	case p.Old == "":
 		return p.New, nil
+	case !p.Std:
+		return "", fmt.Errorf("patch %s: the source of the server is not patched; use a failpoint", p.File)
 	}
 	raw, err := os.ReadFile(source)
 	if err != nil {

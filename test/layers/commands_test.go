@@ -35,13 +35,14 @@ func TestEveryJournalCommandIsHandled(t *testing.T) {
 			if name == "Input" && file != "admin/ui/web/src/lib/journal.ts" && file != "admin/query/entryjson.go" {
 				continue
 			}
-			assert.Regexp(t, regexp.MustCompile(`\b`+name+`\b`), string(text), "%s has no case for the journal command %s", file, name)
+			// assert.Regexp would print the file.
+			assert.True(t, regexp.MustCompile(`\b`+name+`\b`).Match(text), "%s has no case for the journal command %s", file, name)
 		}
 	}
 	text, err := os.ReadFile(filepath.Join("..", "..", "partition", "journal", "types.go"))
 	require.NoError(t, err)
 	for _, name := range commands {
-		assert.Regexp(t, regexp.MustCompile(`\b`+name+`:\s+"`), string(text), "the journal command %s has no name for users", name)
+		assert.True(t, regexp.MustCompile(`\b`+name+`:\s+"`).Match(text), "partition/journal/types.go has no name of the journal command %s for users", name)
 	}
 }
 

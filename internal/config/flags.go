@@ -113,6 +113,6 @@ func Usage() string {
 	return "Runs a server.\n\nUsage: platform-server [flags]\n       platform-server health    check whether the server on this machine is ready\n       platform-server inspect   show the data directory of a node that is stopped\n       platform-server repair    repair it: drop a log entry, end a quarantine, accept lost entries\n       platform-server recover   recover a cluster whose other nodes are lost for good\n\nFlags:\n" + flags.FlagUsagesWrapped(110) +
 		"\nEvery key, including those in sections, can be set in the configuration file and in the environment:\n" +
 		"worker.invoker.abort-timeout is PLATFORM_WORKER__INVOKER__ABORT_TIMEOUT. --dump-config prints all keys.\n" +
-		"\nExit status: 0 stopped in order; 1 failed, the last line states the reason; 3 the cluster needs a newer release of this\n" +
+		"\nExit status: 0 stopped in order; 1 failed, see the last line; 3 the cluster needs a newer release of this\n" +
 		"server; 4 this node was removed from the cluster. Starting it again is of no use after 3 and 4.\n"
 }

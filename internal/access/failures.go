@@ -70,7 +70,7 @@ func (f *Failures) invalid(r *http.Request, what failure) {
 		return
 	}
 	f.ports[what.port].invalid.Add(1)
-	network := networkOf(r)
+	network := NetworkOf(r.RemoteAddr)
 	omitted, due := f.due(network)
 	if !due {
 		return

@@ -93,9 +93,10 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 // others is the name of those that share a quota.
 const others = "others"
 
-// networkOf returns the address of a client. Hosts have a whole /64 of IPv6.
-func networkOf(r *http.Request) string {
-	address, err := netip.ParseAddrPort(r.RemoteAddr)
+// NetworkOf returns what identifies a client without credentials at a remote address, host:port: the
+// IP address, or its /64 of IPv6, since a host may have all addresses of such a network.
+func NetworkOf(remote string) string {
+	address, err := netip.ParseAddrPort(remote)
 	if err != nil {
 		return others
 	}
@@ -116,7 +117,7 @@ func (q *Quotas) of(r *http.Request, now time.Time) *quota {
 	if p := From(r.Context()); p.Name != "" {
 		table, client = q.principals, "principal "+p.Name
 	} else {
-		client = networkOf(r)
+		client = NetworkOf(r.RemoteAddr)
 	}
 	if table[client] == nil && len(table) >= maxQuotas {
 		forgetIdle(table, now)

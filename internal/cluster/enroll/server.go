@@ -8,12 +8,12 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/netip"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"platform/internal/access"
 	"platform/internal/logsample"
 	"platform/internal/nodetls"
 	nodepb "platform/proto/node"
@@ -62,7 +62,7 @@ func NewServer(issuer *Issuer, security *nodetls.Security, log *slog.Logger) *Se
 // admit reports whether a node without a certificate may connect: there must be a join token, and
 // few connections of its address.
 func (s *Server) admit(from net.Addr) bool {
-	return s.issuer.awaitsNodes(time.Now()) && s.allow(networkOf(from))
+	return s.issuer.awaitsNodes(time.Now()) && s.allow(access.NetworkOf(from.String()))
 }
 
 func (s *Server) allow(network string) bool {
@@ -77,20 +77,6 @@ func (s *Server) allow(network string) bool {
 		s.addresses[network] = limiter
 	}
 	return limiter.Allow() && s.all.Allow()
-}
-
-// networkOf returns the address of a client, or its /64 of IPv6, of which it may have all addresses.
-func networkOf(from net.Addr) string {
-	address, err := netip.ParseAddr(hostOf(from))
-	if err != nil {
-		return ""
-	}
-	if address = address.Unmap(); address.Is6() {
-		if network, err := address.Prefix(64); err == nil {
-			return network.String()
-		}
-	}
-	return address.String()
 }
 
 func hostOf(from net.Addr) string {

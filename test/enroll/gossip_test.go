@@ -1,7 +1,6 @@
 package enroll
 
 import (
-	"io"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -20,7 +19,7 @@ import (
 func (c *cluster) gossips(t *testing.T, node int, name, incarnation string) *membership.Members {
 	t.Helper()
 	security, err := nodetls.Open(nodetls.Config{
-		Mode: nodetls.Require, Cluster: clusterName, Node: name, PacketKeyFile: c.in(node, "node-tls-gossip.key"), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Mode: nodetls.Require, Cluster: clusterName, Node: name, PacketKeyFile: c.in(node, "node-tls-gossip.key"), Log: slog.New(slog.DiscardHandler),
 		Files: certs.Files{Cert: c.in(node, "node-tls.pem"), Key: c.in(node, "node-tls.pem"), CA: c.in(node, "node-tls-ca.crt")},
 	})
 	require.NoError(t, err)
@@ -31,7 +30,7 @@ func (c *cluster) gossips(t *testing.T, node int, name, incarnation string) *mem
 	ports := membership.Split(l, security)
 	members, err := membership.Open(membership.Config{
 		Name: name, Incarnation: incarnation, ClusterName: clusterName, Address: l.Addr().String(), Streams: ports.Gossip, Packets: packets,
-		Seeds: []string{c.nodes[0].NodeAddress()}, Security: security, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Seeds: []string{c.nodes[0].NodeAddress()}, Security: security, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() {

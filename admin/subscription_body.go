@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"platform/flowcontrol"
 	"platform/internal/errcode"
 	"platform/internal/subscription"
 )
@@ -41,7 +42,7 @@ type subscriptionRequest struct {
 }
 
 // create converts a request to a subscription.
-func (r *subscriptionRequest) create(*Server) (sub subscription.Subscription, err error) {
+func (r *subscriptionRequest) create() (sub subscription.Subscription, err error) {
 	if r.Source == nil || r.Sink == nil {
 		return sub, errcode.New(errcode.META0009, "a subscription needs the fields 'source' (kafka://<cluster>/<topic>) and 'sink' (service://<service>/<handler>)")
 	}
@@ -145,8 +146,21 @@ func setTemplate(into *subscription.Template, field, text string) error {
 	if never := strings.Trim(placeholder.ReplaceAllString(text, ""), allowed); never != "" {
 		return errcode.New(errcode.META0009, "%s: %s has characters that are not allowed there: %s", field, shorten(text), shorten(never)).In(field)
 	}
+	if shortest := placeholder.ReplaceAllString(text, "x"); text != "" && !possible(field, shortest) {
+		return errcode.New(errcode.META0009, "%s: %s is invalid for every record: expected %s of 1 to %d characters", field, shorten(text),
+			map[string]string{"scope": "a scope", "limit_key": "one or two parts, separated by '/', each"}[field], flowcontrol.MaxPartBytes).In(field)
+	}
 	*into = t
 	return nil
+}
+
+// possible reports whether a text can be a scope or limit key.
+func possible(field, text string) bool {
+	if field == "scope" {
+		return flowcontrol.CheckScope(text) == nil
+	}
+	_, err := flowcontrol.ParseLimitKey(text)
+	return err == nil
 }
 
 func isNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }

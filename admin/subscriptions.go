@@ -25,8 +25,11 @@ func (s *Server) createSubscription(c echo.Context) error {
 	if err := s.readJSON(c, &r); err != nil {
 		return err
 	}
-	sub, err := r.create(s)
+	sub, err := r.create()
 	if err != nil {
+		return err
+	}
+	if err := s.checkFlowControl(&r); err != nil {
 		return err
 	}
 	sub.ID = s.registry.NewSubscriptionID()
@@ -48,6 +51,14 @@ func (s *Server) createSubscription(c echo.Context) error {
 	}
 	c.Response().Header().Set("Location", "subscriptions/"+sub.ID)
 	return respond(c, http.StatusCreated, view)
+}
+
+// checkFlowControl rejects a scope while no invocation can have one: each record would block.
+func (s *Server) checkFlowControl(r *subscriptionRequest) error {
+	if r.Scope == nil || *r.Scope == "" || s.cfg.FlowControl {
+		return nil
+	}
+	return errcode.New(errcode.META0009, "scope: flow control is off on this cluster: see experimental-enable-vqueues").In("scope")
 }
 
 // prepareSubscription validates a subscription and resolves its start at the broker. If the broker
@@ -217,6 +228,9 @@ func (s *Server) patchSubscription(c echo.Context) error {
 		return unprocessable("the source of a subscription cannot be changed; create another subscription")
 	case r.Start != nil:
 		return unprocessable("the field 'start' cannot be changed; use POST /subscriptions/{subscription}/seek")
+	}
+	if err := s.checkFlowControl(&r); err != nil {
+		return err
 	}
 	if r.Options != nil {
 		if err := s.requireKeyForProperties(c.Request().Context(), *r.Options); err != nil {

@@ -83,12 +83,16 @@ func (f *fakeStreams) SkipRecord(context.Context, subscription.RecordID) error {
 
 // streaming is a server with a cluster of the configuration, one that was added, and the
 // services of seeded.
-func streaming(t *testing.T) (*world, *fakeStreams) {
+func streaming(t *testing.T, changes ...func(*Config)) (*world, *fakeStreams) {
 	streams := &fakeStreams{starts: []subscription.TopicStart{{TopicOffsets: subscription.TopicOffsets{Topic: "orders", Offsets: []subscription.PartitionOffset{{Partition: 0, Offset: 7}}}}}}
 	w := seeded(t, func(c *Config) {
 		c.Streams = streams
 		c.KafkaClusters = []subscription.Cluster{{Name: "fixed", Static: true, Properties: map[string]string{"bootstrap.servers": "127.0.0.1:1"}}}
 		c.Now = func() time.Time { return time.UnixMilli(1_700_000_100_000) }
+		c.FlowControl = true
+		for _, change := range changes {
+			change(c)
+		}
 	})
 	_, err := w.store.Provision(t.Context(), metadata.Cluster{Name: "localcluster", Partitions: 8, FeatureLevel: feature.Level4})
 	require.NoError(t, err)
@@ -451,6 +455,8 @@ func TestBadSubscriptionsAreRefused(t *testing.T) {
 		{with(`"max_in_flight":10001`), "expected 1 to 10000", 400},
 		{with(`"nonsense":1`), "unknown field 'nonsense'", 422},
 		{with(`"scope":"` + strings.Repeat("x", 1001) + `"`), "at most 1000", 400},
+		{with(`"scope":"` + strings.Repeat("x", 36) + `{key}"`), "is invalid for every record: expected a scope of 1 to 36", 400},
+		{with(`"scope":"s","limit_key":"a/{key}/b"`), "is invalid for every record: expected one or two parts", 400},
 	} {
 		answer := w.ask(t, "POST", "/subscriptions", tc.body)
 		got := text(t, answer)
@@ -483,6 +489,22 @@ func TestBadSubscriptionsAreRefused(t *testing.T) {
 	} {
 		_, got := w.view(t, tc.method, "/subscriptions/"+tc.path, tc.body, tc.status)
 		require.Contains(t, got, tc.message, tc.path+tc.body)
+	}
+}
+
+// With a scope, each record would block while flow control is off.
+func TestScopesOfSubscriptionsNeedFlowControl(t *testing.T) {
+	w, _ := streaming(t, func(c *Config) { c.FlowControl = false })
+	id := w.subscribe(t, simpleSubscription)["id"].(string)
+	scoped := strings.Replace(simpleSubscription, "{", `{"scope":"{key}",`, 1)
+	for path, method := range map[string]string{"": "POST", "/" + id: "PATCH"} {
+		body := scoped
+		if method == "PATCH" {
+			body = `{"scope":"{key}"}`
+		}
+		_, got := w.view(t, method, "/subscriptions"+path, body, 400)
+		require.Contains(t, got, "scope: flow control is off on this cluster")
+		require.Contains(t, got, "META0009")
 	}
 }
 

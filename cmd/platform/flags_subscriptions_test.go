@@ -50,6 +50,10 @@ func init() { //nolint:gochecknoinits // adds to a table
 		"subscriptions seek":   {args: []string{"sub_1a", "0=5", "orders/1=6", "--yes"}, base: map[string]string{"json": "--restart"}, answers: with("POST.subscriptions.sub_1a.seek", "200\n"+subscriptionJSON)},
 		"subscriptions skip":   {args: []string{"sub_1a", "orders/3", "--yes"}, answers: with("POST.subscriptions.sub_1a.records.orders.3.42.skip", "202\n")},
 		"subscriptions retry":  {args: []string{"sub_1a"}, answers: with("POST.subscriptions.sub_1a.records.orders.3.42.retry", "202\n")},
+		"subscriptions record": {
+			args:    []string{"sub_1a"},
+			answers: with("GET.subscriptions.sub_1a.records.orders.3.42", "200\n"+`{"topic":"orders","partition":3,"offset":42,"timestamp":"2026-01-31T15:04:05Z","key":null,"value":{"text":"7"},"headers":[]}`),
+		},
 		"subscriptions delete": {args: []string{"sub_1a", "--yes"}, answers: with("DELETE.subscriptions.sub_1a", "202\n")},
 		"subscriptions dead-letters list": {
 			args: []string{"sub_1a"}, flags: map[string]string{"after": "--after orders/3/41"},

@@ -88,17 +88,7 @@ func (a *app) deadLettersShow() *cobra.Command {
 		if *asJSON {
 			return a.printRaw(response.Body)
 		}
-		fields := []term.Field{
-			{Name: "Record", Value: fmt.Sprintf("%s/%d/%d", term.Clean(l.Topic), l.Partition, l.Offset)},
-			{Name: "Produced", Value: a.print.Time(l.Timestamp)},
-			{Name: "Set aside", Value: a.print.Time(l.At)},
-			{Name: "Reason", Value: term.Clean(l.Reason + ": " + l.Message)},
-			{Name: "Key", Value: recordText(l.Key, l.KeyBytes)},
-		}
-		for _, h := range l.Headers {
-			fields = append(fields, term.Field{Name: "Header", Value: term.Clean(h.Name) + ": " + recordText(h.Value, 0)})
-		}
-		a.print.Fields("", append(fields, term.Field{Name: "Value", Value: recordText(l.Value, l.ValueBytes)})...)
+		a.showRecord(&l, term.Field{Name: "Set aside", Value: a.print.Time(l.At)}, term.Field{Name: "Reason", Value: term.Clean(l.Reason + ": " + l.Message)})
 		return nil
 	})
 	return cmd

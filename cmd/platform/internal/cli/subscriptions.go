@@ -27,7 +27,7 @@ func (a *app) subscriptions() *cobra.Command {
 
 A subscription is named by its id, or by its source or sink if only one subscription has it.`,
 	}, a.subscriptionsCreate(), a.subscriptionsList(), a.subscriptionsDescribe(), a.subscriptionsEdit(), a.subscriptionsPause(), a.subscriptionsResume(),
-		a.subscriptionsSeek(), a.subscriptionsRecord("skip"), a.subscriptionsRecord("retry"), a.deadLetters(), a.subscriptionsDelete())
+		a.subscriptionsSeek(), a.subscriptionsShowRecord(), a.subscriptionsRecord("skip"), a.subscriptionsRecord("retry"), a.deadLetters(), a.subscriptionsDelete())
 }
 
 // subscriptionFlags are the settings of a subscription.

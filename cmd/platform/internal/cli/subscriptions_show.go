@@ -213,6 +213,6 @@ func (a *app) showTopicPartitions(list []client.TopicPartition) {
 	}
 	a.print.Table("", []string{"PARTITION", "STATE", "NODE", "POSITION", "END", "LAG", "LAG-TIME", "IN-FLIGHT", "LEFT-OUT", "CAUSE"}, rows)
 	if blocked {
-		a.say("`platform subscriptions retry <subscription> <topic>/<partition>` tries a blocked record again, `skip` leaves it out.")
+		a.say("`platform subscriptions record <subscription>` shows blocked records, `retry` tries them again, `skip` leaves them out.")
 	}
 }

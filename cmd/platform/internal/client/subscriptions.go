@@ -196,6 +196,13 @@ func (c *Client) OnRecord(ctx context.Context, id, operation, topic string, part
 	return err
 }
 
+// Record returns a record of a topic that a subscription reads.
+func (c *Client) Record(ctx context.Context, id, topic string, partition int32, offset int64) (r Record, _ *Response, err error) {
+	path := fmt.Sprintf("%s/records/%s/%d/%d", subscriptionPath(id), url.PathEscape(topic), partition, offset)
+	response, err := c.adminJSON(ctx, http.MethodGet, path, nil, &r)
+	return r, response, err
+}
+
 // DeadLetter is a record that could not be delivered and that the server keeps.
 type DeadLetter struct {
 	Topic      string    `json:"topic"`
@@ -216,8 +223,9 @@ type DeadLetterPage struct {
 	Silent  []string     `json:"silent_nodes"`
 }
 
-// DeadLetterRecord is a dead letter with its contents.
-type DeadLetterRecord struct {
+// Record is a record of a topic; as a dead letter, it also has the fields of DeadLetter that are about
+// the delivery.
+type Record struct {
 	DeadLetter
 	Key     *RecordBytes   `json:"key"`
 	Value   *RecordBytes   `json:"value"`
@@ -264,7 +272,7 @@ func (c *Client) DeadLetters(ctx context.Context, id, after string) (page DeadLe
 }
 
 // DeadLetter returns a dead letter with its contents.
-func (c *Client) DeadLetter(ctx context.Context, id, topic string, partition int32, offset int64) (l DeadLetterRecord, _ *Response, err error) {
+func (c *Client) DeadLetter(ctx context.Context, id, topic string, partition int32, offset int64) (l Record, _ *Response, err error) {
 	response, err := c.adminJSON(ctx, http.MethodGet, letterPath(id, topic, partition, offset), nil, &l)
 	return l, response, err
 }

@@ -33,8 +33,9 @@ export async function testEvents(w, subscription) {
     await t.settled()
     const blocked = { offset: 42, reason: 'key_missing', message: 'the record has no key', key_bytes: 0, value_bytes: 7 }
     const partition = { topic: 'orders', partition: 3, state: 'blocked', reason: 'key_missing', node: 1, owner_partition: 0, position: 42, end_offset: 50, lag_records: 8, lag_seconds: 2.5, in_flight: 0, skipped: 0, dead_lettered: 0, blocked_record: blocked }
+    const recovered = { ...partition, partition: 4, state: 'running', reason: undefined, blocked_record: undefined, last_error: 'the broker was away', last_error_at: new Date(Date.now() - 60_000).toISOString() }
     const asked = []
-    await t.page.route(`${w.admin}/subscriptions/${subscription}`, (r) => r.fulfill({ json: { ...view, state: 'blocked', topic_partitions: 1, blocked: 1, lag_records: 8, lag_seconds: 2.5, partitions: [partition] } }))
+    await t.page.route(`${w.admin}/subscriptions/${subscription}`, (r) => r.fulfill({ json: { ...view, state: 'blocked', topic_partitions: 1, blocked: 1, lag_records: 8, lag_seconds: 2.5, partitions: [partition, recovered] } }))
     await t.page.route(`${w.admin}/subscriptions/${subscription}/records/**`, (r) => {
       asked.push(`${r.request().method()} ${new URL(r.request().url()).pathname.split('/records/')[1]}`)
       return r.request().method() === 'GET' ? r.fulfill({ json: { topic: 'orders', partition: 3, offset: 42, key: null, value: { text: '<b>no</b>' }, headers: [{ name: 'x', value: { base64: '/w==' } }], key_bytes: 0, value_bytes: 9 } }) : r.fulfill({ status: 202 })
@@ -42,6 +43,7 @@ export async function testEvents(w, subscription) {
     await t.page.goto(`${w.admin}/ui/subscriptions/${subscription}`)
     await t.page.getByRole('list', { name: 'Blocked by a record' }).getByText('this one has none').waitFor()
     await t.page.getByText('7 records behind it').waitFor()
+    await t.page.getByText('1m ago: the broker was away').waitFor()
     await t.page.getByRole('button', { name: 'Show' }).click()
     await t.page.getByRole('dialog').getByText('<b>no</b>').waitFor()
     await t.page.getByRole('button', { name: 'Close' }).click()

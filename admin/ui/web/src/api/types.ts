@@ -442,6 +442,7 @@ export interface TopicPartition {
   skipped: number
   dead_lettered: number
   last_error?: string
+  last_error_at?: string
   blocked_record?: { offset: number; timestamp?: string; reason: string; message?: string; key_bytes: number; value_bytes: number }
 }
 

@@ -165,9 +165,16 @@ function Partitions({ list }: { list: TopicPartition[] }) {
       { id: 'flight', title: 'In flight', class: 'num fit', cell: (p) => formatCount(p.in_flight) },
       { id: 'out', title: 'Left out', class: 'num fit', cell: (p) => formatCount(p.skipped + p.dead_lettered) },
       { id: 'node', title: 'Node', class: 'num fit', cell: (p) => (p.node ? `N${p.node}` : '–') },
-      { id: 'error', title: 'Cause', class: 'grow', cell: (p) => p.blocked_record?.message ?? p.message ?? p.last_error ?? '' },
+      { id: 'error', title: 'Cause', class: 'grow', cell: cause },
     ]} />
   )
+}
+
+/** Why a topic partition is in its state; if it reads, the error that it had before. */
+function cause(p: TopicPartition) {
+  const now = p.blocked_record?.message ?? p.message
+  if (now || !p.last_error) return now ?? ''
+  return <span class="muted">{p.last_error_at ? <Time at={p.last_error_at} /> : 'before'}: {p.last_error}</span>
 }
 
 /** Why records block, what can be done, and the actions. */

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"strings"
@@ -63,7 +64,8 @@ func TestDistinctKeys(t *testing.T) {
 	for p := range a.seen {
 		a.seen[p] = make([]uint64, records/partitions/64+2)
 	}
-	handler, err := server.NewRestate().Bind(restate.NewObject("Users").Handler("add", restate.NewObjectHandler(a.add, restate.WithBinary))).Handler()
+	handler, err := server.NewRestate().WithLogger(slog.DiscardHandler, false).
+		Bind(restate.NewObject("Users").Handler("add", restate.NewObjectHandler(a.add, restate.WithBinary))).Handler()
 	require.NoError(t, err)
 	c := harness.ClusterFor(t, harness.ClusterOptions{Nodes: setting(t, "KAFKA_NODES", 1)})
 	require.NoError(t, c.Nodes[0].Register(t.Context(), serve(t, handler), false))

@@ -193,3 +193,11 @@ func TestADeadLetterIsDeliveredOnceAcrossASeek(t *testing.T) {
 	require.NoError(t, h.engine.RetryDeadLetter(t.Context(), id))
 	require.Equal(t, 1, w.createdCount())
 }
+
+// A dead letter does not wait for others to be written with it: the next record is read afterwards.
+func TestDeadLettersAreWrittenAtOnce(t *testing.T) {
+	client, err := New(Config{}).newClient(&subscription.Client{Brokers: []string{"127.0.0.1:1"}})
+	require.NoError(t, err)
+	defer client.Close()
+	require.Zero(t, client.OptValue(kgo.ProducerLinger))
+}

@@ -30,14 +30,21 @@ var digits = func() (d [256]int8) {
 // uint128 is an unsigned number of 128 bits.
 type uint128 struct{ hi, lo uint64 }
 
+const pow10of62 = 62 * 62 * 62 * 62 * 62 * 62 * 62 * 62 * 62 * 62
+
 // put62 writes n as base62, most significant digit first, padded with zeros to the
 // length of dst.
 func put62(dst []byte, n uint128) {
-	for i := len(dst) - 1; i >= 0; i-- {
-		var rem uint64
-		n.hi, rem = n.hi/62, n.hi%62
-		n.lo, rem = bits.Div64(rem, n.lo, 62)
-		dst[i] = alphabet[rem]
+	// Ten digits at a time fit into 64 bits, whose division by a constant is a multiplication.
+	for i := len(dst); i > 0; {
+		var ten uint64
+		n.hi, ten = n.hi/pow10of62, n.hi%pow10of62
+		n.lo, ten = bits.Div64(ten, n.lo, pow10of62)
+		for end := max(i-10, 0); i > end; {
+			i--
+			dst[i] = alphabet[ten%62]
+			ten /= 62
+		}
 	}
 }
 

@@ -23,10 +23,10 @@ func (s *Server) trace(c echo.Context, inv *machine.Invoke) (end func(*error)) {
 	}
 	return func(err *error) {
 		t := &inv.Target
-		about := &tracing.Invocation{ID: inv.ID, Target: t.String(), Service: t.Service, Handler: t.Handler}
+		about := tracing.Invocation{ID: inv.ID, Service: t.Service, Handler: t.Handler, Keyed: t.Type.Keyed(), Key: t.Key}
 		status, failure := outcome(c.Response(), *err)
 		requestID, _ := first(c.Response().Header()[headerRequestID])
-		span.End(about, requestID, status, failure)
+		span.End(&about, requestID, status, failure)
 	}
 }
 

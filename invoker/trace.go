@@ -19,7 +19,8 @@ func (a *attempt) startSpan(inv *machine.Invocation) {
 	}
 	pin := a.plan.pin
 	to := tracing.Endpoint{Deployment: string(pin.Deployment), Address: a.plan.route.addr.Scheme + "://" + a.plan.route.addr.Authority, Protocol: int(pin.Protocol)}
-	a.span = tracer.StartAttempt(attempts.Traced(inv.ID, &inv.Target, &inv.Source, &inv.Trace), to, uint32(a.t.retry.total))
+	about := attempts.Traced(inv.ID, &inv.Target, &inv.Source, &inv.Trace)
+	a.span = tracer.StartAttempt(&about, to, uint32(a.t.retry.total), a.t.started)
 }
 
 // traceparent is the trace context for the endpoint.
@@ -39,14 +40,14 @@ func (a *attempt) traceCommand(m *protocol.Message) {
 
 // measure counts and records the attempt, which ends with an event; t.mu is held.
 func (a *attempt) measure(e event) {
-	how := a.outcome(e)
+	how, now := a.outcome(e), time.Now()
 	if inv := a.t.inv; inv != nil {
-		a.s.iv.cfg.Stats.Attempted(inv.Target.Service, inv.Target.Handler, how, time.Since(a.t.started), a.span.TraceID())
+		a.s.iv.cfg.Stats.Attempted(inv.Target.Service, inv.Target.Handler, how, now.Sub(a.t.started), a.span.TraceID())
 	}
 	if f := a.failure; how == stats.Failed {
-		a.span.End(how, f.ErrorCode, f.Message, f.Stacktrace)
+		a.span.End(how, now, f.ErrorCode, f.Message, f.Stacktrace)
 	} else {
-		a.span.End(how, "", "", "")
+		a.span.End(how, now, "", "", "")
 	}
 }
 

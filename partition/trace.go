@@ -15,7 +15,7 @@ func (p *Partition) traceStart(inv *machine.Invocation) {
 	}
 	about := attempts.Traced(inv.ID, &inv.Target, &inv.Source, &inv.Trace)
 	about.Linked = inv.Source.Kind == machine.FromService && len(inv.Sinks) == 0
-	p.tracer.Started(about)
+	p.tracer.Started(&about)
 }
 
 // traceEnd records the end of an invocation.
@@ -30,5 +30,6 @@ func (p *Partition) traceEnd(e *machine.Finish) {
 			failure = "the handler failed without a message"
 		}
 	}
-	p.tracer.Ended(attempts.Traced(e.ID, &e.Target, &e.Source, &e.Trace), time.UnixMilli(e.DueAt), time.UnixMilli(e.EndedAt), code, failure)
+	about := attempts.Traced(e.ID, &e.Target, &e.Source, &e.Trace)
+	p.tracer.Ended(&about, time.UnixMilli(e.DueAt), time.UnixMilli(e.EndedAt), code, failure)
 }

@@ -118,7 +118,7 @@ func (c *converter) handler(service, name string) (options metadata.EffectiveOpt
 func (c *converter) trace(inv *machine.Invoke, rec *kgo.Record) {
 	t := &inv.Target
 	inv.Trace.Parent = c.cfg.Tracer.Received(
-		&tracing.Invocation{ID: inv.ID, Target: t.String(), Service: t.Service, Handler: t.Handler, Traceparent: inv.Trace.Parent},
+		&tracing.Invocation{ID: inv.ID, Service: t.Service, Handler: t.Handler, Keyed: t.Type.Keyed(), Key: t.Key, Traceparent: inv.Trace.Parent},
 		&tracing.Record{Subscription: c.sub.ID, Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset, Time: rec.Timestamp})
 }
 

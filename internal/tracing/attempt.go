@@ -17,9 +17,10 @@ type Attempt struct {
 	cause       link // the parent of the invocation
 	span        trace.SpanID
 	start       time.Time
-	events      []byte // encoded, see appendEvent
-	count       int    // of them
-	more        uint32 // events beyond the limit
+	events      []byte    // encoded, see appendEvent
+	room        [192]byte // of the first events
+	count       int       // of them
+	more        uint32    // events beyond the limit
 	endpoint    Endpoint
 	retries     uint32
 	traceparent string
@@ -32,13 +33,13 @@ type Endpoint struct {
 	Protocol            int // version of the service protocol
 }
 
-// StartAttempt begins the span of an attempt that follows failed ones. The result is nil on
-// a nil Tracer.
-func (t *Tracer) StartAttempt(inv *Invocation, to Endpoint, failed uint32) *Attempt {
+// StartAttempt begins the span of an attempt that started at a time and follows failed ones. The result
+// is nil on a nil Tracer.
+func (t *Tracer) StartAttempt(inv *Invocation, to Endpoint, failed uint32, start time.Time) *Attempt {
 	if t == nil {
 		return nil
 	}
-	a := &Attempt{t: t, inv: *inv, cause: t.of(inv.ID, inv.Caller, inv.Traceparent), start: time.Now(), endpoint: to, retries: failed, span: newSpanID()}
+	a := &Attempt{t: t, inv: *inv, cause: t.of(inv.ID, inv.Caller, inv.Traceparent), start: start, endpoint: to, retries: failed, span: newSpanID()}
 	a.traceparent = link{trace: a.cause.trace, span: a.span, sampled: a.cause.sampled}.traceparent()
 	return a
 }
@@ -59,7 +60,7 @@ func (a *Attempt) Sampled() bool { return a != nil && a.cause.sampled }
 
 // Command records that the handler sent a journal command, with its name if it has one.
 func (a *Attempt) Command(kind, name string, index uint32) {
-	if !a.room() {
+	if !a.admits() {
 		return
 	}
 	var room [256]byte
@@ -73,15 +74,15 @@ func (a *Attempt) Command(kind, name string, index uint32) {
 
 // RunEnded records that the handler proposed the result of a run.
 func (a *Attempt) RunEnded(completion uint32) {
-	if a.room() {
+	if a.admits() {
 		var room [64]byte
 		b := appendNumber(room[:0], fieldEventAttributes, "platform.journal.completion.id", int64(completion))
 		a.event("platform.invocation.lifecycle.run_ended", time.Now(), b)
 	}
 }
 
-// room reports whether an event is to be recorded.
-func (a *Attempt) room() bool {
+// admits reports whether an event is to be recorded.
+func (a *Attempt) admits() bool {
 	if !a.Sampled() {
 		return false
 	}
@@ -93,22 +94,25 @@ func (a *Attempt) room() bool {
 }
 
 func (a *Attempt) event(name string, at time.Time, attributes []byte) {
+	if a.events == nil {
+		a.events = a.room[:0]
+	}
 	a.events = appendEvent(a.events, name, at, attributes)
 	a.count++
 }
 
-// End records the span. code, message and stack describe the failure of a failed attempt.
-func (a *Attempt) End(how stats.Outcome, code, message, stack string) {
+// End records the span of an attempt that ended at a time. code, message and stack describe the failure
+// of a failed attempt.
+func (a *Attempt) End(how stats.Outcome, end time.Time, code, message, stack string) {
 	if a == nil || a.over {
 		return
 	}
 	a.over = true
-	end := time.Now()
 	if !a.t.keeps(a.cause.sampled, how == stats.Failed, 0) {
 		return
 	}
 	if !a.cause.sampled && a.retries == 0 {
-		a.t.started(&a.inv, a.cause, a.start)
+		a.t.started(&a.inv, &a.cause, a.start)
 	}
 	switch how {
 	case stats.Suspended:
@@ -117,7 +121,11 @@ func (a *Attempt) End(how stats.Outcome, code, message, stack string) {
 		a.event("platform.invocation.lifecycle.yielded", end, nil)
 	}
 	below := link{trace: a.cause.trace, span: spanOf(a.inv.ID)}
-	s := newSpan(spans.Span_SPAN_KIND_CLIENT, a.span, below, a.start, end, "invocation-attempt", a.inv.Target, 512+len(a.events)).call(&a.inv)
+	s, ok := a.t.begin(&head{kind: spans.Span_SPAN_KIND_CLIENT, id: a.span, parent: below, start: a.start, end: end, what: "invocation-attempt", about: &a.inv})
+	if !ok {
+		return
+	}
+	s.call(&a.inv)
 	s.text("platform.deployment.id", a.endpoint.Deployment)
 	s.text("platform.deployment.address", a.endpoint.Address)
 	s.number("platform.deployment.service_protocol_version", int64(a.endpoint.Protocol))
@@ -131,5 +139,5 @@ func (a *Attempt) End(how stats.Outcome, code, message, stack string) {
 			s.text("exception.stacktrace", stack)
 		}
 	}
-	a.t.record(s)
+	a.t.record(&s)
 }

@@ -30,21 +30,35 @@ func parse(traceparent string) (l link, ok bool) {
 	if len(traceparent) < 55 {
 		return link{}, false
 	}
-	traceID, err := trace.TraceIDFromHex(traceparent[3:35])
-	if err != nil {
+	if !unhex(l.trace[:], traceparent[3:35]) || !unhex(l.span[:], traceparent[36:52]) || !l.trace.IsValid() || !l.span.IsValid() {
 		return link{}, false
 	}
-	spanID, err := trace.SpanIDFromHex(traceparent[36:52])
-	if err != nil {
-		return link{}, false
-	}
-	// The flag is the lowest bit of a hexadecimal digit.
-	last := traceparent[54]
-	if last >= 'a' {
-		last -= 'a' - 10
-	}
-	return link{trace: traceID, span: spanID, sampled: last&1 == 1}, true
+	l.sampled = digits[traceparent[54]]&1 == 1 // the flag is the lowest bit of a hexadecimal digit
+	return l, true
 }
+
+// unhex decodes lower case hexadecimal digits. It avoids the copies of package hex, since it is called
+// several times per invocation.
+func unhex(to []byte, text string) bool {
+	bad := byte(0)
+	for i := range to {
+		high, low := digits[text[2*i]], digits[text[2*i+1]]
+		bad |= high | low
+		to[i] = high<<4 | low
+	}
+	return bad < 16
+}
+
+// digits has the values of lower case hexadecimal digits, and 255 for other characters.
+var digits = func() (of [256]byte) {
+	for c := range of {
+		of[c] = 255
+	}
+	for value, c := range []byte("0123456789abcdef") {
+		of[c] = byte(value)
+	}
+	return of
+}()
 
 // TraceID returns the trace that a valid traceparent names; empty if there is none.
 func TraceID(traceparent string) string {
@@ -56,7 +70,7 @@ func TraceID(traceparent string) string {
 
 // SampledTraceID returns the trace that a valid traceparent names if it is recorded.
 func SampledTraceID(traceparent string) string {
-	if l, ok := parse(traceparent); !ok || !l.sampled {
+	if len(traceparent) < 55 || digits[traceparent[54]]&1 == 0 {
 		return ""
 	}
 	return TraceID(traceparent)

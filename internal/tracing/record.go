@@ -31,7 +31,11 @@ func (t *Tracer) Received(inv *Invocation, r *Record) (traceparent string) {
 	self := link{trace: parent.trace, span: recordSpanOf(inv.ID, r), sampled: parent.sampled}
 	if parent.sampled {
 		now := time.Now()
-		s := newSpan(spans.Span_SPAN_KIND_CONSUMER, self.span, parent, now, now, "receive", r.Topic, 384).about(inv)
+		s, ok := t.begin(&head{kind: spans.Span_SPAN_KIND_CONSUMER, id: self.span, parent: parent, start: now, end: now, what: "receive", of: r.Topic})
+		if !ok {
+			return self.traceparent()
+		}
+		s.about(inv)
 		s.linked() // to the producer, as well as below it
 		s.text("messaging.system", "kafka")
 		s.text("messaging.operation.type", "receive")
@@ -40,7 +44,7 @@ func (t *Tracer) Received(inv *Invocation, r *Record) (traceparent string) {
 		s.number("messaging.kafka.offset", r.Offset)
 		s.number("messaging.kafka.timestamp", r.Time.UnixMilli())
 		s.text("platform.subscription.id", r.Subscription)
-		t.record(s)
+		t.record(&s)
 	}
 	return self.traceparent()
 }

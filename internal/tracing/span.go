@@ -1,6 +1,7 @@
 package tracing
 
 import (
+	"encoding/binary"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -8,6 +9,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	spans "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"platform/internal/ids"
 )
 
 // Field numbers of opentelemetry/proto/trace/v1/trace.proto and common.proto.
@@ -44,35 +47,70 @@ const (
 	fieldScopeSpans = 2 // the spans of a ScopeSpans
 )
 
-// span is a span to record, encoded as the export protocol's message while it is made. An
-// invocation has four spans with about thirty attributes; as messages they are a hundred
-// objects that wait for the export and are then encoded.
+// Tags of fields below 16, which are one byte.
+const (
+	bytesTag   = byte(protowire.BytesType)
+	varintTag  = byte(protowire.VarintType)
+	fixed64Tag = byte(protowire.Fixed64Type)
+
+	pairKeyTag     = fieldPairKey<<3 | bytesTag
+	pairValueTag   = fieldPairValue<<3 | bytesTag
+	valueStringTag = fieldValueString<<3 | bytesTag
+)
+
+// span is a span that is being recorded, encoded as the export protocol's message. An invocation has
+// four spans with about thirty attributes; as messages they are a hundred objects that wait for the
+// export and are then encoded.
 type span struct {
-	b      []byte
+	b      []byte // of the queue, which is locked until the span is recorded
 	parent link
 }
 
-// newSpan begins a span with a name of two parts. size is the expected size of the
-// attributes beside those of the target.
-func newSpan(kind spans.Span_SpanKind, id trace.SpanID, parent link, start, end time.Time, what, of string, size int) *span {
-	s := &span{b: make([]byte, 0, 320+3*len(of)+size), parent: parent}
-	s.bytes(fieldSpanTraceID, parent.trace[:])
-	s.bytes(fieldSpanID, id[:])
-	if parent.span != (trace.SpanID{}) {
-		s.bytes(fieldSpanParentID, parent.span[:])
-	}
-	of = valid(of)
-	s.b = protowire.AppendTag(s.b, fieldSpanName, protowire.BytesType)
-	s.b = protowire.AppendVarint(s.b, uint64(len(what)+1+len(of)))
-	s.b = append(append(append(s.b, what...), ' '), of...)
-	s.b = protowire.AppendTag(s.b, fieldSpanKind, protowire.VarintType)
-	s.b = protowire.AppendVarint(s.b, uint64(kind))
-	s.b = protowire.AppendTag(s.b, fieldSpanStart, protowire.Fixed64Type)
-	s.b = protowire.AppendFixed64(s.b, uint64(start.UnixNano()))
-	s.b = protowire.AppendTag(s.b, fieldSpanEnd, protowire.Fixed64Type)
-	s.b = protowire.AppendFixed64(s.b, uint64(max(end.UnixNano(), start.UnixNano())))
-	return s
+// head is what all spans have. The second part of the name is the target of the invocation or, if that
+// is nil, a text.
+type head struct {
+	kind       spans.Span_SpanKind
+	id         trace.SpanID
+	parent     link
+	start, end time.Time
+	what, of   string
+	about      *Invocation
 }
+
+// begin begins a span, which must be recorded before the caller does anything else. It is false if
+// the span is dropped.
+func (t *Tracer) begin(h *head) (s span, ok bool) {
+	b, ok := t.queue.Begin()
+	if !ok {
+		return span{}, false
+	}
+	b = append(b, fieldSpanTraceID<<3|bytesTag, byte(len(h.parent.trace)))
+	b = append(b, h.parent.trace[:]...)
+	b = append(b, fieldSpanID<<3|bytesTag, byte(len(h.id)))
+	b = append(b, h.id[:]...)
+	if h.parent.span != (trace.SpanID{}) {
+		b = append(b, fieldSpanParentID<<3|bytesTag, byte(len(h.parent.span)))
+		b = append(b, h.parent.span[:]...)
+	}
+	b = append(b, fieldSpanName<<3|bytesTag)
+	if h.about != nil {
+		b = protowire.AppendVarint(b, uint64(len(h.what)+1+h.about.targetLen()))
+		b = h.about.appendTarget(append(append(b, h.what...), ' '))
+	} else {
+		of := valid(h.of)
+		b = protowire.AppendVarint(b, uint64(len(h.what)+1+len(of)))
+		b = append(append(append(b, h.what...), ' '), of...)
+	}
+	b = append(b, fieldSpanKind<<3|varintTag, byte(h.kind), fieldSpanStart<<3|fixed64Tag)
+	start := h.start.UnixNano()
+	b = binary.LittleEndian.AppendUint64(b, uint64(start))
+	b = append(b, fieldSpanEnd<<3|fixed64Tag)
+	b = binary.LittleEndian.AppendUint64(b, uint64(max(h.end.UnixNano(), start)))
+	return span{b: b, parent: h.parent}, true
+}
+
+// record queues the span, which must not be used after that.
+func (t *Tracer) record(s *span) { t.queue.End(s.b) }
 
 func (s *span) bytes(field protowire.Number, v []byte) {
 	s.b = protowire.AppendTag(s.b, field, protowire.BytesType)
@@ -83,6 +121,23 @@ func (s *span) text(name, value string) { s.b = appendText(s.b, fieldSpanAttribu
 
 func (s *span) number(name string, value int64) {
 	s.b = appendNumber(s.b, fieldSpanAttributes, name, value)
+}
+
+// about adds the attributes that all spans of an invocation have.
+func (s *span) about(inv *Invocation) {
+	s.b = appendPair(s.b, fieldSpanAttributes, "platform.invocation.id", sizeOfString(ids.InvocationLen))
+	s.b = inv.ID.AppendText(append(s.b, valueStringTag, byte(ids.InvocationLen)))
+	n := inv.targetLen()
+	s.b = appendPair(s.b, fieldSpanAttributes, "platform.invocation.target", sizeOfString(n))
+	s.b = inv.appendTarget(protowire.AppendVarint(append(s.b, valueStringTag), uint64(n)))
+}
+
+// call adds the attributes of spans that stand for a call.
+func (s *span) call(inv *Invocation) {
+	s.text("rpc.system", "platform")
+	s.text("rpc.service", inv.Service)
+	s.text("rpc.method", inv.Handler)
+	s.about(inv)
 }
 
 // failed marks the span as failed.
@@ -116,8 +171,6 @@ func (s *span) events(encoded []byte, dropped uint32) {
 	}
 }
 
-func (t *Tracer) record(s *span) { t.queue.Add(s.b, cap(s.b)) }
-
 // appendEvent appends an event with encoded attributes to the events of a span.
 func appendEvent(b []byte, name string, at time.Time, attributes []byte) []byte {
 	b = protowire.AppendTag(b, fieldSpanEvents, protowire.BytesType)
@@ -128,12 +181,12 @@ func appendEvent(b []byte, name string, at time.Time, attributes []byte) []byte 
 	return append(b, attributes...)
 }
 
-// appendText appends an attribute to a message that has attributes in a field.
+// appendText appends an attribute to a message that has attributes in a field below 16.
 func appendText(b []byte, field protowire.Number, name, value string) []byte {
 	value = valid(clip(value))
-	inner := sizeOfString(len(value))
-	b = appendPair(b, field, name, inner)
-	return appendString(b, fieldValueString, value)
+	b = appendPair(b, field, name, sizeOfString(len(value)))
+	b = append(b, valueStringTag)
+	return append(protowire.AppendVarint(b, uint64(len(value))), value...)
 }
 
 // appendNumber is like appendText.
@@ -143,13 +196,16 @@ func appendNumber(b []byte, field protowire.Number, name string, value int64) []
 	return protowire.AppendVarint(b, uint64(value))
 }
 
-// appendPair appends an attribute up to its value, which has inner bytes.
+// appendPair appends an attribute up to its value, which has inner bytes. Names are shorter than 128 bytes.
 func appendPair(b []byte, field protowire.Number, name string, inner int) []byte {
-	b = protowire.AppendTag(b, field, protowire.BytesType)
-	b = protowire.AppendVarint(b, uint64(sizeOfString(len(name))+1+protowire.SizeBytes(inner)))
-	b = appendString(b, fieldPairKey, name)
-	b = protowire.AppendTag(b, fieldPairValue, protowire.BytesType)
-	return protowire.AppendVarint(b, uint64(inner))
+	b = append(b, byte(field)<<3|bytesTag)
+	if n := 2 + len(name) + 2 + inner; n < 128 { // the usual case: all lengths are one byte
+		b = append(b, byte(n), pairKeyTag, byte(len(name)))
+		return append(append(b, name...), pairValueTag, byte(inner))
+	}
+	b = protowire.AppendVarint(b, uint64(2+len(name)+1+protowire.SizeBytes(inner)))
+	b = append(append(b, pairKeyTag, byte(len(name))), name...)
+	return protowire.AppendVarint(append(b, pairValueTag), uint64(inner))
 }
 
 func appendString(b []byte, field protowire.Number, v string) []byte {

@@ -1,7 +1,7 @@
 package tracing
 
 import (
-	"net/netip"
+	"net"
 	"strconv"
 	"time"
 
@@ -13,27 +13,34 @@ import (
 
 // Invocation is what spans say about an invocation.
 type Invocation struct {
-	ID                       ids.Invocation
-	Target, Service, Handler string // Target as users see it: Service/key/handler
-	Traceparent              string // of the record
-	Caller                   ids.Invocation
-	Linked                   bool // it has no waiting caller: it is linked to its cause, too
+	ID               ids.Invocation
+	Service, Handler string // names from the registry
+	Keyed            bool   // the target has a key, which may be any text
+	Key              string
+	Traceparent      string // of the record
+	Caller           ids.Invocation
+	Linked           bool // it has no waiting caller: it is linked to its cause, too
 }
 
-// about adds the attributes that all spans of an invocation have.
-func (s *span) about(inv *Invocation) *span {
-	s.text("platform.invocation.id", inv.ID.String())
-	s.text("platform.invocation.target", inv.Target)
-	return s
+// appendTarget appends the target as users see it: Service/handler or Service/key/handler.
+func (inv *Invocation) appendTarget(b []byte) []byte {
+	b = append(append(b, inv.Service...), '/')
+	if inv.Keyed {
+		b = append(append(b, inv.key()...), '/')
+	}
+	return append(b, inv.Handler...)
 }
 
-// call adds the attributes of spans that stand for a call.
-func (s *span) call(inv *Invocation) *span {
-	s.text("rpc.system", "platform")
-	s.text("rpc.service", inv.Service)
-	s.text("rpc.method", inv.Handler)
-	return s.about(inv)
+// targetLen is the length of what appendTarget appends.
+func (inv *Invocation) targetLen() int {
+	n := len(inv.Service) + 1 + len(inv.Handler)
+	if inv.Keyed {
+		n += len(inv.key()) + 1
+	}
+	return n
 }
+
+func (inv *Invocation) key() string { return valid(clip(inv.Key)) }
 
 // Request is a request to the ingress that calls a handler.
 type Request struct {
@@ -77,19 +84,25 @@ func (r *Request) End(inv *Invocation, requestID string, status int, failure str
 	if !r.t.keeps(r.parent.sampled, failure != "", end.Sub(r.start)) {
 		return
 	}
-	s := newSpan(spans.Span_SPAN_KIND_SERVER, r.span, r.parent, r.start, end, "ingress", inv.Target, 384).call(inv)
+	s, ok := r.t.begin(&head{kind: spans.Span_SPAN_KIND_SERVER, id: r.span, parent: r.parent, start: r.start, end: end, what: "ingress", about: inv})
+	if !ok {
+		return
+	}
+	s.call(inv)
 	s.number("http.response.status_code", int64(status))
 	if requestID != "" {
 		s.text("platform.request.id", requestID)
 	}
-	if peer, err := netip.ParseAddrPort(r.peer); err == nil {
-		s.text("client.socket.address", peer.Addr().String())
-		s.number("client.socket.port", int64(peer.Port()))
+	if host, port, err := net.SplitHostPort(r.peer); err == nil {
+		s.text("client.socket.address", host)
+		if n, err := strconv.ParseUint(port, 10, 16); err == nil {
+			s.number("client.socket.port", int64(n))
+		}
 	}
 	if failure != "" {
 		s.failed(failure)
 	}
-	r.t.record(s)
+	r.t.record(&s)
 }
 
 // Started records that the first attempt of an invocation begins. Recorded again after a
@@ -99,16 +112,20 @@ func (t *Tracer) Started(inv *Invocation) {
 		return
 	}
 	if parent := t.of(inv.ID, inv.Caller, inv.Traceparent); parent.sampled {
-		t.started(inv, parent, time.Now())
+		t.started(inv, &parent, time.Now())
 	}
 }
 
-func (t *Tracer) started(inv *Invocation, parent link, at time.Time) {
-	s := newSpan(spans.Span_SPAN_KIND_INTERNAL, spanOf(inv.ID), parent, at, at, "invocation-start", inv.Target, 256).call(inv)
+func (t *Tracer) started(inv *Invocation, parent *link, at time.Time) {
+	s, ok := t.begin(&head{kind: spans.Span_SPAN_KIND_INTERNAL, id: spanOf(inv.ID), parent: *parent, start: at, end: at, what: "invocation-start", about: inv})
+	if !ok {
+		return
+	}
+	s.call(inv)
 	if inv.Linked {
 		s.linked()
 	}
-	t.record(s)
+	t.record(&s)
 }
 
 // Ended records the end of an invocation that was due at a time. code and failure say why it
@@ -122,10 +139,14 @@ func (t *Tracer) Ended(inv *Invocation, due, ended time.Time, code uint32, failu
 		return
 	}
 	if !parent.sampled {
-		t.started(inv, parent, due)
+		t.started(inv, &parent, due)
 	}
 	below := link{trace: parent.trace, span: spanOf(inv.ID)}
-	s := newSpan(spans.Span_SPAN_KIND_INTERNAL, newSpanID(), below, due, ended, "invocation-end", inv.Target, 128+len(failure)).about(inv)
+	s, ok := t.begin(&head{kind: spans.Span_SPAN_KIND_INTERNAL, id: newSpanID(), parent: below, start: due, end: ended, what: "invocation-end", about: inv})
+	if !ok {
+		return
+	}
+	s.about(inv)
 	if failure == "" {
 		s.text("platform.invocation.result", "success")
 	} else {
@@ -133,5 +154,5 @@ func (t *Tracer) Ended(inv *Invocation, due, ended time.Time, code uint32, failu
 		s.text("platform.error.code", strconv.FormatUint(uint64(code), 10))
 		s.failed(failure)
 	}
-	t.record(s)
+	t.record(&s)
 }

@@ -16,7 +16,6 @@ import (
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	resource "go.opentelemetry.io/proto/otlp/resource/v1"
 	spans "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"platform/internal/ids"
 	"platform/internal/otlp"
@@ -37,10 +36,10 @@ const (
 // Tracer records spans. A nil *Tracer records none, and all methods may be called on it.
 type Tracer struct {
 	client      otlptrace.Client
-	queue       *otlp.Queue[[]byte] // encoded spans
-	threshold   uint64              // of the random part of a trace ID, below which new traces are recorded
-	all         bool                // record all new traces
-	parentFirst bool                // the decision of the caller takes precedence
+	queue       *otlp.Messages // encoded spans
+	threshold   uint64         // of the random part of a trace ID, below which new traces are recorded
+	all         bool           // record all new traces
+	parentFirst bool           // the decision of the caller takes precedence
 	keepFailed  bool
 	keepSlow    time.Duration
 }
@@ -95,27 +94,12 @@ func newTracer(ctx context.Context, s *Settings, client otlptrace.Client) (*Trac
 	}
 	t.client = client
 	described, scope := resourceOf(about), &common.InstrumentationScope{Name: "platform"}
-	t.queue = otlp.NewQueue(otlp.Traces, func(ctx context.Context, batch [][]byte) error {
+	t.queue = otlp.NewMessages(otlp.Traces, fieldScopeSpans, func(ctx context.Context, encoded []byte) error {
 		of := &spans.ScopeSpans{Scope: scope}
-		of.ProtoReflect().SetUnknown(encodedSpans(batch))
+		of.ProtoReflect().SetUnknown(encoded) // unknown fields of a message are sent as they are
 		return client.UploadTraces(ctx, []*spans.ResourceSpans{{Resource: described, ScopeSpans: []*spans.ScopeSpans{of}}})
 	}, s.Export.Log)
 	return t, nil
-}
-
-// encodedSpans is the field of a ScopeSpans that contains encoded spans. As an unknown field of the
-// message it is sent as it is.
-func encodedSpans(batch [][]byte) []byte {
-	size := 0
-	for _, b := range batch {
-		size += 1 + protowire.SizeBytes(len(b))
-	}
-	all := make([]byte, 0, size)
-	for _, b := range batch {
-		all = protowire.AppendTag(all, fieldScopeSpans, protowire.BytesType)
-		all = protowire.AppendBytes(all, b)
-	}
-	return all
 }
 
 // resourceOf converts the description of this node to that of the export protocol.

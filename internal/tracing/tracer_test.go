@@ -66,10 +66,10 @@ func TestWithoutATracerNothingHappens(t *testing.T) {
 	tracer.StartRequest("", "").End(&Invocation{}, "", 200, "")
 	tracer.Started(&Invocation{})
 	tracer.Ended(&Invocation{}, time.Time{}, time.Time{}, 0, "")
-	a := tracer.StartAttempt(&Invocation{}, Endpoint{}, 0)
+	a := tracer.StartAttempt(&Invocation{}, Endpoint{}, 0, time.Now())
 	a.Command("", "", 0)
 	a.RunEnded(0)
-	a.End(stats.Failed, "", "", "")
+	a.End(stats.Failed, time.Now(), "", "", "")
 	require.NoError(t, tracer.Close())
 }
 
@@ -115,7 +115,7 @@ func TestSlowInvocationsAreKept(t *testing.T) {
 	tracer, uploaded := newTest(t, 0)
 	begin := time.Now()
 	for i, took := range []time.Duration{time.Second, time.Minute} {
-		tracer.Ended(&Invocation{ID: ids.Invocation{byte(i)}, Target: "S/h"}, begin, begin.Add(took), 0, "")
+		tracer.Ended(&Invocation{ID: ids.Invocation{byte(i)}, Service: "S", Handler: "h"}, begin, begin.Add(took), 0, "")
 	}
 	spans := uploaded()
 	require.Len(t, spans, 2)
@@ -129,8 +129,8 @@ func TestSlowInvocationsAreKept(t *testing.T) {
 func TestInvocationsWithoutATraceHaveTheirOwn(t *testing.T) {
 	tracer, uploaded := newTest(t, 1)
 	root, child := ids.Invocation{1}, ids.Invocation{2}
-	tracer.Started(&Invocation{ID: root, Target: "A/a"})
-	tracer.Started(&Invocation{ID: child, Target: "B/b", Caller: root})
+	tracer.Started(&Invocation{ID: root, Service: "A", Handler: "a"})
+	tracer.Started(&Invocation{ID: child, Service: "B", Handler: "b", Caller: root})
 	spans := uploaded()
 	require.Len(t, spans, 2)
 	of := traceOf(root)
@@ -145,12 +145,12 @@ func TestInvocationsWithoutATraceHaveTheirOwn(t *testing.T) {
 func TestRecordsAreParentsOfTheirInvocations(t *testing.T) {
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	tracer, uploaded := newTest(t, 1)
-	inv := &Invocation{ID: ids.Invocation{1}, Target: "S/h", Traceparent: parent}
+	inv := &Invocation{ID: ids.Invocation{1}, Service: "S", Handler: "h", Traceparent: parent}
 	first := tracer.Received(inv, &Record{Topic: "orders", Partition: 2, Offset: 7})
 	require.Equal(t, first, tracer.Received(inv, &Record{Topic: "orders", Partition: 2, Offset: 7}))
 	require.NotEqual(t, first, tracer.Received(inv, &Record{Topic: "orders", Partition: 2, Offset: 8}))
-	own := tracer.Received(&Invocation{ID: ids.Invocation{2}, Target: "S/h"}, &Record{Topic: "orders"})
-	tracer.Started(&Invocation{ID: inv.ID, Target: "S/h", Traceparent: first})
+	own := tracer.Received(&Invocation{ID: ids.Invocation{2}, Service: "S", Handler: "h"}, &Record{Topic: "orders"})
+	tracer.Started(&Invocation{ID: inv.ID, Service: "S", Handler: "h", Traceparent: first})
 	var none *Tracer
 	require.Equal(t, parent, none.Received(inv, &Record{}))
 	spans := uploaded()
@@ -166,12 +166,12 @@ func TestRecordsAreParentsOfTheirInvocations(t *testing.T) {
 // TestEventsOfAnAttemptAreBounded counts what is left out.
 func TestEventsOfAnAttemptAreBounded(t *testing.T) {
 	tracer, uploaded := newTest(t, 1)
-	a := tracer.StartAttempt(&Invocation{ID: ids.Invocation{1}, Target: "S/h"}, Endpoint{}, 0)
+	a := tracer.StartAttempt(&Invocation{ID: ids.Invocation{1}, Service: "S", Handler: "h"}, Endpoint{}, 0, time.Now())
 	for i := range uint32(maxEvents + 5) {
 		a.Command("Run", strings.Repeat("x", 1<<20), i)
 	}
-	a.End(stats.Succeeded, "", "", "")
-	a.End(stats.Abandoned, "", "", "") // has no effect
+	a.End(stats.Succeeded, time.Now(), "", "", "")
+	a.End(stats.Abandoned, time.Now(), "", "", "") // has no effect
 	spans := uploaded()
 	require.Len(t, spans, 1)
 	require.Len(t, spans[0].Events, maxEvents)
@@ -185,16 +185,16 @@ func BenchmarkInvocation(b *testing.B) {
 	one := 1.0
 	tracer, err := newTracer(b.Context(), &Settings{Ratio: &one, Export: noEnvironment()}, &collector{})
 	require.NoError(b, err)
-	inv := &Invocation{ID: ids.Invocation{1}, Target: "Service/handler", Service: "Service", Handler: "handler"}
+	inv := &Invocation{ID: ids.Invocation{1}, Service: "Service", Handler: "handler"}
 	b.ReportAllocs()
 	for b.Loop() {
 		r := tracer.StartRequest("", "127.0.0.1:1234")
 		inv.Traceparent = r.Traceparent()
 		tracer.Started(inv)
-		a := tracer.StartAttempt(inv, Endpoint{Deployment: "dp_1", Address: "http://127.0.0.1:9080", Protocol: 6}, 0)
+		a := tracer.StartAttempt(inv, Endpoint{Deployment: "dp_1", Address: "http://127.0.0.1:9080", Protocol: 6}, 0, time.Now())
 		_ = a.Traceparent()
 		a.Command("Output", "", 1)
-		a.End(stats.Succeeded, "", "", "")
+		a.End(stats.Succeeded, time.Now(), "", "", "")
 		now := time.Now()
 		tracer.Ended(inv, now, now, 0, "")
 		r.End(inv, "", 200, "")
@@ -209,7 +209,7 @@ func TestASlowCollectorCostsSpansOnly(t *testing.T) {
 	c := &hanging{released: make(chan struct{})}
 	tracer, err := newTracer(t.Context(), &Settings{Ratio: &one, Export: noEnvironment()}, c)
 	require.NoError(t, err)
-	inv := &Invocation{ID: ids.Invocation{1}, Target: strings.Repeat("long/", 1000)}
+	inv := &Invocation{ID: ids.Invocation{1}, Keyed: true, Key: strings.Repeat("long/", 1000)}
 	for range 3 * otlp.MaxQueued {
 		tracer.Started(inv)
 	}

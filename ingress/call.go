@@ -16,6 +16,7 @@ import (
 	"platform/internal/ids"
 	"platform/internal/suggest"
 	"platform/internal/target"
+	"platform/internal/tracing"
 	"platform/internal/units"
 	"platform/metadata"
 	"platform/partition/machine"
@@ -194,13 +195,19 @@ func first(values []string) (string, bool) {
 	return values[0], true
 }
 
-// traceOf returns the caller's trace context, if it is valid.
+// maxTraceState bounds tracestate, of which W3C trace context requires 512 bytes to be passed on.
+const maxTraceState = 2 << 10
+
+// traceOf returns the caller's trace context and baggage, as far as they are valid.
 func traceOf(h http.Header) machine.Trace {
-	parent, _ := first(h["Traceparent"])
-	if !validTraceparent(parent) {
-		return machine.Trace{}
+	trace := machine.Trace{Baggage: tracing.Baggage(h["Baggage"])}
+	if parent, _ := first(h["Traceparent"]); validTraceparent(parent) {
+		trace.Parent = parent
+		if state := strings.Join(h["Tracestate"], ","); len(state) <= maxTraceState {
+			trace.State = state
+		}
 	}
-	return machine.Trace{Parent: parent, State: strings.Join(h["Tracestate"], ",")}
+	return trace
 }
 
 // validTraceparent reports whether s is version-traceid-parentid-flags in lower

@@ -95,7 +95,8 @@ func TestCallGetsWhatItNeeds(t *testing.T) {
 		"content-type: application/json", "X-Custom: a", "x-custom: b", "Accept: */*", "Cookie: c=1", "Authorization: Bearer x", "X-API-Key: k",
 		"connection: keep-alive, X-Hop", "x-hop: 1", "keep-alive: timeout=5", "te: trailers", "upgrade: h2c", "proxy-authorization: Basic eDp5",
 		"idempotency-key: key 1", "idempotency-expires: x", "x-restate-ingress-path: /forged", "x-platform-ingress-path: /forged", "x-empty: ",
-		"traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate: a=1", "tracestate: b=2")
+		"traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate: a=1", "tracestate: b=2",
+		"baggage: user=alice, broken", "baggage: region=eu")
 	require.Equal(t, 200, w.Code, w.Body)
 
 	inv := f.only(t)
@@ -107,7 +108,7 @@ func TestCallGetsWhatItNeeds(t *testing.T) {
 	require.Zero(t, inv.StartAt)
 	require.Equal(t, "1.2.3", inv.ServerVersion)
 	require.Equal(t, machine.Retention{Completion: 86_400_000, Journal: 86_400_000}, inv.Retention)
-	require.Equal(t, machine.Trace{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", State: "a=1,b=2"}, inv.Trace)
+	require.Equal(t, machine.Trace{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", State: "a=1,b=2", Baggage: "user=alice,region=eu"}, inv.Trace)
 
 	require.Equal(t, "7", string(bodyOf(inv)))
 	const path = "/Counter/k%2F1/add?y=%20&x=1"
@@ -115,9 +116,25 @@ func TestCallGetsWhatItNeeds(t *testing.T) {
 		"x-platform-ingress-path": {path}, "x-restate-ingress-path": {path},
 		"content-type": {"application/json"}, "x-custom": {"a", "b"}, "accept": {"*/*"}, "x-empty": {""},
 		"traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, "tracestate": {"a=1", "b=2"},
+		"baggage": {"user=alice, broken", "region=eu"},
 	}, headersOf(inv))
 	first := decodeInput(inv).Headers[:2]
 	require.Equal(t, []string{pathHeaders[0], pathHeaders[1]}, []string{first[0].Key, first[1].Key})
+}
+
+// A trace context that is too long is not stored, and baggage does not require one.
+func TestLongTraceStateIsIgnored(t *testing.T) {
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for _, c := range []struct {
+		headers http.Header
+		want    machine.Trace
+	}{
+		{http.Header{"Traceparent": {parent}, "Tracestate": {strings.Repeat("a", maxTraceState)}}, machine.Trace{Parent: parent, State: strings.Repeat("a", maxTraceState)}},
+		{http.Header{"Traceparent": {parent}, "Tracestate": {strings.Repeat("a", maxTraceState), "b"}}, machine.Trace{Parent: parent}},
+		{http.Header{"Traceparent": {"00-1-2-3"}, "Tracestate": {"a"}, "Baggage": {"b=1"}}, machine.Trace{Baggage: "b=1"}},
+	} {
+		require.Equal(t, c.want, traceOf(c.headers))
+	}
 }
 
 // Credentials of callers are neither stored nor passed to handlers, unless a setting says so.

@@ -167,6 +167,9 @@ func (p *plan) request(inv *machine.Invocation, traceparent string) *endpoint.Re
 			p.route.add(h, "tracestate", inv.Trace.State)
 		}
 	}
+	if inv.Trace.Baggage != "" {
+		p.route.add(h, "baggage", inv.Trace.Baggage)
+	}
 	path := "/invoke/" + inv.Target.Service + "/" + inv.Target.Handler
 	p.route.sign(h, path, inv.Target.Key)
 	return &endpoint.Request{Address: p.route.addr, Method: http.MethodPost, Path: p.route.addr.Path(path), Header: h}

@@ -133,9 +133,10 @@ func (w *waitingCommand) take() (c machine.Command) {
 
 // encode encodes a command for the log.
 func (l *leadership) encode(c machine.Command) ([]byte, error) {
-	data, err := codec.EncodeCommand(l.level(), c)
+	level := l.level()
+	data, err := codec.EncodeCommand(level, codec.ForLevel(level, c))
 	if err != nil {
 		return nil, fmt.Errorf("encode %T: %w", c, err)
 	}
-	return data, fits(l.level(), c, len(data))
+	return data, fits(level, c, len(data))
 }

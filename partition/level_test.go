@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,4 +39,28 @@ func TestALeaderThatLearnsTheLevelLateContinuesAtTheLevelOfTheLog(t *testing.T) 
 	require.NoError(t, c.commit(&machine.Acknowledge{To: 1, Upto: 1}))
 	c.close(leader)
 	require.Equal(t, feature.Level2, c.sealedAt(c.leader(leader)))
+}
+
+// Baggage cannot be stored while older servers are part of the cluster. It is left out rather than
+// the request refused.
+func TestBaggageIsStoredOnceTheLevelAllowsIt(t *testing.T) {
+	var level atomic.Uint32
+	level.Store(uint32(feature.Level3))
+	c := newTunedCluster(t, 1, func(cfg *Config) {
+		cfg.Level = func() feature.Level { return feature.Level(level.Load()) }
+	})
+	p := c.partitions[0]
+	require.NoError(t, p.WaitLeading(t.Context()))
+	stored := func() machine.Trace {
+		inv := request("Unknown", "handler", `1`)
+		inv.Trace = machine.Trace{Parent: "parent", Baggage: "user=1"}
+		_, err := p.Invoke(t.Context(), inv)
+		require.NoError(t, err)
+		found, err := p.Find(t.Context(), inv.ID)
+		require.NoError(t, err)
+		return found.Trace
+	}
+	require.Equal(t, machine.Trace{Parent: "parent"}, stored())
+	level.Store(uint32(feature.Level4))
+	require.Equal(t, machine.Trace{Parent: "parent", Baggage: "user=1"}, stored())
 }

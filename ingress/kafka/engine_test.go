@@ -36,6 +36,7 @@ func TestHeadersOfRecords(t *testing.T) {
 	r.Headers = []kgo.RecordHeader{
 		{Key: "Color", Value: []byte("red")}, {Key: "bin", Value: []byte{0, 1}}, {Key: "not a name", Value: []byte("x")},
 		{Key: "traceparent", Value: []byte("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")}, {Key: "tracestate", Value: []byte("a=b")},
+		{Key: "Baggage", Value: []byte("user=alice, broken")}, {Key: "baggage", Value: []byte("region=eu")},
 	}
 	w.produce(r)
 	w.produce(&kgo.Record{Topic: "orders", Key: []byte("k"), Value: nil})
@@ -47,6 +48,7 @@ func TestHeadersOfRecords(t *testing.T) {
 	require.Equal(t, "k/ü", c.target.Key)
 	require.Equal(t, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", c.trace.Parent)
 	require.Equal(t, "a=b", c.trace.State)
+	require.Equal(t, "user=alice,region=eu", c.trace.Baggage)
 	require.Equal(t, "0", c.headers["kafka.offset"])
 	require.Equal(t, "orders", c.headers["kafka.topic"])
 	require.Equal(t, "0", c.headers["kafka.partition"])

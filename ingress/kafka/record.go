@@ -209,9 +209,12 @@ func (c *converter) headers(inv *machine.Invoke, rec *kgo.Record) []journal.Head
 	}
 	add(subscription.IDHeader, c.sub.ID)
 	add(subscription.IDHeaderPeer, c.sub.ID)
+	var baggage []string
 	for i := range rec.Headers {
 		h := &rec.Headers[i]
 		switch {
+		case strings.EqualFold(h.Key, "baggage"):
+			baggage = append(baggage, string(h.Value[:min(len(h.Value), maxBaggageRead)]))
 		case len(h.Value) > maxTrace: // the limit of the input does not cover the trace
 		case strings.EqualFold(h.Key, "traceparent") && validTraceparent(h.Value):
 			inv.Trace.Parent = string(h.Value)
@@ -231,11 +234,15 @@ func (c *converter) headers(inv *machine.Invoke, rec *kgo.Record) []journal.Head
 	if inv.Trace.Parent == "" {
 		inv.Trace.State = ""
 	}
+	inv.Trace.Baggage = tracing.Baggage(baggage)
 	return headers
 }
 
 // maxTrace bounds traceparent and tracestate; 512 bytes are what W3C trace context requires.
-const maxTrace = 4 << 10
+const maxTrace = 2 << 10
+
+// maxBaggageRead bounds what is parsed of a header with baggage; less of it is kept.
+const maxBaggageRead = 64 << 10
 
 // base64Suffix ends the name of a header whose value is encoded because it is not printable.
 const base64Suffix = ".base64"

@@ -93,6 +93,8 @@ var changes = []Change{
 	{Level4, LogCommand, "PutAuthority", "the metadata has the authority that issues the certificates of nodes, its key encrypted"},
 	{Level4, LogCommand, "CreateJoinToken, UseJoinToken and RevokeJoinToken", "the metadata has tokens with which new nodes get a certificate, each once"},
 	{Level4, RPC, "NodeCluster.Certify", "nodes renew their certificates"},
+	{Level4, CommandField, "Trace.baggage", "invocations store the baggage of their caller, for their attempts and calls; below this level it is left out"},
+	{Level4, RecordField, "Invocation.trace.baggage", "the record of an invocation stores the baggage of its caller"},
 	{Level4, Derivation, "Deliver without messages", "a partition that has lost data in a recovery accepts later messages of other partitions"},
 }
 

@@ -52,13 +52,13 @@ func TestLargestMessageFitsEveryStage(t *testing.T) {
 	id := ids.NewInvocation(1, [16]byte{1})
 	fromIngress := &machine.Invoke{
 		ID: id, Target: machine.Target{Service: "S", Key: headers, Handler: "h"}, IdempotencyKey: &headers, LimitKey: headers,
-		Trace: machine.Trace{Parent: headers, State: headers},
+		Trace: machine.Trace{Parent: headers, State: headers, Baggage: headers},
 		Input: journal.NewInput([]journal.Header{{Key: "k", Value: headers}}, body),
 	}
 	// The key of a callee is part of the message; that of its caller comes in addition.
 	called := &machine.Invoke{
 		ID: id, Target: machine.Target{Service: "S", Handler: "h"}, Source: machine.Source{Caller: id, CallerTarget: key + key},
-		Trace: machine.Trace{Parent: headers, State: headers}, Input: journal.NewInput(nil, body), Sink: &machine.Sink{Caller: id},
+		Trace: machine.Trace{Parent: headers, State: headers, Baggage: headers}, Input: journal.NewInput(nil, body), Sink: &machine.Sink{Caller: id},
 	}
 	answer := &machine.Complete{Sink: machine.Sink{Caller: id}, Result: journal.Result{Value: body}}
 	for name, c := range map[string]machine.Command{

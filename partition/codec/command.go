@@ -114,7 +114,7 @@ const ownedStrings = 4 << 10
 func ownStrings(c *machine.Invoke) {
 	for _, s := range []*string{
 		&c.Target.Scope, &c.Target.Service, &c.Target.Key, &c.Target.Handler, &c.Source.CallerTarget, &c.Source.Subscription,
-		&c.LimitKey, &c.Trace.Parent, &c.Trace.State, &c.ServerVersion,
+		&c.LimitKey, &c.Trace.Parent, &c.Trace.State, &c.Trace.Baggage, &c.ServerVersion,
 	} {
 		*s = strings.Clone(*s)
 	}

@@ -54,6 +54,19 @@ func EncodeCommand(level feature.Level, c machine.Command) ([]byte, error) {
 	return w.b, nil
 }
 
+// ForLevel returns a command for EncodeCommand: without what is optional and cannot be read at a
+// level. That is the baggage of an invocation, for which a request need not fail. Records of event
+// streams need the level of baggage anyway.
+func ForLevel(level feature.Level, c machine.Command) machine.Command {
+	inv, ok := c.(*machine.Invoke)
+	if !ok || level >= feature.Level4 || inv.Trace.Baggage == "" {
+		return c
+	}
+	older := *inv // the caller may retry it, possibly elsewhere
+	older.Trace.Baggage = ""
+	return &older
+}
+
 const (
 	// largeCommand is the estimated size from which a command is encoded framed. Such a
 	// command is usually alone in its entry; otherwise Seal copies it like others.
@@ -323,7 +336,7 @@ func CommandSize(c machine.Command) int {
 
 func invokeSize(c *machine.Invoke) int {
 	size := 256 + len(c.Input) + targetSize(&c.Target) + len(c.LimitKey) + len(c.ServerVersion)
-	size += len(c.Source.CallerTarget) + len(c.Source.Subscription) + len(c.Trace.Parent) + len(c.Trace.State)
+	size += len(c.Source.CallerTarget) + len(c.Source.Subscription) + len(c.Trace.Parent) + len(c.Trace.State) + len(c.Trace.Baggage)
 	if c.IdempotencyKey != nil {
 		size += len(*c.IdempotencyKey)
 	}

@@ -532,8 +532,9 @@ const (
 )
 
 const (
-	fieldTraceParent = 1
-	fieldTraceState  = 2
+	fieldTraceParent  = 1
+	fieldTraceState   = 2
+	fieldTraceBaggage = 3
 )
 
 const (

@@ -59,7 +59,7 @@ func TestStringsOfALargeInvocationDoNotRetainItsEntry(t *testing.T) {
 	key, text := "key", "text"
 	c := &machine.Invoke{
 		Target: machine.Target{Scope: text, Service: text, Key: text, Handler: text}, Source: machine.Source{CallerTarget: text, Subscription: text},
-		IdempotencyKey: &key, LimitKey: text, Trace: machine.Trace{Parent: text, State: text}, ServerVersion: text,
+		IdempotencyKey: &key, LimitKey: text, Trace: machine.Trace{Parent: text, State: text, Baggage: text}, ServerVersion: text,
 		Input: make([]byte, 1<<20),
 	}
 	b, err := EncodeCommand(feature.Supported(), c)
@@ -72,4 +72,18 @@ func TestStringsOfALargeInvocationDoNotRetainItsEntry(t *testing.T) {
 	clear(entry)
 	c.Input = nil
 	require.Equal(t, c, got)
+}
+
+// Below the level of baggage an invocation is stored without it, since it need not fail.
+func TestBaggageIsLeftOutBelowItsLevel(t *testing.T) {
+	c := &machine.Invoke{Trace: machine.Trace{Parent: "p", Baggage: "user=1"}}
+	_, err := EncodeCommand(feature.Level3, c)
+	require.Error(t, err)
+	b, err := EncodeCommand(feature.Level3, ForLevel(feature.Level3, c))
+	require.NoError(t, err)
+	got, err := DecodeCommand(b)
+	require.NoError(t, err)
+	require.Equal(t, machine.Trace{Parent: "p"}, got.(*machine.Invoke).Trace)
+	require.Equal(t, "user=1", c.Trace.Baggage)
+	require.Equal(t, machine.Command(c), ForLevel(feature.Level4, c))
 }

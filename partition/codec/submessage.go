@@ -3,6 +3,7 @@ package codec
 import (
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/target"
 	"platform/partition/journal"
@@ -148,6 +149,10 @@ func (w *writer) trace(field protowire.Number, t *machine.Trace) {
 	n := w.open(field, sizeHint)
 	w.string(fieldTraceParent, t.Parent)
 	w.string(fieldTraceState, t.State)
+	if t.Baggage != "" {
+		w.require(feature.Level4, "baggage")
+		w.string(fieldTraceBaggage, t.Baggage)
+	}
 	w.closeNonEmpty(n)
 }
 
@@ -159,6 +164,8 @@ func readTrace(b []byte, t *machine.Trace) error {
 			t.Parent = r.string()
 		case fieldTraceState:
 			t.State = r.string()
+		case fieldTraceBaggage:
+			t.Baggage = r.string()
 		default:
 			r.unknown("trace")
 		}

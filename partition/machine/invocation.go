@@ -165,8 +165,8 @@ func (inv *Invocation) WaitsForKey() bool {
 	return inv.Status == Inboxed && inv.Target.Type.Exclusive() && !inv.HoldsLock
 }
 
-// Trace is the caller's W3C trace context.
-type Trace struct{ Parent, State string }
+// Trace is the caller's W3C trace context and baggage, which callees inherit.
+type Trace struct{ Parent, State, Baggage string }
 
 // AttemptFailure is why an attempt failed; that of the last attempt is kept in a paused
 // invocation.

@@ -5266,6 +5266,7 @@ type Trace struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Parent        string                 `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
 	State         string                 `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	Baggage       string                 `protobuf:"bytes,3,opt,name=baggage,proto3" json:"baggage,omitempty"` // since feature level 4
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5310,6 +5311,13 @@ func (x *Trace) GetParent() string {
 func (x *Trace) GetState() string {
 	if x != nil {
 		return x.State
+	}
+	return ""
+}
+
+func (x *Trace) GetBaggage() string {
+	if x != nil {
+		return x.Baggage
 	}
 	return ""
 }
@@ -6103,10 +6111,11 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\n" +
 	"completion\x18\x01 \x01(\x03R\n" +
 	"completion\x12\x18\n" +
-	"\ajournal\x18\x02 \x01(\x03R\ajournal\"5\n" +
+	"\ajournal\x18\x02 \x01(\x03R\ajournal\"O\n" +
 	"\x05Trace\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x14\n" +
-	"\x05state\x18\x02 \x01(\tR\x05state\"\xac\x01\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +
+	"\abaggage\x18\x03 \x01(\tR\abaggage\"\xac\x01\n" +
 	"\x06Future\x12 \n" +
 	"\vcompletions\x18\x01 \x03(\rR\vcompletions\x12\x18\n" +
 	"\asignals\x18\x02 \x03(\rR\asignals\x12\x14\n" +

@@ -80,7 +80,8 @@ func (r *Remote) transportError(ctx context.Context, m node.PartitionMethod, sen
 }
 
 func (r *Remote) propose(ctx context.Context, method node.PartitionMethod, c machine.Command) (*node.PartitionResponse, error) {
-	b, err := codec.EncodeCommand(r.c.level(), c)
+	level := r.c.level()
+	b, err := codec.EncodeCommand(level, codec.ForLevel(level, c))
 	if err != nil {
 		return nil, fmt.Errorf("encode %T: %w", c, err)
 	}

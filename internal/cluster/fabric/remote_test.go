@@ -104,6 +104,23 @@ func TestRequestsAndOutcomesRoundTrip(t *testing.T) {
 	require.Equal(t, machine.Outcome{Code: machine.Gap, Last: machine.NoOffset}, o)
 }
 
+// Baggage is left out of requests while older nodes, which cannot read it, are part of the cluster.
+func TestBaggageIsSentOnceTheLevelAllowsIt(t *testing.T) {
+	p := newFake(true)
+	r, _ := pair(t, p)
+	inv := invocation(1)
+	for level, want := range map[feature.Level]string{feature.Level3: "", feature.Level4: "user=1"} {
+		r.c.level = func() feature.Level { return level }
+		inv.Trace.Baggage = "user=1"
+		p.invoke = func(_ context.Context, got *machine.Invoke) (machine.Outcome, error) {
+			require.Equal(t, want, got.Trace.Baggage)
+			return machine.Outcome{}, nil
+		}
+		_, err := r.Invoke(t.Context(), inv)
+		require.NoError(t, err)
+	}
+}
+
 func TestRecordsAndStateRoundTrip(t *testing.T) {
 	p := newFake(true)
 	r, _ := pair(t, p)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"platform/internal/nodetls"
 )
 
 // ErrNameTaken is the error for a node name that another live node uses. It is returned
@@ -32,7 +34,12 @@ const (
 	conflictWindow = 3 * time.Second
 	// conflictCheckInterval is the minimum interval between two checks of a conflict.
 	conflictCheckInterval = 250 * time.Millisecond
+	// maxRemembered bounds the nodes whose conflicts are remembered.
+	maxRemembered = 1000
 )
+
+// errNameNotCertified is why a node does not yield its name to another one.
+var errNameNotCertified = errors.New("it uses the name of this node, and has the certificate of another one")
 
 // conflicts collects sightings of name conflicts, between nodes or between clusters. Each
 // channel buffers one item; more are dropped, because a persisting conflict is seen again.
@@ -88,6 +95,7 @@ func (m *Members) resolveConflicts(ctx context.Context) {
 	for {
 		select {
 		case other := <-m.conflicts.sightings:
+			makeRoom(claims)
 			c := claims[other.identity()].extend(time.Now(), 2*m.cfg.Profile.SyncInterval)
 			claims[other.identity()] = c
 			if m.mustYield(other, c.last.Sub(c.first)) {
@@ -97,6 +105,7 @@ func (m *Members) resolveConflicts(ctx context.Context) {
 			}
 		case w := <-m.conflicts.warnings:
 			if key := w.member.identity().String() + w.reason.Error(); !warned[key] {
+				makeRoom(warned)
 				warned[key] = true
 				m.log.Warn("node rejected", "node", w.member.Name, "address", w.member.Address, "err", w.reason)
 			}
@@ -108,6 +117,13 @@ func (m *Members) resolveConflicts(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// makeRoom empties a map that has maxRemembered elements: other nodes determine its keys.
+func makeRoom[K comparable, V any](m map[K]V) {
+	if len(m) >= maxRemembered {
+		clear(m)
 	}
 }
 
@@ -127,6 +143,9 @@ func (c claim) extend(now time.Time, maxGap time.Duration) claim {
 // has considered alive for the given duration. That information may be stale, so other must
 // answer a dial; only after NameGrace does this node yield to a node it cannot reach. A
 // former address of this node itself (same incarnation) counts only if it answers.
+//
+// Any node can spread a claim to a name. Where nodes have certificates, the other one must therefore
+// answer with that of the name.
 func (m *Members) mustYield(other Member, claimed time.Duration) bool {
 	to := endpoint{address: other.Address, target: other.identity()}
 	self := m.Self()
@@ -137,11 +156,17 @@ func (m *Members) mustYield(other Member, claimed time.Duration) bool {
 		}
 		return false
 	}
+	required := m.cfg.Security.Mode() == nodetls.Require
 	conn, err := m.transport.open(to, m.cfg.Profile.StreamTimeout)
 	if err == nil {
+		node := nodetls.NodeOf(conn)
 		_ = conn.Close()
-		return true
+		if node == self.Name || node == "" && !required {
+			return true
+		}
+		m.conflicts.warn(other, errNameNotCertified)
+		return false
 	}
 	m.log.Debug("node with the same name is unreachable", "address", other.Address, "err", err)
-	return other.Incarnation != self.Incarnation && claimed > m.cfg.Profile.NameGrace
+	return !required && other.Incarnation != self.Incarnation && claimed > m.cfg.Profile.NameGrace
 }

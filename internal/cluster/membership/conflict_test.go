@@ -134,3 +134,12 @@ func TestOutranks(t *testing.T) {
 		require.False(t, base.outranks(better), name)
 	}
 }
+
+func TestRememberedConflictsAreBounded(t *testing.T) {
+	claims := map[identity]claim{}
+	for i := range 3 * maxRemembered {
+		makeRoom(claims)
+		claims[identity{byte(i), byte(i >> 8)}] = claim{}
+		require.LessOrEqual(t, len(claims), maxRemembered)
+	}
+}

@@ -92,3 +92,34 @@ func TestPacketsOfRemovedNodesAreDropped(t *testing.T) {
 	_, ok = n.decode(packet)
 	require.False(t, ok)
 }
+
+// A node stops for another one with its name only if that has a certificate of the name, where nodes have
+// certificates: every member, also a former one, can spread a claim.
+func TestNamesAreYieldedToTheirCertificates(t *testing.T) {
+	ca, err := certs.NewAuthority("test", time.Hour)
+	require.NoError(t, err)
+	named := func(certificate, incarnation string, mode nodetls.Mode) func(*Config) {
+		return func(cfg *Config) {
+			cfg.Security, cfg.Incarnation = securityOf(t, ca, "test", certificate, mode), incarnation
+		}
+	}
+	for name, c := range map[string]struct {
+		mode        nodetls.Mode
+		certificate string
+		yields      bool
+	}{
+		"the certificate of the name":                   {nodetls.Require, "a", true},
+		"the certificate of another node":               {nodetls.Require, "b", false},
+		"the certificate of another node while allowed": {nodetls.Allow, "b", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := start(t, "a", named("a", "1", c.mode))
+			other := start(t, "a", named(c.certificate, "2", c.mode))
+			claim := other.Self()
+			claim.Started = a.Self().Started.Add(-time.Hour) // earlier, so that it outranks this node
+			require.Equal(t, c.yields, a.mustYield(claim, time.Hour))
+			other.crash()
+			require.Equal(t, c.mode != nodetls.Require, a.mustYield(claim, time.Hour), "it does not respond")
+		})
+	}
+}

@@ -264,6 +264,9 @@ type stream struct {
 	set *connSet
 }
 
+// Node returns the name of the node at the other end, "" if it is not authenticated.
+func (s *stream) Node() string { return nodetls.NodeOf(s.Conn) }
+
 // Close closes the stream.
 func (s *stream) Close() error {
 	s.set.remove(s.Conn)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -30,7 +31,9 @@ func (s *Server) ServerOptions() []grpc.ServerOption {
 func (s *Server) admit(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	if node := nodetls.Peer(ctx); node != "" {
 		if err := s.admissible(node, req); err != nil {
-			s.log.Warn("request of a node refused", "node", node, "request", path.Base(info.FullMethod), "err", err)
+			if skipped, due := s.refusals.Admit(node, time.Now()); due {
+				s.log.Warn("request of a node refused", "node", node, "request", path.Base(info.FullMethod), "err", err, "repeated", skipped)
+			}
 			return nil, errRefused
 		}
 	}
@@ -42,7 +45,7 @@ func (s *Server) admissible(node string, req any) error {
 	switch req.(type) {
 	case *nodepb.BallotRequest, *nodepb.JoinRequest, *nodepb.StandingRequest: // of nodes that are no members yet, or no longer
 		if !ok || named.GetName() != node {
-			return fmt.Errorf("it is made in the name of node %s", named.GetName())
+			return fmt.Errorf("it is made in the name of node %.64q", named.GetName())
 		}
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"google.golang.org/grpc/peer"
 
@@ -21,15 +22,26 @@ func (s *Server) Certify(ctx context.Context, req *nodepb.CertifyRequest) (*node
 	if _, err := s.member(req.ClusterId); err != nil {
 		return &nodepb.CertifyResponse{Error: err.Error()}, nil //nolint:nilerr // the response has the error
 	}
-	if node := nodetls.Peer(ctx); node == "" || node != req.Name {
-		s.log.Warn("renewal of a certificate refused", "node", req.Name, "authenticated_as", node)
-		return nil, errRefused
+	if err := s.mayCertify(ctx, req.Name); err != nil {
+		return nil, err
 	}
 	var from net.Addr
 	if p, ok := peer.FromContext(ctx); ok {
 		from = p.Addr
 	}
 	return s.certify(ctx, from, req), nil
+}
+
+// mayCertify returns an error unless the client is the node that the certificate is for.
+func (s *Server) mayCertify(ctx context.Context, name string) error {
+	node := nodetls.Peer(ctx)
+	if node != "" && node == name {
+		return nil
+	}
+	if skipped, due := s.refusals.Admit(node, time.Now()); due {
+		s.log.Warn("renewal of a certificate refused", "node", fmt.Sprintf("%.64s", name), "authenticated_as", node, "repeated", skipped)
+	}
+	return errRefused
 }
 
 func (s *Server) certify(ctx context.Context, from net.Addr, req *nodepb.CertifyRequest) *nodepb.CertifyResponse {

@@ -16,6 +16,7 @@ import (
 	"platform/internal/cluster/membership"
 	"platform/internal/config"
 	"platform/internal/feature"
+	"platform/internal/logsample"
 	"platform/internal/raftgroup"
 	"platform/internal/stats"
 	"platform/internal/telemetry"
@@ -74,7 +75,15 @@ type Server struct {
 	store    atomic.Pointer[metadata.Store] // nil until it is open
 	replicas atomic.Pointer[openReplicas]   // nil until they are open
 	streams  atomic.Pointer[Streams]        // nil until they are open
+	refusals *logsample.Sampler[string]     // by the name of an authenticated node, "" for others
 }
+
+// Bounds of the log messages about refused nodes.
+const (
+	refusalInterval = 10 * time.Second
+	maxRefusals     = 3 // of a node
+	maxRefused      = 100
+)
 
 type openReplicas struct {
 	Replicas
@@ -83,7 +92,10 @@ type openReplicas struct {
 
 // NewServer returns a server.
 func NewServer(cfg ServerConfig) *Server {
-	return &Server{cfg: cfg, self: cfg.Self, log: cfg.Log, started: time.Now()}
+	return &Server{
+		cfg: cfg, self: cfg.Self, log: cfg.Log, started: time.Now(),
+		refusals: logsample.New[string](maxRefusals, refusalInterval, maxRefused),
+	}
 }
 
 // OpenMetadata provides the metadata; nil withdraws them.
@@ -209,7 +221,9 @@ func (s *Server) inUse(name, incarnation string) bool {
 }
 
 func (s *Server) foreign(name string) string {
-	s.log.Warn("node of another cluster refused", "cluster", name)
+	if skipped, due := s.refusals.Admit("", time.Now()); due {
+		s.log.Warn("node of another cluster refused", "cluster", fmt.Sprintf("%.64s", name), "repeated", skipped)
+	}
 	return "this is a node of another cluster; check cluster-name and metadata-client.addresses"
 }
 

@@ -47,9 +47,9 @@ func (i *Identity) Verify(ctx context.Context, h *node.Hello) (*Peer, error) {
 	case own == "":
 		return nil, ErrNoCluster
 	case h.ClusterId != own:
-		return nil, fmt.Errorf("node %s at %s belongs to cluster %q, this node to %q", h.NodeId, h.Address, h.ClusterId, own)
+		return nil, fmt.Errorf("node %.64q at %.128q belongs to cluster %.64q, this node to %q", h.NodeId, h.Address, h.ClusterId, own) // of a stranger
 	case name != "" && name != h.NodeId:
-		return nil, fmt.Errorf("node %s at %s has the certificate of node %s", h.NodeId, h.Address, name)
+		return nil, fmt.Errorf("node %.64q at %.128q has the certificate of node %s", h.NodeId, h.Address, name)
 	}
 	return &Peer{Node: h.NodeId, Incarnation: h.Incarnation, Address: h.Address, Authenticated: name != ""}, nil
 }

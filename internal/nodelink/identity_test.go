@@ -2,6 +2,7 @@ package nodelink
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +25,10 @@ func TestNodesOfOtherClustersAreNotAccepted(t *testing.T) {
 		_, err := self.Verify(t.Context(), h)
 		require.Error(t, err, name)
 	}
+	long := strings.Repeat("\n", 1<<20)
+	_, err = self.Verify(t.Context(), &node.Hello{ClusterId: long, NodeId: long, Address: long})
+	require.ErrorContains(t, err, `belongs to cluster "\n`)
+	require.Less(t, len(err.Error()), 1000, "strangers do not determine the length of the log message")
 }
 
 // TestAuthorizationIsRepeated requires that a node that was removed is noticed on a stream that

@@ -3,6 +3,7 @@ package raftgroup
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -267,7 +268,9 @@ func (t *Transport) InstallSnapshot(stream node.RaftTransport_InstallSnapshotSer
 	data := readChunks(ctx, stream, first.Data)
 	resp, err := port.group.fsm.install.receive(ctx, request, data, port.deliver)
 	if err != nil {
-		port.group.log.Warn("snapshot not installed", "err", err)
+		if skipped, due := t.refusals.Admit(fmt.Sprint("snapshot ", first.Request.GroupId), time.Now()); due {
+			port.group.log.Warn("snapshot not installed", "err", err, "repeated", skipped)
+		}
 		return status.Error(codes.Aborted, err.Error())
 	}
 	if resp.Success {

@@ -3,6 +3,7 @@ package raftgroup
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -57,9 +58,9 @@ func TestReportsOfAnImpostorAreRateLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		tr := &Transport{log: slog.New(slog.NewTextHandler(&out, nil)), refusals: newLogSampler()}
-		for range 5 {
+		for i := range 5 {
 			tr.refused("n2:5122", errors.New("another cluster"))
-			tr.refused("", errors.New("another cluster"))
+			tr.refused("", fmt.Errorf("another cluster, %d", i)) // strangers determine the text
 		}
 		time.Sleep(samplePause)
 		tr.refused("n2:5122", errors.New("another cluster"))

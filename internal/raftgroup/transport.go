@@ -162,7 +162,11 @@ func (t *Transport) Close() error {
 // refused logs, at a limited rate, that a peer is not the expected one. The address is the
 // one that was dialed, "" if the peer has connected.
 func (t *Transport) refused(addr raft.ServerAddress, err error) {
-	skipped, due := t.refusals.Admit(string(addr)+" "+err.Error(), time.Now())
+	kind := "connected" // strangers determine the text of the error
+	if addr != "" {
+		kind = string(addr) + " " + err.Error()
+	}
+	skipped, due := t.refusals.Admit(kind, time.Now())
 	if !due {
 		return
 	}

@@ -1,8 +1,10 @@
 package raftgroup
 
 import (
+	"bytes"
 	"errors"
 	"io"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -325,6 +327,8 @@ func TestSnapshotIsInstalledOverTheWire(t *testing.T) {
 
 func TestBrokenSnapshotLeavesTheOldState(t *testing.T) {
 	from, to := twoPorts(t)
+	var log bytes.Buffer
+	to.group.log = slog.New(slog.NewTextHandler(&log, nil))
 	whole := exported(t, filledJournal(t))
 	req := snapshotRequest(Position{Index: 10, Term: 2})
 	var resp raft.InstallSnapshotResponse
@@ -353,6 +357,7 @@ func TestBrokenSnapshotLeavesTheOldState(t *testing.T) {
 		return true
 	}, time.Minute, time.Millisecond)
 	require.True(t, resp.Success)
+	require.Equal(t, 1, strings.Count(log.String(), "snapshot not installed"), log.String())
 }
 
 type readerFunc func([]byte) (int, error)

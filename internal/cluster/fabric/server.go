@@ -13,6 +13,7 @@ import (
 
 	"platform/internal/budget"
 	"platform/internal/limits"
+	"platform/internal/logsample"
 	"platform/internal/nodelink"
 	"platform/proto/node"
 )
@@ -58,7 +59,14 @@ type Server struct {
 	cancel context.CancelFunc
 
 	roomTimeout time.Duration
+	rejections  *logsample.Sampler[struct{}]
 }
+
+// Bound of the log messages about rejected nodes, which strangers can cause.
+const (
+	maxRejections     = 3
+	rejectionInterval = 30 * time.Second
+)
 
 // NewServer returns a server.
 func NewServer(cfg ServerConfig) *Server {
@@ -68,7 +76,14 @@ func NewServer(cfg ServerConfig) *Server {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Server{
 		self: cfg.Self, authorize: cfg.Authorize, local: cfg.Local, seen: cfg.Seen, bodies: cfg.Bodies, log: cfg.Log.With("component", "fabric"), ctx: ctx, cancel: cancel,
-		roomTimeout: roomTimeout,
+		roomTimeout: roomTimeout, rejections: logsample.New[struct{}](maxRejections, rejectionInterval, 1),
+	}
+}
+
+// rejected logs, at a limited rate, why a node was rejected.
+func (s *Server) rejected(err error) {
+	if skipped, due := s.rejections.Admit(struct{}{}, time.Now()); due {
+		s.log.Error("node rejected", "err", err, "repeated", skipped)
 	}
 }
 
@@ -118,7 +133,7 @@ func (s *Server) accept(ctx context.Context, h *node.Hello) (*nodelink.Peer, err
 		err = peer.Authorize(s.authorize, time.Now())
 	}
 	if err != nil {
-		s.log.Error("node rejected", "err", err)
+		s.rejected(err)
 		return nil, nodelink.ErrRefused
 	}
 	if s.seen != nil && peer.Address != "" {
@@ -136,7 +151,7 @@ func (in *inbound) receive(ctx context.Context) error {
 			return err
 		}
 		if err := in.peer.Authorize(in.s.authorize, time.Now()); err != nil { // it was removed
-			in.s.log.Error("node rejected", "err", err)
+			in.s.rejected(err)
 			return nodelink.ErrRefused
 		}
 		exclusive := len(batch.Frames) == 1

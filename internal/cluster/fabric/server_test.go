@@ -1,8 +1,11 @@
 package fabric
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -10,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"platform/internal/ids"
+	"platform/internal/nodelink"
 	"platform/partition"
 	"platform/partition/journal"
 	"platform/proto/node"
@@ -78,4 +82,18 @@ func TestStreamEndsWithQueuedResponses(t *testing.T) {
 			t.Error("the stream has not ended")
 		}
 	})
+}
+
+// Nodes that are rejected, which can be strangers, do not determine the number of log messages.
+func TestRejectedNodesDoNotFillTheLog(t *testing.T) {
+	var log bytes.Buffer
+	s := NewServer(ServerConfig{Self: identity("c", "n1"), Local: localReplica(newFake(true)), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	defer s.Close()
+	for range 100 {
+		stranger := identity("other", "n2")
+		stream := &exchangeServer{ctx: t.Context(), received: make(chan *node.PartitionBatch, 1)}
+		stream.received <- &node.PartitionBatch{Hello: stranger.Hello()}
+		require.ErrorIs(t, s.Exchange(stream), nodelink.ErrRefused)
+	}
+	require.Equal(t, maxRejections, strings.Count(log.String(), "node rejected"), log.String())
 }

@@ -12,6 +12,7 @@ import { testFlowControl } from './flow.mjs'
 import { testWalk } from './walk.mjs'
 import { testObjects } from './objects.mjs'
 import { testLogin } from './login.mjs'
+import { testOrigins } from './origins.mjs'
 import { testInvocations } from './invocations.mjs'
 import { axe, closeBrowser, long, noProblems, open, results, test } from './lib.mjs'
 import { World, fill, hostile, until } from './world.mjs'
@@ -393,6 +394,7 @@ try {
   await testWalk()
   await testAccess()
   await testLogin()
+  await testOrigins()
   await testFlowControl()
   await testCluster()
 } finally {

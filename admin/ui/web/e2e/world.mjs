@@ -190,5 +190,5 @@ export async function fill(w, { many = 60, steps = 0 } = {}) {
 }
 
 export async function browser() {
-  return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-background-networking', '--disable-gpu', '--force-prefers-reduced-motion'] })
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-background-networking', '--disable-gpu', '--force-prefers-reduced-motion', '--host-resolver-rules=MAP attacker.example 127.0.0.1'] })
 }

@@ -1,6 +1,7 @@
 package listing
 
 import (
+	"math"
 	"unsafe"
 
 	"platform/internal/ids"
@@ -26,7 +27,28 @@ type chunk struct {
 	code        [chunkRows]uint32
 	status      [chunkRows]machine.Status
 	traits      [chunkRows]traits
+
+	invoked marks // the rows with status Invoked
+	failed  marks // the rows with a failure group
+	// Bounds of the columns created and modified. They are not narrowed when rows are removed.
+	createdIn, modifiedIn bounds
 }
+
+// marks is a set of rows of a chunk.
+type marks [chunkRows / 64]uint64
+
+func (m *marks) set(i uint32, on bool) {
+	if on {
+		m[i/64] |= 1 << (i % 64)
+	} else {
+		m[i/64] &^= 1 << (i % 64)
+	}
+}
+
+// bounds are the lowest and the highest value of a column.
+type bounds struct{ low, high int64 }
+
+func (b *bounds) include(v int64) { b.low, b.high = min(b.low, v), max(b.high, v) }
 
 const chunkBytes = int(unsafe.Sizeof(chunk{}))
 
@@ -67,6 +89,10 @@ func (c *columns) grow() uint32 {
 		c.chunks = append(c.chunks, new(chunk))
 	}
 	c.rows++
+	if first, i := c.at(c.rows - 1); i == 0 {
+		none := bounds{math.MaxInt64, math.MinInt64}
+		first.createdIn, first.modifiedIn = none, none
+	}
 	return c.rows - 1
 }
 
@@ -96,4 +122,20 @@ func (c *columns) move(from, to uint32) {
 	t.key[j], t.idempotency[j] = f.key[i], f.idempotency[i]
 	t.target[j], t.deployment[j], t.limit[j], t.group[j], t.code[j] = f.target[i], f.deployment[i], f.limit[i], f.group[i], f.code[i]
 	t.status[j], t.traits[j] = f.status[i], f.traits[i]
+	t.mark(j)
+	f.unmark(i)
+}
+
+// mark adds a row to the marks and bounds of its chunk.
+func (c *chunk) mark(i uint32) {
+	c.invoked.set(i, c.status[i] == machine.Invoked)
+	c.failed.set(i, c.group[i] != noGroup)
+	c.createdIn.include(c.created[i])
+	c.modifiedIn.include(c.modified[i])
+}
+
+// unmark removes a row from the marks of its chunk.
+func (c *chunk) unmark(i uint32) {
+	c.invoked.set(i, false)
+	c.failed.set(i, false)
 }

@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"platform/internal/ids"
 	"platform/partition/machine"
@@ -18,6 +19,11 @@ const (
 	otherGroup = ^uint32(0) // there are too many groups
 )
 
+// totals are the numbers of rows by status and result.
+type totals [machine.Completed + 1][Results]uint32
+
+const totalsBytes = int(unsafe.Sizeof(totals{}))
+
 // Index is the columns of the invocations of a partition. Its methods that read may be called
 // concurrently with each other, but not with those that write.
 type Index struct {
@@ -29,6 +35,7 @@ type Index struct {
 	codes       interned[code]
 	groups      interned[groupKey]
 	groupIDs    map[uint32]GroupID
+	totals      []totals // by number of the target
 	limit       int
 
 	// Rows that are left out because the index is full: completed ones created before
@@ -54,7 +61,7 @@ func (x *Index) Len() int { return int(x.rows) }
 
 // Bytes returns the approximate memory of the index.
 func (x *Index) Bytes() int {
-	return len(x.chunks)*chunkBytes + x.table.bytes() + x.targets.bytes + x.deployments.bytes + x.limits.bytes + x.codes.bytes + x.groups.bytes
+	return len(x.chunks)*chunkBytes + x.table.bytes() + x.targets.bytes + x.deployments.bytes + x.limits.bytes + x.codes.bytes + x.groups.bytes + len(x.totals)*totalsBytes
 }
 
 // CompleteFrom returns the creation time from which on all invocations are in the index; 0:
@@ -89,6 +96,7 @@ func (x *Index) Put(inv *machine.Invocation) {
 	if found {
 		row := x.table.slots[slot] - 1
 		before := x.references(row)
+		x.forget(row)
 		x.fill(row, inv)
 		x.release(before) // after fill, so that values still in use keep their numbers
 		return
@@ -110,6 +118,7 @@ func (x *Index) leavesOut(created int64, status machine.Status) bool {
 // remove removes the row of a slot; the last row takes its place.
 func (x *Index) remove(slot uint32) {
 	row := x.table.slots[slot] - 1
+	x.forget(row)
 	x.release(x.references(row))
 	x.table.remove(&x.columns, slot)
 	if last := x.rows - 1; row != last {
@@ -142,6 +151,19 @@ func (x *Index) fill(row uint32, inv *machine.Invocation) {
 			c.group[i], c.first[i] = x.group(k), k.firstOf(inv, f)
 		}
 	}
+	c.mark(i)
+	if missing := int(c.target[i]) + 1 - len(x.totals); missing > 0 {
+		x.totals = append(x.totals, make([]totals, missing)...)
+	}
+	x.totals[c.target[i]][c.status[i]][c.traits[i].result()]++
+}
+
+// forget removes a row from the marks of its chunk and from the totals, before it is filled or
+// removed.
+func (x *Index) forget(row uint32) {
+	c, i := x.at(row)
+	c.unmark(i)
+	x.totals[c.target[i]][c.status[i]][c.traits[i].result()]--
 }
 
 // group returns the number of a failure group and adds a reference to it.

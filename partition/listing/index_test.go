@@ -197,7 +197,11 @@ func numbered(n int, status machine.Status) *machine.Invocation {
 func TestRowsOfManyChunks(t *testing.T) {
 	m, x := model{}, New(1<<30)
 	for n := range 5*chunkRows + 10 {
-		inv := numbered(n, machine.Completed)
+		inv := numbered(n, machine.Status(1+n%int(machine.Completed)))
+		inv.ModifiedAt = int64(6*chunkRows - n)
+		if inv.Status == machine.Completed && n%5 == 0 {
+			inv.Result.Failure = &journal.Failure{Code: 500, Message: "broken"}
+		}
 		x.Put(inv)
 		if n%3 == 0 {
 			m[inv.ID] = inv
@@ -210,7 +214,17 @@ func TestRowsOfManyChunks(t *testing.T) {
 		}
 	}
 	require.Equal(t, len(m), x.Len())
-	m.check(t, x, &Filter{}, Order{}, nil, 10)
+	for _, order := range []Order{{}, {OldestFirst: true}, {ByModified: true}, {ByModified: true, OldestFirst: true}} {
+		m.check(t, x, &Filter{}, order, nil, 10)
+		m.check(t, x, &Filter{}, order, &Place{At: 3 * chunkRows}, 10)
+		m.check(t, x, &Filter{Statuses: []Status{Running, BackingOff, Completed}, Handlers: []string{"h"}}, order, nil, 10)
+		top, all := NewTop(order, nil, 30), NewTop(order, nil, len(m))
+		x.Select(&Filter{}, top, liveOf)
+		for _, inv := range m {
+			all.Add(order.PlaceOf(inv))
+		}
+		require.Equal(t, all.Places()[:30], top.Places())
+	}
 	var page []Place
 	for after := (*Place)(nil); ; {
 		top := NewTop(Order{OldestFirst: true}, after, 100)

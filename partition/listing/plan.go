@@ -1,6 +1,7 @@
 package listing
 
 import (
+	"math/bits"
 	"slices"
 
 	"platform/internal/ids"
@@ -131,6 +132,19 @@ func (p *plan) each(visit func(c *chunk, i uint32)) {
 	}
 }
 
+// eachMarked calls visit for the selected rows among those that are marked.
+func (p *plan) eachMarked(marked func(c *chunk, word int) uint64, visit func(c *chunk, i uint32)) {
+	for _, c := range p.x.chunks {
+		for word := range len(c.invoked) {
+			for rest := marked(c, word); rest != 0; rest &= rest - 1 {
+				if i := uint32(word*64 + bits.TrailingZeros64(rest)); p.wants(c, i) {
+					visit(c, i)
+				}
+			}
+		}
+	}
+}
+
 // statusAt returns the status of a row.
 func (p *plan) statusAt(c *chunk, i uint32) Status {
 	if s := c.status[i]; s != machine.Invoked {
@@ -157,9 +171,13 @@ func (p *plan) selectFrom(n uint32, top *Top) {
 	if n*chunkRows >= p.x.rows {
 		return
 	}
-	c, at := p.x.chunks[n], &p.x.chunks[n].created
+	c := p.x.chunks[n]
+	at, in := &c.created, c.createdIn
 	if top.order.ByModified {
-		at = &c.modified
+		at, in = &c.modified, c.modifiedIn
+	}
+	if top.skipsAll(in) {
+		return
 	}
 	for i := range min(chunkRows, p.x.rows-n*chunkRows) {
 		if !top.skips(at[i]) && p.wants(c, i) {
@@ -174,7 +192,7 @@ func (p *plan) selectFrom(n uint32, top *Top) {
 func (x *Index) Count(f *Filter, t *Tally, live LiveFunc, unsure func(ids.Invocation)) {
 	p := x.plan(f, live)
 	counts := make([]Count, len(x.targets.values))
-	p.each(func(c *chunk, i uint32) {
+	add := func(c *chunk, i uint32) {
 		if p.groups != nil && (c.status[i] == machine.Invoked || c.group[i] == otherGroup) {
 			unsure(c.ids[i])
 			return
@@ -184,11 +202,48 @@ func (x *Index) Count(f *Filter, t *Tally, live LiveFunc, unsure func(ids.Invoca
 		if r := c.traits[i].result(); r != NoResult {
 			n.ByResult[r]++
 		}
-	})
+	}
+	if p.hasTotals() {
+		p.addTotals(counts)
+		p.eachMarked(func(c *chunk, word int) uint64 { return c.invoked[word] }, add)
+	} else {
+		p.each(add)
+	}
 	for i, k := range x.targets.values {
 		if counts[i].Total() > 0 {
 			counts[i].Service, counts[i].Handler = k.service, k.handler
 			t.Merge(counts[i : i+1])
+		}
+	}
+}
+
+// hasTotals reports whether the totals of targets are sufficient, apart from Invoked rows: the filter
+// has no conditions on other columns.
+func (p *plan) hasTotals() bool {
+	f := p.f
+	return p.deployments == nil && p.limits == nil && p.codes == nil && p.groups == nil && p.keys == nil && p.idempotency == nil &&
+		len(f.Sources) == 0 && f.Created == Range{} && f.Modified == Range{} && f.Completed == Range{}
+}
+
+// addTotals adds the numbers of selected rows that are not Invoked.
+func (p *plan) addTotals(counts []Count) {
+	for target := range p.x.totals {
+		if p.targets != nil && !p.targets[target] {
+			continue
+		}
+		for status, results := range p.x.totals[target] {
+			if machine.Status(status) == machine.Invoked || !p.status[status] {
+				continue
+			}
+			for r, n := range results {
+				if n == 0 || !among(p.f.Results, Result(r)) {
+					continue
+				}
+				counts[target].ByStatus[stored[status]] += int(n)
+				if Result(r) != NoResult {
+					counts[target].ByResult[r] += int(n)
+				}
+			}
 		}
 	}
 }
@@ -199,7 +254,7 @@ func (x *Index) Count(f *Filter, t *Tally, live LiveFunc, unsure func(ids.Invoca
 func (x *Index) Failures(f *Filter, g *Groups, live LiveFunc, invoked func(ids.Invocation, Live)) {
 	p := x.plan(f, live)
 	tallies := map[uint32]*groupTally{}
-	p.each(func(c *chunk, i uint32) {
+	p.eachMarked(func(c *chunk, word int) uint64 { return c.invoked[word] | c.failed[word] }, func(c *chunk, i uint32) {
 		if c.status[i] == machine.Invoked {
 			if l := live(c.ids[i]); l.Failure != nil {
 				invoked(c.ids[i], l)

@@ -77,6 +77,15 @@ func (t *Top) skips(at int64) bool {
 	return t.after != nil && at > t.after.At || full && at < t.heap[0].At
 }
 
+// skipsAll reports whether no place at a time within bounds can be among the first ones.
+func (t *Top) skipsAll(in bounds) bool {
+	full := len(t.heap) == t.limit && t.limit > 0
+	if t.order.OldestFirst {
+		return t.after != nil && in.high < t.after.At || full && in.low > t.heap[0].At
+	}
+	return t.after != nil && in.low > t.after.At || full && in.high < t.heap[0].At
+}
+
 func (t *Top) up(i int) {
 	for i > 0 {
 		parent := (i - 1) / 2

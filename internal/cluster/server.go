@@ -15,11 +15,13 @@ import (
 	"platform/internal/cluster/datadir"
 	"platform/internal/cluster/membership"
 	"platform/internal/config"
+	"platform/internal/eventlog"
 	"platform/internal/feature"
 	"platform/internal/logsample"
 	"platform/internal/raftgroup"
 	"platform/internal/stats"
 	"platform/internal/telemetry"
+	"platform/internal/usage"
 	"platform/internal/version"
 	"platform/metadata"
 	"platform/partition"
@@ -52,13 +54,21 @@ type ServerConfig struct {
 	// Members returns the nodes known by gossip. It is called once the node port is open.
 	Members  func() *membership.Members
 	Disk     func() string // see diskspace.Monitor.Shortage
-	Draining func() bool   // reports whether the node is about to stop
+	Usage    func() Usage
+	Draining func() bool // reports whether the node is about to stop
 	// FailedAttempts returns the number of failed attempts since the start.
 	FailedAttempts func() uint64
 	Stats          *stats.History
 	LogLevels      *telemetry.Levels
 	Renew          Renew
 	Log            *slog.Logger
+}
+
+// Usage is what this node uses of its machine.
+type Usage struct {
+	usage.Usage
+	// DiskFree and DiskTotal are sizes of the disk of the data directory in bytes; 0 if unknown.
+	DiskFree, DiskTotal uint64
 }
 
 // Server serves requests of other nodes about the cluster. It starts before this node belongs
@@ -71,6 +81,7 @@ type Server struct {
 	log     *slog.Logger
 	started time.Time
 	ballot  membership.Ballot
+	events  *eventlog.Log
 
 	store    atomic.Pointer[metadata.Store] // nil until it is open
 	replicas atomic.Pointer[openReplicas]   // nil until they are open
@@ -92,10 +103,12 @@ type openReplicas struct {
 
 // NewServer returns a server.
 func NewServer(cfg ServerConfig) *Server {
-	return &Server{
+	s := &Server{
 		cfg: cfg, self: cfg.Self, log: cfg.Log, started: time.Now(),
 		refusals: logsample.New[string](maxRefusals, refusalInterval, maxRefused),
 	}
+	s.events = eventlog.New(s.view)
+	return s
 }
 
 // OpenMetadata provides the metadata; nil withdraws them.

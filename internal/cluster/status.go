@@ -43,6 +43,10 @@ func (s *Server) status() *nodepb.StatusResponse {
 		FeatureLevel: uint32(feature.Supported()), FeatureLevelHold: s.cfg.HoldFeatureLevel, Disk: s.cfg.Disk(),
 		SecretKeys: meta.SecretKeys(), MetadataApplied: meta.AppliedIndex(), MetadataLeader: string(meta.Group().Leader().ID),
 	}
+	if s.cfg.Usage != nil {
+		u := s.cfg.Usage()
+		r.Usage = &nodepb.NodeUsage{Cpu: u.CPU, Cores: uint32(u.Cores), Memory: u.Memory, MemoryLimit: u.MemoryLimit, DiskFree: u.DiskFree, DiskTotal: u.DiskTotal}
+	}
 	if s.cfg.FailedAttempts != nil {
 		r.FailedAttempts = s.cfg.FailedAttempts()
 	}

@@ -121,6 +121,9 @@ func (d *Monitor) report(was, level Level) {
 // Free returns the free space as text, rounded down to MiB, or to KiB below 1 MiB.
 func (d *Monitor) Free() string { return sizeText(d.free.Load()) }
 
+// Space returns the free space and the size of the disk in bytes.
+func (d *Monitor) Space() (free, total uint64) { return d.free.Load(), d.total.Load() }
+
 // Balance describes how much space is free, and how much is needed to leave a level.
 func (d *Monitor) Balance(level Level) string {
 	for _, w := range watermarks {

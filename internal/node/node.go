@@ -19,6 +19,7 @@ import (
 	"platform/internal/node/lifecycle"
 	"platform/internal/stats"
 	"platform/internal/telemetry"
+	"platform/internal/usage"
 	"platform/invoker"
 	"platform/metadata"
 	"platform/partition"
@@ -34,6 +35,7 @@ type Node struct {
 	metrics   nodeMetrics
 	stats     *stats.Counters
 	history   *stats.History
+	usage     *usage.Meter
 	payloads  memory.PayloadLimits
 	bodies    *budget.Budget // of requests and replies at all ports
 	outbox    *partition.OutboxMemory
@@ -111,6 +113,7 @@ func newNode(cfg *config.Config, log *slog.Logger, levels *telemetry.Levels, exp
 	}
 	n.bodies = budget.New(n.payloads.Bodies, n.payloads.Connection)
 	n.stats = stats.NewCounters(n.metrics.handlers)
+	n.usage = usage.NewMeter()
 	n.history = stats.NewHistory(n.stats, func() map[string]stats.Load { return n.invoker.Load() })
 	return n
 }
@@ -185,7 +188,7 @@ func (n *Node) serve(ctx context.Context) error {
 		func(ctx context.Context) error { return n.access.uses.Run(ctx, n.metadata, n.log) },
 		func(ctx context.Context) error { return n.keys.secrets.run(ctx, n.metadata, n.log) },
 		func(ctx context.Context) error { return ignoreCanceled(n.metadata.Run(ctx)) },
-		n.replicas.Run, n.kafka.Run, n.files.disk.Run, n.history.Run, checkpoints.Run,
+		n.replicas.Run, n.kafka.Run, n.files.disk.Run, n.history.Run, n.usage.Run, n.port.server.RunEvents, checkpoints.Run,
 		func(ctx context.Context) error { return memory.ReturnWhenIdle(ctx, checkpoints.Applied) },
 	} {
 		g.Go(func() error { return part(serving) })

@@ -58,7 +58,7 @@ func (n *Node) openPort(ctx context.Context) (err error) {
 	}
 	p.server = cluster.NewServer(cluster.ServerConfig{
 		Self: self, Expect: n.cfg.BootstrapExpect, FlowControl: n.cfg.FlowControl(), HoldFeatureLevel: n.cfg.FeatureLevelHold, Settings: n.cfg.Settings,
-		Members: func() *membership.Members { return p.members }, Disk: n.files.disk.Shortage, Draining: n.draining.Load, FailedAttempts: n.stats.FailedAttempts, Stats: n.history, LogLevels: n.logLevels,
+		Members: func() *membership.Members { return p.members }, Disk: n.files.disk.Shortage, Usage: n.resources, Draining: n.draining.Load, FailedAttempts: n.stats.FailedAttempts, Stats: n.history, LogLevels: n.logLevels,
 		Renew: p.issuer.Renew, Log: n.log,
 	})
 	p.nodes = cluster.NewNodes(p.server, p.peers, p.addresses)
@@ -86,6 +86,13 @@ func (n *Node) openPort(ctx context.Context) (err error) {
 		}
 	}()
 	return nil
+}
+
+// resources returns what this node uses of its machine.
+func (n *Node) resources() cluster.Usage {
+	u := cluster.Usage{Usage: n.usage.Usage()}
+	u.DiskFree, u.DiskTotal = n.files.disk.Space()
+	return u
 }
 
 // close stops what openPort has started.

@@ -614,6 +614,179 @@ func (x *StatsResponse) GetSteps() int64 {
 	return 0
 }
 
+type EventsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ClusterId     string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EventsRequest) Reset() {
+	*x = EventsRequest{}
+	mi := &file_proto_node_cluster_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EventsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EventsRequest) ProtoMessage() {}
+
+func (x *EventsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EventsRequest.ProtoReflect.Descriptor instead.
+func (*EventsRequest) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *EventsRequest) GetClusterId() string {
+	if x != nil {
+		return x.ClusterId
+	}
+	return ""
+}
+
+type EventsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Error         string                 `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`   // why there are no events; empty otherwise
+	Events        []*ClusterEvent        `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"` // in ascending order of time
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EventsResponse) Reset() {
+	*x = EventsResponse{}
+	mi := &file_proto_node_cluster_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EventsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EventsResponse) ProtoMessage() {}
+
+func (x *EventsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EventsResponse.ProtoReflect.Descriptor instead.
+func (*EventsResponse) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *EventsResponse) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *EventsResponse) GetEvents() []*ClusterEvent {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+// ClusterEvent is a change of the cluster.
+type ClusterEvent struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	At            int64                  `protobuf:"varint,1,opt,name=at,proto3" json:"at,omitempty"` // Unix milliseconds
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"` // name of the node that it concerns
+	Partition     *uint32                `protobuf:"varint,4,opt,name=partition,proto3,oneof" json:"partition,omitempty"`
+	Detail        string                 `protobuf:"bytes,5,opt,name=detail,proto3" json:"detail,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClusterEvent) Reset() {
+	*x = ClusterEvent{}
+	mi := &file_proto_node_cluster_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClusterEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClusterEvent) ProtoMessage() {}
+
+func (x *ClusterEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClusterEvent.ProtoReflect.Descriptor instead.
+func (*ClusterEvent) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ClusterEvent) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *ClusterEvent) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *ClusterEvent) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *ClusterEvent) GetPartition() uint32 {
+	if x != nil && x.Partition != nil {
+		return *x.Partition
+	}
+	return 0
+}
+
+func (x *ClusterEvent) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
 // ServiceStats are the series of a service, with one value per step from the first on.
 type ServiceStats struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -631,7 +804,7 @@ type ServiceStats struct {
 
 func (x *ServiceStats) Reset() {
 	*x = ServiceStats{}
-	mi := &file_proto_node_cluster_proto_msgTypes[9]
+	mi := &file_proto_node_cluster_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -643,7 +816,7 @@ func (x *ServiceStats) String() string {
 func (*ServiceStats) ProtoMessage() {}
 
 func (x *ServiceStats) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[9]
+	mi := &file_proto_node_cluster_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -656,7 +829,7 @@ func (x *ServiceStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceStats.ProtoReflect.Descriptor instead.
 func (*ServiceStats) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{9}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ServiceStats) GetService() string {
@@ -727,7 +900,7 @@ type LatencyCount struct {
 
 func (x *LatencyCount) Reset() {
 	*x = LatencyCount{}
-	mi := &file_proto_node_cluster_proto_msgTypes[10]
+	mi := &file_proto_node_cluster_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -739,7 +912,7 @@ func (x *LatencyCount) String() string {
 func (*LatencyCount) ProtoMessage() {}
 
 func (x *LatencyCount) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[10]
+	mi := &file_proto_node_cluster_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -752,7 +925,7 @@ func (x *LatencyCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LatencyCount.ProtoReflect.Descriptor instead.
 func (*LatencyCount) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{10}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *LatencyCount) GetStep() uint32 {
@@ -788,7 +961,7 @@ type BallotRequest struct {
 
 func (x *BallotRequest) Reset() {
 	*x = BallotRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[11]
+	mi := &file_proto_node_cluster_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -800,7 +973,7 @@ func (x *BallotRequest) String() string {
 func (*BallotRequest) ProtoMessage() {}
 
 func (x *BallotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[11]
+	mi := &file_proto_node_cluster_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -813,7 +986,7 @@ func (x *BallotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotRequest.ProtoReflect.Descriptor instead.
 func (*BallotRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{11}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *BallotRequest) GetClusterName() string {
@@ -854,7 +1027,7 @@ type BallotResponse struct {
 
 func (x *BallotResponse) Reset() {
 	*x = BallotResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[12]
+	mi := &file_proto_node_cluster_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +1039,7 @@ func (x *BallotResponse) String() string {
 func (*BallotResponse) ProtoMessage() {}
 
 func (x *BallotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[12]
+	mi := &file_proto_node_cluster_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -879,7 +1052,7 @@ func (x *BallotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotResponse.ProtoReflect.Descriptor instead.
 func (*BallotResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{12}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *BallotResponse) GetRefusal() string {
@@ -907,7 +1080,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[13]
+	mi := &file_proto_node_cluster_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -919,7 +1092,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[13]
+	mi := &file_proto_node_cluster_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -932,7 +1105,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{13}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *JoinRequest) GetClusterName() string {
@@ -1014,7 +1187,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[14]
+	mi := &file_proto_node_cluster_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1026,7 +1199,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[14]
+	mi := &file_proto_node_cluster_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1039,7 +1212,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{14}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *JoinResponse) GetRefusal() string {
@@ -1087,7 +1260,7 @@ type ProposeRequest struct {
 
 func (x *ProposeRequest) Reset() {
 	*x = ProposeRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[15]
+	mi := &file_proto_node_cluster_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1099,7 +1272,7 @@ func (x *ProposeRequest) String() string {
 func (*ProposeRequest) ProtoMessage() {}
 
 func (x *ProposeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[15]
+	mi := &file_proto_node_cluster_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1112,7 +1285,7 @@ func (x *ProposeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeRequest.ProtoReflect.Descriptor instead.
 func (*ProposeRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{15}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ProposeRequest) GetClusterId() string {
@@ -1144,7 +1317,7 @@ type ProposeResponse struct {
 
 func (x *ProposeResponse) Reset() {
 	*x = ProposeResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[16]
+	mi := &file_proto_node_cluster_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1156,7 +1329,7 @@ func (x *ProposeResponse) String() string {
 func (*ProposeResponse) ProtoMessage() {}
 
 func (x *ProposeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[16]
+	mi := &file_proto_node_cluster_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1169,7 +1342,7 @@ func (x *ProposeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeResponse.ProtoReflect.Descriptor instead.
 func (*ProposeResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{16}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ProposeResponse) GetResult() []byte {
@@ -1218,7 +1391,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[17]
+	mi := &file_proto_node_cluster_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1230,7 +1403,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[17]
+	mi := &file_proto_node_cluster_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1243,7 +1416,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{17}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *StatusRequest) GetClusterId() string {
@@ -1281,6 +1454,7 @@ type StatusResponse struct {
 	Disk             string           `protobuf:"bytes,15,opt,name=disk,proto3" json:"disk,omitempty"`                                                    // what the node refuses to do because its disk is full; empty if it has space
 	FailedAttempts   uint64           `protobuf:"varint,16,opt,name=failed_attempts,json=failedAttempts,proto3" json:"failed_attempts,omitempty"`         // since the start of the process
 	SecretKeys       []string         `protobuf:"bytes,17,rep,name=secret_keys,json=secretKeys,proto3" json:"secret_keys,omitempty"`                      // IDs of the keys for stored secrets, the newest first
+	Usage            *NodeUsage       `protobuf:"bytes,18,opt,name=usage,proto3" json:"usage,omitempty"`
 	// The following fields are set only if details are requested.
 	Settings       []*NodeSetting `protobuf:"bytes,11,rep,name=settings,proto3" json:"settings,omitempty"`
 	StorageVersion uint32         `protobuf:"varint,12,opt,name=storage_version,json=storageVersion,proto3" json:"storage_version,omitempty"` // of the format of the data directory
@@ -1290,7 +1464,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[18]
+	mi := &file_proto_node_cluster_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1302,7 +1476,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[18]
+	mi := &file_proto_node_cluster_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1315,7 +1489,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{18}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *StatusResponse) GetError() string {
@@ -1423,6 +1597,13 @@ func (x *StatusResponse) GetSecretKeys() []string {
 	return nil
 }
 
+func (x *StatusResponse) GetUsage() *NodeUsage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
 func (x *StatusResponse) GetSettings() []*NodeSetting {
 	if x != nil {
 		return x.Settings
@@ -1433,6 +1614,91 @@ func (x *StatusResponse) GetSettings() []*NodeSetting {
 func (x *StatusResponse) GetStorageVersion() uint32 {
 	if x != nil {
 		return x.StorageVersion
+	}
+	return 0
+}
+
+// NodeUsage is what the process uses of its machine. Unknown sizes are 0.
+type NodeUsage struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cpu           float64                `protobuf:"fixed64,1,opt,name=cpu,proto3" json:"cpu,omitempty"` // busy cores, on average over some seconds
+	Cores         uint32                 `protobuf:"varint,2,opt,name=cores,proto3" json:"cores,omitempty"`
+	Memory        uint64                 `protobuf:"varint,3,opt,name=memory,proto3" json:"memory,omitempty"` // resident, in bytes
+	MemoryLimit   uint64                 `protobuf:"varint,4,opt,name=memory_limit,json=memoryLimit,proto3" json:"memory_limit,omitempty"`
+	DiskFree      uint64                 `protobuf:"varint,5,opt,name=disk_free,json=diskFree,proto3" json:"disk_free,omitempty"` // of the disk of the data directory
+	DiskTotal     uint64                 `protobuf:"varint,6,opt,name=disk_total,json=diskTotal,proto3" json:"disk_total,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeUsage) Reset() {
+	*x = NodeUsage{}
+	mi := &file_proto_node_cluster_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeUsage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeUsage) ProtoMessage() {}
+
+func (x *NodeUsage) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeUsage.ProtoReflect.Descriptor instead.
+func (*NodeUsage) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *NodeUsage) GetCpu() float64 {
+	if x != nil {
+		return x.Cpu
+	}
+	return 0
+}
+
+func (x *NodeUsage) GetCores() uint32 {
+	if x != nil {
+		return x.Cores
+	}
+	return 0
+}
+
+func (x *NodeUsage) GetMemory() uint64 {
+	if x != nil {
+		return x.Memory
+	}
+	return 0
+}
+
+func (x *NodeUsage) GetMemoryLimit() uint64 {
+	if x != nil {
+		return x.MemoryLimit
+	}
+	return 0
+}
+
+func (x *NodeUsage) GetDiskFree() uint64 {
+	if x != nil {
+		return x.DiskFree
+	}
+	return 0
+}
+
+func (x *NodeUsage) GetDiskTotal() uint64 {
+	if x != nil {
+		return x.DiskTotal
 	}
 	return 0
 }
@@ -1449,7 +1715,7 @@ type NodeSetting struct {
 
 func (x *NodeSetting) Reset() {
 	*x = NodeSetting{}
-	mi := &file_proto_node_cluster_proto_msgTypes[19]
+	mi := &file_proto_node_cluster_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1461,7 +1727,7 @@ func (x *NodeSetting) String() string {
 func (*NodeSetting) ProtoMessage() {}
 
 func (x *NodeSetting) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[19]
+	mi := &file_proto_node_cluster_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1474,7 +1740,7 @@ func (x *NodeSetting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSetting.ProtoReflect.Descriptor instead.
 func (*NodeSetting) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{19}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *NodeSetting) GetKey() string {
@@ -1523,7 +1789,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_proto_node_cluster_proto_msgTypes[20]
+	mi := &file_proto_node_cluster_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1535,7 +1801,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[20]
+	mi := &file_proto_node_cluster_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1548,7 +1814,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{20}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReplicaStatus) GetPartition() uint32 {
@@ -1695,7 +1961,7 @@ type ReplicaMember struct {
 
 func (x *ReplicaMember) Reset() {
 	*x = ReplicaMember{}
-	mi := &file_proto_node_cluster_proto_msgTypes[21]
+	mi := &file_proto_node_cluster_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1707,7 +1973,7 @@ func (x *ReplicaMember) String() string {
 func (*ReplicaMember) ProtoMessage() {}
 
 func (x *ReplicaMember) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[21]
+	mi := &file_proto_node_cluster_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1720,7 +1986,7 @@ func (x *ReplicaMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaMember.ProtoReflect.Descriptor instead.
 func (*ReplicaMember) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{21}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReplicaMember) GetId() string {
@@ -1790,7 +2056,7 @@ type TransferRequest struct {
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[22]
+	mi := &file_proto_node_cluster_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1802,7 +2068,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[22]
+	mi := &file_proto_node_cluster_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1815,7 +2081,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{22}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *TransferRequest) GetClusterId() string {
@@ -1850,7 +2116,7 @@ type TransferResponse struct {
 
 func (x *TransferResponse) Reset() {
 	*x = TransferResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[23]
+	mi := &file_proto_node_cluster_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1862,7 +2128,7 @@ func (x *TransferResponse) String() string {
 func (*TransferResponse) ProtoMessage() {}
 
 func (x *TransferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[23]
+	mi := &file_proto_node_cluster_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1875,7 +2141,7 @@ func (x *TransferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
 func (*TransferResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{23}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TransferResponse) GetError() string {
@@ -1903,7 +2169,7 @@ type StandingRequest struct {
 
 func (x *StandingRequest) Reset() {
 	*x = StandingRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[24]
+	mi := &file_proto_node_cluster_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1915,7 +2181,7 @@ func (x *StandingRequest) String() string {
 func (*StandingRequest) ProtoMessage() {}
 
 func (x *StandingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[24]
+	mi := &file_proto_node_cluster_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1928,7 +2194,7 @@ func (x *StandingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StandingRequest.ProtoReflect.Descriptor instead.
 func (*StandingRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{24}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *StandingRequest) GetClusterId() string {
@@ -1963,7 +2229,7 @@ type StandingResponse struct {
 
 func (x *StandingResponse) Reset() {
 	*x = StandingResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[25]
+	mi := &file_proto_node_cluster_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1975,7 +2241,7 @@ func (x *StandingResponse) String() string {
 func (*StandingResponse) ProtoMessage() {}
 
 func (x *StandingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[25]
+	mi := &file_proto_node_cluster_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1988,7 +2254,7 @@ func (x *StandingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StandingResponse.ProtoReflect.Descriptor instead.
 func (*StandingResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{25}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *StandingResponse) GetRemoved() string {
@@ -2015,7 +2281,7 @@ type RecoverRequest struct {
 
 func (x *RecoverRequest) Reset() {
 	*x = RecoverRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[26]
+	mi := &file_proto_node_cluster_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2027,7 +2293,7 @@ func (x *RecoverRequest) String() string {
 func (*RecoverRequest) ProtoMessage() {}
 
 func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[26]
+	mi := &file_proto_node_cluster_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2040,7 +2306,7 @@ func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverRequest.ProtoReflect.Descriptor instead.
 func (*RecoverRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{26}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RecoverRequest) GetClusterId() string {
@@ -2095,7 +2361,7 @@ type RecoverResponse struct {
 
 func (x *RecoverResponse) Reset() {
 	*x = RecoverResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[27]
+	mi := &file_proto_node_cluster_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2107,7 +2373,7 @@ func (x *RecoverResponse) String() string {
 func (*RecoverResponse) ProtoMessage() {}
 
 func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[27]
+	mi := &file_proto_node_cluster_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2120,7 +2386,7 @@ func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverResponse.ProtoReflect.Descriptor instead.
 func (*RecoverResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{27}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RecoverResponse) GetError() string {
@@ -2140,7 +2406,7 @@ type FollowRequest struct {
 
 func (x *FollowRequest) Reset() {
 	*x = FollowRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[28]
+	mi := &file_proto_node_cluster_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2152,7 +2418,7 @@ func (x *FollowRequest) String() string {
 func (*FollowRequest) ProtoMessage() {}
 
 func (x *FollowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[28]
+	mi := &file_proto_node_cluster_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2165,7 +2431,7 @@ func (x *FollowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
 func (*FollowRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{28}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *FollowRequest) GetClusterId() string {
@@ -2190,7 +2456,7 @@ type FollowResponse struct {
 
 func (x *FollowResponse) Reset() {
 	*x = FollowResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[29]
+	mi := &file_proto_node_cluster_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2202,7 +2468,7 @@ func (x *FollowResponse) String() string {
 func (*FollowResponse) ProtoMessage() {}
 
 func (x *FollowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[29]
+	mi := &file_proto_node_cluster_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2215,7 +2481,7 @@ func (x *FollowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowResponse.ProtoReflect.Descriptor instead.
 func (*FollowResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{29}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{33}
 }
 
 type DigestRequest struct {
@@ -2232,7 +2498,7 @@ type DigestRequest struct {
 
 func (x *DigestRequest) Reset() {
 	*x = DigestRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[30]
+	mi := &file_proto_node_cluster_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2244,7 +2510,7 @@ func (x *DigestRequest) String() string {
 func (*DigestRequest) ProtoMessage() {}
 
 func (x *DigestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[30]
+	mi := &file_proto_node_cluster_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2257,7 +2523,7 @@ func (x *DigestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestRequest.ProtoReflect.Descriptor instead.
 func (*DigestRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{30}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DigestRequest) GetClusterId() string {
@@ -2312,7 +2578,7 @@ type DigestResponse struct {
 
 func (x *DigestResponse) Reset() {
 	*x = DigestResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[31]
+	mi := &file_proto_node_cluster_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2324,7 +2590,7 @@ func (x *DigestResponse) String() string {
 func (*DigestResponse) ProtoMessage() {}
 
 func (x *DigestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[31]
+	mi := &file_proto_node_cluster_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2337,7 +2603,7 @@ func (x *DigestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestResponse.ProtoReflect.Descriptor instead.
 func (*DigestResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{31}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DigestResponse) GetKnown() bool {
@@ -2436,7 +2702,21 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\x05error\x18\x01 \x01(\tR\x05error\x12\x14\n" +
 	"\x05first\x18\x02 \x01(\x03R\x05first\x121\n" +
 	"\bservices\x18\x03 \x03(\v2\x15.node.v1.ServiceStatsR\bservices\x12\x14\n" +
-	"\x05steps\x18\x04 \x01(\x03R\x05steps\"\xfe\x01\n" +
+	"\x05steps\x18\x04 \x01(\x03R\x05steps\".\n" +
+	"\rEventsRequest\x12\x1d\n" +
+	"\n" +
+	"cluster_id\x18\x01 \x01(\tR\tclusterId\"U\n" +
+	"\x0eEventsResponse\x12\x14\n" +
+	"\x05error\x18\x01 \x01(\tR\x05error\x12-\n" +
+	"\x06events\x18\x02 \x03(\v2\x15.node.v1.ClusterEventR\x06events\"\x8f\x01\n" +
+	"\fClusterEvent\x12\x0e\n" +
+	"\x02at\x18\x01 \x01(\x03R\x02at\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12!\n" +
+	"\tpartition\x18\x04 \x01(\rH\x00R\tpartition\x88\x01\x01\x12\x16\n" +
+	"\x06detail\x18\x05 \x01(\tR\x06detailB\f\n" +
+	"\n" +
+	"_partition\"\xfe\x01\n" +
 	"\fServiceStats\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12\x18\n" +
 	"\astarted\x18\x02 \x03(\x04R\astarted\x12\x1c\n" +
@@ -2488,7 +2768,7 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\rStatusRequest\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x18\n" +
-	"\adetails\x18\x02 \x01(\bR\adetails\"\xe8\x04\n" +
+	"\adetails\x18\x02 \x01(\bR\adetails\"\x92\x05\n" +
 	"\x0eStatusResponse\x12\x14\n" +
 	"\x05error\x18\x01 \x01(\tR\x05error\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -2507,9 +2787,18 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\x04disk\x18\x0f \x01(\tR\x04disk\x12'\n" +
 	"\x0ffailed_attempts\x18\x10 \x01(\x04R\x0efailedAttempts\x12\x1f\n" +
 	"\vsecret_keys\x18\x11 \x03(\tR\n" +
-	"secretKeys\x120\n" +
+	"secretKeys\x12(\n" +
+	"\x05usage\x18\x12 \x01(\v2\x12.node.v1.NodeUsageR\x05usage\x120\n" +
 	"\bsettings\x18\v \x03(\v2\x14.node.v1.NodeSettingR\bsettings\x12'\n" +
-	"\x0fstorage_version\x18\f \x01(\rR\x0estorageVersion\"5\n" +
+	"\x0fstorage_version\x18\f \x01(\rR\x0estorageVersion\"\xaa\x01\n" +
+	"\tNodeUsage\x12\x10\n" +
+	"\x03cpu\x18\x01 \x01(\x01R\x03cpu\x12\x14\n" +
+	"\x05cores\x18\x02 \x01(\rR\x05cores\x12\x16\n" +
+	"\x06memory\x18\x03 \x01(\x04R\x06memory\x12!\n" +
+	"\fmemory_limit\x18\x04 \x01(\x04R\vmemoryLimit\x12\x1b\n" +
+	"\tdisk_free\x18\x05 \x01(\x04R\bdiskFree\x12\x1d\n" +
+	"\n" +
+	"disk_total\x18\x06 \x01(\x04R\tdiskTotal\"5\n" +
 	"\vNodeSetting\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"\x8b\x04\n" +
@@ -2589,7 +2878,7 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\x04next\x18\x03 \x01(\fR\x04next\x12\x10\n" +
 	"\x03sum\x18\x04 \x01(\fR\x03sum\x12\x16\n" +
 	"\x06missed\x18\x05 \x01(\bR\x06missed\x12\x14\n" +
-	"\x05error\x18\x06 \x01(\tR\x05error2\xcd\a\n" +
+	"\x05error\x18\x06 \x01(\tR\x05error2\x88\b\n" +
 	"\vNodeCluster\x129\n" +
 	"\x06Ballot\x12\x16.node.v1.BallotRequest\x1a\x17.node.v1.BallotResponse\x123\n" +
 	"\x04Join\x12\x14.node.v1.JoinRequest\x1a\x15.node.v1.JoinResponse\x12<\n" +
@@ -2600,7 +2889,8 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\x06Digest\x12\x16.node.v1.DigestRequest\x1a\x17.node.v1.DigestResponse\x12?\n" +
 	"\bStanding\x12\x18.node.v1.StandingRequest\x1a\x19.node.v1.StandingResponse\x12<\n" +
 	"\aRecover\x12\x17.node.v1.RecoverRequest\x1a\x18.node.v1.RecoverResponse\x126\n" +
-	"\x05Stats\x12\x15.node.v1.StatsRequest\x1a\x16.node.v1.StatsResponse\x12N\n" +
+	"\x05Stats\x12\x15.node.v1.StatsRequest\x1a\x16.node.v1.StatsResponse\x129\n" +
+	"\x06Events\x12\x16.node.v1.EventsRequest\x1a\x17.node.v1.EventsResponse\x12N\n" +
 	"\rSubscriptions\x12\x1d.node.v1.SubscriptionsRequest\x1a\x1e.node.v1.SubscriptionsResponse\x12K\n" +
 	"\fStreamRecord\x12\x1c.node.v1.StreamRecordRequest\x1a\x1d.node.v1.StreamRecordResponse\x12H\n" +
 	"\vDeadLetters\x12\x1b.node.v1.DeadLettersRequest\x1a\x1c.node.v1.DeadLettersResponse\x12B\n" +
@@ -2619,7 +2909,7 @@ func file_proto_node_cluster_proto_rawDescGZIP() []byte {
 	return file_proto_node_cluster_proto_rawDescData
 }
 
-var file_proto_node_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_proto_node_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_proto_node_cluster_proto_goTypes = []any{
 	(*CertifyRequest)(nil),        // 0: node.v1.CertifyRequest
 	(*CertifyResponse)(nil),       // 1: node.v1.CertifyResponse
@@ -2630,78 +2920,86 @@ var file_proto_node_cluster_proto_goTypes = []any{
 	(*LogLevelsResponse)(nil),     // 6: node.v1.LogLevelsResponse
 	(*StatsRequest)(nil),          // 7: node.v1.StatsRequest
 	(*StatsResponse)(nil),         // 8: node.v1.StatsResponse
-	(*ServiceStats)(nil),          // 9: node.v1.ServiceStats
-	(*LatencyCount)(nil),          // 10: node.v1.LatencyCount
-	(*BallotRequest)(nil),         // 11: node.v1.BallotRequest
-	(*BallotResponse)(nil),        // 12: node.v1.BallotResponse
-	(*JoinRequest)(nil),           // 13: node.v1.JoinRequest
-	(*JoinResponse)(nil),          // 14: node.v1.JoinResponse
-	(*ProposeRequest)(nil),        // 15: node.v1.ProposeRequest
-	(*ProposeResponse)(nil),       // 16: node.v1.ProposeResponse
-	(*StatusRequest)(nil),         // 17: node.v1.StatusRequest
-	(*StatusResponse)(nil),        // 18: node.v1.StatusResponse
-	(*NodeSetting)(nil),           // 19: node.v1.NodeSetting
-	(*ReplicaStatus)(nil),         // 20: node.v1.ReplicaStatus
-	(*ReplicaMember)(nil),         // 21: node.v1.ReplicaMember
-	(*TransferRequest)(nil),       // 22: node.v1.TransferRequest
-	(*TransferResponse)(nil),      // 23: node.v1.TransferResponse
-	(*StandingRequest)(nil),       // 24: node.v1.StandingRequest
-	(*StandingResponse)(nil),      // 25: node.v1.StandingResponse
-	(*RecoverRequest)(nil),        // 26: node.v1.RecoverRequest
-	(*RecoverResponse)(nil),       // 27: node.v1.RecoverResponse
-	(*FollowRequest)(nil),         // 28: node.v1.FollowRequest
-	(*FollowResponse)(nil),        // 29: node.v1.FollowResponse
-	(*DigestRequest)(nil),         // 30: node.v1.DigestRequest
-	(*DigestResponse)(nil),        // 31: node.v1.DigestResponse
-	(*SubscriptionsRequest)(nil),  // 32: node.v1.SubscriptionsRequest
-	(*StreamRecordRequest)(nil),   // 33: node.v1.StreamRecordRequest
-	(*DeadLettersRequest)(nil),    // 34: node.v1.DeadLettersRequest
-	(*SubscriptionsResponse)(nil), // 35: node.v1.SubscriptionsResponse
-	(*StreamRecordResponse)(nil),  // 36: node.v1.StreamRecordResponse
-	(*DeadLettersResponse)(nil),   // 37: node.v1.DeadLettersResponse
+	(*EventsRequest)(nil),         // 9: node.v1.EventsRequest
+	(*EventsResponse)(nil),        // 10: node.v1.EventsResponse
+	(*ClusterEvent)(nil),          // 11: node.v1.ClusterEvent
+	(*ServiceStats)(nil),          // 12: node.v1.ServiceStats
+	(*LatencyCount)(nil),          // 13: node.v1.LatencyCount
+	(*BallotRequest)(nil),         // 14: node.v1.BallotRequest
+	(*BallotResponse)(nil),        // 15: node.v1.BallotResponse
+	(*JoinRequest)(nil),           // 16: node.v1.JoinRequest
+	(*JoinResponse)(nil),          // 17: node.v1.JoinResponse
+	(*ProposeRequest)(nil),        // 18: node.v1.ProposeRequest
+	(*ProposeResponse)(nil),       // 19: node.v1.ProposeResponse
+	(*StatusRequest)(nil),         // 20: node.v1.StatusRequest
+	(*StatusResponse)(nil),        // 21: node.v1.StatusResponse
+	(*NodeUsage)(nil),             // 22: node.v1.NodeUsage
+	(*NodeSetting)(nil),           // 23: node.v1.NodeSetting
+	(*ReplicaStatus)(nil),         // 24: node.v1.ReplicaStatus
+	(*ReplicaMember)(nil),         // 25: node.v1.ReplicaMember
+	(*TransferRequest)(nil),       // 26: node.v1.TransferRequest
+	(*TransferResponse)(nil),      // 27: node.v1.TransferResponse
+	(*StandingRequest)(nil),       // 28: node.v1.StandingRequest
+	(*StandingResponse)(nil),      // 29: node.v1.StandingResponse
+	(*RecoverRequest)(nil),        // 30: node.v1.RecoverRequest
+	(*RecoverResponse)(nil),       // 31: node.v1.RecoverResponse
+	(*FollowRequest)(nil),         // 32: node.v1.FollowRequest
+	(*FollowResponse)(nil),        // 33: node.v1.FollowResponse
+	(*DigestRequest)(nil),         // 34: node.v1.DigestRequest
+	(*DigestResponse)(nil),        // 35: node.v1.DigestResponse
+	(*SubscriptionsRequest)(nil),  // 36: node.v1.SubscriptionsRequest
+	(*StreamRecordRequest)(nil),   // 37: node.v1.StreamRecordRequest
+	(*DeadLettersRequest)(nil),    // 38: node.v1.DeadLettersRequest
+	(*SubscriptionsResponse)(nil), // 39: node.v1.SubscriptionsResponse
+	(*StreamRecordResponse)(nil),  // 40: node.v1.StreamRecordResponse
+	(*DeadLettersResponse)(nil),   // 41: node.v1.DeadLettersResponse
 }
 var file_proto_node_cluster_proto_depIdxs = []int32{
 	5,  // 0: node.v1.LogLevelsRequest.change:type_name -> node.v1.LogLevelsChange
-	9,  // 1: node.v1.StatsResponse.services:type_name -> node.v1.ServiceStats
-	10, // 2: node.v1.ServiceStats.latencies:type_name -> node.v1.LatencyCount
-	20, // 3: node.v1.StatusResponse.replicas:type_name -> node.v1.ReplicaStatus
-	19, // 4: node.v1.StatusResponse.settings:type_name -> node.v1.NodeSetting
-	21, // 5: node.v1.ReplicaStatus.members:type_name -> node.v1.ReplicaMember
-	11, // 6: node.v1.NodeCluster.Ballot:input_type -> node.v1.BallotRequest
-	13, // 7: node.v1.NodeCluster.Join:input_type -> node.v1.JoinRequest
-	15, // 8: node.v1.NodeCluster.Propose:input_type -> node.v1.ProposeRequest
-	17, // 9: node.v1.NodeCluster.Status:input_type -> node.v1.StatusRequest
-	22, // 10: node.v1.NodeCluster.Transfer:input_type -> node.v1.TransferRequest
-	28, // 11: node.v1.NodeCluster.Follow:input_type -> node.v1.FollowRequest
-	30, // 12: node.v1.NodeCluster.Digest:input_type -> node.v1.DigestRequest
-	24, // 13: node.v1.NodeCluster.Standing:input_type -> node.v1.StandingRequest
-	26, // 14: node.v1.NodeCluster.Recover:input_type -> node.v1.RecoverRequest
-	7,  // 15: node.v1.NodeCluster.Stats:input_type -> node.v1.StatsRequest
-	32, // 16: node.v1.NodeCluster.Subscriptions:input_type -> node.v1.SubscriptionsRequest
-	33, // 17: node.v1.NodeCluster.StreamRecord:input_type -> node.v1.StreamRecordRequest
-	34, // 18: node.v1.NodeCluster.DeadLetters:input_type -> node.v1.DeadLettersRequest
-	4,  // 19: node.v1.NodeCluster.LogLevels:input_type -> node.v1.LogLevelsRequest
-	0,  // 20: node.v1.NodeCluster.Certify:input_type -> node.v1.CertifyRequest
-	12, // 21: node.v1.NodeCluster.Ballot:output_type -> node.v1.BallotResponse
-	14, // 22: node.v1.NodeCluster.Join:output_type -> node.v1.JoinResponse
-	16, // 23: node.v1.NodeCluster.Propose:output_type -> node.v1.ProposeResponse
-	18, // 24: node.v1.NodeCluster.Status:output_type -> node.v1.StatusResponse
-	23, // 25: node.v1.NodeCluster.Transfer:output_type -> node.v1.TransferResponse
-	29, // 26: node.v1.NodeCluster.Follow:output_type -> node.v1.FollowResponse
-	31, // 27: node.v1.NodeCluster.Digest:output_type -> node.v1.DigestResponse
-	25, // 28: node.v1.NodeCluster.Standing:output_type -> node.v1.StandingResponse
-	27, // 29: node.v1.NodeCluster.Recover:output_type -> node.v1.RecoverResponse
-	8,  // 30: node.v1.NodeCluster.Stats:output_type -> node.v1.StatsResponse
-	35, // 31: node.v1.NodeCluster.Subscriptions:output_type -> node.v1.SubscriptionsResponse
-	36, // 32: node.v1.NodeCluster.StreamRecord:output_type -> node.v1.StreamRecordResponse
-	37, // 33: node.v1.NodeCluster.DeadLetters:output_type -> node.v1.DeadLettersResponse
-	6,  // 34: node.v1.NodeCluster.LogLevels:output_type -> node.v1.LogLevelsResponse
-	1,  // 35: node.v1.NodeCluster.Certify:output_type -> node.v1.CertifyResponse
-	21, // [21:36] is the sub-list for method output_type
-	6,  // [6:21] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	12, // 1: node.v1.StatsResponse.services:type_name -> node.v1.ServiceStats
+	11, // 2: node.v1.EventsResponse.events:type_name -> node.v1.ClusterEvent
+	13, // 3: node.v1.ServiceStats.latencies:type_name -> node.v1.LatencyCount
+	24, // 4: node.v1.StatusResponse.replicas:type_name -> node.v1.ReplicaStatus
+	22, // 5: node.v1.StatusResponse.usage:type_name -> node.v1.NodeUsage
+	23, // 6: node.v1.StatusResponse.settings:type_name -> node.v1.NodeSetting
+	25, // 7: node.v1.ReplicaStatus.members:type_name -> node.v1.ReplicaMember
+	14, // 8: node.v1.NodeCluster.Ballot:input_type -> node.v1.BallotRequest
+	16, // 9: node.v1.NodeCluster.Join:input_type -> node.v1.JoinRequest
+	18, // 10: node.v1.NodeCluster.Propose:input_type -> node.v1.ProposeRequest
+	20, // 11: node.v1.NodeCluster.Status:input_type -> node.v1.StatusRequest
+	26, // 12: node.v1.NodeCluster.Transfer:input_type -> node.v1.TransferRequest
+	32, // 13: node.v1.NodeCluster.Follow:input_type -> node.v1.FollowRequest
+	34, // 14: node.v1.NodeCluster.Digest:input_type -> node.v1.DigestRequest
+	28, // 15: node.v1.NodeCluster.Standing:input_type -> node.v1.StandingRequest
+	30, // 16: node.v1.NodeCluster.Recover:input_type -> node.v1.RecoverRequest
+	7,  // 17: node.v1.NodeCluster.Stats:input_type -> node.v1.StatsRequest
+	9,  // 18: node.v1.NodeCluster.Events:input_type -> node.v1.EventsRequest
+	36, // 19: node.v1.NodeCluster.Subscriptions:input_type -> node.v1.SubscriptionsRequest
+	37, // 20: node.v1.NodeCluster.StreamRecord:input_type -> node.v1.StreamRecordRequest
+	38, // 21: node.v1.NodeCluster.DeadLetters:input_type -> node.v1.DeadLettersRequest
+	4,  // 22: node.v1.NodeCluster.LogLevels:input_type -> node.v1.LogLevelsRequest
+	0,  // 23: node.v1.NodeCluster.Certify:input_type -> node.v1.CertifyRequest
+	15, // 24: node.v1.NodeCluster.Ballot:output_type -> node.v1.BallotResponse
+	17, // 25: node.v1.NodeCluster.Join:output_type -> node.v1.JoinResponse
+	19, // 26: node.v1.NodeCluster.Propose:output_type -> node.v1.ProposeResponse
+	21, // 27: node.v1.NodeCluster.Status:output_type -> node.v1.StatusResponse
+	27, // 28: node.v1.NodeCluster.Transfer:output_type -> node.v1.TransferResponse
+	33, // 29: node.v1.NodeCluster.Follow:output_type -> node.v1.FollowResponse
+	35, // 30: node.v1.NodeCluster.Digest:output_type -> node.v1.DigestResponse
+	29, // 31: node.v1.NodeCluster.Standing:output_type -> node.v1.StandingResponse
+	31, // 32: node.v1.NodeCluster.Recover:output_type -> node.v1.RecoverResponse
+	8,  // 33: node.v1.NodeCluster.Stats:output_type -> node.v1.StatsResponse
+	10, // 34: node.v1.NodeCluster.Events:output_type -> node.v1.EventsResponse
+	39, // 35: node.v1.NodeCluster.Subscriptions:output_type -> node.v1.SubscriptionsResponse
+	40, // 36: node.v1.NodeCluster.StreamRecord:output_type -> node.v1.StreamRecordResponse
+	41, // 37: node.v1.NodeCluster.DeadLetters:output_type -> node.v1.DeadLettersResponse
+	6,  // 38: node.v1.NodeCluster.LogLevels:output_type -> node.v1.LogLevelsResponse
+	1,  // 39: node.v1.NodeCluster.Certify:output_type -> node.v1.CertifyResponse
+	24, // [24:40] is the sub-list for method output_type
+	8,  // [8:24] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_proto_node_cluster_proto_init() }
@@ -2710,13 +3008,14 @@ func file_proto_node_cluster_proto_init() {
 		return
 	}
 	file_proto_node_subscriptions_proto_init()
+	file_proto_node_cluster_proto_msgTypes[11].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_node_cluster_proto_rawDesc), len(file_proto_node_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   32,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

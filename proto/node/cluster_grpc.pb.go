@@ -29,6 +29,7 @@ const (
 	NodeCluster_Standing_FullMethodName      = "/node.v1.NodeCluster/Standing"
 	NodeCluster_Recover_FullMethodName       = "/node.v1.NodeCluster/Recover"
 	NodeCluster_Stats_FullMethodName         = "/node.v1.NodeCluster/Stats"
+	NodeCluster_Events_FullMethodName        = "/node.v1.NodeCluster/Events"
 	NodeCluster_Subscriptions_FullMethodName = "/node.v1.NodeCluster/Subscriptions"
 	NodeCluster_StreamRecord_FullMethodName  = "/node.v1.NodeCluster/StreamRecord"
 	NodeCluster_DeadLetters_FullMethodName   = "/node.v1.NodeCluster/DeadLetters"
@@ -65,6 +66,8 @@ type NodeClusterClient interface {
 	Recover(ctx context.Context, in *RecoverRequest, opts ...grpc.CallOption) (*RecoverResponse, error)
 	// Stats returns the node's time series of invocations.
 	Stats(ctx context.Context, in *StatsRequest, opts ...grpc.CallOption) (*StatsResponse, error)
+	// Events returns the changes of the cluster that the node has observed.
+	Events(ctx context.Context, in *EventsRequest, opts ...grpc.CallOption) (*EventsResponse, error)
 	// Subscriptions returns the state of the event streams that the node reads.
 	Subscriptions(ctx context.Context, in *SubscriptionsRequest, opts ...grpc.CallOption) (*SubscriptionsResponse, error)
 	// StreamRecord shows, retries or skips a record that blocks its topic partition, or shows,
@@ -186,6 +189,16 @@ func (c *nodeClusterClient) Stats(ctx context.Context, in *StatsRequest, opts ..
 	return out, nil
 }
 
+func (c *nodeClusterClient) Events(ctx context.Context, in *EventsRequest, opts ...grpc.CallOption) (*EventsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EventsResponse)
+	err := c.cc.Invoke(ctx, NodeCluster_Events_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *nodeClusterClient) Subscriptions(ctx context.Context, in *SubscriptionsRequest, opts ...grpc.CallOption) (*SubscriptionsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SubscriptionsResponse)
@@ -265,6 +278,8 @@ type NodeClusterServer interface {
 	Recover(context.Context, *RecoverRequest) (*RecoverResponse, error)
 	// Stats returns the node's time series of invocations.
 	Stats(context.Context, *StatsRequest) (*StatsResponse, error)
+	// Events returns the changes of the cluster that the node has observed.
+	Events(context.Context, *EventsRequest) (*EventsResponse, error)
 	// Subscriptions returns the state of the event streams that the node reads.
 	Subscriptions(context.Context, *SubscriptionsRequest) (*SubscriptionsResponse, error)
 	// StreamRecord shows, retries or skips a record that blocks its topic partition, or shows,
@@ -315,6 +330,9 @@ func (UnimplementedNodeClusterServer) Recover(context.Context, *RecoverRequest) 
 }
 func (UnimplementedNodeClusterServer) Stats(context.Context, *StatsRequest) (*StatsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Stats not implemented")
+}
+func (UnimplementedNodeClusterServer) Events(context.Context, *EventsRequest) (*EventsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Events not implemented")
 }
 func (UnimplementedNodeClusterServer) Subscriptions(context.Context, *SubscriptionsRequest) (*SubscriptionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Subscriptions not implemented")
@@ -532,6 +550,24 @@ func _NodeCluster_Stats_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _NodeCluster_Events_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EventsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeClusterServer).Events(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: NodeCluster_Events_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeClusterServer).Events(ctx, req.(*EventsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _NodeCluster_Subscriptions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(SubscriptionsRequest)
 	if err := dec(in); err != nil {
@@ -668,6 +704,10 @@ var NodeCluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Stats",
 			Handler:    _NodeCluster_Stats_Handler,
+		},
+		{
+			MethodName: "Events",
+			Handler:    _NodeCluster_Events_Handler,
 		},
 		{
 			MethodName: "Subscriptions",

@@ -89,6 +89,9 @@ func serviceToProto(s *Service) *pb.Service {
 		Name: s.Name, Type: uint32(s.Type), Revision: s.Revision,
 		Documentation: s.Documentation, Metadata: pairs(s.Metadata), Options: optionsToProto(&s.Options),
 	}
+	if s.Declared != nil {
+		out.Declared = optionsToProto(s.Declared)
+	}
 	for _, h := range s.Handlers {
 		out.Handlers = append(out.Handlers, &pb.Handler{
 			Name: h.Name, Type: uint32(h.Type),
@@ -108,6 +111,9 @@ func serviceFromProto(s *pb.Service, id ids.Deployment) *Service {
 	out := &Service{
 		Name: s.GetName(), Type: ServiceType(s.GetType()), Revision: s.GetRevision(), Deployment: id,
 		Documentation: s.GetDocumentation(), Metadata: unpairs(s.GetMetadata()), Options: optionsFromProto(s.GetOptions()),
+	}
+	if s.Declared != nil {
+		out.Declared = new(optionsFromProto(s.Declared))
 	}
 	for _, h := range s.GetHandlers() {
 		in, result := h.GetInput(), h.GetOutput()

@@ -198,6 +198,9 @@ func TestGoldenRecords(t *testing.T) {
 		"record_node":       nodeToProto(fullNode()),
 		"record_deployment": deploymentToProto(fullDeployment()),
 		"record_function":   deploymentToProto(fullFunction()),
+		"record_overridden": deploymentToProto(&Deployment{ID: "dp_1", URI: "http://a/", Services: []*Service{{
+			Name: "A", Options: Options{AbortTimeout: ptr(time.Minute)}, Declared: &Options{AbortTimeout: ptr(time.Hour), Public: ptr(true)},
+		}}}),
 		"record_flow_control": clusterToProto(Cluster{
 			Name: "local", ID: "01XYZ", Partitions: 8, ProvisionedAt: goldenTime, Replication: 3, FlowControl: true,
 		}),

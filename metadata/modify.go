@@ -5,11 +5,13 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+
+	"platform/internal/feature"
 )
 
 // applyModifyService returns the *Service.
 func applyModifyService(d *draft, index uint64, cmd *modifyService) (outcome, error) {
-	deployment, service, err := d.schemas.planModify(cmd.name, &cmd.options)
+	deployment, service, err := d.schemas.planModify(cmd.name, &cmd.options, d.cluster.Level() >= feature.Level4)
 	if err != nil {
 		return outcome{refusal: err}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
 	}
@@ -40,8 +42,8 @@ func (d *draft) setIngressAuth(index uint64, name string, auth *IngressAuth) err
 }
 
 // planModify returns the deployment and the service after options of the latest revision of
-// a service are changed.
-func (s *Schemas) planModify(name string, change *Options) (*Deployment, *Service, error) {
+// a service are changed. With keep it also stores the options that the code has announced.
+func (s *Schemas) planModify(name string, change *Options, keep bool) (*Deployment, *Service, error) {
 	latest := s.Services[name]
 	if latest == nil {
 		return nil, nil, &NotFoundError{Service: name}
@@ -57,6 +59,9 @@ func (s *Schemas) planModify(name string, change *Options) (*Deployment, *Servic
 	}
 	service := *latest
 	service.Options = latest.Options.With(change)
+	if keep {
+		service.Declared = declared(latest, &service.Options)
+	}
 	if change.WorkflowRetention != nil {
 		service.Handlers = withRunRetention(latest.Handlers, change)
 	}
@@ -65,6 +70,31 @@ func (s *Schemas) planModify(name string, change *Options) (*Deployment, *Servic
 	at := slices.Index(deployment.Services, latest)
 	deployment.Services[at] = &service
 	return &deployment, &service, nil
+}
+
+// declared returns the options that the code of a service has announced; nil if they are the changed
+// ones. Options that only operators set do not count.
+func declared(latest *Service, changed *Options) *Options {
+	announced := latest.Declared
+	if announced == nil {
+		own := latest.Options
+		own.IngressAuth, own.ForwardHeaders = nil, nil
+		for _, h := range latest.Handlers {
+			if h.Options.WorkflowRetention != nil {
+				own.WorkflowRetention = h.Options.WorkflowRetention
+			}
+		}
+		announced = &own
+	}
+	now := *changed
+	now.IngressAuth, now.ForwardHeaders = nil, nil
+	if now.WorkflowRetention == nil {
+		now.WorkflowRetention = announced.WorkflowRetention
+	}
+	if reflect.DeepEqual(&now, announced) {
+		return nil
+	}
+	return announced
 }
 
 // With returns the options with the non-nil ones of a change applied.

@@ -46,6 +46,7 @@ func TestModifiedOptionsLastUntilTheNextRevision(t *testing.T) {
 	require.Equal(t, time.Second, handler.JournalRetention, "the handler's own option takes precedence")
 	require.Equal(t, old.Services, s.Deployments[old.ID].Services, "older revisions are unchanged")
 
+	require.Nil(t, pinned.Declared, "the cluster is below level 4")
 	same, err := m.ModifyService(t.Context(), "Greeter", Options{})
 	require.NoError(t, err)
 	require.Equal(t, modified, same)
@@ -81,4 +82,28 @@ func TestModifyingTheRetentionOfWorkflows(t *testing.T) {
 		_, err := m.ModifyService(t.Context(), name, Options{WorkflowRetention: ptr(time.Minute)})
 		require.EqualError(t, err, want)
 	}
+}
+
+func TestModifiedServicesKeepWhatTheirCodeAnnounced(t *testing.T) {
+	m := atLevel4(t)
+	_, err := m.RegisterDeployment(t.Context(), Registration{Deployment: &Deployment{URI: "http://a/", Services: []*Service{{
+		Name: "Flow", Type: Workflow, Options: Options{AbortTimeout: ptr(time.Minute)},
+		Handlers: []*Handler{{Name: "run", Type: target.WorkflowRun, Options: Options{WorkflowRetention: ptr(time.Hour)}}},
+	}}}})
+	require.NoError(t, err)
+	announced := &Options{AbortTimeout: ptr(time.Minute), WorkflowRetention: ptr(time.Hour)}
+	modify := func(change Options) *Service {
+		s, err := m.ModifyService(t.Context(), "Flow", change)
+		require.NoError(t, err)
+		return s
+	}
+	require.Nil(t, modify(Options{ForwardHeaders: &[]string{"Authorization"}}).Declared, "only operators set it")
+	require.Equal(t, announced, modify(Options{AbortTimeout: ptr(2 * time.Minute)}).Declared)
+	require.Equal(t, announced, modify(Options{AbortTimeout: ptr(3 * time.Minute), WorkflowRetention: ptr(time.Second)}).Declared)
+	require.Equal(t, announced, modify(Options{AbortTimeout: ptr(time.Minute)}).Declared, "the retention is still changed")
+	require.Equal(t, announced, modify(Options{Public: ptr(false)}).Declared)
+	stored := m.Schemas().Services["Flow"]
+	require.Equal(t, stored, serviceFromProto(serviceToProto(stored), stored.Deployment))
+	s := modify(Options{WorkflowRetention: ptr(time.Hour), Public: ptr(true)})
+	require.Equal(t, announced, s.Declared, "public was not announced")
 }

@@ -139,7 +139,11 @@ type Service struct {
 	Documentation string
 	Metadata      map[string]string
 	Options       Options
-	Handlers      []*Handler // sorted by name
+	// Declared are the options that the code has announced, if an operator has changed them since;
+	// the retention of a workflow is that of its run handler. It is nil if they are the same, or were
+	// changed before the cluster was at level 4.
+	Declared *Options
+	Handlers []*Handler // sorted by name
 }
 
 // Handler is one handler of a service revision.

@@ -5116,6 +5116,7 @@ type Service struct {
 	Metadata      []*Pair                `protobuf:"bytes,5,rep,name=metadata,proto3" json:"metadata,omitempty"`
 	Options       *Options               `protobuf:"bytes,6,opt,name=options,proto3" json:"options,omitempty"`
 	Handlers      []*Handler             `protobuf:"bytes,7,rep,name=handlers,proto3" json:"handlers,omitempty"` // sorted by name
+	Declared      *Options               `protobuf:"bytes,8,opt,name=declared,proto3" json:"declared,omitempty"` // that the code has announced, if an operator has changed them since
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5195,6 +5196,13 @@ func (x *Service) GetOptions() *Options {
 func (x *Service) GetHandlers() []*Handler {
 	if x != nil {
 		return x.Handlers
+	}
+	return nil
+}
+
+func (x *Service) GetDeclared() *Options {
+	if x != nil {
+		return x.Declared
 	}
 	return nil
 }
@@ -6086,7 +6094,7 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\bservices\x18\v \x03(\v2\x1a.platform.metadata.ServiceR\bservices\x12\x10\n" +
 	"\x03arn\x18\f \x01(\tR\x03arn\x12&\n" +
 	"\x0fassume_role_arn\x18\r \x01(\tR\rassumeRoleArn\x12 \n" +
-	"\vcompression\x18\x0e \x01(\tR\vcompression\"\x96\x02\n" +
+	"\vcompression\x18\x0e \x01(\tR\vcompression\"\xce\x02\n" +
 	"\aService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\rR\x04type\x12\x1a\n" +
@@ -6094,7 +6102,8 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\rdocumentation\x18\x04 \x01(\tR\rdocumentation\x123\n" +
 	"\bmetadata\x18\x05 \x03(\v2\x17.platform.metadata.PairR\bmetadata\x124\n" +
 	"\aoptions\x18\x06 \x01(\v2\x1a.platform.metadata.OptionsR\aoptions\x126\n" +
-	"\bhandlers\x18\a \x03(\v2\x1a.platform.metadata.HandlerR\bhandlers\"\xaf\x02\n" +
+	"\bhandlers\x18\a \x03(\v2\x1a.platform.metadata.HandlerR\bhandlers\x126\n" +
+	"\bdeclared\x18\b \x01(\v2\x1a.platform.metadata.OptionsR\bdeclared\"\xaf\x02\n" +
 	"\aHandler\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\rR\x04type\x12$\n" +
@@ -6322,16 +6331,17 @@ var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	70, // 81: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
 	67, // 82: platform.metadata.Service.options:type_name -> platform.metadata.Options
 	65, // 83: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
-	70, // 84: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
-	67, // 85: platform.metadata.Handler.options:type_name -> platform.metadata.Options
-	68, // 86: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
-	69, // 87: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
-	66, // 88: platform.metadata.Options.forward_headers:type_name -> platform.metadata.HeaderNames
-	89, // [89:89] is the sub-list for method output_type
-	89, // [89:89] is the sub-list for method input_type
-	89, // [89:89] is the sub-list for extension type_name
-	89, // [89:89] is the sub-list for extension extendee
-	0,  // [0:89] is the sub-list for field type_name
+	67, // 84: platform.metadata.Service.declared:type_name -> platform.metadata.Options
+	70, // 85: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
+	67, // 86: platform.metadata.Handler.options:type_name -> platform.metadata.Options
+	68, // 87: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
+	69, // 88: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
+	66, // 89: platform.metadata.Options.forward_headers:type_name -> platform.metadata.HeaderNames
+	90, // [90:90] is the sub-list for method output_type
+	90, // [90:90] is the sub-list for method input_type
+	90, // [90:90] is the sub-list for extension type_name
+	90, // [90:90] is the sub-list for extension extendee
+	0,  // [0:90] is the sub-list for field type_name
 }
 
 func init() { file_proto_metadata_metadata_proto_init() }

@@ -99,6 +99,17 @@ func orDefault[T comparable](v *T, fallback T) {
 	}
 }
 
+// Bounds are the largest cost of a query and the number of queries that run concurrently.
+type Bounds struct {
+	Timeout                       time.Duration
+	MaxRows, MaxBytes, Concurrent int
+}
+
+// Bounds returns the bounds of queries.
+func (e *Engine) Bounds() Bounds {
+	return Bounds{e.cfg.Timeout, e.cfg.MaxRows, e.cfg.MaxBytes, e.cfg.Concurrent}
+}
+
 // Tables returns the system tables, sorted by schema and name.
 func (e *Engine) Tables() []*Table { return e.catalog.tables }
 

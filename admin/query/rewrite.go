@@ -15,6 +15,7 @@ type rewritten struct {
 	begins []int   // positions of the tokens in text
 	// collated is true if the query compares text other than byte by byte.
 	collated bool
+	explains bool // it is EXPLAIN
 	types    computedTypes
 	notices  []Notice
 }
@@ -67,7 +68,7 @@ func (e *Engine) rewrite(ctx context.Context, text string) (*rewritten, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	q := &rewritten{source: text, tokens: r.tokens, notices: notices}
+	q := &rewritten{source: text, tokens: r.tokens, notices: notices, explains: len(r.tokens) > 0 && r.tokens[0].is("explain")}
 	if balanced {
 		q.types = r.types(e.catalog)
 	}

@@ -30,9 +30,34 @@ func (s *session) run(q *rewritten, rows Rows) error {
 		}
 	}
 	q.rename(names)
+	if q.explains {
+		return s.runExplain(q, st, rows)
+	}
 	if err := rows.Columns(names, types, q.notices); err != nil {
 		return err
 	}
+	return s.pass(q, st, rows)
+}
+
+// runText runs another query in place of q.
+func (s *session) runText(q *rewritten, text string, rows Rows) error {
+	st, err := s.db.prepare(text)
+	if err != nil {
+		return s.explain(q, err)
+	}
+	defer st.close()
+	names, types := make([]string, len(st.columns)), make([]Type, len(st.columns))
+	for i, c := range st.columns {
+		names[i], types[i] = c.name, c.typ
+	}
+	if err := rows.Columns(names, types, nil); err != nil {
+		return err
+	}
+	return s.pass(q, st, rows)
+}
+
+// pass passes on the rows of a statement.
+func (s *session) pass(q *rewritten, st *statement, rows Rows) error {
 	for n := 0; ; n++ {
 		more, err := st.step()
 		if err != nil {

@@ -78,6 +78,7 @@ func (p *plan) encode() string {
 }
 
 func decodePlan(s string) (p plan, err error) {
+	s, _, _ = strings.Cut(s, noteMark)
 	used, rest, _ := strings.Cut(s, " ")
 	if p.used, err = strconv.ParseUint(used, 16, 64); err != nil {
 		return p, fmt.Errorf("plan %q: %w", s, err)

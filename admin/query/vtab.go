@@ -49,7 +49,7 @@ func (t *virtual) BestIndex(info *vtab.IndexInfo) error {
 		c.Omit = c.Op == vtab.OpMATCH // redundant: there is also an IN
 		p.conditions = append(p.conditions, condition{column: c.Column, op: c.Op})
 	}
-	info.IdxStr = p.encode()
+	info.IdxStr = p.encode() + noteMark + t.note(&p)
 	sel := t.selectionFor(&p, nil)
 	info.EstimatedCost, info.EstimatedRows = t.cost(sel)
 	return nil

@@ -176,22 +176,32 @@ func allowed(header string) string {
 	return "; use " + strings.Join(methods, ", ")
 }
 
-// writeJSON responds with a JSON body.
-func writeJSON(w http.ResponseWriter, status int, body any) {
+// encode returns a body as JSON.
+func encode(body any) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(body); err != nil {
 		panic(fmt.Sprintf("encode %T: %v", body, err)) // cannot fail: only types of this package are encoded
 	}
+	return buf.Bytes()
+}
+
+// writeJSON responds with a JSON body.
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	data := encode(body)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(buf.Bytes()) // fails only if the client has closed the connection
+	_, _ = w.Write(data) // fails only if the client has closed the connection
 }
 
 // respond responds to a request with a JSON body.
 func respond(c echo.Context, status int, body any) error {
-	writeJSON(c.Response(), status, body)
+	if method := c.Request().Method; status == http.StatusOK && (method == http.MethodGet || method == http.MethodHead) {
+		writeVersioned(c.Response(), c.Request(), encode(body))
+	} else {
+		writeJSON(c.Response(), status, body)
+	}
 	return nil
 }
 

@@ -20,6 +20,8 @@ type Cluster interface {
 	Activity(ctx context.Context) (uint64, error)
 	// Stats returns the time series of invocations of all nodes.
 	Stats(ctx context.Context, q stats.Query) []NodeStats
+	// Events returns the changes of the cluster that all nodes have observed.
+	Events(ctx context.Context) []NodeEvents
 	// LogLevels returns the log levels of nodes, in the order given. It applies change first unless
 	// change is nil.
 	LogLevels(ctx context.Context, nodes []metadata.Node, change *LogLevelsChange) []NodeLogLevels
@@ -92,6 +94,8 @@ type NodeState struct {
 	Self    bool `json:"self"`
 	// Disk describes a shortage of disk space and its consequence; empty if there is none.
 	Disk string `json:"disk,omitempty"`
+	// Usage is what the process uses of its machine; nil if the node does not respond.
+	Usage *NodeUsage `json:"usage,omitempty"`
 	// Metadata is the role in the metadata group.
 	Metadata Role `json:"metadata_role"`
 	// Leaders is the number of partitions that the node leads, Replicas the number of its replicas.
@@ -111,6 +115,16 @@ type NodeState struct {
 	RegisteredAt Timestamp `json:"registered_at"`
 	StartedAt    Timestamp `json:"started_at,omitzero"` // of the process
 	StateSince   Timestamp `json:"state_since,omitzero"`
+}
+
+// NodeUsage is what the process of a node uses of its machine.
+type NodeUsage struct {
+	CPU         float64 `json:"cpu_cores"` // busy cores, on average over some seconds
+	Cores       uint32  `json:"cores"`     // that the process may use
+	Memory      uint64  `json:"memory_bytes"`
+	MemoryLimit uint64  `json:"memory_limit_bytes,omitempty"` // of the machine or container
+	DiskFree    uint64  `json:"disk_free_bytes,omitempty"`    // of the disk with the data
+	DiskTotal   uint64  `json:"disk_total_bytes,omitempty"`
 }
 
 // Liveness is the state of a node's process as seen by other nodes.

@@ -24,6 +24,7 @@ type fakeCluster struct {
 
 	activity    atomic.Uint64
 	stats       []NodeStats
+	events      []NodeEvents
 	statsQuery  stats.Query
 	transferred [2]uint32 // partition, node
 	raised      uint32    // feature level
@@ -68,6 +69,8 @@ func fakePartition(p metadata.Partition) PartitionState {
 }
 
 func (f *fakeCluster) Activity(context.Context) (uint64, error) { return f.activity.Load(), nil }
+
+func (f *fakeCluster) Events(context.Context) []NodeEvents { return f.events }
 
 func (f *fakeCluster) Stats(_ context.Context, q stats.Query) []NodeStats {
 	f.statsQuery = q

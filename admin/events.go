@@ -252,13 +252,17 @@ func (s *Server) activityVersion(ctx context.Context) (events.Version, error) {
 }
 
 // clusterVersion returns the version of the state of the cluster, excluding log positions of
-// replicas, which change constantly.
+// replicas and the usage of machines, which change constantly.
 func (s *Server) clusterVersion(ctx context.Context) (events.Version, error) {
 	state, err := s.cluster.State(ctx)
 	if err != nil {
 		return events.Unknown, err
 	}
 	stable := *state
+	stable.Nodes = slices.Clone(state.Nodes)
+	for i := range stable.Nodes {
+		stable.Nodes[i].Usage = nil
+	}
 	stable.Partitions = slices.Clone(state.Partitions)
 	for i := range stable.Partitions {
 		replicas := slices.Clone(stable.Partitions[i].Replicas)

@@ -1,12 +1,14 @@
 package admin
 
 import (
+	"encoding/json"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/feature"
 	"platform/metadata"
 )
 
@@ -64,4 +66,34 @@ func TestModifyServiceRefusals(t *testing.T) {
 			requireError(t, answer, body, "", tc.message)
 		})
 	}
+}
+
+func TestServicesShowWhatOverridesWhat(t *testing.T) {
+	w := seeded(t, nil)
+	_, err := w.store.Provision(t.Context(), metadata.Cluster{Name: "localcluster", Partitions: 2, Replication: 1, FeatureLevel: feature.Level4})
+	require.NoError(t, err)
+	type seen struct {
+		Overridden map[string]any
+		Defaults   []string `json:"server_defaults"`
+	}
+	patch := func(body string) (s seen) {
+		t.Helper()
+		require.NoError(t, json.Unmarshal([]byte(requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/services/Greeter", body))), &s))
+		return s
+	}
+	before := patch(`{}`)
+	require.Nil(t, before.Overridden)
+	require.Contains(t, before.Defaults, "abort_timeout")
+	require.Contains(t, before.Defaults, "retry_policy")
+
+	after := patch(`{"abort_timeout": "1h", "public": false, "retry_policy": {"max_attempts": 3}}`)
+	require.Equal(t, "10m", after.Overridden["abort_timeout"])
+	require.Equal(t, true, after.Overridden["public"])
+	require.EqualValues(t, 70, after.Overridden["retry_policy"].(map[string]any)["max_attempts"])
+	require.Len(t, after.Overridden, 3)
+	require.NotContains(t, after.Defaults, "abort_timeout")
+	require.Contains(t, after.Defaults, "inactivity_timeout")
+
+	restored := patch(`{"abort_timeout": "10m", "public": true, "retry_policy": {"max_attempts": 70}}`)
+	require.Nil(t, restored.Overridden, "the values are those of before")
 }

@@ -3,6 +3,7 @@ package admin
 import (
 	"net/http"
 
+	"platform/internal/eventlog"
 	"platform/metadata"
 )
 
@@ -24,6 +25,15 @@ var clusterOperations = map[string]operation{
 		body:    clusterChange{},
 		query:   []object{forceParameter("Proceed although the cluster would survive no node failure.")},
 		answers: []reply{{http.StatusOK, "The updated configuration", clusterConfigView{}}}, refusals: []int{400, 409, 415, 422, 503},
+	},
+	"GET /cluster/events": {
+		id: "list_cluster_events", tag: "cluster", summary: "List changes of the cluster, the latest first: nodes that started, stopped or no longer responded, new leaders, and replicas that came, went or were damaged. Each node keeps the latest 1,000 since its start. Needs feature level 4",
+		query: []object{
+			queryParameter("node", "Only events that concern a node: its name; repeatable.", textList),
+			queryParameter("partition", "Only events that concern a partition.", object{"type": "integer", "minimum": 0}),
+			queryParameter("limit", "Number of events.", object{"type": "integer", "minimum": 1, "maximum": maxClusterEvents, "default": defaultClusterEvents}),
+		},
+		answers: []reply{{http.StatusOK, "The events", clusterEventsView{}}}, refusals: []int{400, 409},
 	},
 	"GET /cluster/log-levels": {
 		id: "get_log_levels", tag: "cluster", summary: "Show the log levels of the nodes",
@@ -173,6 +183,7 @@ var clusterFieldMeanings = map[string]string{
 
 // specialClusterFields contains limits of fields.
 var specialClusterFields = map[string]object{
+	"ClusterEvent.kind":                {"type": "string", "enum": eventlog.Kinds},
 	"ProvisionRequest.num_partitions":  {"type": "integer", "minimum": 1, "maximum": metadata.MaxPartitions},
 	"ProvisionRequest.replication":     {"type": "integer", "minimum": 1, "maximum": metadata.MaxReplication},
 	"ModifyClusterRequest.replication": {"type": "integer", "minimum": 1, "maximum": metadata.MaxReplication},

@@ -30,7 +30,7 @@ var queryOperations = map[string]operation{
 		refusals: []int{400, 415, 422, 429, 503},
 	},
 	"GET /query/tables": {
-		id: "list_tables", tag: "introspection", summary: "List the system tables and their columns",
+		id: "list_tables", tag: "introspection", summary: "List the system tables and their columns, and the limits of queries",
 		answers: []reply{{http.StatusOK, "All tables", tableList{}}}, refusals: []int{503},
 	},
 }

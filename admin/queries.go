@@ -14,6 +14,7 @@ import (
 	"platform/admin/query"
 	"platform/internal/access"
 	"platform/internal/errcode"
+	"platform/internal/units"
 )
 
 // queryRequest is the body of a request with an SQL query.
@@ -192,14 +193,23 @@ func (w *queryWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// tableList contains the system tables.
+// tableList contains the system tables, and the limits of queries.
 type tableList struct {
 	Tables []*query.Table `json:"tables"`
+	Limits queryLimits    `json:"limits"`
+}
+
+type queryLimits struct {
+	Timeout    units.Duration `json:"timeout"`
+	MaxRows    int            `json:"max_rows"`
+	MaxBytes   int            `json:"max_bytes"`
+	Concurrent int            `json:"concurrency"`
 }
 
 func (s *Server) listTables(c echo.Context) error {
 	if s.cfg.Query == nil {
 		return errNoEngine
 	}
-	return respond(c, http.StatusOK, tableList{s.cfg.Query.Tables()})
+	l := s.cfg.Query.Bounds()
+	return respond(c, http.StatusOK, tableList{s.cfg.Query.Tables(), queryLimits{units.Duration(l.Timeout), l.MaxRows, l.MaxBytes, l.Concurrent}})
 }

@@ -88,6 +88,7 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/cluster-health", access.View, s.clusterHealth},
 		{http.MethodGet, "/cluster/config", access.View, s.getClusterConfig},
 		{http.MethodPatch, "/cluster/config", access.Administer, s.setClusterConfig},
+		{http.MethodGet, "/cluster/events", access.View, s.listClusterEvents},
 		{http.MethodGet, logLevelsPath, access.View, s.getLogLevels},
 		{http.MethodPut, logLevelsPath, access.Administer, s.setLogLevels},
 		{http.MethodDelete, logLevelsPath, access.Administer, s.resetLogLevels},

@@ -65,7 +65,11 @@ type serviceView struct {
 	IngressAuth string `json:"ingress_auth,omitempty"`
 	// ForwardHeaders is absent if ingress.forward-headers applies.
 	ForwardHeaders *[]string `json:"forward_headers,omitempty"`
-	Info           []notice  `json:"info,omitempty"`
+	// Overridden has what operators have changed of this revision, ServerDefaults the names of the
+	// options that the configuration of the server determines.
+	Overridden     *overriddenView `json:"overridden,omitempty"`
+	ServerDefaults []string        `json:"server_defaults"`
+	Info           []notice        `json:"info,omitempty"`
 }
 
 type retryView struct {
@@ -179,6 +183,8 @@ func viewService(d *metadata.Deployment, s *metadata.Service, defaults *metadata
 		AbortTimeout:         units.Duration(options.AbortTimeout),
 		EnableLazyState:      options.EnableLazyState,
 		Retry:                viewRetry(options.Retry),
+		Overridden:           overridden(s, defaults),
+		ServerDefaults:       serverDefaults(s),
 		Info:                 serviceNotices(d, s, defaults),
 	}
 	if s.Options.IngressAuth != nil {
@@ -186,12 +192,8 @@ func viewService(d *metadata.Deployment, s *metadata.Service, defaults *metadata
 	}
 	view.ForwardHeaders = s.Options.ForwardHeaders
 	if s.Type == metadata.Workflow {
-		for _, h := range s.Handlers {
-			if h.Type == target.WorkflowRun {
-				options = metadata.Effective(h, s, defaults)
-			}
-		}
-		view.WorkflowCompletionRetention = duration(&options.WorkflowRetention)
+		retention := runRetention(s, defaults)
+		view.WorkflowCompletionRetention = &retention
 	}
 	return view
 }

@@ -41,6 +41,8 @@ type Nodes interface {
 	StatusesWithin(ctx context.Context, timeout time.Duration, details bool) cluster.Statuses
 	// Stats returns the time series of all nodes.
 	Stats(ctx context.Context, q stats.Query) []cluster.NodeStats
+	// Events returns the changes of the cluster that all nodes have observed.
+	Events(ctx context.Context) []cluster.NodeEvents
 	// LogLevels returns, and changes unless change is nil, the log levels of nodes.
 	LogLevels(ctx context.Context, nodes []metadata.Node, change *cluster.LogLevelsChange) []cluster.NodeLogLevels
 	// Transfer requests that the leader, node leader, transfers the leadership of a partition.
@@ -87,6 +89,15 @@ func (c *Cluster) Stats(ctx context.Context, q stats.Query) []admin.NodeStats {
 	var list []admin.NodeStats
 	for _, n := range c.Nodes.Stats(ctx, q) {
 		list = append(list, admin.NodeStats{ID: n.Node.ID, Name: n.Node.Name, Result: n.Result, Reason: reasonOf(n.Err)})
+	}
+	return list
+}
+
+// Events implements admin.Cluster.
+func (c *Cluster) Events(ctx context.Context) []admin.NodeEvents {
+	var list []admin.NodeEvents
+	for _, n := range c.Nodes.Events(ctx) {
+		list = append(list, admin.NodeEvents{ID: n.Node.ID, Name: n.Node.Name, Events: n.Events, Reason: reasonOf(n.Err)})
 	}
 	return list
 }

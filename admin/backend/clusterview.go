@@ -191,6 +191,9 @@ func (f *clusterFacts) node(n metadata.Node, state *admin.ClusterState) admin.No
 	if st := f.statuses[n.ID]; st != nil {
 		out.Answers, out.Stopping, out.Version, out.StartedAt = true, st.Draining, st.Version, admin.Timestamp(st.StartedAt)
 		out.Disk, out.SecretKeys = st.Disk, st.SecretKeys
+		if u := st.Usage; u != nil {
+			out.Usage = &admin.NodeUsage{CPU: u.Cpu, Cores: u.Cores, Memory: u.Memory, MemoryLimit: u.MemoryLimit, DiskFree: u.DiskFree, DiskTotal: u.DiskTotal}
+		}
 		out.FeatureLevel, out.FeatureHold = uint32(feature.Announced(st.FeatureLevel)), st.FeatureLevelHold
 	}
 	if out.Self {

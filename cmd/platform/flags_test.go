@@ -270,6 +270,7 @@ var flagsTestedElsewhere = map[string]string{
 	"dev":                         "dev.txtar",
 	"sample":                      "dev.txtar",
 	"cluster status":              "cluster.txtar",
+	"cluster events":              "cluster.txtar",
 	"cluster provision":           "cluster.txtar",
 	"cluster config get":          "cluster.txtar",
 	"cluster config set":          "cluster.txtar",

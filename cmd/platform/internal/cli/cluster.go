@@ -23,6 +23,7 @@ func (a *app) cluster() *cobra.Command {
 		Short: "Show and change nodes, partitions and replication",
 	},
 		a.clusterStatus(),
+		a.clusterEvents(),
 		group(&cobra.Command{Use: "nodes", Aliases: []string{"node"}, Short: "List, drain and remove nodes"},
 			a.nodesList(), a.nodesDescribe(), a.nodesDrain(), a.nodesUndrain(), a.nodesRemove()),
 		group(&cobra.Command{Use: "partitions", Aliases: []string{"partition"}, Short: "List partitions and change their leaders"},

@@ -102,23 +102,42 @@ func (a *app) nodesDescribe() *cobra.Command {
 	}
 	return viewResponse(a, cmd, request, func(_ context.Context, n client.Node) error {
 		a.print.Heading("Node " + term.Clean(n.Name))
-		a.print.Fields("  ",
-			term.Field{Name: "Id", Value: strconv.FormatUint(uint64(n.ID), 10)},
-			term.Field{Name: "State", Value: a.nodeState(n)},
-			term.Field{Name: "State since", Value: a.print.Time(n.StateSince)},
-			term.Field{Name: "Started", Value: a.print.Time(n.StartedAt)},
-			term.Field{Name: "Registered", Value: a.print.Time(n.RegisteredAt)},
-			term.Field{Name: "Metadata", Value: n.Metadata},
-			term.Field{Name: "Partitions", Value: fmt.Sprintf("leads %d, has replicas of %d", n.Leaders, n.Replicas)},
-			term.Field{Name: "Node address", Value: term.Clean(n.Address)},
-			term.Field{Name: "Ingress", Value: term.Clean(n.IngressAddress)},
-			term.Field{Name: "Admin API", Value: term.Clean(n.AdminAddress)},
-			term.Field{Name: "Version", Value: term.Clean(n.Version)},
-			term.Field{Name: "Feature level", Value: nodeLevel(n)},
-			term.Field{Name: "Incarnation", Value: term.Clean(n.Incarnation)},
-		)
+		fields := []term.Field{
+			{Name: "Id", Value: strconv.FormatUint(uint64(n.ID), 10)},
+			{Name: "State", Value: a.nodeState(n)},
+			{Name: "State since", Value: a.print.Time(n.StateSince)},
+			{Name: "Started", Value: a.print.Time(n.StartedAt)},
+			{Name: "Registered", Value: a.print.Time(n.RegisteredAt)},
+			{Name: "Metadata", Value: n.Metadata},
+			{Name: "Partitions", Value: fmt.Sprintf("leads %d, has replicas of %d", n.Leaders, n.Replicas)},
+			{Name: "Node address", Value: term.Clean(n.Address)},
+			{Name: "Ingress", Value: term.Clean(n.IngressAddress)},
+			{Name: "Admin API", Value: term.Clean(n.AdminAddress)},
+			{Name: "Version", Value: term.Clean(n.Version)},
+			{Name: "Feature level", Value: nodeLevel(n)},
+			{Name: "Incarnation", Value: term.Clean(n.Incarnation)},
+		}
+		if n.Usage != nil {
+			fields = append(fields, usageFields(n.Usage)...)
+		}
+		a.print.Fields("  ", fields...)
 		return nil
 	})
+}
+
+// usageFields describes what a node uses of its machine.
+func usageFields(u *client.NodeUsage) []term.Field {
+	fields := []term.Field{
+		{Name: "CPU", Value: fmt.Sprintf("%.2f of %s", u.CPU, counted(u.Cores, "core"))},
+		{Name: "Memory", Value: roughSize(u.Memory)},
+	}
+	if u.MemoryLimit > 0 {
+		fields[1].Value += " of " + roughSize(u.MemoryLimit)
+	}
+	if u.DiskTotal > 0 {
+		fields = append(fields, term.Field{Name: "Disk", Value: roughSize(u.DiskFree) + " free of " + roughSize(u.DiskTotal)})
+	}
+	return fields
 }
 
 func (a *app) nodesDrain() *cobra.Command {

@@ -82,3 +82,16 @@ func versions(d client.Deployment) string {
 	}
 	return fmt.Sprintf("%d to %d", d.MinProtocolVersion, d.MaxProtocolVersion)
 }
+
+// roughSize is a size in bytes with two or three digits.
+func roughSize(n int64) string {
+	size, unit := float64(n), 0
+	for ; size >= 1024 && unit < 4; unit++ {
+		size /= 1024
+	}
+	digits := 0
+	if unit > 0 && size < 10 {
+		digits = 1
+	}
+	return strconv.FormatFloat(size, 'f', digits, 64) + " " + [...]string{"B", "KiB", "MiB", "GiB", "TiB"}[unit]
+}

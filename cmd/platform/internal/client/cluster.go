@@ -70,6 +70,36 @@ type Node struct {
 	StartedAt      time.Time `json:"started_at"`
 	StateSince     time.Time `json:"state_since"`
 	Disk           string    `json:"disk"` // consequences of a disk that is nearly full
+	// Usage is what the process uses of its machine; nil if the node does not report it.
+	Usage *NodeUsage `json:"usage"`
+}
+
+// NodeUsage is what the process of a node uses of its machine. Unknown sizes are 0.
+type NodeUsage struct {
+	CPU         float64 `json:"cpu_cores"`
+	Cores       int     `json:"cores"`
+	Memory      int64   `json:"memory_bytes"`
+	MemoryLimit int64   `json:"memory_limit_bytes"`
+	DiskFree    int64   `json:"disk_free_bytes"`
+	DiskTotal   int64   `json:"disk_total_bytes"`
+}
+
+// ClusterEvents are changes of the cluster, the latest first.
+type ClusterEvents struct {
+	Events []ClusterEvent
+	Nodes  []struct {
+		Name   string
+		Reason string // why its events are missing; empty if they are not
+	}
+}
+
+// ClusterEvent is a change of the cluster.
+type ClusterEvent struct {
+	At        time.Time
+	Kind      string
+	Node      string
+	Partition *int
+	Detail    string
 }
 
 // PartitionState is one partition.
@@ -130,6 +160,16 @@ func (c *Client) Nodes(ctx context.Context) (nodes []Node, response *Response, e
 	var list struct{ Nodes []Node }
 	response, err = c.adminJSON(ctx, http.MethodGet, "/cluster/nodes", nil, &list)
 	return list.Nodes, response, err
+}
+
+// ClusterEvents lists the latest changes of the cluster.
+func (c *Client) ClusterEvents(ctx context.Context, filter url.Values) (list ClusterEvents, response *Response, err error) {
+	path := "/cluster/events"
+	if len(filter) > 0 {
+		path += "?" + filter.Encode()
+	}
+	response, err = c.adminJSON(ctx, http.MethodGet, path, nil, &list)
+	return list, response, err
 }
 
 // Node returns a member by name or id.

@@ -1,0 +1,90 @@
+package admin
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/eventlog"
+	"platform/internal/feature"
+)
+
+// Limits of GET /cluster/events.
+const (
+	defaultClusterEvents = 200
+	maxClusterEvents     = 1000
+)
+
+// NodeEvents are the changes of the cluster that one node has observed.
+type NodeEvents struct {
+	ID     uint32
+	Name   string
+	Events []eventlog.Event
+	Reason string // why there are none; empty if there are
+}
+
+type clusterEventsView struct {
+	Events   []clusterEventView `json:"events"`
+	Complete bool               `json:"complete"`
+	Nodes    []eventsNodeView   `json:"nodes"`
+}
+
+type clusterEventView struct {
+	At        Timestamp     `json:"at"`
+	Kind      eventlog.Kind `json:"kind"`
+	Node      string        `json:"node,omitempty"`
+	Partition *int          `json:"partition,omitempty"`
+	Detail    string        `json:"detail,omitempty"`
+}
+
+type eventsNodeView struct {
+	ID     uint32 `json:"id"`
+	Name   string `json:"name"`
+	Reason string `json:"reason,omitempty"`
+}
+
+func (s *Server) listClusterEvents(c echo.Context) error {
+	cluster, _ := s.registry.Cluster()
+	if err := feature.Require(cluster.Level(), feature.Level4, "showing events of the cluster"); err != nil {
+		return err
+	}
+	limit := defaultClusterEvents
+	if text := c.QueryParam("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxClusterEvents {
+			return badRequest("The query parameter 'limit' is invalid: %q is not a number from 1 to %d", text, maxClusterEvents)
+		}
+		limit = n
+	}
+	nodes, err := parsed(c.QueryParams()["node"], anyText)
+	if err != nil {
+		return err
+	}
+	partition := eventlog.NoPartition
+	if text := c.QueryParam("partition"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 {
+			return badRequest("The query parameter 'partition' is invalid: %q is not the id of a partition", text)
+		}
+		partition = n
+	}
+	view := clusterEventsView{Events: []clusterEventView{}, Complete: true, Nodes: []eventsNodeView{}}
+	var lists [][]eventlog.Event
+	for _, n := range s.cluster.Events(c.Request().Context()) {
+		view.Nodes = append(view.Nodes, eventsNodeView{n.ID, n.Name, n.Reason})
+		view.Complete = view.Complete && n.Reason == ""
+		lists = append(lists, slices.DeleteFunc(slices.Clone(n.Events), func(e eventlog.Event) bool {
+			return len(nodes) > 0 && !slices.Contains(nodes, e.Node) || partition != eventlog.NoPartition && e.Partition != partition
+		}))
+	}
+	for _, e := range eventlog.Merge(lists, limit) {
+		event := clusterEventView{At: timestamp(e.At), Kind: e.Kind, Node: e.Node, Detail: e.Detail}
+		if e.Partition != eventlog.NoPartition {
+			event.Partition = &e.Partition
+		}
+		view.Events = append(view.Events, event)
+	}
+	return respond(c, http.StatusOK, view)
+}

@@ -17,6 +17,7 @@ import (
 type Config struct {
 	Partitions Partitions
 	Registry   func() *metadata.Schemas
+	Defaults   *metadata.Defaults // options of handlers that announce none; if nil, all are 0
 	// Rules returns the flow-control rules, Cluster the rows of the cluster tables. If nil, these
 	// tables are empty.
 	Rules   func() *flowcontrol.Book
@@ -87,6 +88,9 @@ func (c Config) withDefaults() Config {
 	orDefault(&c.Concurrent, 4)
 	orDefault(&c.QueueTimeout, 2*time.Second)
 	orDefault(&c.MemoryLimit, 256<<20)
+	if c.Defaults == nil {
+		c.Defaults = &metadata.Defaults{}
+	}
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}

@@ -3,6 +3,7 @@ package query
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"platform/partition/journal"
 	"platform/proto/service"
@@ -20,6 +21,8 @@ type entryWriter struct {
 	callee func(completion uint32) string
 	// typeOf returns the type of a service: Service, VirtualObject or Workflow.
 	typeOf func(service, key string) string
+	// retention returns how long the result and the journal of a requested invocation are kept.
+	retention func(*journal.Request) (completion, entries time.Duration)
 }
 
 // entry converts a journal entry to JSON. An entry that cannot be parsed is represented by its
@@ -162,14 +165,32 @@ func (w entryWriter) request(r *journal.Request) object {
 	if kind != "Service" {
 		target["key"] = r.Key
 	}
+	completion, entries := w.retention(r)
+	// Existing clients parse a request only if it has all these members, and no limit key that is null.
 	request := object{
 		"invocation_target": object{kind: target}, "parameter": w.payload(r.Parameter),
-		"headers": pairs(r.Headers), "idempotency_key": r.IdempotencyKey, "limit_key": r.LimitKey,
+		"headers": pairs(r.Headers), "idempotency_key": r.IdempotencyKey, "span_context": noContext,
+		"completion_retention_duration": span(completion), "journal_retention_duration": span(entries),
+	}
+	if r.LimitKey != nil {
+		request["limit_key"] = *r.LimitKey
 	}
 	if id := w.callee(r.IDCompletion); id != "" {
 		request["invocation_id"] = id
 	}
 	return request
+}
+
+// noContext is the trace context of requests: a command has none of its own, but that of its
+// invocation.
+var noContext = object{
+	"span_context": object{"trace_id": [16]int{}, "span_id": [8]int{}, "trace_flags": 0, "is_remote": false, "trace_state": ""},
+	"cause":        nil,
+}
+
+// span returns a duration in the form of requests.
+func span(d time.Duration) object {
+	return object{"secs": d / time.Second, "nanos": d % time.Second}
 }
 
 func (w entryWriter) notification(e journal.Entry) (any, error) {

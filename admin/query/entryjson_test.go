@@ -3,9 +3,11 @@ package query
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"platform/metadata"
 	"platform/partition/journal"
 	"platform/partition/machine"
 	"platform/proto/service"
@@ -31,4 +33,40 @@ func TestErrorCodeOfEvents(t *testing.T) {
 	body := transientError(&machine.AttemptFailure{Code: 500, Message: "no", ErrorCode: "RT0007"})
 	require.Equal(t, "RT0007", body["platform_doc_error_code"])
 	require.Equal(t, "RT0007", body["restate_doc_error_code"])
+}
+
+// TestRequestsHaveAllMembers pins the form of calls that clients parse: with a context, retentions,
+// and a limit key only if there is one.
+func TestRequestsHaveAllMembers(t *testing.T) {
+	day, hour := 24*time.Hour, time.Hour+time.Millisecond
+	known := &metadata.Service{Name: "Known", Handlers: []*metadata.Handler{{Name: "h", Options: metadata.Options{IdempotencyRetention: &hour}}}}
+	j := &journals{session: &session{engine: NewEngine(Config{
+		Registry: func() *metadata.Schemas {
+			return &metadata.Schemas{Services: map[string]*metadata.Service{"Known": known}}
+		},
+		Defaults: &metadata.Defaults{JournalRetention: day},
+	})}}
+	w := entryWriter{
+		callee: func(uint32) string { return "inv_1" }, typeOf: func(string, string) string { return "Service" },
+		retention: j.retention,
+	}
+	key, limit := "key", "a/b"
+	for _, c := range []struct {
+		request                   journal.Request
+		completion, entries, also string
+	}{
+		{journal.Request{Service: "Known", Handler: "h"}, `{"secs":86400,"nanos":0}`, `{"secs":86400,"nanos":0}`, `"idempotency_key":null`},
+		{
+			journal.Request{Service: "Known", Handler: "h", IdempotencyKey: &key, LimitKey: &limit},
+			`{"secs":3600,"nanos":1000000}`, `{"secs":3600,"nanos":1000000}`, `"idempotency_key":"key","limit_key":"a/b"`,
+		},
+		{journal.Request{Service: "Unknown", Handler: "h"}, `{"secs":0,"nanos":0}`, `{"secs":0,"nanos":0}`, `"idempotency_key":null`},
+	} {
+		got, err := json.Marshal(w.request(&c.request))
+		require.NoError(t, err)
+		require.JSONEq(t, `{"invocation_id":"inv_1","invocation_target":{"Service":{"name":"`+c.request.Service+`","handler":"h","scope":null}},
+			"parameter":[],"headers":[],`+c.also+`,
+			"span_context":{"span_context":{"trace_id":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"span_id":[0,0,0,0,0,0,0,0],"trace_flags":0,"is_remote":false,"trace_state":""},"cause":null},
+			"completion_retention_duration":`+c.completion+`,"journal_retention_duration":`+c.entries+`}`, string(got))
+	}
 }

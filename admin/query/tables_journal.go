@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"iter"
+	"time"
 
 	"platform/internal/ids"
 	"platform/metadata"
@@ -64,8 +65,20 @@ func (r *entryRow) writer(lite bool) entryWriter {
 	return entryWriter{
 		lite:   lite,
 		callee: func(completion uint32) string { return r.journals.callee(r.ID, completion) },
-		typeOf: r.journals.typeOf,
+		typeOf: r.journals.typeOf, retention: r.journals.retention,
 	}
+}
+
+// retention returns how long the result and the journal of an invocation are kept that is
+// requested now; 0 if the handler is unknown.
+func (j *journals) retention(r *journal.Request) (completion, entries time.Duration) {
+	cfg := &j.session.engine.cfg
+	s, h, err := cfg.Registry().Resolve(r.Service, r.Handler)
+	if err != nil {
+		return 0, 0
+	}
+	options := metadata.Effective(h, s, cfg.Defaults)
+	return options.Retention(h.Type, r.IdempotencyKey != nil)
 }
 
 func (j *journals) typeOf(service, key string) string {

@@ -156,10 +156,10 @@ func (n *Node) serveNodeHTTP(ctx context.Context) error {
 
 // newQueryEngine returns the engine for SQL queries on this node.
 func (n *Node) newQueryEngine(members *backend.Cluster) *query.Engine {
-	c := &n.cfg.Admin.QueryEngine
+	c, defaults := &n.cfg.Admin.QueryEngine, defaultsOf(n.cfg)
 	return query.NewEngine(query.Config{
 		Partitions: backend.Queried{Router: n.router, FlowControl: n.cfg.FlowControl()},
-		Registry:   n.metadata.Schemas,
+		Registry:   n.metadata.Schemas, Defaults: &defaults,
 		Rules: func() *flowcontrol.Book {
 			book, _ := n.metadata.Rules()
 			return book

@@ -27,7 +27,7 @@ var (
 		always[vqueueEntry]("entry_kind", Text, "always invocation: state changes bypass queues", "invocation"),
 		plain("created_at", Timestamp, "created", func(e *vqueueEntry) value { return millis(e.CreatedAt) }),
 		flowColumn("transitioned_at", Timestamp, "entered this stage", func(f *machine.Flow) value { return millis(f.StageAt) }),
-		flowColumn("num_attempts", U32, "number of transitions to running", func(f *machine.Flow) value { return number(f.Starts) }),
+		plain("num_attempts", U32, "number of transitions to running; without a scope 1 once it has started", func(e *vqueueEntry) value { return e.starts() }),
 		plain("num_errors", U32, "failed attempts; those before a change of leader may be missing", func(e *vqueueEntry) value { return e.errors() }),
 		flowColumn("num_pauses", U32, "pauses", func(f *machine.Flow) value { return number(f.Pauses) }),
 		flowColumn("num_suspensions", U32, "suspensions", func(f *machine.Flow) value { return number(f.Suspensions) }),
@@ -50,6 +50,17 @@ func flowColumn(name string, typ Type, about string, of func(*machine.Flow) valu
 		}
 		return of(e.Flow)
 	})
+}
+
+// starts returns how often an entry has started, as far as it is known. Clients require a number.
+func (e *vqueueEntry) starts() value {
+	switch {
+	case e.Flow != nil:
+		return number(e.Flow.Starts)
+	case e.RunningAt != 0:
+		return number(uint64(1))
+	}
+	return number(uint64(0))
 }
 
 // startAt returns when a delayed entry may start.

@@ -148,7 +148,7 @@ func (s *Server) getKafkaCluster(c echo.Context) error {
 		return noKafkaCluster(c.Param("kafka_cluster"))
 	}
 	view := viewKafkaCluster(&cluster)
-	if include {
+	if include || c.QueryParam("include_subscriptions") == "" { // existing clients require the field
 		list, _ := s.registry.Subscriptions()
 		statuses := s.cfg.Streams.Statuses(c.Request().Context(), "", false)
 		subs := []subscriptionView{}

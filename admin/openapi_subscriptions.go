@@ -95,7 +95,7 @@ var subscriptionOperations = map[string]operation{
 	},
 	"GET /kafka-clusters/:kafka_cluster": {
 		id: "get_kafka_cluster", tag: "kafka_cluster", summary: "Show a Kafka cluster",
-		query:   []object{queryParameter("include_subscriptions", "Include the subscriptions that read from it", object{"type": "boolean"})},
+		query:   []object{queryParameter("include_subscriptions", "Include the subscriptions that read from it", object{"type": "boolean", "default": true})},
 		answers: []reply{{http.StatusOK, "The cluster", kafkaClusterView{}}}, refusals: []int{400, 404},
 	},
 	"PATCH /kafka-clusters/:kafka_cluster": {

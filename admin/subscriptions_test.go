@@ -348,6 +348,10 @@ func TestKafkaClusters(t *testing.T) {
 	view, _ = w.view(t, "GET", "/kafka-clusters/fixed", "", 200)
 	require.Equal(t, true, view["static"])
 	require.Equal(t, "2023-11-14T22:15:00.000000000Z", view["created_at"])
+	require.Equal(t, []any{}, view["subscriptions"], "clients require the field")
+	view, _ = w.view(t, "GET", "/kafka-clusters/main", "", 200)
+	require.Len(t, view["subscriptions"], 1)
+	view, _ = w.view(t, "GET", "/kafka-clusters/main?include_subscriptions=false", "", 200)
 	require.NotContains(t, view, "subscriptions")
 
 	view, _ = w.view(t, "PATCH", "/kafka-clusters/main", `{"properties":{"bootstrap.servers":"127.0.0.1:3","sasl.password":"***"}}`, 400)

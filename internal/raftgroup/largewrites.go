@@ -7,9 +7,9 @@ import (
 )
 
 // LargeWrites paces the chunks of large values that are written to a Pebble database: they
-// wait while unflushed writes take half of the memory at which Pebble stalls all writes. A
-// stall holds the lock of the commits, so small writes of all groups would wait for the
-// flushes that large ones cause.
+// wait while unflushed writes take half of the memory at which Pebble stalls all writes, but
+// not while one memtable is flushed and another one filled. A stall holds the lock of the
+// commits, so small writes of all groups would wait for the flushes that large ones cause.
 type LargeWrites struct {
 	limit uint64
 
@@ -20,7 +20,10 @@ type LargeWrites struct {
 // NewLargeWrites returns the pace of a database that is opened with o, and adds what it
 // observes to o.EventListener, which must be set.
 func NewLargeWrites(o *pebble.Options) *LargeWrites {
-	w := &LargeWrites{limit: uint64(o.MemTableStopWritesThreshold) * o.MemTableSize / 2, flushed: make(chan struct{})}
+	w := &LargeWrites{
+		limit:   max(uint64(o.MemTableStopWritesThreshold)*o.MemTableSize/2, 2*o.MemTableSize+1),
+		flushed: make(chan struct{}),
+	}
 	ended := o.EventListener.FlushEnd
 	o.EventListener.FlushEnd = func(i pebble.FlushInfo) {
 		if ended != nil {

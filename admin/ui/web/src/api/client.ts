@@ -58,7 +58,26 @@ export async function request<T>(path: string, options: RequestOptions = {}): Pr
   }
 }
 
+/** The latest responses of reads, which the server does not send again while they are the same. */
+const versions = new Map<string, { tag: string; data: unknown }>()
+const maxVersions = 60
+const maxVersionSize = 256 << 10
+
+/** Forgets what was read: another user may not read it. */
+export function forgetVersions(): void {
+  versions.clear()
+}
+
+function keepVersion(path: string, response: Response, text: string, data: unknown): void {
+  const tag = response.headers.get('etag')
+  versions.delete(path)
+  if (!tag || text.length > maxVersionSize) return
+  versions.set(path, { tag, data })
+  if (versions.size > maxVersions) versions.delete(versions.keys().next().value as string)
+}
+
 async function once<T>(path: string, method: string, options: RequestOptions): Promise<T> {
+  const known = method === 'GET' ? versions.get(path) : undefined
   const timeout = AbortSignal.timeout(options.timeout ?? 30_000)
   const signal = options.signal ? AbortSignal.any([options.signal, timeout]) : timeout
   let response: Response
@@ -68,7 +87,7 @@ async function once<T>(path: string, method: string, options: RequestOptions): P
     response = await fetch(path, {
       method,
       signal,
-      headers: { accept: 'application/json', ...credentials(), ...(options.body !== undefined ? { 'content-type': 'application/json' } : {}) },
+      headers: { accept: 'application/json', ...credentials(), ...(options.body !== undefined ? { 'content-type': 'application/json' } : {}), ...(known ? { 'if-none-match': known.tag } : {}) },
       ...(options.body !== undefined ? { body: JSON.stringify(options.body) } : {}),
     })
     text = await response.text()
@@ -79,10 +98,13 @@ async function once<T>(path: string, method: string, options: RequestOptions): P
   }
   // The response to a request sent before a login does not concern the new token.
   if (response.status === 401 && sentToken === token.peek()) loginNeeded.value = true
+  if (response.status === 304 && known) return known.data as T
   if (!response.ok) throw refusal(response.status, text)
   if (text === '') return undefined as T
   try {
-    return JSON.parse(text) as T
+    const data = JSON.parse(text) as T
+    if (method === 'GET') keepVersion(path, response, text, data)
+    return data
   } catch {
     throw new APIError(response.status, 'The answer of the server is not valid JSON. It may have been cut off.')
   }

@@ -158,8 +158,8 @@ export function App() {
 function Frame() {
   const version = useResource('version', (s) => get<Version>('/version', s), { every: 60_000 })
   const health = useResource(limited() ? undefined : 'health', clusterHealth, { every: 5000, topics: ['cluster'] })
-  const counts = useResource('counts', (s) => optional('/invocations/counts', () => get<Counts>('/invocations/counts', s)), { every: 5000, topics: ['overview'] })
-  const failures = useResource('failures-nav', (s) => optional('/failures', () => get<{ groups: FailureGroup[] }>('/failures?muted=false', s)), { every: 10_000, topics: ['failures'] })
+  const counts = useResource('counts', (s) => optional('/invocations/counts', () => get<Counts>('/invocations/counts', s)), { every: 5000, atLeast: 5000, topics: ['overview'] })
+  const failures = useResource('failures-nav', (s) => optional('/failures', () => get<{ groups: FailureGroup[] }>('/failures?muted=false', s)), { every: 10_000, atLeast: 5000, topics: ['failures'] })
   const who = useResource('whoami', (s) => get<Identity>('/whoami', s), { every: 60_000 })
   useEffect(() => {
     identity.value = who.data ?? undefined

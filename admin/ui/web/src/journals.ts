@@ -153,7 +153,7 @@ export function useJournals(ids: readonly string[], live: boolean, fixed?: Reado
     const stops = (key === '' ? [] : key.split(',')).map((id) => {
       const run = (): void => void readerOf(id).read(abort.signal, () => update(undefined))
       run()
-      return live ? subscribe({ topics: [`invocation:${id}`], every: 1500, run, took: () => readerOf(id).took }) : undefined
+      return live ? subscribe({ topics: [`invocation:${id}`], every: 1500, atLeast: 400, run, took: () => readerOf(id).took }) : undefined
     })
     return () => {
       abort.abort()

@@ -55,6 +55,19 @@ export interface SavedView {
 }
 export const views = stored<SavedView[]>('views', [])
 
+/** Invocations that were opened, the latest first. */
+export interface Visit {
+  id: string
+  target: string
+}
+export const visits = stored<Visit[]>('visits', [])
+const maxVisits = 8
+
+export function remember(visit: Visit): void {
+  const [latest] = visits.peek()
+  if (latest?.id !== visit.id) visits.value = [visit, ...visits.peek().filter((v) => v.id !== visit.id)].slice(0, maxVisits)
+}
+
 theme.subscribe((value) => {
   if (value === 'system') delete document.documentElement.dataset.theme
   else document.documentElement.dataset.theme = value

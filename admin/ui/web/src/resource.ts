@@ -1,8 +1,9 @@
 // Data of a page: read once, kept while it is read again, and updated live.
 
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { hasRoute } from './api/client.ts'
+import { forgetVersions, hasRoute } from './api/client.ts'
 import { subscribe } from './live.ts'
+import { visits } from './prefs.ts'
 
 export interface Resource<T> {
   data: T | undefined
@@ -28,6 +29,8 @@ export interface ResourceOptions {
 }
 
 const cacheSize = 40
+/** Data that another component has read this many milliseconds ago is not read again for one that appears. */
+const fresh = 2000
 const cache = new Map<string, { data: unknown; at: number }>()
 
 function remember(key: string, data: unknown, at: number): void {
@@ -39,6 +42,8 @@ function remember(key: string, data: unknown, at: number): void {
 /** Forgets what was read: another user may not read it. */
 export function forgetAll(): void {
   cache.clear()
+  visits.value = []
+  forgetVersions()
 }
 
 interface State<T> {
@@ -48,8 +53,100 @@ interface State<T> {
   at: number
 }
 
+/** A component that shows a resource. */
+interface User {
+  load: (signal: AbortSignal) => Promise<unknown>
+  topics: string
+  every: number
+  atLeast: number
+  show: (outcome: { data: unknown; at: number } | { error: Error }) => void
+}
+
+/** The reads of a key, which are shared by all components that show it. */
+class Source {
+  readonly #key: string
+  readonly #users = new Set<User>()
+  readonly #abort = new AbortController()
+  #stop = (): void => undefined
+  #running = false
+  #again = false
+  #took = 0
+
+  constructor(key: string) {
+    this.#key = key
+  }
+
+  join(user: User): void {
+    this.#users.add(user)
+    this.#subscribe()
+    if (this.#users.size === 1 || Date.now() - (cache.get(this.#key)?.at ?? 0) > fresh) this.run()
+  }
+
+  leave(user: User): void {
+    this.#users.delete(user)
+    this.#subscribe()
+    if (this.#users.size > 0) return
+    this.#abort.abort()
+    sources.delete(this.#key)
+  }
+
+  /** Reads as often as the most demanding user wants. */
+  #subscribe(): void {
+    this.#stop()
+    const users = [...this.#users]
+    const polled = users.map((u) => u.every).filter((every) => every > 0)
+    this.#stop = users.length === 0 ? () => undefined : subscribe({
+      topics: [...new Set(users.flatMap((u) => (u.topics === '' ? [] : u.topics.split(','))))],
+      every: polled.length > 0 ? Math.min(...polled) : 0,
+      atLeast: Math.min(...users.filter((u) => u.topics !== '').map((u) => u.atLeast), Infinity),
+      run: this.run, took: () => this.#took,
+    })
+  }
+
+  run = (): void => {
+    const [user] = this.#users
+    if (this.#running || !user) {
+      this.#again = true
+      return
+    }
+    this.#running = true
+    const begun = performance.now()
+    const { signal } = this.#abort
+    user.load(signal).then(
+      (data) => {
+        if (signal.aborted) return
+        const at = Date.now()
+        remember(this.#key, data, at)
+        for (const u of this.#users) u.show({ data, at })
+      },
+      (error: Error) => {
+        if (signal.aborted) return
+        for (const u of this.#users) u.show({ error })
+      },
+    ).finally(() => {
+      this.#took = performance.now() - begun
+      this.#running = false
+      if (this.#again && !signal.aborted) {
+        this.#again = false
+        this.run()
+      }
+    })
+  }
+}
+
+const sources = new Map<string, Source>()
+
+function sourceOf(key: string): Source {
+  const known = sources.get(key)
+  if (known) return known
+  const made = new Source(key)
+  sources.set(key, made)
+  return made
+}
+
 /**
- * Reads with load and repeats it. A new key is new data; without a key nothing is read.
+ * Reads with load and repeats it. A new key is new data; without a key nothing is read. Components with the same
+ * key share the reads.
  */
 export function useResource<T>(key: string | undefined, load: (signal: AbortSignal) => Promise<T>, options: ResourceOptions = {}): Resource<T> {
   const { topics = [], every = 5000, atLeast = 0, keep = false } = options
@@ -57,62 +154,32 @@ export function useResource<T>(key: string | undefined, load: (signal: AbortSign
   const [state, setState] = useState<State<T>>({ key, data: cached?.data, error: undefined, at: cached?.at ?? 0 })
   const loader = useRef(load)
   loader.current = load
-  const reload = useRef<() => void>(() => undefined)
   const topicList = topics.join(',')
 
   useEffect(() => {
     if (key === undefined) return
-    const abort = new AbortController()
-    let running = false
-    let again = false
-    let took = 0
-    const run = (): void => {
-      if (running) {
-        again = true
-        return
-      }
-      running = true
-      const begun = performance.now()
-      loader.current(abort.signal).then(
-        (data) => {
-          if (abort.signal.aborted) return
-          const at = Date.now()
-          remember(key, data, at)
-          setState({ key, data, error: undefined, at })
-        },
-        (err: unknown) => {
-          if (abort.signal.aborted) return
-          setState((s) => ({ key, data: s.key === key ? s.data : undefined, error: err as Error, at: s.key === key ? s.at : 0 }))
-        },
-      ).finally(() => {
-        took = performance.now() - begun
-        running = false
-        if (again && !abort.signal.aborted) {
-          again = false
-          run()
-        }
-      })
-    }
-    reload.current = run
     setState((s) => {
       if (s.key === key) return s
       const known = cache.get(key) as { data: T; at: number } | undefined
       if (known) return { key, data: known.data, error: undefined, at: known.at }
       return keep ? { ...s, error: undefined } : { key, data: undefined, error: undefined, at: 0 }
     })
-    run()
-    const stop = subscribe({ topics: topicList === '' ? [] : topicList.split(','), every, atLeast, run, took: () => took })
-    return () => {
-      abort.abort()
-      stop()
+    const user: User = {
+      load: (signal) => loader.current(signal), topics: topicList, every, atLeast,
+      show: (o) => setState((s) => ('error' in o
+        ? { key, data: s.key === key ? s.data : undefined, error: o.error, at: s.key === key ? s.at : 0 }
+        : { key, data: o.data as T, error: undefined, at: o.at })),
     }
+    const source = sourceOf(key)
+    source.join(user)
+    return () => source.leave(user)
   }, [key, topicList, every, atLeast])
 
   const mine = state.key === key
   const data = mine || keep ? state.data : cached?.data
   return {
     data, error: mine ? state.error : undefined, loading: data === undefined && !(mine && state.error), changing: !mine && data !== undefined,
-    at: state.at, reload: () => reload.current(),
+    at: state.at, reload: () => key !== undefined && sources.get(key)?.run(),
   }
 }
 

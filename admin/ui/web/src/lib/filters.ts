@@ -11,7 +11,7 @@ export const filterNames = [
 export type FilterName = (typeof filterNames)[number]
 
 /** Filters that can have several values, one of which must match. */
-export const repeatable: ReadonlySet<FilterName> = new Set<FilterName>(['status', 'service', 'handler', 'key', 'scope', 'deployment'])
+export const repeatable: ReadonlySet<FilterName> = new Set<FilterName>(['status', 'result', 'service', 'handler', 'key', 'scope', 'deployment'])
 
 export const filterTitles: Record<FilterName, string> = {
   status: 'Status', result: 'Result', service: 'Service', handler: 'Handler', key: 'Key', scope: 'Scope', limit_key: 'Limit key',
@@ -35,6 +35,8 @@ export interface Filter {
 export interface ListState {
   filters: Filter[]
   oldestFirst: boolean
+  /** Sort by the last change of status instead of the creation. */
+  byModified?: boolean
 }
 
 const known: ReadonlySet<string> = new Set(filterNames)
@@ -49,7 +51,7 @@ export function parseFilters(query: URLSearchParams): ListState {
     if (filters.some((o) => o.name === f.name && o.value === f.value)) continue
     filters.push(f)
   }
-  return { filters, oldestFirst: query.get('oldest_first') === 'true' }
+  return { filters, oldestFirst: query.get('oldest_first') === 'true', ...(query.get('sort') === 'modified' ? { byModified: true } : {}) }
 }
 
 /** The inverse of parseFilters. */
@@ -58,6 +60,7 @@ export function formatFilters(state: ListState): URLSearchParams {
   for (const name of filterNames) {
     for (const f of state.filters) if (f.name === name) query.append(name, f.value)
   }
+  if (state.byModified) query.set('sort', 'modified')
   if (state.oldestFirst) query.set('oldest_first', 'true')
   return query
 }
@@ -72,9 +75,14 @@ export function withoutFilter(filters: Filter[], removed: Filter): Filter[] {
   return filters.filter((f) => f.name !== removed.name || f.value !== removed.value)
 }
 
-/** Adds the filter, or removes it if it is there. */
+/**
+ * Adds the filter, or removes it if it is there. Statuses and results exclude each other: a result is one of completed
+ * invocations, so both together would select nothing, or one of them would have no effect.
+ */
 export function toggleFilter(filters: Filter[], f: Filter): Filter[] {
-  return filters.some((o) => o.name === f.name && o.value === f.value) ? withoutFilter(filters, f) : withFilter(filters, f)
+  if (filters.some((o) => o.name === f.name && o.value === f.value)) return withoutFilter(filters, f)
+  const other = f.name === 'status' ? 'result' : f.name === 'result' ? 'status' : undefined
+  return withFilter(filters.filter((o) => o.name !== other), f)
 }
 
 export interface Preset {
@@ -103,7 +111,7 @@ function sameFilters(a: Filter[], b: Filter[]): boolean {
 
 /** The preset that a state is, if any. */
 export function presetOf(state: ListState): Preset | undefined {
-  return presets.find((p) => sameFilters(p.filters, state.filters) && p.oldestFirst === state.oldestFirst)
+  return presets.find((p) => sameFilters(p.filters, state.filters) && p.oldestFirst === state.oldestFirst && !state.byModified)
 }
 
 /**

@@ -25,8 +25,8 @@ export const allColumns: Column<Invocation>[] = [
   { id: 'status', title: 'Status', class: 'fit', cell: (i) => <Status status={i.status} result={resultOf(i)} note={(i.retry_count ?? 0) > 1 && i.status !== 'completed' ? `×${i.retry_count}` : undefined} /> },
   { id: 'target', title: 'Target', class: 'grow', cell: (i) => <Target service={i.target_service_name} name={i.target_service_ty === 'service' ? undefined : i.target_service_key ?? ''} handler={i.target_handler_name} link={href(`/invocations/${segment(i.id)}`)} /> },
   { id: 'id', title: 'Id', class: 'c-idcol', cell: (i) => <InvocationID id={i.id} /> },
-  { id: 'created', title: 'Created', class: 'fit num', cell: (i) => <Time at={i.created_at} /> },
-  { id: 'modified', title: 'Modified', class: 'fit num', cell: (i) => <Time at={i.modified_at} /> },
+  { id: 'created', title: 'Created', sort: 'created', class: 'fit num', cell: (i) => <Time at={i.created_at} /> },
+  { id: 'modified', title: 'Modified', sort: 'modified', class: 'fit num', cell: (i) => <Time at={i.modified_at} /> },
   { id: 'duration', title: 'Duration', class: 'fit num', cell: (i) => i.status === 'scheduled' ? <span class="muted"><Time at={i.scheduled_start_at} /></span> : <Elapsed from={i.created_at} to={i.completed_at} /> },
   { id: 'attempts', title: 'Attempts', class: 'fit num', cell: (i) => i.retry_count ?? <span class="faint">–</span> },
   { id: 'retry', title: 'Next attempt', class: 'fit num', cell: (i) => <Time at={i.next_retry_at} /> },
@@ -54,8 +54,8 @@ export function Invocations() {
   if (cursor) list.set('cursor', cursor)
   const topics = ['invocations']
   const page = useResource(`invocations?${list.toString()}`, (s) => get<InvocationPage>(withQuery('/invocations', list), s), { every: 3000, topics, keep: true })
-  // Counts without the filter of the status, so that all statuses can be chosen.
-  const others = formatFilters({ filters: state.filters.filter((f) => f.name !== 'status'), oldestFirst: false })
+  // Counts without the filters of status and result, so that all of them can be chosen.
+  const others = formatFilters({ filters: state.filters.filter((f) => f.name !== 'status' && f.name !== 'result'), oldestFirst: false })
   const counts = useResource(`counts?${others.toString()}`, (s) => optional('/invocations/counts', () => get<Counts>(withQuery('/invocations/counts', others), s)), { every: 5000, topics, keep: true })
   const services = useResource('services', (s) => get<{ services: Service[] }>('/services', s), { every: 30_000 })
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
@@ -96,7 +96,7 @@ export function Invocations() {
           <a key={v.name} class={`saved${location.search === v.search ? ' on' : ''}`} href={href('/invocations') + v.search}><Icon name="star" size={12} />{v.name}</a>
         ))}
       </nav>
-      <StatusBar counts={counts.data ?? undefined} state={state} toggle={(s) => setFilters(toggleFilter(state.filters, { name: 'status', value: s }))} />
+      <StatusBar counts={counts.data ?? undefined} state={state} toggle={(f) => setFilters(toggleFilter(state.filters, f))} />
       <FilterBar state={state} services={services.data?.services.map((s) => s.name) ?? []} set={setFilters} />
       {selected.size > 0 && (
         <div class="selection" role="status">
@@ -119,11 +119,12 @@ export function Invocations() {
         </Empty>
       )}
       {rows.length > 0 && (
-        <Table label="Invocations" columns={visible} rows={rows} keyOf={(i) => i.id} hrefOf={(i) => href(`/invocations/${segment(i.id)}`)} selected={selected} onSelect={setSelected} dim={page.changing} />
+        <Table label="Invocations" columns={visible} rows={rows} keyOf={(i) => i.id} hrefOf={(i) => href(`/invocations/${segment(i.id)}`)} selected={selected} onSelect={setSelected} dim={page.changing}
+          sorted={{ by: state.byModified ? 'modified' : 'created', ascending: state.oldestFirst }} onSort={(by, ascending) => change({ filters: state.filters, oldestFirst: ascending, ...(by === 'modified' ? { byModified: true } : {}) })} />
       )}
       {(rows.length > 0 || !first) && (
         <footer class="pager">
-          <span class="muted">{first ? `${state.oldestFirst ? 'Oldest' : 'Newest'} ${formatCount(rows.length)}${total !== undefined ? ` of ${formatCount(total)}` : page.data?.next_cursor ? '' : ' (all)'}` : `${formatCount(rows.length)} more`}</span>
+          <span class="muted">{first ? `${state.byModified ? (state.oldestFirst ? 'Least recently changed' : 'Most recently changed') : state.oldestFirst ? 'Oldest' : 'Newest'} ${formatCount(rows.length)}${total !== undefined ? ` of ${formatCount(total)}` : page.data?.next_cursor ? '' : ' (all)'}` : `${formatCount(rows.length)} more`}</span>
           <button type="button" class="link" onClick={() => change({ ...state, oldestFirst: !state.oldestFirst })}>{state.oldestFirst ? 'Newest first' : 'Oldest first'}</button>
           <span class="grow" />
           {!first && <Button icon="left" onClick={() => history.back()}>Previous</Button>}
@@ -141,15 +142,28 @@ export function Invocations() {
 }
 
 function matching(counts: Counts, state: ListState): number {
-  const wanted = state.filters.filter((f) => f.name === 'status').map((f) => f.value)
+  const values = (name: FilterName): string[] => state.filters.filter((f) => f.name === name).map((f) => f.value)
+  const [wanted, results] = [values('status'), values('result')]
+  if (results.length > 0) return wanted.length > 0 && !wanted.includes('completed') ? 0 : results.reduce((n, r) => n + (counts.by_result?.[r] ?? 0), 0)
   if (wanted.length === 0) return counts.total
   return wanted.reduce((n, s) => n + (counts.by_status[s] ?? 0), 0)
 }
 
-/** One bar of all statuses with their counts; each is a filter. */
-function StatusBar({ counts, state, toggle }: { counts: Counts | undefined; state: ListState; toggle: (status: string) => void }) {
-  const on = new Set(state.filters.filter((f) => f.name === 'status').map((f) => f.value))
-  const failed = counts?.by_result ? Object.entries(counts.by_result).reduce((n, [r, c]) => (r === 'success' ? n : n + c), 0) : 0
+const results = ['success', 'failure', 'cancelled', 'killed'] as const
+
+/** One bar of all statuses and results with their counts; each is a filter. */
+function StatusBar({ counts, state, toggle }: { counts: Counts | undefined; state: ListState; toggle: (f: Filter) => void }) {
+  const on = new Set(state.filters.filter((f) => f.name === 'status' || f.name === 'result').map((f) => `${f.name}=${f.value}`))
+  const ended = counts?.by_result ?? {}
+  const chip = (name: 'status' | 'result', value: string, n: number) => {
+    const { tone, shape, title } = statusLook(value)
+    const chosen = on.has(`${name}=${value}`)
+    return (
+      <button key={value} type="button" aria-pressed={chosen} class={`${chosen ? 'on' : ''} ${tone} ${counts && n === 0 ? 'zero' : ''}`} onClick={() => toggle({ name, value })}>
+        <StatusShape shape={shape} size={11} /><span>{title}</span>{counts && <b class="num">{formatCompact(n)}</b>}
+      </button>
+    )
+  }
   return (
     <div class="statusbar">
       {counts && counts.total > 0 && (
@@ -158,21 +172,14 @@ function StatusBar({ counts, state, toggle }: { counts: Counts | undefined; stat
             const n = counts.by_status[s] ?? 0
             if (n === 0) return []
             const grow = (k: number) => ({ flexGrow: k, minWidth: '3px' })
-            if (s === 'completed' && failed > 0) return [<i key="c" class="tone-ok" style={grow(n - failed)} />, <i key="f" class="tone-bad" style={grow(failed)} />]
+            if (s === 'completed') return results.filter((r) => (ended[r] ?? 0) > 0).map((r) => <i key={r} class={`tone-${statusLook(r).tone}`} style={grow(ended[r]!)} />)
             return [<i key={s} class={`tone-${statusLook(s).tone} st-${s}`} style={grow(n)} />]
           })}
         </div>
       )}
-      <div class="statuses" role="group" aria-label="Filter by status">
-        {statuses.map((s) => {
-          const { tone, shape, title } = statusLook(s)
-          const n = counts?.by_status[s] ?? 0
-          return (
-            <button key={s} type="button" aria-pressed={on.has(s)} class={`${on.has(s) ? 'on' : ''} ${tone} ${counts && n === 0 ? 'zero' : ''}`} onClick={() => toggle(s)}>
-              <StatusShape shape={shape} size={11} /><span>{title}</span>{counts && <b class="num">{formatCompact(n)}</b>}
-            </button>
-          )
-        })}
+      <div class="statuses" role="group" aria-label="Filter by status and result">
+        {statuses.filter((s) => s !== 'completed' || on.has('status=completed')).map((s) => chip('status', s, counts?.by_status[s] ?? 0))}
+        {results.filter((r) => r === 'success' || r === 'failure' || (ended[r] ?? 0) > 0 || on.has(`result=${r}`)).map((r) => chip('result', r, ended[r] ?? 0))}
       </div>
     </div>
   )
@@ -193,7 +200,7 @@ function FilterBar({ state, services, set }: { state: ListState; services: strin
     set(withFilter(state.filters, f))
     setText('')
   }
-  const chips = state.filters.filter((f) => f.name !== 'status')
+  const chips = state.filters.filter((f) => f.name !== 'status' && f.name !== 'result')
   return (
     <div class="filterbar">
       {chips.map((f) => (

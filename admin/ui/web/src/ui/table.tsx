@@ -1,6 +1,6 @@
 // Dense tables with a sticky header, rows that are links, and selection by keyboard.
 
-import type { ComponentChildren } from 'preact'
+import { Fragment, type ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { navigate } from '../router.ts'
 
@@ -8,6 +8,8 @@ export interface Column<T> {
   id: string
   title: ComponentChildren
   cell: (row: T) => ComponentChildren
+  /** The order of which this column is the heading. */
+  sort?: string
   /** A CSS class: num aligns to the right, fit is as narrow as its content. */
   class?: string
 }
@@ -22,6 +24,10 @@ interface Props<T> {
   onSelect?: (keys: ReadonlySet<string>) => void
   tone?: (row: T) => string | undefined
   dim?: boolean
+  /** What is shown below a row, if it is unfolded. */
+  detail?: (row: T) => ComponentChildren
+  sorted?: { by: string; ascending: boolean }
+  onSort?: (by: string, ascending: boolean) => void
 }
 
 /** Commands of the keyboard for the table on the page. */
@@ -32,7 +38,7 @@ export interface TableKeys {
 }
 export const tableKeys: { current: TableKeys | undefined } = { current: undefined }
 
-export function Table<T>({ columns, rows, keyOf, hrefOf, label, selected, onSelect, tone, dim }: Props<T>) {
+export function Table<T>({ columns, rows, keyOf, hrefOf, label, selected, onSelect, tone, dim, detail, sorted, onSort }: Props<T>) {
   const [cursor, setCursor] = useState<string>()
   const anchor = useRef<string | undefined>(undefined)
   const body = useRef<HTMLTableSectionElement>(null)
@@ -58,7 +64,7 @@ export function Table<T>({ columns, rows, keyOf, hrefOf, label, selected, onSele
       const at = rows.findIndex((r) => keyOf(r) === cursor)
       const next = at < 0 ? (by > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + by))
       setCursor(keyOf(rows[next]!))
-      body.current?.children[next]?.scrollIntoView({ block: 'nearest' })
+      body.current?.querySelectorAll(':scope > tr:not(.below)')[next]?.scrollIntoView({ block: 'nearest' })
     },
     open: () => {
       const row = rows.find((r) => keyOf(r) === cursor)
@@ -87,7 +93,16 @@ export function Table<T>({ columns, rows, keyOf, hrefOf, label, selected, onSele
                 <input type="checkbox" aria-label="Select all on this page" checked={all ?? false} onChange={() => onSelect(all ? new Set() : new Set(rows.map(keyOf)))} />
               </th>
             )}
-            {columns.map((c) => <th key={c.id} scope="col" class={`c-${c.id} ${c.class ?? ''}`}>{c.title}</th>)}
+            {columns.map((c) => {
+              const on = c.sort !== undefined && sorted?.by === c.sort
+              return (
+                <th key={c.id} scope="col" class={`c-${c.id} ${c.class ?? ''}`} aria-sort={on ? (sorted.ascending ? 'ascending' : 'descending') : undefined}>
+                  {c.sort !== undefined && onSort
+                    ? <button type="button" class="sort" title={on ? 'Reverse the order' : `Sort by ${String(c.title).toLowerCase()}`} onClick={() => onSort(c.sort!, on ? !sorted.ascending : false)}>{c.title}<span class={`sort-mark${on ? ' on' : ''}${on && sorted.ascending ? ' up' : ''}`} aria-hidden="true" /></button>
+                    : c.title}
+                </th>
+              )
+            })}
           </tr>
         </thead>
         <tbody ref={body}>
@@ -95,24 +110,28 @@ export function Table<T>({ columns, rows, keyOf, hrefOf, label, selected, onSele
             const key = keyOf(row)
             const to = hrefOf?.(row)
             const on = selected?.has(key) ?? false
+            const below = detail?.(row)
             return (
-              <tr key={key} class={`${to ? 'goes' : ''}${cursor === key ? ' cursor' : ''}${on ? ' on' : ''} ${tone?.(row) ?? ''}`}
-                onClick={(e) => {
-                  if (!to || (e.target as Element).closest('a,button,input,label')) return
-                  if (getSelection()?.toString()) return
-                  if (e.metaKey || e.ctrlKey) window.open(to, '_blank', 'noopener')
-                  else navigate(to)
-                }}>
-                {onSelect && (
-                  <td class="sel">
-                    <input type="checkbox" aria-label={`Select ${key}`} checked={on} onClick={(e) => {
-                      e.stopPropagation()
-                      toggle(key, e.shiftKey)
-                    }} />
-                  </td>
-                )}
-                {columns.map((c) => <td key={c.id} class={`c-${c.id} ${c.class ?? ''}`}>{c.cell(row)}</td>)}
-              </tr>
+              <Fragment key={key}>
+                <tr class={`${to ? 'goes' : ''}${cursor === key ? ' cursor' : ''}${on ? ' on' : ''} ${tone?.(row) ?? ''}`}
+                  onClick={(e) => {
+                    if (!to || (e.target as Element).closest('a,button,input,label')) return
+                    if (getSelection()?.toString()) return
+                    if (e.metaKey || e.ctrlKey) window.open(to, '_blank', 'noopener')
+                    else navigate(to)
+                  }}>
+                  {onSelect && (
+                    <td class="sel">
+                      <input type="checkbox" aria-label={`Select ${key}`} checked={on} onClick={(e) => {
+                        e.stopPropagation()
+                        toggle(key, e.shiftKey)
+                      }} />
+                    </td>
+                  )}
+                  {columns.map((c) => <td key={c.id} class={`c-${c.id} ${c.class ?? ''}`}>{c.cell(row)}</td>)}
+                </tr>
+                {below && <tr class="below"><td colSpan={columns.length + (onSelect ? 1 : 0)}>{below}</td></tr>}
+              </Fragment>
             )
           })}
         </tbody>

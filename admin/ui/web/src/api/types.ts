@@ -55,6 +55,10 @@ export interface Service extends Options {
   revision: number
   documentation?: string
   metadata?: Record<string, string>
+  /** What operators have changed of this revision, with the values it would have otherwise. */
+  overridden?: { retry_policy?: RetryPolicy } & Partial<Record<'idempotency_retention' | 'workflow_completion_retention' | 'journal_retention' | 'inactivity_timeout' | 'abort_timeout', string> & Record<'public' | 'enable_lazy_state', boolean>>
+  /** Options that the configuration of the server determines. */
+  server_defaults?: string[]
   info?: Info[]
 }
 
@@ -217,6 +221,17 @@ export interface ClusterNode {
   feature_level?: number
   registered_at: string
   started_at?: string
+  usage?: NodeUsage
+}
+
+/** What the process of a node uses of its machine. */
+export interface NodeUsage {
+  cpu_cores: number
+  cores: number
+  memory_bytes: number
+  memory_limit_bytes?: number
+  disk_free_bytes?: number
+  disk_total_bytes?: number
 }
 
 export interface Replica {
@@ -347,6 +362,14 @@ export interface TableInfo {
   name: string
   description: string
   columns: { name: string; type: string; description: string }[]
+}
+
+/** Limits of a query. */
+export interface QueryLimits {
+  timeout: string
+  max_rows: number
+  max_bytes: number
+  concurrency: number
 }
 
 export interface StateAnswer {

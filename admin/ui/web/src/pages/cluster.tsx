@@ -2,11 +2,12 @@
 
 import { useState } from 'preact/hooks'
 import { APIError, clusterHealth, get, request } from '../api/client.ts'
-import type { ClusterConfig, ClusterHealth, ClusterNode, Partition, Replica } from '../api/types.ts'
-import { formatCount, plural } from '../lib/format.ts'
+import type { ClusterConfig, ClusterHealth, ClusterNode, NodeUsage, Partition, Replica } from '../api/types.ts'
+import { describeGroup, groupEvents, type ClusterEvent } from '../lib/cluster-events.ts'
+import { formatBytes, formatCount, plural } from '../lib/format.ts'
 import { groupProblems } from '../lib/problems.ts'
 import { refreshAll } from '../live.ts'
-import { useResource } from '../resource.ts'
+import { optional, useResource } from '../resource.ts'
 import { segment } from '../router.ts'
 import { Button, ErrorBox, Facts, Field, Loaded, Menu, PageHead, Pill, Section, Skeleton, Stale, Time } from '../ui/basic.tsx'
 import { Icon, StatusShape } from '../ui/icons.tsx'
@@ -15,8 +16,10 @@ import { byName } from './common.tsx'
 
 export function Cluster() {
   const health = useResource('health', clusterHealth, { every: 2000, topics: ['cluster'] })
-  const nodes = useResource('nodes', (s) => get<{ nodes: ClusterNode[] }>('/cluster/nodes', s), { every: 2000, topics: ['cluster'] })
+  // Without topics: what nodes use of their machines changes without a notice.
+  const nodes = useResource('nodes', (s) => get<{ nodes: ClusterNode[] }>('/cluster/nodes', s), { every: 5000 })
   const partitions = useResource('partitions', (s) => get<{ partitions: Partition[] }>('/cluster/partitions', s), { every: 2000, topics: ['cluster'] })
+  const events = useResource('cluster-events', (s) => optional('/cluster/events', () => get<EventList>('/cluster/events?limit=300', s)), { every: 5000, topics: ['cluster'] })
   const config = useResource('cluster-config', (s) => get<ClusterConfig>('/cluster/config', s), { every: 30_000 })
   const h = health.data
   if (!h && health.error) return <><PageHead title="Cluster" /><ErrorBox what="The cluster could not be read" error={health.error} retry={health.reload} /></>
@@ -60,7 +63,58 @@ export function Cluster() {
           ]} /> : <p class="muted">Unknown</p>}
         </Section>
       </div>
+      {events.data !== null && <Section title="Recent changes" flush><Loaded of={events} rows={4} what="The changes could not be read">{(e) => <Events list={e!} />}</Loaded></Section>}
     </>
+  )
+}
+
+interface EventList {
+  events: ClusterEvent[]
+  nodes: { name: string; reason?: string }[]
+}
+
+/** Lines drawn at first. */
+const eventsShown = 12
+
+function Events({ list }: { list: EventList }) {
+  const [all, setAll] = useState(false)
+  const groups = groupEvents(list.events)
+  const missing = list.nodes.filter((n) => n.reason)
+  return (
+    <>
+      {groups.length === 0 ? <p class="journal-empty">None since the nodes started.</p> : (
+        <ul class="events">
+          {groups.slice(0, all ? groups.length : eventsShown).map((g) => {
+            const { tone, text } = describeGroup(g)
+            return <li key={`${g.event.at} ${g.event.kind} ${g.event.node} ${g.event.partition}`} class={tone}><Time at={g.event.at} /><i aria-hidden="true" /><span>{g.event.node && <b>{g.event.node} </b>}{text}</span></li>
+          })}
+        </ul>
+      )}
+      {(groups.length > eventsShown || missing.length > 0) && (
+        <p class="section-note">
+          {groups.length > eventsShown && <Button small onClick={() => setAll(!all)}>{all ? 'Show fewer' : `Show all ${formatCount(groups.length)}`}</Button>}
+          {missing.length > 0 && <span class="muted">Incomplete: no events from {missing.map((n) => `${n.name}, ${n.reason}`).join('; ')}</span>}
+        </p>
+      )}
+    </>
+  )
+}
+
+/** What a node uses of its machine. */
+function Usage({ of: u }: { of: NodeUsage }) {
+  const rows: [string, string, number | undefined][] = [['CPU', `${u.cpu_cores.toFixed(u.cpu_cores < 10 ? 1 : 0)} of ${plural(u.cores, 'core')}`, u.cpu_cores / u.cores]]
+  rows.push(['Memory', u.memory_limit_bytes ? `${formatBytes(u.memory_bytes)} of ${formatBytes(u.memory_limit_bytes)}` : formatBytes(u.memory_bytes), u.memory_limit_bytes ? u.memory_bytes / u.memory_limit_bytes : undefined])
+  if (u.disk_total_bytes) rows.push(['Disk', `${formatBytes(u.disk_free_bytes ?? 0)} free of ${formatBytes(u.disk_total_bytes)}`, 1 - (u.disk_free_bytes ?? 0) / u.disk_total_bytes])
+  return (
+    <dl class="usage">
+      {rows.map(([name, text, share]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd class="num">{text}</dd>
+          {share !== undefined && <i class={share > 0.9 ? 'bad' : share > 0.75 ? 'warn' : ''} aria-hidden="true"><b style={{ width: `${Math.min(100, Math.max(1, share * 100))}%` }} /></i>}
+        </div>
+      ))}
+    </dl>
   )
 }
 
@@ -123,6 +177,7 @@ function NodeCard({ n, single, total, voters }: { n: ClusterNode; single: boolea
         <div><b class="num">{n.replicas}</b><span>{n.replicas === 1 ? 'replica' : 'replicas'}</span></div>
         <div class="load" role="img" aria-label={`leads ${n.leaders} of ${total} partitions`}><i style={{ width: `${total === 0 ? 0 : (n.leaders / total) * 100}%` }} /></div>
       </div>
+      {n.usage && <Usage of={n.usage} />}
       <dl class="node-facts">
         <div><dt>Version</dt><dd class="mono">{n.version ?? '–'}</dd></div>
         <div><dt>Metadata</dt><dd>{n.metadata_role}</dd></div>

@@ -12,12 +12,14 @@ export interface Line {
 
 export interface ChartData {
   times: number[] // seconds
+  /** Times of vertical lines. */
+  marks: number[]
   lines: Line[]
 }
 
 export interface ChartOptions {
   height: number
-  colors: { axis: string; grid: string }
+  colors: { axis: string; grid: string; mark: string }
   format: (n: number) => string
   utc: boolean
   sync: string
@@ -39,6 +41,22 @@ function isolated(values: (number | null | undefined)[], connect: boolean): numb
 
 export function draw(element: HTMLElement, width: number, data: ChartData, o: ChartOptions): Chart {
   const font = '11px system-ui, sans-serif'
+  let marks = data.marks
+  const drawMarks = (u: uPlot): void => {
+    const { ctx, bbox } = u
+    ctx.save()
+    ctx.strokeStyle = o.colors.mark
+    ctx.lineWidth = devicePixelRatio
+    ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio])
+    for (const at of marks) {
+      const x = Math.round(Math.min(u.valToPos(at, 'x', true), bbox.left + bbox.width)) + 0.5
+      ctx.beginPath()
+      ctx.moveTo(x, bbox.top)
+      ctx.lineTo(x, bbox.top + bbox.height)
+      ctx.stroke()
+    }
+    ctx.restore()
+  }
   const axis = { stroke: o.colors.axis, font, grid: { stroke: o.colors.grid, width: 1 }, ticks: { show: false } }
   const plot = new uPlot({
     width,
@@ -55,10 +73,13 @@ export function draw(element: HTMLElement, width: number, data: ChartData, o: Ch
     series: [{}, ...data.lines.map((l) => ({
       label: l.title, stroke: l.color, width: 1.5, points: { show: false, size: 5, fill: l.color, filter: (u: uPlot, i: number) => isolated(u.data[i] as (number | null)[], l.connect === true) }, spanGaps: l.connect === true, ...(l.fill === false ? {} : { fill: `color-mix(in srgb, ${l.color} 12%, transparent)` }),
     }))],
-    hooks: { setCursor: [(u) => o.onHover(u.cursor.idx ?? null)] },
+    hooks: { drawAxes: [drawMarks], setCursor: [(u) => o.onHover(u.cursor.idx ?? null)] },
   }, [data.times, ...data.lines.map((l) => l.values)] as uPlot.AlignedData, element)
   return {
-    update: (d) => plot.setData([d.times, ...d.lines.map((l) => l.values)] as uPlot.AlignedData),
+    update: (d) => {
+      marks = d.marks
+      plot.setData([d.times, ...d.lines.map((l) => l.values)] as uPlot.AlignedData)
+    },
     resize: (w) => plot.setSize({ width: w, height: o.height }),
     destroy: () => plot.destroy(),
   }

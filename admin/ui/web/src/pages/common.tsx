@@ -10,8 +10,8 @@ import { Icon } from '../ui/icons.tsx'
 import { DialogFrame, openDialog } from '../ui/overlay.tsx'
 
 /** Counts of one service. */
-export function countsOf(counts: Counts | null | undefined, service: string): { unfinished: number; failing: number; failed: number; succeeded: number } {
-  const out = { unfinished: 0, failing: 0, failed: 0, succeeded: 0 }
+export function countsOf(counts: Counts | null | undefined, service: string): { unfinished: number; failing: number; failed: number; succeeded: number; ended: number } {
+  const out = { unfinished: 0, failing: 0, failed: 0, succeeded: 0, ended: 0 }
   for (const c of counts?.by_service ?? []) {
     if (c.service !== service) continue
     for (const [status, n] of Object.entries(c.by_status)) {
@@ -20,7 +20,8 @@ export function countsOf(counts: Counts | null | undefined, service: string): { 
     }
     for (const [result, n] of Object.entries(c.by_result ?? {})) {
       if (result === 'success') out.succeeded += n
-      else out.failed += n
+      else if (result === 'failure') out.failed += n
+      else out.ended += n // cancelled or killed: somebody requested it
     }
   }
   return out

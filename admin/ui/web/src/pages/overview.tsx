@@ -9,8 +9,8 @@ import { groupProblems } from '../lib/problems.ts'
 import { formatDuration, parseTime } from '../lib/time.ts'
 import { optional, useResource } from '../resource.ts'
 import { href, segment } from '../router.ts'
-import { Button, Command, DeploymentID, Loaded, PageHead, Pill, Section, Segmented, Skeleton, Status, Target, Time, resultOf, statusLook, Elapsed } from '../ui/basic.tsx'
-import { Chart, type Series } from '../ui/chart.tsx'
+import { Button, Command, DeploymentID, Loaded, PageHead, Pill, Section, Segmented, Skeleton, Status, Target, Time, resultOf, statusLook, now, Elapsed } from '../ui/basic.tsx'
+import { Chart, type Mark, type Series } from '../ui/chart.tsx'
 import { Icon, StatusShape } from '../ui/icons.tsx'
 import { Table } from '../ui/table.tsx'
 import { byName, countsOf } from './common.tsx'
@@ -21,14 +21,16 @@ type Range = '15m' | '1h' | '3h'
 const steps: Record<Range, string> = { '15m': '10s', '1h': '30s', '3h': '60s' }
 
 export function Overview() {
-  const [range, setRange] = useState<Range>('1h')
+  const [picked, setRange] = useState<Range>()
   const services = useResource('services', (s) => get<{ services: Service[] }>('/services', s), { every: 2000, topics: ['deployments'] })
   const deployments = useResource('deployments', (s) => get<{ deployments: Deployment[] }>('/deployments', s), { every: 2000, topics: ['deployments'] })
   const health = useResource('health', clusterHealth, { every: 5000, topics: ['cluster'] })
-  const counts = useResource('counts', (s) => optional('/invocations/counts', () => get<Counts>('/invocations/counts', s)), { every: 5000, topics: ['overview'] })
-  const failures = useResource('failures-nav', (s) => optional('/failures', () => get<{ groups: FailureGroup[] }>('/failures?muted=false', s)), { every: 5000, topics: ['failures'] })
-  const stats = useResource(`stats:${range}`, (s) => optional('/stats', () => get<Stats>(withQuery('/stats', { range, step: steps[range] }), s)), { every: 5000, topics: ['overview'], keep: true })
-  const recent = useResource('recent', (s) => get<InvocationPage>('/invocations?limit=12', s), { every: 3000, topics: ['invocations'] })
+  const counts = useResource('counts', (s) => optional('/invocations/counts', () => get<Counts>('/invocations/counts', s)), { every: 5000, atLeast: 2000, topics: ['overview'] })
+  const failures = useResource('failures-nav', (s) => optional('/failures', () => get<{ groups: FailureGroup[] }>('/failures?muted=false', s)), { every: 5000, atLeast: 2000, topics: ['failures'] })
+  // A server that has just started has nothing to show of the last hour.
+  const range = picked ?? (startedWithin(health.data, 15 * 60_000) ? '15m' : '1h')
+  const stats = useResource(`stats:${range}`, (s) => optional('/stats', () => get<Stats>(withQuery('/stats', { range, step: steps[range] }), s)), { every: 10_000, atLeast: 5000, topics: ['overview'], keep: true })
+  const recent = useResource('recent', (s) => get<InvocationPage>('/invocations?limit=12', s), { every: 3000, atLeast: 2000, topics: ['invocations'] })
   const none = services.data !== undefined && services.data.services.length === 0
   const h = health.data
   const c = counts.data
@@ -53,7 +55,7 @@ export function Overview() {
         </Section>
       )}
       {c && c.total > 0 && <Tiles counts={c} />}
-      {stats.data && !none && <Charts stats={stats.data} />}
+      {stats.data && !none && <Charts stats={stats.data} marks={marksOf(deployments.data?.deployments)} />}
       {!none && services.data && services.data.services.length > 0 && <PerService services={services.data.services} counts={c ?? undefined} stats={stats.data ?? undefined} range={range} />}
       <NodesStrip health={h} />
       {!none && (
@@ -87,9 +89,21 @@ export function Overview() {
   )
 }
 
+function startedWithin(h: ClusterHealth | undefined, ms: number): boolean {
+  const starts = (h?.nodes ?? []).flatMap((n) => parseTime(n.started_at) ?? [])
+  return starts.length > 0 && Math.min(...starts) > now.peek() - ms
+}
+
+/** Registrations, for the time axis of charts. */
+export const marksOf = (deployments: readonly Deployment[] | undefined): Mark[] => (deployments ?? []).flatMap((d) => {
+  const at = parseTime(d.created_at)
+  return at === undefined ? [] : [{ at, title: d.uri ?? d.arn ?? d.id }]
+})
+
 /** Counts of statuses; each leads to its list. */
 function Tiles({ counts: c }: { counts: Counts }) {
-  const failed = Object.entries(c.by_result ?? {}).reduce((n, [r, k]) => (r === 'success' ? n : n + k), 0)
+  const results: Record<string, number> = { success: (c.by_status.completed ?? 0) - sum(Object.values(c.by_result ?? {})), ...c.by_result }
+  const stopped = (results.cancelled ?? 0) + (results.killed ?? 0)
   return (
     <nav class="tiles" aria-label="Invocations by status">
       {statuses.filter((s) => s !== 'completed' && s !== 'ready').map((s) => {
@@ -97,8 +111,12 @@ function Tiles({ counts: c }: { counts: Counts }) {
         const n = c.by_status[s] ?? 0
         return <a key={s} class={`tile ${n > 0 ? look.tone : 'zero'}`} href={href('/invocations', { status: s })}><b class="num">{formatCompact(n)}</b><span><StatusShape shape={look.shape} />{look.title}</span></a>
       })}
-      <a class={`tile ${(c.by_status.completed ?? 0) - failed > 0 ? 'ok' : 'zero'}`} href={href('/invocations', { status: 'completed', result: 'success' })}><b class="num">{formatCompact(Math.max(0, (c.by_status.completed ?? 0) - failed))}</b><span><StatusShape shape="ok" />Succeeded</span></a>
-      <a class={`tile ${failed > 0 ? 'bad' : 'zero'}`} href={href('/invocations', { status: 'completed', result: 'failure' })}><b class="num">{formatCompact(failed)}</b><span><StatusShape shape="fail" />Failed</span></a>
+      {(['success', 'failure'] as const).map((r) => {
+        const look = statusLook(r)
+        const n = Math.max(0, results[r] ?? 0)
+        return <a key={r} class={`tile ${n > 0 ? look.tone : 'zero'}`} href={href('/invocations', { result: r })}><b class="num">{formatCompact(n)}</b><span><StatusShape shape={look.shape} />{look.title}</span></a>
+      })}
+      {stopped > 0 && <a class="tile idle" href={href('/invocations', new URLSearchParams([['result', 'cancelled'], ['result', 'killed']]))}><b class="num">{formatCompact(stopped)}</b><span><StatusShape shape="none" />Stopped</span></a>}
     </nav>
   )
 }
@@ -120,13 +138,14 @@ function PerService({ services, counts, stats, range }: { services: Service[]; c
         { id: 'failed', title: 'Failed', class: 'num fit', cell: (r) => (r.failed > 0 ? <b class="bad-text">{formatCompact(r.failed)}</b> : zero(0)) },
         { id: 'retries', title: 'Retries', class: 'num fit', cell: (r) => (r.retries > 0 ? <span class="warn-text">{formatCompact(r.retries)}</span> : zero(0)) },
         { id: 'p99', title: 'Latency p99', class: 'num fit', cell: (r) => (r.p99 === undefined ? <span class="faint">–</span> : formatDuration(r.p99)) },
-        { id: 'unfinished', title: 'Unfinished', class: 'num fit', cell: (r) => zero(r.unfinished) },
-        { id: 'failing', title: 'Failing now', class: 'num fit', cell: (r) => (r.failing > 0 ? <a class="bad-text" href={href('/invocations', new URLSearchParams([['status', 'backing-off'], ['status', 'paused'], ['service', r.name]]))}>{formatCompact(r.failing)}</a> : zero(0)) },
+        { id: 'unfinished', title: 'Unfinished', class: 'num fit', cell: (r) => (counts ? zero(r.unfinished) : unknown) },
+        { id: 'failing', title: 'Failing now', class: 'num fit', cell: (r) => (!counts ? unknown : r.failing > 0 ? <a class="bad-text" href={href('/invocations', new URLSearchParams([['status', 'backing-off'], ['status', 'paused'], ['service', r.name]]))}>{formatCompact(r.failing)}</a> : zero(0)) },
       ]} />
     </Section>
   )
 }
 
+const unknown = <span class="faint">–</span>
 const zero = (n: number) => (n > 0 ? formatCompact(n) : <span class="faint">0</span>)
 const sum = (values: readonly (number | null)[] | undefined): number => (values ?? []).reduce<number>((n, v) => n + (v ?? 0), 0)
 const lastOf = (values: readonly (number | null)[] | undefined): number | undefined => values?.findLast((v) => v !== null) ?? undefined
@@ -139,7 +158,7 @@ function Spark({ values }: { values: readonly (number | null)[] }) {
   return <svg class="spark" width={w} height={h} viewBox={`0 0 ${w} ${h}`} aria-hidden="true">{points.length > 1 && <polyline points={points.join(' ')} />}</svg>
 }
 
-export function Charts({ stats }: { stats: Stats }) {
+export function Charts({ stats, marks }: { stats: Stats; marks?: Mark[] }) {
   const from = parseTime(stats.from) ?? 0
   const length = Math.max(0, ...Object.values(stats.series).map((v) => v.length))
   const times = Array.from({ length }, (_, i) => from + i * stats.step_ms)
@@ -152,7 +171,7 @@ export function Charts({ stats }: { stats: Stats }) {
     { title: 'Latency', format: formatDuration, series: [{ title: 'p50', color: '--busy', values: of('latency_p50_ms'), connect: true }, { title: 'p99', color: '--warn', values: of('latency_p99_ms'), fill: false, connect: true }] },
     { title: 'In flight', format: formatCompact, series: [{ title: 'in flight', color: '--busy', values: of('in_flight') }, { title: 'waiting for a slot', color: '--muted', values: of('backlog'), fill: false }] },
   ]
-  return <div class="charts">{charts.map((c) => <Chart key={c.title} times={times} {...c} />)}</div>
+  return <div class="charts">{charts.map((c) => <Chart key={c.title} times={times} {...c} {...(marks ? { marks } : {})} />)}</div>
 }
 
 function NodesStrip({ health: h }: { health: ClusterHealth | undefined }) {

@@ -16,15 +16,25 @@ export interface Series {
   connect?: boolean
 }
 
-export function Chart({ title, times, series, format, height = 120, unit }: { title: string; times: number[]; series: Series[]; format: (n: number) => string; height?: number; unit?: string }) {
+/** Something that happened, on the time axis. */
+export interface Mark {
+  at: number
+  title: string
+}
+
+const none: Mark[] = []
+
+export function Chart({ title, times, series, format, height = 120, unit, marks = none }: { marks?: Mark[]; title: string; times: number[]; series: Series[]; format: (n: number) => string; height?: number; unit?: string }) {
   const host = useRef<HTMLDivElement>(null)
   const drawn = useRef<Drawn | undefined>(undefined)
   const [hover, setHover] = useState<number | null>(null)
   const dark = isDark()
+  const step = times.length > 1 ? times[1]! - times[0]! : 0
+  const inRange = marks.filter((m) => m.at >= (times[0] ?? 0) && m.at <= (times[times.length - 1] ?? 0) + step)
   const utc = zone.value === 'utc'
   const data = (): ChartData => {
     const style = getComputedStyle(document.documentElement)
-    return { times: times.map((t) => t / 1000), lines: series.map((s) => ({ title: s.title, color: style.getPropertyValue(s.color).trim() || '#888', values: s.values, ...(s.fill === false ? { fill: false } : {}), ...(s.connect ? { connect: true } : {}) })) }
+    return { times: times.map((t) => t / 1000), marks: inRange.map((m) => m.at / 1000), lines: series.map((s) => ({ title: s.title, color: style.getPropertyValue(s.color).trim() || '#888', values: s.values, ...(s.fill === false ? { fill: false } : {}), ...(s.connect ? { connect: true } : {}) })) }
   }
   const latest = useRef(data)
   latest.current = data
@@ -34,7 +44,7 @@ export function Chart({ title, times, series, format, height = 120, unit }: { ti
     loadChart().then((m) => {
       if (gone || !host.current) return
       const color = (name: string): string => getComputedStyle(host.current!).getPropertyValue(name).trim()
-      drawn.current = m.draw(host.current, host.current.clientWidth, latest.current(), { height, colors: { axis: color('--muted'), grid: color('--line') }, format, utc, sync: 'time', onHover: setHover })
+      drawn.current = m.draw(host.current, host.current.clientWidth, latest.current(), { height, colors: { axis: color('--muted'), grid: color('--line'), mark: color('--accent') }, format, utc, sync: 'time', onHover: setHover })
       resize.observe(host.current)
     }, () => undefined)
     return () => {
@@ -45,13 +55,15 @@ export function Chart({ title, times, series, format, height = 120, unit }: { ti
       host.current?.replaceChildren()
     }
   }, [dark, utc, series.length])
-  useEffect(() => drawn.current?.update(data()), [times, series])
+  useEffect(() => drawn.current?.update(data()), [times, series, marks])
   const at = hover ?? lastIndex(series)
   const empty = series.every((s) => s.values.every((v) => v === null))
   return (
     <figure class="chart">
       <figcaption>
-        <span class="chart-title">{title}{unit && <span class="muted"> {unit}</span>}</span>
+        <span class="chart-title">{title}{unit && <span class="muted"> {unit}</span>}
+            {inRange.length > 0 && <span class="muted chart-mark" title={inRange.map((m) => `${formatClock(m.at, zone.value)} ${m.title}`).join('\n')}><i />{inRange.length === 1 ? 'deployment' : `${inRange.length} deployments`}</span>}
+        </span>
         <span class="chart-legend">
           {series.map((s) => <span key={s.title}><i style={{ background: `var(${s.color})` }} />{series.length > 1 && <span class="muted">{s.title}</span>}<b class="num">{at === undefined || s.values[at] === null || s.values[at] === undefined ? '–' : format(s.values[at])}</b></span>)}
           {hover !== null && times[hover] !== undefined && <span class="muted num">{formatClock(times[hover], zone.value)}</span>}

@@ -1,27 +1,33 @@
 // One service: handlers, invoke, settings.
 
+import type { ComponentChildren } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { APIError, get, request, withQuery } from '../api/client.ts'
-import type { Counts, Handler, Options, RetryPolicy, Service, Stats, Version } from '../api/types.ts'
-import { formatCompact, formatCount, plural, shellQuote } from '../lib/format.ts'
+import type { Counts, Deployment, Handler, Options, RetryPolicy, Service, Stats, Version } from '../api/types.ts'
+import { formatCompact, plural, shellQuote } from '../lib/format.ts'
 import { parseDuration } from '../lib/time.ts'
 import { refreshAll } from '../live.ts'
 import { optional, useResource } from '../resource.ts'
 import { href, query, segment, setQuery, type Match } from '../router.ts'
 import { refusalOf } from '../session.ts'
-import { Button, Command, DeploymentID, Elapsed, Empty, ErrorBox, Facts, Field, InvocationID, PageHead, Pill, Section, Segmented, Skeleton, Stale, Unseen, typeName } from '../ui/basic.tsx'
+import { Button, Command, DeploymentID, Elapsed, Empty, ErrorBox, Facts, Field, InvocationID, PageHead, Pill, Section, Segmented, Skeleton, Stale, now, typeName } from '../ui/basic.tsx'
 import { Editor } from '../ui/editor.tsx'
 import { DialogFrame, openDialog, toast } from '../ui/overlay.tsx'
 import { PayloadView } from '../ui/payload.tsx'
+import { Table } from '../ui/table.tsx'
 import { fieldsOf, propertiesOf, sampleOf, withProperty, type FormField } from '../lib/schema.ts'
 import { Notices, countsOf } from './common.tsx'
-import { Charts } from './overview.tsx'
+import { Charts, marksOf } from './overview.tsx'
 
 export function ServicePage({ params }: { params: Match }) {
   const name = params.service!
   const service = useResource(`service:${name}`, (s) => get<Service>(`/services/${segment(name)}`, s), { every: 10_000, topics: ['deployments'] })
-  const counts = useResource('counts', (s) => optional('/invocations/counts', () => get<Counts>('/invocations/counts', s)), { every: 5000, topics: ['overview'] })
-  const stats = useResource(`stats:service:${name}`, (s) => optional('/stats', () => get<Stats>(withQuery('/stats', { range: '1h', step: '30s', service: name }), s)), { every: 5000, topics: ['overview'], keep: true })
+  const counts = useResource('counts', (s) => optional('/invocations/counts', () => get<Counts>('/invocations/counts', s)), { every: 5000, atLeast: 2000, topics: ['overview'] })
+  const stats = useResource(`stats:service:${name}`, (s) => optional('/stats', () => get<Stats>(withQuery('/stats', { range: '1h', step: '30s', service: name }), s)), { every: 10_000, atLeast: 5000, topics: ['overview'], keep: true })
+  // To the minute, so that the reads of a minute are the same.
+  const since = new Date(Math.floor((now.value - 3_600_000) / 60_000) * 60_000).toISOString()
+  const hourly = useResource(`counts:service:${name}:${since}`, (s) => optional('/invocations/counts', () => get<Counts>(withQuery('/invocations/counts', { service: name, created_after: since }), s)), { every: 10_000, atLeast: 5000, topics: ['overview'], keep: true })
+  const deployments = useResource('deployments', (s) => get<{ deployments: Deployment[] }>('/deployments', s), { every: 10_000, topics: ['deployments'] })
   const invoke = query.value.get('invoke')
   if (!service.data) {
     if (service.error instanceof APIError && service.error.status === 404) return <Empty title="This service does not exist" icon="services"><p class="mono">{name}</p><p><a href={href('/services')}>All services</a></p></Empty>
@@ -40,42 +46,34 @@ export function ServicePage({ params }: { params: Match }) {
       </PageHead>
       <Stale error={service.error} at={service.at} retry={service.reload} />
       <Notices list={s.info} />
-      {stats.data && <Charts stats={stats.data} />}
+      {stats.data && <Charts stats={stats.data} marks={marksOf(deployments.data?.deployments.filter((d) => d.services.some((o) => o.name === name)))} />}
       <div class="split">
         <Section title="Handlers" flush>
-          <ul class="handler-list">
-            {s.handlers.map((h) => (
-              <li key={h.name} class={handler === h ? 'on' : ''}>
-                <button type="button" class="handler" aria-pressed={handler === h} onClick={() => setQuery({ invoke: handler === h ? undefined : h.name })}>
-                  <span class="mono strong">{h.name}</span>
-                  {h.ty && <Pill>{h.ty.toLowerCase()}</Pill>}
-                  {!h.public && <Pill>private</Pill>}
-                  <span class="grow" />
-                  <Outcomes of={outcomesOf(counts.data, name, h.name)} />
-                  <span class="muted handler-io">{shortType(h.input_description)} → {shortType(h.output_description)}</span>
-                  <span class="go">Invoke</span>
-                </button>
-                {h.documentation && <p class="muted handler-doc">{h.documentation}</p>}
-                <Notices list={h.info} />
-              </li>
-            ))}
-          </ul>
+          <Table label="Handlers" rows={s.handlers} keyOf={(h) => h.name} hrefOf={(h) => href(`/services/${segment(name)}`, { invoke: h.name })} tone={(h) => (handler === h ? 'on' : undefined)} columns={[
+            { id: 'name', title: 'Handler', class: 'grow', cell: (h) => <HandlerName h={h} on={handler === h} service={name} /> },
+            { id: 'io', title: 'Input → output', class: 'fit handler-io', cell: (h) => <span class="muted" title={`${h.input_description} → ${h.output_description}`}>{shortType(h.input_description)} → {shortType(h.output_description)}</span> },
+            { id: 'hour', title: <span title="Invocations that were created in the last hour and are kept">Last hour</span>, class: 'num fit', cell: (h) => <Amount n={hourly.data ? outcomesOf(hourly.data, name, h.name).all : undefined} link={{ service: name, handler: h.name, created_after: since }} /> },
+            { id: 'failed', title: 'Failed', class: 'num fit', cell: (h) => <Amount n={hourly.data ? outcomesOf(hourly.data, name, h.name).failed : undefined} tone="bad-text" link={{ service: name, handler: h.name, created_after: since, result: 'failure' }} /> },
+            { id: 'failing', title: 'Failing now', class: 'num fit', cell: (h) => <Amount n={counts.data ? outcomesOf(counts.data, name, h.name).failing : undefined} tone="warn-text" link={{ service: name, handler: h.name, status: ['backing-off', 'paused'] }} /> },
+            { id: 'open', title: 'Unfinished', class: 'num fit', cell: (h) => <Amount n={counts.data ? outcomesOf(counts.data, name, h.name).unfinished : undefined} link={{ service: name, handler: h.name, status: ['pending', 'scheduled', 'ready', 'running', 'backing-off', 'suspended', 'paused'] }} /> },
+          ]} />
         </Section>
         {handler
           ? <Invoke key={handler.name} service={s} handler={handler} />
           : (
             <Section title="Settings" actions={refusalOf('deploy') ? undefined : <button type="button" class="link" onClick={() => void openDialog('Settings', (close) => <EditSettings service={s} close={close} />, true)}>Edit</button>}>
               <Facts rows={[
-                ['Access', s.public ? 'public: callable through the ingress' : 'private: callable by other handlers only'],
+                option(s, 'public', 'Access', s.public ? 'public: callable through the ingress' : 'private: callable by other handlers only', (v) => (v ? 'public' : 'private')),
                 ['Deployment', <DeploymentID id={s.deployment_id} />],
-                ['Idempotency retention', s.idempotency_retention],
-                s.workflow_completion_retention ? ['Workflow retention', s.workflow_completion_retention] : null,
-                ['Journal retention', s.journal_retention ?? 'none'],
-                ['Inactivity timeout', s.inactivity_timeout],
-                ['Abort timeout', s.abort_timeout],
-                ['Lazy state', s.enable_lazy_state ? 'on' : 'off'],
-                ['Retries', retryText(s.retry_policy)],
+                option(s, 'idempotency_retention', 'Idempotency retention', s.idempotency_retention),
+                s.workflow_completion_retention ? option(s, 'workflow_completion_retention', 'Workflow retention', s.workflow_completion_retention) : null,
+                option(s, 'journal_retention', 'Journal retention', s.journal_retention ?? 'none'),
+                option(s, 'inactivity_timeout', 'Inactivity timeout', s.inactivity_timeout),
+                option(s, 'abort_timeout', 'Abort timeout', s.abort_timeout),
+                option(s, 'enable_lazy_state', 'Lazy state', s.enable_lazy_state ? 'on' : 'off', (v) => (v ? 'on' : 'off')),
+                option(s, 'retry_policy', 'Retries', retryText(s.retry_policy), (v) => retryText(v as RetryPolicy)),
               ]} />
+              {s.server_defaults && <p class="muted origin-note">A dot marks what the configuration of the server determines; the rest is set by the code of the service.</p>}
               {s.handlers.some((h) => overrides(h).length > 0) && (
                 <>
                   <h3>Overridden by handlers</h3>
@@ -89,21 +87,42 @@ export function ServicePage({ params }: { params: Match }) {
   )
 }
 
-interface HandlerOutcomes { succeeded: number; failed: number; unfinished: number; failing: number }
-
-function outcomesOf(counts: Counts | null | undefined, service: string, handler: string): HandlerOutcomes {
-  return countsOf(counts && { ...counts, by_service: (counts.by_service ?? []).filter((c) => c.handler === handler) }, service)
+function outcomesOf(counts: Counts, service: string, handler: string): ReturnType<typeof countsOf> & { all: number } {
+  const c = countsOf({ ...counts, by_service: (counts.by_service ?? []).filter((o) => o.handler === handler) }, service)
+  return { ...c, all: c.unfinished + c.succeeded + c.failed + c.ended }
 }
 
-/** What became of the invocations of a handler that are kept. */
-function Outcomes({ of: o }: { of: HandlerOutcomes }) {
-  const parts: [number, string, string][] = [[o.succeeded, 'ok', 'succeeded'], [o.failed, 'bad', 'failed'], [o.failing, 'warn', 'failing now'], [o.unfinished - o.failing, 'idle', 'in progress']]
-  const shown = parts.filter(([n]) => n > 0)
-  if (shown.length === 0) return null
-  return <span class="outcomes" title={shown.map(([n, , what]) => `${formatCount(n)} ${what}`).join(', ')}>{shown.map(([n, tone, what]) => <span key={what} class={`outcome ${tone} num`}>{formatCompact(n)}<Unseen> {what}</Unseen></span>)}</span>
+function HandlerName({ h, on, service }: { h: Handler; on: boolean; service: string }) {
+  return (
+    <>
+      <a class="mono strong" href={href(`/services/${segment(service)}`, on ? {} : { invoke: h.name })} aria-current={on ? 'true' : undefined} title={on ? 'Close the form' : `Invoke ${h.name}`}>{h.name}</a>
+      {h.ty && <Pill>{h.ty.toLowerCase()}</Pill>}
+      {!h.public && <Pill title="not callable through the ingress">private</Pill>}
+      {h.documentation && <p class="muted handler-doc">{h.documentation}</p>}
+      <Notices list={h.info} />
+    </>
+  )
 }
 
-const shortType = (text: string): string => text.replace(/^(one of|value of content-type) /, '').replaceAll('"', '')
+/** A number that leads to its list. */
+function Amount({ n, link, tone }: { n: number | undefined; link: Record<string, string | string[]>; tone?: string }) {
+  if (n === undefined) return <span class="faint">–</span>
+  if (n === 0) return <span class="faint">0</span>
+  const params = new URLSearchParams(Object.entries(link).flatMap(([k, v]) => (Array.isArray(v) ? v.map((o) => [k, o]) : [[k, v]])))
+  return <a class={tone ?? ''} href={href('/invocations', params)}>{formatCompact(n)}</a>
+}
+
+type OptionName = Exclude<keyof NonNullable<Service['overridden']>, undefined>
+
+/** A setting, and where it comes from. */
+function option(s: Service, name: OptionName, title: string, value: string | undefined, format: (v: unknown) => string = String): [string, ComponentChildren] {
+  const was = s.overridden?.[name]
+  if (was !== undefined) return [title, <>{value} <Pill tone="accent" title="An operator has changed it on this revision. Registering the service again restores the setting of its code.">changed, was {format(was)}</Pill></>]
+  return [title, s.server_defaults?.includes(name) ? <span class="from-server" title="from the configuration of the server">{value}</span> : value]
+}
+
+/** A content type in few letters. */
+const shortType = (text: string): string => text.replace(/^(one of|value of content-type) /, '').replaceAll('"', '').replaceAll('application/json', 'JSON').replace(/^none$/, 'nothing')
 
 function retryText(p: RetryPolicy | undefined): string {
   if (!p) return ''
@@ -164,7 +183,12 @@ function EditSettings({ service: s, close }: { service: Service; close: () => vo
       setError(err.message)
     })
   }
-  const diff = (k: string) => (values[k] !== initial[k] ? <span class="changed">was {initial[k] || 'unset'}</span> : undefined)
+  const announced: Record<string, string> = Object.fromEntries(Object.entries({ ...s.overridden, ...(s.overridden?.retry_policy ?? {}) }).filter(([k]) => k !== 'retry_policy').map(([k, v]) => [k, String(v ?? '')]))
+  const diff = (k: string) => {
+    if (values[k] !== initial[k]) return <span class="changed">was {initial[k] || 'unset'}</span>
+    const was = announced[k]
+    return was !== undefined && was !== values[k] ? <span class="changed">changed by an operator. <button type="button" class="link" onClick={() => set(k, was)}>Restore {was || 'unlimited'}</button></span> : undefined
+  }
   return (
     <form onSubmit={submit}>
       <DialogFrame title={`Settings of ${s.name}`} close={close} actions={

@@ -17,7 +17,7 @@ export function Services() {
   const onDeployments = place.value.path.startsWith('/deployments')
   const services = useResource('services', (s) => get<{ services: Service[] }>('/services', s), { every: 5000, topics: ['deployments'] })
   const deployments = useResource('deployments', (s) => get<{ deployments: Deployment[] }>('/deployments', s), { every: 5000, topics: ['deployments'] })
-  const counts = useResource('counts', (s) => optional('/invocations/counts', () => get<Counts>('/invocations/counts', s)), { every: 5000, topics: ['overview'] })
+  const counts = useResource('counts', (s) => optional('/invocations/counts', () => get<Counts>('/invocations/counts', s)), { every: 5000, atLeast: 2000, topics: ['overview'] })
   const [find, setFind] = useState('')
   useEffect(() => {
     if (query.value.get('register') === 'true') {

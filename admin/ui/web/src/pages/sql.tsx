@@ -2,8 +2,8 @@
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { get, request, sql, type QueryResult } from '../api/client.ts'
-import type { TableInfo } from '../api/types.ts'
-import { formatCount, kindOfID, plural } from '../lib/format.ts'
+import type { QueryLimits, TableInfo } from '../api/types.ts'
+import { formatBytes, formatCount, kindOfID, plural } from '../lib/format.ts'
 import { formatDuration } from '../lib/time.ts'
 import { toCSV } from '../lib/csv.ts'
 import { addRun, median } from '../lib/query-runs.ts'
@@ -34,6 +34,8 @@ interface Outcome {
   columns: string[]
   took: number
   error?: Error & { line?: number; column?: number; suggestion?: string }
+  /** The steps of a plan, instead of a result. */
+  plan?: string[]
 }
 
 export function SQL() {
@@ -44,7 +46,7 @@ export function SQL() {
   const running = useRef<AbortController | undefined>(undefined)
   const [busy, setBusy] = useState(false)
   const [outcome, setOutcome] = useState<Outcome>()
-  const tables = useResource('tables', (s) => get<{ tables: TableInfo[] }>('/query/tables', s), { every: 0 })
+  const tables = useResource('tables', (s) => get<{ tables: TableInfo[]; limits?: QueryLimits }>('/query/tables', s), { every: 0 })
   const schema = useMemo(() => tables.data && Object.fromEntries(tables.data.tables.map((t) => [t.name, t.columns.map((c) => ({ label: c.name, detail: c.type, info: c.description }))])), [tables.data])
 
   const run = (): void => {
@@ -73,6 +75,22 @@ export function SQL() {
       if (running.current === abort) setBusy(false)
     })
   }
+  const explain = (): void => {
+    const q = text.current.trim().replace(/^explain\s+/i, '')
+    if (q === '') return
+    running.current?.abort()
+    const abort = new AbortController()
+    running.current = abort
+    setBusy(true)
+    const begun = performance.now()
+    sql(`EXPLAIN ${q}`, { signal: abort.signal }).then((result) => {
+      if (!abort.signal.aborted) setOutcome({ columns: [], took: performance.now() - begun, plan: result.rows.map((r) => String(r.plan)) })
+    }, (err: Error) => {
+      if (!abort.signal.aborted) setOutcome({ columns: [], took: performance.now() - begun, error: err })
+    }).finally(() => {
+      if (running.current === abort) setBusy(false)
+    })
+  }
   const use = (q: string): void => {
     text.current = q
     editor.current?.set(q)
@@ -93,6 +111,7 @@ export function SQL() {
         <Editor language="sql" label="Query" value={initial} {...(schema ? { schema } : {})} onChange={(v) => { text.current = v }} onSubmit={run} minHeight="120px" maxHeight="40vh" handle={(e) => { editor.current = e }} />
         <div class="sql-bar">
           {busy ? <Button icon="stop" onClick={() => { running.current?.abort(); setBusy(false) }}>Stop</Button> : <Button kind="primary" icon="play" onClick={run}>Run</Button>}
+          <Button icon="invocations" disabled={busy} title="Show how the tables would be read" onClick={explain}>Plan</Button>
           <kbd>Ctrl Enter</kbd>
           <span class="grow" />
           {outcome?.result && <span class="muted num" title={costOf(outcome.result)}>{plural(outcome.result.rows.length, 'row')} in {formatDuration(outcome.took)}{outcome.result.stats && outcome.result.stats.scans > 0 ? ` · ${formatCount(outcome.result.stats.rows_read)} read` : ''}</span>}
@@ -112,7 +131,13 @@ export function SQL() {
         </ul>
       )}
       {outcome?.result && (outcome.result.rows.length === 0 ? <Empty title="No rows" icon="sql" /> : <Grid columns={outcome.columns} rows={outcome.result.rows} />)}
-      {!outcome && !busy && <p class="muted limits">A query may run 30 s and return 100,000 rows or 64 MiB by default. Conditions on id, service, key and status use an index.</p>}
+      {outcome?.plan && (
+        <Section title="Plan" count={plural(outcome.plan.length, 'step')}>
+          <ol class="plan-steps mono">{outcome.plan.map((step, i) => <li key={i} style={{ paddingLeft: `${(step.length - step.trimStart().length) * 10}px` }}>{step.trim()}</li>)}</ol>
+          <p class="muted">The result is not computed. Conditions on id, service, key and status narrow what is read; everything else is evaluated row by row.</p>
+        </Section>
+      )}
+      {tables.data?.limits && <p class="muted limits">A query may run {tables.data.limits.timeout} and return {formatCount(tables.data.limits.max_rows)} rows or {formatBytes(tables.data.limits.max_bytes)}; {formatCount(tables.data.limits.concurrency)} run at a time.</p>}
     </>
   )
 }

@@ -2,13 +2,16 @@
 
 import { useState } from 'preact/hooks'
 import { get, withQuery } from '../api/client.ts'
-import type { ObjectSummary, Service } from '../api/types.ts'
+import type { Invocation, InvocationPage, ObjectSummary, Service } from '../api/types.ts'
 import { formatBytes, formatCount } from '../lib/format.ts'
 import { optional, useResource } from '../resource.ts'
 import { href, navigate, query, segment } from '../router.ts'
-import { Button, Empty, InvocationID, Loaded, PageHead, typeName } from '../ui/basic.tsx'
+import { preview } from '../lib/payload.ts'
+import { refusalOf } from '../session.ts'
+import { Button, Elapsed, Empty, InvocationID, Loaded, PageHead, Status, Time, resultOf, typeName } from '../ui/basic.tsx'
 import { Table } from '../ui/table.tsx'
 import { Pager } from './common.tsx'
+import { readState, type ObjectName } from './edit-state.tsx'
 
 const pageSize = 100
 
@@ -50,6 +53,9 @@ function Keys({ service, services }: { service: Service; services: Service[] }) 
   const scopes = useResource(`scopes:${service.name}`, (s) => optional('/services/{service}/scopes', () => get<{ scopes: string[] }>(`/services/${segment(service.name)}/scopes`, s)), { every: 15_000 })
   const known = scopes.data?.scopes ?? []
   const go = (changes: Record<string, string | undefined>): void => navigate(href('/objects', { service: service.name, scope: scope || undefined, ...changes }))
+  const run = service.handlers.find((h) => h.ty === 'Workflow')?.name
+  const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set())
+  const readable = !refusalOf('payloads')
   const link = (o: { key: string }): string => href(`/objects/${segment(service.name)}/${segment(o.key)}`, scope ? { scope } : {})
   return (
     <>
@@ -72,11 +78,13 @@ function Keys({ service, services }: { service: Service; services: Service[] }) 
           {text !== '' && <Button small onClick={() => navigate(link({ key: text }))}>Open this key</Button>}
         </form>
       </div>
-      <Loaded of={list} what="The objects could not be listed">{(page) => page.objects.length === 0
+      {run && prefix === '' && cursor === '' ? <Runs service={service.name} run={run} scope={scope} /> : <Loaded of={list} what="The objects could not be listed">{(page) => page.objects.length === 0
         ? <Empty title={prefix ? 'No key starts like this' : cursor ? 'No more keys' : 'No state yet'} icon="state"><p>{prefix || cursor ? <a href={href('/objects', { service: service.name, ...(scope ? { scope } : {}) })}>Show all</a> : `${service.name} has written no state${scope ? ' in this scope' : ''}, and none of its keys is in use.`}</p></Empty>
         : (
           <>
-            <Table label="Objects" rows={page.objects} keyOf={(o) => o.key} hrefOf={link} dim={list.changing} columns={[
+            <Table label="Objects" rows={page.objects} keyOf={(o) => o.key} hrefOf={link} dim={list.changing}
+              detail={(o) => unfolded.has(o.key) && <StatePreview of={{ service: service.name, key: o.key, scope }} link={link(o)} />} columns={[
+              ...(readable ? [{ id: 'unfold', title: <span class="offscreen">State</span>, class: 'fit', cell: (o: ObjectSummary) => o.state_entries > 0 && <Button small kind="ghost" icon={unfolded.has(o.key) ? 'down' : 'right'} expanded={unfolded.has(o.key)} label={`State of ${o.key}`} onClick={() => setUnfolded(new Set(unfolded.has(o.key) ? [...unfolded].filter((k) => k !== o.key) : [...unfolded, o.key]))} /> }] : []),
               { id: 'key', title: service.ty === 'Workflow' ? 'Workflow id' : 'Key', class: 'grow cut', cell: (o) => <a class="strong mono cut" href={link(o)}>{o.key === '' ? <span class="faint">empty key</span> : <bdi>{o.key}</bdi>}</a> },
               { id: 'entries', title: 'State entries', class: 'num fit', cell: (o) => formatCount(o.state_entries) },
               { id: 'bytes', title: 'Size', class: 'num fit', cell: (o) => formatBytes(o.state_bytes) },
@@ -85,7 +93,47 @@ function Keys({ service, services }: { service: Service; services: Service[] }) 
             ]} />
             <Pager count={page.objects.length} noun="key" cursor={cursor} next={page.next_cursor} changing={list.changing} to={(cursor) => href('/objects', { service: service.name, scope: scope || undefined, prefix: prefix || undefined, cursor })} />
           </>
-        )}</Loaded>
+        )}</Loaded>}
     </>
+  )
+}
+
+/** Entries of a preview. */
+const previewed = 8
+
+/** The first entries of the state, below the row of its key. */
+function StatePreview({ of: name, link }: { of: ObjectName; link: string }) {
+  const state = useResource(`state:${name.service}:${name.key}:${name.scope}`, (s) => readState(name, s), { every: 5000, topics: ['invocations'], atLeast: 2000 })
+  return (
+    <Loaded of={state} rows={2} what="The state could not be read">{(s) => (
+      <ul class="state-preview-list">
+        {s.values.slice(0, previewed).map((v) => <li key={v.key}><a href={`${link}${link.includes('?') ? '&' : '?'}entry=${encodeURIComponent(v.key)}`}><bdi class="mono strong">{v.key}</bdi></a><span class="c-arrow">=</span><span class="mono cut" dir="auto">{preview({ bytes: v.bytes, length: v.bytes.length }, 200)}</span></li>)}
+        {s.values.length > previewed && <li><a href={link}>{formatCount(s.values.length - previewed)} more</a></li>}
+      </ul>
+    )}</Loaded>
+  )
+}
+
+/** Runs of a workflow, the newest first. */
+function Runs({ service, run, scope }: { service: string; run: string; scope: string }) {
+  const cursor = query.value.get('runs') ?? ''
+  const params = new URLSearchParams([['service', service], ['handler', run], ['limit', String(pageSize)], ...(scope ? [['scope', scope]] : []), ...(cursor ? [['cursor', cursor]] : [])])
+  const list = useResource(`runs:${params.toString()}`, (s) => get<InvocationPage>(withQuery('/invocations', params), s), { every: 5000, keep: true, topics: ['invocations'] })
+  const link = (i: Invocation): string => href(`/objects/${segment(service)}/${segment(i.target_service_key ?? '')}`, i.scope ? { scope: i.scope } : {})
+  return (
+    <Loaded of={list} what="The runs could not be listed">{(page) => page.invocations.length === 0
+      ? <Empty title={cursor ? 'No more runs' : 'No runs yet'} icon="state"><p>{cursor ? <a href={href('/objects', { service })}>Show the newest</a> : <a href={href(`/services/${segment(service)}`, { invoke: run })}>Start {service}</a>}</p></Empty>
+      : (
+        <>
+          <Table label="Runs" rows={page.invocations} keyOf={(i) => i.id} hrefOf={link} dim={list.changing} columns={[
+            { id: 'status', title: 'Status', class: 'fit', cell: (i) => <Status status={i.status} result={resultOf(i)} note={(i.retry_count ?? 0) > 1 && i.status !== 'completed' ? `×${i.retry_count}` : undefined} /> },
+            { id: 'key', title: 'Workflow id', class: 'grow cut', cell: (i) => <a class="strong mono cut" href={link(i)}><bdi>{i.target_service_key}</bdi></a> },
+            { id: 'id', title: 'Invocation', class: 'c-idcol', cell: (i) => <InvocationID id={i.id} /> },
+            { id: 'created', title: 'Started', class: 'num fit', cell: (i) => <Time at={i.created_at} /> },
+            { id: 'duration', title: 'Duration', class: 'num fit', cell: (i) => <Elapsed from={i.created_at} to={i.completed_at} /> },
+          ]} />
+          <Pager count={page.invocations.length} noun="run" cursor={cursor} next={page.next_cursor} changing={list.changing} to={(runs) => href('/objects', { service, scope: scope || undefined, runs })} />
+        </>
+      )}</Loaded>
   )
 }

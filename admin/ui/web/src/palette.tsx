@@ -1,13 +1,13 @@
 // Search over everything: pages, services, handlers, deployments, ids, keys, and commands.
 
-import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useMemo, useState } from 'preact/hooks'
 import { get, request } from './api/client.ts'
 import type { Deployment, InvocationPage, Service } from './api/types.ts'
 import { kindOfID } from './lib/format.ts'
 import { statuses } from './lib/filters.ts'
 import { useResource } from './resource.ts'
 import { href, navigate, segment } from './router.ts'
-import { theme, views, zone } from './prefs.ts'
+import { theme, views, visits, zone, type Visit } from './prefs.ts'
 import { nav } from './app.tsx'
 import { Icon, type IconName } from './ui/icons.tsx'
 import { openDialog } from './ui/overlay.tsx'
@@ -31,22 +31,19 @@ export function openPalette(initial = ''): void {
   })
 }
 
+const visited = (v: Visit): Item => ({ id: `visit${v.id}`, title: v.target, hint: `Opened recently · …${v.id.slice(-6)}`, icon: 'clock', run: go(`/invocations/${segment(v.id)}`) })
+
 const go = (path: string, params?: Record<string, string>): (() => void) => () => navigate(href(path, params))
 
 function Palette({ close, initial }: { close: () => void; initial: string }) {
   const [text, setText] = useState(initial)
   const [at, setAt] = useState(0)
-  const input = useRef<HTMLInputElement>(null)
   const services = useResource('services', (s) => get<{ services: Service[] }>('/services', s), { every: 0 })
   const deployments = useResource('deployments', (s) => get<{ deployments: Deployment[] }>('/deployments', s), { every: 0 })
   const wanted = text.trim()
   const isWord = wanted.length > 0 && kindOfID(wanted) === undefined
   // An exact object key or idempotency key.
   const keyed = useResource(isWord && wanted.length >= 2 ? `key:${wanted}` : undefined, (signal) => request<InvocationPage>(`/invocations?limit=5&key=${encodeURIComponent(wanted)}`, { signal, retries: 0 }), { every: 0 })
-  useLayoutEffect(() => { // before the next key is pressed
-    input.current?.focus()
-    input.current?.select()
-  }, [])
 
   const items = useMemo(() => {
     const out: Item[] = []
@@ -83,6 +80,9 @@ function Palette({ close, initial }: { close: () => void; initial: string }) {
       add({ id: 'c-zone', title: zone.value === 'utc' ? 'Show local times' : 'Show times in UTC', hint: 'Command', icon: 'clock', run: () => { zone.value = zone.value === 'utc' ? 'local' : 'utc' } }, 'utc local time zone')
       add({ id: 'c-bundle', title: 'Open an invocation bundle', hint: 'Command', icon: 'upload', run: go('/bundle') }, 'open import invocation bundle file')
     }
+    // Without a word: what was opened last. With one: by target.
+    if (lower === '') for (const v of visits.value.slice(0, 5)) out.push(visited(v))
+    else if (lower.length > 1) for (const v of visits.value) add(visited(v), `${v.target} ${v.id}`)
     scored.sort((a, b) => b[0] - a[0])
     out.push(...scored.slice(0, 12).map(([, item]) => item))
     const found = keyed.data?.invocations ?? []
@@ -116,7 +116,7 @@ function Palette({ close, initial }: { close: () => void; initial: string }) {
     }}>
       <div class="palette-input">
         <Icon name="search" />
-        <input ref={input} value={text} placeholder="Id, service, handler, key or command" aria-label="Search" role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant={items[index] ? `palette-${index}` : undefined}
+        <input autofocus value={text} placeholder="Id, service, handler, key or command" aria-label="Search" role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant={items[index] ? `palette-${index}` : undefined}
           autocomplete="off" spellcheck={false} onInput={(e) => {
             setText(e.currentTarget.value)
             setAt(0)

@@ -10,6 +10,7 @@ import type { JournalRow, Step } from '../lib/journal.ts'
 import { formatDuration, formatRelative, parseISODuration, parseTime } from '../lib/time.ts'
 import { readEntries, useJournals } from '../journals.ts'
 import { liveMode } from '../live.ts'
+import { remember } from '../prefs.ts'
 import { optional, useResource, type Resource } from '../resource.ts'
 import { href, segment, type Match } from '../router.ts'
 import {
@@ -25,11 +26,16 @@ export function InvocationPage({ params }: { params: Match }) {
   const id = params.id!
   const topics = [`invocation:${id}`]
   const wellFormed = kindOfID(id) === 'invocation'
-  const inv = useResource(wellFormed ? `inv:${id}` : undefined, (s) => get<Invocation>(`/invocations/${segment(id)}`, s), { topics, every: 1500 })
+  const inv = useResource(wellFormed ? `inv:${id}` : undefined, (s) => get<Invocation>(`/invocations/${segment(id)}`, s), { topics, every: 1500, atLeast: 400 })
   const malformed = !wellFormed || (inv.error instanceof APIError && inv.error.status === 400)
   const live = inv.data !== undefined && inv.data.status !== 'completed'
   const events = useResource(inv.data ? `events:${id}` : undefined, async (s) => (await get<{ events: JournalEvent[] }>(`/invocations/${segment(id)}/events`, s)).events, { topics: live ? topics : [], every: live ? 3000 : 0, atLeast: 1000 })
   const explain = useExplain(live ? inv.data : undefined)
+  const opened = inv.data?.id
+  useEffect(() => {
+    const i = inv.data
+    if (i) remember({ id: i.id, target: `${i.target_service_name}/${i.target_service_ty === 'service' ? '' : `${i.target_service_key ?? ''}/`}${i.target_handler_name}` })
+  }, [opened])
   if (!wellFormed || (inv.error instanceof APIError && (inv.error.status === 404 || inv.error.status === 400) && !inv.data)) {
     return (
       <Empty title={malformed ? 'This is not the id of an invocation' : 'This invocation does not exist'} icon="invocations">

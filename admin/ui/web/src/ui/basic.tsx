@@ -238,9 +238,18 @@ export function Empty({ title, children, icon, page }: { title: string; children
   )
 }
 
+/** After this many milliseconds, a page that is still loading says so. */
+const slowAfter = 3000
+
 export function Skeleton({ rows = 6 }: { rows?: number }) {
+  const [slow, setSlow] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(() => setSlow(true), slowAfter)
+    return () => clearTimeout(timer)
+  }, [])
   return (
     <div class="skeleton" aria-busy="true" aria-label="Loading" role="status">
+      {slow && <p class="muted">Waiting for the server…</p>}
       {Array.from({ length: rows }, (_, i) => <i key={i} class={`w${(i * 7) % 5}`} />)}
     </div>
   )

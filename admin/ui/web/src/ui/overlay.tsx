@@ -1,7 +1,7 @@
 // Messages and dialogs above the page.
 
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { signal } from '@preact/signals'
 import { APIError } from '../api/client.ts'
 import { place } from '../router.ts'
@@ -84,7 +84,7 @@ function DialogBox({ of }: { of: Open }) {
     dialogs.value = dialogs.value.filter((d) => d !== of)
     of.closed()
   }
-  useEffect(() => {
+  useLayoutEffect(() => { // before the next key is pressed
     const before = document.activeElement as HTMLElement | null
     ref.current?.showModal()
     const focus = ref.current?.querySelector<HTMLElement>('[autofocus]')

@@ -51,6 +51,7 @@ func orders(repaired bool) restate.ServiceDefinition {
 			return "", restate.ToTerminalError(fmt.Errorf("the item %q is sold out", in), restate.WithErrorCode(409))
 		})).
 		Handler("steps", restate.NewServiceHandler(steps)).
+		Handler("ticks", restate.NewServiceHandler(ticks)).
 		Handler("wait", restate.NewServiceHandler(func(ctx restate.Context, in string) (string, error) {
 			d, err := time.ParseDuration(in)
 			if err != nil {
@@ -103,6 +104,16 @@ func place(ctx restate.Context, o order) (receipt, error) {
 func steps(ctx restate.Context, n int) (int, error) {
 	for i := range n {
 		if _, err := restate.Run(ctx, func(restate.RunContext) (int, error) { return i, nil }, restate.WithName(fmt.Sprintf("step %d", i))); err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
+}
+
+// ticks appends an entry to its journal every quarter of a second.
+func ticks(ctx restate.Context, n int) (int, error) {
+	for i := range n {
+		if _, err := restate.Run(ctx, func(ctx restate.RunContext) (int, error) { return i, busy(ctx, 250*time.Millisecond) }, restate.WithName(fmt.Sprintf("tick %d", i))); err != nil {
 			return 0, err
 		}
 	}

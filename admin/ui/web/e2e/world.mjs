@@ -99,6 +99,10 @@ export class World {
     await p.ended
   }
 
+  serverPID(i = 0) {
+    return this.#nodes[i].server.pid
+  }
+
   run(binary, args, env) {
     const p = spawn(binary, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
     p.log = ''

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"platform/admin/query"
 	"platform/internal/ids"
 	"platform/partition/listing"
 )
@@ -46,10 +47,7 @@ const (
 	ResultKilled    Result = "killed"
 )
 
-var (
-	results = []Result{ResultSuccess, ResultFailure, ResultCancelled, ResultKilled}
-	sources = []string{"ingress", "service", "subscription", "restart_as_new"}
-)
+var results = []Result{ResultSuccess, ResultFailure, ResultCancelled, ResultKilled}
 
 // filterParameters describes the parameters that readFilter parses.
 var filterParameters = []object{
@@ -62,7 +60,7 @@ var filterParameters = []object{
 	queryParameter("limit_key", "Limit keys.", textList),
 	queryParameter("idempotency_key", "Idempotency keys; repeated, since they may contain commas.", textList),
 	queryParameter("deployment", "Ids of the deployments they are pinned to.", textList),
-	queryParameter("invoked_by", "What created them.", object{"type": "array", "items": object{"type": "string", "enum": sources}}),
+	queryParameter("invoked_by", "What created them.", object{"type": "array", "items": object{"type": "string", "enum": query.SourceNames}}),
 	queryParameter("error_code", "Codes of the failure that they ended with, are paused after or are retried after: codes of the catalogue such as RT0007, or numbers such as 500.", textList),
 	queryParameter("failure_group", "Id of the failure group they belong to, fg_….", object{"type": "string"}),
 	timeParameter("created_after", "Created at this time or later"), timeParameter("created_before", "Created before this time"),
@@ -98,7 +96,7 @@ func readFilter(values url.Values) (f Filter, err error) {
 		case "deployment":
 			f.Deployments, err = parsed(list, ids.ParseDeployment)
 		case "invoked_by":
-			f.InvokedBy, err = parsed(list, oneOf("a source of invocations", sources))
+			f.InvokedBy, err = parsed(list, oneOf("a source of invocations", query.SourceNames))
 		case "error_code":
 			f.ErrorCodes, err = parsed(list, anyText)
 		case "failure_group":

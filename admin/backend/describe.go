@@ -31,7 +31,7 @@ func describe(r partition.Record) *admin.Invocation {
 		CompletedAt:           admin.Timestamp(inv.CompletedAt),
 		PurgeAt:               admin.Timestamp(inv.ExpiresAt),
 		IdempotencyKey:        inv.IdempotencyKey,
-		InvokedBy:             [...]string{"ingress", "service", "subscription", "restart_as_new"}[inv.Source.Kind],
+		InvokedBy:             query.SourceName(inv.Source.Kind),
 		InvokedByTarget:       inv.Source.CallerTarget,
 		PinnedDeploymentID:    inv.Pin.Deployment,
 		PinnedProtocolVersion: int(inv.Pin.Protocol),

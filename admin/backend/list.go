@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"platform/admin"
+	"platform/admin/query"
 	"platform/internal/cluster/fabric"
 	"platform/internal/cluster/routing"
 	"platform/internal/feature"
@@ -44,7 +45,7 @@ func filterOf(f *admin.Filter) (out listing.Filter, err error) {
 		out.Results = append(out.Results, resultNumbers[r])
 	}
 	for _, source := range f.InvokedBy {
-		out.Sources = append(out.Sources, machine.SourceKind(slices.Index(sourceNames[:], source)))
+		out.Sources = append(out.Sources, machine.SourceKind(slices.Index(query.SourceNames, source)))
 	}
 	if f.FailureGroup != "" {
 		out.Group, err = listing.ParseGroup(f.FailureGroup)
@@ -55,9 +56,6 @@ func filterOf(f *admin.Filter) (out listing.Filter, err error) {
 func rangeOf(r admin.TimeRange) listing.Range {
 	return listing.Range{From: int64(r.From), Before: int64(r.Before)}
 }
-
-// sourceNames are the sources of invocations as shown to users.
-var sourceNames = [...]string{"ingress", "service", "subscription", "restart_as_new"}
 
 var statusNumbers, resultNumbers = func() (map[admin.Status]listing.Status, map[admin.Result]listing.Result) {
 	s, r := map[admin.Status]listing.Status{}, map[admin.Result]listing.Result{}

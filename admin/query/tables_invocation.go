@@ -95,9 +95,7 @@ func idempotencyKey(inv *machine.Invocation) value {
 
 // sourceColumns describe the origin of the invocation.
 var sourceColumns = []column[row]{
-	of("invoked_by", Text, "ingress, service, subscription or restart_as_new", func(inv *machine.Invocation) value {
-		return [...]string{"ingress", "service", "subscription", "restart_as_new"}[inv.Source.Kind]
-	}),
+	of("invoked_by", Text, "ingress, service, subscription or restart_as_new", func(inv *machine.Invocation) value { return SourceName(inv.Source.Kind) }),
 	of("invoked_by_service_name", Text, "calling service", func(inv *machine.Invocation) value {
 		service, _, _ := strings.Cut(inv.Source.CallerTarget, "/")
 		return text(service)
@@ -111,6 +109,17 @@ var sourceColumns = []column[row]{
 	of("invoked_by_subscription_id", Text, "subscription", func(inv *machine.Invocation) value { return text(inv.Source.Subscription) }),
 	of("invoked_by_target", Text, "target of the caller", func(inv *machine.Invocation) value { return text(inv.Source.CallerTarget) }),
 	of("restarted_from", Text, "original invocation of a restart", func(inv *machine.Invocation) value { return invocationText(inv.RestartedFrom) }),
+}
+
+// SourceNames are the sources of invocations as shown to users, by machine.SourceKind.
+var SourceNames = []string{"ingress", "service", "subscription", "restart_as_new"}
+
+// SourceName returns the source of an invocation as shown to users.
+func SourceName(k machine.SourceKind) string {
+	if int(k) >= len(SourceNames) {
+		return "unknown"
+	}
+	return SourceNames[k]
 }
 
 func invocationText(id ids.Invocation) value {

@@ -16,7 +16,7 @@ var (
 	}
 	invocationValues = map[string][]string{
 		"target_service_ty": serviceTypes,
-		"invoked_by":        {"ingress", "service", "subscription", "restart_as_new"},
+		"invoked_by":        SourceNames,
 		"completion_result": {"success", "failure"},
 		"last_pause_cause":  {"operator", "attempts-used-up", "unretryable-failure", "unknown"},
 	}

@@ -4,6 +4,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
 
 	"platform/proto/service"
 )
@@ -37,5 +41,32 @@ func TestCompletionsOf(t *testing.T) {
 		"notification": {Entry{Type: SleepCompletion, Payload: NewVoid(3)}, nil},
 	} {
 		require.Equal(t, c.want, CompletionsOf(c.e), name)
+	}
+}
+
+// Every command has a message, whose completion IDs are found.
+func TestCompletionsOfEveryCommand(t *testing.T) {
+	messages := service.File_proto_service_service_proto.Messages()
+	for _, typ := range Types() {
+		if !typ.IsCommand() {
+			continue
+		}
+		name := typ.Name()
+		if typ == GetInvocationOutput { // has the layout of AttachInvocation
+			name = AttachInvocation.Name()
+		}
+		layout := messages.ByName(protoreflect.Name(name + "CommandMessage"))
+		require.NotNil(t, layout, "service.proto has no message of the command %s", name)
+		m := dynamicpb.NewMessage(layout)
+		var want []uint32
+		for _, field := range []protowire.Number{fieldIDCompletion, fieldResultCompletion} {
+			if f := layout.Fields().ByNumber(field); f != nil && f.Kind() == protoreflect.Uint32Kind {
+				m.Set(f, protoreflect.ValueOfUint32(uint32(field)))
+				want = append(want, uint32(field))
+			}
+		}
+		payload, err := proto.MarshalOptions{Deterministic: true}.Marshal(m) // in the order of the fields
+		require.NoError(t, err)
+		require.Equal(t, want, CompletionsOf(Entry{Type: typ, Payload: payload}), "%s", typ)
 	}
 }

@@ -87,6 +87,23 @@ func TestWriterRecordsTheHighestRequiredLevel(t *testing.T) {
 	require.Equal(t, "a new field", w.neededBy)
 }
 
+// Nodes apply a journal command only if they know its type. Those of the first release know the
+// codes up to CompleteAwakeable.
+func TestNewJournalCommandsRequireAFeatureLevel(t *testing.T) {
+	const unassigned = journal.Type(0x040F)
+	for _, typ := range journal.Types() {
+		if !typ.IsCommand() {
+			continue
+		}
+		_, err := EncodeCommand(feature.Level1, &machine.Progress{Steps: []machine.Step{{Kind: machine.StepCommand, Type: typ}}})
+		if typ <= journal.CompleteAwakeable && typ != unassigned {
+			require.NoError(t, err, "%s", typ)
+		} else {
+			require.Error(t, err, "writer.step must require a feature level for the journal command %s", typ)
+		}
+	}
+}
+
 func TestDecodeRejectsMalformedInput(t *testing.T) {
 	lead, err := EncodeCommand(feature.Supported(), &machine.Lead{Epoch: 1})
 	require.NoError(t, err)

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,4 +27,16 @@ func TestOpenAPIDocumentIsCommitted(t *testing.T) {
 	committed, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, served.String(), string(committed), "docs/openapi.json is out of date: run make docs")
+}
+
+// TestGroupsOfRoutesAreListed checks that docs/http-api.md lists the first segment of every route.
+func TestGroupsOfRoutesAreListed(t *testing.T) {
+	text, err := os.ReadFile("../docs/http-api.md")
+	require.NoError(t, err)
+	for _, r := range newWorld(t, nil).routes() {
+		group, _, _ := strings.Cut(strings.TrimPrefix(r.path, "/"), "/")
+		if group != "internal" { // for clients of this project
+			require.True(t, regexp.MustCompile("(?m)^\\|.*`/"+regexp.QuoteMeta(group)+"[`/]").Match(text), "the table of docs/http-api.md lacks /%s", group)
+		}
+	}
 }

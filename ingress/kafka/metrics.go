@@ -9,15 +9,15 @@ import (
 	"platform/internal/subscription"
 )
 
-// outcome is what became of a record.
+// outcome is how the processing of a record ended.
 type outcome uint8
 
 const (
 	delivered outcome = iota
 	skipped
 	deadLettered
-	tombstone // without a value, and left out
-	control   // of a transaction
+	tombstone // left out, since it has no value
+	control   // a control record of a transaction; not counted
 )
 
 var outcomeNames = [...]string{"delivered", "skipped", "dead_lettered", "tombstone"}
@@ -32,7 +32,7 @@ type Metrics struct {
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		records: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: metrics.Namespace, Subsystem: "subscription", Name: "records_total", Help: "Records of event subscriptions, by what became of them.",
+			Namespace: metrics.Namespace, Subsystem: "subscription", Name: "records_total", Help: "Records of event subscriptions by outcome.",
 		}, []string{"subscription", "outcome"}),
 		commits: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: metrics.Namespace, Subsystem: "subscription", Name: "commit_seconds", Help: "Time to store a position in a topic partition.",
@@ -63,11 +63,11 @@ func (m *Metrics) stored(d time.Duration) {
 }
 
 var (
-	descLag   = prometheus.NewDesc(metrics.Namespace+"_subscription_lag_records", "Records that are not delivered, of the topic partitions that this node reads.", []string{"subscription"}, nil)
-	descDelay = prometheus.NewDesc(metrics.Namespace+"_subscription_lag_seconds", "Age of the oldest record that is not delivered, of the topic partitions that this node reads.", []string{"subscription"}, nil)
-	descState = prometheus.NewDesc(metrics.Namespace+"_subscription_topic_partitions", "Topic partitions that this node reads, by state.", []string{"subscription", "state"}, nil)
-	descWhole = prometheus.NewDesc(metrics.Namespace+"_subscription_state", "1 for the state of a subscription on this node: the most severe one of its own and of the topic partitions that this node reads.", []string{"subscription", "state"}, nil)
-	descDead  = prometheus.NewDesc(metrics.Namespace+"_subscription_dead_letters", "Records that could not be delivered and that the partitions keep that this node leads.", []string{"subscription"}, nil)
+	descLag   = metrics.Desc("subscription_lag_records", "Records that are not delivered, of the topic partitions that this node reads.", "subscription")
+	descDelay = metrics.Desc("subscription_lag_seconds", "Age of the oldest record that is not delivered, of the topic partitions that this node reads.", "subscription")
+	descState = metrics.Desc("subscription_topic_partitions", "Topic partitions that this node reads, by state.", "subscription", "state")
+	descWhole = metrics.Desc("subscription_state", "1 for the state of a subscription on this node: the most severe one of its own and of the topic partitions that this node reads.", "subscription", "state")
+	descDead  = metrics.Desc("subscription_dead_letters", "Records that could not be delivered and that the partitions keep that this node leads.", "subscription")
 )
 
 // Describe implements prometheus.Collector.

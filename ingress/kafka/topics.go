@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"golang.org/x/sync/errgroup"
 
 	"platform/internal/subscription"
 )
@@ -81,11 +81,11 @@ func listOffsets(ctx context.Context, admin *kadm.Client, topics map[string]topi
 		return nil // it would mean all
 	}
 	var starts, ends kadm.ListedOffsets
-	var g errgroup.Group // a broker that does not respond delays both
+	var requests sync.WaitGroup // concurrent, since a broker that does not respond delays both
 	var errStarts, errEnds error
-	g.Go(func() error { starts, errStarts = admin.ListStartOffsets(ctx, names...); return nil })
-	g.Go(func() error { ends, errEnds = admin.ListEndOffsets(ctx, names...); return nil })
-	_ = g.Wait()
+	requests.Go(func() { starts, errStarts = admin.ListStartOffsets(ctx, names...) })
+	requests.Go(func() { ends, errEnds = admin.ListEndOffsets(ctx, names...) })
+	requests.Wait()
 	starts.Each(func(o kadm.ListedOffset) {
 		if t, ok := topics[o.Topic]; ok && o.Err == nil {
 			t.starts[o.Partition] = o.Offset

@@ -58,7 +58,7 @@ func (s *stream) offer(p *kgo.FetchPartition, topicID [16]byte) {
 }
 
 // setPaused makes the client pause fetching, or continue. The caller holds s.mu: otherwise the client
-// could continue before it has paused, and the topic partition would not be fetched any more.
+// could continue before it has paused, and the topic partition would never be fetched again.
 func (s *stream) setPaused(paused bool) {
 	s.paused = paused
 	at := map[string][]int32{s.at.topic: {s.at.partition}}
@@ -78,8 +78,8 @@ func expired(next, start int64) error {
 		"the next record is at offset %d, but the topic partition begins at %d: records have expired before they were read; seek to set where to continue", next, start)
 }
 
-// fetchError returns what an error of a fetch means for its stream, nil if the client deals
-// with it.
+// fetchError returns what an error of a fetch means for its stream, nil if the client handles
+// it.
 func fetchError(err error, next int64) error {
 	var loss *kgo.ErrDataLoss
 	var large *kgo.ErrDecompressTooLarge

@@ -16,7 +16,7 @@ type obstacle struct {
 	routing  *routing  // it needs another routing
 }
 
-// overcome makes it possible to hand the next record over, or leaves it out.
+// overcome removes the obstacle to the next record, or leaves the record out.
 func (s *stream) overcome(ctx context.Context, o *obstacle) error {
 	if o.routing != nil {
 		return s.reroute(ctx, *o.routing)
@@ -102,14 +102,14 @@ func (s *stream) take() *pending {
 	return p
 }
 
-// end ends the flight of a record. The caller holds s.mu and settles.
+// end marks a record as done, with its outcome. The caller holds s.mu and calls settle.
 func (p *pending) end(s *stream, how outcome) {
 	p.outcome, p.done = how, true
 	s.inFlight--
 }
 
-// accepted ends the flight of a record that is stored, or that of its invocation if the next
-// record is to wait for it.
+// accepted marks a stored record as done: immediately, or when its invocation has ended if the next
+// record is to wait for that.
 func (s *stream) accepted(l *lane, it item) {
 	if s.r.sub.Ordering == subscription.OrderByPartition {
 		waits := s.waits

@@ -22,7 +22,7 @@ type lane struct {
 	sending bool
 }
 
-// item is a record on its way.
+// item is a record that is queued or in flight.
 type item struct {
 	pending *pending
 	record  machine.IngestRecord
@@ -45,7 +45,7 @@ func (s *stream) lane(to uint32) *lane {
 	return l
 }
 
-// add queues a record and sends it, unless a command is on its way: then the next one
+// add queues a record and sends it, unless a command is in flight: then the next one
 // includes it. The caller holds s.mu.
 func (l *lane) add(ctx context.Context, s *stream, it item) {
 	l.queue = append(l.queue, it)

@@ -12,8 +12,8 @@ import (
 	"platform/partition/machine"
 )
 
-// toMirror notes a stored position that is to be committed for the consumer group, where the
-// usual tools for lag look.
+// toMirror schedules a stored position to be committed for the consumer group, which tools that
+// monitor lag read.
 func (r *reader) toMirror(at topicPartition, p machine.StreamPosition) {
 	r.mu.Lock()
 	r.mirror[at] = p

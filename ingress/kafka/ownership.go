@@ -38,7 +38,7 @@ func (r *reader) endEarlier(name string, id [16]byte) {
 	r.end(func(s *stream) bool { return s.at.topic == name && s.topic != id })
 }
 
-// endDeleted ends the streams of topics that matched the pattern and do not exist any more.
+// endDeleted ends the streams of topics that matched the pattern and no longer exist.
 func (r *reader) endDeleted(topics map[string]topicInfo) {
 	r.end(func(s *stream) bool {
 		_, exists := topics[s.at.topic]

@@ -56,7 +56,7 @@ func (r *reader) poll(ctx context.Context, client *kgo.Client, inflater *inflate
 	}
 }
 
-// carryOut makes the pending assignments and returns the context of the next poll.
+// carryOut applies the pending assignments and returns the context of the next poll.
 func (r *reader) carryOut(ctx context.Context, client *kgo.Client, assigned map[topicPartition]*stream) context.Context {
 	for {
 		r.mu.Lock()

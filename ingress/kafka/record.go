@@ -29,7 +29,7 @@ func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 type unusable struct {
 	reason  subscription.Reason
 	message string
-	room    *room // it waits for room among the dead letters; nil if it does not
+	room    *room // the space among the dead letters that it waits for; nil if it does not wait
 }
 
 func (u *unusable) Error() string { return string(u.reason) + ": " + u.message }

@@ -59,7 +59,7 @@ func deadLetterOf(id machine.Stream, rec *kgo.Record, why *unusable) *machine.De
 	return l
 }
 
-// room is what a dead letter needs.
+// room is the space that a dead letter needs.
 type room struct {
 	id   machine.DeadLetterID
 	size uint64

@@ -177,8 +177,8 @@ func (a *app) signals() *cobra.Command {
 		Use:     "signals",
 		Aliases: []string{"signal"},
 		Short:   "Send signals to invocations",
-		Long: `Sends named signals to invocations. Each one counts: a handler that waits for a name twice gets two
-signals. They are kept until the handler waits for them.`,
+		Long: `Sends named signals to invocations. Signals of one name are queued: a handler that waits for the name
+twice gets two of them. They are kept until the handler waits for them.`,
 	}, a.signalsSend(false), a.signalsSend(true))
 }
 

@@ -172,7 +172,7 @@ func (a *app) clusterProvision() *cobra.Command {
 		Use:   "provision",
 		Short: "Create the cluster explicitly",
 		Long: `Creates the cluster if its nodes run with auto-provision = false, once as many nodes as
-bootstrap-expect are running. Send the command to the node with the smallest name. The number
+bootstrap-expect are running. Send the command to the node whose name sorts first. The number
 of partitions cannot be changed later.`,
 		Args:    cobra.NoArgs,
 		Example: "  platform cluster provision --num-partitions 16 --replication 3",

@@ -34,7 +34,7 @@ func (a *app) completions() *cobra.Command {
 		}
 		return run(func(context.Context, []string) error { return script(cmd, args[0], cmd.OutOrStdout()) })(cmd, args)
 	}
-	return group(&cobra.Command{Use: "completions", Short: "Complete commands in your shell"}, generate, a.completionsInstall())
+	return group(&cobra.Command{Use: "completions", Short: "Set up the completion of commands in your shell"}, generate, a.completionsInstall())
 }
 
 func script(cmd *cobra.Command, shell string, out io.Writer) error {

@@ -16,7 +16,7 @@ import (
 
 func (a *app) deadLetters() *cobra.Command {
 	return group(&cobra.Command{
-		Use: "dead-letters", Aliases: []string{"dead-letter", "dlq"}, Short: "Records that a subscription could not deliver and that the server keeps",
+		Use: "dead-letters", Aliases: []string{"dead-letter", "dlq"}, Short: "List, retry and drop records that could not be delivered",
 		Long: `With --on-error dead-letter and without a dead-letter topic, the server keeps the records that it
 cannot deliver, until they are retried or dropped.`,
 	}, a.deadLettersList(), a.deadLettersShow(), a.deadLettersChange("retry"), a.deadLettersChange("drop"))
@@ -206,7 +206,7 @@ func deadLetterText(s *client.Subscription) string {
 	return fmt.Sprintf("%d, see `platform subscriptions dead-letters list %s`", s.DeadLetters, s.ID)
 }
 
-// onErrorText is what becomes of records that cannot be delivered.
+// onErrorText describes the treatment of records that cannot be delivered.
 func onErrorText(s *client.Subscription) string {
 	switch {
 	case s.DeadLetterTopic != "":

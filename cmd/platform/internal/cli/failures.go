@@ -20,7 +20,7 @@ func (a *app) failures() *cobra.Command {
 		Short:   "Show failed invocations in groups of the same cause, and resume them",
 		Long: `A failure group is the invocations of a handler that have ended with a failure, are paused after one
 or are retried after one, if code and message of the failure agree. Numbers, ids and quoted values
-in the message do not count.`,
+in the message are ignored.`,
 	}, a.failuresList(), a.failuresShow(), a.failuresResume(), a.failuresMute(true), a.failuresMute(false), a.failuresNote())
 }
 
@@ -29,7 +29,7 @@ func (a *app) failuresList() *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List failure groups, the latest failure first",
-		Long:    "Lists failure groups, the latest failure first. Muted groups have the mark muted.",
+		Long:    "Lists failure groups, the latest failure first. Muted groups are marked as such.",
 		Args:    cobra.NoArgs,
 		Example: "  platform failures list\n  platform failures list --service Orders --status paused,backing-off",
 	}

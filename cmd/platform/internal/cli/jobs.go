@@ -213,7 +213,7 @@ func jobProgress(j *client.Job) string {
 
 func (a *app) jobsStop() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "stop <job>", Short: "Stop a job; what it has done is kept", Args: cobra.ExactArgs(1), Example: "  platform jobs stop job_…",
+		Use: "stop <job>", Short: "Stop a job; operations that it has completed are not undone", Args: cobra.ExactArgs(1), Example: "  platform jobs stop job_…",
 	}
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		job, err := a.client.StopJob(ctx, args[0])

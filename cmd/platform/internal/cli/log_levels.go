@@ -22,8 +22,8 @@ func (a *app) clusterLogLevel() *cobra.Command {
 
 A filter is a level for all targets, and levels of some: info,platform/invoker=debug,raft=warn.
 Levels are trace, debug, info, warn, error and off. The change applies until the nodes restart,
-or for the duration given by --for; --reset restores the filter that each node is configured with. Targets
-that are not named in the filter, and have no level for all, log errors only.`,
+or for the duration given by --for; --reset restores the filter that each node is configured with. If a
+filter has no level for all targets, those that it does not name log errors only.`,
 		Args: cobra.MaximumNArgs(1),
 		Example: "  platform cluster log-level\n  platform cluster log-level warn,platform=info,platform/invoker=debug --for 10m\n" +
 			"  platform cluster log-level debug --node n2 --for 1m\n  platform cluster log-level --reset",

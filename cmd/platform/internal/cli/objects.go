@@ -18,7 +18,7 @@ func (a *app) objects() *cobra.Command {
 		Use:     "objects",
 		Aliases: []string{"object", "ob"},
 		Short:   "Show the keys of objects and workflows",
-		Long: `Show the keys of virtual objects and workflows: the size of their state, the invocation that holds the
+		Long: `Shows the keys of virtual objects and workflows: the size of their state, the invocation that holds the
 lock of a key, and the invocations queued behind it. ` + "`platform state`" + ` reads and edits the state.`,
 	}, a.objectsList(), a.objectsScopes(), a.objectsDescribe())
 }

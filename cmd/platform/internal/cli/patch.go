@@ -20,7 +20,7 @@ func (a *app) servicesPatch() *cobra.Command {
 		Use:     "patch <name>",
 		Aliases: []string{"modify"},
 		Short:   "Change options of a service",
-		Long: `Changes options of the latest revision of a service. Retentions hold for new
+		Long: `Changes options of the latest revision of a service. Retentions apply to new
 invocations, timeouts and retries for new attempts. Options that a
 handler declares itself are not changed. The next revision of the service uses the options that
 its endpoint declares.

@@ -18,10 +18,10 @@ func (a *app) sql() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sql <query>",
 		Short: "Query the server with SQL",
-		Long: `Answers one SELECT over the system tables: invocations, journals, state, queues, services,
+		Long: `Runs one SELECT over the system tables: invocations, journals, state, queues, services,
 nodes and more. SHOW TABLES lists the tables, DESCRIBE <table> the columns of one. A
-column without an alias is named after its expression. A division by zero is NULL. The query - is read
-from standard input.`,
+column without an alias is named after its expression. A division by zero is NULL. The query "-" is
+read from standard input.`,
 		Args: cobra.ExactArgs(1),
 		Example: `  platform sql "SHOW TABLES"
   platform sql "SELECT status, COUNT(*) FROM sys_invocation GROUP BY status"

@@ -42,10 +42,10 @@ func (f *subscriptionFlags) bind(flags *pflag.FlagSet) {
 	f.flags = flags
 	flags.SortFlags = false
 	flags.StringVar(&f.ordering, "ordering", "", "key (default): in order per record key; partition: one record of a topic partition at a time; none")
-	flags.StringVar(&f.onError, "on-error", "", "what becomes of records that cannot be delivered: block (default), skip or dead-letter")
+	flags.StringVar(&f.onError, "on-error", "", "treatment of records that cannot be delivered: block (default), skip or dead-letter")
 	flags.StringVar(&f.deadLetterTopic, "dead-letter-topic", "", "topic for --on-error dead-letter; {topic} stands for the topic of the record; without it, the server keeps these records")
-	flags.StringVar(&f.tombstones, "tombstones", "", "what becomes of records without a value: deliver (default) or skip")
-	flags.StringVar(&f.onRecreate, "on-recreate", "", "what becomes of a topic that is deleted and created again: error (default) until a seek, or earliest, which reads it")
+	flags.StringVar(&f.tombstones, "tombstones", "", "treatment of records without a value: deliver (default) or skip")
+	flags.StringVar(&f.onRecreate, "on-recreate", "", "treatment of a topic that is deleted and created again: error (default) stops until a seek, earliest reads the new topic")
 	flags.StringSliceVar(&f.headers, "headers", nil, "record headers that handlers receive, separated by commas; * for all (default), none for none")
 	flags.StringVar(&f.scope, "scope", "", "scope of the invocations; {topic}, {partition}, {key} and {header:<name>} stand for parts of the record")
 	flags.StringVar(&f.limitKey, "limit-key", "", "limit key of the invocations, with the same placeholders")

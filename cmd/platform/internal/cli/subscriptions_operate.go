@@ -113,8 +113,8 @@ func (a *app) subscriptionsRecord(operation string) *cobra.Command {
 		cmd.Short, done = "Skip a record that blocks a topic partition", "Skipped %s."
 		cmd.Long = "Skips the record that blocks a topic partition, and continues after it. Without a topic partition, the records of all blocked ones are skipped."
 	} else {
-		cmd.Short = "Try to deliver a record that blocks a topic partition again"
-		cmd.Long = "Tries to deliver the record that blocks a topic partition again. Without a topic partition, that of all that are blocked."
+		cmd.Short = "Retry a record that blocks a topic partition"
+		cmd.Long = "Retries the record that blocks a topic partition. Without a topic partition, the records of all blocked ones are retried."
 	}
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		sub, err := a.subscription(ctx, args[0])

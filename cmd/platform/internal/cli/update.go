@@ -16,9 +16,9 @@ func (a *app) deploymentsUpdate() *cobra.Command {
 		Use:     "update <id or address> [URL or ARN]",
 		Aliases: []string{"edit"},
 		Short:   "Change a deployment in place",
-		Long: `Changes where a deployment is and how it is reached. Invocations in flight
-continue there, which repairs them if their code was at fault. The services at the new address must
-be compatible with the registered ones, which are kept, unless --overwrite replaces them.
+		Long: `Changes the address of a deployment and how it is called. Invocations in progress continue
+there, so that corrected code completes those that failed. The services at the new address must be
+compatible with the registered ones, which are kept, unless --overwrite replaces them.
 
 Shows the changes and prompts for confirmation.`,
 		Args: cobra.RangeArgs(1, 2),

@@ -24,7 +24,7 @@ type MetadataClient struct {
 type Tracing struct {
 	Endpoint   string            `key:"tracing-endpoint" help:"collector that gets OpenTelemetry spans: http or https for OTLP over gRPC (http://localhost:4317), otlp+http or otlp+https for OTLP over HTTP (otlp+http://localhost:4318) (default: variables OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_PROTOCOL)"`
 	Headers    map[string]string `key:"tracing-headers" help:"headers of requests to the collector"`
-	Ratio      *Ratio            `key:"tracing-sampling-ratio" help:"part of the traces that begin at this cluster which is recorded, 0 to 1; the traces of callers are recorded if the callers record them (default: variables OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG, otherwise 1)"`
+	Ratio      *Ratio            `key:"tracing-sampling-ratio" help:"fraction of the traces that begin at this cluster to record, 0 to 1; the traces of callers are recorded if the callers record them (default: variables OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG, otherwise 1)"`
 	KeepFailed bool              `key:"tracing-keep-failed" help:"record failed invocations and attempts of other traces, too"`
 	KeepSlow   units.Duration    `key:"tracing-keep-slow" help:"record invocations of other traces, too, that take at least this long; 0 disables this"`
 }
@@ -56,7 +56,7 @@ type OIDC struct {
 // Networking configures the traffic between nodes.
 type Networking struct {
 	ConnectTimeout         units.Duration `key:"connect-timeout" help:"timeout of connecting to another node"`
-	BodyMemoryLimit        units.ByteSize `key:"body-memory-limit" help:"memory of this node for the bodies of requests and replies at all its ports; requests beyond it get status 503"`
+	BodyMemoryLimit        units.ByteSize `key:"body-memory-limit" help:"memory of this node for the bodies of requests and responses at all its ports; requests beyond it get status 503"`
 	ConnectionBodyMemory   units.ByteSize `key:"connection-body-memory-limit" help:"part of body-memory-limit that one connection may use"`
 	MessageSizeLimit       units.ByteSize `key:"message-size-limit" help:"maximum size of a message, at most 48 MiB; other size limits cannot exceed it"`
 	GossipKeyFile          string         `key:"gossip-key-file" help:"file with 32 bytes, or their base64 text, that encrypt the gossip between nodes; the same on all nodes"`
@@ -122,7 +122,7 @@ type Egress struct {
 	Allow     []string `key:"allow" help:"addresses, prefixes (10.0.0.0/8) and names (*.svc.example) of endpoints; if empty, all except link-local, multicast and metadata addresses, which cannot be allowed, and ports of this server"`
 	Deny      []string `key:"deny" help:"addresses, prefixes and names that are refused, even if allow contains them"`
 	Functions []string `key:"functions" help:"patterns of the ARNs of functions that may be invoked, with * for any characters; if empty, all"`
-	Roles     []string `key:"roles" help:"patterns of the ARNs of roles that may be assumed for that; if empty, all"`
+	Roles     []string `key:"roles" help:"patterns of the ARNs of roles that may be assumed to invoke functions; if empty, all"`
 }
 
 // Invoker configures the attempts of invocations on service endpoints.

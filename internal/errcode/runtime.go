@@ -126,7 +126,7 @@ var runtimeEntries = []Entry{
 	{
 		Code: RT0017, HTTPStatus: http.StatusInternalServerError,
 		Title:   "Step refused",
-		Meaning: "A precondition of the step does not hold, for example a key for a basic service, an empty idempotency key, or writing state in a shared handler. The step and those after it are discarded, and the invocation is retried from the last recorded step.",
+		Meaning: "A precondition of the step does not hold, for example a key for a plain service, an empty idempotency key, or writing state in a shared handler. The step and those after it are discarded, and the invocation is retried from the last recorded step.",
 		Remedy:  "Correct the call in the handler that the message names, and deploy.",
 	},
 	{

@@ -80,8 +80,8 @@ func (l *auditLog) removeOne() auditEntry {
 	return oldest
 }
 
-// record appends a record, whose number and hashes it sets, and deletes what there is no more
-// room for.
+// record appends a record, whose number and hashes it sets, and deletes records while the log is too
+// large.
 func (d *draft) record(r *AuditRecord) error {
 	l := d.audit
 	r.Sequence = l.peaks.records() + 1

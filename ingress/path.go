@@ -11,10 +11,6 @@ import (
 	"platform/partition/machine"
 )
 
-// oldestProtocol is the oldest version of the service protocol in which new
-// invocations may start.
-const oldestProtocol = 5
-
 // parsedTarget is the meaning of the path of a call.
 type parsedTarget struct {
 	service *metadata.Service
@@ -92,7 +88,7 @@ func checkCallable(schemas *metadata.Schemas, t *parsedTarget, public bool) erro
 	if !public {
 		return badRequest("the invoked service is not public: only other services can call '%s/%s'", t.service.Name, t.handler.Name)
 	}
-	if d := schemas.Deployments[t.service.Deployment]; d != nil && d.MaxProtocol < oldestProtocol {
+	if d := schemas.Deployments[t.service.Deployment]; d != nil && d.Deprecated() {
 		return badRequest("[RT0020] service '%s' is served by a deployment that speaks a deprecated version of the service protocol: upgrade its SDK and register it again", t.service.Name)
 	}
 	return nil

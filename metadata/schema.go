@@ -49,6 +49,13 @@ const Zstd = "Zstd"
 // Function reports whether the deployment is a function of a FaaS platform.
 func (d *Deployment) Function() bool { return d.ARN != "" }
 
+// oldestProtocol is the oldest version of the service protocol in which new invocations may start.
+const oldestProtocol = 5
+
+// Deprecated reports whether the deployment supports no version of the service protocol in which new
+// invocations may start.
+func (d *Deployment) Deprecated() bool { return d.MaxProtocol < oldestProtocol }
+
 // Address returns the URI or the ARN.
 func (d *Deployment) Address() string {
 	if d.Function() {

@@ -63,10 +63,6 @@ const maxKey = limits.Names / 4
 // partition: few large commands instead of many small ones.
 const runLength = 32
 
-// oldestProtocol is the oldest version of the service protocol in which new invocations may
-// start.
-const oldestProtocol = 5
-
 // convert returns the partition that a record goes to, and its invocation.
 func (c *converter) convert(stream *machine.Stream, r *routing, rec *kgo.Record) (uint32, machine.IngestRecord, *unusable) {
 	out := machine.IngestRecord{Offset: rec.Offset}
@@ -108,7 +104,7 @@ func (c *converter) handler(service, name string) (options metadata.EffectiveOpt
 	if !options.Public {
 		return options, bad(subscription.HandlerNotFound, "the handler %s/%s is not public: only other services can call it", service, name)
 	}
-	if d := schemas.Deployments[svc.Deployment]; d != nil && d.MaxProtocol < oldestProtocol {
+	if d := schemas.Deployments[svc.Deployment]; d != nil && d.Deprecated() {
 		return options, bad(subscription.HandlerNotFound, "service %s is served by a deployment that speaks a deprecated version of the service protocol: upgrade its SDK and register it again", service)
 	}
 	return options, nil

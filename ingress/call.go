@@ -201,29 +201,13 @@ const maxTraceState = 2 << 10
 // traceOf returns the caller's trace context and baggage, as far as they are valid.
 func traceOf(h http.Header) machine.Trace {
 	trace := machine.Trace{Baggage: tracing.Baggage(h["Baggage"])}
-	if parent, _ := first(h["Traceparent"]); validTraceparent(parent) {
+	if parent, _ := first(h["Traceparent"]); tracing.Valid(parent) {
 		trace.Parent = parent
 		if state := strings.Join(h["Tracestate"], ","); len(state) <= maxTraceState {
 			trace.State = state
 		}
 	}
 	return trace
-}
-
-// validTraceparent reports whether s is version-traceid-parentid-flags in lower
-// case hexadecimal digits, both ids not zero (W3C trace context).
-func validTraceparent(s string) bool {
-	if len(s) < 55 || (len(s) > 55 && (s[:2] == "00" || s[55] != '-')) || s[:2] == "ff" {
-		return false
-	}
-	for i := range 55 {
-		dash := i == 2 || i == 35 || i == 52
-		digit := '0' <= s[i] && s[i] <= '9' || 'a' <= s[i] && s[i] <= 'f'
-		if dash != (s[i] == '-') || !dash && !digit {
-			return false
-		}
-	}
-	return strings.Trim(s[3:35], "0") != "" && strings.Trim(s[36:52], "0") != ""
 }
 
 // call responds with the result of an invocation.

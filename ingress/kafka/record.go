@@ -212,7 +212,7 @@ func (c *converter) headers(inv *machine.Invoke, rec *kgo.Record) []journal.Head
 		case strings.EqualFold(h.Key, "baggage"):
 			baggage = append(baggage, string(h.Value[:min(len(h.Value), maxBaggageRead)]))
 		case len(h.Value) > maxTrace: // the limit of the input does not cover the trace
-		case strings.EqualFold(h.Key, "traceparent") && validTraceparent(h.Value):
+		case strings.EqualFold(h.Key, "traceparent") && tracing.Valid(string(h.Value)):
 			inv.Trace.Parent = string(h.Value)
 		case strings.EqualFold(h.Key, "tracestate") && printable(h.Value):
 			inv.Trace.State = string(h.Value)
@@ -246,21 +246,6 @@ const base64Suffix = ".base64"
 // printable reports whether a value can be that of a header: UTF-8 without control characters.
 func printable(value []byte) bool {
 	return utf8.Valid(value) && bytes.IndexFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) < 0
-}
-
-// validTraceparent reports whether a value is version-traceid-parentid-flags (W3C trace
-// context).
-func validTraceparent(value []byte) bool {
-	parts := strings.Split(string(value), "-")
-	if len(value) < 55 || len(parts) < 4 || len(parts) > 4 && parts[0] == "00" || parts[0] == "ff" {
-		return false
-	}
-	for i, size := range []int{2, 32, 16, 2} {
-		if len(parts[i]) != size || strings.Trim(parts[i], "0123456789abcdef") != "" {
-			return false
-		}
-	}
-	return strings.Trim(parts[1], "0") != "" && strings.Trim(parts[2], "0") != ""
 }
 
 // recordText is a record for templates.

@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"encoding/binary"
+	"strings"
 
 	"github.com/zeebo/xxh3"
 	"go.opentelemetry.io/otel/trace"
@@ -25,7 +26,24 @@ type link struct {
 	sampled bool
 }
 
-// parse reads a traceparent that has been validated, see ingress.
+// Valid reports whether a text is version-traceid-parentid-flags in lower-case hexadecimal digits, with
+// neither ID zero (W3C trace context).
+func Valid(traceparent string) bool {
+	s := traceparent
+	if len(s) < 55 || (len(s) > 55 && (s[:2] == "00" || s[55] != '-')) || s[:2] == "ff" {
+		return false
+	}
+	for i := range 55 {
+		dash := i == 2 || i == 35 || i == 52
+		digit := '0' <= s[i] && s[i] <= '9' || 'a' <= s[i] && s[i] <= 'f'
+		if dash != (s[i] == '-') || !dash && !digit {
+			return false
+		}
+	}
+	return strings.Trim(s[3:35], "0") != "" && strings.Trim(s[36:52], "0") != ""
+}
+
+// parse reads a valid traceparent.
 func parse(traceparent string) (l link, ok bool) {
 	if len(traceparent) < 55 {
 		return link{}, false

@@ -235,3 +235,16 @@ func (h *hanging) UploadTraces(ctx context.Context, _ []*spans.ResourceSpans) er
 		return ctx.Err()
 	}
 }
+
+func TestValid(t *testing.T) {
+	const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for text, want := range map[string]bool{
+		good: true, "cc" + good[2:] + "-what-comes-later": true,
+		"": false, "x": false, good + "-x": false, "ff" + good[2:]: false, strings.ToUpper(good): false,
+		"00-00000000000000000000000000000000-b7ad6b7169203331-01": false,
+		"00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01": false,
+		strings.Replace(good, "-", "_", 1):                        false,
+	} {
+		require.Equal(t, want, Valid(text), text)
+	}
+}

@@ -29,6 +29,35 @@ export async function testObjects(w) {
     await t.close()
   })
 
+  await test('the state of an object unfolds in the list', async () => {
+    await w.call('Cart/unfold/set', { amount: 12, [hostile[0]]: hostile[1] })
+    const t = await open(w, '/ui/objects?service=Cart&prefix=unfold')
+    const unfold = t.page.getByRole('button', { name: 'State of unfold' })
+    await unfold.click()
+    const below = t.page.locator('tr.below')
+    await below.getByText('12', { exact: true }).waitFor()
+    await below.getByRole('link', { name: hostile[0] }).waitFor()
+    assert.equal(await unfold.getAttribute('aria-expanded'), 'true')
+    assert.deepEqual(await axe(t.page), [])
+    await below.getByRole('link', { name: 'amount' }).click()
+    await t.page.waitForURL(/\/objects\/Cart\/unfold\?entry=amount/)
+    noProblems(t)
+    await t.close()
+  })
+
+  await test('the runs of a workflow are listed, the newest first', async () => {
+    const t = await open(w, '/ui/objects?service=Signup')
+    const rows = t.page.getByRole('table', { name: 'Runs' }).locator('tbody tr')
+    await rows.first().waitFor()
+    const { invocations } = await w.api('/invocations?service=Signup&handler=run&limit=100')
+    assert.deepEqual(await rows.locator('.c-key').allInnerTexts(), invocations.map((i) => i.target_service_key))
+    assert.deepEqual(await axe(t.page), [])
+    await rows.first().locator('.c-key a').click()
+    await t.page.waitForURL((url) => url.pathname.endsWith(`/objects/Signup/${encodeURIComponent(invocations[0].target_service_key)}`))
+    noProblems(t)
+    await t.close()
+  })
+
   await test('an object can have an empty key', async () => {
     await w.api('/services/Cart/state?wait=true', { method: 'POST', body: { object_key: '', new_state: { a: '1' } } })
     const t = await open(w, '/ui/objects?service=Cart')

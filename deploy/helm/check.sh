@@ -9,6 +9,9 @@ for values in "$chart"/ci/*-values.yaml; do
 	$HELM template check "$chart" --kube-version "$kube" --namespace apps --values "$values" >/dev/null
 	echo "$values: correct"
 done
+digest=sha256:$(printf '%064d' 1)
+$HELM template check "$chart" --kube-version "$kube" --set image.digest="$digest" | grep -q "image: \"platform@$digest\""
+echo "an image by digest: correct"
 refused() {
 	if $HELM template check "$chart" --kube-version "$kube" "$@" >/dev/null 2>&1; then
 		echo "not refused: $*"
@@ -24,5 +27,6 @@ refused --set persistence.size=20GB
 refused --set persistence.accessModes='{ReadWriteMany}'
 refused --set env[0].name=otel
 refused --set-string podDisruptionBudget.enabled=yes
+refused --set image.digest=latest
 refused --set unknown=1
 echo "invalid values: refused"

@@ -96,6 +96,27 @@ try {
     await t.close()
   })
 
+  await test('the headings of the list sort it, and results filter it', async () => {
+    const t = await open(w, '/ui/invocations')
+    const heading = (name) => t.page.getByRole('columnheader', { name })
+    await t.page.locator('tbody tr').first().waitFor()
+    assert.equal(await heading('Created').getAttribute('aria-sort'), 'descending')
+    await heading('Created').getByRole('button').click()
+    await t.page.waitForURL(/oldest_first=true/)
+    const oldest = (await w.api('/invocations?limit=1&oldest_first=true')).invocations[0].id
+    await t.page.locator('tbody tr').first().getByText(oldest).waitFor()
+    assert.equal(await heading('Created').getAttribute('aria-sort'), 'ascending')
+    await t.page.goto(`${w.admin}/ui/invocations?result=failure`)
+    const { total, by_result: results } = await w.api('/invocations/counts')
+    assert.ok(results.failure > 0 && results.failure < total)
+    await t.page.getByText(`Newest ${Math.min(results.failure, 100)} of ${results.failure}`).waitFor()
+    await t.page.getByRole('button', { name: /^Succeeded/ }).click()
+    await t.page.waitForURL(/result=failure&result=success/)
+    assert.deepEqual(await axe(t.page), [])
+    noProblems(t)
+    await t.close()
+  })
+
   await test('lists go on beyond the first page', async () => {
     const t = await open(w, '/ui/invocations')
     await t.settled()

@@ -84,17 +84,22 @@ func writeCredentials(path string, all map[string]credentials) error {
 	return nil
 }
 
-// storedToken returns the token of the environment for the addresses in use, and its login if it is
-// that of a session.
-func (s *settings) storedToken() (string, *login, error) {
+// useStored sets the token of the environment, and its login if it is that of a session, unless they
+// were stored for other addresses.
+func (s *settings) useStored() error {
 	all, err := readCredentials(credentialsFile(s.File))
 	if err != nil {
-		return "", nil, err
+		return err
 	}
-	if c := all[s.Environment]; c.AdminURL == s.AdminURL && c.IngressURL == s.IngressURL {
-		return c.Token, c.Login, nil
+	c, stored := all[s.Environment]
+	switch {
+	case !stored:
+	case c.AdminURL == s.AdminURL && c.IngressURL == s.IngressURL:
+		s.Token, s.Login = c.Token, c.Login
+	default:
+		s.OtherLogin = &c
 	}
-	return "", nil, nil
+	return nil
 }
 
 func (a *app) login() *cobra.Command {

@@ -27,6 +27,7 @@ func (a *app) report(err error) int {
 		if hint := hintFor(err); hint != "" {
 			fmt.Fprintln(a.Err, hint)
 		}
+		a.mentionOtherLogin(err)
 		if response, ok := errors.AsType[*client.APIError](err); ok {
 			fmt.Fprintf(a.Err, "-> HTTP %d from %s %s\n", response.Status, response.Method, response.URL)
 		}
@@ -68,6 +69,15 @@ func hintFor(err error) string {
 		return "`platform whoami` shows what your token permits."
 	}
 	return ""
+}
+
+// mentionOtherLogin explains why a login that exists was not used for a rejected request.
+func (a *app) mentionOtherLogin(err error) {
+	response, ok := errors.AsType[*client.APIError](err)
+	if other := a.profile.OtherLogin; ok && other != nil && response.Status == http.StatusUnauthorized && response.Source != "invocation" {
+		fmt.Fprintf(a.Err, "The stored login was not sent: it is for the admin API at %s and the ingress at %s, and these addresses are in use: %s and %s.\n",
+			other.AdminURL, other.IngressURL, a.profile.AdminURL, a.profile.IngressURL)
+	}
 }
 
 // conflictHints are hints for failures with status 409 with which the server ends invocations.

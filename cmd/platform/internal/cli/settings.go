@@ -26,6 +26,8 @@ type settings struct {
 	IngressURL  string
 	Token       string
 	Login       *login // set if Token is that of a stored session
+	// OtherLogin is set if there are stored credentials, but for other addresses.
+	OtherLogin *credentials
 }
 
 // profile is one table of the configuration file.
@@ -62,9 +64,7 @@ func loadSettings(system System, flags *globals) (settings, error) {
 	if err := errors.Join(completeURL("admin", &s.AdminURL), completeURL("ingress", &s.IngressURL)); err != nil || s.Token != "" {
 		return s, err
 	}
-	var err error
-	s.Token, s.Login, err = s.storedToken()
-	return s, err
+	return s, s.useStored()
 }
 
 // completeURL completes an address, see completeAddress. It keeps unix:<path> unchanged.

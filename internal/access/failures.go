@@ -31,7 +31,7 @@ type Failures struct {
 	mu      sync.Mutex // covers the fields below
 	all     *rate.Limiter
 	failing map[string]*failingAddress
-	omitted uint64 // messages about addresses that are not in failing any longer
+	omitted uint64 // messages about addresses that are no longer in failing
 }
 
 // portFailures counts the failures at one port.

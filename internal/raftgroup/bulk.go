@@ -51,7 +51,7 @@ func (g *BulkGate) leave(size int) {
 	g.wakeLocked()
 }
 
-// forget removes a proposer that waits no longer.
+// forget removes a proposer that no longer waits.
 func (g *BulkGate) forget(wake chan<- struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

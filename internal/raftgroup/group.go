@@ -217,8 +217,8 @@ func (g *Group) Shutdown(ctx context.Context) error {
 }
 
 // awaitSuccessor waits until the new leader has contacted this replica, which it does with
-// all replicas at the same time. Others that only see this node disappear would take it for
-// a leader that died, and start an election against its successor.
+// all replicas at the same time. Others that only see this node disappear would assume
+// that the leader has died, and start an election against its successor.
 func (g *Group) awaitSuccessor(ctx context.Context) {
 	for l := g.Leader(); l.ID == "" || l.ID == g.cfg.LocalID; l = g.Leader() {
 		select {

@@ -62,7 +62,7 @@ func (t *Transport) newOutgoing() *outgoing {
 
 // leads reports whether the local replica leads in term. Raft stops an old leader's
 // heartbeats only when its append has ended, which an unresponsive peer can delay for
-// seconds; until then the others would take it for alive.
+// seconds; until then the others would consider it alive.
 func (o *outgoing) leads(term uint64) bool {
 	r := o.raft.Load()
 	return r == nil || r.State() == raft.Leader && r.CurrentTerm() == term

@@ -16,7 +16,7 @@ import (
 	"platform/internal/keyring"
 )
 
-// founderFile contains the authority of a new cluster until the metadata do.
+// founderFile contains the authority of a new cluster until it is in the metadata.
 const founderFile = "node-tls-authority"
 
 // authorityValidity is the validity of the authority that the first node creates.
@@ -56,7 +56,7 @@ func (f *Files) found(keys *keyring.Keyring) (*certs.Authority, error) {
 }
 
 // founded returns the authority of a new cluster, nil if this node has created none or the metadata
-// have it already. The key is in PEM format.
+// has it already. The key is in PEM format.
 func (f *Files) founded(keys *keyring.Keyring) (certificate []byte, key string, err error) {
 	text, err := os.ReadFile(f.dir.In(founderFile))
 	if errors.Is(err, fs.ErrNotExist) {

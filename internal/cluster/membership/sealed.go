@@ -13,8 +13,8 @@ const (
 	sealedHeaderBytes = 1 + 16 + 16
 	// sealedOverhead is the nonce and the tag.
 	sealedOverhead = 12 + 16
-	// sealingMemory is how long a node is sent encrypted packets after one of it has arrived.
-	// Nodes that require encryption send them all the time; others answer in kind.
+	// sealingMemory is how long packets to a node are encrypted after an encrypted one from it has
+	// arrived. Nodes that require encryption always encrypt; others only in response.
 	sealingMemory = 10 * time.Second
 )
 

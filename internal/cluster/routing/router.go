@@ -143,7 +143,7 @@ func (r *Router) callLarge(ctx context.Context, inv *machine.Invoke, stored func
 		e, err := p.Await(ctx, id)
 		return responseOf(id, e), err
 	})
-	if errors.Is(err, ErrNotFound) { // the leader was away for longer than results are kept
+	if errors.Is(err, ErrNotFound) { // there was no leader for longer than results are kept
 		err = &UnavailableError{Err: errors.New("the invocation was stored, but its result is not kept any longer")}
 	}
 	return a, err

@@ -173,13 +173,14 @@ func (in *intruder) attempts() map[string]func(context.Context) (answered string
 		"StreamRecord":  &nodepb.StreamRecordRequest{ClusterId: in.cluster},
 		"DeadLetters":   &nodepb.DeadLettersRequest{ClusterId: in.cluster},
 		"LogLevels":     &nodepb.LogLevelsRequest{ClusterId: in.cluster},
+		"Events":        &nodepb.EventsRequest{ClusterId: in.cluster},
 	} {
 		all["cluster "+method] = func(ctx context.Context) (string, error) {
 			resp := map[string]any{
 				"Ballot": new(nodepb.BallotResponse), "Join": new(nodepb.JoinResponse), "Propose": new(nodepb.ProposeResponse), "Status": new(nodepb.StatusResponse), "Transfer": new(nodepb.TransferResponse),
 				"Follow": new(nodepb.FollowResponse), "Digest": new(nodepb.DigestResponse), "Standing": new(nodepb.StandingResponse), "Recover": new(nodepb.RecoverResponse), "Stats": new(nodepb.StatsResponse),
 				"Certify": new(nodepb.CertifyResponse), "Subscriptions": new(nodepb.SubscriptionsResponse), "StreamRecord": new(nodepb.StreamRecordResponse),
-				"DeadLetters": new(nodepb.DeadLettersResponse), "LogLevels": new(nodepb.LogLevelsResponse),
+				"DeadLetters": new(nodepb.DeadLettersResponse), "LogLevels": new(nodepb.LogLevelsResponse), "Events": new(nodepb.EventsResponse),
 			}[method]
 			err := in.conn.Invoke(ctx, "/"+nodepb.NodeCluster_ServiceDesc.ServiceName+"/"+method, req, resp)
 			return fmt.Sprint(resp), err

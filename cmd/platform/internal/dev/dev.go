@@ -154,7 +154,12 @@ func (r *running) stopping() string {
 	return "Stopping the server"
 }
 
-// supervise stops a node when ctx ends. In a cluster, a node that ends earlier is restarted.
+// exitRemoved is the exit status of a server that was removed from its cluster. It would
+// exit again after each restart.
+const exitRemoved = 4
+
+// supervise stops a node when ctx ends. In a cluster, a node that ends earlier is restarted,
+// unless it was removed.
 func (r *running) supervise(ctx context.Context, n *node) {
 	for {
 		p := n.current()
@@ -166,6 +171,10 @@ func (r *running) supervise(ctx context.Context, n *node) {
 		}
 		if r.o.Nodes == 1 || !r.up.Load() {
 			r.failed <- p.Failure()
+			return
+		}
+		if p.ExitStatus() == exitRemoved {
+			r.o.Say("%s was removed from the cluster and is not restarted; its data in %s is no longer used", p.Name(), filepath.Join(r.o.Dir, n.name))
 			return
 		}
 		r.o.Say("%s ended and will be restarted in %s", p.Name(), r.o.DownTime)

@@ -149,6 +149,14 @@ func TestClusterSurvivesAKillAndLeavesNothingBehind(t *testing.T) {
 	out.awaitText(t, "node n2 ended and will be restarted in", ended)
 	out.awaitText(t, "Restarted node n2, pid", ended)
 
+	const drain, remove = "/cluster/nodes/n3/drain?force=true", "/cluster/nodes/n3?force=true"
+	_, err = request(t.Context(), http.MethodPatch, admins[0]+drain, "", "")
+	require.NoError(t, err)
+	_, err = request(t.Context(), http.MethodDelete, admins[0]+remove, "", "")
+	require.NoError(t, err)
+	out.awaitText(t, "node n3 was removed from the cluster and is not restarted", ended)
+	require.NotContains(t, out.String(), "Restarted node n3")
+
 	interrupt()
 	require.NoError(t, <-ended)
 	require.Contains(t, out.String(), "Stopping the nodes")

@@ -75,6 +75,9 @@ func (p *Process) Stop() {
 	}
 }
 
+// ExitStatus returns the exit status of a process that has ended; -1 if a signal ended it.
+func (p *Process) ExitStatus() int { return p.cmd.ProcessState.ExitCode() }
+
 // Failure describes how a process ended unexpectedly. It must have ended.
 func (p *Process) Failure() error {
 	err := fmt.Errorf("%s ended by itself: %w", p.name, cmp.Or(p.err, errors.New("exit status 0")))

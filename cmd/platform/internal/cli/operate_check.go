@@ -51,11 +51,15 @@ func (a *app) checkRestart(ctx context.Context, op *operation, id string, from i
 
 // noSelection is the error of a query that selects nothing.
 func (a *app) noSelection(ctx context.Context, op *operation, query string) error {
+	scopes := ""
+	if len(op.scopes) > 0 {
+		scopes = " in scope " + strings.Join(op.scopes, " or ")
+	}
 	hint := "Only invocations that are " + strings.Join(op.statuses, ", ") + " can be selected. See `platform invocations list`."
 	if !strings.HasPrefix(query, "inv_") {
 		if _, _, err := a.client.Service(ctx, service(query)); client.IsNotFound(err) {
 			hint = "There is no service " + service(query) + ". " + a.nearestService(ctx, service(query), servicesHint)
 		}
 	}
-	return &hintedError{fmt.Errorf("no invocation matches %q", query), hint}
+	return &hintedError{fmt.Errorf("no invocation matches %q%s", query, scopes), hint}
 }

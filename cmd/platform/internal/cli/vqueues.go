@@ -44,7 +44,7 @@ func (a *app) vqueuesList() *cobra.Command {
 	var f client.VQueueFilter
 	cmd.Flags().StringVar(&f.Service, "service", "", "only those of this service")
 	cmd.Flags().StringVar(&f.Scope, "scope", "", "only those of this scope")
-	cmd.Flags().StringVar(&f.LimitKey, "limit-key", "", "only those of this limit key")
+	cmd.Flags().Var(limitKeyFlag{&f}, "limit-key", "only those of this limit key; '' selects those without")
 	a.shows(cmd, func(ctx context.Context, _ []string) error {
 		if *limit < 1 {
 			return &usageError{"--limit must be at least 1"}
@@ -156,10 +156,21 @@ func orderOf(q *client.VQueue, newestFirst bool) client.Order {
 	return client.OldestFirst
 }
 
+// limitKeyFlag is a flag whose empty value selects the vqueues without a limit key.
+type limitKeyFlag struct{ f *client.VQueueFilter }
+
+func (l limitKeyFlag) Set(key string) error {
+	l.f.LimitKey, l.f.NoLimitKey = key, key == ""
+	return nil
+}
+
+func (l limitKeyFlag) String() string { return "" }
+func (l limitKeyFlag) Type() string   { return "string" }
+
 // queueFlags adds the flags that select the vqueue of a service.
 func queueFlags(cmd *cobra.Command, f *client.VQueueFilter) {
 	cmd.Flags().StringVar(&f.Scope, "scope", "", "scope of the vqueue (with a service)")
-	cmd.Flags().StringVar(&f.LimitKey, "limit-key", "", "limit key of the vqueue (with a service)")
+	cmd.Flags().Var(limitKeyFlag{f}, "limit-key", "limit key of the vqueue (with a service); '' selects the one without")
 }
 
 // queueID returns the vqueue that a name and the flags select; there must be exactly one.
@@ -172,7 +183,7 @@ func (a *app) queueID(ctx context.Context, name string, f client.VQueueFilter) (
 	}
 	f.Service = name
 	if service, _, keyed := strings.Cut(name, "/"); keyed {
-		if f.Scope != "" || f.LimitKey != "" {
+		if f != (client.VQueueFilter{Service: name}) {
 			return "", &usageError{"objects of a scope wait in the vqueue of their service: specify the service without a key"}
 		}
 		f.Service, f.Lock = service, name
@@ -185,7 +196,7 @@ func (a *app) queueID(ctx context.Context, name string, f client.VQueueFilter) (
 		return "", &hintedError{fmt.Errorf("there is no vqueue of %s", f), queueHint}
 	case len(found) > 1:
 		a.queueTable(found[:min(len(found), maxAmbiguous)])
-		return "", &hintedError{fmt.Errorf("%s has several vqueues", f), "Choose one by its id, or by --scope and --limit-key."}
+		return "", &hintedError{fmt.Errorf("%s has several vqueues", f), "Choose one by its id, or by --scope and --limit-key ('' for the one without a limit key)."}
 	}
 	return found[0].ID, nil
 }

@@ -61,7 +61,10 @@ type VQueueEntry struct {
 
 // VQueueFilter selects vqueues; empty fields select all. Lock is the service/key of an
 // object without a scope.
-type VQueueFilter struct{ Service, Scope, LimitKey, Lock string }
+type VQueueFilter struct {
+	Service, Scope, LimitKey, Lock string
+	NoLimitKey                     bool // only those without a limit key
+}
 
 // String describes what the filter selects.
 func (f VQueueFilter) String() string {
@@ -75,6 +78,9 @@ func (f VQueueFilter) String() string {
 	if f.LimitKey != "" {
 		text += ", limit key " + f.LimitKey
 	}
+	if f.NoLimitKey {
+		text += " without a limit key"
+	}
 	return text
 }
 
@@ -84,6 +90,9 @@ func (f VQueueFilter) where() string {
 		if c[1] != "" {
 			conditions = append(conditions, c[0]+" = "+Quote(c[1]))
 		}
+	}
+	if f.NoLimitKey {
+		conditions = append(conditions, "limit_key IS NULL")
 	}
 	if len(conditions) == 0 {
 		return ""

@@ -170,6 +170,7 @@ A node that is only restarted need not be drained: a stopping node transfers its
 			return a.awaitDrained(ctx, args[0], time.Duration(wait))
 		}
 		a.print.Printf("%s Node %s is being drained\n", a.print.Green("[OK]:"), term.Clean(n.Name))
+		a.saySurvives(ctx)
 		a.say("`platform cluster nodes list --watch` shows the progress. Then remove the node with `platform cluster nodes remove %s`, or return it to service with `undrain`.", term.Clean(n.Name))
 		return nil
 	})
@@ -274,6 +275,15 @@ func (a *app) removeNode(ctx context.Context, name string, force bool) error {
 	return nil
 }
 
+// saySurvives reports how many node failures the cluster survives after a change that has
+// succeeded; nothing if the server does not say.
+func (a *app) saySurvives(ctx context.Context) {
+	health, _, err := a.client.ClusterHealth(ctx)
+	if err == nil && health.Survives != nil {
+		a.say("The cluster survives %s.", lossesText(*health.Survives))
+	}
+}
+
 // lostMajority is the message that n partitions cannot be served.
 func lostMajority(n int) string {
 	if n == 1 {
@@ -285,13 +295,7 @@ func lostMajority(n int) string {
 // afterRemoval reports the consequences of removing a node: partitions that have lost
 // their majority do not recover automatically.
 func (a *app) afterRemoval(ctx context.Context, force bool) {
-	health, _, err := a.client.ClusterHealth(ctx)
-	if err != nil {
-		return // the removal itself succeeded
-	}
-	if health.Survives != nil {
-		a.say("The cluster survives %s.", lossesText(*health.Survives))
-	}
+	a.saySurvives(ctx)
 	if !force {
 		return
 	}

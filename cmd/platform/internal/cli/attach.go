@@ -12,10 +12,7 @@ import (
 	"platform/cmd/platform/internal/term"
 )
 
-const (
-	noResultHint = "It may have completed without its result being kept, or never have existed."
-	notYetHint   = "It has no result yet. `attach` waits for it."
-)
+const noResultHint = "It may have completed without its result being kept, or never have existed."
 
 // attach is the short form of invocations attach and, with --output, of invocations output.
 func (a *app) attach() *cobra.Command {
@@ -62,9 +59,25 @@ func (a *app) waitFor(ctx context.Context, ref client.InvocationRef) (*client.Re
 func (a *app) outputOf(ctx context.Context, ref client.InvocationRef) (*client.Response, error) {
 	response, err := a.client.Output(ctx, ref)
 	if client.IsNotReady(err) {
-		err = &hintedError{err, notYetHint}
+		err = &hintedError{err, "It has no result yet. `" + attachCommand(ref) + "` waits for it."}
 	}
 	return response, err
+}
+
+// attachCommand is the command that waits for the result of an invocation.
+func attachCommand(ref client.InvocationRef) (command string) {
+	switch {
+	case ref.ID != "":
+		return "platform attach " + term.Clean(ref.ID)
+	case ref.IdempotencyKey != "":
+		command = "platform attach " + term.Clean(ref.Target.String()) + " --idempotency-key " + term.Clean(ref.IdempotencyKey)
+	default:
+		command = "platform workflows attach " + term.Clean(ref.Target.Service+"/"+ref.Target.Key)
+	}
+	if ref.Scope != "" {
+		command += " --scope " + term.Clean(ref.Scope)
+	}
+	return command
 }
 
 // resultOfInvocation returns a command that prints the result of an invocation, named by

@@ -73,7 +73,7 @@ func (a *app) clusterStatus() *cobra.Command {
 		case wait > 0 && health.Status != "healthy":
 			return &hintedError{fmt.Errorf("the cluster is %s after %s", health.Status, wait.String()), "`platform cluster status --watch` shows the progress."}
 		case health.Status == "unavailable" && !a.options.watch:
-			return &hintedError{errors.New("the cluster is unavailable"), unavailableHint(health.Nodes)}
+			return &hintedError{errors.New("the cluster is unavailable"), a.unavailableHint(ctx, health.Nodes)}
 		}
 		return nil
 	})
@@ -143,7 +143,18 @@ func (a *app) survivalText(s client.Survival) string {
 	return lossesText(s)
 }
 
-// unavailableHint returns what to do while the cluster is unavailable.
+// unavailableHint returns what to do while the cluster is unavailable. Partitions that were left
+// without a majority by nodes that are no longer members do not recover by waiting.
+func (a *app) unavailableHint(ctx context.Context, nodes []client.Node) string {
+	if len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n client.Node) bool { return n.State != "alive" || !n.Answers }) {
+		if plans, _, err := a.client.RecoverPartitions(ctx, nil, true); err == nil && len(plans) > 0 {
+			return lostMajority(len(plans)) + " `platform cluster partitions recover` continues from the remaining replicas; try `--dry-run` first."
+		}
+	}
+	return unavailableHint(nodes)
+}
+
+// unavailableHint returns what to do according to the state of the nodes.
 func unavailableHint(nodes []client.Node) string {
 	if slices.ContainsFunc(nodes, func(n client.Node) bool { return strings.HasPrefix(n.Disk, "is full") }) {
 		return "Free space on the full disks; the replicas on them then open automatically."

@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,14 +56,20 @@ func (s *Standing) Check(ctx context.Context, layout *metadata.Layout, seeds []s
 			addresses[address] = true
 		}
 	}
+	return s.requestAll(ctx, layout.Cluster.ID, slices.Collect(maps.Keys(addresses)))
+}
+
+// requestAll requests the standing from the nodes at some addresses. It returns an error only if one of
+// them reports that this node was removed.
+func (s *Standing) requestAll(ctx context.Context, cluster string, addresses []string) error {
 	ctx, cancel := context.WithTimeout(ctx, standingTimeout)
 	defer cancel()
 	var mu sync.Mutex
 	var removed error
 	var wg sync.WaitGroup
-	for address := range addresses {
+	for _, address := range addresses {
 		wg.Go(func() {
-			if err := s.request(ctx, layout.Cluster.ID, address); errors.Is(err, metadata.ErrNodeRemoved) {
+			if err := s.request(ctx, cluster, address); errors.Is(err, metadata.ErrNodeRemoved) {
 				mu.Lock()
 				defer mu.Unlock()
 				removed = err
@@ -95,19 +103,16 @@ func (s *Standing) Removed(reason string) error {
 	return &metadata.RemovedError{Node: s.Self.Node, Reason: reason, Data: s.DataDir}
 }
 
-// Watch returns an error when a node that is missing from this node's metadata reports that
-// this one was removed: the cluster was recovered without it.
+// Watch returns an error when another node reports that this one was removed. It asks the nodes that are
+// missing from this node's metadata, and those that are no longer alive in its view: a cluster that was
+// recovered without this node refuses its gossip.
 func (s *Standing) Watch(ctx context.Context, store *metadata.Store, members *membership.Members) error {
 	tick := time.NewTicker(standingTick)
 	defer tick.Stop()
 	for {
-		for _, m := range unlisted(store, members) {
-			attempt, cancel := context.WithTimeout(ctx, standingTimeout)
-			err := s.request(attempt, m.ClusterID, m.Address)
-			cancel()
-			if errors.Is(err, metadata.ErrNodeRemoved) {
-				return err
-			}
+		layout, _ := store.Layout()
+		if err := s.requestAll(ctx, layout.Cluster.ID, s.estranged(layout, members.Nodes())); err != nil {
+			return err
 		}
 		select {
 		case <-tick.C:
@@ -117,17 +122,21 @@ func (s *Standing) Watch(ctx context.Context, store *metadata.Store, members *me
 	}
 }
 
-// unlisted returns the nodes of the cluster that are missing from the metadata.
-func unlisted(store *metadata.Store, members *membership.Members) (list []membership.Member) {
-	layout, _ := store.Layout()
-	known := map[string]bool{}
-	for _, node := range layout.Nodes {
-		known[string(node.ServerID())] = true
-	}
-	for _, m := range members.Nodes() {
-		if m.State == membership.Alive && !m.Self && m.ClusterID == layout.Cluster.ID && !known[string(ServerID(m.Name, m.Incarnation))] {
-			list = append(list, m)
+// estranged returns the addresses of nodes that are alive and missing from the metadata, or in the
+// metadata and not alive.
+func (s *Standing) estranged(layout *metadata.Layout, members []membership.Member) (addresses []string) {
+	alive := map[string]string{} // addresses
+	for _, m := range members {
+		if m.State == membership.Alive && !m.Self && m.ClusterID == layout.Cluster.ID {
+			alive[string(ServerID(m.Name, m.Incarnation))] = m.Address
 		}
 	}
-	return list
+	for _, node := range layout.Nodes {
+		id := string(node.ServerID())
+		if _, reached := alive[id]; !reached && node.Name != s.Self.Node && node.FabricAddress != "" {
+			addresses = append(addresses, config.HostPort(node.FabricAddress))
+		}
+		delete(alive, id)
+	}
+	return slices.AppendSeq(addresses, maps.Values(alive))
 }

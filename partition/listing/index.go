@@ -35,7 +35,7 @@ type Index struct {
 	codes       interned[code]
 	groups      interned[groupKey]
 	groupIDs    map[uint32]GroupID
-	totals      []totals // by number of the target
+	totals      []*totals // by number of the target, nil unless it is in use
 	limit       int
 
 	// Rows that are left out because the index is full: completed ones created before
@@ -61,7 +61,7 @@ func (x *Index) Len() int { return int(x.rows) }
 
 // Bytes returns the approximate memory of the index.
 func (x *Index) Bytes() int {
-	return len(x.chunks)*chunkBytes + x.table.bytes() + x.targets.bytes + x.deployments.bytes + x.limits.bytes + x.codes.bytes + x.groups.bytes + len(x.totals)*totalsBytes
+	return len(x.chunks)*chunkBytes + x.table.bytes() + x.targets.bytes + x.deployments.bytes + x.limits.bytes + x.codes.bytes + x.groups.bytes + x.targets.len()*totalsBytes
 }
 
 // CompleteFrom returns the creation time from which on all invocations are in the index; 0:
@@ -152,10 +152,18 @@ func (x *Index) fill(row uint32, inv *machine.Invocation) {
 		}
 	}
 	c.mark(i)
-	if missing := int(c.target[i]) + 1 - len(x.totals); missing > 0 {
-		x.totals = append(x.totals, make([]totals, missing)...)
+	x.totalsOf(c.target[i])[c.status[i]][c.traits[i].result()]++
+}
+
+// totalsOf returns the totals of a target that is in use.
+func (x *Index) totalsOf(target uint32) *totals {
+	if missing := int(target) + 1 - len(x.totals); missing > 0 {
+		x.totals = append(x.totals, make([]*totals, missing)...)
 	}
-	x.totals[c.target[i]][c.status[i]][c.traits[i].result()]++
+	if x.totals[target] == nil {
+		x.totals[target] = new(totals)
+	}
+	return x.totals[target]
 }
 
 // forget removes a row from the marks of its chunk and from the totals, before it is filled or
@@ -195,7 +203,9 @@ func (x *Index) references(row uint32) references {
 }
 
 func (x *Index) release(r references) {
-	x.targets.release(r.target)
+	if x.targets.release(r.target) {
+		x.totals[r.target] = nil
+	}
 	x.deployments.release(r.deployment)
 	x.limits.release(r.limit)
 	x.codes.release(r.code)

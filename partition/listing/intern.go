@@ -41,19 +41,20 @@ func (t *interned[K]) number(v K, copied func(K) K) uint32 {
 	return n
 }
 
-// release removes a reference.
-func (t *interned[K]) release(n uint32) {
+// release removes a reference. It reports whether that was the last one.
+func (t *interned[K]) release(n uint32) (unused bool) {
 	if n == 0 {
-		return
+		return false
 	}
 	if t.refs[n]--; t.refs[n] > 0 {
-		return
+		return false
 	}
 	v := t.values[n]
 	t.bytes -= t.size(v) + internOverhead
 	delete(t.numbers, v)
 	t.values[n] = t.values[0]
 	t.free = append(t.free, n)
+	return true
 }
 
 // len returns how many values other than the zero value are in use.

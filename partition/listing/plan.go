@@ -227,11 +227,11 @@ func (p *plan) hasTotals() bool {
 
 // addTotals adds the numbers of selected rows that are not Invoked.
 func (p *plan) addTotals(counts []Count) {
-	for target := range p.x.totals {
-		if p.targets != nil && !p.targets[target] {
+	for target, all := range p.x.totals {
+		if all == nil || p.targets != nil && !p.targets[target] {
 			continue
 		}
-		for status, results := range p.x.totals[target] {
+		for status, results := range all {
 			if machine.Status(status) == machine.Invoked || !p.status[status] {
 				continue
 			}

@@ -12,19 +12,25 @@ import (
 const (
 	maxBaggage        = 8_000 // bytes
 	maxBaggageMembers = 64
+	// maxBaggageRead bounds the members that are parsed: a header has room for thousands of malformed
+	// ones, which take milliseconds.
+	maxBaggageRead = 4 * maxBaggageMembers
 )
 
 // Baggage returns the baggage in header values, unchanged except for white space, as a list in one
 // value. It leaves out whole members that are malformed or exceed the bounds, so what it returns is
-// always valid.
+// always valid, and all that follow after many.
 func Baggage(values []string) string {
 	if len(values) == 0 {
 		return ""
 	}
 	var list strings.Builder
-	members := 0
+	members, read := 0, 0
 	for _, value := range values {
 		for member := range strings.SplitSeq(value, ",") {
+			if read++; read > maxBaggageRead {
+				return list.String()
+			}
 			member = strings.Trim(member, " \t")
 			if members == maxBaggageMembers || list.Len()+1+len(member) > maxBaggage || !validMember(member) {
 				continue

@@ -29,6 +29,7 @@ func TestBaggageIsValidAndBounded(t *testing.T) {
 		{"control characters", []string{"a=1\r\nx: y,b=2"}, "b=2"},
 		{"not ASCII", []string{"a=\xff,b=ü,c=3"}, "c=3"},
 		{"too many", []string{strings.Join(many, ",")}, strings.Join(many[:maxBaggageMembers], ",")},
+		{"too many malformed ones", []string{strings.Repeat("x,", maxBaggageRead-1) + "a=1", "b=2"}, "a=1"},
 		{"too long", []string{"b=1", "a=" + long + "x", "c=2"}, "b=1,c=2"},
 		{"as long as possible", []string{"b=1", "a=" + long, "c=2"}, "b=1,a=" + long},
 	} {

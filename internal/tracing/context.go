@@ -26,11 +26,18 @@ type link struct {
 	sampled bool
 }
 
+// maxTraceparent bounds what later versions of W3C trace context may append to a traceparent.
+const maxTraceparent = 256
+
 // Valid reports whether a text is version-traceid-parentid-flags in lower-case hexadecimal digits, with
-// neither ID zero (W3C trace context).
+// neither ID zero (W3C trace context). Later versions may append other text, which must be suitable for
+// a header.
 func Valid(traceparent string) bool {
 	s := traceparent
 	if len(s) < 55 || (len(s) > 55 && (s[:2] == "00" || s[55] != '-')) || s[:2] == "ff" {
+		return false
+	}
+	if len(s) > maxTraceparent || strings.ContainsFunc(s[55:], func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return false
 	}
 	for i := range 55 {

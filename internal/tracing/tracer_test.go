@@ -241,9 +241,12 @@ func TestValid(t *testing.T) {
 	for text, want := range map[string]bool{
 		good: true, "cc" + good[2:] + "-what-comes-later": true,
 		"": false, "x": false, good + "-x": false, "ff" + good[2:]: false, strings.ToUpper(good): false,
-		"00-00000000000000000000000000000000-b7ad6b7169203331-01": false,
-		"00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01": false,
-		strings.Replace(good, "-", "_", 1):                        false,
+		"00-00000000000000000000000000000000-b7ad6b7169203331-01":   false,
+		"00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01":   false,
+		strings.Replace(good, "-", "_", 1):                          false,
+		"cc" + good[2:] + "-a\r\nx: b":                              false,
+		"cc" + good[2:] + "-\xff":                                   false,
+		"cc" + good[2:] + "-" + strings.Repeat("a", maxTraceparent): false,
 	} {
 		require.Equal(t, want, Valid(text), text)
 	}

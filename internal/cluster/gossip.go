@@ -55,7 +55,7 @@ func OpenGossip(ctx context.Context, cfg GossipConfig) (*membership.Members, err
 		Name: cfg.Self.Node, Incarnation: cfg.Self.Incarnation, ClusterName: cfg.Self.Cluster, Address: cfg.Address,
 		Meta:    membership.Meta{Version: version.Version()},
 		Streams: cfg.Streams, Packets: packets,
-		Seeds: cfg.Seeds, Known: cfg.Server.otherAddresses, Removed: cfg.Server.removed,
+		Seeds: cfg.Seeds, Known: cfg.Server.otherAddresses, Removed: cfg.Server.removed, Former: cfg.Server.former,
 		Key: key, Security: cfg.Security, OnFailed: cfg.OnFailed, Logger: cfg.Log,
 	})
 	if err != nil {
@@ -89,6 +89,12 @@ func (s *Server) removed() (former []membership.Removed) {
 		former = append(former, membership.Removed{Name: n.Name, Incarnation: n.Incarnation})
 	}
 	return former
+}
+
+// former reports whether a node was removed from the cluster or replaced, as far as this node knows.
+func (s *Server) former(name, incarnation string) bool {
+	store := s.Metadata()
+	return store != nil && store.RemovalReason(name, incarnation) != ""
 }
 
 // gossipKey reads the key from a file, which contains it as bytes or in base64.

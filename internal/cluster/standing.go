@@ -105,13 +105,13 @@ func (s *Standing) Removed(reason string) error {
 
 // Watch returns an error when another node reports that this one was removed. It asks the nodes that are
 // missing from this node's metadata, and those that are no longer alive in its view: a cluster that was
-// recovered without this node refuses its gossip.
+// recovered without this node refuses its gossip. While the metadata has no leader, it asks all.
 func (s *Standing) Watch(ctx context.Context, store *metadata.Store, members *membership.Members) error {
 	tick := time.NewTicker(standingTick)
 	defer tick.Stop()
 	for {
 		layout, _ := store.Layout()
-		if err := s.requestAll(ctx, layout.Cluster.ID, s.estranged(layout, members.Nodes())); err != nil {
+		if err := s.requestAll(ctx, layout.Cluster.ID, s.doubtful(layout, members.Nodes(), store.Group().Leader().ID == "")); err != nil {
 			return err
 		}
 		select {
@@ -122,9 +122,9 @@ func (s *Standing) Watch(ctx context.Context, store *metadata.Store, members *me
 	}
 }
 
-// estranged returns the addresses of nodes that are alive and missing from the metadata, or in the
-// metadata and not alive.
-func (s *Standing) estranged(layout *metadata.Layout, members []membership.Member) (addresses []string) {
+// doubtful returns the addresses of nodes that are alive and missing from the metadata, or in the
+// metadata and not alive; those of all nodes if all is set.
+func (s *Standing) doubtful(layout *metadata.Layout, members []membership.Member, all bool) (addresses []string) {
 	alive := map[string]string{} // addresses
 	for _, m := range members {
 		if m.State == membership.Alive && !m.Self && m.ClusterID == layout.Cluster.ID {
@@ -133,7 +133,7 @@ func (s *Standing) estranged(layout *metadata.Layout, members []membership.Membe
 	}
 	for _, node := range layout.Nodes {
 		id := string(node.ServerID())
-		if _, reached := alive[id]; !reached && node.Name != s.Self.Node && node.FabricAddress != "" {
+		if _, reached := alive[id]; (all || !reached) && node.Name != s.Self.Node && node.FabricAddress != "" {
 			addresses = append(addresses, config.HostPort(node.FabricAddress))
 		}
 		delete(alive, id)

@@ -46,6 +46,8 @@ type Config struct {
 	Security *nodetls.Security
 	// Removed returns the nodes that were removed from the cluster, which are refused; nil: none.
 	Removed func() []Removed
+	// Former reports whether a node was removed, or replaced by another one with its name; nil: none was.
+	Former func(name, incarnation string) bool
 	// Dial opens connections for streams; nil uses TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Resolve returns the addresses of a host name; nil uses the system resolver.
@@ -132,6 +134,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Removed == nil {
 		c.Removed = func() []Removed { return nil }
+	}
+	if c.Former == nil {
+		c.Former = func(string, string) bool { return false }
 	}
 	if c.Dial == nil {
 		c.Dial = func(ctx context.Context, address string) (net.Conn, error) {

@@ -3,7 +3,6 @@ package membership
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/hashicorp/memberlist"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -39,10 +38,10 @@ func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 		d.m.conflicts.warn(member, errOtherClusterID)
 		return errOtherClusterID
 	}
-	if slices.Contains(d.m.cfg.Removed(), Removed{member.Name, member.Incarnation}) {
-		return fmt.Errorf("node %q was removed from the cluster", n.Name)
-	}
 	self := d.m.self.Load().Member
+	if member.identity() != self.identity() && d.m.cfg.Former(member.Name, member.Incarnation) {
+		return fmt.Errorf("node %q was removed from the cluster or replaced", n.Name)
+	}
 	if member.identity() == self.identity() && member.Address != self.Address {
 		d.m.conflicts.add(member) // this node's former address, or a copy of its data directory
 	}

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,8 +34,10 @@ func TestRemovedNodesAreRefused(t *testing.T) {
 			var removed removals
 			configured := func(node string, more func(*Config)) func(*Config) {
 				return func(cfg *Config) {
-					if cfg.Removed = removed.get; node == "c" {
-						cfg.Removed = nil // it does not know
+					cfg.Removed = removed.get
+					cfg.Former = func(name, incarnation string) bool { return slices.Contains(removed.get(), Removed{name, incarnation}) }
+					if node == "c" {
+						cfg.Removed, cfg.Former = nil, nil // it does not know
 					}
 					if mode != nodetls.Off {
 						cfg.Security = securityOf(t, ca, "test", node, mode)

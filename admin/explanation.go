@@ -53,8 +53,13 @@ func (r tableReader) Query(ctx context.Context, sql string) ([]explain.Row, erro
 	return rowsOf[explain.Row](ctx, r.engine, sql, query.Options{})
 }
 
-// Deployed implements explain.Reader.
-func (r tableReader) Deployed(service string) bool { return r.schemas.Services[service] != nil }
+// Latest implements explain.Reader.
+func (r tableReader) Latest(service string) string {
+	if s := r.schemas.Services[service]; s != nil {
+		return string(s.Deployment)
+	}
+	return ""
+}
 
 // Visible implements explain.Reader.
 func (r tableReader) Visible(service, scope string) bool {

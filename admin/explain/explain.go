@@ -75,8 +75,8 @@ type Step struct {
 type Reader interface {
 	// Query returns the rows of an SQL query.
 	Query(ctx context.Context, sql string) ([]Row, error)
-	// Deployed reports whether a deployment serves a service.
-	Deployed(service string) bool
+	// Latest returns the id of the latest deployment of a service; "" if none serves it.
+	Latest(service string) string
 	// Visible reports whether invocations of a service in a scope may be shown.
 	Visible(service, scope string) bool
 }
@@ -234,7 +234,7 @@ func (e *explainer) ready() {
 // undeployed reports whether no deployment serves the handler, and adds that to the explanation.
 func (e *explainer) undeployed() bool {
 	service := e.row.Text("target_service_name")
-	if e.reader.Deployed(service) {
+	if e.reader.Latest(service) != "" {
 		return false
 	}
 	e.detail("Deployment", "No deployment serves %s.", service)
@@ -336,12 +336,18 @@ func counted(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// elsewhere suggests how to continue an invocation whose code has changed: with code that matches
-// its journal.
+// elsewhere suggests how to continue an invocation on another deployment: with code that matches
+// its journal, or with the fix of a failure. Retries stay on the deployment that it started on.
 func (e *explainer) elsewhere() {
 	if e.row.Text("last_failure_error_code") == string(errcode.RT0016) {
 		e.next("Register the code that it started on, or code that executes the same steps, and then: `platform invocations resume %s --deployment latest` (or the id of its deployment).", e.ID)
+		return
 	}
+	pinned, latest := e.row.Text("pinned_deployment_id"), e.reader.Latest(e.row.Text("target_service_name"))
+	if pinned == "" || latest == "" || pinned == latest || e.row.Text("last_failure") == "" {
+		return
+	}
+	e.next("Attempts use %s, the deployment that it started on. If the latest one, %s, fixes the failure: `platform invocations resume %s --deployment latest` continues it there.", pinned, latest, e.ID)
 }
 
 // code adds the remedy of the error catalogue and a reference to it.

@@ -27,8 +27,13 @@ func (t tables) Query(_ context.Context, sql string) (rows []Row, err error) {
 	return nil, nil
 }
 
-// Deployed implements Reader.
-func (t tables) Deployed(service string) bool { return service != "Gone" }
+// Latest implements Reader.
+func (t tables) Latest(service string) string {
+	if service == "Gone" {
+		return ""
+	}
+	return "dp_2"
+}
 
 // Visible implements Reader.
 func (t tables) Visible(service, _ string) bool { return service != "Hidden" }
@@ -109,6 +114,21 @@ func TestExplanations(t *testing.T) {
 			row:     `"status":"paused","modified_at":"2026-11-20T18:21:38Z","last_pause_cause":"attempts-used-up","last_pause_attempts":3,"last_failure":"boom","last_failure_related_command_type":"Run","last_failure_related_command_name":"charge"`,
 			summary: "It was paused at 2026-11-20T18:21:38.000Z (1s ago): the maximum number of attempts of its retry policy was reached (3 failed).",
 			details: []string{"Last failure: The last attempt failed: boom", "Failed command: It failed in Run charge."},
+			steps:   []string{"`platform invocations resume ID` continues it.", "`platform invocations cancel ID` ends it."},
+		},
+		"backing off on a deployment that is not the latest": {
+			row:     `"status":"backing-off","next_retry_at":"2026-11-20T18:22:39Z","target_service_name":"S","pinned_deployment_id":"dp_1","last_failure":"boom"`,
+			summary: "Its last attempt failed; the next one starts at 2026-11-20T18:22:39.000Z (in 1m).",
+			details: []string{"Attempts: 1 attempt so far.", "Last failure: The last attempt failed: boom"},
+			steps: []string{
+				"Attempts use dp_1, the deployment that it started on. If the latest one, dp_2, fixes the failure: `platform invocations resume ID --deployment latest` continues it there.",
+				"It is retried automatically. `platform invocations resume ID` retries it immediately.",
+			},
+		},
+		"paused on the latest deployment": {
+			row:     `"status":"paused","target_service_name":"S","pinned_deployment_id":"dp_2","last_pause_cause":"unretryable-failure","modified_at":"2026-11-20T18:21:38Z","last_failure":"boom"`,
+			summary: "It was paused at 2026-11-20T18:21:38.000Z (1s ago): its last attempt failed with an error that is not retried.",
+			details: []string{"Last failure: The last attempt failed: boom"},
 			steps:   []string{"`platform invocations resume ID` continues it.", "`platform invocations cancel ID` ends it."},
 		},
 		"suspended": {

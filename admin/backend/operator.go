@@ -70,6 +70,9 @@ func (o *operator) Resume(ctx context.Context, id ids.Invocation, on admin.Deplo
 	if err != nil {
 		return err
 	}
+	if repin == nil && on.Which == admin.Latest {
+		return o.resumeUnpinned(ctx, id)
+	}
 	out, err := o.do(ctx, id, &machine.Resume{Target: id, Repin: repin}, machine.OK)
 	switch {
 	case err == nil || repin == nil:
@@ -88,6 +91,32 @@ func (o *operator) Resume(ctx context.Context, id ids.Invocation, on admin.Deplo
 		err = o.resumeElsewhere(ctx, id, repin)
 	}
 	return err
+}
+
+// resumeUnpinned resumes an invocation that is not pinned to a deployment, so that its next
+// attempt runs on the latest one. An open attempt on another deployment would continue there.
+func (o *operator) resumeUnpinned(ctx context.Context, id ids.Invocation) error {
+	r, _, err := o.router.Owner(id).Inspect(ctx, id, false)
+	if err != nil {
+		return operatorError(err)
+	}
+	inv := r.Invocation
+	switch {
+	case inv.Pausing:
+		return o.resumePaused(ctx, id, nil)
+	case inv.Status == machine.Invoked && r.Attempts != nil && r.Attempts.InFlight && r.Attempts.Deployment != o.latest(&inv.Target):
+		return refuse(http.StatusConflict, "the deployment cannot be changed while the invocation is running; pause it first")
+	}
+	_, err = o.do(ctx, id, &machine.Resume{Target: id}, machine.OK)
+	return err
+}
+
+// latest returns the latest deployment of a target's service; "" if none serves it.
+func (o *operator) latest(target *machine.Target) ids.Deployment {
+	if service := o.schemas().Services[target.Service]; service != nil {
+		return service.Deployment
+	}
+	return ""
 }
 
 // resumePaused resumes an invocation on another deployment once the pause that an operator has

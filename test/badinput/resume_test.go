@@ -97,6 +97,39 @@ func TestResumeElsewhereWhileAPauseIsPending(t *testing.T) {
 	require.Equal(t, `"v2"`, string(w.attach(id).Body))
 }
 
+// TestResumeElsewhereBeforeTheFirstStep resumes a handler that has stored no step and whose
+// attempt is open: it would end on the deployment where it started.
+func TestResumeElsewhereBeforeTheFirstStep(t *testing.T) {
+	offer := manifest(serviceManifest("S", "SERVICE", nil, object{"name": "h"}))
+	v1, v2 := newEndpoint(t, serveManifest(t, offer)), newEndpoint(t, serveManifest(t, offer))
+	started := make(chan struct{})
+	v1.script("S/h", func(x *exchange) {
+		x.replay()
+		x.head()
+		close(started)
+		_, _, _ = x.read() // until the attempt is stopped
+		panic(http.ErrAbortHandler)
+	})
+	v2.script("S/h", respondValue(`"v2"`))
+	w := newFixture(t, nil)
+	w.register(v1.URL, nil)
+	id := w.send("S/h")
+	<-started
+	w.register(v2.URL, nil)
+	refused := w.admin("PATCH", "/invocations/"+id+"/resume?deployment=latest", nil)
+	require.Equal(t, 409, refused.status, "%s", refused.raw)
+	require.Contains(t, refused.Message, "pause it first")
+	_, stderr, exit := w.cli("invocations", "pause", id, "--yes")
+	require.Zero(t, exit, stderr)
+	resumed := w.admin("PATCH", "/invocations/"+id+"/resume?deployment=latest", nil)
+	for resumed.status == 409 && w.ctx.Err() == nil { // the handler has not stopped yet
+		require.Contains(t, resumed.Message, "repeat the command")
+		resumed = w.admin("PATCH", "/invocations/"+id+"/resume?deployment=latest", nil)
+	}
+	require.Equal(t, 200, resumed.status, "%s", resumed.raw)
+	require.Equal(t, `"v2"`, string(w.attach(id).Body))
+}
+
 // TestResumeSuspendedOnLatestDeployment resumes a sleeping invocation on the latest deployment.
 func TestResumeSuspendedOnLatestDeployment(t *testing.T) {
 	offer := manifest(serviceManifest("S", "SERVICE", slowRetries, object{"name": "h"}))

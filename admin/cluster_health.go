@@ -168,7 +168,15 @@ func tooFewReplicas(state *ClusterState, wanted int) (lacking []string) {
 // redundancy is reduced.
 func (p *PartitionState) problems(state *ClusterState) (unserved, lacking []string) {
 	leader := p.replica(p.Leader)
+	removed := 0
+	for _, id := range p.Placed {
+		if state.node(id) == nil {
+			removed++
+		}
+	}
 	switch {
+	case p.Leader == 0 && removed > 0 && 2*(len(p.Placed)-removed) <= len(p.Placed):
+		unserved = append(unserved, fmt.Sprintf("partition %d has no leader: %d of its %d replicas were on nodes that were removed; 'platform cluster partitions recover' continues from the remaining ones", p.ID, removed, len(p.Placed)))
 	case p.Leader == 0:
 		unserved = append(unserved, fmt.Sprintf("partition %d has no leader", p.ID))
 	case leader == nil || !leader.Answers:
@@ -184,6 +192,8 @@ func (p *PartitionState) problems(state *ClusterState) (unserved, lacking []stri
 			// reported as a problem of the node
 		case replica != nil && replica.Quarantine != "":
 			lacking = append(lacking, fmt.Sprintf("partition %d: the replica on node %s is quarantined: %s", p.ID, state.nameOf(id), replica.Quarantine))
+		case node == nil:
+			lacking = append(lacking, fmt.Sprintf("partition %d: node %s, which had a replica, was removed", p.ID, state.nameOf(id)))
 		case replica == nil || replica.Role == RoleNone:
 			lacking = append(lacking, fmt.Sprintf("partition %d is getting a replica on node %s", p.ID, state.nameOf(id)))
 		case !replica.Answers:

@@ -51,6 +51,13 @@ func TestClusterHealthReportsProblems(t *testing.T) {
 		},
 		{"a replica has no vote", func(s *ClusterState) { s.Partitions[1].replica(1).Role = RoleLearner }, Degraded, 200, 200, "the replica on node n1 (1) has no vote yet"},
 		{"a replica is coming", func(s *ClusterState) { s.Partitions[0].Replicas = s.Partitions[0].Replicas[:2] }, Degraded, 200, 200, "partition 0 is getting a replica on node n3 (3)"},
+		{"a node with a replica was removed", func(s *ClusterState) { s.Nodes = s.Nodes[:2] }, Degraded, 200, 200, "partition 0: node 3, which had a replica, was removed"},
+		{
+			"most nodes with replicas were removed", func(s *ClusterState) {
+				s.Nodes, s.Partitions[0].Leader, s.Partitions[0].Replicas = s.Nodes[:1], 0, s.Partitions[0].Replicas[:1]
+			},
+			Unavailable, 200, 503, "partition 0 has no leader: 2 of its 3 replicas were on nodes that were removed; 'platform cluster partitions recover' continues from the remaining ones",
+		},
 		{"a replica is going", func(s *ClusterState) { s.Partitions[0].Placed = s.Partitions[0].Placed[:2] }, Degraded, 200, 200, "partition 0 is leaving node n3 (3)"},
 		{"no leader", func(s *ClusterState) { s.Partitions[1].Leader = 0 }, Unavailable, 200, 503, "partition 1 has no leader"},
 		{"a leader that is not ready", func(s *ClusterState) { s.Partitions[0].replica(1).Serving = false }, Unavailable, 200, 503, "partition 0 has a new leader, node n1 (1), which is not ready yet"},

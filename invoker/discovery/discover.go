@@ -165,7 +165,7 @@ func (d *Discoverer) wait(ctx context.Context, addr *endpoint.Address, done <-ch
 		return ctx.Err()
 	case <-probe.C:
 	}
-	if d.client.ProbeHTTP1(ctx, addr) {
+	if d.ignoresHTTP2(ctx, addr, done) {
 		return endpoint.ErrHTTP1
 	}
 	select {
@@ -174,6 +174,25 @@ func (d *Discoverer) wait(ctx context.Context, addr *endpoint.Address, done <-ch
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// ignoresHTTP2 reports whether an endpoint responds to a probe in HTTP/1.1 and still not to the HTTP/2
+// connection of a discovery request. Some endpoints speak both and were only slow, for instance because
+// they have just started; those accept the HTTP/2 connection about when they respond to the probe.
+func (d *Discoverer) ignoresHTTP2(ctx context.Context, addr *endpoint.Address, done <-chan struct{}) bool {
+	begin := time.Now()
+	if !d.client.ProbeHTTP1(ctx, addr) {
+		return false
+	}
+	grace := time.NewTimer(max(time.Since(begin), d.cfg.ProbeAfter/2))
+	defer grace.Stop()
+	select {
+	case <-done:
+		return false
+	case <-ctx.Done():
+	case <-grace.C:
+	}
+	return !d.client.SpeaksHTTP2(addr)
 }
 
 func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, err error) (*manifestResponse, bool, error) {

@@ -295,6 +295,51 @@ func TestServersThatDropHTTP2AreDetectedImmediately(t *testing.T) {
 	}
 }
 
+// An endpoint that speaks both versions of HTTP, but begins to respond only after a while, is not taken for one
+// that ignores HTTP/2.
+func TestSlowEndpointsWithBothVersionsAreDiscovered(t *testing.T) {
+	started := make(chan struct{})
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor == 1 {
+			close(started)
+		}
+		answering(v4, manifestOf(""))(w, r)
+	}, func(s *httptest.Server) {
+		s.Config.Protocols.SetHTTP1(true)
+		s.Listener = &heldListener{Listener: s.Listener, until: started}
+	})
+	dep, err := newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: s.URL})
+	require.NoError(t, err)
+	require.False(t, dep.HTTP11)
+	require.True(t, dep.Bidirectional)
+}
+
+// heldListener is a listener whose first connection has nothing to read until a channel is closed.
+type heldListener struct {
+	net.Listener
+	until <-chan struct{}
+	held  bool
+}
+
+func (l *heldListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil && !l.held {
+		l.held = true
+		c = &heldConn{Conn: c, until: l.until}
+	}
+	return c, err
+}
+
+type heldConn struct {
+	net.Conn
+	until <-chan struct{}
+}
+
+func (c *heldConn) Read(p []byte) (int, error) {
+	<-c.until
+	return c.Conn.Read(p)
+}
+
 // serveHTTP1 responds to requests in HTTP/1 with 404, and treats the preface of HTTP/2 with drop.
 func serveHTTP1(c net.Conn, drop func(net.Conn)) {
 	defer c.Close()

@@ -16,7 +16,7 @@ const probeTimeout = 2 * time.Second
 // returns false without a probe. The probe is an OPTIONS request on a separate connection,
 // to which every HTTP/1.1 server responds in some way.
 func (c *Client) ProbeHTTP1(ctx context.Context, a *Address) bool {
-	if a.Function != nil || a.HTTP11 || a.Scheme != "http" || ctx.Err() != nil || c.speaksHTTP2(a) {
+	if a.Function != nil || a.HTTP11 || a.Scheme != "http" || ctx.Err() != nil || c.SpeaksHTTP2(a) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(probeTimeout, c.cfg.ConnectTimeout))
@@ -34,8 +34,8 @@ func (c *Client) ProbeHTTP1(ctx context.Context, a *Address) bool {
 	return bytes.Equal(begin, http1Begin)
 }
 
-// speaksHTTP2 reports whether an HTTP/2 connection to the address is open.
-func (c *Client) speaksHTTP2(a *Address) bool {
+// SpeaksHTTP2 reports whether an HTTP/2 connection to the address is open.
+func (c *Client) SpeaksHTTP2(a *Address) bool {
 	c.mu.Lock()
 	p := c.pools[a.key]
 	c.mu.Unlock()

@@ -25,27 +25,44 @@ func CountMembers(dir string) (members int, err error) {
 // ReadLayout reads the cluster, its members and the partition table from the metadata in a
 // directory, which must not be open. The result is empty if there are none.
 func ReadLayout(dir string) (*Layout, error) {
+	st, err := readDir(dir)
+	return st.layout(), err
+}
+
+// ReadNodes reads the nodes from the metadata in a directory, which must not be open, with those that
+// were removed; there are none without metadata.
+func ReadNodes(dir string) ([]Node, error) {
+	st, err := readDir(dir)
+	return st.nodes, err
+}
+
+// readDir reads the metadata in a directory. The result is empty if there are none, and after an error.
+func readDir(dir string) (*state, error) {
 	path := filepath.Join(dir, "state.db")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return &Layout{}, nil
+		return &state{}, nil
 	}
 	db, err := openDatabase(path)
 	if err != nil {
-		return &Layout{}, err
+		return &state{}, err
 	}
 	st, _, err := db.load()
-	layout := &Layout{}
-	if err == nil {
-		layout = st.layout()
+	if err != nil {
+		st = &state{}
 	}
-	return layout, errors.Join(err, db.close())
+	return st, errors.Join(err, db.close())
 }
 
 // RemovalReason returns why a node with that name and incarnation is no longer a member, ""
 // if it is one or unknown here. Incarnations are ordered by creation time, so a record of
 // an older one, which this replica may still have, proves nothing.
-func (s *Store) RemovalReason(name, incarnation string) (removed string) {
-	for _, n := range s.source.current().nodes {
+func (s *Store) RemovalReason(name, incarnation string) string {
+	return RemovalReason(s.source.current().nodes, name, incarnation)
+}
+
+// RemovalReason is Store.RemovalReason for nodes that ReadNodes has returned.
+func RemovalReason(nodes []Node, name, incarnation string) string {
+	for _, n := range nodes {
 		switch {
 		case n.Name != name:
 		case n.Incarnation == incarnation && n.Removed:

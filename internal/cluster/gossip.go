@@ -15,6 +15,7 @@ import (
 	"platform/internal/errcode"
 	"platform/internal/nodetls"
 	"platform/internal/version"
+	"platform/metadata"
 )
 
 // gossipKeyBytes is the size of the encryption key of gossip.
@@ -81,20 +82,24 @@ func (s *Server) otherAddresses() []string {
 
 // removed returns the nodes that were removed from the cluster, as far as this node knows.
 func (s *Server) removed() (former []membership.Removed) {
-	store := s.Metadata()
-	if store == nil {
-		return nil
+	nodes := s.cfg.Nodes
+	if store := s.Metadata(); store != nil {
+		nodes = store.RemovedNodes()
 	}
-	for _, n := range store.RemovedNodes() {
-		former = append(former, membership.Removed{Name: n.Name, Incarnation: n.Incarnation})
+	for _, n := range nodes {
+		if n.Removed {
+			former = append(former, membership.Removed{Name: n.Name, Incarnation: n.Incarnation})
+		}
 	}
 	return former
 }
 
 // former reports whether a node was removed from the cluster or replaced, as far as this node knows.
 func (s *Server) former(name, incarnation string) bool {
-	store := s.Metadata()
-	return store != nil && store.RemovalReason(name, incarnation) != ""
+	if store := s.Metadata(); store != nil {
+		return store.RemovalReason(name, incarnation) != ""
+	}
+	return metadata.RemovalReason(s.cfg.Nodes, name, incarnation) != ""
 }
 
 // gossipKey reads the key from a file, which contains it as bytes or in base64.

@@ -61,7 +61,10 @@ type ServerConfig struct {
 	Stats          *stats.History
 	LogLevels      *telemetry.Levels
 	Renew          Renew
-	Log            *slog.Logger
+	// Nodes are those of the metadata on disk, with removed ones. They are known before the metadata are
+	// open, so that nodes which are no longer members are refused from the first message on.
+	Nodes []metadata.Node
+	Log   *slog.Logger
 }
 
 // Usage is what this node uses of its machine.

@@ -12,6 +12,7 @@ import (
 	"platform/internal/config"
 	"platform/internal/diskspace"
 	"platform/internal/raftgroup"
+	"platform/metadata"
 	"platform/partition/store"
 )
 
@@ -135,4 +136,14 @@ func (f *files) close(inUse bool) error {
 		errs = append(errs, f.dir.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// knownNodes returns the nodes of the metadata on disk, which are not open yet. If they cannot be read,
+// openMetadata reports it.
+func (f *files) knownNodes() []metadata.Node {
+	if f.dir.Holds(datadir.MetadataLog) == "" {
+		return nil
+	}
+	nodes, _ := metadata.ReadNodes(f.dir.In(datadir.MetadataDir)) //nolint:errcheck // see above
+	return nodes
 }

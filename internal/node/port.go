@@ -59,7 +59,7 @@ func (n *Node) openPort(ctx context.Context) (err error) {
 	p.server = cluster.NewServer(cluster.ServerConfig{
 		Self: self, Expect: n.cfg.BootstrapExpect, FlowControl: n.cfg.FlowControl(), HoldFeatureLevel: n.cfg.FeatureLevelHold, Settings: n.cfg.Settings,
 		Members: func() *membership.Members { return p.members }, Disk: n.files.disk.Shortage, Usage: n.resources, Draining: n.draining.Load, FailedAttempts: n.stats.FailedAttempts, Stats: n.history, LogLevels: n.logLevels,
-		Renew: p.issuer.Renew, Log: n.log,
+		Renew: p.issuer.Renew, Nodes: n.files.knownNodes(), Log: n.log,
 	})
 	p.nodes = cluster.NewNodes(p.server, p.peers, p.addresses)
 	me := fabric.Identity{

@@ -164,7 +164,7 @@ func (nd *broker) start(t testing.TB) {
 	log, err := os.OpenFile(nd.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	require.NoError(t, err)
 	defer log.Close()
-	nd.cmd = nd.java("-Xmx256m", "kafka.Kafka", nd.config)
+	nd.cmd = nd.java(fmt.Sprintf("-Xmx%dm", setting(t, "KAFKA_HEAP", 256)), "kafka.Kafka", nd.config)
 	nd.cmd.Stdout, nd.cmd.Stderr = log, log
 	endWithTest(nd.cmd)
 	require.NoError(t, nd.cmd.Start())
@@ -194,8 +194,14 @@ func (b *brokers) list() string {
 
 func (b *brokers) topic(name string, partitions int32) {
 	b.t.Helper()
-	_, err := b.admin.CreateTopic(b.t.Context(), partitions, b.factor, nil, name)
+	const atOnce = 5000 // fewer than a controller makes in one batch
+	_, err := b.admin.CreateTopic(b.t.Context(), min(partitions, atOnce), b.factor, nil, name)
 	require.NoError(b.t, err)
+	for made := int32(atOnce); made < partitions; made += atOnce {
+		grown, err := b.admin.UpdatePartitions(b.t.Context(), int(min(partitions, made+atOnce)), name)
+		require.NoError(b.t, err)
+		require.NoError(b.t, grown.Error())
+	}
 	require.Eventually(b.t, func() bool { // brokers learn of it from the controller
 		topics, err := b.admin.ListTopics(b.t.Context(), name)
 		return err == nil && topics.Error() == nil

@@ -95,5 +95,5 @@ func TestServicesShowWhatOverridesWhat(t *testing.T) {
 	require.Contains(t, after.Defaults, "inactivity_timeout")
 
 	restored := patch(`{"abort_timeout": "10m", "public": true, "retry_policy": {"max_attempts": 70}}`)
-	require.Nil(t, restored.Overridden, "the values are those of before")
+	require.Nil(t, restored.Overridden, "the options have their announced values again")
 }

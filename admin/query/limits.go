@@ -32,8 +32,8 @@ func (l *Limits) include(o owner) bool {
 }
 
 // ownership determines which limits apply to the rows of a table. Queries with other limits, and all
-// queries with limits of a table without ownership, are refused: nothing is shown because nobody
-// thought of it.
+// queries with limits of a table without ownership, are refused: a new table
+// shows nothing to limited tokens until its ownership is declared.
 type ownership uint8
 
 const (

@@ -248,7 +248,7 @@ func TestFetchesOfManySubscriptions(t *testing.T) {
 }
 
 // lockedFetcher checks that a stream is locked while it pauses or continues: otherwise the client could
-// continue before it has paused, and would not fetch the topic partition any more.
+// continue before it has paused, and the topic partition would never be fetched again.
 type lockedFetcher struct {
 	t      *testing.T
 	s      *stream

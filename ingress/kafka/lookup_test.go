@@ -8,8 +8,8 @@ import (
 	"platform/internal/subscription"
 )
 
-// Operators see any record that the broker has, also while the subscription is paused, and are told
-// about others at once.
+// Operators can read every record that the broker has, also while the subscription is paused. Offsets without a
+// record fail without waiting.
 func TestRecordsForOperators(t *testing.T) {
 	w := newWorld(t, 2)
 	w.topic("orders", 1)

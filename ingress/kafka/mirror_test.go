@@ -94,7 +94,7 @@ func TestPositionsBesideThoseOfADeletedTopicAreCommitted(t *testing.T) {
 	require.Empty(t, r.mirrored())
 	require.Empty(t, h.engine.Statuses("sub_1", true)[0].Message)
 	r.notify()
-	w.eventually("the topic is not read any more", func() bool {
+	w.eventually("the topic is no longer read", func() bool {
 		all := h.engine.Statuses("sub_1", false)[0]
 		return all.State == subscription.Running && len(all.Partitions) == 1
 	})

@@ -21,7 +21,7 @@ export function countsOf(counts: Counts | null | undefined, service: string): { 
     for (const [result, n] of Object.entries(c.by_result ?? {})) {
       if (result === 'success') out.succeeded += n
       else if (result === 'failure') out.failed += n
-      else out.ended += n // cancelled or killed: somebody requested it
+      else out.ended += n // cancelled or killed by an operator
     }
   }
   return out

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"platform/internal/ids"
+	"platform/internal/suggest"
 )
 
 // journalEntry contains the fields of a row of sys_journal that explanations need.
@@ -65,7 +66,7 @@ func (e *explainer) leaf(ctx context.Context, value any, journal []journalEntry)
 	leaf, _ := value.(map[string]any)
 	if name, ok := leaf["SignalName"]; ok {
 		e.waits(ForSignal, fmt.Sprint(name), "the signal %v", name)
-		e.next("Send it: `platform signals send %s %v <value>`", e.ID, name)
+		e.next("Send it: `platform signals send %s %s <value>`", e.ID, suggest.Word(fmt.Sprint(name)))
 	}
 	if index, ok := leaf["SignalIndex"].(float64); ok {
 		e.signal(uint32(index))

@@ -132,7 +132,7 @@ func TestExplanations(t *testing.T) {
 			steps:   []string{"`platform invocations resume ID` continues it.", "`platform invocations cancel ID` ends it."},
 		},
 		"suspended": {
-			row: `"status":"suspended","suspended_waiting_future_json":"{\"FirstCompleted\":[{\"Single\":{\"CompletionId\":1}},{\"Single\":{\"CompletionId\":3}},{\"Single\":{\"SignalIndex\":17}},{\"Single\":{\"SignalIndex\":1}},{\"Single\":{\"SignalName\":\"approve\"}}]}"`,
+			row: `"status":"suspended","suspended_waiting_future_json":"{\"FirstCompleted\":[{\"Single\":{\"CompletionId\":1}},{\"Single\":{\"CompletionId\":3}},{\"Single\":{\"SignalIndex\":17}},{\"Single\":{\"SignalIndex\":1}},{\"Single\":{\"SignalName\":\"approve it\"}}]}"`,
 			tables: tables{
 				"FROM sys_journal": `[{"sleep_wakeup_at":"2026-11-20T18:21:40Z","entry_lite_json":"{\"Command\":{\"Sleep\":{\"completion_id\":1}}}"},{"invoked_id":"inv_1callee","entry_lite_json":"{\"Command\":{\"Call\":{\"invocation_id_completion_id\":2,\"result_completion_id\":3}}}"}]`,
 				"'inv_1callee'":    `[{"target":"S/h","status":"paused"}]`,
@@ -142,11 +142,11 @@ func TestExplanations(t *testing.T) {
 				"sleep : the end of a sleep at 2026-11-20T18:21:40.000Z (in 1s)",
 				"invocation inv_1callee: the result of inv_1callee (S/h, paused)",
 				"awakeable " + awakeable(17) + ": the awakeable " + awakeable(17),
-				"signal approve: the signal approve",
+				"signal approve it: the signal approve it",
 			},
 			steps: []string{
 				"Nothing: it continues automatically.", "`platform explain inv_1callee` shows what it waits for.",
-				"Resolve it: `platform awakeables resolve " + awakeable(17) + " <value>`", "Send it: `platform signals send ID approve <value>`",
+				"Resolve it: `platform awakeables resolve " + awakeable(17) + " <value>`", "Send it: `platform signals send ID 'approve it' <value>`",
 			},
 		},
 		"running, with a step of the journal open": {

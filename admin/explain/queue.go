@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"platform/flowcontrol"
+	"platform/internal/suggest"
 )
 
 // pending explains an invocation that has not been admitted: it waits for its object or in a
@@ -100,7 +101,7 @@ func (e *explainer) blocked(ctx context.Context, queue string, row Row) error {
 			until = "; the next one starts at " + e.when(d.Until)
 		}
 		e.waits(ForQueue, queue, "The rate limit of rule %s is reached%s.", d.Rule, until)
-		e.next("Wait, or raise the rate: `platform rules set %s --rate <n>/<period>`.", quotedPattern(d.Rule))
+		e.next("Wait, or raise the rate: `platform rules set %s --rate <n>/<period>`.", suggest.Word(d.Rule))
 	case d.Rule != "":
 		counters, err := e.reader.Query(ctx, "SELECT concurrency_limit, usage FROM sys_user_limits WHERE "+d.counter())
 		if err != nil {
@@ -116,7 +117,7 @@ func (e *explainer) blocked(ctx context.Context, queue string, row Row) error {
 			}
 			e.waits(ForQueue, queue, "Rule %s allows %s concurrent invocations; %s %s running.", d.Rule, r.Text("concurrency_limit"), r.Text("usage"), verb)
 		}
-		e.next("Wait, or raise the limit: `platform rules set %s --concurrency <n>`.", quotedPattern(d.Rule))
+		e.next("Wait, or raise the limit: `platform rules set %s --concurrency <n>`.", suggest.Word(d.Rule))
 	case on == "lock":
 		e.waits(ForQueue, queue, "The invocations in the queue wait for the keys of their objects, which other invocations hold.")
 	case on != "":
@@ -152,12 +153,4 @@ func (d *blockedBy) counter() string {
 		where += " AND l2 = " + quote(second)
 	}
 	return where
-}
-
-// quotedPattern quotes a pattern with a wildcard for shells.
-func quotedPattern(pattern string) string {
-	if strings.Contains(pattern, "*") {
-		return "'" + pattern + "'"
-	}
-	return pattern
 }

@@ -1,4 +1,5 @@
-// Package suggest finds the closest known name to a misspelled one.
+// Package suggest finds the closest known name to a misspelled one, and writes commands that messages
+// suggest.
 package suggest
 
 import "strings"

@@ -10,6 +10,7 @@ import (
 
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
+	"platform/internal/suggest"
 )
 
 const noResultHint = "It may have completed without its result being kept, or never have existed."
@@ -64,18 +65,21 @@ func (a *app) outputOf(ctx context.Context, ref client.InvocationRef) (*client.R
 	return response, err
 }
 
+// word is a word of a command that a message suggests, for the user's shell.
+func word(argument string) string { return suggest.Word(term.Clean(argument)) }
+
 // attachCommand is the command that waits for the result of an invocation.
 func attachCommand(ref client.InvocationRef) (command string) {
 	switch {
 	case ref.ID != "":
-		return "platform attach " + term.Clean(ref.ID)
+		return "platform attach " + word(ref.ID)
 	case ref.IdempotencyKey != "":
-		command = "platform attach " + term.Clean(ref.Target.String()) + " --idempotency-key " + term.Clean(ref.IdempotencyKey)
+		command = "platform attach " + word(ref.Target.String()) + " --idempotency-key " + word(ref.IdempotencyKey)
 	default:
-		command = "platform workflows attach " + term.Clean(ref.Target.Service+"/"+ref.Target.Key)
+		command = "platform workflows attach " + word(ref.Target.Service+"/"+ref.Target.Key)
 	}
 	if ref.Scope != "" {
-		command += " --scope " + term.Clean(ref.Scope)
+		command += " --scope " + word(ref.Scope)
 	}
 	return command
 }

@@ -196,7 +196,7 @@ func hintCall(err error, call client.Call) error {
 	if call.Target.Keyed {
 		target += "/" + call.Target.Key
 	}
-	hint := "The outcome is unknown: the handler may have been invoked. `platform invocations list " + term.Clean(target) + "` shows its invocations.\n" +
+	hint := "The outcome is unknown: the handler may have been invoked. `platform invocations list " + word(target) + "` shows its invocations.\n" +
 		"With --idempotency-key <key>, a command can be repeated safely: the handler runs once per key."
 	if call.Header.Get("Idempotency-Key") != "" {
 		hint = "The outcome is unknown: the handler may have been invoked. Run the command again with the same idempotency key: the handler runs once per key."

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,7 +73,11 @@ func (a *app) reasons(e *explain.Explanation) []string {
 	for _, detail := range e.Details {
 		lines = append(lines, a.explanationText(detail.Text))
 	}
-	return append(lines, a.waitLines(e.WaitingFor, "- ")...)
+	waits := e.WaitingFor
+	if len(waits) == 1 && !waits[0].Cycle && slices.ContainsFunc(lines, func(line string) bool { return strings.HasSuffix(line, a.explanationText(waits[0].Text)+".") }) {
+		return append(lines, a.reasonsOf(&waits[0], "- ")...) // it has been named
+	}
+	return append(lines, a.waitLines(waits, "- ")...)
 }
 
 // waitLines are what an invocation waits for, and below each what that waits for.
@@ -83,13 +88,17 @@ func (a *app) waitLines(waits []explain.Wait, bullet string) (lines []string) {
 		if wait.Cycle {
 			line += " (a cycle: they wait for each other)"
 		}
-		lines = append(lines, line)
-		if wait.Summary != "" && len(wait.WaitingFor) == 0 {
-			lines = append(lines, "  "+bullet+a.explanationText(wait.Summary))
-		}
-		lines = append(lines, a.waitLines(wait.WaitingFor, "  "+bullet)...)
+		lines = append(append(lines, line), a.reasonsOf(wait, "  "+bullet)...)
 	}
 	return lines
+}
+
+// reasonsOf are the lines of what an awaited invocation waits for or, if that is unknown, its status.
+func (a *app) reasonsOf(wait *explain.Wait, bullet string) []string {
+	if wait.Summary != "" && len(wait.WaitingFor) == 0 {
+		return []string{bullet + a.explanationText(wait.Summary)}
+	}
+	return a.waitLines(wait.WaitingFor, bullet)
 }
 
 // explanationText is a text of an explanation in the format of this client: all but its first line

@@ -42,7 +42,7 @@ func wantInvocationID(arg string) error {
 		return nil
 	}
 	return &hintedError{fmt.Errorf("%q is not the id of an invocation", arg),
-		"`platform invocations list " + term.Clean(strings.TrimSuffix(arg, "/")) + "` shows invocations with their ids, inv_1…"}
+		"`platform invocations list " + word(strings.TrimSuffix(arg, "/")) + "` shows invocations with their ids, inv_1…"}
 }
 
 func (a *app) describeInvocation(inv client.Invocation) {

@@ -154,7 +154,7 @@ func (a *app) hintTarget(ctx context.Context, target string) error {
 	case service.Type == "Service" && !isHandler:
 		a.say("%s has no handler %s. `platform services describe %[1]s` shows its handlers.", term.Clean(name), term.Clean(rest))
 	case service.Type != "Service" && isHandler:
-		a.say("%s was read as a key. For the handler of all keys: `platform invocations list --service %s --handler %[1]s`", term.Clean(rest), term.Clean(name))
+		a.say("%s was read as a key. For the handler of all keys: `platform invocations list --service %s --handler %s`", term.Clean(rest), word(name), word(rest))
 	}
 	return nil
 }

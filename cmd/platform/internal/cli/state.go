@@ -88,7 +88,7 @@ func (a *app) hintHandler(ctx context.Context, o client.Object) error {
 	}
 	key, handler := o.Key[:at], o.Key[at+1:]
 	if slices.ContainsFunc(service.Handlers, func(h client.Handler) bool { return h.Name == handler }) {
-		a.say("%s was read as the key. Without the handler %s: `platform state get %s/%s`", term.Clean(o.Key), term.Clean(handler), term.Clean(o.Service), term.Clean(key))
+		a.say("%s was read as the key. Without the handler %s: `platform state get %s`", term.Clean(o.Key), term.Clean(handler), word(o.Service+"/"+key))
 	}
 	return nil
 }

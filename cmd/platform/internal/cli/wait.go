@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"platform/cmd/platform/internal/client"
-	"platform/cmd/platform/internal/term"
 )
 
 const (
@@ -73,7 +72,7 @@ func (a *app) sayWaitingCall(ctx context.Context, call client.Call, elapsed time
 	case err == nil && len(answer.Rows) == 1:
 		a.sayWaiting(ctx, answer.Rows[0].Text("id"))
 	default:
-		a.say("%s", a.hint.Dim("Waiting for the result. `platform invocations list "+term.Clean(call.Target.String())+" --active` shows the status of the invocation."))
+		a.say("%s", a.hint.Dim("Waiting for the result. `platform invocations list "+word(call.Target.String())+" --active` shows the status of the invocation."))
 	}
 }
 

@@ -211,8 +211,8 @@ func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, er
 			"%s speaks HTTP/1.1 and not HTTP/2 with prior knowledge; register it with use_http_11", where)
 	case errors.Is(err, egress.ErrForbidden):
 		return nil, false, errcode.New(errcode.META0003, "connections to %s are not permitted: %w", where, err)
-	case ctx.Err() != nil:
-		return nil, false, errcode.New(errcode.META0003, "%s did not respond within %s", where, d.cfg.Timeout)
+	case ctx.Err() != nil, errors.Is(err, endpoint.ErrSilent), dialing(err) && timedOut(err): // usually about the same time, so one message
+		return nil, true, errcode.New(errcode.META0003, "%s did not respond in time: it hangs, does not speak HTTP, or packets to it are dropped", where)
 	case plainHTTP(err):
 		return nil, false, errcode.New(errcode.META0003, "%s did not respond with TLS; if it has none, register http://%s", where, addr.Authority)
 	case addr.HTTP11 && addr.Scheme == "http" && !dialing(err):
@@ -242,6 +242,15 @@ func plainHTTP(err error) bool {
 func dialing(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial"
+}
+
+// timedOut reports whether a connection attempt was given up. Failed name lookups do not count.
+func timedOut(err error) bool {
+	if _, lookup := errors.AsType[*net.DNSError](err); lookup {
+		return false
+	}
+	failure, ok := errors.AsType[net.Error](err)
+	return ok && failure.Timeout()
 }
 
 func success(status int) bool { return status >= 200 && status < 300 }

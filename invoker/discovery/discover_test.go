@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -409,7 +410,42 @@ func TestTimeout(t *testing.T) {
 	cfg := quick()
 	cfg.Timeout = 50 * time.Millisecond
 	_, err := newDiscoverer(t, cfg).Discover(context.Background(), Request{URI: s.URL})
-	require.ErrorContains(t, err, "did not respond within 50ms")
+	require.ErrorContains(t, err, "did not respond in time")
+}
+
+func TestADroppedConnectionHasTheMessageOfASilentEndpoint(t *testing.T) {
+	d := newDiscoverer(t, quick())
+	addr, err := endpoint.ParseAddress("http://127.0.0.1:1/", false)
+	require.NoError(t, err)
+	for _, cause := range []error{os.ErrDeadlineExceeded, &net.DNSError{IsTimeout: true}} {
+		_, transient, err := d.unreachable(t.Context(), addr, &net.OpError{Op: "dial", Err: cause})
+		require.True(t, transient)
+		_, lookup := errors.AsType[*net.DNSError](cause)
+		require.Equal(t, !lookup, strings.Contains(err.Error(), "did not respond in time"), err)
+	}
+}
+
+// Whether the time of the discovery or of the connection is over first must not decide the message.
+func TestASilentEndpointHasOneMessage(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close() // the kernel accepts connections
+	for name, limit := range map[string]struct{ discovery, connect time.Duration }{
+		"of the discovery":     {50 * time.Millisecond, time.Minute},
+		"of the connection":    {time.Minute, 50 * time.Millisecond},
+		"of both, at a moment": {50 * time.Millisecond, 50 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := endpoint.DefaultConfig()
+			of.ConnectTimeout = limit.connect
+			client := endpoint.NewClient(of)
+			defer client.Close()
+			cfg := quick()
+			cfg.Timeout = limit.discovery
+			_, err := New(client, cfg).Discover(t.Context(), Request{URI: "http://" + l.Addr().String()})
+			require.ErrorContains(t, err, "http://"+l.Addr().String()+" did not respond in time: it hangs, does not speak HTTP, or packets to it are dropped")
+		})
+	}
 }
 
 func TestForbiddenAddressesAreRejected(t *testing.T) {

@@ -14,10 +14,10 @@ import (
 // ErrHTTP1 means that the peer responded in HTTP/1 on an HTTP/2 connection.
 var ErrHTTP1 = errors.New("the endpoint responded in HTTP/1.1 on a connection that speaks HTTP/2 with prior knowledge")
 
-var (
-	errNoGreeting = errors.New("the endpoint did not respond in HTTP/2")
-	errSilent     = errors.New("the endpoint accepted a connection, but sent nothing: it hangs, or does not speak HTTP/2")
-)
+// ErrSilent means that the peer sent nothing on a new connection until the connect timeout.
+var ErrSilent = errors.New("the endpoint accepted a connection, but sent nothing: it hangs, or does not speak HTTP/2")
+
+var errNoGreeting = errors.New("the endpoint did not respond in HTTP/2")
 
 // maxUnsent is the number of buffered bytes from which Write blocks.
 const maxUnsent = 256 << 10
@@ -94,7 +94,7 @@ func (c *conn) greeted(ctx context.Context) error {
 		return c.readErr
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return errSilent
+			return ErrSilent
 		}
 		return ctx.Err()
 	}

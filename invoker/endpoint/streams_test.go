@@ -96,7 +96,7 @@ func TestAPeerThatSendsNoSettings(t *testing.T) {
 	quick := func(cfg *Config) { cfg.ConnectTimeout = 50 * time.Millisecond }
 	l := listen(serveFrames(t, func(_ int, p *peer) { p.drain() }))
 	newClient(t, quick).Open(l)
-	require.ErrorIs(t, <-l.ends, errSilent)
+	require.ErrorIs(t, <-l.ends, ErrSilent)
 
 	l = listen(serveFrames(t, func(_ int, p *peer) {
 		for range 2 { // what the client begins with, so that nothing is left unread

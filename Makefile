@@ -168,7 +168,7 @@ ui-current: ui ## Check that admin/ui/dist is built from the sources
 
 .PHONY: ui-bin
 ui-bin:
-	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/ui/ ./cmd/platform-server ./test/ui/service ./test/ui/load
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/ui/ ./cmd/platform-server ./test/ui/service ./test/ui/load ./test/ui/reads
 
 .PHONY: ui-test
 ui-test: $(UI_DEPS) ui-unit ui-bin ## Test the web UI in a browser against a server (chromium; UI_LONG=1 for the long form)
@@ -177,6 +177,10 @@ ui-test: $(UI_DEPS) ui-unit ui-bin ## Test the web UI in a browser against a ser
 .PHONY: ui-cost
 ui-cost: $(UI_DEPS) ui-bin ## Measure what open pages of the web UI cost the server under load (ROUNDS=12 DURATION=3 PAGES=overview,invocation)
 	PLATFORM_SERVER=$(CURDIR)/$(BIN)/ui/platform-server UI_SERVICE=$(CURDIR)/$(BIN)/ui/service UI_LOAD=$(CURDIR)/$(BIN)/ui/load node $(UI)/e2e/cost.mjs
+
+.PHONY: ui-reads
+ui-reads: ui-bin ## Measure the reads of the web UI with a million invocations (ARGS='-n 100000 -busy 16 -data folder')
+	PLATFORM_SERVER=$(CURDIR)/$(BIN)/ui/platform-server $(BIN)/ui/reads $(ARGS)
 
 .PHONY: ui-shots
 ui-shots: $(UI_DEPS) ui-bin ## Write screenshots of the web UI to a temporary folder (SHOTS=folder ONLY=pages THEMES=light,dark WIDTHS=1440,390)

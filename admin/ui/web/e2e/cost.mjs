@@ -3,11 +3,14 @@
 // The requests of an open overview and of an open page of a running invocation are recorded in a browser under
 // load. Then the load runs in turn on a server with these requests and on one that was never looked at, which
 // therefore maintains nothing for pages either. They are replayed, because the browser itself would take the processor
-// from the server. VIEWED=none measures two servers without pages, which shows the noise.
+// from the server. VIEWED=none measures two servers without pages, which shows the noise: on a machine that others share it is
+// larger than the cost of a page. The last line is therefore from a CPU profile, as the share of the samples under load that are
+// in code that runs for pages only. ROUNDS=0 takes the profile alone.
 
-import { spawn } from 'node:child_process'
-import { readFileSync, readdirSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
+import path from 'node:path'
 import { World, browser } from './world.mjs'
 
 const rounds = Number(process.env.ROUNDS ?? 12)
@@ -15,8 +18,12 @@ const seconds = Number(process.env.DURATION ?? 3)
 const which = (process.env.PAGES ?? 'overview,invocation').split(',')
 const recordSeconds = 10
 const settleMillis = 500
+const profileSeconds = Number(process.env.PROFILE ?? 20)
 
-const start = () => World.start({ env: { PLATFORM_DEFAULT_NUM_PARTITIONS: process.env.PARTITIONS ?? '8' } })
+/** Functions that run for pages only: the admin API with its streams, and the indexes behind lists and counts. */
+const pageCode = 'platform/admin|platform/partition/listing|platform/partition\\.\\(\\*(lister|feed)\\)'
+
+const start = () => World.start({ env: { PLATFORM_DEFAULT_NUM_PARTITIONS: process.env.PARTITIONS ?? '8', PLATFORM_ENABLE_PROFILES: 'true' } })
 const w = await start()
 const unseen = await start()
 
@@ -97,6 +104,22 @@ function replay({ streams, requests }) {
   }
 }
 
+/** The share of the CPU of a server under load, in percent, that its pages cost. */
+async function share(recorded) {
+  const stop = replay(recorded)
+  const loaded = load(w, profileSeconds + 4)
+  await sleep(2000)
+  const file = path.join(w.dir, 'cpu.pprof')
+  writeFileSync(file, Buffer.from(await (await fetch(`${w.admin}/debug/pprof/profile?seconds=${profileSeconds}`)).arrayBuffer()))
+  await loaded
+  stop()
+  const top = execFileSync('go', ['tool', 'pprof', '-top', '-cum', '-nodecount=100000', '-nodefraction=0', `-focus=${pageCode}`, file], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+  if (process.env.VERBOSE) console.log(top.split('\n').slice(0, 40).join('\n'))
+  const m = /Showing nodes accounting for \S+, ([\d.]+)% of (\S+) total/.exec(top)
+  if (!m) throw new Error(`no result in the profile: ${top}`)
+  return { percent: Number(m[1]), total: m[2] }
+}
+
 function summary(requests) {
   const counts = {}
   for (const r of requests) {
@@ -117,7 +140,7 @@ try {
     recorded = await record(which.map((name) => urls[name]))
     console.log(`${(recorded.requests.length / recordSeconds).toFixed(1)} requests/s and ${recorded.streams.length} streams: ${summary(recorded.requests)}`)
   }
-  await load(unseen, recordSeconds + 5)
+  if (rounds > 0) await load(unseen, recordSeconds + 5)
   const cost = [], rate = []
   for (let r = 0; r < rounds; r++) {
     const pair = {}
@@ -131,7 +154,9 @@ try {
     rate.push((1 - pair[true].rate / pair[false].rate) * 100)
     console.log(`round ${r + 1}: without ${pair[false].rate.toFixed(0)} op/s ${pair[false].cpu.toFixed(1)} µs/op; with ${pair[true].rate.toFixed(0)} op/s ${pair[true].cpu.toFixed(1)} µs/op; CPU ${cost.at(-1).toFixed(2)} %`)
   }
-  console.log(`CPU per call +${mean(cost).toFixed(2)} ± ${interval(cost).toFixed(2)} %; throughput −${mean(rate).toFixed(2)} ± ${interval(rate).toFixed(2)} %`)
+  if (rounds > 1) console.log(`CPU per call +${mean(cost).toFixed(2)} ± ${interval(cost).toFixed(2)} %; throughput −${mean(rate).toFixed(2)} ± ${interval(rate).toFixed(2)} %`)
+  const { percent, total } = await share(recorded)
+  console.log(`of the ${total} of CPU that the server used under load in ${profileSeconds} s, ${percent.toFixed(2)} % were for pages`)
 } finally {
   await Promise.all([w.stop(), unseen.stop()])
 }

@@ -33,7 +33,7 @@ export async function testCluster() {
       await node('n3').getByText('Alive').waitFor()
       await list.page.locator('tbody tr').nth(20).waitFor()
       await node('n1').getByText(/^\d.* of \d+ cores?$/).waitFor()
-      await node('n1').getByText(/ free of /).waitFor()
+      await node('n1').getByText(/^\d.* free$/).waitFor()
       const changes = t.page.locator('.events li')
       await changes.filter({ hasText: 'n3 started, version' }).first().waitFor()
       await w.stopServer(2)

@@ -1,7 +1,7 @@
 // Tests of a server with flow control.
 
 import assert from 'node:assert/strict'
-import { axe, noProblems, open, selected, test } from './lib.mjs'
+import { axe, barIsFull, noProblems, open, selected, test } from './lib.mjs'
 import { World, until } from './world.mjs'
 
 export async function testFlowControl() {
@@ -32,6 +32,11 @@ export async function testFlowControl() {
       await dialog.waitFor({ state: 'detached' })
       const row = t.page.getByRole('row', { name: /3 at a time/ })
       await row.waitFor()
+      await t.page.getByLabel('Find a rule').fill('nothing')
+      await t.page.getByText('No such rule').waitFor()
+      assert.deepEqual(await axe(t.page), [])
+      await t.page.getByLabel('Find a rule').fill('')
+      await row.waitFor()
       held.push(await work(), await work())
       await until('two that wait', async () => (await unfinished('pending')) === 2)
       await row.locator('.warn-text').getByText('2', { exact: true }).waitFor()
@@ -39,6 +44,7 @@ export async function testFlowControl() {
       await t.page.getByRole('link', { name: 'Counters' }).click()
       const counter = t.page.getByRole('row', { name: /acme/ })
       await counter.getByText('3 of 3').waitFor()
+      await barIsFull(counter)
       await counter.locator('.warn-text').getByText('2', { exact: true }).waitFor()
       assert.deepEqual(await axe(t.page), [])
       await t.page.goBack()
@@ -62,6 +68,12 @@ export async function testFlowControl() {
       const dialog = t.page.getByRole('dialog')
       const row = t.page.getByRole('row', { name: /acme/ })
       await row.getByText('empty').waitFor()
+      await t.page.getByLabel('Only of a scope').fill('globex')
+      await t.page.keyboard.press('Enter')
+      await t.page.getByText('No queue of this scope').waitFor()
+      await t.page.getByLabel('Only of a scope').fill('acme')
+      await t.page.keyboard.press('Enter')
+      await row.getByText('empty').waitFor()
       await t.page.getByRole('columnheader', { name: 'Average wait' }).waitFor()
       const { average_wait: average } = (await w.api('/vqueues?scope=acme')).vqueues[0]
       assert.match(average, /^(PT[\d.]+S|P0D)$/)
@@ -77,7 +89,8 @@ export async function testFlowControl() {
       await t.page.waitForURL(/scope=acme/)
       await t.page.locator(`tbody a[href*="${waiting}"]`).first().click()
       await t.page.locator('.why').getByText(/paused/).first().waitFor()
-      await t.page.getByText('Waiting for', { exact: true }).waitFor()
+      await t.page.locator('.lifeline').getByText('Has waited').waitFor()
+      await t.page.locator('.why').getByText('queue of acme').waitFor()
       await t.page.getByRole('link', { name: /^average / }).waitFor()
       await t.page.getByRole('link', { name: 'Show the queue' }).first().click()
       await t.page.waitForURL(/queues\?id=vq_/)

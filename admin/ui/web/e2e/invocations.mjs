@@ -1,7 +1,7 @@
 // Tests of what can be done with an invocation.
 
 import assert from 'node:assert/strict'
-import { axe, noProblems, open, test } from './lib.mjs'
+import { axe, barIsFull, noProblems, open, test } from './lib.mjs'
 import { until } from './world.mjs'
 
 export async function testInvocations(w, ids) {
@@ -132,6 +132,7 @@ export async function testInvocations(w, ids) {
     await t.page.getByRole('link', { name: 'See its progress' }).click()
     await t.page.waitForURL(/\/ui\/jobs/)
     await t.page.getByText(/done|finished|completed/i).first().waitFor()
+    await barIsFull(t.page.locator('main'))
     assert.deepEqual(await axe(t.page), [])
     const left = await w.query("SELECT target_service_key AS k FROM sys_invocation WHERE target_handler_name = 'hold' AND status <> 'completed' AND target_service_key LIKE 'job-%'")
     assert.equal(left.length, 3)

@@ -65,6 +65,12 @@ const settled = async (page) => {
 
 export const noProblems = (t) => assert.deepEqual(t.problems, [])
 
+/** The bar of a limit or of progress is drawn over its whole length. */
+export async function barIsFull(within) {
+  const [outer, inner] = await Promise.all(['.usage-bar', '.usage-bar i'].map((o) => within.locator(o).boundingBox()))
+  assert.ok(inner.height >= 6 && inner.width > 50 && inner.width > outer.width - 3, `the bar is ${inner.width} × ${inner.height} of ${outer.width} × ${outer.height}`)
+}
+
 /** What axe finds on a page. */
 export async function axe(page) {
   await page.evaluate(axeSource)

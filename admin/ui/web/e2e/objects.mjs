@@ -16,6 +16,7 @@ export async function testObjects(w) {
     await t.page.getByRole('button', { name: 'Save' }).click()
     await t.page.getByRole('dialog').waitFor({ state: 'detached' })
     await t.page.locator('.state-preview').getByText('4711').waitFor()
+    await t.page.getByText(/^On average waited [<\d.]+m?s, took [<\d.]+m?s$/).waitFor()
     await t.page.getByRole('button', { name: 'Edit count' }).click()
     await t.page.locator('.cm-content').click()
     await t.page.keyboard.press('Control+a')

@@ -174,12 +174,14 @@ export interface Batch {
   filters?: readonly Filter[]
   count?: number | undefined
   sample?: readonly string[]
+  /** They started on a deployment that is no longer the latest of their service: the latest is proposed. */
+  outdated?: boolean
 }
 
 export function batch(operation: Operation, of: Batch): void {
   if (!permitted()) return
   const d = operations[operation]
-  const chosen = { deployment: '' }
+  const chosen = { deployment: of.outdated ? 'Latest' : '' }
   const n = of.ids?.length ?? of.count
   const what = n === undefined ? 'all matching invocations' : plural(n, 'invocation')
   void ask({
@@ -189,7 +191,7 @@ export function batch(operation: Operation, of: Batch): void {
       <>
         <p>{d.consequence}</p>
         {of.sample && of.sample.length > 0 && <ul class="sample mono">{of.sample.slice(0, 5).map((s) => <li key={s}>{s}</li>)}{(n ?? 0) > 5 && <li class="muted">and {formatCount((n ?? 0) - 5)} more</li>}</ul>}
-        {(operation === 'resume' || operation === 'restart-as-new') && <BatchDeployment operation={operation} choose={(id) => { chosen.deployment = id }} />}
+        {(operation === 'resume' || operation === 'restart-as-new') && <BatchDeployment operation={operation} initial={chosen.deployment} choose={(id) => { chosen.deployment = id }} />}
         {of.filters && <p class="muted">The server runs this as a job, which continues after this page is closed.</p>}
       </>
     ),
@@ -206,13 +208,13 @@ export function batch(operation: Operation, of: Batch): void {
 }
 
 /** Many invocations can be of several services, so any deployment can be chosen. */
-function BatchDeployment({ operation, choose }: { operation: Operation; choose: (id: string) => void }) {
+function BatchDeployment({ operation, initial, choose }: { operation: Operation; initial: string; choose: (id: string) => void }) {
   const deployments = useResource('deployments', (signal) => request<{ deployments: Deployment[] }>('/deployments', { signal }), { every: 0 })
   return (
     <Field label="Deployment" hint="Choose another one to continue with corrected code.">
       <select class="input" onChange={(e) => choose(e.currentTarget.value)}>
         <option value="">{operation === 'resume' ? 'keep the one it started on' : 'latest'}</option>
-        {operation === 'resume' && <option value="Latest">latest</option>}
+        {operation === 'resume' && <option value="Latest" selected={initial === 'Latest'}>latest</option>}
         {[...deployments.data?.deployments ?? []].reverse().map((o) => <option key={o.id} value={o.id}>{o.id} · {o.uri ?? o.arn}</option>)}
       </select>
     </Field>

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { formatAbsolute, formatDuration, formatRelative, parseDuration, parseTime, parseISODuration } from '../src/lib/time.ts'
+import { averagesOf, formatAbsolute, formatDuration, formatRelative, parseDuration, parseTime, parseISODuration } from '../src/lib/time.ts'
 import { formatBytes, formatCompact, kindOfID, shellQuote } from '../src/lib/format.ts'
 
 test('durations', () => {
@@ -47,4 +47,16 @@ test('durations of the API', () => {
   assert.equal(parseISODuration('P0D'), 0)
   assert.equal(parseISODuration(undefined), undefined)
   assert.equal(parseISODuration('soon'), undefined)
+})
+
+test('average waits and runs', () => {
+  const at = (ms: number): string => new Date(ms).toISOString()
+  assert.equal(averagesOf([]), undefined)
+  assert.equal(averagesOf([{ created_at: at(1000) }]), undefined)
+  assert.deepEqual(averagesOf([{ created_at: at(1000), running_at: at(1400) }]), { wait: 400, run: undefined })
+  assert.deepEqual(averagesOf([
+    { created_at: at(1000), running_at: at(1400), completed_at: at(1500) },
+    { created_at: at(1000), scheduled_start_at: at(9000), running_at: at(9000), completed_at: at(9300) }, // the delay is not a wait
+    { created_at: at(2000) },
+  ]), { wait: 200, run: 200 })
 })

@@ -107,3 +107,22 @@ export function parseDuration(text: string): number | undefined {
   }
   return total
 }
+
+interface Timed {
+  created_at?: string
+  scheduled_start_at?: string
+  running_at?: string
+  completed_at?: string
+}
+
+/** When an invocation could have started. */
+export const dueAt = (i: Timed): number => Math.max(parseTime(i.created_at) ?? 0, parseTime(i.scheduled_start_at) ?? 0)
+
+/** The average waits and runs of invocations in milliseconds; run is undefined if none of them has completed. */
+export function averagesOf(list: readonly Timed[]): { wait: number; run: number | undefined } | undefined {
+  const started = list.filter((i) => i.running_at !== undefined)
+  const mean = (values: number[]): number | undefined => (values.length === 0 ? undefined : values.reduce((a, b) => a + b, 0) / values.length)
+  const wait = mean(started.map((i) => Math.max(0, parseTime(i.running_at)! - dueAt(i))))
+  if (wait === undefined) return undefined
+  return { wait, run: mean(started.flatMap((i) => (i.completed_at === undefined ? [] : [parseTime(i.completed_at)! - parseTime(i.running_at)!]))) }
+}

@@ -77,8 +77,8 @@ export function MyAccess() {
           <Section title="Permissions" flush>
             <Table label="Permissions" rows={meanings} keyOf={([p]) => p} columns={[
               { id: 'permission', title: 'Permission', class: 'fit', cell: ([p]) => <b>{p}</b> },
-              { id: 'meaning', title: 'Permits to', class: 'grow text', cell: ([, meaning]) => meaning },
-              { id: 'granted', title: 'You', class: 'text', cell: ([p]) => may(p, w) ? <Pill tone="ok">permitted</Pill> : <span class="faint">needs the role {roles[p]}</span> },
+              { id: 'meaning', title: 'Permits to', class: 'text', cell: ([, meaning]) => meaning },
+              { id: 'granted', title: 'You', class: 'fit', cell: ([p]) => may(p, w) ? <Pill tone="ok">permitted</Pill> : <span class="faint">needs the role {roles[p]}</span> },
             ]} />
           </Section>
           {!may('secure', w) && <p class="muted">Roles are granted by those who manage tokens{w.session ? ', or by groups at the identity provider; log in again after a change' : ''}.</p>}

@@ -24,7 +24,7 @@ export function Cluster() {
   const h = health.data
   if (!h && health.error) return <><PageHead title="Cluster" /><ErrorBox what="The cluster could not be read" error={health.error} retry={health.reload} /></>
   if (!h) return <Skeleton rows={12} />
-  const list = byName(nodes.data?.nodes ?? [])
+  const list = byName(withHealth(nodes.data?.nodes ?? [], h))
   const single = list.length === 1
   return (
     <>
@@ -68,6 +68,15 @@ export function Cluster() {
   )
 }
 
+/** Without a majority the list of nodes cannot be read again, but the health says which of them respond. */
+function withHealth(nodes: ClusterNode[], h: ClusterHealth): ClusterNode[] {
+  if (h.status !== 'unavailable') return nodes
+  return nodes.map((n) => {
+    const now = h.nodes?.find((o) => o.id === n.id)
+    return now ? { ...n, state: now.state, leaders: now.leaders } : n
+  })
+}
+
 interface EventList {
   events: ClusterEvent[]
   nodes: { name: string; reason?: string }[]
@@ -102,15 +111,15 @@ function Events({ list }: { list: EventList }) {
 
 /** What a node uses of its machine. */
 function Usage({ of: u }: { of: NodeUsage }) {
-  const rows: [string, string, number | undefined][] = [['CPU', `${u.cpu_cores.toFixed(u.cpu_cores < 10 ? 1 : 0)} of ${plural(u.cores, 'core')}`, u.cpu_cores / u.cores]]
+  const rows: [string, string, number | undefined, string?][] = [['CPU', `${u.cpu_cores.toFixed(u.cpu_cores < 10 ? 1 : 0)} of ${plural(u.cores, 'core')}`, u.cpu_cores / u.cores]]
   rows.push(['Memory', u.memory_limit_bytes ? `${formatBytes(u.memory_bytes)} of ${formatBytes(u.memory_limit_bytes)}` : formatBytes(u.memory_bytes), u.memory_limit_bytes ? u.memory_bytes / u.memory_limit_bytes : undefined])
-  if (u.disk_total_bytes) rows.push(['Disk', `${formatBytes(u.disk_free_bytes ?? 0)} free of ${formatBytes(u.disk_total_bytes)}`, 1 - (u.disk_free_bytes ?? 0) / u.disk_total_bytes])
+  if (u.disk_total_bytes) rows.push(['Disk', `${formatBytes(u.disk_free_bytes ?? 0)} free`, 1 - (u.disk_free_bytes ?? 0) / u.disk_total_bytes, `of ${formatBytes(u.disk_total_bytes)}`])
   return (
-    <dl class="usage">
-      {rows.map(([name, text, share]) => (
+    <dl class="node-usage">
+      {rows.map(([name, text, share, title]) => (
         <div key={name}>
           <dt>{name}</dt>
-          <dd class="num">{text}</dd>
+          <dd class="num" title={title}>{text}</dd>
           {share !== undefined && <i class={share > 0.9 ? 'bad' : share > 0.75 ? 'warn' : ''} aria-hidden="true"><b style={{ width: `${Math.min(100, Math.max(1, share * 100))}%` }} /></i>}
         </div>
       ))}

@@ -120,7 +120,7 @@ function One({ id }: { id: string }) {
           <PageHead title={<bdi>{s.source}</bdi>} summary={<><Status status={s.state} note={s.reason?.replaceAll('_', ' ')} /> · <bdi>{s.sink}</bdi></>}>
             <Actions of={s} path={path} />
           </PageHead>
-          {s.message && <p class={s.state === 'error' || s.state === 'orphaned' || s.state === 'blocked' ? 'bad-text' : 'muted'}>{s.message}</p>}
+          {s.message && (s.state === 'error' || s.state === 'orphaned' || s.state === 'blocked' ? <section class="failure-card" aria-label="Error"><p class="failure-message">{s.message}</p></section> : <p class="muted">{s.message}</p>)}
           <Incomplete without={s.silent_nodes} />
           <Notices list={s.info} />
           <BlockedRecords of={s} path={path} />

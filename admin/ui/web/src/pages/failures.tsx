@@ -1,9 +1,9 @@
 // Work that fails, grouped by what fails and how.
 
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { batch } from '../actions.tsx'
 import { APIError, get, request, withQuery } from '../api/client.ts'
-import type { BlockedPartition, DeadLetterCount, FailureGroup, InvocationPage } from '../api/types.ts'
+import type { BlockedPartition, DeadLetterCount, FailureGroup, InvocationPage, Service } from '../api/types.ts'
 import { formatCompact, formatCount, plural } from '../lib/format.ts'
 import { blockReasons } from '../lib/subscriptions.ts'
 import { refreshAll } from '../live.ts'
@@ -149,6 +149,12 @@ export function FailureTable({ groups }: { groups: FailureGroup[] }) {
 function Group({ id }: { id: string }) {
   const group = useResource(`failure:${id}`, (s) => get<FailureGroup>(`/failures/${segment(id)}`, s), { every: 5000, topics: ['failures'] })
   const gone = group.error instanceof APIError && group.error.status === 404
+  // The number of failures beside the navigation is read rarely.
+  useEffect(() => {
+    if (gone) refreshAll()
+  }, [gone])
+  const name = group.data?.service
+  const service = useResource(name && `service:${name}`, (s) => get<Service>(`/services/${segment(name!)}`, s), { every: 10_000, topics: ['deployments'] })
   const members = useResource(gone ? undefined : `members:${id}`, (s) => get<InvocationPage>(`/invocations?failure_group=${segment(id)}&limit=50`, s), { every: 5000, topics: ['invocations'] })
   return (
     <>
@@ -161,11 +167,12 @@ function Group({ id }: { id: string }) {
       {!gone && <Loaded of={group} what="The failure group could not be read">{(g) => {
         const filters = [{ name: 'failure_group' as const, value: id }]
         const sample = members.data?.invocations.slice(0, 5).map((i) => i.target) ?? []
+        const outdated = service.data !== undefined && (g.deployments ?? []).length > 0 && !g.deployments!.includes(service.data.deployment_id)
         const retrying = (g.by_status?.['backing-off'] ?? 0) + (g.by_status?.paused ?? 0)
         return (
           <>
             <PageHead title={<span dir="auto">{g.message}</span>} summary={<>{g.service}/{g.handler} · {plural(g.count, 'invocation')}{g.keys ? ` · ${plural(g.keys, 'key')}` : ''}</>}>
-              {retrying > 0 && <Button kind="primary" icon="play" needs="operate" onClick={() => batch('resume', { filters, count: retrying, sample })}>Resume all</Button>}
+              {retrying > 0 && <Button kind="primary" icon="play" needs="operate" onClick={() => batch('resume', { filters, count: retrying, sample, outdated })}>Resume all</Button>}
               <Button icon="stop" needs="operate" onClick={() => batch('cancel', { filters, count: retrying, sample })} disabled={retrying === 0}>Cancel all</Button>
               <Button icon="restart" needs="operate" onClick={() => batch('restart-as-new', { filters, count: g.by_status?.completed, sample })} disabled={(g.by_status?.completed ?? 0) === 0}>Restart failed</Button>
               {g.muted
@@ -183,7 +190,9 @@ function Group({ id }: { id: string }) {
             {g.error_code && <ErrorCodeHint code={g.error_code} />}
             {retrying > 0 && (
               <div class="fix-card">
-                <p><b>To fix it:</b> correct the handler, start it at another address, register that, then resume all on the latest deployment. They continue from their journals; completed steps do not run again.</p>
+                {outdated
+                  ? <p><b>A newer deployment serves {g.service}.</b> If it has the fix, resume all on the latest deployment. They continue from their journals; completed steps do not run again.</p>
+                  : <p><b>To fix it:</b> correct the handler, start it at another address, register that, then resume all on the latest deployment. They continue from their journals; completed steps do not run again.</p>}
                 <Button icon="plus" needs="deploy" onClick={() => register()}>Register a fix</Button>
               </div>
             )}

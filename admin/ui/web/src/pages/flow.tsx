@@ -7,7 +7,7 @@ import { formatCount, plural } from '../lib/format.ts'
 import { formatDuration, parseISODuration } from '../lib/time.ts'
 import { refreshAll } from '../live.ts'
 import { useResource } from '../resource.ts'
-import { href, query, segment, type Match } from '../router.ts'
+import { href, query, segment, setQuery, type Match } from '../router.ts'
 import { Button, Command, Copy, Empty, Field, InvocationID, Loaded, Menu, PageHead, Pill, Section, Tabs, Time, Unseen } from '../ui/basic.tsx'
 import { DialogFrame, ask, openDialog, toast, toastError } from '../ui/overlay.tsx'
 import { Table } from '../ui/table.tsx'
@@ -52,7 +52,10 @@ export function FlowControl({ params }: { params: Match }) {
         </Empty>
       ) : (
         <>
-          <Tabs label="Flow control" tabs={[['rules', 'Rules'], ['counters', 'Counters'], ['queues', 'Queues']].map(([id, title]) => ({ title, href: href(`/flow-control${id === 'rules' ? '' : `/${id}`}`), on: tab === id }))} />
+          <div class="tabs-row">
+            <Tabs label="Flow control" tabs={[['rules', 'Rules'], ['counters', 'Counters'], ['queues', 'Queues']].map(([id, title]) => ({ title, href: href(`/flow-control${id === 'rules' ? '' : `/${id}`}`), on: tab === id }))} />
+            <Find tab={tab} />
+          </div>
           {tab === 'rules' && <Rules />}
           {tab === 'counters' && <Counters />}
           {tab === 'queues' && <Queues />}
@@ -60,6 +63,16 @@ export function FlowControl({ params }: { params: Match }) {
       )}
     </>
   )
+}
+
+/** Rules are found by a part of their pattern; of counters and queues, which are paged, those of one scope. */
+function Find({ tab }: { tab: string }) {
+  const rules = tab === 'rules'
+  const name = rules ? 'find' : 'scope'
+  const value = query.value.get(name) ?? ''
+  const label = rules ? 'Find a rule' : 'Only of a scope'
+  return <input key={tab} class="input small" type="search" placeholder={label} aria-label={label} value={value}
+    {...(rules ? { onInput: (e: Event) => setQuery({ [name]: (e.currentTarget as HTMLInputElement).value || undefined }) } : { onChange: (e: Event) => setQuery({ [name]: (e.currentTarget as HTMLInputElement).value.trim() || undefined, cursor: undefined, id: undefined, rule: undefined }) })} />
 }
 
 function limitsText(r: Rule): string {
@@ -76,6 +89,7 @@ const busiest = (signal: AbortSignal): Promise<CounterPage> => get<CounterPage>(
 function Rules() {
   const book = useResource('rules', (s) => get<{ rules: Rule[]; version: number }>('/limits/rules', s), { every: 5000 })
   const counters = useResource('counters', busiest, { every: 3000 })
+  const find = query.value.get('find') ?? ''
   const use = (pattern: string): { usage: number; waiting: number; counters: number } => {
     const mine = (counters.data?.counters ?? []).filter((c) => c.rule_pattern === pattern)
     return { usage: mine.reduce((n, c) => n + c.usage, 0), waiting: mine.reduce((n, c) => n + c.waiting, 0), counters: mine.length }
@@ -87,17 +101,16 @@ function Rules() {
     }, (err: unknown) => toastError(err))
   }
   return (
-    <Loaded of={book} what="The rules could not be read">{(b) => b.rules.length === 0 ? (
+    <Loaded of={book} what="The rules could not be read">{({ rules }) => rules.length === 0 ? (
       <Empty title="No rules" icon="flow"><p>Without rules nothing is limited. A rule such as <code>*</code> with a concurrency of 10 lets every scope run ten invocations at a time.</p><Button kind="primary" icon="plus" needs="operate" onClick={() => editRule()}>New rule</Button></Empty>
-    ) : (
-      <Table label="Rules" rows={b.rules} keyOf={(r) => r.pattern} columns={[
+    ) : rules.every((r) => !r.pattern.includes(find)) ? <Empty title="No such rule" icon="flow"><p>No pattern contains <bdi class="mono">{find}</bdi>.</p></Empty> : (
+      <Table label="Rules" rows={rules.filter((r) => r.pattern.includes(find))} keyOf={(r) => r.pattern} columns={[
         { id: 'pattern', title: 'Pattern', class: 'fit', cell: (r) => <button type="button" class="link mono strong" onClick={() => editRule(r)}>{r.pattern}</button> },
-        { id: 'limits', title: 'Limits', class: 'nowrap', cell: (r) => <span class={r.disabled ? 'faint' : ''}>{limitsText(r)}</span> },
+        { id: 'limits', title: 'Limits', class: 'nowrap', cell: (r) => <><span class={r.disabled ? 'faint' : ''}>{limitsText(r)}</span>{r.disabled && <> <Pill tone="warn">disabled</Pill></>}</> },
         { id: 'use', title: 'Running', class: 'num fit', cell: (r) => formatCount(use(r.pattern).usage) },
         { id: 'waiting', title: 'Waiting', class: 'num fit', cell: (r) => { const n = use(r.pattern).waiting; return n > 0 ? <b class="warn-text">{formatCount(n)}</b> : <span class="faint">0</span> } },
         { id: 'scopes', title: 'Counters', class: 'num fit', cell: (r) => { const n = use(r.pattern).counters; return n > 0 ? <a href={href('/flow-control/counters', { rule: r.pattern })}>{formatCount(n)}</a> : <span class="faint">0</span> } },
         { id: 'description', title: 'Description', class: 'grow cut', cell: (r) => <span class="cut muted" dir="auto">{r.description}</span> },
-        { id: 'state', title: 'State', class: 'fit', cell: (r) => (r.disabled ? <Pill tone="warn">disabled</Pill> : null) },
         { id: 'changed', title: 'Changed', class: 'num fit', cell: (r) => <Time at={r.last_modified_millis_since_epoch} /> },
         { id: 'menu', title: <Unseen>Actions</Unseen>, class: 'fit', cell: (r) => <Menu label={`Actions of ${r.pattern}`} icon="more" kind="ghost" small items={[
           { title: 'Edit', icon: 'edit', needs: 'operate', run: () => editRule(r) },
@@ -172,12 +185,13 @@ function EditRule({ rule, close }: { rule: Rule | undefined; close: () => void }
 function Counters() {
   const rule = query.value.get('rule') ?? ''
   const cursor = query.value.get('cursor') ?? ''
-  const counters = useResource(`counters:${rule}:${cursor}`, (s) => get<CounterPage>(withQuery('/limits/counters', { rule, cursor, limit: pageSize }), s), { every: 2000, keep: true })
+  const scope = query.value.get('scope') ?? ''
+  const counters = useResource(`counters:${rule}:${scope}:${cursor}`, (s) => get<CounterPage>(withQuery('/limits/counters', { rule, scope, cursor, limit: pageSize }), s), { every: 2000, keep: true })
   return (
     <Loaded of={counters} what="The counters could not be read">{(page) => (
       <>
         {rule && <p class="muted">Of the rule <Pill>{rule}</Pill> <a href={href('/flow-control/counters')}>show all</a></p>}
-        {page.counters.length === 0 ? <Empty title="Nothing is limited at the moment" icon="flow"><p>Counters exist while invocations of a scope run or wait.</p></Empty> : (
+        {page.counters.length === 0 ? <Empty title={scope || rule ? 'No counter matches' : 'Nothing is limited at the moment'} icon="flow"><p>Counters exist while invocations of a scope run or wait.</p></Empty> : (
           <>
             <Table label="Counters" rows={page.counters} keyOf={(c) => [c.scope, c.l1, c.l2].join('/')} dim={counters.changing} columns={[
               { id: 'name', title: 'Scope and limit key', class: 'fit', cell: (c) => <span class="mono strong">{[c.scope, c.l1, c.l2].filter(Boolean).join('/')}</span> },
@@ -186,7 +200,7 @@ function Counters() {
               { id: 'rule', title: 'Rule', class: 'fit', cell: (c) => (c.rule_pattern ? <span class="mono">{c.rule_pattern}</span> : <span class="faint">none</span>) },
               { id: 'list', title: <Unseen>Invocations of the scope</Unseen>, class: 'fit', cell: (c) => <a href={href('/invocations', { scope: c.scope })}>Invocations</a> },
             ]} />
-            <Pager count={page.counters.length} noun="counter" cursor={cursor} next={page.next_cursor} changing={counters.changing} to={(cursor) => href('/flow-control/counters', { ...(rule ? { rule } : {}), cursor })} />
+            <Pager count={page.counters.length} noun="counter" cursor={cursor} next={page.next_cursor} changing={counters.changing} to={(cursor) => href('/flow-control/counters', { ...(rule ? { rule } : {}), ...(scope ? { scope } : {}), cursor })} />
           </>
         )}
       </>
@@ -202,7 +216,8 @@ function Usage({ usage, limit }: { usage: number; limit: number | undefined }) {
 function Queues() {
   const only = query.value.get('id')
   const cursor = query.value.get('cursor') ?? ''
-  const queues = useResource(`vqueues:${only ?? ''}:${cursor}`, (s) => (only ? oneQueue(only, s) : get<QueuePage>(withQuery('/vqueues', { cursor, limit: pageSize }), s)), { every: 3000, keep: true })
+  const scope = query.value.get('scope') ?? ''
+  const queues = useResource(`vqueues:${only ?? ''}:${scope}:${cursor}`, (s) => (only ? oneQueue(only, s) : get<QueuePage>(withQuery('/vqueues', { scope, cursor, limit: pageSize }), s)), { every: 3000, keep: true })
   const change = async (q: Queue, verb: 'pause' | 'resume', reason = ''): Promise<void> => {
     await request(withQuery(`/vqueues/${segment(q.id)}/${verb}`, { reason }), { method: 'POST' })
     toast('ok', `The queue was ${verb}d`)
@@ -213,7 +228,7 @@ function Queues() {
     else askPause('queue', 'Running invocations continue; nothing new starts until it is resumed.', (reason) => change(q, 'pause', reason))
   }
   return (
-    <Loaded of={queues} what="The queues could not be read">{(page) => page.vqueues.length === 0 ? <Empty title="No queues" icon="flow"><p>A queue exists for every scope and limit key that is used.</p></Empty> : (
+    <Loaded of={queues} what="The queues could not be read">{(page) => page.vqueues.length === 0 ? <Empty title={scope ? 'No queue of this scope' : 'No queues'} icon="flow"><p>A queue exists for every scope and limit key that is used.</p></Empty> : (
       <>
         <Section flush>
           <Table label="Queues" rows={page.vqueues} keyOf={(q) => q.id} dim={queues.changing} columns={[
@@ -231,7 +246,7 @@ function Queues() {
           ]} />
         </Section>
         {only ? <p class="journal-empty"><a href={href('/flow-control/queues')}>Show all queues</a></p>
-          : <Pager count={page.vqueues.length} noun="queue" cursor={cursor} next={page.next_cursor} changing={queues.changing} to={(cursor) => href('/flow-control/queues', { cursor })} />}
+          : <Pager count={page.vqueues.length} noun="queue" cursor={cursor} next={page.next_cursor} changing={queues.changing} to={(cursor) => href('/flow-control/queues', { ...(scope ? { scope } : {}), cursor })} />}
       </>
     )}</Loaded>
   )
@@ -254,6 +269,6 @@ async function oneQueue(id: string, signal: AbortSignal): Promise<QueuePage> {
 
 function blocked(q: Queue) {
   if (!q.head_status) return <span class="muted">empty</span>
-  if (q.head_status === 'blocked') return <Pill tone="warn">{({ lock: 'waits for a key', 'limit-key-concurrency': 'at its concurrency', 'throttling-rules': 'at its rate', paused: 'paused' } as Record<string, string>)[q.blocked_on ?? ''] ?? 'blocked'}</Pill>
+  if (q.head_status === 'blocked') return <Pill tone="warn">{({ lock: 'waits for a key', 'limit-key-concurrency': 'at its concurrency limit', 'throttling-rules': 'at its rate limit', paused: 'paused' } as Record<string, string>)[q.blocked_on ?? ''] ?? 'blocked'}</Pill>
   return <Pill tone={q.head_status === 'ready' ? 'ok' : 'idle'}>{q.head_status}</Pill>
 }

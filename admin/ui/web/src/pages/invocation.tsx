@@ -1,5 +1,6 @@
 // One invocation: what happened, why it waits, what can be done.
 
+import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { act, operations, type Operation } from '../actions.tsx'
 import { APIError, get } from '../api/client.ts'
@@ -7,14 +8,14 @@ import type { Explain, Invocation, JournalEvent, Queue } from '../api/types.ts'
 import { explainRecord } from '../lib/explain.ts'
 import { formatCount, kindOfID, plural } from '../lib/format.ts'
 import type { JournalRow, Step } from '../lib/journal.ts'
-import { formatDuration, formatRelative, parseISODuration, parseTime } from '../lib/time.ts'
+import { dueAt, formatDuration, formatRelative, parseISODuration } from '../lib/time.ts'
 import { readEntries, useJournals } from '../journals.ts'
 import { liveMode } from '../live.ts'
 import { remember } from '../prefs.ts'
 import { optional, useResource, type Resource } from '../resource.ts'
 import { href, segment, type Match } from '../router.ts'
 import {
-  Button, Command, Copy, DeploymentID, Elapsed, Empty, ErrorBox, ErrorCodeHint, Facts, InvocationID, useErrorCode, Menu, Pill, Section, Skeleton, Stale, Status, Target, Time, now, resultOf, statusLook, typeName,
+  Button, Command, Copy, DeploymentID, Elapsed, Empty, ErrorBox, ErrorCodeHint, Facts, ID, InvocationID, useErrorCode, Menu, Pill, Section, Skeleton, Stale, Status, Target, Time, now, resultOf, statusLook, typeName,
 } from '../ui/basic.tsx'
 import { Icon, StatusShape } from '../ui/icons.tsx'
 import { toast, toastError } from '../ui/overlay.tsx'
@@ -127,7 +128,7 @@ function Body({ i, events, explain, fixed, live }: { i: Invocation; events: Jour
     <>
       <Why i={i} explain={explain} steps={journals.of(i.id).steps} />
       <FailureCard i={i} />
-      <Lifecycle i={i} />
+      <div class="about"><Lifecycle i={i} live={live} /><Details i={i} /></div>
       <JournalView inv={i} events={events} live={live} fixed={fixed !== undefined} journals={journals} unfolded={unfolded} setUnfolded={setUnfolded} />
     </>
   )
@@ -150,7 +151,7 @@ function Why({ i, explain, steps }: { i: Invocation; explain: Explain | undefine
     <section class={`why ${calm ? 'calm' : 'warn'}`} aria-label="Why it is not running">
       <span class={`why-shape ${look.tone}`}><StatusShape shape={look.shape} size={16} /></span>
       <div class="why-body">
-        <h2>{!explain ? local!.title : i.status === 'suspended' && waits.length > 0 ? 'It is suspended and waits for' : <TimedText text={explain.summary} />}</h2>
+        <h2>{!explain ? local!.title : i.status === 'suspended' && waits.length > 0 ? 'It is suspended and waits for' : <TimedText text={i.scope ? explain.summary.replace(/the queue vq_\w+/, `the queue of ${[i.scope, i.limit_key].filter(Boolean).join('/')}`) : explain.summary} />}</h2>
         {explain
           ? <>{details.map((d, n) => <p key={n}>{d.title && <b>{d.title}. </b>}<TimedText text={d.text} /></p>)}<WaitChain waits={waits} /></>
           : local!.text.length > 1 && i.status === 'suspended'
@@ -189,32 +190,60 @@ function FailureCard({ i }: { i: Invocation }) {
   )
 }
 
-function Lifecycle({ i }: { i: Invocation }) {
-  const queue = useResource(i.vqueue_id && i.status !== 'completed' ? `vqueue:${i.vqueue_id}` : undefined, (s) => get<Queue>(`/vqueues/${segment(i.vqueue_id!)}`, s), { every: 10_000 })
-  const average = parseISODuration(queue.data?.average_wait)
-  const created = parseTime(i.created_at)
-  const running = parseTime(i.running_at)
-  const due = Math.max(created ?? 0, parseTime(i.scheduled_start_at) ?? 0)
+/** What created an invocation. */
+function origin(i: Invocation): ComponentChildren {
+  if (i.invoked_by_id) return <>by <a href={href(`/invocations/${segment(i.invoked_by_id)}`)} title={i.invoked_by_id}>{i.invoked_by === 'restart_as_new' ? 'a restart' : <bdi>{i.invoked_by_target ?? i.invoked_by_id}</bdi>}</a></>
+  return i.invoked_by === 'ingress' ? 'through the ingress' : `by ${i.invoked_by === 'restart_as_new' ? 'a restart' : `a ${i.invoked_by.replaceAll('_', ' ')}`}`
+}
+
+/** A moving average of the queue of an invocation. */
+function AverageOf({ value, id }: { value: string | undefined; id: string }) {
+  const average = parseISODuration(value)
+  return average === undefined ? null : <a class="muted" href={href('/flow-control/queues', { id })} title="Moving average of its queue">average {formatDuration(average)}</a>
+}
+
+/** The steps of an invocation from its creation to the end of its retention. */
+function Lifecycle({ i, live }: { i: Invocation; live: boolean }) {
+  // A queue exists only while it has invocations.
+  const queue = useResource(i.vqueue_id ? `vqueue:${i.vqueue_id}` : undefined, (s) => get<Queue>(`/vqueues/${segment(i.vqueue_id!)}`, s), { every: live ? 10_000 : 0 })
+  const result = resultOf(i)
+  const ended = i.status === 'completed'
+  const started = i.running_at !== undefined
   return (
-    <Section>
+    <Section title="Lifecycle" count={ended ? <>completed in <b><Elapsed from={i.created_at} to={i.completed_at} /></b></> : <>for <b><Elapsed from={i.created_at} /></b> so far</>}>
+      <ol class="lifeline">
+        <li><i /><b>Created</b><Time at={i.created_at} /><span class="muted">{origin(i)}</span></li>
+        {i.scheduled_start_at && i.status !== 'scheduled' && <li><i /><b>Due</b><Time at={i.scheduled_start_at} /></li>}
+        {(started || i.status === 'pending') && <li class="between"><i />{started ? 'Waited' : 'Has waited'} for <b><Elapsed from={dueAt(i)} to={i.running_at} /></b><AverageOf value={queue.data?.average_wait} id={i.vqueue_id!} /></li>}
+        {started && <li><i /><b>Started</b><Time at={i.running_at} />{(i.retry_count ?? 0) > 1 && <span class="muted">{plural(i.retry_count!, 'attempt')}</span>}</li>}
+        {started && ended && <li class="between"><i />Took <b><Elapsed from={i.running_at} to={i.completed_at} /></b><AverageOf value={queue.data?.average_run} id={i.vqueue_id!} /></li>}
+        <li class={statusLook(i.status, result).tone}><i /><Status status={i.status} result={result} />
+          {i.status === 'backing-off' && i.next_retry_at ? <span class="muted">next attempt <Time at={i.next_retry_at} /></span>
+            : i.status === 'scheduled' ? <span class="muted">starts <Time at={i.scheduled_start_at} /></span>
+              : ended ? <Time at={i.completed_at} /> : i.status === 'running' || i.status === 'pending' ? null : <span class="muted">since <Time at={i.modified_at} /></span>}
+        </li>
+        {i.purge_at && <li class="goal"><i /><span class="muted">Kept until</span><Time at={i.purge_at} /></li>}
+      </ol>
+    </Section>
+  )
+}
+
+function Details({ i }: { i: Invocation }) {
+  return (
+    <Section title="Details">
       <Facts rows={[
-        ['Created', <Time at={i.created_at} />],
-        i.scheduled_start_at ? ['Planned start', <Time at={i.scheduled_start_at} />] : null,
-        running !== undefined || i.status === 'pending' ? [running === undefined ? 'Waiting for' : 'Waited', <><Elapsed from={due || created} to={running} />{average !== undefined && <a class="muted" href={href('/flow-control/queues', { id: i.vqueue_id! })} title="Moving average of its queue"> average {formatDuration(average)}</a>}</>] : null,
-        ['Duration', <Elapsed from={i.created_at} to={i.completed_at} />],
-        i.completed_at ? ['Completed', <Time at={i.completed_at} />] : ['Modified', <Time at={i.modified_at} />],
-        i.purge_at ? ['Kept until', <Time at={i.purge_at} />] : null,
-        ['Journal', plural(i.journal_size, 'entry', 'entries')],
         ['Type', typeName(i.target_service_ty)],
-        ['Invoked by', i.invoked_by_id ? <InvocationID id={i.invoked_by_id} /> : <span>{i.invoked_by.replaceAll('_', ' ')}</span>],
-        i.invoked_by_target ? ['Caller', <span class="mono wrap">{i.invoked_by_target}</span>] : null,
+        ['Journal', plural(i.journal_size, 'entry', 'entries')],
         i.pinned_deployment_id ? ['Deployment', <DeploymentID id={i.pinned_deployment_id} />] : null,
-        i.last_pause?.attempts && i.status === 'paused' ? ['Failed attempts', formatCount(i.last_pause.attempts)] : null,
         i.last_attempt_server ? ['SDK', <span class="mono">{i.last_attempt_server}</span>] : null,
+        i.target_service_ty !== 'service' ? ['Object', <a href={href(`/objects/${segment(i.target_service_name)}/${segment(i.target_service_key ?? '')}`)}><bdi>{i.target_service_key}</bdi></a>] : null,
+        i.invoked_by_id ? ['Invoked by', <InvocationID id={i.invoked_by_id} />] : null,
         i.idempotency_key ? ['Idempotency key', <span class="mono wrap"><bdi>{i.idempotency_key}</bdi></span>] : null,
         i.scope ? ['Scope', <Pill>{i.scope}</Pill>] : null,
         i.limit_key ? ['Limit key', <Pill>{i.limit_key}</Pill>] : null,
-        i.target_service_ty !== 'service' ? ['Object', <a href={href(`/objects/${segment(i.target_service_name)}/${segment(i.target_service_key ?? '')}`)}><bdi>{i.target_service_key}</bdi></a>] : null,
+        i.vqueue_id && i.scope ? ['Queue', <ID id={i.vqueue_id} link={href('/flow-control/queues', { id: i.vqueue_id })} />] : null,
+        i.last_pause?.attempts && i.status === 'paused' ? ['Failed attempts', formatCount(i.last_pause.attempts)] : null,
+        ['Last change', <Time at={i.modified_at} />],
       ]} />
     </Section>
   )

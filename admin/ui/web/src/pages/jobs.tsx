@@ -54,7 +54,7 @@ function JobState({ job }: { job: Job }) {
 function Progress({ job }: { job: Job }) {
   const matched = job.matched
   const done = job.done + job.failed
-  return <span class="usage"><span class="usage-bar" aria-hidden="true"><i style={{ width: `${matched === 0 ? (ended(job) ? 100 : 0) : Math.min(100, (done / matched) * 100)}%` }} /></span><span class="num">{formatCount(done)}{matched > 0 ? ` of ${formatCount(matched)}` : ''}</span></span>
+  return <span class="usage"><span class="usage-bar" aria-hidden="true"><i class={ended(job) && job.failed === 0 ? 'done' : ''} style={{ width: `${matched === 0 ? (ended(job) ? 100 : 0) : Math.min(100, (done / matched) * 100)}%` }} /></span><span class="num">{formatCount(done)}{matched > 0 ? ` of ${formatCount(matched)}` : ''}</span></span>
 }
 
 function One({ id }: { id: string }) {

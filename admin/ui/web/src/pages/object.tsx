@@ -5,6 +5,7 @@ import { APIError, get, withQuery } from '../api/client.ts'
 import type { InvocationPage, ObjectDetail, Service } from '../api/types.ts'
 import { formatBytes, formatCount, plural } from '../lib/format.ts'
 import { preview } from '../lib/payload.ts'
+import { averagesOf, dueAt, formatDuration } from '../lib/time.ts'
 import { refreshAll } from '../live.ts'
 import { useResource } from '../resource.ts'
 import { href, query, segment, setQuery, type Match } from '../router.ts'
@@ -44,6 +45,7 @@ export function ObjectPage({ params }: { params: Match }) {
     refreshAll()
   })
   const o = object.data
+  const averages = averagesOf(list.data?.invocations ?? [])
   return (
     <>
       <div class="crumbs"><a href={href('/objects')}>Objects</a><Icon name="right" size={12} /><a href={href('/objects', { service, ...(scope ? { scope } : {}) })}>{service}</a></div>
@@ -83,12 +85,13 @@ export function ObjectPage({ params }: { params: Match }) {
           {(o.waiting ?? 0) > o.queue.length && <p class="section-note">{formatCount(o.waiting! - o.queue.length)} more wait behind these.</p>}
         </Section>
       )}
-      <Section title="Latest invocations" flush>
+      <Section title="Latest invocations" flush actions={averages && <span class="muted">On average waited <b class="num">{formatDuration(averages.wait)}</b>{averages.run !== undefined && <>, took <b class="num">{formatDuration(averages.run)}</b></>}</span>}>
         <Loaded of={list} rows={5}>{(page) => page.invocations.length === 0 ? <p class="journal-empty">None is kept.</p> : (
           <Table label="Invocations of this key" rows={page.invocations} keyOf={(i) => i.id} hrefOf={(i) => href(`/invocations/${segment(i.id)}`)} columns={[
             { id: 'status', title: 'Status', class: 'fit', cell: (i) => <Status status={i.status} result={resultOf(i)} /> },
             { id: 'target', title: 'Handler', class: 'fill', cell: (i) => <Target service={i.target_service_name} name={i.target_service_key ?? ''} handler={i.target_handler_name} link={href(`/invocations/${segment(i.id)}`)} /> },
             { id: 'created', title: 'Created', class: 'fit num', cell: (i) => <Time at={i.created_at} /> },
+            { id: 'waited', title: 'Waited', class: 'fit num', cell: (i) => (i.running_at || i.status === 'pending' ? <Elapsed from={dueAt(i)} to={i.running_at} /> : <span class="faint">–</span>) },
             { id: 'duration', title: 'Duration', class: 'fit num', cell: (i) => <Elapsed from={i.created_at} to={i.completed_at} /> },
           ]} />
         )}</Loaded>

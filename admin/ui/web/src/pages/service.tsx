@@ -96,7 +96,7 @@ function HandlerName({ h, on, service }: { h: Handler; on: boolean; service: str
   return (
     <>
       <a class="mono strong" href={href(`/services/${segment(service)}`, on ? {} : { invoke: h.name })} aria-current={on ? 'true' : undefined} title={on ? 'Close the form' : `Invoke ${h.name}`}>{h.name}</a>
-      {h.ty && <Pill>{h.ty.toLowerCase()}</Pill>}
+      {h.ty && <> <Pill>{h.ty.toLowerCase()}</Pill></>}
       {!h.public && <Pill title="not callable through the ingress">private</Pill>}
       {h.documentation && <p class="muted handler-doc">{h.documentation}</p>}
       <Notices list={h.info} />

@@ -222,7 +222,7 @@ function Lifecycle({ i, live }: { i: Invocation; live: boolean }) {
             : i.status === 'scheduled' ? <span class="muted">starts <Time at={i.scheduled_start_at} /></span>
               : ended ? <Time at={i.completed_at} /> : i.status === 'running' || i.status === 'pending' ? null : <span class="muted">since <Time at={i.modified_at} /></span>}
         </li>
-        {i.purge_at && <li class="goal"><i /><span class="muted">Kept until</span><Time at={i.purge_at} /></li>}
+        {i.purge_at && <li class="goal"><i /><span class="muted">Purged</span><Time at={i.purge_at} /></li>}
       </ol>
     </Section>
   )

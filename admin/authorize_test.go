@@ -12,6 +12,7 @@ import (
 
 	"platform/internal/access"
 	"platform/internal/feature"
+	"platform/internal/ids"
 	"platform/metadata"
 )
 
@@ -335,6 +336,34 @@ func TestActionsAreAudited(t *testing.T) {
 	strangers := w.quiet.of(&access.Principal{}).limit
 	require.Less(t, strangers.Tokens(), 1.0)
 	require.LessOrEqual(t, float64(strangers.Limit())*3600*24, 200.0)
+}
+
+// Each action on an invocation, a queue or state leaves one record that names its object and who did it.
+func TestActionsOnInvocationsQueuesAndStateAreAudited(t *testing.T) {
+	w := secured(t, byRole())
+	w.cfg.FlowControl = true
+	w.change = StateChange{ID: someID, Status: ChangeQueued}
+	w.offers["http://large/"] = large
+	w.ask(t, "POST", "/deployments", `{"uri":"http://large"}`, "Authorization", "Bearer "+w.tokens["deployer"]).Body.Close()
+	invocation, queue := "/invocations/"+someID.String(), "/vqueues/"+ids.OfVQueue("s", "a", "Greeter", "").String()
+	for _, c := range []struct{ method, path, body string }{
+		{"PATCH", invocation + "/kill", ""},
+		{"PATCH", invocation + "/cancel", ""},
+		{"PATCH", invocation + "/pause", ""},
+		{"PATCH", invocation + "/purge", ""},
+		{"POST", queue + "/pause", ""},
+		{"POST", queue + "/resume", ""},
+		{"POST", "/services/Counter/state", `{"object_key":"k","new_state":{"a":"x"}}`},
+	} {
+		before := len(w.records(t))
+		answer := w.ask(t, c.method, c.path, c.body, "Authorization", "Bearer "+w.tokens["operator"])
+		require.Less(t, answer.StatusCode, 300, "%s: %s", c.path, text(t, answer))
+		records := w.records(t)
+		require.Len(t, records, before+1, c.path)
+		require.Equal(t, "operator", records[0].Principal, c.path)
+		require.Contains(t, records[0].Object, c.path)
+		require.Empty(t, records[0].Outcome, c.path)
+	}
 }
 
 // A token whose name is the ID of another one does not protect that token.

@@ -106,9 +106,11 @@ func TestTokensHoldOnAllNodes(t *testing.T) {
 // bound to a loopback address.
 func TestProfilesOfAnExposedNodePortRequireAToken(t *testing.T) {
 	local, exposed := fakeListener{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}, fakeListener{&net.TCPAddr{IP: net.IPv4zero}}
+	require.False(t, config.Default().EnableProfiles)
+	enabled := true
 	status := func(node net.Listener, mode config.SecurityMode) int {
 		cfg := config.Default()
-		cfg.EnableProfiles, cfg.Security.Mode, cfg.Security.AdminTokenFile = true, mode, tokenFile(t, 0o600)
+		cfg.EnableProfiles, cfg.Security.Mode, cfg.Security.AdminTokenFile = enabled, mode, tokenFile(t, 0o600)
 		access, err := openAccess(cfg, listeners{node: node, ingress: local, admin: local}, nil, slog.New(slog.DiscardHandler))
 		require.NoError(t, err)
 		n := &Node{cfg: cfg, access: access}
@@ -120,6 +122,8 @@ func TestProfilesOfAnExposedNodePortRequireAToken(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, status(exposed, config.SecurityDefault))
 	require.Equal(t, http.StatusOK, status(exposed, config.SecurityOpen))
 	require.Equal(t, http.StatusUnauthorized, status(local, config.SecurityStrict))
+	enabled = false
+	require.Equal(t, http.StatusNotFound, status(local, config.SecurityOpen))
 }
 
 // Every client that reaches the node port of nodes without certificates controls the cluster: the

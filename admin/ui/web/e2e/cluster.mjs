@@ -74,7 +74,7 @@ export async function testCluster() {
       const target = (await targets.first().innerText()).trim()
       assert.notEqual(target, names.get(before))
       assert.deepEqual(await axe(t.page), [])
-      await targets.first().click()
+      await targets.filter({ hasText: target }).click()
       await t.page.getByRole('dialog').getByText(`to ${target}`).waitFor()
       await t.page.getByRole('dialog').getByRole('button', { name: 'Transfer' }).click()
       await t.page.getByText(`${target} leads partition 1`).first().waitFor()

@@ -251,7 +251,7 @@ function PartitionDetail({ p, nodes }: { p: Partition; nodes: ClusterNode[] }) {
   return (
     <div class="partition-detail">
       <header><h3>Partition {p.id}</h3><span class="muted">term {p.term} · placement {p.placement_version}</span><span class="grow" />
-        {p.replicas.length > 1 && <Menu label="Transfer" icon="transfer" small items={p.replicas.filter((r) => r.node !== p.leader && r.answers && r.role === 'voter').map((r) => ({ title: nameOf(nodes, r.node), needs: 'administer' as const, run: () => transfer(nodes.find((n) => n.id === r.node)!) }))}>Transfer leadership</Menu>}
+        {p.replicas.length > 1 && <Menu label="Transfer" icon="transfer" small items={p.replicas.filter((r) => r.node !== p.leader && r.role === 'voter').map((r) => ({ title: nameOf(nodes, r.node), disabled: !r.answers, needs: 'administer' as const, run: () => transfer(nodes.find((n) => n.id === r.node)!) }))}>Transfer leadership</Menu>}
       </header>
       <table class="table small" aria-label={`Replicas of partition ${p.id}`}>
         <thead><tr><th scope="col">Node</th><th scope="col">Role</th><th scope="col" class="num">Applied</th><th scope="col" class="num">Committed</th><th scope="col" class="num">Snapshot</th><th scope="col" class="num">Behind</th><th scope="col">State</th></tr></thead>

@@ -78,6 +78,9 @@ func run(ctx context.Context) error {
 		fmt.Printf("%s, feature level %d\n", version.Line("platform-server"), feature.Supported())
 		return nil
 	case loaded.Options.DumpConfig:
+		for _, w := range loaded.Warnings {
+			fmt.Fprintln(os.Stderr, "Warning:", w)
+		}
 		fmt.Print(loaded.Dump())
 		return nil
 	}

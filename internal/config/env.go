@@ -20,9 +20,8 @@ var foreign = []string{
 // define for services whose names begin with "platform".
 var serviceLink = regexp.MustCompile(`^(.*_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_.*)?)$`)
 
-// applyEnv applies PLATFORM_ variables. An empty variable counts as unset. A variable
-// that resembles a key, or names one in a section, must name a key of the configuration.
-// Other variables are ignored with a warning.
+// applyEnv applies PLATFORM_ variables. An empty variable counts as unset. A variable that names
+// no key is ignored with a warning: unlike a file, the environment is shared with other programs.
 func (l *loader) applyEnv(environ []string) {
 	for _, pair := range slices.Sorted(slices.Values(environ)) {
 		variable, text, _ := strings.Cut(pair, "=")
@@ -43,20 +42,16 @@ func (l *loader) applyEnv(environ []string) {
 	}
 }
 
-// unknownVariable reports a variable PLATFORM_<name> that names no key.
+// unknownVariable warns of a variable PLATFORM_<name> that names no key.
 func (l *loader) unknownVariable(name, text string) {
-	origin := "environment variable " + variablePrefix + name
-	near := nearest(variablePath(name), l.keys)
-	switch {
-	case serviceLink.MatchString(name), strings.Contains(text, "://") && strings.HasSuffix(name, "PORT"):
-		// A warning would appear at every start in such a container.
-	case near != "":
-		l.problem(origin, "", "unknown key; did you mean "+variableName(near)+"?")
-	case strings.Contains(name, "__"):
-		l.problem(origin, "", "unknown key; --dump-config prints all keys")
-	default:
-		l.warnings = append(l.warnings, origin+" is ignored: it names no key; --dump-config prints all keys")
+	if serviceLink.MatchString(name) || strings.Contains(text, "://") && strings.HasSuffix(name, "PORT") {
+		return // A warning would appear at every start in such a container.
 	}
+	advice := "--dump-config prints all keys; unset the variable if it is not meant for the server"
+	if near := nearest(variablePath(name), l.keys); near != "" {
+		advice = "did you mean " + variableName(near) + "? Rename the variable, or unset it if it is not meant for the server"
+	}
+	l.warnings = append(l.warnings, "environment variable "+variablePrefix+name+" is ignored: it names no key; "+advice)
 }
 
 // applyCommonEnv applies variables that many programs share, such as those of proxies, to keys

@@ -118,22 +118,35 @@ func TestEnvironmentForms(t *testing.T) {
 	require.Equal(t, "debug", cfg.LogFilter)
 	require.Equal(t, "localcluster", cfg.ClusterName)
 	require.Equal(t, []string{
-		"environment variable PLATFORM_TEAM is ignored: it names no key; --dump-config prints all keys",
+		"environment variable PLATFORM_TEAM is ignored: it names no key; --dump-config prints all keys; unset the variable if it is not meant for the server",
 		"flow control stays off: experimental-enable-vqueues needs experimental-enable-protocol-v7 as well",
 	}, loaded.Warnings)
 }
 
-func TestMisspelledVariablesAreRefused(t *testing.T) {
-	for variable, near := range map[string]string{
-		"PLATFORM_BASEDIR":           "did you mean PLATFORM_BASE_DIR?",
-		"PLATFORM_NODE_NAM":          "did you mean PLATFORM_NODE_NAME?",
-		"PLATFORM_INGRES__BIND_PORT": "did you mean PLATFORM_INGRESS__BIND_PORT?",
-		"PLATFORM_ADMN__BIND_PORT":   "did you mean PLATFORM_ADMIN__BIND_PORT?",
-		"PLATFORM_X__Y":              "--dump-config prints all keys",
-	} {
-		_, err := Load(nil, []string{variable + "=1"})
-		require.EqualError(t, err, "[RT0002] configuration: environment variable "+variable+": unknown key; "+near)
+func TestUnknownVariablesAreWarnings(t *testing.T) {
+	rename := func(near string) string {
+		return "did you mean " + near + "? Rename the variable, or unset it if it is not meant for the server"
 	}
+	const unset = "--dump-config prints all keys; unset the variable if it is not meant for the server"
+	for variable, advice := range map[string]string{
+		"PLATFORM_BASEDIR":           rename("PLATFORM_BASE_DIR"),
+		"PLATFORM_NODE_NAM":          rename("PLATFORM_NODE_NAME"),
+		"PLATFORM_INGRES__BIND_PORT": rename("PLATFORM_INGRESS__BIND_PORT"),
+		"PLATFORM_ADMN__BIND_PORT":   rename("PLATFORM_ADMIN__BIND_PORT"),
+		"PLATFORM_X__Y":              unset,
+		"PLATFORM_TEAM":              unset,
+	} {
+		loaded := load(t, nil, variable+"=secret")
+		require.Equal(t, []string{"environment variable " + variable + " is ignored: it names no key; " + advice}, loaded.Warnings)
+		require.Equal(t, load(t, nil).Config, loaded.Config)
+	}
+	require.Len(t, load(t, nil, "PLATFORM_X=1", "PLATFORM_BASEDIR=x", "PLATFORM_X__Y=2").Warnings, 3, "one for each variable")
+}
+
+func TestUnknownKeysOfTheFileAreRefusedWhereVariablesAreNot(t *testing.T) {
+	file := writeFile(t, "basedir = 'x'\n")
+	_, err := Load([]string{"-c", file}, []string{"PLATFORM_BASEDIR=x"})
+	require.EqualError(t, err, "[RT0002] configuration: "+file+":1: basedir: unknown key; did you mean base-dir?")
 }
 
 func TestVariablesOfContainerPlatformsAreIgnored(t *testing.T) {

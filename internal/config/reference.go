@@ -14,8 +14,9 @@ func Reference() string {
 
 A value comes from the first of these that sets it: the command line, the environment, the file given by ` + "`--config-file`" + ` (TOML),
 the default. Keys outside of sections are flags, too (` + "`--base-dir`" + `). ` + "`platform-server --dump-config`" + ` prints the values in effect and where
-they come from. An unknown key in the file or on the command line stops the start with RT0002 and the nearest key; so does an unknown
-variable that resembles a key or contains a section; other unknown variables are ignored with a warning.
+they come from. An unknown key in the file or on the command line stops the start with RT0002 and the nearest key. A variable with the prefix
+` + "`PLATFORM_`" + ` that names no key is ignored; the log names it and the nearest variable once at each start. Those that Kubernetes and Docker define
+for a service whose name begins with ` + "`platform`" + `, such as ` + "`PLATFORM_SERVICE_HOST`" + ` and ` + "`PLATFORM_PORT_8080_TCP`" + `, are ignored without a warning.
 `)
 	list := keys(Default())
 	table := func() { out.WriteString("\n| Key | Default | Meaning |\n|---|---|---|\n") }

@@ -239,6 +239,19 @@ func TestDumpedConfigurationRoundTrips(t *testing.T) {
 	require.Equal(t, plain(first), plain(second))
 }
 
+func TestUnknownVariablesDoNotPreventTheStart(t *testing.T) {
+	env := []string{"PLATFORM_BASEDIR=x", "PLATFORM_TEAM=x", "PLATFORM_SERVICE_HOST=10.0.0.1"}
+	for stage, args := range map[string][]string{"start": randomPortArgs("--base-dir=/proc/nowhere"), "dump": {"--dump-config"}} {
+		out, errs, _ := runServer(t, t.TempDir(), env, args...)
+		for _, variable := range []string{"PLATFORM_BASEDIR", "PLATFORM_TEAM"} {
+			require.Equal(t, 1, strings.Count(out+errs, variable+" is ignored"), "%s: %s%s", stage, out, errs)
+		}
+		require.Contains(t, out+errs, "did you mean PLATFORM_BASE_DIR?")
+		require.NotContains(t, out+errs, "PLATFORM_SERVICE_HOST")
+		require.NotContains(t, out+errs, "RT0002")
+	}
+}
+
 func TestHelpAndVersion(t *testing.T) {
 	for flag, want := range map[string]string{"--help": "--base-dir", "--version": "platform-server "} {
 		out, errs, exit := runServer(t, t.TempDir(), []string{"PLATFORM_BIND_PORT=bad"}, flag)

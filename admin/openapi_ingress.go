@@ -20,11 +20,11 @@ var ingressParameters = object{
 	},
 	"idempotencyKeyHeader": object{
 		"name": "idempotency-key", "in": "header", "schema": object{"type": "string"},
-		"description": "Requests with the same key are the same invocation.",
+		"description": "Requests of the same caller with the same key are the same invocation. Callers without credentials share their keys.",
 	},
 	"idempotencyKeyPath": object{
 		"name": "idempotencyKey", "in": "path", "required": true, "schema": object{"type": "string"},
-		"description": "The idempotency key that the invocation was made with.",
+		"description": "The idempotency key that the caller made the invocation with.",
 	},
 }
 

@@ -147,24 +147,44 @@ func (s *Server) authorizeInvocation(c echo.Context, id ids.Invocation, permissi
 	if p := access.From(c.Request().Context()); !p.Limited() && !s.selective(p) {
 		return nil
 	}
-	t, err := s.targetOf(c, id)
+	found, err := s.find(c, id)
 	if err != nil {
 		return err
 	}
-	return s.authorizeTarget(c, t, permission)
+	return s.authorizeTarget(c, found.Target, permission)
 }
 
-// targetOf looks up the target of an invocation.
-func (s *Server) targetOf(c echo.Context, id ids.Invocation) (machine.Target, error) {
+// authorizeResult is authorizeInvocation for reading a result, which may belong to another principal.
+func (s *Server) authorizeResult(c echo.Context, id ids.Invocation) error {
+	p := access.From(c.Request().Context())
+	if p.Name == "" && !s.cfg.Authenticator.InUse() {
+		return s.authorizeInvocation(c, id, access.Invoke)
+	}
+	if err := authorize(c, s.byDefault(), access.Invoke); err != nil {
+		return err
+	}
+	found, err := s.find(c, id)
+	if err != nil {
+		return err
+	}
+	if !owns(p, &found) {
+		return routing.ErrNotFound
+	}
+	return s.authorizeTarget(c, found.Target, access.Invoke)
+}
+
+// find looks up an invocation, whose result may not exist yet.
+func (s *Server) find(c echo.Context, id ids.Invocation) (routing.Response, error) {
 	ctx := c.Request().Context()
 	response, err := s.invocations.Output(ctx, id)
 	if err != nil && !errors.Is(err, routing.ErrNotReady) && !errors.Is(err, routing.ErrNotFound) {
-		return response.Target, s.explain(ctx, err, id, true)
+		return response, s.explain(ctx, err, id, true)
 	}
 	if errors.Is(err, routing.ErrNotReady) {
 		err = nil
 	}
-	return response.Target, err
+	response.ID = id
+	return response, err
 }
 
 // selective reports whether some services may refuse a principal that the ingress accepts.

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
+	"platform/internal/access"
 	"platform/internal/cluster/routing"
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/target"
 	"platform/partition/machine"
@@ -18,10 +21,15 @@ import (
 // before the first attempt, so that attempts can be retried on the way to the partition. If the
 // first release derives a different id, that one is used: the leader, which knows what the log may
 // contain, replaces it.
-func newID(t machine.Target, idempotencyKey *string, now time.Time) ids.Invocation {
+//
+// An idempotency key belongs to the principal that uses it: another one that guesses the key gets an
+// invocation of its own. The key of a workflow identifies the workflow, which all callers share.
+func newID(t machine.Target, idempotencyKey *string, principal string, now time.Time) ids.Invocation {
 	switch {
 	case t.Type == target.WorkflowRun:
 		return ids.LegacyOfWorkflow(t.Scope, t.Service, t.Key)
+	case idempotencyKey != nil && principal != "":
+		return ids.OfPrivate(principal, t.Scope, t.Service, t.Key, t.Handler, *idempotencyKey)
 	case idempotencyKey != nil:
 		return ids.LegacyOfIdempotent(t.Scope, t.Service, t.Key, t.Handler, *idempotencyKey)
 	case t.Scope != "" || t.Type.Keyed():
@@ -33,9 +41,10 @@ func newID(t machine.Target, idempotencyKey *string, now time.Time) ids.Invocati
 // knownID returns the id of an invocation from the keys that it is derived from. If there are two
 // candidates, it is that of the first release if the invocation was created with it.
 func (s *Server) knownID(ctx context.Context, t machine.Target, idempotencyKey *string) (ids.Invocation, error) {
+	principal := s.ownerOfKeys(ctx)
 	id, legacy, ok := machine.Derived(&t, idempotencyKey)
-	if !ok {
-		return newID(t, idempotencyKey, time.Time{}), nil
+	if !ok || idempotencyKey != nil && principal != "" {
+		return newID(t, idempotencyKey, principal, time.Time{}), nil
 	}
 	older, err := s.invocations.Output(ctx, legacy)
 	switch {
@@ -45,6 +54,30 @@ func (s *Server) knownID(ctx context.Context, t machine.Target, idempotencyKey *
 		return legacy, nil
 	}
 	return id, nil
+}
+
+// ownerOfKeys returns the principal that idempotency keys of a request belong to; empty if they are
+// shared by all clients. The name remains the same when a token is replaced. Below level 4, other
+// nodes would derive another id for the same request.
+func (s *Server) ownerOfKeys(ctx context.Context) string {
+	if s.cfg.Level() < feature.Level4 {
+		return ""
+	}
+	return access.From(ctx).Name
+}
+
+// owns reports whether a principal may read the result of an invocation, as far as that depends on
+// who made it: the result of a request with an idempotency key belongs to the principal whose key it
+// is. Clients without credentials, and handlers, share their keys.
+func owns(p *access.Principal, response *routing.Response) bool {
+	t, key := &response.Target, response.IdempotencyKey
+	if key == nil || p.Allows(access.Payloads) {
+		return true
+	}
+	return slices.Contains([]ids.Invocation{
+		ids.OfIdempotent(t.Scope, t.Service, t.Key, t.Handler, *key),
+		ids.LegacyOfIdempotent(t.Scope, t.Service, t.Key, t.Handler, *key),
+	}, response.ID) || p.Name != "" && response.ID == ids.OfPrivate(p.Name, t.Scope, t.Service, t.Key, t.Handler, *key)
 }
 
 // newULID takes its randomness from the runtime's generator: ChaCha8, seeded by the operating

@@ -6,7 +6,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"platform/internal/access"
 	"platform/internal/cluster/routing"
 	"platform/internal/ids"
 	"platform/metadata"
@@ -34,10 +33,10 @@ func (s *Server) output(c echo.Context, id ids.Invocation) error {
 }
 
 // checkVisible responds as if an invocation did not exist to senders that may not read its result:
-// ids of workflows can be guessed, and neither the status nor the time of a response may reveal
+// ids of workflows and of requests with idempotency keys can be guessed, and neither the status nor the time of a response may reveal
 // which ones exist.
 func (s *Server) checkVisible(c echo.Context, id ids.Invocation) error {
-	err := s.authorizeInvocation(c, id, access.Invoke)
+	err := s.authorizeResult(c, id)
 	if p, ok := errors.AsType[*problem](err); ok && (p.status == http.StatusUnauthorized || p.status == http.StatusForbidden) {
 		err = routing.ErrNotFound
 	}

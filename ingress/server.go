@@ -13,6 +13,7 @@ import (
 
 	"platform/internal/access"
 	"platform/internal/budget"
+	"platform/internal/feature"
 	"platform/internal/httpserver"
 	"platform/internal/tracing"
 	"platform/metadata"
@@ -65,6 +66,8 @@ type Config struct {
 	// Defaults returns the server's values for options that handlers do not announce. It is called
 	// for each request; the values may change (metadata.StandardDefaults).
 	Defaults func() *metadata.Defaults
+	// Level returns the cluster's feature level (the newest).
+	Level func() feature.Level
 	// Ready returns an error with the reason if the node should not receive requests. Each health
 	// check calls it, so it must be fast (always ready).
 	Ready func() error
@@ -110,6 +113,9 @@ func New(cfg Config, registry Registry, invocations Invocations, log *slog.Logge
 	}
 	if cfg.Guard == nil {
 		cfg.Guard = &access.Guard{Setting: "ingress", Hosts: []string{access.AnyOne}, Origins: []string{access.AnyOne}}
+	}
+	if cfg.Level == nil {
+		cfg.Level = func() feature.Level { return feature.Newest }
 	}
 	if cfg.Ready == nil {
 		cfg.Ready = func() error { return nil }

@@ -28,6 +28,14 @@ func LegacyOfIdempotent(scope, service, key, handler, idempotencyKey string) Inv
 	return NewInvocation(id.PartitionKey(), idempotentUnique(scope, service, key, handler, idempotencyKey))
 }
 
+// OfPrivate is the id of a request with an idempotency key that belongs to a principal: others get
+// another id for the same key. It is in the same partition as OfIdempotent. Like all ids that follow
+// from keys, it is not a secret.
+func OfPrivate(principal, scope, service, key, handler, idempotencyKey string) Invocation {
+	id := OfIdempotent(scope, service, key, handler, idempotencyKey)
+	return NewInvocation(id.PartitionKey(), privateUnique(principal, scope, service, key, handler, idempotencyKey))
+}
+
 // Route is the partition key of what has a scope or a key. A scope wins: one
 // partition admits for all of it.
 func Route(scope, key string) uint64 {

@@ -2,6 +2,7 @@ package ids
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"strconv"
 	"strings"
 )
@@ -63,11 +64,26 @@ func idempotentUnique(scope, service, objectKey, handler, idempotencyKey string)
 	return uniqueOf("ik", scope, append(parts, handler, idempotencyKey)...)
 }
 
-func uniqueOf(kind, scope string, parts ...string) (u [16]byte) {
+// privateUnique hashes each part with its length, so that no two lists of parts are hashed alike. The
+// kind differs from those of uniqueOf, which never begin with "pk".
+func privateUnique(parts ...string) [16]byte {
+	text := []byte("pk")
+	for _, part := range parts {
+		text = binary.BigEndian.AppendUint64(text, uint64(len(part)))
+		text = append(text, part...)
+	}
+	return truncated(text)
+}
+
+func uniqueOf(kind, scope string, parts ...string) [16]byte {
 	if scope != "" {
 		parts = append([]string{scope}, parts...)
 	}
-	sum := sha256.Sum256([]byte(kind + "," + strings.Join(parts, ",")))
+	return truncated([]byte(kind + "," + strings.Join(parts, ",")))
+}
+
+func truncated(text []byte) (u [16]byte) {
+	sum := sha256.Sum256(text)
 	copy(u[:], sum[:])
 	if u == [16]byte{} {
 		u[15] = 1 // all zero means "none"

@@ -95,3 +95,31 @@ func TestQueuesOfDifferentKeysDiffer(t *testing.T) {
 		seen[id] = text
 	})
 }
+
+// Principals do not share ids, whatever their names and keys are, and each id belongs to the
+// partition of the key.
+func TestPrivateIDsDiffer(t *testing.T) {
+	type private struct {
+		principal string
+		named
+	}
+	seen := map[Invocation]private{}
+	rapid.Check(t, func(t *rapid.T) {
+		for range 100 {
+			n := private{rapid.SampledFrom([]string{"a", "b", "a,b", "aa", "\x00"}).Draw(t, "principal"), drawNamed(t)}
+			id := OfPrivate(n.principal, n.scope, n.service, n.key, n.handler, n.idempotencyKey)
+			if other, known := seen[id]; known {
+				require.Equal(t, other, n)
+			}
+			seen[id] = n
+			shared := OfIdempotent(n.scope, n.service, n.key, n.handler, n.idempotencyKey)
+			require.NotEqual(t, shared, id)
+			require.Equal(t, shared.PartitionKey(), id.PartitionKey())
+		}
+	})
+}
+
+// Clients find the results of earlier requests by these ids.
+func TestPrivateIDsDoNotChange(t *testing.T) {
+	require.Equal(t, "inv_12k70EvbJ7xr4ObIrllNCS7VsGnLoLJDem", OfPrivate("shop", "tenant", "Counter", "k", "add", "order-17").String())
+}

@@ -39,6 +39,7 @@ func (n *Node) ingressServer() *ingress.Server {
 		Metrics:            n.metrics.ingress,
 		Tracer:             n.exports.tracer,
 		Defaults:           func() *metadata.Defaults { return &defaults },
+		Level:              n.metadata.FeatureLevel,
 	}, n.metadata, n.router, n.log.With("component", "platform/ingress"))
 }
 

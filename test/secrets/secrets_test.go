@@ -46,6 +46,20 @@ func (greeter) Wait(ctx restate.Context, _ string) (string, error) {
 	return restate.Awakeable[string](ctx).Result()
 }
 
+// serveGreeter serves the service and returns its address.
+func serveGreeter(t *testing.T) string {
+	handler, err := server.NewRestate().WithLogger(slog.DiscardHandler, true).Bind(restate.Reflect(greeter{})).Handler()
+	require.NoError(t, err)
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	protocols.SetHTTP1(true)
+	endpoint := httptest.NewUnstartedServer(handler)
+	endpoint.Config.Protocols = &protocols
+	endpoint.Start()
+	t.Cleanup(endpoint.Close)
+	return endpoint.URL
+}
+
 // canaries are the planted secrets by where they were planted.
 type canaries map[string]string
 
@@ -123,16 +137,7 @@ func (w *world) admin(method, path, body string) (int, []byte) {
 
 func TestSecretsAreNeitherShownNorStored(t *testing.T) {
 	planted := canaries{}
-	handler, err := server.NewRestate().WithLogger(slog.DiscardHandler, true).Bind(restate.Reflect(greeter{})).Handler()
-	require.NoError(t, err)
-	var protocols http.Protocols
-	protocols.SetUnencryptedHTTP2(true)
-	protocols.SetHTTP1(true)
-	endpoint := httptest.NewUnstartedServer(handler)
-	endpoint.Config.Protocols = &protocols
-	endpoint.Start()
-	t.Cleanup(endpoint.Close)
-
+	endpoint := serveGreeter(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "password")
 	require.NoError(t, os.WriteFile(file, []byte(planted.plant("file of a reference")), 0o600))
@@ -150,7 +155,7 @@ func TestSecretsAreNeitherShownNorStored(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.server.Restart(t.Context()))
 	t.Cleanup(w.server.Process.Kill)
-	w.use(planted, endpoint.URL)
+	w.use(planted, endpoint)
 
 	// What it shows.
 	shown := map[string][]byte{}

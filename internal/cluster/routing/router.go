@@ -167,9 +167,11 @@ func (r *Router) Output(ctx context.Context, id ids.Invocation) (Response, error
 		case err != nil:
 			return Response{}, err
 		case inv.Status != machine.Completed:
-			return Response{ID: id, Target: inv.Target}, ErrNotReady
+			return Response{ID: id, Target: inv.Target, IdempotencyKey: inv.IdempotencyKey}, ErrNotReady
 		}
-		return responseOf(id, partition.Ending{Target: inv.Target, Result: *inv.Result, ExpiresAt: inv.ExpiresAt}), nil
+		response := responseOf(id, partition.Ending{Target: inv.Target, Result: *inv.Result, ExpiresAt: inv.ExpiresAt})
+		response.IdempotencyKey = inv.IdempotencyKey
+		return response, nil
 	})
 }
 
@@ -203,6 +205,8 @@ type Response struct {
 	Target    machine.Target
 	Result    journal.Result
 	ExpiresAt time.Time // end of the retention of the result; zero if unknown
+	// IdempotencyKey of the request; only Output returns it.
+	IdempotencyKey *string
 }
 
 func responseOf(id ids.Invocation, e partition.Ending) Response {

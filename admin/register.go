@@ -62,9 +62,12 @@ func (s *Server) registerDeployment(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.checkServices(discovered); err != nil {
+		return err
+	}
 	registered, err := s.store(ctx, body.DryRun, metadata.Registration{
 		Deployment: body.deployment(endpoint, discovered),
-		Force:      force, Breaking: body.Breaking, RoutingHeaders: s.cfg.RoutingHeaders,
+		Force:      force, Breaking: body.Breaking, RoutingHeaders: s.cfg.RoutingHeaders, Limit: s.cfg.Deployments,
 	})
 	if err != nil {
 		return err
@@ -75,6 +78,16 @@ func (s *Server) registerDeployment(c echo.Context) error {
 		s.log.Info("deployment registered", "deployment_id", registered.Deployment.ID, "address", addressOf(endpoint), "force", force)
 	}
 	return s.respondRegistered(c, registered, nil)
+}
+
+// checkServices refuses a deployment with too many services.
+func (s *Server) checkServices(d *metadata.Deployment) error {
+	n, most := len(d.Services), s.cfg.Services
+	if most == 0 || n <= most {
+		return nil
+	}
+	return errcode.New(errcode.META0021, "the endpoint announces %d services, and admin.services-per-deployment-limit is %d; split it, or raise the limit", n, most).
+		WithStatus(http.StatusRequestEntityTooLarge)
 }
 
 // store registers a deployment, or only validates the registration if dryRun. If a concurrent

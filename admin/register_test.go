@@ -1,7 +1,9 @@
 package admin
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -215,4 +217,29 @@ func TestRegisterAgainReportsWhatItIgnored(t *testing.T) {
 	require.Contains(t, text(t, w.ask(t, "POST", "/deployments", body)), "code and schemas were not compared")
 	again := text(t, w.ask(t, "POST", "/deployments", `{"uri":"http://a","additional_headers":{"X-A":"2"},"metadata":{"commit":"b"},"use_http_11":true}`))
 	require.Contains(t, again, "registered already with other values of additional_headers, metadata, use_http_11, which stay")
+}
+
+func TestTheNumberOfServicesOfADeploymentIsLimited(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.Services = 2 })
+	services := 2
+	w.offers["http://a/"] = func() (*metadata.Deployment, error) {
+		d, _ := small()
+		for i := 1; i < services; i++ {
+			d.Services = append(d.Services, &metadata.Service{Name: fmt.Sprint("Other", i)})
+		}
+		return d, nil
+	}
+	created := w.ask(t, "POST", "/deployments", `{"uri":"http://a"}`)
+	require.Equal(t, http.StatusCreated, created.StatusCode, text(t, created))
+	services = 3
+	for method, request := range map[string][2]string{
+		"POST": {"/deployments", `{"uri":"http://a","force":true}`}, "PATCH": {created.Header.Get("Location"), `{"overwrite":true}`},
+	} {
+		path := "/" + strings.TrimPrefix(request[0], "/")
+		refused := w.ask(t, method, path, request[1])
+		require.Equal(t, http.StatusRequestEntityTooLarge, refused.StatusCode, method)
+		body := text(t, refused)
+		require.Contains(t, body, "META0021")
+		require.Contains(t, body, "the endpoint announces 3 services, and admin.services-per-deployment-limit is 2")
+	}
 }

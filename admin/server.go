@@ -123,6 +123,8 @@ type Config struct {
 	// RoutingHeaders are additional headers whose values distinguish deployments at the same
 	// address (none).
 	RoutingHeaders []string
+	// Deployments limits their number, and Services that of the services of one (unlimited).
+	Deployments, Services int
 	// Version is the server's version; Commit and Toolchain describe the build.
 	Version, Commit, Toolchain string
 	// Level is the highest feature level that the server supports.

@@ -56,6 +56,9 @@ func (s *Server) updateDeployment(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.checkServices(discovered); err != nil {
+		return err
+	}
 	now := located(discovered, endpoint)
 	now.ID = known.ID
 	updated, err := s.storeUpdate(ctx, body.DryRun, metadata.Update{Deployment: now, Overwrite: body.Overwrite})

@@ -108,7 +108,7 @@ func encodeEntry(h header, cmd command) ([]byte, error) {
 	case *registerDeployment:
 		entry.Command = &pb.Entry_RegisterDeployment{RegisterDeployment: &pb.RegisterDeployment{
 			Deployment: deploymentToProto(cmd.Deployment), Force: cmd.Force, Breaking: cmd.Breaking,
-			RoutingHeaders: slices.Clone(cmd.RoutingHeaders),
+			RoutingHeaders: slices.Clone(cmd.RoutingHeaders), Limit: uint32(cmd.Limit),
 		}}
 	case *deleteDeployment:
 		entry.Command = &pb.Entry_DeleteDeployment{DeleteDeployment: &pb.DeleteDeployment{Id: string(cmd.id)}}
@@ -227,7 +227,7 @@ func decodeCommand(entry *pb.Entry) (command, error) {
 		body := cmd.RegisterDeployment
 		return &registerDeployment{Registration{
 			Deployment: deploymentFromProto(body.GetDeployment()), Force: body.GetForce(), Breaking: body.GetBreaking(),
-			RoutingHeaders: body.GetRoutingHeaders(),
+			RoutingHeaders: body.GetRoutingHeaders(), Limit: int(body.GetLimit()),
 		}}, nil
 	case *pb.Entry_DeleteDeployment:
 		return &deleteDeployment{ids.Deployment(cmd.DeleteDeployment.GetId())}, nil

@@ -53,6 +53,9 @@ func levelOf(cmd command) need {
 		if cmd.Deployment.sealedFor() {
 			return need{feature.Level4, "an encrypted secret"}
 		}
+		if cmd.Limit > 0 {
+			return need{feature.Level4, "a limit of the number of deployments"}
+		}
 	case *updateDeployment:
 		if cmd.Deployment.sealedFor() {
 			return need{feature.Level4, "an encrypted secret"}

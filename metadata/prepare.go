@@ -10,6 +10,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"platform/internal/errcode"
+	"platform/internal/feature"
 	"platform/internal/ids"
 )
 
@@ -27,6 +28,9 @@ func (s *Store) prepare(r Registration) (Registration, error) {
 		d.ID = ids.NewDeployment(s.newID())
 	}
 	r.Deployment = d
+	if s.FeatureLevel() < feature.Level4 {
+		r.Limit = 0
+	}
 	r.RoutingHeaders = slices.Clone(r.RoutingHeaders)
 	for i, name := range r.RoutingHeaders {
 		r.RoutingHeaders[i] = strings.ToLower(name)

@@ -23,6 +23,9 @@ type Registration struct {
 	// RoutingHeaders are the names, in lower case, of additional headers that distinguish
 	// deployments with the same URI.
 	RoutingHeaders []string
+	// Limit is how many deployments there may be; 0: any number. Replicas apply the limit of the
+	// request, since the configurations of nodes may differ.
+	Limit int
 }
 
 // Change is the effect of a registration.
@@ -73,6 +76,10 @@ func (s *Schemas) Plan(r Registration, at time.Time) (Registered, error) {
 		planned.ID, change = same[0].ID, Replaced
 	case s.Deployments[planned.ID] != nil:
 		return Registered{}, errcode.New(errcode.META0004, "deployment %s has another address", planned.ID)
+	}
+	if n := len(s.Deployments); change == Created && r.Limit > 0 && n >= r.Limit {
+		return Registered{}, errcode.New(errcode.META0021,
+			"there are %d deployments, and admin.deployments-limit is %d; remove drained ones with `platform deployments prune`, or raise the limit", n, r.Limit)
 	}
 	planned.Services = make([]*Service, len(r.Deployment.Services))
 	for i, discovered := range r.Deployment.Services {

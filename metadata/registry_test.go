@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/errcode"
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/target"
 )
@@ -222,5 +223,43 @@ func TestLookups(t *testing.T) {
 	} {
 		code, _ := errcode.Of(lost())
 		require.Equal(t, errcode.RT0011, code)
+	}
+}
+
+// The limit of the request decides, on every replica alike: an endpoint that is known can be
+// registered again, and below level 4 there is no limit.
+func TestTheNumberOfDeploymentsIsLimited(t *testing.T) {
+	for _, level := range []feature.Level{feature.Level3, feature.Level4} {
+		m := newMemStore()
+		_, err := m.Provision(t.Context(), Cluster{Name: "local", Partitions: 2, FeatureLevel: level})
+		require.NoError(t, err)
+		register := func(uri string, force bool) error {
+			_, err := m.RegisterDeployment(t.Context(), Registration{Deployment: &Deployment{URI: uri}, Force: force, Limit: 2})
+			return err
+		}
+		require.NoError(t, register("http://a/", false))
+		require.NoError(t, register("http://b/", false))
+		full := register("http://c/", false)
+		_, planned := m.PlanDeployment(Registration{Deployment: &Deployment{URI: "http://c/"}, Limit: 2})
+		if level < feature.Level4 {
+			require.NoError(t, full)
+			require.NoError(t, planned)
+			require.Len(t, m.Schemas().Deployments, 3)
+			continue
+		}
+		for _, err := range []error{full, planned} {
+			code, ok := errcode.Of(err)
+			require.True(t, ok)
+			require.Equal(t, errcode.META0021, code)
+			require.ErrorContains(t, err, "there are 2 deployments, and admin.deployments-limit is 2")
+		}
+		require.NoError(t, register("http://b/", false))
+		require.NoError(t, register("http://b/", true))
+		require.Len(t, m.Schemas().Deployments, 2)
+		for id := range m.Schemas().Deployments {
+			require.NoError(t, m.DeleteDeployment(t.Context(), id))
+			break
+		}
+		require.NoError(t, register("http://c/", false))
 	}
 }

@@ -87,6 +87,8 @@ type Admin struct {
 	Listener
 	ConcurrentAPIRequestsLimit Limit    `key:"concurrent-api-requests-limit" help:"maximum number of concurrent requests; further ones get status 429"`
 	ConnectionsPerAddressLimit Limit    `key:"connections-per-address-limit" help:"open connections of one remote address; further ones get status 503 and are closed; all addresses together can have 2,000"`
+	DeploymentsLimit           Limit    `key:"deployments-limit" help:"number of deployments; further ones get status 429 until some are removed (META0021)"`
+	ServicesPerDeployment      Limit    `key:"services-per-deployment-limit" help:"services of one deployment; a registration with more gets status 413 (META0021)"`
 	DeploymentRoutingHeaders   []string `key:"deployment-routing-headers" help:"headers whose values distinguish deployments at the same address"`
 	DisableWebUI               bool     `key:"disable-web-ui" help:"do not serve the web UI"`
 	AllowedHosts               []string `key:"allowed-hosts" help:"names to which requests without a token may be sent, in addition to addresses, localhost and names that only private name servers resolve; * for all"`

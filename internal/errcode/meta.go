@@ -20,6 +20,7 @@ const (
 	META0018 Code = "META0018" // feature level of the cluster is not supported
 	META0019 Code = "META0019" // the change would leave a cluster that tolerates no node loss
 	META0020 Code = "META0020" // a stored secret cannot be decrypted
+	META0021 Code = "META0021" // too many deployments, or services of one
 )
 
 var metaEntries = []Entry{
@@ -118,5 +119,11 @@ var metaEntries = []Entry{
 		Title:   "Stored secret cannot be decrypted",
 		Meaning: "Headers of deployments and credentials of Kafka clusters are stored encrypted, and this node does not have the key whose id the message contains, or what is stored was damaged or moved from another record. The node does not use the deployment or cluster until it can decrypt the secret; invocations wait and are retried.",
 		Remedy:  "Add the key to the file of security.secrets.key-file on this node, which reads it again. If the key is lost, set the secret again with `platform deployments update --extra-header`, `platform kafka-clusters edit` or `platform subscriptions edit`. `platform cluster secrets status` shows the keys of all nodes and what cannot be decrypted.",
+	},
+	{
+		Code: META0021, HTTPStatus: http.StatusTooManyRequests,
+		Title:   "Too many deployments or services",
+		Meaning: "There are as many deployments as admin.deployments-limit allows (status 429), or an endpoint announces more services than admin.services-per-deployment-limit (status 413). All nodes keep all of them in memory.",
+		Remedy:  "Remove deployments that no invocation uses with `platform deployments prune`, split the endpoint, or raise the limit in the configuration of all nodes.",
 	},
 }

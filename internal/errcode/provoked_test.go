@@ -31,6 +31,7 @@ var provoked = map[Code]string{
 	META0018: "metadata/fsm_test.go TestUnusableStateFilesAreRejected",
 	META0019: "admin/survival_test.go TestChangesThatLeaveNoLossAreRefused",
 	META0020: "metadata/secrets_test.go TestSecretsOfAMissingKeyAreNotUsed",
+	META0021: "metadata/registry_test.go TestTheNumberOfDeploymentsIsLimited",
 
 	RT0001: "test/badinput/attempts_test.go TestEndpointFaultsAreReportedAndRetried",
 	RT0002: "test/badinput/start_test.go TestRejectedStarts",

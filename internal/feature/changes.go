@@ -97,6 +97,7 @@ var changes = []Change{
 	{Level4, RPC, "NodeCluster.Certify", "nodes renew their certificates"},
 	{Level4, CommandField, "Trace.baggage", "invocations store the baggage of their caller, for their attempts and calls; below this level it is left out"},
 	{Level4, RecordField, "Invocation.trace.baggage", "the record of an invocation stores the baggage of its caller"},
+	{Level4, CommandField, "RegisterDeployment.limit", "a new deployment is refused if there are as many as admin.deployments-limit"},
 	{Level4, Derivation, "ids of requests with idempotency keys", "the idempotency keys of a caller with credentials are its own"},
 	{Level4, Derivation, "Deliver without messages", "a partition that has lost data in a recovery accepts later messages of other partitions"},
 }

@@ -33,6 +33,8 @@ func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *
 	settings := admin.Config{
 		ConcurrentRequests: int64(c.ConcurrentAPIRequestsLimit),
 		RoutingHeaders:     c.DeploymentRoutingHeaders,
+		Deployments:        int(c.DeploymentsLimit),
+		Services:           int(c.ServicesPerDeployment),
 		Version:            version.Version(),
 		Commit:             version.Commit(),
 		Toolchain:          version.Platform(),

@@ -1020,6 +1020,7 @@ type RegisterDeployment struct {
 	Force          bool                   `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"`
 	Breaking       bool                   `protobuf:"varint,3,opt,name=breaking,proto3" json:"breaking,omitempty"`
 	RoutingHeaders []string               `protobuf:"bytes,4,rep,name=routing_headers,json=routingHeaders,proto3" json:"routing_headers,omitempty"` // lower case; their values belong to the address
+	Limit          uint32                 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`                                        // a new address is refused if there are as many deployments; 0: no limit; from level 4 on
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1080,6 +1081,13 @@ func (x *RegisterDeployment) GetRoutingHeaders() []string {
 		return x.RoutingHeaders
 	}
 	return nil
+}
+
+func (x *RegisterDeployment) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
 }
 
 // DeleteDeployment removes a deployment.
@@ -5746,14 +5754,15 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\x11EnableFlowControl\"A\n" +
 	"\x0fSetFeatureLevel\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\rR\x05level\x12\x18\n" +
-	"\amembers\x18\x02 \x03(\tR\amembers\"\xae\x01\n" +
+	"\amembers\x18\x02 \x03(\tR\amembers\"\xc4\x01\n" +
 	"\x12RegisterDeployment\x12=\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\v2\x1d.platform.metadata.DeploymentR\n" +
 	"deployment\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\x12\x1a\n" +
 	"\bbreaking\x18\x03 \x01(\bR\bbreaking\x12'\n" +
-	"\x0frouting_headers\x18\x04 \x03(\tR\x0eroutingHeaders\"\"\n" +
+	"\x0frouting_headers\x18\x04 \x03(\tR\x0eroutingHeaders\x12\x14\n" +
+	"\x05limit\x18\x05 \x01(\rR\x05limit\"\"\n" +
 	"\x10DeleteDeployment\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"o\n" +
 	"\x10UpdateDeployment\x12=\n" +

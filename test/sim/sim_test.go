@@ -29,7 +29,9 @@ var (
 	repeats   = flag.Int("repeats", 1, "how often to play each seed, to compare the traces")
 	frameLog  = flag.Bool("frames", false, "with -seed: print each message between nodes")
 	planted   = flag.String("plant", "", "a failpoint of the server that is active in all seeds")
-	serverLog = flag.Bool("server-log", false, "with -seed: print what the servers log")
+	// In real time, so that it needs to be longer where the processes are suspended now and then.
+	seedTimeout = flag.Duration("seed-timeout", 5*time.Minute, "how long one seed may take")
+	serverLog   = flag.Bool("server-log", false, "with -seed: print what the servers log")
 )
 
 const (
@@ -41,9 +43,6 @@ const (
 
 // smallBatches makes changes of the rules of flow control take several log entries.
 const smallBatches = string(failpoint.ReevaluatedCounters) + "=2," + string(failpoint.RingLeaves) + "=2"
-
-// seedTimeout limits one seed, in real time.
-const seedTimeout = 5 * time.Minute
 
 // seedRunner is the program that runs one seed.
 type seedRunner struct {
@@ -95,7 +94,7 @@ func (w *seedRunner) runSeed(seed uint64, name string, args ...string) (*Result,
 // runPlanted runs a seed with a failpoint, "" for none.
 func (w *seedRunner) runPlanted(seed uint64, name string, plant failpoint.Name, args ...string) (*Result, error) {
 	out := filepath.Join(w.dir, name+".json")
-	ctx, cancel := context.WithTimeout(context.Background(), seedTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), *seedTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, w.program, append([]string{
 		"-test.run=^TestWorker$", "-test.timeout=0", "-sim.seed=" + strconv.FormatUint(seed, 10), "-sim.out=" + out, "-sim.offsets=" + w.offsets,

@@ -97,6 +97,11 @@ func (c *Config) connWindow() int {
 	return 0
 }
 
+// noHeaderTable keeps headers of requests out of the compression tables of both sides. The ID of the
+// invocation is in each request and never repeated, so that adding and evicting it there costs more
+// than the few bytes that the table saves. Zero would mean the default of the standard library.
+const noHeaderTable = 1
+
 func (c *Client) transport(http2 bool) *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP1(!http2)
@@ -110,6 +115,7 @@ func (c *Client) transport(http2 bool) *http.Transport {
 			MaxReceiveBufferPerStream:     min(c.cfg.StreamWindow, maxReceive),
 			SendPingTimeout:               c.cfg.PingInterval,
 			PingTimeout:                   c.cfg.PingTimeout,
+			MaxEncoderHeaderTableSize:     noHeaderTable,
 		},
 	}
 	if c.cfg.TLS != nil {

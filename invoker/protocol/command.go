@@ -51,14 +51,6 @@ func (c *Command) parse(t journal.Type, payload []byte) error {
 	case journal.GetLazyStateKeys:
 		completion, err := journal.ParseGetLazyStateKeys(payload)
 		return c.completes(err, completion)
-	case journal.ClearAllState:
-		return new(service.ClearAllStateCommandMessage).UnmarshalVTUnsafe(payload)
-	case journal.GetEagerState:
-		var m service.GetEagerStateCommandMessage
-		err := m.UnmarshalVTUnsafe(payload)
-		return requireResult(err, m.Result != nil)
-	case journal.GetEagerStateKeys:
-		return new(service.GetEagerStateKeysCommandMessage).UnmarshalVTUnsafe(payload)
 	case journal.Call:
 		m, err := journal.ParseCall(payload)
 		c.Request = &m.Request
@@ -67,6 +59,24 @@ func (c *Command) parse(t journal.Type, payload []byte) error {
 		m, err := journal.ParseOneWayCall(payload)
 		c.Request = &m.Request
 		return c.completes(err, m.IDCompletion)
+	}
+	return c.parseMessage(t, payload)
+}
+
+// parseMessage parses the less frequent commands. It is separate because its frame of more than
+// 1 KiB would grow the stack of the goroutine of every attempt.
+//
+//go:noinline
+func (c *Command) parseMessage(t journal.Type, payload []byte) error {
+	switch t {
+	case journal.ClearAllState:
+		return new(service.ClearAllStateCommandMessage).UnmarshalVTUnsafe(payload)
+	case journal.GetEagerState:
+		var m service.GetEagerStateCommandMessage
+		err := m.UnmarshalVTUnsafe(payload)
+		return requireResult(err, m.Result != nil)
+	case journal.GetEagerStateKeys:
+		return new(service.GetEagerStateKeysCommandMessage).UnmarshalVTUnsafe(payload)
 	case journal.GetPromise:
 		var m service.GetPromiseCommandMessage
 		err := m.UnmarshalVTUnsafe(payload)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fieldsOf, propertiesOf, withProperty } from '../src/lib/schema.ts'
+import { fieldsOf, propertiesOf } from '../src/lib/schema.ts'
 
 test('simple properties of an object have a form', () => {
   const schema = {
@@ -19,8 +19,7 @@ test('simple properties of an object have a form', () => {
 })
 
 test('a form keeps what it does not show', () => {
-  assert.deepEqual(JSON.parse(withProperty('{"a":1,"b":[2]}', 'a', 3)), { a: 3, b: [2] })
-  assert.deepEqual(JSON.parse(withProperty('{"a":1,"b":[2]}', 'a', undefined)), { b: [2] })
+  assert.equal(String(propertiesOf('{"a":12345678901234567890}')!.a), '12345678901234567890')
   assert.equal(propertiesOf('[1]'), undefined)
   assert.equal(propertiesOf('{'), undefined)
 })

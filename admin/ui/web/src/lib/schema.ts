@@ -1,5 +1,7 @@
 // Sample values of JSON schemas, to start an input with.
 
+import { Digits, parseExact } from './json.ts'
+
 interface Schema {
   type?: string | string[]
   properties?: Record<string, Schema>
@@ -51,19 +53,12 @@ export function fieldsOf(schema: unknown): FormField[] {
   })
 }
 
-/** JSON text with one property changed; undefined removes it. The text must be an object. */
-export function withProperty(text: string, name: string, value: unknown): string {
-  const object = JSON.parse(text) as Record<string, unknown>
-  if (value === undefined) delete object[name]
-  else object[name] = value
-  return JSON.stringify(object, null, 2)
-}
-
 /** The properties of JSON text; undefined if it is not an object. */
 export function propertiesOf(text: string): Record<string, unknown> | undefined {
   try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value as Record<string, unknown> : undefined
+    JSON.parse(text) // refuses what is not valid
+    const value = parseExact(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Digits) ? value as Record<string, unknown> : undefined
   } catch {
     return undefined
   }

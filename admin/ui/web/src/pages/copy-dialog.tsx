@@ -6,6 +6,7 @@ import type { Invocation } from '../api/types.ts'
 import { readWholeEntry } from '../journals.ts'
 import { buildSteps } from '../lib/journal.ts'
 import { formatBytes } from '../lib/format.ts'
+import { reformat } from '../lib/json.ts'
 import { decode } from '../lib/payload.ts'
 import { refreshAll } from '../live.ts'
 import { useResource } from '../resource.ts'
@@ -39,7 +40,7 @@ async function readInput(id: string): Promise<Original> {
   if (bytes.length > editable) return { text: '', json: false, locked: `The input has ${formatBytes(bytes.length)}, too much for this editor. The copy gets the same input; another one can be given with platform invocations copy.` }
   const d = decode(bytes)
   if (d.text === undefined) return { text: '', json: false, locked: 'The input is not text. The copy gets the same input.' }
-  return { text: d.kind === 'json' && typeof d.json === 'object' ? JSON.stringify(d.json, null, 2) : d.text, json: d.kind === 'json' || d.kind === 'empty' }
+  return { text: d.kind === 'json' && typeof d.json === 'object' ? reformat(d.text, 2) : d.text, json: d.kind === 'json' || d.kind === 'empty' }
 }
 
 function CopyDialog({ i, close }: { i: Invocation; close: () => void }) {

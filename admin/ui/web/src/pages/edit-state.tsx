@@ -5,6 +5,7 @@ import { useState } from 'preact/hooks'
 import { APIError, request, withQuery } from '../api/client.ts'
 import type { StateAnswer } from '../api/types.ts'
 import { diffLines } from '../lib/diff.ts'
+import { reformat } from '../lib/json.ts'
 import { decode, fromBase64 } from '../lib/payload.ts'
 import { refreshAll } from '../live.ts'
 import { segment } from '../router.ts'
@@ -60,7 +61,7 @@ function draftOf(value: Value | undefined): Draft {
   let before = value?.text ?? ''
   if (value?.text) {
     const d = decode(value.bytes)
-    if (d.kind === 'json' && typeof d.json === 'object') before = JSON.stringify(d.json, null, 2)
+    if (d.kind === 'json' && typeof d.json === 'object') before = reformat(d.text!, 2)
   }
   return { id: ++lastID, value, name: value?.key ?? '', before, text: before, deleted: false }
 }
@@ -72,7 +73,8 @@ const changed = (d: Draft): boolean => d.deleted || d.value === undefined || d.t
 function stored(d: Draft): string {
   if (!d.value?.text || d.value.text.includes('\n')) return d.text
   try {
-    return JSON.stringify(JSON.parse(d.text))
+    JSON.parse(d.text) // refuses what is not valid
+    return reformat(d.text, 0)
   } catch {
     return d.text
   }

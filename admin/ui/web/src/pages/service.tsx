@@ -15,7 +15,9 @@ import { Editor } from '../ui/editor.tsx'
 import { DialogFrame, openDialog, toast } from '../ui/overlay.tsx'
 import { PayloadView } from '../ui/payload.tsx'
 import { Table } from '../ui/table.tsx'
-import { fieldsOf, propertiesOf, sampleOf, withProperty, type FormField } from '../lib/schema.ts'
+import { fieldsOf, propertiesOf, sampleOf, type FormField } from '../lib/schema.ts'
+import { parseHeaders } from '../lib/headers.ts'
+import { withMember } from '../lib/json.ts'
 import { Notices, countsOf } from './common.tsx'
 import { Charts, marksOf } from './overview.tsx'
 
@@ -30,7 +32,7 @@ export function ServicePage({ params }: { params: Match }) {
   const deployments = useResource('deployments', (s) => get<{ deployments: Deployment[] }>('/deployments', s), { every: 10_000, topics: ['deployments'] })
   const invoke = query.value.get('invoke')
   if (!service.data) {
-    if (service.error instanceof APIError && service.error.status === 404) return <Empty title="This service does not exist" icon="services"><p class="mono">{name}</p><p><a href={href('/services')}>All services</a></p></Empty>
+    if (service.error instanceof APIError && service.error.status === 404) return <Empty title="This service does not exist" icon="services" page><p class="mono">{name}</p><p><a href={href('/services')}>All services</a></p></Empty>
     return service.error ? <ErrorBox what="The service could not be read" error={service.error} retry={service.reload} /> : <Skeleton rows={10} />
   }
   const s = service.data
@@ -252,15 +254,18 @@ function Invoke({ service: s, handler: h }: { service: Service; handler: Handler
   const target = `${segment(s.name)}${keyed ? `/${segment(key)}` : ''}/${segment(h.name)}`
   const route = scope.trim() ? `/platform/scope/${segment(scope.trim())}/${mode}/${target}` : `/${target}${mode === 'send' ? '/send' : ''}`
   const path = route + (mode === 'send' && delay.trim() ? `?delay=${encodeURIComponent(delay.trim().replaceAll(' ', ''))}` : '')
-  const extra = headers.split('\n').map((l) => /^([^:\s]+):\s*(.*)$/.exec(l)).filter((m) => m !== null).map((m) => [m[1]!, m[2]!] as const)
-  const all: (readonly [string, string])[] = [...(idempotency.trim() ? [['idempotency-key', idempotency.trim()] as const] : []), ...(scope.trim() && limitKey.trim() ? [['x-platform-limit-key', limitKey.trim()] as const] : []), ...extra]
-  const curl = `curl ${shellQuote(base + path)}${input.trim() ? ` --json ${shellQuote(input)}` : ' -X POST'}${all.map(([n, v]) => ` -H ${shellQuote(`${n}: ${v}`)}`).join('')}`
+  const extra = parseHeaders(headers)
+  const all: (readonly [string, string])[] = [...(idempotency.trim() ? [['idempotency-key', idempotency.trim()] as const] : []), ...(scope.trim() && limitKey.trim() ? [['x-platform-limit-key', limitKey.trim()] as const] : []), ...extra.list]
+  const curl = `curl ${/^\.\.?$/.test(key) ? '--path-as-is ' : ''}${shellQuote(base + path)}${input.trim() ? ` --json ${shellQuote(input)}` : ' -X POST'}${all.map(([n, v]) => ` -H ${shellQuote(`${n}: ${v}`)}`).join('')}`
   const broken = input.trim() !== '' && !validJSON(input)
   const send = (): void => {
     if (busy || !base || (keyed && !key)) return
-    setBusy(true)
-    setError('')
     setAnswer(undefined)
+    // Browsers take these keys for steps in the path.
+    const problem = extra.problem ?? (keyed && /^\.\.?$/.test(key) ? 'A browser cannot send this key. Run the command below.' : '')
+    setError(problem)
+    if (problem) return
+    setBusy(true)
     const from = Date.now()
     fetch(base + path, {
       method: 'POST', signal: AbortSignal.timeout(600_000), headers: { ...(input.trim() ? { 'content-type': 'application/json' } : {}), ...Object.fromEntries(all) }, ...(input.trim() ? { body: input } : {}), credentials: 'omit',
@@ -327,8 +332,9 @@ function InputForm({ fields, input, change }: { fields: readonly FormField[]; in
   const values = propertiesOf(input)
   if (!values) return <p class="field-hint">The input is not a JSON object. Edit it as JSON.</p>
   const set = (f: FormField, text: string): void => {
-    const value = f.kind === 'number' ? Number(text) : f.kind === 'boolean' ? text === 'true' : text
-    change(withProperty(input, f.name, text === '' && (f.kind !== 'text' || !f.required) ? undefined : value))
+    // A number keeps its digits.
+    const value = f.kind === 'boolean' || (f.kind === 'number' && validJSON(text)) ? text : JSON.stringify(f.kind === 'number' ? Number(text) : text)
+    change(withMember(input, f.name, text === '' && (f.kind !== 'text' || !f.required) ? undefined : value))
   }
   const others = Object.keys(values).filter((name) => !fields.some((f) => f.name === name))
   return (

@@ -1,6 +1,7 @@
 // The viewer of payloads: JSON tree, text or hex, with search.
 
 import { useMemo, useState } from 'preact/hooks'
+import { Digits, parseExact, reformat } from '../lib/json.ts'
 import { decode, hexRows, type Payload } from '../lib/payload.ts'
 import { formatBytes, formatCount } from '../lib/format.ts'
 import { Button, Copy, Segmented } from './basic.tsx'
@@ -14,6 +15,7 @@ const hexLimit = 4096
 export function PayloadView({ payload, title, load, loading }: { payload: Payload | undefined; title?: string; load?: (() => void) | undefined; loading?: boolean }) {
   const bytes = payload?.bytes
   const decoded = useMemo(() => (bytes ? decode(bytes) : undefined), [bytes])
+  const exact = useMemo(() => (decoded?.kind === 'json' && bytes!.length <= treeLimit ? parseExact(decoded.text!) : undefined), [decoded])
   const kinds = decoded?.kind === 'json' && bytes!.length <= treeLimit ? ['tree', 'text', 'hex'] as const : decoded?.text !== undefined ? ['text', 'hex'] as const : ['hex'] as const
   const [chosen, setChosen] = useState<'tree' | 'text' | 'hex'>()
   const [find, setFind] = useState('')
@@ -30,7 +32,7 @@ export function PayloadView({ payload, title, load, loading }: { payload: Payloa
     )
   }
   if (decoded.kind === 'empty') return <div class="payload"><div class="payload-head">{title && <span class="payload-title">{title}</span>}<span class="muted">empty</span></div></div>
-  const pretty = decoded.kind === 'json' && !simple && bytes.length <= treeLimit ? JSON.stringify(decoded.json, null, 2) : decoded.text ?? ''
+  const pretty = decoded.kind === 'json' && !simple && bytes.length <= treeLimit ? reformat(decoded.text!, 2) : decoded.text ?? ''
   const shown = whole ? pretty : pretty.slice(0, textLimit)
   return (
     <div class="payload">
@@ -44,7 +46,7 @@ export function PayloadView({ payload, title, load, loading }: { payload: Payloa
         {kinds.length > 1 && <Segmented label="View" value={kind} onChange={setChosen} options={kinds.map((k) => [k, k === 'tree' ? 'JSON' : k === 'text' ? 'Text' : 'Hex'] as const)} />}
         <Copy text={decoded.text ?? ''} label="Copy payload" />
       </div>
-      {kind === 'tree' && <div class="payload-body" tabIndex={0} role="group" aria-label={title ?? 'Payload'}><JSONTree value={decoded.json} find={find.trim().toLowerCase()} /></div>}
+      {kind === 'tree' && <div class="payload-body" tabIndex={0} role="group" aria-label={title ?? 'Payload'}><JSONTree value={exact} find={find.trim().toLowerCase()} /></div>}
       {kind === 'text' && (
         <pre class="payload-body" tabIndex={0} aria-label={title ?? 'Payload'}><code dir="auto">{find.trim() ? marked(shown, find.trim()) : shown}</code></pre>
       )}
@@ -86,14 +88,14 @@ function contains(value: unknown, find: string): boolean {
 
 function Node({ name, value, depth, find }: { name?: string; value: unknown; depth: number; find: string }) {
   const isArray = Array.isArray(value)
-  const branch = typeof value === 'object' && value !== null
+  const branch = typeof value === 'object' && value !== null && !(value instanceof Digits)
   const hit = find !== '' && branch && contains(value, find)
   const [open, setOpen] = useState<boolean>()
   const [limit, setLimit] = useState(childLimit)
   const label = name === undefined ? null : <><span class="j-key"><bdi>{find && name.toLowerCase().includes(find) ? <mark>{name}</mark> : name}</bdi></span><span class="j-p">: </span></>
   if (!branch) {
-    const text = JSON.stringify(value)
-    const kind = typeof value === 'string' ? 'j-s' : typeof value === 'number' ? 'j-n' : 'j-l'
+    const text = value instanceof Digits ? value.text : JSON.stringify(value)
+    const kind = typeof value === 'string' ? 'j-s' : typeof value !== 'boolean' && value !== null ? 'j-n' : 'j-l'
     return <li role="treeitem" class="tree-leaf">{label}<span class={kind} dir="auto">{find && text.toLowerCase().includes(find) ? <mark>{text}</mark> : text}</span></li>
   }
   const entries: [string, unknown][] = isArray ? (value as unknown[]).map((v, i) => [String(i), v]) : Object.entries(value as object)

@@ -10,6 +10,6 @@ function field(value: unknown): string {
   if (value === undefined || value === null) return ''
   let text = typeof value === 'string' ? value : JSON.stringify(value)
   // A spreadsheet would take these for formulas.
-  if (typeof value === 'string' && /^[=+\-@\t\r]/.test(text)) text = `'${text}`
+  if (typeof value === 'string' && /^[=+\-@\t\r\n＝＋－＠]/.test(text)) text = `'${text}`
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }

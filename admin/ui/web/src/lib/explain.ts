@@ -90,3 +90,8 @@ export function explainRecord(i: Record, steps: readonly Step[], now: number): E
   }
   return undefined
 }
+
+/** The summary of an explanation with the names of the queue instead of its id. */
+export function withQueueName(summary: string, scope: string | undefined, limitKey: string | undefined): string {
+  return scope ? summary.replace(/the queue vq_\w+/, () => `the queue of ${[scope, limitKey].filter(Boolean).join('/')}`) : summary
+}

@@ -2,13 +2,12 @@
 
 import { useEffect, useReducer, useRef } from 'preact/hooks'
 import { APIError, get, withQuery } from './api/client.ts'
-import { StepBuilder, type JournalRow, type Step } from './lib/journal.ts'
+import { StepBuilder, alwaysInline, type JournalRow, type Step } from './lib/journal.ts'
 import { subscribe } from './live.ts'
 import { segment } from './router.ts'
 
 /** Entries up to this size come with their payloads, until a journal has as many bytes of them as its budget. */
 const inlineLimit = 4096
-const inlineLimitOverBudget = 256
 const inlineBudget = 4 << 20
 const pageSize = 1000
 /** The first page is small, so that it is shown soon. */
@@ -117,7 +116,7 @@ class Reader implements Journal {
   }
 
   #inlineLimit(): number {
-    return this.#inlined < inlineBudget ? inlineLimit : inlineLimitOverBudget
+    return this.#inlined < inlineBudget ? inlineLimit : alwaysInline
   }
 
   async loadEntry(index: number): Promise<void> {

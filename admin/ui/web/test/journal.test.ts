@@ -46,8 +46,8 @@ test('steps that were read stay as they are when entries are added', () => {
 })
 
 test('payloads that are read later are added to their steps', () => {
-  const lite = journal.map((r) => r.index === 2 ? row(2, r.entry_type, { Notification: { Completion: { Run: { completion_id: 1, result: { Success: [] } } } } })
-    : r.index === 0 ? row(0, r.entry_type, { Command: { Input: { headers: [], payload: [], name: '' } } }) : r)
+  const lite = journal.map((r) => r.index === 2 ? row(2, r.entry_type, { Notification: { Completion: { Run: { completion_id: 1, result: { Success: [] } } } } }, { raw_length: 5000 })
+    : r.index === 0 ? row(0, r.entry_type, { Command: { Input: { headers: [], payload: [], name: '' } } }, { raw_length: 5000 }) : r)
   const builder = new StepBuilder()
   builder.add(lite)
   const [input, run] = builder.steps as [typeof builder.steps[0], typeof builder.steps[0]]
@@ -95,6 +95,8 @@ test('payloads', () => {
   assert.equal(decode(Uint8Array.of(0xff, 0xfe, 0)).kind, 'binary')
   assert.equal(preview({ bytes: Uint8Array.of(0xff, 0xfe, 0), length: 3 }), '<3 bytes>')
   assert.equal(preview({ length: 5000 }), '…')
+  const [nothing] = buildSteps([row(1, 'Command: Output', { Command: { Output: { result: { Success: [] }, name: '' } } })])
+  assert.deepEqual(nothing!.output, { bytes: new Uint8Array(), length: 0 }, 'an empty payload is not one that was left out')
   assert.equal([...preview({ bytes: Uint8Array.from(bytes('👩‍👩‍👧'.repeat(100))), length: 1 }, 10)].length, 10)
   assert.deepEqual(hexRows(Uint8Array.from(bytes('A\n')), 10), [{ offset: '00000000', hex: '41 0a', text: 'A·' }])
 })

@@ -54,9 +54,12 @@ export interface Step {
   completions: number[]
 }
 
+/** Payloads of entries up to this size are never left out. */
+export const alwaysInline = 256
+
 const bytesOf = (v: unknown, length: number): Payload | undefined => {
   if (!Array.isArray(v)) return undefined
-  if (v.length === 0) return length > 0 ? { length } : { bytes: new Uint8Array(), length: 0 }
+  if (v.length === 0) return length > alwaysInline ? { length } : { bytes: new Uint8Array(), length: 0 }
   return { bytes: Uint8Array.from(v as number[]), length: v.length }
 }
 

@@ -5,6 +5,7 @@ import { get, request, sql, type QueryResult } from '../api/client.ts'
 import type { QueryLimits, TableInfo } from '../api/types.ts'
 import { formatBytes, formatCount, kindOfID, plural } from '../lib/format.ts'
 import { formatDuration } from '../lib/time.ts'
+import { serverNow } from '../lib/clock.ts'
 import { toCSV } from '../lib/csv.ts'
 import { addRun, median } from '../lib/query-runs.ts'
 import { queries, queryRuns } from '../prefs.ts'
@@ -62,14 +63,14 @@ export function SQL() {
       const columns = result.columns?.map((c) => c.name) ?? [...new Set(result.rows.flatMap((r) => Object.keys(r)))]
       const took = performance.now() - begun
       setOutcome({ result, columns, took })
-      queryRuns.value = addRun(queryRuns.value, q, Date.now(), { took, rows: result.rows.length, read: result.stats?.rows_read ?? 0 })
+      queryRuns.value = addRun(queryRuns.value, q, serverNow(), { took, rows: result.rows.length, read: result.stats?.rows_read ?? 0 })
       queries.value = [q, ...queries.value.filter((o) => o !== q)].slice(0, 50)
       setQuery({ query: q })
     }, (err: Error) => {
       if (abort.signal.aborted) return
       const at = /line (\d+),? column (\d+)/.exec(err.message)
       setOutcome({ columns: [], took: performance.now() - begun, error: err })
-      queryRuns.value = addRun(queryRuns.value, q, Date.now(), undefined)
+      queryRuns.value = addRun(queryRuns.value, q, serverNow(), undefined)
       if (at) editor.current?.select(Number(at[1]), Number(at[2]))
     }).finally(() => {
       if (running.current === abort) setBusy(false)

@@ -4,6 +4,7 @@ import { cloneElement, isValidElement, type ComponentChildren, type VNode } from
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { signal } from '@preact/signals'
 import { APIError } from '../api/client.ts'
+import { serverNow } from '../lib/clock.ts'
 import { zone } from '../prefs.ts'
 import { formatAbsolute, formatDuration, formatRelative, parseTime } from '../lib/time.ts'
 import { href, segment } from '../router.ts'
@@ -11,10 +12,10 @@ import { Icon, StatusShape, type IconName, type Shape } from './icons.tsx'
 import { refusalOf, type Permission } from '../session.ts'
 import { toast } from './overlay.tsx'
 
-/** The current time, by the second. */
-export const now = signal(Date.now())
+/** The current time of the server, by the second. */
+export const now = signal(serverNow())
 setInterval(() => {
-  if (document.visibilityState !== 'hidden') now.value = Date.now()
+  if (document.visibilityState !== 'hidden') now.value = serverNow()
 }, 1000)
 
 export function Time({ at, absolute }: { at: string | number | undefined; absolute?: boolean }) {
@@ -286,7 +287,10 @@ export function useErrorCode(code: string | undefined): ErrorCode | null {
     if (!code) return
     let live = true
     if (!remedies.has(code)) {
-      remedies.set(code, fetch(`/errors/${encodeURIComponent(code)}`).then((r) => (r.ok ? (r.json() as Promise<ErrorCode>) : null)).catch(() => null))
+      remedies.set(code, fetch(`/errors/${encodeURIComponent(code)}`).then((r) => (r.ok ? (r.json() as Promise<ErrorCode>) : null)).catch(() => {
+        remedies.delete(code) // another page reads it again
+        return null
+      }))
     }
     void remedies.get(code)!.then((v) => live && setKnown(v))
     return () => {
@@ -312,7 +316,7 @@ export function Stale({ error, at, retry }: { error: Error | undefined; at: numb
   return (
     <div class="stale" role="status">
       <Icon name="alert" size={14} />
-      <span>Outdated, read <Time at={at} />: {error.message}</span>
+      <span>Outdated, read <Time at={at + serverNow() - Date.now()} />: {error.message}</span>
       <button type="button" class="link" onClick={retry}>Retry</button>
     </div>
   )

@@ -48,7 +48,7 @@ export function subscribe(s: Subscription): () => void {
 
 /** Reads again whatever is due. */
 function tick(): void {
-  if (!pageVisible.peek() || livePaused.peek()) return
+  if (!pageVisible.peek() || livePaused.peek() || loginNeeded.peek()) return
   const now = Date.now()
   for (const e of entries) {
     const interval = Math.max(streamed(e) ? 30_000 : e.every, 10 * e.took())
@@ -100,7 +100,7 @@ function topicsChanged(): void {
 }
 
 function wanted(): string[] {
-  if (!pageVisible.peek() || livePaused.peek()) return []
+  if (!pageVisible.peek() || livePaused.peek() || loginNeeded.peek()) return []
   return [...new Set([...entries].flatMap((e) => e.topics))].slice(0, 16).sort()
 }
 
@@ -202,7 +202,7 @@ function receive(block: string): void {
 
 effect(() => {
   const visible = pageVisible.value
-  const paused = livePaused.value
+  const paused = livePaused.value || loginNeeded.value
   if (visible && !paused) {
     // Changes that were missed while the page was hidden.
     for (const e of entries) if (e.every > 0 && Date.now() - e.last > Math.min(e.every, 5000)) refresh(e)

@@ -5,14 +5,26 @@ import type { Zone } from './lib/time.ts'
 
 function stored<T>(name: string, initial: T): Signal<T> {
   const key = `ui.${name}`
-  let value = initial
-  try {
-    const text = localStorage.getItem(key)
-    if (text !== null) value = JSON.parse(text) as T
-  } catch {
-    // no storage, or not ours
+  const parse = (text: string | null): T => {
+    try {
+      const value = JSON.parse(text ?? 'null') as T
+      // Other versions of the UI may have stored something else.
+      if (typeof value === typeof initial && Array.isArray(value) === Array.isArray(initial) && value !== null) return value
+    } catch {
+      // not ours
+    }
+    return initial
   }
-  const s = signal(value)
+  let text = null
+  try {
+    text = localStorage.getItem(key)
+  } catch {
+    // no storage
+  }
+  const s = signal(parse(text))
+  addEventListener('storage', (e) => {
+    if (e.key === key) s.value = parse(e.newValue)
+  })
   let first = true
   s.subscribe((v) => {
     if (first) {

@@ -3,11 +3,11 @@
 import { signal } from '@preact/signals'
 import type { Identity } from './api/types.ts'
 
-const key = 'ui.token'
+export const tokenKey = 'ui.token'
 
 function stored(): string {
   try {
-    return localStorage.getItem(key) ?? ''
+    return localStorage.getItem(tokenKey) ?? ''
   } catch {
     return '' // no storage
   }
@@ -24,6 +24,9 @@ export const token = signal(stored())
 /** The server refused a request because it has no valid token. */
 export const loginNeeded = signal(false)
 
+/** The number of users who have logged in one after the other. */
+export const users = signal(0)
+
 /** The principal that the server authenticated; undefined until it is known. */
 export const identity = signal<Identity | undefined>(undefined)
 
@@ -35,8 +38,8 @@ export function limited(who: Identity | undefined = identity.value): boolean {
 export function setToken(text: string): void {
   token.value = text
   try {
-    if (text === '') localStorage.removeItem(key)
-    else localStorage.setItem(key, text)
+    if (text === '') localStorage.removeItem(tokenKey)
+    else localStorage.setItem(tokenKey, text)
   } catch {
     // full or forbidden: the user logs in again in the next tab
   }

@@ -1,6 +1,7 @@
 // Requests to the admin API.
 
 import type { ClusterHealth } from './types.ts'
+import { noteServerTime } from '../lib/clock.ts'
 import { credentials, loginNeeded, token } from '../session.ts'
 
 export class APIError extends Error {
@@ -83,6 +84,7 @@ async function once<T>(path: string, method: string, options: RequestOptions): P
   let response: Response
   let text: string
   const sentToken = token.peek()
+  const sent = Date.now()
   try {
     response = await fetch(path, {
       method,
@@ -90,13 +92,15 @@ async function once<T>(path: string, method: string, options: RequestOptions): P
       headers: { accept: 'application/json', ...credentials(), ...(options.body !== undefined ? { 'content-type': 'application/json' } : {}), ...(known ? { 'if-none-match': known.tag } : {}) },
       ...(options.body !== undefined ? { body: JSON.stringify(options.body) } : {}),
     })
+    noteServerTime(response.headers.get('date'), sent, Date.now())
     text = await response.text()
   } catch (err) {
     if (options.signal?.aborted) throw err
     if (timeout.aborted) throw new APIError(0, `The server did not answer within ${(options.timeout ?? 30_000) / 1000} s.`)
     throw new APIError(0, 'The server cannot be reached. It may be restarting, or the network is interrupted.')
   }
-  // The response to a request sent before a login does not concern the new token.
+  // The response to a request sent before a login does not concern the new token, and its user may not read it.
+  if (method === 'GET' && sentToken !== token.peek()) throw new APIError(0, 'The login has changed.')
   if (response.status === 401 && sentToken === token.peek()) loginNeeded.value = true
   if (response.status === 304 && known) return known.data as T
   if (!response.ok) throw refusal(response.status, text)

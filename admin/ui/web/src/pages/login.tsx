@@ -3,9 +3,11 @@
 import { useEffect, useState } from 'preact/hooks'
 import { get } from '../api/client.ts'
 import type { Identity, LoginOptions } from '../api/types.ts'
+import { refreshAll } from '../live.ts'
 import { forgetAll } from '../resource.ts'
-import { identity, keepLogoutPage, loginNeeded, logoutPage, setToken } from '../session.ts'
+import { identity, keepLogoutPage, loginNeeded, logoutPage, setToken, users } from '../session.ts'
 import { Field } from '../ui/basic.tsx'
+import { closeDialogs } from '../ui/overlay.tsx'
 import { Logo } from '../ui/icons.tsx'
 
 /** The address that begins a login with the identity provider and returns to this page. */
@@ -55,8 +57,14 @@ export function Login() {
       } else {
         forgetAll()
         keepLogoutPage(undefined)
+        const before = identity.peek()
+        if (before && (before.name !== who.name || before.session !== who.session)) {
+          closeDialogs()
+          users.value++
+        }
         identity.value = who
         loginNeeded.value = false
+        refreshAll()
         return
       }
     } catch (err) {
@@ -67,7 +75,7 @@ export function Login() {
     }
   }
   return (
-    <main class="login" id="main">
+    <main class="login">
       <form onSubmit={(e) => {
         e.preventDefault()
         void submit()

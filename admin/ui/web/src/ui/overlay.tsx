@@ -63,13 +63,17 @@ export function openDialog(label: string, render: Open['render'], wide = false):
   })
 }
 
+export function closeDialogs(): void {
+  for (const d of dialogs.peek()) d.closed()
+  dialogs.value = []
+}
+
 // A dialog belongs to its page.
 let shownOn = place.peek().path
 place.subscribe(({ path }) => {
   if (path === shownOn) return
   shownOn = path
-  for (const d of dialogs.peek()) d.closed()
-  dialogs.value = []
+  closeDialogs()
 })
 
 export const dialogOpen = (): boolean => dialogs.peek().length > 0

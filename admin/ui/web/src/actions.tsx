@@ -9,6 +9,7 @@ import { href, navigate, segment } from './router.ts'
 import { refusalOf } from './session.ts'
 import { DialogFrame, ask, openDialog, toast } from './ui/overlay.tsx'
 import { Button, Field, Switch } from './ui/basic.tsx'
+import { FormButtons, useSubmission } from './ui/form.tsx'
 import type { IconName } from './ui/icons.tsx'
 import { useMemo, useState } from 'preact/hooks'
 import { buildSteps, type Step } from './lib/journal.ts'
@@ -60,7 +61,7 @@ export function act(i: Invocation, operation: Operation): void {
     void openDialog(d.title, (close) => <PauseDialog i={i} close={close} />)
     return
   }
-  void ask({ title: `${d.title} this invocation?`, action: d.title, danger: d.danger, body: <><p class="mono wrap">{i.target}</p><p>{d.consequence}</p></> }, async () => {
+  void ask({ title: `${d.title} this invocation?`, action: `${d.title} invocation`, danger: d.danger, body: <><p class="mono wrap">{i.target}</p><p>{d.consequence}</p></> }, async () => {
     await request(path(i.id, operation), { method: 'PATCH' })
     toast('ok', `${i.target} ${operation === 'cancel' ? 'is being cancelled' : `was ${d.past}`}`)
     refreshAll()
@@ -70,22 +71,18 @@ export function act(i: Invocation, operation: Operation): void {
 
 function PauseDialog({ i, close }: { i: Invocation; close: () => void }) {
   const [reason, setReason] = useState('')
-  const [error, setError] = useState('')
-  const submit = (e: Event): void => {
-    e.preventDefault()
-    request(path(i.id, 'pause') + (reason.trim() ? `?reason=${encodeURIComponent(reason.trim())}` : ''), { method: 'PATCH' }).then(() => {
-      toast('ok', `${i.target} is being paused`)
-      refreshAll()
-      close()
-    }, (err: Error) => setError(err.message))
-  }
+  const form = useSubmission(close, async () => {
+    await request(path(i.id, 'pause') + (reason.trim() ? `?reason=${encodeURIComponent(reason.trim())}` : ''), { method: 'PATCH' })
+    toast('ok', `${i.target} is being paused`)
+    refreshAll()
+  })
   return (
-    <form onSubmit={submit}>
-      <DialogFrame title="Pause this invocation?" close={close} actions={<><Button onClick={close}>Close</Button><Button type="submit" kind="primary">Pause</Button></>}>
+    <form onSubmit={form.submit}>
+      <DialogFrame title="Pause this invocation?" close={close} actions={<FormButtons close={close} action="Pause" busy={form.busy} />}>
         <p class="mono wrap">{i.target}</p>
         <p>{operations.pause.consequence}</p>
         <Field label="Reason" hint="Shown on the page of the invocation while it is paused."><input class="input" value={reason} maxLength={500} autofocus onInput={(e) => setReason(e.currentTarget.value)} /></Field>
-        {error && <p class="dialog-error" role="alert">{error}</p>}
+        {form.error && <p class="dialog-error" role="alert">{form.error.message}</p>}
       </DialogFrame>
     </form>
   )

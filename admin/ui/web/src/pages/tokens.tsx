@@ -8,6 +8,7 @@ import { useResource } from '../resource.ts'
 import { href, segment } from '../router.ts'
 import { refusalOf } from '../session.ts'
 import { Button, Command, Empty, Field, ID, Loaded, PageHead, Pill, Time } from '../ui/basic.tsx'
+import { FormButtons } from '../ui/form.tsx'
 import { ask, DialogFrame, openDialog, toast } from '../ui/overlay.tsx'
 import { Table } from '../ui/table.tsx'
 
@@ -37,7 +38,7 @@ function List() {
       </PageHead>
       <Loaded of={tokens} what="The tokens could not be listed">{(t) => t.tokens.length === 0 ? <Empty title="No tokens" icon="key"><p>The token of the administrator is in a file of the node.</p></Empty> : (
         <Table label="Tokens" rows={t.tokens} keyOf={(o) => o.id} columns={[
-          { id: 'token', title: 'Name', class: 'grow', cell: (o) => <><b title={o.name}>{o.name}</b>{o.session && <> <Pill>login</Pill></>}</> },
+          { id: 'token', title: 'Name', class: 'grow', cell: (o) => <><b title={o.name}><bdi>{o.name}</bdi></b>{o.session && <> <Pill>login</Pill></>}</> },
           { id: 'roles', title: 'Roles', class: 'text', cell: (o) => <span class="wrap">{o.roles.map((r) => <Pill key={r}>{r}</Pill>)}</span> },
           { id: 'limits', title: 'Limited to', cell: (o) => [...(o.services ?? []), ...(o.scopes ?? []).map((s) => `scope ${s}`)].join(', ') || <span class="faint">all</span> },
           { id: 'used', title: 'Last used', class: 'num fit', cell: (o) => (o.last_used ? <Time at={o.last_used} /> : <span class="faint">never</span>) },
@@ -66,6 +67,7 @@ function Create({ close }: { close: () => void }) {
   const [services, setServices] = useState('')
   const [expires, setExpires] = useState('90d')
   const [error, setError] = useState('')
+  const [busy, setBusy] = useState(false)
   const [created, setCreated] = useState<CreatedToken>()
   if (created) {
     return (
@@ -76,6 +78,8 @@ function Create({ close }: { close: () => void }) {
     )
   }
   const submit = async (): Promise<void> => {
+    if (busy) return // a second token would not be shown
+    setBusy(true)
     setError('')
     try {
       setCreated(await request<CreatedToken>('/tokens', {
@@ -85,6 +89,8 @@ function Create({ close }: { close: () => void }) {
       refreshAll()
     } catch (err) {
       setError((err as Error).message)
+    } finally {
+      setBusy(false)
     }
   }
   return (
@@ -92,7 +98,7 @@ function Create({ close }: { close: () => void }) {
       e.preventDefault()
       void submit()
     }}>
-      <DialogFrame title="Create a token" close={close} actions={<button type="submit" class="button primary" disabled={name.trim() === '' || chosen.length === 0}><span>Create</span></button>}>
+      <DialogFrame title="Create a token" close={close} actions={<FormButtons close={close} action="Create" busy={busy} disabled={name.trim() === '' || chosen.length === 0} />}>
         <Field label="Name"><input class="input" value={name} required autofocus onInput={(e) => setName(e.currentTarget.value)} /></Field>
         <fieldset class="roles"><legend>Roles</legend>{roles.map(([role, what]) => (
           <label key={role}><input type="checkbox" checked={chosen.includes(role)} onChange={(e) => setChosen(e.currentTarget.checked ? [...chosen, role] : chosen.filter((r) => r !== role))} /> <b>{role}</b> <span class="muted">{what}</span></label>

@@ -16,6 +16,7 @@ export function useSubmission(close: () => void, run: () => Promise<void>): Subm
   return {
     busy, error, submit: (e) => {
       e.preventDefault()
+      if (busy) return
       setBusy(true)
       setError(undefined)
       run().then(close, (err: unknown) => {

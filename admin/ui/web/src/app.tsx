@@ -2,48 +2,32 @@
 
 import type { ComponentChildren, FunctionComponent } from 'preact'
 import { Component } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { signal } from '@preact/signals'
 import { clusterHealth, get } from './api/client.ts'
 import type { ClusterHealth, Counts, FailureGroup, Version } from './api/types.ts'
-import { optional, useResource, type Resource } from './resource.ts'
+import { forgetAll, optional, useResource, type Resource } from './resource.ts'
 import { liveMode, livePaused, refreshAll } from './live.ts'
 import { theme, zone } from './prefs.ts'
 import { href, match, navigate, place, type Match } from './router.ts'
-import { Icon, Logo, type IconName } from './ui/icons.tsx'
+import { Icon, Logo } from './ui/icons.tsx'
 import { Button, Empty, ErrorBox, Skeleton } from './ui/basic.tsx'
 import { Dialogs, DialogFrame, Toasts, dialogOpen, openDialog } from './ui/overlay.tsx'
 import { tableKeys } from './ui/table.tsx'
-import { openPalette } from './palette.tsx'
+import { loadMore, moreNow, withMore, type More } from './more.ts'
+import { nav, type NavItem } from './nav.ts'
 import { formatCompact } from './lib/format.ts'
 import { Overview } from './pages/overview.tsx'
 import { Invocations } from './pages/invocations.tsx'
 import { InvocationPage } from './pages/invocation.tsx'
-import { Services } from './pages/services.tsx'
 import { Failures } from './pages/failures.tsx'
 import { Login } from './pages/login.tsx'
 import type { Identity } from './api/types.ts'
-import { fromAddress, identity, limited, loginNeeded, setToken } from './session.ts'
-
-type More = typeof import('./pages/more.ts')
-let more: Promise<More> | undefined
-let moreNow: More | undefined
-
-/** Loads the other pages; they are fetched in advance once the first page is there. */
-function loadMore(): Promise<More> {
-  more ??= import('./pages/more.ts').then((m) => {
-    moreNow = m
-    return m
-  })
-  more.catch(() => {
-    more = undefined
-  })
-  return more
-}
+import { fromAddress, identity, limited, loginNeeded, setToken, token, tokenKey, users } from './session.ts'
 
 function later(name: keyof More): FunctionComponent<{ params: Match }> {
   return function Later({ params }) {
-    const [pages, setPages] = useState(moreNow)
+    const [pages, setPages] = useState(moreNow())
     const [error, setError] = useState<Error>()
     const load = (): void => {
       setError(undefined)
@@ -59,6 +43,9 @@ function later(name: keyof More): FunctionComponent<{ params: Match }> {
   }
 }
 
+const openPalette = (): void => withMore((m) => m.openPalette())
+
+const Services = later('Services')
 const Objects = later('Objects')
 const ObjectPage = later('ObjectPage')
 const FlowControl = later('FlowControl')
@@ -104,36 +91,6 @@ const routes: [string, FunctionComponent<{ params: Match }>, string][] = [
   ['/audit', Audit, 'Audit log'],
 ]
 
-interface NavItem {
-  path: string
-  title: string
-  icon: IconName
-  key: string
-  /** Paths of other pages that belong to it. */
-  also?: readonly string[]
-}
-
-/** Pages of the side bar, with the letter that goes there after g. */
-export const nav: readonly (readonly NavItem[])[] = [
-  [
-    { path: '/', title: 'Overview', icon: 'overview', key: 'o' },
-    { path: '/failures', title: 'Failures', icon: 'failures', key: 'f' },
-    { path: '/invocations', title: 'Invocations', icon: 'invocations', key: 'i' },
-    { path: '/jobs', title: 'Jobs', icon: 'jobs', key: 'j' },
-  ],
-  [
-    { path: '/services', title: 'Services', icon: 'services', key: 's', also: ['/deployments'] },
-    { path: '/objects', title: 'Objects', icon: 'state', key: 'b' },
-    { path: '/flow-control', title: 'Flow control', icon: 'flow', key: 'l' },
-    { path: '/subscriptions', title: 'Events', icon: 'call', key: 'e', also: ['/kafka-clusters'] },
-  ],
-  [
-    { path: '/cluster', title: 'Cluster', icon: 'cluster', key: 'c' },
-    { path: '/sql', title: 'SQL', icon: 'sql', key: 'q' },
-    { path: '/settings', title: 'Settings', icon: 'settings', key: ',', also: ['/access', '/tokens', '/audit'] },
-  ],
-]
-
 const drawer = signal(false)
 
 /** What several pages need to know about the server. */
@@ -151,8 +108,36 @@ if (given) {
   history.replaceState(history.state, '', location.pathname + location.search)
 }
 
+// A login or logout in another tab is one in this tab.
+addEventListener('storage', (e) => {
+  if (e.key !== tokenKey) return
+  token.value = e.newValue ?? ''
+  forgetAll()
+  identity.value = undefined
+  loginNeeded.value = false
+  refreshAll()
+})
+
+/** The login above the page and its dialogs, which it makes inert. */
+function Again() {
+  const ref = useRef<HTMLDialogElement>(null)
+  const show = (): void => {
+    if (ref.current && !ref.current.open) ref.current.showModal()
+  }
+  useLayoutEffect(show, [])
+  return <dialog ref={ref} class="again" aria-label="Log in" onCancel={(e) => e.preventDefault()} onClose={show}><Login /></dialog>
+}
+
 export function App() {
-  return loginNeeded.value ? <Login /> : <Frame />
+  const ended = loginNeeded.value
+  // A login that ends in the middle of something is renewed: what was entered stays, unless another user logs in.
+  const kept = identity.value !== undefined
+  return (
+    <>
+      {(!ended || kept) && <div class="whole" hidden={ended} key={users.value}><Frame /></div>}
+      {ended && (kept ? <Again /> : <Login />)}
+    </>
+  )
 }
 
 function Frame() {
@@ -189,7 +174,10 @@ function Frame() {
   const offline = health.error && version.error ? health.error : undefined
   return (
     <>
-      <a class="skip" href="#main">Skip to content</a>
+      <a class="skip" href="#main" onClick={(e) => {
+        e.preventDefault()
+        document.getElementById('main')?.focus()
+      }}>Skip to content</a>
       <div class={`app${drawer.value ? ' drawer' : ''}`}>
         <Sidebar path={path} shared={{ version, health, counts, failures }} />
         {drawer.value && <div class="backdrop" onClick={() => { drawer.value = false }} />}

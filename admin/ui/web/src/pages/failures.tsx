@@ -9,7 +9,7 @@ import { blockReasons } from '../lib/subscriptions.ts'
 import { refreshAll } from '../live.ts'
 import { optional, useResource } from '../resource.ts'
 import { href, navigate, query, segment, type Match } from '../router.ts'
-import { register } from './services.tsx'
+import { withMore } from '../more.ts'
 import { FormButtons, useSubmission } from '../ui/form.tsx'
 import { Button, Empty, ErrorCodeHint, Facts, Field, InvocationID, Loaded, PageHead, Pill, Section, Skeleton, Status, Tabs, Target, Time, resultOf, statusLook } from '../ui/basic.tsx'
 import { Icon } from '../ui/icons.tsx'
@@ -193,7 +193,7 @@ function Group({ id }: { id: string }) {
                 {outdated
                   ? <p><b>A newer deployment serves {g.service}.</b> If it has the fix, resume all on the latest deployment. They continue from their journals; completed steps do not run again.</p>
                   : <p><b>To fix it:</b> correct the handler, start it at another address, register that, then resume all on the latest deployment. They continue from their journals; completed steps do not run again.</p>}
-                <Button icon="plus" needs="deploy" onClick={() => register()}>Register a fix</Button>
+                <Button icon="plus" needs="deploy" onClick={() => withMore((m) => m.register())}>Register a fix</Button>
               </div>
             )}
             <Section><Facts rows={[

@@ -5,12 +5,13 @@ import { useEffect, useState } from 'preact/hooks'
 import { act, operations, type Operation } from '../actions.tsx'
 import { APIError, get } from '../api/client.ts'
 import type { Explain, Invocation, JournalEvent, Queue } from '../api/types.ts'
-import { explainRecord } from '../lib/explain.ts'
+import { explainRecord, withQueueName } from '../lib/explain.ts'
 import { formatCount, kindOfID, plural } from '../lib/format.ts'
 import type { JournalRow, Step } from '../lib/journal.ts'
 import { dueAt, formatDuration, formatRelative, parseISODuration } from '../lib/time.ts'
 import { readEntries, useJournals } from '../journals.ts'
 import { liveMode } from '../live.ts'
+import { withMore } from '../more.ts'
 import { remember } from '../prefs.ts'
 import { optional, useResource, type Resource } from '../resource.ts'
 import { href, segment, type Match } from '../router.ts'
@@ -19,7 +20,6 @@ import {
 } from '../ui/basic.tsx'
 import { Icon, StatusShape } from '../ui/icons.tsx'
 import { toast, toastError } from '../ui/overlay.tsx'
-import { copyInvocation } from './copy-dialog.tsx'
 import { TimedText, WaitChain, invocationsOf } from './wait-chain.tsx'
 import { JournalView, type Unfolded } from './journal-view.tsx'
 
@@ -39,7 +39,7 @@ export function InvocationPage({ params }: { params: Match }) {
   }, [opened])
   if (!wellFormed || (inv.error instanceof APIError && (inv.error.status === 404 || inv.error.status === 400) && !inv.data)) {
     return (
-      <Empty title={malformed ? 'This is not the id of an invocation' : 'This invocation does not exist'} icon="invocations">
+      <Empty title={malformed ? 'This is not the id of an invocation' : 'This invocation does not exist'} icon="invocations" page>
         <p class="mono wrap">{id}</p>
         {inv.error instanceof APIError && inv.error.status === 400 && <p>{inv.error.message.replace(/^The request field 'invocation_id' is invalid\. Reason: malformed id: /, '').replace(/^./, (c) => c.toUpperCase())}.</p>}
         <p>{!malformed && 'It may have been purged: results are kept for the retention of their service. '}<a href={href('/invocations')}>All invocations</a></p>
@@ -109,7 +109,7 @@ export function InvocationView({ inv: i, events, explain, fixed }: { inv: Invoca
             <Button kind={main === 'cancel' ? 'plain' : 'primary'} icon={operations[main].icon} needs="operate" onClick={() => act(i, main)}>{title(main)}</Button>
             <Menu label="More actions" icon="more" items={[
               ...others.map((o) => ({ title: title(o), icon: operations[o].icon, danger: operations[o].danger, needs: 'operate' as const, run: () => act(i, o) })),
-              ...(i.target_service_ty === 'workflow' ? [] : [{ title: 'Copy with edited input', icon: 'copy' as const, needs: 'operate' as const, run: () => copyInvocation(i) }]),
+              ...(i.target_service_ty === 'workflow' ? [] : [{ title: 'Copy with edited input', icon: 'copy' as const, needs: 'operate' as const, run: () => withMore((m) => m.copyInvocation(i)) }]),
               'line' as const,
               { title: 'Export bundle', icon: 'download' as const, run: () => void exportBundle(i, events, explain) },
             ]} />
@@ -151,7 +151,7 @@ function Why({ i, explain, steps }: { i: Invocation; explain: Explain | undefine
     <section class={`why ${calm ? 'calm' : 'warn'}`} aria-label="Why it is not running">
       <span class={`why-shape ${look.tone}`}><StatusShape shape={look.shape} size={16} /></span>
       <div class="why-body">
-        <h2>{!explain ? local!.title : i.status === 'suspended' && waits.length > 0 ? 'It is suspended and waits for' : <TimedText text={i.scope ? explain.summary.replace(/the queue vq_\w+/, `the queue of ${[i.scope, i.limit_key].filter(Boolean).join('/')}`) : explain.summary} />}</h2>
+        <h2>{!explain ? local!.title : i.status === 'suspended' && waits.length > 0 ? 'It is suspended and waits for' : <TimedText text={withQueueName(explain.summary, i.scope, i.limit_key)} />}</h2>
         {explain
           ? <>{details.map((d, n) => <p key={n}>{d.title && <b>{d.title}. </b>}<TimedText text={d.text} /></p>)}<WaitChain waits={waits} /></>
           : local!.text.length > 1 && i.status === 'suspended'

@@ -1,5 +1,8 @@
-// Pages that are loaded after the first ones.
+// Pages and dialogs that are loaded after the first page.
 
+export { Services, register } from './services.tsx'
+export { copyInvocation } from './copy-dialog.tsx'
+export { openPalette } from '../palette.tsx'
 export { Objects } from './objects.tsx'
 export { ObjectPage } from './object.tsx'
 export { FlowControl } from './flow.tsx'

@@ -15,7 +15,7 @@ import { Icon, StatusShape } from '../ui/icons.tsx'
 import { Table } from '../ui/table.tsx'
 import { byName, countsOf } from './common.tsx'
 import { FailureTable } from './failures.tsx'
-import { register } from './services.tsx'
+import { withMore } from '../more.ts'
 
 type Range = '15m' | '1h' | '3h'
 const steps: Record<Range, string> = { '15m': '10s', '1h': '30s', '3h': '60s' }
@@ -38,7 +38,7 @@ export function Overview() {
     <>
       <PageHead title="Overview" summary={h ? `${h.cluster_name} · ${plural(h.nodes?.length ?? 1, 'node')} · ${plural(services.data?.services.length ?? 0, 'service')}` : ' '}>
         {stats.data && !none && <Segmented label="Range" value={range} onChange={setRange} options={[['15m', '15 min'], ['1h', '1 h'], ['3h', '3 h']]} />}
-        <Button icon="plus" needs="deploy" kind={none ? 'primary' : 'plain'} onClick={() => register()}>Register deployment</Button>
+        <Button icon="plus" needs="deploy" kind={none ? 'primary' : 'plain'} onClick={() => withMore((m) => m.register())}>Register deployment</Button>
       </PageHead>
       {none && <FirstSteps />}
       {!none && services.data && (recent.data?.invocations.length ?? 1) === 0 && <FirstCall services={services.data.services} />}
@@ -218,7 +218,7 @@ function FirstSteps() {
         <li>
           <h3>Register it</h3>
           <p class="muted">The server asks the endpoint for its services.</p>
-          <div class="invoke-row"><Button kind="primary" icon="plus" needs="deploy" onClick={() => register('http://localhost:9080')}>Register localhost:9080</Button><span class="muted">or</span></div>
+          <div class="invoke-row"><Button kind="primary" icon="plus" needs="deploy" onClick={() => withMore((m) => m.register('http://localhost:9080'))}>Register localhost:9080</Button><span class="muted">or</span></div>
           <Command text="platform deployments register localhost:9080" />
         </li>
         <li>

@@ -4,6 +4,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { get, request } from '../api/client.ts'
 import type { Counts, Deployment, Registered, Service } from '../api/types.ts'
 import { formatCompact, formatCount, plural } from '../lib/format.ts'
+import { parseHeaders } from '../lib/headers.ts'
 import { refreshAll } from '../live.ts'
 import { optional, useResource } from '../resource.ts'
 import { href, place, query, segment, setQuery } from '../router.ts'
@@ -49,9 +50,9 @@ export function Services() {
               { id: 'name', title: 'Service', cell: (s) => <><a class="strong" href={href(`/services/${segment(s.name)}`)}>{s.name}</a>{!s.public && <Pill title="not callable through the ingress">private</Pill>}{s.info && s.info.length > 0 && <Pill tone="warn" title={s.info.map((n) => n.message).join('\n')}>{plural(s.info.length, 'notice')}</Pill>}</> },
               { id: 'type', title: 'Type', class: 'fit', cell: (s) => <span class="muted">{typeName(s.ty)}</span> },
               { id: 'handlers', title: 'Handlers', class: 'grow', cell: (s) => <span class="handlers">{s.handlers.slice(0, 8).map((h) => <a key={h.name} class="mono" href={href(`/services/${segment(s.name)}`, { invoke: h.name })} title={`Invoke ${s.name}/${h.name}`}>{h.name}</a>)}{s.handlers.length > 8 && <span class="muted">+{s.handlers.length - 8}</span>}</span> },
-              ...(counts.data ? [
-                { id: 'open', title: 'Unfinished', class: 'num fit', cell: (s: Service) => <CountLink n={countsOf(counts.data, s.name).unfinished} link={href('/invocations', new URLSearchParams([['status', 'pending'], ['status', 'scheduled'], ['status', 'ready'], ['status', 'running'], ['status', 'backing-off'], ['status', 'suspended'], ['status', 'paused'], ['service', s.name]]))} /> },
-                { id: 'failing', title: 'Failing', class: 'num fit', cell: (s: Service) => <CountLink bad n={countsOf(counts.data, s.name).failing} link={href('/invocations', new URLSearchParams([['status', 'backing-off'], ['status', 'paused'], ['service', s.name]]))} /> },
+              ...(counts.data !== null ? [
+                { id: 'open', title: 'Unfinished', class: 'num fit', cell: (s: Service) => <CountLink n={counts.data ? countsOf(counts.data, s.name).unfinished : undefined} link={href('/invocations', new URLSearchParams([['status', 'pending'], ['status', 'scheduled'], ['status', 'ready'], ['status', 'running'], ['status', 'backing-off'], ['status', 'suspended'], ['status', 'paused'], ['service', s.name]]))} /> },
+                { id: 'failing', title: 'Failing', class: 'num fit', cell: (s: Service) => <CountLink bad n={counts.data ? countsOf(counts.data, s.name).failing : undefined} link={href('/invocations', new URLSearchParams([['status', 'backing-off'], ['status', 'paused'], ['service', s.name]]))} /> },
               ] : []),
               { id: 'revision', title: 'Revision', class: 'num fit', cell: (s) => s.revision },
               { id: 'deployment', title: 'Deployment', class: 'cut', cell: (s) => { const d = deployed.find((o) => o.id === s.deployment_id); return d ? <a class="mono cut" href={href(`/deployments/${segment(d.id)}`)} title={d.id}>{d.uri ?? d.arn}</a> : <DeploymentID id={s.deployment_id} /> } },
@@ -63,9 +64,9 @@ export function Services() {
           ? <NoServices />
           : (
             <Table label="Deployments" rows={[...deployed].reverse().filter((d) => `${d.id} ${d.uri ?? ''} ${d.arn ?? ''} ${d.services.map((s) => s.name).join(' ')}`.toLowerCase().includes(wanted))} keyOf={(d) => d.id} hrefOf={(d) => href(`/deployments/${segment(d.id)}`)} columns={[
-              { id: 'address', title: 'Address', class: 'grow', cell: (d) => <a class="strong mono cut" href={href(`/deployments/${segment(d.id)}`)}>{d.uri ?? d.arn}</a> },
+              { id: 'address', title: 'Address', cell: (d) => <a class="strong mono cut" href={href(`/deployments/${segment(d.id)}`)}>{d.uri ?? d.arn}</a> },
               { id: 'state', title: 'State', class: 'fit', cell: (d) => (latestOf(d, list).length > 0 ? <Pill tone="ok">serves {plural(latestOf(d, list).length, 'service')}</Pill> : <Pill>superseded</Pill>) },
-              { id: 'services', title: 'Services', class: 'cut', cell: (d) => <span class="muted">{d.services.map((s) => `${s.name} ${s.revision}`).join(', ')}</span> },
+              { id: 'services', title: 'Services', class: 'grow cut', cell: (d) => <span class="muted" title={d.services.map((s) => `${s.name}, revision ${s.revision}`).join('\n')}>{d.services.map((s) => s.name).join(', ')}</span> },
               { id: 'sdk', title: 'SDK', class: 'cut', cell: (d) => <span class="mono muted">{d.sdk_version ?? ''}</span> },
               { id: 'id', title: 'Id', class: 'c-idcol', cell: (d) => <DeploymentID id={d.id} /> },
               { id: 'created', title: 'Registered', class: 'num fit', cell: (d) => <Time at={d.created_at} /> },
@@ -79,7 +80,8 @@ export function Services() {
 /** Services whose newest revision is on a deployment. */
 export const latestOf = (d: { id: string }, services: readonly Service[]): Service[] => services.filter((s) => s.deployment_id === d.id)
 
-function CountLink({ n, link, bad }: { n: number; link: string; bad?: boolean }) {
+function CountLink({ n, link, bad }: { n: number | undefined; link: string; bad?: boolean }) {
+  if (n === undefined) return <span class="faint">–</span>
   if (n === 0) return <span class="faint">0</span>
   return <a class={bad ? 'bad-text' : ''} href={link}>{formatCompact(n)}</a>
 }
@@ -110,15 +112,17 @@ function Register({ close, address }: { close: () => void; address: string }) {
   const before = useResource('services', (s) => get<{ services: Service[] }>('/services', s), { every: 0 })
   const body = (): Record<string, unknown> => {
     const t = uri.trim()
-    const extra = Object.fromEntries(headers.split('\n').map((l) => l.split(/:\s*/, 2)).filter((p) => p.length === 2 && p[0]!.trim() !== ''))
+    const extra = Object.fromEntries(parseHeaders(headers).list)
     return {
       ...(t.startsWith('arn:') ? { arn: t } : { uri: /^[a-z]+:\/\//.test(t) ? t : `http://${t}` }),
       ...(http11 ? { use_http_11: true } : {}), ...(Object.keys(extra).length > 0 ? { additional_headers: extra } : {}), ...(breaking ? { breaking: true } : {}),
     }
   }
   const send = (dry: boolean, replace = force): void => {
+    const { problem } = parseHeaders(headers)
+    setError(problem ? new Error(problem) : undefined)
+    if (problem) return
     setBusy(true)
-    setError(undefined)
     request<Registered>('/deployments', { method: 'POST', body: { ...body(), ...(replace ? { force: true } : {}), ...(dry ? { dry_run: true } : {}) }, timeout: 60_000 }).then((answer) => {
       setBusy(false)
       if (dry) {
@@ -153,7 +157,7 @@ function Register({ close, address }: { close: () => void; address: string }) {
         </>
       }>
         {!plan && (
-          <>
+          <fieldset class="plain" disabled={busy}>
             <Field label="Address" hint="URL of the service endpoint as the server reaches it, or the ARN of a Lambda function version."><input class="input mono" value={uri} autofocus placeholder="http://localhost:9080" autocomplete="off" spellcheck={false} onInput={(e) => setURI(e.currentTarget.value)} /></Field>
             <details class="more-options">
               <summary>Options</summary>
@@ -162,7 +166,7 @@ function Register({ close, address }: { close: () => void; address: string }) {
               <Switch checked={breaking} onChange={setBreaking}>Allow breaking changes (removed handlers, other types)</Switch>
               <Switch checked={force} onChange={setForce}>Replace the deployment at this address in place</Switch>
             </details>
-          </>
+          </fieldset>
         )}
         {plan && <Plan plan={plan} before={before.data?.services ?? []} known={known} />}
         {error && <div class="dialog-error" role="alert"><p>{error.message}</p>{suggestHTTP11 && <Button small onClick={() => { setHTTP11(true); setError(undefined) }}>Use HTTP/1.1</Button>}</div>}

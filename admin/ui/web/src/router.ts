@@ -17,9 +17,35 @@ function here(): Place {
 export const place = signal<Place>(here())
 export const query = computed(() => new URLSearchParams(place.value.search))
 
+// The part of the page that scrolls is not the window, whose position the browser would restore.
+history.scrollRestoration = 'manual'
+const scroller = (): HTMLElement | null => document.getElementById('main')
+
+interface Visited {
+  /** The entry before is a page of the UI. */
+  back?: boolean
+  /** How far the page was scrolled when it was left. */
+  top?: number
+}
+const visited = (): Visited => (history.state as Visited | null) ?? {}
+
+/** Whether the browser's back button leads to a page of the UI. */
+export const cameFromHere = (): boolean => visited().back === true
+
 addEventListener('popstate', () => {
   place.value = here()
+  scrollBack(visited().top ?? 0)
 })
+
+/** Scrolls once the page is long enough, or gives up after this many frames. */
+function scrollBack(top: number, frames = 60): void {
+  const at = location.href
+  requestAnimationFrame(() => {
+    if (location.href !== at) return
+    scroller()?.scrollTo(0, top)
+    if (frames > 0 && (scroller()?.scrollTop ?? top) < top - 1) scrollBack(top, frames - 1)
+  })
+}
 
 /** The address of a page below /ui. */
 export function href(path: string, params?: URLSearchParams | Record<string, string | undefined>): string {
@@ -35,14 +61,18 @@ export function href(path: string, params?: URLSearchParams | Record<string, str
 export const segment = encodeURIComponent
 
 export function navigate(to: string, replace = false): void {
-  if (replace) history.replaceState(null, '', to)
-  else history.pushState(null, '', to)
-  const before = place.peek().path
-  place.value = here()
-  if (!replace && before !== place.peek().path) {
-    scrollTo(0, 0)
-    requestAnimationFrame(() => document.getElementById('main')?.focus({ preventScroll: true }))
+  if (replace) history.replaceState(history.state, '', to)
+  else {
+    history.replaceState({ ...visited(), top: scroller()?.scrollTop ?? 0 }, '')
+    history.pushState({ back: true }, '', to)
   }
+  const before = place.peek()
+  place.value = here()
+  if (replace) return
+  const { path, search } = place.peek()
+  // Other filters of the same list are chosen at its top.
+  if (before.path !== path || new URLSearchParams(search).has('cursor')) scroller()?.scrollTo(0, 0)
+  if (before.path !== path) requestAnimationFrame(() => scroller()?.focus({ preventScroll: true }))
 }
 
 /** Changes parameters of the address, without another entry in the history. */

@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 import type { Counts, Info } from '../api/types.ts'
 import { plural } from '../lib/format.ts'
-import { navigate } from '../router.ts'
+import { cameFromHere, navigate } from '../router.ts'
 import { Button, Field } from '../ui/basic.tsx'
 import { FormButtons, useSubmission } from '../ui/form.tsx'
 import { Icon } from '../ui/icons.tsx'
@@ -37,6 +37,11 @@ export function Notices({ list }: { list: Info[] | undefined }) {
 
 export const describeInUse = (n: number): string => (n === 0 ? 'drained' : `${plural(n, 'unfinished invocation')}`)
 
+/** Back to the page before, unless this one was opened by a link from elsewhere. */
+export function Previous() {
+  return cameFromHere() ? <Button icon="left" onClick={() => history.back()}>Previous</Button> : null
+}
+
 interface PagerProps {
   count: number
   noun: string
@@ -53,7 +58,7 @@ export function Pager({ count, noun, cursor, next, changing, to }: PagerProps) {
     <footer class="pager">
       <span class="muted">{plural(count, noun)}{next || cursor ? ' on this page' : ''}</span>
       <span class="grow" />
-      {cursor !== '' && <Button icon="left" onClick={() => history.back()}>Previous</Button>}
+      {cursor !== '' && <Previous />}
       {cursor !== '' && <Button onClick={() => navigate(to(undefined))}>First</Button>}
       {next && <Button icon="right" disabled={changing} onClick={() => navigate(to(next))}>Next</Button>}
     </footer>

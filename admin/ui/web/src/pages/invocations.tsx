@@ -9,10 +9,12 @@ import {
   type Filter, type FilterName, type ListState,
 } from '../lib/filters.ts'
 import { formatCompact, formatCount, kindOfID, plural } from '../lib/format.ts'
+import { serverNow } from '../lib/clock.ts'
 import { parseTime, parseDuration } from '../lib/time.ts'
 import { columns, views } from '../prefs.ts'
 import { optional, useResource } from '../resource.ts'
 import { href, navigate, query, segment } from '../router.ts'
+import { Previous } from './common.tsx'
 import { Button, Copy, DeploymentID, Elapsed, Empty, ErrorBox, InvocationID, Menu, PageHead, Skeleton, Stale, Status, Target, Time, resultOf, statusLook } from '../ui/basic.tsx'
 import { Icon, StatusShape } from '../ui/icons.tsx'
 import { DialogFrame, openDialog, toast } from '../ui/overlay.tsx'
@@ -34,10 +36,10 @@ export const allColumns: Column<Invocation>[] = [
   { id: 'key', title: 'Key', class: 'cut', cell: (i) => <bdi class="mono">{i.target_service_key ?? ''}</bdi> },
   { id: 'deployment', title: 'Deployment', class: 'c-idcol', cell: (i) => (i.pinned_deployment_id ? <DeploymentID id={i.pinned_deployment_id} /> : <span class="faint">–</span>) },
   { id: 'idempotency', title: 'Idempotency key', class: 'cut', cell: (i) => (i.idempotency_key ? <span class="mono"><bdi>{i.idempotency_key}</bdi> <Copy text={i.idempotency_key} /></span> : <span class="faint">–</span>) },
-  { id: 'invoked', title: 'Invoked by', class: 'cut', cell: (i) => (i.invoked_by_id ? <a href={href(`/invocations/${segment(i.invoked_by_id)}`)}>{i.invoked_by_target ?? i.invoked_by_id}</a> : i.invoked_by) },
+  { id: 'invoked', title: 'Invoked by', class: 'cut', cell: (i) => (i.invoked_by_id ? <a href={href(`/invocations/${segment(i.invoked_by_id)}`)}><bdi>{i.invoked_by_target ?? i.invoked_by_id}</bdi></a> : i.invoked_by) },
   { id: 'journal', title: 'Journal', class: 'fit num', cell: (i) => formatCount(i.journal_size) },
-  { id: 'scope', title: 'Scope', class: 'cut', cell: (i) => i.scope ?? <span class="faint">–</span> },
-  { id: 'limit', title: 'Limit key', class: 'cut', cell: (i) => i.limit_key ?? <span class="faint">–</span> },
+  { id: 'scope', title: 'Scope', class: 'cut', cell: (i) => (i.scope ? <bdi>{i.scope}</bdi> : <span class="faint">–</span>) },
+  { id: 'limit', title: 'Limit key', class: 'cut', cell: (i) => (i.limit_key ? <bdi>{i.limit_key}</bdi> : <span class="faint">–</span>) },
   { id: 'started', title: 'Started', class: 'fit num', cell: (i) => <Time at={i.running_at} /> },
   { id: 'completed', title: 'Completed', class: 'fit num', cell: (i) => <Time at={i.completed_at} /> },
 ]
@@ -93,7 +95,7 @@ export function Invocations() {
           <a key={p.id} href={href('/invocations', formatFilters(p))} class={preset?.id === p.id ? 'on' : ''} aria-current={preset?.id === p.id ? 'page' : undefined} title={p.hint}>{p.title}</a>
         ))}
         {views.value.map((v) => (
-          <a key={v.name} class={`saved${location.search === v.search ? ' on' : ''}`} href={href('/invocations') + v.search}><Icon name="star" size={12} />{v.name}</a>
+          <a key={v.name} class={`saved${location.search === v.search ? ' on' : ''}`} href={href('/invocations') + v.search}><Icon name="star" size={12} /><bdi>{v.name}</bdi></a>
         ))}
       </nav>
       <StatusBar counts={counts.data ?? undefined} state={state} toggle={(f) => setFilters(toggleFilter(state.filters, f))} />
@@ -127,13 +129,12 @@ export function Invocations() {
           <span class="muted">{first ? `${state.byModified ? (state.oldestFirst ? 'Least recently changed' : 'Most recently changed') : state.oldestFirst ? 'Oldest' : 'Newest'} ${formatCount(rows.length)}${total !== undefined ? ` of ${formatCount(total)}` : page.data?.next_cursor ? '' : ' (all)'}` : `${formatCount(rows.length)} more`}</span>
           <button type="button" class="link" onClick={() => change({ ...state, oldestFirst: !state.oldestFirst })}>{state.oldestFirst ? 'Newest first' : 'Oldest first'}</button>
           <span class="grow" />
-          {!first && <Button icon="left" onClick={() => history.back()}>Previous</Button>}
+          {!first && <Previous />}
           {!first && <Button onClick={() => change(state)}>First</Button>}
           {page.data?.next_cursor && <Button icon="right" onClick={() => {
             const next = new URLSearchParams(params)
             next.set('cursor', page.data!.next_cursor!)
             navigate(href('/invocations', next))
-            document.getElementById('main')?.scrollTo(0, 0)
           }}>Next</Button>}
         </footer>
       )}
@@ -257,7 +258,7 @@ function FilterDialog({ name, initial, services, close, done }: { name: FilterNa
 
 function toTime(text: string): string {
   const ago = parseDuration(text)
-  if (ago !== undefined) return new Date(Date.now() - ago).toISOString()
+  if (ago !== undefined) return new Date(serverNow() - ago).toISOString()
   const at = parseTime(text.trim())
   return at === undefined ? '' : new Date(at).toISOString()
 }

@@ -36,9 +36,18 @@ export async function testCluster() {
       await node('n1').getByText(/^\d.* free$/).waitFor()
       const changes = t.page.locator('.events li')
       await changes.filter({ hasText: 'n3 started, version' }).first().waitFor()
+      await t.page.evaluate(() => {
+        window.contradictions = []
+        new MutationObserver(() => {
+          const text = (s) => document.querySelector(s)?.textContent ?? ''
+          if (/n3.* is down/.test(text('.health-card')) && /Alive/.test(text('.node[aria-label=n3]'))) window.contradictions.push(text('.node[aria-label=n3]'))
+        }).observe(document.querySelector('main'), { subtree: true, childList: true, characterData: true })
+      })
       await w.stopServer(2)
       await node('n3').getByText('Not responding').waitFor()
       await t.page.getByRole('heading', { name: 'Degraded' }).waitFor()
+      await t.page.getByText('Start n3 again with the same data directory').waitFor()
+      assert.deepEqual(await t.page.evaluate(() => window.contradictions), [], 'the card of the node contradicts the health of the cluster')
       await changes.filter({ hasText: 'n3 no longer responds' }).first().waitFor()
       await t.page.getByText('Incomplete: no events from n3').waitFor()
       await t.page.getByRole('table', { name: 'Partitions and nodes' }).waitFor()

@@ -24,7 +24,7 @@ export function Cluster() {
   const h = health.data
   if (!h && health.error) return <><PageHead title="Cluster" /><ErrorBox what="The cluster could not be read" error={health.error} retry={health.reload} /></>
   if (!h) return <Skeleton rows={12} />
-  const list = byName(withHealth(nodes.data?.nodes ?? [], h))
+  const list = byName(health.at < nodes.at && h.status !== 'unavailable' ? nodes.data?.nodes ?? [] : withHealth(nodes.data?.nodes ?? [], h))
   const single = list.length === 1
   return (
     <>
@@ -68,12 +68,14 @@ export function Cluster() {
   )
 }
 
-/** Without a majority the list of nodes cannot be read again, but the health says which of them respond. */
+/** The health, which is read more often than the list of nodes and without a majority, says which of them respond. */
 function withHealth(nodes: ClusterNode[], h: ClusterHealth): ClusterNode[] {
-  if (h.status !== 'unavailable') return nodes
   return nodes.map((n) => {
     const now = h.nodes?.find((o) => o.id === n.id)
-    return now ? { ...n, state: now.state, leaders: now.leaders } : n
+    if (!now) return n
+    // Since when it is in another state is known with the next list.
+    const { state_since: since, ...rest } = n
+    return { ...rest, ...(now.state === n.state && since ? { state_since: since } : {}), state: now.state, leaders: now.leaders }
   })
 }
 

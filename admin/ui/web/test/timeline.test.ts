@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { bar, makeScale, phases, position, ticks, timeAt, zoomed } from '../src/lib/timeline.ts'
+import { bar, idleLabels, makeScale, phases, position, ticks, timeAt, zoomed } from '../src/lib/timeline.ts'
 
 test('a scale without idle time is linear', () => {
   const s = makeScale([1000, 1500, 2000])
@@ -62,4 +62,10 @@ test('a zoom stays within the whole time', () => {
   assert.deepEqual(zoomed({ from: 250, to: 750 }, whole, -1, 1), { from: 0, to: 500 })
   assert.deepEqual(zoomed({ from: 250, to: 750 }, whole, 1, 1), { from: 500, to: 1000 })
   assert.equal(zoomed({ from: 250, to: 750 }, whole, 0, 2), undefined)
+})
+
+test('idle times that touch have one label', () => {
+  const s = (from: number, to: number, a: number, b: number, idle: boolean) => ({ from, to, a, b, idle })
+  const labels = idleLabels({ from: 0, to: 1000, segments: [s(0, 100, 0, 0.4, false), s(100, 400, 0.4, 0.46, true), s(400, 401, 0.46, 0.5, false), s(401, 700, 0.5, 0.56, true), s(700, 700.1, 0.56, 0.561, false), s(700.1, 1000.1, 0.561, 0.62, true)] })
+  assert.deepEqual(labels.map((l) => [l.a, l.b, Math.round(l.duration)]), [[0.4, 0.46, 300], [0.5, 0.62, 599]])
 })

@@ -90,6 +90,20 @@ export function timeAt(scale: Scale, x: number): number {
 /** Steps of an axis, in milliseconds. */
 const stepSizes = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000]
 
+/** Labels of idle time; gaps that touch have one. */
+export function idleLabels(scale: Scale): { a: number; b: number; duration: number }[] {
+  const out: { a: number; b: number; duration: number }[] = []
+  for (const s of scale.segments) {
+    if (!s.idle) continue
+    const last = out.at(-1)
+    if (last && s.a - last.b < 0.03) {
+      last.b = s.b
+      last.duration += s.to - s.from
+    } else out.push({ a: s.a, b: s.b, duration: s.to - s.from })
+  }
+  return out
+}
+
 /** Ticks of the axis as offsets from the start, at round numbers, at least `distance` apart. */
 export function ticks(scale: Scale, distance = 0.14): { x: number; offset: number }[] {
   const out: { x: number; offset: number }[] = []

@@ -7,7 +7,7 @@ import { plural } from '../lib/format.ts'
 import { refreshAll } from '../live.ts'
 import { useResource } from '../resource.ts'
 import { href, navigate, segment, type Match } from '../router.ts'
-import { Button, Copy, Empty, ErrorBox, Facts, Field, PageHead, Pill, Section, Skeleton, Stale, Switch, Time, typeName } from '../ui/basic.tsx'
+import { Button, Copy, Empty, ErrorBox, Facts, Field, PageHead, Pill, Section, Skeleton, Stale, Switch, Time, statusLook, typeName } from '../ui/basic.tsx'
 import { DialogFrame, ask, openDialog, toast } from '../ui/overlay.tsx'
 import { Table } from '../ui/table.tsx'
 import { Notices } from './common.tsx'
@@ -18,7 +18,7 @@ export function DeploymentPage({ params }: { params: Match }) {
   const services = useResource('services', (s) => get<{ services: Service[] }>('/services', s), { every: 10_000, topics: ['deployments'] })
   const pinned = useResource(`pinned:${id}`, (s) => get<Counts>(withQuery('/invocations/counts', { deployment: id }), s), { every: 10_000 })
   if (!deployment.data) {
-    if (deployment.error instanceof APIError && deployment.error.status === 404) return <Empty title="This deployment does not exist" icon="services"><p class="mono wrap">{id}</p><p>It may have been removed. <a href={href('/deployments')}>All deployments</a></p></Empty>
+    if (deployment.error instanceof APIError && deployment.error.status === 404) return <Empty title="This deployment does not exist" icon="services" page><p class="mono wrap">{id}</p><p>It may have been removed. <a href={href('/deployments')}>All deployments</a></p></Empty>
     return deployment.error ? <ErrorBox what="The deployment could not be read" error={deployment.error} retry={deployment.reload} /> : <Skeleton rows={10} />
   }
   const d = deployment.data
@@ -66,7 +66,7 @@ export function DeploymentPage({ params }: { params: Match }) {
         <div class="stack">
           <Section title="Unfinished invocations">
             {open === undefined ? <Skeleton rows={2} /> : open === 0 ? <p class="muted">No unfinished invocation started on this deployment.</p> : (
-              <Facts rows={unfinished!.map(([status, n]) => [status, <a href={href('/invocations', new URLSearchParams([['status', status], ['deployment', id]]))}>{plural(n, 'invocation')}</a>])} />
+              <Facts rows={unfinished!.map(([status, n]) => [statusLook(status).title, <a href={href('/invocations', new URLSearchParams([['status', status], ['deployment', id]]))}>{plural(n, 'invocation')}</a>])} />
             )}
           </Section>
           <Section title="Endpoint">
@@ -117,11 +117,17 @@ function Update({ d, close }: { d: DeploymentDetail; close: () => void }) {
     }}>
       <DialogFrame title="Update the address" close={close} actions={<><Button onClick={close}>Close</Button><Button kind="primary" type="submit" busy={busy}>{checked ? 'Update' : 'Check'}</Button></>}>
         <p>Invocations that started on this deployment continue at the new address. It must run the same code, or code that replays the same journals.</p>
-        <Field label="Address"><input class="input mono" value={address} autofocus onInput={(e) => {
-          setAddress(e.currentTarget.value)
-          setChecked(false)
-        }} /></Field>
-        <Switch checked={overwrite} onChange={setOverwrite}>Even if the endpoint offers other services or handlers</Switch>
+        {/* What is checked is what is updated. */}
+        <fieldset class="plain" disabled={busy}>
+          <Field label="Address"><input class="input mono" value={address} autofocus onInput={(e) => {
+            setAddress(e.currentTarget.value)
+            setChecked(false)
+          }} /></Field>
+          <Switch checked={overwrite} onChange={(on) => {
+            setOverwrite(on)
+            setChecked(false)
+          }}>Even if the endpoint offers other services or handlers</Switch>
+        </fieldset>
         {checked && <p class="ok-text">The endpoint responds and is compatible.</p>}
         {error && <p class="dialog-error" role="alert">{error}</p>}
       </DialogFrame>

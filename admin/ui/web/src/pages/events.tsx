@@ -268,7 +268,7 @@ function SeekForm({ of: s, close, run }: { of: Subscription; close: () => void; 
             <option value="group">the committed offsets of the group</option>
           </select>
         </Field>
-        {to === 'timestamp' && <Field label="Time"><input class="input" type="datetime-local" step="1" value={at} onInput={(e) => setAt(e.currentTarget.value)} /></Field>}
+        {to === 'timestamp' && <Field label="Time" hint="In the time zone of this browser."><input class="input" type="datetime-local" step="1" value={at} onInput={(e) => setAt(e.currentTarget.value)} /></Field>}
         {form.error && <p class="dialog-error" role="alert">{form.error.message}</p>}
       </DialogFrame>
     </form>

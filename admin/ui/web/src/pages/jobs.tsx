@@ -30,8 +30,8 @@ function List() {
         <Table label="Jobs" rows={j.jobs} keyOf={(o) => o.id} hrefOf={(o) => href(`/jobs/${segment(o.id)}`)} columns={[
           { id: 'state', title: 'State', class: 'fit', cell: (o) => <JobState job={o} /> },
           { id: 'op', title: 'Operation', class: 'fit', cell: (o) => <a class="strong" href={href(`/jobs/${segment(o.id)}`)}>{titleOf(o)}</a> },
-          { id: 'of', title: 'Invocations', class: 'cut', cell: (o) => <span class="cut" title={filterText(o)}><bdi>{filterText(o)}</bdi></span> },
-          { id: 'progress', title: 'Progress', class: 'grow', cell: (o) => <Progress job={o} /> },
+          { id: 'of', title: 'Invocations', class: 'grow cut', cell: (o) => <span class="cut" title={filterText(o)}><bdi>{filterText(o)}</bdi></span> },
+          { id: 'progress', title: 'Progress', cell: (o) => <Progress job={o} /> },
           { id: 'failed', title: 'Failed', class: 'num fit', cell: (o) => (failedOf(o) > 0 ? <b class="bad-text">{formatCount(failedOf(o))}</b> : <span class="faint">0</span>) },
           { id: 'created', title: 'Started', class: 'num fit', cell: (o) => <Time at={o.created_at} /> },
           { id: 'id', title: 'Id', class: 'c-idcol', cell: (o) => <ID id={o.id} /> },

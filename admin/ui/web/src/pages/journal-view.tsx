@@ -7,7 +7,7 @@ import { formatBytes, formatCount, plural } from '../lib/format.ts'
 import type { Step } from '../lib/journal.ts'
 import { preview } from '../lib/payload.ts'
 import { formatDuration, formatRelative, parseTime } from '../lib/time.ts'
-import { bar, makeScale, phases, position, ticks, timeAt, zoomed, type Scale } from '../lib/timeline.ts'
+import { bar, idleLabels, makeScale, phases, position, ticks, timeAt, zoomed, type Scale } from '../lib/timeline.ts'
 import type { Journals } from '../journals.ts'
 import { useResource } from '../resource.ts'
 import { href, segment } from '../router.ts'
@@ -15,7 +15,6 @@ import { Button, ErrorBox, Facts, InvocationID, Pill, Section, Skeleton, Status,
 import { Icon } from '../ui/icons.tsx'
 import { PayloadView } from '../ui/payload.tsx'
 import { VirtualList } from '../ui/virtual.tsx'
-import { toastError } from '../ui/overlay.tsx'
 
 type Item =
   | { key: string; type: 'step'; owner: string; step: Step; depth: number; path: string }
@@ -242,8 +241,8 @@ function Axis({ scale, inv, time, live, zoom }: { scale: Scale; inv: Invocation;
           const b = bar(scale, p.from, p.to)
           return b.width > 0 && <i key={p.kind} class={`life ${p.kind}`} style={{ left: `${b.x * 100}%`, width: `${b.width * 100}%` }} title={`${p.kind} ${formatDuration(p.to - p.from)}`} />
         })}
-        {scale.segments.filter((s) => s.idle).map((s) => <span key={s.a} class={`idle-label${s.b > 0.94 ? ' at-end' : ''}`} style={s.b > 0.94 ? {} : { left: `${((s.a + s.b) / 2) * 100}%` }} title={`nothing happened for ${formatDuration(s.to - s.from)}`}>{formatDuration(s.to - s.from)}</span>)}
-        {ticks(scale).filter((t) => t.x < 0.93 && !scale.segments.some((s) => s.idle && s.b > 0.94 && t.x > Math.min(s.a, 0.86))).map((t) => <span key={t.x} class="tick num" style={{ left: `${t.x * 100}%` }}>{t.offset === 0 ? '0' : formatDuration(t.offset)}</span>)}
+        {idleLabels(scale).map((s) => <span key={s.a} class={`idle-label${s.b > 0.94 ? ' at-end' : ''}`} style={s.b > 0.94 ? {} : { left: `${((s.a + s.b) / 2) * 100}%` }} title={`nothing happened for ${formatDuration(s.duration)}`}>{formatDuration(s.duration)}</span>)}
+        {ticks(scale).filter((t) => t.x < 0.93 && !scale.segments.some((s) => s.idle && s.b > 0.94 && t.x > Math.min(s.a - 0.1, 0.76))).map((t) => <span key={t.x} class="tick num" style={{ left: `${t.x * 100}%` }}>{t.offset === 0 ? '0' : formatDuration(t.offset)}</span>)}
         {live && <span class="now-mark" style={{ left: `${position(scale, time) * 100}%` }} title="now" />}
         {drag && <span class="zoom-mark" style={{ left: `${Math.min(drag.a, drag.b) * 100}%`, width: `${Math.abs(drag.a - drag.b) * 100}%` }} />}
       </div>
@@ -322,11 +321,13 @@ function Code({ step: s, time }: { step: Step; time: number }) {
 function Detail({ item, load }: { item: Extract<Item, { type: 'detail' }>; load: ((index: number) => Promise<void>) | undefined }) {
   const s = item.step
   const [busy, setBusy] = useState(false)
+  const [problem, setProblem] = useState('')
   const fetchEntry = (index: number | undefined): (() => void) | undefined => {
     if (!load || index === undefined) return undefined
     return () => {
       setBusy(true)
-      load(index).catch((err: unknown) => toastError(err, 'The payload could not be read')).finally(() => setBusy(false))
+      setProblem('')
+      load(index).catch((err: Error) => setProblem(err.message)).finally(() => setBusy(false))
     }
   }
   return (
@@ -347,6 +348,7 @@ function Detail({ item, load }: { item: Extract<Item, { type: 'detail' }>; load:
       )}
       {s.input && <PayloadView title={s.kind === 'set' ? 'Value' : 'Input'} payload={s.input} load={fetchEntry(s.index)} loading={busy} />}
       {s.output && <PayloadView title="Result" payload={s.output} load={fetchEntry(s.kind === 'output' ? s.index : s.endIndex)} loading={busy} />}
+      {problem && <p class="notice" role="alert">{problem}</p>}
     </div>
   )
 }

@@ -14,6 +14,7 @@ import { testObjects } from './objects.mjs'
 import { testLogin } from './login.mjs'
 import { testOrigins } from './origins.mjs'
 import { testInvocations } from './invocations.mjs'
+import { testStress, testStressedLogin } from './stress.mjs'
 import { axe, closeBrowser, long, noProblems, open, results, test } from './lib.mjs'
 import { World, fill, hostile, until } from './world.mjs'
 
@@ -75,6 +76,7 @@ try {
   await testEvents(w, subscription)
   await testFailures(w)
   await testInvocations(w, ids)
+  await testStress(w)
 
   await test('filters are in the address and survive reload, back and forward', async () => {
     const t = await open(w, '/ui/invocations')
@@ -429,6 +431,7 @@ try {
   })
   await testWalk()
   await testAccess()
+  await testStressedLogin()
   await testLogin()
   await testOrigins()
   await testFlowControl()

@@ -30,6 +30,26 @@ export async function testStress(w) {
     await t.close()
   })
 
+  await test('stress: a menu is left with the keyboard', async () => {
+    const t = await open(w, '/ui/sql')
+    await t.settled()
+    const button = t.page.getByRole('button', { name: 'Samples' })
+    await button.focus()
+    await t.page.keyboard.press('Enter')
+    const menu = t.page.getByRole('menu')
+    await menu.waitFor()
+    for (let i = await menu.getByRole('menuitem').count(); i > 0; i--) await t.page.keyboard.press('Tab')
+    await menu.waitFor({ state: 'detached' })
+    await button.focus()
+    await t.page.keyboard.press('Enter')
+    await menu.waitFor()
+    await t.page.keyboard.press('Escape')
+    await menu.waitFor({ state: 'detached' })
+    assert.equal(await button.evaluate((b) => b === document.activeElement), true)
+    noProblems(t)
+    await t.close()
+  })
+
   await test('stress: pages start at their top, and back returns to where a list was left', async () => {
     const t = await open(w, '/ui/invocations')
     const top = () => t.page.locator('#main').evaluate((m) => m.scrollTop)
@@ -137,7 +157,14 @@ export async function testStress(w) {
     await t.page.evaluate(() => {
       for (const [name, value] of Object.entries({ columns: '5', views: '{"a":1}', visits: 'null', queries: '"x"', theme: '[]', zone: 'nonsense', 'query-runs': '7' })) localStorage.setItem(`ui.${name}`, value)
     })
-    for (const path of ['/ui/invocations', '/ui/sql', '/ui/']) {
+    const lists = () => {
+      for (const name of ['columns', 'views', 'visits', 'queries', 'query-runs']) localStorage.setItem(`ui.${name}`, '[null,5,{"name":1},["x"]]')
+    }
+    for (const path of ['/ui/invocations', '/ui/sql', '/ui/', '', '/ui/invocations', '/ui/sql', '/ui/']) {
+      if (path === '') {
+        await t.page.evaluate(lists)
+        continue
+      }
       await t.page.goto(w.admin + path)
       await t.settled()
       assert.equal(await t.page.locator('.error-box').count(), 0, path)

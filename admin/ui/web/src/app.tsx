@@ -200,7 +200,7 @@ function Frame() {
           </main>
         </div>
       </div>
-      <Dialogs />
+      <Guard><Dialogs /></Guard>
       <Toasts />
     </>
   )

@@ -3,13 +3,19 @@
 import { signal, type Signal } from '@preact/signals'
 import type { Zone } from './lib/time.ts'
 
-function stored<T>(name: string, initial: T): Signal<T> {
+/** A value that the browser remembers; `fields` are those that the elements of a list must have as texts. */
+function stored<T>(name: string, initial: T, fields: readonly string[] = []): Signal<T> {
   const key = `ui.${name}`
   const parse = (text: string | null): T => {
     try {
       const value = JSON.parse(text ?? 'null') as T
       // Other versions of the UI may have stored something else.
-      if (typeof value === typeof initial && Array.isArray(value) === Array.isArray(initial) && value !== null) return value
+      if (typeof value === typeof initial && Array.isArray(value) === Array.isArray(initial) && value !== null) {
+        if (!Array.isArray(value)) return value
+        const texts = (item: Record<string, unknown> | null): boolean => (fields.length === 0 ? typeof item === 'string' : fields.every((f) => typeof item?.[f] === 'string'))
+        const kept = value.filter(texts)
+        if (kept.length > 0) return kept as T
+      }
     } catch {
       // not ours
     }
@@ -58,21 +64,21 @@ export interface QueryRuns {
   read: number
   at: number
 }
-export const queryRuns = stored<QueryRuns[]>('query-runs', [])
+export const queryRuns = stored<QueryRuns[]>('query-runs', [], ['query'])
 export const sidebarHidden = stored<boolean>('sidebar', false)
 
 export interface SavedView {
   name: string
   search: string
 }
-export const views = stored<SavedView[]>('views', [])
+export const views = stored<SavedView[]>('views', [], ['name', 'search'])
 
 /** Invocations that were opened, the latest first. */
 export interface Visit {
   id: string
   target: string
 }
-export const visits = stored<Visit[]>('visits', [])
+export const visits = stored<Visit[]>('visits', [], ['id', 'target'])
 const maxVisits = 8
 
 export function remember(visit: Visit): void {

@@ -413,7 +413,9 @@ export function Menu({ label, icon, items, children, kind, small }: {
     }
   }, [open])
   return (
-    <div class="menu" ref={box}>
+    <div class="menu" ref={box} onFocusOut={(e) => {
+      if (e.relatedTarget && !box.current?.contains(e.relatedTarget as Node)) setOpen(false)
+    }}>
       <button type="button" class={`button ${kind ?? 'plain'}${small ? ' small' : ''}${children ? '' : ' icon-only'}`} aria-haspopup="menu" aria-expanded={open} aria-label={children ? undefined : label} title={children ? undefined : label}
         onClick={(e) => {
           e.stopPropagation()

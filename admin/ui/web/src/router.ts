@@ -70,8 +70,8 @@ export function navigate(to: string, replace = false): void {
   place.value = here()
   if (replace) return
   const { path, search } = place.peek()
-  // Other filters of the same list are chosen at its top.
-  if (before.path !== path || new URLSearchParams(search).has('cursor')) scroller()?.scrollTo(0, 0)
+  // Another page of the same list begins at its top; its filters are there anyway.
+  if (before.path !== path || /[?&](cursor|runs|before)=/.test(search)) scroller()?.scrollTo(0, 0)
   if (before.path !== path) requestAnimationFrame(() => scroller()?.focus({ preventScroll: true }))
 }
 

@@ -1,12 +1,13 @@
 // Records that a subscription could not deliver and that the server keeps.
 
+import { useState } from 'preact/hooks'
 import { get, request, withQuery } from '../api/client.ts'
 import type { DeadLetter, StreamRecord, Subscription } from '../api/types.ts'
 import { formatBytes, formatCount, plural } from '../lib/format.ts'
 import { refreshAll } from '../live.ts'
 import { useResource } from '../resource.ts'
 import { segment } from '../router.ts'
-import { Button, Facts, Loaded, Pill, Section, Time } from '../ui/basic.tsx'
+import { Button, Facts, Loaded, Pill, Section, Time, Unseen } from '../ui/basic.tsx'
 import { ask, openDialog, DialogFrame, toast, toastError } from '../ui/overlay.tsx'
 import { Incomplete } from './common.tsx'
 import { Table } from '../ui/table.tsx'
@@ -30,6 +31,7 @@ const placeOf = (l: DeadLetter): string => `${l.topic}/${l.partition}/${l.offset
 
 export function DeadLetters({ of: s, path }: { of: Subscription; path: string }) {
   const page = useResource(`dead-letters:${s.id}:${s.dead_letters}`, (signal) => get<Page>(path, signal))
+  const [busy, setBusy] = useState(false)
   const retryAll = async (): Promise<void> => {
     const r = await all(path, '/retry', 'POST')
     if (r.failed > 0) toast('error', `${plural(r.failed, 'dead letter')} still cannot be delivered: ${r.errors?.[0]?.message ?? ''}`)
@@ -44,7 +46,10 @@ export function DeadLetters({ of: s, path }: { of: Subscription; path: string })
       <p class="section-note">
         These records could not be delivered. Retry delivers them with the current settings.
         <span class="row-actions">
-          <Button small kind="ghost" icon="restart" needs="operate" onClick={() => { retryAll().catch((err: unknown) => toastError(err)) }}>Retry all</Button>
+          <Button small kind="ghost" icon="restart" needs="operate" busy={busy} onClick={() => {
+            setBusy(true)
+            retryAll().catch((err: unknown) => toastError(err)).finally(() => setBusy(false))
+          }}>Retry all</Button>
           <Button small kind="ghost" needs="operate" onClick={() => void ask({ title: 'Drop all dead letters?', action: 'Drop all', danger: true, body: <p>{plural(s.dead_letters, 'record')} of this subscription {s.dead_letters === 1 ? 'is' : 'are'} deleted without being delivered.</p> }, dropAll)}>Drop all</Button>
         </span>
       </p>
@@ -56,9 +61,9 @@ export function DeadLetters({ of: s, path }: { of: Subscription; path: string })
             { id: 'reason', title: 'Cause', class: 'grow cut', cell: (l) => <span class="cut" dir="auto"><Pill tone="bad" title={l.message}>{l.reason.replaceAll('_', ' ')}</Pill> {blockReasons[l.reason]?.[0] ?? l.message}</span> },
             { id: 'size', title: 'Size', class: 'num fit', cell: (l) => formatBytes(l.key_bytes + l.value_bytes) },
             { id: 'at', title: 'Since', class: 'num fit', cell: (l) => <Time at={l.at} /> },
-            { id: 'actions', title: '', class: 'fit', cell: (l) => <LetterActions of={l} path={path} /> },
+            { id: 'actions', title: <Unseen>Actions</Unseen>, class: 'fit', cell: (l) => <LetterActions of={l} path={path} /> },
           ]} />
-          {p.next && <p class="section-note">The first {formatCount(p.dead_letters.length)} are shown. `platform subscriptions dead-letters list` shows all.</p>}
+          {p.next && <p class="section-note">The first {formatCount(p.dead_letters.length)} are shown. <code>platform subscriptions dead-letters list</code> shows all.</p>}
         </>
       )}</Loaded>
     </Section>

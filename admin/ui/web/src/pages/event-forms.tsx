@@ -127,7 +127,7 @@ function Start({ f, set, error }: PartProps & { error: string | undefined }) {
           <option value="group">the committed offsets of the group</option>
         </select>
       </Field>
-      {f.start === 'timestamp' && <Field label="Time"><input class="input" type="datetime-local" step="1" required value={f.startTime} onInput={(e) => set({ startTime: e.currentTarget.value })} /></Field>}
+      {f.start === 'timestamp' && <Field label="Time" hint="In the time zone of this browser."><input class="input" type="datetime-local" step="1" required value={f.startTime} onInput={(e) => set({ startTime: e.currentTarget.value })} /></Field>}
       {f.start === 'group' && <Field label="Without a committed offset"><select class="input" value={f.otherwise} onChange={(e) => set({ otherwise: e.currentTarget.value })}><option value="latest">new records only</option><option value="earliest">the oldest records</option></select></Field>}
     </div>
   )

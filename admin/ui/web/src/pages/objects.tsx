@@ -1,6 +1,6 @@
 // Virtual objects and workflow runs that have state or are held.
 
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { get, withQuery } from '../api/client.ts'
 import type { Invocation, InvocationPage, ObjectSummary, Service } from '../api/types.ts'
 import { formatBytes, formatCount } from '../lib/format.ts'
@@ -48,6 +48,7 @@ function Keys({ service, services }: { service: Service; services: Service[] }) 
   const prefix = query.value.get('prefix') ?? ''
   const scope = query.value.get('scope') ?? ''
   const [text, setText] = useState(prefix)
+  useEffect(() => setText(prefix), [prefix])
   const params = { service: service.name, prefix, scope, cursor, limit: pageSize }
   const list = useResource(`objects:${JSON.stringify(params)}`, (s) => get<Page>(withQuery('/objects', params), s), { every: 5000, keep: true, topics: ['invocations'] })
   const scopes = useResource(`scopes:${service.name}`, (s) => optional('/services/{service}/scopes', () => get<{ scopes: string[] }>(`/services/${segment(service.name)}/scopes`, s)), { every: 15_000 })

@@ -279,8 +279,29 @@ func TestAStreamPausesAndContinuesUnderItsLock(t *testing.T) {
 	for i := range int64(maxStreamRecords) {
 		batch.Records = append(batch.Records, &kgo.Record{Offset: i})
 	}
-	s.offer(&batch, [16]byte{})
+	s.offer(&batch, [16]byte{}, 0)
 	require.True(t, f.paused)
 	require.NoError(t, s.advance(t.Context(), false))
 	require.False(t, f.paused)
+}
+
+// What was polled before a session ended and arrives after the next one has begun is not taken for the
+// continuation of that: the records in between, which were discarded, would be lost.
+func TestRecordsOfAnEarlierSessionAreIgnored(t *testing.T) {
+	w := newWorld(t, 1)
+	w.topic("orders", 1)
+	w.subscribe("sub_1", "Greeter/greet", []string{"orders"})
+	h := w.start().leadAll()
+	w.eventually("it is read", func() bool { return h.status("orders", 0).State == subscription.Running })
+	s := h.engine.stream(subscription.RecordID{Subscription: "sub_1", Topic: "orders"})
+	late := &kgo.FetchPartition{Records: []*kgo.Record{record("orders", 0, "", "5")}}
+	late.Records[0].Offset = 5
+	s.offer(late, s.topic, s.sessions-1)
+	s.mu.Lock()
+	next := s.fetchNext
+	s.mu.Unlock()
+	require.Zero(t, next)
+	w.produce(record("orders", 0, "", "0"))
+	w.eventually("it continues", func() bool { return w.createdCount() == 1 })
+	require.Equal(t, "0", string(w.created()[0].body))
 }

@@ -10,12 +10,14 @@ import (
 	"platform/internal/subscription"
 )
 
-// offer takes what was fetched.
-func (s *stream) offer(p *kgo.FetchPartition, topicID [16]byte) {
+// offer takes what was fetched for a session. What a poll has returned for an earlier one is ignored: it
+// follows records that were discarded when that ended, and offsets may have gaps, so that the missing
+// ones would not be noticed.
+func (s *stream) offer(p *kgo.FetchPartition, topicID [16]byte, session uint64) {
 	defer s.signal()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.fetching || s.failed != nil {
+	if !s.fetching || s.failed != nil || session != s.sessions {
 		return
 	}
 	if differ(topicID, s.topic) {

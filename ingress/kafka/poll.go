@@ -6,9 +6,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// assign makes the client fetch a topic partition for a stream.
-func (r *reader) assign(at topicPartition, offset kgo.Offset, s *stream) {
-	r.enqueue(assignment{at, offset, s})
+// assign makes the client fetch a topic partition for a session of a stream.
+func (r *reader) assign(at topicPartition, offset kgo.Offset, s *stream, session uint64) {
+	r.enqueue(assignment{at, offset, s, session})
 }
 
 // unassign makes the client stop fetching a topic partition.
@@ -30,7 +30,7 @@ const pollRecords = 2000
 
 // poll passes records to the streams until ctx ends.
 func (r *reader) poll(ctx context.Context, client *kgo.Client, inflater *inflater) {
-	assigned := map[topicPartition]*stream{}
+	assigned := map[topicPartition]assignment{}
 	for ctx.Err() == nil {
 		r.e.memory.wait(ctx)
 		polling := r.carryOut(ctx, client, assigned)
@@ -48,8 +48,8 @@ func (r *reader) poll(ctx context.Context, client *kgo.Client, inflater *inflate
 			}
 			t.EachPartition(func(p kgo.FetchPartition) {
 				at := topicPartition{t.Topic, p.Partition}
-				if s := assigned[at]; s != nil {
-					s.offer(&p, t.TopicID)
+				if a, ok := assigned[at]; ok {
+					a.stream.offer(&p, t.TopicID, a.session)
 				}
 			})
 		})
@@ -57,7 +57,7 @@ func (r *reader) poll(ctx context.Context, client *kgo.Client, inflater *inflate
 }
 
 // carryOut applies the pending assignments and returns the context of the next poll.
-func (r *reader) carryOut(ctx context.Context, client *kgo.Client, assigned map[topicPartition]*stream) context.Context {
+func (r *reader) carryOut(ctx context.Context, client *kgo.Client, assigned map[topicPartition]assignment) context.Context {
 	for {
 		r.mu.Lock()
 		pending := r.pending
@@ -75,7 +75,7 @@ func (r *reader) carryOut(ctx context.Context, client *kgo.Client, assigned map[
 		}
 		remove, add := map[string][]int32{}, map[string]map[int32]kgo.Offset{}
 		for at, a := range last {
-			if assigned[at] != nil {
+			if _, ok := assigned[at]; ok {
 				remove[at.topic] = append(remove[at.topic], at.partition)
 				delete(assigned, at)
 			}
@@ -84,7 +84,7 @@ func (r *reader) carryOut(ctx context.Context, client *kgo.Client, assigned map[
 					add[at.topic] = map[int32]kgo.Offset{}
 				}
 				add[at.topic][at.partition] = a.offset
-				assigned[at] = a.stream
+				assigned[at] = a
 			}
 		}
 		if len(remove) > 0 {

@@ -51,9 +51,10 @@ type reader struct {
 // assignment tells the client to fetch a topic partition for a stream, or not to if that is
 // nil.
 type assignment struct {
-	at     topicPartition
-	offset kgo.Offset
-	stream *stream
+	at      topicPartition
+	offset  kgo.Offset
+	stream  *stream
+	session uint64 // of the stream
 }
 
 func newReader(e *Engine, sub subscription.Subscription, cluster subscription.Cluster, known bool) *reader {

@@ -28,6 +28,8 @@ func (s *stream) begin(ctx context.Context) error {
 		return err
 	}
 	s.next, s.epoch, s.fetchNext, s.fetching, s.failed = next, epoch, next, true, nil
+	s.sessions++
+	session := s.sessions
 	s.status.Position = next
 	s.setState(subscription.Running, "", "")
 	s.mu.Unlock()
@@ -37,7 +39,7 @@ func (s *stream) begin(ctx context.Context) error {
 	if stored != nil {
 		s.r.toMirror(s.at, s.saved) // the previous leader may have ended before it did
 	}
-	s.r.assign(s.at, kgo.NewOffset().WithEpoch(epoch).At(next), s)
+	s.r.assign(s.at, kgo.NewOffset().WithEpoch(epoch).At(next), s, session)
 	return nil
 }
 

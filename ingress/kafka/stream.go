@@ -46,9 +46,10 @@ type stream struct {
 	routes    routes                 // position.Routing is the text of it
 	overtaken bool                   // a partition knows a later generation of the routing
 
-	fetching  bool  // the client fetches
-	paused    bool  // the client must not
-	fetchNext int64 // offset from which on records are expected
+	sessions  uint64 // that have begun to fetch
+	fetching  bool   // the client fetches
+	paused    bool   // the client must not
+	fetchNext int64  // offset from which on records are expected
 	queue     []*kgo.Record
 	bytes     int64 // of the queue and of what is handed over
 	failed    error // why fetching ended

@@ -20,9 +20,30 @@ func (r *reader) toMirror(at topicPartition, p machine.StreamPosition) {
 	r.mu.Unlock()
 }
 
+// commitRegularly commits stored positions until ctx ends. A broker that does not respond delays only
+// this.
+func (r *reader) commitRegularly(ctx context.Context) {
+	tick := time.NewTicker(commitDelay)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			r.commitMirror(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // commitMirror commits stored positions for the consumer group. The group has no members. A
 // failure is only a warning: the server never reads these offsets while it runs.
 func (r *reader) commitMirror(ctx context.Context) {
+	select {
+	case r.commit <- struct{}{}:
+		defer func() { <-r.commit }()
+	case <-ctx.Done():
+		return
+	}
 	positions := r.mirrored()
 	r.mu.Lock()
 	admin, group := r.admin, r.client.Group
@@ -81,8 +102,7 @@ func (r *reader) commitLast() {
 	r.commitMirror(ctx)
 }
 
-const (
-	// commitDelay is the time between commits for the consumer group.
-	commitDelay       = 5 * time.Second
-	lastCommitTimeout = 2 * time.Second
-)
+// commitDelay is the time between commits for the consumer group. Tests change it.
+var commitDelay = 5 * time.Second
+
+const lastCommitTimeout = 2 * time.Second

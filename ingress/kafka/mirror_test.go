@@ -2,11 +2,14 @@ package kafka
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"platform/internal/subscription"
 	"platform/partition/machine"
@@ -98,4 +101,44 @@ func TestPositionsBesideThoseOfADeletedTopicAreCommitted(t *testing.T) {
 		all := h.engine.Statuses("sub_1", false)[0]
 		return all.State == subscription.Running && len(all.Partitions) == 1
 	})
+}
+
+// While the coordinator of the consumer group is unavailable, topic partitions that move to the node are
+// read without delay.
+func TestAPendingCommitDoesNotDelayTopicPartitions(t *testing.T) {
+	defer func(d time.Duration) { commitDelay = d }(commitDelay)
+	commitDelay = 10 * time.Millisecond
+	w := newWorld(t, 2)
+	w.topic("orders", 8)
+	for p := range int32(8) {
+		w.produce(record("orders", p, "", "1"))
+	}
+	var commits atomic.Int32
+	w.kafka.ControlKey(int16(kmsg.OffsetCommit), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		w.kafka.KeepControl()
+		r, ok := req.(*kmsg.OffsetCommitRequest)
+		if !ok {
+			return nil, nil, false
+		}
+		commits.Add(1)
+		resp := r.ResponseKind().(*kmsg.OffsetCommitResponse)
+		for i := range r.Topics {
+			topic := kmsg.NewOffsetCommitResponseTopic()
+			topic.Topic, topic.TopicID = r.Topics[i].Topic, r.Topics[i].TopicID
+			for _, rp := range r.Topics[i].Partitions {
+				p := kmsg.NewOffsetCommitResponseTopicPartition()
+				p.Partition, p.ErrorCode = rp.Partition, kerr.CoordinatorLoadInProgress.Code
+				topic.Partitions = append(topic.Partitions, p)
+			}
+			resp.Topics = append(resp.Topics, topic)
+		}
+		return resp, nil, true
+	})
+	w.subscribe("sub_1", "Greeter/greet", []string{"orders"})
+	h := w.start()
+	h.lead(0)
+	w.eventually("a commit is repeated", func() bool { return commits.Load() > 1 })
+	h.lead(1)
+	w.eventually("all topic partitions are read", func() bool { return w.createdCount() == 8 })
+	require.Empty(t, h.engine.Statuses("sub_1", true)[0].Message, "they were read after the commit had failed")
 }

@@ -31,6 +31,7 @@ type reader struct {
 	wake   chan struct{} // has capacity 1
 	cancel context.CancelFunc
 	done   chan struct{}
+	commit chan struct{} // semaphore of commits for the consumer group, so that they arrive in order
 
 	mu        sync.Mutex // covers the fields below
 	state     subscription.State
@@ -60,7 +61,7 @@ type assignment struct {
 func newReader(e *Engine, sub subscription.Subscription, cluster subscription.Cluster, known bool) *reader {
 	return &reader{
 		e: e, sub: sub, cluster: cluster, known: known, log: e.cfg.Log.With("subscription_id", sub.ID),
-		wake: make(chan struct{}, 1), done: make(chan struct{}),
+		wake: make(chan struct{}, 1), done: make(chan struct{}), commit: make(chan struct{}, 1),
 		state: subscription.Starting, since: time.Now(),
 		streams: map[topicPartition]*stream{}, mirror: map[topicPartition]machine.StreamPosition{},
 	}
@@ -126,8 +127,7 @@ func (r *reader) run(ctx context.Context) {
 		r.closeClient()
 		running.Wait()
 	}()
-	commit := time.NewTicker(commitDelay)
-	defer commit.Stop()
+	running.Go(func() { r.commitRegularly(ctx) })
 	wait := minRetry
 	for {
 		err := r.round(ctx, &running)
@@ -147,26 +147,18 @@ func (r *reader) run(ctx context.Context) {
 			wait = minRetry
 			r.setState(subscription.Running, "", "")
 		}
-		r.await(ctx, delay, commit.C)
+		r.await(ctx, delay)
 	}
 }
 
-// await returns when the delay has passed, the reader is notified or ctx ends. Meanwhile it commits
-// positions when it is time.
-func (r *reader) await(ctx context.Context, delay time.Duration, commit <-chan time.Time) {
+// await returns when the delay has passed, the reader is notified or ctx ends.
+func (r *reader) await(ctx context.Context, delay time.Duration) {
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
-	for {
-		select {
-		case <-commit:
-			r.commitMirror(ctx)
-		case <-r.wake:
-			return
-		case <-timer.C:
-			return
-		case <-ctx.Done():
-			return
-		}
+	select {
+	case <-r.wake:
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 

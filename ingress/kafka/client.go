@@ -92,11 +92,10 @@ func options(c *subscription.Client, dial dialFunc, limit int32) ([]kgo.Opt, err
 	if c.RetryBackoff > 0 || c.RetryBackoffMax > 0 {
 		opts = append(opts, kgo.RetryBackoffFn(backoff(or(c.RetryBackoff, retryBackoff), or(c.RetryBackoffMax, retryBackoffMax))))
 	}
-	secure, err := tlsConfig(c.TLS)
-	if err != nil {
+	if _, err := tlsConfig(c.TLS); err != nil {
 		return nil, err
 	}
-	opts = append(opts, kgo.Dialer(dialer(dial, or(c.DialTimeout, dialTimeout), secure)))
+	opts = append(opts, kgo.Dialer(dialer(dial, or(c.DialTimeout, dialTimeout), c.TLS)))
 	mechanism, err := saslMechanism(c.SASL, dial)
 	if mechanism != nil {
 		opts = append(opts, kgo.SASL(mechanism))
@@ -123,22 +122,24 @@ func or[V int32 | time.Duration](v, otherwise V) V {
 	return otherwise
 }
 
-// dialer returns a function that connects to brokers, with TLS if there is a configuration.
-func dialer(dial dialFunc, timeout time.Duration, secure *tls.Config) dialFunc {
+// dialer returns a function that connects to brokers, with TLS if there are settings. Each connection
+// reads the files of these, since certificates are replaced before they expire.
+func dialer(dial dialFunc, timeout time.Duration, settings *subscription.TLS) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		conn, err := dial(ctx, network, address)
-		if err != nil || secure == nil {
+		if err != nil || settings == nil {
 			return conn, err
 		}
-		host, _, err := net.SplitHostPort(address)
+		secure, err := tlsConfig(settings)
 		if err != nil {
 			return nil, errors.Join(err, conn.Close())
 		}
-		c := secure.Clone()
-		c.ServerName = host
-		encrypted := tls.Client(conn, c)
+		if secure.ServerName, _, err = net.SplitHostPort(address); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+		encrypted := tls.Client(conn, secure)
 		if err := encrypted.HandshakeContext(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("TLS handshake with %s: %w", address, err), conn.Close())
 		}

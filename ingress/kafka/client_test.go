@@ -1,9 +1,12 @@
 package kafka
 
 import (
+	"crypto/tls"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,4 +57,37 @@ func TestAcceptedPropertiesOpenAClient(t *testing.T) {
 		}
 	}
 	require.Greater(t, opened, 80)
+}
+
+// A certificate that is replaced on disk is used for the next connection, without a restart.
+func TestReplacedCertificates(t *testing.T) {
+	_, oldAuthority := certificate(t)
+	second, newAuthority := certificate(t)
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{second}})
+	require.NoError(t, err)
+	var clients sync.WaitGroup
+	clients.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.(*tls.Conn).HandshakeContext(t.Context())
+			_ = conn.Close()
+		}
+	})
+	defer clients.Wait()
+	defer listener.Close()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	require.NoError(t, os.WriteFile(file, []byte(oldAuthority), 0o600))
+	dial := dialer((&net.Dialer{}).DialContext, time.Minute, &subscription.TLS{CA: subscription.PEM{File: file}})
+	_, err = dial(t.Context(), "tcp", listener.Addr().String())
+	require.ErrorContains(t, err, "certificate")
+	require.NoError(t, os.WriteFile(file, []byte(newAuthority), 0o600))
+	conn, err := dial(t.Context(), "tcp", listener.Addr().String())
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+	require.NoError(t, os.Remove(file))
+	_, err = dial(t.Context(), "tcp", listener.Addr().String())
+	require.ErrorContains(t, err, "ca.pem")
 }

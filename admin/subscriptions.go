@@ -163,14 +163,9 @@ func (s *Server) getSubscription(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.respondSubscription(c, http.StatusOK, &sub)
-}
-
-// respondSubscription responds with a subscription and its topic partitions.
-func (s *Server) respondSubscription(c echo.Context, status int, sub *subscription.Subscription) error {
-	view := s.viewSubscription(sub, s.cfg.Streams.Statuses(c.Request().Context(), sub.ID, false), true)
+	view := s.viewSubscription(&sub, s.cfg.Streams.Statuses(c.Request().Context(), sub.ID, false), true)
 	view.Info = propertyNotices(sub.Properties)
-	return respond(c, status, view)
+	return respond(c, http.StatusOK, view)
 }
 
 // subscriptionOf returns the subscription in the path.
@@ -203,7 +198,8 @@ func subscriptionError(err error) error {
 	return err
 }
 
-// changeSubscription changes the subscription in the path and responds with it.
+// changeSubscription changes the subscription in the path and responds with it, without what nodes
+// report: that would be the state before the change.
 func (s *Server) changeSubscription(c echo.Context, status int, change func(subscription.Subscription) (subscription.Subscription, error)) error {
 	sub, err := s.subscriptionOf(c)
 	if err != nil {
@@ -213,7 +209,9 @@ func (s *Server) changeSubscription(c echo.Context, status int, change func(subs
 	if err != nil {
 		return subscriptionError(err)
 	}
-	return s.respondSubscription(c, status, &sub)
+	view := s.viewSubscription(&sub, StreamStatuses{}, false)
+	view.Info = propertyNotices(sub.Properties)
+	return respond(c, status, view)
 }
 
 var errDraining = &failure{status: http.StatusConflict, message: "the subscription is being deleted"}

@@ -169,6 +169,9 @@ func TestSubscriptionLives(t *testing.T) {
 	list, _ = w.view(t, "GET", "/subscriptions?sink=service://Counter/other", "", 200)
 	require.Empty(t, list["subscriptions"])
 
+	view, _ = w.view(t, "PATCH", "/subscriptions/"+id, `{"on_error":"skip"}`, 200)
+	require.Equal(t, "starting", view["state"], "the record blocked it before the edit")
+
 	// Seeking needs a pause.
 	_, got = w.view(t, "POST", "/subscriptions/"+id+"/seek", `{"start":"earliest"}`, 409)
 	require.Contains(t, got, "not paused")

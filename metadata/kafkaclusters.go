@@ -136,7 +136,11 @@ func applyDeleteKafkaCluster(d *draft, cmd *deleteKafkaCluster) (outcome, error)
 	if !cmd.force {
 		for i := range d.subscriptions {
 			if d.subscriptions[i].Cluster == cmd.name {
-				return refused(ErrClusterInUse, "subscription %s reads from %s; delete it first, or force the deletion, which stops it", d.subscriptions[i].ID, cmd.name), nil
+				advice := "delete it first"
+				if d.subscriptions[i].Draining {
+					advice = "it is being deleted, repeat the request once it is"
+				}
+				return refused(ErrClusterInUse, "subscription %s reads from %s; %s, or force the deletion, which stops it", d.subscriptions[i].ID, cmd.name, advice), nil
 			}
 		}
 	}

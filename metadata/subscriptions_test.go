@@ -141,7 +141,13 @@ func TestKafkaClusterIsCreatedChangedAndDeleted(t *testing.T) {
 	require.NoError(t, err)
 	err = m.DeleteKafkaCluster(t.Context(), "main", false)
 	require.ErrorIs(t, err, ErrClusterInUse)
-	require.ErrorContains(t, err, sub.ID)
+	require.ErrorContains(t, err, sub.ID+" reads from main; delete it first")
+	_, err = m.ChangeSubscription(t.Context(), sub.ID, func(s subscription.Subscription) (subscription.Subscription, error) {
+		s.Draining = true
+		return s, nil
+	})
+	require.NoError(t, err)
+	require.ErrorContains(t, m.DeleteKafkaCluster(t.Context(), "main", false), "it is being deleted")
 	require.NoError(t, m.DeleteKafkaCluster(t.Context(), "main", true))
 	require.ErrorIs(t, m.DeleteKafkaCluster(t.Context(), "main", true), ErrClusterNotFound)
 	require.Empty(t, m.KafkaClusters())

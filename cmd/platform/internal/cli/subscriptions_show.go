@@ -201,9 +201,9 @@ func (a *app) showTopicPartitions(list []client.TopicPartition) {
 		cause := p.Message
 		if p.Blocked != nil {
 			blocked = true
-			cause = fmt.Sprintf("offset %d: %s %s", p.Blocked.Offset, p.Blocked.Reason, p.Blocked.Message)
-		} else if cause == "" {
-			cause = p.LastError
+			cause = fmt.Sprintf("offset %d: %s: %s", p.Blocked.Offset, p.Blocked.Reason, p.Blocked.Message)
+		} else if cause == "" && p.LastError != "" {
+			cause = "last error: " + p.LastError
 		}
 		rows[i] = []string{
 			fmt.Sprintf("%s/%d", term.Clean(p.Topic), p.Partition), a.streamState(p.State), fmt.Sprintf("N%d", p.Node), strconv.FormatInt(p.Position, 10),

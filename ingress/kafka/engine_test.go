@@ -234,6 +234,25 @@ func TestExpiredRecordsAreAnError(t *testing.T) {
 	require.Zero(t, w.createdCount())
 }
 
+// The position of a topic partition whose next record has expired is the stored one.
+func TestThePositionOfExpiredRecords(t *testing.T) {
+	w := newWorld(t, 1)
+	w.topic("orders", 1)
+	w.produce(record("orders", 0, "", "1"), record("orders", 0, "", "1"), record("orders", 0, "", "1"))
+	w.subscribe("sub_1", "Greeter/greet", []string{"orders"})
+	h := w.start().leadAll()
+	w.eventually("they are stored", func() bool { return h.status("orders", 0).Position == 3 })
+	w.source.change("sub_1", func(s *subscription.Subscription) { s.Paused = &subscription.Pause{} })
+	w.eventually("it is paused", func() bool { return h.engine.Statuses("sub_1", true)[0].State == subscription.Paused })
+	w.produce(record("orders", 0, "", "2"), record("orders", 0, "", "2"))
+	require.NoError(t, w.kafka.DeleteRecords("orders", 0, 4))
+	w.source.change("sub_1", func(s *subscription.Subscription) { s.Paused = nil })
+	w.eventually("it is blocked", func() bool { return h.status("orders", 0).Reason == subscription.OffsetOutOfRange })
+	st := h.status("orders", 0)
+	require.EqualValues(t, 3, st.Position)
+	require.EqualValues(t, 2, st.Lag())
+}
+
 // New partitions of a topic are read from their beginning.
 func TestATopicGrows(t *testing.T) {
 	w := newWorld(t, 2)

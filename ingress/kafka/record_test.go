@@ -149,7 +149,7 @@ func TestErrorsOfBrokers(t *testing.T) {
 		subscription.OffsetOutOfRange: {kerr.OffsetOutOfRange},
 		subscription.TopicRecreated:   {kerr.UnknownTopicID},
 		subscription.TopicMissing:     {kerr.UnknownTopicOrPartition},
-		subscription.NotAuthorized:    {kerr.TopicAuthorizationFailed, kerr.GroupAuthorizationFailed, kerr.SaslAuthenticationFailed, errTokenRefused},
+		subscription.NotAuthorized:    {kerr.TopicAuthorizationFailed, kerr.GroupAuthorizationFailed, kerr.SaslAuthenticationFailed, kerr.IllegalSaslState, errTokenRefused},
 	} {
 		for _, err := range errs {
 			require.Equal(t, want, asFault(fetchError(err, 7)).reason, "%v", err)

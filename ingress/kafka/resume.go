@@ -19,6 +19,9 @@ func (s *stream) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.mu.Lock()
+	s.status.Position = next // shown although it is not within the topic partition
+	s.mu.Unlock()
 	if next, err = s.r.checkRange(ctx, s.at, next, epoch); err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ if they were delivered before. The subscription must be paused, unless --restart
 		if strings.Contains(position, "=") || strings.Contains(position, "offsets") && !strings.Contains(position, "otherwise") {
 			others = " Topic partitions that are not named continue with new records; those before are not delivered."
 		}
-		if err := a.confirm(fmt.Sprintf("Continue %s (%s) at %s? Records after this position are delivered again.%s", sub.ID, term.Clean(sub.Source), position, others)); err != nil {
+		if err := a.confirm(fmt.Sprintf("Continue %s (%s) at %s? Records after this position are delivered again; those before it that were not delivered yet are left out.%s", sub.ID, term.Clean(sub.Source), position, others)); err != nil {
 			return err
 		}
 		sub, response, err := a.client.SeekSubscription(ctx, sub.ID, start, *restart)

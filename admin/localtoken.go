@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"platform/internal/access"
+	"platform/internal/certs"
 	"platform/internal/errcode"
 )
 
@@ -42,7 +43,7 @@ type LocalToken struct {
 // Read returns the token; "" if there is none and none is required.
 func (a *LocalToken) Read() (string, error) {
 	if a.File != "" {
-		text, err := readToken(a.File, "security.admin-token-file")
+		text, err := a.readToken(a.File, "security.admin-token-file")
 		if errors.Is(err, fs.ErrNotExist) {
 			err = errcode.New(errcode.RT0002, "security.admin-token-file: the file %s does not exist", a.File)
 		}
@@ -58,7 +59,7 @@ func (a *LocalToken) Read() (string, error) {
 		return "", nil
 	}
 	path := a.Dir.In(LocalTokenFile)
-	text, err := readToken(path, "token of the administrator")
+	text, err := a.readToken(path, "token of the administrator")
 	if !errors.Is(err, fs.ErrNotExist) {
 		return text, err
 	}
@@ -70,15 +71,15 @@ func (a *LocalToken) Read() (string, error) {
 	return secret.Text, nil
 }
 
-// readToken reads a file that must be readable only for its owner.
-func readToken(path, what string) (string, error) {
-	stat, err := os.Stat(path)
-	if err != nil {
+// readToken reads a file that not every user may read.
+func (a *LocalToken) readToken(path, what string) (string, error) {
+	switch err := certs.CheckPermissions(path); {
+	case errors.Is(err, fs.ErrNotExist):
 		return "", err
+	case err != nil:
+		return "", errcode.New(errcode.RT0002, "%s: %w", what, err)
 	}
-	if stat.Mode().Perm()&0o077 != 0 {
-		return "", errcode.New(errcode.RT0002, "%s: other users can read the file %s; restrict it with chmod 600", what, path)
-	}
+	certs.WarnOfGroup(path, what, a.Log)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", what, err)

@@ -47,11 +47,16 @@ func TestTheTokenOfTheAdministratorIsCreatedOnce(t *testing.T) {
 }
 
 func TestTokenFilesThatOthersCanReadAreRefused(t *testing.T) {
-	for _, mode := range []os.FileMode{0o644, 0o640, 0o604} {
+	for _, mode := range []os.FileMode{0o644, 0o604} {
 		_, err := (&LocalToken{File: tokenFile(t, mode)}).Read()
+		require.ErrorContains(t, err, "security.admin-token-file: every user of this machine has access")
 		require.ErrorContains(t, err, "chmod 600")
 	}
-	_, err := (&LocalToken{File: filepath.Join(t.TempDir(), "absent")}).Read()
+	var log strings.Builder
+	_, err := (&LocalToken{File: tokenFile(t, 0o640), Log: slog.New(slog.NewTextHandler(&log, nil))}).Read()
+	require.NoError(t, err, "secrets of Kubernetes are readable for a group")
+	require.Contains(t, log.String(), "the group of a key file has access to it")
+	_, err = (&LocalToken{File: filepath.Join(t.TempDir(), "absent")}).Read()
 	require.ErrorContains(t, err, "does not exist")
 	short := filepath.Join(t.TempDir(), "short")
 	require.NoError(t, os.WriteFile(short, []byte("secret"), 0o600))

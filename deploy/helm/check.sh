@@ -12,6 +12,8 @@ done
 digest=sha256:$(printf '%064d' 1)
 $HELM template check "$chart" --kube-version "$kube" --set image.digest="$digest" | grep -q "image: \"platform@$digest\""
 echo "an image by digest: correct"
+$HELM template check "$chart" --kube-version "$kube" --values "$chart/ci/full-values.yaml" | grep -q "secretName: keys, defaultMode: 0440"
+echo "files with secrets: correct"
 refused() {
 	if $HELM template check "$chart" --kube-version "$kube" "$@" >/dev/null 2>&1; then
 		echo "not refused: $*"

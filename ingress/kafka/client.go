@@ -22,6 +22,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
+	"platform/internal/certs"
 	"platform/internal/subscription"
 )
 
@@ -161,7 +162,7 @@ func tlsConfig(t *subscription.TLS) (*tls.Config, error) {
 		return nil, err
 	}
 	if certificate != nil {
-		key, err := read(t.Key)
+		key, err := readKey(t.Key)
 		if err != nil {
 			return nil, err
 		}
@@ -225,6 +226,16 @@ func read(p subscription.PEM) ([]byte, error) {
 		return nil, fmt.Errorf("%s is not a file of at most %d bytes", p.File, maxPEM)
 	}
 	return os.ReadFile(p.File)
+}
+
+// readKey is read for a key, whose file not every user may read.
+func readKey(p subscription.PEM) ([]byte, error) {
+	if p.Text == "" && p.File != "" && p.File != "probe" {
+		if err := certs.CheckPermissions(p.File); err != nil {
+			return nil, err
+		}
+	}
+	return read(p)
 }
 
 // maxPEM bounds a file with certificates or a key.

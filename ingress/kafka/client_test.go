@@ -30,6 +30,26 @@ func TestDevicesAndLargeFilesAreNotRead(t *testing.T) {
 	require.Equal(t, "text", string(text))
 }
 
+// The key of a client is a secret, its certificate is not.
+func TestKeysThatEveryUserCanReadAreRefused(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(key, []byte("text"), 0o600))
+	for mode, refused := range map[os.FileMode]bool{0o600: false, 0o440: false, 0o604: true, 0o644: true} {
+		require.NoError(t, os.Chmod(key, mode))
+		_, err := readKey(subscription.PEM{File: key})
+		if refused {
+			require.ErrorContains(t, err, "chmod 600 "+key)
+		} else {
+			require.NoError(t, err)
+		}
+		_, err = read(subscription.PEM{File: key})
+		require.NoError(t, err)
+	}
+	text, err := readKey(subscription.PEM{Text: "text"})
+	require.NoError(t, err)
+	require.Equal(t, "text", string(text))
+}
+
 // A property for the delay of retries has an effect.
 func TestTheDelayOfRetries(t *testing.T) {
 	delay := backoff(20*time.Millisecond, 100*time.Millisecond)

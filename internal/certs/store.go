@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -188,29 +187,6 @@ func (s *Store) warnExpiry(now time.Time) {
 		s.warned = now
 		s.log.Warn("certificate expires soon; replace its files, which are read again", "section", s.name, "expires", s.Expires(), "file", s.files.Cert)
 	}
-}
-
-// WarnOfGroup logs that the group of a file with a secret can read it, which it may have to: some
-// systems mount secrets with the group of the process.
-func WarnOfGroup(path, setting string, log *slog.Logger) {
-	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o070 != 0 {
-		log.Warn("the group of a key file has access to it; unless it must, run chmod 600", "setting", setting, "file", path, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
-	}
-}
-
-// CheckPermissions returns an error for a file with a secret that every user of the machine
-// can read.
-func CheckPermissions(path string) error {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return err
-	case info.IsDir():
-		return errors.New(path + " is a directory")
-	case info.Mode().Perm()&0o007 != 0:
-		return fmt.Errorf("every user of this machine has access to %s (mode %04o); run chmod 600 %s", path, info.Mode().Perm(), path)
-	}
-	return nil
 }
 
 // AuthoritiesPEM returns the certificates of the authorities.

@@ -29,6 +29,7 @@ type GossipConfig struct {
 	Streams net.Listener
 	Seeds   []string
 	KeyFile string // networking.gossip-key-file, may be empty
+	Open    bool   // security.mode is open: every user may read KeyFile
 	// Security authenticates other nodes; nil: no authentication.
 	Security *nodetls.Security
 	Server   *Server
@@ -44,8 +45,8 @@ func OpenGossip(ctx context.Context, cfg GossipConfig) (*membership.Members, err
 		return nil, err
 	}
 	if key != nil {
-		if err := certs.CheckPermissions(cfg.KeyFile); err != nil {
-			cfg.Log.Warn("key file is not protected", "setting", "networking.gossip-key-file", "err", err)
+		if err := certs.CheckKeyFile(cfg.KeyFile, "networking.gossip-key-file", cfg.Open, cfg.Log); err != nil {
+			return nil, errcode.New(errcode.RT0002, "configuration: %w", err)
 		}
 	}
 	packets, err := membership.ListenPacket(ctx, cfg.Port)

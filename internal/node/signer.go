@@ -19,8 +19,8 @@ func newSigner(cfg *config.Config, log *slog.Logger) (*signing.Signer, error) {
 	if err != nil {
 		return nil, errcode.New(errcode.RT0002, "configuration: worker.invoker.request-identity-private-key-pem-file: %w", err)
 	}
-	if err := certs.CheckPermissions(c.RequestIdentityPrivateKeyPEMFile); err != nil {
-		log.Warn("key file is not protected", "setting", "worker.invoker.request-identity-private-key-pem-file", "err", err)
+	if err := certs.CheckKeyFile(c.RequestIdentityPrivateKeyPEMFile, "worker.invoker.request-identity-private-key-pem-file", cfg.Security.Mode == config.SecurityOpen, log); err != nil {
+		return nil, errcode.New(errcode.RT0002, "configuration: %w", err)
 	}
 	log.Info("requests to services are signed", "public_key", signer.KeyID())
 	return signer, nil

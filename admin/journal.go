@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -99,6 +100,10 @@ func (s *Server) journalRows(c echo.Context, sql string) ([]journalEntry, error)
 		}
 	}
 	rows, err := rowsOf[journalEntry](c.Request().Context(), s.cfg.Query, sql, query.Options{HidePayloads: !readable})
+	if limit, ok := errors.AsType[*query.Error](err); ok {
+		// The statement is correct, so the error is a limit of the engine.
+		return nil, &failure{status: http.StatusUnprocessableEntity, message: fmt.Sprintf("The journal cannot be returned as JSON: %s. The ingress returns the result of an invocation whole: GET /restate/invocation/{id}/output", limit.Message)}
+	}
 	if err != nil {
 		return nil, s.queryFailure(c, err)
 	}
@@ -152,7 +157,7 @@ var journalOperations = map[string]operation{
 	},
 	"GET /invocations/:invocation_id/journal/:index": {
 		id: "get_journal_entry", tag: "invocation", summary: "Show a journal entry with its payloads",
-		answers: []reply{{http.StatusOK, "The entry", journalEntry{}}}, refusals: []int{400, 404, 429, 503},
+		answers: []reply{{http.StatusOK, "The entry", journalEntry{}}}, refusals: []int{400, 404, 422, 429, 503},
 	},
 	"GET /invocations/:invocation_id/events": {
 		id: "list_journal_events", tag: "invocation", summary: "List what happened between the journal entries of an invocation: failed attempts, pauses, resumes and requests to cancel, kept as long as the journal, and the present suspension. Events with a sequence are stored; if the first one's is not 0, older ones were dropped",

@@ -1,11 +1,19 @@
 package node
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/config"
 )
 
 // Registering an address of the node itself must not make it send requests to its own ports, while
@@ -24,4 +32,113 @@ func TestOwnPortsCannotBeRegistered(t *testing.T) {
 		}
 	}
 	c.counter(0) // a service on another port of the loopback interface
+}
+
+// target is a port that counts connections, and closes them.
+type target struct {
+	port     int
+	connects atomic.Int32
+}
+
+func newTarget(t *testing.T, host string) *target {
+	var lc net.ListenConfig
+	l, err := lc.Listen(context.Background(), "tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		t.Skipf("this system has one loopback address only: %v", err)
+	}
+	t.Cleanup(func() { l.Close() })
+	counted := &target{port: l.Addr().(*net.TCPAddr).Port}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			counted.connects.Add(1)
+			conn.Close()
+		}
+	}()
+	return counted
+}
+
+// Whatever a node dials on behalf of users, an address or role that is denied is not dialled: brokers
+// of Kafka clusters, token endpoints, identity providers and roles of functions. Without the rule, each
+// of them is, which is what the counters prove.
+func TestDeniedAddressesAreNotDialled(t *testing.T) {
+	for _, denied := range []bool{false, true} {
+		t.Run(fmt.Sprintf("denied=%t", denied), func(t *testing.T) {
+			const host = "127.0.0.2"
+			broker, tokens, provider, functions := newTarget(t, host), newTarget(t, host), newTarget(t, host), newTarget(t, "127.0.0.1")
+			for name, value := range map[string]string{
+				"AWS_ENDPOINT_URL": fmt.Sprintf("http://127.0.0.1:%d", functions.port), "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret",
+				"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_MAX_ATTEMPTS": "1",
+			} {
+				t.Setenv(name, value)
+			}
+			c := newTrioWith(t, 1, func(cfg *config.Config) {
+				oidc := &cfg.Security.OIDC
+				oidc.Issuer, oidc.ExternalURL, oidc.ClientID = fmt.Sprintf("https://%s:%d", host, provider.port), fmt.Sprintf("http://localhost:%d", cfg.Admin.BindPort), "c"
+				oidc.RolesClaim, oidc.Roles = "groups", map[string]string{"a": "viewer"}
+				if denied {
+					cfg.Egress.Deny, cfg.Egress.Roles = []string{host + "/32"}, []string{"arn:aws:iam::123456789012:role/allowed-*"}
+				}
+			})
+			c.healthy(1, 0)
+
+			c.counter(0) // a sink
+			var state string
+			for name, properties := range map[string]string{
+				"plain": "", "tokens": fmt.Sprintf(`,"security.protocol":"sasl_plaintext","sasl.mechanism":"OAUTHBEARER","sasl.oauthbearer.method":"oidc","sasl.oauthbearer.client.id":"c",
+					"sasl.oauthbearer.client.secret":"s","sasl.oauthbearer.token.endpoint.url":"http://%s:%d/token"`, host, tokens.port),
+			} {
+				require.Eventually(t, func() bool { // once the cluster has feature level 4
+					code, body := c.do(0, true, "POST", "/kafka-clusters", fmt.Sprintf(`{"name":%q,"properties":{"bootstrap.servers":"%s:%d"%s}}`, name, host, broker.port, properties))
+					state = body
+					return code == http.StatusCreated
+				}, 30*time.Second, 50*time.Millisecond, &state)
+				code, body := c.do(0, true, "POST", "/subscriptions", fmt.Sprintf(`{"source":"kafka://%s/topic","sink":"service://Counter/add"}`, name))
+				require.Equal(t, http.StatusCreated, code, body)
+			}
+			_, text := c.do(0, true, "GET", "/login/start", "")
+			const arn, role = "arn:aws:lambda:eu-central-1:123456789012:function:f:1", "arn:aws:iam::123456789012:role/other"
+			code, refusal := c.do(0, true, "POST", "/deployments", fmt.Sprintf(`{"arn":%q,"assume_role_arn":%q}`, arn, role))
+			require.GreaterOrEqual(t, code, 400, refusal)
+
+			dialled := map[string]*target{"broker": broker, "identity provider": provider, "role": functions}
+			if !denied {
+				for name, target := range dialled {
+					require.Eventually(t, func() bool { return target.connects.Load() > 0 }, time.Minute, 10*time.Millisecond, name)
+				}
+				return
+			}
+			require.Contains(t, refusal, "egress.roles")
+			require.Eventually(t, func() bool {
+				_, state = c.do(0, true, "GET", "/subscriptions", "")
+				return strings.Count(state, host) >= 2 && strings.Contains(state, "egress.deny")
+			}, time.Minute, 50*time.Millisecond, &state)
+			dialled["token endpoint"] = tokens
+			for name, target := range dialled {
+				require.Zero(t, target.connects.Load(), name+": "+text)
+			}
+		})
+	}
+}
+
+// Whoever looks at a node that is open to everyone sees that it is.
+func TestTheOpenModeIsShown(t *testing.T) {
+	for _, mode := range []config.SecurityMode{config.SecurityDefault, config.SecurityOpen} {
+		c := newTrioWith(t, 1, func(cfg *config.Config) { cfg.Security.Mode = mode })
+		c.healthy(1, 0)
+		code, health := c.do(0, true, "GET", "/health", "")
+		require.Equal(t, http.StatusOK, code)
+		code, text := c.do(0, true, "GET", "/whoami", "")
+		require.Equal(t, http.StatusOK, code)
+		var me struct {
+			Mode string `json:"security_mode"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(text), &me))
+		require.Equal(t, string(mode), me.Mode, "the web UI has a banner because of it")
+		require.Equal(t, mode == config.SecurityOpen, strings.Contains(health, `"security_mode":"open"`), health)
+		c.stop(0)
+	}
 }

@@ -219,6 +219,10 @@ cluster-plants: ## Plant defects and require that the checks detect them, and st
 sim: ## Run 10,000 seeds of the simulated cluster (SEEDS=n FIRST=n PARALLEL=n)
 	$(GO) test -count=1 -timeout 24h -v -run TestSeeds ./test/sim -seeds=$(or $(SEEDS),10000) -first=$(or $(FIRST),1) -parallel-seeds=$(or $(PARALLEL),2)
 
+.PHONY: crafted
+crafted: ## Send 10,000 crafted requests to every listener of a server (CRAFTED=n)
+	CRAFTED=$(or $(CRAFTED),10000) $(GO) test -count=1 -timeout 60m -v -run TestCraftedRequestsHarmNobody ./test/crafted
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for a minute, one after the other (TIME=5m)
 	test/fuzz/run.sh $(if $(TIME),-t $(TIME)) $(ARGS)

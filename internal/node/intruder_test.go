@@ -297,6 +297,33 @@ func TestTheNodePortServesMembersOnly(t *testing.T) {
 	require.Equal(t, fmt.Sprint(sum), body)
 }
 
+// A gossip key instead of a packet key encrypts packets only: the node port still requires a certificate.
+func TestAGossipKeyDoesNotReplaceCertificates(t *testing.T) {
+	ca, dir := newAuthority(t), t.TempDir()
+	key := filepath.Join(dir, "cluster.key")
+	require.NoError(t, os.WriteFile(key, []byte(strings.Repeat("k", 32)), 0o600))
+	c := newTrioWith(t, 2, func(cfg *config.Config) {
+		cfg.Security.NodeTLS = nodeFiles(t, ca, dir, cfg.NodeName)
+		cfg.Security.NodeTLS.Mode, cfg.Security.NodeTLS.PacketKeyFile = config.TLSRequire, ""
+		cfg.Networking.GossipKeyFile = key
+	})
+	c.healthy(2, 0, 1)
+	clusterID, before := clusterIDOf(t, c, ca), members(t, c)
+	other := issued(t, newAuthority(t), "n2")
+	for name, in := range map[string]*intruder{
+		"no TLS":          newIntruder(t, c, nil, false, clusterID, "n2", incarnationOf(t, c, 1)),
+		"no certificate":  newIntruder(t, c, nil, true, clusterID, "n2", incarnationOf(t, c, 1)),
+		"other authority": newIntruder(t, c, &other, true, clusterID, "n2", incarnationOf(t, c, 1)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			in.t = t
+			require.NotZero(t, in.refusedEverywhere())
+		})
+	}
+	require.Equal(t, before, members(t, c))
+	c.healthy(2, 0, 1)
+}
+
 // members returns the names of the nodes. It requires that no term is one of a forger.
 func members(t *testing.T, c *trio) (names []string) {
 	for _, n := range c.seen(0) {

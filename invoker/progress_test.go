@@ -13,9 +13,12 @@ import (
 	"platform/internal/errcode"
 	"platform/internal/limits"
 	"platform/internal/raftgroup"
+	"platform/internal/target"
+	"platform/invoker/protocol"
 	"platform/metadata"
 	"platform/partition/journal"
 	"platform/partition/machine"
+	"platform/proto/service"
 )
 
 // setState is a SetState command for the key "k" with a value of that many bytes.
@@ -90,6 +93,23 @@ func TestProgressThatCannotBeStoredFailsTheAttempt(t *testing.T) {
 		require.Equal(t, "RT0003", st.LastFailure.ErrorCode)
 		require.False(t, st.InFlight)
 	})
+}
+
+// A value may be as large as a message, its key may not.
+func TestKeysOfStateAreBounded(t *testing.T) {
+	inv := &machine.Invocation{Target: machine.Target{Service: "S", Key: "k", Handler: "h", Type: target.ObjectExclusive}}
+	set := func(key, value int) error {
+		payload, err := (&service.SetStateCommandMessage{Key: make([]byte, key), Value: &service.Value{Content: make([]byte, value)}}).MarshalVT()
+		require.NoError(t, err)
+		_, err = new(Invoker).step(inv, &protocol.Message{Type: journal.SetState, Payload: payload}, new(completions))
+		return err
+	}
+	require.NoError(t, set(limits.Names, 1))
+	require.NoError(t, set(1, 2*limits.Names))
+	err := set(limits.Names+1, 1)
+	code, _ := errcode.Of(err)
+	require.Equal(t, errcode.RT0003, code, err)
+	require.ErrorContains(t, err, "the key has 3145729 bytes, at most 3145728")
 }
 
 func TestNamesOfACallAreBounded(t *testing.T) {

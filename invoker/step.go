@@ -33,6 +33,8 @@ func (iv *Invoker) step(inv *machine.Invocation, m *protocol.Message, used *comp
 	switch m.Type {
 	case journal.Call, journal.OneWayCall:
 		step.Callee, err = iv.callee(c.Request)
+	case journal.SetState:
+		err = checkStateKey(m.Payload)
 	case journal.SendSignal:
 		err = checkSignal(m.Payload)
 	case journal.AttachInvocation, journal.GetInvocationOutput:
@@ -77,6 +79,16 @@ func allowed(of target.Type, t journal.Type) error {
 		}
 	}
 	return nil
+}
+
+// checkStateKey refuses a key of state that is as large as a message may be: values have that bound
+// alone, but every list of the keys of an object contains its keys.
+func checkStateKey(payload []byte) error {
+	c, err := journal.ParseState(journal.SetState, payload)
+	if err == nil && len(c.Key) > limits.Names {
+		err = errcode.New(errcode.RT0003, "state of the key %.100q: the key has %d bytes, at most %d", c.Key, len(c.Key), limits.Names)
+	}
+	return err
 }
 
 // checkSignal validates the target and the name or number of a signal.

@@ -48,7 +48,7 @@ var runtimeEntries = []Entry{
 	{
 		Code: RT0003, HTTPStatus: http.StatusInternalServerError,
 		Title:   "Message too large",
-		Meaning: "The service sent a message larger than worker.invoker.message-size-limit, or a call whose key and other names are larger than 3 MiB.",
+		Meaning: "The service sent a message larger than worker.invoker.message-size-limit, a call whose key and other names are larger than 3 MiB, or state with a key of more than 3 MiB.",
 		Remedy:  "Raise the limit, or keep large payloads elsewhere and pass references to them.",
 	},
 	{

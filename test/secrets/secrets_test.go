@@ -13,8 +13,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -68,13 +68,15 @@ func (c canaries) plant(where string) string {
 	return c[where]
 }
 
-// found returns where a text contains which secret, also encoded. Those in the data directory by
-// design are excepted.
-func (c canaries) found(text []byte, except ...string) (found []string) {
+// plantKey plants a key of 32 bytes and returns it in base64.
+func (c canaries) plantKey(where string) string {
+	c[where] = (strings.ReplaceAll(where, " ", "") + c.plant(where))[:32]
+	return base64.StdEncoding.EncodeToString([]byte(c[where]))
+}
+
+// found returns where a text contains which secret, also encoded.
+func (c canaries) found(text []byte) (found []string) {
 	for where, secret := range c {
-		if slices.Contains(except, where) {
-			continue
-		}
 		for form, encoded := range map[string]string{
 			"plain": secret, "base64": base64.RawStdEncoding.EncodeToString([]byte(secret)), "hex": hex.EncodeToString([]byte(secret)),
 		} {
@@ -147,7 +149,12 @@ func TestSecretsAreNeitherShownNorStored(t *testing.T) {
 		"ADMIN_TOKEN": w.token, "SECURITY__MODE": "strict", "LOG_FILTER": "debug", "TRACING_ENDPOINT": collectorURL,
 		"TRACING_HEADERS": `{"authorization":"` + planted.plant("header of the collector") + `","x-file":"file:` + file + `"}`,
 		"WORKER__INVOKER__ADDITIONAL_REQUEST_HEADERS": `{"x-key":"` + planted.plant("header of attempts") + `"}`,
-		"INGRESS__KAFKA_CLUSTERS":                     `[{"name":"static","brokers":["127.0.0.1:1"],"properties":{"security.protocol":"sasl_plaintext","sasl.mechanism":"PLAIN","sasl.username":"u","sasl.password":"` + planted.plant("Kafka cluster of the configuration") + `"}}]`,
+		"WORKER__INVOKER__HTTP_PROXY":                 "http://proxy:" + planted.plant("password of the proxy") + "@127.0.0.1:1",
+		"WORKER__INVOKER__NO_PROXY":                   `["127.0.0.1"]`,
+		"SECURITY__OIDC__ISSUER":                      "https://127.0.0.1:1", "SECURITY__OIDC__EXTERNAL_URL": "http://localhost:9070", "SECURITY__OIDC__CLIENT_ID": "c",
+		"SECURITY__OIDC__ROLES_CLAIM": "groups", "SECURITY__OIDC__ROLES": `{"a":"viewer"}`, "SECURITY__OIDC__CLIENT_SECRET": planted.plant("secret of the client at the identity provider"),
+		"SECURITY__SECRETS__KEYS": planted.plantKey("key of secrets"),
+		"INGRESS__KAFKA_CLUSTERS": `[{"name":"static","brokers":["127.0.0.1:1"],"properties":{"security.protocol":"sasl_plaintext","sasl.mechanism":"PLAIN","sasl.username":"u","sasl.password":"` + planted.plant("Kafka cluster of the configuration") + `"}}]`,
 	}
 	target, err := harness.TargetUnderTest()
 	require.NoError(t, err)
@@ -155,18 +162,20 @@ func TestSecretsAreNeitherShownNorStored(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.server.Restart(t.Context()))
 	t.Cleanup(w.server.Process.Kill)
-	w.use(planted, endpoint)
+	stored := canaries{} // what is in the files by design, which proves that the search would find the secrets
+	w.use(planted, stored, endpoint)
 
 	// What it shows.
-	shown := map[string][]byte{}
+	shown := map[string][]byte{"configuration": dumpedConfiguration(t, env)}
 	for _, path := range []string{
 		"/deployments", "/services", "/invocations", "/failures", "/kafka-clusters", "/kafka-clusters/added", "/kafka-clusters/static", "/subscriptions", "/tokens",
-		"/audit", "/cluster/nodes", "/cluster-health", "/cluster/config", "/metrics", "/stats", "/whoami", "/version", "/health", "/openapi",
+		"/audit", "/cluster/secrets", "/cluster/events", "/cluster/log-levels", "/cluster/nodes", "/cluster-health", "/cluster/config", "/metrics", "/stats", "/whoami", "/version", "/health", "/openapi",
 	} {
 		var code int
 		code, shown[path] = w.admin("GET", path, "")
 		require.Less(t, code, 500, path)
 	}
+	_, shown["login"] = w.admin("GET", "/login/start", "") // the provider does not respond
 	_, tables := w.admin("GET", "/query/tables", "")
 	var list struct{ Tables []struct{ Name string } }
 	require.NoError(t, json.Unmarshal(tables, &list))
@@ -193,11 +202,11 @@ func TestSecretsAreNeitherShownNorStored(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(log), "authentication failed")
 	w.checkShown(planted, shown)
-	w.checkFiles(planted, dir, file)
+	w.checkFiles(planted, stored, dir, file)
 }
 
 // use plants secrets in requests.
-func (w *world) use(planted canaries, endpoint string) {
+func (w *world) use(planted, stored canaries, endpoint string) {
 	code, text := w.admin("POST", "/deployments", `{"uri":"`+endpoint+`","additional_headers":{"authorization":"`+planted.plant("header of a deployment")+`"}}`)
 	require.Equal(w, 201, code, string(text))
 	code, text = w.admin("POST", "/deployments", `{"uri":"http://127.0.0.1:1","additional_headers":{"x-api-key":"`+planted.plant("header of a deployment that cannot be reached")+`"}}`)
@@ -223,7 +232,7 @@ func (w *world) use(planted canaries, endpoint string) {
 	require.Equal(w, 200, code, string(text))
 	code, _ = w.ask("POST", ingress+"/Greeter/Greet", `"Ada"`, "Authorization", "Bearer "+planted.plant("token that is not valid"))
 	require.Equal(w, 401, code)
-	code, text = w.ask("POST", ingress+"/Greeter/Wait/send", `"x"`, bearer...)
+	code, text = w.ask("POST", ingress+"/Greeter/Wait/send", `"`+stored.plant("input")+`"`, bearer...)
 	require.Equal(w, 202, code, string(text))
 	const awakeable = "sign_1AAAAAAAAAAEBAAAAAAAAAAAAAAAAAAAAAAAAEQ"
 	callback, err := access.NewCallback(created.Token, awakeable, time.Now().Add(time.Hour))
@@ -245,8 +254,8 @@ func (w *world) checkShown(planted canaries, shown map[string][]byte) {
 }
 
 // checkFiles searches the log and the data directory. Headers of deployments and properties of
-// Kafka clusters that were added are stored by design.
-func (w *world) checkFiles(planted canaries, dir, except string) {
+// Kafka clusters that were added are in it encrypted.
+func (w *world) checkFiles(planted, stored canaries, dir, except string) {
 	files, known := 0, 0
 	require.NoError(w, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || path == except {
@@ -257,15 +266,26 @@ func (w *world) checkFiles(planted canaries, dir, except string) {
 		if err != nil {
 			return err
 		}
-		stored := []string{"header of a deployment", "Kafka cluster"}
-		if !strings.Contains(path, w.server.Data()) {
-			stored = nil
-		}
-		known += len(planted.found(text)) - len(planted.found(text, stored...))
-		require.Empty(w, planted.found(text, stored...), path)
+		known += len(stored.found(text))
+		require.Empty(w, planted.found(text), path)
 		return nil
 	}))
 	require.Greater(w, files, 5)
 	require.NotZero(w, known, "the search finds what is stored")
 	w.Logf("%d files", files)
+}
+
+// dumpedConfiguration returns what --dump-config prints.
+func dumpedConfiguration(t *testing.T, env map[string]string) []byte {
+	t.Helper()
+	bin, err := harness.Build("platform/cmd/platform-server")
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), bin, "--dump-config")
+	for name, value := range env {
+		cmd.Env = append(cmd.Env, "PLATFORM_"+name+"="+value)
+	}
+	text, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(text))
+	require.Contains(t, string(text), "***")
+	return text
 }

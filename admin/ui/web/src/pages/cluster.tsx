@@ -114,7 +114,7 @@ function Events({ list }: { list: EventList }) {
 /** What a node uses of its machine. */
 function Usage({ of: u }: { of: NodeUsage }) {
   const rows: [string, string, number | undefined, string?][] = [['CPU', `${u.cpu_cores.toFixed(u.cpu_cores < 10 ? 1 : 0)} of ${plural(u.cores, 'core')}`, u.cpu_cores / u.cores]]
-  rows.push(['Memory', u.memory_limit_bytes ? `${formatBytes(u.memory_bytes)} of ${formatBytes(u.memory_limit_bytes)}` : formatBytes(u.memory_bytes), u.memory_limit_bytes ? u.memory_bytes / u.memory_limit_bytes : undefined])
+  rows.push(['Memory', u.memory_limit_bytes ? `${formatBytes(u.memory_bytes)} / ${formatBytes(u.memory_limit_bytes)}` : formatBytes(u.memory_bytes), u.memory_limit_bytes ? u.memory_bytes / u.memory_limit_bytes : undefined])
   if (u.disk_total_bytes) rows.push(['Disk', `${formatBytes(u.disk_free_bytes ?? 0)} free`, 1 - (u.disk_free_bytes ?? 0) / u.disk_total_bytes, `of ${formatBytes(u.disk_total_bytes)}`])
   return (
     <dl class="node-usage">

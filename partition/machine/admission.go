@@ -30,6 +30,9 @@ func (m *Machine) admit(inv *Invocation, input []byte) error {
 			return err
 		}
 	}
+	if inv.Target.Type == target.StateUpdate && m.level >= feature.Level4 && (m.queuedUpdates > 0 || m.updateBytes >= maxUpdateBytes) {
+		return m.delayUpdate(inv)
+	}
 	if inv.Flow != nil {
 		if got, err := m.acquireSlot(inv); err != nil || !got {
 			return err
@@ -131,9 +134,6 @@ func (m *Machine) release(o Object) error {
 	next.HoldsLock, next.QueueSeq = true, 0
 	if next.Flow != nil {
 		next.recordKeyWait(m.now)
-	}
-	if next.Target.Type == target.StateUpdate && m.level >= feature.Level4 && (m.queuedUpdates > 0 || m.updateBytes >= maxUpdateBytes) {
-		return m.delayUpdate(next)
 	}
 	return m.admit(next, nil)
 }

@@ -31,6 +31,11 @@ const (
 // delayUpdate makes a state update that has got its key wait for a timer, which is due
 // immediately.
 func (m *Machine) delayUpdate(inv *Invocation) error {
+	if inv.Status != Inboxed {
+		if err := inv.move(Inboxed, m.now); err != nil {
+			return err
+		}
+	}
 	inv.InboxedAt = m.now
 	m.setTimer(Timer{At: m.now, Kind: TimerUpdate, ID: inv.ID})
 	return m.put(inv)

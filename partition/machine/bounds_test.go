@@ -418,3 +418,42 @@ func TestARestartWithoutAResultReadsOnlyThePrefix(t *testing.T) {
 	require.Equal(t, machine.Unanswered, o.Code)
 	require.Less(t, b.st.read, 1<<20)
 }
+
+// TestOneEntryReadsABoundedNumberOfStates updates objects whose keys are free, with commands of one
+// log entry. Each update reads the state of its object, to compare the version.
+func TestOneEntryReadsABoundedNumberOfStates(t *testing.T) {
+	const objects, large = 8, 1 << 20
+	for level, updated := range map[feature.Level]int{feature.Level3: objects, feature.Level4: 4} {
+		b := newBounded(t, level)
+		id := func(kind byte, n int) ids.Invocation { return ids.NewInvocation(0, [16]byte{kind, byte(n)}) }
+		object := func(n int) machine.Object { return machine.Object{Service: "Counter", Key: fmt.Sprint(n)} }
+		state := []journal.StatePair{{Key: []byte("k"), Value: make([]byte, large)}}
+		for n := range objects {
+			b.apply(machinetest.Update(id(1, n), object(n), &journal.StateReplacement{State: state}))
+		}
+		version := machine.NewStateVersion()
+		version.Add(machine.StateEntry{Key: state[0].Key, Value: state[0].Value})
+		for n := range objects {
+			c := machinetest.Update(id(2, n), object(n), &journal.StateReplacement{Version: version.String()})
+			outcome, _, err := b.m.Apply(b.st, machine.Header{Epoch: 1, Time: b.now, Level: level, Command: n}, c, nil)
+			require.NoError(t, err)
+			require.Equal(t, machine.OK, outcome.Code)
+			inv, err := b.st.Invocation(c.ID)
+			require.NoError(t, err)
+			require.Equal(t, n < updated, inv.Status == machine.Completed, "update %d at level %d", n, level)
+			require.Empty(t, b.st.Broken(machinetest.Names{}))
+		}
+		if level >= feature.Level4 {
+			b.apply(&machine.Kill{Target: id(2, objects-1)}) // while it is delayed
+		}
+		b.settle()
+		for n := range objects {
+			inv, err := b.st.Invocation(id(2, n))
+			require.NoError(t, err)
+			require.Equal(t, machine.Completed, inv.Status)
+			_, found, err := b.st.Value(object(n), state[0].Key)
+			require.NoError(t, err)
+			require.Equal(t, inv.Killed, found, "state of object %d at level %d", n, level)
+		}
+	}
+}

@@ -57,6 +57,7 @@ var changes = []Change{
 	{Level4, Derivation, "message of a second workflow run", "the result of a call of a workflow that already ran says that its key was used before"},
 	{Level4, Derivation, "call of oneself", "a handler that calls itself with its own idempotency key gets a failure instead of waiting forever"},
 	{Level4, RecordField, "Timer.kind 7 and 8", "a kill of thousands of invocations, and thousands of state updates, are applied in batches, driven by timers"},
+	{Level4, Derivation, "waiters that have ended", "the waiters for a result that have ended are removed only if they are an eighth of the list"},
 	{Level4, Derivation, "kill of an invocation with a long journal", "a kill reads a long journal in batches, driven by timers, and pauses the invocation meanwhile"},
 	{Level4, RecordField, "Timer.kind 9", "the sleeps that are pending when an invocation ends are deleted in batches, driven by timers"},
 	{Level4, RecordField, "Timer.kind 10 and Meta.reevaluation", "a change of the rules is applied to the waiting invocations in batches, driven by timers"},

@@ -88,7 +88,9 @@ func (m *Machine) wait(inv *Invocation, sink Sink) error {
 }
 
 // stillWaiting removes waiters that have ended, as far as this partition knows. It scans
-// only when the length is a power of two, so that the cost per waiter stays constant.
+// only when the length is a power of two, so that the cost per waiter stays constant. For the same
+// reason, from feature level 4 on, it removes them only if they are at least an eighth: otherwise a
+// list in which waiters are replaced would be scanned again soon, at each waiter in the worst case.
 func (m *Machine) stillWaiting(all []Sink) ([]Sink, error) {
 	const few = 16
 	if n := len(all); n < few || n&(n-1) != 0 {
@@ -106,6 +108,9 @@ func (m *Machine) stillWaiting(all []Sink) ([]Sink, error) {
 			}
 		}
 		left = append(left, sink)
+	}
+	if m.level >= feature.Level4 && len(all)-len(left) < len(all)/8 {
+		return all, nil
 	}
 	return left, nil
 }

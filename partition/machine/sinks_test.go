@@ -155,3 +155,52 @@ func TestTheNumberOfWaitersForAPromiseIsBounded(t *testing.T) {
 		require.Equal(t, journal.Succeeded, how)
 	}
 }
+
+// lookups counts the records that are read.
+type lookups struct {
+	*machinetest.State
+	n int
+}
+
+func (l *lookups) Invocation(id ids.Invocation) (*machine.Invocation, error) {
+	l.n++
+	return l.State.Invocation(id)
+}
+
+// A list whose length stays close to a power of two must not be searched for each new waiter.
+func TestRemovingEndedWaitersIsCheapWhenTheyAreReplaced(t *testing.T) {
+	for _, live := range []int{255, 250, 256, 260} {
+		st := &lookups{State: machinetest.New()}
+		m := machine.New(machine.Shards{Count: 1})
+		apply := func(c machine.Command) {
+			_, _, err := m.Apply(st, machine.Header{Epoch: 1, Time: 1000, Level: feature.Level4}, c, nil)
+			require.NoError(t, err)
+		}
+		apply(&machine.Lead{Epoch: 1})
+		service := machine.Target{Service: "S", Handler: "h"}
+		callee := ids.NewInvocation(1, [16]byte{1})
+		apply(&machine.Invoke{ID: callee, Target: service, Input: journal.NewInput(nil, nil)})
+		attach := func(n int) {
+			id := caller(0, n)
+			apply(&machine.Invoke{ID: id, Target: service, Input: journal.NewInput(nil, nil)})
+			inv, err := st.State.Invocation(id)
+			require.NoError(t, err)
+			st.n = 0
+			apply(&machine.Progress{ID: id, Attempt: inv.Attempt, Steps: []machine.Step{machinetest.Attach(1, callee)}})
+		}
+		for n := range live {
+			attach(n)
+		}
+		const replaced = 600
+		sum := 0
+		for n := range replaced {
+			apply(&machine.Kill{Target: caller(0, n)})
+			attach(live + n)
+			sum += st.n
+		}
+		require.Less(t, sum/replaced, 16, "records read for each of %d waiters", live)
+		inv, err := st.State.Invocation(callee)
+		require.NoError(t, err)
+		require.Less(t, len(inv.Sinks), 2*live+50, "ended waiters are removed")
+	}
+}

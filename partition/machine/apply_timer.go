@@ -66,7 +66,7 @@ func (m *Machine) fireOne(t Timer) error {
 		}
 	case TimerKill:
 		m.kills++
-		if inv.Status != Completed {
+		if inv.Status != Completed && inv.CreatedAt <= t.At { // a later one has only the same ID
 			_, err := m.killFrom(inv, t.Completion)
 			return err
 		}

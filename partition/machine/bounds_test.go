@@ -457,3 +457,40 @@ func TestOneEntryReadsABoundedNumberOfStates(t *testing.T) {
 		}
 	}
 }
+
+// TestDelayedKillSparesALaterInvocation kills a caller of many. One of its callees ends before the
+// timer that kills it fires, and another invocation gets the same ID.
+func TestDelayedKillSparesALaterInvocation(t *testing.T) {
+	const callees = 400
+	b := newBounded(t, feature.Level4)
+	service := machine.Target{Service: "S", Handler: "h"}
+	id := func(n int) ids.Invocation { return ids.NewInvocation(0, [16]byte{2, byte(n), byte(n >> 8)}) }
+	root, key := ids.NewInvocation(0, [16]byte{1}), "k"
+	attempt := b.invoke(root, service, journal.NewInput(nil, nil))
+	invoke := machine.Invoke{ID: id(callees), Target: service, Input: journal.NewInput(nil, nil), IdempotencyKey: &key, Request: 1}
+	b.apply(&invoke)
+	var steps []machine.Step
+	for n := range callees + 1 {
+		steps = append(steps, machinetest.Call(uint32(2*n+1), uint32(2*n+2), service, nil, machine.Callee{ID: id(n)}))
+	}
+	b.apply(&machine.Progress{ID: root, Attempt: attempt, Steps: steps})
+	b.apply(&machine.Kill{Target: root})
+	first, err := b.st.Invocation(invoke.ID)
+	require.NoError(t, err)
+	require.Equal(t, machine.Invoked, first.Status)
+	b.apply(&machine.Progress{ID: invoke.ID, Attempt: first.Attempt, Steps: []machine.Step{machinetest.Output(journal.Result{}), machinetest.End()}})
+	b.now++
+	invoke.Request = 2
+	b.apply(&invoke)
+	b.settle()
+	second, err := b.st.Invocation(invoke.ID)
+	require.NoError(t, err)
+	require.NotNil(t, second, "it was killed, and its retention is over")
+	require.NotEqual(t, first.Life, second.Life)
+	require.Equal(t, machine.Invoked, second.Status)
+	for n := range callees {
+		callee, err := b.st.Invocation(id(n))
+		require.NoError(t, err)
+		require.True(t, callee == nil || callee.Killed, "callee %d", n)
+	}
+}

@@ -5,7 +5,7 @@ BIN       := bin
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT    ?= $(shell git rev-parse HEAD 2>/dev/null)
 LDFLAGS   := -s -w -X platform/internal/version.version=$(VERSION) -X platform/internal/version.commit=$(COMMIT)
-GOBUILD   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+GOBUILD    = CGO_ENABLED=0 $(GO) build -trimpath $(PGO) -ldflags '$(LDFLAGS)'
 LINTER    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 LINT      := $(GO) run $(LINTER)
 LICENSES  := $(GO) run github.com/google/go-licenses@v1.6.0
@@ -51,6 +51,11 @@ COMPOSE ?= $(shell docker compose version >/dev/null 2>&1 && echo docker compose
 CLUSTER := $(COMPOSE) -p platform -f deploy/docker-compose.yml
 CERTS   ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
 CONTEXT := $(BIN)/image
+
+# What is released or measured is optimized with a CPU profile, which takes about 5 % off the CPU per
+# call. Other builds are not: all packages would be compiled once more for it.
+RELEASE_PGO := -pgo=$(CURDIR)/deploy/release/server.pgo
+image-context release bench bench-report: PGO = $(RELEASE_PGO)
 
 .PHONY: image-context
 image-context: build
@@ -239,6 +244,13 @@ bench-report: build ## Write a page of the costs per operation to bin/bench-repo
 	@PLATFORM_SERVER=$${PLATFORM_SERVER:-$(CURDIR)/$(BIN)/platform-server} exec $(BIN)/bench -page $(BIN)/bench-report.html \
 		-targets $(or $(TARGETS),platform$(if $(PEER_SERVER),$(comma)peer-p1)) $(if $(STEPS),-steps $(STEPS)) $(if $(ROUNDS),-rounds $(ROUNDS)) $(ARGS)
 
+.PHONY: pgo
+pgo: build ## Record the CPU profile that releases are optimized with
+	@$(GO) build -o $(BIN)/bench ./test/bench
+	@rm -rf $(BIN)/profiles && mkdir -p $(BIN)/profiles
+	@PLATFORM_SERVER=$(CURDIR)/$(BIN)/platform-server $(BIN)/bench -profiles $(BIN)/profiles -duration 9s -steps echo/1,echo/64,steps:5/64,fanout:50/4,echo/16@64,counter:1000/64
+	@$(GO) tool pprof -proto $(BIN)/profiles/*.pprof | gzip -d | perl -pe 's{(/[!-~]*/)(?=platform-server)}{"/" x length $$1}ge' | gzip -9 -n > deploy/release/server.pgo # without this machine's paths
+
 .PHONY: linter
 linter: ## Build bin/tools/golangci-lint
 	@mkdir -p $(TOOLS)
@@ -263,7 +275,7 @@ release: licenses ## Build tarballs and Debian packages with checksums in bin/re
 	@GOROOT=$$($(GO) env GOROOT) $(LICENSES) save ./cmd/platform-server ./cmd/platform --ignore platform --ignore modernc.org/mathutil \
 		--save_path $(BIN)/third_party 2>> $(BIN)/licenses.log
 	@mkdir -p $(BIN)/third_party/modernc.org/mathutil && cp "$$($(GO) list -m -f '{{.Dir}}' modernc.org/mathutil)/LICENSE" $(BIN)/third_party/modernc.org/mathutil/
-	@VERSION='$(VERSION)' LDFLAGS='$(LDFLAGS)' NFPM='$(NFPM)' ARCHS='$(or $(ARCHS),amd64 arm64)' MAINTAINER='$(or $(MAINTAINER),Platform <root@localhost>)' \
+	@VERSION='$(VERSION)' LDFLAGS='$(LDFLAGS)' PGO='$(PGO)' NFPM='$(NFPM)' ARCHS='$(or $(ARCHS),amd64 arm64)' MAINTAINER='$(or $(MAINTAINER),Platform <root@localhost>)' \
 		deploy/release/build.sh
 
 .PHONY: release-check

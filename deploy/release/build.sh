@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the release in bin/release: for each architecture a tarball and a Debian package, and the
-# checksums of all. Run by make release, which sets VERSION, LDFLAGS and the tools. Equal sources
+# checksums of all. Run by make release, which sets VERSION, LDFLAGS, PGO and the tools. Equal sources
 # give equal files.
 set -eu
 out=bin/release
@@ -23,7 +23,7 @@ archive() {
 for arch in $ARCHS; do
 	tree=$out/platform-$VERSION-linux-$arch
 	mkdir -p "$tree/bin" "$tree/completions" "$tree/systemd" "$tree/prometheus" "$tree/grafana"
-	GOOS=linux GOARCH=$arch CGO_ENABLED=0 go build -trimpath -ldflags "$LDFLAGS" -o "$tree/bin/" ./cmd/platform-server ./cmd/platform
+	GOOS=linux GOARCH=$arch CGO_ENABLED=0 go build -trimpath "$PGO" -ldflags "$LDFLAGS" -o "$tree/bin/" ./cmd/platform-server ./cmd/platform
 	for shell in bash zsh fish; do
 		go run ./cmd/platform completions generate "$shell" >"$tree/completions/platform.$shell"
 	done

@@ -31,9 +31,10 @@ func TestMain(m *testing.M) {
 func TestBenchMeasuresEveryWorkload(t *testing.T) {
 	dir := t.TempDir()
 	records := filepath.Join(t.TempDir(), "records")
+	profiles := t.TempDir()
 	var out, progress bytes.Buffer
 	err := run(t.Context(), []string{
-		"-duration", "1s", "-warmup", "20ms", "-dir", dir, "-out", records, "-targets", "platform-p1",
+		"-profiles", profiles, "-duration", "1s", "-warmup", "20ms", "-dir", dir, "-out", records, "-targets", "platform-p1",
 		"-steps", "echo/2,steps:3/2,fanout:3/2,counter:5/4,send:50/4,sleep:5/5,limit:3/8,payload:100000/2,waiting:50/2@3",
 	}, &out, &progress)
 	require.NoError(t, err, "%s", &progress)
@@ -54,6 +55,12 @@ func TestBenchMeasuresEveryWorkload(t *testing.T) {
 		require.Equal(t, r.Use > 0, r.Direct > 0, "%s", line)
 	}
 	require.Equal(t, 9, bytes.Count(raw, []byte("\n")))
+	written, err := filepath.Glob(filepath.Join(profiles, "*.pprof"))
+	require.NoError(t, err)
+	require.Len(t, written, 9)
+	profile, err := os.ReadFile(filepath.Join(profiles, "echo-2.pprof"))
+	require.NoError(t, err)
+	require.True(t, bytes.HasPrefix(profile, []byte("\x1f\x8b")), "compressed as profiles are")
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left, "data left behind")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -25,6 +26,7 @@ type benchmark struct {
 	progress         io.Writer // a line for each result
 	records          io.Writer // results as JSON lines
 	page             string    // file to which the page of costs is written, "" for none
+	profiles         string    // directory for CPU profiles of the server, "" for none
 }
 
 // targetOrder returns the order of the targets in a round, which alternates so that no
@@ -62,11 +64,22 @@ func (p *benchmark) run(ctx context.Context) ([]result, error) {
 
 // measure runs one step on a new testbed.
 func (p *benchmark) measure(ctx context.Context, target harness.Target, s step) (r result, err error) {
-	b, err := startTestbed(ctx, target, p.endpoint, p.dir, s.environment())
+	env := s.environment()
+	if p.profiles != "" {
+		env["ENABLE_PROFILES"] = "true"
+	}
+	b, err := startTestbed(ctx, target, p.endpoint, p.dir, env)
 	if err != nil {
 		return result{}, err
 	}
 	defer func() { err = errors.Join(err, b.stop()) }()
+	if p.profiles != "" {
+		var g errgroup.Group
+		g.Go(func() error {
+			return b.profile(ctx, filepath.Join(p.profiles, s.fileName()+".pprof"), p.warmup+p.duration)
+		})
+		defer func() { err = errors.Join(err, g.Wait()) }()
+	}
 	if s.limited {
 		if err := b.limit(ctx, limitedScope, s.size); err != nil {
 			return result{}, err

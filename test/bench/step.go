@@ -76,6 +76,11 @@ func (s step) environment() map[string]string {
 	return env
 }
 
+// fileName is the name of the step as part of a file name.
+func (s step) fileName() string {
+	return strings.NewReplacer("/", "-", ":", "-", "@", "-").Replace(s.String())
+}
+
 // contentType is that of the requests.
 func (s step) contentType() string {
 	if s.payload {

@@ -103,6 +103,31 @@ func (b *testbed) limit(ctx context.Context, scope string, concurrency int) erro
 	return nil
 }
 
+// profile writes a CPU profile of the server, from now on, to a file.
+func (b *testbed) profile(ctx context.Context, file string, duration time.Duration) error {
+	url := fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", b.server.Admin(), max(1, int(duration/time.Second)))
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("profile the server: %w", err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %d, %.200s", resp.StatusCode, raw)
+	}
+	if err == nil {
+		err = os.WriteFile(file, raw, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("profile the server: %w", err)
+	}
+	return nil
+}
+
 // stop kills both processes, if they were started, and removes their data: how long a
 // server takes to stop is not measured.
 func (b *testbed) stop() error {

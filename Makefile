@@ -5,6 +5,8 @@ BIN       := bin
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT    ?= $(shell git rev-parse HEAD 2>/dev/null)
 LDFLAGS   := -s -w -X platform/internal/version.version=$(VERSION) -X platform/internal/version.commit=$(COMMIT)
+# Optimization with a profile: only for what is released or measured, see RELEASE_PGO.
+PGO       ?=
 GOBUILD    = CGO_ENABLED=0 $(GO) build -trimpath $(PGO) -ldflags '$(LDFLAGS)'
 LINTER    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 LINT      := $(GO) run $(LINTER)

@@ -129,8 +129,12 @@ func TestTheOpenModeIsShown(t *testing.T) {
 	for _, mode := range []config.SecurityMode{config.SecurityDefault, config.SecurityOpen} {
 		c := newTrioWith(t, 1, func(cfg *config.Config) { cfg.Security.Mode = mode })
 		c.healthy(1, 0)
-		code, health := c.do(0, true, "GET", "/health", "")
-		require.Equal(t, http.StatusOK, code)
+		var health string
+		require.Eventually(t, func() bool { // the partitions may not have a leader yet
+			var code int
+			code, health = c.do(0, true, "GET", "/health", "")
+			return code == http.StatusOK
+		}, 30*time.Second, 10*time.Millisecond)
 		code, text := c.do(0, true, "GET", "/whoami", "")
 		require.Equal(t, http.StatusOK, code)
 		var me struct {

@@ -23,7 +23,7 @@ archive() {
 for arch in $ARCHS; do
 	tree=$out/platform-$VERSION-linux-$arch
 	mkdir -p "$tree/bin" "$tree/completions" "$tree/systemd" "$tree/prometheus" "$tree/grafana"
-	GOOS=linux GOARCH=$arch CGO_ENABLED=0 go build -trimpath "$PGO" -ldflags "$LDFLAGS" -o "$tree/bin/" ./cmd/platform-server ./cmd/platform
+	GOOS=linux GOARCH=$arch CGO_ENABLED=0 go build -trimpath ${PGO:+"$PGO"} -ldflags "$LDFLAGS" -o "$tree/bin/" ./cmd/platform-server ./cmd/platform
 	for shell in bash zsh fish; do
 		go run ./cmd/platform completions generate "$shell" >"$tree/completions/platform.$shell"
 	done

@@ -1,7 +1,7 @@
 // Small parts of pages.
 
 import { cloneElement, isValidElement, type ComponentChildren, type VNode } from 'preact'
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { signal } from '@preact/signals'
 import { APIError } from '../api/client.ts'
 import { serverNow } from '../lib/clock.ts'
@@ -387,7 +387,8 @@ export function Menu({ label, icon, items, children, kind, small }: {
 }) {
   const [open, setOpen] = useState(false)
   const box = useRef<HTMLDivElement>(null)
-  useEffect(() => {
+  // Before the menu is painted, so that a key which is pressed as soon as it can be seen has its effect.
+  useLayoutEffect(() => {
     if (!open) return
     const away = (e: Event): void => {
       if (!box.current?.contains(e.target as Node)) setOpen(false)

@@ -228,7 +228,7 @@ func read(p subscription.PEM) ([]byte, error) {
 	return os.ReadFile(p.File)
 }
 
-// readKey is read for a key, whose file not every user may read.
+// readKey is read for a key, which is refused if every user of the machine can read its file.
 func readKey(p subscription.PEM) ([]byte, error) {
 	if p.Text == "" && p.File != "" && p.File != "probe" {
 		if err := certs.CheckPermissions(p.File); err != nil {

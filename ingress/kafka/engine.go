@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"platform/internal/feature"
 	"platform/internal/ids"
@@ -55,10 +56,12 @@ type Config struct {
 	// RecordSize is the largest value of a record, in bytes.
 	RecordSize int
 	// Memory bounds the records held by this node, in bytes; see memory.
-	Memory  int64
-	Metrics *Metrics        // nil: none
-	Tracer  *tracing.Tracer // nil: records have no spans
-	Log     *slog.Logger
+	Memory int64
+	// CommitInterval is the time between commits for a consumer group (5 s).
+	CommitInterval time.Duration
+	Metrics        *Metrics        // nil: none
+	Tracer         *tracing.Tracer // nil: records have no spans
+	Log            *slog.Logger
 }
 
 // Engine reads the topic partitions that belong to the partitions that this node leads.
@@ -104,6 +107,9 @@ type owner struct {
 
 // New returns an engine. It reads while Run runs.
 func New(cfg Config) *Engine {
+	if cfg.CommitInterval == 0 {
+		cfg.CommitInterval = commitInterval
+	}
 	return &Engine{
 		cfg: cfg, memory: newMemory(cfg.Memory), changed: make(chan struct{}, 1), lookups: make(chan struct{}, maxLookups),
 		owners: map[uint32]*owner{}, readers: map[string]*reader{}, stopping: map[*reader]bool{},

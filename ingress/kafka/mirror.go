@@ -23,7 +23,7 @@ func (r *reader) toMirror(at topicPartition, p machine.StreamPosition) {
 // commitRegularly commits stored positions until ctx ends. A broker that does not respond delays only
 // this.
 func (r *reader) commitRegularly(ctx context.Context) {
-	tick := time.NewTicker(commitDelay)
+	tick := time.NewTicker(r.e.cfg.CommitInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -102,7 +102,8 @@ func (r *reader) commitLast() {
 	r.commitMirror(ctx)
 }
 
-// commitDelay is the time between commits for the consumer group. Tests change it.
-var commitDelay = 5 * time.Second
-
-const lastCommitTimeout = 2 * time.Second
+const (
+	// commitInterval is the default of Config.CommitInterval.
+	commitInterval    = 5 * time.Second
+	lastCommitTimeout = 2 * time.Second
+)

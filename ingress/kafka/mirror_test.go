@@ -106,9 +106,8 @@ func TestPositionsBesideThoseOfADeletedTopicAreCommitted(t *testing.T) {
 // While the coordinator of the consumer group is unavailable, topic partitions that move to the node are
 // read without delay.
 func TestAPendingCommitDoesNotDelayTopicPartitions(t *testing.T) {
-	defer func(d time.Duration) { commitDelay = d }(commitDelay)
-	commitDelay = 10 * time.Millisecond
 	w := newWorld(t, 2)
+	w.commitInterval = 10 * time.Millisecond
 	w.topic("orders", 8)
 	for p := range int32(8) {
 		w.produce(record("orders", p, "", "1"))

@@ -35,6 +35,8 @@ import (
 // world is a cluster of the server, whose partitions are real state machines, beside a fake
 // Kafka cluster.
 type world struct {
+	commitInterval time.Duration // of engines; 0: the default
+
 	t      *testing.T
 	kafka  *kfake.Cluster
 	client *kgo.Client
@@ -296,7 +298,7 @@ func (w *world) start() *host {
 	h := &host{w: w, ctx: ctx, leads: map[uint32]context.CancelFunc{}}
 	h.engine = New(Config{
 		Source: w.source, Partitions: w, Defaults: &metadata.Defaults{}, Dial: w.dial, Metrics: w.metrics,
-		Level: func() feature.Level { return feature.Level4 }, RecordSize: 1 << 20, Memory: 8 << 20, Log: slog.New(slog.DiscardHandler),
+		Level: func() feature.Level { return feature.Level4 }, RecordSize: 1 << 20, Memory: 8 << 20, CommitInterval: w.commitInterval, Log: slog.New(slog.DiscardHandler),
 	})
 	h.wg.Go(func() { _ = h.engine.Run(ctx) })
 	w.t.Cleanup(func() {

@@ -43,11 +43,14 @@ func CheckKeyFile(path, setting string, open bool, log *slog.Logger) error {
 // that, since the file belongs to another user.
 func WarnOfGroup(path, setting string, log *slog.Logger) {
 	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o070 == 0 {
-		return
-	}
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
+	if err != nil || !groupIsSuperfluous(info, os.Geteuid()) {
 		return
 	}
 	log.Warn("the group of a key file has access to it; unless it must, run chmod 600", "setting", setting, "file", path, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
+}
+
+// groupIsSuperfluous reports whether the group has access to a file that a user can read as its owner.
+func groupIsSuperfluous(info os.FileInfo, user int) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == user && info.Mode().IsRegular() && info.Mode().Perm()&0o070 != 0
 }

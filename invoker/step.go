@@ -34,7 +34,7 @@ func (iv *Invoker) step(inv *machine.Invocation, m *protocol.Message, used *comp
 	case journal.Call, journal.OneWayCall:
 		step.Callee, err = iv.callee(c.Request)
 	case journal.SetState:
-		err = checkStateKey(m.Payload)
+		err = checkStateKey(c.StateKey)
 	case journal.SendSignal:
 		err = checkSignal(m.Payload)
 	case journal.AttachInvocation, journal.GetInvocationOutput:
@@ -83,12 +83,11 @@ func allowed(of target.Type, t journal.Type) error {
 
 // checkStateKey refuses a key of state that is as large as a message may be: values have that bound
 // alone, but every list of the keys of an object contains its keys.
-func checkStateKey(payload []byte) error {
-	c, err := journal.ParseState(journal.SetState, payload)
-	if err == nil && len(c.Key) > limits.Names {
-		err = errcode.New(errcode.RT0003, "state of the key %.100q: the key has %d bytes, at most %d", c.Key, len(c.Key), limits.Names)
+func checkStateKey(key []byte) error {
+	if len(key) > limits.Names {
+		return errcode.New(errcode.RT0003, "state of the key %.100q: the key has %d bytes, at most %d", key, len(key), limits.Names)
 	}
-	return err
+	return nil
 }
 
 // checkSignal validates the target and the name or number of a signal.

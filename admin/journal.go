@@ -100,7 +100,7 @@ func (s *Server) journalRows(c echo.Context, sql string) ([]journalEntry, error)
 		}
 	}
 	rows, err := rowsOf[journalEntry](c.Request().Context(), s.cfg.Query, sql, query.Options{HidePayloads: !readable})
-	if limit, ok := errors.AsType[*query.Error](err); ok {
+	if limit, ok := errors.AsType[*query.Error](err); ok && !limit.Forbidden {
 		// The statement is correct, so the error is a limit of the engine.
 		return nil, &failure{status: http.StatusUnprocessableEntity, message: fmt.Sprintf("The journal cannot be returned as JSON: %s. The ingress returns the result of an invocation whole: GET /restate/invocation/{id}/output", limit.Message)}
 	}

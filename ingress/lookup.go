@@ -33,8 +33,8 @@ func (s *Server) output(c echo.Context, id ids.Invocation) error {
 }
 
 // checkVisible responds as if an invocation did not exist to senders that may not read its result:
-// ids of workflows and of requests with idempotency keys can be guessed, and neither the status nor the time of a response may reveal
-// which ones exist.
+// ids of workflows and of requests with idempotency keys can be guessed, and neither the status nor
+// the time of a response may reveal which ones exist.
 func (s *Server) checkVisible(c echo.Context, id ids.Invocation) error {
 	err := s.authorizeResult(c, id)
 	if p, ok := errors.AsType[*problem](err); ok && (p.status == http.StatusUnauthorized || p.status == http.StatusForbidden) {

@@ -69,7 +69,7 @@ func TestIdempotencyKeysBelongToTheirCallers(t *testing.T) {
 		cfg.Authenticator.Issued = func() bool { return true }
 		s := testServer(t, cfg, storing())
 		key := "idempotency-key: order-17"
-		others := []string{"eve", "nobody"}
+		others := []string{"eve", "anonymous"}
 		if required {
 			others = others[:1]
 		}
@@ -161,7 +161,7 @@ func TestSharedIdempotencyKeysKeepTheirIDs(t *testing.T) {
 	cfg, tokens := withTokens(false, map[string]access.Principal{"ada": {Roles: []access.Role{access.Invoker}}, "eve": {Roles: []access.Role{access.Invoker}}})
 	s := testServer(t, cfg, storing())
 	require.Equal(t, shared, do(s, "POST", "/Greeter/greet", "", "idempotency-key: k").Header().Get("x-platform-id"))
-	require.Equal(t, 200, do(s, "GET", "/platform/attach/"+shared, "", tokens["ada"]).Code, "it belongs to nobody")
+	require.Equal(t, 200, do(s, "GET", "/platform/attach/"+shared, "", tokens["ada"]).Code, "keys of callers without credentials are shared")
 
 	cfg.Level = func() feature.Level { return feature.Level3 }
 	s = testServer(t, cfg, storing())

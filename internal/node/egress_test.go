@@ -124,7 +124,7 @@ func TestDeniedAddressesAreNotDialled(t *testing.T) {
 	}
 }
 
-// Whoever looks at a node that is open to everyone sees that it is.
+// The open mode is visible in the health check and in the web UI.
 func TestTheOpenModeIsShown(t *testing.T) {
 	for _, mode := range []config.SecurityMode{config.SecurityDefault, config.SecurityOpen} {
 		c := newTrioWith(t, 1, func(cfg *config.Config) { cfg.Security.Mode = mode })

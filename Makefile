@@ -55,7 +55,7 @@ CERTS   ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tl
 CONTEXT := $(BIN)/image
 
 # What is released or measured is optimized with a CPU profile, which takes about 5 % off the CPU per
-# call. Other builds are not: all packages would be compiled once more for it.
+# call on one node. Other builds are not: all packages would be compiled once more for it.
 RELEASE_PGO := -pgo=$(CURDIR)/deploy/release/server.pgo
 image-context release bench bench-report: PGO = $(RELEASE_PGO)
 

@@ -58,7 +58,7 @@ func TestBenchMeasuresEveryWorkload(t *testing.T) {
 	written, err := filepath.Glob(filepath.Join(profiles, "*.pprof"))
 	require.NoError(t, err)
 	require.Len(t, written, 9)
-	profile, err := os.ReadFile(filepath.Join(profiles, "echo-2.pprof"))
+	profile, err := os.ReadFile(filepath.Join(profiles, "platform-p1-echo-2.pprof"))
 	require.NoError(t, err)
 	require.True(t, bytes.HasPrefix(profile, []byte("\x1f\x8b")), "compressed as profiles are")
 	left, err := os.ReadDir(dir)

@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.IntVar(&p.rounds, "rounds", 1, "number of times that all steps run on all targets")
 	flags.DurationVar(&p.duration, "duration", 3*time.Second, "measured duration of a step, unless its size is a number of sends")
 	flags.DurationVar(&p.warmup, "warmup", time.Second, "warm-up under load before measuring")
-	flags.StringVar(&p.profiles, "profiles", "", "existing directory for a CPU profile of the server for each step, of this server's targets only")
+	flags.StringVar(&p.profiles, "profiles", "", "existing directory for a CPU profile of each step; only for targets that are builds of this server")
 	flags.StringVar(&p.dir, "dir", "", "directory for data, on the disk to be measured (default: the system's temporary directory)")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -76,7 +76,7 @@ func (p *benchmark) measure(ctx context.Context, target harness.Target, s step) 
 	if p.profiles != "" {
 		var g errgroup.Group
 		g.Go(func() error {
-			return b.profile(ctx, filepath.Join(p.profiles, s.fileName()+".pprof"), p.warmup+p.duration)
+			return b.profile(ctx, filepath.Join(p.profiles, target.Name+"-"+s.fileName()+".pprof"), p.warmup+p.duration)
 		})
 		defer func() { err = errors.Join(err, g.Wait()) }()
 	}

@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -25,7 +23,6 @@ import (
 	"time"
 
 	restate "github.com/restatedev/sdk-go"
-	"github.com/restatedev/sdk-go/server"
 	"github.com/stretchr/testify/require"
 
 	"platform/test/harness"
@@ -298,16 +295,7 @@ func counter(t *testing.T, s *harness.Server) {
 			}
 			return sum + n, err
 		}))
-	handler, err := server.NewRestate().WithLogger(slog.DiscardHandler, true).Bind(object).Handler()
-	require.NoError(t, err)
-	var protocols http.Protocols
-	protocols.SetUnencryptedHTTP2(true)
-	protocols.SetHTTP1(true)
-	endpoint := httptest.NewUnstartedServer(handler)
-	endpoint.Config.Protocols = &protocols
-	endpoint.Start()
-	t.Cleanup(endpoint.Close)
-	require.NoError(t, s.Register(t.Context(), endpoint.URL, false))
+	require.NoError(t, s.Register(t.Context(), harness.EndpointFor(t, object), false))
 }
 
 func serverLog(t *testing.T, s *harness.Server) []byte {

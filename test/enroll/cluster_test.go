@@ -9,9 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,7 +19,6 @@ import (
 	"time"
 
 	restate "github.com/restatedev/sdk-go"
-	"github.com/restatedev/sdk-go/server"
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/certs"
@@ -248,16 +245,7 @@ func (c *cluster) counter() {
 			restate.Set(ctx, "sum", sum+n)
 			return sum + n, nil
 		}))
-	handler, err := server.NewRestate().WithLogger(slog.DiscardHandler, true).Bind(object).Handler()
-	require.NoError(c, err)
-	var protocols http.Protocols
-	protocols.SetUnencryptedHTTP2(true)
-	protocols.SetHTTP1(true)
-	endpoint := httptest.NewUnstartedServer(handler)
-	endpoint.Config.Protocols = &protocols
-	endpoint.Start()
-	c.Cleanup(endpoint.Close)
-	require.NoError(c, c.nodes[0].Register(c.Context(), endpoint.URL, false))
+	require.NoError(c, c.nodes[0].Register(c.Context(), harness.EndpointFor(c, object), false))
 }
 
 // load calls handlers through the nodes that are up.

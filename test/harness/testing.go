@@ -1,11 +1,16 @@
 package harness
 
 import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	restate "github.com/restatedev/sdk-go"
+	"github.com/restatedev/sdk-go/server"
 	"github.com/stretchr/testify/require"
 )
 
@@ -51,6 +56,25 @@ func ClusterFor(t testing.TB, opts ClusterOptions) *Cluster {
 	})
 	require.NoError(t, c.Start(t.Context()))
 	return c
+}
+
+// EndpointFor serves Go services in this process for the duration of t, over HTTP/1 and HTTP/2
+// without TLS, and returns the address of the endpoint.
+func EndpointFor(t testing.TB, services ...restate.ServiceDefinition) string {
+	t.Helper()
+	all := server.NewRestate().WithLogger(slog.DiscardHandler, true)
+	for _, service := range services {
+		all.Bind(service)
+	}
+	handler, err := all.Handler()
+	require.NoError(t, err)
+	endpoint := httptest.NewUnstartedServer(handler)
+	endpoint.Config.Protocols = new(http.Protocols)
+	endpoint.Config.Protocols.SetUnencryptedHTTP2(true)
+	endpoint.Config.Protocols.SetHTTP1(true)
+	endpoint.Start()
+	t.Cleanup(endpoint.Close)
+	return endpoint.URL
 }
 
 // ServiceFor starts a service endpoint for the duration of t.

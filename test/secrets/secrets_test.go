@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,7 +20,6 @@ import (
 	"time"
 
 	restate "github.com/restatedev/sdk-go"
-	"github.com/restatedev/sdk-go/server"
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/access"
@@ -48,16 +46,7 @@ func (greeter) Wait(ctx restate.Context, _ string) (string, error) {
 
 // serveGreeter serves the service and returns its address.
 func serveGreeter(t *testing.T) string {
-	handler, err := server.NewRestate().WithLogger(slog.DiscardHandler, true).Bind(restate.Reflect(greeter{})).Handler()
-	require.NoError(t, err)
-	var protocols http.Protocols
-	protocols.SetUnencryptedHTTP2(true)
-	protocols.SetHTTP1(true)
-	endpoint := httptest.NewUnstartedServer(handler)
-	endpoint.Config.Protocols = &protocols
-	endpoint.Start()
-	t.Cleanup(endpoint.Close)
-	return endpoint.URL
+	return harness.EndpointFor(t, restate.Reflect(greeter{}))
 }
 
 // canaries are the planted secrets by where they were planted.

@@ -266,6 +266,7 @@ type fsmSnapshot struct {
 	fsm   *fsm
 	wait  func(context.Context) error
 	state Position
+	sink  *snapshotSink // set by Persist
 }
 
 // Persist waits until the state is durable and then records it.
@@ -275,9 +276,15 @@ func (s *fsmSnapshot) Persist(sink raft.SnapshotSink) error {
 		s.fsm.fail(err)
 		return err
 	}
-	sink.(*snapshotSink).setState(s.state)
+	s.sink = sink.(*snapshotSink)
+	s.sink.setState(s.state)
 	return nil
 }
 
-// Release is part of raft.FSMSnapshot.
-func (s *fsmSnapshot) Release() {}
+// Release is called by Raft when it is done with the snapshot. If a newer one was installed
+// meanwhile, Raft may now take this one for the latest, and would reject what follows the newer one.
+func (s *fsmSnapshot) Release() {
+	if s.sink != nil && s.sink.superseded() {
+		s.fsm.install.rebuild("a snapshot was installed while one of the replaced state was taken")
+	}
+}

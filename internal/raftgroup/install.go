@@ -175,7 +175,7 @@ func (in *installer) commit(f *fsm, id string) error {
 		return errors.Join(fmt.Errorf("switch to the received state: %w", err), dropRecord(in.storage, keyPending), st.imp.Abort())
 	}
 	f.applied.Store(st.rec.State.Index)
-	err := saveRecord(in.storage, keySnapshot, st.rec)
+	err := in.snaps.replace(st.rec)
 	if err == nil {
 		err = dropRecord(in.storage, keyPending)
 	}
@@ -183,7 +183,6 @@ func (in *installer) commit(f *fsm, id string) error {
 		f.fail(err) // record and state differ until the next start reconciles them
 		return err
 	}
-	in.snaps.set(st.rec)
 	in.guard(st.rec)
 	return nil
 }

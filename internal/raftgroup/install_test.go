@@ -39,6 +39,10 @@ type received struct {
 
 func (r *receiver) Applied() Position { return r.at }
 
+func (r *receiver) Flush() (func(context.Context) error, error) {
+	return func(context.Context) error { return nil }, nil
+}
+
 func (r *receiver) Import() (Importer, error) {
 	if r.importing.Add(1) > 1 {
 		panic("two states are received at the same time")
@@ -134,4 +138,36 @@ func TestLateInstallationDoesNotUseAnotherState(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, resp.Success)
 	require.Equal(t, second, sm.Applied())
+}
+
+// TestLocalSnapshotDoesNotReplaceAnInstalledOne installs a snapshot while one of the local state is
+// taken, which Raft does concurrently. A record older than the state would quarantine the
+// replica at the next start: the log between them has been removed.
+func TestLocalSnapshotDoesNotReplaceAnInstalledOne(t *testing.T) {
+	in, sm := testInstaller(t)
+	close(sm.hold)
+	rebuilt := 0
+	in.rebuild = func(string) { rebuilt++ }
+	sm.at = Position{Index: 5, Term: 1}
+	local, err := in.snaps.fsm.Snapshot()
+	require.NoError(t, err)
+	sink, err := in.snaps.Create(1, 5, 1, record(5, 1, 5).Config, 1, nil)
+	require.NoError(t, err)
+	require.NoError(t, local.Persist(sink))
+
+	at := Position{Index: 10, Term: 2}
+	_, err = in.receive(t.Context(), snapshotRequest(at), stateAt(t, at), func(_ context.Context, rpc raft.RPC) (any, error) {
+		require.NoError(t, restore(in, rpc.Command.(*raft.InstallSnapshotRequest)))
+		return &raft.InstallSnapshotResponse{Term: 2, Success: true}, nil
+	})
+	require.NoError(t, err)
+	require.ErrorIs(t, sink.Close(), errSuperseded)
+	stored, _, err := loadRecord(in.storage, keySnapshot)
+	require.NoError(t, err)
+	require.Equal(t, at.Index, stored.Index)
+	rec, _ := in.snaps.current()
+	require.Equal(t, at.Index, rec.Index)
+	require.Zero(t, rebuilt)
+	local.Release()
+	require.Equal(t, 1, rebuilt, "Raft's own record may be the older one")
 }

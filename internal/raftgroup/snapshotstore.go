@@ -18,6 +18,8 @@ type snapshotStore struct {
 	fsm     *fsm
 	holds   *compactionHolds // nil: the log is not retained while a snapshot is sent
 
+	replacing sync.Mutex // held while the record is replaced on disk
+
 	// mu covers record, the current snapshot, valid if have is set.
 	mu     sync.Mutex
 	record snapshotRecord
@@ -51,6 +53,24 @@ func (s *snapshotStore) current() (snapshotRecord, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.record, s.have
+}
+
+// errSuperseded means that a snapshot was installed while one of the replaced state was taken.
+var errSuperseded = errors.New("a newer snapshot was installed meanwhile")
+
+// replace durably makes rec the current snapshot, unless the current one is newer. Raft takes a
+// snapshot of the local state concurrently with the installation of one from the leader.
+func (s *snapshotStore) replace(rec snapshotRecord) error {
+	s.replacing.Lock()
+	defer s.replacing.Unlock()
+	if now, ok := s.current(); ok && now.Index > rec.Index {
+		return errSuperseded
+	}
+	if err := saveRecord(s.storage, keySnapshot, rec); err != nil {
+		return err
+	}
+	s.set(rec)
+	return nil
 }
 
 // set makes rec, which is durable, the current snapshot.
@@ -218,11 +238,13 @@ func (k *snapshotSink) Close() error {
 	if !k.local {
 		return nil
 	}
-	if err := saveRecord(k.store.storage, keySnapshot, k.record); err != nil {
-		return err
-	}
-	k.store.set(k.record)
-	return nil
+	return k.store.replace(k.record)
+}
+
+// superseded reports whether the current snapshot is newer.
+func (k *snapshotSink) superseded() bool {
+	now, ok := k.store.current()
+	return ok && now.Index > k.record.Index
 }
 
 // Cancel abandons the snapshot.

@@ -548,3 +548,18 @@ func TestAFormerLeaderSendsNothing(t *testing.T) {
 	require.ErrorIs(t, send(l, f, term-1), errDeposed)
 	require.ErrorIs(t, send(f, l, term), errDeposed)
 }
+
+// TestInterruptedBootstrapIsCompleted ends the process between the two writes of the first
+// configuration, term and entry: the group would otherwise have no members for good.
+func TestInterruptedBootstrapIsCompleted(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer n.stop()
+	cfg := n.config(1, memJournal(t), n.voter())
+	require.NoError(t, cfg.Storage.SetUint64(keyCurrentTerm, 1))
+	g, err := Open(cfg)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, g.Stop(context.Background())) }()
+	require.Equal(t, []raft.Server{n.voter()}, g.Servers())
+	waitLeader(t, g)
+	propose(t, g, "command 1")
+}

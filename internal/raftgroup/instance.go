@@ -2,6 +2,7 @@ package raftgroup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -62,15 +63,29 @@ func (g *Group) bootstrap(conf *raft.Config) error {
 	if len(g.cfg.Voters) == 0 {
 		return nil
 	}
-	has, err := raft.HasExistingState(g.storage, g.storage, g.snaps)
-	if err != nil || has {
-		return err
+	first := raft.Configuration{Servers: g.cfg.Voters}
+	interrupted, err := g.bootstrapInterrupted()
+	if err == nil && interrupted {
+		err = g.storage.StoreLog(&raft.Log{Index: 1, Term: 1, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(first)})
+	} else if err == nil {
+		err = raft.BootstrapCluster(conf, g.storage, g.storage, g.snaps, g.port, first)
 	}
-	err = raft.BootstrapCluster(conf, g.storage, g.storage, g.snaps, g.port, raft.Configuration{Servers: g.cfg.Voters})
-	if err != nil {
+	if err != nil && !errors.Is(err, raft.ErrCantBootstrap) { // that of a storage that is not empty
 		return fmt.Errorf("bootstrap: %w", err)
 	}
 	return nil
+}
+
+// bootstrapInterrupted reports whether the process ended during an earlier bootstrap, which writes
+// term 1 before the configuration. A replica that has taken part in anything is in a later term.
+func (g *Group) bootstrapInterrupted() (bool, error) {
+	term, err := number(g.storage, keyCurrentTerm)
+	if err != nil || term != 1 {
+		return false, err
+	}
+	_, last, err := logBounds(g.storage)
+	_, snapshot := g.snaps.current()
+	return last == 0 && !snapshot, err
 }
 
 func soleVoter(c raft.Configuration, id raft.ServerID) bool {

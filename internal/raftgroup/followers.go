@@ -5,11 +5,16 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"platform/internal/boottime"
 )
 
 // followers tracks the state of the other replicas as their responses reveal it to the leader; Raft
 // does not expose it.
 type followers struct {
+	// elapsed includes suspensions of the machine, during which another leader may be elected.
+	elapsed func() time.Duration
+
 	mu   sync.Mutex // covers the fields below
 	term uint64     // of the leadership that byID belongs to
 	byID map[raft.ServerID]*followerState
@@ -19,13 +24,16 @@ type followers struct {
 type followerState struct {
 	match     uint64    // its log matches the leader's up to here
 	contact   time.Time // time of its last response
-	confirmed time.Time // it was in the leader's term some time after this
-	since     time.Time // responses to requests that were sent before this do not count
+	responded bool
+	confirmed time.Duration // if it has responded: it was in the leader's term some time after this
+	since     time.Duration // responses to requests that were sent before this do not count
 }
+
+func newFollowers() followers { return followers{elapsed: boottime.Start().Elapsed} }
 
 // appended records the response to an append. Heartbeats contain no entries and count only
 // as contact. The request was sent after sent.
-func (f *followers) appended(id raft.ServerID, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse, sent time.Time) {
+func (f *followers) appended(id raft.ServerID, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse, sent time.Duration) {
 	if resp.Term > req.Term {
 		return
 	}
@@ -37,7 +45,7 @@ func (f *followers) appended(id raft.ServerID, req *raft.AppendEntriesRequest, r
 }
 
 // installed records the response to a snapshot that was sent after sent.
-func (f *followers) installed(id raft.ServerID, req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, sent time.Time) {
+func (f *followers) installed(id raft.ServerID, req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, sent time.Duration) {
 	if resp.Term > req.Term {
 		return
 	}
@@ -49,7 +57,7 @@ func (f *followers) installed(id raft.ServerID, req *raft.InstallSnapshotRequest
 }
 
 // note records that id was in term some time after sent, and has the log up to match.
-func (f *followers) note(id raft.ServerID, term, match uint64, sent time.Time) {
+func (f *followers) note(id raft.ServerID, term, match uint64, sent time.Duration) {
 	now := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,13 +72,11 @@ func (f *followers) note(id raft.ServerID, term, match uint64, sent time.Time) {
 		a = new(followerState)
 		f.byID[id] = a
 	}
-	if sent.Before(a.since) {
+	if sent < a.since {
 		return
 	}
-	a.match, a.contact = max(a.match, match), now
-	if sent.After(a.confirmed) {
-		a.confirmed = sent
-	}
+	a.match, a.contact, a.responded = max(a.match, match), now, true
+	a.confirmed = max(a.confirmed, sent)
 }
 
 // absent records that there is no such replica on the follower's node now.
@@ -92,8 +98,14 @@ func (f *followers) forget(id raft.ServerID, term uint64) {
 		f.term, f.byID = term, make(map[raft.ServerID]*followerState)
 	}
 	if term == f.term {
-		f.byID[id] = &followerState{since: time.Now()}
+		f.byID[id] = &followerState{since: f.elapsed()}
 	}
+}
+
+// confirmedWithin reports whether a follower was in term within limit before the call.
+func (f *followers) confirmedWithin(id raft.ServerID, term uint64, limit time.Duration) bool {
+	a := f.of(id, term)
+	return a.responded && f.elapsed()-a.confirmed <= limit
 }
 
 // of returns what the leader of term knows about a follower.

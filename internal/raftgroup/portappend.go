@@ -33,7 +33,7 @@ func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *ra
 		if batch.Entries, err = p.completed(rest[:n], args.Term); err != nil {
 			return err
 		}
-		sent := time.Now()
+		sent := p.followers.elapsed()
 		if err := p.appendBatch(target, &batch, size, resp); err != nil {
 			if notThere(err) {
 				p.followers.absent(id, args.Term)

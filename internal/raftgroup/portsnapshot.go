@@ -53,7 +53,7 @@ func (p *port) sendSnapshot(to target, args *raft.InstallSnapshotRequest, resp *
 	}
 	req := snapshotToWire(p.id, args)
 	req.Target = string(to.id)
-	sent := time.Now()
+	sent := p.followers.elapsed()
 	out, err := peer.sendSnapshot(p.outgoing.Load().ctx, req, data)
 	p.group.cfg.Metrics.sentSnapshot(err)
 	if err != nil {

@@ -231,14 +231,13 @@ func (g *Group) HoldsLease(term uint64) bool {
 	if !leads(r, term) {
 		return false
 	}
-	now := time.Now()
 	voters, confirmed := 0, 0
 	for _, s := range r.GetConfiguration().Configuration().Servers {
 		if s.Suffrage != raft.Voter {
 			continue
 		}
 		voters++
-		if s.ID == g.cfg.LocalID || now.Sub(g.port.followers.of(s.ID, term).confirmed) <= g.cfg.Profile.ElectionTimeout {
+		if s.ID == g.cfg.LocalID || g.port.followers.confirmedWithin(s.ID, term, g.cfg.Profile.ElectionTimeout) {
 			confirmed++
 		}
 	}
@@ -251,7 +250,7 @@ func (p *port) termOf(s raft.Server, term uint64) (uint64, error) {
 	if !p.outgoing.Load().leads(term) {
 		return 0, errDeposed
 	}
-	sent := time.Now()
+	sent := p.followers.elapsed()
 	f, err := p.call(p.target(s.ID, s.Address), controlStream, p.election, &node.RaftFrame{
 		Confirm: true, AppendRequest: &node.AppendEntriesRequest{Header: headerToWire(p.header()), Term: term},
 	})

@@ -192,7 +192,7 @@ func (t *Transport) attach(g *Group) (*port, error) {
 	}
 	p := &port{
 		t: t, group: g, id: g.cfg.ID, election: g.cfg.Profile.ElectionTimeout,
-		rpcs: make(chan raft.RPC), closed: make(chan struct{}), voted: make(voted, 1),
+		rpcs: make(chan raft.RPC), closed: make(chan struct{}), voted: make(voted, 1), followers: newFollowers(),
 	}
 	p.ctx, p.end = context.WithCancel(t.ctx)
 	p.outgoing.Store(t.newOutgoing())

@@ -67,12 +67,17 @@ func (in *inbound) receive(ctx context.Context) error {
 			in.t.refused("", err)
 			return nodelink.ErrRefused
 		}
-		if err := in.check(f); err != nil {
+		port, open := in.t.port(f.GroupId)
+		if !open { // and there may be no such group, so that a queue would never be used again
+			in.reply(ctx, &node.RaftFrame{Sequence: f.Sequence, GroupId: f.GroupId, Error: errGroupStopped.Error()})
+			continue
+		}
+		if err := in.from.check(port, headerOf(f)); err != nil {
 			in.t.refused("", err)
 			in.reply(ctx, &node.RaftFrame{Sequence: f.Sequence, GroupId: f.GroupId, Error: nodelink.ErrRefused.Error()})
 			continue
 		}
-		if in.fromMemory(ctx, f) {
+		if in.fromMemory(ctx, port, f) {
 			continue
 		}
 		queue, ok := in.queues[f.GroupId]
@@ -89,21 +94,9 @@ func (in *inbound) receive(ctx context.Context) error {
 	}
 }
 
-// check returns an error for a request that the sender may not make.
-func (in *inbound) check(f *node.RaftFrame) error {
-	if port, ok := in.t.port(f.GroupId); ok {
-		return in.from.check(port, headerOf(f))
-	}
-	return nil
-}
-
 // fromMemory responds to requests that do not need Raft, ahead of queued ones; false if
 // Raft has to respond.
-func (in *inbound) fromMemory(ctx context.Context, f *node.RaftFrame) bool {
-	port, ok := in.t.port(f.GroupId)
-	if !ok {
-		return false
-	}
+func (in *inbound) fromMemory(ctx context.Context, port *port, f *node.RaftFrame) bool {
 	out := &node.RaftFrame{Sequence: f.Sequence, GroupId: f.GroupId}
 	switch {
 	case f.Votes:

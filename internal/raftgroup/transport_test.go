@@ -181,6 +181,39 @@ func TestGroupThatIsNotOpenRespondsImmediately(t *testing.T) {
 	require.ErrorContains(t, err, errGroupStopped.Error())
 }
 
+// TestRequestsForUnknownGroupsLeaveNothingBehind sends requests with many group numbers on one stream.
+func TestRequestsForUnknownGroupsLeaveNothingBehind(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer n.stop()
+	stream := &framesStream{}
+	for group := range uint32(100) {
+		stream.frames = append(stream.frames, &node.RaftFrame{Sequence: uint64(group), GroupId: group, VoteRequest: &node.VoteRequest{}})
+	}
+	in := &inbound{
+		t: n.transport, stream: stream, from: &sender{t: n.transport, Peer: &nodelink.Peer{}},
+		out: make(chan *node.RaftFrame, 100), queues: make(map[uint32]chan arrived),
+	}
+	require.ErrorIs(t, in.receive(t.Context()), io.EOF)
+	require.Empty(t, in.queues)
+	for range 100 {
+		require.Equal(t, errGroupStopped.Error(), (<-in.out).Error)
+	}
+}
+
+// framesStream is a stream on which frames have arrived.
+type framesStream struct {
+	node.RaftTransport_ExchangeServer
+	frames []*node.RaftFrame
+}
+
+func (s *framesStream) Recv() (f *node.RaftFrame, err error) {
+	if len(s.frames) == 0 {
+		return nil, io.EOF
+	}
+	f, s.frames = s.frames[0], s.frames[1:]
+	return f, nil
+}
+
 func TestVoteReachesAPeerThatComesBack(t *testing.T) {
 	a, b := startNode(t, t.TempDir(), ""), startNode(t, t.TempDir(), "")
 	t.Cleanup(func() { a.stop() })

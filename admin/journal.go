@@ -10,6 +10,8 @@ import (
 
 	"platform/admin/query"
 	"platform/internal/access"
+	"platform/internal/budget"
+	"platform/internal/errcode"
 	"platform/internal/ids"
 )
 
@@ -83,9 +85,49 @@ func (s *Server) getJournalEntry(c echo.Context, id ids.Invocation) error {
 		return err
 	}
 	if len(entries) == 0 {
-		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The invocation '%s' does not exist or has no journal entry %d", id, index)}
+		return noEntry(id, index)
 	}
 	return respond(c, http.StatusOK, entries[0])
+}
+
+// entryPayload responds with the payload of an entry as it was given by the client or the handler.
+func (s *Server) entryPayload(c echo.Context, id ids.Invocation) error {
+	if s.cfg.Query == nil {
+		return errNoEngine
+	}
+	index, err := strconv.ParseUint(c.Param("index"), 10, 32)
+	if err != nil {
+		return invalidField("index", fmt.Errorf("%q is not a number from 0 to 4294967295", c.Param("index")))
+	}
+	var held int64
+	account := budget.From(c.Request().Context())
+	defer func() { account.Release(held) }()
+	payload, err := s.cfg.Query.EntryPayload(c.Request().Context(), id, uint32(index), func(size int) error {
+		if !account.ReserveResponse(int64(size)) {
+			return &failure{
+				status: http.StatusServiceUnavailable, code: errcode.RT0026, retry: true, after: account.RetryAfter(),
+				message: "not enough memory for the payload besides those in progress (networking.body-memory-limit, networking.connection-body-memory-limit); retry later",
+			}
+		}
+		held = int64(size)
+		return nil
+	})
+	switch {
+	case errors.Is(err, query.ErrNoEntry):
+		return noEntry(id, index)
+	case errors.Is(err, query.ErrNoPayload):
+		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The journal entry %d of the invocation '%s' has no payload: its type has none, or it contains a failure. GET /invocations/{invocation_id}/journal/{index} shows it", index, id)}
+	case err != nil:
+		return s.queryFailure(c, err)
+	}
+	h := c.Response().Header()
+	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%d"`, id, index))
+	h.Set("Cache-Control", "no-store")
+	return c.Blob(http.StatusOK, echo.MIMEOctetStream, payload)
+}
+
+func noEntry(id ids.Invocation, index uint64) error {
+	return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The invocation '%s' does not exist or has no journal entry %d", id, index)}
 }
 
 // journalRows reads journal entries, without content if the principal must not read payloads.
@@ -102,7 +144,7 @@ func (s *Server) journalRows(c echo.Context, sql string) ([]journalEntry, error)
 	rows, err := rowsOf[journalEntry](c.Request().Context(), s.cfg.Query, sql, query.Options{HidePayloads: !readable})
 	if limit, ok := errors.AsType[*query.Error](err); ok && !limit.Forbidden {
 		// The statement is correct, so the error is a limit of the engine.
-		return nil, &failure{status: http.StatusUnprocessableEntity, message: fmt.Sprintf("The journal cannot be returned as JSON: %s. The ingress returns the result of an invocation whole: GET /restate/invocation/{id}/output", limit.Message)}
+		return nil, &failure{status: http.StatusUnprocessableEntity, message: fmt.Sprintf("The journal cannot be returned as JSON: %s. GET /invocations/{invocation_id}/journal/{index}/payload returns the payload of an entry as it is", limit.Message)}
 	}
 	if err != nil {
 		return nil, s.queryFailure(c, err)
@@ -158,6 +200,10 @@ var journalOperations = map[string]operation{
 	"GET /invocations/:invocation_id/journal/:index": {
 		id: "get_journal_entry", tag: "invocation", summary: "Show a journal entry with its payloads",
 		answers: []reply{{http.StatusOK, "The entry", journalEntry{}}}, refusals: []int{400, 404, 422, 429, 503},
+	},
+	"GET /invocations/:invocation_id/journal/:index/payload": {
+		id: "get_journal_payload", tag: "invocation", summary: "Download the payload of a journal entry as it is: an input, result, parameter or value of any size",
+		answers: []reply{{http.StatusOK, "The payload", []byte(nil)}}, refusals: []int{400, 404, 429, 503},
 	},
 	"GET /invocations/:invocation_id/events": {
 		id: "list_journal_events", tag: "invocation", summary: "List what happened between the journal entries of an invocation: failed attempts, pauses, resumes and requests to cancel, kept as long as the journal, and the present suspension. Events with a sequence are stored; if the first one's is not 0, older ones were dropped",

@@ -116,7 +116,11 @@ func (op operation) describe(r route, parameters []object, schemas *schemaSet) o
 	answers := object{}
 	for _, a := range op.answers {
 		described := object{"description": a.meaning}
-		if a.body != nil {
+		switch a.body.(type) {
+		case nil:
+		case []byte:
+			described["content"] = object{"application/octet-stream": object{}}
+		default:
 			described["content"] = jsonContent(schemas.describe(a.body, true))
 		}
 		answers[statusText(a.status)] = described

@@ -48,6 +48,7 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/invocations/:invocation_id", access.View, s.getInvocation},
 		{http.MethodGet, "/invocations/:invocation_id/journal", access.View, s.onInvocation(s.listJournal)},
 		{http.MethodGet, "/invocations/:invocation_id/journal/:index", access.View, s.onInvocation(s.getJournalEntry)},
+		{http.MethodGet, "/invocations/:invocation_id/journal/:index/payload", access.Payloads, s.onInvocation(s.entryPayload)},
 		{http.MethodGet, "/invocations/:invocation_id/events", access.View, s.onInvocation(s.listJournalEvents)},
 		{http.MethodGet, "/invocations/:invocation_id/explain", access.View, s.onInvocation(s.explainInvocation)},
 		{http.MethodDelete, "/invocations/:invocation_id", access.Operate, s.onInvocation(s.terminate)},

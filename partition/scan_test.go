@@ -189,6 +189,9 @@ func TestScanOfObjects(t *testing.T) {
 		require.Len(t, rows, matched, name)
 		require.LessOrEqual(t, read, c.most, name)
 	}
+	second, _, _ := s.all(Scan{Table: Journal, ID: scanID(1), From: EntryPlace(scanID(1), 1)}, nil)
+	require.Len(t, second, 1)
+	require.EqualValues(t, 1, second[0].Index)
 	entries, _, _ := s.all(Scan{Table: Journal, Detail: Heads, ID: scanID(1)}, nil)
 	require.Nil(t, entries[0].Entry.Payload)
 	require.Equal(t, 3, entries[0].Size)

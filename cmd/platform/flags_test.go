@@ -120,6 +120,7 @@ var flagCases = map[string]flagCase{
 	"invocations describe": {args: []string{"inv_1done"}},
 	"invocations attach":   {args: []string{"Greeter/greet"}, flags: attachFlags, base: attachBase},
 	"invocations output":   {args: []string{"Greeter/greet"}, flags: attachFlags, base: attachBase, answers: map[string]string{"POST.platform.output": "200\n1"}},
+	"invocations payload":  {args: []string{"inv_1done"}},
 	"attach":               {args: []string{"Greeter/greet"}, flags: attachFlags, base: attachBase},
 	"workflows attach":     {args: []string{"Signup/ada"}, flags: map[string]string{"scope": "--scope acme"}},
 	"workflows output":     {args: []string{"Signup/ada"}, flags: map[string]string{"scope": "--scope acme"}, answers: map[string]string{"POST.platform.output": "200\n1"}},

@@ -1,7 +1,7 @@
 // Journals of invocations, read in pages and continued: entries never change, so only new ones are read.
 
 import { useEffect, useReducer, useRef } from 'preact/hooks'
-import { APIError, get, withQuery } from './api/client.ts'
+import { get, getBytes, withQuery } from './api/client.ts'
 import { StepBuilder, alwaysInline, type JournalRow, type Step } from './lib/journal.ts'
 import { subscribe } from './live.ts'
 import { segment } from './router.ts'
@@ -22,13 +22,14 @@ export function readEntries(id: string, from: number): Promise<JournalRow[]> {
   return readPage(id, from, pageSize, inlineLimit)
 }
 
-export async function readWholeEntry(id: string, index: number): Promise<JournalRow | undefined> {
-  try {
-    return await get<JournalRow>(`/invocations/${segment(id)}/journal/${index}`)
-  } catch (err) {
-    if (err instanceof APIError && err.status === 404) return undefined
-    throw err
-  }
+/** Reads the first entry of a journal; undefined if there is none. */
+export async function readFirstEntry(id: string): Promise<JournalRow | undefined> {
+  return (await readPage(id, 0, 1, inlineLimit))[0]
+}
+
+/** Reads the payload of an entry, of any size. */
+export function readPayload(id: string, index: number): Promise<Uint8Array> {
+  return getBytes(`/invocations/${segment(id)}/journal/${index}/payload`)
 }
 
 export interface Journal {
@@ -42,7 +43,8 @@ export interface Journal {
 
 export interface Journals {
   of: (id: string) => Journal
-  loadEntry: (id: string, index: number) => Promise<void>
+  /** Reads the payload of an entry, and adds it to its step. */
+  loadPayload: (id: string, index: number) => Promise<void>
 }
 
 const nothing: Journal = { steps: [], version: 0, complete: false, error: undefined }
@@ -119,10 +121,8 @@ class Reader implements Journal {
     return this.#inlined < inlineBudget ? inlineLimit : alwaysInline
   }
 
-  async loadEntry(index: number): Promise<void> {
-    const row = await readWholeEntry(this.#id, index)
-    if (!row) return
-    this.#builder.addPayload(row)
+  async loadPayload(index: number): Promise<void> {
+    this.#builder.addPayload(index, await readPayload(this.#id, index))
     this.version++
   }
 }
@@ -161,8 +161,8 @@ export function useJournals(ids: readonly string[], live: boolean, fixed?: Reado
   }, [key, live, fixed])
   return {
     of: (id) => readers.current.get(id) ?? nothing,
-    loadEntry: async (id, index) => {
-      await readers.current.get(id)?.loadEntry(index)
+    loadPayload: async (id, index) => {
+      await readers.current.get(id)?.loadPayload(index)
       update(undefined)
     },
   }

@@ -53,9 +53,9 @@ test('payloads that are read later are added to their steps', () => {
   const [input, run] = builder.steps as [typeof builder.steps[0], typeof builder.steps[0]]
   assert.equal(input.input?.bytes, undefined)
   assert.equal(run.output?.bytes, undefined)
-  builder.addPayload(journal[0]!)
-  builder.addPayload(journal[2]!)
-  builder.addPayload(journal[1]!)
+  builder.addPayload(0, new TextEncoder().encode('"Ada"'))
+  builder.addPayload(2, new TextEncoder().encode('"hi"'))
+  builder.addPayload(6, new Uint8Array(1)) // no step's payload
   assert.equal(preview(input.input), '"Ada"')
   assert.equal(preview(run.output), '"hi"')
   assert.equal(run.state, 'done')

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,6 +48,35 @@ func (a *app) invocationsOutput() *cobra.Command {
 		Short:   "Print the result of an invocation, if it has one",
 		Example: "  platform invocations output inv_1…",
 	})
+}
+
+func (a *app) invocationsPayload() *cobra.Command {
+	return &cobra.Command{
+		Use:   "payload <invocation id> [entry]",
+		Short: "Print the payload of a journal entry as it is; without an entry, the input",
+		Long: `Prints the bytes that a journal entry contains: the input of the invocation, the result of a step or
+call, the parameter of a call, a value that was set. 'platform invocations describe' shows the entries.
+Payloads can be binary and large: redirect them to a file.`,
+		Args:    cobra.RangeArgs(1, 2),
+		Example: "  platform invocations payload inv_1…\n  platform invocations payload inv_1… 7 > result.json",
+		RunE: run(func(ctx context.Context, args []string) error {
+			var index uint64
+			if len(args) > 1 {
+				var err error
+				if index, err = strconv.ParseUint(args[1], 10, 32); err != nil {
+					return &usageError{fmt.Sprintf("%q is not the number of a journal entry", args[1])}
+				}
+			}
+			payload, err := a.client.EntryPayload(ctx, args[0], uint32(index))
+			if err != nil {
+				return err
+			}
+			if _, err := a.Out.Write(payload); err != nil {
+				return fmt.Errorf("write the payload: %w", err)
+			}
+			return nil
+		}),
+	}
 }
 
 // fetch returns the result of an invocation.

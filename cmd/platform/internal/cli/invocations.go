@@ -22,7 +22,7 @@ func (a *app) invocations() *cobra.Command {
 		Use:     "invocations",
 		Aliases: []string{"invocation", "inv"},
 		Short:   "Show invocations and their journals, and act on them",
-	}, a.invocationsList(), a.invocationsCount(), a.invocationsDescribe(), a.invocationsAttach(), a.invocationsOutput(), a.invocationsCancel(), a.invocationsKill(), a.invocationsPause(),
+	}, a.invocationsList(), a.invocationsCount(), a.invocationsDescribe(), a.invocationsAttach(), a.invocationsOutput(), a.invocationsPayload(), a.invocationsCancel(), a.invocationsKill(), a.invocationsPause(),
 		a.invocationsResume(), a.invocationsRestart(), a.invocationsCopy(), a.invocationsPurge())
 }
 

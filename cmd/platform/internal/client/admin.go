@@ -313,6 +313,17 @@ func (c *Client) Invocation(ctx context.Context, id string) (inv Invocation, res
 	return inv, response, err
 }
 
+// EntryPayload returns the payload of a journal entry.
+func (c *Client) EntryPayload(ctx context.Context, id string, index uint32) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(queryTimeout, c.opts.RequestTimeout))
+	defer cancel()
+	response, err := c.send(ctx, c.admin, request{method: http.MethodGet, path: fmt.Sprintf("/invocations/%s/journal/%d/payload", url.PathEscape(id), index)})
+	if err != nil {
+		return nil, err
+	}
+	return response.Body, nil
+}
+
 // Events returns what happened between the journal entries of an invocation, the oldest first.
 func (c *Client) Events(ctx context.Context, id string) ([]Event, error) {
 	var list struct {

@@ -35,6 +35,8 @@ export interface RequestOptions {
   signal?: AbortSignal | undefined
   timeout?: number
   retries?: number
+  /** Return the body as bytes instead of parsing it as JSON. */
+  bytes?: boolean
 }
 
 const wait = (ms: number, signal?: AbortSignal): Promise<void> =>
@@ -82,7 +84,8 @@ async function once<T>(path: string, method: string, options: RequestOptions): P
   const timeout = AbortSignal.timeout(options.timeout ?? 30_000)
   const signal = options.signal ? AbortSignal.any([options.signal, timeout]) : timeout
   let response: Response
-  let text: string
+  let text = ''
+  let bytes: Uint8Array | undefined
   const sentToken = token.peek()
   const sent = Date.now()
   try {
@@ -93,7 +96,8 @@ async function once<T>(path: string, method: string, options: RequestOptions): P
       ...(options.body !== undefined ? { body: JSON.stringify(options.body) } : {}),
     })
     noteServerTime(response.headers.get('date'), sent, Date.now())
-    text = await response.text()
+    if (options.bytes && response.ok) bytes = new Uint8Array(await response.arrayBuffer())
+    else text = await response.text()
   } catch (err) {
     if (options.signal?.aborted) throw err
     if (timeout.aborted) throw new APIError(0, `The server did not answer within ${(options.timeout ?? 30_000) / 1000} s.`)
@@ -104,6 +108,7 @@ async function once<T>(path: string, method: string, options: RequestOptions): P
   if (response.status === 401 && sentToken === token.peek()) loginNeeded.value = true
   if (response.status === 304 && known) return known.data as T
   if (!response.ok) throw refusal(response.status, text)
+  if (bytes) return bytes as T
   if (text === '') return undefined as T
   try {
     const data = JSON.parse(text) as T
@@ -125,6 +130,8 @@ function refusal(status: number, text: string): APIError {
 }
 
 export const get = <T>(path: string, signal?: AbortSignal): Promise<T> => request<T>(path, { signal })
+
+export const getBytes = (path: string): Promise<Uint8Array> => request<Uint8Array>(path, { bytes: true, timeout: 120_000 })
 
 /** The health of the cluster; a cluster without a majority describes itself in the body of an error. */
 export async function clusterHealth(signal?: AbortSignal): Promise<ClusterHealth> {

@@ -123,14 +123,13 @@ export class StepBuilder {
     }
   }
 
-  /** Adds the payloads of an entry that was added without them. */
-  addPayload(row: JournalRow): void {
-    const whole = this.#stepOf(row)
-    const step = whole && this.steps.find((s) => s.index === row.index)
+  /** Adds the payload of an entry that was added without it. */
+  addPayload(index: number, bytes: Uint8Array): void {
+    const payload = { bytes, length: bytes.length }
+    const step = this.steps.find((s) => s.index === index || s.endIndex === index)
     if (!step) return
-    if (whole.input) step.input = whole.input
-    if (whole.headers) step.headers = whole.headers
-    if (whole.output && step.endIndex === undefined) step.output = whole.output
+    if (step.index === index && step.input) step.input = payload
+    else step.output = payload
   }
 
   /** The step that begins with a row; undefined for the result of an earlier step. */

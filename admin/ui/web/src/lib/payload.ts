@@ -16,7 +16,8 @@ export interface Decoded {
 
 const strict = new TextDecoder('utf-8', { fatal: true })
 
-export function decode(bytes: Uint8Array): Decoded {
+/** Decodes a payload. One above `parseLimit` bytes is not parsed as JSON, which would block the page. */
+export function decode(bytes: Uint8Array, parseLimit = Infinity): Decoded {
   if (bytes.length === 0) return { kind: 'empty', text: '' }
   let text: string
   try {
@@ -24,7 +25,7 @@ export function decode(bytes: Uint8Array): Decoded {
   } catch {
     return { kind: 'binary' }
   }
-  const json = parseJSON(text)
+  const json = bytes.length <= parseLimit ? parseJSON(text) : undefined
   if (json !== undefined) return { kind: 'json', text, json: json.value }
   // eslint-disable-next-line no-control-regex
   return /[\0-\x08\x0e-\x1f]/.test(text) ? { kind: 'binary', text } : { kind: 'text', text }

@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 import { request } from '../api/client.ts'
 import type { Invocation } from '../api/types.ts'
-import { readWholeEntry } from '../journals.ts'
+import { readFirstEntry, readPayload } from '../journals.ts'
 import { buildSteps } from '../lib/journal.ts'
 import { formatBytes } from '../lib/format.ts'
 import { reformat } from '../lib/json.ts'
@@ -34,10 +34,11 @@ export function copyInvocation(i: Invocation): void {
 async function readInput(id: string): Promise<Original> {
   const unreadable = refusalOf('payloads')
   if (unreadable) return { text: '', json: true, locked: `The input is not shown. ${unreadable} The copy gets the same input.` }
-  const row = await readWholeEntry(id, 0)
-  const bytes = row && buildSteps([row])[0]?.input?.bytes
-  if (!bytes) return { text: '', json: true, locked: 'The journal with the input is no longer kept.' }
-  if (bytes.length > editable) return { text: '', json: false, locked: `The input has ${formatBytes(bytes.length)}, too much for this editor. The copy gets the same input; another one can be given with platform invocations copy.` }
+  const row = await readFirstEntry(id)
+  const input = row && buildSteps([row])[0]?.input
+  if (!input) return { text: '', json: true, locked: 'The journal with the input is no longer kept.' }
+  if (input.length > editable) return { text: '', json: false, locked: `The input has ${formatBytes(input.length)}, too much for this editor. The copy gets the same input; another one can be given with platform invocations copy.` }
+  const bytes = input.bytes ?? await readPayload(id, 0)
   const d = decode(bytes)
   if (d.text === undefined) return { text: '', json: false, locked: 'The input is not text. The copy gets the same input.' }
   return { text: d.kind === 'json' && typeof d.json === 'object' ? reformat(d.text, 2) : d.text, json: d.kind === 'json' || d.kind === 'empty' }

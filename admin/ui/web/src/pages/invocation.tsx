@@ -13,6 +13,7 @@ import { readEntries, useJournals } from '../journals.ts'
 import { liveMode } from '../live.ts'
 import { withMore } from '../more.ts'
 import { remember } from '../prefs.ts'
+import { saveFile } from '../lib/save.ts'
 import { optional, useResource, type Resource } from '../resource.ts'
 import { href, segment, type Match } from '../router.ts'
 import {
@@ -274,13 +275,4 @@ async function exportBundle(invocation: Invocation, events: JournalEvent[], expl
   } catch (err) {
     toastError(err, 'The export failed')
   }
-}
-
-export function saveFile(name: string, type: string, content: string): void {
-  const url = URL.createObjectURL(new Blob([content], { type }))
-  const a = document.createElement('a')
-  a.href = url
-  a.download = name
-  a.click()
-  setTimeout(() => URL.revokeObjectURL(url), 10_000)
 }

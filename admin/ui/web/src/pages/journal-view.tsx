@@ -5,10 +5,11 @@ import { get } from '../api/client.ts'
 import type { Invocation, JournalEvent } from '../api/types.ts'
 import { formatBytes, formatCount, plural } from '../lib/format.ts'
 import type { Step } from '../lib/journal.ts'
-import { preview } from '../lib/payload.ts'
+import { preview, type Payload } from '../lib/payload.ts'
+import { saveFile } from '../lib/save.ts'
 import { formatDuration, formatRelative, parseTime } from '../lib/time.ts'
 import { bar, idleLabels, makeScale, phases, position, ticks, timeAt, zoomed, type Scale } from '../lib/timeline.ts'
-import type { Journals } from '../journals.ts'
+import { readPayload, type Journals } from '../journals.ts'
 import { useResource } from '../resource.ts'
 import { href, segment } from '../router.ts'
 import { Button, ErrorBox, Facts, InvocationID, Pill, Section, Skeleton, Status, Switch, Time, now, resultOf } from '../ui/basic.tsx'
@@ -57,7 +58,7 @@ interface Props {
   setUnfolded: (u: Unfolded) => void
 }
 
-export function JournalView({ inv, events, live, fixed, journals: { of, loadEntry }, unfolded, setUnfolded }: Props) {
+export function JournalView({ inv, events, live, fixed, journals: { of, loadPayload }, unfolded, setUnfolded }: Props) {
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set())
   const [collapse, setCollapse] = useState(true)
   const [zoom, setZoom] = useState<{ from: number; to: number }>()
@@ -177,7 +178,7 @@ export function JournalView({ inv, events, live, fixed, journals: { of, loadEntr
                     unfold={item.step.childID && !fixed ? () => unfold(item.path, item.step.childID!) : undefined} />
                 )
               case 'detail':
-                return <Detail item={item} load={fixed ? undefined : (index) => loadEntry(item.owner, index)} />
+                return <Detail item={item} load={fixed ? undefined : (index) => loadPayload(item.owner, index)} />
               case 'event':
                 return <EventLine event={item.event} scale={scale} />
               case 'note':
@@ -322,14 +323,19 @@ function Detail({ item, load }: { item: Extract<Item, { type: 'detail' }>; load:
   const s = item.step
   const [busy, setBusy] = useState(false)
   const [problem, setProblem] = useState('')
-  const fetchEntry = (index: number | undefined): (() => void) | undefined => {
-    if (!load || index === undefined) return undefined
-    return () => {
-      setBusy(true)
-      setProblem('')
-      load(index).catch((err: Error) => setProblem(err.message)).finally(() => setBusy(false))
-    }
+  const during = (work: () => Promise<void>): void => {
+    setBusy(true)
+    setProblem('')
+    work().catch((err: Error) => setProblem(err.message)).finally(() => setBusy(false))
   }
+  /** How the payload of an entry is shown and saved; a bundle has only what is in it. */
+  const viewing = (payload: Payload, index: number | undefined) => ({
+    payload, busy,
+    load: load && index !== undefined ? () => during(() => load(index)) : undefined,
+    save: payload.bytes || (load && index !== undefined)
+      ? () => during(async () => saveFile(`${item.owner}-${index ?? s.index}`, 'application/octet-stream', payload.bytes ?? await readPayload(item.owner, index!)))
+      : undefined,
+  })
   return (
     <div class="j-detail" style={{ marginLeft: `${44 + item.depth * 20}px` }}>
       <Facts rows={[
@@ -346,8 +352,8 @@ function Detail({ item, load }: { item: Extract<Item, { type: 'detail' }>; load:
       {s.headers && s.headers.length > 0 && (
         <details><summary>{plural(s.headers.length, 'header')}</summary><dl class="headers">{s.headers.map((h) => <div key={h.name}><dt>{h.name}</dt><dd>{h.value}</dd></div>)}</dl></details>
       )}
-      {s.input && <PayloadView title={s.kind === 'set' ? 'Value' : 'Input'} payload={s.input} load={fetchEntry(s.index)} loading={busy} />}
-      {s.output && <PayloadView title="Result" payload={s.output} load={fetchEntry(s.kind === 'output' ? s.index : s.endIndex)} loading={busy} />}
+      {s.input && <PayloadView title={s.kind === 'set' ? 'Value' : 'Input'} {...viewing(s.input, s.index)} />}
+      {s.output && <PayloadView title="Result" {...viewing(s.output, s.endIndex ?? s.index)} />}
       {problem && <p class="notice" role="alert">{problem}</p>}
     </div>
   )

@@ -3,6 +3,7 @@
 import { useState } from 'preact/hooks'
 import { APIError, get, withQuery } from '../api/client.ts'
 import type { InvocationPage, ObjectDetail, Service } from '../api/types.ts'
+import { saveFile } from '../lib/save.ts'
 import { formatBytes, formatCount, plural } from '../lib/format.ts'
 import { preview } from '../lib/payload.ts'
 import { averagesOf, dueAt, formatDuration } from '../lib/time.ts'
@@ -138,7 +139,7 @@ function StateValue({ v, edit, remove }: { v: Value; edit: () => void; remove: (
         <Button small icon="edit" kind="ghost" needs="operate" label={`Edit ${v.key}`} onClick={edit} />
         <Button small icon="trash" kind="ghost" needs="operate" label={`Delete ${v.key}`} onClick={remove} />
       </div>
-      {open && <PayloadView payload={{ bytes: v.bytes, length: v.bytes.length }} title={v.key} />}
+      {open && <PayloadView payload={{ bytes: v.bytes, length: v.bytes.length }} title={v.key} save={() => saveFile(v.key, 'application/octet-stream', v.bytes)} />}
     </li>
   )
 }

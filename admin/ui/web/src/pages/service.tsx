@@ -4,6 +4,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { APIError, get, request, withQuery } from '../api/client.ts'
 import type { Counts, Deployment, Handler, Options, RetryPolicy, Service, Stats, Version } from '../api/types.ts'
+import { saveFile } from '../lib/save.ts'
 import { formatCompact, plural, shellQuote } from '../lib/format.ts'
 import { parseDuration } from '../lib/time.ts'
 import { refreshAll } from '../live.ts'
@@ -318,7 +319,7 @@ function Invoke({ service: s, handler: h }: { service: Service; handler: Handler
         {answer && (
           <div class={`answer ${answer.ok ? 'ok' : 'bad'}`} role="status">
             <div class="answer-head"><b class="num">{answer.status}</b><span>{answer.ok ? (mode === 'send' ? 'Accepted' : 'Succeeded') : 'Failed'}</span><span class="muted"><Elapsed from={answer.from} to={answer.to} /></span><span class="grow" />{answer.id && <InvocationID id={answer.id} />}</div>
-            <PayloadView payload={{ bytes: answer.body, length: answer.body.length }} title="Response" />
+            <PayloadView payload={{ bytes: answer.body, length: answer.body.length }} title="Response" save={() => saveFile('response', 'application/octet-stream', answer.body)} />
           </div>
         )}
         <Command text={curl} />

@@ -15,7 +15,7 @@ import { Button, Copy, Empty, Menu, PageHead, Section, Time } from '../ui/basic.
 import { Icon } from '../ui/icons.tsx'
 import { Editor, type EditorHandle } from '../ui/editor.tsx'
 import { DialogFrame, openDialog } from '../ui/overlay.tsx'
-import { saveFile } from './invocation.tsx'
+import { saveFile } from '../lib/save.ts'
 
 const samples: [string, string][] = [
   ['Invocations by service and status', 'SELECT target_service_name, status, COUNT(*) AS n\nFROM sys_invocation\nGROUP BY 1, 2\nORDER BY n DESC'],

@@ -7,14 +7,27 @@ import { formatBytes, formatCount } from '../lib/format.ts'
 import { Button, Copy, Segmented } from './basic.tsx'
 import { Icon } from './icons.tsx'
 
-/** Above these sizes only a part is shown at first. */
+/** Above this size JSON is shown as text. */
 const treeLimit = 1 << 20
+/** Above these sizes only a part is shown at first, and then at most as much as a browser can lay out. */
 const textLimit = 64 << 10
+const wholeText = 4 << 20
 const hexLimit = 4096
+const wholeHex = 1 << 20
 
-export function PayloadView({ payload, title, load, loading }: { payload: Payload | undefined; title?: string; load?: (() => void) | undefined; loading?: boolean }) {
+interface Props {
+  payload: Payload | undefined
+  title?: string
+  /** Reads a payload that was left out, and shows it. */
+  load?: (() => void) | undefined
+  /** Saves the payload as a file. */
+  save?: (() => void) | undefined
+  busy?: boolean
+}
+
+export function PayloadView({ payload, title, load, save, busy = false }: Props) {
   const bytes = payload?.bytes
-  const decoded = useMemo(() => (bytes ? decode(bytes) : undefined), [bytes])
+  const decoded = useMemo(() => (bytes ? decode(bytes, treeLimit) : undefined), [bytes])
   const exact = useMemo(() => (decoded?.kind === 'json' && bytes!.length <= treeLimit ? parseExact(decoded.text!) : undefined), [decoded])
   const kinds = decoded?.kind === 'json' && bytes!.length <= treeLimit ? ['tree', 'text', 'hex'] as const : decoded?.text !== undefined ? ['text', 'hex'] as const : ['hex'] as const
   const [chosen, setChosen] = useState<'tree' | 'text' | 'hex'>()
@@ -27,13 +40,18 @@ export function PayloadView({ payload, title, load, loading }: { payload: Payloa
     return (
       <div class="payload">
         <div class="payload-head">{title && <span class="payload-title">{title}</span>}<span class="muted">{formatBytes(payload.length)}</span></div>
-        <p class="payload-note">{load ? <Button small icon="download" onClick={load} busy={loading ?? false}>Show {formatBytes(payload.length)}</Button> : 'The content is not available.'}</p>
+        <p class="payload-note">
+          {load ? <Button small icon="search" onClick={load} busy={busy}>Show {formatBytes(payload.length)}</Button> : 'The content is not available.'}
+          {save && <> <Button small icon="download" onClick={save} busy={busy}>Download</Button></>}
+        </p>
       </div>
     )
   }
   if (decoded.kind === 'empty') return <div class="payload"><div class="payload-head">{title && <span class="payload-title">{title}</span>}<span class="muted">empty</span></div></div>
   const pretty = decoded.kind === 'json' && !simple && bytes.length <= treeLimit ? reformat(decoded.text!, 2) : decoded.text ?? ''
-  const shown = whole ? pretty : pretty.slice(0, textLimit)
+  const limit = kind === 'hex' ? (whole ? wholeHex : hexLimit) : whole ? wholeText : textLimit
+  const size = kind === 'hex' ? bytes.length : pretty.length
+  const shown = pretty.slice(0, limit)
   return (
     <div class="payload">
       <div class="payload-head">
@@ -44,6 +62,7 @@ export function PayloadView({ payload, title, load, loading }: { payload: Payloa
           <input class="input small" type="search" placeholder="Find" aria-label="Find in the payload" value={find} onInput={(e) => setFind(e.currentTarget.value)} />
         )}
         {kinds.length > 1 && <Segmented label="View" value={kind} onChange={setChosen} options={kinds.map((k) => [k, k === 'tree' ? 'JSON' : k === 'text' ? 'Text' : 'Hex'] as const)} />}
+        {save && <Button small kind="ghost" icon="download" label="Download payload" onClick={save} busy={busy} />}
         <Copy text={decoded.text ?? ''} label="Copy payload" />
       </div>
       {kind === 'tree' && <div class="payload-body" tabIndex={0} role="group" aria-label={title ?? 'Payload'}><JSONTree value={exact} find={find.trim().toLowerCase()} /></div>}
@@ -51,10 +70,13 @@ export function PayloadView({ payload, title, load, loading }: { payload: Payloa
         <pre class="payload-body" tabIndex={0} aria-label={title ?? 'Payload'}><code dir="auto">{find.trim() ? marked(shown, find.trim()) : shown}</code></pre>
       )}
       {kind === 'hex' && (
-        <pre class="payload-body hex" tabIndex={0} aria-label={title ?? 'Payload'}>{hexRows(bytes, whole ? 1 << 20 : hexLimit).map((r) => <div key={r.offset}><span class="faint">{r.offset}</span>  {r.hex.padEnd(47)}  {r.text}</div>)}</pre>
+        <pre class="payload-body hex" tabIndex={0} aria-label={title ?? 'Payload'}>{hexRows(bytes, limit).map((r) => <div key={r.offset}><span class="faint">{r.offset}</span>  {r.hex.padEnd(47)}  {r.text}</div>)}</pre>
       )}
-      {!whole && ((kind === 'text' && pretty.length > textLimit) || (kind === 'hex' && bytes.length > hexLimit)) && (
-        <p class="payload-note"><Button small onClick={() => setWhole(true)}>Show all of it</Button></p>
+      {kind !== 'tree' && size > limit && (
+        <p class="payload-note">
+          <span class="muted">The first {formatBytes(limit)} of {formatBytes(size)}. </span>
+          {!whole && <Button small onClick={() => setWhole(true)}>{size > (kind === 'hex' ? wholeHex : wholeText) ? 'Show more' : 'Show all of it'}</Button>}
+        </p>
       )}
     </div>
   )

@@ -42,9 +42,6 @@ func (m *memory) Scan(ctx context.Context, id uint32, s *partition.Scan) (partit
 		if !s.ID.IsZero() && s.ID != rowID(&r) {
 			continue
 		}
-		if s.Table == partition.Journal && bytes.Compare(partition.EntryPlace(r.ID, uint32(r.Index)), s.From) < 0 {
-			continue
-		}
 		page.Rows = append(page.Rows, r)
 		page.Read++
 	}

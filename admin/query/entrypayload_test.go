@@ -1,7 +1,10 @@
 package query
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +14,17 @@ import (
 	"platform/partition/journal"
 	"platform/proto/service"
 )
+
+// fromEntry has the journals in memory, and begins scans at the entry that they ask for.
+type fromEntry struct{ *memory }
+
+func (f fromEntry) Scan(ctx context.Context, id uint32, s *partition.Scan) (partition.Page, error) {
+	page, err := f.memory.Scan(ctx, id, s)
+	page.Rows = slices.DeleteFunc(page.Rows, func(r partition.Row) bool {
+		return bytes.Compare(partition.EntryPlace(r.ID, uint32(r.Index)), s.From) < 0
+	})
+	return page, err
+}
 
 type marshaler interface{ MarshalVT() ([]byte, error) }
 
@@ -52,7 +66,7 @@ func TestEntryPayload(t *testing.T) {
 			ID: id, Index: uint64(i), Entry: journal.Entry{Type: e.kind, Payload: payload}, Size: len(payload),
 		})
 	}
-	engine := newTestEngine(t, Config{Partitions: m})
+	engine := newTestEngine(t, Config{Partitions: fromEntry{m}})
 	for i, e := range entries {
 		reserved := 0
 		got, err := engine.EntryPayload(t.Context(), id, uint32(i), func(size int) error { reserved = size; return nil })

@@ -62,8 +62,10 @@ export function PayloadView({ payload, title, load, save, busy = false }: Props)
           <input class="input small" type="search" placeholder="Find" aria-label="Find in the payload" value={find} onInput={(e) => setFind(e.currentTarget.value)} />
         )}
         {kinds.length > 1 && <Segmented label="View" value={kind} onChange={setChosen} options={kinds.map((k) => [k, k === 'tree' ? 'JSON' : k === 'text' ? 'Text' : 'Hex'] as const)} />}
-        {save && <Button small kind="ghost" icon="download" label="Download payload" onClick={save} busy={busy} />}
-        <Copy text={decoded.text ?? ''} label="Copy payload" />
+        <span class="payload-tools">
+          {save && <Button small kind="ghost" icon="download" label="Download payload" onClick={save} busy={busy} />}
+          <Copy text={decoded.text ?? ''} label="Copy payload" />
+        </span>
       </div>
       {kind === 'tree' && <div class="payload-body" tabIndex={0} role="group" aria-label={title ?? 'Payload'}><JSONTree value={exact} find={find.trim().toLowerCase()} /></div>}
       {kind === 'text' && (

@@ -416,6 +416,22 @@ try {
     await t.close()
   })
 
+  await test('a message is not covered by a dialog that opens after it', async () => {
+    const t = await open(w, `/ui/invocations/${ids.order}`)
+    await t.page.getByRole('button', { name: 'More actions' }).click()
+    await t.page.getByRole('menuitem', { name: 'Export bundle' }).click()
+    const message = t.page.locator('.toast')
+    await message.getByText('journal entries exported').waitFor()
+    const { x, y, width, height } = await message.boundingBox()
+    const picture = () => t.page.screenshot({ clip: { x: x + 10, y: y + 5, width: width - 20, height: height - 10 } })
+    const before = await picture()
+    await t.page.keyboard.press('ControlOrMeta+k')
+    await t.page.locator('dialog[open]').waitFor()
+    await until('the message to look as before', async () => before.equals(await picture()))
+    noProblems(t)
+    await t.close()
+  })
+
   await testDeployments(w)
 
   await test('a restart of the server shows a notice, and the page goes on', async () => {

@@ -1,7 +1,7 @@
 // Messages and dialogs above the page.
 
 import type { ComponentChildren } from 'preact'
-import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { signal } from '@preact/signals'
 import { APIError } from '../api/client.ts'
 import { place } from '../router.ts'
@@ -33,15 +33,25 @@ export function toastError(err: unknown, what?: string): void {
 }
 
 export function Toasts() {
+  const ref = useRef<HTMLDivElement>(null)
+  const shown = toasts.value.length > 0
+  const above = dialogs.value
+  useEffect(() => {
+    // A modal dialog covers everything that was shown before it, so the messages are shown again.
+    if (ref.current?.matches(':popover-open')) ref.current.hidePopover()
+    if (shown) ref.current?.showPopover()
+  }, [shown, above])
   return (
-    <div class="toasts" role="status" aria-live="polite">
-      {toasts.value.map((t) => (
-        <div key={t.id} class={`toast ${t.kind}`}>
-          <Icon name={t.kind === 'ok' ? 'check' : t.kind === 'error' ? 'alert' : 'info'} />
-          <div>{t.text}</div>
-          <button type="button" class="copy" aria-label="Dismiss" onClick={() => dismiss(t.id)}><Icon name="close" size={13} /></button>
-        </div>
-      ))}
+    <div role="status" aria-live="polite">
+      <div class="toasts" popover="manual" ref={ref}>
+        {toasts.value.map((t) => (
+          <div key={t.id} class={`toast ${t.kind}`}>
+            <Icon name={t.kind === 'ok' ? 'check' : t.kind === 'error' ? 'alert' : 'info'} />
+            <div>{t.text}</div>
+            <button type="button" class="copy" aria-label="Dismiss" onClick={() => dismiss(t.id)}><Icon name="close" size={13} /></button>
+          </div>
+        ))}
+      </div>
     </div>
   )
 }

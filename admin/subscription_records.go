@@ -41,7 +41,7 @@ func recordError(id subscription.RecordID, err error) error {
 	case errors.Is(err, subscription.ErrNotRead):
 		return &failure{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf("no node reads partition %d of %s at the moment; retry later", id.Partition, id.Topic)}
 	}
-	return &failure{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf("the record was not changed: %v", err)}
+	return &failure{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf("the record was not changed, or not yet: %v", err)}
 }
 
 func (s *Server) getRecord(c echo.Context) error {

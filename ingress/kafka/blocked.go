@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -21,12 +22,10 @@ type blockedRecord struct {
 }
 
 // decision is an operator's decision about a blocked record.
-type decision uint8
-
-const (
-	retryRecord decision = iota + 1
-	skipRecord
-)
+type decision struct {
+	skip   bool       // otherwise it is retried
+	stored chan error // receives the outcome; has capacity 1
+}
 
 // recheckDelay is how often a blocked record is tried again: its handler may be registered by
 // now.
@@ -70,15 +69,22 @@ func (s *stream) block(ctx context.Context, rec *kgo.Record, why *unusable) erro
 	s.mu.Unlock()
 	s.log.Warn("record blocks its topic partition; retry or skip it", "offset", rec.Offset, "reason", string(why.reason), "err", why.message)
 	s.store(ctx, true)
+	defer s.refuse(b)
 	recheck := time.NewTicker(recheckDelay)
 	defer recheck.Stop()
 	for {
 		select {
 		case d := <-b.decision:
-			return s.unblock(ctx, d)
+			err := s.unblock(ctx, d.skip)
+			if errors.Is(err, errNotStored) {
+				d.stored <- errUnknownOutcome
+			} else {
+				d.stored <- nil
+			}
+			return err
 		case <-recheck.C:
 			if b.whole && s.usable(b.rec) || !b.whole && why.reason == subscription.HandlerNotFound && s.hasHandler() || why.room != nil && s.hasRoom(why.room) {
-				return s.unblock(ctx, retryRecord)
+				return s.unblock(ctx, false)
 			}
 		case <-s.stopping:
 			return errStopped
@@ -120,12 +126,12 @@ func (s *stream) hasHandler() bool {
 }
 
 // unblock ends the wait of a stream. It returns errAgain.
-func (s *stream) unblock(ctx context.Context, d decision) error {
+func (s *stream) unblock(ctx context.Context, skip bool) error {
 	s.mu.Lock()
 	offset := s.blocked.rec.Offset
 	s.blocked, s.status.Blocked, s.position.Blocked = nil, nil, nil
 	s.setState(subscription.Starting, "", "")
-	if d == skipRecord {
+	if skip {
 		s.next = offset + 1
 		s.position.Skipped++
 		s.status.Skipped = s.position.Skipped
@@ -135,20 +141,46 @@ func (s *stream) unblock(ctx context.Context, d decision) error {
 	if !s.store(ctx, true) {
 		return errNotStored
 	}
-	if d == skipRecord {
+	if skip {
 		s.log.Info("record was skipped by an operator", "offset", offset)
 	}
 	return errAgain
 }
 
-// decide passes an operator's decision about the record that blocks the stream.
-func (s *stream) decide(offset int64, d decision) error {
+// errUnknownOutcome is the outcome of a decision whose position was not stored in time: it may be
+// stored later.
+var errUnknownOutcome = errors.New("whether the decision is stored is not known; the status of the subscription shows if the record still blocks")
+
+// decide passes an operator's decision about the record that blocks the stream, and waits until it
+// is stored.
+func (s *stream) decide(ctx context.Context, offset int64, skip bool) error {
+	d := decision{skip: skip, stored: make(chan error, 1)}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.blocked == nil || s.blocked.rec.Offset != offset || s.blocked.decided {
+		s.mu.Unlock()
 		return subscription.ErrNotBlocked
 	}
 	s.blocked.decided = true
 	s.blocked.decision <- d
-	return nil
+	s.mu.Unlock()
+	select {
+	case err := <-d.stored:
+		return err
+	case <-ctx.Done():
+		return errUnknownOutcome
+	}
+}
+
+// refuse ends the wait for a decision about b. One that arrived too late has had no effect.
+func (s *stream) refuse(b *blockedRecord) {
+	s.mu.Lock()
+	if s.blocked == b {
+		s.blocked = nil
+	}
+	s.mu.Unlock()
+	select {
+	case d := <-b.decision:
+		d.stored <- subscription.ErrNotBlocked
+	default:
+	}
 }

@@ -140,7 +140,7 @@ func TestALargeBlockedRecordIsNotHeld(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, len(value), rec.ValueSize)
 	require.Equal(t, value[:subscription.MaxRecordView], string(rec.Value))
-	require.NoError(t, h.engine.Skip(id))
+	require.NoError(t, h.engine.Skip(t.Context(), id))
 	w.eventually("it is skipped", func() bool { return h.status("orders", 0).Position == 1 })
 }
 

@@ -110,7 +110,7 @@ func TestDeadLettersAreBounded(t *testing.T) {
 	}
 	w.eventually("the large one blocks", blockedAt(subscription.MaxDeadLetters+2))
 	require.Contains(t, h.status("orders", 0).Message, "256")
-	require.NoError(t, h.engine.Skip(subscription.RecordID{Subscription: "sub_1", Topic: "orders", Offset: subscription.MaxDeadLetters + 2}))
+	require.NoError(t, h.engine.Skip(t.Context(), subscription.RecordID{Subscription: "sub_1", Topic: "orders", Offset: subscription.MaxDeadLetters + 2}))
 	w.eventually("the next is stored", func() bool { return w.createdCount() == 1 })
 }
 
@@ -158,7 +158,7 @@ func TestARecordThatIsTooLargeForTheDeadLetterTopic(t *testing.T) {
 	h := w.start().leadAll()
 	w.eventually("it blocks", func() bool { return h.status("orders", 0).Blocked != nil })
 	require.Contains(t, h.status("orders", 0).Message, "dead-letter topic")
-	require.NoError(t, h.engine.Skip(subscription.RecordID{Subscription: "sub_1", Topic: "orders"}))
+	require.NoError(t, h.engine.Skip(t.Context(), subscription.RecordID{Subscription: "sub_1", Topic: "orders"}))
 	w.eventually("the next record is stored", func() bool { return w.createdCount() == 1 })
 }
 

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -82,11 +83,31 @@ func TestAnUnusableRecordBlocksItsTopicPartition(t *testing.T) {
 	rec, err := h.engine.Record(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, "2", string(rec.Value))
-	require.NoError(t, h.engine.Retry(id))
-	w.eventually("it blocks again", func() bool { return h.engine.Skip(id) == nil })
+	require.NoError(t, h.engine.Retry(t.Context(), id))
+	w.eventually("it blocks again", func() bool { return h.status("orders", 0).State == subscription.Blocked })
+	require.NoError(t, h.engine.Skip(t.Context(), id))
+	require.EqualValues(t, 2, w.stored("sub_1", "orders", 0).Next, "a skip that succeeded is stored")
 	w.eventually("the next is stored", func() bool { return w.createdCount() == 4 })
 	w.requireOnce("orders", map[int32][]int64{0: {0, 2}, 1: {0, 1}})
-	require.ErrorIs(t, h.engine.Skip(id), subscription.ErrNotBlocked)
+	require.ErrorIs(t, h.engine.Skip(t.Context(), id), subscription.ErrNotBlocked)
+	require.EqualValues(t, 1, h.status("orders", 0).Skipped)
+}
+
+// A decision whose storage takes too long is not reported as stored.
+func TestASkipThatIsNotStoredYet(t *testing.T) {
+	w := newWorld(t, 1)
+	w.topic("orders", 1)
+	w.produce(record("orders", 0, "\xff", "1"), record("orders", 0, "a", "2"))
+	w.subscribe("sub_1", "Orders/add", []string{"orders"})
+	h := w.start().leadAll()
+	w.eventually("it blocks", func() bool { return h.status("orders", 0).State == subscription.Blocked })
+	w.shards[0].mu.Lock() // nothing can be stored
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := h.engine.Skip(ctx, subscription.RecordID{Subscription: "sub_1", Topic: "orders"})
+	w.shards[0].mu.Unlock()
+	require.ErrorIs(t, err, errUnknownOutcome)
+	w.eventually("it is stored later", func() bool { return w.createdCount() == 1 })
 	require.EqualValues(t, 1, h.status("orders", 0).Skipped)
 }
 
@@ -164,8 +185,8 @@ func TestAnotherNodeContinuesReading(t *testing.T) {
 		return true
 	})
 	id := subscription.RecordID{Subscription: "sub_1", Topic: "orders", Partition: 0}
-	require.ErrorIs(t, first.engine.Retry(id), subscription.ErrNotRead)
-	w.eventually("the second reads it", func() bool { return errors.Is(second.engine.Retry(id), subscription.ErrNotBlocked) })
+	require.ErrorIs(t, first.engine.Retry(t.Context(), id), subscription.ErrNotRead)
+	w.eventually("the second reads it", func() bool { return errors.Is(second.engine.Retry(t.Context(), id), subscription.ErrNotBlocked) })
 	produce()
 	w.eventually("the second reads on", func() bool { return w.createdCount() == 12 })
 	w.requireOnce("orders", want)

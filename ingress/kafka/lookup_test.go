@@ -39,5 +39,5 @@ func TestRecordsForOperators(t *testing.T) {
 	_, err = h.engine.Record(t.Context(), id)
 	require.ErrorIs(t, err, subscription.ErrNoRecord)
 	require.ErrorContains(t, err, "orders has no partition 7")
-	require.ErrorIs(t, h.engine.Skip(id), subscription.ErrNotBlocked)
+	require.ErrorIs(t, h.engine.Skip(t.Context(), id), subscription.ErrNotBlocked)
 }

@@ -3,6 +3,7 @@ package kafka
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -119,25 +120,26 @@ func byTopicPartition(a, b subscription.PartitionStatus) int {
 	return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 }
 
-// Retry retries a record that blocks its topic partition. The error is subscription.ErrNotRead or
-// subscription.ErrNotBlocked.
-func (e *Engine) Retry(id subscription.RecordID) error {
-	return e.decide(id, retryRecord)
+// Retry retries a record that blocks its topic partition, and returns when that is stored. Errors can
+// be subscription.ErrNotRead and subscription.ErrNotBlocked.
+func (e *Engine) Retry(ctx context.Context, id subscription.RecordID) error {
+	return e.decide(ctx, id, false)
 }
 
-// Skip skips a record that blocks its topic partition. The errors are those of Retry.
-func (e *Engine) Skip(id subscription.RecordID) error {
-	return e.decide(id, skipRecord)
+// Skip skips a record that blocks its topic partition, and returns when that is stored. The errors are
+// those of Retry.
+func (e *Engine) Skip(ctx context.Context, id subscription.RecordID) error {
+	return e.decide(ctx, id, true)
 }
 
-func (e *Engine) decide(id subscription.RecordID, d decision) error {
+func (e *Engine) decide(ctx context.Context, id subscription.RecordID, skip bool) error {
 	s := e.stream(id)
 	if r := e.reader(id.Subscription); s == nil && r != nil && r.lacks(topicPartition{id.Topic, id.Partition}) {
 		return subscription.ErrNotBlocked
 	} else if s == nil {
 		return subscription.ErrNotRead
 	}
-	return s.decide(id.Offset, d)
+	return s.decide(ctx, id.Offset, skip)
 }
 
 func (e *Engine) stream(id subscription.RecordID) *stream {

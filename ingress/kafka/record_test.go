@@ -123,7 +123,7 @@ func TestRecordsThatAreTooLarge(t *testing.T) {
 		require.Equal(t, want.reason, st.Reason)
 		require.Contains(t, st.Blocked.Message, want.text)
 		require.EqualValues(t, 1, st.Blocked.Offset)
-		require.NoError(t, h.engine.Skip(subscription.RecordID{Subscription: sub, Topic: want.topic, Offset: 1}))
+		require.NoError(t, h.engine.Skip(t.Context(), subscription.RecordID{Subscription: sub, Topic: want.topic, Offset: 1}))
 		w.eventually("it continues", func() bool { return h.status(want.topic, 0).Position == 3 })
 	}
 	require.Equal(t, 4, w.createdCount())

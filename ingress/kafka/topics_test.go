@@ -75,7 +75,7 @@ func TestASeekWhileARecordBlocks(t *testing.T) {
 	}
 	seek(2, 2)
 	w.eventually("it is past it", func() bool { st := h.status("orders", 0); return st.Position == 3 && st.State == subscription.Running })
-	require.ErrorIs(t, h.engine.Skip(subscription.RecordID{Subscription: "sub_1", Topic: "orders", Offset: 1}), subscription.ErrNotBlocked)
+	require.ErrorIs(t, h.engine.Skip(t.Context(), subscription.RecordID{Subscription: "sub_1", Topic: "orders", Offset: 1}), subscription.ErrNotBlocked)
 	require.Equal(t, 2, w.createdCount())
 	seek(3, 0)
 	w.eventually("it blocks again", func() bool { b := h.status("orders", 0).Blocked; return b != nil && b.Offset == 1 })

@@ -283,6 +283,20 @@ func (o *shardOwner) PutPosition(ctx context.Context, p machine.StreamPosition) 
 	}
 }
 
+// stored returns the stored position of a topic partition.
+func (w *world) stored(id, topic string, p uint32) (found machine.StreamPosition) {
+	for _, s := range w.shards {
+		s.mu.Lock()
+		for at := range s.state.Positions() {
+			if at.Stream.Subscription == id && at.Stream.Topic == topic && at.Stream.Partition == p {
+				found = *at
+			}
+		}
+		s.mu.Unlock()
+	}
+	return found
+}
+
 // host is a node: an engine and the partitions that it leads.
 type host struct {
 	w      *world

@@ -26,9 +26,9 @@ type Streams interface {
 	// Record returns a record. Errors can be subscription.ErrNotRead and ErrNoRecord.
 	Record(ctx context.Context, id subscription.RecordID) (subscription.Record, error)
 	// Retry tries to deliver a record again that blocks its topic partition, Skip leaves it out.
-	// Errors can be subscription.ErrNotRead and ErrNotBlocked.
-	Retry(id subscription.RecordID) error
-	Skip(id subscription.RecordID) error
+	// They return when that is stored. Errors can be subscription.ErrNotRead and ErrNotBlocked.
+	Retry(ctx context.Context, id subscription.RecordID) error
+	Skip(ctx context.Context, id subscription.RecordID) error
 	// ListDeadLetters returns up to limit dead letters that this node stores as a leader, behind one
 	// or from the first on if that is nil, without keys, values and headers.
 	ListDeadLetters(subscription string, after *subscription.RecordID, limit int) (subscription.DeadLetterPage, error)
@@ -48,8 +48,8 @@ func (noStreams) Statuses(string, bool) []subscription.Status { return nil }
 func (noStreams) Record(context.Context, subscription.RecordID) (subscription.Record, error) {
 	return subscription.Record{}, subscription.ErrNotRead
 }
-func (noStreams) Retry(subscription.RecordID) error { return subscription.ErrNotRead }
-func (noStreams) Skip(subscription.RecordID) error  { return subscription.ErrNotRead }
+func (noStreams) Retry(context.Context, subscription.RecordID) error { return subscription.ErrNotRead }
+func (noStreams) Skip(context.Context, subscription.RecordID) error  { return subscription.ErrNotRead }
 
 func (noStreams) ListDeadLetters(string, *subscription.RecordID, int) (page subscription.DeadLetterPage, err error) {
 	return page, nil
@@ -114,9 +114,9 @@ func (s *Server) StreamRecord(ctx context.Context, req *nodepb.StreamRecordReque
 	case nodepb.StreamRecordAction_DROP_DEAD_LETTER:
 		err = streams.DropDeadLetter(ctx, id)
 	case nodepb.StreamRecordAction_RETRY:
-		err = streams.Retry(id)
+		err = streams.Retry(ctx, id)
 	case nodepb.StreamRecordAction_SKIP:
-		err = streams.Skip(id)
+		err = streams.Skip(ctx, id)
 	default:
 		err = errors.New("the action is unknown")
 	}

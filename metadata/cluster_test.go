@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,6 +53,7 @@ type testNode struct {
 	server    *grpc.Server
 	cancel    context.CancelFunc
 	wg        sync.WaitGroup
+	observers atomic.Int32 // of the controller
 }
 
 func newTestCluster(t *testing.T) *testCluster {
@@ -106,7 +108,12 @@ func (c *testCluster) start(name, incarnation, address string, first bool) *test
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancel = cancel
 	n.wg.Go(func() { _ = n.Run(ctx) })
-	n.wg.Go(func() { _ = n.RunController(ctx, c) })
+	n.wg.Go(func() {
+		_ = n.RunController(ctx, func() Observer {
+			n.observers.Add(1)
+			return c
+		})
+	})
 	c.mu.Lock()
 	c.running[n.address] = n
 	c.mu.Unlock()

@@ -25,12 +25,13 @@ const (
 
 // RunController manages the cluster while this node leads the metadata: it gives members
 // their replica and vote in the metadata group, takes both from leaving ones, changes the
-// partition table in single steps, and raises the feature level. It returns when ctx ends.
-func (s *Store) RunController(ctx context.Context, obs Observer) error {
+// partition table in single steps, and raises the feature level. It returns when ctx ends. Each
+// leadership has an observer of its own: what an earlier one has observed is outdated.
+func (s *Store) RunController(ctx context.Context, observe func() Observer) error {
 	for {
 		select {
 		case leadership := <-s.replica.raftLog.gate.leaderships:
-			s.control(ctx, leadership, obs)
+			s.control(ctx, leadership, observe())
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -183,11 +183,25 @@ func TestControllerEndsWhileItsNodeLeads(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- n.RunController(ctx, c) }()
+	go func() { ended <- n.RunController(ctx, func() Observer { return c }) }()
 	select {
 	case err := <-ended:
 		require.ErrorIs(t, err, context.Canceled)
 	case <-time.After(10 * time.Second):
 		t.Fatal("the controller continues")
 	}
+}
+
+// Of a node that was silent when this one last led, nothing is known since.
+func TestEachLeadershipObservesAnew(t *testing.T) {
+	c := newTestCluster(t)
+	nodes := c.startAll(2, 1)
+	c.awaitVoters(2, 0, nodes...)
+	first, _ := c.leader(nodes...)
+	for range 2 {
+		leader, _ := c.leader(nodes...)
+		require.NoError(t, leader.Group().TransferLeadership(t.Context(), ""))
+		require.Eventually(t, func() bool { return !leader.Group().IsLeader() }, time.Minute, time.Millisecond)
+	}
+	require.Eventually(t, func() bool { return first.observers.Load() >= 2 }, time.Minute, time.Millisecond)
 }

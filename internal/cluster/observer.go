@@ -12,7 +12,7 @@ import (
 	nodepb "platform/proto/node"
 )
 
-// observer is this node's view of the cluster, for the controller.
+// observer is this node's view of the cluster, for the controller, during one leadership.
 type observer struct {
 	store   *metadata.Store
 	members *membership.Members
@@ -31,7 +31,9 @@ var _ metadata.Observer = (*observer)(nil)
 func RunController(ctx context.Context, store *metadata.Store, members *membership.Members, nodes *Nodes, lost time.Duration) error {
 	changes, stop := members.Watch()
 	defer stop()
-	return store.RunController(ctx, &observer{store: store, members: members, nodes: nodes, lost: lost, changes: changes, silent: map[uint32]time.Time{}})
+	return store.RunController(ctx, func() metadata.Observer {
+		return &observer{store: store, members: members, nodes: nodes, lost: lost, changes: changes, silent: map[uint32]time.Time{}}
+	})
 }
 
 // Liveness implements metadata.Observer. A node that is about to stop is suspect, so it gets

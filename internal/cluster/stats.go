@@ -56,7 +56,7 @@ func statsToProto(r stats.Result) *nodepb.StatsResponse {
 // statsFromProto converts the series of another node and checks that they fit the query.
 func statsFromProto(in *nodepb.StatsResponse, q stats.Query) (stats.Result, error) {
 	r := stats.Result{First: int(in.First), Count: int(in.Steps)}
-	if r.First < 0 || r.Count < 0 || int64(r.First+r.Count) > (q.To-q.From)/q.Step+1 {
+	if steps := (q.To-q.From)/q.Step + 1; in.First < 0 || in.First > steps || in.Steps < 0 || in.Steps > steps-in.First {
 		return r, errors.New("its series do not fit the request")
 	}
 	for _, one := range in.Services {

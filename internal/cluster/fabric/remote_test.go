@@ -444,3 +444,13 @@ func TestRequestsAreCountedByMethod(t *testing.T) {
 func leaderOf(id, address string) raftgroup.Leader {
 	return raftgroup.Leader{ID: raft.ServerID(id), Address: raft.ServerAddress(address)}
 }
+
+// TestResponsesWithoutContentAreErrors requires that a faulty node does not end this one.
+func TestResponsesWithoutContentAreErrors(t *testing.T) {
+	_, err := recordFromWire(nil)
+	require.ErrorContains(t, err, "record is missing")
+	_, err = endingFromWire(nil)
+	require.Error(t, err)
+	_, err = listedFromWire(nil)
+	require.Error(t, err)
+}

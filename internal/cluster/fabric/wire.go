@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -88,7 +89,10 @@ func recordToWire(r partition.Record) (*node.PartitionRecord, error) {
 }
 
 func recordFromWire(m *node.PartitionRecord) (r partition.Record, err error) {
-	if r.Invocation, err = codec.DecodeInvocation(m.GetInvocation()); err != nil {
+	if m == nil {
+		return r, fmt.Errorf("malformed response: record is missing")
+	}
+	if r.Invocation, err = codec.DecodeInvocation(m.Invocation); err != nil {
 		return r, err
 	}
 	if m.Attempts != nil {

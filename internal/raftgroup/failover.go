@@ -130,9 +130,9 @@ func (g *Group) succeed(addr raft.ServerAddress) {
 }
 
 // stand makes a follower start an election immediately; a candidate is already collecting
-// votes.
+// votes. A replica that has failed or is about to stop must not lead again.
 func (g *Group) stand(r *raft.Raft) {
-	if r.State() == raft.Follower {
+	if r.State() == raft.Follower && !g.ending() {
 		g.port.timeoutNow(g.cfg.Profile.ElectionTimeout)
 	}
 }

@@ -24,6 +24,8 @@ type fsm struct {
 	probe   *probe // of the watchdog
 	// complete returns an entry with its data. Set before Raft runs.
 	complete func(*raft.Log) (*raft.Log, error)
+	// running returns a context that ends before the running Raft instance is shut down.
+	running func() context.Context
 
 	// fresh and entries are reused between batches.
 	fresh   []*raft.Log
@@ -48,7 +50,7 @@ var (
 )
 
 func newFSM(sm StateMachine, onFail func(error)) *fsm {
-	f := &fsm{sm: sm, onFail: onFail}
+	f := &fsm{sm: sm, onFail: onFail, running: context.Background}
 	f.applied.Store(sm.Applied().Index)
 	return f
 }
@@ -269,11 +271,15 @@ type fsmSnapshot struct {
 	sink  *snapshotSink // set by Persist
 }
 
-// Persist waits until the state is durable and then records it.
+// Persist waits until the state is durable and then records it. A flush may take until there is
+// disk space, which stopping does not wait for.
 func (s *fsmSnapshot) Persist(sink raft.SnapshotSink) error {
-	if err := s.wait(context.Background()); err != nil {
+	ctx := s.fsm.running()
+	if err := s.wait(ctx); err != nil {
 		err = fmt.Errorf("wait for flush: %w", err)
-		s.fsm.fail(err)
+		if ctx.Err() == nil {
+			s.fsm.fail(err)
+		}
 		return err
 	}
 	s.sink = sink.(*snapshotSink)

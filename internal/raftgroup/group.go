@@ -84,6 +84,7 @@ func (g *Group) open(ctx context.Context) error {
 	}
 	g.fsm = newFSM(g.cfg.StateMachine, g.fail)
 	g.fsm.probe, g.fsm.complete = g.storage.probe, g.storage.complete
+	g.fsm.running = func() context.Context { return g.port.outgoing.Load().ctx }
 	g.storage.holds = g.newHolds()
 	g.storage.match = g.matchOf
 	g.storage.trailing = trailing{
@@ -194,6 +195,13 @@ func (g *Group) Err() error {
 	return g.err
 }
 
+// ending reports whether the group has failed or is being stopped.
+func (g *Group) ending() bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.closing || g.Err() != nil
+}
+
 // Done is closed when the group has stopped, by Shutdown or by failure.
 func (g *Group) Done() <-chan struct{} { return g.done }
 
@@ -257,9 +265,7 @@ func (g *Group) end(ctx context.Context) {
 	g.cancel()
 	g.wg.Wait() // Lead and its proposers have ended
 	g.reads.close()
-	g.mu.Lock()
-	g.stopInstance(ctx, g.inst)
-	g.mu.Unlock()
+	g.stopInstance(ctx, g.inst) // without mu: closing is set, and what is known of the replica can be read meanwhile
 	g.cfg.Transport.detach(g.port)
 	g.reads.wait()
 	g.fsm.install.close()

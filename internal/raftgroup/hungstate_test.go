@@ -78,6 +78,62 @@ func TestStopReportsAnApplyThatStillRuns(t *testing.T) {
 	<-g.Done()
 }
 
+// unflushedMachine never becomes durable, as on a full disk.
+type unflushedMachine struct {
+	StateMachine
+	flushing chan struct{}
+}
+
+func (m *unflushedMachine) Flush() (func(context.Context) error, error) {
+	return func(ctx context.Context) error {
+		close(m.flushing)
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}, nil
+}
+
+func TestStopDoesNotWaitForAFlush(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer n.stop()
+	machine := &unflushedMachine{StateMachine: memJournal(t), flushing: make(chan struct{})}
+	g, err := Open(n.config(1, machine, n.voter()))
+	require.NoError(t, err)
+	waitLeader(t, g)
+	propose(t, g, "command 1")
+	snapshot := make(chan error, 1)
+	go func() { snapshot <- g.Snapshot(t.Context()) }()
+	<-machine.flushing
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.NoError(t, g.Stop(ctx))
+	require.Error(t, <-snapshot)
+	require.NoError(t, g.Err())
+}
+
+// A replica that does not stop in time must not block those who look for the leader.
+func TestAStoppingReplicaCanBeRead(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer n.stop()
+	machine := &hangingMachine{StateMachine: memJournal(t)}
+	g, err := Open(n.config(1, machine, n.voter()))
+	require.NoError(t, err)
+	waitLeader(t, g)
+	machine.hung.Lock()
+	data, err := sealJournal([][]byte{[]byte("command 1")})
+	require.NoError(t, err)
+	g.Propose(data)
+	require.Eventually(t, func() bool { return g.Stats().CommitIndex == g.Stats().LastIndex }, time.Minute, time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, g.Stop(ctx), context.Canceled)
+	require.Eventually(t, func() bool { return g.Stats().State == raft.Shutdown.String() }, time.Minute, time.Millisecond)
+	g.Leader()
+	require.ErrorIs(t, g.Barrier(t.Context()), ErrStopped)
+	require.ErrorIs(t, g.Stop(ctx), context.Canceled)
+	machine.hung.Unlock()
+	require.NoError(t, g.Stop(t.Context()))
+}
+
 func TestTimeInWhichTheProcessDidNotRunDoesNotCount(t *testing.T) {
 	now := time.Now()
 	var exits, slow int

@@ -16,7 +16,7 @@ type instance struct {
 	observer *raft.Observer
 	outgoing *outgoing
 	pending  atomic.Int64 // futures that are awaited
-	stopped  bool         // covered by Group.mu
+	stopped  bool         // used by rebuild, and by end after it
 	stop     chan struct{}
 	followed chan struct{} // closed when its notifications are no longer read
 }
@@ -164,7 +164,7 @@ func (g *Group) rebuild(ctx context.Context, why string) error {
 const drainFor = 3 * time.Second
 
 // stopInstance shuts one Raft instance down and returns when it has stopped completely. The
-// caller holds mu, so nothing new is proposed; pending proposals have been completed unless
+// caller holds mu or has set closing, so nothing new is proposed; pending proposals have been completed unless
 // the disk hangs, which is not awaited after ctx has ended. An instance that could not be
 // replaced has been stopped before.
 func (g *Group) stopInstance(ctx context.Context, inst *instance) {

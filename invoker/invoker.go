@@ -83,12 +83,20 @@ func (iv *Invoker) Client() *endpoint.Client { return iv.client }
 // Status returns the state of an invocation's attempts that is not stored; false if no
 // session of this node runs or retries it.
 func (iv *Invoker) Status(id ids.Invocation) (attempts.Status, bool) {
+	if t := iv.task(id); t != nil {
+		return t.attemptStatus(), true
+	}
+	return attempts.Status{}, false
+}
+
+// task returns the task of an invocation, nil if there is none.
+func (iv *Invoker) task(id ids.Invocation) *task {
 	iv.mu.Lock()
 	defer iv.mu.Unlock()
 	for s := range iv.sessions {
 		if t := s.task(id); t != nil {
-			return t.attemptStatus(), true
+			return t
 		}
 	}
-	return attempts.Status{}, false
+	return nil
 }

@@ -27,7 +27,7 @@ func (iv *Invoker) enqueue(key flowcontrol.QueueKey, resumed bool, w waiter) {
 	got, more, short := iv.slots.acquire(key, resumed, &w)
 	switch {
 	case got && !w.start():
-		iv.releaseSlot(w.share)
+		iv.returnSlot(w)
 	case more:
 		iv.startNext(short)
 	case short:
@@ -50,11 +50,18 @@ func (iv *Invoker) scanOpen(at time.Time) {
 // releaseSlot releases a slot, nil for none, and starts a waiting attempt. No task's mutex
 // may be held.
 func (iv *Invoker) releaseSlot(s *share) {
-	if s == nil {
-		return
+	if s != nil {
+		iv.pass(iv.slots.release(s))
 	}
-	for w, passed := iv.slots.release(s); passed && !w.start(); {
-		w, passed = iv.slots.release(w.share) // w ended while it waited
+}
+
+// returnSlot releases the slot of an invocation that ended while it waited.
+func (iv *Invoker) returnSlot(w waiter) { iv.pass(iv.slots.giveBack(w)) }
+
+// pass starts an invocation that a released slot was passed to.
+func (iv *Invoker) pass(w waiter, passed bool) {
+	for passed && !w.start() {
+		w, passed = iv.slots.giveBack(w)
 	}
 }
 

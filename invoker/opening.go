@@ -152,7 +152,7 @@ func (iv *Invoker) reopen(s *share) {
 func (iv *Invoker) startNext(short bool) {
 	for w, ok := iv.slots.next(); ok; w, ok = iv.slots.next() {
 		if !w.start() {
-			iv.releaseSlot(w.share)
+			iv.returnSlot(w)
 		}
 	}
 	if short {

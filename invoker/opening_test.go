@@ -261,3 +261,16 @@ func TestOpeningsAreBounded(t *testing.T) {
 		require.Zero(r, l.waiting)
 	})
 }
+
+// TestInvocationsThatEndedWhileTheyWaitedOpenNothing requires that they do not hold back others.
+func TestInvocationsThatEndedWhileTheyWaitedOpenNothing(t *testing.T) {
+	l := newQueueing(1000)
+	require.True(t, l.arrive("A", true, 0))
+	for n := range uint64(maxFreshOpenings) {
+		require.True(t, l.arrive("A", false, 1+n))
+	}
+	require.False(t, l.arrive("A", false, 100), "the endpoint has not responded to the resumed one")
+	w, passed := l.giveBack(l.started[1])
+	require.True(t, passed)
+	require.EqualValues(t, 100, w.number)
+}

@@ -156,6 +156,7 @@ func (s *Session) Close() {
 	for _, t := range tasks {
 		t.abandon()
 	}
+	s.iv.slots.leave(s)
 	s.timers.stop()
 	s.gate.Lock() // waits for events in progress
 	defer s.gate.Unlock()

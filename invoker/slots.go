@@ -156,6 +156,18 @@ func (q *slots) take(s *share, w *waiter, resumed bool, now time.Time) {
 func (q *slots) release(s *share) (w waiter, passed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	return q.releaseLocked(s)
+}
+
+// giveBack is release for an invocation that did not start.
+func (q *slots) giveBack(w waiter) (next waiter, passed bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w.share.openings.end(w.opening)
+	return q.releaseLocked(w.share)
+}
+
+func (q *slots) releaseLocked(s *share) (w waiter, passed bool) {
 	q.used--
 	s.used--
 	now := time.Now()
@@ -164,6 +176,29 @@ func (q *slots) release(s *share) (w waiter, passed bool) {
 		delete(q.shares, s.service)
 	}
 	return q.nextLocked(now)
+}
+
+// leave removes the waiting invocations of a session that ends. A node that loses and wins
+// leaderships has them in another one.
+func (q *slots) leave(ended *Session) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	for service, s := range q.shares {
+		left := s.resumed.remove(ended) + s.fresh.remove(ended)
+		if left == 0 {
+			continue
+		}
+		s.waiting -= left
+		q.waiting -= left
+		q.updateHeap(s, now)
+		if s.waiting == 0 && s.used == 0 {
+			delete(q.shares, service)
+		}
+	}
+	if q.waiting == 0 {
+		q.short.Store(false)
+	}
 }
 
 // next returns an invocation that may have a slot; the caller must start it.

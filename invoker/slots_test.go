@@ -160,6 +160,33 @@ func TestTheAgeOfWaitingInvocations(t *testing.T) {
 	})
 }
 
+// TestWaitingInvocationsLeaveWithTheirSession loses leaderships while invocations wait. They wait
+// again in the session of the next leadership, so that those of lost ones must not add up.
+func TestWaitingInvocationsLeaveWithTheirSession(t *testing.T) {
+	cfg := policy(1, metadata.Pause)
+	cfg.ConcurrentInvocations = 1
+	iv := New(cfg, &bench{schemas: testSchemas("http://nowhere/")}, nil)
+	defer iv.Close()
+	key := func(scope string) flowcontrol.QueueKey { return flowcontrol.QueueKey{Service: "A", Scope: scope} }
+	iv.slots.acquire(key(""), false, &waiter{})
+	kept, lost := iv.openSession(nil), iv.openSession(nil)
+	for n := range uint64(10) {
+		iv.enqueue(key("x"), n%2 == 0, waiter{s: lost, number: n})
+		iv.enqueue(key("y"), n%2 == 0, waiter{s: kept, number: n})
+		iv.enqueue(flowcontrol.QueueKey{Service: "B"}, false, waiter{s: lost, number: n})
+	}
+	lost.Close()
+	loads := iv.Load()
+	require.Len(t, loads, 1)
+	require.Equal(t, 10, loads["A"].Waiting)
+	w, passed := iv.slots.release(iv.slots.shares["A"])
+	require.True(t, passed)
+	require.Same(t, kept, w.s)
+	kept.Close()
+	require.Zero(t, iv.Load()["A"].Waiting)
+	require.False(t, iv.slots.short.Load())
+}
+
 func TestQueuesAreServedRoundRobin(t *testing.T) {
 	q := slots{limit: 1}
 	acquire := func(service string, n uint64) bool {

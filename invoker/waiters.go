@@ -67,6 +67,21 @@ func (l *waiterQueues) pop() waiter {
 	return w
 }
 
+// remove removes the invocations of a session, and returns how many these are.
+func (l *waiterQueues) remove(s *Session) (removed int) {
+	for key, q := range l.queues {
+		if key.s == s {
+			removed += q.waiters.len()
+			delete(l.queues, key)
+		}
+	}
+	if removed > 0 {
+		others := slices.DeleteFunc(slices.Clone(l.turns.all[l.turns.head:]), func(q *queue) bool { return q.key.s == s })
+		l.len, l.turns = l.len-removed, fifo[*queue]{all: others}
+	}
+	return removed
+}
+
 // waiter waits for a slot: a task, or an invocation whose record has not been read.
 type waiter struct {
 	t      *task // nil: identified by s, id and number

@@ -91,6 +91,14 @@ func TestListsAreNeverNull(t *testing.T) {
 	require.JSONEq(t, `{"invocations":[]}`, text(t, w.ask(t, "GET", "/invocations", "")))
 }
 
+func TestReplacedStateIsBounded(t *testing.T) {
+	w := seeded(t, func(c *Config) { c.StateSize = 10 })
+	require.Equal(t, http.StatusAccepted, w.ask(t, "POST", "/services/Counter/state", `{"object_key":"k","new_state":{"a":"1234","b":"1234"}}`).StatusCode)
+	refused := w.ask(t, "POST", "/services/Counter/state", `{"object_key":"k","new_state":{"a":"1234","b":"12345"}}`)
+	require.Equal(t, http.StatusRequestEntityTooLarge, refused.StatusCode)
+	requireError(t, refused, text(t, refused), "RT0027", "")
+}
+
 func TestFailures(t *testing.T) {
 	w := seeded(t, func(c *Config) { c.BodyLimit = 100 })
 	for _, tc := range []struct {

@@ -125,6 +125,8 @@ type Config struct {
 	RoutingHeaders []string
 	// Deployments limits their number, and Services that of the services of one (unlimited).
 	Deployments, Services int
+	// StateSize limits the keys and values of an object's state, in bytes (unlimited).
+	StateSize int64
 	// Version is the server's version; Commit and Toolchain describe the build.
 	Version, Commit, Toolchain string
 	// Level is the highest feature level that the server supports.

@@ -11,6 +11,7 @@ import (
 
 	"platform/flowcontrol"
 	"platform/internal/access"
+	"platform/internal/errcode"
 	"platform/internal/ids"
 	"platform/metadata"
 )
@@ -123,8 +124,13 @@ func (s *Server) updateState(c echo.Context) error {
 		return err
 	}
 	update := StateUpdate{Object: object, Version: body.Version}
+	size := int64(0)
 	for key, value := range body.NewState {
+		size += int64(len(key) + len(value))
 		update.Entries = append(update.Entries, StateEntry{key, value})
+	}
+	if most := s.cfg.StateSize; most > 0 && size > most {
+		return errcode.New(errcode.RT0027, "the new state has %d bytes, and worker.invoker.object-state-size-limit is %d", size, most)
 	}
 	change, err := s.invocations.UpdateState(c.Request().Context(), update, wait)
 	if err != nil {

@@ -40,9 +40,10 @@ type attempt struct {
 	announces           bool           // it has reported an await (protocol 7)
 	steps               []machine.Step // not proposed yet
 	unproposed          int            // payload bytes in them
-	counted             int            // received bytes that the budget has counted
-	undelivered         int            // bytes of the response of a function that are held for the stream
-	lingering           bool           // steps may wait a moment for more
+	state               stateSize
+	counted             int  // received bytes that the budget has counted
+	undelivered         int  // bytes of the response of a function that are held for the stream
+	lingering           bool // steps may wait a moment for more
 	failure             *failure
 	refusal             *failure  // error status; the body may contain details
 	body                []byte    // of the refusal
@@ -229,6 +230,7 @@ func (a *attempt) replay(r *attempts.Replay) bool {
 	t.inv = r.Invocation
 	t.deployed = a.plan.pin
 	t.size = r.Size()
+	a.state.partial, a.state.known, a.state.bound = r.Partial, !r.Partial, r.StateSize()
 	for i := range r.Entries {
 		e := &r.Entries[i]
 		if e.Type.IsCommand() {

@@ -39,6 +39,9 @@ type Config struct {
 	// EagerStateLimit is how many bytes of an object's state are sent with an attempt's
 	// start; 0: none.
 	EagerStateLimit int
+	// StateSizeLimit bounds the bytes of the keys and values of an object's state (RT0027); 0
+	// is no limit.
+	StateSizeLimit int
 	// MemoryLimit bounds the bytes of payloads that all attempts hold, in transit to
 	// endpoints and from them to the log; beyond it they wait. 0 is no limit. Copies and
 	// overhead add about twice that.
@@ -76,6 +79,7 @@ func DefaultConfig() Config {
 		MessageSizeLimit:      32 << 20,
 		MessageSizeWarning:    10 << 20,
 		EagerStateLimit:       32 << 20,
+		StateSizeLimit:        64 << 20,
 		MemoryLimit:           512 << 20,
 		InvocationMemoryLimit: 256 << 20,
 		Random:                rand.Uint64,

@@ -49,7 +49,7 @@ func failureOf(err error) *failure {
 	f := &failure{AttemptFailure: machine.AttemptFailure{
 		Code: codeInternal, ErrorCode: string(code), Message: plain(err.Error(), code),
 	}}
-	if code == errcode.RT0025 {
+	if code == errcode.RT0025 || code == errcode.RT0027 {
 		f.behavior = pauseNow
 	}
 	return f

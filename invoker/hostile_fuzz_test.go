@@ -198,6 +198,21 @@ func (h *hostile) State(o machine.Object, _ int) (entries []machine.StateEntry, 
 	return entries, false, nil
 }
 
+func (h *hostile) ValueSize(o machine.Object, key []byte) (int, error) {
+	value, _, err := h.tables.Value(o, key)
+	return len(value), err
+}
+
+func (h *hostile) StateSizes(o machine.Object, visit func(key []byte, size int)) error {
+	for e, err := range h.tables.Values(o) {
+		if err != nil {
+			return err
+		}
+		visit(e.Key, len(e.Value))
+	}
+	return nil
+}
+
 // pump applies what has been proposed, which may lead to more.
 func (h *hostile) pump() {
 	for {

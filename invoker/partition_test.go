@@ -232,6 +232,34 @@ func (s *shard) state(o machine.Object, limit int) (entries []machine.StateEntry
 	return entries, false
 }
 
+func (s *shard) ValueSize(o machine.Object, key []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	value, _, err := s.tables.Value(o, key)
+	return len(value), err
+}
+
+func (s *shard) StateSizes(o machine.Object, visit func(key []byte, size int)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for e, err := range s.tables.Values(o) {
+		if err != nil {
+			return err
+		}
+		visit(e.Key, len(e.Value))
+	}
+	return nil
+}
+
+// put stores values of some lengths in the state of an object.
+func (s *shard) put(o machine.Object, sizes map[string]int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, size := range sizes {
+		s.tables.PutValue(o, []byte(key), make([]byte, size))
+	}
+}
+
 // call creates an invocation; its result comes on the channel.
 func (s *shard) call(target machine.Target, n byte, input string) (ids.Invocation, chan journal.Result) {
 	return s.callAs(ids.NewInvocation(ids.HashKey(target.Key), [16]byte{15: n}), target, input)

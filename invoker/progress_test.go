@@ -101,7 +101,7 @@ func TestKeysOfStateAreBounded(t *testing.T) {
 	set := func(key, value int) error {
 		payload, err := (&service.SetStateCommandMessage{Key: make([]byte, key), Value: &service.Value{Content: make([]byte, value)}}).MarshalVT()
 		require.NoError(t, err)
-		_, err = new(Invoker).step(inv, &protocol.Message{Type: journal.SetState, Payload: payload}, new(completions))
+		_, _, err = new(Invoker).step(inv, &protocol.Message{Type: journal.SetState, Payload: payload}, new(completions))
 		return err
 	}
 	require.NoError(t, set(limits.Names, 1))

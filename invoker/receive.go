@@ -86,7 +86,7 @@ func (a *attempt) read(p []byte) *failure {
 	if !a.count() {
 		return a.tooLarge()
 	}
-	for t.state.open() {
+	for a.open() {
 		m, ok, err := a.decoder.Next()
 		if err != nil {
 			return failureOf(err)
@@ -97,6 +97,9 @@ func (a *attempt) read(p []byte) *failure {
 		if f := a.message(&m); f != nil {
 			return f
 		}
+	}
+	if t.a != a {
+		return nil
 	}
 	a.count()
 	if t.state.open() && a.idle() && a.s.iv.slots.short.Load() {
@@ -239,7 +242,13 @@ func (a *attempt) finish(last machine.Step) {
 }
 
 func (a *attempt) command(m *protocol.Message) *failure {
-	step, err := a.s.iv.step(a.t.inv, m, &a.used)
+	step, c, err := a.s.iv.step(a.t.inv, m, &a.used)
+	if err == nil {
+		err = a.changesState(m.Type, &c)
+	}
+	if !a.open() {
+		return nil // it was aborted while the state was measured
+	}
 	if err != nil {
 		f := failureOf(err)
 		index := a.commands
@@ -292,6 +301,7 @@ func (a *attempt) flush(force bool) {
 	}
 	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: a.plan.pin, Steps: a.steps, Errors: t.retry.report()}
 	final, volume := t.state == finishing, a.unproposed
+	a.state.proposed += len(a.steps)
 	a.steps, a.unproposed, a.lingering = nil, 0, false
 	if volume <= limits.ProgressBatch { // the usual case
 		t.pending++

@@ -16,6 +16,7 @@ func (t *task) proposed(a *attempt, p *machine.Progress, volume int, final bool,
 	t.pending--
 	t.volume -= volume
 	if t.a == a && a != nil {
+		a.state.settled += len(p.Steps)
 		a.count()
 	}
 	t.moved.Broadcast()

@@ -18,17 +18,17 @@ import (
 
 // step validates a command and returns the step that proposes it. An error describes what
 // the handler did wrong.
-func (iv *Invoker) step(inv *machine.Invocation, m *protocol.Message, used *completions) (machine.Step, error) {
+func (iv *Invoker) step(inv *machine.Invocation, m *protocol.Message, used *completions) (machine.Step, protocol.Command, error) {
 	step := machine.Step{Kind: machine.StepCommand, Type: m.Type, Payload: m.Payload}
 	c, err := protocol.ParseCommand(m.Type, m.Payload)
 	if err != nil {
-		return step, err
+		return step, c, err
 	}
 	if err := allowed(inv.Target.Type, m.Type); err != nil {
-		return step, err
+		return step, c, err
 	}
 	if err := unused(c.Completions, used); err != nil {
-		return step, err
+		return step, c, err
 	}
 	switch m.Type {
 	case journal.Call, journal.OneWayCall:
@@ -46,7 +46,7 @@ func (iv *Invoker) step(inv *machine.Invocation, m *protocol.Message, used *comp
 			err = errcode.New(errcode.RT0012, "awakeable ID %q: %w", c.Target, bad)
 		}
 	}
-	return step, err
+	return step, c, err
 }
 
 // unused checks that a command's completion IDs have not been used.

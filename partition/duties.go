@@ -72,6 +72,20 @@ func (a attemptSource) State(o machine.Object, limit int) ([]machine.StateEntry,
 	return state, !complete, err
 }
 
+// ValueSize implements attempts.Partition.
+func (a attemptSource) ValueSize(o machine.Object, key []byte) (int, error) {
+	view := a.l.p.tables.View()
+	defer view.Close()
+	return view.ValueSize(o, key)
+}
+
+// StateSizes implements attempts.Partition.
+func (a attemptSource) StateSizes(o machine.Object, visit func(key []byte, size int)) error {
+	view := a.l.p.tables.View()
+	defer view.Close()
+	return view.StateSizes(o, visit)
+}
+
 // Propose implements attempts.Partition. While the proposer is overloaded it blocks, which
 // slows the handler down.
 func (a attemptSource) Propose(p *machine.Progress, done func(machine.Outcome, error)) {

@@ -269,6 +269,9 @@ func (l *leadership) handle(effects []machine.Effect) {
 		case *machine.Finish:
 			l.p.countEnd(e)
 			l.p.traceEnd(e)
+			if e.Target.Type == target.StateUpdate {
+				l.session.StateReplaced(e.Target.Object())
+			}
 			l.waiters.finish(e.ID, ending{result: e.Result, expiresAt: e.ExpiresAt, request: e.Request})
 		case *machine.SetTimer:
 			l.timers.set(e.Timer)

@@ -58,6 +58,7 @@ var provoked = map[Code]string{
 	RT0024: "invoker/failures_test.go TestFailedAttempts",
 	RT0025: "invoker/protocol/depth_test.go TestAwaitsNestedTooDeeply",
 	RT0026: "ingress/held_test.go TestBodiesBeyondTheBudgetAreRefused",
+	RT0027: "invoker/statesize_test.go TestStateBeyondTheLimitPausesTheInvocation",
 }
 
 func TestEveryCodeIsProvokedSomewhere(t *testing.T) {

@@ -30,6 +30,7 @@ const (
 	RT0024 Code = "RT0024" // invalid use of flow control
 	RT0025 Code = "RT0025" // awaited futures nested too deeply
 	RT0026 Code = "RT0026" // memory or connections for requests exhausted
+	RT0027 Code = "RT0027" // state of an object too large
 )
 
 var runtimeEntries = []Entry{
@@ -182,5 +183,11 @@ var runtimeEntries = []Entry{
 		Title:   "No memory for the request",
 		Meaning: "The bodies of the requests in progress, on this connection or on the whole node, use all the memory reserved for them (networking.body-memory-limit, networking.connection-body-memory-limit), or the client's address has too many connections open (connections-per-address-limit). The request had no effect, or, if the response contains the id of an invocation, that invocation has ended and its result is kept.",
 		Remedy:  "Repeat the request after the time in the retry-after header, or read the result with /platform/attach/{id}. Send fewer large bodies concurrently, or raise the limit.",
+	},
+	{
+		Code: RT0027, HTTPStatus: http.StatusRequestEntityTooLarge,
+		Title:   "State of an object is too large",
+		Meaning: "The keys and values of the state of an object or workflow would have more bytes together than worker.invoker.object-state-size-limit. The command is not stored. The invocation was paused, since a retry would fail in the same way; a replacement of the state by an operator gets status 413. Commands that do not make the state larger are accepted, also above the limit.",
+		Remedy:  "Remove state that is no longer needed, distribute it over several objects, or raise the limit on all nodes, then resume the invocation.",
 	},
 }

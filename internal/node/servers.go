@@ -63,6 +63,7 @@ func (n *Node) newInvoker() *invoker.Invoker {
 	settings.MessageSizeLimit = int(c.MessageSizeLimit)
 	settings.MessageSizeWarning = int(c.MessageSizeWarning)
 	settings.EagerStateLimit = int(c.EagerStateSizeLimit)
+	settings.StateSizeLimit = int(c.ObjectStateSizeLimit)
 	settings.MemoryLimit = int(n.payloads.Attempts)
 	settings.InvocationMemoryLimit = int(c.PerInvocationMemoryLimit)
 	settings.MaxAwaitDepth = c.MaxAwaitedFutureDepth

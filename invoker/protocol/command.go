@@ -17,6 +17,8 @@ type Command struct {
 	Target string
 	// StateKey is the key that a SetState or ClearState names; part of the payload.
 	StateKey []byte
+	// ValueSize is the length of the value of a SetState.
+	ValueSize int
 	// Completions are its completion ids; 0 is none.
 	Completions [2]uint32
 }
@@ -46,7 +48,7 @@ func (c *Command) parse(t journal.Type, payload []byte) error {
 		return c.completes(err, m.Completion)
 	case journal.SetState, journal.ClearState:
 		m, err := journal.ParseState(t, payload)
-		c.StateKey = m.Key
+		c.StateKey, c.ValueSize = m.Key, len(m.Value)
 		return err
 	case journal.GetLazyState:
 		m, err := journal.ParseState(t, payload)

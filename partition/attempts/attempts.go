@@ -37,6 +37,12 @@ type Partition interface {
 	// with the effect.
 	State(o machine.Object, limit int) (entries []machine.StateEntry, partial bool, err error)
 
+	// ValueSize returns the length of a value of an object's state, 0 if there is none.
+	ValueSize(o machine.Object, key []byte) (int, error)
+	// StateSizes calls visit for the keys of an object's state with the lengths of their
+	// values. The key is valid during the call only.
+	StateSizes(o machine.Object, visit func(key []byte, size int)) error
+
 	// Propose submits progress of an attempt. Submissions are applied in the order
 	// of the calls. done is called once, on a goroutine of the partition, when the
 	// progress was applied or failed; it must not block. An error means that the
@@ -60,6 +66,8 @@ type Session interface {
 	Yield(*machine.Yield)
 	// Hasten ends the backoff of an invocation.
 	Hasten(*machine.Hasten)
+	// StateReplaced says that an operator's replacement of the state of an object was applied.
+	StateReplaced(machine.Object)
 	// Settle waits until the outcome of the last step of an attempt is known, if one is being
 	// stored, and reports whether it did.
 	Settle(ctx context.Context, id ids.Invocation) bool
@@ -82,6 +90,14 @@ func (r *Replay) Size() (n int) {
 	for i := range r.Entries {
 		n += len(r.Entries[i].Payload)
 	}
+	for i := range r.State {
+		n += len(r.State[i].Key) + len(r.State[i].Value)
+	}
+	return n
+}
+
+// StateSize returns the number of bytes of the keys and values of the state.
+func (r *Replay) StateSize() (n int) {
 	for i := range r.State {
 		n += len(r.State[i].Key) + len(r.State[i].Value)
 	}

@@ -152,6 +152,22 @@ func TestViewKeepsAnOverwrittenLargeRow(t *testing.T) {
 	requireChunks(t, p)
 }
 
+func TestSizesOfState(t *testing.T) {
+	p := partition(t, open(t), 1)
+	want := map[string]int{"": 3, "chunks": 2 << 20, "empty": 0, "long": 100_000}
+	commit(t, p, 1, func(s machine.State) {
+		for key, size := range want {
+			s.PutValue(largeObject, []byte(key), make([]byte, size))
+		}
+		s.PutValue(machine.Object{Service: largeObject.Service, Key: largeObject.Key + "x"}, []byte("other"), []byte("object"))
+	})
+	require.NotEmpty(t, p.large.rows)
+	v, got := p.View(), map[string]int{}
+	defer v.Close()
+	require.NoError(t, v.StateSizes(largeObject, func(key []byte, size int) { got[string(key)] = size }))
+	require.Equal(t, want, got)
+}
+
 // TestOrphanedChunksAreRemoved has chunks whose batch was never committed.
 func TestOrphanedChunksAreRemoved(t *testing.T) {
 	dir := t.TempDir()

@@ -95,28 +95,34 @@ func (r reader) owned(prefix []byte, visit func(key, value []byte, own bool) boo
 
 // ownedSize returns the bytes of the values of an owner's rows, without reading large ones.
 func (r reader) ownedSize(prefix []byte) (sum int, err error) {
+	err = r.ownedSizes(prefix, func(_ []byte, size int) { sum += size })
+	return sum, err
+}
+
+// ownedSizes is like owned, with the lengths of the values instead of the values.
+func (r reader) ownedSizes(prefix []byte, visit func(key []byte, size int)) error {
 	for ok := r.it.SeekPrefixGE(prefix); ok; ok = r.it.Next() {
 		lazy := r.it.LazyValue()
 		n := lazy.Len()
 		if n < maxStub {
 			value, err := r.it.ValueAndErr()
 			if err != nil {
-				return 0, fmt.Errorf("read rows of %x: %w", prefix, err)
+				return fmt.Errorf("read rows of %x: %w", prefix, err)
 			}
 			if isStub(value) {
 				st, err := readStub(value)
 				if err != nil {
-					return 0, err
+					return err
 				}
 				n = st.size
 			}
 		}
-		sum += n
+		visit(r.it.Key(), n)
 	}
 	if err := r.it.Error(); err != nil {
-		return 0, fmt.Errorf("read rows of %x: %w", prefix, err)
+		return fmt.Errorf("read rows of %x: %w", prefix, err)
 	}
-	return sum, nil
+	return nil
 }
 
 // ownedKeys is like owned, without reading the values.

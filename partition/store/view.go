@@ -177,6 +177,16 @@ func (v *View) KeysSize(o machine.Object, most int) (sum int, err error) {
 	return sum, err
 }
 
+// StateSizes calls visit for the keys of an object's state, in order, with the lengths of their
+// values. It does not read large values. The key is valid during the call only.
+func (v *View) StateSizes(o machine.Object, visit func(key []byte, size int)) error {
+	if v.err != nil {
+		return v.err
+	}
+	prefix := v.space.object(make([]byte, 0, objectLen(&o)), tableValues, &o)
+	return v.reader.ownedSizes(prefix, func(key []byte, size int) { visit(key[len(prefix):], size) })
+}
+
 // EntrySize is about the length of an entry of a journal, 0 if there is none.
 func (v *View) EntrySize(id ids.Invocation, index uint32) (int, error) {
 	if v.err != nil {

@@ -82,7 +82,7 @@ func (s *Server) createKafkaCluster(c echo.Context) error {
 	if err := s.requireKeyForProperties(c.Request().Context(), r.Properties); err != nil {
 		return err
 	}
-	cluster, err := s.registry.CreateKafkaCluster(c.Request().Context(), cluster)
+	cluster, err := s.storeKafkaCluster(c.Request().Context(), cluster)
 	if errors.Is(err, metadata.ErrClusterExists) {
 		return clusterExists(&subscription.Cluster{Name: r.Name})
 	}

@@ -8,7 +8,7 @@ var subscriptionOperations = map[string]operation{
 			"so no later record is missed; if the brokers cannot be reached, the subscription is created with the state error, and resolves its start later. Needs feature level 4",
 		query:   []object{queryParameter("check", "Refuse the subscription if the brokers cannot be reached or do not know its topics", object{"type": "boolean"})},
 		body:    subscriptionRequest{},
-		answers: []reply{{http.StatusCreated, "The subscription", subscriptionView{}}}, refusals: []int{400, 409, 415, 422, 503},
+		answers: []reply{{http.StatusCreated, "The subscription", subscriptionView{}}}, refusals: []int{400, 409, 415, 422, 429, 503},
 	},
 	"GET /subscriptions": {
 		id: "list_subscriptions", tag: "subscription", summary: "List the subscriptions with their state and lag, in the order of their creation",
@@ -87,7 +87,7 @@ var subscriptionOperations = map[string]operation{
 	},
 	"POST /kafka-clusters": {
 		id: "create_kafka_cluster", tag: "kafka_cluster", summary: "Add a Kafka cluster. Needs feature level 4",
-		body: kafkaClusterRequest{}, answers: []reply{{http.StatusCreated, "The cluster", kafkaClusterView{}}}, refusals: []int{400, 409, 415, 422, 503},
+		body: kafkaClusterRequest{}, answers: []reply{{http.StatusCreated, "The cluster", kafkaClusterView{}}}, refusals: []int{400, 409, 415, 422, 429, 503},
 	},
 	"GET /kafka-clusters": {
 		id: "list_kafka_clusters", tag: "kafka_cluster", summary: "List the Kafka clusters of the configuration and those that were added, by name",

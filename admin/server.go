@@ -125,6 +125,9 @@ type Config struct {
 	RoutingHeaders []string
 	// Deployments limits their number, and Services that of the services of one (unlimited).
 	Deployments, Services int
+	// Subscriptions and KafkaClustersLimit limit the numbers of event subscriptions and of the Kafka
+	// clusters that are added to those of the configuration (what the metadata can store).
+	Subscriptions, KafkaClustersLimit int
 	// StateSize limits the keys and values of an object's state, in bytes (unlimited).
 	StateSize int64
 	// Version is the server's version; Commit and Toolchain describe the build.
@@ -202,6 +205,8 @@ type Server struct {
 	logins      *access.Quotas
 	crossOrigin *http.CrossOriginProtection
 	hub         *events.Hub
+
+	creating sync.Mutex // held while a subscription or Kafka cluster is counted and stored
 
 	described   sync.Once // guards description, the OpenAPI document
 	description object

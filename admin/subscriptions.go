@@ -40,8 +40,7 @@ func (s *Server) createSubscription(c echo.Context) error {
 	if err := s.requireKeyForProperties(c.Request().Context(), sub.Properties); err != nil {
 		return err
 	}
-	sub, err = s.registry.CreateSubscription(c.Request().Context(), sub)
-	if err != nil {
+	if sub, err = s.storeSubscription(c.Request().Context(), sub); err != nil {
 		return subscriptionError(err)
 	}
 	view := s.viewSubscription(&sub, StreamStatuses{}, false)
@@ -51,6 +50,29 @@ func (s *Server) createSubscription(c echo.Context) error {
 	}
 	c.Response().Header().Set("Location", "subscriptions/"+sub.ID)
 	return respond(c, http.StatusCreated, view)
+}
+
+// storeSubscription stores a new subscription if there may be another one. Requests to several
+// nodes at the same moment can together exceed the limit of the configuration, but never
+// subscription.MaxSubscriptions.
+func (s *Server) storeSubscription(ctx context.Context, sub subscription.Subscription) (subscription.Subscription, error) {
+	s.creating.Lock()
+	defer s.creating.Unlock()
+	list, _ := s.registry.Subscriptions()
+	if n, most := len(list), s.cfg.Subscriptions; most > 0 && n >= most {
+		return sub, errcode.New(errcode.META0021, "there are %d subscriptions, and admin.subscriptions-limit is %d; delete some, or raise the limit", n, most)
+	}
+	return s.registry.CreateSubscription(ctx, sub)
+}
+
+// storeKafkaCluster is storeSubscription for a Kafka cluster.
+func (s *Server) storeKafkaCluster(ctx context.Context, cluster subscription.Cluster) (subscription.Cluster, error) {
+	s.creating.Lock()
+	defer s.creating.Unlock()
+	if n, most := len(s.registry.KafkaClusters()), s.cfg.KafkaClustersLimit; most > 0 && n >= most {
+		return cluster, errcode.New(errcode.META0021, "there are %d Kafka clusters, and admin.kafka-clusters-limit is %d; delete some, or raise the limit", n, most)
+	}
+	return s.registry.CreateKafkaCluster(ctx, cluster)
 }
 
 // checkFlowControl rejects a scope while no invocation can have one: each record would block.
@@ -191,8 +213,9 @@ func subscriptionError(err error) error {
 	switch {
 	case errors.Is(err, metadata.ErrSubscriptionNotFound), errors.Is(err, metadata.ErrClusterNotFound):
 		return &failure{status: http.StatusNotFound, message: err.Error()}
-	case errors.Is(err, metadata.ErrTooManySubscriptions), errors.Is(err, metadata.ErrTooManyClusters),
-		errors.Is(err, metadata.ErrClusterInUse), errors.Is(err, metadata.ErrClusterExists):
+	case errors.Is(err, metadata.ErrTooManySubscriptions), errors.Is(err, metadata.ErrTooManyClusters):
+		return errcode.New(errcode.META0021, "%w", err)
+	case errors.Is(err, metadata.ErrClusterInUse), errors.Is(err, metadata.ErrClusterExists):
 		return &failure{status: http.StatusConflict, message: err.Error()}
 	}
 	return err

@@ -564,3 +564,19 @@ func TestOptionsOfSubscriptionsNameNoFiles(t *testing.T) {
 	refused, _ = w.view(t, "PATCH", "/subscriptions/"+id, `{`+options+`}`, 422)
 	require.Contains(t, refused["message"], "ssl.ca.pem")
 }
+
+func TestTheNumbersOfSubscriptionsAndClustersAreLimited(t *testing.T) {
+	w, _ := streaming(t, func(c *Config) { c.Subscriptions, c.KafkaClustersLimit = 2, 1 })
+	w.subscribe(t, simpleSubscription)
+	second := w.subscribe(t, simpleSubscription)["id"].(string)
+	for path, body := range map[string]string{
+		"/subscriptions":  simpleSubscription,
+		"/kafka-clusters": `{"name":"other","properties":{"bootstrap.servers":"b:9092"}}`,
+	} {
+		_, refused := w.view(t, "POST", path, body, http.StatusTooManyRequests)
+		require.Contains(t, refused, "META0021")
+		require.Contains(t, refused, "admin."+strings.TrimPrefix(path, "/")+"-limit is")
+	}
+	w.view(t, "PATCH", "/subscriptions/"+second, `{"on_error":"skip"}`, http.StatusOK)
+	w.view(t, "DELETE", "/subscriptions/"+second+"?force=true", "", http.StatusAccepted)
+}

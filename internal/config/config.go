@@ -1,6 +1,7 @@
 package config
 
 import (
+	"platform/internal/subscription"
 	"platform/internal/units"
 )
 
@@ -101,7 +102,7 @@ func Default() *Config {
 			ConnectionsPerAddressLimit: 5000,
 			Auth:                       IngressNone,
 		},
-		Admin:    Admin{Listener: Listener{BindPort: 9070}, ConnectionsPerAddressLimit: 500, DeploymentsLimit: 10_000, ServicesPerDeployment: 1000, ListingMemory: 128 * units.MiB, QueryEngine: defaultQueryEngine()},
+		Admin:    Admin{Listener: Listener{BindPort: 9070}, ConnectionsPerAddressLimit: 500, DeploymentsLimit: 10_000, ServicesPerDeployment: 1000, SubscriptionsLimit: subscription.MaxSubscriptions, KafkaClustersLimit: subscription.MaxClusters, ListingMemory: 128 * units.MiB, QueryEngine: defaultQueryEngine()},
 		Worker:   defaultWorker(),
 		Security: Security{Mode: SecurityDefault, JWT: JWT{SubjectClaim: "sub"}, OIDC: OIDC{SubjectClaim: "sub", SessionLifetime: minutes(8 * 60)}, NodeTLS: NodeTLS{Mode: TLSOff, CertificateValidity: minutes(30 * 24 * 60)}},
 	}

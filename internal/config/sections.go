@@ -89,6 +89,8 @@ type Admin struct {
 	ConnectionsPerAddressLimit Limit    `key:"connections-per-address-limit" help:"open connections of one remote address; further ones get status 503 and are closed; all addresses together can have 2,000"`
 	DeploymentsLimit           Limit    `key:"deployments-limit" help:"number of deployments; further ones get status 429 until some are removed (META0021)"`
 	ServicesPerDeployment      Limit    `key:"services-per-deployment-limit" help:"services of one deployment; a registration with more gets status 413 (META0021)"`
+	SubscriptionsLimit         int      `key:"subscriptions-limit" help:"number of event subscriptions, at most 1,000; further ones get status 429 (META0021)"`
+	KafkaClustersLimit         int      `key:"kafka-clusters-limit" help:"number of Kafka clusters that were added with POST /kafka-clusters, at most 100; further ones get status 429 (META0021)"`
 	DeploymentRoutingHeaders   []string `key:"deployment-routing-headers" help:"headers whose values distinguish deployments at the same address"`
 	DisableWebUI               bool     `key:"disable-web-ui" help:"do not serve the web UI"`
 	AllowedHosts               []string `key:"allowed-hosts" help:"names to which requests without a token may be sent, in addition to addresses, localhost and names that only private name servers resolve; * for all"`

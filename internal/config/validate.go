@@ -14,6 +14,7 @@ import (
 
 	"platform/internal/egress"
 	"platform/internal/limits"
+	"platform/internal/subscription"
 	"platform/internal/units"
 )
 
@@ -37,6 +38,8 @@ func (l *loader) validate() {
 	for _, address := range cfg.MetadataClient.Addresses {
 		l.check("metadata-client.addresses", isNodeAddress(address), "addresses of nodes such as node1:5122 or http://node1:5122", address)
 	}
+	l.between("admin.subscriptions-limit", cfg.Admin.SubscriptionsLimit, 1, subscription.MaxSubscriptions)
+	l.between("admin.kafka-clusters-limit", cfg.Admin.KafkaClustersLimit, 1, subscription.MaxClusters)
 	l.between("ingress.http2-max-concurrent-streams", cfg.Ingress.HTTP2MaxConcurrentStreams, 1, math.MaxInt32)
 	l.between("worker.max-command-batch-size", cfg.Worker.MaxCommandBatchSize, 1, math.MaxInt32)
 	l.between("worker.digest-interval", cfg.Worker.DigestInterval, 0, math.MaxInt32)

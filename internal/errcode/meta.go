@@ -122,8 +122,8 @@ var metaEntries = []Entry{
 	},
 	{
 		Code: META0021, HTTPStatus: http.StatusTooManyRequests,
-		Title:   "Too many deployments or services",
-		Meaning: "There are as many deployments as admin.deployments-limit allows (status 429), or an endpoint announces more services than admin.services-per-deployment-limit (status 413). All nodes keep all of them in memory.",
-		Remedy:  "Remove deployments that no invocation uses with `platform deployments prune`, split the endpoint, or raise the limit in the configuration of all nodes.",
+		Title:   "Too many deployments, services, subscriptions or Kafka clusters",
+		Meaning: "There are as many deployments, event subscriptions or Kafka clusters as admin.deployments-limit, admin.subscriptions-limit or admin.kafka-clusters-limit allow (status 429), or an endpoint announces more services than admin.services-per-deployment-limit (status 413). All nodes keep all of them in memory.",
+		Remedy:  "Remove deployments that no invocation uses with `platform deployments prune`, subscriptions or Kafka clusters that are not needed, split the endpoint, or raise the limit in the configuration of all nodes.",
 	},
 }

@@ -35,6 +35,8 @@ func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *
 		RoutingHeaders:     c.DeploymentRoutingHeaders,
 		Deployments:        int(c.DeploymentsLimit),
 		Services:           int(c.ServicesPerDeployment),
+		Subscriptions:      c.SubscriptionsLimit,
+		KafkaClustersLimit: c.KafkaClustersLimit,
 		StateSize:          int64(n.cfg.Worker.Invoker.ObjectStateSizeLimit),
 		Version:            version.Version(),
 		Commit:             version.Commit(),

@@ -226,6 +226,10 @@ cluster-plants: ## Plant defects and require that the checks detect them, and st
 sim: ## Run 10,000 seeds of the simulated cluster (SEEDS=n FIRST=n PARALLEL=n)
 	$(GO) test -count=1 -timeout 24h -v -run TestSeeds ./test/sim -seeds=$(or $(SEEDS),10000) -first=$(or $(FIRST),1) -parallel-seeds=$(or $(PARALLEL),2)
 
+.PHONY: rotation
+rotation: ## Rotate certificates and switch node TLS off, allow, require on three nodes under load, for 5 minutes (TIME=10m)
+	ENROLL_ROTATION=$(or $(TIME),5m) $(GO) test -count=1 -timeout 120m -v -run TestModesAndCertificatesChangeUnderLoad ./test/enroll
+
 .PHONY: crafted
 crafted: ## Send 10,000 crafted requests to every listener of a server (CRAFTED=n)
 	CRAFTED=$(or $(CRAFTED),10000) $(GO) test -count=1 -timeout 60m -v -run TestCraftedRequestsHarmNobody ./test/crafted

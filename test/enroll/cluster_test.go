@@ -44,6 +44,8 @@ type cluster struct {
 	dir   string
 	seed  string // address of n1
 	nodes []*harness.Server
+
+	ingressCA *x509.CertPool // of the certificates of the ingress; nil: it uses no TLS
 }
 
 // newCluster starts n1, which creates the cluster and its authority.
@@ -81,7 +83,7 @@ func (c *cluster) add(name string, env map[string]string) *harness.Server {
 	require.NoError(c, err)
 	dir := filepath.Join(c.dir, name)
 	require.NoError(c, os.MkdirAll(dir, 0o755))
-	s, err := harness.NewServer(target, harness.ServerOptions{Name: name, Dir: dir, Env: all})
+	s, err := harness.NewServer(target, harness.ServerOptions{Name: name, Dir: dir, Env: all, IngressCA: c.ingressCA})
 	require.NoError(c, err)
 	c.nodes = append(c.nodes, s)
 	c.Cleanup(func() {

@@ -3,6 +3,8 @@ package harness
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,6 +30,8 @@ type ServerOptions struct {
 	Ports  []int                 // ingress, admin and node port; nil for free ones
 	Binary string                // path of the server, "" for the target's
 	Start  func(*exec.Cmd) error // starts the process, nil for cmd.Start
+	// IngressCA verifies the certificate of the ingress; nil: it has none.
+	IngressCA *x509.CertPool
 }
 
 // complete sets the defaults of empty fields.
@@ -79,6 +83,10 @@ func NewServer(target Target, opts ServerOptions) (*Server, error) {
 	s := &Server{Target: target, opts: opts}
 	s.Client = NewClient(s.url(0), target.Prefix)
 	s.Client.admin = s.url(1)
+	if opts.IngressCA != nil {
+		s.Client.base = "https://" + s.address(0)
+		s.Client.http.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: opts.IngressCA}
+	}
 	s.replace = strings.NewReplacer(
 		"{name}", opts.Name,
 		"{host}", opts.Host,
@@ -162,7 +170,7 @@ func (s *Server) awaitHealthy(ctx context.Context) error {
 
 // Healthy checks the health routes of both ports once.
 func (s *Server) Healthy(ctx context.Context) error {
-	return errors.Join(probe(ctx, s.Client.admin+"/health"), probe(ctx, s.Client.base+"/"+s.Target.Prefix+"/health"))
+	return errors.Join(probe(ctx, http.DefaultClient, s.Client.admin+"/health"), probe(ctx, s.Client.http, s.Client.base+"/"+s.Target.Prefix+"/health"))
 }
 
 // Kill kills the process with SIGKILL.
@@ -210,12 +218,12 @@ func awaitReady(ctx context.Context, p *Process, ready func(context.Context) err
 }
 
 // probe returns an error unless GET url returns status 200.
-func probe(ctx context.Context, url string) error {
+func probe(ctx context.Context, client *http.Client, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return err
 	}

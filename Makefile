@@ -244,6 +244,14 @@ bench: build ## Measure the server (TARGETS=platform,peer STEPS=echo/64 ROUNDS=3
 	@PLATFORM_SERVER=$${PLATFORM_SERVER:-$(CURDIR)/$(BIN)/platform-server} exec $(BIN)/bench \
 		$(if $(TARGETS),-targets $(TARGETS)) $(if $(STEPS),-steps $(STEPS)) $(if $(ROUNDS),-rounds $(ROUNDS)) $(ARGS)
 
+.PHONY: bench-security
+bench-security: build ## Measure the cost of TLS and tokens on calls, and of the audit log on changes, about 7 minutes (ROUNDS=8)
+	@$(GO) build -o $(BIN)/bench ./test/bench
+	@PLATFORM_SERVER=$${PLATFORM_SERVER:-$(CURDIR)/$(BIN)/platform-server} $(BIN)/bench \
+		-targets platform-secure,platform -steps echo/64 -rounds $(or $(ROUNDS),8) -duration 8s -warmup 2s $(ARGS)
+	@PLATFORM_SERVER=$${PLATFORM_SERVER:-$(CURDIR)/$(BIN)/platform-server} $(BIN)/bench \
+		-targets platform,platform-unaudited -steps patch/1,patch/8,replace/8 -rounds $(or $(ROUNDS),8) -duration 3s -warmup 1s $(ARGS)
+
 .PHONY: bench-report
 bench-report: build ## Write a page of the costs per operation to bin/bench-report.html (with PEER_SERVER=path: compared)
 	@$(GO) build -o $(BIN)/bench ./test/bench

@@ -35,7 +35,7 @@ func TestBenchMeasuresEveryWorkload(t *testing.T) {
 	var out, progress bytes.Buffer
 	err := run(t.Context(), []string{
 		"-profiles", profiles, "-duration", "1s", "-warmup", "20ms", "-dir", dir, "-out", records, "-targets", "platform-p1",
-		"-steps", "echo/2,steps:3/2,fanout:3/2,counter:5/4,send:50/4,sleep:5/5,limit:3/8,payload:100000/2,waiting:50/2@3",
+		"-steps", "echo/2,steps:3/2,fanout:3/2,counter:5/4,send:50/4,sleep:5/5,limit:3/8,payload:100000/2,waiting:50/2@3,patch/2,replace/2",
 	}, &out, &progress)
 	require.NoError(t, err, "%s", &progress)
 
@@ -54,16 +54,24 @@ func TestBenchMeasuresEveryWorkload(t *testing.T) {
 		require.Equal(t, strings.HasPrefix(r.Step, "payload"), r.Amplification > 0, "%s", line)
 		require.Equal(t, r.Use > 0, r.Direct > 0, "%s", line)
 	}
-	require.Equal(t, 9, bytes.Count(raw, []byte("\n")))
+	require.Equal(t, 11, bytes.Count(raw, []byte("\n")))
 	written, err := filepath.Glob(filepath.Join(profiles, "*.pprof"))
 	require.NoError(t, err)
-	require.Len(t, written, 9)
+	require.Len(t, written, 11)
 	profile, err := os.ReadFile(filepath.Join(profiles, "platform-p1-echo-2.pprof"))
 	require.NoError(t, err)
 	require.True(t, bytes.HasPrefix(profile, []byte("\x1f\x8b")), "compressed as profiles are")
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left, "data left behind")
+}
+
+func TestBenchWithTLSAndToken(t *testing.T) {
+	var out, progress bytes.Buffer
+	err := run(t.Context(), []string{
+		"-duration", "200ms", "-warmup", "20ms", "-dir", t.TempDir(), "-targets", "platform-secure,platform-unaudited", "-steps", "echo/2,counter:3/2,patch/1",
+	}, &out, &progress)
+	require.NoError(t, err, "%s", &progress)
 }
 
 func TestBenchRejectsInvalidArguments(t *testing.T) {

@@ -162,6 +162,47 @@ func (c *counterCalls) check(status int, resp []byte) error {
 	return nil
 }
 
+// patchCalls change an option of a service, each time to another value.
+type patchCalls struct {
+	worker, i int
+	body      []byte
+}
+
+func newPatch(_ step, _ string, worker int) callGenerator { return &patchCalls{worker: worker} }
+
+func (c *patchCalls) next() (string, []byte) {
+	c.i++
+	c.body = fmt.Appendf(c.body[:0], `{"inactivity_timeout":"%dms"}`, 60_000+c.worker*1000+c.i%1000)
+	return "/services/Counter", c.body
+}
+
+func (c *patchCalls) check(status int, resp []byte) error {
+	if status != http.StatusOK {
+		return fmt.Errorf("change of a service: status %d, %.200q", status, resp)
+	}
+	return nil
+}
+
+// replaceCalls replace the state of an object.
+type replaceCalls struct{ patchCalls }
+
+func newReplace(_ step, _ string, worker int) callGenerator {
+	return &replaceCalls{patchCalls{worker: worker}}
+}
+
+func (c *replaceCalls) next() (string, []byte) {
+	c.i++
+	c.body = fmt.Appendf(c.body[:0], `{"object_key":"replaced-%d","new_state":{"n":"%d"}}`, c.worker, c.i)
+	return "/services/Counter/state?wait=true", c.body
+}
+
+func (c *replaceCalls) check(status int, resp []byte) error {
+	if status != http.StatusAccepted || !bytes.Contains(resp, []byte(`"applied"`)) {
+		return fmt.Errorf("replacement of state: status %d, %.200q", status, resp)
+	}
+	return nil
+}
+
 // sendCalls sends to echo.
 type sendCalls struct{ echoCalls }
 

@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +23,8 @@ const requestTimeout = 30 * time.Second
 type conn struct {
 	host          string
 	contentType   string
+	method        string // "" for POST
+	token         string // sent with each request; "" for none
 	net           net.Conn
 	reader        *bufio.Reader
 	request       []byte
@@ -40,6 +44,16 @@ func dial(ctx context.Context, host, contentType string) (*conn, error) {
 	return c, nil
 }
 
+// secure makes the connection use TLS.
+func (c *conn) secure(ctx context.Context, config *tls.Config) error {
+	secured := tls.Client(c.net, config)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		return err
+	}
+	c.net, c.reader = secured, bufio.NewReaderSize(secured, 16<<10)
+	return nil
+}
+
 func (c *conn) close() {
 	c.stopAfterFunc()
 	c.net.Close()
@@ -48,10 +62,15 @@ func (c *conn) close() {
 // post sends a request with a body, none if it is nil, and returns the status and the
 // response body, which is valid until the next request.
 func (c *conn) post(path string, body []byte) (status int, resp []byte, err error) {
-	b := append(c.request[:0], "POST "...)
+	b := append(c.request[:0], cmp.Or(c.method, "POST")...)
+	b = append(b, ' ')
 	b = append(b, path...)
 	b = append(b, " HTTP/1.1\r\nhost: "...)
 	b = append(b, c.host...)
+	if c.token != "" {
+		b = append(b, "\r\nauthorization: Bearer "...)
+		b = append(b, c.token...)
+	}
 	if body != nil {
 		b = append(b, "\r\ncontent-type: "...)
 		b = append(b, c.contentType...)

@@ -87,7 +87,7 @@ func (l *load) runCounted(ctx context.Context) (outcome, error) {
 func (l *load) startWorkers(ctx context.Context, g *errgroup.Group, more func() bool) {
 	for worker := range l.step.workers {
 		g.Go(func() error {
-			c, err := dial(ctx, l.testbed.host, l.step.contentType())
+			c, err := l.testbed.dial(ctx, l.step)
 			if err != nil {
 				return err
 			}

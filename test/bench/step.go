@@ -15,17 +15,19 @@ const defaultSteps = "echo/1,echo/64,steps:10/10,counter:1/64,counter:1000/64,se
 
 // workload is a kind of operation.
 type workload struct {
-	size     int  // default size; 0 for workloads without a size
-	oneWay   bool // the size is the number of sends, all of which must be executed exactly once
-	limited  bool // the size is the concurrency limit of the scope that is called
-	waiting  bool // the size is the number of delayed invocations stored before measuring
-	payload  bool // the size is that of request and response, in bytes
+	size     int    // default size; 0 for workloads without a size
+	oneWay   bool   // the size is the number of sends, all of which must be executed exactly once
+	limited  bool   // the size is the concurrency limit of the scope that is called
+	waiting  bool   // the size is the number of delayed invocations stored before measuring
+	payload  bool   // the size is that of request and response, in bytes
+	admin    string // method of the requests, which go to the admin API; "" for calls
 	counter  string
 	per      func(size int) int64 // executions of counter per operation
 	newCalls func(s step, prefix string, worker int) callGenerator
 }
 
 func onePerOperation(int) int64       { return 1 }
+func nonePerOperation(int) int64      { return 0 }
 func sizePerOperation(size int) int64 { return int64(size) }
 
 var workloads = map[string]workload{
@@ -38,6 +40,8 @@ var workloads = map[string]workload{
 	"send":    {size: 5000, oneWay: true, counter: "echo", per: onePerOperation, newCalls: newSend},
 	"timers":  {size: 1000, oneWay: true, counter: "sleep", per: onePerOperation, newCalls: newTimers},
 	"limit":   {size: 5, limited: true, counter: "hold", per: onePerOperation, newCalls: newLimit},
+	"patch":   {admin: "PATCH", per: nonePerOperation, newCalls: newPatch},
+	"replace": {admin: "POST", per: nonePerOperation, newCalls: newReplace},
 	"sleep":   {size: 1000, oneWay: true, counter: "sleep", per: onePerOperation, newCalls: newSleep},
 }
 

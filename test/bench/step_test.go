@@ -32,7 +32,7 @@ func TestParseStep(t *testing.T) {
 
 func TestParseStepRejects(t *testing.T) {
 	for text, reason := range map[string]string{
-		"":          `unknown workload ""; use one of counter, echo, fanout, limit, payload, send, sleep, steps, timers, waiting`,
+		"":          `unknown workload ""; use one of counter, echo, fanout, limit, patch, payload, replace, send, sleep, steps, timers, waiting`,
 		"ecko/1":    `unknown workload "ecko"`,
 		"echo:3/1":  "echo has no size",
 		"echo/0":    `"0" is not a positive number`,
@@ -68,5 +68,5 @@ func TestLoadTargets(t *testing.T) {
 	_, err = loadTargets("platform,targets/platform.json")
 	require.ErrorContains(t, err, `duplicate target "platform"`)
 	_, err = loadTargets("other")
-	require.ErrorContains(t, err, "use one of peer-p1, peer, platform-p1, platform")
+	require.ErrorContains(t, err, "use one of peer-p1, peer, platform-p1, platform-secure, platform-unaudited, platform")
 }

@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -22,6 +25,75 @@ type testbed struct {
 	prefix  string
 	counts  string // address of the endpoint's counts
 	dir     string
+	tls     *tls.Config // of calls; nil: without TLS
+	token   string      // of calls; "" for none
+}
+
+// dial connects to the port that the requests of a step go to.
+func (b *testbed) dial(ctx context.Context, s step) (*conn, error) {
+	if s.admin != "" {
+		c, err := dial(ctx, strings.TrimPrefix(b.server.Admin(), "http://"), s.contentType())
+		if err == nil {
+			c.method = s.admin
+		}
+		return c, err
+	}
+	c, err := dial(ctx, b.host, s.contentType())
+	if err != nil || b.tls == nil {
+		return c, err
+	}
+	c.token = b.token
+	if err := c.secure(ctx, b.tls); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// issue writes a certificate of the ingress and adds it to the options of the server.
+func (b *testbed) issue(opts *harness.ServerOptions) error {
+	authority, err := harness.NewCertificates()
+	if err != nil {
+		return err
+	}
+	cert, key, err := authority.Issue()
+	if err != nil {
+		return err
+	}
+	opts.Env = maps.Clone(opts.Env)
+	for setting, content := range map[string][]byte{"INGRESS__TLS__CERT_FILE": cert, "INGRESS__TLS__KEY_FILE": key} {
+		opts.Env[setting] = filepath.Join(b.dir, setting)
+		if err := os.WriteFile(opts.Env[setting], content, 0o600); err != nil {
+			return err
+		}
+	}
+	opts.IngressCA = authority.Pool()
+	b.tls = &tls.Config{RootCAs: opts.IngressCA, ServerName: "127.0.0.1", NextProtos: []string{"http/1.1"}}
+	return nil
+}
+
+// authorize creates a token for the calls.
+func (b *testbed) authorize(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	body := strings.NewReader(`{"name":"bench","roles":["invoker"]}`)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.server.Admin()+"/tokens", body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("content-type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("create a token: %w", err)
+	}
+	defer resp.Body.Close()
+	var created struct{ Token string }
+	if err := json.NewDecoder(resp.Body).Decode(&created); err != nil || created.Token == "" {
+		return fmt.Errorf("create a token: status %d: %w", resp.StatusCode, err)
+	}
+	b.token = created.Token
+	b.server.Client.Authorize(b.token)
+	return nil
 }
 
 // startTestbed starts both processes, with data and logs below parent and env for the
@@ -51,13 +123,24 @@ func (b *testbed) start(ctx context.Context, target harness.Target, endpoint str
 	if err != nil {
 		return err
 	}
-	b.server, err = harness.StartServer(ctx, target, harness.ServerOptions{Dir: b.dir, Env: env})
+	opts := harness.ServerOptions{Dir: b.dir, Env: env}
+	if target.Secure {
+		if err := b.issue(&opts); err != nil {
+			return err
+		}
+	}
+	b.server, err = harness.StartServer(ctx, target, opts)
 	if err != nil {
 		return err
 	}
-	b.host = strings.TrimPrefix(b.server.Client.Base(), "http://")
+	_, b.host, _ = strings.Cut(b.server.Client.Base(), "://")
 	if err := b.server.Register(ctx, b.service.URI(), false); err != nil {
 		return err
+	}
+	if target.Secure {
+		if err := b.authorize(ctx); err != nil {
+			return err
+		}
 	}
 	return b.awaitFirstCall(ctx)
 }

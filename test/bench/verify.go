@@ -35,7 +35,7 @@ func (l *load) verifyCounters(ctx context.Context, adds int64) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for reader := range readers {
 		g.Go(func() error {
-			c, err := dial(ctx, l.testbed.host, l.step.contentType())
+			c, err := l.testbed.dial(ctx, l.step)
 			if err != nil {
 				return err
 			}

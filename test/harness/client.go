@@ -17,6 +17,7 @@ type Client struct {
 	admin  string // "" if not known
 	prefix string
 	http   *http.Client
+	token  string // sent with each request; "" for none
 }
 
 // NewClient returns a client of the ingress at base, whose paths start with
@@ -26,6 +27,9 @@ func NewClient(base, prefix string) *Client {
 		Transport: &http.Transport{MaxIdleConnsPerHost: 1 << 10, DisableCompression: true},
 	}}
 }
+
+// Authorize sends a token with each request from now on.
+func (c *Client) Authorize(token string) { c.token = token }
 
 // Close drops idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
@@ -145,6 +149,9 @@ func (c *Client) do(ctx context.Context, method, url string, body []byte, header
 	}
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
+	}
+	if c.token != "" {
+		req.Header.Set("authorization", "Bearer "+c.token)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {

@@ -25,6 +25,8 @@ type Target struct {
 	EnvPrefix string            `json:"env_prefix"` // prefix of every key of Env
 	Args      []string          `json:"args"`
 	Env       map[string]string `json:"env"`
+	// Secure makes the benchmark use TLS and a token for calls.
+	Secure bool `json:"secure"`
 }
 
 // LoadTarget loads a target by the path of a JSON file or the name of a built-in target.

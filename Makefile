@@ -178,8 +178,8 @@ ui-bin:
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/ui/ ./cmd/platform-server ./test/ui/service ./test/ui/load ./test/ui/reads
 
 .PHONY: ui-test
-ui-test: $(UI_DEPS) ui-unit ui-bin ## Test the web UI in a browser against a server (chromium; UI_LONG=1 for the long form)
-	PLATFORM_SERVER=$(CURDIR)/$(BIN)/ui/platform-server UI_SERVICE=$(CURDIR)/$(BIN)/ui/service node $(UI)/e2e/test.mjs
+ui-test: $(UI_DEPS) ts-deps ui-unit ui-bin ## Test the web UI in a browser against a server (chromium; UI_LONG=1 for the long form)
+	PLATFORM_SERVER=$(CURDIR)/$(BIN)/ui/platform-server UI_SERVICE=$(CURDIR)/$(BIN)/ui/service UI_TS_SERVICE=$(CURDIR)/$(TS)/src/main.js node $(UI)/e2e/test.mjs
 
 .PHONY: ui-cost
 ui-cost: $(UI_DEPS) ui-bin ## Measure what open pages of the web UI cost the server under load (ROUNDS=12 DURATION=3 PAGES=overview,invocation)

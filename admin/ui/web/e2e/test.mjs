@@ -15,6 +15,7 @@ import { testLogin } from './login.mjs'
 import { testOrigins } from './origins.mjs'
 import { testInvocations } from './invocations.mjs'
 import { testStress, testStressedLogin } from './stress.mjs'
+import { testTypeScript } from './typescript.mjs'
 import { axe, closeBrowser, long, noProblems, open, results, test } from './lib.mjs'
 import { World, fill, hostile, until } from './world.mjs'
 
@@ -446,6 +447,7 @@ try {
     await t.close()
   })
   await testWalk()
+  await testTypeScript()
   await testAccess()
   await testStressedLogin()
   await testLogin()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"platform/internal/ids"
 	"platform/internal/stats"
 	"platform/metadata"
 )
@@ -28,7 +29,7 @@ type Cluster interface {
 	// Transfer moves the leadership of a partition to a node and returns when the node leads. The
 	// leader may move again when leaders are rebalanced. The error can be a *Refusal, including
 	// when the node does not become leader in time.
-	Transfer(ctx context.Context, partition, node uint32) error
+	Transfer(ctx context.Context, partition uint32, node ids.Node) error
 	// RecoverPartitions recovers partitions that have lost their majority, all of them if ids is
 	// empty: the most recent replica becomes the only one. Entries that only lost replicas had are
 	// lost. With dryRun it returns what it would do. The error can be a *Refusal.
@@ -40,7 +41,7 @@ type Cluster interface {
 
 // NodeStats are the time series of one node.
 type NodeStats struct {
-	ID     uint32
+	ID     ids.Node
 	Name   string
 	Result stats.Result
 	Reason string // why there is no series; empty if there is
@@ -54,14 +55,14 @@ type ClusterState struct {
 	Partitions []PartitionState // by id
 }
 
-// MetadataState is the Raft group of the metadata. Nodes are given by ID.
+// MetadataState is the Raft group of the metadata.
 type MetadataState struct {
-	Leader uint32 // 0 if unknown
+	Leader ids.Node // 0 if unknown
 	// Quorum reports whether changes are possible: there is a leader that a majority of the voters
 	// follows.
 	Quorum   bool
-	Voters   []uint32
-	Learners []uint32 // replicas without a vote
+	Voters   []ids.Node
+	Learners []ids.Node // replicas without a vote
 }
 
 // FeatureState is the cluster's feature level and the levels it could have.
@@ -80,8 +81,8 @@ type FeatureState struct {
 
 // NodeState is one member of the cluster.
 type NodeState struct {
-	ID   uint32 `json:"id"`
-	Name string `json:"name"`
+	ID   ids.Node `json:"id"`
+	Name string   `json:"name"`
 	// State is the liveness of the process as seen by this node.
 	State Liveness `json:"state"`
 	// Draining reports that an operator has requested to move the replicas away; Stopping that the
@@ -152,13 +153,13 @@ const (
 
 // PartitionState is one partition.
 type PartitionState struct {
-	ID     uint32 `json:"id"`
-	Leader uint32 `json:"leader,omitempty"` // node ID; 0 if unknown
-	Term   uint64 `json:"term"`
+	ID     uint32   `json:"id"`
+	Leader ids.Node `json:"leader,omitempty"` // 0 if unknown
+	Term   uint64   `json:"term"`
 	// Placed lists the nodes of the placement; the first one is the preferred leader. Version is
 	// the version of the placement.
-	Placed  []uint32 `json:"placed"`
-	Version uint64   `json:"placement_version"`
+	Placed  []ids.Node `json:"placed"`
+	Version uint64     `json:"placement_version"`
 	// Replicas lists the members of the Raft group and the replicas on nodes, sorted by node.
 	Replicas []ReplicaState `json:"replicas"`
 }
@@ -172,21 +173,21 @@ type PartitionRecovery struct {
 	Recovered bool   `json:"recovered"`
 	Refused   string `json:"refused,omitempty"`
 	// From is the node whose replica becomes the only one; its log ends at index Last.
-	From     uint32 `json:"from,omitempty"`
-	Replica  string `json:"replica,omitempty"`
-	Applied  uint64 `json:"applied"`
-	Last     uint64 `json:"last"`
-	LastTerm uint64 `json:"last_term"`
+	From     ids.Node `json:"from,omitempty"`
+	Replica  string   `json:"replica,omitempty"`
+	Applied  uint64   `json:"applied"`
+	Last     uint64   `json:"last"`
+	LastTerm uint64   `json:"last_term"`
 	// Discarded lists the nodes whose outdated replicas are replaced by copies, Missing the lost
 	// voters.
-	Discarded []uint32 `json:"discarded"`
-	Missing   []string `json:"missing"`
+	Discarded []ids.Node `json:"discarded"`
+	Missing   []string   `json:"missing"`
 }
 
 // ReplicaState is a replica of a partition. Indexes are those of Raft log entries.
 type ReplicaState struct {
-	Node uint32 `json:"node"`
-	Role Role   `json:"role"`
+	Node ids.Node `json:"node"`
+	Role Role     `json:"role"`
 	// Serving reports that the replica leads and accepts requests.
 	Serving bool `json:"serving,omitempty"`
 	// Answers reports that the node returned the indexes.
@@ -205,7 +206,7 @@ type ReplicaState struct {
 }
 
 // node returns a member by ID, nil if there is none.
-func (s *ClusterState) node(id uint32) *NodeState {
+func (s *ClusterState) node(id ids.Node) *NodeState {
 	for i := range s.Nodes {
 		if s.Nodes[i].ID == id {
 			return &s.Nodes[i]
@@ -215,7 +216,7 @@ func (s *ClusterState) node(id uint32) *NodeState {
 }
 
 // replica returns the replica on a node, nil if there is none.
-func (p *PartitionState) replica(node uint32) *ReplicaState {
+func (p *PartitionState) replica(node ids.Node) *ReplicaState {
 	for i := range p.Replicas {
 		if p.Replicas[i].Node == node {
 			return &p.Replicas[i]

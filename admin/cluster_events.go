@@ -9,6 +9,7 @@ import (
 
 	"platform/internal/eventlog"
 	"platform/internal/feature"
+	"platform/internal/ids"
 )
 
 // Limits of GET /cluster/events.
@@ -19,7 +20,7 @@ const (
 
 // NodeEvents are the changes of the cluster that one node has observed.
 type NodeEvents struct {
-	ID     uint32
+	ID     ids.Node
 	Name   string
 	Events []eventlog.Event
 	Reason string // why there are none; empty if there are
@@ -40,9 +41,9 @@ type clusterEventView struct {
 }
 
 type eventsNodeView struct {
-	ID     uint32 `json:"id"`
-	Name   string `json:"name"`
-	Reason string `json:"reason,omitempty"`
+	ID     ids.Node `json:"id"`
+	Name   string   `json:"name"`
+	Reason string   `json:"reason,omitempty"`
 }
 
 func (s *Server) listClusterEvents(c echo.Context) error {
@@ -61,6 +62,11 @@ func (s *Server) listClusterEvents(c echo.Context) error {
 	nodes, err := parsed(c.QueryParams()["node"], anyText)
 	if err != nil {
 		return err
+	}
+	for i, text := range nodes { // events of nodes that are no longer members have only their names
+		if member, err := s.member(text); err == nil {
+			nodes[i] = member.Name
+		}
 	}
 	partition := eventlog.NoPartition
 	if text := c.QueryParam("partition"); text != "" {

@@ -8,10 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/eventlog"
+	"platform/internal/feature"
+	"platform/metadata"
 )
 
 func TestEventsOfTheClusterAreMergedAndFiltered(t *testing.T) {
 	w := atLevel4(t)
+	_, err := w.store.RegisterNode(t.Context(), metadata.Node{Name: "n1", Incarnation: "i", FabricAddress: "http://n1:5122/", FeatureLevel: feature.Level4})
+	require.NoError(t, err)
 	at := func(s int) time.Time { return time.Unix(1_800_000_000+int64(s), 0) }
 	node := func(s int, kind eventlog.Kind, name string) eventlog.Event {
 		return eventlog.Event{At: at(s), Kind: kind, Node: name, Partition: eventlog.NoPartition}
@@ -23,12 +27,14 @@ func TestEventsOfTheClusterAreMergedAndFiltered(t *testing.T) {
 		{ID: 3, Name: "n3", Reason: "it cannot be reached"},
 	}
 	all := requireStatus(t, http.StatusOK, w.ask(t, "GET", "/cluster/events", ""))
-	require.JSONEq(t, `{"complete": false, "nodes": [{"id":1,"name":"n1"},{"id":2,"name":"n2"},{"id":3,"name":"n3","reason":"it cannot be reached"}], "events": [
+	require.JSONEq(t, `{"complete": false, "nodes": [{"id":"N1","name":"n1"},{"id":"N2","name":"n2"},{"id":"N3","name":"n3","reason":"it cannot be reached"}], "events": [
 		{"at":"2027-01-15T08:00:03.000000000Z","kind":"leader_elected","node":"n2","partition":0,"detail":"term 7"},
 		{"at":"2027-01-15T08:00:02.000000000Z","kind":"node_died","node":"n3"},
 		{"at":"2027-01-15T08:00:01.000000000Z","kind":"node_started","node":"n1"}]}`, all)
 	for query, want := range map[string]string{
 		"?node=n1":             `"node_started"`,
+		"?node=N1":             `"node_started"`,
+		"?node=1":              `"node_started"`,
 		"?partition=0":         `"leader_elected"`,
 		"?limit=1":             `"leader_elected"`,
 		"?node=n3&node=n9":     `"node_died"`,

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/feature"
+	"platform/internal/ids"
 	"platform/internal/stats"
 	"platform/internal/telemetry"
 	"platform/metadata"
@@ -38,11 +39,11 @@ func (f *fakeCluster) State(context.Context) (*ClusterState, error) {
 		return nil, f.err
 	}
 	layout, _ := f.store.Layout()
-	state := &ClusterState{Feature: FeatureState{Level: 1, Supported: 1, Highest: 2, Waiting: []string{"node n3 supports feature level 1; upgrade it"}}, Metadata: MetadataState{Leader: 1, Quorum: true, Voters: []uint32{}, Learners: []uint32{}}, Nodes: []NodeState{}, Partitions: []PartitionState{}}
+	state := &ClusterState{Feature: FeatureState{Level: 1, Supported: 1, Highest: 2, Waiting: []string{"node n3 supports feature level 1; upgrade it"}}, Metadata: MetadataState{Leader: 1, Quorum: true, Voters: []ids.Node{}, Learners: []ids.Node{}}, Nodes: []NodeState{}, Partitions: []PartitionState{}}
 	for _, n := range layout.Nodes {
-		state.Metadata.Voters = append(state.Metadata.Voters, n.ID)
+		state.Metadata.Voters = append(state.Metadata.Voters, ids.Node(n.ID))
 		state.Nodes = append(state.Nodes, NodeState{
-			ID: n.ID, Name: n.Name, State: NodeAlive, Answers: true, Self: n.ID == 1, Metadata: RoleVoter, Draining: n.Draining,
+			ID: ids.Node(n.ID), Name: n.Name, State: NodeAlive, Answers: true, Self: n.ID == 1, Metadata: RoleVoter, Draining: n.Draining,
 			Address: string(n.RaftAddress()), Incarnation: n.Incarnation, RegisteredAt: timestamp(n.RegisteredAt),
 		})
 	}
@@ -57,11 +58,13 @@ func (f *fakeCluster) State(context.Context) (*ClusterState, error) {
 }
 
 func fakePartition(p metadata.Partition) PartitionState {
-	state := PartitionState{ID: p.ID, Term: 3, Placed: p.Replicas, Version: p.Version, Replicas: []ReplicaState{}}
+	state := PartitionState{ID: p.ID, Term: 3, Placed: []ids.Node{}, Version: p.Version, Replicas: []ReplicaState{}}
 	for i, id := range p.Replicas {
-		r := ReplicaState{Node: id, Role: RoleVoter, Answers: true, Applied: 10, Committed: 10, Last: 10, LagKnown: true, CaughtUp: true}
+		node := ids.Node(id)
+		state.Placed = append(state.Placed, node)
+		r := ReplicaState{Node: node, Role: RoleVoter, Answers: true, Applied: 10, Committed: 10, Last: 10, LagKnown: true, CaughtUp: true}
 		if i == 0 {
-			state.Leader, r.Role, r.Serving = id, RoleLeader, true
+			state.Leader, r.Role, r.Serving = node, RoleLeader, true
 		}
 		state.Replicas = append(state.Replicas, r)
 	}
@@ -81,24 +84,24 @@ func (f *fakeCluster) LogLevels(_ context.Context, nodes []metadata.Node, change
 	f.logChange = change
 	var all []NodeLogLevels
 	for _, n := range nodes {
-		all = append(all, NodeLogLevels{ID: n.ID, Name: n.Name, State: telemetry.LevelState{Filter: "debug", Configured: "info", Until: f.logUntil, Components: []string{"fabric"}}})
+		all = append(all, NodeLogLevels{ID: ids.Node(n.ID), Name: n.Name, State: telemetry.LevelState{Filter: "debug", Configured: "info", Until: f.logUntil, Components: []string{"fabric"}}})
 	}
 	all[len(all)-1].State, all[len(all)-1].Reason = telemetry.LevelState{}, "it does not respond"
 	return all
 }
 
-func (f *fakeCluster) Transfer(_ context.Context, partition, node uint32) error {
-	f.transferred = [2]uint32{partition, node}
+func (f *fakeCluster) Transfer(_ context.Context, partition uint32, node ids.Node) error {
+	f.transferred = [2]uint32{partition, uint32(node)}
 	return f.refusal
 }
 
-func (f *fakeCluster) RecoverPartitions(_ context.Context, ids []uint32, dryRun bool) ([]PartitionRecovery, error) {
+func (f *fakeCluster) RecoverPartitions(_ context.Context, partitions []uint32, dryRun bool) ([]PartitionRecovery, error) {
 	if f.refusal != nil {
 		return nil, f.refusal
 	}
 	list := []PartitionRecovery{}
-	for _, id := range ids {
-		list = append(list, PartitionRecovery{Partition: id, Needed: true, Recovered: !dryRun, From: 1, Last: 10, LastTerm: 2, Discarded: []uint32{}, Missing: []string{"n2/x"}})
+	for _, id := range partitions {
+		list = append(list, PartitionRecovery{Partition: id, Needed: true, Recovered: !dryRun, From: 1, Last: 10, LastTerm: 2, Discarded: []ids.Node{}, Missing: []string{"n2/x"}})
 	}
 	return list, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/internal/ids"
 	"platform/metadata"
 )
 
@@ -38,16 +39,21 @@ type clusterHealthView struct {
 }
 
 type metadataHealthView struct {
-	Members  []uint32 `json:"members"`
-	Voters   []uint32 `json:"voters"`
-	Learners []uint32 `json:"learners"`
-	Leader   uint32   `json:"leader,omitempty"`
-	Quorum   bool     `json:"quorum"`
+	Members  []uint32   `json:"members"` // numbers, which legacy clients read
+	Voters   []ids.Node `json:"voters"`
+	Learners []ids.Node `json:"learners"`
+	Leader   ids.Node   `json:"leader,omitempty"`
+	Quorum   bool       `json:"quorum"`
 }
 
 func viewMetadataHealth(m MetadataState) *metadataHealthView {
+	members := make([]uint32, 0, len(m.Voters)+len(m.Learners))
+	for _, id := range slices.Concat(m.Voters, m.Learners) {
+		members = append(members, uint32(id))
+	}
+	slices.Sort(members)
 	return &metadataHealthView{
-		Members: slices.Sorted(slices.Values(slices.Concat(m.Voters, m.Learners))),
+		Members: members,
 		Voters:  m.Voters, Learners: m.Learners, Leader: m.Leader, Quorum: m.Quorum,
 	}
 }
@@ -108,17 +114,17 @@ func assess(state *ClusterState, cluster metadata.Cluster, secrets map[string]in
 	}
 	for _, n := range state.Nodes {
 		if n.Disk != "" && n.Answers {
-			less = append(less, fmt.Sprintf("the disk of node %s (%d) %s", n.Name, n.ID, n.Disk))
+			less = append(less, fmt.Sprintf("the disk of node %s (%s) %s", n.Name, n.ID, n.Disk))
 		}
 		switch {
 		case n.State == NodeDead || n.State == NodeLeft:
-			less = append(less, fmt.Sprintf("node %s (%d) is down", n.Name, n.ID))
+			less = append(less, fmt.Sprintf("node %s (%s) is down", n.Name, n.ID))
 		case n.State == NodeUnknown:
-			less = append(less, fmt.Sprintf("node %s (%d) has not sent anything yet", n.Name, n.ID))
+			less = append(less, fmt.Sprintf("node %s (%s) has not sent anything yet", n.Name, n.ID))
 		case n.Stopping:
-			less = append(less, fmt.Sprintf("node %s (%d) is stopping", n.Name, n.ID))
+			less = append(less, fmt.Sprintf("node %s (%s) is stopping", n.Name, n.ID))
 		case !n.Answers:
-			less = append(less, fmt.Sprintf("node %s (%d) does not respond", n.Name, n.ID))
+			less = append(less, fmt.Sprintf("node %s (%s) does not respond", n.Name, n.ID))
 		}
 	}
 	if wanted := metadata.Voters(state.placeableNodes()); state.Metadata.Quorum && len(state.Metadata.Voters) < wanted {
@@ -213,11 +219,11 @@ func (p *PartitionState) problems(state *ClusterState) (unserved, lacking []stri
 }
 
 // nameOf returns the name and ID of a node for messages.
-func (s *ClusterState) nameOf(id uint32) string {
+func (s *ClusterState) nameOf(id ids.Node) string {
 	if n := s.node(id); n != nil {
-		return fmt.Sprintf("%s (%d)", n.Name, id)
+		return fmt.Sprintf("%s (%s)", n.Name, id)
 	}
-	return fmt.Sprint(id)
+	return id.String()
 }
 
 // counted formats a number with its noun.

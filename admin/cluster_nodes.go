@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/internal/ids"
 	"platform/metadata"
 )
 
@@ -28,18 +29,18 @@ func (s *Server) getNode(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.showNode(c, node.ID)
+	return s.showNode(c, ids.Node(node.ID))
 }
 
 // showNode responds with the current state of a node.
-func (s *Server) showNode(c echo.Context, id uint32) error {
+func (s *Server) showNode(c echo.Context, id ids.Node) error {
 	state, err := s.clusterState(c.Request().Context())
 	if err != nil {
 		return err
 	}
 	node := state.node(id)
 	if node == nil {
-		return &metadata.NotFoundError{Node: id}
+		return &metadata.NotFoundError{Node: uint32(id)}
 	}
 	return respond(c, http.StatusOK, node)
 }
@@ -63,7 +64,7 @@ func (s *Server) drainNode(draining bool) echo.HandlerFunc {
 		if _, err := s.registry.DrainNode(c.Request().Context(), node.ID, draining); err != nil {
 			return err
 		}
-		return s.showNode(c, node.ID)
+		return s.showNode(c, ids.Node(node.ID))
 	}
 }
 
@@ -118,7 +119,7 @@ func (s *Server) checkRemovable(c echo.Context, node metadata.Node) error {
 		return err
 	}
 	for i := range state.Partitions {
-		if slices.Contains(state.Partitions[i].Placed, node.ID) {
+		if slices.Contains(state.Partitions[i].Placed, ids.Node(node.ID)) {
 			return nil
 		}
 	}
@@ -147,21 +148,17 @@ func removalError(node metadata.Node, err error) error {
 // member returns a member by name or ID. A number is an ID; so is N1 if no member has that name.
 func (s *Server) member(text string) (metadata.Node, error) {
 	nodes := s.registry.Nodes()
-	id, notNumber := strconv.ParseUint(text, 10, 32)
-	at := slices.IndexFunc(nodes, func(n metadata.Node) bool {
-		return notNumber == nil && n.ID == uint32(id) || notNumber != nil && n.Name == text
-	})
-	if number, ok := strings.CutPrefix(text, "N"); at < 0 && ok {
-		if id, err := strconv.ParseUint(number, 10, 32); err == nil {
-			at = slices.IndexFunc(nodes, func(n metadata.Node) bool { return n.ID == uint32(id) })
-		}
+	id, malformed := ids.ParseNode(text)
+	at := slices.IndexFunc(nodes, func(n metadata.Node) bool { return n.Name == text })
+	if _, notNumber := strconv.ParseUint(text, 10, 32); malformed == nil && (at < 0 || notNumber == nil) {
+		at = slices.IndexFunc(nodes, func(n metadata.Node) bool { return ids.Node(n.ID) == id })
 	}
 	if at >= 0 {
 		return nodes[at], nil
 	}
 	known := make([]string, len(nodes))
 	for i, n := range nodes {
-		known[i] = fmt.Sprintf("%s (%d)", n.Name, n.ID)
+		known[i] = fmt.Sprintf("%s (%s)", n.Name, ids.Node(n.ID))
 	}
 	return metadata.Node{}, &failure{
 		status:  http.StatusNotFound,

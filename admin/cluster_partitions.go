@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/labstack/echo/v4"
+
+	"platform/internal/ids"
 )
 
 func (s *Server) listPartitions(c echo.Context) error {
@@ -52,7 +54,7 @@ func (s *Server) transferPartition(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	err = s.cluster.Transfer(c.Request().Context(), id, node.ID)
+	err = s.cluster.Transfer(c.Request().Context(), id, ids.Node(node.ID))
 	if err != nil {
 		return fmt.Errorf("transfer partition %d: %w", id, err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/ids"
 	"platform/metadata"
 )
 
@@ -19,8 +20,23 @@ func TestClusterHealthOfThreeNodes(t *testing.T) {
 	goldenJSON(t, "cluster_health_three", requireStatus(t, http.StatusOK, w.ask(t, "GET", "/cluster-health", "")))
 	goldenJSON(t, "cluster_node", requireStatus(t, http.StatusOK, w.ask(t, "GET", "/cluster/nodes/n2", "")))
 	goldenJSON(t, "cluster_partition", requireStatus(t, http.StatusOK, w.ask(t, "GET", "/v4/cluster/partitions/1", "")))
-	require.Contains(t, text(t, w.ask(t, "GET", "/cluster/nodes", "")), `{"nodes":[{"id":1,`)
-	require.Contains(t, text(t, w.ask(t, "GET", "/cluster/partitions", "")), `{"partitions":[{"id":0,"leader":1,`)
+	require.Contains(t, text(t, w.ask(t, "GET", "/cluster/nodes", "")), `{"nodes":[{"id":"N1",`)
+	require.Contains(t, text(t, w.ask(t, "GET", "/cluster/partitions", "")), `{"partitions":[{"id":0,"leader":"N1",`)
+}
+
+// Paths, parameters and bodies accept the name and both forms of the id of a node.
+func TestNodesAreFoundByNameAndID(t *testing.T) {
+	w := threeNodes(t, nil)
+	for _, node := range []string{"n3", "3", "N3"} {
+		require.Contains(t, requireStatus(t, http.StatusOK, w.ask(t, "GET", "/cluster/nodes/"+node, "")), `"name":"n3"`)
+		requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/partitions/1/transfer?to="+node, ""))
+		require.Equal(t, [2]uint32{1, 3}, w.cluster.transferred)
+		require.Contains(t, requireStatus(t, http.StatusOK, w.ask(t, "GET", "/cluster/log-levels?node="+node, "")), `"id":"N3"`)
+		require.Contains(t, requireStatus(t, http.StatusOK, w.ask(t, "PUT", "/cluster/log-levels", `{"log_filter":"debug","nodes":["`+node+`"]}`)), `"id":"N3"`)
+	}
+	for _, node := range []string{"N4", "N0", "N", "N3:1", "NN3"} {
+		requireStatus(t, http.StatusNotFound, w.ask(t, "GET", "/cluster/nodes/"+node, ""))
+	}
 }
 
 func TestClusterHealthReportsProblems(t *testing.T) {
@@ -32,38 +48,38 @@ func TestClusterHealthReportsProblems(t *testing.T) {
 		problem        string
 	}{
 		{"all is well", nil, Healthy, 200, 200, ""},
-		{"a node is down", func(s *ClusterState) { s.Nodes[1].State, s.Nodes[1].Answers = NodeDead, false }, Degraded, 200, 200, "node n2 (2) is down"},
-		{"a node left", func(s *ClusterState) { s.Nodes[1].State = NodeLeft }, Degraded, 200, 200, "node n2 (2) is down"},
-		{"a node never came", func(s *ClusterState) { s.Nodes[2].State = NodeUnknown }, Degraded, 200, 200, "node n3 (3) has not sent anything yet"},
-		{"a node is stopping", func(s *ClusterState) { s.Nodes[2].Stopping = true }, Degraded, 200, 200, "node n3 (3) is stopping"},
+		{"a node is down", func(s *ClusterState) { s.Nodes[1].State, s.Nodes[1].Answers = NodeDead, false }, Degraded, 200, 200, "node n2 (N2) is down"},
+		{"a node left", func(s *ClusterState) { s.Nodes[1].State = NodeLeft }, Degraded, 200, 200, "node n2 (N2) is down"},
+		{"a node never came", func(s *ClusterState) { s.Nodes[2].State = NodeUnknown }, Degraded, 200, 200, "node n3 (N3) has not sent anything yet"},
+		{"a node is stopping", func(s *ClusterState) { s.Nodes[2].Stopping = true }, Degraded, 200, 200, "node n3 (N3) is stopping"},
 		{
 			"a disk is full", func(s *ClusterState) {
 				s.Nodes[1].Disk = "is full (1 MiB free): its replicas are closed until space is freed"
 			},
-			Degraded, 200, 200, "the disk of node n2 (2) is full (1 MiB free): its replicas are closed until space is freed",
+			Degraded, 200, 200, "the disk of node n2 (N2) is full (1 MiB free): its replicas are closed until space is freed",
 		},
-		{"a node is silent", func(s *ClusterState) { s.Nodes[2].Answers = false }, Degraded, 200, 200, "node n3 (3) does not respond"},
+		{"a node is silent", func(s *ClusterState) { s.Nodes[2].Answers = false }, Degraded, 200, 200, "node n3 (N3) does not respond"},
 		{
 			"a replica is behind", func(s *ClusterState) {
 				r := s.Partitions[1].replica(1)
 				r.Lag, r.CaughtUp = 5000, false
-			}, Degraded, 200, 200, "partition 1: the replica on node n1 (1) is 5000 entries behind",
+			}, Degraded, 200, 200, "partition 1: the replica on node n1 (N1) is 5000 entries behind",
 		},
-		{"a replica has no vote", func(s *ClusterState) { s.Partitions[1].replica(1).Role = RoleLearner }, Degraded, 200, 200, "the replica on node n1 (1) has no vote yet"},
-		{"a replica is coming", func(s *ClusterState) { s.Partitions[0].Replicas = s.Partitions[0].Replicas[:2] }, Degraded, 200, 200, "partition 0 is getting a replica on node n3 (3)"},
-		{"a node with a replica was removed", func(s *ClusterState) { s.Nodes = s.Nodes[:2] }, Degraded, 200, 200, "partition 0: node 3, which had a replica, was removed"},
+		{"a replica has no vote", func(s *ClusterState) { s.Partitions[1].replica(1).Role = RoleLearner }, Degraded, 200, 200, "the replica on node n1 (N1) has no vote yet"},
+		{"a replica is coming", func(s *ClusterState) { s.Partitions[0].Replicas = s.Partitions[0].Replicas[:2] }, Degraded, 200, 200, "partition 0 is getting a replica on node n3 (N3)"},
+		{"a node with a replica was removed", func(s *ClusterState) { s.Nodes = s.Nodes[:2] }, Degraded, 200, 200, "partition 0: node N3, which had a replica, was removed"},
 		{
 			"most nodes with replicas were removed", func(s *ClusterState) {
 				s.Nodes, s.Partitions[0].Leader, s.Partitions[0].Replicas = s.Nodes[:1], 0, s.Partitions[0].Replicas[:1]
 			},
 			Unavailable, 200, 503, "partition 0 has no leader: 2 of its 3 replicas were on nodes that were removed; 'platform cluster partitions recover' continues from the remaining ones",
 		},
-		{"a replica is going", func(s *ClusterState) { s.Partitions[0].Placed = s.Partitions[0].Placed[:2] }, Degraded, 200, 200, "partition 0 is leaving node n3 (3)"},
+		{"a replica is going", func(s *ClusterState) { s.Partitions[0].Placed = s.Partitions[0].Placed[:2] }, Degraded, 200, 200, "partition 0 is leaving node n3 (N3)"},
 		{"no leader", func(s *ClusterState) { s.Partitions[1].Leader = 0 }, Unavailable, 200, 503, "partition 1 has no leader"},
-		{"a leader that is not ready", func(s *ClusterState) { s.Partitions[0].replica(1).Serving = false }, Unavailable, 200, 503, "partition 0 has a new leader, node n1 (1), which is not ready yet"},
-		{"a leader that is silent", func(s *ClusterState) { s.Partitions[0].replica(1).Answers = false }, Unavailable, 200, 503, "partition 0 is led by node n1 (1), which does not respond"},
+		{"a leader that is not ready", func(s *ClusterState) { s.Partitions[0].replica(1).Serving = false }, Unavailable, 200, 503, "partition 0 has a new leader, node n1 (N1), which is not ready yet"},
+		{"a leader that is silent", func(s *ClusterState) { s.Partitions[0].replica(1).Answers = false }, Unavailable, 200, 503, "partition 0 is led by node n1 (N1), which does not respond"},
 		{"a node has no vote on the metadata", func(s *ClusterState) {
-			s.Metadata.Voters, s.Metadata.Learners = []uint32{1, 2}, []uint32{3}
+			s.Metadata.Voters, s.Metadata.Learners = []ids.Node{1, 2}, []ids.Node{3}
 		}, Degraded, 200, 200, "2 nodes vote on the metadata, and 3 should; the others are catching up"},
 		{"no quorum", func(s *ClusterState) { s.Metadata.Quorum = false }, Unavailable, 503, 503, "the metadata has no leader that most of its voters follow"},
 	} {
@@ -135,7 +151,7 @@ func TestClusterRefusals(t *testing.T) {
 		status                   int
 		message                  string
 	}{
-		{"unknown node", "GET", "/cluster/nodes/n9", "", 404, "The requested node 'n9' does not exist; the cluster has n1 (1), n2 (2), n3 (3)"},
+		{"unknown node", "GET", "/cluster/nodes/n9", "", 404, "The requested node 'n9' does not exist; the cluster has n1 (N1), n2 (N2), n3 (N3)"},
 		{"unknown id", "PATCH", "/cluster/nodes/9/drain", "", 404, "'9' does not exist"},
 		{"remove unknown", "DELETE", "/cluster/nodes/9", "", 404, "'9' does not exist"},
 		{"remove perhaps", "DELETE", "/cluster/nodes/1?force=perhaps", "", 400, "'force' is invalid"},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/internal/ids"
 	"platform/internal/telemetry"
 	"platform/internal/units"
 	"platform/metadata"
@@ -19,7 +20,7 @@ type LogLevelsChange struct {
 
 // NodeLogLevels are the log levels of one node.
 type NodeLogLevels struct {
-	ID     uint32
+	ID     ids.Node
 	Name   string
 	State  telemetry.LevelState
 	Reason string // why they are unknown or unchanged; empty if they are known
@@ -37,7 +38,7 @@ type logLevelsView struct {
 }
 
 type nodeLogLevelsView struct {
-	ID         uint32     `json:"id"`
+	ID         ids.Node   `json:"id"`
 	Name       string     `json:"name"`
 	Filter     string     `json:"log_filter,omitempty"`
 	Configured string     `json:"configured_log_filter,omitempty"`

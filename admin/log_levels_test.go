@@ -13,14 +13,14 @@ func TestLogLevels(t *testing.T) {
 	const path = "/cluster/log-levels"
 	body := requireStatus(t, http.StatusOK, w.ask(t, "GET", path, ""))
 	require.Nil(t, w.cluster.logChange)
-	require.Contains(t, body, `{"nodes":[{"id":1,"name":"n1","log_filter":"debug","configured_log_filter":"info","targets":["fabric"]},`)
+	require.Contains(t, body, `{"nodes":[{"id":"N1","name":"n1","log_filter":"debug","configured_log_filter":"info","targets":["fabric"]},`)
 
 	w.cluster.logUntil = time.UnixMilli(1000)
 	body = requireStatus(t, http.StatusOK, w.ask(t, "PUT", path, `{"log_filter": "warn,fabric=debug", "for": "10m", "nodes": ["n2", "1"]}`))
 	require.Equal(t, &LogLevelsChange{Filter: "warn,fabric=debug", For: 10 * time.Minute}, w.cluster.logChange)
 	require.JSONEq(t, `{"nodes": [
-		{"id": 2, "name": "n2", "log_filter": "debug", "configured_log_filter": "info", "until": "1970-01-01T00:00:01.000000000Z", "targets": ["fabric"]},
-		{"id": 1, "name": "n1", "reason": "it does not respond"}]}`, body)
+		{"id": "N2", "name": "n2", "log_filter": "debug", "configured_log_filter": "info", "until": "1970-01-01T00:00:01.000000000Z", "targets": ["fabric"]},
+		{"id": "N1", "name": "n1", "reason": "it does not respond"}]}`, body)
 
 	requireStatus(t, http.StatusOK, w.ask(t, "DELETE", path+"?node=n1", ""))
 	require.Equal(t, new(LogLevelsChange), w.cluster.logChange)

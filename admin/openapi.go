@@ -77,7 +77,7 @@ var pathParameters = map[string]string{
 	"code":            "an error code such as RT0016",
 	"vqueue_id":       "id of a vqueue, vq_1…",
 	"pattern":         "pattern of a rule: scope, scope/l1 or scope/l1/l2, * for any; its slashes are encoded as %2F",
-	"node":            "name or id of a node; a number is an id",
+	"node":            "name or id of a node, such as N1; a number is an id",
 	"partition":       "number of a partition, from 0",
 	"subscription":    "id of a subscription, sub_1…",
 	"topic":           "name of a topic",

@@ -7,7 +7,7 @@ import (
 	"platform/metadata"
 )
 
-var logNodesParameter = queryParameter("node", "Name or id of a node; repeatable. Without it: all nodes.", object{"type": "array", "items": object{"type": "string"}})
+var logNodesParameter = queryParameter("node", "Name or id of a node, such as N1; repeatable. Without it: all nodes.", object{"type": "array", "items": object{"type": "string"}})
 
 var clusterOperations = map[string]operation{
 	"GET /cluster-health": {
@@ -29,7 +29,7 @@ var clusterOperations = map[string]operation{
 	"GET /cluster/events": {
 		id: "list_cluster_events", tag: "cluster", summary: "List changes of the cluster, the latest first: nodes that started, stopped or no longer responded, new leaders, and replicas that came, went or were damaged. Each node keeps the latest 1,000 since its start. Needs feature level 4",
 		query: []object{
-			queryParameter("node", "Only events that concern a node: its name; repeatable.", textList),
+			queryParameter("node", "Only events that concern a node: its name, or the id of a member; repeatable.", textList),
 			queryParameter("partition", "Only events that concern a partition.", object{"type": "integer", "minimum": 0}),
 			queryParameter("limit", "Number of events.", object{"type": "integer", "minimum": 1, "maximum": maxClusterEvents, "default": defaultClusterEvents}),
 		},
@@ -124,7 +124,7 @@ var clusterOperations = map[string]operation{
 	"PATCH /cluster/partitions/:partition/transfer": {
 		id: "transfer_partition", tag: "cluster", summary: "Transfer the leadership of a partition",
 		query: []object{
-			{"name": "to", "in": "query", "required": true, "description": "Name or id of a node that has a replica.", "schema": object{"type": "string"}},
+			{"name": "to", "in": "query", "required": true, "description": "Name or id of a node that has a replica, such as N1.", "schema": object{"type": "string"}},
 		},
 		answers: []reply{{http.StatusOK, "The partition with its new leader", PartitionState{}}}, refusals: []int{400, 404, 409, 503},
 	},
@@ -151,7 +151,7 @@ var clusterFieldMeanings = map[string]string{
 	"ClusterHealth.losses_survived":       "How many nodes, whichever they are, can fail while everything stays available.",
 	"Survival.now":                        "With the current nodes and replicas.",
 	"Survival.whole":                      "With all nodes up and all replicas complete.",
-	"MetadataHealth.members":              "Ids of the nodes that have a replica of the metadata.",
+	"MetadataHealth.members":              "Ids of the nodes that have a replica of the metadata, as numbers: 1 for N1.",
 	"MetadataHealth.quorum":               "Whether changes can be made: a majority of the voters follows a leader.",
 	"Node.feature_level":                  "Highest feature level that its server supports; absent if unknown.",
 	"Node.feature_level_hold":             "Its configuration prevents the feature level from rising automatically.",

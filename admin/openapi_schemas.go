@@ -122,6 +122,7 @@ var scalars = map[reflect.Type]object{
 	reflect.TypeFor[json.RawMessage](): {"description": "any JSON value"},
 	reflect.TypeFor[embeddedJSON]():    {"type": "object"},
 	reflect.TypeFor[json.Number]():     {"type": "number"},
+	reflect.TypeFor[ids.Node]():        {"type": "string", "pattern": "^N[0-9]+$", "description": "id of a node", "examples": []string{"N1"}},
 	reflect.TypeFor[ids.Deployment]():  {"type": "string", "description": "id of a deployment"},
 	reflect.TypeFor[errcode.Code]():    {"type": "string", "description": "error code; GET /errors/{code} explains it"},
 	reflect.TypeFor[Status]():          {"type": "string", "enum": statuses},

@@ -209,7 +209,7 @@ func TestFailedChangesNameFullDisks(t *testing.T) {
 	w.cluster.change = func(state *ClusterState) {
 		state.Nodes = nil
 		for _, id := range []uint32{1, 2, 3} {
-			state.Nodes = append(state.Nodes, NodeState{ID: id, Name: fmt.Sprint("n", id), Answers: true, Disk: disks[id]})
+			state.Nodes = append(state.Nodes, NodeState{ID: ids.Node(id), Name: fmt.Sprint("n", id), Answers: true, Disk: disks[id]})
 		}
 	}
 	for _, err := range []error{metadata.ErrUnavailable, metadata.ErrUnknownOutcome} {

@@ -13,6 +13,7 @@ import (
 
 	"platform/internal/errcode"
 	"platform/internal/feature"
+	"platform/internal/ids"
 	"platform/metadata"
 )
 
@@ -34,7 +35,7 @@ type secretKeyView struct {
 }
 
 type nodeSecretKeys struct {
-	ID      uint32   `json:"id"`
+	ID      ids.Node `json:"id"`
 	Name    string   `json:"name"`
 	Keys    []string `json:"keys"`
 	Problem string   `json:"problem,omitempty"`
@@ -159,7 +160,7 @@ func missingKeys(state *ClusterState, used map[string]int) (problems []string) {
 		}
 		for _, id := range slices.Sorted(maps.Keys(used)) {
 			if !slices.Contains(n.SecretKeys, id) {
-				problems = append(problems, fmt.Sprintf("node %s (%d) cannot decrypt %s: it does not have the key %s (security.secrets.key-file)",
+				problems = append(problems, fmt.Sprintf("node %s (%s) cannot decrypt %s: it does not have the key %s (security.secrets.key-file)",
 					n.Name, n.ID, counted(used[id], "stored secret", "stored secrets"), id))
 			}
 		}

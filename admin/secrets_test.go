@@ -46,7 +46,7 @@ func TestSecretsAreRotatedOnceAllNodesHaveTheKey(t *testing.T) {
 	nodes := map[uint32][]string{1: keys.IDs()}
 	w.cluster.change = func(s *ClusterState) {
 		for i := range s.Nodes {
-			s.Nodes[i].SecretKeys, s.Nodes[i].Answers = nodes[s.Nodes[i].ID], nodes[s.Nodes[i].ID] != nil
+			s.Nodes[i].SecretKeys, s.Nodes[i].Answers = nodes[uint32(s.Nodes[i].ID)], nodes[uint32(s.Nodes[i].ID)] != nil
 		}
 	}
 	for _, tc := range []struct {
@@ -115,7 +115,7 @@ func TestNodesWithoutTheKeyAreReported(t *testing.T) {
 	require.NotContains(t, requireStatus(t, http.StatusOK, w.ask(t, "GET", "/cluster-health", "")), "cannot decrypt")
 	second = nil
 	require.Contains(t, requireStatus(t, http.StatusOK, w.ask(t, "GET", "/cluster-health", "")),
-		"node n2 (2) cannot decrypt 1 stored secret: it does not have the key "+keys.Newest())
+		"node n2 (N2) cannot decrypt 1 stored secret: it does not have the key "+keys.Newest())
 	id := string(w.store.Schemas().Services["Greeter"].Deployment)
 	requireStatus(t, http.StatusConflict, w.ask(t, "PATCH", "/deployments/"+id, `{"additional_headers":{"Authorization":"y"}}`))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/internal/feature"
+	"platform/internal/ids"
 	"platform/internal/stats"
 	"platform/internal/units"
 )
@@ -35,9 +36,9 @@ type statsView struct {
 }
 
 type statsNodeView struct {
-	ID     uint32 `json:"id"`
-	Name   string `json:"name"`
-	Reason string `json:"reason,omitempty"`
+	ID     ids.Node `json:"id"`
+	Name   string   `json:"name"`
+	Reason string   `json:"reason,omitempty"`
 }
 
 // seriesView has one value per step; nil for steps without data.

@@ -5,6 +5,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"platform/internal/ids"
 	"platform/internal/subscription"
 )
 
@@ -73,7 +74,7 @@ type topicPartitionView struct {
 	Reason       string             `json:"reason,omitempty"`
 	Message      string             `json:"message,omitempty"`
 	Since        Timestamp          `json:"since,omitzero"`
-	Node         uint32             `json:"node,omitempty"`
+	Node         ids.Node           `json:"node,omitempty"`
 	Owner        uint32             `json:"owner_partition"`
 	StartOffset  *int64             `json:"start_offset,omitempty"`
 	Position     int64              `json:"position"`
@@ -214,7 +215,7 @@ func viewStart(sub *subscription.Subscription) startView {
 func viewTopicPartition(sub *subscription.Subscription, p *subscription.PartitionStatus) topicPartitionView {
 	view := topicPartitionView{
 		Topic: p.Topic, Partition: p.Partition, State: p.State, Reason: string(p.Reason), Message: p.Message, Since: optionalTime(p.Since),
-		Node: p.Node, Owner: p.Owner, Position: p.Position, LagSeconds: p.LagSeconds, InFlight: p.InFlight, Delivered: p.Delivered,
+		Node: ids.Node(p.Node), Owner: p.Owner, Position: p.Position, LagSeconds: p.LagSeconds, InFlight: p.InFlight, Delivered: p.Delivered,
 		Skipped: p.Skipped, DeadLettered: p.DeadLettered, LastRecordAt: optionalTime(p.LastRecordAt), LastError: p.LastError,
 		LastErrorAt: optionalTime(p.LastErrorAt),
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/internal/errcode"
+	"platform/internal/ids"
 	"platform/metadata"
 )
 
@@ -21,7 +22,7 @@ type Survival struct {
 // survives returns the survival of a cluster.
 func survives(state *ClusterState, replication int) Survival {
 	s := Survival{Whole: metadata.LossesSurvived(state.placeableNodes(), replication)}
-	s.Now = spare(state.Metadata.Voters, func(id uint32) bool { return up(state.node(id)) })
+	s.Now = spare(state.Metadata.Voters, func(id ids.Node) bool { return up(state.node(id)) })
 	if !state.Metadata.Quorum {
 		s.Now = 0
 	}
@@ -33,7 +34,7 @@ func survives(state *ClusterState, replication int) Survival {
 
 // spare returns how many voters of a group can be lost before it loses its majority. healthy
 // reports whether a voter is healthy.
-func spare(voters []uint32, healthy func(uint32) bool) int {
+func spare(voters []ids.Node, healthy func(ids.Node) bool) int {
 	alive := 0
 	for _, id := range voters {
 		if healthy(id) {
@@ -48,13 +49,13 @@ func (p *PartitionState) spare(state *ClusterState) int {
 	if p.Leader == 0 {
 		return 0
 	}
-	var voters []uint32
+	var voters []ids.Node
 	for _, r := range p.Replicas {
 		if r.Role == RoleLeader || r.Role == RoleVoter {
 			voters = append(voters, r.Node)
 		}
 	}
-	return spare(voters, func(id uint32) bool {
+	return spare(voters, func(id ids.Node) bool {
 		r := p.replica(id)
 		return up(state.node(id)) && r.Answers && r.Quarantine == "" && (!r.LagKnown || r.CaughtUp)
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/ids"
 	"platform/metadata"
 )
 
@@ -22,7 +23,7 @@ func TestLossesSurvived(t *testing.T) {
 		{"a replica is in quarantine", func(s *ClusterState) { s.Partitions[1].replica(1).Quarantine = "damaged" }, Survival{0, 1}},
 		{"a replica is missing", func(s *ClusterState) { s.Partitions[0].Replicas = s.Partitions[0].Replicas[:2] }, Survival{0, 1}},
 		{"a node is drained", func(s *ClusterState) { s.Nodes[2].Draining = true }, Survival{1, 0}},
-		{"the metadata have two voters", func(s *ClusterState) { s.Metadata.Voters = []uint32{1, 2} }, Survival{0, 1}},
+		{"the metadata have two voters", func(s *ClusterState) { s.Metadata.Voters = []ids.Node{1, 2} }, Survival{0, 1}},
 		{"no quorum", func(s *ClusterState) { s.Metadata.Quorum = false }, Survival{0, 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -71,7 +72,7 @@ func TestANodeThatTheClusterNeedsIsNotRemovedByMistake(t *testing.T) {
 func TestPartitionsAreRecovered(t *testing.T) {
 	w := threeNodes(t, nil)
 	body := requireStatus(t, http.StatusOK, w.ask(t, "POST", "/cluster/partitions/recover", `{"partitions":[1],"dry_run":true}`))
-	require.JSONEq(t, `{"partitions":[{"partition":1,"needed":true,"recovered":false,"from":1,"applied":0,"last":10,"last_term":2,"discarded":[],"missing":["n2/x"]}]}`, body)
+	require.JSONEq(t, `{"partitions":[{"partition":1,"needed":true,"recovered":false,"from":"N1","applied":0,"last":10,"last_term":2,"discarded":[],"missing":["n2/x"]}]}`, body)
 	require.Contains(t, requireStatus(t, http.StatusOK, w.ask(t, "POST", "/cluster/partitions/recover", `{"partitions":[1]}`)), `"recovered":true`)
 	require.Contains(t, requireStatus(t, http.StatusNotFound, w.ask(t, "POST", "/cluster/partitions/recover", `{"partitions":[2]}`)), "there are 0 to 1")
 	w.cluster.refusal = &Refusal{http.StatusServiceUnavailable, "the metadata has lost its majority, too"}

@@ -56,7 +56,7 @@ func TestNodesAreRemovedPermanently(t *testing.T) {
 	require.ErrorIs(t, err, ErrLastNode)
 	_, err = m.RemoveNode(t.Context(), 5, true)
 	require.Equal(t, &NotFoundError{Node: 5}, err)
-	require.ErrorContains(t, err, "node 5 does not exist")
+	require.ErrorContains(t, err, "node N5 does not exist")
 	m.add(t, "n2", "a")
 	_, err = m.RemoveNode(t.Context(), 1, false)
 	require.ErrorIs(t, err, ErrNodeHoldsData)

@@ -19,7 +19,7 @@ type NotFoundError struct {
 func (e *NotFoundError) Error() string {
 	switch {
 	case e.Node != 0:
-		return fmt.Sprintf("The requested node %d does not exist", e.Node)
+		return fmt.Sprintf("The requested node %s does not exist", ids.Node(e.Node))
 	case e.Handler != "":
 		return fmt.Sprintf("The requested handler '%s' on service '%s' does not exist", e.Handler, e.Service)
 	case e.Service != "":

@@ -13,6 +13,7 @@ import (
 
 	"platform/internal/cluster"
 	"platform/internal/feature"
+	"platform/internal/ids"
 
 	"github.com/hashicorp/raft"
 	"google.golang.org/grpc/codes"
@@ -88,7 +89,7 @@ func (c *Cluster) Activity(ctx context.Context) (uint64, error) {
 func (c *Cluster) Stats(ctx context.Context, q stats.Query) []admin.NodeStats {
 	var list []admin.NodeStats
 	for _, n := range c.Nodes.Stats(ctx, q) {
-		list = append(list, admin.NodeStats{ID: n.Node.ID, Name: n.Node.Name, Result: n.Result, Reason: reasonOf(n.Err)})
+		list = append(list, admin.NodeStats{ID: ids.Node(n.Node.ID), Name: n.Node.Name, Result: n.Result, Reason: reasonOf(n.Err)})
 	}
 	return list
 }
@@ -97,7 +98,7 @@ func (c *Cluster) Stats(ctx context.Context, q stats.Query) []admin.NodeStats {
 func (c *Cluster) Events(ctx context.Context) []admin.NodeEvents {
 	var list []admin.NodeEvents
 	for _, n := range c.Nodes.Events(ctx) {
-		list = append(list, admin.NodeEvents{ID: n.Node.ID, Name: n.Node.Name, Events: n.Events, Reason: reasonOf(n.Err)})
+		list = append(list, admin.NodeEvents{ID: ids.Node(n.Node.ID), Name: n.Node.Name, Events: n.Events, Reason: reasonOf(n.Err)})
 	}
 	return list
 }
@@ -121,7 +122,7 @@ func reasonOf(err error) string {
 func (c *Cluster) LogLevels(ctx context.Context, nodes []metadata.Node, change *admin.LogLevelsChange) []admin.NodeLogLevels {
 	var list []admin.NodeLogLevels
 	for _, n := range c.Nodes.LogLevels(ctx, nodes, (*cluster.LogLevelsChange)(change)) {
-		list = append(list, admin.NodeLogLevels{ID: n.Node.ID, Name: n.Node.Name, State: n.State, Reason: reasonOf(n.Err)})
+		list = append(list, admin.NodeLogLevels{ID: ids.Node(n.Node.ID), Name: n.Node.Name, State: n.State, Reason: reasonOf(n.Err)})
 	}
 	return list
 }
@@ -139,7 +140,7 @@ func (c *Cluster) facts(statuses cluster.Statuses) *clusterFacts {
 
 // Transfer implements admin.Cluster. It changes the table first; otherwise the new leader would
 // transfer the leadership back.
-func (c *Cluster) Transfer(ctx context.Context, partition, node uint32) error {
+func (c *Cluster) Transfer(ctx context.Context, partition uint32, node ids.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
 	defer cancel()
 	if err := c.prefer(ctx, partition, node); err != nil {
@@ -157,24 +158,24 @@ func (c *Cluster) Transfer(ctx context.Context, partition, node uint32) error {
 		select {
 		case <-time.After(transferPause):
 		case <-ctx.Done():
-			return refuse(http.StatusServiceUnavailable, "node %d has not taken over yet (%v), but will when it can", node, cmp.Or(last, context.Cause(ctx)))
+			return refuse(http.StatusServiceUnavailable, "node %s has not taken over yet (%v), but will when it can", node, cmp.Or(last, context.Cause(ctx)))
 		}
 	}
 }
 
 // prefer makes a node the first of the partition's placement in the table.
-func (c *Cluster) prefer(ctx context.Context, partition, node uint32) error {
+func (c *Cluster) prefer(ctx context.Context, partition uint32, node ids.Node) error {
 	for {
 		layout, _ := c.Store.Layout()
 		place := layout.Partitions[partition]
 		if err := c.mayLead(layout, place, node); err != nil {
 			return err
 		}
-		if place.Replicas[0] == node {
+		if place.Replicas[0] == uint32(node) {
 			return nil
 		}
-		others := slices.DeleteFunc(slices.Clone(place.Replicas), func(id uint32) bool { return id == node })
-		place.Replicas = append([]uint32{node}, others...)
+		others := slices.DeleteFunc(slices.Clone(place.Replicas), func(id uint32) bool { return id == uint32(node) })
+		place.Replicas = append([]uint32{uint32(node)}, others...)
 		_, err := c.Store.SetPartition(ctx, place)
 		if err == nil || !errors.Is(err, metadata.ErrVersionConflict) {
 			return err
@@ -183,12 +184,12 @@ func (c *Cluster) prefer(ctx context.Context, partition, node uint32) error {
 }
 
 // mayLead returns an error for nodes that cannot lead a partition.
-func (c *Cluster) mayLead(layout *metadata.Layout, place metadata.Partition, id uint32) error {
-	node, member := layout.Node(id)
+func (c *Cluster) mayLead(layout *metadata.Layout, place metadata.Partition, id ids.Node) error {
+	node, member := layout.Node(uint32(id))
 	if !member {
-		return &metadata.NotFoundError{Node: id}
+		return &metadata.NotFoundError{Node: uint32(id)}
 	}
-	if !slices.Contains(place.Replicas, id) {
+	if !slices.Contains(place.Replicas, node.ID) {
 		var names []string
 		for _, holder := range place.Replicas {
 			if n, known := layout.Node(holder); known {
@@ -208,17 +209,17 @@ func (c *Cluster) mayLead(layout *metadata.Layout, place metadata.Partition, id 
 
 // transferOnce requests the transfer from the current leader; done means that the node already
 // leads.
-func (c *Cluster) transferOnce(ctx context.Context, partition, to uint32) (done bool, err error) {
+func (c *Cluster) transferOnce(ctx context.Context, partition uint32, to ids.Node) (done bool, err error) {
 	layout, _ := c.Store.Layout()
-	target, member := layout.Node(to)
+	target, member := layout.Node(uint32(to))
 	if !member {
-		return false, &metadata.NotFoundError{Node: to}
+		return false, &metadata.NotFoundError{Node: uint32(to)}
 	}
 	leader, leads := c.Nodes.Statuses(ctx, false).Leader(partition)
 	if !leads {
 		return false, fmt.Errorf("partition %d has no leader", partition)
 	}
-	if leader == to {
+	if leader == uint32(to) {
 		return true, nil
 	}
 	from, _ := layout.Node(leader)

@@ -11,6 +11,7 @@ import (
 	"platform/admin"
 	"platform/internal/cluster/membership"
 	"platform/internal/feature"
+	"platform/internal/ids"
 	"platform/metadata"
 	nodepb "platform/proto/node"
 )
@@ -29,15 +30,15 @@ type clusterFacts struct {
 
 // view returns the cluster as shown to operators.
 func (f *clusterFacts) view() *admin.ClusterState {
-	ids := make(map[raft.ServerID]uint32, len(f.layout.Nodes))
+	known := make(map[raft.ServerID]ids.Node, len(f.layout.Nodes))
 	for _, n := range f.layout.Nodes {
-		ids[n.ServerID()] = n.ID
+		known[n.ServerID()] = ids.Node(n.ID)
 	}
-	state := &admin.ClusterState{Metadata: f.metadata(ids), Nodes: []admin.NodeState{}, Partitions: []admin.PartitionState{}}
+	state := &admin.ClusterState{Metadata: f.metadata(known), Nodes: []admin.NodeState{}, Partitions: []admin.PartitionState{}}
 	state.Feature = f.feature()
 	reported := f.reported()
 	for _, p := range f.layout.Partitions {
-		state.Partitions = append(state.Partitions, partitionView(p, reported[p.ID], ids))
+		state.Partitions = append(state.Partitions, partitionView(p, reported[p.ID], known))
 	}
 	for _, n := range f.layout.Nodes {
 		state.Nodes = append(state.Nodes, f.node(n, state))
@@ -48,10 +49,10 @@ func (f *clusterFacts) view() *admin.ClusterState {
 
 // metadata returns the metadata group. A known leader has a majority: a leader without one steps
 // down, and its followers forget it, within the timeouts of Raft.
-func (f *clusterFacts) metadata(ids map[raft.ServerID]uint32) admin.MetadataState {
-	m := admin.MetadataState{Leader: ids[f.leader], Quorum: f.leader != "", Voters: []uint32{}, Learners: []uint32{}}
+func (f *clusterFacts) metadata(known map[raft.ServerID]ids.Node) admin.MetadataState {
+	m := admin.MetadataState{Leader: known[f.leader], Quorum: f.leader != "", Voters: []ids.Node{}, Learners: []ids.Node{}}
 	for _, s := range f.servers {
-		switch id := ids[s.ID]; {
+		switch id := known[s.ID]; {
 		case id == 0: // of a node that is about to be removed or registered
 		case s.Suffrage == raft.Voter:
 			m.Voters = append(m.Voters, id)
@@ -78,13 +79,13 @@ func (f *clusterFacts) feature() admin.FeatureState {
 }
 
 // partitionView combines the reports of a partition's replicas.
-func partitionView(p metadata.Partition, reported map[uint32]*nodepb.ReplicaStatus, ids map[raft.ServerID]uint32) admin.PartitionState {
-	state := admin.PartitionState{ID: p.ID, Placed: slices.Clone(p.Replicas), Version: p.Version, Replicas: []admin.ReplicaState{}}
+func partitionView(p metadata.Partition, reported map[ids.Node]*nodepb.ReplicaStatus, known map[raft.ServerID]ids.Node) admin.PartitionState {
+	state := admin.PartitionState{ID: p.ID, Placed: nodeIDs(p.Replicas), Version: p.Version, Replicas: []admin.ReplicaState{}}
 	source := authority(reported)
 	if source != nil {
-		state.Leader, state.Term = nodeOf(ids, source.Leader), source.Term
+		state.Leader, state.Term = nodeOf(known, source.Leader), source.Term
 		for _, m := range source.Members {
-			id := nodeOf(ids, m.Id)
+			id := nodeOf(known, m.Id)
 			if id == 0 || rebuiltSince(reported[id], m) {
 				continue
 			}
@@ -97,9 +98,6 @@ func partitionView(p metadata.Partition, reported map[uint32]*nodepb.ReplicaStat
 		state.Replicas = withReplica(state.Replicas, id, r, id == state.Leader)
 	}
 	slices.SortFunc(state.Replicas, func(a, b admin.ReplicaState) int { return cmp.Compare(a.Node, b.Node) })
-	if state.Placed == nil {
-		state.Placed = []uint32{}
-	}
 	return state
 }
 
@@ -109,21 +107,30 @@ func rebuiltSince(r *nodepb.ReplicaStatus, m *nodepb.ReplicaMember) bool {
 	return r != nil && r.ReplicaId != "" && r.ReplicaId != m.Id
 }
 
-// nodeOf returns the node of a replica, 0 if it is not among ids.
-func nodeOf(ids map[raft.ServerID]uint32, replica string) uint32 {
+// nodeOf returns the node of a replica, 0 if it is not among known.
+func nodeOf(known map[raft.ServerID]ids.Node, replica string) ids.Node {
 	node, _ := metadata.ReplicaNode(raft.ServerID(replica))
-	return ids[node]
+	return known[node]
+}
+
+// nodeIDs returns the nodes with these numbers; never nil.
+func nodeIDs(numbers []uint32) []ids.Node {
+	list := make([]ids.Node, len(numbers))
+	for i, n := range numbers {
+		list[i] = ids.Node(n)
+	}
+	return list
 }
 
 // reported returns the reported replicas by partition and node.
-func (f *clusterFacts) reported() map[uint32]map[uint32]*nodepb.ReplicaStatus {
-	reported := make(map[uint32]map[uint32]*nodepb.ReplicaStatus, len(f.layout.Partitions))
+func (f *clusterFacts) reported() map[uint32]map[ids.Node]*nodepb.ReplicaStatus {
+	reported := make(map[uint32]map[ids.Node]*nodepb.ReplicaStatus, len(f.layout.Partitions))
 	for id, st := range f.statuses {
 		for _, r := range st.Replicas {
 			if reported[r.Partition] == nil {
-				reported[r.Partition] = map[uint32]*nodepb.ReplicaStatus{}
+				reported[r.Partition] = map[ids.Node]*nodepb.ReplicaStatus{}
 			}
-			reported[r.Partition][id] = r
+			reported[r.Partition][ids.Node(id)] = r
 		}
 	}
 	return reported
@@ -131,7 +138,7 @@ func (f *clusterFacts) reported() map[uint32]map[uint32]*nodepb.ReplicaStatus {
 
 // authority returns the most authoritative report: that of the leader of the latest term,
 // otherwise one that names the latest leader; nil if there are none.
-func authority(reported map[uint32]*nodepb.ReplicaStatus) (best *nodepb.ReplicaStatus) {
+func authority(reported map[ids.Node]*nodepb.ReplicaStatus) (best *nodepb.ReplicaStatus) {
 	leads := func(r *nodepb.ReplicaStatus) int {
 		switch {
 		case r.State == raft.Leader.String():
@@ -160,7 +167,7 @@ func roleOf(m *nodepb.ReplicaMember, leader string) admin.Role {
 }
 
 // withReplica adds a node's report of its replica.
-func withReplica(all []admin.ReplicaState, node uint32, r *nodepb.ReplicaStatus, leads bool) []admin.ReplicaState {
+func withReplica(all []admin.ReplicaState, node ids.Node, r *nodepb.ReplicaStatus, leads bool) []admin.ReplicaState {
 	at := slices.IndexFunc(all, func(known admin.ReplicaState) bool { return known.Node == node })
 	if at < 0 { // not in the configuration: not yet, or no longer
 		all = append(all, admin.ReplicaState{Node: node, Role: admin.RoleNone})
@@ -177,8 +184,9 @@ func withReplica(all []admin.ReplicaState, node uint32, r *nodepb.ReplicaStatus,
 
 // node returns one member.
 func (f *clusterFacts) node(n metadata.Node, state *admin.ClusterState) admin.NodeState {
+	id := ids.Node(n.ID)
 	out := admin.NodeState{
-		ID: n.ID, Name: n.Name, State: admin.NodeUnknown, Draining: n.Draining, Self: n.ServerID() == f.self, Metadata: admin.RoleNone,
+		ID: id, Name: n.Name, State: admin.NodeUnknown, Draining: n.Draining, Self: n.ServerID() == f.self, Metadata: admin.RoleNone,
 		Address: string(n.RaftAddress()), IngressAddress: n.IngressAddress, AdminAddress: n.AdminAddress, Incarnation: n.Incarnation,
 		RegisteredAt: admin.Timestamp(n.RegisteredAt.UnixMilli()), FeatureLevel: uint32(n.FeatureLevel),
 	}
@@ -200,18 +208,18 @@ func (f *clusterFacts) node(n metadata.Node, state *admin.ClusterState) admin.No
 		out.State = admin.NodeAlive
 	}
 	switch {
-	case state.Metadata.Leader == n.ID:
+	case state.Metadata.Leader == id:
 		out.Metadata = admin.RoleLeader
-	case slices.Contains(state.Metadata.Voters, n.ID):
+	case slices.Contains(state.Metadata.Voters, id):
 		out.Metadata = admin.RoleVoter
-	case slices.Contains(state.Metadata.Learners, n.ID):
+	case slices.Contains(state.Metadata.Learners, id):
 		out.Metadata = admin.RoleLearner
 	}
 	for _, p := range state.Partitions {
-		if p.Leader == n.ID {
+		if p.Leader == id {
 			out.Leaders++
 		}
-		if slices.ContainsFunc(p.Replicas, func(r admin.ReplicaState) bool { return r.Node == n.ID && r.Role != admin.RoleNone }) {
+		if slices.ContainsFunc(p.Replicas, func(r admin.ReplicaState) bool { return r.Node == id && r.Role != admin.RoleNone }) {
 			out.Replicas++
 		}
 	}

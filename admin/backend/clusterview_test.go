@@ -11,6 +11,7 @@ import (
 
 	"platform/admin"
 	"platform/internal/cluster/membership"
+	"platform/internal/ids"
 	"platform/metadata"
 	nodepb "platform/proto/node"
 )
@@ -55,13 +56,13 @@ func threeReplica(partition uint32, leads bool) *nodepb.ReplicaStatus {
 
 func TestClusterViewOfThreeNodes(t *testing.T) {
 	v := threeFacts().view()
-	require.Equal(t, admin.MetadataState{Leader: 2, Quorum: true, Voters: []uint32{1, 2, 3}, Learners: []uint32{}}, v.Metadata)
+	require.Equal(t, admin.MetadataState{Leader: 2, Quorum: true, Voters: []ids.Node{1, 2, 3}, Learners: []ids.Node{}}, v.Metadata)
 	require.Len(t, v.Nodes, 3)
-	require.Equal(t, []any{uint32(1), admin.NodeAlive, true, true, 2, 2, admin.RoleVoter},
+	require.Equal(t, []any{ids.Node(1), admin.NodeAlive, true, true, 2, 2, admin.RoleVoter},
 		[]any{v.Nodes[0].ID, v.Nodes[0].State, v.Nodes[0].Self, v.Nodes[0].Answers, v.Nodes[0].Leaders, v.Nodes[0].Replicas, v.Nodes[0].Metadata})
 	require.Equal(t, admin.RoleLeader, v.Nodes[1].Metadata)
-	require.Equal(t, []uint32{1, 2, 3}, v.Partitions[1].Placed)
-	require.Equal(t, uint32(1), v.Partitions[1].Leader)
+	require.Equal(t, []ids.Node{1, 2, 3}, v.Partitions[1].Placed)
+	require.Equal(t, ids.Node(1), v.Partitions[1].Leader)
 	require.Equal(t, admin.ReplicaState{
 		Node: 1, Role: admin.RoleLeader, Serving: true, Answers: true, Applied: 9, Committed: 9, Last: 9, LagKnown: true, CaughtUp: true,
 	}, v.Partitions[1].Replicas[0])
@@ -73,7 +74,7 @@ func TestClusterViewWithoutTheLeadersNode(t *testing.T) {
 	delete(f.statuses, 1)
 	f.self, f.members[0].State = "n2/i2", membership.Dead
 	v := f.view()
-	require.Equal(t, uint32(1), v.Partitions[0].Leader, "the others still believe in it")
+	require.Equal(t, ids.Node(1), v.Partitions[0].Leader, "the others still believe in it")
 	require.False(t, v.Partitions[0].Replicas[0].Answers)
 	require.Equal(t, admin.NodeDead, v.Nodes[0].State)
 	require.False(t, v.Nodes[0].Answers)
@@ -95,7 +96,7 @@ func TestClusterViewUsesTheNewestLeader(t *testing.T) {
 	successor := threeReplica(0, true)
 	successor.Leader, successor.Term = "n3/i3", deposed.Term+1
 	f.statuses[3].Replicas[0] = successor
-	require.Equal(t, uint32(3), f.view().Partitions[0].Leader)
+	require.Equal(t, ids.Node(3), f.view().Partitions[0].Leader)
 	require.Equal(t, uint64(5), f.view().Partitions[0].Term)
 }
 
@@ -119,7 +120,7 @@ func TestClusterViewOfUnknownServers(t *testing.T) {
 	f.members = f.members[:1]
 	v := f.view()
 	require.False(t, v.Metadata.Quorum)
-	require.Equal(t, []uint32{1, 2, 3}, v.Metadata.Voters)
+	require.Equal(t, []ids.Node{1, 2, 3}, v.Metadata.Voters)
 	require.Len(t, v.Partitions[0].Replicas, 3)
 	require.Equal(t, admin.NodeUnknown, v.Nodes[2].State)
 }

@@ -40,7 +40,7 @@ func (q QueriedCluster) State(ctx context.Context) (*query.ClusterState, error) 
 	out := &query.ClusterState{At: time.Now(), Level: state.Feature.Level}
 	for i := range state.Nodes {
 		n := &state.Nodes[i]
-		out.Nodes = append(out.Nodes, queriedNode(n, facts.statuses[n.ID]))
+		out.Nodes = append(out.Nodes, queriedNode(n, facts.statuses[uint32(n.ID)]))
 	}
 	count := uint32(len(state.Partitions))
 	for i := range state.Partitions {

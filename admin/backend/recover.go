@@ -14,6 +14,7 @@ import (
 
 	"platform/admin"
 	"platform/internal/feature"
+	"platform/internal/ids"
 	"platform/metadata"
 	nodepb "platform/proto/node"
 )
@@ -29,7 +30,7 @@ const (
 )
 
 // RecoverPartitions implements admin.Cluster.
-func (c *Cluster) RecoverPartitions(ctx context.Context, ids []uint32, dryRun bool) ([]admin.PartitionRecovery, error) {
+func (c *Cluster) RecoverPartitions(ctx context.Context, partitions []uint32, dryRun bool) ([]admin.PartitionRecovery, error) {
 	if !c.awaitMetadataLeader(ctx) {
 		return nil, refuse(http.StatusServiceUnavailable, "the metadata has lost its majority, too: if most of its voters are lost for good, stop this server and run "+
 			"`platform-server recover` on the node with the newest metadata (metadata_applied is %d here)", c.Store.AppliedIndex())
@@ -38,7 +39,7 @@ func (c *Cluster) RecoverPartitions(ctx context.Context, ids []uint32, dryRun bo
 		return nil, refuse(http.StatusConflict, "recovering a partition needs feature level 2, the cluster is at level %d", c.Store.FeatureLevel())
 	}
 	layout, _ := c.Store.Layout()
-	plans, _, err := c.planSettled(ctx, layout, ids)
+	plans, _, err := c.planSettled(ctx, layout, partitions)
 	if err != nil || dryRun {
 		return plans, err
 	}
@@ -83,9 +84,9 @@ func sleep(ctx context.Context, deadline time.Time, d time.Duration) bool {
 
 // planSettled requests the replicas of all members and plans the recovery. It also returns their
 // responses.
-func (c *Cluster) planSettled(ctx context.Context, layout *metadata.Layout, ids []uint32) ([]admin.PartitionRecovery, cluster.Statuses, error) {
+func (c *Cluster) planSettled(ctx context.Context, layout *metadata.Layout, partitions []uint32) ([]admin.PartitionRecovery, cluster.Statuses, error) {
 	query := func() cluster.Statuses { return c.Nodes.StatusesWithin(ctx, recoverStatusTimeout, true) }
-	plans, statuses := settle(ctx, layout, ids, time.Now().Add(cluster.LeaderExpiry), query)
+	plans, statuses := settle(ctx, layout, partitions, time.Now().Add(cluster.LeaderExpiry), query)
 	if err := context.Cause(ctx); err != nil {
 		return nil, nil, err // members that were not waited for are not unresponsive
 	}
@@ -95,10 +96,10 @@ func (c *Cluster) planSettled(ctx context.Context, layout *metadata.Layout, ids 
 // settle plans the recovery once no partition without a majority has a leader, or when the
 // deadline has passed. A leader without a majority is only known until its lease and the
 // heartbeat timeouts of its followers have passed, and may append to its log until then.
-func settle(ctx context.Context, layout *metadata.Layout, ids []uint32, deadline time.Time, query func() cluster.Statuses) ([]admin.PartitionRecovery, cluster.Statuses) {
+func settle(ctx context.Context, layout *metadata.Layout, partitions []uint32, deadline time.Time, query func() cluster.Statuses) ([]admin.PartitionRecovery, cluster.Statuses) {
 	for {
 		statuses := query()
-		plans := planRecovery(layout, statuses, ids)
+		plans := planRecovery(layout, statuses, partitions)
 		led := slices.ContainsFunc(plans, func(p admin.PartitionRecovery) bool { return p.Needed && statuses.KnownLeader(p.Partition) != "" })
 		if !led || !sleep(ctx, deadline, leaderPause) {
 			return plans, statuses
@@ -106,13 +107,13 @@ func settle(ctx context.Context, layout *metadata.Layout, ids []uint32, deadline
 	}
 }
 
-// planRecovery determines which partitions can be recovered, and from which replica. Without ids
-// these are all that have lost their majority.
-func planRecovery(layout *metadata.Layout, statuses cluster.Statuses, ids []uint32) []admin.PartitionRecovery {
+// planRecovery determines which partitions can be recovered, and from which replica. Without
+// partitions these are all that have lost their majority.
+func planRecovery(layout *metadata.Layout, statuses cluster.Statuses, partitions []uint32) []admin.PartitionRecovery {
 	plans := []admin.PartitionRecovery{}
 	for _, place := range layout.Partitions {
-		asked := slices.Contains(ids, place.ID)
-		if len(ids) > 0 && !asked {
+		asked := slices.Contains(partitions, place.ID)
+		if len(partitions) > 0 && !asked {
 			continue
 		}
 		plan := planPartition(layout, statuses, place)
@@ -126,7 +127,7 @@ func planRecovery(layout *metadata.Layout, statuses cluster.Statuses, ids []uint
 // planPartition plans the recovery of one partition. The replicas on all members must be known:
 // an unknown one might contain what the others lack, and return with a vote.
 func planPartition(layout *metadata.Layout, statuses cluster.Statuses, place metadata.Partition) admin.PartitionRecovery {
-	plan := admin.PartitionRecovery{Partition: place.ID, Discarded: []uint32{}, Missing: []string{}}
+	plan := admin.PartitionRecovery{Partition: place.ID, Discarded: []ids.Node{}, Missing: []string{}}
 	var best *nodepb.ReplicaStatus
 	usable := map[string]bool{}
 	for _, node := range layout.Nodes {
@@ -136,7 +137,7 @@ func planPartition(layout *metadata.Layout, statuses cluster.Statuses, place met
 			}
 			usable[r.ReplicaId] = true
 			if best == nil || cmp.Or(cmp.Compare(r.LastTerm, best.LastTerm), cmp.Compare(r.Last, best.Last)) > 0 {
-				best, plan.From = r, node.ID
+				best, plan.From = r, ids.Node(node.ID)
 			}
 		}
 	}
@@ -148,8 +149,8 @@ func planPartition(layout *metadata.Layout, statuses cluster.Statuses, place met
 	plan.Replica, plan.Applied, plan.Last, plan.LastTerm = best.ReplicaId, best.Applied, best.Last, best.LastTerm
 	for _, node := range layout.Nodes {
 		for _, r := range statuses[node.ID].GetReplicas() {
-			if r.Partition == place.ID && usable[r.ReplicaId] && node.ID != plan.From {
-				plan.Discarded = append(plan.Discarded, node.ID)
+			if r.Partition == place.ID && usable[r.ReplicaId] && ids.Node(node.ID) != plan.From {
+				plan.Discarded = append(plan.Discarded, ids.Node(node.ID))
 			}
 		}
 	}
@@ -160,7 +161,7 @@ func planPartition(layout *metadata.Layout, statuses cluster.Statuses, place met
 	}
 	if majority := len(best.Voters)/2 + 1; len(best.Voters)-len(plan.Missing) >= majority {
 		if leader, leads := statuses.Leader(place.ID); leads {
-			plan.Refused = fmt.Sprintf("it is led by node %d, it needs no recovery", leader)
+			plan.Refused = fmt.Sprintf("it is led by node %s, it needs no recovery", ids.Node(leader))
 			return plan
 		}
 		plan.Refused = fmt.Sprintf("%d of its %d voters respond, which is a majority: it needs no recovery", len(best.Voters)-len(plan.Missing), len(best.Voters))
@@ -205,13 +206,13 @@ func (c *Cluster) recoverPartition(ctx context.Context, layout *metadata.Layout,
 	if plan.Refused != "" {
 		return errors.New(plan.Refused)
 	}
-	from, member := layout.Node(plan.From)
+	from, member := layout.Node(uint32(plan.From))
 	if !member {
-		return &metadata.NotFoundError{Node: plan.From}
+		return &metadata.NotFoundError{Node: uint32(plan.From)}
 	}
 	for _, id := range append(slices.Clone(plan.Discarded), plan.From) {
-		node, _ := layout.Node(id)
-		if err := c.sendRecover(ctx, node, from, plan.Partition, statuses[id]); err != nil {
+		node, _ := layout.Node(uint32(id))
+		if err := c.sendRecover(ctx, node, from, plan.Partition, statuses[uint32(id)]); err != nil {
 			return fmt.Errorf("node %s: %w", node.Name, err)
 		}
 	}

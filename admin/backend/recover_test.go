@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/cluster"
+	"platform/internal/ids"
 	"platform/metadata"
 	nodepb "platform/proto/node"
 )
@@ -28,51 +29,51 @@ func TestWhatCanBeRecovered(t *testing.T) {
 		replicas  []*nodepb.ReplicaStatus // of n1, n2, n3; nil: does not respond
 		needed    bool
 		refused   string
-		from      uint32
-		discarded []uint32
+		from      ids.Node
+		discarded []ids.Node
 		missing   []string
 	}{
 		{
 			"a leader with a majority", []*nodepb.ReplicaStatus{leads, follows, at("n3/c", 3, 9, four...)},
-			false, "it is led by node 1", 1, []uint32{2, 3}, []string{"n4/d"},
+			false, "it is led by node N1", 1, []ids.Node{2, 3}, []string{"n4/d"},
 		},
 		{
 			"a leader without a known majority", []*nodepb.ReplicaStatus{leads, follows, {}},
-			true, "n1/a leads it with voters on nodes that are not members", 1, []uint32{2}, []string{"n3/c", "n4/d"},
+			true, "n1/a leads it with voters on nodes that are not members", 1, []ids.Node{2}, []string{"n3/c", "n4/d"},
 		},
 		{
 			"a leader that only a follower knows", []*nodepb.ReplicaStatus{at("n1/a", 3, 9, four...), follows, {}},
-			true, "n1/a leads it", 1, []uint32{2}, []string{"n3/c", "n4/d"},
+			true, "n1/a leads it", 1, []ids.Node{2}, []string{"n3/c", "n4/d"},
 		},
 		{
 			"the newest term wins", []*nodepb.ReplicaStatus{at("n1/a", 3, 9, four...), at("n2/b", 4, 7, four...), {}},
-			true, "", 2, []uint32{1}, []string{"n3/c", "n4/d"},
+			true, "", 2, []ids.Node{1}, []string{"n3/c", "n4/d"},
 		},
 		{
 			"then the longest log", []*nodepb.ReplicaStatus{at("n1/a", 4, 9, four...), at("n2/b", 4, 7, four...), {}},
-			true, "", 1, []uint32{2}, []string{"n3/c", "n4/d"},
+			true, "", 1, []ids.Node{2}, []string{"n3/c", "n4/d"},
 		},
 		{
 			"a majority", []*nodepb.ReplicaStatus{at("n1/a", 4, 9, four...), at("n2/b", 4, 7, four...), at("n3/c", 4, 7, four...)},
-			false, "3 of its 4 voters respond, which is a majority", 1, []uint32{2, 3}, []string{"n4/d"},
+			false, "3 of its 4 voters respond, which is a majority", 1, []ids.Node{2, 3}, []string{"n4/d"},
 		},
 		{
 			"a replica in quarantine is no voter", []*nodepb.ReplicaStatus{at("n1/a", 4, 9, four[:3]...), quarantined, {}},
-			true, "", 1, []uint32{}, []string{"n2/b", "n3/c"},
+			true, "", 1, []ids.Node{}, []string{"n2/b", "n3/c"},
 		},
 		{
 			"one that was rebuilt is another voter", []*nodepb.ReplicaStatus{at("n1/a", 4, 9, four[:3]...), at("n2/b#1", 4, 7, four[:3]...), {}},
-			true, "", 1, []uint32{2}, []string{"n2/b", "n3/c"},
+			true, "", 1, []ids.Node{2}, []string{"n2/b", "n3/c"},
 		},
 		{
 			"a member does not answer", []*nodepb.ReplicaStatus{at("n1/a", 4, 9, four...), {}, nil},
-			true, "n3 does not respond and may have newer data", 1, []uint32{}, []string{"n2/b", "n3/c", "n4/d"},
+			true, "n3 does not respond and may have newer data", 1, []ids.Node{}, []string{"n2/b", "n3/c", "n4/d"},
 		},
 		{
 			"two members do not answer", []*nodepb.ReplicaStatus{at("n1/a", 4, 9, four...), nil, nil},
-			true, "members n2, n3 do not respond and may have newer data: start them", 1, []uint32{}, []string{"n2/b", "n3/c", "n4/d"},
+			true, "members n2, n3 do not respond and may have newer data: start them", 1, []ids.Node{}, []string{"n2/b", "n3/c", "n4/d"},
 		},
-		{"nothing is left", []*nodepb.ReplicaStatus{{}, quarantined, {}}, true, "no member has a usable replica", 0, []uint32{}, []string{}},
+		{"nothing is left", []*nodepb.ReplicaStatus{{}, quarantined, {}}, true, "no member has a usable replica", 0, []ids.Node{}, []string{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			layout := &metadata.Layout{Partitions: []metadata.Partition{{ID: 0, Replicas: []uint32{1, 2, 3, 4}}}}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
 )
 
 // twoNodes is a cluster whose second node does not respond.
@@ -17,7 +19,7 @@ func (twoNodes) State(context.Context) (*ClusterState, error) {
 			{ID: 1, Name: "a", Incarnation: "x", StartedAt: time.Unix(1795168807, 5), Metadata: 17, Storage: 2, Features: []string{"flow-control"}, Settings: []Setting{{"node-name", "a"}, {"secret", "***"}}},
 			{ID: 2, Name: "b", Incarnation: "y"},
 		},
-		Partitions: []Partition{{ID: 0, Group: 100, Placed: []uint32{1, 2}, Leader: 1}},
+		Partitions: []Partition{{ID: 0, Group: 100, Placed: []ids.Node{1, 2}, Leader: 1}},
 		Replicas: []Replica{
 			{Partition: 0, Group: 100, Node: 1, Role: "leader", Answers: true, Rules: 3, Applied: 5, Committed: 7, Last: 8, Snapshot: 2},
 			{Partition: 0, Group: 100, Node: 2, Role: "voter"},

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"time"
+
+	"platform/internal/ids"
 )
 
 // Cluster provides the rows of the cluster tables.
@@ -25,7 +27,7 @@ type ClusterState struct {
 
 // Node is a member of the cluster.
 type Node struct {
-	ID               uint32
+	ID               ids.Node
 	Name             string
 	Incarnation      string
 	State            string // alive, dead, left or unknown
@@ -50,15 +52,16 @@ type Node struct {
 type Partition struct {
 	ID, Count           uint32 // Count: of all partitions
 	FirstKey, LastKey   uint64
-	Group               uint32 // of Raft
-	Leader              uint32 // node, 0 if unknown
+	Group               uint32   // of Raft
+	Leader              ids.Node // 0 if unknown
 	Term, PlacedVersion uint64
-	Placed              []uint32 // nodes
+	Placed              []ids.Node
 }
 
 // Replica is a replica of a partition, or a node that should have one.
 type Replica struct {
-	Partition, Node                    uint32
+	Partition                          uint32
+	Node                               ids.Node
 	Group                              uint32
 	Role                               string // leader, voter, learner, none or unknown
 	Answers, Serving                   bool
@@ -82,7 +85,7 @@ type clusterRow[R any] struct {
 }
 
 // node returns a node; an empty one if unknown.
-func (s *ClusterState) node(id uint32) Node {
+func (s *ClusterState) node(id ids.Node) Node {
 	for _, n := range s.Nodes {
 		if n.ID == id {
 			return n
@@ -92,17 +95,17 @@ func (s *ClusterState) node(id uint32) Node {
 }
 
 // plainID returns the id of a node in the form N1, NULL for no node.
-func plainID(id uint32) value {
+func plainID(id ids.Node) value {
 	if id == 0 {
 		return nil
 	}
-	return fmt.Sprintf("N%d", id)
+	return id.String()
 }
 
-func plainIDs(ids []uint32) []string {
-	out := make([]string, len(ids))
-	for i, id := range ids {
-		out[i] = fmt.Sprintf("N%d", id)
+func plainIDs(nodes []ids.Node) []string {
+	out := make([]string, len(nodes))
+	for i, id := range nodes {
+		out[i] = id.String()
 	}
 	return out
 }
@@ -117,7 +120,7 @@ func (n Node) generation() value {
 	if !n.StartedAt.IsZero() {
 		since = n.StartedAt.Unix()
 	}
-	return fmt.Sprintf("N%d:%d", n.ID, since)
+	return fmt.Sprintf("%s:%d", n.ID, since)
 }
 
 // partition returns a partition.
@@ -187,7 +190,7 @@ func configTable() *Table {
 		}
 		return all
 	}, func(r *nodeSetting, b []byte) []byte {
-		return append(binary.BigEndian.AppendUint32(b, r.node.ID), r.Key...)
+		return append(binary.BigEndian.AppendUint32(b, uint32(r.node.ID)), r.Key...)
 	})
 	return define("config", "The running configuration of each node that responds, without secrets. A node that does not respond is omitted; its nodes_configuration_version in nodes is NULL then.", settings, []column[row]{
 		plain("plain_node_id", Text, "node, such as N1", func(r *row) value { return plainID(r.row.node.ID) }),

@@ -2,7 +2,7 @@ package query
 
 func nodesTable() *Table {
 	type row = clusterRow[Node]
-	all := clusterRows(func(s *ClusterState) []Node { return s.Nodes }, numbered(func(n *Node) []uint32 { return []uint32{n.ID} }))
+	all := clusterRows(func(s *ClusterState) []Node { return s.Nodes }, numbered(func(n *Node) []uint32 { return []uint32{uint32(n.ID)} }))
 	return define("nodes", "Members of the cluster, including unreachable ones.", all, []column[row]{
 		plain("plain_node_id", Text, "node, such as N1", func(r *row) value { return plainID(r.row.ID) }),
 		plain("gen_node_id", Text, "node and when it was started, such as N1:1795168807", func(r *row) value { return r.row.generation() }),

@@ -10,7 +10,7 @@ func replicaRows(wanted func(*Replica) bool) source[replicaRow] {
 			}
 		}
 		return rows
-	}, numbered(func(r *Replica) []uint32 { return []uint32{r.Partition, r.Node} }))
+	}, numbered(func(r *Replica) []uint32 { return []uint32{r.Partition, uint32(r.Node)} }))
 }
 
 func reachable(r *Replica) bool { return r.Answers }

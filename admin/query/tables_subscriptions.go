@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"platform/internal/ids"
 	"platform/internal/subscription"
 )
 
@@ -148,7 +149,7 @@ func sysSubscriptionPartition() *Table {
 		plain("reason", Text, "code of the cause of the state", func(p *row) value { return text(string(p.Reason)) }),
 		plain("message", Text, "cause of the state", func(p *row) value { return text(p.Message) }),
 		plain("state_since", Timestamp, "since when it has the state", func(p *row) value { return moment(p.Since) }),
-		plain("node_id", Text, "node that reads it, such as N1", func(p *row) value { return plainID(p.Node) }),
+		plain("node_id", Text, "node that reads it, such as N1", func(p *row) value { return plainID(ids.Node(p.Node)) }),
 		plain("owner_partition_id", U32, "partition whose leader reads it", func(p *row) value { return number(p.Owner) }),
 		plain("start_offset", U64, "where the incarnation started; NULL if the topic partition appeared later", func(p *row) value {
 			if offset, known := p.subscription.StartOf(p.Topic, p.Partition); known {

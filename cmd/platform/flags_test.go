@@ -49,10 +49,10 @@ const (
 )
 
 const secretsAnswer = `200
-{"encrypted":true,"keys":[{"id":"0123456789abcdef","newest":true,"secrets":2}],"unreadable":[],"nodes":[{"id":1,"name":"n1","keys":["0123456789abcdef"]}],"rotated":2}`
+{"encrypted":true,"keys":[{"id":"0123456789abcdef","newest":true,"secrets":2}],"unreadable":[],"nodes":[{"id":"N1","name":"n1","keys":["0123456789abcdef"]}],"rotated":2}`
 
 const levelsAnswer = `200
-{"nodes":[{"id":1,"name":"n1","log_filter":"debug","configured_log_filter":"info","targets":["fabric"]}]}`
+{"nodes":[{"id":"N1","name":"n1","log_filter":"debug","configured_log_filter":"info","targets":["fabric"]}]}`
 
 const auditAnswer = `200
 {"records":[{"sequence":1,"action":"POST /jobs","object":"/jobs","hash":"ff"}]}`
@@ -211,7 +211,7 @@ var flagCases = map[string]flagCase{
 	"jobs watch": {args: []string{"job_1"}, answers: map[string]string{"GET.jobs.job_1": jobAnswer}},
 
 	"cluster partitions recover": {args: []string{"3", "--yes"}, answers: map[string]string{
-		"GET.cluster.nodes":               "200\n" + `{"nodes":[{"id":1,"name":"n1"}]}`,
+		"GET.cluster.nodes":               "200\n" + `{"nodes":[{"id":"N1","name":"n1"}]}`,
 		"POST.cluster.partitions.recover": "200\n" + `{"partitions":[{"partition":3,"needed":true,"recovered":true,"from":1,"last":9,"last_term":2,"discarded":[],"missing":["n2/x"]}]}`,
 	}},
 

@@ -17,6 +17,7 @@ import (
 	"platform/internal/config"
 	"platform/internal/eventlog"
 	"platform/internal/feature"
+	"platform/internal/ids"
 	"platform/internal/logsample"
 	"platform/internal/raftgroup"
 	"platform/internal/stats"
@@ -215,7 +216,7 @@ func (s *Server) Join(ctx context.Context, req *nodepb.JoinRequest) (*nodepb.Joi
 	case err != nil:
 		return nil, err
 	}
-	s.log.Info("node joined the cluster", "node", node.Name, "node_id", node.ID, "address", node.FabricAddress)
+	s.log.Info("node joined the cluster", "node", node.Name, "node_id", ids.Node(node.ID), "address", node.FabricAddress)
 	return &nodepb.JoinResponse{ClusterId: cluster.ID, NodeId: node.ID}, nil
 }
 

@@ -16,12 +16,13 @@ import (
 
 	"platform/admin"
 	"platform/internal/config"
+	"platform/internal/ids"
 	"platform/internal/raftgroup"
 )
 
 // nodeSeen is a node in responses of the admin API.
 type nodeSeen struct {
-	ID       uint32
+	ID       ids.Node
 	Name     string
 	Replicas int
 	Metadata admin.Role `json:"metadata_role"`
@@ -42,7 +43,7 @@ func TestOperatorsMoveLeadersAndRemoveNodes(t *testing.T) {
 	for _, to := range []string{"n1", "n2", "n3"} {
 		code, body := c.do(0, true, "PATCH", "/cluster/partitions/2/transfer?to="+to, "")
 		require.Equal(t, http.StatusOK, code, body)
-		var partition struct{ Leader uint32 }
+		var partition struct{ Leader ids.Node }
 		require.NoError(t, json.Unmarshal([]byte(body), &partition))
 		at := slices.IndexFunc(c.seen(1), func(n nodeSeen) bool { return n.Name == to })
 		require.Equal(t, c.seen(1)[at].ID, partition.Leader)

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"platform/internal/ids"
 	"platform/test/harness"
 	"platform/test/harness/sandbox"
 )
@@ -172,7 +173,7 @@ func transferAll(ctx context.Context, b *testbed) error {
 	errs := make([]error, len(state.Partitions))
 	var wg sync.WaitGroup
 	for at, p := range state.Partitions {
-		to := 0
+		var to ids.Node
 		for _, r := range p.Replicas {
 			if r.Node != p.Leader && r.CaughtUp {
 				to = r.Node
@@ -186,8 +187,8 @@ func transferAll(ctx context.Context, b *testbed) error {
 
 // transfer transfers the leadership of a partition to a node. It retries conflicts,
 // since gossip may take a while to report a restarted node as alive.
-func (b *testbed) transfer(ctx context.Context, partition, to int) error {
-	url := b.Nodes[0].Admin() + "/cluster/partitions/" + strconv.Itoa(partition) + "/transfer?to=" + strconv.Itoa(to)
+func (b *testbed) transfer(ctx context.Context, partition int, to ids.Node) error {
+	url := b.Nodes[0].Admin() + "/cluster/partitions/" + strconv.Itoa(partition) + "/transfer?to=" + strconv.Itoa(int(to)) // a form that all releases accept
 	for begin := time.Now(); ; harness.Sleep(ctx, 50*time.Millisecond) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPatch, url, nil)
 		if err != nil {
@@ -205,7 +206,7 @@ func (b *testbed) transfer(ctx context.Context, partition, to int) error {
 		case resp.StatusCode == http.StatusOK:
 			return nil
 		case resp.StatusCode != http.StatusConflict || time.Since(begin) > recoveryTimeout || ctx.Err() != nil:
-			return fmt.Errorf("transfer of partition %d to node %d: %s: %s", partition, to, resp.Status, body)
+			return fmt.Errorf("transfer of partition %d to node %s: %s: %s", partition, to, resp.Status, body)
 		}
 	}
 }

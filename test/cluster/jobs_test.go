@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/ids"
 	"platform/test/harness"
 )
 
@@ -66,7 +67,7 @@ func TestAJobSurvivesItsLeader(t *testing.T) {
 		"operation": "kill", "filter": map[string]any{"service": "Greeter", "status": "scheduled"},
 	}, &j))
 	var health struct {
-		Metadata struct{ Leader int } `json:"metadata_cluster_health"`
+		Metadata struct{ Leader ids.Node } `json:"metadata_cluster_health"`
 		Nodes    []harness.NodeState
 	}
 	require.NoError(t, adminRequest(t.Context(), c, http.MethodGet, "/cluster-health", nil, &health))

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/ids"
 	"platform/test/harness"
 )
 
@@ -217,7 +218,7 @@ func TestPartitionRecoveryFromNewestReplica(t *testing.T) {
 		Needed    bool
 		Recovered bool
 		Refused   string
-		Discarded []int
+		Discarded []ids.Node
 	}
 	plan := func() (recoveries []recovery) {
 		out, err := b.cli(t, 0, "cluster", "partitions", "recover", "--dry-run", "--json")

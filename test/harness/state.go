@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"platform/internal/ids"
 )
 
 // ClusterState is a node's view of the cluster.
@@ -28,23 +30,23 @@ type FeatureState struct {
 
 // NodeState is one node of a ClusterState.
 type NodeState struct {
-	ID   int    `json:"id"`
-	Name string `json:"name"`
+	ID   ids.Node `json:"id"`
+	Name string   `json:"name"`
 }
 
 // PartitionState is one partition of a ClusterState.
 type PartitionState struct {
 	ID       int            `json:"id"`
-	Leader   int            `json:"leader"` // node id, 0: none
+	Leader   ids.Node       `json:"leader"` // 0: none
 	Term     int            `json:"term"`
 	Replicas []ReplicaState `json:"replicas"`
 }
 
 // ReplicaState is one replica of a partition.
 type ReplicaState struct {
-	Node     int    `json:"node"`
-	Role     string `json:"role"`
-	CaughtUp bool   `json:"caught_up"`
+	Node     ids.Node `json:"node"`
+	Role     string   `json:"role"`
+	CaughtUp bool     `json:"caught_up"`
 }
 
 // State returns the node's view of the cluster.
@@ -84,7 +86,7 @@ func (c ClusterState) CheckReplicated(replicas int) error {
 
 // PartitionsLed returns how many partitions the named node leads.
 func (c ClusterState) PartitionsLed(name string) int {
-	id := 0
+	id := ids.Node(0)
 	for _, n := range c.Nodes {
 		if n.Name == name {
 			id = n.ID // the last node with this name is the live one

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/ids"
 	"platform/test/harness"
 )
 
@@ -47,7 +48,7 @@ func platform(t testing.TB, n *harness.Server, args ...string) {
 }
 
 // idOf returns the ID of a node, which depends on the order in which the nodes registered.
-func idOf(t testing.TB, n *harness.Server, name string) int {
+func idOf(t testing.TB, n *harness.Server, name string) ids.Node {
 	t.Helper()
 	state, err := n.State(t.Context())
 	require.NoError(t, err)
@@ -61,13 +62,13 @@ func idOf(t testing.TB, n *harness.Server, name string) int {
 }
 
 // readBy returns how many topic partitions of a subscription a node reads.
-func readBy(n *harness.Server, path string, node int) (count int) {
+func readBy(n *harness.Server, path string, node ids.Node) (count int) {
 	resp, err := http.Get(n.Admin() + path)
 	if err != nil {
 		return -1
 	}
 	defer resp.Body.Close()
-	var answer struct{ Partitions []struct{ Node int } }
+	var answer struct{ Partitions []struct{ Node ids.Node } }
 	if json.NewDecoder(resp.Body).Decode(&answer) != nil || len(answer.Partitions) == 0 {
 		return -1
 	}

@@ -15,6 +15,7 @@ import (
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 	"platform/internal/feature"
+	"platform/internal/ids"
 )
 
 func (a *app) cluster() *cobra.Command {
@@ -250,14 +251,22 @@ func (a *app) colourHealth(status string) string {
 }
 
 // nameOf returns the name of a node.
-func nameOf(nodes []client.Node, id uint32) string {
+func nameOf(nodes []client.Node, id ids.Node) string {
 	for _, n := range nodes {
 		if n.ID == id {
 			return term.Clean(n.Name)
 		}
 	}
 	if id == 0 {
+		return nodeID(id)
+	}
+	return "node " + id.String()
+}
+
+// nodeID returns the id of a node, "-" if there is none.
+func nodeID(id ids.Node) string {
+	if id == 0 {
 		return "-"
 	}
-	return "node " + strconv.FormatUint(uint64(id), 10)
+	return id.String()
 }

@@ -36,7 +36,7 @@ func (a *app) nodeTable(nodes []client.Node) {
 	rows := make([][]string, len(nodes))
 	for i, n := range nodes {
 		rows[i] = []string{
-			strconv.FormatUint(uint64(n.ID), 10), term.Clean(n.Name), a.nodeState(n), uptime(n), orDash(n.Metadata),
+			n.ID.String(), term.Clean(n.Name), a.nodeState(n), uptime(n), orDash(n.Metadata),
 			strconv.Itoa(n.Leaders), strconv.Itoa(n.Replicas), orDash(term.Clean(n.Version)), nodeLevel(n), orDash(term.Clean(n.Address)),
 		}
 	}
@@ -103,7 +103,7 @@ func (a *app) nodesDescribe() *cobra.Command {
 	return viewResponse(a, cmd, request, func(_ context.Context, n client.Node) error {
 		a.print.Heading("Node " + term.Clean(n.Name))
 		fields := []term.Field{
-			{Name: "Id", Value: strconv.FormatUint(uint64(n.ID), 10)},
+			{Name: "Id", Value: n.ID.String()},
 			{Name: "State", Value: a.nodeState(n)},
 			{Name: "State since", Value: a.print.Time(n.StateSince)},
 			{Name: "Started", Value: a.print.Time(n.StartedAt)},
@@ -261,7 +261,7 @@ func (a *app) removeNode(ctx context.Context, name string, force bool) error {
 			"Data that only this node has is lost: partitions without other replicas, and writes",
 			"that a majority of the other nodes does not have.")
 	}
-	if err := a.confirm(fmt.Sprintf("Remove node %s (%d) from the cluster?", term.Clean(n.Name), n.ID)); err != nil {
+	if err := a.confirm(fmt.Sprintf("Remove node %s (%s) from the cluster?", term.Clean(n.Name), n.ID)); err != nil {
 		return err
 	}
 	if err := a.client.RemoveNode(ctx, name, force); err != nil {

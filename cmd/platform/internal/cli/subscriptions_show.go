@@ -206,7 +206,7 @@ func (a *app) showTopicPartitions(list []client.TopicPartition) {
 			cause = "last error: " + p.LastError
 		}
 		rows[i] = []string{
-			fmt.Sprintf("%s/%d", term.Clean(p.Topic), p.Partition), a.streamState(p.State), fmt.Sprintf("N%d", p.Node), strconv.FormatInt(p.Position, 10),
+			fmt.Sprintf("%s/%d", term.Clean(p.Topic), p.Partition), a.streamState(p.State), nodeID(p.Node), strconv.FormatInt(p.Position, 10),
 			lagText(p.EndOffset), lagText(p.LagRecords), lagAge(p.LagRecords, &p.LagSeconds), strconv.FormatUint(uint64(p.InFlight), 10),
 			strconv.FormatUint(p.Skipped+p.DeadLettered, 10), orDash(term.Clean(cause)),
 		}

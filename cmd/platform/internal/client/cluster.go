@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"platform/internal/ids"
 )
 
 // ClusterHealth is the health of a cluster.
@@ -29,12 +31,12 @@ type Survival struct {
 	Whole int `json:"whole"`
 }
 
-// MetadataHealth is the Raft group of the metadata; nodes by id.
+// MetadataHealth is the Raft group of the metadata.
 type MetadataHealth struct {
-	Voters   []uint32 `json:"voters"`
-	Learners []uint32 `json:"learners"`
-	Leader   uint32   `json:"leader"` // 0: none is known
-	Quorum   bool     `json:"quorum"`
+	Voters   []ids.Node `json:"voters"`
+	Learners []ids.Node `json:"learners"`
+	Leader   ids.Node   `json:"leader"` // 0: none is known
+	Quorum   bool       `json:"quorum"`
 }
 
 // FeatureLevel is the cluster's feature level and the highest that it could have.
@@ -49,7 +51,7 @@ type FeatureLevel struct {
 
 // Node is one member of the cluster.
 type Node struct {
-	ID             uint32    `json:"id"`
+	ID             ids.Node  `json:"id"`
 	Name           string    `json:"name"`
 	State          string    `json:"state"` // alive, dead, left or unknown
 	Draining       bool      `json:"draining"`
@@ -104,27 +106,27 @@ type ClusterEvent struct {
 
 // PartitionState is one partition.
 type PartitionState struct {
-	ID       uint32    `json:"id"`
-	Leader   uint32    `json:"leader"` // 0: none is known
-	Term     uint64    `json:"term"`
-	Placed   []uint32  `json:"placed"`
-	Version  uint64    `json:"placement_version"`
-	Replicas []Replica `json:"replicas"`
+	ID       uint32     `json:"id"`
+	Leader   ids.Node   `json:"leader"` // 0: none is known
+	Term     uint64     `json:"term"`
+	Placed   []ids.Node `json:"placed"`
+	Version  uint64     `json:"placement_version"`
+	Replicas []Replica  `json:"replicas"`
 }
 
 // Replica is one replica of a partition.
 type Replica struct {
-	Node      uint32 `json:"node"`
-	Role      string `json:"role"` // leader, voter, learner or none
-	Serving   bool   `json:"serving"`
-	Answers   bool   `json:"answers"`
-	Applied   uint64 `json:"applied"`
-	Committed uint64 `json:"committed"`
-	Last      uint64 `json:"last"`
-	Snapshot  uint64 `json:"snapshot"`
-	Lag       uint64 `json:"lag"`
-	LagKnown  bool   `json:"lag_known"`
-	CaughtUp  bool   `json:"caught_up"`
+	Node      ids.Node `json:"node"`
+	Role      string   `json:"role"` // leader, voter, learner or none
+	Serving   bool     `json:"serving"`
+	Answers   bool     `json:"answers"`
+	Applied   uint64   `json:"applied"`
+	Committed uint64   `json:"committed"`
+	Last      uint64   `json:"last"`
+	Snapshot  uint64   `json:"snapshot"`
+	Lag       uint64   `json:"lag"`
+	LagKnown  bool     `json:"lag_known"`
+	CaughtUp  bool     `json:"caught_up"`
 	// Quarantine is the reason of the replica's quarantine, empty if there is none.
 	Quarantine string `json:"quarantine"`
 }
@@ -225,15 +227,15 @@ func (c *Client) TransferPartition(ctx context.Context, id uint32, to string) er
 
 // PartitionRecovery is the recovery of a partition that has lost its majority.
 type PartitionRecovery struct {
-	Partition uint32   `json:"partition"`
-	Needed    bool     `json:"needed"`
-	Recovered bool     `json:"recovered"`
-	Refused   string   `json:"refused"`
-	From      uint32   `json:"from"` // node
-	Last      uint64   `json:"last"` // entry of its log
-	LastTerm  uint64   `json:"last_term"`
-	Discarded []uint32 `json:"discarded"` // nodes
-	Missing   []string `json:"missing"`
+	Partition uint32     `json:"partition"`
+	Needed    bool       `json:"needed"`
+	Recovered bool       `json:"recovered"`
+	Refused   string     `json:"refused"`
+	From      ids.Node   `json:"from"`
+	Last      uint64     `json:"last"` // entry of its log
+	LastTerm  uint64     `json:"last_term"`
+	Discarded []ids.Node `json:"discarded"`
+	Missing   []string   `json:"missing"`
 }
 
 // recoverTimeout is longer than a recovery takes: the server waits until leaders that have

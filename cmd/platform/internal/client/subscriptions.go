@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"platform/internal/ids"
 )
 
 // SubscriptionRequest creates or changes an event subscription. Fields that are nil are not set.
@@ -84,7 +86,7 @@ type TopicPartition struct {
 	State        string         `json:"state"`
 	Reason       string         `json:"reason"`
 	Message      string         `json:"message"`
-	Node         uint32         `json:"node"`
+	Node         ids.Node       `json:"node"`
 	Position     int64          `json:"position"`
 	EndOffset    *int64         `json:"end_offset"`
 	LagRecords   *int64         `json:"lag_records"`

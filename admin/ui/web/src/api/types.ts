@@ -202,7 +202,8 @@ export interface JournalEvent {
 }
 
 export interface ClusterNode {
-  id: number
+  /** Such as N1. */
+  id: string
   name: string
   state: 'alive' | 'dead' | 'left' | 'unknown'
   state_since?: string
@@ -235,7 +236,7 @@ export interface NodeUsage {
 }
 
 export interface Replica {
-  node: number
+  node: string
   role: string
   serving?: boolean
   answers: boolean
@@ -251,9 +252,9 @@ export interface Replica {
 
 export interface Partition {
   id: number
-  leader?: number
+  leader?: string
   term: number
-  placed: number[]
+  placed: string[]
   placement_version: number
   replicas: Replica[]
 }
@@ -267,7 +268,7 @@ export interface ClusterHealth {
   partitions?: Partition[]
   losses_survived?: { now: number; whole: number }
   feature_level?: { level: number; supported: number; highest: number; held: boolean; waiting: string[] }
-  metadata_cluster_health?: { leader?: number; members: number[]; quorum: boolean; voters: number[]; learners: number[] } | null
+  metadata_cluster_health?: { leader?: string; quorum: boolean; voters: string[]; learners: string[] } | null
 }
 
 export interface ClusterConfig {
@@ -455,7 +456,7 @@ export interface TopicPartition {
   state: string
   reason?: string
   message?: string
-  node?: number
+  node?: string
   owner_partition: number
   position: number
   end_offset?: number

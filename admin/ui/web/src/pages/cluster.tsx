@@ -129,7 +129,7 @@ function Usage({ of: u }: { of: NodeUsage }) {
   )
 }
 
-const nameOf = (nodes: ClusterNode[], id: number | undefined): string => (id === undefined || id === 0 ? 'none' : nodes.find((n) => n.id === id)?.name ?? `node ${id}`)
+const nameOf = (nodes: ClusterNode[], id: string | undefined): string => (id === undefined ? 'none' : nodes.find((n) => n.id === id)?.name ?? `node ${id}`)
 
 /** What to do if nodes do not respond. */
 function Remedy({ h, nodes }: { h: ClusterHealth; nodes: ClusterNode[] }) {
@@ -151,7 +151,7 @@ function survival(h: ClusterHealth): string {
   return `All partitions have a leader. The loss of ${plural(s.now, 'node')} at a time interrupts nothing.`
 }
 
-function NodeCard({ n, single, total, voters }: { n: ClusterNode; single: boolean; total: number; voters: number | undefined }) {
+function NodeCard({ n, single, total, voters }: { n: ClusterNode; single: boolean; total: number; voters: string | undefined }) {
   const state = n.draining ? ['warn', 'pause', n.stopping ? 'Stopping' : 'Draining'] as const : n.state === 'alive' ? ['ok', 'ok', n.stopping ? 'Stopping' : 'Alive'] as const : n.state === 'left' ? ['idle', 'none', 'Stopped'] as const : ['bad', 'fail', n.state === 'dead' ? 'Not responding' : 'Unknown'] as const
   const change = (verb: 'drain' | 'undrain'): void => {
     const run = async (force = false): Promise<void> => {
@@ -167,6 +167,7 @@ function NodeCard({ n, single, total, voters }: { n: ClusterNode; single: boolea
       <header>
         <span class={`status ${state[0]}`}><StatusShape shape={state[1]} /><span>{state[2]}</span></span>
         <h3>{n.name}</h3>
+        <span class="muted mono" title="id of the node">{n.id}</span>
         {n.self && <Pill title="the node that answers this page">this node</Pill>}
         {voters === n.id && <Pill tone="accent" title="leads the metadata">metadata leader</Pill>}
         <span class="grow" />

@@ -164,7 +164,7 @@ function Partitions({ list }: { list: TopicPartition[] }) {
       { id: 'lag', title: 'Lag', class: 'num fit', cell: (p) => lagOf(p.lag_records, p.lag_seconds) },
       { id: 'flight', title: 'In flight', class: 'num fit', cell: (p) => formatCount(p.in_flight) },
       { id: 'out', title: 'Left out', class: 'num fit', cell: (p) => formatCount(p.skipped + p.dead_lettered) },
-      { id: 'node', title: 'Node', class: 'num fit', cell: (p) => (p.node ? `N${p.node}` : '–') },
+      { id: 'node', title: 'Node', class: 'num fit', cell: (p) => (p.node ?? '–') },
       { id: 'error', title: 'Cause', class: 'grow', cell: cause },
     ]} />
   )

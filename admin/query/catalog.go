@@ -80,5 +80,9 @@ func informationTables(c *catalog) []*Table {
 	return []*Table{tables, columns}
 }
 
-// catalogName is the catalog by which queries may qualify tables.
-const catalogName = "platform"
+// catalogName is the catalog by which queries may qualify tables. Statements written for other
+// servers use otherCatalog.
+const (
+	catalogName  = "platform"
+	otherCatalog = "restate"
+)

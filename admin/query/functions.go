@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"modernc.org/sqlite"
 )
@@ -70,7 +71,9 @@ var functions = map[string]function{
 	"ends_with": {2, func(_ *session, args []driver.Value) (driver.Value, error) {
 		return boolean(strings.HasSuffix(stringOf(args[0]), stringOf(args[1]))), nil
 	}},
-	"match": {2, matchList},
+	"char_length":      {1, charLength},
+	"character_length": {1, charLength},
+	"match":            {2, matchList},
 	"strpos": {2, func(_ *session, args []driver.Value) (driver.Value, error) {
 		return int64(strings.Index(stringOf(args[0]), stringOf(args[1])) + 1), nil
 	}},
@@ -88,6 +91,11 @@ var functions = map[string]function{
 // years.
 func later(t time.Time, ms int64) time.Time {
 	return time.Unix(t.Unix()+ms/1000, int64(t.Nanosecond())+ms%1000*int64(time.Millisecond))
+}
+
+// charLength returns the number of characters of a text.
+func charLength(_ *session, args []driver.Value) (driver.Value, error) {
+	return int64(utf8.RuneCountInString(textOf(args[0]))), nil
 }
 
 var errMatch = errors.New("MATCH is not supported; use LIKE, GLOB or regexp_like(text, pattern)")

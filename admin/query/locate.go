@@ -31,9 +31,15 @@ func (e *Engine) locate(q *rewritten, sql *sqlError) *Error {
 			if at < 0 || unknown.what != "column" {
 				at = q.find(last)
 			}
+			replacement := ""
+			if unknown.what == "table" {
+				replacement = replacedTables[strings.ToLower(last)]
+			}
 			switch near := nearest(last, unknown.what, unknown.names()); {
 			case unknown.what == "column" && q.isOperand(name):
 				err.Suggestion = "texts are written in single quotes: '" + strings.ReplaceAll(name, "'", "''") + "'"
+			case replacement != "":
+				err.Suggestion = replacement
 			case near != "":
 				err.Suggestion = "did you mean " + near + "?"
 			default:
@@ -54,6 +60,15 @@ func (e *Engine) locate(q *rewritten, sql *sqlError) *Error {
 		err.Position = positionAt(q.source, at)
 	}
 	return err
+}
+
+const metricsElsewhere = "metrics are served at /metrics, and GET /stats has time series of invocations"
+
+// replacedTables has tables of other servers, and what to use instead.
+var replacedTables = map[string]string{
+	"metrics_processor": metricsElsewhere,
+	"metrics_node":      metricsElsewhere,
+	"metrics_log":       metricsElsewhere,
 }
 
 // nearest returns the names that a user may have meant instead of an unknown one, "" if none is close.

@@ -43,7 +43,7 @@ func (r *rewriter) replace(i, j int, by ...token) {
 func (r *rewriter) names() {
 	for i := 0; r.more(i); i++ {
 		t := r.tokens[i]
-		for strings.EqualFold(t.name(), catalogName) && r.at(i+1).is(".") || strings.EqualFold(t.name(), schemaPublic) && r.at(i+1).is(".") {
+		for isQualifier(t.name()) && r.at(i+1).is(".") {
 			if r.at(i - 1).is(".") {
 				break
 			}
@@ -63,6 +63,11 @@ func (r *rewriter) names() {
 			r.replace(i, i+1, synthetic(t.at, "now", "(", ")")...)
 		}
 	}
+}
+
+// isQualifier reports whether a name can qualify a table.
+func isQualifier(name string) bool {
+	return strings.EqualFold(name, catalogName) || strings.EqualFold(name, otherCatalog) || strings.EqualFold(name, schemaPublic)
 }
 
 // edge replaces FIRST_VALUE and LAST_VALUE at i with aggregates unless they have a window.

@@ -26,6 +26,8 @@ type Table struct {
 	Description string   `json:"description"`
 	Columns     []Column `json:"columns"`
 
+	// hidden has other names of columns, which follow the columns and are not part of *.
+	hidden []Column
 	// fields has the columns whose conditions the source can evaluate, by column.
 	fields []field
 	// payloads has the columns with payloads.
@@ -54,6 +56,9 @@ func (t *Table) declaration() string {
 		}
 		b.WriteString(quoteName(c.Name) + " " + declared[c.Type])
 	}
+	for _, c := range t.hidden {
+		b.WriteString(", " + quoteName(c.Name) + " " + declared[c.Type] + " HIDDEN")
+	}
 	b.WriteString(")")
 	return b.String()
 }
@@ -67,6 +72,9 @@ var payloadColumns = map[string][]string{
 	"sys_journal": {"raw", "entry_json", "entry_lite_json"},
 	"sys_promise": {"completion_success_value", "completion_success_value_utf8"},
 }
+
+// otherNames has columns that statements written for other servers know by another name.
+var otherNames = map[string]string{"created_using_platform_version": "created_using_restate_version"}
 
 // column is a column of a table with rows of type R.
 type column[R any] struct {
@@ -94,10 +102,22 @@ type source[R any] struct {
 // define returns a table with columns and a source.
 func define[R any](name, about string, src source[R], columns []column[R]) *Table {
 	t := &Table{Schema: schemaPublic, Name: name, Description: about, cost: src.cost, ownership: src.ownership}
-	values := make([]func(*R) value, len(columns))
+	all := slices.Clone(columns)
+	for _, c := range columns {
+		if other, has := otherNames[c.name]; has {
+			c.name = other
+			all = append(all, c)
+		}
+	}
+	values := make([]func(*R) value, len(all))
 	var heavy, ahead uint64
-	for i, c := range columns {
-		t.Columns = append(t.Columns, Column{c.name, c.typ, c.about, knownValues[name][c.name]})
+	for i, c := range all {
+		described := Column{c.name, c.typ, c.about, knownValues[name][c.name]}
+		if i < len(columns) {
+			t.Columns = append(t.Columns, described)
+		} else {
+			t.hidden = append(t.hidden, described)
+		}
 		t.fields = append(t.fields, c.field)
 		t.payloads = append(t.payloads, slices.Contains(payloadColumns[name], c.name))
 		values[i] = c.value

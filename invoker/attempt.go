@@ -247,6 +247,7 @@ func (a *attempt) replay(r *attempts.Replay) bool {
 		}
 	}
 	a.startSpan(r.Invocation)
+	a.reportStart()
 	a.stream.Write(a.plan.replay(r, &t.retry)...)
 	t.move(replayed)
 	a.next = uint32(len(r.Entries))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"platform/internal/ids"
+	"platform/internal/stats"
 	"platform/internal/tracing"
 	"platform/partition/machine"
 )
@@ -58,6 +59,26 @@ func (t *task) warning(quiet bool) (slog.Level, []any) {
 		fields = append(fields, "similar_not_shown", held)
 	}
 	return level, fields
+}
+
+// reportStart logs the start of an attempt; t.mu is held.
+func (a *attempt) reportStart() {
+	if a.s.log.Enabled(context.Background(), slog.LevelDebug) {
+		a.s.log.Debug("attempt started", append(a.about(), "journal_entries", a.t.inv.Length, "failed_attempts", a.t.retry.total)...)
+	}
+}
+
+// reportOutcome logs how an attempt ended; t.mu is held.
+func (a *attempt) reportOutcome(how stats.Outcome, now time.Time) {
+	if a.t.inv != nil && a.s.log.Enabled(context.Background(), slog.LevelDebug) {
+		a.s.log.Debug("attempt ended", append(a.about(), "outcome", how.String(), "duration", now.Sub(a.t.started))...)
+	}
+}
+
+// about returns the fields of log records about an attempt; t.mu is held.
+func (a *attempt) about() []any {
+	t := a.t
+	return t.traced([]any{"invocation_id", t.id, "target", t.inv.Target.String(), "deployment_id", t.deployed.Deployment})
 }
 
 // traced adds the trace of the invocation to the fields of a log record. t.mu is held.

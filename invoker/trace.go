@@ -41,6 +41,7 @@ func (a *attempt) traceCommand(m *protocol.Message) {
 // measure counts and records the attempt, which ends with an event; t.mu is held.
 func (a *attempt) measure(e event) {
 	how, now := a.outcome(e), time.Now()
+	a.reportOutcome(how, now)
 	if inv := a.t.inv; inv != nil {
 		a.s.iv.cfg.Stats.Attempted(inv.Target.Service, inv.Target.Handler, how, now.Sub(a.t.started), a.span.TraceID())
 	}

@@ -16,11 +16,12 @@ import (
 // in one write batch, commits that with the applied index, and passes the effects to the
 // leader.
 type fsm struct {
-	p       *Partition
-	machine *machine.Machine
-	tables  *store.Partition
-	flush   func() (wait func(context.Context) error, err error)
-	effects []machine.Effect // reused between batches
+	p        *Partition
+	machine  *machine.Machine
+	tables   *store.Partition
+	flush    func() (wait func(context.Context) error, err error)
+	effects  []machine.Effect // reused between batches
+	recorder recorder
 
 	digests []*machine.Digest // of the last applied entry
 	epoch   uint64            // of that entry
@@ -54,10 +55,11 @@ func (f *fsm) batch(entries []raftgroup.Entry, results []any) ([]any, error) {
 	txn := f.tables.Begin()
 	commands, size := 0, 0
 	f.effects = f.effects[:0]
+	st := f.record(txn)
 	var last *raftgroup.Entry
 	for i := range entries {
 		last = &entries[i]
-		outcomes, err := f.entry(txn, last)
+		outcomes, err := f.entry(st, last)
 		if err != nil {
 			txn.Discard()
 			return nil, entryError(last, err)
@@ -81,8 +83,10 @@ func (f *fsm) batch(entries []raftgroup.Entry, results []any) ([]any, error) {
 	failpoint.Pause(failpoint.Effects)
 	if lead := f.p.lead.Load(); lead != nil {
 		lead.handle(f.effects)
+		lead.logLifecycle(f.recorder.changes)
 	}
 	clear(f.effects)
+	clear(f.recorder.changes)
 	return results, nil
 }
 
@@ -99,7 +103,7 @@ func entryError(e *raftgroup.Entry, err error) error {
 	return &raftgroup.EntryError{Index: e.Index, Term: e.Term, Size: len(e.Data), Err: err}
 }
 
-func (f *fsm) entry(txn *store.Txn, e *raftgroup.Entry) ([]machine.Outcome, error) {
+func (f *fsm) entry(st machine.State, e *raftgroup.Entry) ([]machine.Outcome, error) {
 	header, commands, err := codec.Decode(e.Data)
 	if err != nil {
 		return nil, err
@@ -108,7 +112,7 @@ func (f *fsm) entry(txn *store.Txn, e *raftgroup.Entry) ([]machine.Outcome, erro
 	outcomes := make([]machine.Outcome, len(commands))
 	for i, c := range commands {
 		header.Command = i
-		outcomes[i], f.effects, err = f.machine.Apply(txn, header, c, f.effects)
+		outcomes[i], f.effects, err = f.machine.Apply(st, header, c, f.effects)
 		if err != nil {
 			return nil, fmt.Errorf("command %d (%T): %w", i, c, err)
 		}
@@ -119,6 +123,7 @@ func (f *fsm) entry(txn *store.Txn, e *raftgroup.Entry) ([]machine.Outcome, erro
 		case *machine.Lead:
 			f.p.enter(c.Epoch, e.Term)
 			f.effects = f.effects[:0] // these belong to the previous epoch
+			f.recorder.changes = f.recorder.changes[:0]
 		case *machine.Digest:
 			f.digests = append(f.digests, c)
 		}

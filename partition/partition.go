@@ -140,7 +140,7 @@ func Open(cfg Config) (*Partition, error) {
 	p := &Partition{
 		id: cfg.ID, node: cfg.Node, count: cfg.Count, tables: cfg.Tables, invoker: cfg.Invoker, deliver: cfg.Deliver, rules: cfg.Rules, streams: cfg.Streams, outboxMemory: cfg.OutboxMemory, stats: cfg.Stats, tracer: cfg.Tracer,
 		level: cfg.Level, room: cfg.Room, clock: cfg.Clock,
-		log:   cfg.Log.With("partition_id", cfg.ID),
+		log:   cfg.Log.With("component", "platform/partition", "partition_id", cfg.ID),
 		ready: newGate(), changed: newNotice(),
 		flow: cfg.FlowControl, enabled: cfg.FlowEnabled, onFailed: cfg.OnFailed,
 		opened: make(chan struct{}),

@@ -54,6 +54,9 @@ func (s *Server) modifyService(c echo.Context) error {
 	if err := s.checkIntervals(service, options); err != nil {
 		return err
 	}
+	if options.IngressAuth != nil && *options.IngressAuth == metadata.IngressNone && s.cfg.SecurityMode == "strict" {
+		return unprocessable("The request field 'ingress_auth' is invalid. Reason: with security.mode = \"strict\" callers of every service need credentials")
+	}
 	if options != (metadata.Options{}) {
 		if service, err = s.registry.ModifyService(c.Request().Context(), service.Name, options); err != nil {
 			return err

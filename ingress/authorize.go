@@ -95,6 +95,9 @@ func (s *Server) requiredBy(o metadata.Options) metadata.IngressAuth {
 	if o.IngressAuth == nil {
 		return s.byDefault()
 	}
+	if *o.IngressAuth == metadata.IngressNone && s.cfg.Strict {
+		return s.byDefault()
+	}
 	if _, known := unauthenticated[*o.IngressAuth]; known || *o.IngressAuth == metadata.IngressNone {
 		return *o.IngressAuth
 	}

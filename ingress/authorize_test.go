@@ -70,7 +70,8 @@ func TestHandlersLearnTheNameOfTheCallerAndNotItsToken(t *testing.T) {
 		cfg.ForwardHeaders = []string{"Authorization"}
 		f := &fakeInvocations{}
 		s := testServer(t, cfg, f)
-		require.Equal(t, 200, do(s, "POST", "/Greeter/greet", `"x"`, tokens["shop"], "content-type: application/json", "x-platform-principal: admin").Code)
+		require.Equal(t, 200, do(s, "POST", "/Greeter/greet", `"x"`, tokens["shop"], "content-type: application/json",
+			"x-platform-principal: admin", "x_platform_principal: admin", "X-Platform_Principal: admin", "x-platform-claims: admin").Code)
 		input := string(f.invokes[len(f.invokes)-1].Input)
 		require.Contains(t, input, "x-platform-principal")
 		require.Contains(t, input, "shop")
@@ -245,6 +246,19 @@ func TestAuthenticationOfAServiceCoversSignalsAndAwakeables(t *testing.T) {
 	require.Equal(t, 404, do(s, "POST", signal, "").Code)
 	require.Equal(t, 202, do(s, "POST", awakeable, "").Code, "unknown awakeables are no error")
 	require.Len(t, f.signals, signals)
+}
+
+// In the strict mode no setting of a service lets callers without credentials in.
+func TestServicesAreNotOpenInTheStrictMode(t *testing.T) {
+	cfg, tokens := withTokens(true, map[string]access.Principal{"shop": {Roles: []access.Role{access.Invoker}}})
+	for _, strict := range []bool{false, true} {
+		cfg.Strict = strict
+		s := testServer(t, cfg, &fakeInvocations{})
+		none := metadata.IngressNone
+		s.registry.Schemas().Services["Counter"].Options.IngressAuth = &none
+		require.Equal(t, map[bool]int{false: 202, true: 401}[strict], do(s, "POST", "/Counter/k/add/send", "1").Code)
+		require.Equal(t, 202, do(s, "POST", "/Counter/k/add/send", "1", tokens["shop"]).Code)
+	}
 }
 
 // A callback token only permits completing one awakeable.

@@ -91,12 +91,15 @@ func (in *input) dropped(name string) bool {
 	switch name {
 	case "Connection", "Host", "Idempotency-Key", "Idempotency-Expires",
 		"Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Http2-Settings",
-		"X-Platform-Ingress-Path", "X-Restate-Ingress-Path":
+		"X-Platform-Ingress-Path", "X-Restate-Ingress-Path", "X-Platform-Claims":
 		return true
 	case "Authorization", "Cookie", "X-Api-Key", "Api-Key", "X-Auth-Token", "X-Access-Token", "X-Csrf-Token", "X-Amz-Security-Token",
 		"X-Forwarded-Access-Token", "X-Goog-Iap-Jwt-Assertion", "X-Amzn-Oidc-Data", "X-Amzn-Oidc-Accesstoken", "Cf-Access-Jwt-Assertion", "X-Vault-Token":
 		// Credentials of callers would be stored with the invocation, and shown with it.
 		return !slices.Contains(in.pass, name)
+	}
+	if len(name) == len(access.Header) && name != access.Header && strings.EqualFold(strings.ReplaceAll(name, "_", "-"), access.Header) {
+		return true // handlers whose framework maps _ to - would take it for the name of the caller
 	}
 	// Callers cannot hide their name from handlers.
 	return in.hop != nil && name != access.Header && slices.Contains(in.hop, name)

@@ -50,6 +50,8 @@ type Config struct {
 	ResultTimeout time.Duration
 	// Authenticator authenticates requests (all requests have all permissions).
 	Authenticator *access.Authenticator
+	// Strict ignores settings of services that require less of callers than Authenticator does.
+	Strict bool
 	// Quotas limit the requests and bytes of each client (unlimited).
 	Quotas *access.Quotas
 	// Guard validates the Host header of requests and the web pages that send them (no

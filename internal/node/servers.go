@@ -30,6 +30,7 @@ func (n *Node) ingressServer() *ingress.Server {
 		Budget:             n.bodies,
 		Guard:              n.access.ingressGuard(),
 		Authenticator:      n.access.authenticator(portIngress, n.access.ingressRequiresToken(), n.metadata),
+		Strict:             n.cfg.Security.Mode == config.SecurityStrict,
 		Quotas:             access.NewQuotas(int64(c.PrincipalRequests), int64(c.PrincipalBytes)),
 		HTTP2MaxStreams:    c.HTTP2MaxConcurrentStreams,
 		DrainTimeout:       n.drainTimeout(),

@@ -78,8 +78,10 @@ func (s *Server) record(c echo.Context, r route, err error) {
 		action.Status, action.Outcome = uint32(f.status), f.message
 	}
 	p := access.From(c.Request().Context())
-	// After a server error, something may have changed.
-	nothing := c.Get(auditNothing) != nil || err != nil && action.Status < http.StatusInternalServerError
+	// After a server error, something may have changed, and also if the client did not wait for the
+	// outcome: otherwise it could hide what it does by closing connections.
+	uncertain := action.Status >= http.StatusInternalServerError || action.Status == statusClientClosed
+	nothing := c.Get(auditNothing) != nil || err != nil && !uncertain
 	omitted, ok := s.quiet.admit(p, nothing)
 	if !ok {
 		return

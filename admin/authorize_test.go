@@ -1,9 +1,11 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -431,6 +433,30 @@ func TestRequestsWithoutEffectAreRecordedAtABoundedRate(t *testing.T) {
 		do("limited", "POST", "/limits/rules/bulk-delete", `{}`)
 	}
 	require.NotZero(t, w.quiet.of(&access.Principal{Name: "limited", Roles: []access.Role{access.Operator}}).omitted)
+}
+
+// A client that closes its connections early cannot hide what it does behind requests that change nothing.
+func TestActionsOfClientsThatDoNotWaitAreRecorded(t *testing.T) {
+	w := secured(t, byRole())
+	kill := func(ctx context.Context) {
+		r := httptest.NewRequest(http.MethodPatch, "http://localhost:9070/invocations/"+someID.String()+"/kill", nil)
+		r.Header.Set("Authorization", "Bearer "+w.tokens["operator"])
+		w.Handler().ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
+	}
+	w.refuse = map[ids.Invocation]error{someID: ErrNotFound}
+	for range 2 * quietBurst {
+		kill(t.Context())
+	}
+	before := len(w.records(t))
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.refuse[someID] = fmt.Errorf("wait for the outcome: %w", context.Canceled)
+	for range 3 {
+		kill(gone)
+	}
+	records := w.records(t)
+	require.Len(t, records, before+3)
+	require.Equal(t, "the client closed the connection", records[0].Outcome)
 }
 
 func TestAuditRecordsNameTheInvocationsOfABatch(t *testing.T) {

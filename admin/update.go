@@ -1,11 +1,19 @@
 package admin
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"net"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
+	"platform/internal/access"
+	"platform/invoker/discovery"
 	"platform/metadata"
 )
 
@@ -45,10 +53,16 @@ func (s *Server) updateDeployment(c echo.Context) error {
 	if known.Unreadable != nil && body.AdditionalHeaders == nil { // they would be lost
 		return known.Unreadable
 	}
+	ctx, before := c.Request().Context(), destination(&endpoint)
 	if err := where.apply(&endpoint); err != nil {
 		return err
 	}
-	ctx := c.Request().Context()
+	if after := destination(&endpoint); body.AdditionalHeaders == nil && after != before && s.hasSecretHeaders(&endpoint) && !access.From(ctx).Allows(access.Administer) {
+		return &failure{
+			status: http.StatusUnprocessableEntity, field: "additional_headers",
+			message: fmt.Sprintf("The request field 'additional_headers' is missing: the headers of the deployment are only for %s; send those for %s, or {} for none. With the role admin they can be kept", before, after),
+		}
+	}
 	if err := s.requireKeyForHeaders(ctx, endpoint.AdditionalHeaders); err != nil {
 		return err
 	}
@@ -71,6 +85,32 @@ func (s *Server) updateDeployment(c echo.Context) error {
 		s.log.Info("deployment updated", "deployment_id", updated.ID, "address", updated.Address(), "overwrite", body.Overwrite)
 	}
 	return s.respondUpdated(c, updated, unregisteredParts(updated, now))
+}
+
+// destination is who gets the headers of a deployment: the host of its endpoint, or its function in
+// any version. Headers are write-only, so a change of it must not disclose them to another one.
+func destination(r *discovery.Request) string {
+	if r.ARN != "" {
+		const parts = 7 // arn:partition:lambda:region:account:function:name
+		return strings.Join(strings.SplitN(r.ARN, ":", parts+1)[:min(parts, strings.Count(r.ARN, ":")+1)], ":")
+	}
+	u, err := url.Parse(r.URI)
+	if err != nil {
+		return r.URI
+	}
+	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+// hasSecretHeaders reports whether an endpoint gets headers other than those that distinguish
+// deployments, which are no secrets.
+func (s *Server) hasSecretHeaders(r *discovery.Request) bool {
+	for name := range r.AdditionalHeaders {
+		if !slices.ContainsFunc(s.cfg.RoutingHeaders, func(routing string) bool { return strings.EqualFold(routing, name) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // storeUpdate stores an update, or only validates it if dryRun.

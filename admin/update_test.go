@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"encoding/json"
 	"net/http"
 	"testing"
 
@@ -35,6 +36,50 @@ func TestUpdateMovesADeployment(t *testing.T) {
 			goldenJSON(t, "updated", body)
 		}
 	}
+}
+
+// Headers are write-only: who may change the address of a deployment must not get them that way.
+func TestUpdateDoesNotDiscloseHeaders(t *testing.T) {
+	w := secured(t, byRole())
+	w.cfg.RoutingHeaders = []string{"x-route"}
+	for _, at := range []string{"http://a/", "http://a/v2/", "http://b/", "https://a/", "http://a:81/", "http://c/"} {
+		w.offers[at] = small
+	}
+	do := func(role, method, path, body string) (int, string) {
+		answer := w.ask(t, method, path, body, "Authorization", "Bearer "+w.tokens[role])
+		return answer.StatusCode, text(t, answer)
+	}
+	status, body := do("deployer", "POST", "/deployments", `{"uri":"http://a","additional_headers":{"X-A":"1","X-Route":"r"}}`)
+	require.Equal(t, http.StatusCreated, status, body)
+	var d struct{ ID string }
+	require.NoError(t, json.Unmarshal([]byte(body), &d))
+	path := "/deployments/" + d.ID
+	for _, uri := range []string{"http://b", "https://a", "http://a:81"} {
+		for _, more := range []string{"", `,"dry_run":true`, `,"overwrite":true`} {
+			w.asked = nil
+			status, body = do("deployer", "PATCH", path, `{"uri":"`+uri+`"`+more+`}`)
+			require.Equal(t, http.StatusUnprocessableEntity, status, uri)
+			require.Contains(t, body, "only for http://a:80")
+			require.Empty(t, w.asked, "not even the discovery gets them")
+		}
+	}
+	status, body = do("deployer", "PATCH", path, `{"uri":"http://A:80/v2"}`)
+	require.Equal(t, http.StatusOK, status, body)
+	status, body = do("admin", "PATCH", path, `{"uri":"http://b"}`)
+	require.Equal(t, http.StatusOK, status, body)
+	status, body = do("deployer", "PATCH", path, `{"uri":"http://c","additional_headers":{"x-route":"r"}}`)
+	require.Equal(t, http.StatusOK, status, body)
+	status, body = do("deployer", "PATCH", path, `{"uri":"http://a"}`)
+	require.Equal(t, http.StatusOK, status, body)
+}
+
+func TestFunctionsInOtherVersionsGetTheSameHeaders(t *testing.T) {
+	const arn = "arn:aws:lambda:eu-central-1:123456789012:function:greeter"
+	of := func(arn string) string { return destination(&discovery.Request{ARN: arn}) }
+	require.Equal(t, of(arn+":1"), of(arn+":2"))
+	require.Equal(t, of(arn), of(arn+":2"))
+	require.NotEqual(t, of(arn+":1"), of(arn+"x:1"))
+	require.NotEqual(t, of(arn), of("arn:aws:lambda:eu-central-1:999999999999:function:greeter"))
 }
 
 func TestUpdateOfNothing(t *testing.T) {

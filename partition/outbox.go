@@ -91,7 +91,7 @@ type stream struct {
 }
 
 func newOutbox(self, count uint32) *outbox {
-	return &outbox{self: self, streams: make([]*stream, count), opened: make(chan uint32, count), memory: new(OutboxMemory)}
+	return &outbox{self: self, streams: make([]*stream, count), opened: make(chan uint32, count), memory: NewOutboxMemory()}
 }
 
 // send queues a message that is in the table. It never blocks.
@@ -145,9 +145,19 @@ func (l *stream) add(s *machine.Send) bool {
 func (o *outbox) run(ctx context.Context, to uint32, l *stream) {
 	defer l.discardQueue(-1)
 	wait := minRetryDelay
+	admitted := 0 // bytes of a large message
+	endLarge := func() {
+		o.memory.endLarge(admitted)
+		admitted = 0
+	}
+	defer endLarge()
 	acks := ackBatcher{propose: func(upto uint64) { o.acknowledge(to, upto) }}
 	for {
 		first, batch, err := o.next(to, l)
+		large := largeBytes(batch)
+		if large != admitted { // another one than was waited for
+			endLarge()
+		}
 		if err != nil {
 			o.log.Error("could not read outbox", "to_partition", to, "err", err)
 			if !pause(ctx, time.Second) {
@@ -161,8 +171,18 @@ func (o *outbox) run(ctx context.Context, to uint32, l *stream) {
 			}
 			continue
 		}
+		if large > admitted && !o.memory.tryLarge(large) {
+			if l.discardQueue(-1); !o.memory.awaitLarge(ctx, large) {
+				return
+			}
+			admitted = large
+			continue
+		}
+		admitted = large
 		d := &machine.Deliver{From: o.self, FirstSeq: first, Messages: batch}
-		if err := o.deliver(ctx, to, d); err != nil {
+		err = o.deliver(ctx, to, d)
+		endLarge()
+		if err != nil {
 			o.log.Debug("could not deliver messages", "to_partition", to, "first_seq", first, "messages", len(batch), "err", err)
 			l.discardQueue(retainedBytes)
 			if refused(err) {
@@ -179,6 +199,18 @@ func (o *outbox) run(ctx context.Context, to uint32, l *stream) {
 		l.removeDelivered(len(batch))
 		acks.add(len(batch), first+uint64(len(batch))-1)
 	}
+}
+
+// largeBytes returns the bytes of a batch that has a single message because it is large, 0 for
+// others.
+func largeBytes(batch []machine.Message) int {
+	if len(batch) != 1 {
+		return 0
+	}
+	if size := codec.MessageSize(batch[0]); size > limits.DeliverBatch {
+		return size
+	}
+	return 0
 }
 
 // refused reports whether a receiver's leader has refused messages, rather than not having
@@ -214,6 +246,8 @@ func (o *outbox) next(to uint32, l *stream) (uint64, []machine.Message, error) {
 	l.overflow = false // messages sent from here on are queued, or seen by the read
 	l.mu.Unlock()
 
+	o.memory.reading.Lock()
+	defer o.memory.reading.Unlock()
 	first, messages, more, err := o.read(to, from, maxQueuedMessages/2, min(maxQueuedBytes/2, o.memory.available()))
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -272,7 +272,7 @@ func TestOutboxBoundsTheBytesForASlowReceiver(t *testing.T) {
 }
 
 func TestOutboxMemoryIsSharedAndBounded(t *testing.T) {
-	var m OutboxMemory
+	m := NewOutboxMemory()
 	require.True(t, m.reserve(outboxBytes-10))
 	require.False(t, m.reserve(11))
 	require.True(t, m.reserve(10))
@@ -281,6 +281,46 @@ func TestOutboxMemoryIsSharedAndBounded(t *testing.T) {
 	require.Zero(t, m.available())
 	m.release(outboxBytes + 100)
 	require.Equal(t, outboxBytes, m.available())
+}
+
+// Many receivers that do not respond cost no more memory than a few: messages may have 32 MiB
+// each. Small messages do not wait for them.
+func TestOutboxBoundsTheBytesOfLargeMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const receivers, size = 40, 16 << 20
+		tt := newOutboxTable()
+		value := sized(0, size)
+		for to := range uint32(receivers) {
+			tt.put(1+to, value)
+		}
+		tt.put(1+receivers, numbered(0))
+		o := newOutbox(0, 2+receivers)
+		o.read, o.acknowledge, o.log = tt.read, tt.acknowledge, slog.New(slog.DiscardHandler)
+		accept := make(chan struct{})
+		o.deliver = func(ctx context.Context, to uint32, d *machine.Deliver) error {
+			if to <= receivers {
+				<-accept
+			}
+			return tt.deliver(ctx, to, d)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { require.NoError(t, o.Run(ctx)) })
+		time.Sleep(time.Minute)
+		require.LessOrEqual(t, o.memory.used.Load(), int64(outboxBytes))
+		require.Greater(t, o.memory.used.Load(), int64(outboxBytes/2))
+		require.Len(t, tt.received[1+receivers], 1)
+		close(accept)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for to := range uint32(receivers) {
+			require.Len(t, tt.received[1+to], 1)
+		}
+		require.Zero(t, o.memory.used.Load())
+		cancel()
+		wg.Wait()
+		require.True(t, o.memory.tryLarge(outboxBytes), "nothing is being delivered")
+	})
 }
 
 // Failures have metadata of any size, which counts like a value.

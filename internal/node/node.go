@@ -106,7 +106,7 @@ func newNode(cfg *config.Config, log *slog.Logger, levels *telemetry.Levels, exp
 	}
 	n := &Node{
 		cfg: cfg, log: log, logLevels: levels, exports: exports,
-		payloads: configured.Fit(int64(cfg.Networking.MessageSizeLimit), log), metrics: newMetrics(cfg), outbox: new(partition.OutboxMemory),
+		payloads: configured.Fit(int64(cfg.Networking.MessageSizeLimit), log), metrics: newMetrics(cfg), outbox: partition.NewOutboxMemory(),
 		provisioning: cluster.NewProvisioning(cfg.AutoProvision, cfg.DefaultNumPartitions, cfg.DefaultReplication, cfg.BootstrapExpect),
 		shutdown:     lifecycle.NewShutdown(cfg.ShutdownTimeout.Std(), log),
 		failed:       make(chan error, 1),

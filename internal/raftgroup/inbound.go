@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"platform/internal/nodelink"
@@ -28,7 +29,11 @@ type inbound struct {
 	out    chan *node.RaftFrame
 	queues map[uint32]chan arrived // by group; owned by the receiving goroutine
 	tasks  nodelink.Tasks
+	late   atomic.Int32 // responses that wait in reply
 }
+
+// maxLateReplies bounds the responses that wait in inbound.reply.
+const maxLateReplies = 1024
 
 // arrived is a request with the time at which its sender gives up.
 type arrived struct {
@@ -120,18 +125,24 @@ func (in *inbound) fromMemory(ctx context.Context, port *port, f *node.RaftFrame
 }
 
 // reply sends a response without blocking the receiver. A replica waits for one such response
-// at a time, so few are pending.
+// at a time, so few are pending, unless the sender does not read them.
 func (in *inbound) reply(ctx context.Context, out *node.RaftFrame) {
 	select {
 	case in.out <- out:
+		return
 	default:
-		in.tasks.Go(func() {
-			select {
-			case in.out <- out:
-			case <-ctx.Done():
-			}
-		})
 	}
+	if in.late.Add(1) > maxLateReplies {
+		in.late.Add(-1)
+		return // its sender will time out
+	}
+	in.tasks.Go(func() {
+		defer in.late.Add(-1)
+		select {
+		case in.out <- out:
+		case <-ctx.Done():
+		}
+	})
 }
 
 // answerVotes responds to a request of a leader that is about to transfer its leadership to

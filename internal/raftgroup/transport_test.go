@@ -2,6 +2,7 @@ package raftgroup
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -198,6 +199,26 @@ func TestRequestsForUnknownGroupsLeaveNothingBehind(t *testing.T) {
 	for range 100 {
 		require.Equal(t, errGroupStopped.Error(), (<-in.out).Error)
 	}
+}
+
+// TestResponsesThatAreNotReadAreBounded floods a node with requests and reads no response.
+func TestResponsesThatAreNotReadAreBounded(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer n.stop()
+	stream := &framesStream{frames: make([]*node.RaftFrame, 2*maxLateReplies)}
+	for i := range stream.frames {
+		stream.frames[i] = &node.RaftFrame{Sequence: uint64(i), VoteRequest: &node.VoteRequest{}}
+	}
+	in := &inbound{
+		t: n.transport, stream: stream, from: &sender{t: n.transport, Peer: &nodelink.Peer{}},
+		out: make(chan *node.RaftFrame), queues: make(map[uint32]chan arrived),
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	require.ErrorIs(t, in.receive(ctx), io.EOF)
+	require.EqualValues(t, maxLateReplies, in.late.Load())
+	cancel()
+	in.tasks.End()
+	require.Zero(t, in.late.Load())
 }
 
 // framesStream is a stream on which frames have arrived.

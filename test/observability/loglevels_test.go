@@ -113,7 +113,7 @@ func TestDebugLinesFollowTheLogLevel(t *testing.T) {
 	}
 	shown(call(), 1, "created", "admitted", "completed")
 	shown(send(t, s, "Life/nap", `2000`), 2, "created", "admitted", "suspended", "admitted", "completed")
-	shown(send(t, s, "Life/echo?delay=50ms", `"x"`), 1, "created", "scheduled", "admitted", "completed")
+	shown(send(t, s, "Life/echo?delay=2s", `"x"`), 1, "created", "scheduled", "admitted", "completed")
 
 	id := send(t, s, "Life/nap", `600000`)
 	until := []string{"created", "admitted", "suspended"}

@@ -142,7 +142,7 @@ func TestStateOfWritesInProgressCounts(t *testing.T) {
 				x.replay(1)
 				b.shard.hold(true)
 				x.head()
-				// A read is proposed at once, with what precedes it; nothing is applied until the end.
+				// A read flushes the commands before it; the shard applies nothing until it is released.
 				x.send(frames([]change{{key: "a", size: 899}}) + frame(journal.GetLazyState, "0a01615801"))
 				x.send(frames([]change{{}, {key: "b", size: 800}, {key: "b", size: 899}, {key: "c", size: 90}}) + frame(journal.GetLazyState, "0a01615802"))
 				x.send(frames([]change{{key: "d", size: 9}}))

@@ -51,10 +51,8 @@ func TestLeaderWithAHungStateIsReplaced(t *testing.T) {
 	_, _ = hanging.Wait(t.Context()) // either is right
 }
 
-// Whoever stops a replica opens or destroys its state next.
-func TestStopReportsAnApplyThatStillRuns(t *testing.T) {
-	n := startNode(t, t.TempDir(), "")
-	defer n.stop()
+// openHung opens a group whose leader hangs while it applies an entry, until hung is unlocked.
+func openHung(t *testing.T, n *testNode) (*Group, *hangingMachine) {
 	machine := &hangingMachine{StateMachine: memJournal(t)}
 	g, err := Open(n.config(1, machine, n.voter()))
 	require.NoError(t, err)
@@ -64,6 +62,14 @@ func TestStopReportsAnApplyThatStillRuns(t *testing.T) {
 	require.NoError(t, err)
 	g.Propose(data)
 	require.Eventually(t, func() bool { return g.Stats().CommitIndex == g.Stats().LastIndex }, time.Minute, time.Millisecond)
+	return g, machine
+}
+
+// Whoever stops a replica opens or destroys its state next.
+func TestStopReportsAnApplyThatStillRuns(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer n.stop()
+	g, machine := openHung(t, n)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -110,19 +116,11 @@ func TestStopDoesNotWaitForAFlush(t *testing.T) {
 	require.NoError(t, g.Err())
 }
 
-// A replica that does not stop in time must not block those who look for the leader.
+// Leader, Stats and further calls of Stop must return while a replica waits for its state machine.
 func TestAStoppingReplicaCanBeRead(t *testing.T) {
 	n := startNode(t, t.TempDir(), "")
 	defer n.stop()
-	machine := &hangingMachine{StateMachine: memJournal(t)}
-	g, err := Open(n.config(1, machine, n.voter()))
-	require.NoError(t, err)
-	waitLeader(t, g)
-	machine.hung.Lock()
-	data, err := sealJournal([][]byte{[]byte("command 1")})
-	require.NoError(t, err)
-	g.Propose(data)
-	require.Eventually(t, func() bool { return g.Stats().CommitIndex == g.Stats().LastIndex }, time.Minute, time.Millisecond)
+	g, machine := openHung(t, n)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, g.Stop(ctx), context.Canceled)

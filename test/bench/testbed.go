@@ -74,26 +74,39 @@ func (b *testbed) issue(opts *harness.ServerOptions) error {
 
 // authorize creates a token for the calls.
 func (b *testbed) authorize(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	body := strings.NewReader(`{"name":"bench","roles":["invoker"]}`)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.server.Admin()+"/tokens", body)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("content-type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
+	answer, err := b.change(ctx, http.MethodPost, "/tokens", `{"name":"bench","roles":["invoker"]}`)
 	if err != nil {
 		return fmt.Errorf("create a token: %w", err)
 	}
-	defer resp.Body.Close()
 	var created struct{ Token string }
-	if err := json.NewDecoder(resp.Body).Decode(&created); err != nil || created.Token == "" {
-		return fmt.Errorf("create a token: status %d: %w", resp.StatusCode, err)
+	if err := json.Unmarshal(answer, &created); err != nil {
+		return fmt.Errorf("create a token: %w", err)
 	}
 	b.token = created.Token
 	b.server.Client.Authorize(b.token)
 	return nil
+}
+
+// change sends a request to the admin API and returns the body of the response. A status other than
+// success is an error.
+func (b *testbed) change(ctx context.Context, method, path, body string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, b.server.Admin()+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("content-type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err == nil && resp.StatusCode/100 != 2 {
+		err = fmt.Errorf("status %d, %s", resp.StatusCode, answer)
+	}
+	return answer, err
 }
 
 // startTestbed starts both processes, with data and logs below parent and env for the
@@ -166,22 +179,9 @@ func (b *testbed) awaitFirstCall(ctx context.Context) error {
 // limit sets the concurrency limit of a scope; partitions apply it soon
 // after.
 func (b *testbed) limit(ctx context.Context, scope string, concurrency int) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	body := fmt.Sprintf(`[{"pattern":%q,"limits":{"concurrency":%d}}]`, scope, concurrency)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPut, b.server.Admin()+"/limits/rules", strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("content-type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
+	rules := fmt.Sprintf(`[{"pattern":%q,"limits":{"concurrency":%d}}]`, scope, concurrency)
+	if _, err := b.change(ctx, http.MethodPut, "/limits/rules", rules); err != nil {
 		return fmt.Errorf("set a concurrency limit: %w", err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode/100 != 2 {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
-		return fmt.Errorf("set a concurrency limit: status %d, %s", resp.StatusCode, text)
 	}
 	return nil
 }

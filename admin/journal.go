@@ -74,11 +74,20 @@ func (s *Server) listJournal(c echo.Context, id ids.Invocation) error {
 	return respond(c, http.StatusOK, page)
 }
 
-// getJournalEntry returns an entry with its payloads.
-func (s *Server) getJournalEntry(c echo.Context, id ids.Invocation) error {
+// entryIndex returns the index of an entry in the path.
+func entryIndex(c echo.Context) (uint32, error) {
 	index, err := strconv.ParseUint(c.Param("index"), 10, 32)
 	if err != nil {
-		return invalidField("index", fmt.Errorf("%q is not a number from 0 to 4294967295", c.Param("index")))
+		return 0, invalidField("index", fmt.Errorf("%q is not a number from 0 to 4294967295", c.Param("index")))
+	}
+	return uint32(index), nil
+}
+
+// getJournalEntry returns an entry with its payloads.
+func (s *Server) getJournalEntry(c echo.Context, id ids.Invocation) error {
+	index, err := entryIndex(c)
+	if err != nil {
+		return err
 	}
 	entries, err := s.journalRows(c, fmt.Sprintf("SELECT %s, entry_json AS content FROM sys_journal WHERE id = '%s' AND index = %d", journalColumns, id, index))
 	if err != nil {
@@ -95,14 +104,14 @@ func (s *Server) entryPayload(c echo.Context, id ids.Invocation) error {
 	if s.cfg.Query == nil {
 		return errNoEngine
 	}
-	index, err := strconv.ParseUint(c.Param("index"), 10, 32)
+	index, err := entryIndex(c)
 	if err != nil {
-		return invalidField("index", fmt.Errorf("%q is not a number from 0 to 4294967295", c.Param("index")))
+		return err
 	}
 	var held int64
 	account := budget.From(c.Request().Context())
 	defer func() { account.Release(held) }()
-	payload, err := s.cfg.Query.EntryPayload(c.Request().Context(), id, uint32(index), func(size int) error {
+	payload, err := s.cfg.Query.EntryPayload(c.Request().Context(), id, index, func(size int) error {
 		if !account.ReserveResponse(int64(size)) {
 			return &failure{
 				status: http.StatusServiceUnavailable, code: errcode.RT0026, retry: true, after: account.RetryAfter(),
@@ -126,7 +135,7 @@ func (s *Server) entryPayload(c echo.Context, id ids.Invocation) error {
 	return c.Blob(http.StatusOK, echo.MIMEOctetStream, payload)
 }
 
-func noEntry(id ids.Invocation, index uint64) error {
+func noEntry(id ids.Invocation, index uint32) error {
 	return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The invocation '%s' does not exist or has no journal entry %d", id, index)}
 }
 

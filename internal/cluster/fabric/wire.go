@@ -1,7 +1,7 @@
 package fabric
 
 import (
-	"fmt"
+	"errors"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -90,7 +90,7 @@ func recordToWire(r partition.Record) (*node.PartitionRecord, error) {
 
 func recordFromWire(m *node.PartitionRecord) (r partition.Record, err error) {
 	if m == nil {
-		return r, fmt.Errorf("malformed response: record is missing")
+		return r, errors.New("malformed response: record is missing")
 	}
 	if r.Invocation, err = codec.DecodeInvocation(m.Invocation); err != nil {
 		return r, err

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,10 +16,12 @@ import (
 // hangingMachine applies nothing while hung is locked.
 type hangingMachine struct {
 	StateMachine
-	hung sync.RWMutex
+	begun atomic.Int64 // calls of Apply
+	hung  sync.RWMutex
 }
 
 func (m *hangingMachine) Apply(entries []Entry) ([]any, error) {
+	m.begun.Add(1)
 	m.hung.RLock()
 	defer m.hung.RUnlock()
 	return m.StateMachine.Apply(entries)
@@ -58,10 +61,11 @@ func openHung(t *testing.T, n *testNode) (*Group, *hangingMachine) {
 	require.NoError(t, err)
 	waitLeader(t, g)
 	machine.hung.Lock()
+	before := machine.begun.Load()
 	data, err := sealJournal([][]byte{[]byte("command 1")})
 	require.NoError(t, err)
 	g.Propose(data)
-	require.Eventually(t, func() bool { return g.Stats().CommitIndex == g.Stats().LastIndex }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return machine.begun.Load() > before }, time.Minute, time.Millisecond)
 	return g, machine
 }
 

@@ -104,6 +104,17 @@ func (r *receiver) trace(id string) []*spans.Span {
 	return found
 }
 
+// names returns the names of all received spans, also of repeated ones.
+func (r *receiver) names() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []string
+	for _, s := range r.spans {
+		all = append(all, s.Name)
+	}
+	return all
+}
+
 // tree prints the spans of a trace, each below its parent, in order of their start.
 func (r *receiver) tree(trace string) string {
 	all := r.trace(trace)

@@ -11,11 +11,14 @@ import (
 	restate "github.com/restatedev/sdk-go"
 	"github.com/restatedev/sdk-go/server"
 	"github.com/stretchr/testify/require"
+	oteltrace "go.opentelemetry.io/otel/trace"
 )
 
 // services are the handlers that the scenarios call.
 type services struct {
-	failures atomic.Int64 // that are left
+	failures atomic.Int64     // that are left
+	held     chan struct{}    // what hold waits for
+	tracer   oteltrace.Tracer // of the spans of work
 }
 
 func (s *services) serve(t *testing.T) (uri string) {
@@ -35,6 +38,9 @@ func (s *services) serve(t *testing.T) (uri string) {
 			Handler("fanout", restate.NewServiceHandler(fanout)).
 			Handler("catch", restate.NewServiceHandler(catch)).
 			Handler("nap", restate.NewServiceHandler(nap)).
+			Handler("outer", restate.NewServiceHandler(outer)).
+			Handler("hold", restate.NewServiceHandler(s.hold)).
+			Handler("work", restate.NewServiceHandler(s.work)).
 			Handler("wait", restate.NewServiceHandler(wait))).
 		Bind(restate.NewObject("Keyed").
 			Handler("set", restate.NewObjectHandler(set)).
@@ -109,6 +115,31 @@ func catch(ctx restate.Context, reason string) (string, error) {
 
 func nap(ctx restate.Context, millis int) (string, error) {
 	return "slept", restate.Sleep(ctx, time.Duration(millis)*time.Millisecond)
+}
+
+func outer(ctx restate.Context, name string) (string, error) {
+	return restate.Service[string](ctx, "Traced", "hold").Request(name)
+}
+
+func (s *services) hold(ctx restate.Context, name string) (string, error) {
+	return restate.Run(ctx, func(restate.RunContext) (string, error) {
+		<-s.held
+		return name, nil
+	}, restate.WithName("held"))
+}
+
+// work records a span around a step with another span, and fails as often as flaky.
+func (s *services) work(ctx restate.Context, _ restate.Void) (string, error) {
+	inner, span := s.tracer.Start(ctx, "work")
+	defer span.End()
+	if s.failures.Add(-1) >= 0 {
+		return "", errors.New("not yet")
+	}
+	return restate.Run(restate.WrapContext(ctx, inner), func(step restate.RunContext) (string, error) {
+		_, span := s.tracer.Start(step, "work in a step")
+		defer span.End()
+		return "done", nil
+	}, restate.WithName("step"))
 }
 
 func wait(ctx restate.Context, _ restate.Void) (string, error) {

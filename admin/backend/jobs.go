@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -43,7 +44,9 @@ type JobStore interface {
 // JobOperator executes the operations of jobs.
 type JobOperator interface {
 	List(ctx context.Context, q admin.Query) (admin.Page, error)
-	Cancel(ctx context.Context, id ids.Invocation) (started bool, err error)
+	// CancelOnce cancels an invocation. Repetitions with the same request, which is not 0, have no
+	// effect.
+	CancelOnce(ctx context.Context, id ids.Invocation, request uint64) error
 	Kill(ctx context.Context, id ids.Invocation) error
 	Pause(ctx context.Context, id ids.Invocation, r admin.PauseRequest) (already bool, err error)
 	Resume(ctx context.Context, id ids.Invocation, on admin.DeploymentChoice) error
@@ -285,8 +288,9 @@ func (r *JobRunner) once(ctx context.Context, job *metadata.Job, id ids.Invocati
 	}
 	switch admin.JobOperation(job.Operation) {
 	case admin.JobCancel:
-		_, err := r.operator.Cancel(ctx, id)
-		return unlessEnded(err)
+		// A second cancel would interrupt what the handler does because of the first one.
+		unique := uniqueOf(job, id)
+		return unlessEnded(r.operator.CancelOnce(ctx, id, binary.BigEndian.Uint64(unique[:])|1))
 	case admin.JobKill:
 		return unlessEnded(r.operator.Kill(ctx, id))
 	case admin.JobPause:
@@ -300,11 +304,16 @@ func (r *JobRunner) once(ctx context.Context, job *metadata.Job, id ids.Invocati
 		}
 		return nil
 	case admin.JobRestart:
-		sum := sha256.Sum256([]byte(job.ID + "/" + id.String()))
-		_, err := r.operator.RestartOnce(ctx, id, [16]byte(sum[:16]), on)
+		_, err := r.operator.RestartOnce(ctx, id, uniqueOf(job, id), on)
 		return err
 	}
 	return fmt.Errorf("this server does not know the operation %q", job.Operation)
+}
+
+// uniqueOf identifies the operation of a job on an invocation, also when it is repeated.
+func uniqueOf(job *metadata.Job, id ids.Invocation) [16]byte {
+	sum := sha256.Sum256([]byte(job.ID + "/" + id.String()))
+	return [16]byte(sum[:16])
 }
 
 // unlessEnded drops the error of an invocation that has already ended, since the operation would have

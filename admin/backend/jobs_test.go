@@ -78,14 +78,15 @@ type jobTargets struct {
 	all      []*admin.Invocation
 	killed   map[string]int
 	refuse   map[string]error
-	restarts map[string]bool // of the new ones
+	restarts map[string]bool            // of the new ones
+	cancels  map[string]map[uint64]bool // by request
 	onKill   func(n int)
 	query    admin.Query
 	failList int
 }
 
 func newTargets(n int) *jobTargets {
-	f := &jobTargets{killed: map[string]int{}, refuse: map[string]error{}, restarts: map[string]bool{}}
+	f := &jobTargets{killed: map[string]int{}, refuse: map[string]error{}, restarts: map[string]bool{}, cancels: map[string]map[uint64]bool{}}
 	for i := range n {
 		id := ids.NewInvocation(uint64(i), [16]byte{14: byte(i >> 8), 15: byte(i)})
 		f.all = append(f.all, &admin.Invocation{ID: id.String(), CreatedAt: admin.Timestamp(i)})
@@ -132,6 +133,20 @@ func (f *jobTargets) Kill(ctx context.Context, id ids.Invocation) error {
 	f.killed[id.String()]++
 	if f.onKill != nil {
 		f.onKill(len(f.killed))
+	}
+	return nil
+}
+
+func (f *jobTargets) CancelOnce(_ context.Context, id ids.Invocation, request uint64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cancels[id.String()] == nil {
+		f.cancels[id.String()] = map[uint64]bool{}
+	}
+	f.cancels[id.String()][request] = true
+	if err := f.refuse[id.String()]; err != nil { // after it took effect
+		delete(f.refuse, id.String())
+		return err
 	}
 	return nil
 }
@@ -310,6 +325,29 @@ func TestRestartsOfAJobAreRepeatable(t *testing.T) {
 			require.EqualValues(t, 3, runUntil(t, r, s, leads).Done)
 		}
 		require.Len(t, f.restarts, 3)
+	})
+}
+
+// TestAJobCancelsOnce repeats the operation on an invocation whose partition did not respond, and a
+// whole batch, as the next leader does: a handler that compensates must not be cancelled again.
+func TestAJobCancelsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTargets(3)
+		f.refuse[f.all[1].ID] = admin.ErrUnavailable
+		for range 2 {
+			var batch []string
+			for _, inv := range f.all {
+				batch = append(batch, inv.ID)
+			}
+			s := records(metadata.Job{Operation: "cancel", JobProgress: metadata.JobProgress{Batch: batch, Exhausted: true, Matched: 3}})
+			r, leads := runner(s, f)
+			require.EqualValues(t, 3, runUntil(t, r, s, leads).Done)
+		}
+		require.Len(t, f.cancels, 3)
+		for id, requests := range f.cancels {
+			require.Len(t, requests, 1, id)
+			require.NotContains(t, requests, uint64(0))
+		}
 	})
 }
 

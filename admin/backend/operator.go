@@ -31,8 +31,14 @@ var _ admin.Operator = (*operator)(nil)
 
 // Cancel implements admin.Operator.
 func (o *operator) Cancel(ctx context.Context, id ids.Invocation) (started bool, err error) {
-	out, err := o.do(ctx, id, cancelOf(id), machine.Ended)
+	out, err := o.do(ctx, id, cancelOf(id, routing.NewRequest()), machine.Ended)
 	return out.Status != machine.Completed, err
+}
+
+// CancelOnce implements JobOperator.
+func (o *operator) CancelOnce(ctx context.Context, id ids.Invocation, request uint64) error {
+	_, err := o.do(ctx, id, cancelOf(id, request), machine.Ended)
+	return err
 }
 
 // Kill implements admin.Operator.
@@ -359,7 +365,7 @@ func operatorError(err error) error {
 	return err
 }
 
-// cancelOf returns the command that cancels an invocation.
-func cancelOf(id ids.Invocation) *machine.Signal {
-	return &machine.Signal{Target: id, ID: journal.NumberedSignal(journal.CancelSignal), Request: routing.NewRequest()}
+// cancelOf returns the command that cancels an invocation. Repetitions have the same request.
+func cancelOf(id ids.Invocation, request uint64) *machine.Signal {
+	return &machine.Signal{Target: id, ID: journal.NumberedSignal(journal.CancelSignal), Request: request}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"platform/admin"
+	"platform/internal/cluster/fabric"
 	"platform/internal/cluster/routing"
 	"platform/internal/feature"
 	"platform/internal/ids"
@@ -61,18 +62,40 @@ func (c *catalog) listScanned(ctx context.Context, q *admin.Query, order listing
 // Get implements admin.Invocations.
 func (c *catalog) Get(ctx context.Context, id ids.Invocation, withJournal bool) (*admin.Invocation, error) {
 	p := c.router.Owner(id)
-	r, entries, err := p.Inspect(ctx, id, withJournal)
+	r, _, err := p.Inspect(ctx, id, false)
 	if errors.Is(err, partition.ErrNotFound) || err == nil && r.Target.Type == target.StateUpdate {
 		return nil, admin.ErrNotFound
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), routing.Explain(err))
+		return nil, unavailable(p.ID(), err)
 	}
 	out := describe(r)
 	if withJournal {
-		out.Journal = describeJournal(entries)
+		if out.Journal, err = readJournal(ctx, p, id, r.Length); err != nil {
+			return nil, unavailable(p.ID(), err)
+		}
 	}
 	return out, nil
+}
+
+// readJournal describes the first entries of a journal. It reads them in pages, since a journal can be
+// larger than a message between nodes, and than the memory for it.
+func readJournal(ctx context.Context, p *fabric.Handle, id ids.Invocation, length uint32) ([]admin.Entry, error) {
+	d := journalDescriber{entries: []admin.Entry{}, calls: map[int]uint32{}, callees: map[uint32]string{}}
+	s := &partition.Scan{Table: partition.Journal, ID: id, Detail: partition.Whole, Keys: partition.AllKeys, Strong: true}
+	for uint32(len(d.entries)) < length {
+		page, err := p.Scan(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Rows[:min(len(page.Rows), int(length)-len(d.entries))] {
+			d.add(page.Rows[i].Entry)
+		}
+		if s.From = page.Next; s.From == nil {
+			break
+		}
+	}
+	return d.done(), nil
 }
 
 // InUse implements admin.Invocations.

@@ -84,23 +84,38 @@ func describeAttempts(r partition.Record, out *admin.Invocation) {
 	}
 }
 
-// describeJournal converts a journal for users.
-func describeJournal(entries []journal.Entry) []admin.Entry {
-	out := make([]admin.Entry, len(entries))
-	callees := calleesOf(entries)
-	for i, e := range entries {
-		out[i] = admin.Entry{
-			Index: uint32(i), Type: e.Type.String(), Name: journal.NameOf(e),
-			AppendedAt: admin.Timestamp(e.AppendedAt), RawLength: len(e.Payload),
-		}
-		describeCommand(&out[i], e, callees)
-	}
-	return out
+// journalDescriber converts a journal for users, entry by entry, and retains no payloads.
+type journalDescriber struct {
+	entries []admin.Entry
+	calls   map[int]uint32    // by entry, the completion with the ID of the called invocation
+	callees map[uint32]string // by completion; it follows later than the call
 }
 
-// describeCommand adds what only some commands have.
-func describeCommand(out *admin.Entry, e journal.Entry, callees map[uint32]string) {
+func (d *journalDescriber) add(e journal.Entry) {
+	i := len(d.entries)
+	d.entries = append(d.entries, admin.Entry{
+		Index: uint32(i), Type: e.Type.String(), Name: journal.NameOf(e),
+		AppendedAt: admin.Timestamp(e.AppendedAt), RawLength: len(e.Payload),
+	})
+	d.describe(i, e)
+}
+
+// done returns the entries with the invocations that they have called.
+func (d *journalDescriber) done() []admin.Entry {
+	for i, completion := range d.calls {
+		d.entries[i].InvokedID = d.callees[completion]
+	}
+	return d.entries
+}
+
+// describe adds what only some entries have.
+func (d *journalDescriber) describe(i int, e journal.Entry) {
+	out := &d.entries[i]
 	switch e.Type {
+	case journal.CallInvocationIDCompletion:
+		if n, err := journal.ParseNotification(e.Payload); err == nil {
+			d.callees[n.ID.Index] = n.InvocationID
+		}
 	case journal.Signal:
 		if n, err := journal.ParseNotification(e.Payload); err == nil {
 			out.Name = signalName(n.ID)
@@ -127,11 +142,11 @@ func describeCommand(out *admin.Entry, e journal.Entry, callees map[uint32]strin
 		}
 	case journal.Call:
 		if c, err := journal.ParseCall(e.Payload); err == nil {
-			out.InvokedTarget, out.InvokedID = targetText(&c.Request), callees[c.IDCompletion]
+			out.InvokedTarget, d.calls[i] = targetText(&c.Request), c.IDCompletion
 		}
 	case journal.OneWayCall:
 		if c, err := journal.ParseOneWayCall(e.Payload); err == nil {
-			out.InvokedTarget, out.InvokedID = targetText(&c.Request), callees[c.IDCompletion]
+			out.InvokedTarget, d.calls[i] = targetText(&c.Request), c.IDCompletion
 		}
 	}
 }
@@ -154,18 +169,4 @@ func targetText(r *journal.Request) string {
 		return r.Service + "/" + r.Key + "/" + r.Handler
 	}
 	return r.Service + "/" + r.Handler
-}
-
-// calleesOf returns the IDs of called invocations by the completion that contains them.
-func calleesOf(entries []journal.Entry) map[uint32]string {
-	callees := map[uint32]string{}
-	for _, e := range entries {
-		if e.Type != journal.CallInvocationIDCompletion {
-			continue
-		}
-		if n, err := journal.ParseNotification(e.Payload); err == nil {
-			callees[n.ID.Index] = n.InvocationID
-		}
-	}
-	return callees
 }

@@ -1,11 +1,12 @@
 package admin
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
 
-	"platform/internal/errcode"
 	"platform/internal/subscription"
 )
 
@@ -74,7 +75,7 @@ func (s *Server) seekSubscription(c echo.Context) error {
 		return err
 	}
 	if err != nil {
-		return errcode.New(errcode.META0009, "the start was not changed, because the Kafka cluster %s did not return the offsets: %v", sub.Cluster, err)
+		return seekFailure(err, sub.Cluster)
 	}
 	return s.changeSubscription(c, http.StatusOK, func(sub subscription.Subscription) (subscription.Subscription, error) {
 		switch {
@@ -88,6 +89,17 @@ func (s *Server) seekSubscription(c echo.Context) error {
 		sub.Incarnation++
 		return sub, nil
 	})
+}
+
+// seekFailure converts an error of ResolveStart. The subscription and its cluster exist, so brokers
+// that cannot be reached are not an error of the request.
+func seekFailure(err error, cluster string) error {
+	text := fmt.Sprintf("the start was not changed, because the Kafka cluster %s did not return the offsets: %v", cluster, err)
+	var broker *subscription.BrokerError
+	if errors.As(err, &broker) && broker.Reason == subscription.BrokerUnreachable {
+		return &failure{status: http.StatusServiceUnavailable, retry: true, message: text + "; retry later"}
+	}
+	return startFailure(err, "%s", text)
 }
 
 func (s *Server) deleteSubscription(c echo.Context) error {

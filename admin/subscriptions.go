@@ -109,7 +109,7 @@ func (s *Server) prepareSubscription(ctx context.Context, sub *subscription.Subs
 			return nil, nil, unresolved
 		}
 		if check {
-			return nil, nil, errcode.New(errcode.META0009, "the subscription was not created, because the Kafka cluster %s did not return its start: %v", sub.Cluster, unresolved)
+			return nil, nil, startFailure(unresolved, "the subscription was not created, because the Kafka cluster %s did not return its start: %v", sub.Cluster, unresolved)
 		}
 		return notices, unresolved, nil
 	}
@@ -121,6 +121,20 @@ func (s *Server) prepareSubscription(ctx context.Context, sub *subscription.Subs
 func invalidStart(err error) bool {
 	code, _ := errcode.Of(err)
 	return code == errcode.META0009
+}
+
+// startFailure converts an error of ResolveStart about the brokers: META0009 if the request or the
+// definition of the cluster may be wrong, otherwise a failure that passes.
+func startFailure(err error, format string, args ...any) error {
+	var broker *subscription.BrokerError
+	if errors.As(err, &broker) {
+		switch broker.Reason {
+		case subscription.TopicMissing, subscription.NotAuthorized, subscription.InvalidProperties, subscription.BrokerUnreachable:
+		default:
+			return &failure{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf(format, args...) + "; retry later"}
+		}
+	}
+	return errcode.New(errcode.META0009, format, args...)
 }
 
 // propertyNotices reports the properties that have no effect.

@@ -217,7 +217,7 @@ func TestIgnoredOptionsAreReported(t *testing.T) {
 
 func TestUnreachableBrokers(t *testing.T) {
 	w, streams := streaming(t)
-	streams.unreached = errors.New("dial tcp: connection refused")
+	streams.unreached = &subscription.BrokerError{Reason: subscription.BrokerUnreachable, Message: "dial tcp: connection refused"}
 	view := w.subscribe(t, simpleSubscription)
 	require.Equal(t, "error", view["state"])
 	require.Contains(t, view["message"], "connection refused")
@@ -228,12 +228,32 @@ func TestUnreachableBrokers(t *testing.T) {
 	requireError(t, answer, text(t, answer), "META0009", "connection refused")
 	list, _ := w.store.Subscriptions()
 	require.Len(t, list, 1)
-	answer = w.ask(t, "POST", "/subscriptions/"+view["id"].(string)+"/seek?restart=true", `{"start":"earliest"}`)
-	requireError(t, answer, text(t, answer), "META0009", "the start was not changed")
+	const seek = `{"start":"earliest"}`
+	path := "/subscriptions/" + view["id"].(string) + "/seek?restart=true"
+	passes := func(answer *http.Response, part string) {
+		t.Helper()
+		require.Equal(t, http.StatusServiceUnavailable, answer.StatusCode)
+		require.NotEmpty(t, answer.Header.Get("Retry-After"))
+		body := text(t, answer)
+		require.Contains(t, body, part)
+		require.NotContains(t, body, "META0009")
+	}
+	passes(w.ask(t, "POST", path, seek), "the start was not changed, because the Kafka cluster main did not return the offsets: dial tcp: connection refused; retry later")
+
+	streams.unreached = &subscription.BrokerError{Reason: subscription.BrokerUnavailable, Message: "NOT_LEADER_FOR_PARTITION"}
+	passes(w.ask(t, "POST", "/subscriptions?check=true", simpleSubscription), "the subscription was not created, because the Kafka cluster main did not return its start: NOT_LEADER_FOR_PARTITION; retry later")
+	passes(w.ask(t, "POST", path, seek), "NOT_LEADER_FOR_PARTITION")
+	for _, reason := range []subscription.Reason{subscription.TopicMissing, subscription.NotAuthorized} {
+		streams.unreached = &subscription.BrokerError{Reason: reason, Message: "refused"}
+		answer = w.ask(t, "POST", "/subscriptions?check=true", simpleSubscription)
+		requireError(t, answer, text(t, answer), "META0009", "refused")
+		answer = w.ask(t, "POST", path, seek)
+		requireError(t, answer, text(t, answer), "META0009", "the start was not changed")
+	}
 
 	streams.unreached = errcode.New(errcode.META0009, "start: orders/0 has no offset 9").In("start")
-	for _, path := range []string{"/subscriptions", "/subscriptions/" + view["id"].(string) + "/seek?restart=true"} {
-		answer = w.ask(t, "POST", path, map[bool]string{true: simpleSubscription, false: `{"start":"earliest"}`}[path == "/subscriptions"])
+	for path, body := range map[string]string{"/subscriptions": simpleSubscription, path: seek} {
+		answer = w.ask(t, "POST", path, body)
 		require.Equal(t, http.StatusBadRequest, answer.StatusCode)
 		got := text(t, answer)
 		require.Contains(t, got, `"message":"[META0009] start: orders/0 has no offset 9"`)

@@ -99,13 +99,9 @@ func (s *Streams) ResolveStart(ctx context.Context, sub *subscription.Subscripti
 	if s.Resolver == nil {
 		return nil, errors.New("this server does not read event streams")
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, resolveTimeout, errors.New("the brokers did not respond in time"))
+	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
-	starts, err := s.Resolver.ResolveStart(ctx, sub, c)
-	if err != nil && errors.Is(err, context.DeadlineExceeded) {
-		err = context.Cause(ctx)
-	}
-	return starts, err
+	return s.Resolver.ResolveStart(ctx, sub, c)
 }
 
 // Record implements admin.Streams.

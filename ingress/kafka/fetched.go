@@ -112,6 +112,8 @@ func brokerFault(err error) error {
 		return fault(subscription.Failed, subscription.NotAuthorized, "%v", err)
 	case errors.Is(err, kerr.CorruptMessage):
 		return fault(subscription.Blocked, subscription.DecodeFailed, "%v", err)
+	case kerr.IsRetriable(err):
+		return fault(subscription.Failed, subscription.BrokerUnavailable, "the broker cannot serve the request at the moment: %v", err)
 	}
 	var network *net.OpError
 	alert := errors.As(err, &network) && network.Op == "remote error" // of crypto/tls: the broker refused the certificate

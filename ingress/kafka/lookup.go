@@ -73,7 +73,7 @@ func (e *Engine) lookUp(ctx context.Context, r *reader, id subscription.RecordID
 
 // hasOffset returns an error if an offset is not within a topic partition: a fetch would wait for it.
 func hasOffset(ctx context.Context, admin *kadm.Client, at topicPartition, offset int64) error {
-	listed := map[string]topicInfo{at.topic: {starts: map[int32]int64{}, ends: map[int32]int64{}}}
+	listed := map[string]topicInfo{at.topic: newTopicInfo()}
 	if err := listOffsets(ctx, admin, listed, []string{at.topic}); err != nil && !partial(err) {
 		return requestFault(err)
 	}
@@ -81,7 +81,7 @@ func hasOffset(ctx context.Context, admin *kadm.Client, at topicPartition, offse
 	end, known2 := listed[at.topic].ends[at.partition]
 	switch {
 	case !known1 || !known2:
-		return notListed(at, nil)
+		return notListed(at, listed[at.topic], nil)
 	case offset < first || offset >= end:
 		return noRecord("%s/%d has no record at offset %d; its records begin at %d, and the next one will be at %d", at.topic, at.partition, offset, first, end)
 	}

@@ -47,6 +47,17 @@ func (r *reachability) problem(broker int32) error {
 	return r.errs[broker]
 }
 
+// late returns the error of a request to which no broker responded in time.
+func (r *reachability) late() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	text := "the brokers did not respond in time"
+	if brokers := slices.Sorted(maps.Keys(r.errs)); len(brokers) > 0 {
+		text += ": " + r.errs[brokers[0]].Error()
+	}
+	return &subscription.BrokerError{Reason: subscription.BrokerUnreachable, Message: text}
+}
+
 // reportUnreachable sets the states of the fetched topic partitions whose brokers cannot be reached,
 // and of those whose brokers can be reached again. It returns one of the problems, nil if there is
 // none.

@@ -226,7 +226,7 @@ func (r *reader) unlisted(topics map[string]topicInfo, names []string, cause err
 	for _, name := range names {
 		for p := range topics[name].partitions {
 			if _, ok := topics[name].starts[p]; !ok && r.e.leads(r.e.ownerOf(r.sub.ID, name, p)) {
-				return notListed(topicPartition{name, p}, cause)
+				return notListed(topicPartition{name, p}, topics[name], cause)
 			}
 		}
 	}

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"platform/internal/errcode"
 	"platform/internal/subscription"
@@ -28,18 +30,50 @@ func (r *reader) resolve(ctx context.Context) error {
 	return fault(subscription.Starting, "", "starting") // the change replaces this reader
 }
 
-// ResolveStart requests the start of a subscription from the brokers. Users can act on the error.
+// attemptTimeout bounds how long the client retries by itself: its last error is lost when ctx ends.
+const attemptTimeout = 2 * time.Second
+
+// ResolveStart requests the start of a subscription from the brokers, again while they elect leaders
+// or are busy. Users can act on the error, which is a *subscription.BrokerError if it is about the
+// brokers.
 func (e *Engine) ResolveStart(ctx context.Context, sub *subscription.Subscription, cluster *subscription.Cluster) ([]subscription.TopicStart, error) {
 	settings, err := subscription.ClientOf(cluster, sub)
 	if err != nil {
 		return nil, err
 	}
-	client, err := e.newClient(&settings)
+	var reach reachability
+	client, err := e.newClient(&settings, kgo.WithHooks(&reach), kgo.RetryTimeout(attemptTimeout), kgo.MetadataMinAge(minRetry))
 	if err != nil {
 		return nil, errcode.New(errcode.META0009, "the properties of the Kafka client: %v", err)
 	}
 	defer client.Close()
-	return resolveStart(ctx, kadm.NewClient(client), sub, &settings)
+	admin := kadm.NewClient(client)
+	var busy error
+	for wait := minRetry; ; wait = min(2*wait, time.Second) {
+		starts, err := resolveStart(ctx, admin, sub, &settings)
+		switch {
+		case err == nil:
+			return starts, nil
+		case busy != nil && ctx.Err() != nil: // it says more than that the time is over
+			return nil, busy
+		case errors.Is(ctx.Err(), context.DeadlineExceeded):
+			return nil, reach.late()
+		}
+		var f *faultError
+		if !errors.As(err, &f) {
+			return nil, err
+		}
+		err = &subscription.BrokerError{Reason: f.reason, Message: f.message}
+		if f.reason != subscription.BrokerUnavailable {
+			return nil, err
+		}
+		busy = err
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, busy
+		}
+	}
 }
 
 // resolveStart returns the offsets at which an incarnation starts. Topics that do not exist
@@ -76,7 +110,7 @@ func resolveStart(ctx context.Context, admin *kadm.Client, sub *subscription.Sub
 			start, known1 := info.starts[p]
 			end, known2 := info.ends[p]
 			if !known1 || !known2 { // it must not start somewhere else
-				return nil, fault(subscription.Failed, subscription.BrokerUnreachable, "the broker does not report where %s/%d begins and ends", name, p)
+				return nil, notListed(topicPartition{name, p}, info, nil)
 			}
 			offset, ok := special[name][p]
 			if !ok {
@@ -131,10 +165,20 @@ func committedEnds(ctx context.Context, admin *kadm.Client, settings *subscripti
 	if err != nil {
 		return nil, requestFault(err)
 	}
-	if err := listed.Error(); err != nil {
-		return nil, brokerFault(err)
+	if err := listedError(listed); err != nil {
+		return nil, err
 	}
 	return ends(listed), nil
+}
+
+// listedError returns an error about one of the topic partitions, all of which are known to exist.
+func listedError(listed kadm.ListedOffsets) (found error) {
+	listed.Each(func(o kadm.ListedOffset) {
+		if o.Err != nil && found == nil {
+			found = notListed(topicPartition{o.Topic, o.Partition}, topicInfo{errs: map[int32]error{o.Partition: o.Err}}, nil)
+		}
+	})
+	return found
 }
 
 // specialOffsets returns the offsets that the start names, or that belong to the time or the
@@ -153,8 +197,8 @@ func specialOffsets(ctx context.Context, admin *kadm.Client, sub *subscription.S
 		if err != nil {
 			return nil, requestFault(err)
 		}
-		if err := listed.Error(); err != nil {
-			return nil, brokerFault(err)
+		if err := listedError(listed); err != nil {
+			return nil, err
 		}
 		listed.Each(func(o kadm.ListedOffset) {
 			if o.Offset >= 0 {

@@ -1,12 +1,17 @@
 package kafka
 
 import (
+	"context"
+	"math"
+	"net"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -172,6 +177,128 @@ func TestOffsetsThatDoNotExist(t *testing.T) {
 		code, _ := errcode.Of(err)
 		require.Equal(t, errcode.META0009, code)
 		require.ErrorContains(t, err, part)
+	}
+}
+
+// While a topic is created, its brokers do not know yet which topic partitions they lead.
+func TestAStartWaitsUntilBrokersHaveElectedLeaders(t *testing.T) {
+	for name, tc := range map[string]struct {
+		key   kmsg.Key
+		code  *kerr.Error
+		start subscription.Start
+	}{
+		"latest":             {kmsg.ListOffsets, kerr.NotLeaderForPartition, subscription.Start{Kind: subscription.StartLatest}},
+		"earliest":           {kmsg.ListOffsets, kerr.UnknownTopicOrPartition, subscription.Start{Kind: subscription.StartEarliest}},
+		"timestamp":          {kmsg.ListOffsets, kerr.OffsetNotAvailable, subscription.Start{Kind: subscription.StartTimestamp, Timestamp: time.Now()}},
+		"metadata":           {kmsg.Metadata, kerr.LeaderNotAvailable, subscription.Start{Kind: subscription.StartLatest}},
+		"group":              {kmsg.OffsetFetch, kerr.CoordinatorLoadInProgress, subscription.Start{Kind: subscription.StartGroup, Otherwise: subscription.StartLatest}},
+		"group, coordinator": {kmsg.FindCoordinator, kerr.CoordinatorNotAvailable, subscription.Start{Kind: subscription.StartGroup, Otherwise: subscription.StartLatest}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 2)
+			w.topic("orders", 3)
+			for p := range int32(3) {
+				w.produce(record("orders", p, "", "1"))
+			}
+			var busy atomic.Int64
+			w.refuse(tc.key, tc.code, &busy)
+			h := w.start()
+			resolve := func(ctx context.Context) ([]subscription.TopicStart, error) {
+				sub := subscription.Subscription{ID: "sub_1", Source: subscription.Source{Cluster: "main", Topics: []string{"orders"}}, Start: tc.start}
+				cluster := w.source.clusters["main"]
+				return h.engine.ResolveStart(ctx, &sub, &cluster)
+			}
+			busy.Store(3)
+			found, err := resolve(t.Context())
+			require.NoError(t, err)
+			require.Len(t, found, 1)
+			require.Len(t, found[0].Offsets, 3)
+			require.LessOrEqual(t, busy.Load(), int64(0))
+
+			busy.Store(math.MaxInt64)
+			ctx, cancel := context.WithTimeout(t.Context(), attemptTimeout+time.Second)
+			defer cancel()
+			_, err = resolve(ctx)
+			var broker *subscription.BrokerError
+			require.ErrorAs(t, err, &broker)
+			require.Equal(t, subscription.BrokerUnavailable, broker.Reason, broker.Message)
+		})
+	}
+}
+
+// refuse makes brokers respond with an error to requests of a kind as long as left is positive.
+func (w *world) refuse(key kmsg.Key, code *kerr.Error, left *atomic.Int64) {
+	w.kafka.ControlKey(int16(key), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		w.kafka.KeepControl()
+		resp := req.ResponseKind()
+		resp.SetVersion(req.GetVersion())
+		switch r := req.(type) {
+		case *kmsg.ListOffsetsRequest:
+			for _, asked := range r.Topics {
+				topic := kmsg.NewListOffsetsResponseTopic()
+				topic.Topic = asked.Topic
+				for _, p := range asked.Partitions {
+					refused := kmsg.NewListOffsetsResponseTopicPartition()
+					refused.Partition, refused.ErrorCode = p.Partition, code.Code
+					topic.Partitions = append(topic.Partitions, refused)
+				}
+				resp.(*kmsg.ListOffsetsResponse).Topics = append(resp.(*kmsg.ListOffsetsResponse).Topics, topic)
+			}
+		case *kmsg.MetadataRequest:
+			if len(r.Topics) == 0 {
+				return nil, nil, false
+			}
+			for id, address := range w.kafka.ListenAddrs() {
+				b := kmsg.NewMetadataResponseBroker()
+				host, port, _ := net.SplitHostPort(address)
+				number, _ := strconv.ParseInt(port, 10, 32)
+				b.NodeID, b.Host, b.Port = int32(id), host, int32(number)
+				resp.(*kmsg.MetadataResponse).Brokers = append(resp.(*kmsg.MetadataResponse).Brokers, b)
+			}
+			for _, asked := range r.Topics {
+				topic := kmsg.NewMetadataResponseTopic()
+				topic.Topic, topic.ErrorCode = asked.Topic, code.Code
+				resp.(*kmsg.MetadataResponse).Topics = append(resp.(*kmsg.MetadataResponse).Topics, topic)
+			}
+		case *kmsg.OffsetFetchRequest:
+			for _, asked := range r.Groups {
+				group := kmsg.NewOffsetFetchResponseGroup()
+				group.Group, group.ErrorCode = asked.Group, code.Code
+				resp.(*kmsg.OffsetFetchResponse).Groups = append(resp.(*kmsg.OffsetFetchResponse).Groups, group)
+			}
+		case *kmsg.FindCoordinatorRequest:
+			for _, asked := range r.CoordinatorKeys {
+				found := kmsg.NewFindCoordinatorResponseCoordinator()
+				found.Key, found.ErrorCode = asked, code.Code
+				resp.(*kmsg.FindCoordinatorResponse).Coordinators = append(resp.(*kmsg.FindCoordinatorResponse).Coordinators, found)
+			}
+		}
+		if left.Add(-1) < 0 {
+			return nil, nil, false
+		}
+		return resp, nil, true
+	})
+}
+
+// Brokers that cannot be reached are not busy.
+func TestAStartSaysWhyBrokersCannotBeReached(t *testing.T) {
+	w := newWorld(t, 2)
+	w.topic("orders", 1)
+	for node := range w.kafka.ListenAddrs() {
+		w.reach(node, false)
+	}
+	h := w.start()
+	sub := subscription.Subscription{ID: "sub_1", Source: subscription.Source{Cluster: "main", Topics: []string{"orders"}}, Start: subscription.Start{Kind: subscription.StartLatest}}
+	cluster := w.source.clusters["main"]
+	for _, timeout := range []time.Duration{attemptTimeout / 4, time.Minute} {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		_, err := h.engine.ResolveStart(ctx, &sub, &cluster)
+		var broker *subscription.BrokerError
+		require.ErrorAs(t, err, &broker)
+		require.Equal(t, subscription.BrokerUnreachable, broker.Reason)
+		require.Contains(t, broker.Message, "no route to")
 	}
 }
 

@@ -19,7 +19,12 @@ type topicInfo struct {
 	partitions int32
 	starts     map[int32]int64
 	ends       map[int32]int64
+	errs       map[int32]error // why starts or ends lacks a topic partition
 	details    kadm.PartitionDetails
+}
+
+func newTopicInfo() topicInfo {
+	return topicInfo{starts: map[int32]int64{}, ends: map[int32]int64{}, errs: map[int32]error{}}
 }
 
 // requestTimeout bounds a request to brokers.
@@ -46,7 +51,9 @@ func listTopics(ctx context.Context, admin *kadm.Client, sub *subscription.Subsc
 			problem = ofTopic(name, brokerFault(d.Err))
 			continue
 		}
-		found[name] = topicInfo{id: d.ID, partitions: int32(len(d.Partitions)), starts: map[int32]int64{}, ends: map[int32]int64{}, details: d.Partitions} //nolint:gosec // few
+		info := newTopicInfo()
+		info.id, info.partitions, info.details = d.ID, int32(len(d.Partitions)), d.Partitions //nolint:gosec // few
+		found[name] = info
 	}
 	return found, problem, nil
 }
@@ -87,19 +94,28 @@ func listOffsets(ctx context.Context, admin *kadm.Client, topics map[string]topi
 	requests.Go(func() { ends, errEnds = admin.ListEndOffsets(ctx, names...) })
 	requests.Wait()
 	starts.Each(func(o kadm.ListedOffset) {
-		if t, ok := topics[o.Topic]; ok && o.Err == nil {
-			t.starts[o.Partition] = o.Offset
+		if t, ok := topics[o.Topic]; ok {
+			t.add(t.starts, &o)
 		}
 	})
 	ends.Each(func(o kadm.ListedOffset) {
-		if t, ok := topics[o.Topic]; ok && o.Err == nil {
-			t.ends[o.Partition] = o.Offset
+		if t, ok := topics[o.Topic]; ok {
+			t.add(t.ends, &o)
 		}
 	})
 	if errStarts == nil || errEnds != nil && !partial(errEnds) {
 		return errEnds
 	}
 	return errStarts
+}
+
+// add adds an offset to starts or ends, or the reason why it is missing.
+func (t *topicInfo) add(to map[int32]int64, o *kadm.ListedOffset) {
+	if o.Err != nil {
+		t.errs[o.Partition] = o.Err
+		return
+	}
+	to[o.Partition] = o.Offset
 }
 
 // partial reports whether an error is only about some of the brokers that a request concerns.
@@ -121,13 +137,19 @@ func requestFault(err error) error {
 	return brokerFault(err)
 }
 
-// notListed returns the error about a topic partition whose broker does not report its offsets.
-func notListed(at topicPartition, cause error) error {
-	text := "its leader has changed, or it has none"
-	if cause != nil {
-		text = requestFault(cause).Error()
+// notListed returns the error about a topic partition whose broker does not report its offsets. cause
+// is the error of the request, which may be about others.
+func notListed(at topicPartition, info topicInfo, cause error) error {
+	const text = "the brokers do not report where %s/%d begins and ends: %s"
+	f := &faultError{subscription.Failed, subscription.BrokerUnavailable, "its leader has changed, or it has none"}
+	switch err := info.errs[at.partition]; {
+	case errors.Is(err, kerr.UnknownTopicOrPartition): // the broker does not know it yet, or no longer leads it
+	case err != nil:
+		f = asFault(brokerFault(err))
+	case cause != nil:
+		f = asFault(requestFault(cause))
 	}
-	return fault(subscription.Failed, subscription.BrokerUnreachable, "the brokers do not report where %s/%d begins and ends: %s", at.topic, at.partition, text)
+	return fault(f.state, f.reason, text, at.topic, at.partition, f.message)
 }
 
 // missing returns an error if there is nothing to read.
@@ -163,7 +185,7 @@ func (r *reader) checkRange(ctx context.Context, at topicPartition, next int64, 
 	r.mu.Unlock()
 	start, end := info.starts[at.partition], info.ends[at.partition]
 	if next < start || next > end { // the answer may be outdated
-		fresh := map[string]topicInfo{at.topic: {starts: map[int32]int64{}, ends: map[int32]int64{}}}
+		fresh := map[string]topicInfo{at.topic: newTopicInfo()}
 		err := listOffsets(ctx, admin, fresh, []string{at.topic})
 		if err != nil && !partial(err) {
 			return 0, requestFault(err)
@@ -172,7 +194,7 @@ func (r *reader) checkRange(ctx context.Context, at topicPartition, next int64, 
 		start, ok1 = fresh[at.topic].starts[at.partition]
 		end, ok2 = fresh[at.topic].ends[at.partition]
 		if !ok1 || !ok2 {
-			return 0, notListed(at, err)
+			return 0, notListed(at, fresh[at.topic], err)
 		}
 	}
 	switch {

@@ -49,9 +49,18 @@ const (
 	OffsetOutOfRange  Reason = "offset_out_of_range" // the next record has expired or never existed
 	LogTruncated      Reason = "log_truncated"       // the broker has lost records
 	BrokerUnreachable Reason = "broker_unreachable"
-	NotAuthorized     Reason = "not_authorized" // wrong credentials, or no permission
+	BrokerUnavailable Reason = "broker_unavailable" // it responds, but cannot serve the request now
+	NotAuthorized     Reason = "not_authorized"     // wrong credentials, or no permission
 	InvalidProperties Reason = "invalid_properties"
 )
+
+// BrokerError is why brokers did not say where a subscription starts.
+type BrokerError struct {
+	Reason  Reason // may be empty
+	Message string
+}
+
+func (e *BrokerError) Error() string { return e.Message }
 
 // Errors of operations on single records.
 var (

@@ -45,6 +45,8 @@ const (
 	MaxObjectPromises = 1000
 	MaxCountedWaiting = 1000
 	MaxScopes         = 1000
+	// MaxPromiseBytes is the size of the values of the promises of a workflow, in total.
+	MaxPromiseBytes = 16 << 20
 )
 
 // WorkflowPromise is a promise of a workflow.
@@ -56,6 +58,8 @@ type WorkflowPromise struct {
 	Text    *string `json:"value_utf8,omitempty"`
 	Base64  *string `json:"value_base64,omitempty"`
 	Failure string  `json:"failure,omitempty"`
+	// Omitted reports that there is a value, but that the values are larger than MaxPromiseBytes.
+	Omitted bool `json:"value_omitted,omitempty"`
 }
 
 type objectPage struct {
@@ -172,7 +176,7 @@ func (s *Server) getObject(c echo.Context) error {
 func (p *WorkflowPromise) show(permitted bool) {
 	switch {
 	case !permitted:
-		p.Failure = ""
+		p.Failure, p.Omitted = "", false
 	case p.Value == nil:
 	case utf8.Valid(*p.Value):
 		text := string(*p.Value)

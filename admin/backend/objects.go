@@ -241,6 +241,7 @@ func readObject(ctx context.Context, p *fabric.Handle, table partition.Table, ob
 	if table == partition.State {
 		s.Detail = partition.Heads
 	}
+	room := admin.MaxPromiseBytes
 	for {
 		page, err := p.Scan(ctx, s)
 		if err != nil {
@@ -260,7 +261,8 @@ func readObject(ctx context.Context, p *fabric.Handle, table partition.Table, ob
 					return nil
 				}
 			case partition.Promises:
-				if out.Promises = append(out.Promises, describePromise(row)); len(out.Promises) == admin.MaxObjectPromises {
+				promise := describePromise(row, &room)
+				if out.Promises = append(out.Promises, promise); len(out.Promises) == admin.MaxObjectPromises {
 					return nil
 				}
 			}
@@ -272,13 +274,18 @@ func readObject(ctx context.Context, p *fabric.Handle, table partition.Table, ob
 	}
 }
 
-func describePromise(row *partition.Row) admin.WorkflowPromise {
+// describePromise converts a promise for users, and reduces the room for values by its own. A value
+// that is larger is omitted.
+func describePromise(row *partition.Row, room *int) admin.WorkflowPromise {
 	p := admin.WorkflowPromise{Name: row.Key, Completed: row.Promise.Result != nil}
 	switch r := row.Promise.Result; {
 	case r == nil:
 	case r.Failure != nil:
 		p.Failure = r.Failure.Message
+	case len(r.Value) > *room:
+		p.Omitted = true
 	default:
+		*room -= len(r.Value)
 		value := append([]byte{}, r.Value...)
 		p.Value = &value
 	}

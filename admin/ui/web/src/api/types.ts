@@ -392,7 +392,7 @@ export interface ObjectSummary {
 export interface ObjectDetail extends ObjectSummary {
   held_since?: string
   queue: string[]
-  promises?: { name: string; completed: boolean; value_utf8?: string; value_base64?: string; failure?: string }[]
+  promises?: { name: string; completed: boolean; value_utf8?: string; value_base64?: string; failure?: string; value_omitted?: boolean }[]
 }
 
 /** An event subscription. */

@@ -70,7 +70,7 @@ export function ObjectPage({ params }: { params: Match }) {
             <Table label="Promises" rows={d.promises ?? []} keyOf={(r) => r.name} columns={[
               { id: 'key', title: 'Name', cell: (r) => <bdi class="mono strong">{r.name}</bdi> },
               { id: 'state', title: 'State', class: 'fit', cell: (r) => (r.completed ? r.failure ? <Pill tone="bad">rejected</Pill> : <Pill tone="ok">completed</Pill> : <Pill>pending</Pill>) },
-              { id: 'value', title: 'Value', class: 'grow cut', cell: (r) => <span class="mono cut" dir="auto">{r.failure ?? r.value_utf8 ?? (r.value_base64 ? `base64: ${r.value_base64}` : '')}</span> },
+              { id: 'value', title: 'Value', class: 'grow cut', cell: (r) => r.value_omitted ? <span class="faint">too large to show here</span> : <span class="mono cut" dir="auto">{r.failure ?? r.value_utf8 ?? (r.value_base64 ? `base64: ${r.value_base64}` : '')}</span> },
             ]} />
           )}</Loaded>
         </Section>

@@ -1,0 +1,55 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/admin"
+	"platform/internal/cluster/fabric"
+	"platform/internal/cluster/routing"
+	"platform/partition"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+// promises is a partition with the promises of a workflow, one per page.
+type promises struct {
+	fabric.Replica
+	values [][]byte
+}
+
+func (p *promises) Scan(_ context.Context, s *partition.Scan) (page partition.Page, err error) {
+	if s.Table != partition.Promises {
+		return page, nil
+	}
+	at := len(s.From) - 1
+	if at < 0 || at >= len(p.values) {
+		at = 0
+	}
+	page.Rows = []partition.Row{{Key: fmt.Sprint(at), Promise: machine.Promise{Result: &journal.Result{Value: p.values[at]}}}}
+	if at+1 < len(p.values) {
+		page.Next = make([]byte, at+2)
+	}
+	return page, nil
+}
+
+// A workflow can have thousands of promises with values of many megabytes.
+func TestLargeValuesOfPromisesAreOmitted(t *testing.T) {
+	large := make([]byte, admin.MaxPromiseBytes/2+1)
+	p := &promises{values: [][]byte{[]byte("a"), large, large, []byte("b")}}
+	router := routing.New(1, fabric.DirectoryConfig{
+		Remote: func(string, uint32) fabric.Replica { return p }, Unresponsive: func(string) bool { return false },
+		Replicas: func(uint32) []string { return []string{"n1"} },
+	})
+	detail, err := (&catalog{router: router}).Object(t.Context(), admin.Object{Service: "W", Key: "k", Workflow: true})
+	require.NoError(t, err)
+	require.Len(t, detail.Promises, 4)
+	for i, omitted := range []bool{false, false, true, false} {
+		require.Equal(t, omitted, detail.Promises[i].Omitted, i)
+		require.Equal(t, omitted, detail.Promises[i].Value == nil, i)
+		require.True(t, detail.Promises[i].Completed)
+	}
+}

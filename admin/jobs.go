@@ -162,9 +162,10 @@ func jobFilter(fields map[string]json.RawMessage, usual []Status) (string, error
 		if err != nil {
 			return "", unprocessable("the field 'filter.%s' is invalid: %v", name, err)
 		}
-		if len(list) > 0 {
-			values[name] = list
+		if len(list) == 0 { // ignored, it would select all
+			return "", unprocessable("the field 'filter.%s' is empty; give it a value, or leave it out to select invocations whatever their %[1]s is", name)
 		}
+		values[name] = list
 	}
 	if len(values) == 0 {
 		return "", unprocessable("the field 'filter' is empty, so it would select all invocations; name at least their status")

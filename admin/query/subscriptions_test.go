@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -57,6 +58,25 @@ func TestDeadLetterTable(t *testing.T) {
 	require.JSONEq(t, `[{"n":1001,"last":1000}]`, got)
 	got = encoded(t, ask(t, e, "SELECT topic, partition, reason, value_bytes FROM sys_dead_letter WHERE record_offset = 5"))
 	require.JSONEq(t, `[{"topic":"orders","partition":0,"reason":"key_missing","value_bytes":3}]`, got)
+}
+
+// The pages before the one that a query has reached are not kept, and it reads no more than it needs.
+func TestDeadLettersAreReadInPages(t *testing.T) {
+	state := SubscriptionState{Subscription: subscription.Subscription{ID: "sub_1"}, Status: subscription.Status{DeadLetters: 1}}
+	pages := 0
+	e := newTestEngine(t, Config{
+		Subscriptions: func(context.Context) []SubscriptionState { return []SubscriptionState{state} },
+		DeadLetters: func(_ context.Context, _ string, after *subscription.RecordID, limit int) ([]subscription.DeadLetter, []string) {
+			letters := make([]subscription.DeadLetter, limit) // without end
+			for i := range letters {
+				letters[i].Offset = int64(pages*limit + i)
+			}
+			pages++
+			return letters, nil
+		},
+	})
+	require.JSONEq(t, `[{"record_offset":2000}]`, encoded(t, ask(t, e, fmt.Sprintf("SELECT record_offset FROM sys_dead_letter LIMIT 1 OFFSET %d", 2*letterPage))))
+	require.Equal(t, 3, pages)
 }
 
 func encoded(t *testing.T, rows []map[string]any) string {

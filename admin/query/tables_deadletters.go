@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 
@@ -18,40 +19,63 @@ type deadLetter struct {
 // letterPage is the number of dead letters that are requested from the nodes at a time.
 const letterPage = 1000
 
-func deadLetters(ctx context.Context, s *session) (rows []deadLetter, err error) {
-	if s.engine.cfg.DeadLetters == nil {
-		return nil, nil
-	}
-	states, err := subscriptionStates(ctx, s)
-	for i := range states {
-		keeps := states[i].OnError == subscription.DeadLetters && states[i].DeadLetterTopic == ""
-		if !keeps && states[i].Status.DeadLetters == 0 {
-			continue
+// deadLetters yields the dead letters of all subscriptions in pages: there can be any number.
+func deadLetters(ctx context.Context, s *session, _ *selection) iter.Seq2[[]deadLetter, error] {
+	return func(yield func([]deadLetter, error) bool) {
+		if s.engine.cfg.DeadLetters == nil {
+			return
 		}
+		states, err := subscriptionStates(ctx, s)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for i := range states {
+			keeps := states[i].OnError == subscription.DeadLetters && states[i].DeadLetterTopic == ""
+			if !keeps && states[i].Status.DeadLetters == 0 {
+				continue
+			}
+			for page, err := range lettersOf(ctx, s, &states[i]) {
+				if !yield(page, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// lettersOf yields the dead letters of a subscription in pages.
+func lettersOf(ctx context.Context, s *session, state *SubscriptionState) iter.Seq2[[]deadLetter, error] {
+	return func(yield func([]deadLetter, error) bool) {
 		var after *subscription.RecordID
 		for more := true; more && ctx.Err() == nil; {
-			letters, silent := s.engine.cfg.DeadLetters(ctx, states[i].ID, after, letterPage)
+			letters, silent := s.engine.cfg.DeadLetters(ctx, state.ID, after, letterPage)
 			if len(silent) > 0 {
-				return nil, fmt.Errorf("%w: dead letters of %s: %s", ErrUnavailable, states[i].ID, strings.Join(silent, "; "))
+				yield(nil, fmt.Errorf("%w: dead letters of %s: %s", ErrUnavailable, state.ID, strings.Join(silent, "; ")))
+				return
 			}
-			for j := range letters {
-				rows = append(rows, deadLetter{&states[i], letters[j]})
+			s.countRead(1, len(letters))
+			rows := make([]deadLetter, len(letters))
+			for i := range letters {
+				rows[i] = deadLetter{state, letters[i]}
 			}
 			if more = len(letters) == letterPage; more {
 				last := &letters[letterPage-1]
-				after = &subscription.RecordID{Subscription: states[i].ID, Topic: last.Topic, Partition: last.Partition, Offset: last.Offset}
+				after = &subscription.RecordID{Subscription: state.ID, Topic: last.Topic, Partition: last.Partition, Offset: last.Offset}
+			}
+			if !yield(rows, nil) {
+				return
 			}
 		}
 	}
-	return rows, err
 }
 
 func sysDeadLetter() *Table {
 	type row = deadLetter
-	all := fixed(deadLetters, func(l *row, b []byte) []byte {
+	all := source[row]{pages: deadLetters, identity: func(l *row, b []byte) []byte {
 		b = append(append(append(append(b, l.subscription.ID...), '/'), l.Topic...), '/')
 		return strconv.AppendInt(append(strconv.AppendInt(b, int64(l.Partition), 10), '/'), l.Offset, 10)
-	})
+	}}
 	return define("sys_dead_letter", "Records of event subscriptions that could not be delivered and that the server keeps until they are retried or dropped.", all, []column[row]{
 		plain("subscription_id", Text, "subscription id", func(l *row) value { return l.subscription.ID }),
 		plain("topic", Text, "topic", func(l *row) value { return l.Topic }),

@@ -11,6 +11,8 @@ import { execFileSync, spawn } from 'node:child_process'
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import path from 'node:path'
+import { text } from 'node:stream/consumers'
+import { createGunzip } from 'node:zlib'
 import { World, browser } from './world.mjs'
 
 const rounds = Number(process.env.ROUNDS ?? 12)
@@ -82,10 +84,20 @@ async function record(paths) {
   return { streams, requests: list.filter((r) => r.at >= begun && r.at < begun + recordSeconds * 1000 && r.path.startsWith('/') && !r.path.startsWith('/events')).map((r) => ({ at: r.at - begun, path: r.path })) }
 }
 
-/** Repeats the recorded requests until the returned function is called. */
+/** Repeats the recorded requests until the returned function is called. A journal is continued, as a page does. */
 function replay({ streams, requests }) {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 6 })
-  const send = (path) => http.get(w.admin + path, { agent, headers: { accept: 'application/json', 'accept-encoding': 'gzip' } }, (r) => r.resume()).on('error', () => undefined)
+  const next = new Map()
+  const send = (path) => {
+    const journal = /^(\/invocations\/\w+\/journal\?(?:.*&)?from=)(\d+)(.*)/.exec(path)
+    if (!journal) return request(path, (r) => r.resume())
+    const [, before, recorded, after] = journal
+    request(before + (next.get(before) ?? recorded) + after, async (r) => {
+      const entries = JSON.parse(await text(r.headers['content-encoding'] === 'gzip' ? r.pipe(createGunzip()) : r)).entries
+      if (entries.length > 0) next.set(before, entries.at(-1).index + 1)
+    })
+  }
+  const request = (path, done) => http.get(w.admin + path, { agent, headers: { accept: 'application/json', 'accept-encoding': 'gzip' } }, done).on('error', () => undefined)
   const open = streams.map((path) => http.get(w.admin + path, { agent: false, headers: { accept: 'text/event-stream' } }, (r) => r.resume()).on('error', () => undefined))
   const timers = new Set()
   const round = () => {

@@ -11,7 +11,8 @@ const provider = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../
 
 export async function testLogin() {
   const name = 'login: a user logs in with the identity provider, and out'
-  if (!selected(name)) return
+  const renewed = 'login: a session that ends in a dialog is renewed in another tab'
+  if (!selected(name) && !selected(renewed)) return
   if (!existsSync(path.join(provider, 'node_modules/oidc-provider'))) {
     console.log('SKIPPED: the identity provider of the test is not installed; run `make oidc-deps`')
     return
@@ -20,7 +21,8 @@ export async function testLogin() {
   const issuer = `http://127.0.0.1:${port}`
   const world = await World.start({
     env: (admin) => ({
-      PLATFORM_SECURITY__MODE: 'strict', PLATFORM_SECURITY__OIDC__ISSUER: issuer, PLATFORM_SECURITY__OIDC__CLIENT_ID: 'ui', PLATFORM_SECURITY__OIDC__EXTERNAL_URL: admin,
+      PLATFORM_SECURITY__MODE: 'strict', PLATFORM_EXPERIMENTAL_ENABLE_PROTOCOL_V7: 'true', PLATFORM_EXPERIMENTAL_ENABLE_VQUEUES: 'true',
+      PLATFORM_SECURITY__OIDC__ISSUER: issuer, PLATFORM_SECURITY__OIDC__CLIENT_ID: 'ui', PLATFORM_SECURITY__OIDC__EXTERNAL_URL: admin,
       PLATFORM_SECURITY__OIDC__SCOPES: '["groups"]', PLATFORM_SECURITY__OIDC__ROLES_CLAIM: 'groups', PLATFORM_SECURITY__OIDC__ROLES: '{ ops = "operator" }',
     }),
   })
@@ -57,6 +59,40 @@ export async function testLogin() {
       await t.page.goto(`${world.admin}/ui/settings`)
       await button.click()
       await t.page.locator('input[name=login]').waitFor()
+      noProblems(t)
+      await t.close()
+    })
+    await test(renewed, async () => {
+      const fonts = 'https://fonts.googleapis.com'
+      const t = await open(world, '/ui/', { allow: [/Failed to load resource/], others: [issuer, fonts] })
+      await t.page.context().route(`${fonts}/**`, (r) => r.abort())
+      const button = t.page.getByRole('link', { name: `Log in with 127.0.0.1:${port}` })
+      const fill = async (page, account) => {
+        await page.locator('input[name=login]').fill(account)
+        await page.locator('input[name=password]').fill('any')
+        await page.locator('button[type=submit]').click()
+        await page.locator('button[type=submit]').click() // consent
+      }
+      await button.click()
+      await fill(t.page, 'eve+ops')
+      await t.page.getByRole('heading', { name: 'Overview' }).waitFor()
+      await t.page.goto(`${world.admin}/ui/flow-control/rules`)
+      await t.page.getByRole('button', { name: 'New rule' }).first().click()
+      const pattern = t.page.getByRole('dialog').getByLabel('Pattern')
+      await pattern.fill('tenants/*')
+      for (const [account, keeps] of [['eve+ops', true], ['mallory+ops', false]]) {
+        // The session and that of the provider end behind the back of the page.
+        await t.page.evaluate(() => fetch('/logout', { method: 'POST' }))
+        await t.page.context().clearCookies()
+        await button.waitFor()
+        assert.deepEqual(await axe(t.page), [])
+        const [tab] = await Promise.all([t.page.context().waitForEvent('page'), button.click()])
+        await fill(tab, account)
+        await t.page.getByRole('dialog', { name: 'Log in' }).waitFor({ state: 'detached' })
+        if (keeps) assert.equal(await pattern.inputValue(), 'tenants/*')
+        else await pattern.waitFor({ state: 'detached' })
+        if (!tab.isClosed()) await tab.close()
+      }
       noProblems(t)
       await t.close()
     })

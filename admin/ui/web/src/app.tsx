@@ -21,9 +21,9 @@ import { Overview } from './pages/overview.tsx'
 import { Invocations } from './pages/invocations.tsx'
 import { InvocationPage } from './pages/invocation.tsx'
 import { Failures } from './pages/failures.tsx'
-import { Login } from './pages/login.tsx'
+import { LoggedIn, Login } from './pages/login.tsx'
 import type { Identity } from './api/types.ts'
-import { fromAddress, identity, limited, loginNeeded, setToken, token, tokenKey, users } from './session.ts'
+import { fromAddress, identity, limited, loggedIn, loginNeeded, setToken, token, tokenKey, users } from './session.ts'
 
 function later(name: keyof More): FunctionComponent<{ params: Match }> {
   return function Later({ params }) {
@@ -89,6 +89,7 @@ const routes: [string, FunctionComponent<{ params: Match }>, string][] = [
   ['/access', MyAccess, 'My access'],
   ['/tokens', Tokens, 'Tokens'],
   ['/audit', Audit, 'Audit log'],
+  ['/logged-in', LoggedIn, 'Logged in'],
 ]
 
 const drawer = signal(false)
@@ -131,7 +132,7 @@ function Again() {
 export function App() {
   const ended = loginNeeded.value
   // A login that ends in the middle of something is renewed: what was entered stays, unless another user logs in.
-  const kept = identity.value !== undefined
+  const kept = loggedIn()
   return (
     <>
       {(!ended || kept) && <div class="whole" hidden={ended} key={users.value}><Frame /></div>}
@@ -147,7 +148,9 @@ function Frame() {
   const failures = useResource('failures-nav', (s) => optional('/failures', () => get<{ groups: FailureGroup[] }>('/failures?muted=false', s)), { every: 10_000, atLeast: 5000, topics: ['failures'] })
   const who = useResource('whoami', (s) => get<Identity>('/whoami', s), { every: 60_000 })
   useEffect(() => {
-    identity.value = who.data ?? undefined
+    // The user of unfinished work remains the one to compare with after the next login.
+    if (who.data?.permissions.length === 0 && loggedIn()) loginNeeded.value = true
+    else identity.value = who.data ?? undefined
   }, [who.data])
   useEffect(() => keyboard(), [])
   useEffect(() => {

@@ -30,6 +30,11 @@ export const users = signal(0)
 /** The principal that the server authenticated; undefined until it is known. */
 export const identity = signal<Identity | undefined>(undefined)
 
+/** Whether a login is, or was until it ended, that of the user of this page. */
+export function loggedIn(): boolean {
+  return identity.value !== undefined && identity.value.permissions.length > 0
+}
+
 /** Whether the user may see some services or scopes only, and nothing of the whole cluster. */
 export function limited(who: Identity | undefined = identity.value): boolean {
   return who?.services !== undefined || who?.scopes !== undefined

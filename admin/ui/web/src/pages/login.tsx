@@ -5,8 +5,8 @@ import { get } from '../api/client.ts'
 import type { Identity, LoginOptions } from '../api/types.ts'
 import { refreshAll } from '../live.ts'
 import { forgetAll } from '../resource.ts'
-import { identity, keepLogoutPage, loginNeeded, logoutPage, setToken, users } from '../session.ts'
-import { Field } from '../ui/basic.tsx'
+import { identity, keepLogoutPage, loggedIn, loginNeeded, logoutPage, setToken, users } from '../session.ts'
+import { Empty, Field } from '../ui/basic.tsx'
 import { closeDialogs } from '../ui/overlay.tsx'
 import { Logo } from '../ui/icons.tsx'
 
@@ -15,17 +15,67 @@ export function startAddress(start: string, page: string): string {
   return `${start}?return=${encodeURIComponent(page)}`
 }
 
-/** Logs in with the identity provider, if there is one. */
+/** Tabs tell each other about a login. */
+const loginChannel = 'login'
+const returnPage = '/ui/logged-in'
+
+/** Uses the session that a login in another tab has created, if there is one. */
+async function adoptSession(): Promise<void> {
+  const who = await get<Identity>('/whoami')
+  if (who.session && who.permissions.length > 0 && loginNeeded.peek()) proceed(who)
+}
+
+/** Shows the page again, with its dialogs if the same user has logged in. */
+function proceed(who: Identity): void {
+  forgetAll()
+  keepLogoutPage(undefined)
+  const before = identity.peek()
+  if (before && (before.name !== who.name || before.session !== who.session)) {
+    closeDialogs()
+    users.value++
+  }
+  identity.value = who
+  loginNeeded.value = false
+  refreshAll()
+}
+
+/** The end of a login with the identity provider in a tab of its own. */
+export function LoggedIn() {
+  useEffect(() => {
+    const channel = new BroadcastChannel(loginChannel)
+    channel.postMessage('')
+    channel.close()
+    window.close() // forbidden by some browsers
+  }, [])
+  return <Empty page icon="check" title="You are logged in">Go back to the tab in which the login had ended, and go on there. This tab can be closed.</Empty>
+}
+
+/**
+ * Logs in with the identity provider, if there is one. A page with unfinished work stays as it is, since the
+ * login has a tab of its own then, unless its session would be one of another origin.
+ */
 function Provider() {
   const [options, setOptions] = useState<LoginOptions>()
   useEffect(() => {
     get<LoginOptions>('/login').then(setOptions, () => undefined) // tokens remain
   }, [])
   const provider = options?.oidc
+  const apart = loggedIn() && provider?.start_url !== undefined && new URL(provider.start_url).origin === location.origin
+  useEffect(() => {
+    if (!apart) return
+    const adopt = (): void => void adoptSession().catch(() => undefined) // the login stays
+    const channel = new BroadcastChannel(loginChannel)
+    channel.onmessage = adopt
+    addEventListener('focus', adopt)
+    return () => {
+      channel.close()
+      removeEventListener('focus', adopt)
+    }
+  }, [apart])
   if (!provider?.start_url) return null
   return (
     <>
-      <a class="button primary" href={startAddress(provider.start_url, location.pathname + location.search)} onClick={() => {
+      <a class="button primary" target={apart ? '_blank' : undefined} rel={apart ? 'noreferrer' : undefined} href={startAddress(provider.start_url, apart ? returnPage : location.pathname + location.search)} onClick={() => {
         setToken('')
         keepLogoutPage(undefined)
       }}><span>Log in with {new URL(provider.issuer).host}</span></a>
@@ -55,16 +105,7 @@ export function Login() {
         setToken('')
         setError(who.name ? `The token “${who.name}” permits nothing. Ask an administrator for a role.` : 'The server does not know this token, or it has expired.')
       } else {
-        forgetAll()
-        keepLogoutPage(undefined)
-        const before = identity.peek()
-        if (before && (before.name !== who.name || before.session !== who.session)) {
-          closeDialogs()
-          users.value++
-        }
-        identity.value = who
-        loginNeeded.value = false
-        refreshAll()
+        proceed(who)
         return
       }
     } catch (err) {

@@ -417,6 +417,27 @@ try {
     await t.close()
   })
 
+  await test('an exported invocation has its large payloads', async () => {
+    const t = await open(w, `/ui/invocations/${ids.large}`)
+    await t.page.getByRole('button', { name: 'More actions' }).click()
+    const download = t.page.waitForEvent('download')
+    await t.page.getByRole('menuitem', { name: 'Export bundle' }).click()
+    const file = await (await download).path()
+    await t.page.goto(`${w.admin}/ui/bundle`)
+    const reads = []
+    t.page.on('request', (r) => r.url().includes('/invocations/inv_') && reads.push(r.url()))
+    await t.page.locator('input[type=file]').setInputFiles(file)
+    await t.page.locator('.j-line', { hasText: 'return' }).click()
+    await t.page.locator('.payload-body').getByText('0123456789abcdef').waitFor()
+    assert.deepEqual(reads, [])
+    const damaged = JSON.parse(readFileSync(file, 'utf8'))
+    damaged.payloads[0] = '*'
+    await t.page.locator('input[type=file]').setInputFiles({ name: 'damaged.json', mimeType: 'application/json', buffer: Buffer.from(JSON.stringify(damaged)) })
+    await t.page.getByText('This file is not an invocation bundle.').waitFor()
+    noProblems(t)
+    await t.close()
+  })
+
   await test('a message is not covered by a dialog that opens after it', async () => {
     const t = await open(w, `/ui/invocations/${ids.order}`)
     await t.page.getByRole('button', { name: 'More actions' }).click()

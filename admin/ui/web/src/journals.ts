@@ -2,7 +2,8 @@
 
 import { useEffect, useReducer, useRef } from 'preact/hooks'
 import { get, getBytes, withQuery } from './api/client.ts'
-import { StepBuilder, alwaysInline, type JournalRow, type Step } from './lib/journal.ts'
+import { StepBuilder, absentPayloads, alwaysInline, type JournalRow, type Step } from './lib/journal.ts'
+import { fromBase64, toBase64 } from './lib/payload.ts'
 import { subscribe } from './live.ts'
 import { segment } from './router.ts'
 
@@ -20,6 +21,34 @@ async function readPage(id: string, from: number, limit: number, inline: number,
 /** Reads a journal from an entry on, up to 1,000 entries. */
 export function readEntries(id: string, from: number): Promise<JournalRow[]> {
   return readPage(id, from, pageSize, inlineLimit)
+}
+
+/** A journal that is kept without the server. */
+export interface Recorded {
+  journal: JournalRow[]
+  /** Payloads that the entries come without, in base64, by the index of the entry. */
+  payloads?: Record<number, string> | undefined
+}
+
+/** Reads a whole journal, with the payloads that fit into a number of bytes. `left` of them do not. */
+export async function readWhole(id: string, budget: number): Promise<Recorded & { left: number }> {
+  const journal: JournalRow[] = []
+  for (;;) {
+    const more = await readEntries(id, (journal.at(-1)?.index ?? -1) + 1)
+    journal.push(...more)
+    if (more.length < pageSize) break
+  }
+  const payloads: Record<number, string> = {}
+  let left = 0
+  for (const { index, length } of absentPayloads(journal)) {
+    if (length > budget) {
+      left++
+      continue
+    }
+    budget -= length
+    payloads[index] = toBase64(await readPayload(id, index))
+  }
+  return { journal, payloads, left }
 }
 
 /** Reads the first entry of a journal; undefined if there is none. */
@@ -121,14 +150,18 @@ class Reader implements Journal {
     return this.#inlined < inlineBudget ? inlineLimit : alwaysInline
   }
 
-  async loadPayload(index: number): Promise<void> {
-    this.#builder.addPayload(index, await readPayload(this.#id, index))
+  addPayload(index: number, bytes: Uint8Array): void {
+    this.#builder.addPayload(index, bytes)
     this.version++
+  }
+
+  async loadPayload(index: number): Promise<void> {
+    this.addPayload(index, await readPayload(this.#id, index))
   }
 }
 
 /** The journals of some invocations, kept current while `live`. */
-export function useJournals(ids: readonly string[], live: boolean, fixed?: ReadonlyMap<string, JournalRow[]>): Journals {
+export function useJournals(ids: readonly string[], live: boolean, fixed?: ReadonlyMap<string, Recorded>): Journals {
   const [, update] = useReducer((n: number) => n + 1, 0)
   const readers = useRef(new Map<string, Reader>())
   const key = ids.join(',')
@@ -140,9 +173,10 @@ export function useJournals(ids: readonly string[], live: boolean, fixed?: Reado
     }
     if (fixed) {
       readers.current.clear()
-      for (const [id, rows] of fixed) {
+      for (const [id, { journal, payloads }] of fixed) {
         const reader = readerOf(id)
-        reader.add(rows)
+        reader.add(journal)
+        for (const [index, text] of Object.entries(payloads ?? {})) reader.addPayload(Number(index), fromBase64(text))
         reader.complete = true
       }
       update(undefined)

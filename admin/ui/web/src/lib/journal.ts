@@ -141,6 +141,14 @@ export class StepBuilder {
   }
 }
 
+/** The entries whose payloads were left out because of their size. */
+export function absentPayloads(rows: readonly JournalRow[]): { index: number; length: number }[] {
+  return buildSteps(rows).flatMap((s) => [
+    ...(s.input && !s.input.bytes ? [{ index: s.index, length: s.input.length }] : []),
+    ...(s.output && !s.output.bytes ? [{ index: s.endIndex ?? s.index, length: s.output.length }] : []),
+  ])
+}
+
 /** Joins the rows of a whole journal. */
 export function buildSteps(rows: readonly JournalRow[]): Step[] {
   const builder = new StepBuilder()

@@ -2,6 +2,7 @@
 
 import { useMemo, useState } from 'preact/hooks'
 import { kindOfID } from '../lib/format.ts'
+import { fromBase64 } from '../lib/payload.ts'
 import { PageHead, Time } from '../ui/basic.tsx'
 import { InvocationView, type BundleFile } from './invocation.tsx'
 
@@ -20,10 +21,11 @@ export function Bundle() {
     file.text().then((text) => {
       const b = JSON.parse(text) as BundleFile
       if (b.kind !== 'invocation-bundle' || b.version !== 1 || !Array.isArray(b.journal) || kindOfID(b.invocation?.id ?? '') !== 'invocation') throw new Error('not a bundle')
+      for (const payload of Object.values(b.payloads ?? {})) fromBase64(payload) // throws
       setBundle(b)
     }).catch(() => setError('This file is not an invocation bundle.'))
   }
-  const fixed = useMemo(() => (bundle ? new Map([[bundle.invocation.id, bundle.journal]]) : undefined), [bundle])
+  const fixed = useMemo(() => (bundle ? new Map([[bundle.invocation.id, bundle]]) : undefined), [bundle])
   return (
     <>
       <PageHead title="Invocation bundle" summary={bundle ? <>Exported <Time at={bundle.exported_at} />. It is shown from the file, without requests to the server.</> : 'A file that was exported from the page of an invocation'} />

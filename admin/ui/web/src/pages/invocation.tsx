@@ -6,10 +6,10 @@ import { act, operations, type Operation } from '../actions.tsx'
 import { APIError, get } from '../api/client.ts'
 import type { Explain, Invocation, JournalEvent, Queue } from '../api/types.ts'
 import { explainRecord, withQueueName } from '../lib/explain.ts'
-import { formatCount, kindOfID, plural } from '../lib/format.ts'
-import type { JournalRow, Step } from '../lib/journal.ts'
-import { dueAt, formatDuration, formatRelative, parseISODuration } from '../lib/time.ts'
-import { readEntries, useJournals } from '../journals.ts'
+import { formatBytes, formatCount, kindOfID, plural } from '../lib/format.ts'
+import type { Step } from '../lib/journal.ts'
+import { dueAt, formatDuration, parseISODuration } from '../lib/time.ts'
+import { readWhole, useJournals, type Recorded } from '../journals.ts'
 import { liveMode } from '../live.ts'
 import { withMore } from '../more.ts'
 import { remember } from '../prefs.ts'
@@ -88,7 +88,7 @@ function mainAction(i: Invocation): Operation {
   return 'cancel'
 }
 
-export function InvocationView({ inv: i, events, explain, fixed }: { inv: Invocation; events: JournalEvent[]; explain?: Explain | undefined; fixed?: ReadonlyMap<string, JournalRow[]> }) {
+export function InvocationView({ inv: i, events, explain, fixed }: { inv: Invocation; events: JournalEvent[]; explain?: Explain | undefined; fixed?: ReadonlyMap<string, Recorded> }) {
   const live = i.status !== 'completed' && !fixed
   const result = resultOf(i)
   const main = mainAction(i)
@@ -122,7 +122,7 @@ export function InvocationView({ inv: i, events, explain, fixed }: { inv: Invoca
   )
 }
 
-function Body({ i, events, explain, fixed, live }: { i: Invocation; events: JournalEvent[]; explain: Explain | undefined; fixed: ReadonlyMap<string, JournalRow[]> | undefined; live: boolean }) {
+function Body({ i, events, explain, fixed, live }: { i: Invocation; events: JournalEvent[]; explain: Explain | undefined; fixed: ReadonlyMap<string, Recorded> | undefined; live: boolean }) {
   const [unfolded, setUnfolded] = useState<Unfolded>(new Map())
   const journals = useJournals([i.id, ...new Set(unfolded.values())], live, fixed)
   return (
@@ -251,27 +251,24 @@ function Details({ i }: { i: Invocation }) {
 }
 
 /** A bundle is what the page shows, as a file that can be opened without the server. */
-export interface BundleFile {
+export interface BundleFile extends Recorded {
   kind: 'invocation-bundle'
   version: 1
   exported_at: string
   invocation: Invocation
-  journal: JournalRow[]
   events: JournalEvent[]
   explain?: Explain | undefined
 }
 
+/** A bundle has payloads of up to this many bytes, besides those that entries contain. */
+const bundledPayloads = 64 << 20
+
 async function exportBundle(invocation: Invocation, events: JournalEvent[], explain: Explain | undefined): Promise<void> {
   try {
-    const journal: JournalRow[] = []
-    for (;;) {
-      const more = await readEntries(invocation.id, journal.length === 0 ? 0 : journal[journal.length - 1]!.index + 1)
-      journal.push(...more)
-      if (more.length < 1000) break
-    }
-    const bundle: BundleFile = { kind: 'invocation-bundle', version: 1, exported_at: new Date().toISOString(), invocation, journal, events, explain }
+    const { journal, payloads, left } = await readWhole(invocation.id, bundledPayloads)
+    const bundle: BundleFile = { kind: 'invocation-bundle', version: 1, exported_at: new Date().toISOString(), invocation, journal, payloads, events, explain }
     saveFile(`${invocation.id}.json`, 'application/json', JSON.stringify(bundle, null, 1))
-    toast('ok', `${formatCount(journal.length)} journal entries exported ${formatRelative(Date.now(), Date.now())}. Payloads above 4 KiB are left out.`)
+    toast('ok', `${formatCount(journal.length)} journal entries exported${left > 0 ? `, without the ${plural(left, 'payload')} beyond ${formatBytes(bundledPayloads)}` : ''}.`)
   } catch (err) {
     toastError(err, 'The export failed')
   }

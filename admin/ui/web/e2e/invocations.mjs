@@ -5,6 +5,21 @@ import { axe, barIsFull, noProblems, open, test } from './lib.mjs'
 import { until } from './world.mjs'
 
 export async function testInvocations(w, ids) {
+  await test('the list has a tab for each service', async () => {
+    const t = await open(w, '/ui/invocations?status=completed&handler=hold', { width: 390 })
+    const tabs = t.page.getByRole('navigation', { name: 'Services' })
+    await tabs.getByRole('link', { name: 'Payments' }).click()
+    await t.page.waitForURL((url) => url.search === '?status=completed&service=Payments')
+    await t.page.locator('tbody').getByText('Payments').first().waitFor()
+    assert.equal(await t.page.locator('tbody').getByText('Orders').count(), 0)
+    assert.equal(await tabs.locator('[aria-current=page]').innerText(), 'Payments')
+    assert.deepEqual(await axe(t.page), [])
+    await tabs.getByRole('link', { name: 'All services' }).click()
+    await t.page.waitForURL((url) => url.search === '?status=completed')
+    noProblems(t)
+    await t.close()
+  })
+
   await test('an invocation is copied with an edited input', async () => {
     const t = await open(w, `/ui/invocations/${ids.order}`)
     await t.page.getByRole('button', { name: 'More actions' }).click()

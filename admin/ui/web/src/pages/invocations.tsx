@@ -46,6 +46,25 @@ export const allColumns: Column<Invocation>[] = [
 
 const titleOf = (c: Column<Invocation>): string => String(c.title)
 
+/** With more services than this, the filter bar finds one sooner than a row of tabs. */
+const tabLimit = 24
+
+/** The list of each service, with the same filters, except that of handlers. */
+function ServiceTabs({ services, state }: { services: Service[]; state: ListState }) {
+  if (services.length < 2 || services.length > tabLimit) return null
+  const chosen = state.filters.filter((f) => f.name === 'service').map((f) => f.value)
+  const others = state.filters.filter((f) => f.name !== 'service' && f.name !== 'handler')
+  const tab = (title: string, filters: Filter[], on: boolean) => (
+    <a href={href('/invocations', formatFilters({ ...state, filters }))} class={on ? 'on' : ''} aria-current={on ? 'page' : undefined}><bdi>{title}</bdi></a>
+  )
+  return (
+    <nav class="presets" aria-label="Services">
+      {tab('All services', others, chosen.length === 0)}
+      {services.map(({ name }) => tab(name, withFilter(others, { name: 'service', value: name }), chosen.includes(name)))}
+    </nav>
+  )
+}
+
 export function Invocations() {
   const q = query.value
   const state = parseFilters(q)
@@ -98,6 +117,7 @@ export function Invocations() {
           <a key={v.name} class={`saved${location.search === v.search ? ' on' : ''}`} href={href('/invocations') + v.search}><Icon name="star" size={12} /><bdi>{v.name}</bdi></a>
         ))}
       </nav>
+      <ServiceTabs services={services.data?.services ?? []} state={state} />
       <StatusBar counts={counts.data ?? undefined} state={state} toggle={(f) => setFilters(toggleFilter(state.filters, f))} />
       <FilterBar state={state} services={services.data?.services.map((s) => s.name) ?? []} set={setFilters} />
       {selected.size > 0 && (

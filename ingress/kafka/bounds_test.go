@@ -118,7 +118,7 @@ func TestADeadLetterTopicThatMatchesThePattern(t *testing.T) {
 		st = h.status("orders", 0)
 		return st.State == subscription.Failed || st.DeadLettered > 0
 	})
-	require.Contains(t, st.Message, "reads the topic orders.dlq itself")
+	require.Contains(t, st.Message, "nor written to the dead-letter topic orders.dlq: the subscription reads it itself")
 	require.Zero(t, st.DeadLettered)
 }
 

@@ -3,7 +3,6 @@ package kafka
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -24,12 +23,15 @@ const (
 // default limit of brokers for requests.
 const largestDeadLetter = 100 << 20
 
+// errReadsDeadLetters means that dead letters would be read again.
+var errReadsDeadLetters = errors.New("the subscription reads it itself; exclude it from the pattern or change dead_letter_topic")
+
 // deadLetter writes a record to the dead-letter topic, with its bytes unchanged. After a crash
 // it may be written again.
 func (r *reader) deadLetter(ctx context.Context, rec *kgo.Record, why *unusable) error {
 	to := r.sub.DeadLetterTopicOf(rec.Topic)
 	if r.sub.ReadsDeadLetters(rec.Topic) { // it would be dead-lettered repeatedly
-		return fmt.Errorf("the subscription reads the topic %s itself; exclude it from the pattern or change dead_letter_topic", to)
+		return errReadsDeadLetters
 	}
 	r.mu.Lock()
 	client, settings := r.kafka, r.client

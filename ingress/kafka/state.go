@@ -1,12 +1,14 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"platform/internal/subscription"
 )
@@ -109,11 +111,22 @@ func (s *stream) unusable(ctx context.Context, why *unusable) error {
 		case errors.Is(err, kerr.MessageTooLarge):
 			return s.block(ctx, rec, bad(why.reason, "%s; it is also too large for the dead-letter topic: raise max.message.bytes of that topic and retry it, or skip it", why.message))
 		case err != nil:
-			return fault(subscription.Failed, why.reason, "the record at offset %d cannot be delivered (%s) nor written to the dead-letter topic: %v", rec.Offset, why.message, err)
+			return s.notWritten(rec, why, err)
 		}
 		return s.leaveOut(ctx, deadLettered)
 	}
 	return s.block(ctx, rec, why)
+}
+
+// notWritten returns the error about a record that could not be written to the dead-letter topic. Its
+// reason is that of the failed write: the record waits for it.
+func (s *stream) notWritten(rec *kgo.Record, why *unusable, err error) error {
+	reason := why.reason
+	if !errors.Is(err, errReadsDeadLetters) {
+		reason = cmp.Or(asFault(brokerFault(err)).reason, reason)
+	}
+	return fault(subscription.Failed, reason, "the record at offset %d cannot be delivered (%s) nor written to the dead-letter topic %s: %v",
+		rec.Offset, why.message, s.r.sub.DeadLetterTopicOf(rec.Topic), err)
 }
 
 // leaveOut moves the position past the first queued record.

@@ -143,25 +143,34 @@ func TestIdleCost(t *testing.T) {
 	if partitions == 0 {
 		t.Skip("SKIPPED: set KAFKA_IDLE to the number of topic partitions to measure")
 	}
-	b := startBrokers(t, 1)
+	counted, requests := countRequests(t)
+	b := startBrokers(t, 1, counted)
 	b.topic("idle", int32(partitions))
 	_, uri := startService(t)
 	c := harness.ClusterFor(t, harness.ClusterOptions{Nodes: 1})
 	require.NoError(t, c.Nodes[0].Register(t.Context(), uri, false))
+	const seconds = 30 // twice the time between requests for metadata
 	during := func() time.Duration {
-		before, seconds := cpuOf(t, c.Nodes[0]), 20
-		harness.Sleep(t.Context(), time.Duration(seconds)*time.Second)
-		return (cpuOf(t, c.Nodes[0]) - before) / time.Duration(seconds)
+		before := cpuOf(t, c.Nodes[0])
+		requests.take()
+		harness.Sleep(t.Context(), seconds*time.Second)
+		return (cpuOf(t, c.Nodes[0]) - before) / seconds
 	}
-	without := during()
-	post(t, c, "/kafka-clusters", map[string]any{"name": "main", "properties": map[string]string{"bootstrap.servers": b.list()}})
+	without, memory := during(), residentOf(t, c)>>20
+	post(t, c, "/kafka-clusters", map[string]any{"name": "main", "properties": map[string]string{"bootstrap.servers": counted.address}})
 	begin := time.Now()
 	for range subscriptions {
 		sub := post(t, c, "/subscriptions?check=true", map[string]any{"source": "kafka://main/idle", "sink": "service://Plain/run"})
 		require.Eventually(t, func() bool { return runningOf(c, sub["id"]) == partitions }, 2*time.Minute, 50*time.Millisecond)
 	}
 	started := time.Since(begin)
-	t.Logf("%d × %d topic partitions: read after %s; %s of CPU per second, %s without", subscriptions, partitions, started.Round(time.Millisecond), during(), without)
+	cpu, counts := during(), requests.take()
+	perSecond := map[string]string{}
+	for kind, n := range counts {
+		perSecond[kind] = fmt.Sprintf("%.1f", float64(n)/seconds)
+	}
+	t.Logf("%d × %d topic partitions: read after %s; %s of CPU per second, %s without; %d MiB, %d without; requests/s: %v", subscriptions, partitions,
+		started.Round(time.Millisecond), cpu, without, residentOf(t, c)>>20, memory, perSecond)
 }
 
 // runningOf returns the number of topic partitions that a subscription reads.

@@ -63,7 +63,9 @@ func jars(t testing.TB) string {
 type listener struct {
 	name, protocol string
 	properties     []string
-	address        string // set by startBrokers
+	broker         []string                    // properties of the whole broker
+	front          func(address string) string // returns the address that clients use; nil: that of the broker
+	address        string                      // for clients; set by startBrokers
 }
 
 // startBrokers starts a cluster of n brokers, which ends with the test. Further listeners are
@@ -79,11 +81,16 @@ func startBrokers(t testing.TB, n int, more ...*listener) *brokers {
 		voters = append(voters, fmt.Sprintf("%d@127.0.0.1:%d", i+1, ports[2*i+1]))
 		addresses = append(addresses, fmt.Sprintf("127.0.0.1:%d", ports[2*i]))
 	}
-	listeners, protocols, properties := "", "", []string(nil)
+	listeners, advertised, protocols, properties := "", "", "", []string(nil)
 	for i, l := range more {
 		l.address = fmt.Sprintf("127.0.0.1:%d", ports[2*n+i])
 		listeners += fmt.Sprintf(",%s://%s", l.name, l.address)
+		if l.front != nil {
+			l.address = l.front(l.address)
+		}
+		advertised += fmt.Sprintf(",%s://%s", l.name, l.address)
 		protocols += "," + l.name + ":" + l.protocol
+		properties = append(properties, l.broker...)
 		for _, p := range l.properties {
 			properties = append(properties, "listener.name."+strings.ToLower(l.name)+"."+p)
 		}
@@ -95,7 +102,7 @@ func startBrokers(t testing.TB, n int, more ...*listener) *brokers {
 		require.NoError(t, os.WriteFile(nd.config, []byte(strings.Join(append(properties,
 			"process.roles=broker,controller", fmt.Sprintf("node.id=%d", i+1), "controller.quorum.voters="+strings.Join(voters, ","),
 			fmt.Sprintf("listeners=PLAINTEXT://%s,CONTROLLER://127.0.0.1:%d%s", addresses[i], ports[2*i+1], listeners),
-			"advertised.listeners=PLAINTEXT://"+addresses[i]+listeners, "controller.listener.names=CONTROLLER", "inter.broker.listener.name=PLAINTEXT",
+			"advertised.listeners=PLAINTEXT://"+addresses[i]+advertised, "controller.listener.names=CONTROLLER", "inter.broker.listener.name=PLAINTEXT",
 			"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"+protocols, "log.dirs="+filepath.Join(dir, "data"),
 			fmt.Sprintf("offsets.topic.replication.factor=%d", b.factor), fmt.Sprintf("transaction.state.log.replication.factor=%d", b.factor),
 			fmt.Sprintf("transaction.state.log.min.isr=%d", min(2, n)), "offsets.topic.num.partitions=1", "transaction.state.log.num.partitions=1",

@@ -32,6 +32,7 @@ type ledger struct {
 	doubled     []string
 	disordered  []string
 	executions  int
+	distinct    map[recordID]map[string]bool // invocations of each record; nil: not collected
 }
 
 func (l *ledger) add(id recordID, invocation string) {
@@ -42,6 +43,12 @@ func (l *ledger) add(id recordID, invocation string) {
 		l.doubled = append(l.doubled, fmt.Sprintf("%v: %s and %s", id, known, invocation))
 	}
 	l.invocations[id] = invocation
+	if l.distinct != nil {
+		if l.distinct[id] == nil {
+			l.distinct[id] = map[string]bool{}
+		}
+		l.distinct[id][invocation] = true
+	}
 	if _, again := l.arrived[id]; l.arrived != nil && !again {
 		l.arrived[id] = time.Now()
 	}

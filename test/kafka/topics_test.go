@@ -119,7 +119,7 @@ func TestTopicsThatChange(t *testing.T) {
 		run  func(s *situation, topic string)
 	}{
 		{"expired", expiredRecords}, {"recreated", recreatedTopic}, {"recreated-while-paused", recreatedWhilePaused},
-		{"transactions", abortedTransactions}, {"compacted", compactedTopic}, {"unreachable", unreachableBroker},
+		{"transactions", abortedTransactions}, {"compacted", compactedTopic}, {"compacted-end", compactedEnd}, {"unreachable", unreachableBroker},
 		{"truncated", truncatedLog}, {"truncated-while-paused", truncatedWhilePaused},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(&situation{t, b, c, l}, test.name) })

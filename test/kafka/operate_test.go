@@ -1,0 +1,184 @@
+package kafka
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"platform/internal/ids"
+	"platform/test/harness"
+)
+
+// readStatus is what a subscription with one topic partition reports.
+type readStatus struct {
+	State      string
+	LagRecords *int64 `json:"lag_records"`
+	Partitions []struct {
+		Node     ids.Node
+		Position int64
+		Skipped  int
+		Blocked  *struct{ Offset int64 } `json:"blocked_record"`
+	}
+}
+
+// statusOn returns a status as a node reports it; false if it does not know who reads.
+func statusOn(n *harness.Server, path string) (st readStatus, ok bool) {
+	resp, err := http.Get(n.Admin() + path)
+	if err != nil {
+		return st, false
+	}
+	defer resp.Body.Close()
+	return st, json.NewDecoder(resp.Body).Decode(&st) == nil && len(st.Partitions) == 1 && st.Partitions[0].Node != 0
+}
+
+// killReader kills the one of nodes that reads the topic partition while another one carries out a request,
+// and returns the killed one, the other one and the status of the response; 0: there was none.
+func killReader(t *testing.T, c *harness.Cluster, nodes []ids.Node, path, request string, body any) (killed, other *harness.Server, status int) {
+	t.Helper()
+	var st readStatus
+	require.Eventually(t, func() (ok bool) {
+		st, ok = statusOn(c.Nodes[0], path)
+		return ok
+	}, time.Minute, 50*time.Millisecond, "a node reads")
+	at := slices.Index(nodes, st.Partitions[0].Node)
+	require.GreaterOrEqual(t, at, 0)
+	killed, other = c.Nodes[at], c.Nodes[(at+1)%len(c.Nodes)]
+	answered := make(chan int, 1)
+	go func() { answered <- postTo(other, path+request, body) }()
+	killed.Kill()
+	return killed, other, <-answered
+}
+
+// postTo sends a request to a node and returns the status of the response; 0: there was none.
+func postTo(n *harness.Server, path string, body any) int {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return 0
+	}
+	resp, err := http.Post(n.Admin()+path, "application/json", bytes.NewReader(text))
+	if err != nil {
+		return 0
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode
+}
+
+// TestKillsDuringSkipsAndSeeks kills the node that reads a topic partition while operators skip its
+// blocked record, and while they seek. A skip is in effect once, and leaves out only its record; after
+// a seek, each record from its position on is delivered again, once for each request that may have
+// been carried out.
+func TestKillsDuringSkipsAndSeeks(t *testing.T) {
+	rounds := 1 + setting(t, "KAFKA_KILLS", 0)/5
+	b := startBrokers(t, 1)
+	b.topic("orders", 1)
+	l, uri := startService(t)
+	l.distinct = map[recordID]map[string]bool{}
+	c := harness.ClusterFor(t, harness.ClusterOptions{Nodes: 3})
+	require.NoError(t, c.Nodes[0].Register(t.Context(), uri, false))
+	post(t, c, "/kafka-clusters", map[string]any{"name": "main", "properties": map[string]string{"bootstrap.servers": b.list()}})
+	sub := post(t, c, "/subscriptions?check=true", map[string]any{"source": "kafka://main/orders", "sink": "service://Orders/add"})
+	path := fmt.Sprintf("/subscriptions/%v", sub["id"])
+	var nodes []ids.Node
+	for _, n := range c.Nodes {
+		nodes = append(nodes, idOf(t, c.Nodes[0], n.Name()))
+	}
+	end := int64(0)
+	produce := func(keys ...string) {
+		for _, key := range keys {
+			rec := &kgo.Record{Topic: "orders", Value: []byte(`{}`)}
+			if key != "" {
+				rec.Key = []byte(key)
+			}
+			require.NoError(t, b.client.ProduceSync(t.Context(), rec).FirstErr())
+			end++
+		}
+	}
+	awaitOn := func(n *harness.Server, what string, want func(*readStatus) bool) {
+		t.Helper()
+		var st readStatus
+		require.Eventually(t, func() (ok bool) {
+			st, ok = statusOn(n, path)
+			return ok && want(&st)
+		}, 2*time.Minute, 50*time.Millisecond, "%s: %+v", what, &st)
+	}
+	readAll := func(st *readStatus) bool {
+		return st.State == "running" && st.Partitions[0].Position == end && st.LagRecords != nil && *st.LagRecords == 0
+	}
+	accepted := []int{0, http.StatusOK, http.StatusAccepted, http.StatusConflict, http.StatusServiceUnavailable}
+
+	for round := range rounds {
+		produce("a", "", "a")
+		poison := end - 2
+		blocks := func(st *readStatus) bool {
+			return st.State == "blocked" && st.Partitions[0].Blocked != nil && st.Partitions[0].Blocked.Offset == poison
+		}
+		awaitOn(c.Nodes[0], "it is blocked", blocks)
+		skip := fmt.Sprintf("/records/orders/0/%d/skip", poison)
+		killed, other, status := killReader(t, c, nodes, path, skip, nil)
+		require.Contains(t, accepted, status)
+		t.Logf("round %d: skip while %s was killed: status %d", round, killed.Name(), status)
+		awaitOn(other, "it is skipped", func(st *readStatus) bool {
+			if blocks(st) {
+				status = postTo(other, path+skip, nil)
+			}
+			return readAll(st)
+		})
+		require.Contains(t, accepted, status)
+		restart(t, killed)
+		awaitOn(c.Nodes[0], "the skip is counted once", func(st *readStatus) bool { return st.Partitions[0].Skipped == round+1 })
+	}
+	require.Equal(t, 2*rounds, l.count())
+	require.Empty(t, l.doubled)
+
+	produce("a", "b", "c")
+	from, most := end-3, 1
+	for round := range rounds {
+		produce("a")
+		awaitOn(c.Nodes[0], "all are read", readAll)
+		body := map[string]any{"start": map[string]any{"offsets": map[string]int64{"0": from}}}
+		const seek = "/seek?restart=true"
+		killed, other, status := killReader(t, c, nodes, path, seek, body)
+		t.Logf("round %d: seek while %s was killed: status %d", round, killed.Name(), status)
+		most++
+		require.Eventually(t, func() bool {
+			if require.Contains(t, accepted, status); status == http.StatusOK {
+				return true
+			}
+			status = postTo(other, path+seek, body)
+			most++
+			return false
+		}, time.Minute, 100*time.Millisecond, "the seek is accepted")
+		restart(t, killed)
+	}
+	fewest := func(i int) int { return rounds + 1 - max(0, i-3) } // each seek follows another record
+	require.Eventually(t, func() bool {
+		for i := range int(end - from) {
+			if l.times(recordID{"orders", 0, from + int64(i)}) < fewest(i) {
+				return false
+			}
+		}
+		return true
+	}, 2*time.Minute, 50*time.Millisecond, "all are delivered again")
+	awaitOn(c.Nodes[0], "all are read again", readAll)
+	for i := range end {
+		if times := l.times(recordID{"orders", 0, i}); i < from {
+			require.LessOrEqual(t, times, 1, "offset %d", i) // none for those that were skipped
+		} else {
+			require.LessOrEqual(t, times, most, "offset %d", i)
+		}
+	}
+}
+
+// times returns how many invocations were made of a record.
+func (l *ledger) times(id recordID) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.distinct[id])
+}

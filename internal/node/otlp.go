@@ -29,6 +29,7 @@ func openExports(ctx context.Context, cfg *config.Config, log *slog.Logger) (*ex
 		Cluster: cfg.ClusterName, Node: cfg.NodeName, Version: version.Version(),
 		Getenv: os.Getenv, Log: log.With("component", "platform/otlp"),
 	}}
+	otlp.Report(e.settings.Log)
 	var err error
 	if e.tracer, err = newTracer(ctx, &cfg.Tracing, e.settings); err != nil {
 		return nil, nil, errcode.New(errcode.RT0002, "configuration: %w", err)

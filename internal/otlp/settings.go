@@ -2,14 +2,18 @@ package otlp
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
+	"os"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/resource"
+	"golang.org/x/net/http/httpguts"
 )
 
 // Signal is a kind of telemetry, named as in the variables of its exporter.
@@ -91,7 +95,51 @@ func (s *Settings) Transport(signal Signal) (t Transport, enabled bool, err erro
 	default:
 		return t, false, fmt.Errorf("%s: %q is unknown; it is grpc or http/protobuf", name, value)
 	}
-	return t, true, nil
+	return t, true, s.Check(signal)
+}
+
+// Check returns an error for variables of a signal that the exporters would ignore if they are invalid.
+func (s *Settings) Check(signal Signal) error {
+	for _, prefix := range []string{"OTEL_EXPORTER_OTLP_", "OTEL_EXPORTER_OTLP_" + strings.ToUpper(string(signal)) + "_"} {
+		if err := s.checkCertificates(prefix); err != nil {
+			return err
+		}
+		for i, header := range strings.Split(s.Getenv(prefix+"HEADERS"), ",") {
+			if strings.TrimSpace(header) != "" && !validHeader(header) { // values are secrets, so the error has none
+				return fmt.Errorf("%sHEADERS: header %d is not name=value, with the value encoded as in URLs", prefix, i+1)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Settings) checkCertificates(prefix string) error {
+	if path := s.Getenv(prefix + "CERTIFICATE"); path != "" {
+		pem, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("%sCERTIFICATE: %w", prefix, err)
+		}
+		if !x509.NewCertPool().AppendCertsFromPEM(pem) {
+			return fmt.Errorf("%sCERTIFICATE: %s has no certificate in PEM", prefix, path)
+		}
+	}
+	cert, key := s.Getenv(prefix+"CLIENT_CERTIFICATE"), s.Getenv(prefix+"CLIENT_KEY")
+	if (cert == "") != (key == "") {
+		return fmt.Errorf("%[1]sCLIENT_CERTIFICATE and %[1]sCLIENT_KEY need each other", prefix)
+	}
+	if cert == "" {
+		return nil
+	}
+	if _, err := tls.LoadX509KeyPair(cert, key); err != nil {
+		return fmt.Errorf("%sCLIENT_CERTIFICATE: %w", prefix, err)
+	}
+	return nil
+}
+
+func validHeader(header string) bool {
+	name, value, ok := strings.Cut(header, "=")
+	_, err := url.PathUnescape(value)
+	return ok && err == nil && httpguts.ValidHeaderFieldName(strings.TrimSpace(name))
 }
 
 // Resource describes this node to the collector.

@@ -1,6 +1,8 @@
 package otlp
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,4 +59,31 @@ func TestTheEnvironmentEnablesTheExport(t *testing.T) {
 	}
 	_, _, err := settings(map[string]string{endpoint: "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}).Transport(Traces)
 	require.ErrorContains(t, err, "JSON is not supported")
+}
+
+// The exporters would write invalid ones to the standard error output and ignore them.
+func TestInvalidVariablesAreErrors(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty.pem")
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+	for _, c := range []struct {
+		name, value, want string
+	}{
+		{"OTEL_EXPORTER_OTLP_CERTIFICATE", "/none.pem", "OTEL_EXPORTER_OTLP_CERTIFICATE: open /none.pem"},
+		{"OTEL_EXPORTER_OTLP_CERTIFICATE", empty, "has no certificate in PEM"},
+		{"OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "/none.pem", "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE: open"},
+		{"OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", empty, "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY need each other"},
+		{"OTEL_EXPORTER_OTLP_HEADERS", "a=1,secret", "OTEL_EXPORTER_OTLP_HEADERS: header 2 is not name=value"},
+		{"OTEL_EXPORTER_OTLP_HEADERS", "a b=secret", "header 1 is not"},
+		{"OTEL_EXPORTER_OTLP_TRACES_HEADERS", "a=secret%", "OTEL_EXPORTER_OTLP_TRACES_HEADERS: header 1 is not"},
+	} {
+		err := settings(map[string]string{c.name: c.value}).Check(Traces)
+		require.ErrorContains(t, err, c.want)
+		require.NotContains(t, err.Error(), "secret")
+	}
+	require.ErrorContains(t, settings(map[string]string{
+		"OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE": empty, "OTEL_EXPORTER_OTLP_CLIENT_KEY": empty,
+	}).Check(Traces), "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: tls:")
+	require.NoError(t, settings(map[string]string{
+		"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20abc, x-empty=,", "OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE": "/none.pem",
+	}).Check(Traces))
 }

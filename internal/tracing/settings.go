@@ -35,7 +35,7 @@ func (s *Settings) transport() (t otlp.Transport, enabled bool, err error) {
 	if t, err = otlp.ParseEndpoint(s.Endpoint, otlp.Traces); err != nil {
 		return t, false, fmt.Errorf("tracing-endpoint: %w", err)
 	}
-	return t, true, nil
+	return t, true, s.Export.Check(otlp.Traces)
 }
 
 // sampler returns the share of new traces to record, and whether the decision of a caller

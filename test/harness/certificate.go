@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Certificates issues certificates of a listener at 127.0.0.1.
+// Certificates issues certificates of a listener at 127.0.0.1 and of its clients.
 type Certificates struct {
 	key    *ecdsa.PrivateKey
 	parent *x509.Certificate
@@ -43,6 +43,11 @@ func (c *Certificates) Pool() *x509.CertPool {
 	return pool
 }
 
+// Authority returns the certificate that verifies the others, in PEM.
+func (c *Certificates) Authority() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.parent.Raw})
+}
+
 // Issue returns a certificate and its key, in PEM.
 func (c *Certificates) Issue() (cert, key []byte, err error) {
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -66,6 +71,6 @@ func (c *Certificates) template() *x509.Certificate {
 	return &x509.Certificate{
 		SerialNumber: big.NewInt(c.serial), Subject: pkix.Name{CommonName: "listener"},
 		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 }

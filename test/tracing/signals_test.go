@@ -2,11 +2,14 @@ package tracing
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/hex"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +21,8 @@ import (
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
 	"platform/test/harness"
@@ -30,6 +35,7 @@ type signals struct {
 	metrics   map[string]*metrics.Metric
 	instances map[string]bool
 	spans     int
+	teams     map[string]bool // values of the header x-team, with the signal
 }
 
 type (
@@ -61,10 +67,40 @@ func (s metricsService) Export(_ context.Context, in *metricscollector.ExportMet
 
 // Export implements the service over gRPC.
 func (s tracesService) Export(context.Context, *tracescollector.ExportTraceServiceRequest) (*tracescollector.ExportTraceServiceResponse, error) {
+	s.addSpans()
+	return &tracescollector.ExportTraceServiceResponse{}, nil
+}
+
+func (s *signals) addSpans() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.spans++
-	return &tracescollector.ExportTraceServiceResponse{}, nil
+}
+
+// intercept notes the headers of a call over gRPC.
+func (s *signals) intercept(ctx context.Context, in any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	headers, _ := metadata.FromIncomingContext(ctx)
+	signal := strings.Split(info.FullMethod, ".")[3] // of opentelemetry.proto.collector.SIGNAL.v1
+	if signal == "trace" {
+		signal = "traces"
+	}
+	s.note(signal, headers.Get("x-team"))
+	return next(ctx, in)
+}
+
+func (s *signals) note(signal string, teams []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, team := range teams {
+		s.teams[signal+" "+team] = true
+	}
+}
+
+// from reports whether all signals came with a header x-team.
+func (s *signals) from(team string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.teams["traces "+team] && s.teams["metrics "+team] && s.teams["logs "+team]
 }
 
 func (s *signals) addLogs(in *logscollector.ExportLogsServiceRequest) {
@@ -106,12 +142,15 @@ func (s *signals) post(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
+	s.note(strings.TrimPrefix(r.URL.Path, "/v1/"), r.Header.Values("x-team"))
 	w.Header().Set("Content-Type", "application/x-protobuf")
 	switch in := in.(type) {
 	case *logscollector.ExportLogsServiceRequest:
 		s.addLogs(in)
 	case *metricscollector.ExportMetricsServiceRequest:
 		s.addMetrics(in)
+	default:
+		s.addSpans()
 	}
 }
 
@@ -141,10 +180,23 @@ func (s *signals) requests() (count uint64, exemplars []*metrics.Exemplar) {
 
 // newSignals starts the collector, and returns the variables that name it.
 func newSignals(t *testing.T, protocol string) (*signals, map[string]string) {
-	s := &signals{metrics: map[string]*metrics.Metric{}, instances: map[string]bool{}}
+	return newSignalsTLS(t, protocol, nil)
+}
+
+// newSignalsTLS is like newSignals. If secure is not nil, the collector requires TLS.
+func newSignalsTLS(t *testing.T, protocol string, secure *tls.Config) (*signals, map[string]string) {
+	s := &signals{metrics: map[string]*metrics.Metric{}, instances: map[string]bool{}, teams: map[string]bool{}}
 	var address string
+	scheme := "http"
+	if secure != nil {
+		scheme = "https"
+	}
 	if protocol == "grpc" {
-		server := grpc.NewServer()
+		options := []grpc.ServerOption{grpc.UnaryInterceptor(s.intercept)}
+		if secure != nil {
+			options = append(options, grpc.Creds(credentials.NewTLS(secure)))
+		}
+		server := grpc.NewServer(options...)
 		logscollector.RegisterLogsServiceServer(server, logsService{signals: s})
 		metricscollector.RegisterMetricsServiceServer(server, metricsService{signals: s})
 		tracescollector.RegisterTraceServiceServer(server, tracesService{signals: s})
@@ -154,12 +206,18 @@ func newSignals(t *testing.T, protocol string) (*signals, map[string]string) {
 		t.Cleanup(server.Stop)
 		address = ln.Addr().String()
 	} else {
-		server := httptest.NewServer(http.HandlerFunc(s.post))
+		server := httptest.NewUnstartedServer(http.HandlerFunc(s.post))
+		server.Config.ErrorLog = log.New(io.Discard, "", 0)
+		if server.TLS = secure; secure != nil {
+			server.StartTLS()
+		} else {
+			server.Start()
+		}
 		t.Cleanup(server.Close)
 		address = server.Listener.Addr().String()
 	}
 	return s, map[string]string{
-		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + address, "OTEL_EXPORTER_OTLP_PROTOCOL": protocol, "OTEL_METRIC_EXPORT_INTERVAL": "200",
+		"OTEL_EXPORTER_OTLP_ENDPOINT": scheme + "://" + address, "OTEL_EXPORTER_OTLP_PROTOCOL": protocol, "OTEL_METRIC_EXPORT_INTERVAL": "200",
 	}
 }
 

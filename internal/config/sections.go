@@ -68,7 +68,7 @@ type Networking struct {
 type Ingress struct {
 	Listener
 	ConcurrentAPIRequestsLimit Limit          `key:"concurrent-api-requests-limit" help:"maximum number of concurrent requests; further ones get status 429"`
-	ConnectionsPerAddressLimit Limit          `key:"connections-per-address-limit" help:"open connections of one remote address; further ones get status 503 and are closed; all addresses together can have 10,000"`
+	ConnectionsPerAddressLimit Limit          `key:"connections-per-address-limit" help:"open connections of one remote address, or of one /64 network of IPv6; further ones get status 503 and are closed; all addresses together can have 10,000"`
 	RequestSizeLimit           units.ByteSize `key:"request-size-limit" help:"maximum size of a request body; larger ones get status 413 (default: networking.message-size-limit)"`
 	PrincipalRequests          Limit          `key:"principal-requests-per-second" help:"requests of one principal, or of one address without credentials, per second and node; bursts of the requests of ten seconds are permitted, further ones get status 429"`
 	PrincipalBytes             units.ByteSize `key:"principal-bytes-per-second" help:"the same for the bytes of request bodies; 0 for no limit"`
@@ -86,7 +86,7 @@ type Ingress struct {
 type Admin struct {
 	Listener
 	ConcurrentAPIRequestsLimit Limit    `key:"concurrent-api-requests-limit" help:"maximum number of concurrent requests; further ones get status 429"`
-	ConnectionsPerAddressLimit Limit    `key:"connections-per-address-limit" help:"open connections of one remote address; further ones get status 503 and are closed; all addresses together can have 2,000"`
+	ConnectionsPerAddressLimit Limit    `key:"connections-per-address-limit" help:"open connections of one remote address, or of one /64 network of IPv6; further ones get status 503 and are closed; all addresses together can have 2,000"`
 	DeploymentsLimit           Limit    `key:"deployments-limit" help:"number of deployments; further ones get status 429 until some are removed (META0021)"`
 	ServicesPerDeployment      Limit    `key:"services-per-deployment-limit" help:"services of one deployment; a registration with more gets status 413 (META0021)"`
 	SubscriptionsLimit         int      `key:"subscriptions-limit" help:"number of event subscriptions, at most 1,000; further ones get status 429 (META0021)"`

@@ -25,7 +25,7 @@ func (l shortBuffers) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// perAddress is a listener that bounds the open connections of each remote address.
+// perAddress is a listener that bounds the open connections of each remote address, see remote.
 // Further ones get a 503 and are closed. All connections end when their client does
 // not read.
 type perAddress struct {
@@ -102,12 +102,21 @@ func (r *refusals) add(addr netip.Addr, limit int) {
 	}
 }
 
-// remote is the address of the peer; the zero address if it has none.
+// ipv6Network is the size of the networks whose addresses one host may have.
+const ipv6Network = 64
+
+// remote is the address of the peer, in IPv6 that of its network; the zero address if it has none.
 func remote(c net.Conn) netip.Addr {
-	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr().Unmap().WithZone("")
+	tcp, ok := c.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
 	}
-	return netip.Addr{}
+	addr := tcp.AddrPort().Addr().Unmap().WithZone("")
+	if !addr.Is6() || addr.IsLoopback() || addr.IsLinkLocalUnicast() { // many hosts have the network of these
+		return addr
+	}
+	network, _ := addr.Prefix(ipv6Network)
+	return network.Addr()
 }
 
 // conn is a connection whose writes fail when the peer reads too slowly.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"testing"
 	"time"
@@ -49,6 +50,29 @@ func TestOneAddressHasALimitOfConnections(t *testing.T) {
 		return resp.StatusCode == http.StatusNotFound
 	}, time.Minute, 10*time.Millisecond, "a closed connection makes room")
 }
+
+// A host with a network of IPv6 addresses has no more connections than one with a single address.
+func TestConnectionsAreLimitedPerNetworkInIPv6(t *testing.T) {
+	for addr, want := range map[string]string{
+		"192.0.2.7:1":              "192.0.2.7",
+		"[::ffff:192.0.2.7]:1":     "192.0.2.7",
+		"[2001:db8:1:2:3:4:5:6]:1": "2001:db8:1:2::",
+		"[2001:db8:1:2::9]:1":      "2001:db8:1:2::",
+		"[2001:db8:1:3::9]:1":      "2001:db8:1:3::",
+		"[fe80::1%eth0]:1":         "fe80::1",
+		"[::1]:1":                  "::1",
+	} {
+		require.Equal(t, want, remote(remoteConn{addr: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr))}).String(), addr)
+	}
+}
+
+// remoteConn is a connection from an address.
+type remoteConn struct {
+	net.Conn
+	addr net.Addr
+}
+
+func (c remoteConn) RemoteAddr() net.Addr { return c.addr }
 
 func TestATricklingBodyEnds(t *testing.T) {
 	ended := make(chan error, 1)

@@ -235,6 +235,8 @@ func TestResponseOfACall(t *testing.T) {
 		{"highest code", "/Greeter/greet", routing.Response{Result: journal.Result{Failure: &journal.Failure{Code: 999}}}, 999, `{"code":999,"message":"","source":"invocation"}`, nil},
 		{"code zero", "/Greeter/greet", routing.Response{Result: journal.Result{Failure: &journal.Failure{}}}, 500, `{"code":0,"message":"","source":"invocation"}`, nil},
 		{"code of an interim answer", "/Greeter/greet", routing.Response{Result: journal.Result{Failure: &journal.Failure{Code: 100}}}, 500, `{"code":100,"message":"","source":"invocation"}`, nil},
+		{"code of an answer without a body", "/Greeter/greet", routing.Response{Result: journal.Result{Failure: &journal.Failure{Code: 204, Message: "gone"}}}, 500, `{"code":204,"message":"gone","source":"invocation"}`, nil},
+		{"code of an unchanged answer", "/Greeter/greet", routing.Response{Result: journal.Result{Failure: &journal.Failure{Code: 304}}}, 500, `{"code":304,"message":"","source":"invocation"}`, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := &fakeInvocations{call: func(context.Context, *machine.Invoke) (routing.Response, error) { return tc.answer, nil }}

@@ -27,8 +27,8 @@
 //     disconnects early 499, which only clients that closed just their half of the
 //     connection receive; they must not mistake an empty response for success.
 //
-//   - The response to a failure with a code below 200 has the status 500, because HTTP
-//     has no such final statuses. The code itself is in the body.
+//   - The response to a failure with a code below 200, or with 204 or 304, has the status 500,
+//     because HTTP has no such final statuses with a body. The code itself is in the body.
 //
 //   - The scope is part of IDs and of the partition key, so that all invocations of a
 //     scope are in one partition, which admits them. Limit keys apply within a scope.

@@ -71,11 +71,17 @@ func writeFailure(w http.ResponseWriter, id ids.Invocation, f *journal.Failure) 
 			body.Metadata[m.Key] = m.Value
 		}
 	}
-	status := int(f.Code)
-	if status < lowestFinalStatus || status > highestFinalStatus {
-		status = http.StatusInternalServerError
-	}
 	setID(w.Header(), id)
 	setSource(w.Header(), fromInvocation)
-	return writeJSON(w, status, body)
+	return writeJSON(w, statusOf(f), body)
+}
+
+// statusOf returns the status of the response to a failure: its code, if a response with a body can have
+// that status. Without the body the failure would look like a success.
+func statusOf(f *journal.Failure) int {
+	status := int(f.Code)
+	if status < lowestFinalStatus || status > highestFinalStatus || status == http.StatusNoContent || status == http.StatusNotModified {
+		return http.StatusInternalServerError
+	}
+	return status
 }

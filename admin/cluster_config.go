@@ -62,6 +62,11 @@ func (s *Server) setClusterConfig(c echo.Context) error {
 	if change.Replication == nil && change.FeatureLevel == nil {
 		return badRequest("nothing to change: set 'replication' or 'feature_level'")
 	}
+	if change.Replication != nil { // before the level is raised, which cannot be undone
+		if err := s.checkReplication(c, *change.Replication); err != nil {
+			return err
+		}
+	}
 	ctx := c.Request().Context()
 	var err error
 	if change.FeatureLevel != nil {
@@ -70,14 +75,20 @@ func (s *Server) setClusterConfig(c echo.Context) error {
 		}
 	}
 	if change.Replication != nil {
-		if err := s.checkSurvival(c, fmt.Sprintf("replication %d", *change.Replication), s.placeableNodes(), *change.Replication); err != nil && *change.Replication > 0 {
-			return err
-		}
 		if cluster, err = s.registry.SetReplication(ctx, *change.Replication); err != nil {
 			return err
 		}
 	}
 	return respond(c, http.StatusOK, s.viewClusterConfig(cluster))
+}
+
+// checkReplication returns an error for a replication that the cluster cannot have, or that leaves a
+// cluster which tolerates no node loss.
+func (s *Server) checkReplication(c echo.Context, replicas int) error {
+	if err := metadata.CheckReplication(replicas); err != nil {
+		return err
+	}
+	return s.checkSurvival(c, fmt.Sprintf("replication %d", replicas), s.placeableNodes(), replicas)
 }
 
 // samePartitions returns an error if another number of partitions is requested.

@@ -216,8 +216,12 @@ func TestTheFeatureLevelIsRaisedManually(t *testing.T) {
 	body := requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/config", `{"feature_level":2}`))
 	require.Contains(t, body, `"feature_level":2`)
 	require.EqualValues(t, 2, w.cluster.raised)
+	w.cluster.raised = 0
+	requireStatus(t, http.StatusBadRequest, w.ask(t, "PATCH", "/cluster/config", `{"feature_level":2,"replication":10}`))
+	requireStatus(t, http.StatusConflict, w.ask(t, "PATCH", "/cluster/config", `{"feature_level":2,"replication":1}`))
+	require.Zero(t, w.cluster.raised, "it could not be lowered again")
 	w.cluster.refusal = &Refusal{Status: http.StatusConflict, Message: "node n3 supports feature level 1; upgrade it"}
-	body = requireStatus(t, http.StatusConflict, w.ask(t, "PATCH", "/cluster/config", `{"feature_level":2,"replication":2}`))
+	body = requireStatus(t, http.StatusConflict, w.ask(t, "PATCH", "/cluster/config?force=true", `{"feature_level":2,"replication":2}`))
 	require.Contains(t, body, "node n3 supports feature level 1")
 	cluster, _ := w.store.Cluster()
 	require.Equal(t, 3, cluster.Replicas(), "all or nothing")

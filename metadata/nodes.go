@@ -87,10 +87,18 @@ func (s *Store) EnableFlowControl(ctx context.Context) error {
 // SetReplication changes the desired number of replicas per partition. The error can be an
 // *InvalidError.
 func (s *Store) SetReplication(ctx context.Context, replicas int) (Cluster, error) {
-	if replicas < 1 || replicas > MaxReplication {
-		return Cluster{}, &InvalidError{fmt.Sprintf("replication is 1 to %d, not %d", MaxReplication, replicas)}
+	if err := CheckReplication(replicas); err != nil {
+		return Cluster{}, err
 	}
 	return propose[Cluster](ctx, s, &setReplication{uint32(replicas)})
+}
+
+// CheckReplication returns an *InvalidError for a number of replicas that partitions cannot have.
+func CheckReplication(replicas int) error {
+	if replicas < 1 || replicas > MaxReplication {
+		return &InvalidError{fmt.Sprintf("replication is 1 to %d, not %d", MaxReplication, replicas)}
+	}
+	return nil
 }
 
 // MaxReplication bounds the replicas of a partition. It is higher than useful: each write

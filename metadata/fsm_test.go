@@ -184,7 +184,7 @@ func TestImportReplacesEverything(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, e.Each(t.Context(), i.Put))
 	changed := to.current().changed
-	require.NoError(t, i.Commit(e.Applied()))
+	require.NoError(t, i.Commit(t.Context(), e.Applied()))
 	<-changed
 	require.NoError(t, e.Close())
 	require.Equal(t, raftgroup.Position{Index: 7, Term: 2}, to.Applied())
@@ -208,10 +208,10 @@ func TestImportOfDamagedDataChangesNothing(t *testing.T) {
 	require.ErrorIs(t, i.Put([]byte("nodes/n1"), []byte("damaged")), ErrCorrupt)
 	require.ErrorContains(t, i.Put([]byte("strange/n1"), sealed(nil)), "unknown key")
 	require.NoError(t, i.Put([]byte("deployments/x"), sealed([]byte{0xff})))
-	code, _ := errcode.Of(i.Commit(raftgroup.Position{Index: 9}))
+	code, _ := errcode.Of(i.Commit(t.Context(), raftgroup.Position{Index: 9}))
 	require.Equal(t, errcode.META0011, code)
 	require.NoError(t, i.Put([]byte("meta/version"), sealed(version)))
-	require.Error(t, i.Commit(raftgroup.Position{Index: 9}), "these bytes are not a deployment")
+	require.Error(t, i.Commit(t.Context(), raftgroup.Position{Index: 9}), "these bytes are not a deployment")
 	require.NoError(t, i.Abort())
 
 	require.Zero(t, f.Applied())

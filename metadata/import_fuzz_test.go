@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"context"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -77,7 +78,7 @@ func imported(f *fsm, rows map[string][]byte) error {
 			return err
 		}
 	}
-	return i.Commit(raftgroup.Position{Index: 400, Term: 2})
+	return i.Commit(context.Background(), raftgroup.Position{Index: 400, Term: 2})
 }
 
 func exportedVersion(t require.TestingT, f *fsm) []byte {

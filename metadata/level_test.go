@@ -171,7 +171,7 @@ func TestStateFilesAndSnapshotsHaveTheFormatOfTheLevel(t *testing.T) {
 		for key, value := range content {
 			require.NoError(t, i.Put([]byte(key), []byte(value)))
 		}
-		require.NoError(t, i.Commit(raftgroup.Position{Index: 2, Term: 1}))
+		require.NoError(t, i.Commit(t.Context(), raftgroup.Position{Index: 2, Term: 1}))
 		require.Equal(t, want, format(follower))
 	}
 }

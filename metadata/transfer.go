@@ -91,7 +91,7 @@ func (i *importer) Put(key, value []byte) error {
 
 // Commit replaces the content of the state file and publishes it. If it fails, nothing has
 // changed.
-func (i *importer) Commit(at raftgroup.Position) error {
+func (i *importer) Commit(_ context.Context, at raftgroup.Position) error {
 	if i.format == nil {
 		return errcode.New(errcode.META0011, "the imported metadata has no format version")
 	}

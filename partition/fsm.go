@@ -167,10 +167,10 @@ type importer struct {
 }
 
 // Commit implements raftgroup.Importer.
-func (i importer) Commit(at raftgroup.Position) error {
+func (i importer) Commit(ctx context.Context, at raftgroup.Position) error {
 	i.p.digests.replaced()
 	i.p.follow()
-	return i.Import.Commit(context.Background(), at.Index, at.Term)
+	return i.Import.Commit(ctx, at.Index, at.Term)
 }
 
 func position(index, term uint64) raftgroup.Position {

@@ -45,7 +45,7 @@ func TestAnInstalledSnapshotEndsTheReceptionOfEffects(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, export.Each(t.Context(), imp.Put))
 	require.Same(t, own, p.lead.Load())
-	require.NoError(t, imp.Commit(position(export.Applied())))
+	require.NoError(t, imp.Commit(t.Context(), position(export.Applied())))
 	require.NoError(t, export.Close())
 	require.Nil(t, p.lead.Load())
 }

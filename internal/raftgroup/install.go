@@ -171,8 +171,13 @@ func (in *installer) commit(f *fsm, id string) error {
 	if err := saveRecord(in.storage, keyPending, st.rec); err != nil {
 		return errors.Join(err, st.imp.Abort())
 	}
-	if err := st.imp.Commit(st.rec.State); err != nil {
-		return errors.Join(fmt.Errorf("switch to the received state: %w", err), dropRecord(in.storage, keyPending), st.imp.Abort())
+	ctx := f.running()
+	if err := st.imp.Commit(ctx, st.rec.State); err != nil {
+		err = fmt.Errorf("switch to the received state: %w", err)
+		if ctx.Err() == nil { // otherwise the record tells the next start what the state is
+			err = errors.Join(err, dropRecord(in.storage, keyPending))
+		}
+		return errors.Join(err, st.imp.Abort())
 	}
 	f.applied.Store(st.rec.State.Index)
 	err := in.snaps.replace(st.rec)

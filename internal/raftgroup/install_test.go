@@ -50,8 +50,12 @@ func (r *receiver) Import() (Importer, error) {
 	return &received{receiver: r}, nil
 }
 
-func (r *received) Commit(at Position) error {
-	<-r.hold
+func (r *received) Commit(ctx context.Context, at Position) error {
+	select {
+	case <-r.hold:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	r.importing.Add(-1)
 	r.receiver.at = at
 	return nil
@@ -115,6 +119,35 @@ func TestInterruptedInstallationIsAwaited(t *testing.T) {
 		resp, err := in.receive(t.Context(), snapshotRequest(at), stateAt(t, at), never)
 		require.NoError(t, err)
 		require.True(t, resp.Success, "it is there")
+	})
+}
+
+// TestStoppingDoesNotWaitForAnInstallation stops a replica while its disk is full, so that the
+// received state does not become durable. It may still do, so the record of it must remain: the
+// next start would otherwise find a state beyond the log, and quarantine the replica.
+func TestStoppingDoesNotWaitForAnInstallation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, sm := testInstaller(t)
+		running, stop := context.WithCancel(t.Context())
+		in.snaps.fsm.running = func() context.Context { return running }
+		at := Position{Index: 10, Term: 2}
+		done := make(chan error, 1)
+		go func() {
+			_, err := in.receive(t.Context(), snapshotRequest(at), stateAt(t, at), func(_ context.Context, rpc raft.RPC) (any, error) {
+				return nil, restore(in, rpc.Command.(*raft.InstallSnapshotRequest))
+			})
+			done <- err
+		}()
+		synctest.Wait()
+		require.Empty(t, done)
+		stop()
+		require.ErrorIs(t, <-done, context.Canceled)
+		require.Zero(t, sm.importing.Load(), "the received rows are deleted")
+
+		stored, have, err := settleRecords(in.storage, at)
+		require.NoError(t, err)
+		require.True(t, have)
+		require.Equal(t, at.Index, stored.Index)
 	})
 }
 

@@ -186,7 +186,7 @@ func (i *journalImport) Put(key, value []byte) error {
 	return i.b.Set(key, value, nil)
 }
 
-func (i *journalImport) Commit(at Position) error {
+func (i *journalImport) Commit(_ context.Context, at Position) error {
 	i.j.mu.Lock()
 	defer i.j.mu.Unlock()
 	// All keys a journal has, removed before the new ones: in the same batch.

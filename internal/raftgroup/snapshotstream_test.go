@@ -38,8 +38,8 @@ func (p *pairs) Put(k, v []byte) error {
 	p.keys, p.vals = append(p.keys, string(k)), append(p.vals, string(v))
 	return nil
 }
-func (p *pairs) Commit(Position) error { return nil }
-func (p *pairs) Abort() error          { return nil }
+func (p *pairs) Commit(context.Context, Position) error { return nil }
+func (p *pairs) Abort() error                           { return nil }
 
 func manyPairs(n int) *pairs {
 	p := &pairs{at: Position{Index: 1000, Term: 7}}

@@ -70,8 +70,10 @@ type Importer interface {
 	// call only. It is called while the old state still applies entries.
 	Put(key, value []byte) error
 	// Commit durably and atomically switches to the received state; Applied is at
-	// afterwards. If it fails the old state is still in use.
-	Commit(at Position) error
+	// afterwards. If it fails the old state is still in use. ctx ends when the replica is
+	// stopped. Then Commit need not wait until the state is durable: it may fail although the
+	// next start finds the received state.
+	Commit(ctx context.Context, at Position) error
 	// Abort discards the received pairs.
 	Abort() error
 }

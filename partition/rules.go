@@ -3,6 +3,7 @@ package partition
 import (
 	"context"
 	"sync"
+	"time"
 
 	"platform/flowcontrol"
 )
@@ -32,8 +33,12 @@ func newRuleSyncer(source RuleSource) *ruleSyncer {
 	return &ruleSyncer{source: source, newer: newNotice()}
 }
 
+// maxRulesPause is the longest delay before a rejected book is proposed again.
+const maxRulesPause = time.Second
+
 // Run returns when ctx ends, or if the tables cannot be read.
 func (k *ruleSyncer) Run(ctx context.Context) error {
+	retry := overloadPause
 	for {
 		book, changed := k.source.Rules()
 		known, err := k.known()
@@ -42,11 +47,13 @@ func (k *ruleSyncer) Run(ctx context.Context) error {
 		}
 		if known < book.Version {
 			if k.propose(ctx, book.Effective()) != nil {
-				if !pause(ctx, overloadPause) {
+				if !pause(ctx, retry) {
 					return nil
 				}
+				retry = min(2*retry, maxRulesPause)
 				continue // the version in the tables shows whether it was applied
 			}
+			retry = overloadPause
 			known = book.Version
 		}
 		k.setVersion(known)

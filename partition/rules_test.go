@@ -128,6 +128,22 @@ func TestRulesAreProposedUntilThePartitionHasThem(t *testing.T) {
 	}
 }
 
+// A book has up to 10,000 rules, so proposing it takes long.
+func TestRulesAreProposedLessOftenWhileThePartitionRejectsThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const proposals = 1 << 20
+		tt := newRuleTable(2)
+		tt.fail = proposals
+		keep(t, tt)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		tt.mu.Lock()
+		defer tt.mu.Unlock()
+		require.InDelta(t, 67, proposals-tt.fail, 3)
+		tt.fail = 0
+	})
+}
+
 func TestWaitingForRulesEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tt := newRuleTable(2)

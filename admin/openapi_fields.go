@@ -75,7 +75,7 @@ var registryFieldMeanings = map[string]string{
 	"Invocation.running_at":               "Start of the first attempt.",
 	"Invocation.no_response_since":        "When the open attempt was sent, if the endpoint has sent no response headers for worker.invoker.no-response-warning.",
 	"Invocation.abort_at":                 "With no_response_since: when the attempt is aborted if the endpoint still sends nothing.",
-	"Invocation.cancel_requested_at":      "When its cancellation was requested after it had started. It is delivered when the handler next responds.",
+	"Invocation.cancel_requested_at":      "When its cancellation was requested after it had started. The handler gets it at its next await point.",
 	"Invocation.last_pause":               "Its last pause: requested, in effect or ended.",
 	"Pause.attempts":                      "How many attempts had failed before the pause, since the invocation was admitted; from feature level 4 on.",
 	"Pause.cause":                         "operator, attempts-used-up or unretryable-failure.",

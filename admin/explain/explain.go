@@ -191,7 +191,10 @@ func (e *explainer) requests() {
 		return
 	}
 	if at := e.row.Time("cancel_requested_at"); !at.IsZero() {
-		e.detail("Cancellation", "Its cancellation was requested at %s; it is delivered when the handler next responds.", e.when(at))
+		e.detail("Cancellation", "Its cancellation was requested at %s; the handler gets it at its next await point.", e.when(at))
+		if e.Status == "backing-off" {
+			e.next("Attempts that fail before an await point are retried and do not notice the cancellation.")
+		}
 		e.next("`platform invocations kill %s` ends it now, without the handler.", e.ID)
 	}
 	if at := e.row.Time("last_resumed_at"); !at.IsZero() {
@@ -295,7 +298,11 @@ func pauseDetails(at time.Time, by, reason string) (text string) {
 
 func (e *explainer) failure() {
 	if text := e.row.Text("last_failure"); text != "" {
-		e.detail("Last failure", "The last attempt failed: %s", Brief(text, e.ID))
+		limit := maxFailureLines
+		if e.row.Text("last_failure_error_code") == string(errcode.RT0016) {
+			limit = maxMismatchLines
+		}
+		e.detail("Last failure", "The last attempt failed: %s", brief(text, e.ID, limit))
 	}
 	if command := e.row.Text("last_failure_related_command_type"); command != "" {
 		e.detail("Failed command", "It failed in %s %s.", command, e.row.Text("last_failure_related_command_name"))
@@ -303,17 +310,23 @@ func (e *explainer) failure() {
 }
 
 // Brief returns the first lines of a failure and the command that prints all of it.
-func Brief(failure, id string) string {
+func Brief(failure, id string) string { return brief(failure, id, maxFailureLines) }
+
+func brief(failure, id string, limit int) string {
 	lines := strings.Split(strings.TrimSpace(failure), "\n")
-	if len(lines) <= maxFailureLines {
+	if len(lines) <= limit {
 		return strings.Join(lines, "\n")
 	}
-	return strings.Join(lines[:maxFailureLines-1], "\n") +
-		fmt.Sprintf("\n… and %d lines more: `platform invocations describe %s`", len(lines)-maxFailureLines+1, id)
+	return strings.Join(lines[:limit-1], "\n") +
+		fmt.Sprintf("\n… and %d lines more: `platform invocations describe %s`", len(lines)-limit+1, id)
 }
 
-// maxFailureLines limits the lines of Brief.
-const maxFailureLines = 4
+// Limits of the lines of a failure. SDKs describe a journal mismatch in several lines, the last of
+// which contain the difference.
+const (
+	maxFailureLines  = 4
+	maxMismatchLines = 16
+)
 
 func (e *explainer) backingOff() {
 	e.summary("Its last attempt failed; the next one starts at %s.", e.when(e.row.Time("next_retry_at")))
@@ -390,7 +403,7 @@ func (e *explainer) completed() {
 	at := e.when(e.row.Time("completed_at"))
 	if failure := e.row.Text("completion_failure"); failure != "" {
 		e.summary("It ended at %s with the failure %s", at, failure)
-		e.next("`platform invocations restart-as-new %s` runs it again, as a new invocation.", e.ID)
+		e.next("`platform invocations restart-as-new %s` runs it again with the same input, as a new invocation.", e.ID)
 		return
 	}
 	e.summary("It ended at %s with %s.", at, e.row.Text("completion_result"))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/errcode"
 	"platform/internal/ids"
 )
 
@@ -37,6 +38,11 @@ func (t tables) Latest(service string) string {
 
 // Visible implements Reader.
 func (t tables) Visible(service, _ string) bool { return service != "Hidden" }
+
+var mismatchRemedy = func() string {
+	entry, _ := errcode.Lookup(errcode.RT0016)
+	return entry.Remedy
+}()
 
 var now = time.Date(2026, 11, 20, 18, 21, 39, 0, time.UTC)
 
@@ -103,11 +109,26 @@ func TestExplanations(t *testing.T) {
 			details: []string{
 				"Attempts: 3 attempts so far.",
 				"Last failure: The last attempt failed: [500 Internal] boom\nat a\nat b\n… and 2 lines more: `platform invocations describe ID`",
-				"Cancellation: Its cancellation was requested at 2026-11-20T18:21:38.000Z (1s ago); it is delivered when the handler next responds.",
+				"Cancellation: Its cancellation was requested at 2026-11-20T18:21:38.000Z (1s ago); the handler gets it at its next await point.",
 			},
 			steps: []string{
 				"It is retried automatically. `platform invocations resume ID` retries it immediately.",
+				"Attempts that fail before an await point are retried and do not notice the cancellation.",
 				"`platform invocations kill ID` ends it now, without the handler.",
+			},
+		},
+		"journal mismatch in several lines": {
+			row:     `"status":"backing-off","next_retry_at":"2026-11-20T18:22:39Z","last_failure_error_code":"RT0016","last_failure":"[570] mismatch\na\nb\nDifference:\nname: charge != invoice\n"`,
+			summary: "Its last attempt failed; the next one starts at 2026-11-20T18:22:39.000Z (in 1m).",
+			details: []string{
+				"Attempts: 1 attempt so far.",
+				"Last failure: The last attempt failed: [570] mismatch\na\nb\nDifference:\nname: charge != invoice",
+			},
+			steps: []string{
+				mismatchRemedy,
+				"`platform explain RT0016` explains this kind of failure.",
+				"Register the code that it started on, or code that executes the same steps, and then: `platform invocations resume ID --deployment latest` (or the id of its deployment).",
+				"It is retried automatically. `platform invocations resume ID` retries it immediately.",
 			},
 		},
 		"paused": {

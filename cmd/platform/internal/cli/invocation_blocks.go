@@ -99,7 +99,7 @@ func (a *app) statusText(inv client.Invocation) string {
 		}
 	}
 	if inv.Status != "completed" && !inv.CancelRequestedAt.IsZero() {
-		status += ", cancellation requested at " + a.print.Time(inv.CancelRequestedAt) + ", delivered when the handler next responds"
+		status += ", cancellation requested at " + a.print.Time(inv.CancelRequestedAt) + ", the handler gets it at its next await point"
 	}
 	return status
 }

@@ -363,7 +363,7 @@ func (a *app) succeeded(op *operation, list []client.BatchSuccess) {
 		}
 	}
 	if requested > 0 {
-		a.print.Printf("%s Requested the cancellation of %s: delivered when the handler next responds\n", a.print.Green("[OK]:"), countOf(requested))
+		a.print.Printf("%s Requested the cancellation of %s: the handler gets it at its next await point\n", a.print.Green("[OK]:"), countOf(requested))
 	}
 	if ended := len(list) - requested; ended > 0 {
 		a.print.Printf("%s %s %s\n", a.print.Green("[OK]:"), op.done, countOf(ended))

@@ -111,10 +111,14 @@ func (s *Server) deleteSubscription(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if force {
+	switch {
+	case force:
 		if err := s.registry.RemoveSubscription(c.Request().Context(), sub.ID); err != nil {
 			return err
 		}
+		return done(c, http.StatusAccepted)
+	case sub.Draining: // its time for that began with the first request
+		c.Set(auditNothing, true)
 		return done(c, http.StatusAccepted)
 	}
 	_, err = s.registry.ChangeSubscription(c.Request().Context(), sub.ID, func(sub subscription.Subscription) (subscription.Subscription, error) {

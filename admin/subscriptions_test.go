@@ -194,6 +194,10 @@ func TestSubscriptionLives(t *testing.T) {
 	require.NotContains(t, view, "dead_letter_topic")
 
 	w.view(t, "DELETE", "/subscriptions/"+id, "", 202)
+	drained, _ := w.store.Subscription(id)
+	w.view(t, "DELETE", "/subscriptions/"+id, "", 202)
+	again, _ := w.store.Subscription(id)
+	require.Equal(t, drained.Version, again.Version, "a repetition does not extend the time after which it is removed")
 	view, _ = w.view(t, "GET", "/subscriptions/"+id, "", 200)
 	require.Equal(t, "draining", view["state"])
 	w.view(t, "POST", "/subscriptions/"+id+"/pause", "", 409)

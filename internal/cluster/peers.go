@@ -6,6 +6,7 @@ import (
 	"path"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -23,12 +24,22 @@ type Peers struct {
 
 	mu     sync.Mutex // covers the fields below
 	closed bool
-	conns  map[string]*grpc.ClientConn
+	conns  map[string]*peerConn
 }
+
+// peerConn is the connection to an address.
+type peerConn struct {
+	*grpc.ClientConn
+	used time.Time // when it was last needed
+}
+
+// unusedAfter is the time without requests after which the connection to an address is dropped: a node
+// that is restarted elsewhere has another address. No request takes this long.
+const unusedAfter = 10 * time.Minute
 
 // NewPeers returns a Peers without connections. security may be nil.
 func NewPeers(security *nodetls.Security) *Peers {
-	p := &Peers{security: security, sent: make(map[string]*atomic.Uint64), conns: make(map[string]*grpc.ClientConn)}
+	p := &Peers{security: security, sent: make(map[string]*atomic.Uint64), conns: make(map[string]*peerConn)}
 	for _, method := range nodepb.NodeCluster_ServiceDesc.Methods {
 		p.sent[method.MethodName] = new(atomic.Uint64)
 	}
@@ -50,15 +61,29 @@ func (p *Peers) At(address string) (nodepb.NodeClusterClient, error) {
 	if p.closed {
 		return nil, errors.New("the node is stopping")
 	}
+	now := time.Now()
 	conn := p.conns[address]
 	if conn == nil {
-		var err error
-		if conn, err = nodelink.Dial(address, p.security, grpc.WithUnaryInterceptor(p.count)); err != nil {
+		dialed, err := nodelink.Dial(address, p.security, grpc.WithUnaryInterceptor(p.count))
+		if err != nil {
 			return nil, err
 		}
+		p.dropUnused(now)
+		conn = &peerConn{ClientConn: dialed}
 		p.conns[address] = conn
 	}
+	conn.used = now
 	return nodepb.NewNodeClusterClient(conn), nil
+}
+
+// dropUnused closes the connections that are no longer used. The caller holds mu.
+func (p *Peers) dropUnused(now time.Time) {
+	for address, conn := range p.conns {
+		if now.Sub(conn.used) > unusedAfter {
+			_ = conn.Close() // nothing waits for it
+			delete(p.conns, address)
+		}
+	}
 }
 
 // Close closes all connections. Later requests fail.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"platform/internal/budget"
 	"platform/internal/feature"
@@ -114,10 +115,16 @@ type nodeConn struct {
 	unresponsive atomic.Bool
 
 	conn *nodelink.Redialer
+	// brokenSince is when the last link broke, in Unix nanoseconds; 0 while there is one.
+	brokenSince atomic.Int64
 
 	mu   sync.Mutex // covers link
 	link *link
 }
+
+// unusedAfter is the time without a request to a node that is not connected after which its connection
+// is dropped: a node that is restarted elsewhere has another address.
+const unusedAfter = 10 * time.Minute
 
 // redial dials the node immediately if the last dial failed.
 func (p *nodeConn) redial() {
@@ -147,9 +154,21 @@ func (c *Client) nodeConn(address string) (*nodeConn, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.dropUnused(time.Now())
 	p = &nodeConn{c: c, address: address, conn: conn}
 	c.conns[address] = p
 	return p, nil
+}
+
+// dropUnused closes the connections that have been broken for long, and that no request has opened
+// again. The caller holds mu.
+func (c *Client) dropUnused(now time.Time) {
+	for address, p := range c.conns {
+		if since := p.brokenSince.Load(); since != 0 && now.Sub(time.Unix(0, since)) > unusedAfter {
+			_ = p.conn.Close() // a request that opens it now is not sent, and repeated
+			delete(c.conns, address)
+		}
+	}
 }
 
 // open returns the link to the node, and opens one if there is none or it is broken.
@@ -169,6 +188,7 @@ func (p *nodeConn) open() (*link, error) {
 	}
 	l := newLink(p)
 	p.link = l
+	p.brokenSince.Store(0)
 	p.c.wg.Go(func() { l.run(p.c.ctx) })
 	return l, nil
 }

@@ -179,6 +179,7 @@ func (l *link) run(ctx context.Context) {
 	}
 	cancel(nil)
 	prober.Wait()
+	l.conn.brokenSince.Store(time.Now().UnixNano()) // before others notice it
 	l.calls.End(fmt.Errorf("connection to %s: %w", l.conn.address, err))
 }
 

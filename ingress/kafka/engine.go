@@ -75,6 +75,7 @@ type Engine struct {
 
 	mu      sync.Mutex // covers the fields below
 	owners  map[uint32]*owner
+	moved   bool               // owners has changed since readers were told
 	readers map[string]*reader // by subscription
 
 	stopping map[*reader]bool // of readers
@@ -127,6 +128,7 @@ func (e *Engine) lead(ctx context.Context, o positions) {
 	e.mu.Lock()
 	if ctx.Err() == nil { // it must not replace its successor
 		e.owners[o.Partition()] = w
+		e.moved = true
 	}
 	e.mu.Unlock()
 	e.notify()
@@ -134,6 +136,7 @@ func (e *Engine) lead(ctx context.Context, o positions) {
 	e.mu.Lock()
 	if e.owners[o.Partition()] == w {
 		delete(e.owners, o.Partition())
+		e.moved = true
 	}
 	e.mu.Unlock()
 	e.notify()
@@ -208,7 +211,8 @@ func (e *Engine) Run(ctx context.Context) error {
 
 // reconcile starts and stops readers, so that there is one for each subscription while this
 // node leads partitions. One that stops finishes what is in flight, which may take a while; its
-// successor is started afterwards.
+// successor is started afterwards. The others are told if the owners have changed, not of changes of
+// other subscriptions: with a thousand of these, each change would cost a thousand requests.
 func (e *Engine) reconcile(ctx context.Context, subscriptions []subscription.Subscription) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -228,8 +232,11 @@ func (e *Engine) reconcile(ctx context.Context, subscriptions []subscription.Sub
 			continue
 		}
 		wanted[sub.ID] = true
-		r.notify()
+		if e.moved {
+			r.notify()
+		}
 	}
+	e.moved = false
 	for id, r := range e.readers {
 		if !wanted[id] && !e.stopping[r] {
 			e.stopping[r] = true

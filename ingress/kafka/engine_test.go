@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -391,4 +392,31 @@ func TestTransactions(t *testing.T) {
 	w.eventually("the committed ones are stored", func() bool { return w.createdCount() == 3 })
 	w.requireOnce("orders", want)
 	w.eventually("there is no lag", func() bool { st := h.status("orders", 0); return st.Position == 12 && st.Lag() == 0 })
+}
+
+// A change of one subscription does not make the readers of the others ask the brokers again; a change
+// of the owners does.
+func TestReadersAreToldOfChangedOwners(t *testing.T) {
+	w := newWorld(t, 1)
+	w.subscribe("sub_1", "Greeter/greet", []string{"orders"})
+	e := New(Config{Source: w.source, Partitions: w, Dial: w.dial, Log: slog.New(slog.DiscardHandler)})
+	subs, _ := w.source.Subscriptions()
+	cluster, _ := w.source.KafkaCluster("main")
+	r := newReader(e, subs[0], cluster, true) // it does not run
+	e.readers["sub_1"] = r
+	ctx, cancel := context.WithCancel(t.Context())
+	led := make(chan struct{})
+	go func() {
+		defer close(led)
+		e.lead(ctx, &shardOwner{s: w.shards[0]})
+	}()
+	<-e.changed
+	e.reconcile(t.Context(), subs)
+	require.Len(t, r.wake, 1)
+	<-r.wake
+	e.reconcile(t.Context(), subs)
+	require.Empty(t, r.wake)
+	cancel()
+	<-led
+	require.True(t, e.moved)
 }

@@ -163,14 +163,14 @@ func TestIdleCost(t *testing.T) {
 		sub := post(t, c, "/subscriptions?check=true", map[string]any{"source": "kafka://main/idle", "sink": "service://Plain/run"})
 		require.Eventually(t, func() bool { return runningOf(c, sub["id"]) == partitions }, 2*time.Minute, 50*time.Millisecond)
 	}
-	started := time.Since(begin)
+	started, starting := time.Since(begin), requests.take()
 	cpu, counts := during(), requests.take()
 	perSecond := map[string]string{}
 	for kind, n := range counts {
 		perSecond[kind] = fmt.Sprintf("%.1f", float64(n)/seconds)
 	}
-	t.Logf("%d × %d topic partitions: read after %s; %s of CPU per second, %s without; %d MiB, %d without; requests/s: %v", subscriptions, partitions,
-		started.Round(time.Millisecond), cpu, without, residentOf(t, c)>>20, memory, perSecond)
+	t.Logf("%d × %d topic partitions: read after %s and %v; %s of CPU per second, %s without; %d MiB, %d without; requests/s: %v", subscriptions, partitions,
+		started.Round(time.Millisecond), starting, cpu, without, residentOf(t, c)>>20, memory, perSecond)
 }
 
 // runningOf returns the number of topic partitions that a subscription reads.

@@ -12,7 +12,9 @@ type Streams interface {
 	// Statuses returns the state of a subscription, or of all if id is empty, as reported by the
 	// nodes that respond in time. brief omits topic partitions.
 	Statuses(ctx context.Context, id string, brief bool) StreamStatuses
-	// ResolveStart requests the start offsets of a subscription from the broker.
+	// ResolveStart requests the start offsets of a subscription from the broker. The error is a
+	// *subscription.BrokerError if it is about the brokers. With the reason TopicMissing, it comes with
+	// the offsets of the other topics: those that do not exist are read from their beginning.
 	ResolveStart(ctx context.Context, s *subscription.Subscription, c *subscription.Cluster) ([]subscription.TopicStart, error)
 	// Record returns a record. Errors can be subscription.ErrNotRead and ErrNoRecord.
 	Record(ctx context.Context, id subscription.RecordID) (subscription.Record, error)

@@ -104,6 +104,11 @@ func (s *Server) prepareSubscription(ctx context.Context, sub *subscription.Subs
 	}
 	notices = propertyNotices(sub.Properties)
 	offsets, unresolved := s.cfg.Streams.ResolveStart(ctx, sub, &cluster)
+	var broker *subscription.BrokerError
+	if errors.As(unresolved, &broker) && broker.Reason == subscription.TopicMissing && !check && sub.Start.Kind != subscription.StartOffsets {
+		sub.Offsets, sub.Resolved = offsets, true
+		return notices, unresolved, nil
+	}
 	if unresolved != nil {
 		if invalidStart(unresolved) {
 			return nil, nil, unresolved

@@ -255,6 +255,11 @@ func TestUnreachableBrokers(t *testing.T) {
 		requireError(t, answer, text(t, answer), "META0009", "the start was not changed")
 	}
 
+	streams.unreached = &subscription.BrokerError{Reason: subscription.TopicMissing, Message: "no topic orders"}
+	view = w.subscribe(t, simpleSubscription)
+	require.Equal(t, "no topic orders", view["message"])
+	require.Equal(t, true, view["start"].(map[string]any)["resolved"], "it is read from its beginning")
+
 	streams.unreached = errcode.New(errcode.META0009, "start: orders/0 has no offset 9").In("start")
 	for path, body := range map[string]string{"/subscriptions": simpleSubscription, path: seek} {
 		answer = w.ask(t, "POST", path, body)
@@ -264,7 +269,7 @@ func TestUnreachableBrokers(t *testing.T) {
 		require.Contains(t, got, `"field":"start"`)
 	}
 	list, _ = w.store.Subscriptions()
-	require.Len(t, list, 1)
+	require.Len(t, list, 2)
 }
 
 // The failure inbox has what subscriptions cannot deliver.

@@ -20,7 +20,7 @@ import (
 func (r *reader) resolve(ctx context.Context) error {
 	request, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	offsets, err := resolveStart(request, r.admin, &r.sub, &r.client)
+	offsets, _, err := resolveStart(request, r.admin, &r.sub, &r.client)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ const attemptTimeout = 2 * time.Second
 
 // ResolveStart requests the start of a subscription from the brokers, again while they elect leaders
 // or are busy. Users can act on the error, which is a *subscription.BrokerError if it is about the
-// brokers.
+// brokers. With the reason TopicMissing, it comes with the start in the other topics.
 func (e *Engine) ResolveStart(ctx context.Context, sub *subscription.Subscription, cluster *subscription.Cluster) ([]subscription.TopicStart, error) {
 	settings, err := subscription.ClientOf(cluster, sub)
 	if err != nil {
@@ -50,8 +50,10 @@ func (e *Engine) ResolveStart(ctx context.Context, sub *subscription.Subscriptio
 	admin := kadm.NewClient(client)
 	var busy error
 	for wait := minRetry; ; wait = min(2*wait, time.Second) {
-		starts, err := resolveStart(ctx, admin, sub, &settings)
+		starts, absent, err := resolveStart(ctx, admin, sub, &settings)
 		switch {
+		case err == nil && absent != nil:
+			return starts, &subscription.BrokerError{Reason: subscription.TopicMissing, Message: absent.Error()}
 		case err == nil:
 			return starts, nil
 		case busy != nil && ctx.Err() != nil: // it says more than that the time is over
@@ -76,13 +78,24 @@ func (e *Engine) ResolveStart(ctx context.Context, sub *subscription.Subscriptio
 	}
 }
 
-// resolveStart returns the offsets at which an incarnation starts. Topics that do not exist
-// yet are left out: they are read from their beginning.
-func resolveStart(ctx context.Context, admin *kadm.Client, sub *subscription.Subscription, settings *subscription.Client) ([]subscription.TopicStart, error) {
+// resolveStart returns the offsets at which an incarnation starts. Topics that do not exist yet are
+// left out: they are read from their beginning, since all their records are later. absent is about
+// one of those that the subscription names.
+func resolveStart(ctx context.Context, admin *kadm.Client, sub *subscription.Subscription, settings *subscription.Client) (found []subscription.TopicStart, absent, err error) {
 	topics, problem, err := listTopics(ctx, admin, sub)
-	if err := cmp.Or(err, problem, missing(sub, topics)); err != nil {
-		return nil, err
+	if err := cmp.Or(err, problem); err != nil {
+		return nil, nil, err
 	}
+	absent = missing(sub, topics)
+	if absent != nil && sub.Start.Kind == subscription.StartOffsets { // of a topic that does not exist
+		return nil, nil, absent
+	}
+	found, err = startOf(ctx, admin, sub, settings, topics)
+	return found, absent, err
+}
+
+// startOf returns the offsets at which an incarnation starts in existing topics.
+func startOf(ctx context.Context, admin *kadm.Client, sub *subscription.Subscription, settings *subscription.Client, topics map[string]topicInfo) ([]subscription.TopicStart, error) {
 	names := slices.Sorted(maps.Keys(topics))
 	if len(names) == 0 {
 		return nil, nil

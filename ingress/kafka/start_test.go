@@ -180,6 +180,51 @@ func TestOffsetsThatDoNotExist(t *testing.T) {
 	}
 }
 
+// A topic that is created after the subscription is read from its beginning, whatever the start: all
+// its records are later. Meanwhile the other topics are read.
+func TestTopicsThatDoNotExistYet(t *testing.T) {
+	for name, start := range map[string]subscription.Start{
+		"latest": {Kind: subscription.StartLatest},
+		"group":  {Kind: subscription.StartGroup, Otherwise: subscription.StartLatest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 2)
+			w.topic("orders", 1)
+			w.produce(record("orders", 0, "", "before"))
+			topics := []string{"later", "orders"}
+			w.subscribe("sub_1", "Greeter/greet", topics, func(s *subscription.Subscription) { s.Start = start })
+			h := w.start().leadAll()
+			w.eventually("it says which one is missing", func() bool {
+				st := h.engine.Statuses("sub_1", true)
+				return len(st) == 1 && st[0].Reason == subscription.TopicMissing && h.status("orders", 0).State == subscription.Running
+			})
+			w.produce(record("orders", 0, "", "after"))
+			w.topic("later", 1)
+			w.produce(record("later", 0, "", "first"))
+			w.eventually("it is read", func() bool {
+				h.engine.reader("sub_1").notify()
+				return w.createdCount() == 2
+			})
+			w.requireOnce("orders", map[int32][]int64{0: {1}})
+			w.requireOnce("later", map[int32][]int64{0: {0}})
+
+			sub := subscription.Subscription{ID: "sub_2", Source: subscription.Source{Cluster: "main", Topics: []string{"never", "orders"}}, Start: start}
+			cluster := w.source.clusters["main"]
+			found, err := h.engine.ResolveStart(t.Context(), &sub, &cluster)
+			var broker *subscription.BrokerError
+			require.ErrorAs(t, err, &broker)
+			require.Equal(t, subscription.TopicMissing, broker.Reason)
+			require.Len(t, found, 1)
+			require.Equal(t, "orders", found[0].Topic)
+			sub.Start = subscription.Start{Kind: subscription.StartOffsets, Otherwise: subscription.StartLatest, Offsets: []subscription.TopicOffsets{{Topic: "never", Offsets: []subscription.PartitionOffset{{Offset: 3}}}}}
+			found, err = h.engine.ResolveStart(t.Context(), &sub, &cluster)
+			require.ErrorAs(t, err, &broker)
+			require.Empty(t, found)
+		})
+	}
+}
+
 // While a topic is created, its brokers do not know yet which topic partitions they lead.
 func TestAStartWaitsUntilBrokersHaveElectedLeaders(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -50,15 +50,21 @@ group.initial.rebalance.delay.ms=0
 auto.create.topics.enable=false
 END
 echo "Starting a Kafka broker on port $port ..."
-kafka kafka.tools.StorageTool format -t "$(head -c 16 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=')" -c "$dir/server.properties" >"$dir/format.log" 2>&1 || fail "$(cat "$dir/format.log")"
+id=$(head -c 16 /dev/urandom | od -An -v -tx1 | tr -d ' \n' | cut -c1-22)
+kafka kafka.tools.StorageTool format -t "$id" -c "$dir/server.properties" >"$dir/format.log" 2>&1 || fail "$(cat "$dir/format.log")"
 java -cp "$jars/*" -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dorg.slf4j.simpleLogger.defaultLogLevel=error kafka.Kafka "$dir/server.properties" >"$dir/broker.log" 2>&1 &
 pids="$pids $!"
-until_ok kafka org.apache.kafka.tools.TopicCommand --bootstrap-server "127.0.0.1:$port" --list
+until_ok kafka org.apache.kafka.tools.ClusterTool cluster-id --bootstrap-server "127.0.0.1:$port"
+grep -q "$id" "$dir/last" || fail "another broker uses port $port: stop it, or set KAFKA_PORT and KAFKA_CONTROLLER_PORT"
 
 # shellcheck disable=SC2086
 "$platform" dev --sample ${DEV_FLAGS:-} >"$dir/dev.log" 2>&1 &
-pids="$pids $!"
-until_ok "$platform" services describe Counter
+server=$!
+pids="$pids $server"
+until grep -q "All processes are running" "$dir/dev.log"; do # another server may respond
+	kill -0 "$server" 2>/dev/null || fail "the server has ended: $(cat "$dir/dev.log")"
+	sleep 0.2
+done
 
 kafka org.apache.kafka.tools.TopicCommand --bootstrap-server "127.0.0.1:$port" --create --topic numbers --partitions 2
 "$platform" kafka-clusters create main bootstrap.servers="127.0.0.1:$port"

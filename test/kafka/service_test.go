@@ -61,13 +61,14 @@ func (l *ledger) count() int {
 }
 
 // startService serves an object, which counts its records and checks their order, and a
-// service that does nothing.
+// service that only counts them; Ignored does not.
 func startService(t testing.TB) (*ledger, string) {
 	t.Helper()
 	l := &ledger{invocations: map[recordID]string{}, inputs: map[recordID][32]byte{}}
 	handler, err := server.NewRestate().WithLogger(slog.DiscardHandler, false).
 		Bind(restate.NewObject("Orders").Handler("add", restate.NewObjectHandler(l.order))).
 		Bind(restate.NewService("Plain").Handler("run", restate.NewServiceHandler(l.plain))).
+		Bind(restate.NewService("Ignored").Handler("run", restate.NewServiceHandler(func(restate.Context, map[string]int) (restate.Void, error) { return restate.Void{}, nil }))).
 		Bind(restate.NewService("Bytes").Handler("run", restate.NewServiceHandler(l.bytes, restate.WithBinary))).
 		Handler()
 	require.NoError(t, err)

@@ -2,6 +2,7 @@ package query
 
 import (
 	"io"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,6 +56,12 @@ func TestConditionsArePushedDown(t *testing.T) {
 			Table: partition.Invocations, Detail: partition.Whole, Keys: partition.AllKeys, Statuses: []machine.Status{machine.Completed}},
 		"select id from sys_invocation_status where partition_key = 13803158172436129791": {
 			Table: partition.Invocations, Detail: partition.Heads, Keys: one(13803158172436129791)},
+		"select id from sys_invocation_status where partition_key = '13803158172436129791'": {
+			Table: partition.Invocations, Detail: partition.Heads, Keys: one(13803158172436129791)},
+		"select id from sys_invocation_status where partition_key = '7912481858132400394'": {
+			Table: partition.Invocations, Detail: partition.Heads, Keys: one(7912481858132400394)},
+		"select id from sys_invocation_status where partition_key = 5.0": {
+			Table: partition.Invocations, Detail: partition.Heads, Keys: partition.AllKeys},
 		"select id from sys_invocation where scope = 'tenant'": {
 			Table: partition.Invocations, Detail: partition.Heads, Keys: one(ids.HashKey(scope)), Scope: &scope},
 		"select raw_length from sys_journal where id = '" + someID + "'": {Table: partition.Journal, Detail: partition.Heads, ID: id, Keys: one(id.PartitionKey())},
@@ -121,6 +128,25 @@ func TestImpossibleConditionsReadNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, written.Rows)
 		require.Empty(t, m.asked, query)
+	}
+}
+
+// TestPartitionKeysAsText finds rows by a partition key that is written as text, like a number.
+func TestPartitionKeysAsText(t *testing.T) {
+	id, err := ids.ParseInvocation(someID)
+	require.NoError(t, err)
+	inv := &machine.Invocation{ID: id, Status: machine.Completed, Target: machine.Target{Service: "S", Handler: "h"}}
+	high := &machine.Invocation{ID: ids.Invocation{255, 1}, Status: machine.Completed, Target: inv.Target}
+	e := newTestEngine(t, Config{Partitions: &memory{rows: map[partition.Table][]partition.Row{
+		partition.Invocations: {{Record: partition.Record{Invocation: inv}}, {Record: partition.Record{Invocation: high}}},
+	}}})
+	for _, inv := range []*machine.Invocation{inv, high} {
+		key := strconv.FormatUint(inv.ID.PartitionKey(), 10)
+		for _, condition := range []string{"partition_key = " + key, "partition_key = '" + key + "'", "'" + key + "' = partition_key"} {
+			rows := ask(t, e, "select id from sys_invocation_status where "+condition)
+			require.Len(t, rows, 1, condition)
+			require.Equal(t, inv.ID.String(), rows[0]["id"])
+		}
 	}
 }
 

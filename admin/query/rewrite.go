@@ -54,7 +54,7 @@ func (e *Engine) rewrite(ctx context.Context, text string) (*rewritten, error) {
 	if balanced {
 		notices = e.notices(text, tokens)
 	}
-	r := &rewriter{ctx: ctx, tokens: tokens, times: e.catalog.times(), listed: e.catalog.listed()}
+	r := &rewriter{ctx: ctx, tokens: tokens, times: e.catalog.times(), numbers: e.catalog.named(U64), listed: e.catalog.listed()}
 	r.names()
 	if err := r.literals(); err != nil {
 		at := r.failedAt

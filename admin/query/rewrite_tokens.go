@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ type rewriter struct {
 	ctx      context.Context //nolint:containedctx // ends the passes early, which call each other deeply
 	tokens   []token
 	times    map[string]bool // names of timestamps
+	numbers  map[string]bool // names of unsigned numbers
 	listed   map[string]bool // names of columns for which sources accept lists
 	failedAt int             // position of the invalid literal
 	steps    int             // of all passes
@@ -138,7 +140,11 @@ func (r *rewriter) literals() error {
 			if n, err := strconv.ParseUint(t.text, 10, 64); err == nil && n > 1<<63-1 && (n != 1<<63 || !r.at(i-1).is("-")) {
 				r.tokens[i].text = strconv.FormatInt(int64(n), 10) // as partition keys are stored
 			}
-		case t.kind == str && r.comparedWithTime(i):
+		case t.kind == str && r.comparedWith(r.numbers, i):
+			if n, err := strconv.ParseUint(t.literal(), 10, 64); err == nil && n > math.MaxInt64 { // SQLite converts smaller ones
+				r.tokens[i] = token{num, strconv.FormatInt(int64(n), 10), t.at}
+			}
+		case t.kind == str && r.comparedWith(r.times, i):
 			if at, err := parseTime(t.literal()); err == nil {
 				r.tokens[i].text = "'" + timestampText(at) + "'"
 			}
@@ -147,17 +153,17 @@ func (r *rewriter) literals() error {
 	return nil
 }
 
-// comparedWithTime reports whether a text is compared with a timestamp column, which requires the
-// canonical format.
-func (r *rewriter) comparedWithTime(i int) bool {
-	isTime := func(t token) bool { return r.times[strings.ToLower(t.name())] }
+// comparedWith reports whether a text is compared with one of the named columns: timestamps require the
+// canonical format, numbers the way in which they are stored.
+func (r *rewriter) comparedWith(columns map[string]bool, i int) bool {
+	named := func(t token) bool { return columns[strings.ToLower(t.name())] }
 	switch {
 	case r.at(i-1).is("=", "==", "<", "<=", ">", ">=", "<>", "!=", "between"):
-		return isTime(r.at(i-2)) || r.at(i-2).is("not") && isTime(r.at(i-3))
+		return named(r.at(i-2)) || r.at(i-2).is("not") && named(r.at(i-3))
 	case r.at(i-1).is("and") && r.at(i-3).is("between"):
-		return isTime(r.at(i-4)) || r.at(i-4).is("not") && isTime(r.at(i-5))
+		return named(r.at(i-4)) || r.at(i-4).is("not") && named(r.at(i-5))
 	case r.at(i+1).is("=", "==", "<", "<=", ">", ">=", "<>", "!="):
-		return isTime(r.at(i+2)) || r.at(i+3).is(".") && isTime(r.at(i+4))
+		return named(r.at(i+2)) || r.at(i+3).is(".") && named(r.at(i+4))
 	}
 	return false
 }

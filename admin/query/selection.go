@@ -149,9 +149,14 @@ func (s *selection) apply(f field, op vtab.ConstraintOp, v vtab.Value, planning 
 		s.nothing = s.nothing || !planning && err != nil
 		s.key = new(id.PartitionKey())
 	case byPartitionKey:
-		key, isInt := v.(int64)
-		s.nothing = s.nothing || !planning && !isInt
-		s.key = new(uint64(key))
+		key, known := v.(int64)
+		if isText { // SQLite converts it before it compares it
+			n, err := strconv.ParseInt(str, 10, 64)
+			key, known = n, err == nil
+		}
+		if known || planning {
+			s.key = new(uint64(key))
+		}
 	case byScope:
 		if op == vtab.OpISNULL || v == nil {
 			str = ""

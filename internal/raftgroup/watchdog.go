@@ -203,11 +203,24 @@ func (w *Watchdog) look(now time.Time) {
 			"group", op.probe.group, "operation", op.kind, "duration", ran-op.started)
 		w.wg.Go(op.probe.slow)
 	}
-	if hung != nil {
-		w.cfg.Logger.Error("storage operation hangs; exiting", "group", hung.probe.group,
-			"operation", hung.kind, "duration", ran-hung.started, "stacks", stacks())
-		w.cfg.Exit()
+	if hung == nil {
+		return
 	}
+	stacks := stacks() // which takes a while
+	if !w.runs(hung) {
+		return
+	}
+	w.cfg.Logger.Error("storage operation hangs; exiting", "group", hung.probe.group,
+		"operation", hung.kind, "duration", ran-hung.started, "stacks", stacks)
+	w.cfg.Exit()
+}
+
+// runs reports whether an operation has not ended.
+func (w *Watchdog) runs(op *operation) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, ok := w.ops[op]
+	return ok
 }
 
 // stacks returns the stacks of all goroutines, at most 4 MiB.

@@ -25,6 +25,8 @@ type fault struct {
 	quorumLoss bool
 	// zombies means that a former leader may continue after the others have replaced it.
 	zombies bool
+	// mayExit means that nodes may exit because of the fault.
+	mayExit bool
 	// maxGap limits the time that a key is unavailable in the 99th percentile of the long
 	// form; it depends on how the fault is detected. 0 for no limit.
 	maxGap time.Duration
@@ -45,8 +47,8 @@ var faults = []fault{
 	{name: "isolate-repeatedly", supported: requireNetwork, inject: isolateRepeatedly, zombies: true, maxGap: 15 * time.Second},
 	{name: "wipe-one", supported: requireThreeNodes, inject: wipeOne, maxGap: 5 * time.Second},
 	{name: "slow-disk", supported: requireDisks, inject: slowDisk, zombies: true, maxGap: 10 * time.Second},
-	{name: "hung-disk", supported: requireDisks, inject: hungDisk, zombies: true, maxGap: 20 * time.Second},
-	{name: "full-disk", supported: requireDisks, inject: fullDisk, zombies: true, maxGap: 20 * time.Second},
+	{name: "hung-disk", supported: requireDisks, inject: hungDisk, zombies: true, mayExit: true, maxGap: 20 * time.Second},
+	{name: "full-disk", supported: requireDisks, inject: fullDisk, zombies: true, mayExit: true, maxGap: 20 * time.Second},
 	{name: "transfer", supported: requireThreeNodes, inject: transferAll, maxGap: 2 * time.Second},
 }
 

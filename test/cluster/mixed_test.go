@@ -113,7 +113,7 @@ func (b *testbed) round(t *testing.T, f fault) (r roundResult) {
 	}
 	r.err = f.inject(t.Context(), b)
 	begin := time.Now()
-	if err := b.awaitRecovery(t.Context()); err != nil && r.err == nil {
+	if err := b.awaitRecoveryOf(t.Context(), f); err != nil && r.err == nil {
 		r.err = err
 	}
 	r.recovered = r.err == nil
@@ -131,15 +131,46 @@ func (b *testbed) round(t *testing.T, f fault) (r roundResult) {
 // awaitRecovery waits until the cluster is healthy and fully replicated, and marks all
 // nodes healthy.
 func (b *testbed) awaitRecovery(ctx context.Context) error {
-	err := b.AwaitHealthy(ctx)
-	if err == nil {
-		err = b.AwaitReplicated(ctx, recoveryTimeout)
+	return b.awaitRecoveryOf(ctx, fault{})
+}
+
+// awaitRecoveryOf is awaitRecovery from a fault. It restarts nodes that have exited because of it:
+// they may have decided so just before the end of the fault, and still have responded after it.
+func (b *testbed) awaitRecoveryOf(ctx context.Context, f fault) error {
+	err := b.awaitReplicas(ctx)
+	if err != nil && f.mayExit && b.restartExited(ctx) {
+		err = b.awaitReplicas(ctx)
 	}
 	for i := range b.Nodes {
 		b.targets.MarkHealthy(i)
 	}
 	b.targets.SetQuorumLost(false)
 	return err
+}
+
+// awaitReplicas waits until all nodes are healthy and have their replicas.
+func (b *testbed) awaitReplicas(ctx context.Context) error {
+	if err := b.AwaitHealthy(ctx); err != nil {
+		return err
+	}
+	return b.AwaitReplicated(ctx, recoveryTimeout)
+}
+
+// restartExited restarts the nodes that have exited. It returns false if there is none, or if one does
+// not start.
+func (b *testbed) restartExited(ctx context.Context) bool {
+	restarted := false
+	for _, n := range b.Nodes {
+		select {
+		case <-n.Process.Exited():
+			if n.Restart(ctx) != nil {
+				return false
+			}
+			restarted = true
+		default:
+		}
+	}
+	return restarted
 }
 
 func (r roundResult) problems() []error {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -31,8 +32,21 @@ var eventCases = []testCase{
 		e.awaitOutput("bytes", body)
 	}},
 	{"the headers of a record reach the handler", func(e *env) {
-		e.subscribe("Echo/header", &kgo.Record{Value: []byte(`"kafka.header.color"`), Headers: []kgo.RecordHeader{{Key: "Color", Value: []byte("one two")}}})
-		e.awaitOutput("header", []byte(`"one two"`))
+		want := map[string]string{
+			"kafka.topic": "events", "kafka.partition": "0", "kafka.timestamp": "1700000000123", "kafka.key": "_wBr", "kafka.tombstone": "",
+			"kafka.header.color": "one two", "kafka.header.bytes.base64": "AP9-",
+		}
+		var records []*kgo.Record // each asks for one header
+		for name := range want {
+			records = append(records, &kgo.Record{
+				Key: []byte("\xff\x00k"), Value: e.encode(name), Timestamp: time.UnixMilli(1_700_000_000_123),
+				Headers: []kgo.RecordHeader{{Key: "Color", Value: []byte("one two")}, {Key: "bytes", Value: []byte("\x00\xff~")}},
+			})
+		}
+		e.subscribe("Echo/header", records...)
+		for _, value := range want {
+			e.awaitOutput("header", e.encode(value))
+		}
 	}},
 }
 

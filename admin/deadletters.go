@@ -109,7 +109,7 @@ func parsePlace(id, text string) (*subscription.RecordID, error) {
 	}
 	partition, err1 := strconv.ParseInt(parts[1], 10, 32)
 	offset, err2 := strconv.ParseInt(parts[2], 10, 64)
-	if err1 != nil || err2 != nil || partition < 0 || offset < 0 {
+	if err1 != nil || err2 != nil || partition < 0 || offset < 0 || parts[0] == "" {
 		return nil, malformed
 	}
 	return &subscription.RecordID{Subscription: id, Topic: parts[0], Partition: int32(partition), Offset: offset}, nil

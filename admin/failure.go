@@ -219,5 +219,5 @@ func boolOf(parameters url.Values, name string) (bool, error) {
 	case "false", "0":
 		return false, nil
 	}
-	return false, badRequest("The query parameter '%s' is invalid: %q is neither true nor false", name, values[len(values)-1])
+	return false, badRequest("The query parameter '%s' is invalid: %s is neither true nor false", name, shorten(values[len(values)-1]))
 }

@@ -126,6 +126,10 @@ func staticCluster(name string) error {
 }
 
 func noKafkaCluster(name string) error {
+	const shown = 253 // no name is longer
+	if len(name) > shown {
+		name = strings.ToValidUTF8(name[:shown], "") + "…"
+	}
 	return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The requested Kafka cluster '%s' does not exist", name)}
 }
 

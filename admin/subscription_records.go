@@ -28,7 +28,7 @@ func (s *Server) recordOf(c echo.Context) (id subscription.RecordID, err error) 
 	}
 	topic := c.Param("topic")
 	if !sub.Source.Matcher()(topic) {
-		return id, &failure{status: http.StatusNotFound, message: fmt.Sprintf("the subscription %s does not read the topic %q", sub.ID, topic)}
+		return id, &failure{status: http.StatusNotFound, message: fmt.Sprintf("the subscription %s does not read the topic %s", sub.ID, shorten(topic))}
 	}
 	return subscription.RecordID{Subscription: sub.ID, Topic: topic, Partition: int32(partition), Offset: offset}, nil
 }

@@ -115,8 +115,30 @@ func lagsAtRate(t *testing.T, b *brokers, l *ledger, at func(int) *kgo.Record, f
 	for _, rec := range sent {
 		lags = append(lags, l.arrived[recordID{rec.Topic, rec.Partition, rec.Offset}].Sub(rec.Timestamp))
 	}
+	logStall(t, sent, lags)
 	slices.Sort(lags)
 	return lags
+}
+
+// logStall says which topic partitions had the longest lags, and when: one of them waits for the
+// server, all of them perhaps for the broker or the machine.
+func logStall(t *testing.T, sent []*kgo.Record, lags []time.Duration) {
+	const long = 200 * time.Millisecond
+	affected := map[int32]int{}
+	var first, last time.Time
+	for i, lag := range lags {
+		if lag < long {
+			continue
+		}
+		if affected[sent[i].Partition]++; first.IsZero() {
+			first = sent[i].Timestamp
+		}
+		last = sent[i].Timestamp
+	}
+	if len(affected) > 0 {
+		t.Logf("lags over %s, up to %s: from %s to %s after the first record, in topic partitions: %v", long, slices.Max(lags).Round(time.Millisecond),
+			first.Sub(sent[0].Timestamp).Round(time.Millisecond), last.Sub(sent[0].Timestamp).Round(time.Millisecond), affected)
+	}
 }
 
 // cpuOf returns the CPU time that a server has used.

@@ -44,6 +44,7 @@ func panelExpressions(t *testing.T) map[string][]string {
 }
 
 var (
+	alertName  = regexp.MustCompile(`(?m)^ +- alert: (\w+)$`)
 	metricName = regexp.MustCompile(`\bplatform_[a-z_]+`)
 	suffix     = regexp.MustCompile(`_(bucket|count|sum)$`)
 )
@@ -72,7 +73,7 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 	books, err := os.ReadFile("../../docs/runbooks.md")
 	require.NoError(t, err)
 	var named, sections []string
-	for _, m := range regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllStringSubmatch(string(raw), -1) {
+	for _, m := range alertName.FindAllStringSubmatch(string(raw), -1) {
 		named = append(named, m[1])
 		require.Contains(t, string(raw), `runbook: "docs/runbooks.md#`+strings.ToLower(m[1])+`"`)
 	}
@@ -94,7 +95,7 @@ func TestAlerts(t *testing.T) {
 	require.NoError(t, err)
 	tests, err := os.ReadFile("testdata/alerts.test.yml")
 	require.NoError(t, err)
-	for _, m := range regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllStringSubmatch(string(raw), -1) {
+	for _, m := range alertName.FindAllStringSubmatch(string(raw), -1) {
 		require.Contains(t, string(tests), "alertname: "+m[1]+"\n")
 	}
 }

@@ -72,10 +72,18 @@ func timeParameter(name, meaning string) object {
 	return queryParameter(name, meaning+": RFC 3339, or milliseconds since 1970.", object{"type": "string"})
 }
 
+// singleConditions are the conditions of a Filter that have one value.
+var singleConditions = []string{
+	"failure_group", "created_after", "created_before", "modified_after", "modified_before", "completed_after", "completed_before",
+}
+
 // readFilter parses the parameters of a filter and ignores others.
 func readFilter(values url.Values) (f Filter, err error) {
 	for name, list := range values {
 		last := list[len(list)-1]
+		if len(list) > 1 && slices.Contains(singleConditions, name) {
+			return f, badRequest("The query parameter '%s' must have one value, which is one of %q", name, list)
+		}
 		switch name {
 		case "status":
 			f.Statuses, err = parsed(list, parseStatus)

@@ -65,6 +65,7 @@ func TestJobRequestsAreChecked(t *testing.T) {
 		`{"operation":"kill","filter":{"service":[]}}`:                                                    "'filter.service' is empty",
 		`{"operation":"kill","filter":{"status":"running","service":[]}}`:                                 "'filter.service' is empty",
 		`{"operation":"kill","filter":{"status":"running","deployment":null}}`:                            "'filter.deployment' is empty",
+		`{"operation":"kill","filter":{"created_before":[1,2]}}`:                                          "'created_before' must have one value",
 		`{"operation":"kill","filter":{"servce":"A"}}`:                                                    "unknown field 'filter.servce'; did you mean 'service'?",
 		`{"operation":"kill","filter":{"limit":5}}`:                                                       "unknown field 'filter.limit'",
 		`{"operation":"kill","filter":{"status":"walking"}}`:                                              `\"walking\" is not a status`,

@@ -78,9 +78,13 @@ func (l *lane) run(ctx context.Context, s *stream) {
 		case <-ctx.Done():
 			return
 		}
-		wait = min(2*wait, maxLaneRetry)
+		wait = longer(wait)
 	}
 }
+
+// longer returns the next delay. It grows slowly, so that records are late by little more than a
+// change of the leader takes: with doubled delays it would be up to twice as long.
+func longer(wait time.Duration) time.Duration { return min(wait+wait/4, maxLaneRetry) }
 
 // Delays before a command is repeated that was not accepted.
 const (

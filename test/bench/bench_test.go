@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -69,9 +70,21 @@ func TestBenchMeasuresEveryWorkload(t *testing.T) {
 func TestBenchWithTLSAndToken(t *testing.T) {
 	var out, progress bytes.Buffer
 	err := run(t.Context(), []string{
-		"-duration", "200ms", "-warmup", "20ms", "-dir", t.TempDir(), "-targets", "platform-secure,platform-unaudited", "-steps", "echo/2,counter:3/2,patch/1",
+		"-duration", "200ms", "-warmup", "20ms", "-dir", t.TempDir(), "-targets", "platform-secure,platform-unaudited,platform-traced,platform-traced-tenth", "-steps", "echo/2,counter:3/2,patch/1",
 	}, &out, &progress)
 	require.NoError(t, err, "%s", &progress)
+}
+
+// TestTracedTargetsExportSpans requires that what these targets measure happens.
+func TestTracedTargetsExportSpans(t *testing.T) {
+	endpoint, err := harness.Build("platform/test/bench/service")
+	require.NoError(t, err)
+	target, err := loadTarget("platform-traced")
+	require.NoError(t, err)
+	b, err := startTestbed(t.Context(), target, endpoint, t.TempDir(), nil)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return b.spans.Load() > 0 }, 30*time.Second, 20*time.Millisecond)
+	require.NoError(t, b.stop())
 }
 
 func TestBenchRejectsInvalidArguments(t *testing.T) {

@@ -68,5 +68,5 @@ func TestLoadTargets(t *testing.T) {
 	_, err = loadTargets("platform,targets/platform.json")
 	require.ErrorContains(t, err, `duplicate target "platform"`)
 	_, err = loadTargets("other")
-	require.ErrorContains(t, err, "use one of peer-p1, peer, platform-p1, platform-secure, platform-unaudited, platform")
+	require.ErrorContains(t, err, "use one of peer-p1, peer, platform-p1, platform-secure, platform-traced-tenth, platform-traced, platform-unaudited, platform")
 }

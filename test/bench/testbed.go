@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"platform/test/harness"
@@ -27,6 +29,31 @@ type testbed struct {
 	dir     string
 	tls     *tls.Config // of calls; nil: without TLS
 	token   string      // of calls; "" for none
+
+	collector *http.Server // of spans; nil for none
+	spans     atomic.Int64 // requests with spans that it got
+}
+
+// collect starts the collector of spans, which only counts requests, and adds it to the options of the
+// server. It is in this process, whose CPU time does not count.
+func (b *testbed) collect(opts *harness.ServerOptions) error {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	b.collector = &http.Server{ReadHeaderTimeout: requestTimeout, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err == nil {
+			b.spans.Add(1)
+		}
+		w.Header().Set("Content-Type", "application/x-protobuf")
+	})}
+	go func() { _ = b.collector.Serve(ln) }()
+	opts.Env = maps.Clone(opts.Env)
+	if opts.Env == nil {
+		opts.Env = map[string]string{}
+	}
+	opts.Env["TRACING_ENDPOINT"] = "otlp+http://" + ln.Addr().String()
+	return nil
 }
 
 // dial connects to the port that the requests of a step go to.
@@ -142,6 +169,11 @@ func (b *testbed) start(ctx context.Context, target harness.Target, endpoint str
 			return err
 		}
 	}
+	if target.Traced {
+		if err := b.collect(&opts); err != nil {
+			return err
+		}
+	}
 	b.server, err = harness.StartServer(ctx, target, opts)
 	if err != nil {
 		return err
@@ -220,6 +252,9 @@ func (b *testbed) stop() error {
 	}
 	if b.service != nil && b.service.Process != nil {
 		b.service.Kill()
+	}
+	if b.collector != nil {
+		_ = b.collector.Close()
 	}
 	return os.RemoveAll(b.dir)
 }

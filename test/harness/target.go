@@ -27,6 +27,8 @@ type Target struct {
 	Env       map[string]string `json:"env"`
 	// Secure makes the benchmark use TLS and a token for calls.
 	Secure bool `json:"secure"`
+	// Traced makes the benchmark run a collector, which the server exports its spans to.
+	Traced bool `json:"traced"`
 }
 
 // LoadTarget loads a target by the path of a JSON file or the name of a built-in target.

@@ -79,6 +79,8 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 	switch milder, known := raftLevels[msg]; {
 	case known:
 		to = milder
+	case slices.Contains(args, any(raft.ErrNothingNewToSnapshot)):
+		to = slog.LevelDebug // of a replica that has applied no entry yet, such as a new one
 	case level == hclog.Error:
 		to = slog.LevelError
 	case level == hclog.Warn:

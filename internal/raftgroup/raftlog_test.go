@@ -27,6 +27,15 @@ func TestRaftLogsItsStepsAtDebugLevel(t *testing.T) {
 	require.Equal(t, 2, strings.Count(out.String(), "level=DEBUG msg=\"entering candidate state\" component=raft term="))
 }
 
+func TestSnapshotsWithoutNewEntriesAreNoErrors(t *testing.T) {
+	var out bytes.Buffer
+	l := newRaftLogger(slog.New(slog.NewTextHandler(&out, nil)))
+	l.Error("failed to take snapshot", "error", raft.ErrNothingNewToSnapshot)
+	require.Empty(t, out.String())
+	l.Error("failed to take snapshot", "error", errors.New("no space left on device"))
+	require.Contains(t, out.String(), "level=ERROR")
+}
+
 func TestRepeatedRaftMessagesAreSampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

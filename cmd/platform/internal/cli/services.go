@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,7 +48,7 @@ func (a *app) servicesList() *cobra.Command {
 
 func (a *app) serviceTable(ctx context.Context, services []client.Service, extra bool) error {
 	deployments, _, err := a.client.Deployments(ctx)
-	if err != nil {
+	if err = permitted(err); err != nil {
 		return err
 	}
 	kinds := map[string]string{}
@@ -82,12 +83,21 @@ func (a *app) servicesDescribe() *cobra.Command {
 	}
 	return viewResponse(a, cmd, a.requestService, func(ctx context.Context, service client.Service) error {
 		deployment, _, err := a.client.Deployment(ctx, service.DeploymentID)
-		if err != nil {
+		if err = permitted(err); err != nil {
 			return err
 		}
 		a.describeService(service, deployment)
 		return nil
 	})
+}
+
+// permitted returns err, or nil if it is a refusal: tokens that are limited to services may read
+// these, but not the deployments.
+func permitted(err error) error {
+	if client.HasStatus(err, http.StatusForbidden) {
+		return nil
+	}
+	return err
 }
 
 // servicesHint follows the error that a service is not registered.

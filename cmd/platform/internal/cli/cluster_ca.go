@@ -54,7 +54,8 @@ func (a *app) caInit(open func() certs.Directory) *cobra.Command {
 			return err
 		}
 		a.print.Printf("%s Created the authority of cluster %s\n", a.print.Green("[OK]:"), *cluster)
-		a.say("Keep ca.key safe: it makes nodes. Next: platform cluster ca node <name>...")
+		a.say("Keep ca.key safe: certificates of nodes are issued with it.")
+		a.say("Next: `platform cluster ca import` stores it in the cluster, which then issues the certificates; or `platform cluster ca node <name>...` writes them to files.")
 		return nil
 	})
 	return cmd

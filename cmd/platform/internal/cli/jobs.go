@@ -95,7 +95,7 @@ func (a *app) jobsStart() *cobra.Command {
 		if err := a.checkServices(ctx, r.Filter["service"]); err != nil {
 			return err
 		}
-		if err := a.confirm(fmt.Sprintf("%s %s?", r.Operation, jobTargets(r.Filter, len(r.InvocationIDs)))); err != nil {
+		if err := a.confirm(fmt.Sprintf("Start a job: %s %s?", r.Operation, jobTargets(r.Filter, len(r.InvocationIDs)))); err != nil {
 			return err
 		}
 		job, err := a.client.StartJob(ctx, r)

@@ -81,6 +81,7 @@ func TestKillsDuringSkipsAndSeeks(t *testing.T) {
 	l, uri := startService(t)
 	l.distinct = map[recordID]map[string]bool{}
 	c := harness.ClusterFor(t, harness.ClusterOptions{Nodes: 3})
+	require.NoError(t, c.AwaitReplicated(t.Context(), time.Minute)) // the loss of a node stops no partition
 	require.NoError(t, c.Nodes[0].Register(t.Context(), uri, false))
 	post(t, c, "/kafka-clusters", map[string]any{"name": "main", "properties": map[string]string{"bootstrap.servers": b.list()}})
 	sub := post(t, c, "/subscriptions?check=true", map[string]any{"source": "kafka://main/orders", "sink": "service://Orders/add"})
@@ -132,6 +133,7 @@ func TestKillsDuringSkipsAndSeeks(t *testing.T) {
 		})
 		require.Contains(t, accepted, status)
 		restart(t, killed)
+		require.NoError(t, c.AwaitReplicated(t.Context(), time.Minute))
 		awaitOn(c.Nodes[0], "the skip is counted once", func(st *readStatus) bool { return st.Partitions[0].Skipped == round+1 })
 	}
 	require.Equal(t, 2*rounds, l.count())
@@ -156,6 +158,7 @@ func TestKillsDuringSkipsAndSeeks(t *testing.T) {
 			return false
 		}, time.Minute, 100*time.Millisecond, "the seek is accepted")
 		restart(t, killed)
+		require.NoError(t, c.AwaitReplicated(t.Context(), time.Minute))
 	}
 	fewest := func(i int) int { return rounds + 1 - max(0, i-3) } // each seek follows another record
 	require.Eventually(t, func() bool {

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -214,6 +215,13 @@ func (h *history) seek() {
 	}
 	h.from(func(p int32) int64 { return at[p] })
 	h.incarnate(starts)
+	// What is produced before a node has noticed the change is delivered twice.
+	h.eventually("the readers are replaced", func() bool {
+		return !slices.ContainsFunc(h.hosts, func(host *host) bool {
+			r := host.engine.reader("sub_1")
+			return r != nil && r.sub.Incarnation != h.last
+		})
+	})
 }
 
 func (h *history) incarnate(starts ...subscription.TopicStart) {

@@ -274,8 +274,8 @@ func readObject(ctx context.Context, p *fabric.Handle, table partition.Table, ob
 	}
 }
 
-// describePromise converts a promise for users, and reduces the room for values by its own. A value
-// that is larger is omitted.
+// describePromise converts a promise for users and subtracts the size of its value from room. A value
+// larger than room is omitted.
 func describePromise(row *partition.Row, room *int) admin.WorkflowPromise {
 	p := admin.WorkflowPromise{Name: row.Key, Completed: row.Promise.Result != nil}
 	switch r := row.Promise.Result; {

@@ -75,7 +75,7 @@ type Engine struct {
 
 	mu      sync.Mutex // covers the fields below
 	owners  map[uint32]*owner
-	moved   bool               // owners has changed since readers were told
+	moved   bool               // owners has changed since readers were notified
 	readers map[string]*reader // by subscription
 
 	stopping map[*reader]bool // of readers
@@ -211,8 +211,8 @@ func (e *Engine) Run(ctx context.Context) error {
 
 // reconcile starts and stops readers, so that there is one for each subscription while this
 // node leads partitions. One that stops finishes what is in flight, which may take a while; its
-// successor is started afterwards. The others are told if the owners have changed, not of changes of
-// other subscriptions: with a thousand of these, each change would cost a thousand requests.
+// successor is started afterwards. The others are notified only if the owners have changed: with a
+// thousand subscriptions, each change of one would otherwise cause a thousand requests.
 func (e *Engine) reconcile(ctx context.Context, subscriptions []subscription.Subscription) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -134,8 +134,8 @@ func (b *testbed) awaitRecovery(ctx context.Context) error {
 	return b.awaitRecoveryOf(ctx, fault{})
 }
 
-// awaitRecoveryOf is awaitRecovery from a fault. It restarts nodes that have exited because of it:
-// they may have decided so just before the end of the fault, and still have responded after it.
+// awaitRecoveryOf is awaitRecovery for a fault. If nodes may exit because of it, it restarts those that
+// have: a process that decided to exit just before the end of the fault can still respond after it.
 func (b *testbed) awaitRecoveryOf(ctx context.Context, f fault) error {
 	err := b.awaitReplicas(ctx)
 	if err != nil && f.mayExit && b.restartExited(ctx) {

@@ -28,7 +28,8 @@ type readStatus struct {
 	}
 }
 
-// statusOn returns a status as a node reports it; false if it does not know who reads.
+// statusOn returns the status of a subscription that a node reports. ok is false while it reports no
+// reading node.
 func statusOn(n *harness.Server, path string) (st readStatus, ok bool) {
 	resp, err := http.Get(n.Admin() + path)
 	if err != nil {
@@ -38,8 +39,8 @@ func statusOn(n *harness.Server, path string) (st readStatus, ok bool) {
 	return st, json.NewDecoder(resp.Body).Decode(&st) == nil && len(st.Partitions) == 1 && st.Partitions[0].Node != 0
 }
 
-// killReader kills the one of nodes that reads the topic partition while another one carries out a request,
-// and returns the killed one, the other one and the status of the response; 0: there was none.
+// killReader kills the node that reads the topic partition while another node handles a request. It
+// returns both nodes and the status of the response, 0 without a response.
 func killReader(t *testing.T, c *harness.Cluster, nodes []ids.Node, path, request string, body any) (killed, other *harness.Server, status int) {
 	t.Helper()
 	var st readStatus

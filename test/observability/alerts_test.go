@@ -103,7 +103,7 @@ func shortened(t *testing.T) (path string) {
 	return path
 }
 
-// newLaboratory starts all.
+// newLaboratory starts the cluster, the single node and Prometheus.
 func newLaboratory(t *testing.T, program string) *laboratory {
 	l := &laboratory{T: t, fired: map[string]bool{}}
 	l.three = harness.ClusterFor(t, harness.ClusterOptions{Nodes: 3, Env: map[string]string{"DEFAULT_NUM_PARTITIONS": strconv.Itoa(partitions)}})
@@ -160,7 +160,7 @@ func (l *laboratory) firing(solo bool) (names []string) {
 	return names
 }
 
-// fire repeats a step until alerts fire that did not fire before, or no longer.
+// fire waits until alerts have stopped firing, then repeats a step until all of them fire.
 func (l *laboratory) fire(solo bool, step func(), names ...string) {
 	l.Helper()
 	for _, name := range names {
@@ -231,7 +231,7 @@ func (l *laboratory) holdBody(f func()) {
 	f()
 }
 
-// nothing is the step of faults that last.
+// nothing is the step of faults that persist.
 func nothing() {}
 
 // TestAlertsFire provokes the fault of each alert, with one exception, in servers that a real Prometheus scrapes.

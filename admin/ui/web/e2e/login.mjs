@@ -81,7 +81,7 @@ export async function testLogin() {
       const pattern = t.page.getByRole('dialog').getByLabel('Pattern')
       await pattern.fill('tenants/*')
       for (const [account, keeps] of [['eve+ops', true], ['mallory+ops', false]]) {
-        // The session and that of the provider end behind the back of the page.
+        // The sessions of the server and of the provider end without a notice to the page.
         await t.page.evaluate(() => fetch('/logout', { method: 'POST' }))
         await t.page.context().clearCookies()
         await button.waitFor()

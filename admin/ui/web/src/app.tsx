@@ -148,7 +148,7 @@ function Frame() {
   const failures = useResource('failures-nav', (s) => optional('/failures', () => get<{ groups: FailureGroup[] }>('/failures?muted=false', s)), { every: 10_000, atLeast: 5000, topics: ['failures'] })
   const who = useResource('whoami', (s) => get<Identity>('/whoami', s), { every: 60_000 })
   useEffect(() => {
-    // The user of unfinished work remains the one to compare with after the next login.
+    // Keep the previous user: open dialogs stay only if the same one logs in again.
     if (who.data?.permissions.length === 0 && loggedIn()) loginNeeded.value = true
     else identity.value = who.data ?? undefined
   }, [who.data])

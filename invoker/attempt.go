@@ -40,6 +40,7 @@ type attempt struct {
 	announces           bool           // it has reported an await (protocol 7)
 	steps               []machine.Step // not proposed yet
 	unproposed          int            // payload bytes in them
+	unstored            bool           // a proposal was rejected: the journal must not have gaps, so no other follows
 	state               stateSize
 	counted             int  // received bytes that the budget has counted
 	undelivered         int  // bytes of the response of a function that are held for the stream

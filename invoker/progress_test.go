@@ -119,3 +119,45 @@ func TestNamesOfACallAreBounded(t *testing.T) {
 	code, _ := errcode.Of(err)
 	require.Equal(t, errcode.RT0003, code, err)
 }
+
+// refusesReads is a partition that cannot store reads of all keys of a state.
+type refusesReads struct{ *shard }
+
+func (r refusesReads) Propose(p *machine.Progress, done func(machine.Outcome, error)) {
+	for i := range p.Steps {
+		if p.Steps[i].Type == journal.GetLazyStateKeys {
+			done(machine.Outcome{}, errcode.New(errcode.RT0003, "cannot list the keys: %w", raftgroup.ErrTooLarge))
+			return
+		}
+	}
+	r.shard.Propose(p, done)
+}
+
+// What the endpoint has sent after a command that cannot be stored is not stored either: the journal
+// would lack that command, and every further attempt would find another journal than its handler's.
+func TestNothingIsStoredAfterACommandThatCannotBe(t *testing.T) {
+	keys, run := frame(journal.GetLazyStateKeys, "5801"), frame(journal.Run, "5802")
+	sleep := frame(journal.Sleep, "08015803")
+	large, err := (&service.SetStateCommandMessage{Key: []byte("k"), Value: &service.Value{Content: make([]byte, 2*limits.ProgressBatch)}}).MarshalVT()
+	require.NoError(t, err)
+	for name, script := range map[string]func(*testing.T, *wire){
+		"in the same data": func(t *testing.T, w *wire) { w.send(t, keys+frame(journal.SetState, hexOf(string(large)))+sleep) },
+		"while it lingers": func(t *testing.T, w *wire) { w.send(t, keys); w.send(t, run) },
+		"in the next data": func(t *testing.T, w *wire) { w.send(t, keys); w.send(t, sleep) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOffline(t, policy(1, metadata.Pause), func(w *wire) {
+					w.ok()
+					script(t, w)
+				})
+				defer o.close()
+				o.session.part = refusesReads{o.shard}
+				id, _ := o.shard.call(counter("k"), 1, "")
+				o.shard.await(id, machine.Paused)
+				require.Equal(t, []journal.Type{journal.Input}, o.shard.journal(id))
+				require.Equal(t, "RT0003", o.shard.record(id).Failure.ErrorCode)
+			})
+		})
+	}
+}

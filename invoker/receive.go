@@ -290,6 +290,9 @@ func (a *attempt) flush(force bool) {
 	t.sending.Lock()
 	defer t.sending.Unlock()
 	t.mu.Lock()
+	if a.unstored {
+		a.steps, a.unproposed = nil, 0
+	}
 	if t.a != a || len(a.steps) == 0 {
 		t.mu.Unlock()
 		return
@@ -315,11 +318,36 @@ func (a *attempt) flush(force bool) {
 	t.volume += volume
 	t.mu.Unlock()
 	for i, steps := range parts {
+		if i > 0 && t.dropped(a, parts[i:]) {
+			return
+		}
 		part := &machine.Progress{ID: p.ID, Attempt: p.Attempt, Pin: p.Pin, Steps: steps, Errors: p.Errors}
 		p.Errors = 0 // counted once
 		volume, final := payloadSize(steps), final && i == len(parts)-1
 		a.s.part.Propose(part, func(o machine.Outcome, err error) { t.proposed(a, part, volume, final, o, err) })
 	}
+}
+
+// dropped reports whether a proposal of the attempt was rejected. Then the remaining parts of its
+// progress, which were counted as pending, are not proposed.
+func (t *task) dropped(a *attempt, parts [][]machine.Step) bool {
+	t.mu.Lock()
+	if t.a != a || !a.unstored {
+		t.mu.Unlock()
+		return false
+	}
+	t.pending -= len(parts)
+	for _, steps := range parts {
+		t.volume -= payloadSize(steps)
+	}
+	a.count()
+	t.moved.Broadcast()
+	conclude := t.state == failing && t.pending == 0
+	t.mu.Unlock()
+	if conclude {
+		go t.s.guarded(func() { t.conclude(a) })
+	}
+	return true
 }
 
 // throttle blocks the stream while too much data of this attempt, or of all attempts, is in

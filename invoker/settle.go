@@ -26,6 +26,7 @@ func (t *task) proposed(a *attempt, p *machine.Progress, volume int, final bool,
 	}
 	var refused *failure
 	var slot *share
+	own := t.state == reporting
 	_, coded := errcode.Of(err)
 	switch {
 	case coded:
@@ -39,12 +40,23 @@ func (t *task) proposed(a *attempt, p *machine.Progress, volume int, final bool,
 	default:
 		t.stored(p)
 	}
+	if refused != nil && !own {
+		if a.unstored { // it fails already
+			refused = nil
+		} else {
+			a.unstored = true
+		}
+	}
 	conclude := t.state == failing && t.pending == 0
 	t.mu.Unlock()
 	t.s.iv.releaseSlot(slot)
 	// Both may propose, which must not block the partition's goroutine.
-	if refused != nil {
+	switch {
+	case refused == nil:
+	case own:
 		go t.s.guarded(func() { t.refused(a, refused) })
+	default:
+		go t.s.guarded(func() { a.fail(refused) })
 	}
 	if conclude {
 		go t.s.guarded(func() { t.conclude(a) })
@@ -133,15 +145,12 @@ func (t *task) backOff(e event, delay time.Duration) (slot *share) {
 	return slot
 }
 
-// refused handles a rejected proposal: the attempt fails. A step of the server that ends
-// the attempts is proposed again after a further attempt.
+// refused handles the rejection of a step of the server that ends the attempts: it is proposed
+// again after a further attempt.
 func (t *task) refused(a *attempt, f *failure) {
 	t.mu.Lock()
 	if t.a != a || t.state != reporting {
 		t.mu.Unlock()
-		if a != nil {
-			a.fail(f)
-		}
 		return
 	}
 	t.report(f)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -33,20 +34,26 @@ var functions = map[string]function{
 		ms, err := wholeOf(args[0])
 		return timestampText(time.UnixMilli(ms)), err
 	}},
-	"time_add": {2, func(_ *session, args []driver.Value) (driver.Value, error) {
-		t, err := timeOf(args[0])
-		ms, badNumber := wholeOf(args[1])
-		return timestampText(later(t, ms)), errors.Join(err, badNumber)
-	}},
+	"time_add": {2, timeAdd},
 	"time_sub": {2, func(s *session, args []driver.Value) (driver.Value, error) {
 		if _, isText := args[1].(string); isText { // the difference of two times
 			return timeDiff(s, args)
 		}
-		t, err := timeOf(args[0])
-		ms, badNumber := wholeOf(args[1])
-		return timestampText(later(t, -ms)), errors.Join(err, badNumber)
+		return timeSub(s, args)
 	}},
 	"time_diff": {2, timeDiff},
+	plusFunction: {2, timeAdd},
+	minusFunction: {2, func(s *session, args []driver.Value) (driver.Value, error) {
+		_, fromNumber := numberOf(args[0])
+		_, isNumber := numberOf(args[1])
+		switch {
+		case isNumber:
+			return timeSub(s, args)
+		case fromNumber:
+			return nil, fmt.Errorf("the time %q cannot be subtracted from a number", stringOf(args[1]))
+		}
+		return timeDiff(s, args)
+	}},
 	"to_unixtime": {1, func(_ *session, args []driver.Value) (driver.Value, error) {
 		t, err := timeOf(args[0])
 		return t.Unix(), err
@@ -87,6 +94,54 @@ var functions = map[string]function{
 	}},
 }
 
+// Functions for sums and differences of which the rewriter does not know whether they are those of
+// times or of numbers.
+const (
+	plusFunction  = "plus"
+	minusFunction = "minus"
+)
+
+// timeAdd adds milliseconds and a time in any order, or two numbers: the rewriter knows times by their
+// names only.
+func timeAdd(_ *session, args []driver.Value) (driver.Value, error) {
+	if sum, ok := sumOf(args[0], args[1], 1); ok {
+		return sum, nil
+	}
+	if _, isNumber := numberOf(args[0]); isNumber {
+		slices.Reverse(args)
+	}
+	t, err := timeOf(args[0])
+	ms, badNumber := wholeOf(args[1])
+	return timestampText(later(t, ms)), errors.Join(err, badNumber)
+}
+
+// timeSub is like timeAdd, but subtracts.
+func timeSub(_ *session, args []driver.Value) (driver.Value, error) {
+	if difference, ok := sumOf(args[0], args[1], -1); ok {
+		return difference, nil
+	}
+	t, err := timeOf(args[0])
+	ms, badNumber := wholeOf(args[1])
+	return timestampText(later(t, -ms)), errors.Join(err, badNumber)
+}
+
+// sumOf returns a plus b, or with the sign -1 minus b; false if they are not numbers. Like that of
+// SQLite, the result is a floating-point number if it does not have 64 bits.
+func sumOf(a, b driver.Value, sign int64) (driver.Value, bool) {
+	x, xNumber := numberOf(a)
+	y, yNumber := numberOf(b)
+	if !xNumber || !yNumber {
+		return nil, false
+	}
+	m, mWhole := a.(int64)
+	n, nWhole := b.(int64)
+	float := x + float64(sign)*y
+	if !mWhole || !nWhole || math.Abs(float) > 1<<62 {
+		return float, true
+	}
+	return m + sign*n, true
+}
+
 // later returns t plus ms milliseconds. It does not use time.Duration, which overflows after 292
 // years.
 func later(t time.Time, ms int64) time.Time {
@@ -111,6 +166,9 @@ func matchList(_ *session, args []driver.Value) (driver.Value, error) {
 
 // timeDiff returns the milliseconds between two times.
 func timeDiff(_ *session, args []driver.Value) (driver.Value, error) {
+	if difference, ok := sumOf(args[0], args[1], -1); ok {
+		return difference, nil
+	}
 	a, err := timeOf(args[0])
 	b, badTime := timeOf(args[1])
 	return a.Sub(b).Milliseconds(), errors.Join(err, badTime)

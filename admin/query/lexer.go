@@ -15,6 +15,7 @@ const (
 	blob               // x'00'
 	num
 	punct
+	interval // milliseconds of an interval
 )
 
 // token is a token of a query. at is its position in the original text, also for synthetic

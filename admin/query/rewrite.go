@@ -61,7 +61,9 @@ func (e *Engine) rewrite(ctx context.Context, text string) (*rewritten, error) {
 		return nil, &Error{Message: err.Error(), Position: positionAt(text, at)}
 	}
 	if balanced { // SQLite rejects unbalanced ones
-		r.casts()
+		if err := r.casts(); err != nil {
+			return nil, &Error{Message: err.Error(), Position: positionAt(text, r.failedAt)}
+		}
 		r.arithmetic()
 		r.lists()
 	}

@@ -45,7 +45,7 @@ func (q *rewritten) span(piece string, from int) (first, next int) {
 		}
 		last := q.tokens[next-1]
 		whole := q.begins[next-1]+len(last.text) == begin+len(piece)
-		if whole && (next-i > 1 || last.kind == num) {
+		if whole && (next-i > 1 || last.kind == num || last.kind == interval) {
 			return i, next
 		}
 	}

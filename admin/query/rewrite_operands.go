@@ -1,32 +1,44 @@
 package query
 
-import "strings"
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
 
-// casts rewrites x::type, casts to timestamps and EXTRACT.
-func (r *rewriter) casts() {
+// casts rewrites x::type, CAST and EXTRACT. It returns an error for a type that SQLite would
+// interpret as another one.
+func (r *rewriter) casts() error {
 	for i := 0; r.more(i); i++ {
 		t := r.tokens[i]
 		switch {
 		case t.is("::") && r.at(i+1).kind == word:
 			from := r.before(i)
-			typ := r.tokens[i+1].text
-			operand := append([]token(nil), r.tokens[from:i]...)
-			r.replace(from, i+2, cast(t.at, operand, typ)...)
+			by, err := r.cast(t.at, from, i, r.tokens[i+1])
+			if err != nil {
+				return err
+			}
+			r.replace(from, i+2, by...)
 			i = from
 		case t.is("cast", "try_cast") && r.at(i+1).is("("):
-			r.cast(i)
+			if err := r.castCall(i); err != nil {
+				return err
+			}
 		case t.is("extract") && r.at(i+1).is("(") && r.at(i+3).is("from"):
 			field := "'" + strings.ToLower(r.at(i+2).name()) + "'"
 			r.replace(i, i+4, synthetic(t.at, "date_part", "(", field, ",")...)
 		}
 	}
+	return nil
 }
 
-// cast rewrites CAST(x AS type) at i for types that SQLite interprets differently.
-func (r *rewriter) cast(i int) {
+// castCall rewrites CAST(x AS type) at i.
+func (r *rewriter) castCall(i int) error {
 	end := r.closing(i + 1)
 	if end < 0 {
-		return
+		return nil
 	}
 	r.tokens[i].text = "CAST"
 	as := end - 1
@@ -34,25 +46,62 @@ func (r *rewriter) cast(i int) {
 		as--
 	}
 	if as <= i+2 || as+1 >= end {
-		return
+		return nil
 	}
-	operand := append([]token(nil), r.tokens[i+2:as]...)
-	r.replace(i, end+1, cast(r.tokens[i].at, operand, r.tokens[as+1].text)...)
+	by, err := r.cast(r.tokens[i].at, i+2, as, r.tokens[as+1])
+	if err != nil {
+		return err
+	}
+	r.replace(i, end+1, by...)
+	return nil
 }
 
-func cast(at int, operand []token, typ string) []token {
-	typ = strings.ToLower(typ)
-	switch typ {
-	case "timestamp", "timestamptz", "date", "datetime":
-		return append(append(synthetic(at, "to_timestamp", "("), operand...), token{punct, ")", at})
-	case "string", "utf8", "varchar", "char", "text":
-		typ = "TEXT"
-	case "bigint", "int", "integer", "smallint", "tinyint", "unsigned", "long", "boolean", "bool":
-		typ = "INTEGER"
-	case "double", "float", "real", "decimal", "numeric":
-		typ = "REAL"
+// castTypes are the types of SQLite for the names of types that queries may cast to, other than
+// those of times.
+var castTypes = map[string]string{
+	"string": "TEXT", "utf8": "TEXT", "largeutf8": "TEXT", "varchar": "TEXT", "nvarchar": "TEXT", "char": "TEXT", "character": "TEXT", "text": "TEXT",
+	"bigint": "INTEGER", "int": "INTEGER", "integer": "INTEGER", "smallint": "INTEGER", "tinyint": "INTEGER", "unsigned": "INTEGER", "signed": "INTEGER",
+	"long": "INTEGER", "boolean": "INTEGER", "bool": "INTEGER", "int2": "INTEGER", "int4": "INTEGER", "int8": "INTEGER", "int16": "INTEGER",
+	"int32": "INTEGER", "int64": "INTEGER", "uint8": "INTEGER", "uint16": "INTEGER", "uint32": "INTEGER", "uint64": "INTEGER",
+	"double": "REAL", "float": "REAL", "real": "REAL", "decimal": "REAL", "numeric": "REAL", "float4": "REAL", "float8": "REAL", "float32": "REAL", "float64": "REAL",
+	"blob": "BLOB", "bytea": "BLOB", "binary": "BLOB", "varbinary": "BLOB",
+}
+
+// booleans are the texts that are booleans, which SQLite would convert to 0.
+var booleans = map[string]string{"true": "1", "t": "1", "yes": "1", "on": "1", "false": "0", "f": "0", "no": "0", "off": "0"}
+
+// cast returns a cast of the operand in [from, to).
+func (r *rewriter) cast(at, from, to int, typ token) ([]token, error) {
+	operand := slices.Clone(r.tokens[from:to])
+	text, isText := "", len(operand) == 1 && operand[0].kind == str
+	if isText {
+		text = operand[0].literal()
 	}
-	return append(append(append(synthetic(at, "CAST", "("), operand...), synthetic(at, "AS", typ)...), token{punct, ")", at})
+	name := strings.ToLower(typ.text)
+	switch name {
+	case "timestamp", "timestamptz", "datetime":
+		return slices.Concat(synthetic(at, "to_timestamp", "("), operand, synthetic(at, ")")), nil
+	case "date":
+		return slices.Concat(synthetic(at, "date_trunc", "(", "'day'", ",", "to_timestamp", "("), operand, synthetic(at, ")", ")")), nil
+	case "interval":
+		if !isText {
+			r.failedAt = typ.at
+			return nil, errors.New("only a text can be cast to an interval; to compute one, multiply it: n * INTERVAL '1 second'")
+		}
+		ms, err := parseInterval(text)
+		r.failedAt = operand[0].at
+		return []token{{interval, strconv.FormatInt(ms, 10), operand[0].at}}, err
+	case "boolean", "bool":
+		if number, known := booleans[strings.ToLower(text)]; isText && known {
+			return synthetic(operand[0].at, number), nil
+		}
+	}
+	known := castTypes[name]
+	if known == "" {
+		r.failedAt = typ.at
+		return nil, fmt.Errorf("casts to the type %s are not possible; the types are TEXT, BIGINT, DOUBLE, BOOLEAN, BLOB, TIMESTAMP, DATE and INTERVAL", typ.text)
+	}
+	return slices.Concat(synthetic(at, "CAST", "("), operand, synthetic(at, "AS", known, ")")), nil
 }
 
 // timeFunctions return timestamps.
@@ -99,29 +148,81 @@ func (r *rewriter) arithmeticAt(level int) {
 			r.times[strings.ToLower(r.at(i+1).name())] = true
 			continue
 		}
-		if !t.is("+", "-") {
-			continue
+		if t.is("+", "-") {
+			i = r.sum(i)
 		}
-		from := r.before(i)
-		if from == i || !r.isTime(from, i) {
-			continue
-		}
-		to := r.behind(i + 1)
-		function := "time_add"
-		switch {
-		case to == i+1:
-			continue
-		case t.is("-") && r.isTime(i+1, to):
-			function = "time_diff"
-		case t.is("-"):
-			function = "time_sub"
-		}
-		call := append(synthetic(t.at, function, "("), r.tokens[from:i]...)
-		call = append(call, token{punct, ",", t.at})
-		call = append(append(call, r.tokens[i+1:to]...), token{punct, ")", t.at})
-		r.replace(from, to, call...)
-		i = from + len(call) - 1
 	}
+}
+
+// factors join operands more tightly than a plus or minus.
+var factors = []string{"*", "/", "%", "||", "->", "->>"}
+
+// sum rewrites the plus or minus at i if one side is a timestamp or an interval. Where that is not
+// known of a side, the function decides when it gets the value. It returns the last token.
+func (r *rewriter) sum(i int) int {
+	last := r.left(i)
+	from := last
+	for r.at(from-1).is(factors...) || r.at(from-1).is("+", "-") {
+		before := r.left(from - 1)
+		if before == from-1 && r.at(before).is(factors...) {
+			break
+		}
+		from = before
+	}
+	to := r.behind(i + 1)
+	if from == i || to == i+1 {
+		return i
+	}
+	one := to
+	for r.at(to).is(factors...) && r.behind(to+1) > to+1 {
+		to = r.behind(to + 1)
+	}
+	leftTime, rightTime := from == last && r.isTime(from, i), to == one && r.isTime(i+1, to)
+	leftSpan, rightSpan := r.isInterval(from, i), r.isInterval(i+1, to)
+	minus := r.at(i).is("-")
+	function := ""
+	switch {
+	case leftTime && minus && rightTime:
+		function = "time_diff"
+	case leftTime && minus:
+		function = "time_sub"
+	case leftTime, rightTime && leftSpan && !minus:
+		function = "time_add"
+	case minus && (rightTime || rightSpan) && !leftSpan:
+		function = minusFunction
+	case !minus && (rightTime || leftSpan != rightSpan):
+		function = plusFunction
+	default:
+		return i
+	}
+	at := r.tokens[i].at
+	call := slices.Concat(synthetic(at, function, "("), r.tokens[from:i], synthetic(at, ","), r.tokens[i+1:to], synthetic(at, ")"))
+	r.replace(from, to, call...)
+	return from + len(call) - 1
+}
+
+// left returns the start of the left operand of the operator at i; i if it is a sign.
+func (r *rewriter) left(i int) int {
+	if t := r.at(i - 1); t.kind == word && keyword(t.text) {
+		return i
+	}
+	return r.before(i)
+}
+
+// isInterval reports whether the operand in [i, j) is computed from an interval.
+func (r *rewriter) isInterval(i, j int) bool {
+	for ; i < j; i++ {
+		t := r.tokens[i]
+		if t.kind == interval {
+			return true
+		}
+		if t.name() != "" && !keyword(t.text) && r.at(i+1).is("(") { // a function
+			if end := r.closing(i + 1); end > 0 {
+				i = end
+			}
+		}
+	}
+	return false
 }
 
 // isTime reports whether the operand in [i, j) is a timestamp.
@@ -157,6 +258,11 @@ func (r *rewriter) before(i int) int {
 	switch t := r.at(at); {
 	case at < 0:
 		return i
+	case t.is("end"):
+		if at = r.matching(at, -1); at < 0 {
+			return i
+		}
+		return at
 	case t.is(")"):
 		if at = r.opening(at); at < 0 {
 			return i
@@ -184,7 +290,12 @@ func (r *rewriter) behind(i int) int {
 			return end + 1
 		}
 		return i
-	case t.is("-", "+") && r.at(i+1).kind == num:
+	case t.is("case"):
+		if end := r.matching(i, 1); end > 0 {
+			return end + 1
+		}
+		return i
+	case t.is("-", "+") && (r.at(i+1).kind == num || r.at(i+1).kind == interval):
 		return i + 2
 	case t.kind == punct:
 		return i
@@ -198,6 +309,23 @@ func (r *rewriter) behind(i int) int {
 		}
 	}
 	return at + 1
+}
+
+// matching returns the END of the CASE at i, or in the direction -1 the CASE of the END; -1 if there is
+// none.
+func (r *rewriter) matching(i, direction int) int {
+	for depth := 0; i >= 0 && i < len(r.tokens); i += direction {
+		switch {
+		case r.tokens[i].is("case"):
+			depth += direction
+		case r.tokens[i].is("end"):
+			depth -= direction
+		}
+		if depth == 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 // opening returns the parenthesis that matches the closing one at i, -1 if there is none.

@@ -44,7 +44,7 @@ func TestRewriting(t *testing.T) {
 		"select i.completed_at - i.created_at > interval '5 seconds'":                    "select time_diff ( i . completed_at , i . created_at ) > 5000",
 		"select a - b":                                                                   "select a - b",
 		"select max(created_at) - min(created_at)":                                       "select time_diff ( max ( created_at ) , min ( created_at ) )",
-		"select x - t from (select created_at as t)":                                     "select x - t from ( select created_at as t )",
+		"select x - t from (select created_at as t)":                                     "select minus ( x , t ) from ( select created_at as t )",
 		"select t - x from (select max(created_at) as t)":                                "select time_sub ( t , x ) from ( select max ( created_at ) as t )",
 		"with s as (select max(created_at) as t) select t - interval '1s' from s":        "with s as ( select max ( created_at ) as t ) select time_sub ( t , 1000 ) from s",
 		"select key::text":                                                               "select CAST ( key AS TEXT )",
@@ -132,4 +132,57 @@ func TestWhatQueriesCompute(t *testing.T) {
 			require.Equal(t, want, toText(v), query)
 		}
 	}
+}
+
+// Nothing that a query contains may silently get another meaning.
+func TestArithmeticWithTimes(t *testing.T) {
+	e := newTestEngine(t, Config{Clock: func() time.Time { return time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC) }})
+	for query, want := range map[string]string{
+		"now() - 2 * interval '1 hour'":                                                          "2026-11-20T16:00:00.000Z",
+		"now() - interval '1 hour' * 2":                                                          "2026-11-20T16:00:00.000Z",
+		"now() - interval '1 day' - 3 * interval '1 hour' / 2 + 5":                               "2026-11-19T16:30:00.005Z",
+		"interval '1 hour' + now()":                                                              "2026-11-20T19:00:00.000Z",
+		"interval '1 hour' + interval '30 min' + now()":                                          "2026-11-20T19:30:00.000Z",
+		"-interval '1 hour' + now()":                                                             "2026-11-20T17:00:00.000Z",
+		"now() + -interval '1 hour'":                                                             "2026-11-20T17:00:00.000Z",
+		"interval '1 hour' - interval '1 minute'":                                                "3540000",
+		"10 - 3 - interval '1 second'":                                                           "-993",
+		"now() - '1 hour'::interval":                                                             "2026-11-20T17:00:00.000Z",
+		"now() - cast('1 hour' as interval)":                                                     "2026-11-20T17:00:00.000Z",
+		"current_date - interval '1 day' < current_date":                                         "true",
+		"case when 1 = 1 then now() end - interval '1 hour'":                                     "2026-11-20T17:00:00.000Z",
+		"now() - case when 1 = 1 then interval '1 day' end":                                      "2026-11-19T18:00:00.000Z",
+		"(select 7 as created_at) - 1":                                                           "6",
+		"x - 1 from (select max(now()) as x) union select x - 1 from (select 7 as x) order by 1": "6",
+		"now()::date":                                                             "2026-11-20T00:00:00.000Z",
+		"'true'::boolean":                                                         "1",
+		"cast('OFF' as bool)":                                                     "0",
+		"cast(5 as uint64) + '3'::int8":                                           "8",
+		"max(now()) > '2026-11-20 10:00'":                                         "true",
+		"'2026-11-20 19:00' > max(now())":                                         "true",
+		"max(now()) between '2026-11-20 19:00' and '20'":                          "false",
+		"coalesce(null, (select count(*) from state))":                            "0",
+		"1 + (select count(*) from state), 5":                                     "1",
+		"max(1, (select count(*) from state)) + 1":                                "2",
+		"9223372036854775807 + (select created_at from (select 1 as created_at))": "9.223372036854776e+18",
+	} {
+		rows := ask(t, e, "select "+query)
+		require.NotEmpty(t, rows, query)
+		require.Len(t, rows[0], 1, query)
+		for _, v := range rows[0] {
+			require.Equal(t, want, toText(v), query)
+		}
+	}
+	for query, want := range map[string]string{
+		"now() - '1 fortnight'::interval":                     `column 16: invalid interval "1 fortnight"`,
+		"cast(2 as interval)":                                 "column 18: only a text can be cast to an interval",
+		"'{}'::json":                                          "column 14: casts to the type json are not possible",
+		"cast(now() as time)":                                 "casts to the type time are not possible",
+		"1000 - now()":                                        `the time "2026-11-20T18:00:00.000Z" cannot be subtracted from a number`,
+		"to_timestamp('2026-11-20 10:00:00 PST')":             "is not a time",
+		"state - interval '1 day' from (select 'a' as state)": `"a" is not a time`,
+	} {
+		require.Contains(t, refusalOf(t, e, "select "+query).Error(), want, query)
+	}
+	require.Equal(t, []string{"now() - 2 * interval '1 hour'"}, slices.Collect(maps.Keys(ask(t, e, "select now() - 2 * interval '1 hour'")[0])))
 }

@@ -59,7 +59,7 @@ func (r *rewriter) names() {
 			r.replace(i, i+1, synthetic(t.at, "LIKE", "'"+ilikeMark+"'", "||")...)
 		case t.is("first_value", "last_value") && r.at(i+1).is("("):
 			r.edge(i)
-		case t.is("(") && r.at(i-1).is("from", "join", ",") && r.at(i+1).is("select"):
+		case t.is("(") && r.at(i+1).is("select") && r.inFrom(i):
 			r.alias(i)
 		case t.is("current_timestamp", "localtimestamp"):
 			r.replace(i, i+1, synthetic(t.at, "now", "(", ")")...)
@@ -83,6 +83,26 @@ func (r *rewriter) edge(i int) {
 		name = lastOf
 	}
 	r.tokens[i].text = name
+}
+
+// inFrom reports whether the parenthesis at i is an element of FROM, rather than a value.
+func (r *rewriter) inFrom(i int) bool {
+	if !r.at(i - 1).is(",") {
+		return r.at(i-1).is("from", "join")
+	}
+	depth := 0
+	for i--; i >= 0 && depth <= 0; i-- {
+		t := r.tokens[i]
+		depth += nesting(t)
+		switch {
+		case depth != 0:
+		case t.is("from", "join") && !r.at(i-1).is("distinct"):
+			return true
+		case t.is("select", "values", "where", "by", "having"):
+			return false
+		}
+	}
+	return false
 }
 
 // alias gives a subquery at i without an alias the name of the only table that it reads, so that
@@ -133,7 +153,7 @@ func (r *rewriter) literals() error {
 				r.failedAt = t.at
 				return err
 			}
-			r.replace(i, i+1+used, token{num, strconv.FormatInt(ms, 10), t.at})
+			r.replace(i, i+1+used, token{interval, strconv.FormatInt(ms, 10), t.at})
 		case t.is("timestamp", "date", "timestamptz") && r.at(i+1).kind == str:
 			r.replace(i, i+2, append(synthetic(t.at, "to_timestamp", "("), r.tokens[i+1], token{punct, ")", t.at})...)
 		case t.kind == num:
@@ -144,7 +164,7 @@ func (r *rewriter) literals() error {
 			if n, err := strconv.ParseUint(t.literal(), 10, 64); err == nil && n > math.MaxInt64 { // SQLite converts smaller ones
 				r.tokens[i] = token{num, strconv.FormatInt(int64(n), 10), t.at}
 			}
-		case t.kind == str && r.comparedWith(r.times, i):
+		case t.kind == str && (r.comparedWith(r.times, i) || r.comparedWithTime(i)):
 			if at, err := parseTime(t.literal()); err == nil {
 				r.tokens[i].text = "'" + timestampText(at) + "'"
 			}
@@ -166,6 +186,18 @@ func (r *rewriter) comparedWith(columns map[string]bool, i int) bool {
 		return named(r.at(i+2)) || r.at(i+3).is(".") && named(r.at(i+4))
 	}
 	return false
+}
+
+// comparedWithTime reports whether a text is compared with an expression whose value is a time, such as
+// MAX(created_at).
+func (r *rewriter) comparedWithTime(i int) bool {
+	switch at := i - 1; {
+	case r.at(at).is("and") && r.at(at-2).is("between"):
+		return r.isTime(r.before(at-2), at-2)
+	case r.at(at).is("=", "==", "<", "<=", ">", ">=", "<>", "!=", "between"):
+		return r.isTime(r.before(at), at)
+	}
+	return r.at(i+1).is("=", "==", "<", "<=", ">", ">=", "<>", "!=") && r.isTime(i+2, r.behind(i+2))
 }
 
 // units of intervals, in milliseconds.
@@ -245,7 +277,12 @@ var timeLayouts = []string{
 func parseTime(text string) (time.Time, error) {
 	text = strings.TrimSpace(text)
 	for _, layout := range timeLayouts {
-		if t, err := time.Parse(layout, text); err == nil {
+		t, err := time.Parse(layout, text)
+		if err != nil {
+			continue
+		}
+		// Of other abbreviations than these, Parse does not know the time zone.
+		if name, _ := t.Zone(); !strings.HasSuffix(layout, "MST") || name == "UTC" || name == "GMT" {
 			return t, nil
 		}
 	}

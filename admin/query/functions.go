@@ -41,7 +41,7 @@ var functions = map[string]function{
 		}
 		return timeSub(s, args)
 	}},
-	"time_diff": {2, timeDiff},
+	"time_diff":  {2, timeDiff},
 	plusFunction: {2, timeAdd},
 	minusFunction: {2, func(s *session, args []driver.Value) (driver.Value, error) {
 		_, fromNumber := numberOf(args[0])

@@ -162,16 +162,17 @@ func TestArithmeticWithTimes(t *testing.T) {
 		"'2026-11-20 19:00' > max(now())":                                         "true",
 		"max(now()) between '2026-11-20 19:00' and '20'":                          "false",
 		"coalesce(null, (select count(*) from state))":                            "0",
-		"1 + (select count(*) from state), 5":                                     "1",
+		"0 as a, (select count(*) from state) + 2 as b":                           "2",
 		"max(1, (select count(*) from state)) + 1":                                "2",
 		"9223372036854775807 + (select created_at from (select 1 as created_at))": "9.223372036854776e+18",
 	} {
 		rows := ask(t, e, "select "+query)
 		require.NotEmpty(t, rows, query)
-		require.Len(t, rows[0], 1, query)
-		for _, v := range rows[0] {
-			require.Equal(t, want, toText(v), query)
+		var last any // the columns are sorted by their names
+		for _, name := range slices.Sorted(maps.Keys(rows[0])) {
+			last = rows[0][name]
 		}
+		require.Equal(t, want, toText(last), query)
 	}
 	for query, want := range map[string]string{
 		"now() - '1 fortnight'::interval":                     `column 16: invalid interval "1 fortnight"`,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"platform/internal/nodelink"
@@ -43,6 +44,7 @@ type peer struct {
 	addr raft.ServerAddress
 	fast *nodelink.Redialer
 	bulk *nodelink.Redialer
+	used atomic.Int64 // when it was last needed, since the transport was started
 
 	// mu covers the streams.
 	mu      sync.Mutex

@@ -237,9 +237,18 @@ func (t *Transport) peer(addr raft.ServerAddress) (*peer, error) {
 	t.mu.RLock()
 	p, ok := t.peers[addr]
 	t.mu.RUnlock()
-	if ok {
-		return p, nil
+	if !ok {
+		var err error
+		if p, err = t.addPeer(addr); err != nil {
+			return nil, err
+		}
+		t.dropUnused()
 	}
+	p.used.Store(int64(time.Since(t.started)))
+	return p, nil
+}
+
+func (t *Transport) addPeer(addr raft.ServerAddress) (*peer, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if p, ok := t.peers[addr]; ok {
@@ -252,8 +261,40 @@ func (t *Transport) peer(addr raft.ServerAddress) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.used.Store(int64(time.Since(t.started)))
 	t.peers[addr] = p
 	return p, nil
+}
+
+// unusedAfter is the time without requests after which the connections to an address are dropped
+// unless they work: a node that is restarted elsewhere has another address.
+const unusedAfter = 10 * time.Minute
+
+// dropUnused closes the connections to addresses that are no longer used.
+func (t *Transport) dropUnused() {
+	limit := int64(time.Since(t.started) - unusedAfter)
+	var unused []*peer
+	t.mu.RLock()
+	for _, p := range t.peers {
+		if p.used.Load() < limit {
+			unused = append(unused, p)
+		}
+	}
+	t.mu.RUnlock()
+	for _, p := range unused {
+		if p.connected() { // without t.mu, see peer.stream
+			continue
+		}
+		t.mu.Lock()
+		ours := !t.closed && t.peers[p.addr] == p && p.used.Load() < limit
+		if ours {
+			delete(t.peers, p.addr)
+		}
+		t.mu.Unlock()
+		if ours {
+			_ = p.close() // nothing waits for it
+		}
+	}
 }
 
 // reach opens a stream to addr, so that both nodes are connected before they need to be.

@@ -7,7 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"platform/internal/nodelink"
@@ -15,6 +17,8 @@ import (
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 )
 
 // barePort attaches a group that has no Raft instance; the test responds for it.
@@ -514,4 +518,49 @@ func TestALockedGroupDelaysNoOthers(t *testing.T) {
 	g.mu.Unlock()
 	<-done
 	require.NoError(t, g.Shutdown(t.Context()))
+}
+
+// deadConn is a connection to an address where nothing listens.
+type deadConn struct {
+	nodelink.Conn
+	closed atomic.Bool
+}
+
+func (c *deadConn) GetState() connectivity.State { return connectivity.TransientFailure }
+func (c *deadConn) Close() error                 { c.closed.Store(true); return nil }
+func (c *deadConn) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+	return nil, errors.New("connection refused")
+}
+
+// Nodes that are restarted elsewhere get other addresses, without end.
+func TestConnectionsToFormerAddressesAreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var conns []*deadConn
+		dial := func(string) (nodelink.Conn, error) {
+			conns = append(conns, new(deadConn))
+			return conns[len(conns)-1], nil
+		}
+		tr, err := NewTransport(TransportConfig{ClusterID: "c", NodeID: "n", Address: "n:1", Dial: dial, Logger: testLogger(t)})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, tr.Close()) }()
+		tr.reach("a:1")
+		_, err = tr.peer("b:1")
+		require.NoError(t, err)
+		connected, err := tr.peer("d:1")
+		require.NoError(t, err)
+		working := newCallStream(connected)
+		working.greeted.Store(true)
+		connected.streams[controlStream] = working
+		time.Sleep(unusedAfter)
+		_, err = tr.peer("b:1")
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		_, err = tr.peer("c:1")
+		require.NoError(t, err)
+		require.Len(t, tr.peers, 3)
+		require.NotContains(t, tr.peers, raft.ServerAddress("a:1"))
+		require.Contains(t, tr.peers, raft.ServerAddress("d:1"), "a follower keeps the connections that it needs for an election")
+		require.True(t, conns[0].closed.Load() && conns[1].closed.Load(), "both connections to a")
+		require.False(t, conns[2].closed.Load())
+	})
 }

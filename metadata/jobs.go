@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	pb "platform/proto/metadata"
@@ -260,7 +261,7 @@ func progressFromProto(j *pb.Job) JobProgress {
 func (p *JobProgress) AddFailure(invocation, message string) {
 	if p.Failed++; len(p.Failures) < MaxJobFailures {
 		if len(message) > maxFailureText {
-			message = message[:maxFailureText] + "…"
+			message = strings.ToValidUTF8(message[:maxFailureText], "") + "…"
 		}
 		p.Failures = append(slices.Clone(p.Failures), JobFailure{invocation, message})
 	}

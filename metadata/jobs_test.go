@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -102,6 +103,17 @@ func TestJobsAreBounded(t *testing.T) {
 	}
 	require.Len(t, p.Failures, MaxJobFailures)
 	require.EqualValues(t, 2*MaxJobFailures, p.Failed)
+}
+
+func TestTextsOfFailuresAreCutBetweenCharacters(t *testing.T) {
+	for shift := range 3 {
+		var p JobProgress
+		p.AddFailure("inv_1", strings.Repeat("x", shift)+strings.Repeat("…", maxFailureText))
+		message := p.Failures[0].Message
+		require.True(t, utf8.ValidString(message))
+		require.NotContains(t, message, "\uFFFD")
+		require.Greater(t, len(message), maxFailureText-3)
+	}
 }
 
 func TestJobsNeedTheirFeatureLevel(t *testing.T) {

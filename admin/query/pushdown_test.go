@@ -147,6 +147,14 @@ func TestPartitionKeysAsText(t *testing.T) {
 			require.Len(t, rows, 1, condition)
 			require.Equal(t, inv.ID.String(), rows[0]["id"])
 		}
+		for _, list := range []string{"('" + key + "')", "('5', '" + key + "')", "('" + key + "', 5)"} {
+			rows := ask(t, e, "select id from sys_invocation_status where partition_key in "+list)
+			require.Len(t, rows, 1, list)
+			require.Equal(t, inv.ID.String(), rows[0]["id"])
+			rows = ask(t, e, "select id from sys_invocation_status i where i.partition_key not in "+list)
+			require.Len(t, rows, 1, list)
+			require.NotEqual(t, inv.ID.String(), rows[0]["id"])
+		}
 	}
 }
 

@@ -156,21 +156,54 @@ func (r *rewriter) literals() error {
 			r.replace(i, i+1+used, token{interval, strconv.FormatInt(ms, 10), t.at})
 		case t.is("timestamp", "date", "timestamptz") && r.at(i+1).kind == str:
 			r.replace(i, i+2, append(synthetic(t.at, "to_timestamp", "("), r.tokens[i+1], token{punct, ")", t.at})...)
+		case t.is("in") && r.at(i+1).is("("):
+			r.listedLiterals(i)
 		case t.kind == num:
 			if n, err := strconv.ParseUint(t.text, 10, 64); err == nil && n > 1<<63-1 && (n != 1<<63 || !r.at(i-1).is("-")) {
 				r.tokens[i].text = strconv.FormatInt(int64(n), 10) // as partition keys are stored
 			}
 		case t.kind == str && r.comparedWith(r.numbers, i):
-			if n, err := strconv.ParseUint(t.literal(), 10, 64); err == nil && n > math.MaxInt64 { // SQLite converts smaller ones
-				r.tokens[i] = token{num, strconv.FormatInt(int64(n), 10), t.at}
-			}
+			r.number(i)
 		case t.kind == str && (r.comparedWith(r.times, i) || r.comparedWithTime(i)):
-			if at, err := parseTime(t.literal()); err == nil {
-				r.tokens[i].text = "'" + timestampText(at) + "'"
-			}
+			r.time(i)
 		}
 	}
 	return nil
+}
+
+// number converts the text at i, which is compared with a number.
+func (r *rewriter) number(i int) {
+	t := r.tokens[i]
+	if n, err := strconv.ParseUint(t.literal(), 10, 64); err == nil && n > math.MaxInt64 { // SQLite converts smaller ones
+		r.tokens[i] = token{num, strconv.FormatInt(int64(n), 10), t.at}
+	}
+}
+
+// time converts the text at i, which is compared with a timestamp.
+func (r *rewriter) time(i int) {
+	if at, err := parseTime(r.tokens[i].literal()); err == nil {
+		r.tokens[i].text = "'" + timestampText(at) + "'"
+	}
+}
+
+// listedLiterals converts the texts in the list after the IN at i.
+func (r *rewriter) listedLiterals(i int) {
+	column := r.at(i - 1)
+	if column.is("not") {
+		column = r.at(i - 2)
+	}
+	name := strings.ToLower(column.name())
+	convert := r.number
+	if r.times[name] {
+		convert = r.time
+	} else if !r.numbers[name] {
+		return
+	}
+	for at := i + 2; r.at(at).kind == str || r.at(at).kind == num || r.at(at).is(","); at++ {
+		if r.at(at).kind == str {
+			convert(at)
+		}
+	}
 }
 
 // comparedWith reports whether a text is compared with one of the named columns: timestamps require the

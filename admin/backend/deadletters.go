@@ -48,7 +48,9 @@ func (s *Streams) DeadLetters(ctx context.Context, id string, after *subscriptio
 
 // DeadLetter implements admin.Streams.
 func (s *Streams) DeadLetter(ctx context.Context, id subscription.RecordID) (subscription.DeadLetter, error) {
-	return onLeader(s.Nodes.All(), func(node metadata.Node) (subscription.DeadLetter, error) { return s.Nodes.DeadLetter(ctx, node, id) })
+	return onLeader(ctx, s.Nodes.All(), func(ctx context.Context, node metadata.Node) (subscription.DeadLetter, error) {
+		return s.Nodes.DeadLetter(ctx, node, id)
+	})
 }
 
 // RetryDeadLetter implements admin.Streams.
@@ -62,24 +64,44 @@ func (s *Streams) DropDeadLetter(ctx context.Context, id subscription.RecordID) 
 }
 
 func (s *Streams) changeDeadLetter(ctx context.Context, id subscription.RecordID, action nodepb.StreamRecordAction) error {
-	_, err := onLeader(s.Nodes.All(), func(node metadata.Node) (subscription.Record, error) {
+	_, err := onLeader(ctx, s.Nodes.All(), func(ctx context.Context, node metadata.Node) (subscription.Record, error) {
 		return s.Nodes.StreamRecord(ctx, node, id, action)
 	})
 	return err
 }
 
-// onLeader sends a request about a record to nodes until one of them, which leads the partition that
-// stores it, executes the request. Otherwise it returns the most specific error: that of a leader is
-// not ErrNotRead.
-func onLeader[R any](nodes []metadata.Node, send func(metadata.Node) (R, error)) (result R, err error) {
-	failed := subscription.ErrNotRead
-	for _, node := range nodes {
-		if result, err = send(node); err == nil {
-			return result, nil
+// onLeader sends a request about a record to all nodes. One of them, which leads the partition that
+// stores it, executes the request, and the result of that one does not wait for silent nodes. If none
+// does, it returns the most specific error: that of a leader is not ErrNotRead.
+func onLeader[R any](ctx context.Context, nodes []metadata.Node, send func(context.Context, metadata.Node) (R, error)) (R, error) {
+	type response struct {
+		node   int
+		result R
+		err    error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	responses := make(chan response, len(nodes))
+	for i, node := range nodes {
+		wg.Go(func() {
+			result, err := send(ctx, node)
+			responses <- response{i, result, err}
+		})
+	}
+	errs := make([]error, len(nodes))
+	for range nodes {
+		r := <-responses
+		if r.err == nil || errors.Is(r.err, subscription.ErrNoDeadLetter) || errors.Is(r.err, subscription.ErrUndeliverable) {
+			return r.result, r.err
 		}
-		if errors.Is(failed, subscription.ErrNotRead) {
-			failed = err
+		errs[r.node] = r.err
+	}
+	for _, err := range errs {
+		if !errors.Is(err, subscription.ErrNotRead) {
+			return *new(R), err
 		}
 	}
-	return result, failed
+	return *new(R), subscription.ErrNotRead
 }

@@ -132,7 +132,7 @@ func (s *Streams) onRecord(ctx context.Context, id subscription.RecordID, action
 	if len(readers) == 0 { // the leader knows whether there is such a topic partition
 		readers = s.Nodes.All()
 	}
-	return onLeader(readers, func(node metadata.Node) (subscription.Record, error) {
+	return onLeader(ctx, readers, func(ctx context.Context, node metadata.Node) (subscription.Record, error) {
 		return s.Nodes.StreamRecord(ctx, node, id, action)
 	})
 }

@@ -138,7 +138,7 @@ func TestPartitionIsTransferred(t *testing.T) {
 	require.Contains(t, body, `{"id":1,`)
 	require.Equal(t, [2]uint32{1, 3}, w.cluster.transferred)
 
-	w.cluster.refusal = &Refusal{http.StatusConflict, "node n3 has no replica"}
+	w.cluster.refusal = &Refusal{Status: http.StatusConflict, Message: "node n3 has no replica"}
 	require.Contains(t, requireStatus(t, http.StatusConflict, w.ask(t, "PATCH", "/cluster/partitions/1/transfer?to=3", "")), "no replica")
 	w.cluster.refusal = ErrUnavailable
 	requireStatus(t, http.StatusServiceUnavailable, w.ask(t, "PATCH", "/cluster/partitions/1/transfer?to=3", ""))

@@ -63,6 +63,9 @@ type PauseRequest struct {
 type Refusal struct {
 	Status  int // HTTP status of the response
 	Message string
+	// Later reports that the invocation is in a status that can follow the operation: it has
+	// completed or, after it was resumed, is running.
+	Later bool
 }
 
 // Error implements error.

@@ -155,7 +155,7 @@ func TestRefusedOperations(t *testing.T) {
 			message string
 		}{
 			{ErrNotFound, 404, "The requested invocation '" + someID.String() + "' does not exist"},
-			{&Refusal{409, "not like this"}, 409, "not like this"},
+			{&Refusal{Status: 409, Message: "not like this"}, 409, "not like this"},
 			{fmt.Errorf("%w: no leader", ErrUnavailable), 503, "no leader"},
 		} {
 			w.refuse = map[ids.Invocation]error{someID: c.err}
@@ -204,7 +204,7 @@ func TestBatchOperations(t *testing.T) {
 		"resume": "resume on Iddp_10000000000000000000001",
 	} {
 		w := newWorld(t, nil)
-		w.refuse = map[ids.Invocation]error{second: ErrNotFound, third: &Refusal{409, "busy"}}
+		w.refuse = map[ids.Invocation]error{second: ErrNotFound, third: &Refusal{Status: 409, Message: "busy"}}
 		answer := w.ask(t, "POST", "/internal/invocations_batch_operations/"+operation, body)
 		require.Equal(t, http.StatusOK, answer.StatusCode)
 		requested := ""

@@ -75,6 +75,6 @@ func TestPartitionsAreRecovered(t *testing.T) {
 	require.JSONEq(t, `{"partitions":[{"partition":1,"needed":true,"recovered":false,"from":"N1","applied":0,"last":10,"last_term":2,"discarded":[],"missing":["n2/x"]}]}`, body)
 	require.Contains(t, requireStatus(t, http.StatusOK, w.ask(t, "POST", "/cluster/partitions/recover", `{"partitions":[1]}`)), `"recovered":true`)
 	require.Contains(t, requireStatus(t, http.StatusNotFound, w.ask(t, "POST", "/cluster/partitions/recover", `{"partitions":[2]}`)), "there are 0 to 1")
-	w.cluster.refusal = &Refusal{http.StatusServiceUnavailable, "the metadata has lost its majority, too"}
+	w.cluster.refusal = &Refusal{Status: http.StatusServiceUnavailable, Message: "the metadata has lost its majority, too"}
 	require.Contains(t, requireStatus(t, http.StatusServiceUnavailable, w.ask(t, "POST", "/cluster/partitions/recover", `{}`)), "the metadata has lost")
 }

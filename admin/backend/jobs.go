@@ -128,15 +128,16 @@ func (r *JobRunner) lead(ctx context.Context, tick <-chan time.Time) {
 
 // execute advances a job until it ends, another node has advanced it, or ctx ends.
 func (r *JobRunner) execute(ctx context.Context, id string) {
-	for {
+	for repeats := true; ; { // another node, or this one, may have processed the first batch
 		job, known := r.store.Job(id)
 		if !known || job.State != metadata.JobRunning || ctx.Err() != nil {
 			return
 		}
-		progress, err := r.step(ctx, &job)
+		progress, err := r.step(ctx, &job, repeats)
 		if err == nil {
 			job, err = r.store.AdvanceJob(ctx, id, job.Version, progress)
 		}
+		repeats = err != nil
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -164,10 +165,11 @@ func (r *JobRunner) pause(ctx context.Context) bool {
 	}
 }
 
-// step processes the batch of a job and lists the next one.
-func (r *JobRunner) step(ctx context.Context, job *metadata.Job) (metadata.JobProgress, error) {
+// step processes the batch of a job and lists the next one. repeats means that the batch may have
+// been processed before.
+func (r *JobRunner) step(ctx context.Context, job *metadata.Job, repeats bool) (metadata.JobProgress, error) {
 	p := job.JobProgress
-	if err := r.process(ctx, job, &p); err != nil {
+	if err := r.process(ctx, job, &p, repeats); err != nil {
 		return p, err
 	}
 	processed := len(p.Batch) > 0
@@ -223,8 +225,9 @@ func (r *JobRunner) failed(p *metadata.JobProgress, err error) error {
 	return nil
 }
 
-// process executes the operation of a job on its batch.
-func (r *JobRunner) process(ctx context.Context, job *metadata.Job, p *metadata.JobProgress) error {
+// process executes the operation of a job on its batch. An invocation that is in a later status when
+// that is repeated has got there because of the operation, as far as can be known.
+func (r *JobRunner) process(ctx context.Context, job *metadata.Job, p *metadata.JobProgress, repeats bool) error {
 	errs := make([]error, len(job.Batch))
 	var operations errgroup.Group
 	operations.SetLimit(jobParallel)
@@ -245,7 +248,7 @@ func (r *JobRunner) process(ctx context.Context, job *metadata.Job, p *metadata.
 		return errStopped
 	}
 	for i, err := range errs {
-		if err == nil {
+		if err == nil || repeats && isLater(err) {
 			p.Done++
 		} else {
 			p.AddFailure(job.Batch[i], err.Error())
@@ -314,6 +317,11 @@ func (r *JobRunner) once(ctx context.Context, job *metadata.Job, id ids.Invocati
 func uniqueOf(job *metadata.Job, id ids.Invocation) [16]byte {
 	sum := sha256.Sum256([]byte(job.ID + "/" + id.String()))
 	return [16]byte(sum[:16])
+}
+
+func isLater(err error) bool {
+	refusal, ok := errors.AsType[*admin.Refusal](err)
+	return ok && refusal.Later
 }
 
 // unlessEnded drops the error of an invocation that has already ended, since the operation would have

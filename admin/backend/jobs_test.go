@@ -137,6 +137,12 @@ func (f *jobTargets) Kill(ctx context.Context, id ids.Invocation) error {
 	return nil
 }
 
+func (f *jobTargets) Resume(_ context.Context, id ids.Invocation, _ admin.DeploymentChoice) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.refuse[id.String()]
+}
+
 func (f *jobTargets) CancelOnce(_ context.Context, id ids.Invocation, request uint64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -244,6 +250,26 @@ func TestTheNextLeaderContinuesAJob(t *testing.T) {
 		require.EqualValues(t, 3*jobBatch, job.Matched)
 		require.EqualValues(t, 3*jobBatch, job.Done, "the counts are exact")
 		require.Len(t, f.killed, 3*jobBatch, "none is missing")
+	})
+}
+
+// TestRepeatedOperationsCountWhatHasEndedMeanwhile repeats a batch that another leader had processed, after
+// which some of the invocations have ended or run.
+func TestRepeatedOperationsCountWhatHasEndedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTargets(3)
+		f.refuse[f.all[0].ID] = hasEnded()
+		f.refuse[f.all[1].ID] = &admin.Refusal{Status: http.StatusBadRequest, Message: "no such deployment"}
+		var batch []string
+		for _, inv := range f.all {
+			batch = append(batch, inv.ID)
+		}
+		s := records(metadata.Job{Operation: "resume", JobProgress: metadata.JobProgress{Batch: batch, Matched: 3}})
+		r, leads := runner(s, f)
+		job := runUntil(t, r, s, leads)
+		require.Equal(t, metadata.JobDone, job.State)
+		require.EqualValues(t, 3, job.Done, "2 of the batch and 1 that the runner lists again")
+		require.EqualValues(t, 1+2, job.Failed, "those of the second batch had ended before it was processed")
 	})
 }
 

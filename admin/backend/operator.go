@@ -189,7 +189,7 @@ func (o *operator) awaitPaused(ctx context.Context, id ids.Invocation) (bool, er
 		case inv.Status == machine.Paused:
 			return true, nil
 		case inv.Status == machine.Completed:
-			return false, refuse(http.StatusConflict, "the invocation has already completed")
+			return false, hasEnded()
 		}
 		select {
 		case <-time.After(repinPause):
@@ -322,13 +322,13 @@ func refusal(out machine.Outcome) error {
 	case machine.NotFound:
 		return admin.ErrNotFound
 	case machine.Ended:
-		return refuse(http.StatusConflict, "the invocation has already completed")
+		return hasEnded()
 	case machine.NotEnded:
 		return refuse(http.StatusConflict, "the invocation has not completed: it is %s; cancel or kill it first", statusText(out.Status))
 	case machine.NotStarted:
 		return refuse(http.StatusTooEarly, "the invocation has not started yet: it is %s", statusText(out.Status))
 	case machine.Running:
-		return refuse(http.StatusConflict, "the deployment cannot be changed while the invocation is running; pause it first")
+		return &admin.Refusal{Status: http.StatusConflict, Later: true, Message: "the deployment cannot be changed while the invocation is running; pause it first"}
 	case machine.NotPinned:
 		return refuse(http.StatusConflict, "the deployment cannot be changed before the invocation is pinned to one by its first stored step")
 	case machine.Incompatible:
@@ -345,6 +345,10 @@ func refusal(out machine.Outcome) error {
 		return refuse(http.StatusUnprocessableEntity, "the journal up to that entry is too long to be copied: at most 64 MiB and 100,000 entries; choose an earlier entry, or restart from the beginning")
 	}
 	return fmt.Errorf("the partition refused the operation with code %d", out.Code)
+}
+
+func hasEnded() error {
+	return &admin.Refusal{Status: http.StatusConflict, Later: true, Message: "the invocation has already completed"}
 }
 
 func refuse(status int, format string, args ...any) error {

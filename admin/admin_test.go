@@ -164,6 +164,9 @@ func (w *world) Scopes(context.Context, string) ([]string, error) { return w.sco
 
 func (w *world) Object(_ context.Context, o Object) (*ObjectDetail, error) {
 	w.object = o
+	if w.detail == nil && w.err == nil {
+		return &ObjectDetail{}, nil
+	}
 	return w.detail, w.err
 }
 

@@ -15,8 +15,8 @@ import (
 // ObjectQuery selects keys of a virtual object or a workflow.
 type ObjectQuery struct {
 	Service, Scope string
-	Prefix         string // of the keys
-	After          string // last key of the previous page; empty for the first page
+	Prefix         string  // of the keys
+	After          *string // last key of the previous page; nil for the first page
 	Limit          int
 }
 
@@ -90,11 +90,11 @@ func (s *Server) listObjects(c echo.Context) error {
 		}
 	}
 	if text := c.QueryParam("cursor"); text != "" {
-		key, err := base64.RawURLEncoding.DecodeString(text)
-		if err != nil || !utf8.Valid(key) {
-			return badRequest("The query parameter 'cursor' is invalid: %v", ErrCursor)
+		key, err := parseObjectCursor(text)
+		if err != nil {
+			return badRequest("The query parameter 'cursor' is invalid: %v", err)
 		}
-		q.After = string(key)
+		q.After = &key
 	}
 	if _, err := s.object(q.Service, "", q.Scope, false); err != nil {
 		return err
@@ -105,9 +105,31 @@ func (s *Server) listObjects(c echo.Context) error {
 	}
 	page := objectPage{Objects: append([]ObjectSummary{}, objects...)}
 	if more {
-		page.Next = base64.RawURLEncoding.EncodeToString([]byte(objects[len(objects)-1].Key))
+		page.Next = objectCursor(objects[len(objects)-1].Key)
 	}
 	return respond(c, http.StatusOK, page)
+}
+
+// afterEmptyKey is the cursor of a page that ends with the empty key. It is not base64.
+const afterEmptyKey = "-"
+
+// objectCursor returns the cursor of the page after a key.
+func objectCursor(key string) string {
+	if key == "" {
+		return afterEmptyKey
+	}
+	return base64.RawURLEncoding.EncodeToString([]byte(key))
+}
+
+func parseObjectCursor(text string) (key string, err error) {
+	if text == afterEmptyKey {
+		return "", nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || !utf8.Valid(b) {
+		return "", ErrCursor
+	}
+	return string(b), nil
 }
 
 // listScopes lists the scopes in which a virtual object or workflow has keys.

@@ -2,9 +2,12 @@ package admin
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/budget"
 )
 
 func TestObjectsArePaged(t *testing.T) {
@@ -15,7 +18,13 @@ func TestObjectsArePaged(t *testing.T) {
 	require.Equal(t, ObjectQuery{Service: "Counter", Prefix: "a", Limit: 2}, w.objectQuery)
 	w.objects, w.moreObjects = nil, false
 	require.JSONEq(t, `{"objects":[]}`, text(t, w.ask(t, "GET", "/objects?service=Counter&cursor=w7w", "")))
-	require.Equal(t, "ü", w.objectQuery.After)
+	require.Equal(t, "ü", *w.objectQuery.After)
+	w.objects, w.moreObjects = []ObjectSummary{{Service: "Counter"}}, true // the empty key is the first one
+	require.Contains(t, text(t, w.ask(t, "GET", "/objects?service=Counter&limit=1", "")), `"next_cursor":"-"`)
+	require.Nil(t, w.objectQuery.After)
+	w.objects, w.moreObjects = nil, false
+	require.Equal(t, http.StatusOK, w.ask(t, "GET", "/objects?service=Counter&limit=1&cursor=-", "").StatusCode)
+	require.Empty(t, *w.objectQuery.After)
 	for query, status := range map[string]int{
 		"": 400, "?service=None": 404, "?service=Greeter": 400, "?service=Counter&limit=0": 400, "?service=Counter&cursor=*": 400, "?service=Counter&scope=x": 400,
 		"?service=Counter&service=Greeter": 400, "?service=Counter&page=2": 400,
@@ -54,6 +63,28 @@ func TestKeysCanBeEmpty(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, w.ask(t, "POST", "/services/Counter/state", `{"object_key":"","new_state":{"a":"1"}}`).StatusCode)
 	require.Equal(t, Object{Service: "Counter"}, w.update.Object)
 	require.Equal(t, http.StatusUnprocessableEntity, w.ask(t, "POST", "/services/Counter/state", `{"new_state":{"a":"1"}}`).StatusCode)
+}
+
+// A state can be as large as the bodies that all requests may hold.
+func TestStatesAreReadWithinTheBudget(t *testing.T) {
+	w := seeded(t, nil)
+	w.detail = &ObjectDetail{ObjectSummary: ObjectSummary{Service: "Counter", Key: "k", Entries: 1, Bytes: 1 << 20}}
+	bodies := budget.New(2<<20, 1<<20)
+	read := func() *httptest.ResponseRecorder {
+		r := httptest.NewRequest("GET", "http://localhost:9070/services/Counter/state?object_key=k", nil)
+		out := httptest.NewRecorder()
+		w.Handler().ServeHTTP(out, r.WithContext(budget.With(t.Context(), bodies.Account())))
+		return out
+	}
+	require.Equal(t, http.StatusOK, read().Code)
+	used, _ := bodies.Stats()
+	require.Zero(t, used)
+	require.True(t, bodies.Account().Reserve(1<<20))
+	require.True(t, bodies.Account().Reserve(1<<20))
+	refused := read()
+	require.Equal(t, http.StatusServiceUnavailable, refused.Code)
+	require.Contains(t, refused.Body.String(), "RT0026")
+	require.NotEmpty(t, refused.Header().Get("Retry-After"))
 }
 
 // Values of promises are payloads.

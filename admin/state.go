@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"platform/flowcontrol"
 	"platform/internal/access"
+	"platform/internal/budget"
 	"platform/internal/errcode"
 	"platform/internal/ids"
 	"platform/metadata"
@@ -201,6 +203,11 @@ func (s *Server) getState(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	release, err := s.reserveState(c.Request().Context(), object)
+	if err != nil {
+		return err
+	}
+	defer release()
 	state, err := s.invocations.State(c.Request().Context(), object)
 	if err != nil {
 		return fmt.Errorf("read state of %s/%s: %w", object.Service, key, err)
@@ -215,6 +222,23 @@ func (s *Server) getState(c echo.Context) error {
 		body.State = append(body.State, entry)
 	}
 	return respond(c, http.StatusOK, body)
+}
+
+// reserveState reserves memory for the state of a key, which the caller must release.
+func (s *Server) reserveState(ctx context.Context, object Object) (release func(), err error) {
+	object.Workflow = false // its promises are not needed
+	detail, err := s.invocations.Object(ctx, object)
+	if err != nil {
+		return nil, fmt.Errorf("read the size of the state of %s/%s: %w", object.Service, object.Key, err)
+	}
+	account := budget.From(ctx)
+	if !account.ReserveResponse(detail.Bytes) {
+		return nil, &failure{
+			status: http.StatusServiceUnavailable, code: errcode.RT0026, retry: true, after: account.RetryAfter(),
+			message: "not enough memory for the state besides the bodies in progress (networking.body-memory-limit, networking.connection-body-memory-limit); retry later",
+		}
+	}
+	return func() { account.Release(detail.Bytes) }, nil
 }
 
 // getStateChange responds with the status of an update.

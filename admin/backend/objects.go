@@ -206,8 +206,8 @@ func eachScope(ctx context.Context, p *fabric.Handle, table partition.Table, ser
 // placeBefore returns where the rows of a page start.
 func placeBefore(q *admin.ObjectQuery) store.Place {
 	o := machine.Object{Scope: q.Scope, Service: q.Service, Key: q.Prefix}
-	if q.After != "" && q.After >= q.Prefix {
-		o.Key = q.After
+	if q.After != nil && *q.After >= q.Prefix {
+		o.Key = *q.After
 		return store.AfterObject(o)
 	}
 	return store.ObjectPlace(o)

@@ -47,7 +47,7 @@ func failureOf(err error) *failure {
 	}
 	code, _ := errcode.Of(err)
 	f := &failure{AttemptFailure: machine.AttemptFailure{
-		Code: codeInternal, ErrorCode: string(code), Message: plain(err.Error(), code),
+		Code: codeInternal, ErrorCode: string(code), Message: clip(plain(err.Error(), code), failureText),
 	}}
 	if code == errcode.RT0025 || code == errcode.RT0027 {
 		f.behavior = pauseNow
@@ -78,7 +78,8 @@ func plain(text string, code errcode.Code) string {
 }
 
 // failureText bounds the stored bytes of each text of a failure, loggedText the logged
-// bytes of its message. The endpoint may send as much as fits into a message.
+// bytes of its message. The endpoint may send as much as fits into a message, and errors repeat names
+// that it sends: a step with a longer text could not be proposed, so the invocation would never pause.
 const (
 	failureText = 64 << 10
 	loggedText  = 4 << 10

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -265,4 +266,21 @@ func TestFailureTextsAreBounded(t *testing.T) {
 		require.Contains(t, s, "éé… (cut; 20971520 bytes)")
 	}
 	require.Equal(t, "short", clip("short", 5))
+}
+
+// Errors repeat what the endpoint has sent, which may be as long as a message.
+func TestTextsOfFailuresThatTheServerFindsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffline(t, policy(1, metadata.Pause), func(w *wire) {
+			w.ok()
+			id := strings.Repeat("00", 4<<20)
+			w.send(t, frame(journal.CompleteAwakeable, "0a"+varint(4<<20)+id+"1200"))
+		})
+		defer o.close()
+		id, _ := o.shard.call(greeter, 1, "")
+		o.shard.await(id, machine.Paused)
+		f := o.shard.record(id).Failure
+		require.Equal(t, "RT0012", f.ErrorCode)
+		require.LessOrEqual(t, len(f.Message), failureText)
+	})
 }

@@ -394,7 +394,8 @@ func (a *attempt) deadline() time.Time {
 	case a.t.state == rejected:
 		return a.activity.Add(refusalTimeout)
 	case a.t.state == halfClosed:
-		return a.activity.Add(a.plan.options.AbortTimeout + a.remainingInactivity)
+		rest := a.remainingInactivity
+		return a.activity.Add(rest + min(a.plan.options.AbortTimeout, maxHold-rest)) // the sum may overflow
 	}
 	hold, computing := a.maxSilence()
 	if a.suspendPostponed {

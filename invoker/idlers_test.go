@@ -43,6 +43,28 @@ func TestIdleHandlersAreSuspendedWhenSlotsAreShort(t *testing.T) {
 	})
 }
 
+// Timeouts may be so long that they mean none.
+func TestIdleHandlersAreNotAbortedWithoutTimeouts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := DefaultConfig()
+		cfg.ConcurrentInvocations = 1
+		cfg.Defaults.InactivityTimeout, cfg.Defaults.AbortTimeout = 200*365*24*time.Hour, 200*365*24*time.Hour
+		o := newOffline(t, cfg, func(w *wire) {
+			w.ok()
+			w.send(t, longSleep)
+		}, answers(t))
+		defer o.close()
+		o.shard.call(greeter, 1, "")
+		_, ended := o.shard.call(greeter, 2, "")
+		time.Sleep(2 * idleTimeout)
+		synctest.Wait()
+		require.True(t, o.wire(0).is(&o.wire(0).ended), "asked to suspend")
+		require.False(t, o.wire(0).is(&o.wire(0).reset))
+		o.wire(0).send(t, "0001000000000006"+"0a0102120101")
+		require.Nil(t, receive(t, ended).Failure)
+	})
+}
+
 // The handler becomes idle when slots are short already.
 func TestHandlersThatBecomeIdleAreSuspended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -67,7 +67,10 @@ func (n *Node) openPort(ctx context.Context) (err error) {
 		ReplicaID: self.ReplicaID(),
 	}
 	p.client = fabric.NewClient(fabric.ClientConfig{Self: me, Level: p.server.FeatureLevel, Bodies: n.bodies, Security: n.keys.nodes, Log: n.log})
-	p.fabric = fabric.NewServer(fabric.ServerConfig{Self: me, Local: p.replica, Authorize: p.server.AuthorizeMember, Seen: p.client.Seen, Bodies: n.bodies, Log: n.log})
+	p.fabric = fabric.NewServer(fabric.ServerConfig{
+		Self: me, Local: p.replica, Authorize: p.server.AuthorizeMember, Seen: p.client.Seen, Bodies: n.bodies,
+		Relay: p.client, AddressOf: p.addresses.OfLeader, Log: n.log,
+	})
 	p.members, err = cluster.OpenGossip(ctx, cluster.GossipConfig{
 		Self: self, Port: n.listeners.node.Addr(), Address: p.address, Streams: p.ports.Gossip, Seeds: p.seeds(n.cfg),
 		KeyFile: n.cfg.Networking.GossipKeyFile, Open: n.cfg.Security.Mode == config.SecurityOpen, Security: n.keys.nodes, Server: p.server, OnFailed: n.fail, Log: n.log,

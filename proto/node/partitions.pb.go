@@ -325,16 +325,19 @@ func (x *PartitionFrame) GetPong() bool {
 }
 
 type PartitionRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Partition     uint32                 `protobuf:"varint,1,opt,name=partition,proto3" json:"partition,omitempty"`
-	Method        PartitionMethod        `protobuf:"varint,2,opt,name=method,proto3,enum=node.v1.PartitionMethod" json:"method,omitempty"`
-	Command       []byte                 `protobuf:"bytes,3,opt,name=command,proto3" json:"command,omitempty"`
-	Id            []byte                 `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
-	Journal       bool                   `protobuf:"varint,5,opt,name=journal,proto3" json:"journal,omitempty"`
-	Object        *StateObject           `protobuf:"bytes,6,opt,name=object,proto3" json:"object,omitempty"`
-	Limit         uint64                 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`
-	Scan          *PartitionScan         `protobuf:"bytes,8,opt,name=scan,proto3" json:"scan,omitempty"`
-	List          *PartitionList         `protobuf:"bytes,9,opt,name=list,proto3" json:"list,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition uint32                 `protobuf:"varint,1,opt,name=partition,proto3" json:"partition,omitempty"`
+	Method    PartitionMethod        `protobuf:"varint,2,opt,name=method,proto3,enum=node.v1.PartitionMethod" json:"method,omitempty"`
+	Command   []byte                 `protobuf:"bytes,3,opt,name=command,proto3" json:"command,omitempty"`
+	Id        []byte                 `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
+	Journal   bool                   `protobuf:"varint,5,opt,name=journal,proto3" json:"journal,omitempty"`
+	Object    *StateObject           `protobuf:"bytes,6,opt,name=object,proto3" json:"object,omitempty"`
+	Limit     uint64                 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`
+	Scan      *PartitionScan         `protobuf:"bytes,8,opt,name=scan,proto3" json:"scan,omitempty"`
+	List      *PartitionList         `protobuf:"bytes,9,opt,name=list,proto3" json:"list,omitempty"`
+	// relay asks a node that does not lead the partition to send the request on to the leader, which the
+	// sender cannot reach. Nodes that do not know it reject the request.
+	Relay         bool `protobuf:"varint,10,opt,name=relay,proto3" json:"relay,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -430,6 +433,13 @@ func (x *PartitionRequest) GetList() *PartitionList {
 		return x.List
 	}
 	return nil
+}
+
+func (x *PartitionRequest) GetRelay() bool {
+	if x != nil {
+		return x.Relay
+	}
+	return false
 }
 
 // PartitionList is partition.List. Times are milliseconds since 1970.
@@ -2483,7 +2493,7 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x04more\x18\x05 \x01(\bR\x04more\x12\x16\n" +
 	"\x06cancel\x18\x06 \x01(\bR\x06cancel\x12\x12\n" +
 	"\x04ping\x18\a \x01(\bR\x04ping\x12\x12\n" +
-	"\x04pong\x18\b \x01(\bR\x04pong\"\xc2\x02\n" +
+	"\x04pong\x18\b \x01(\bR\x04pong\"\xd8\x02\n" +
 	"\x10PartitionRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\rR\tpartition\x120\n" +
 	"\x06method\x18\x02 \x01(\x0e2\x18.node.v1.PartitionMethodR\x06method\x12\x18\n" +
@@ -2493,7 +2503,9 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x06object\x18\x06 \x01(\v2\x14.node.v1.StateObjectR\x06object\x12\x14\n" +
 	"\x05limit\x18\a \x01(\x04R\x05limit\x12*\n" +
 	"\x04scan\x18\b \x01(\v2\x16.node.v1.PartitionScanR\x04scan\x12*\n" +
-	"\x04list\x18\t \x01(\v2\x16.node.v1.PartitionListR\x04list\"\x8e\x02\n" +
+	"\x04list\x18\t \x01(\v2\x16.node.v1.PartitionListR\x04list\x12\x14\n" +
+	"\x05relay\x18\n" +
+	" \x01(\bR\x05relay\"\x8e\x02\n" +
 	"\rPartitionList\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x124\n" +
 	"\x06filter\x18\x02 \x01(\v2\x1c.node.v1.PartitionListFilterR\x06filter\x12\x1f\n" +

@@ -161,7 +161,7 @@ func (l *incarnation) open() (err error) {
 		ReplicaID: n.name,
 	}
 	l.client = fabric.NewClient(fabric.ClientConfig{Self: self, Log: log, Dial: dial, Level: n.level})
-	l.server = fabric.NewServer(fabric.ServerConfig{Self: self, Local: l.local, Seen: l.client.Seen, Log: log})
+	l.server = fabric.NewServer(fabric.ServerConfig{Self: self, Local: l.local, Seen: l.client.Seen, Relay: l.client, Log: log})
 	l.directory = fabric.NewDirectory(s.opts.Partitions, fabric.DirectoryConfig{
 		Local: l.local, Self: addressOf(n.name), Replicas: func(uint32) []string { return s.addresses(n.name) },
 		Remote: func(address string, id uint32) fabric.Replica { return l.client.Remote(address, id) }, Unresponsive: l.client.Unresponsive,

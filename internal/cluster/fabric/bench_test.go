@@ -77,7 +77,7 @@ func BenchmarkUnary(b *testing.B) {
 		if err := decode(req); err != nil {
 			return nil, err
 		}
-		return srv.(*Server).serveRequest(ctx, req), nil
+		return srv.(*Server).serveRequest(ctx, nil, req), nil
 	}
 	for name, callers := range map[string]int{"one": 1, "many": 128} {
 		b.Run(name, func(b *testing.B) {

@@ -160,6 +160,13 @@ func (c *Client) nodeConn(address string) (*nodeConn, error) {
 	return p, nil
 }
 
+// connect opens a connection to the node at address in the background, if there is none.
+func (c *Client) connect(address string) {
+	if p, err := c.nodeConn(address); err == nil {
+		_, _ = p.open() // the error is that the client is closed
+	}
+}
+
 // dropUnused closes the connections that have been broken for long, and that no request has opened
 // again. The caller holds mu.
 func (c *Client) dropUnused(now time.Time) {

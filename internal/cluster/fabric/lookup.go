@@ -84,7 +84,7 @@ func onLeaderWithin[T any](ctx context.Context, h *Handle, timeout time.Duration
 			}
 			return v, err
 		}
-		l.interrupted = l.interrupted || WasInterrupted(err)
+		l.interrupted = l.interrupted || l.relaying || WasInterrupted(err)
 	}
 }
 
@@ -100,7 +100,7 @@ func (l *lookup) unserved(ctx context.Context, last bool) error {
 // this node if it leads, then the leader hinted by the last rejection, the local replica's
 // view, the cached leader, and the rest of the partition table. Unresponsive nodes are
 // tried last. While the local replica has been elected but is not ready, no other node is
-// tried.
+// tried. If a node names a leader that this one cannot reach, it is asked to relay the request.
 type lookup struct {
 	h           *Handle
 	local       Local
@@ -113,6 +113,12 @@ type lookup struct {
 	accepted    bool  // by one of the replicas
 	interrupted bool  // one of the replicas did not respond
 	lastErr     error // the last rejection
+
+	unreachable []string // nodes that could not be reached in this round
+	referrer    string   // the last node that rejected the request and named a leader
+	referred    string   // that leader
+	relayed     bool     // in this round
+	relaying    bool     // the current request is one to be relayed
 
 	timeout time.Duration
 }
@@ -134,6 +140,7 @@ func (l *lookup) beginRound() {
 		l.changed = l.local.Changed() // before checking, so that no change is missed
 	}
 	l.localTried, l.tried = false, l.tried[:0]
+	l.unreachable, l.referrer, l.referred, l.relayed = l.unreachable[:0], "", "", false
 }
 
 // next returns the replica to try next, and its address if it is on another node; nil when
@@ -145,6 +152,11 @@ func (l *lookup) next() (Replica, string) {
 	}
 	if l.h.d.cfg.Remote == nil {
 		return nil, ""
+	}
+	if l.relaying = l.mustRelay(); l.relaying {
+		l.relayed = true
+		l.h.d.counters.relayed.Add(1)
+		return l.relay(), l.referrer
 	}
 	unresponsive := ""
 	for a := range l.candidates {
@@ -160,6 +172,22 @@ func (l *lookup) next() (Replica, string) {
 		return l.remote(unresponsive)
 	}
 	return nil, ""
+}
+
+// mustRelay reports whether a node has named a leader that this node cannot reach.
+func (l *lookup) mustRelay() bool {
+	return l.referred != "" && !l.relayed && (slices.Contains(l.unreachable, l.referred) || l.h.d.cfg.Unresponsive(l.referred))
+}
+
+// relay returns the leader through the node that has named it. Meanwhile this node connects
+// to the leader, if it can.
+func (l *lookup) relay() Replica {
+	r := l.h.d.cfg.Remote(l.referrer, l.h.id)
+	if remote, ok := r.(*Remote); ok {
+		remote.c.connect(l.referred)
+		remote.relaying().withLeaderWatch(leaderWatch{local: l.local, address: l.referred, addressOf: l.h.d.cfg.AddressOf})
+	}
+	return r
 }
 
 // candidates yields the addresses of replicas, the most likely leader first. It may yield
@@ -205,7 +233,7 @@ func (l *lookup) remote(address string) (Replica, string) {
 
 // observe updates the lookup with the outcome of a request.
 func (l *lookup) observe(address string, err error) {
-	if address != "" {
+	if address != "" && !l.relaying {
 		switch {
 		case err == nil:
 			l.h.cacheLeader(address)
@@ -220,8 +248,12 @@ func (l *lookup) observe(address string, err error) {
 		l.accepted, l.deadline, l.backoff = true, time.Now().Add(l.timeout), minBackoff
 	}
 	l.lastErr, l.hint = err, ""
+	if errors.Is(err, ErrUnreachable) && !l.relaying {
+		l.unreachable = append(l.unreachable, address)
+	}
 	if rejection, ok := errors.AsType[*NotLeaderError](err); ok && rejection.Leader.Address != "" {
 		l.hint = l.h.d.cfg.AddressOf(rejection.Leader)
+		l.referrer, l.referred = address, l.hint
 	}
 }
 

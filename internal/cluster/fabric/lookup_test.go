@@ -147,7 +147,7 @@ func TestWrongHintsAreTolerated(t *testing.T) {
 	w.nodes["b"].set(false, leaderOf("self", "self"))
 	_, err = w.handle().Invoke(t.Context(), invocation(1))
 	require.NoError(t, err)
-	require.Equal(t, []string{"a", "gone", "b", "c"}, w.takeRequested(), "hints at a dead node and at this one")
+	require.Equal(t, []string{"a", "gone", "a", "b", "c"}, w.takeRequested(), "hints at a dead node, which the first one should relay to, and at this one")
 }
 
 func TestEndlessHintsAreBounded(t *testing.T) {
@@ -290,9 +290,8 @@ func TestOtherErrorsEndTheLookup(t *testing.T) {
 	}
 }
 
-// TestEveryRequestIsRetriedOnTheLeader sends each kind of request once while the replica on
-// this node is deposed and another one leads.
-func TestEveryRequestIsRetriedOnTheLeader(t *testing.T) {
+// respondingLeader returns a leader that responds to each kind of request.
+func respondingLeader() *fake {
 	leader := newFake(true)
 	leader.call = func(_ context.Context, inv *machine.Invoke) (partition.Ending, machine.Outcome, error) {
 		return partition.Ending{Target: inv.Target}, machine.Outcome{Own: true}, nil
@@ -318,10 +317,30 @@ func TestEveryRequestIsRetriedOnTheLeader(t *testing.T) {
 	leader.records = func(context.Context, bool) iter.Seq2[partition.Record, error] {
 		return func(yield func(partition.Record, error) bool) { yield(sampleRecord(), nil) }
 	}
+	return leader
+}
+
+// TestEveryRequestIsRetriedOnTheLeader sends each kind of request once while the replica on
+// this node is deposed and another one leads.
+func TestEveryRequestIsRetriedOnTheLeader(t *testing.T) {
+	leader := respondingLeader()
 	h := NewDirectory(1, DirectoryConfig{
 		Local: func(uint32) Local { return deposed{newFake(false)} }, Replicas: func(uint32) []string { return []string{"b"} },
 		Remote: func(string, uint32) Replica { return leader },
 	}).Partition(0)
+	requireResponses(t, h)
+	seen := 0
+	for rec, err := range h.Records(t.Context(), true) {
+		require.NoError(t, err)
+		require.Equal(t, invocationID(1), rec.ID)
+		seen++
+	}
+	require.Equal(t, 1, seen)
+}
+
+// requireResponses sends each kind of request but Records to a respondingLeader.
+func requireResponses(t *testing.T, h *Handle) {
+	t.Helper()
 	ctx := t.Context()
 
 	e, o, err := h.Call(ctx, invocation(1))
@@ -352,13 +371,6 @@ func TestEveryRequestIsRetriedOnTheLeader(t *testing.T) {
 	page, err := h.Scan(ctx, &partition.Scan{})
 	require.NoError(t, err)
 	require.Equal(t, 3, page.Read)
-	seen := 0
-	for rec, err := range h.Records(ctx, true) {
-		require.NoError(t, err)
-		require.Equal(t, invocationID(1), rec.ID)
-		seen++
-	}
-	require.Equal(t, 1, seen)
 }
 
 // deposed reports that it leads, but rejects requests.

@@ -21,6 +21,7 @@ type Remote struct {
 	address string
 	id      uint32
 	leader  leaderWatch
+	relay   bool // the node sends requests on to the leader
 }
 
 // Remote returns the replica of a partition on the node at address, host and port.
@@ -34,29 +35,43 @@ func (r *Remote) withLeaderWatch(w leaderWatch) *Remote {
 	return r
 }
 
+// relaying makes the node send requests on to the leader.
+func (r *Remote) relaying() *Remote {
+	r.relay = true
+	return r
+}
+
 // roundTrip sends a request and returns its response, or the error in it.
 func (r *Remote) roundTrip(ctx context.Context, req *node.PartitionRequest) (*node.PartitionResponse, error) {
-	req.Partition = r.id
+	req.Partition, req.Relay = r.id, r.relay
+	m, responsive, err := r.exchange(ctx, req)
+	if err == nil && m.Code != node.PartitionCode_PARTITION_CODE_OK {
+		err = remoteError(r.id, r.address, m.Code, m.Message, m.Leader)
+	}
+	if err != nil {
+		return nil, markAccepted(err, responsive, r.c.timeouts.accepted)
+	}
+	return m, nil
+}
+
+// exchange sends a request and returns its response, which may contain an error, and for how
+// long the node was responsive meanwhile.
+func (r *Remote) exchange(ctx context.Context, req *node.PartitionRequest) (*node.PartitionResponse, time.Duration, error) {
 	p, err := r.c.nodeConn(r.address)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		return nil, 0, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	l, err := p.open()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrUnreachable, r.address, err)
+		return nil, 0, fmt.Errorf("%w: %s: %w", ErrUnreachable, r.address, err)
 	}
 	r.c.requests.inc(req.Method)
 	begin := time.Now()
 	m, sent, err := l.call(ctx, req, r.leader)
 	if err != nil {
 		err = r.transportError(ctx, req.Method, sent, err)
-	} else if m.Code != node.PartitionCode_PARTITION_CODE_OK {
-		err = remoteError(r.id, r.address, m.Code, m.Message, m.Leader)
 	}
-	if err != nil {
-		return nil, markAccepted(err, l.responsiveSince(begin), r.c.timeouts.accepted)
-	}
-	return m, nil
+	return m, l.responsiveSince(begin), err
 }
 
 // transportError returns the error of a request without a response. As with a local

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"platform/internal/ids"
+	"platform/internal/nodelink"
 	"platform/partition"
 	"platform/partition/codec"
 	"platform/partition/journal"
@@ -23,18 +24,23 @@ func isLongRunning(m node.PartitionMethod) bool {
 // request does not keep the whole batch in memory.
 func cloneRequest(req *node.PartitionRequest) *node.PartitionRequest {
 	return &node.PartitionRequest{
-		Partition: req.Partition, Method: req.Method, Command: bytes.Clone(req.Command), Id: bytes.Clone(req.Id),
+		Partition: req.Partition, Method: req.Method, Command: bytes.Clone(req.Command), Id: bytes.Clone(req.Id), Relay: req.Relay,
 	}
 }
 
-// serveRequest executes a request on this node's replica.
-func (s *Server) serveRequest(ctx context.Context, req *node.PartitionRequest) *node.PartitionResponse {
+// serveRequest executes a request of a node on this node's replica, or relays it.
+func (s *Server) serveRequest(ctx context.Context, from *nodelink.Peer, req *node.PartitionRequest) *node.PartitionResponse {
 	p := s.local(req.Partition)
 	if p == nil {
 		return &node.PartitionResponse{Code: node.PartitionCode_PARTITION_CODE_NOT_LEADER}
 	}
 	if !p.Leading() {
 		s.awaitReady(ctx, p)
+	}
+	if req.Relay && !p.Leading() {
+		if r := s.relay(ctx, from, p, req); r != nil {
+			return r
+		}
 	}
 	r := new(node.PartitionResponse)
 	err := s.dispatch(ctx, p, req, r)

@@ -44,7 +44,7 @@ func roomFor(r *node.PartitionResponse) int64 {
 // serve executes a request and reserves room for its response. A response without room is
 // dropped and read again once there is room, so that results wait as IDs.
 func (in *inbound) serve(ctx context.Context, req *node.PartitionRequest) (r *node.PartitionResponse, room int64) {
-	r = in.s.serveRequest(ctx, req)
+	r = in.s.serveRequest(ctx, in.peer, req)
 	for outcome := r.Outcome; ; {
 		n := roomFor(r)
 		if n <= room || in.room.TryAcquire(n-room) {
@@ -63,7 +63,7 @@ func (in *inbound) serve(ctx context.Context, req *node.PartitionRequest) (r *no
 			return notRead("too many large responses to this node are waiting: " + err.Error()), 0
 		}
 		room = n
-		r = in.s.serveRequest(ctx, again)
+		r = in.s.serveRequest(ctx, in.peer, again)
 		switch {
 		case r.Code == node.PartitionCode_PARTITION_CODE_NOT_FOUND, r.Code != node.PartitionCode_PARTITION_CODE_OK && isProposal(req.Method):
 			r = notRead("could not read the result again: " + r.Message)
@@ -100,7 +100,7 @@ func repeatable(req *node.PartitionRequest, r *node.PartitionResponse) *node.Par
 	if other := r.Outcome.GetId(); len(other) == len(ids.Invocation{}) {
 		id = other
 	}
-	return &node.PartitionRequest{Partition: req.Partition, Method: node.PartitionMethod_PARTITION_METHOD_AWAIT, Id: id}
+	return &node.PartitionRequest{Partition: req.Partition, Method: node.PartitionMethod_PARTITION_METHOD_AWAIT, Id: id, Relay: req.Relay}
 }
 
 // await reserves room, in the order of the calls, for at most the timeout.

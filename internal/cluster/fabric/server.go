@@ -15,6 +15,7 @@ import (
 	"platform/internal/limits"
 	"platform/internal/logsample"
 	"platform/internal/nodelink"
+	"platform/internal/raftgroup"
 	"platform/proto/node"
 )
 
@@ -39,6 +40,12 @@ type ServerConfig struct {
 	Seen func(address string)
 	// Bodies is charged for large requests; nil disables accounting.
 	Bodies *budget.Budget
+	// Relay sends requests on to a leader that the requesting node cannot reach; nil: they
+	// are rejected.
+	Relay *Client
+	// AddressOf returns the current address of a leader; nil uses the address in the Raft
+	// configuration.
+	AddressOf func(raftgroup.Leader) string
 	// Log is slog.Default() when nil.
 	Log *slog.Logger
 }
@@ -54,6 +61,7 @@ type Server struct {
 	local  func(partition uint32) Local
 	seen   func(address string)
 	bodies *budget.Budget
+	relays relays
 	log    *slog.Logger
 	ctx    context.Context //nolint:containedctx // of the streams that gRPC opens; ends with Close
 	cancel context.CancelFunc
@@ -73,9 +81,13 @@ func NewServer(cfg ServerConfig) *Server {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
+	if cfg.AddressOf == nil {
+		cfg.AddressOf = configuredAddress
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Server{
 		self: cfg.Self, authorize: cfg.Authorize, local: cfg.Local, seen: cfg.Seen, bodies: cfg.Bodies, log: cfg.Log.With("component", "fabric"), ctx: ctx, cancel: cancel,
+		relays:      newRelays(cfg.Relay, cfg.AddressOf),
 		roomTimeout: roomTimeout, rejections: logsample.New[struct{}](maxRejections, rejectionInterval, 1),
 	}
 }

@@ -12,6 +12,9 @@ type Stats struct {
 	// Local and Remote are the requests sent to replicas on this node and on other nodes,
 	// including rejected ones.
 	Local, Remote uint64
+	// Relayed is the part of Remote that was sent to a node that reaches the leader, since
+	// this node does not.
+	Relayed uint64
 	// Rounds is the number of additional lookup rounds.
 	Rounds uint64
 	// NoLeader is the number of requests that found no leader.
@@ -20,12 +23,12 @@ type Stats struct {
 
 // counters are the values of Stats, allocated separately from read-only data to avoid
 // false sharing.
-type counters struct{ local, remote, rounds, noLeader atomic.Uint64 }
+type counters struct{ local, remote, relayed, rounds, noLeader atomic.Uint64 }
 
 // Stats returns the current counts.
 func (d *Directory) Stats() Stats {
 	c := d.counters
-	return Stats{Local: c.local.Load(), Remote: c.remote.Load(), Rounds: c.rounds.Load(), NoLeader: c.noLeader.Load()}
+	return Stats{Local: c.local.Load(), Remote: c.remote.Load(), Relayed: c.relayed.Load(), Rounds: c.rounds.Load(), NoLeader: c.noLeader.Load()}
 }
 
 // methods is the number of request methods.

@@ -1,0 +1,201 @@
+package fabric
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"platform/internal/feature"
+	"platform/internal/ids"
+	"platform/internal/nodelink"
+	"platform/internal/raftgroup"
+	"platform/partition"
+	"platform/proto/node"
+)
+
+// separated is a node that is separated from the leader of a partition, while a third node is
+// connected to both.
+type separated struct {
+	handle        *Handle
+	client        *Client
+	leader        *testNode
+	follower      *testNode
+	followersView *fake
+	log           *bytes.Buffer // of the follower
+	reachable     atomic.Bool
+}
+
+// separate starts a leader and a follower, and returns a node that cannot connect to the leader.
+func separate(t *testing.T, leading *fake) *separated {
+	s := &separated{followersView: newFake(false), log: new(bytes.Buffer)}
+	s.leader = startNode(t, "c", localReplica(leading))
+	s.followersView.set(false, leaderOf(s.leader.address, s.leader.address))
+	s.follower = serveRelay(t, s.followersView, newClient(t, "c"), s.log)
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, nobody.Close())
+	s.client = NewClient(ClientConfig{Self: identity("c", "client"), Log: quiet, Level: newest, Dial: func(address string) (nodelink.Conn, error) {
+		if address == s.leader.address && !s.reachable.Load() {
+			address = nobody.Addr().String()
+		}
+		return nodelink.Dial(address, nil)
+	}})
+	t.Cleanup(func() { require.NoError(t, s.client.Close()) })
+	s.handle = directory(s.client, nil, s.leader.address, s.follower.address)
+	s.handle.d.cfg.Unresponsive = s.client.Unresponsive
+	return s
+}
+
+func newest() feature.Level { return feature.Newest }
+
+// serveRelay starts a node that relays requests with a client.
+func serveRelay(t *testing.T, local Local, client *Client, log *bytes.Buffer) *testNode {
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	return serveNode(t, lis, "c", localReplica(local), func(_ *grpc.Server, s *Server) {
+		s.relays = newRelays(client, configuredAddress)
+		s.log = slog.New(slog.NewTextHandler(log, nil))
+	})
+}
+
+func TestEveryRequestIsRelayedToALeaderOutOfReach(t *testing.T) {
+	s := separate(t, respondingLeader())
+	requireResponses(t, s.handle)
+	stats := s.handle.d.Stats()
+	require.EqualValues(t, 9, stats.Relayed)
+	require.Zero(t, stats.Rounds)
+	s.follower.stop() // the log is complete
+	require.Equal(t, 1, strings.Count(s.log.String(), "are relayed"), "logged once")
+}
+
+// A leader that accepts connections and does not respond is found unresponsive first; later
+// requests are relayed at once.
+func TestRequestsAreRelayedToAnUnresponsiveLeader(t *testing.T) {
+	unresponsive := startUnresponsiveServer(t)
+	leader := startNode(t, "c", localReplica(respondingLeader()))
+	view := newFake(false)
+	view.set(false, leaderOf("a", unresponsive))
+	toLeader := NewClient(ClientConfig{Self: identity("c", "follower"), Log: quiet, Dial: func(string) (nodelink.Conn, error) {
+		return nodelink.Dial(leader.address, nil)
+	}})
+	t.Cleanup(func() { require.NoError(t, toLeader.Close()) })
+	follower := serveRelay(t, view, toLeader, new(bytes.Buffer))
+	c := newClient(t, "c")
+	c.timeouts.connect = 10 * time.Millisecond
+	h := directory(c, nil, follower.address, unresponsive)
+	h.d.cfg.Unresponsive = c.Unresponsive
+	for range 2 {
+		_, err := h.Find(t.Context(), invocationID(1))
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, 5, h.d.Stats().Remote, "follower, leader, relay; follower, relay")
+}
+
+// A request that waits for long ends when its leader is replaced, like one that is not relayed.
+func TestRelayedRequestEndsWhenTheLeaderChanges(t *testing.T) {
+	waiting := newFake(true)
+	started := make(chan struct{})
+	waiting.await = func(ctx context.Context, _ ids.Invocation) (partition.Ending, error) {
+		close(started)
+		<-ctx.Done()
+		return partition.Ending{}, ctx.Err()
+	}
+	s := separate(t, waiting)
+	next := startNode(t, "c", localReplica(respondingLeader()))
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.handle.Await(t.Context(), invocationID(1))
+		done <- err
+	}()
+	<-started
+	waiting.set(false, leaderOf(next.address, next.address))
+	s.followersView.set(false, leaderOf(next.address, next.address))
+	select {
+	case err := <-done:
+		require.NoError(t, err)
+	case <-time.After(20 * time.Second):
+		t.Fatal("the request still waits for the old leader")
+	}
+}
+
+// Followers that take each other for the leader do not send a request around.
+func TestRequestIsRelayedOnce(t *testing.T) {
+	leading := newFake(false)
+	s := separate(t, leading)
+	leading.set(false, leaderOf(s.follower.address, s.follower.address))
+	s.handle.d.cfg.LookupTimeout = 50 * time.Millisecond
+	_, err := s.handle.Find(t.Context(), invocationID(1))
+	require.ErrorIs(t, err, raftgroup.ErrNotLeader)
+	require.True(t, raftgroup.Definite(err))
+	require.Zero(t, leading.acceptedRequests())
+	stats := s.handle.d.Stats()
+	require.LessOrEqual(t, stats.Relayed, stats.Rounds+1)
+}
+
+func TestRelayThatCannotReachTheLeaderEitherIsDefinite(t *testing.T) {
+	s := separate(t, respondingLeader())
+	s.leader.stop()
+	s.handle.d.cfg.LookupTimeout = 50 * time.Millisecond
+	_, err := s.handle.Invoke(t.Context(), invocation(1))
+	require.ErrorIs(t, err, raftgroup.ErrNotLeader)
+	require.NotErrorIs(t, err, raftgroup.ErrUnknownOutcome)
+}
+
+func TestRequestsAreSentDirectlyOnceTheLeaderResponds(t *testing.T) {
+	s := separate(t, respondingLeader())
+	s.reachable.Store(true)
+	leader, err := s.client.nodeConn(s.leader.address)
+	require.NoError(t, err)
+	leader.unresponsive.Store(true)
+	stats := s.handle.d.Stats
+	for end := time.Now().Add(20 * time.Second); ; {
+		before := stats().Relayed
+		s.handle.leader.Store(nil) // the follower is asked first
+		_, err := s.handle.Find(t.Context(), invocationID(1))
+		require.NoError(t, err)
+		if stats().Relayed == before {
+			break
+		}
+		require.True(t, time.Now().Before(end), "requests are still relayed")
+	}
+	require.NotZero(t, stats().Relayed)
+}
+
+// Each field of a request but relay must reach the leader.
+func TestRelayedRequestIsComplete(t *testing.T) {
+	req := new(node.PartitionRequest)
+	fields := req.ProtoReflect().Descriptor().Fields()
+	for i := range fields.Len() {
+		f := fields.Get(i)
+		switch f.Kind() {
+		case protoreflect.MessageKind:
+			req.ProtoReflect().Mutable(f)
+		case protoreflect.BytesKind:
+			req.ProtoReflect().Set(f, protoreflect.ValueOfBytes([]byte{1}))
+		case protoreflect.BoolKind:
+			req.ProtoReflect().Set(f, protoreflect.ValueOfBool(true))
+		case protoreflect.EnumKind:
+			req.ProtoReflect().Set(f, protoreflect.ValueOfEnum(1))
+		case protoreflect.Uint32Kind:
+			req.ProtoReflect().Set(f, protoreflect.ValueOfUint32(1))
+		case protoreflect.Uint64Kind:
+			req.ProtoReflect().Set(f, protoreflect.ValueOfUint64(1))
+		default:
+			t.Fatalf("field %s has a kind that this test does not set", f.Name())
+		}
+	}
+	relayed := relayedRequest(req)
+	require.False(t, relayed.Relay)
+	relayed.Relay = true
+	require.True(t, proto.Equal(req, relayed), "%v\n%v", req, relayed)
+}

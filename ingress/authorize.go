@@ -120,14 +120,20 @@ func (s *Server) authorizeRoute(c echo.Context, as kind) error {
 }
 
 // authorizeTarget refuses the sender of a request that may not do something to invocations of a
-// target. The requirement of a service that is no longer registered is not known: if clients can
-// have credentials, they are required.
+// target. A service that is no longer registered keeps the requirement that an operator has set; that of
+// others is not known: if clients can have credentials, they are required.
 func (s *Server) authorizeTarget(c echo.Context, t machine.Target, permission access.Permission) error {
 	required := s.byDefault()
-	if svc := s.registry.Schemas().Services[t.Service]; svc != nil {
+	schemas := s.registry.Schemas()
+	if svc := schemas.Services[t.Service]; svc != nil {
 		required = s.requiredBy(svc.Options)
-	} else if s.cfg.Authenticator.InUse() {
-		required = metadata.IngressToken
+	} else {
+		if kept := schemas.Kept[t.Service]; kept != nil {
+			required = s.requiredBy(*kept)
+		}
+		if required == metadata.IngressNone && s.cfg.Authenticator.InUse() {
+			required = metadata.IngressToken
+		}
 	}
 	if err := authorize(c, required, permission); err != nil {
 		return err
@@ -196,9 +202,18 @@ func (s *Server) selective(p *access.Principal) bool {
 	if anonymous && s.cfg.Authenticator.InUse() {
 		return true
 	}
-	for _, svc := range s.registry.Schemas().Services {
-		required := s.requiredBy(svc.Options)
-		if !suffices(p.Kind, required) || anonymous && required != metadata.IngressNone {
+	refuses := func(o metadata.Options) bool {
+		required := s.requiredBy(o)
+		return !suffices(p.Kind, required) || anonymous && required != metadata.IngressNone
+	}
+	schemas := s.registry.Schemas()
+	for _, svc := range schemas.Services {
+		if refuses(svc.Options) {
+			return true
+		}
+	}
+	for _, kept := range schemas.Kept {
+		if refuses(*kept) {
 			return true
 		}
 	}

@@ -348,6 +348,25 @@ func TestResultsOfUnregisteredServicesRequireCredentials(t *testing.T) {
 	require.Equal(t, 202, do(s, "POST", signal, "").Code)
 }
 
+// What an operator has set for the callers of a service holds for its results after its last deployment.
+func TestUnregisteredServicesKeepTheirRequirement(t *testing.T) {
+	cfg, tokens := withTokens(false, map[string]access.Principal{"shop": {Roles: []access.Role{access.Invoker}}})
+	f := &fakeInvocations{}
+	f.attach = func(context.Context, ids.Invocation) (routing.Response, error) {
+		return routing.Response{Target: machine.Target{Service: "Gone", Handler: "secret"}}, nil
+	}
+	f.output = f.attach
+	s := testServer(t, cfg, f)
+	id := newID(machine.Target{Service: "Gone", Handler: "secret"}, nil, "", clock).String()
+	signal := "/platform/invocation/" + id + "/signal/x/resolve"
+	for auth, status := range map[metadata.IngressAuth]int{metadata.IngressToken: 202, metadata.IngressJWT: 403, metadata.IngressMTLS: 403} {
+		s.registry.Schemas().Kept = map[string]*metadata.Options{"Gone": {IngressAuth: &auth}}
+		require.Equal(t, status, do(s, "POST", signal, "", tokens["shop"]).Code, auth)
+		require.Equal(t, 401, do(s, "POST", signal, "").Code, auth)
+		require.Equal(t, status == 202, do(s, "GET", "/platform/attach/"+id, "", tokens["shop"]).Code == 200, auth)
+	}
+}
+
 func TestClientsWithoutQuotaAreRefused(t *testing.T) {
 	cfg, tokens := withTokens(true, map[string]access.Principal{"shop": {Roles: []access.Role{access.Invoker}}, "web": {Roles: []access.Role{access.Invoker}}})
 	cfg.Quotas = access.NewQuotas(0, 1)

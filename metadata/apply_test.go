@@ -72,7 +72,7 @@ func TestNodesKeepTheirIDs(t *testing.T) {
 func TestForcedRegistrationNeedsOneDeploymentAtTheAddress(t *testing.T) {
 	// Updates in place can lead to this state, registrations cannot.
 	twin := func(id ids.Deployment) *Deployment { return &Deployment{ID: id, URI: "http://a/"} }
-	s := newSchemas(1, map[ids.Deployment]*Deployment{"dp_1a": twin("dp_1a"), "dp_1b": twin("dp_1b")})
+	s := newSchemas(1, map[ids.Deployment]*Deployment{"dp_1a": twin("dp_1a"), "dp_1b": twin("dp_1b")}, nil)
 	_, err := s.Plan(Registration{Deployment: &Deployment{ID: "dp_1c", URI: "http://a/"}, Force: true}, goldenTime)
 	code, _ := errcode.Of(err)
 	require.Equal(t, errcode.META0017, code)

@@ -157,6 +157,10 @@ func (s *state) stored(table, key string) []byte {
 		if d := s.schemas.Deployments[ids.Deployment(key)]; d != nil {
 			message = deploymentToProto(d)
 		}
+	case tableKeptOptions:
+		if o := s.schemas.Kept[key]; o != nil {
+			message = &pb.KeptOptions{Service: key, Options: optionsToProto(o)}
+		}
 	case tableNodes:
 		if n, known := s.node(key); known {
 			message = nodeToProto(n)

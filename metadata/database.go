@@ -179,13 +179,17 @@ func (db *database) load() (*state, raftgroup.Position, error) {
 
 func readState(tx *bbolt.Tx, index uint64) (*state, error) {
 	st := &state{book: &flowcontrol.Book{}}
-	deployments := map[ids.Deployment]*Deployment{}
+	deployments, kept := map[ids.Deployment]*Deployment{}, map[string]*Options{}
 	err := errors.Join(
 		each(tx, tableCluster, func(c *pb.Cluster) { st.cluster = clusterFromProto(c) }),
 		each(tx, tableNodes, func(n *pb.Node) { st.nodes = append(st.nodes, nodeFromProto(n)) }),
 		each(tx, tableDeployments, func(d *pb.Deployment) {
 			dep := deploymentFromProto(d)
 			deployments[dep.ID] = dep
+		}),
+		each(tx, tableKeptOptions, func(k *pb.KeptOptions) {
+			options := optionsFromProto(k.GetOptions())
+			kept[k.GetService()] = &options
 		}),
 		each(tx, tablePartitions, func(p *pb.Partition) { st.partitions = append(st.partitions, partitionFromProto(p)) }),
 		readBook(tx, st.book),
@@ -197,7 +201,7 @@ func readState(tx *bbolt.Tx, index uint64) (*state, error) {
 		readSubscriptions(tx, st),
 		each(tx, tableRequests, func(r *pb.Request) { st.requests.add(requestFromProto(r)) }),
 	)
-	st.schemas = newSchemas(index, deployments)
+	st.schemas = newSchemas(index, deployments, kept)
 	if err == nil {
 		st.audit, err = readAuditLog(tx)
 	}

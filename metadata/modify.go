@@ -15,23 +15,28 @@ func applyModifyService(d *draft, index uint64, cmd *modifyService) (outcome, er
 	if err != nil {
 		return outcome{refusal: err}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
 	}
-	if err := d.putDeployment(index, deployment); err != nil || cmd.options.IngressAuth == nil {
-		return outcome{value: service}, err
+	if err := d.putDeployment(index, deployment); err != nil {
+		return outcome{}, err
 	}
-	return outcome{value: service}, d.setIngressAuth(index, cmd.name, cmd.options.IngressAuth)
+	if change, set := cmd.options.ofOperator(); set {
+		return outcome{value: service}, d.setForCallers(index, cmd.name, change)
+	}
+	return outcome{value: service}, nil
 }
 
-// setIngressAuth sets the authentication of callers in all revisions of a service, so that the
-// deletion of the latest one does not open it.
-func (d *draft) setIngressAuth(index uint64, name string, auth *IngressAuth) error {
+// setForCallers sets what concerns the callers of a service in all its revisions, so that the
+// deletion of the latest one neither opens it nor discloses their credentials.
+func (d *draft) setForCallers(index uint64, name string, change *Options) error {
 	for _, id := range slices.Sorted(maps.Keys(d.schemas.Deployments)) {
 		deployment := *d.schemas.Deployments[id]
 		at := slices.IndexFunc(deployment.Services, func(s *Service) bool { return s.Name == name })
-		if at < 0 || reflect.DeepEqual(deployment.Services[at].Options.IngressAuth, auth) {
+		if at < 0 {
 			continue
 		}
 		service := *deployment.Services[at]
-		service.Options.IngressAuth = auth
+		if service.Options = service.Options.With(change); reflect.DeepEqual(service.Options, deployment.Services[at].Options) {
+			continue
+		}
 		deployment.Services = slices.Clone(deployment.Services)
 		deployment.Services[at] = &service
 		if err := d.putDeployment(index, &deployment); err != nil {

@@ -55,7 +55,7 @@ func (r *readable) openSchemas(keys *keyring.Keyring, st *state, known map[*Depl
 			deployments[id] = r.opened[d]
 		}
 	}
-	r.schemas = &Schemas{Version: st.schemas.Version, Deployments: deployments, Services: st.schemas.Services}
+	r.schemas = &Schemas{Version: st.schemas.Version, Deployments: deployments, Services: st.schemas.Services, Kept: st.schemas.Kept}
 }
 
 func (r *readable) openSubscriptions(keys *keyring.Keyring, st *state) {

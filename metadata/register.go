@@ -91,9 +91,8 @@ func (s *Schemas) Plan(r Registration, at time.Time) (Registered, error) {
 					"service %s was registered as %s and cannot become %s", service.Name, latest.Type, service.Type)
 			}
 			service.Revision = latest.Revision + 1
-			service.Options.IngressAuth = latest.Options.IngressAuth // a deployment must not open a service
-			service.Options.ForwardHeaders = latest.Options.ForwardHeaders
 		}
+		service.inherit(s) // a deployment must not open a service
 		planned.Services[i] = &service
 	}
 	return Registered{Deployment: &planned, Change: change}, nil
@@ -108,17 +107,23 @@ func applyRegisterDeployment(d *draft, index uint64, at time.Time, cmd *register
 	if plan.Change == Unchanged {
 		return outcome{value: plan}, nil
 	}
-	if err := d.putDeployment(index, plan.Deployment); err != nil {
-		return outcome{}, err
+	refusal, err := d.keepOptions(d.schemas.Deployments[plan.Deployment.ID], plan.Deployment)
+	if err != nil || refusal != nil {
+		return outcome{refusal: refusal}, err
 	}
-	return outcome{value: plan}, nil
+	return outcome{value: plan}, d.putDeployment(index, plan.Deployment)
 }
 
 // applyDeleteDeployment returns nothing. Services whose latest revision is deleted fall
-// back to the newest revision of another deployment.
+// back to the newest revision of another deployment; without one, what operators have set for
+// their callers is kept.
 func applyDeleteDeployment(d *draft, index uint64, cmd *deleteDeployment) (outcome, error) {
-	if d.schemas.Deployments[cmd.id] == nil {
+	old := d.schemas.Deployments[cmd.id]
+	if old == nil {
 		return outcome{refusal: &NotFoundError{Deployment: cmd.id}}, nil
+	}
+	if refusal, err := d.keepOptions(old, nil); err != nil || refusal != nil {
+		return outcome{refusal: refusal}, err
 	}
 	d.deleteDeployment(index, cmd.id)
 	return outcome{}, nil

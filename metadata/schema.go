@@ -195,4 +195,7 @@ type Schemas struct {
 	Version     uint64 // metadata log index at which it was created
 	Deployments map[ids.Deployment]*Deployment
 	Services    map[string]*Service // latest revision by name
+	// Kept are the options that operators have set for the callers of services that have no deployment
+	// any longer.
+	Kept map[string]*Options
 }

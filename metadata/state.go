@@ -35,9 +35,9 @@ type state struct {
 	clusters      []subscription.Cluster      // of Kafka, sorted by name
 }
 
-// newSchemas creates the view of a set of deployments, which it takes ownership of.
-func newSchemas(version uint64, deployments map[ids.Deployment]*Deployment) *Schemas {
-	s := &Schemas{Version: version, Deployments: deployments, Services: map[string]*Service{}}
+// newSchemas creates the view of a set of deployments and of kept options, which it takes ownership of.
+func newSchemas(version uint64, deployments map[ids.Deployment]*Deployment, kept map[string]*Options) *Schemas {
+	s := &Schemas{Version: version, Deployments: deployments, Services: map[string]*Service{}, Kept: kept}
 	// Ordered by ID, so that replicas agree even if two deployments have the same revision.
 	for _, id := range slices.Sorted(maps.Keys(deployments)) {
 		for _, service := range deployments[id].Services {
@@ -116,14 +116,14 @@ func (d *draft) putDeployment(index uint64, dep *Deployment) error {
 		deployments = map[ids.Deployment]*Deployment{}
 	}
 	deployments[dep.ID] = dep
-	d.schemas = newSchemas(index, deployments)
+	d.schemas = newSchemas(index, deployments, d.schemas.Kept)
 	return d.put(tableDeployments, string(dep.ID), deploymentToProto(dep))
 }
 
 func (d *draft) deleteDeployment(index uint64, id ids.Deployment) {
 	deployments := maps.Clone(d.schemas.Deployments)
 	delete(deployments, id)
-	d.schemas = newSchemas(index, deployments)
+	d.schemas = newSchemas(index, deployments, d.schemas.Kept)
 	d.deleteRecord(tableDeployments, string(id))
 }
 
@@ -146,7 +146,7 @@ func (d *draft) write(w write) {
 	}
 	d.changed = true
 	switch w.table {
-	case tableDeployments:
+	case tableDeployments, tableKeptOptions:
 	case tableRuleBook, tableRules:
 		d.rulesChanged = true
 	case tableSubscriptions, tableKafkaClusters:

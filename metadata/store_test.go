@@ -52,5 +52,5 @@ func (m *memStore) Propose(_ context.Context, data []byte) (outcome, error) {
 
 // emptyState is the state of a replica that has applied nothing.
 func emptyState() *state {
-	return &state{schemas: newSchemas(0, nil), book: &flowcontrol.Book{}, audit: newAuditLog()}
+	return &state{schemas: newSchemas(0, nil, nil), book: &flowcontrol.Book{}, audit: newAuditLog()}
 }

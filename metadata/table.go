@@ -41,6 +41,7 @@ const (
 	tableJobs          = "jobs"
 	tableJoinTokens    = "jointokens"
 	tableKafkaClusters = "kafkaclusters"
+	tableKeptOptions   = "keptoptions"
 	tableMeta          = "meta"
 	tableNodes         = "nodes"
 	tablePartitions    = "partitions"
@@ -53,12 +54,12 @@ const (
 
 // tables is in ascending order.
 var tables = []string{
-	tableAudit, tableAuditNodes, tableAuthority, tableCluster, tableDeployments, tableFailureMarks, tableJobs, tableJoinTokens, tableKafkaClusters, tableMeta, tableNodes, tablePartitions, tableRequests, tableRuleBook,
+	tableAudit, tableAuditNodes, tableAuthority, tableCluster, tableDeployments, tableFailureMarks, tableJobs, tableJoinTokens, tableKafkaClusters, tableKeptOptions, tableMeta, tableNodes, tablePartitions, tableRequests, tableRuleBook,
 	tableRules, tableSubscriptions, tableTokens,
 }
 
 // addedTables were added to existing formats.
-var addedTables = []string{tableAudit, tableAuditNodes, tableAuthority, tableFailureMarks, tableJobs, tableJoinTokens, tableKafkaClusters, tableSubscriptions, tableTokens}
+var addedTables = []string{tableAudit, tableAuditNodes, tableAuthority, tableFailureMarks, tableJobs, tableJoinTokens, tableKafkaClusters, tableKeptOptions, tableSubscriptions, tableTokens}
 
 // Keys in tableCluster, tableAuthority, tableRuleBook and tableMeta.
 const (

@@ -66,9 +66,11 @@ func (s *Schemas) overwritten(old, now *Deployment) []*Service {
 		if had := old.Service(service.Name); had != nil {
 			service.Revision = had.Revision
 			service.Options.IngressAuth, service.Options.ForwardHeaders = had.Options.IngressAuth, had.Options.ForwardHeaders
-		} else if latest := s.Services[service.Name]; latest != nil {
-			service.Revision = latest.Revision + 1
-			service.Options.IngressAuth, service.Options.ForwardHeaders = latest.Options.IngressAuth, latest.Options.ForwardHeaders
+		} else {
+			if latest := s.Services[service.Name]; latest != nil {
+				service.Revision = latest.Revision + 1
+			}
+			service.inherit(s)
 		}
 		services[i] = &service
 	}
@@ -106,6 +108,10 @@ func applyUpdateDeployment(d *draft, index uint64, cmd *updateDeployment) (outco
 	planned, err := d.schemas.PlanUpdate(cmd.Update)
 	if err != nil {
 		return outcome{refusal: err}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
+	}
+	refusal, err := d.keepOptions(d.schemas.Deployments[planned.ID], planned)
+	if err != nil || refusal != nil {
+		return outcome{refusal: refusal}, err
 	}
 	return outcome{value: planned}, d.putDeployment(index, planned)
 }

@@ -77,6 +77,7 @@ var changes = []Change{
 	{Level4, CommandField, "Options.ingress_auth", "an operator sets what callers of a service must present"},
 	{Level4, RecordField, "Service.declared", "a service whose options an operator has changed also has those that its code announced"},
 	{Level4, CommandField, "Options.forward_headers", "an operator sets which credentials of callers the handlers of a service get"},
+	{Level4, RecordField, "KeptOptions", "what an operator has set for the callers of a service is kept when its last deployment is deleted"},
 	{Level4, LogCommand, "RecordAction", "the metadata has the audit log of actions that do not change it"},
 	{Level4, RecordField, "AuditRecord and AuditNode", "the audit log keeps 20,000 records or 64 MiB, the oldest of the principal with the most are deleted"},
 	{Level4, LogCommand, "MarkFailure", "the metadata has marks of failure groups: muted, and notes of operators"},

@@ -2767,6 +2767,60 @@ func (x *FailureMark) GetAtMs() int64 {
 	return 0
 }
 
+// KeptOptions is a stored record: what operators set for the callers of a service that has no
+// deployment any longer.
+type KeptOptions struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Service       string                 `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
+	Options       *Options               `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"` // only those that deployments do not announce
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeptOptions) Reset() {
+	*x = KeptOptions{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeptOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeptOptions) ProtoMessage() {}
+
+func (x *KeptOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeptOptions.ProtoReflect.Descriptor instead.
+func (*KeptOptions) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *KeptOptions) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *KeptOptions) GetOptions() *Options {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
 // CreateToken adds a token.
 type CreateToken struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2777,7 +2831,7 @@ type CreateToken struct {
 
 func (x *CreateToken) Reset() {
 	*x = CreateToken{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2789,7 +2843,7 @@ func (x *CreateToken) String() string {
 func (*CreateToken) ProtoMessage() {}
 
 func (x *CreateToken) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2802,7 +2856,7 @@ func (x *CreateToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateToken.ProtoReflect.Descriptor instead.
 func (*CreateToken) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{32}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CreateToken) GetToken() *Token {
@@ -2822,7 +2876,7 @@ type RevokeToken struct {
 
 func (x *RevokeToken) Reset() {
 	*x = RevokeToken{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2834,7 +2888,7 @@ func (x *RevokeToken) String() string {
 func (*RevokeToken) ProtoMessage() {}
 
 func (x *RevokeToken) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2847,7 +2901,7 @@ func (x *RevokeToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeToken.ProtoReflect.Descriptor instead.
 func (*RevokeToken) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{33}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RevokeToken) GetId() string {
@@ -2867,7 +2921,7 @@ type UseTokens struct {
 
 func (x *UseTokens) Reset() {
 	*x = UseTokens{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2879,7 +2933,7 @@ func (x *UseTokens) String() string {
 func (*UseTokens) ProtoMessage() {}
 
 func (x *UseTokens) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2892,7 +2946,7 @@ func (x *UseTokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UseTokens.ProtoReflect.Descriptor instead.
 func (*UseTokens) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{34}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *UseTokens) GetUses() []*TokenUse {
@@ -2913,7 +2967,7 @@ type TokenUse struct {
 
 func (x *TokenUse) Reset() {
 	*x = TokenUse{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2925,7 +2979,7 @@ func (x *TokenUse) String() string {
 func (*TokenUse) ProtoMessage() {}
 
 func (x *TokenUse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2938,7 +2992,7 @@ func (x *TokenUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenUse.ProtoReflect.Descriptor instead.
 func (*TokenUse) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{35}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *TokenUse) GetId() string {
@@ -2975,7 +3029,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2987,7 +3041,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[36]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3000,7 +3054,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{36}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Token) GetId() string {
@@ -3089,7 +3143,7 @@ type Barrier struct {
 
 func (x *Barrier) Reset() {
 	*x = Barrier{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3101,7 +3155,7 @@ func (x *Barrier) String() string {
 func (*Barrier) ProtoMessage() {}
 
 func (x *Barrier) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[37]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3114,7 +3168,7 @@ func (x *Barrier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Barrier.ProtoReflect.Descriptor instead.
 func (*Barrier) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{37}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{38}
 }
 
 // RecordAction adds a record to the audit log for an action that is not a metadata command.
@@ -3127,7 +3181,7 @@ type RecordAction struct {
 
 func (x *RecordAction) Reset() {
 	*x = RecordAction{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3139,7 +3193,7 @@ func (x *RecordAction) String() string {
 func (*RecordAction) ProtoMessage() {}
 
 func (x *RecordAction) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[38]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3152,7 +3206,7 @@ func (x *RecordAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordAction.ProtoReflect.Descriptor instead.
 func (*RecordAction) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{38}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RecordAction) GetAction() *Action {
@@ -3182,7 +3236,7 @@ type Action struct {
 
 func (x *Action) Reset() {
 	*x = Action{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3194,7 +3248,7 @@ func (x *Action) String() string {
 func (*Action) ProtoMessage() {}
 
 func (x *Action) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[39]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3207,7 +3261,7 @@ func (x *Action) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Action.ProtoReflect.Descriptor instead.
 func (*Action) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{39}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Action) GetPrincipal() string {
@@ -3299,7 +3353,7 @@ type AuditNode struct {
 
 func (x *AuditNode) Reset() {
 	*x = AuditNode{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3311,7 +3365,7 @@ func (x *AuditNode) String() string {
 func (*AuditNode) ProtoMessage() {}
 
 func (x *AuditNode) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[40]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3324,7 +3378,7 @@ func (x *AuditNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditNode.ProtoReflect.Descriptor instead.
 func (*AuditNode) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{40}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *AuditNode) GetLevel() uint32 {
@@ -3364,7 +3418,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3376,7 +3430,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[41]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3389,7 +3443,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{41}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *AuditRecord) GetSequence() uint64 {
@@ -3452,7 +3506,7 @@ type PutSubscription struct {
 
 func (x *PutSubscription) Reset() {
 	*x = PutSubscription{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3464,7 +3518,7 @@ func (x *PutSubscription) String() string {
 func (*PutSubscription) ProtoMessage() {}
 
 func (x *PutSubscription) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[42]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3477,7 +3531,7 @@ func (x *PutSubscription) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSubscription.ProtoReflect.Descriptor instead.
 func (*PutSubscription) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{42}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PutSubscription) GetSubscription() *Subscription {
@@ -3504,7 +3558,7 @@ type DeleteSubscription struct {
 
 func (x *DeleteSubscription) Reset() {
 	*x = DeleteSubscription{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3516,7 +3570,7 @@ func (x *DeleteSubscription) String() string {
 func (*DeleteSubscription) ProtoMessage() {}
 
 func (x *DeleteSubscription) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[43]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3529,7 +3583,7 @@ func (x *DeleteSubscription) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSubscription.ProtoReflect.Descriptor instead.
 func (*DeleteSubscription) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{43}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DeleteSubscription) GetId() string {
@@ -3550,7 +3604,7 @@ type ReplaceSecrets struct {
 
 func (x *ReplaceSecrets) Reset() {
 	*x = ReplaceSecrets{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3562,7 +3616,7 @@ func (x *ReplaceSecrets) String() string {
 func (*ReplaceSecrets) ProtoMessage() {}
 
 func (x *ReplaceSecrets) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[44]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3575,7 +3629,7 @@ func (x *ReplaceSecrets) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplaceSecrets.ProtoReflect.Descriptor instead.
 func (*ReplaceSecrets) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{44}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ReplaceSecrets) GetSecrets() []*Secret {
@@ -3599,7 +3653,7 @@ type Secret struct {
 
 func (x *Secret) Reset() {
 	*x = Secret{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3611,7 +3665,7 @@ func (x *Secret) String() string {
 func (*Secret) ProtoMessage() {}
 
 func (x *Secret) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[45]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3624,7 +3678,7 @@ func (x *Secret) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Secret.ProtoReflect.Descriptor instead.
 func (*Secret) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{45}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Secret) GetKind() string {
@@ -3673,7 +3727,7 @@ type PutKafkaCluster struct {
 
 func (x *PutKafkaCluster) Reset() {
 	*x = PutKafkaCluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3685,7 +3739,7 @@ func (x *PutKafkaCluster) String() string {
 func (*PutKafkaCluster) ProtoMessage() {}
 
 func (x *PutKafkaCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[46]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3698,7 +3752,7 @@ func (x *PutKafkaCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutKafkaCluster.ProtoReflect.Descriptor instead.
 func (*PutKafkaCluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{46}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *PutKafkaCluster) GetCluster() *KafkaCluster {
@@ -3726,7 +3780,7 @@ type DeleteKafkaCluster struct {
 
 func (x *DeleteKafkaCluster) Reset() {
 	*x = DeleteKafkaCluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3738,7 +3792,7 @@ func (x *DeleteKafkaCluster) String() string {
 func (*DeleteKafkaCluster) ProtoMessage() {}
 
 func (x *DeleteKafkaCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[47]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3751,7 +3805,7 @@ func (x *DeleteKafkaCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteKafkaCluster.ProtoReflect.Descriptor instead.
 func (*DeleteKafkaCluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{47}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *DeleteKafkaCluster) GetName() string {
@@ -3782,7 +3836,7 @@ type KafkaCluster struct {
 
 func (x *KafkaCluster) Reset() {
 	*x = KafkaCluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3794,7 +3848,7 @@ func (x *KafkaCluster) String() string {
 func (*KafkaCluster) ProtoMessage() {}
 
 func (x *KafkaCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[48]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3807,7 +3861,7 @@ func (x *KafkaCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KafkaCluster.ProtoReflect.Descriptor instead.
 func (*KafkaCluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{48}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *KafkaCluster) GetName() string {
@@ -3880,7 +3934,7 @@ type Subscription struct {
 
 func (x *Subscription) Reset() {
 	*x = Subscription{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3892,7 +3946,7 @@ func (x *Subscription) String() string {
 func (*Subscription) ProtoMessage() {}
 
 func (x *Subscription) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[49]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3905,7 +3959,7 @@ func (x *Subscription) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Subscription.ProtoReflect.Descriptor instead.
 func (*Subscription) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{49}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Subscription) GetId() string {
@@ -4103,7 +4157,7 @@ type SubscriptionStart struct {
 
 func (x *SubscriptionStart) Reset() {
 	*x = SubscriptionStart{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4115,7 +4169,7 @@ func (x *SubscriptionStart) String() string {
 func (*SubscriptionStart) ProtoMessage() {}
 
 func (x *SubscriptionStart) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[50]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4128,7 +4182,7 @@ func (x *SubscriptionStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscriptionStart.ProtoReflect.Descriptor instead.
 func (*SubscriptionStart) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{50}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *SubscriptionStart) GetKind() uint32 {
@@ -4172,7 +4226,7 @@ type TopicStart struct {
 
 func (x *TopicStart) Reset() {
 	*x = TopicStart{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4184,7 +4238,7 @@ func (x *TopicStart) String() string {
 func (*TopicStart) ProtoMessage() {}
 
 func (x *TopicStart) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[51]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4197,7 +4251,7 @@ func (x *TopicStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicStart.ProtoReflect.Descriptor instead.
 func (*TopicStart) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{51}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *TopicStart) GetTopic() string {
@@ -4240,7 +4294,7 @@ type SubscriptionPause struct {
 
 func (x *SubscriptionPause) Reset() {
 	*x = SubscriptionPause{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4252,7 +4306,7 @@ func (x *SubscriptionPause) String() string {
 func (*SubscriptionPause) ProtoMessage() {}
 
 func (x *SubscriptionPause) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[52]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4265,7 +4319,7 @@ func (x *SubscriptionPause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscriptionPause.ProtoReflect.Descriptor instead.
 func (*SubscriptionPause) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{52}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *SubscriptionPause) GetBy() string {
@@ -4299,7 +4353,7 @@ type CreateJob struct {
 
 func (x *CreateJob) Reset() {
 	*x = CreateJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4311,7 +4365,7 @@ func (x *CreateJob) String() string {
 func (*CreateJob) ProtoMessage() {}
 
 func (x *CreateJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[53]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4324,7 +4378,7 @@ func (x *CreateJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJob.ProtoReflect.Descriptor instead.
 func (*CreateJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{53}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *CreateJob) GetJob() *Job {
@@ -4345,7 +4399,7 @@ type AdvanceJob struct {
 
 func (x *AdvanceJob) Reset() {
 	*x = AdvanceJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4357,7 +4411,7 @@ func (x *AdvanceJob) String() string {
 func (*AdvanceJob) ProtoMessage() {}
 
 func (x *AdvanceJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[54]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4370,7 +4424,7 @@ func (x *AdvanceJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceJob.ProtoReflect.Descriptor instead.
 func (*AdvanceJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{54}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *AdvanceJob) GetJob() *Job {
@@ -4397,7 +4451,7 @@ type StopJob struct {
 
 func (x *StopJob) Reset() {
 	*x = StopJob{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4409,7 +4463,7 @@ func (x *StopJob) String() string {
 func (*StopJob) ProtoMessage() {}
 
 func (x *StopJob) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[55]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4422,7 +4476,7 @@ func (x *StopJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopJob.ProtoReflect.Descriptor instead.
 func (*StopJob) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{55}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *StopJob) GetId() string {
@@ -4460,7 +4514,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4472,7 +4526,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[56]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4485,7 +4539,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{56}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Job) GetId() string {
@@ -4625,7 +4679,7 @@ type JobFailure struct {
 
 func (x *JobFailure) Reset() {
 	*x = JobFailure{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4637,7 +4691,7 @@ func (x *JobFailure) String() string {
 func (*JobFailure) ProtoMessage() {}
 
 func (x *JobFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[57]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4650,7 +4704,7 @@ func (x *JobFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobFailure.ProtoReflect.Descriptor instead.
 func (*JobFailure) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{57}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *JobFailure) GetInvocationId() string {
@@ -4677,7 +4731,7 @@ type RuleList struct {
 
 func (x *RuleList) Reset() {
 	*x = RuleList{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4689,7 +4743,7 @@ func (x *RuleList) String() string {
 func (*RuleList) ProtoMessage() {}
 
 func (x *RuleList) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[58]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4702,7 +4756,7 @@ func (x *RuleList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleList.ProtoReflect.Descriptor instead.
 func (*RuleList) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{58}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *RuleList) GetRules() []*Rule {
@@ -4723,7 +4777,7 @@ type PatternList struct {
 
 func (x *PatternList) Reset() {
 	*x = PatternList{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[59]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4735,7 +4789,7 @@ func (x *PatternList) String() string {
 func (*PatternList) ProtoMessage() {}
 
 func (x *PatternList) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[59]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4748,7 +4802,7 @@ func (x *PatternList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PatternList.ProtoReflect.Descriptor instead.
 func (*PatternList) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{59}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *PatternList) GetPatterns() []string {
@@ -4769,7 +4823,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[60]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4781,7 +4835,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[60]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4794,7 +4848,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{60}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Registered) GetDeployment() *Deployment {
@@ -4822,7 +4876,7 @@ type ServiceRevision struct {
 
 func (x *ServiceRevision) Reset() {
 	*x = ServiceRevision{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[61]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4834,7 +4888,7 @@ func (x *ServiceRevision) String() string {
 func (*ServiceRevision) ProtoMessage() {}
 
 func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[61]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4847,7 +4901,7 @@ func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRevision.ProtoReflect.Descriptor instead.
 func (*ServiceRevision) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{61}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ServiceRevision) GetService() *Service {
@@ -4881,7 +4935,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[62]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4893,7 +4947,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[62]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4906,7 +4960,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{62}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Refusal) GetKind() uint32 {
@@ -4988,7 +5042,7 @@ type Deployment struct {
 
 func (x *Deployment) Reset() {
 	*x = Deployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[63]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5000,7 +5054,7 @@ func (x *Deployment) String() string {
 func (*Deployment) ProtoMessage() {}
 
 func (x *Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[63]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5013,7 +5067,7 @@ func (x *Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deployment.ProtoReflect.Descriptor instead.
 func (*Deployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{63}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Deployment) GetId() string {
@@ -5131,7 +5185,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[64]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5143,7 +5197,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[64]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5156,7 +5210,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{64}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Service) GetName() string {
@@ -5231,7 +5285,7 @@ type Handler struct {
 
 func (x *Handler) Reset() {
 	*x = Handler{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[65]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5243,7 +5297,7 @@ func (x *Handler) String() string {
 func (*Handler) ProtoMessage() {}
 
 func (x *Handler) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[65]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5256,7 +5310,7 @@ func (x *Handler) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handler.ProtoReflect.Descriptor instead.
 func (*Handler) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{65}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Handler) GetName() string {
@@ -5318,7 +5372,7 @@ type HeaderNames struct {
 
 func (x *HeaderNames) Reset() {
 	*x = HeaderNames{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[66]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5330,7 +5384,7 @@ func (x *HeaderNames) String() string {
 func (*HeaderNames) ProtoMessage() {}
 
 func (x *HeaderNames) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[66]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5343,7 +5397,7 @@ func (x *HeaderNames) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeaderNames.ProtoReflect.Descriptor instead.
 func (*HeaderNames) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{66}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *HeaderNames) GetNames() []string {
@@ -5376,7 +5430,7 @@ type Options struct {
 
 func (x *Options) Reset() {
 	*x = Options{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[67]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5388,7 +5442,7 @@ func (x *Options) String() string {
 func (*Options) ProtoMessage() {}
 
 func (x *Options) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[67]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5401,7 +5455,7 @@ func (x *Options) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Options.ProtoReflect.Descriptor instead.
 func (*Options) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{67}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Options) GetInactivityTimeoutMs() int64 {
@@ -5515,7 +5569,7 @@ type InputRules struct {
 
 func (x *InputRules) Reset() {
 	*x = InputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[68]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5527,7 +5581,7 @@ func (x *InputRules) String() string {
 func (*InputRules) ProtoMessage() {}
 
 func (x *InputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[68]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5540,7 +5594,7 @@ func (x *InputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRules.ProtoReflect.Descriptor instead.
 func (*InputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{68}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *InputRules) GetRequired() bool {
@@ -5583,7 +5637,7 @@ type OutputRules struct {
 
 func (x *OutputRules) Reset() {
 	*x = OutputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[69]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5595,7 +5649,7 @@ func (x *OutputRules) String() string {
 func (*OutputRules) ProtoMessage() {}
 
 func (x *OutputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[69]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5608,7 +5662,7 @@ func (x *OutputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRules.ProtoReflect.Descriptor instead.
 func (*OutputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{69}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *OutputRules) GetContentType() string {
@@ -5643,7 +5697,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[70]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5655,7 +5709,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[70]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5668,7 +5722,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{70}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Pair) GetKey() string {
@@ -5895,7 +5949,10 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\x05muted\x18\x02 \x01(\bR\x05muted\x12\x12\n" +
 	"\x04note\x18\x03 \x01(\tR\x04note\x12\x0e\n" +
 	"\x02by\x18\x04 \x01(\tR\x02by\x12\x13\n" +
-	"\x05at_ms\x18\x05 \x01(\x03R\x04atMs\"=\n" +
+	"\x05at_ms\x18\x05 \x01(\x03R\x04atMs\"]\n" +
+	"\vKeptOptions\x12\x18\n" +
+	"\aservice\x18\x01 \x01(\tR\aservice\x124\n" +
+	"\aoptions\x18\x02 \x01(\v2\x1a.platform.metadata.OptionsR\aoptions\"=\n" +
 	"\vCreateToken\x12.\n" +
 	"\x05token\x18\x01 \x01(\v2\x18.platform.metadata.TokenR\x05token\"\x1d\n" +
 	"\vRevokeToken\x12\x0e\n" +
@@ -6181,7 +6238,7 @@ func file_proto_metadata_metadata_proto_rawDescGZIP() []byte {
 	return file_proto_metadata_metadata_proto_rawDescData
 }
 
-var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 71)
+var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
 var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*Entry)(nil),              // 0: platform.metadata.Entry
 	(*ProvisionCluster)(nil),   // 1: platform.metadata.ProvisionCluster
@@ -6215,45 +6272,46 @@ var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*JoinToken)(nil),          // 29: platform.metadata.JoinToken
 	(*MarkFailure)(nil),        // 30: platform.metadata.MarkFailure
 	(*FailureMark)(nil),        // 31: platform.metadata.FailureMark
-	(*CreateToken)(nil),        // 32: platform.metadata.CreateToken
-	(*RevokeToken)(nil),        // 33: platform.metadata.RevokeToken
-	(*UseTokens)(nil),          // 34: platform.metadata.UseTokens
-	(*TokenUse)(nil),           // 35: platform.metadata.TokenUse
-	(*Token)(nil),              // 36: platform.metadata.Token
-	(*Barrier)(nil),            // 37: platform.metadata.Barrier
-	(*RecordAction)(nil),       // 38: platform.metadata.RecordAction
-	(*Action)(nil),             // 39: platform.metadata.Action
-	(*AuditNode)(nil),          // 40: platform.metadata.AuditNode
-	(*AuditRecord)(nil),        // 41: platform.metadata.AuditRecord
-	(*PutSubscription)(nil),    // 42: platform.metadata.PutSubscription
-	(*DeleteSubscription)(nil), // 43: platform.metadata.DeleteSubscription
-	(*ReplaceSecrets)(nil),     // 44: platform.metadata.ReplaceSecrets
-	(*Secret)(nil),             // 45: platform.metadata.Secret
-	(*PutKafkaCluster)(nil),    // 46: platform.metadata.PutKafkaCluster
-	(*DeleteKafkaCluster)(nil), // 47: platform.metadata.DeleteKafkaCluster
-	(*KafkaCluster)(nil),       // 48: platform.metadata.KafkaCluster
-	(*Subscription)(nil),       // 49: platform.metadata.Subscription
-	(*SubscriptionStart)(nil),  // 50: platform.metadata.SubscriptionStart
-	(*TopicStart)(nil),         // 51: platform.metadata.TopicStart
-	(*SubscriptionPause)(nil),  // 52: platform.metadata.SubscriptionPause
-	(*CreateJob)(nil),          // 53: platform.metadata.CreateJob
-	(*AdvanceJob)(nil),         // 54: platform.metadata.AdvanceJob
-	(*StopJob)(nil),            // 55: platform.metadata.StopJob
-	(*Job)(nil),                // 56: platform.metadata.Job
-	(*JobFailure)(nil),         // 57: platform.metadata.JobFailure
-	(*RuleList)(nil),           // 58: platform.metadata.RuleList
-	(*PatternList)(nil),        // 59: platform.metadata.PatternList
-	(*Registered)(nil),         // 60: platform.metadata.Registered
-	(*ServiceRevision)(nil),    // 61: platform.metadata.ServiceRevision
-	(*Refusal)(nil),            // 62: platform.metadata.Refusal
-	(*Deployment)(nil),         // 63: platform.metadata.Deployment
-	(*Service)(nil),            // 64: platform.metadata.Service
-	(*Handler)(nil),            // 65: platform.metadata.Handler
-	(*HeaderNames)(nil),        // 66: platform.metadata.HeaderNames
-	(*Options)(nil),            // 67: platform.metadata.Options
-	(*InputRules)(nil),         // 68: platform.metadata.InputRules
-	(*OutputRules)(nil),        // 69: platform.metadata.OutputRules
-	(*Pair)(nil),               // 70: platform.metadata.Pair
+	(*KeptOptions)(nil),        // 32: platform.metadata.KeptOptions
+	(*CreateToken)(nil),        // 33: platform.metadata.CreateToken
+	(*RevokeToken)(nil),        // 34: platform.metadata.RevokeToken
+	(*UseTokens)(nil),          // 35: platform.metadata.UseTokens
+	(*TokenUse)(nil),           // 36: platform.metadata.TokenUse
+	(*Token)(nil),              // 37: platform.metadata.Token
+	(*Barrier)(nil),            // 38: platform.metadata.Barrier
+	(*RecordAction)(nil),       // 39: platform.metadata.RecordAction
+	(*Action)(nil),             // 40: platform.metadata.Action
+	(*AuditNode)(nil),          // 41: platform.metadata.AuditNode
+	(*AuditRecord)(nil),        // 42: platform.metadata.AuditRecord
+	(*PutSubscription)(nil),    // 43: platform.metadata.PutSubscription
+	(*DeleteSubscription)(nil), // 44: platform.metadata.DeleteSubscription
+	(*ReplaceSecrets)(nil),     // 45: platform.metadata.ReplaceSecrets
+	(*Secret)(nil),             // 46: platform.metadata.Secret
+	(*PutKafkaCluster)(nil),    // 47: platform.metadata.PutKafkaCluster
+	(*DeleteKafkaCluster)(nil), // 48: platform.metadata.DeleteKafkaCluster
+	(*KafkaCluster)(nil),       // 49: platform.metadata.KafkaCluster
+	(*Subscription)(nil),       // 50: platform.metadata.Subscription
+	(*SubscriptionStart)(nil),  // 51: platform.metadata.SubscriptionStart
+	(*TopicStart)(nil),         // 52: platform.metadata.TopicStart
+	(*SubscriptionPause)(nil),  // 53: platform.metadata.SubscriptionPause
+	(*CreateJob)(nil),          // 54: platform.metadata.CreateJob
+	(*AdvanceJob)(nil),         // 55: platform.metadata.AdvanceJob
+	(*StopJob)(nil),            // 56: platform.metadata.StopJob
+	(*Job)(nil),                // 57: platform.metadata.Job
+	(*JobFailure)(nil),         // 58: platform.metadata.JobFailure
+	(*RuleList)(nil),           // 59: platform.metadata.RuleList
+	(*PatternList)(nil),        // 60: platform.metadata.PatternList
+	(*Registered)(nil),         // 61: platform.metadata.Registered
+	(*ServiceRevision)(nil),    // 62: platform.metadata.ServiceRevision
+	(*Refusal)(nil),            // 63: platform.metadata.Refusal
+	(*Deployment)(nil),         // 64: platform.metadata.Deployment
+	(*Service)(nil),            // 65: platform.metadata.Service
+	(*Handler)(nil),            // 66: platform.metadata.Handler
+	(*HeaderNames)(nil),        // 67: platform.metadata.HeaderNames
+	(*Options)(nil),            // 68: platform.metadata.Options
+	(*InputRules)(nil),         // 69: platform.metadata.InputRules
+	(*OutputRules)(nil),        // 70: platform.metadata.OutputRules
+	(*Pair)(nil),               // 71: platform.metadata.Pair
 }
 var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	1,  // 0: platform.metadata.Entry.provision_cluster:type_name -> platform.metadata.ProvisionCluster
@@ -6270,87 +6328,88 @@ var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	15, // 11: platform.metadata.Entry.delete_rules:type_name -> platform.metadata.DeleteRules
 	7,  // 12: platform.metadata.Entry.enable_flow_control:type_name -> platform.metadata.EnableFlowControl
 	8,  // 13: platform.metadata.Entry.set_feature_level:type_name -> platform.metadata.SetFeatureLevel
-	53, // 14: platform.metadata.Entry.create_job:type_name -> platform.metadata.CreateJob
-	54, // 15: platform.metadata.Entry.advance_job:type_name -> platform.metadata.AdvanceJob
-	55, // 16: platform.metadata.Entry.stop_job:type_name -> platform.metadata.StopJob
-	32, // 17: platform.metadata.Entry.create_token:type_name -> platform.metadata.CreateToken
-	33, // 18: platform.metadata.Entry.revoke_token:type_name -> platform.metadata.RevokeToken
-	34, // 19: platform.metadata.Entry.use_tokens:type_name -> platform.metadata.UseTokens
-	38, // 20: platform.metadata.Entry.record_action:type_name -> platform.metadata.RecordAction
+	54, // 14: platform.metadata.Entry.create_job:type_name -> platform.metadata.CreateJob
+	55, // 15: platform.metadata.Entry.advance_job:type_name -> platform.metadata.AdvanceJob
+	56, // 16: platform.metadata.Entry.stop_job:type_name -> platform.metadata.StopJob
+	33, // 17: platform.metadata.Entry.create_token:type_name -> platform.metadata.CreateToken
+	34, // 18: platform.metadata.Entry.revoke_token:type_name -> platform.metadata.RevokeToken
+	35, // 19: platform.metadata.Entry.use_tokens:type_name -> platform.metadata.UseTokens
+	39, // 20: platform.metadata.Entry.record_action:type_name -> platform.metadata.RecordAction
 	30, // 21: platform.metadata.Entry.mark_failure:type_name -> platform.metadata.MarkFailure
-	42, // 22: platform.metadata.Entry.put_subscription:type_name -> platform.metadata.PutSubscription
-	43, // 23: platform.metadata.Entry.delete_subscription:type_name -> platform.metadata.DeleteSubscription
-	46, // 24: platform.metadata.Entry.put_kafka_cluster:type_name -> platform.metadata.PutKafkaCluster
-	47, // 25: platform.metadata.Entry.delete_kafka_cluster:type_name -> platform.metadata.DeleteKafkaCluster
-	37, // 26: platform.metadata.Entry.barrier:type_name -> platform.metadata.Barrier
-	44, // 27: platform.metadata.Entry.replace_secrets:type_name -> platform.metadata.ReplaceSecrets
+	43, // 22: platform.metadata.Entry.put_subscription:type_name -> platform.metadata.PutSubscription
+	44, // 23: platform.metadata.Entry.delete_subscription:type_name -> platform.metadata.DeleteSubscription
+	47, // 24: platform.metadata.Entry.put_kafka_cluster:type_name -> platform.metadata.PutKafkaCluster
+	48, // 25: platform.metadata.Entry.delete_kafka_cluster:type_name -> platform.metadata.DeleteKafkaCluster
+	38, // 26: platform.metadata.Entry.barrier:type_name -> platform.metadata.Barrier
+	45, // 27: platform.metadata.Entry.replace_secrets:type_name -> platform.metadata.ReplaceSecrets
 	24, // 28: platform.metadata.Entry.put_authority:type_name -> platform.metadata.PutAuthority
 	26, // 29: platform.metadata.Entry.create_join_token:type_name -> platform.metadata.CreateJoinToken
 	27, // 30: platform.metadata.Entry.use_join_token:type_name -> platform.metadata.UseJoinToken
 	28, // 31: platform.metadata.Entry.revoke_join_token:type_name -> platform.metadata.RevokeJoinToken
-	39, // 32: platform.metadata.Entry.action:type_name -> platform.metadata.Action
+	40, // 32: platform.metadata.Entry.action:type_name -> platform.metadata.Action
 	17, // 33: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
 	18, // 34: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
 	19, // 35: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
-	63, // 36: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
-	63, // 37: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
-	67, // 38: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
+	64, // 36: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
+	64, // 37: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
+	68, // 38: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
 	14, // 39: platform.metadata.PutRules.changes:type_name -> platform.metadata.RuleChange
 	20, // 40: platform.metadata.RuleChange.rule:type_name -> platform.metadata.Rule
 	16, // 41: platform.metadata.DeleteRules.removals:type_name -> platform.metadata.RuleRemoval
-	62, // 42: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
+	63, // 42: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
 	17, // 43: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
 	18, // 44: platform.metadata.Result.node:type_name -> platform.metadata.Node
-	60, // 45: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
-	63, // 46: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
-	61, // 47: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
+	61, // 45: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
+	64, // 46: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
+	62, // 47: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
 	19, // 48: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
-	58, // 49: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
-	59, // 50: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
-	56, // 51: platform.metadata.Result.job:type_name -> platform.metadata.Job
-	49, // 52: platform.metadata.Result.subscription:type_name -> platform.metadata.Subscription
-	48, // 53: platform.metadata.Result.kafka_cluster:type_name -> platform.metadata.KafkaCluster
-	36, // 54: platform.metadata.Result.token:type_name -> platform.metadata.Token
+	59, // 49: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
+	60, // 50: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
+	57, // 51: platform.metadata.Result.job:type_name -> platform.metadata.Job
+	50, // 52: platform.metadata.Result.subscription:type_name -> platform.metadata.Subscription
+	49, // 53: platform.metadata.Result.kafka_cluster:type_name -> platform.metadata.KafkaCluster
+	37, // 54: platform.metadata.Result.token:type_name -> platform.metadata.Token
 	31, // 55: platform.metadata.Result.failure_mark:type_name -> platform.metadata.FailureMark
 	29, // 56: platform.metadata.Result.join_token:type_name -> platform.metadata.JoinToken
 	25, // 57: platform.metadata.PutAuthority.authority:type_name -> platform.metadata.Authority
 	29, // 58: platform.metadata.CreateJoinToken.token:type_name -> platform.metadata.JoinToken
-	36, // 59: platform.metadata.CreateToken.token:type_name -> platform.metadata.Token
-	35, // 60: platform.metadata.UseTokens.uses:type_name -> platform.metadata.TokenUse
-	39, // 61: platform.metadata.RecordAction.action:type_name -> platform.metadata.Action
-	39, // 62: platform.metadata.AuditRecord.action:type_name -> platform.metadata.Action
-	49, // 63: platform.metadata.PutSubscription.subscription:type_name -> platform.metadata.Subscription
-	45, // 64: platform.metadata.ReplaceSecrets.secrets:type_name -> platform.metadata.Secret
-	48, // 65: platform.metadata.PutKafkaCluster.cluster:type_name -> platform.metadata.KafkaCluster
-	70, // 66: platform.metadata.KafkaCluster.properties:type_name -> platform.metadata.Pair
-	70, // 67: platform.metadata.Subscription.properties:type_name -> platform.metadata.Pair
-	50, // 68: platform.metadata.Subscription.start:type_name -> platform.metadata.SubscriptionStart
-	51, // 69: platform.metadata.Subscription.offsets:type_name -> platform.metadata.TopicStart
-	52, // 70: platform.metadata.Subscription.paused:type_name -> platform.metadata.SubscriptionPause
-	51, // 71: platform.metadata.SubscriptionStart.offsets:type_name -> platform.metadata.TopicStart
-	56, // 72: platform.metadata.CreateJob.job:type_name -> platform.metadata.Job
-	56, // 73: platform.metadata.AdvanceJob.job:type_name -> platform.metadata.Job
-	57, // 74: platform.metadata.Job.failures:type_name -> platform.metadata.JobFailure
-	20, // 75: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
-	63, // 76: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
-	64, // 77: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
-	70, // 78: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
-	70, // 79: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
-	64, // 80: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
-	70, // 81: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
-	67, // 82: platform.metadata.Service.options:type_name -> platform.metadata.Options
-	65, // 83: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
-	67, // 84: platform.metadata.Service.declared:type_name -> platform.metadata.Options
-	70, // 85: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
-	67, // 86: platform.metadata.Handler.options:type_name -> platform.metadata.Options
-	68, // 87: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
-	69, // 88: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
-	66, // 89: platform.metadata.Options.forward_headers:type_name -> platform.metadata.HeaderNames
-	90, // [90:90] is the sub-list for method output_type
-	90, // [90:90] is the sub-list for method input_type
-	90, // [90:90] is the sub-list for extension type_name
-	90, // [90:90] is the sub-list for extension extendee
-	0,  // [0:90] is the sub-list for field type_name
+	68, // 59: platform.metadata.KeptOptions.options:type_name -> platform.metadata.Options
+	37, // 60: platform.metadata.CreateToken.token:type_name -> platform.metadata.Token
+	36, // 61: platform.metadata.UseTokens.uses:type_name -> platform.metadata.TokenUse
+	40, // 62: platform.metadata.RecordAction.action:type_name -> platform.metadata.Action
+	40, // 63: platform.metadata.AuditRecord.action:type_name -> platform.metadata.Action
+	50, // 64: platform.metadata.PutSubscription.subscription:type_name -> platform.metadata.Subscription
+	46, // 65: platform.metadata.ReplaceSecrets.secrets:type_name -> platform.metadata.Secret
+	49, // 66: platform.metadata.PutKafkaCluster.cluster:type_name -> platform.metadata.KafkaCluster
+	71, // 67: platform.metadata.KafkaCluster.properties:type_name -> platform.metadata.Pair
+	71, // 68: platform.metadata.Subscription.properties:type_name -> platform.metadata.Pair
+	51, // 69: platform.metadata.Subscription.start:type_name -> platform.metadata.SubscriptionStart
+	52, // 70: platform.metadata.Subscription.offsets:type_name -> platform.metadata.TopicStart
+	53, // 71: platform.metadata.Subscription.paused:type_name -> platform.metadata.SubscriptionPause
+	52, // 72: platform.metadata.SubscriptionStart.offsets:type_name -> platform.metadata.TopicStart
+	57, // 73: platform.metadata.CreateJob.job:type_name -> platform.metadata.Job
+	57, // 74: platform.metadata.AdvanceJob.job:type_name -> platform.metadata.Job
+	58, // 75: platform.metadata.Job.failures:type_name -> platform.metadata.JobFailure
+	20, // 76: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
+	64, // 77: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
+	65, // 78: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
+	71, // 79: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
+	71, // 80: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
+	65, // 81: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
+	71, // 82: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
+	68, // 83: platform.metadata.Service.options:type_name -> platform.metadata.Options
+	66, // 84: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
+	68, // 85: platform.metadata.Service.declared:type_name -> platform.metadata.Options
+	71, // 86: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
+	68, // 87: platform.metadata.Handler.options:type_name -> platform.metadata.Options
+	69, // 88: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
+	70, // 89: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
+	67, // 90: platform.metadata.Options.forward_headers:type_name -> platform.metadata.HeaderNames
+	91, // [91:91] is the sub-list for method output_type
+	91, // [91:91] is the sub-list for method input_type
+	91, // [91:91] is the sub-list for extension type_name
+	91, // [91:91] is the sub-list for extension extendee
+	0,  // [0:91] is the sub-list for field type_name
 }
 
 func init() { file_proto_metadata_metadata_proto_init() }
@@ -6411,14 +6470,14 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Result_JoinToken)(nil),
 	}
 	file_proto_metadata_metadata_proto_msgTypes[30].OneofWrappers = []any{}
-	file_proto_metadata_metadata_proto_msgTypes[67].OneofWrappers = []any{}
+	file_proto_metadata_metadata_proto_msgTypes[68].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_metadata_metadata_proto_rawDesc), len(file_proto_metadata_metadata_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   71,
+			NumMessages:   72,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -23,6 +23,8 @@ const (
 	maxStreams       = 256 // per node
 	maxStreamTopics  = 16  // per stream
 	maxSources       = 512 // polled for all streams
+	maxClientStreams = 64  // of one client
+	maxClientSources = 128 // polled for the streams of one client
 	topicReadTimeout = 5 * time.Second
 	heartbeat        = 15 * time.Second
 	recheckInterval  = 2 * time.Second // how often the token of a stream is checked
@@ -54,9 +56,11 @@ func (s *Server) streamEvents(c echo.Context) error {
 	if c.Request().Method == http.MethodHead {
 		return c.NoContent(http.StatusOK)
 	}
-	subscription, err := s.hub.Subscribe(sources)
+	subscription, err := s.hub.Subscribe(access.ClientFrom(c.Request().Context()), sources)
 	if err != nil {
-		return &failure{status: http.StatusTooManyRequests, retry: true, after: heartbeat, message: err.Error() + "; close some, or try again later"}
+		return &failure{status: http.StatusTooManyRequests, retry: true, after: heartbeat, message: fmt.Sprintf(
+			"%v: a node serves %d streams with %d topics, and %d with %d of one client, which is a token or user or, without, an address; close some, or try again later",
+			err, maxStreams, maxSources, maxClientStreams, maxClientSources)}
 	}
 	defer subscription.Close()
 	// Streams have their own limit and do not count as requests in progress.

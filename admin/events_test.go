@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/access"
 	"platform/internal/ids"
 )
 
@@ -150,8 +152,8 @@ func TestEventStreamsAreNotRequestsInProgress(t *testing.T) {
 
 func TestEventStreamsAreBounded(t *testing.T) {
 	w, _, url := eventServer(t, nil)
-	for range maxStreams {
-		subscription, err := w.hub.Subscribe(nil)
+	for i := range maxStreams {
+		subscription, err := w.hub.Subscribe(access.Client(fmt.Sprint(i)), nil)
 		require.NoError(t, err)
 		defer subscription.Close()
 	}
@@ -161,6 +163,30 @@ func TestEventStreamsAreBounded(t *testing.T) {
 	require.Contains(t, body, "too many event streams are open")
 	require.NotEmpty(t, response.Header.Get("Retry-After"))
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// One client cannot take the streams of others, nor what is polled for them.
+func TestEventStreamsOfOneClientAreBounded(t *testing.T) {
+	w := secured(t, byRole())
+	request := func(role, topics string) *http.Response {
+		return w.ask(t, http.MethodGet, "/events?topics="+topics, "", "Authorization", "Bearer "+w.tokens[role])
+	}
+	viewer := access.Client("principal viewer")
+	for range maxClientStreams {
+		subscription, err := w.hub.Subscribe(viewer, nil)
+		require.NoError(t, err)
+		defer subscription.Close()
+	}
+	response := request("viewer", "deployments")
+	body := requireStatus(t, http.StatusTooManyRequests, response)
+	require.Contains(t, body, "the client has too many event streams open: a node serves 256 streams with 512 topics, and 64 with 128 of one client")
+	require.NotEmpty(t, response.Header.Get("Retry-After"))
+
+	server := httptest.NewServer(w.Handler())
+	t.Cleanup(server.Close)
+	next, stop := listen(t, server.URL+"/events?topics=deployments", "Authorization", "Bearer "+w.tokens["reader"])
+	defer stop()
+	require.Contains(t, next(), "deployments", "others are not concerned")
 }
 
 func TestTopicsAreChecked(t *testing.T) {

@@ -263,7 +263,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if p, err := s.cfg.Authenticator.Authenticate(r); err == nil {
 		ctx = access.With(ctx, p)
 	}
-	s.router.ServeHTTP(w, r.WithContext(ctx))
+	r = r.WithContext(ctx)
+	s.router.ServeHTTP(w, r.WithContext(access.WithClient(ctx, access.ClientOf(r))))
 }
 
 // recoverPanic responds to a request whose handler panicked. The stack trace is only logged.

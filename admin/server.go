@@ -220,7 +220,10 @@ const compareTimeout = 2 * time.Second
 func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invocations, cluster Cluster) *Server {
 	cfg = cfg.withDefaults()
 	s := &Server{cfg: cfg, registry: registry, discoverer: discoverer, invocations: invocations, cluster: cluster, log: cfg.Logger}
-	s.hub = events.NewHub(events.Config{MaxSubscriptions: maxStreams, MaxSources: maxSources, ReadTimeout: topicReadTimeout})
+	s.hub = events.NewHub(events.Config{
+		MaxSubscriptions: maxStreams, MaxSources: maxSources, MaxClientSubscriptions: maxClientStreams, MaxClientSources: maxClientSources,
+		ReadTimeout: topicReadTimeout,
+	})
 	if !cfg.DisableUI {
 		s.ui = ui.New(ui.Options{Ingress: s.ingressEndpoint})
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"platform/internal/access"
 )
 
 // Version identifies a state of a topic. Equal states have equal versions on all nodes.
@@ -38,12 +40,17 @@ type Config struct {
 	MaxSubscriptions int
 	MaxSources       int           // polled concurrently
 	ReadTimeout      time.Duration // per read
+
+	// What one client may have of both.
+	MaxClientSubscriptions, MaxClientSources int
 }
 
 // Errors of Subscribe.
 var (
 	ErrTooManySubscriptions = errors.New("too many event streams are open")
 	ErrTooManySources       = errors.New("too many different topics are viewed")
+	ErrClientSubscriptions  = errors.New("the client has too many event streams open")
+	ErrClientSources        = errors.New("the client views too many different topics")
 )
 
 // Hub polls the sources that have subscriptions. Its methods may be called concurrently.
@@ -53,10 +60,19 @@ type Hub struct {
 	mu            sync.Mutex // guards the fields below and those of pollers
 	subscriptions int
 	pollers       map[string]*poller
+	clients       map[access.Client]*client
+}
+
+// client is what a client has.
+type client struct {
+	subscriptions int
+	sources       map[string]int // number of its subscriptions, by the name of a source
 }
 
 // NewHub returns a hub without pollers.
-func NewHub(cfg Config) *Hub { return &Hub{cfg: cfg, pollers: map[string]*poller{}} }
+func NewHub(cfg Config) *Hub {
+	return &Hub{cfg: cfg, pollers: map[string]*poller{}, clients: map[access.Client]*client{}}
+}
 
 // poller polls a source.
 type poller struct {
@@ -69,30 +85,44 @@ type poller struct {
 // Subscription notifies a viewer of changes of its sources until it is closed.
 type Subscription struct {
 	hub     *Hub
+	client  access.Client
 	pollers []*poller // in the order of the sources
 	changed chan struct{}
 }
 
-// Subscribe returns a subscription to sources and starts polling those that are not polled yet. The
-// caller must close the subscription. It returns ErrTooManySubscriptions or ErrTooManySources if a
-// limit is reached.
-func (h *Hub) Subscribe(sources []Source) (*Subscription, error) {
+// Subscribe returns a subscription of a client to sources and starts polling those that are not
+// polled yet. The caller must close the subscription. It returns one of the errors above if a limit
+// is reached.
+func (h *Hub) Subscribe(of access.Client, sources []Source) (*Subscription, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.subscriptions >= h.cfg.MaxSubscriptions {
-		return nil, ErrTooManySubscriptions
+	own := h.clients[of]
+	if own == nil {
+		own = &client{sources: map[string]int{}}
 	}
-	fresh := map[string]bool{}
+	fresh, added := map[string]bool{}, map[string]bool{} // for all, and for the client
 	for _, source := range sources {
 		if h.pollers[source.Name] == nil {
 			fresh[source.Name] = true
 		}
+		if own.sources[source.Name] == 0 {
+			added[source.Name] = true
+		}
 	}
-	if len(h.pollers)+len(fresh) > h.cfg.MaxSources {
+	switch {
+	case own.subscriptions >= h.cfg.MaxClientSubscriptions:
+		return nil, ErrClientSubscriptions
+	case len(own.sources)+len(added) > h.cfg.MaxClientSources:
+		return nil, ErrClientSources
+	case h.subscriptions >= h.cfg.MaxSubscriptions:
+		return nil, ErrTooManySubscriptions
+	case len(h.pollers)+len(fresh) > h.cfg.MaxSources:
 		return nil, ErrTooManySources
 	}
+	h.clients[of] = own
+	own.subscriptions++
 	h.subscriptions++
-	s := &Subscription{hub: h, changed: make(chan struct{}, 1)}
+	s := &Subscription{hub: h, client: of, changed: make(chan struct{}, 1)}
 	for _, source := range sources {
 		p := h.pollers[source.Name]
 		if p == nil {
@@ -103,6 +133,7 @@ func (h *Hub) Subscribe(sources []Source) (*Subscription, error) {
 		}
 		if !slices.Contains(p.viewers, s) {
 			p.viewers = append(p.viewers, s)
+			own.sources[source.Name]++
 		}
 		s.pollers = append(s.pollers, p)
 	}
@@ -130,8 +161,19 @@ func (s *Subscription) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.subscriptions--
+	own := h.clients[s.client]
+	if own.subscriptions--; own.subscriptions == 0 {
+		delete(h.clients, s.client)
+	}
 	for _, p := range s.pollers {
+		views := len(p.viewers)
 		p.viewers = slices.DeleteFunc(p.viewers, func(v *Subscription) bool { return v == s })
+		if len(p.viewers) == views {
+			continue // the same source a second time
+		}
+		if own.sources[p.source.Name]--; own.sources[p.source.Name] == 0 {
+			delete(own.sources, p.source.Name)
+		}
 		if len(p.viewers) == 0 && h.pollers[p.source.Name] == p {
 			p.stop()
 			delete(h.pollers, p.source.Name)

@@ -13,7 +13,7 @@ import (
 )
 
 func newTestHub() *Hub {
-	return NewHub(Config{MaxSubscriptions: 3, MaxSources: 3, ReadTimeout: time.Second})
+	return NewHub(Config{MaxSubscriptions: 3, MaxSources: 3, MaxClientSubscriptions: 10, MaxClientSources: 10, ReadTimeout: time.Second})
 }
 
 // counted is a source whose version is a counter, and the number of its reads.
@@ -45,9 +45,9 @@ func TestViewersShareAPoller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, c := newTestHub(), new(counted)
 		c.version.Store(1)
-		first, err := h.Subscribe([]Source{c.source("a"), c.source("a")})
+		first, err := h.Subscribe("ada", []Source{c.source("a"), c.source("a")})
 		require.NoError(t, err)
-		second, err := h.Subscribe([]Source{c.source("a")})
+		second, err := h.Subscribe("ada", []Source{c.source("a")})
 		require.NoError(t, err)
 		time.Sleep(time.Second - time.Millisecond)
 		synctest.Wait()
@@ -77,7 +77,7 @@ func TestAPollerContinuesAfterErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, c := newTestHub(), new(counted)
 		c.version.Store(1)
-		s, err := h.Subscribe([]Source{c.source("a")})
+		s, err := h.Subscribe("ada", []Source{c.source("a")})
 		require.NoError(t, err)
 		defer s.Close()
 		synctest.Wait()
@@ -101,16 +101,16 @@ func TestSubscriptionsAndSourcesAreBounded(t *testing.T) {
 		h, c := newTestHub(), new(counted)
 		var open []*Subscription
 		for i := range 3 {
-			s, err := h.Subscribe([]Source{c.source(fmt.Sprint(i))})
+			s, err := h.Subscribe("ada", []Source{c.source(fmt.Sprint(i))})
 			require.NoError(t, err)
 			open = append(open, s)
 		}
-		_, err := h.Subscribe([]Source{c.source("0")})
+		_, err := h.Subscribe("ada", []Source{c.source("0")})
 		require.ErrorIs(t, err, ErrTooManySubscriptions)
 		open[0].Close()
-		_, err = h.Subscribe([]Source{c.source("3"), c.source("4")})
+		_, err = h.Subscribe("ada", []Source{c.source("3"), c.source("4")})
 		require.ErrorIs(t, err, ErrTooManySources)
-		again, err := h.Subscribe([]Source{c.source("3"), c.source("1")})
+		again, err := h.Subscribe("ada", []Source{c.source("3"), c.source("1")})
 		require.NoError(t, err)
 		for _, s := range append(open[1:], again) {
 			s.Close()
@@ -128,4 +128,30 @@ func TestPositions(t *testing.T) {
 		require.Equal(t, Position{0, 0, 0}, ParsePosition(id, 3), id)
 	}
 	require.NotEqual(t, Unknown, VersionOf(nil))
+}
+
+// One client has its share of the subscriptions and sources, whatever it views.
+func TestOneClientHasItsShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, c := NewHub(Config{MaxSubscriptions: 10, MaxSources: 10, MaxClientSubscriptions: 2, MaxClientSources: 2, ReadTimeout: time.Second}), new(counted)
+		first, err := h.Subscribe("ada", []Source{c.source("a"), c.source("a"), c.source("b")})
+		require.NoError(t, err)
+		_, err = h.Subscribe("ada", []Source{c.source("a"), c.source("c")})
+		require.ErrorIs(t, err, ErrClientSources)
+		second, err := h.Subscribe("ada", []Source{c.source("b")})
+		require.NoError(t, err)
+		_, err = h.Subscribe("ada", nil)
+		require.ErrorIs(t, err, ErrClientSubscriptions)
+		other, err := h.Subscribe("bob", []Source{c.source("c"), c.source("d")})
+		require.NoError(t, err, "others are not concerned")
+
+		first.Close()
+		third, err := h.Subscribe("ada", []Source{c.source("b"), c.source("c")})
+		require.NoError(t, err, "a closed subscription makes room")
+		for _, s := range []*Subscription{second, third, other} {
+			s.Close()
+		}
+		require.Empty(t, h.clients)
+		require.Empty(t, h.pollers)
+	})
 }

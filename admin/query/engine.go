@@ -3,11 +3,11 @@ package query
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	"platform/flowcontrol"
+	"platform/internal/access"
 	"platform/internal/subscription"
 	"platform/metadata"
 	"platform/partition/listing"
@@ -66,7 +66,7 @@ var (
 type Engine struct {
 	cfg     Config
 	catalog *catalog
-	slots   chan struct{} // has a token for each running query
+	slots   *slots // of running queries
 	// disabled returns why SQL is disabled, nil if it is enabled.
 	disabled func() error
 
@@ -78,7 +78,7 @@ type Engine struct {
 // NewEngine returns an engine. It allocates memory with the first query.
 func NewEngine(cfg Config) *Engine {
 	cfg = cfg.withDefaults()
-	return &Engine{cfg: cfg, catalog: newCatalog(), slots: make(chan struct{}, cfg.Concurrent), disabled: testDriver}
+	return &Engine{cfg: cfg, catalog: newCatalog(), slots: newSlots(cfg.Concurrent), disabled: testDriver}
 }
 
 func (c Config) withDefaults() Config {
@@ -149,10 +149,11 @@ func (e *Engine) query(ctx context.Context, text string, o Options, rows Rows) (
 	if err := e.disabled(); err != nil {
 		return Stats{}, err
 	}
-	if err := e.acquire(ctx); err != nil {
+	client := access.ClientFrom(ctx)
+	if err := e.slots.acquire(ctx, client, e.cfg.QueueTimeout); err != nil {
 		return Stats{}, err
 	}
-	defer func() { <-e.slots }()
+	defer e.slots.release(client)
 	ctx, cancel := context.WithTimeoutCause(ctx, e.cfg.Timeout, ErrTimeout)
 	defer cancel()
 	q, err := e.rewrite(ctx, text)
@@ -168,25 +169,6 @@ func (e *Engine) query(ctx context.Context, text string, o Options, rows Rows) (
 	err = s.run(q, rows)
 	stats := s.stats
 	return stats, errors.Join(err, e.release(s))
-}
-
-// acquire waits for a slot.
-func (e *Engine) acquire(ctx context.Context) error {
-	select {
-	case e.slots <- struct{}{}:
-		return nil
-	default:
-	}
-	timeout := time.NewTimer(e.cfg.QueueTimeout)
-	defer timeout.Stop()
-	select {
-	case e.slots <- struct{}{}:
-		return nil
-	case <-timeout.C:
-		return fmt.Errorf("%w: %d at a time (admin.query-engine.concurrency); try again in a moment", ErrBusy, e.cfg.Concurrent)
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 func (e *Engine) session() (*session, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"platform/internal/access"
 	"platform/internal/ids"
 	"platform/partition"
 	"platform/partition/journal"
@@ -22,10 +23,11 @@ var ErrNoPayload = errors.New("the journal entry has no payload")
 // entry_json contains. Unlike results of queries it has no limit of its own, so reserve is called
 // with the size of the entry in bytes before the entry is read; its error is returned.
 func (e *Engine) EntryPayload(ctx context.Context, id ids.Invocation, index uint32, reserve func(size int) error) ([]byte, error) {
-	if err := e.acquire(ctx); err != nil {
+	client := access.ClientFrom(ctx)
+	if err := e.slots.acquire(ctx, client, e.cfg.QueueTimeout); err != nil {
 		return nil, err
 	}
-	defer func() { <-e.slots }()
+	defer e.slots.release(client)
 	ctx, cancel := context.WithTimeoutCause(ctx, e.cfg.Timeout, ErrTimeout)
 	defer cancel()
 	scan := partition.Scan{

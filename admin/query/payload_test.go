@@ -25,9 +25,12 @@ func canaries(t *testing.T) *memory {
 	}).MarshalVT()
 	require.NoError(t, err)
 	return &memory{rows: map[partition.Table][]partition.Row{
-		partition.State:    {{Object: machine.Object{Service: "Counter", Key: "k"}, Key: "total", Value: []byte(secret), Size: 6}},
-		partition.Promises: {{Object: machine.Object{Service: "Order", Key: "k"}, Key: "paid", Promise: machine.Promise{Result: &journal.Result{Value: []byte(secret)}}}},
-		partition.Journal:  {{Entry: journal.Entry{Type: journal.Input, Payload: input}, Size: len(input)}},
+		partition.State: {{Object: machine.Object{Service: "Counter", Key: "k"}, Key: "total", Value: []byte(secret), Size: 6}},
+		partition.Promises: {
+			{Object: machine.Object{Service: "Order", Key: "k"}, Key: "paid", Promise: machine.Promise{Result: &journal.Result{Value: []byte(secret)}}},
+			{Object: machine.Object{Service: "Order", Key: "k"}, Key: "sent", Promise: machine.Promise{Result: &journal.Result{Failure: &journal.Failure{Code: 400, Message: secret}}}},
+		},
+		partition.Journal: {{Entry: journal.Entry{Type: journal.Input, Payload: input}, Size: len(input)}},
 	}}
 }
 

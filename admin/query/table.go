@@ -66,11 +66,12 @@ func (t *Table) declaration() string {
 func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // payloadColumns lists the columns with inputs, results and state, by table. It includes headers of
-// inputs, which can contain credentials of the caller.
+// inputs, which can contain credentials of the caller, and reasons of rejected promises, which are
+// results of them. Messages of failed invocations and attempts are not payloads: operators need them.
 var payloadColumns = map[string][]string{
 	"state":       {"value", "value_utf8"},
 	"sys_journal": {"raw", "entry_json", "entry_lite_json"},
-	"sys_promise": {"completion_success_value", "completion_success_value_utf8"},
+	"sys_promise": {"completion_success_value", "completion_success_value_utf8", "completion_failure"},
 }
 
 // otherNames has columns that statements written for other servers know by another name.

@@ -63,6 +63,7 @@ export class World {
           ...Object.fromEntries(Object.entries(process.env).filter(([k]) => !k.startsWith('PLATFORM_'))),
           PLATFORM_BASE_DIR: w.dir, PLATFORM_NODE_NAME: `n${i + 1}`, PLATFORM_BIND_IP: '127.0.0.1', PLATFORM_BIND_PORT: String(node),
           PLATFORM_INGRESS__BIND_PORT: String(ingress), PLATFORM_ADMIN__BIND_PORT: String(admin), PLATFORM_DEFAULT_NUM_PARTITIONS: '4',
+          PLATFORM_WORKER__INVOKER__INACTIVITY_TIMEOUT: '1s', // what waits suspends soon
           ...(nodes > 1 ? { PLATFORM_BOOTSTRAP_EXPECT: String(nodes), PLATFORM_METADATA_CLIENT__ADDRESSES: JSON.stringify(members) } : {}),
           ...(flowControl ? { PLATFORM_EXPERIMENTAL_ENABLE_PROTOCOL_V7: 'true', PLATFORM_EXPERIMENTAL_ENABLE_VQUEUES: 'true' } : {}),
           ...(typeof env === 'function' ? env(`http://127.0.0.1:${ports[2 * nodes]}`) : env),

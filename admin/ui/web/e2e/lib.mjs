@@ -1,5 +1,6 @@
 // What the browser tests share: pages that report problems, and the count of results.
 
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import assert from 'node:assert/strict'
@@ -11,7 +12,7 @@ const only = process.env.ONLY?.split(',')
 const patience = Number(process.env.UI_PATIENCE ?? 60_000)
 
 export const results = { passed: 0, failed: 0 }
-const contexts = new Set()
+const opened = new AsyncLocalStorage() // the contexts of the test that runs: tests of several servers run side by side
 const b = await browser()
 
 export const closeBrowser = () => b.close()
@@ -22,22 +23,24 @@ export const selected = (name) => !only || only.some((o) => name.includes(o))
 /** Runs a test; what it leaves open is closed. */
 export async function test(name, run) {
   if (!selected(name)) return
+  const contexts = new Set()
+  const start = performance.now()
+  const time = () => `${((performance.now() - start) / 1000).toFixed(1)}s`
   try {
-    await run()
+    await opened.run(contexts, run)
     results.passed++
-    console.log(`ok    ${name}`)
+    console.log(`ok    ${name}  ${time()}`)
   } catch (err) {
     results.failed++
-    console.log(`FAIL  ${name}\n      ${String(err.stack ?? err).split('\n').slice(0, 12).join('\n      ')}`)
+    console.log(`FAIL  ${name}  ${time()}\n      ${String(err.stack ?? err).split('\n').slice(0, 12).join('\n      ')}`)
   }
   for (const c of contexts) await c.close().catch(() => undefined)
-  contexts.clear()
 }
 
 /** Opens a page that reports errors of the console, of scripts, and requests to origins other than these. */
 export async function open(world, path, { theme = 'light', width = 1440, allow = [], others = [] } = {}) {
   const context = await b.newContext({ viewport: { width, height: 900 }, colorScheme: theme, reducedMotion: 'reduce' })
-  contexts.add(context)
+  opened.getStore().add(context)
   context.setDefaultTimeout(patience)
   const page = await context.newPage()
   const problems = []

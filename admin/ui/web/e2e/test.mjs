@@ -21,7 +21,8 @@ import { World, fill, hostile, until } from './world.mjs'
 
 const w = await World.start()
 
-try {
+/** Tests of the server w, each with what those before it have left there. */
+async function testPages() {
   await test('an empty server shows the first steps, and goes on by itself', async () => {
     const t = await open(w, '/')
     await t.settled()
@@ -467,6 +468,10 @@ try {
     noProblems(t)
     await t.close()
   })
+}
+
+/** Tests with servers of their own. */
+async function testOthers() {
   await testWalk()
   await testTypeScript()
   await testAccess()
@@ -474,7 +479,11 @@ try {
   await testLogin()
   await testOrigins()
   await testFlowControl()
-  await testCluster()
+}
+
+try {
+  for (const end of await Promise.allSettled([testPages(), testOthers()])) if (end.status === 'rejected') throw end.reason
+  await testCluster() // alone: nodes that get no CPU are taken for lost
 } finally {
   await closeBrowser()
   await w.stop()

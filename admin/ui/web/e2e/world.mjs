@@ -10,6 +10,8 @@ import { chromium } from 'playwright-core'
 const serverBinary = process.env.PLATFORM_SERVER
 const serviceBinary = process.env.UI_SERVICE
 
+const given = new Set() // each port is given once: tests run side by side
+
 /** Ports that are free now. */
 export async function freePorts(n) {
   const servers = await Promise.all(Array.from({ length: n }, () => new Promise((resolve, reject) => {
@@ -19,6 +21,8 @@ export async function freePorts(n) {
   })))
   const ports = servers.map((s) => s.address().port)
   await Promise.all(servers.map((s) => new Promise((resolve) => s.close(resolve))))
+  if (ports.some((port) => given.has(port))) return freePorts(n)
+  for (const port of ports) given.add(port)
   return ports
 }
 

@@ -83,10 +83,14 @@ cluster-down: ## Stop them; VOLUMES=1 deletes their data, too
 cluster-test: image-context ## Try the containers: a service on one node, called on another, a node killed (starts an engine if there is none)
 	COMPOSE='$(COMPOSE)' deploy/compose-test.sh
 
+# Most tests wait most of the time, for elections, time-outs and processes: three packages on two cores. The longest start first.
+PACKAGES ?= $(shell expr 3 "*" $$(getconf _NPROCESSORS_ONLN) / 2)
+LONGEST  := ./test/cluster ./test/kafka ./internal/node ./partition ./test/sim ./internal/raftgroup ./test/sdk ./test/enroll ./ingress/kafka
+
 .PHONY: test
 test: ## Run all tests, the longer ones in their short form
-	@# -count=1: many tests run the server as a process, which the test cache does not see
-	$(GO) test -count=1 -timeout 20m ./...
+	@# -count=1: many tests run the server as a process, which the test cache does not see. -vet=off: see make vet.
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 20m -vet=off -p $(PACKAGES) $(LONGEST) ./...
 
 .PHONY: sdk-versions
 sdk-versions: ## Report the newest release of each SDK beside the one that is tested
@@ -334,7 +338,7 @@ RACE := ./ingress ./admin/... ./flowcontrol/... ./metadata/... ./partition/machi
 
 .PHONY: race
 race: ## Run the tests of the packages that the race detector does not slow down too much
-	$(GO) test -race -short -count=1 -timeout 20m $(RACE)
+	CGO_ENABLED=1 $(GO) test -race -short -count=1 -timeout 20m -vet=off $(RACE)
 
 .PHONY: docs
 docs: ## Regenerate the generated documents in docs/

@@ -62,7 +62,7 @@ func (s *Server) readBytes(c echo.Context) (_ []byte, release func(), _ error) {
 	}
 	defer func() {
 		if release == nil {
-			account.Release(size)
+			account.Return(size)
 		}
 	}()
 	in := httpserver.NewBody(c.Response(), r, s.cfg.BodyTimeout)
@@ -80,7 +80,7 @@ func (s *Server) readBytes(c echo.Context) (_ []byte, release func(), _ error) {
 	if err != nil {
 		return nil, nil, badRequest("the request body could not be read: %v", err)
 	}
-	return body, func() { account.Release(size) }, nil
+	return body, func() { account.Return(size) }, nil
 }
 
 func decodeJSON(body []byte, into any) error {

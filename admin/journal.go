@@ -110,7 +110,7 @@ func (s *Server) entryPayload(c echo.Context, id ids.Invocation) error {
 	}
 	var held int64
 	account := budget.From(c.Request().Context())
-	defer func() { account.Release(held) }()
+	defer func() { account.Return(held) }()
 	payload, err := s.cfg.Query.EntryPayload(c.Request().Context(), id, index, func(size int) error {
 		if !account.ReserveResponse(int64(size)) {
 			return &failure{

@@ -9,13 +9,36 @@ import (
 	"time"
 )
 
-// Small is the size up to which a reservation may use the reserve of the budget, so that
-// large bodies cannot keep small ones out.
-const Small = 64 << 10
+// A reservation belongs to a class by its size. The lower classes have reserves of their own, so that
+// large bodies, which slow clients may hold for long, cannot keep small ones out.
+const (
+	Small  = 64 << 10
+	Medium = 1 << 20
+)
 
-// reserve: one part in reserve of a limit is available in addition, to small bodies and
-// responses only.
-const reserve = 4
+const (
+	small class = iota
+	medium
+	large // has no reserve
+
+	reserves = int(large)
+)
+
+type class int
+
+func classOf(n int64) class {
+	switch {
+	case n <= Small:
+		return small
+	case n <= Medium:
+		return medium
+	}
+	return large
+}
+
+// reserve: one part in reserve of a limit is available in addition to each class below large, and to
+// responses.
+const reserve = 8
 
 // Bounds of RetryAfter.
 const (
@@ -30,10 +53,32 @@ type Budget struct {
 	now          func() time.Time
 
 	mu      sync.Mutex // guards the fields below, and the accounts
-	used    int64
+	usage   usage
 	refused uint64
 	full    time.Time // zero: not full, see Full
 	waiting []*waiter // responses, the oldest first
+}
+
+// usage is the memory in use of a budget or an account.
+type usage struct {
+	all int64
+	own [reserves]int64 // of which for these classes
+}
+
+func (u *usage) add(c class, n int64) {
+	u.all += n
+	if c < large {
+		u.own[c] += n
+	}
+}
+
+// common is the usage of a limit itself, without that of its reserves.
+func (u *usage) common(limit int64) int64 {
+	n := u.all
+	for _, own := range u.own {
+		n -= min(own, limit/reserve)
+	}
+	return n
 }
 
 // waiter is a response that waits for memory.
@@ -55,15 +100,15 @@ func (b *Budget) Stats() (used int64, refused uint64) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.used, b.refused
+	return b.usage.all, b.refused
 }
 
 // Account is the usage of one connection. A nil account has no limits.
 type Account struct {
 	b *Budget
 
-	held int64     // guarded by the budget's mutex
-	full time.Time // the same for the share; guarded by the budget's mutex
+	usage usage     // guarded by the budget's mutex
+	full  time.Time // the same for the share; guarded by the budget's mutex
 }
 
 // Account returns the account of another connection; nil for a nil budget.
@@ -74,8 +119,8 @@ func (b *Budget) Account() *Account {
 	return &Account{b: b}
 }
 
-// Reserve reserves n bytes. It returns false if the connection or the node would exceed its
-// limit.
+// Reserve reserves n bytes, until Return. It returns false if the connection or the node would exceed
+// its limit.
 func (a *Account) Reserve(n int64) bool { return a.Grow(0, n) }
 
 // Allows reports whether n bytes are within the share of a connection.
@@ -89,41 +134,59 @@ func (a *Account) Grow(from, to int64) bool {
 	}
 	a.b.mu.Lock()
 	defer a.b.mu.Unlock()
-	if !a.take(to-from, to <= Small) {
+	if !a.take(from, to, false, false) {
 		a.b.refused++
 		return false
 	}
 	return true
 }
 
-// take reserves n bytes, of the reserve as well if extra is set. The mutex is held.
-func (a *Account) take(n int64, extra bool) bool {
-	b, limit, share := a.b, a.b.limit, a.b.share
-	if extra {
-		limit, share = limit+limit/reserve, share+share/reserve
+// Return ends a reservation of n bytes by Reserve, Grow, ReserveResponse or AwaitResponse.
+func (a *Account) Return(n int64) { a.free(classOf(n), n) }
+
+// take changes a reservation. A response may exceed the limits by a part of them; with ownOnly, only the
+// reserve of its class is available. The mutex is held.
+func (a *Account) take(from, to int64, response, ownOnly bool) bool {
+	b := a.b
+	node, own := b.usage, a.usage
+	for _, u := range []*usage{&node, &own} {
+		u.add(classOf(from), -from)
+		u.add(classOf(to), to)
 	}
-	if b.used+n <= limit && a.held+n <= share {
-		b.used, a.held = b.used+n, a.held+n
-		return true
+	exceeds := func(after, before *usage, limit int64) bool {
+		n := after.common(limit)
+		if n <= before.common(limit) {
+			return false
+		}
+		if response {
+			limit += limit / reserve
+		}
+		return ownOnly || n > limit
 	}
-	if b.used+n > limit {
+	nodeFull, shareFull := exceeds(&node, &b.usage, b.limit), exceeds(&own, &a.usage, b.share)
+	if nodeFull && !ownOnly {
 		b.markFull()
 	}
-	if a.held+n > share && a.full.IsZero() {
+	if shareFull && !ownOnly && a.full.IsZero() {
 		a.full = b.now()
 	}
-	return false
+	if nodeFull || shareFull {
+		return false
+	}
+	b.usage, a.usage = node, own
+	return true
 }
 
-// ReserveResponse reserves n bytes for a response, which may use the reserve, so that
-// requests cannot keep responses out. If there is no room, it returns false.
+// ReserveResponse reserves n bytes for a response, until Return. A response may exceed the limits by
+// a part of them, so that requests cannot keep responses out. If there is no room, or others wait for it,
+// it returns false.
 func (a *Account) ReserveResponse(n int64) bool {
 	if a == nil || n == 0 {
 		return true
 	}
 	a.b.mu.Lock()
 	defer a.b.mu.Unlock()
-	return a.take(n, true)
+	return a.take(0, n, true, slices.ContainsFunc(a.b.waiting, (*waiter).blocks))
 }
 
 // AwaitResponse is ReserveResponse, but waits for room. It returns false if ctx ends before.
@@ -153,18 +216,25 @@ func (a *Account) AwaitResponse(ctx context.Context, n int64) bool {
 }
 
 // grant reserves memory for the responses that wait, as far as there is room. One that does not
-// fit keeps later ones waiting, unless it exceeds the share of its own connection. The mutex is
+// fit keeps later ones waiting, see blocks, unless these fit into the reserve of their class. The mutex is
 // held.
 func (b *Budget) grant() {
-	full := false
+	blocked := false
 	b.waiting = slices.DeleteFunc(b.waiting, func(w *waiter) bool {
-		if full || !w.account.take(w.bytes, true) {
-			full = full || w.account.held+w.bytes <= b.share+b.share/reserve
+		if !w.account.take(0, w.bytes, true, blocked) {
+			blocked = blocked || w.blocks()
 			return false
 		}
 		close(w.granted)
 		return true
 	})
+}
+
+// blocks reports whether a waiting response waits for memory of the node, not only for the share of
+// its own connection. The mutex is held.
+func (w *waiter) blocks() bool {
+	share := w.account.b.share
+	return w.account.usage.common(share)+w.bytes <= share+share/reserve
 }
 
 // markFull is called with the mutex held.
@@ -202,7 +272,7 @@ func (a *Account) RetryAfter() time.Duration {
 	return min(max(since, minRetryAfter), maxRetryAfter)
 }
 
-// ReserveForNode reserves n bytes for a request of another node, or returns false. The
+// ReserveForNode reserves n bytes for a request of another node, until Release, or returns false. The
 // connection of a node may use half the limit, regardless of others: a node with full
 // memory must still be able to complete requests of other nodes.
 func (a *Account) ReserveForNode(n int64) bool {
@@ -212,39 +282,46 @@ func (a *Account) ReserveForNode(n int64) bool {
 	b := a.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if a.held > 0 && a.held+n > b.limit/2 {
+	if a.usage.all > 0 && a.usage.all+n > b.limit/2 {
 		b.refused++
 		return false
 	}
-	b.used, a.held = b.used+n, a.held+n
+	a.add(large, n)
 	return true
 }
 
-// Charge adds n bytes of memory that is already in use, regardless of the limits.
+func (a *Account) add(c class, n int64) {
+	a.b.usage.add(c, n)
+	a.usage.add(c, n)
+}
+
+// Charge adds n bytes of memory that is already in use, regardless of the limits, until Release.
 func (a *Account) Charge(n int64) {
 	if a == nil {
 		return
 	}
 	a.b.mu.Lock()
 	defer a.b.mu.Unlock()
-	a.b.used, a.held = a.b.used+n, a.held+n
-	if a.b.used > a.b.limit {
+	a.add(large, n)
+	if a.b.usage.common(a.b.limit) > a.b.limit {
 		a.b.markFull()
 	}
 }
 
-// Release releases n bytes.
-func (a *Account) Release(n int64) {
+// Release releases n bytes of Charge or ReserveForNode.
+func (a *Account) Release(n int64) { a.free(large, n) }
+
+func (a *Account) free(c class, n int64) {
 	if a == nil || n == 0 {
 		return
 	}
 	a.b.mu.Lock()
 	defer a.b.mu.Unlock()
-	a.b.used, a.held = a.b.used-n, a.held-n
-	if a.b.used <= a.b.limit/2 {
+	a.add(c, -n)
+	if a.b.usage.all <= a.b.limit/2 {
 		a.b.full = time.Time{}
 	}
-	if a.held <= a.b.share/2 {
+	if a.usage.all <= a.b.share/2 {
 		a.full = time.Time{}
 	}
 	if len(a.b.waiting) > 0 {

@@ -1,6 +1,6 @@
 // Package sizes runs servers with a memory limit of 1 GiB and messages of up to 32 MiB:
 // one result with many waiters, many messages to one receiver, receivers without a
-// leader, and a flood of bodies that exceeds the memory for bodies. No message may be lost, duplicated or retried indefinitely, and no process may
+// leader, a flood of bodies that exceeds the memory for bodies, and clients that read slowly. No message may be lost, duplicated or retried indefinitely, and no process may
 // exceed its memory limit.
 //
 // The short form has one node and runs with all tests. SIZES_LONG=1 (`make sizes`) uses

@@ -48,6 +48,10 @@ func testScale() scale {
 }
 
 func TestMain(m *testing.M) {
+	if os.Getenv(serveBig) != "" {
+		fmt.Fprintln(os.Stderr, runBig())
+		os.Exit(1)
+	}
 	code := m.Run()
 	harness.Cleanup()
 	os.Exit(code)

@@ -127,6 +127,11 @@ func readQuery(r *http.Request, t *parsedTarget, inv *machine.Invoke) error {
 			}
 		}
 	}
+	for _, name := range parameters {
+		if values := query[name]; len(values) > 1 {
+			return badRequest("bad %s: the query parameter is given %d times", name, len(values))
+		}
+	}
 	for name := range query {
 		if near := suggest.Nearest(name, parameters); near != "" && name != near {
 			return badRequest("unknown query parameter '%s'; did you mean '%s'?", name, near)

@@ -3,6 +3,7 @@ package ingress
 import (
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -60,7 +61,10 @@ var (
 
 // readLimitKey reads the limit key from header or query; the header takes precedence.
 func readLimitKey(h http.Header, query url.Values, inv *machine.Invoke) error {
-	text, given := firstOf(h, limitKeyHeaders)
+	text, given, err := oneOf(h, limitKeyHeaders)
+	if err != nil {
+		return err
+	}
 	if !given && query.Has("limit-key") {
 		text, given = query.Get("limit-key"), true
 	}
@@ -79,9 +83,9 @@ func readLimitKey(h http.Header, query url.Values, inv *machine.Invoke) error {
 
 // readPriority reads the priority from its header.
 func readPriority(h http.Header, inv *machine.Invoke) error {
-	text, given := firstOf(h, priorityHeaders)
-	if !given {
-		return nil
+	text, given, err := oneOf(h, priorityHeaders)
+	if err != nil || !given {
+		return err
 	}
 	if inv.Target.Scope == "" {
 		return badRequest("x-platform-priority requires a scope: only invocations with a scope are queued")
@@ -93,12 +97,17 @@ func readPriority(h http.Header, inv *machine.Invoke) error {
 	return nil
 }
 
-// firstOf returns the value of the first of two headers that is present.
-func firstOf(h http.Header, names [2]string) (value string, given bool) {
+// oneOf returns the value of the first of two headers that is present. It must have one value: others
+// would have no effect.
+func oneOf(h http.Header, names [2]string) (value string, given bool, err error) {
 	for _, name := range names {
-		if values := h[name]; len(values) > 0 {
-			return values[0], true
+		switch values := h[name]; len(values) {
+		case 0:
+		case 1:
+			return values[0], true, nil
+		default:
+			return "", false, badRequest("bad header: '%s' is given %d times", strings.ToLower(name), len(values))
 		}
 	}
-	return "", false
+	return "", false, nil
 }

@@ -16,11 +16,13 @@ import (
 // deployment ID, which can also be given as Id=….
 func chosenDeployment(c echo.Context) (DeploymentChoice, error) {
 	params := c.QueryParams()
-	if id, given := params["Id"]; given {
-		return parseDeployment("Id", id[len(id)-1])
-	}
-	if values, given := params["deployment"]; given {
-		return parseDeployment("deployment", values[len(values)-1])
+	switch {
+	case params.Has("Id") && params.Has("deployment"):
+		return DeploymentChoice{}, badRequest("The query parameters 'Id' and 'deployment' both select a deployment; give one of them")
+	case params.Has("Id"):
+		return parseDeployment("Id", params.Get("Id"))
+	case params.Has("deployment"):
+		return parseDeployment("deployment", params.Get("deployment"))
 	}
 	return DeploymentChoice{}, nil
 }

@@ -99,7 +99,7 @@ func alternatives(name, what string, known []string) string {
 }
 
 // rejectUnknownQuery rejects query parameters that the OpenAPI description of a route does not
-// contain.
+// contain, and several values of one that is not a list there: only one of them would take effect.
 func rejectUnknownQuery(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if c.Request().URL.RawQuery == "" {
@@ -118,6 +118,9 @@ func rejectUnknownQuery(next echo.HandlerFunc) echo.HandlerFunc {
 			if !slices.Contains(names, given) {
 				return badRequest("unknown query parameter '%s'%s", given, alternatives(given, "parameters", names))
 			}
+			if values := c.QueryParams()[given]; len(values) > 1 && !op.repeatable(given) {
+				return badRequest("The query parameter '%s' is given %d times; it has one value", given, len(values))
+			}
 		}
 		return next(c)
 	}
@@ -131,6 +134,13 @@ func (op operation) queryNames() []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// repeatable reports whether a query parameter may have several values.
+func (op operation) repeatable(name string) bool {
+	return slices.ContainsFunc(op.query, func(parameter object) bool {
+		return parameter["name"] == name && parameter["schema"].(object)["type"] == "array"
+	})
 }
 
 func sortedKeys[V any](m map[string]V) []string {

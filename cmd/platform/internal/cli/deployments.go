@@ -211,7 +211,7 @@ func (a *app) removeDeployment(ctx context.Context, name string, force bool) err
 		return &hintedError{fmt.Errorf("deployment %s is still needed: %s", id, use.reason()), use.remedy(id)}
 	}
 	if force && use.needed() {
-		a.hint.Box("This deployment is still needed: "+use.reason()+".", "Its services may become unavailable, and its invocations unable to continue.")
+		a.hint.Box(append([]string{"This deployment is still needed: " + use.reason() + "."}, use.loss()...)...)
 	}
 	if err := a.confirm(fmt.Sprintf("Remove deployment %s (%s)?", id, term.Clean(deployment.Address()))); err != nil {
 		return err
@@ -250,7 +250,18 @@ func (u usage) remedy(id string) string {
 	if u.active > 0 {
 		steps = append(steps, "Wait until its invocations have ended, or resume them on the latest deployment: `platform invocations list --active --deployment "+id+"` lists those that have started on it.")
 	}
-	return strings.Join(append(steps, "--force removes it nevertheless."), "\n")
+	return strings.Join(append(steps, "--force removes it nevertheless. "+strings.Join(u.loss(), " ")), "\n")
+}
+
+// loss returns what follows from removing the deployment now.
+func (u usage) loss() (follows []string) {
+	if len(u.latest) > 0 {
+		follows = append(follows, "New invocations then go to the previous revision of each service, or fail if no other deployment has it.")
+	}
+	if u.active > 0 {
+		follows = append(follows, "Its invocations fail with RT0011 until they are resumed on another deployment or killed.")
+	}
+	return follows
 }
 
 // enumerate joins the first names for a sentence and counts the others.

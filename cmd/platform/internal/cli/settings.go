@@ -101,7 +101,19 @@ func configFile(system System) string {
 	if home := system.Getenv("PLATFORM_CLI_CONFIG_HOME"); home != "" {
 		return filepath.Join(home, "config.toml")
 	}
-	return filepath.Join(system.Home, ".config", "platform", "config.toml")
+	dir := filepath.Join(system.Home, ".config", "platform")
+	if base := system.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(base) { // relative ones are invalid
+		// Previous releases ignored the variable.
+		if other := filepath.Join(base, "platform"); exists(other) || !exists(dir) {
+			dir = other
+		}
+	}
+	return filepath.Join(dir, "config.toml")
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // applyFile applies the profile. A missing file is equivalent to one with an empty profile

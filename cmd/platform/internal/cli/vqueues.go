@@ -102,8 +102,9 @@ func (a *app) vqueuesDescribe() *cobra.Command {
 		Use:     "describe <id | service | object/key>",
 		Aliases: []string{"get"},
 		Short:   "Show a vqueue, what blocks it, and its invocations",
-		Long: fmt.Sprintf(`Shows a vqueue or the queue of an object, what blocks it, and its entries in order. For a queue
-of more than %d entries, an arbitrary selection is shown, since sorting requires reading all of
+		Long: fmt.Sprintf(`Shows a vqueue or the queue of an object, what blocks it, and its entries: first those that
+run, then those that wait, in order of arrival, and those that have ended last. For a queue of
+more than %d entries, an arbitrary selection is shown, since sorting requires reading all of
 them; --newest-first does that.`, mostSorted),
 		Args:    cobra.ExactArgs(1),
 		Example: "  platform vqueues describe vq_1…\n  platform vqueues describe Mailer --scope acme\n  platform vqueues describe Counter/ada",
@@ -153,7 +154,7 @@ func orderOf(q *client.VQueue, newestFirst bool) client.Order {
 	case q.Entries() > mostSorted:
 		return client.AsFound
 	}
-	return client.OldestFirst
+	return client.QueueOrder
 }
 
 // limitKeyFlag is a flag whose empty value selects the vqueues without a limit key.

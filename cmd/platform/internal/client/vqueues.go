@@ -134,10 +134,11 @@ func (q *VQueue) Entries() uint64 { return q.Inbox + q.Running + q.Suspended + q
 // Order is an order of the entries of a vqueue.
 type Order string
 
-// The orders. All except AsFound require the server to read the whole queue.
+// The orders. All except AsFound require the server to read the whole queue. QueueOrder has the entries
+// that run first, then those that wait in the order of their arrival, and those that have ended last.
 const (
 	AsFound     Order = ""
-	OldestFirst Order = " ORDER BY sequence_number, created_at"
+	QueueOrder  Order = " ORDER BY CASE stage WHEN 'running' THEN 1 WHEN 'inbox' THEN 2 WHEN 'suspended' THEN 3 WHEN 'paused' THEN 4 ELSE 5 END, sequence_number, created_at"
 	NewestFirst Order = " ORDER BY created_at DESC, sequence_number DESC"
 )
 

@@ -83,12 +83,31 @@ func (s *Server) setClusterConfig(c echo.Context) error {
 }
 
 // checkReplication returns an error for a replication that the cluster cannot have, or that leaves a
-// cluster which tolerates no node loss.
+// cluster which tolerates no node loss, or, unless force is given, that needs more nodes than there are.
 func (s *Server) checkReplication(c echo.Context, replicas int) error {
 	if err := metadata.CheckReplication(replicas); err != nil {
 		return err
 	}
-	return s.checkSurvival(c, fmt.Sprintf("replication %d", replicas), s.placeableNodes(), replicas)
+	nodes := s.placeableNodes()
+	if err := s.checkSurvival(c, fmt.Sprintf("replication %d", replicas), nodes, replicas); err != nil {
+		return err
+	}
+	if force, err := queryBool(c, "force"); err != nil || force || replicas <= nodes {
+		return err
+	}
+	return &failure{
+		status: http.StatusConflict,
+		message: fmt.Sprintf("replication %d needs %d nodes that accept replicas, and there %s: each partition would have %d and survive the loss of %d; "+
+			"start more nodes first; to proceed anyway, repeat it with --force (in the admin API force=true)",
+			replicas, replicas, isOrAre(nodes), nodes, metadata.LossesSurvived(nodes, replicas)),
+	}
+}
+
+func isOrAre(n int) string {
+	if n == 1 {
+		return "is 1"
+	}
+	return fmt.Sprintf("are %d", n)
 }
 
 // samePartitions returns an error if another number of partitions is requested.

@@ -106,7 +106,7 @@ func TestClusterHealthReportsProblems(t *testing.T) {
 
 func TestTooFewReplicas(t *testing.T) {
 	w := threeNodes(t, nil)
-	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/config", `{"replication":5}`))
+	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/config?force", `{"replication":5}`))
 	require.Contains(t, text(t, w.ask(t, "GET", "/cluster-health", "")), "each partition should have 5 replicas, but only 3 nodes accept replicas")
 	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/config?force", `{"replication":2}`))
 	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/n2/drain", ""))

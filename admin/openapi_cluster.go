@@ -23,7 +23,7 @@ var clusterOperations = map[string]operation{
 	"PATCH /cluster/config": {
 		id: "set_cluster_config", tag: "cluster", summary: "Change the number of replicas, which the controller adds and removes one by one, or raise the feature level",
 		body:    clusterChange{},
-		query:   []object{forceParameter("Proceed although the cluster would survive no node failure.")},
+		query:   []object{forceParameter("Proceed although the cluster would survive no node failure, or has fewer nodes than replicas.")},
 		answers: []reply{{http.StatusOK, "The updated configuration", clusterConfigView{}}}, refusals: []int{400, 409, 415, 422, 503},
 	},
 	"GET /cluster/events": {

@@ -58,8 +58,9 @@ func (a *app) clusterConfigSet() *cobra.Command {
 		Use:   "set",
 		Short: "Change the number of replicas, or raise the feature level",
 		Long: `Changes the number of replicas of each partition. Replicas are added and removed one by
-one, as far as nodes are available. With 3 replicas the cluster survives the failure of any
-one node, with 5 of any two; each write waits for a majority.
+one. With 3 replicas the cluster survives the failure of any one node, with 5 of any two; each
+write waits for a majority. More replicas than there are nodes require --force: those that are
+missing are added when nodes join.
 
 The feature level rises automatically once all nodes support a higher one, unless a node runs
 with feature-level-hold; in that case --feature-level raises it. Servers that do not support
@@ -69,7 +70,7 @@ the new level can no longer join the cluster. The level cannot be lowered.`,
 	}
 	replication := cmd.Flags().Int("replication", 0, "replicas of each partition")
 	level := cmd.Flags().Uint32("feature-level", 0, "feature level to raise the cluster to")
-	force := cmd.Flags().Bool("force", false, "proceed although the cluster would survive no node failure")
+	force := cmd.Flags().Bool("force", false, "proceed although the cluster would survive no node failure, or has fewer nodes than replicas")
 	asJSON := jsonFlag(cmd.Flags())
 	cmd.RunE = run(func(ctx context.Context, _ []string) error {
 		var change client.ClusterChange

@@ -63,9 +63,12 @@ func (s *Server) listClusterEvents(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	for i, text := range nodes { // events of nodes that are no longer members have only their names
+	unknown := map[string]error{} // nodes that are not members, and have no events
+	for i, text := range nodes {
 		if member, err := s.member(text); err == nil {
 			nodes[i] = member.Name
+		} else {
+			unknown[text] = err
 		}
 	}
 	partition := eventlog.NoPartition
@@ -81,9 +84,15 @@ func (s *Server) listClusterEvents(c echo.Context) error {
 	for _, n := range s.cluster.Events(c.Request().Context()) {
 		view.Nodes = append(view.Nodes, eventsNodeView{n.ID, n.Name, n.Reason})
 		view.Complete = view.Complete && n.Reason == ""
+		for _, e := range n.Events { // of nodes that were removed
+			delete(unknown, e.Node)
+		}
 		lists = append(lists, slices.DeleteFunc(slices.Clone(n.Events), func(e eventlog.Event) bool {
 			return len(nodes) > 0 && !slices.Contains(nodes, e.Node) || partition != eventlog.NoPartition && e.Partition != partition
 		}))
+	}
+	if len(unknown) > 0 {
+		return unknown[sortedKeys(unknown)[0]]
 	}
 	for _, e := range eventlog.Merge(lists, limit) {
 		event := clusterEventView{At: timestamp(e.At), Kind: e.Kind, Node: e.Node, Detail: e.Detail}

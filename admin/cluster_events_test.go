@@ -37,13 +37,15 @@ func TestEventsOfTheClusterAreMergedAndFiltered(t *testing.T) {
 		"?node=1":              `"node_started"`,
 		"?partition=0":         `"leader_elected"`,
 		"?limit=1":             `"leader_elected"`,
-		"?node=n3&node=n9":     `"node_died"`,
+		"?node=n3":             `"node_died"`, // not a member
 		"?partition=1&limit=5": `"events":[]`,
 	} {
 		body := requireStatus(t, http.StatusOK, w.ask(t, "GET", "/cluster/events"+query, ""))
 		require.Contains(t, body, want, query)
 		require.NotContains(t, body, `},{"at"`, query)
 	}
+	unknown := requireStatus(t, http.StatusNotFound, w.ask(t, "GET", "/cluster/events?node=n3&node=n9", ""))
+	require.Contains(t, unknown, "The requested node 'n9' does not exist; the cluster has n1 (N1)")
 	for _, bad := range []string{"?limit=0", "?limit=1001", "?limit=x", "?partition=-1", "?partition=x", "?other=1"} {
 		requireStatus(t, http.StatusBadRequest, w.ask(t, "GET", "/cluster/events"+bad, ""))
 	}

@@ -97,10 +97,17 @@ func (s *Server) checkReplication(c echo.Context, replicas int) error {
 	}
 	return &failure{
 		status: http.StatusConflict,
-		message: fmt.Sprintf("replication %d needs %d nodes that accept replicas, and there %s: each partition would have %d and survive the loss of %d; "+
+		message: fmt.Sprintf("replication %d needs %d nodes that accept replicas, and there %s: each partition would have %d, which survives %s; "+
 			"start more nodes first; to proceed anyway, repeat it with --force (in the admin API force=true)",
-			replicas, replicas, isOrAre(nodes), nodes, metadata.LossesSurvived(nodes, replicas)),
+			replicas, replicas, isOrAre(nodes), nodes, losses(metadata.LossesSurvived(nodes, replicas))),
 	}
+}
+
+func losses(n int) string {
+	if n == 0 {
+		return "no loss of a node"
+	}
+	return fmt.Sprintf("the loss of %d", n)
 }
 
 func isOrAre(n int) string {

@@ -53,7 +53,7 @@ func TestChangesThatLeaveNoLossAreRefused(t *testing.T) {
 	cluster, _ := w.store.Cluster()
 	require.Equal(t, 3, cluster.Replicas(), "nothing was changed")
 	body := requireStatus(t, http.StatusConflict, w.ask(t, "PATCH", "/cluster/config", `{"replication":5}`))
-	require.Contains(t, body, "replication 5 needs 5 nodes that accept replicas, and there are 3: each partition would have 3 and survive the loss of 1; start more nodes first")
+	require.Contains(t, body, "replication 5 needs 5 nodes that accept replicas, and there are 3: each partition would have 3, which survives the loss of 1; start more nodes first")
 	require.Contains(t, requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/config?force", `{"replication":4}`)), `"losses_survived":1`)
 	require.Contains(t, requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/config?force", `{"replication":2}`)), `"losses_survived":0`)
 	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/n3/drain", "")) // there is nothing left to lose

@@ -81,6 +81,6 @@ func init() { //nolint:gochecknoinits // adds to a table
 			args: []string{"main", "client.id=x"}, flags: map[string]string{"unset": "--unset client.rack", "file": "--file missing.properties"},
 			answers: map[string]string{"GET.kafka-clusters.main": "200\n" + clusterJSON, "PATCH.kafka-clusters.main": "200\n" + clusterJSON},
 		},
-		"kafka-clusters delete": {args: []string{"main", "--yes"}, answers: map[string]string{"DELETE.kafka-clusters.main": "202\n"}},
+		"kafka-clusters delete": {args: []string{"main", "--yes"}, answers: map[string]string{"GET.kafka-clusters.main": "200\n" + clusterJSON, "DELETE.kafka-clusters.main": "202\n"}},
 	})
 }

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"time"
 
@@ -33,7 +35,18 @@ func (a *app) clusterCA() *cobra.Command {
 	parent := &cobra.Command{Use: "ca", Short: "Create the certificates of nodes", Long: clusterCAHelp}
 	dir := parent.PersistentFlags().String("dir", "ca", "directory of the authority")
 	open := func() certs.Directory { return certs.NewDirectory(*dir) }
-	return group(parent, a.caInit(open), a.caNode(open), a.caRotate(open), a.caImport(open))
+	commands := []*cobra.Command{a.caNode(open), a.caRotate(open), a.caImport(open)}
+	for _, cmd := range commands {
+		act := cmd.RunE
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			err := act(cmd, args)
+			if missing, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrNotExist) && filepath.Dir(missing.Path) == filepath.Clean(*dir) {
+				return &failure{&hintedError{fmt.Errorf("there is no authority in %s: %w", *dir, missing), "`platform cluster ca init` creates one; --dir names another directory."}}
+			}
+			return err
+		}
+	}
+	return group(parent, append([]*cobra.Command{a.caInit(open)}, commands...)...)
 }
 
 func (a *app) caInit(open func() certs.Directory) *cobra.Command {

@@ -53,7 +53,7 @@ func suggestFlag(cmd *cobra.Command, err error) error {
 		if numbers, ok := flagNumbers[invalid.GetFlag().Value.Type()]; ok {
 			return fmt.Errorf("--%s takes %s, got %q", invalid.GetFlag().Name, numbers, invalid.GetValue())
 		}
-		return err
+		return fmt.Errorf("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
 	}
 	missing, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {

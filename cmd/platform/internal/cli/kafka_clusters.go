@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -164,7 +165,7 @@ func (a *app) kafkaClustersDescribe() *cobra.Command {
 		Use: "describe <name>", Aliases: []string{"get", "show"}, Short: "Show a Kafka cluster and its subscriptions", Args: cobra.ExactArgs(1),
 		Example: "  platform kafka-clusters describe main",
 	}, func(ctx context.Context, args []string) (client.KafkaCluster, *client.Response, error) {
-		return a.client.KafkaCluster(ctx, args[0])
+		return a.kafkaCluster(ctx, args[0])
 	}, func(_ context.Context, c client.KafkaCluster) error {
 		created := ""
 		if !c.Static {
@@ -236,6 +237,9 @@ func (a *app) kafkaClustersDelete() *cobra.Command {
 	}
 	force := cmd.Flags().Bool("force", false, "delete it even if subscriptions read from it, which stops them")
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		if _, _, err := a.kafkaCluster(ctx, args[0]); err != nil {
+			return err
+		}
 		if err := a.confirm(fmt.Sprintf("Delete the Kafka cluster %s?", args[0])); err != nil {
 			return err
 		}
@@ -246,4 +250,13 @@ func (a *app) kafkaClustersDelete() *cobra.Command {
 		return nil
 	})
 	return cmd
+}
+
+// kafkaCluster returns a Kafka cluster. The error says where to find the names.
+func (a *app) kafkaCluster(ctx context.Context, name string) (client.KafkaCluster, *client.Response, error) {
+	cluster, response, err := a.client.KafkaCluster(ctx, name)
+	if client.HasStatus(err, http.StatusNotFound) {
+		err = &hintedError{err, "`platform kafka-clusters list` shows the Kafka clusters."}
+	}
+	return cluster, response, err
 }

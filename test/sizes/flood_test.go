@@ -98,7 +98,7 @@ func (f *flood) post(ctx context.Context, client *http.Client, size int64) time.
 	n, err := io.Copy(io.Discard, resp.Body)
 	switch resp.StatusCode {
 	case http.StatusOK:
-		if err != nil || f.path == "Echo/echo" && n != size {
+		if err != nil || f.path == "Big/echo" && n != size {
 			f.t.Errorf("response to %d bytes: %d bytes, %v", size, n, err)
 		}
 		f.accepted.Add(1)
@@ -166,15 +166,16 @@ func (c *neighbors) String() string {
 // no memory is refused with the time to wait, everything gets a response in time, even if
 // that is as large, and small calls succeed meanwhile.
 func TestFloodOfLargeBodies(t *testing.T) {
-	nodes, paths, long := []int{1}, []string{"Echo/size", "Echo/echo"}, os.Getenv("SIZES_LONG") != ""
+	nodes, paths, long := []int{1}, []string{"Big/size", "Big/echo"}, os.Getenv("SIZES_LONG") != ""
 	if long {
 		nodes = []int{1, 3}
 	}
 	for _, count := range nodes {
 		for _, path := range paths {
-			t.Run(fmt.Sprintf("%s on %d", path[len("Echo/"):], count), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s on %d", path[len("Big/"):], count), func(t *testing.T) {
 				b := &testbed{t: t, Cluster: harness.ClusterFor(t, harness.ClusterOptions{Nodes: count, Placement: limitMemory})}
 				require.NoError(t, b.Nodes[0].Register(t.Context(), services(t), false))
+				b.bigFor()
 				b.flood(path, long)
 			})
 		}

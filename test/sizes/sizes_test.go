@@ -87,15 +87,18 @@ func limitMemory(int) harness.Placement {
 	}}
 }
 
+// echo returns its input.
+func echo(_ restate.Context, in []byte) ([]byte, error) { return in, nil }
+
+// size returns the size of its input.
+func size(_ restate.Context, in []byte) ([]byte, error) {
+	return strconv.AppendInt(nil, int64(len(in)), 10), nil
+}
+
 // services serves an endpoint in this process and returns its address.
 func services(t *testing.T, more ...restate.ServiceDefinition) string {
 	endpoint := server.NewRestate().WithLogger(slog.DiscardHandler, false).
-		Bind(restate.NewService("Echo").Handler("echo", restate.NewServiceHandler(
-			func(_ restate.Context, in []byte) ([]byte, error) { return in, nil }, restate.WithBinary)).
-			Handler("size", restate.NewServiceHandler(
-				func(_ restate.Context, in []byte) ([]byte, error) {
-					return strconv.AppendInt(nil, int64(len(in)), 10), nil
-				}, restate.WithBinary))).
+		Bind(restate.NewService("Echo").Handler("echo", restate.NewServiceHandler(echo, restate.WithBinary))).
 		Bind(restate.NewWorkflow("Slow").Handler("run", restate.NewWorkflowHandler(
 			func(ctx restate.WorkflowContext, size int) ([]byte, error) {
 				if _, err := restate.Promise[bool](ctx, "go").Result(); err != nil {

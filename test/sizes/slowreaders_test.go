@@ -26,13 +26,20 @@ import (
 // tests: in the process of the other handlers and of the callers, these would wait for it.
 const serveBig = "SIZES_SERVE_BIG"
 
-// runBig serves a handler whose results are as large as its input says.
+// bigFor starts the process and registers its service Big.
+func (b *testbed) bigFor() {
+	big := harness.ServiceFor(b.t, harness.ServiceOptions{Name: "big", Command: []string{os.Args[0]}, Env: map[string]string{serveBig: "true"}})
+	require.NoError(b.t, b.Nodes[0].Register(b.t.Context(), big.URI(), false))
+}
+
+// runBig serves handlers with large inputs and results.
 func runBig() error {
 	big := restate.NewService("Big").Handler("make", restate.NewServiceHandler(
 		func(_ restate.Context, in []byte) ([]byte, error) {
 			size, err := strconv.Atoi(string(in))
 			return make([]byte, size), err
-		}, restate.WithBinary))
+		}, restate.WithBinary)).Handler("echo", restate.NewServiceHandler(echo, restate.WithBinary)).
+		Handler("size", restate.NewServiceHandler(size, restate.WithBinary))
 	return server.NewRestate().WithLogger(slog.DiscardHandler, false).Bind(big).
 		Start(context.Background(), net.JoinHostPort(os.Getenv("HOST"), os.Getenv("PORT")))
 }
@@ -54,8 +61,7 @@ func TestSlowReadersDoNotDelayOthers(t *testing.T) {
 	}})}
 	node := b.Nodes[0]
 	require.NoError(t, node.Register(t.Context(), services(t), false))
-	big := harness.ServiceFor(t, harness.ServiceOptions{Name: "big", Command: []string{os.Args[0]}, Env: map[string]string{serveBig: "true"}})
-	require.NoError(t, node.Register(t.Context(), big.URI(), false))
+	b.bigFor()
 
 	before, meanwhile := new(neighbors), new(neighbors)
 	before.sized(t, node, callers, during, bodySize)

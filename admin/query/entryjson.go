@@ -19,8 +19,9 @@ type entryWriter struct {
 	// callee returns the ID of the invocation that a call created, by its completion ID; empty if
 	// it is not known yet.
 	callee func(completion uint32) string
-	// typeOf returns the type of a service: Service, VirtualObject or Workflow.
-	typeOf func(service, key string) string
+	// typeOf returns the type of a service, Service, VirtualObject or Workflow, and that of its
+	// handler: Exclusive, Workflow or Shared, empty for a Service.
+	typeOf func(service, key, handler string) (kind, handlerKind string)
 	// retention returns how long the result and the journal of a requested invocation are kept.
 	retention func(*journal.Request) (completion, entries time.Duration)
 }
@@ -161,9 +162,9 @@ func attachTarget(m *service.AttachInvocationCommandMessage) any {
 
 func (w entryWriter) request(r *journal.Request) object {
 	target := object{"name": r.Service, "handler": r.Handler, "scope": r.Scope}
-	kind := w.typeOf(r.Service, r.Key)
-	if kind != "Service" {
-		target["key"] = r.Key
+	kind, handlerKind := w.typeOf(r.Service, r.Key, r.Handler)
+	if kind != serviceKind {
+		target["key"], target["handler_ty"] = r.Key, handlerKind
 	}
 	completion, entries := w.retention(r)
 	// Existing clients parse a request only if it has all these members, and no limit key that is null.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/target"
 	"platform/metadata"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -47,7 +48,7 @@ func TestRequestsHaveAllMembers(t *testing.T) {
 		Defaults: &metadata.Defaults{JournalRetention: day},
 	})}}
 	w := entryWriter{
-		callee: func(uint32) string { return "inv_1" }, typeOf: func(string, string) string { return "Service" },
+		callee: func(uint32) string { return "inv_1" }, typeOf: j.typeOf,
 		retention: j.retention,
 	}
 	key, limit := "key", "a/b"
@@ -68,5 +69,31 @@ func TestRequestsHaveAllMembers(t *testing.T) {
 			"parameter":[],"headers":[],`+c.also+`,
 			"span_context":{"span_context":{"trace_id":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"span_id":[0,0,0,0,0,0,0,0],"trace_flags":0,"is_remote":false,"trace_state":""},"cause":null},
 			"completion_retention_duration":`+c.completion+`,"journal_retention_duration":`+c.entries+`}`, string(got))
+	}
+}
+
+// TestTargetsHaveAllMembers pins the form of targets that clients parse: those of objects and workflows with the
+// type of the handler.
+func TestTargetsHaveAllMembers(t *testing.T) {
+	services := map[string]*metadata.Service{
+		"Cart":   {Name: "Cart", Type: metadata.VirtualObject, Handlers: []*metadata.Handler{{Name: "add", Type: target.ObjectExclusive}, {Name: "get", Type: target.ObjectShared}}},
+		"Signup": {Name: "Signup", Type: metadata.Workflow, Handlers: []*metadata.Handler{{Name: "run", Type: target.WorkflowRun}, {Name: "status", Type: target.WorkflowShared}}},
+	}
+	j := &journals{session: &session{engine: NewEngine(Config{
+		Registry: func() *metadata.Schemas { return &metadata.Schemas{Services: services} },
+		Defaults: &metadata.Defaults{},
+	})}}
+	w := entryWriter{callee: func(uint32) string { return "" }, typeOf: j.typeOf, retention: j.retention}
+	for _, c := range []struct{ service, handler, kind, handlerKind string }{
+		{"Cart", "add", "VirtualObject", "Exclusive"},
+		{"Cart", "get", "VirtualObject", "Shared"},
+		{"Cart", "removed", "VirtualObject", "Exclusive"},
+		{"Signup", "run", "Workflow", "Workflow"},
+		{"Signup", "status", "Workflow", "Shared"},
+		{"Unknown", "h", "VirtualObject", "Exclusive"},
+	} {
+		got, err := json.Marshal(w.request(&journal.Request{Service: c.service, Key: "k", Handler: c.handler})["invocation_target"])
+		require.NoError(t, err)
+		require.JSONEq(t, `{"`+c.kind+`":{"name":"`+c.service+`","key":"k","handler":"`+c.handler+`","handler_ty":"`+c.handlerKind+`","scope":null}}`, string(got))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/metadata"
 	"platform/partition"
 	"platform/partition/journal"
@@ -81,16 +82,29 @@ func (j *journals) retention(r *journal.Request) (completion, entries time.Durat
 	return options.Retention(h.Type, r.IdempotencyKey != nil)
 }
 
-func (j *journals) typeOf(service, key string) string {
-	_, s, err := j.session.engine.cfg.Registry().Latest(service)
+// typeOf returns the types of a called service and of its handler, as clients spell them. A key tells an
+// object from a service that is not registered any more.
+func (j *journals) typeOf(service, key, handler string) (kind, handlerKind string) {
+	s := j.session.engine.cfg.Registry().Services[service]
 	switch {
-	case err == nil && s.Type == metadata.Workflow:
-		return "Workflow"
-	case err == nil && s.Type == metadata.VirtualObject, err != nil && key != "":
-		return "VirtualObject"
+	case s == nil && key == "", s != nil && s.Type == metadata.PlainService:
+		return serviceKind, ""
+	case s == nil, s.Type == metadata.VirtualObject:
+		kind, handlerKind = "VirtualObject", "Exclusive"
+	default:
+		kind, handlerKind = "Workflow", "Workflow"
 	}
-	return "Service"
+	if s == nil {
+		return kind, handlerKind
+	}
+	if h := s.Handler(handler); h != nil && (h.Type == target.ObjectShared || h.Type == target.WorkflowShared) {
+		handlerKind = "Shared"
+	}
+	return kind, handlerKind
 }
+
+// serviceKind is the kind of a target without a key.
+const serviceKind = "Service"
 
 // request returns the request of a call or one-way call.
 func (r *entryRow) request() (journal.Request, bool) {

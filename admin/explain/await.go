@@ -208,7 +208,7 @@ func (e *explainer) uncompleted(ctx context.Context) error {
 	}
 	open := slices.DeleteFunc(journal, func(entry journalEntry) bool { return answered[entry.result] })
 	if len(open) > 0 {
-		e.detail("Journal", "The handler does not report what it waits for. %s not completed in its journal.", are(len(open), "command"))
+		e.detail(journalDetail, "The handler does not report what it waits for. %s not completed in its journal.", are(len(open), "command"))
 	}
 	for i := range open[:min(len(open), maxUncompleted)] {
 		if err := e.command(ctx, &open[i]); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,6 +125,18 @@ func (e *explainer) detail(title, format string, args ...any) {
 	e.Details = append(e.Details, Detail{title, fmt.Sprintf(format, args...)})
 }
 
+// earlier adds a detail before the one about the journal, which introduces the list of what the invocation waits for.
+func (e *explainer) earlier(title, format string, args ...any) {
+	at := slices.IndexFunc(e.Details, func(d Detail) bool { return d.Title == journalDetail })
+	if at < 0 {
+		at = len(e.Details)
+	}
+	e.Details = slices.Insert(e.Details, at, Detail{title, fmt.Sprintf(format, args...)})
+}
+
+// journalDetail is the title of the detail about commands without a completion.
+const journalDetail = "Journal"
+
 func (e *explainer) waits(kind WaitKind, id, format string, args ...any) {
 	e.WaitingFor = append(e.WaitingFor, Wait{Kind: kind, Text: fmt.Sprintf(format, args...), ID: id})
 }
@@ -191,14 +204,14 @@ func (e *explainer) requests() {
 		return
 	}
 	if at := e.row.Time("cancel_requested_at"); !at.IsZero() {
-		e.detail("Cancellation", "Its cancellation was requested at %s; the handler gets it at its next await point.", e.when(at))
+		e.earlier("Cancellation", "Its cancellation was requested at %s; the handler gets it at its next await point.", e.when(at))
 		if e.Status == "backing-off" {
 			e.next("Attempts that fail before an await point are retried and do not notice the cancellation.")
 		}
 		e.next("`platform invocations kill %s` ends it now, without the handler.", e.ID)
 	}
 	if at := e.row.Time("last_resumed_at"); !at.IsZero() {
-		e.detail("Earlier pause", "It was paused at %s, and resumed at %s.", e.when(e.row.Time("last_paused_at")), e.when(at))
+		e.earlier("Earlier pause", "It was paused at %s, and resumed at %s.", e.when(e.row.Time("last_paused_at")), e.when(at))
 	}
 }
 
@@ -403,6 +416,10 @@ func (e *explainer) completed() {
 	at := e.when(e.row.Time("completed_at"))
 	if failure := e.row.Text("completion_failure"); failure != "" {
 		e.summary("It ended at %s with the failure %s", at, failure)
+		if e.row.Text("target_service_ty") == "workflow" {
+			e.next("`platform invocations purge %s` deletes it. After the run of a workflow is purged, with its state and promises, the same key can run again.", e.ID)
+			return
+		}
 		e.next("`platform invocations restart-as-new %s` runs it again with the same input, as a new invocation.", e.ID)
 		return
 	}

@@ -196,6 +196,29 @@ func TestExplanations(t *testing.T) {
 			waits:   []string{"promise approved: the promise approved of the workflow"},
 			steps:   []string{"Another handler of the workflow completes the promise.", "`platform invocations describe ID` shows its journal."},
 		},
+		"running, waiting for a promise, cancelled": {
+			row: `"status":"running","last_start_at":"2026-11-20T18:21:38Z","target_service_name":"S","pinned_service_protocol_version":6,"cancel_requested_at":"2026-11-20T18:21:38Z"`,
+			tables: tables{
+				"'Command: %'": `[{"promise_name":"approved","entry_lite_json":"{\"Command\":{\"GetPromise\":{\"completion_id\":2}}}"}]`,
+			},
+			summary: "An attempt is in progress, since 2026-11-20T18:21:38.000Z (1s ago), on its deployment.",
+			details: []string{
+				"Cancellation: Its cancellation was requested at 2026-11-20T18:21:38.000Z (1s ago); the handler gets it at its next await point.",
+				"Journal: The handler does not report what it waits for. 1 command is not completed in its journal.",
+			},
+			waits: []string{"promise approved: the promise approved of the workflow"},
+			steps: []string{
+				"Another handler of the workflow completes the promise.", "`platform invocations describe ID` shows its journal.",
+				"`platform invocations kill ID` ends it now, without the handler.",
+			},
+		},
+		"completed with a failure, of a workflow": {
+			row:     `"status":"completed","completed_at":"2026-11-20T18:21:38Z","completion_result":"failure","completion_failure":"[500 Internal] boom","target_service_ty":"workflow"`,
+			summary: "It ended at 2026-11-20T18:21:38.000Z (1s ago) with the failure [500 Internal] boom",
+			steps: []string{
+				"`platform invocations purge ID` deletes it. After the run of a workflow is purged, with its state and promises, the same key can run again.",
+			},
+		},
 		"running, waiting with a timeout, with a protocol that does not report it": {
 			row: `"status":"running","last_start_at":"2026-11-20T18:21:38Z","target_service_name":"S","pinned_service_protocol_version":6`,
 			tables: tables{

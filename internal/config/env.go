@@ -6,7 +6,11 @@ import (
 	"strings"
 )
 
-const variablePrefix = "PLATFORM_"
+const (
+	variablePrefix = "PLATFORM_"
+	// formerPrefix is that of servers whose configuration files are accepted.
+	formerPrefix = "RESTATE_"
+)
 
 // foreign are variables with the prefix of the server that are not configuration keys: the
 // configuration file, the token of the administrator, which must not be printed, and those of
@@ -39,6 +43,23 @@ func (l *loader) applyEnv(environ []string) {
 			continue
 		}
 		l.setText(k, "environment variable "+variable, text)
+	}
+	l.formerVariables(environ)
+}
+
+// formerVariables warns of variables with the former prefix that name a key, unless the variable with the
+// server's own prefix is set as well. Those of the command line client and of other programs name none.
+func (l *loader) formerVariables(environ []string) {
+	var names []string
+	for _, pair := range slices.Sorted(slices.Values(environ)) {
+		variable, text, _ := strings.Cut(pair, "=")
+		name, former := strings.CutPrefix(variable, formerPrefix)
+		if _, known := l.byPath[variablePath(name)]; former && known && text != "" && lookupEnv(environ, variablePrefix+name) == "" {
+			names = append(names, variable)
+		}
+	}
+	if len(names) > 0 {
+		l.warnings = append(l.warnings, "ignored environment variables: "+strings.Join(names, ", ")+"; this server reads them with the prefix "+variablePrefix+" instead of "+formerPrefix)
 	}
 }
 

@@ -123,6 +123,17 @@ func TestEnvironmentForms(t *testing.T) {
 	}, loaded.Warnings)
 }
 
+func TestFormerVariablesAreOneWarning(t *testing.T) {
+	loaded := load(t, nil,
+		"RESTATE_NODE_NAME=a", "RESTATE_ADMIN__BIND_PORT=1", "RESTATE_BASE_DIR=", "RESTATE_ADMIN_URL=http://x/", "RESTATE_SERVICE_HOST=10.0.0.1",
+		"RESTATE_CLUSTER_NAME=a", "PLATFORM_CLUSTER_NAME=b",
+	)
+	require.Equal(t, []string{
+		"ignored environment variables: RESTATE_ADMIN__BIND_PORT, RESTATE_NODE_NAME; this server reads them with the prefix PLATFORM_ instead of RESTATE_",
+	}, loaded.Warnings)
+	require.Equal(t, load(t, nil, "PLATFORM_CLUSTER_NAME=b").Config, loaded.Config)
+}
+
 func TestUnknownVariablesAreWarnings(t *testing.T) {
 	rename := func(near string) string {
 		return "did you mean " + near + "? Rename the variable, or unset it if it is not meant for the server"

@@ -32,6 +32,9 @@ type target struct {
 	level slog.Level
 }
 
+// formerRoot means rootComponent in the filters of configuration files that are accepted.
+const formerRoot = "restate"
+
 // ParseFilter parses a filter such as "warn,platform=info,platform/invoker=debug": a
 // default level, and levels for components with the given name or path prefix. Levels are
 // trace, debug, info, warn, error and off. The default level is error if omitted.
@@ -56,6 +59,9 @@ func ParseFilter(text string) (Filter, error) {
 		}
 		if name = strings.TrimSpace(name); strings.ContainsFunc(name, unicode.IsControl) {
 			return Filter{}, fmt.Errorf("the target %q has control characters", name)
+		}
+		if name == formerRoot {
+			name = rootComponent
 		}
 		filter.targets = append(filter.targets, target{name, level})
 	}

@@ -79,6 +79,10 @@ func TestFilter(t *testing.T) {
 	} {
 		require.Equal(t, want, filter.Level(component), component)
 	}
+	former, err := ParseFilter("warn,restate=info")
+	require.NoError(t, err)
+	require.Equal(t, slog.LevelInfo, former.Level("platform/invoker"))
+	require.Equal(t, slog.LevelInfo, former.Level(""))
 	_, err = ParseFilter("platform=loud")
 	require.ErrorContains(t, err, `"loud" is not a level`)
 	_, err = ParseFilter("info,a\nb\x1b[31m=debug") // other administrators see it in a terminal

@@ -64,6 +64,8 @@ func newEndpoint(name, base string, opts Options) endpoint {
 		TLSHandshakeTimeout: opts.ConnectTimeout,
 		TLSClientConfig:     &tls.Config{InsecureSkipVerify: opts.InsecureSkipVerify, RootCAs: opts.RootCAs}, //nolint:gosec // requested by the user
 		DisableKeepAlives:   true,                                                                            // one request, then the program ends
+		// A server that does not want the body says so before this time has passed.
+		ExpectContinueTimeout: time.Second,
 	}
 	at := strings.TrimRight(base, "/") + "/"
 	if path, isUnix := strings.CutPrefix(base, "unix:"); isUnix {
@@ -104,6 +106,10 @@ func (c *Client) send(ctx context.Context, to endpoint, r request) (*Response, e
 	for name, values := range r.header {
 		req.Header[name] = values
 	}
+	if len(r.body) >= largeBody {
+		// A server that refuses a body closes the connection; its response would be lost while the body is sent.
+		req.Header.Set("Expect", "100-continue")
+	}
 	req.Header.Set("User-Agent", "platform-cli/"+version.Version())
 	if c.opts.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.opts.Token)
@@ -129,6 +135,9 @@ func (c *Client) send(ctx context.Context, to endpoint, r request) (*Response, e
 	}
 	return &Response{Status: response.StatusCode, Header: response.Header, Body: body}, nil
 }
+
+// largeBody is the size from which a body is only sent once the server has accepted the header.
+const largeBody = 1 << 20
 
 // adminJSON makes an admin request. It sends in and decodes the response into out, unless
 // they are nil.

@@ -110,6 +110,31 @@ func TestRecoveriesHaveALongerTimeoutThanOtherRequests(t *testing.T) {
 	require.Equal(t, []PartitionRecovery{{Partition: 3}}, plans)
 }
 
+// TestLargeBodiesAreAnnounced requires that a refusal is received although the body is not: a server that
+// refuses it closes the connection.
+func TestLargeBodiesAreAnnounced(t *testing.T) {
+	refuse := func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength < largeBody {
+			require.Empty(t, r.Header.Get("Expect"))
+			return
+		}
+		if r.Header.Get("Expect") != "100-continue" {
+			panic(http.ErrAbortHandler) // the response may be lost while the body is sent
+		}
+		w.Header().Set("Connection", "close")
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+	}
+	server := httptest.NewServer(http.HandlerFunc(refuse))
+	defer server.Close()
+	c := newClient(server.URL, time.Minute)
+	_, err := c.send(t.Context(), c.admin, request{method: http.MethodPost, path: "/", body: make([]byte, largeBody-1)})
+	require.NoError(t, err)
+	_, err = c.send(t.Context(), c.admin, request{method: http.MethodPost, path: "/", body: make([]byte, largeBody)})
+	var refused *APIError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, http.StatusRequestEntityTooLarge, refused.Status)
+}
+
 func TestCancelledRequestIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

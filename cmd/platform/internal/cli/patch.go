@@ -18,7 +18,7 @@ import (
 func (a *app) servicesPatch() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "patch <name>",
-		Aliases: []string{"modify"},
+		Aliases: []string{"modify", "edit"},
 		Short:   "Change options of a service",
 		Long: `Changes options of the latest revision of a service. Retentions apply to new
 invocations, timeouts and retries for new attempts. Options that a

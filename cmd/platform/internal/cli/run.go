@@ -43,6 +43,7 @@ type app struct {
 	print       *term.Printer  // stdout
 	hint        *term.Printer  // stderr
 
+	args        []string      // of the command line
 	noticeDelay time.Duration // before a command reports what it waits for
 	// statusInterval is how often a command that waits checks whether the invocation is paused.
 	statusInterval time.Duration
@@ -52,7 +53,7 @@ type app struct {
 // Run runs one command line, without the program's name, and returns the exit
 // status.
 func Run(ctx context.Context, args []string, system System) int {
-	a := &app{System: system, noticeDelay: noticeDelay, statusInterval: statusInterval, settleTime: settleTime}
+	a := &app{System: system, args: args, noticeDelay: noticeDelay, statusInterval: statusInterval, settleTime: settleTime}
 	a.Getenv = withDotEnv(system.Getenv, ".env")
 	a.hint = term.New(a.Err, a.Getenv, false, term.Human)
 	root := a.root()
@@ -128,7 +129,13 @@ func (a *app) root() *cobra.Command {
 	root.SetHelpCommand(helpCommand(root))
 	root.SetUsageTemplate(usageTemplate)
 	root.SetHelpTemplate(helpTemplate)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return suggestFlag(cmd, err) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		// The flags of a command that does not exist are unknown to its group.
+		if _, rest, _ := root.Find(a.args); cmd.HasAvailableSubCommands() && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+			return unknownCommand(cmd, rest[0])
+		}
+		return suggestFlag(cmd, err)
+	})
 	return root
 }
 

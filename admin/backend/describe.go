@@ -9,6 +9,7 @@ import (
 	"platform/partition"
 	"platform/partition/journal"
 	"platform/partition/machine"
+	"platform/proto/service"
 )
 
 // describe converts an invocation for users.
@@ -135,6 +136,15 @@ func (d *journalDescriber) describe(i int, e journal.Entry) {
 	case journal.GetPromise, journal.PeekPromise, journal.CompletePromise:
 		if c, err := journal.ParsePromise(e.Type, e.Payload); err == nil {
 			out.Name = c.Key
+		}
+	case journal.GetLazyState, journal.SetState, journal.ClearState:
+		if c, err := journal.ParseState(e.Type, e.Payload); err == nil {
+			out.Name = string(c.Key)
+		}
+	case journal.GetEagerState:
+		var m service.GetEagerStateCommandMessage
+		if err := m.UnmarshalVTUnsafe(e.Payload); err == nil {
+			out.Name = string(m.Key)
 		}
 	case journal.Sleep:
 		if c, err := journal.ParseSleep(e.Payload); err == nil {

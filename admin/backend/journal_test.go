@@ -87,3 +87,20 @@ func TestALongJournalIsReadInPages(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, inv.Journal)
 }
+
+// TestStateCommandsAreNamedByTheirKeys requires it of all commands that concern one entry of the state.
+func TestStateCommandsAreNamedByTheirKeys(t *testing.T) {
+	key := []byte("status")
+	for kind, m := range map[journal.Type]interface{ MarshalVT() ([]byte, error) }{
+		journal.SetState:      &service.SetStateCommandMessage{Key: key},
+		journal.ClearState:    &service.ClearStateCommandMessage{Key: key},
+		journal.GetLazyState:  &service.GetLazyStateCommandMessage{Key: key},
+		journal.GetEagerState: &service.GetEagerStateCommandMessage{Key: key},
+	} {
+		payload, err := m.MarshalVT()
+		require.NoError(t, err)
+		d := journalDescriber{calls: map[int]uint32{}, callees: map[uint32]string{}}
+		d.add(journal.Entry{Type: kind, Payload: payload})
+		require.Equal(t, "status", d.done()[0].Name, kind.String())
+	}
+}

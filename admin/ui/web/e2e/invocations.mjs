@@ -92,6 +92,26 @@ export async function testInvocations(w, ids) {
     await t.close()
   })
 
+  await test('the run of a workflow is purged, since it cannot be restarted', async () => {
+    const id = await w.send('Signup/again/run', 'again@example.com')
+    await w.api(`/invocations/${id}/kill`, { method: 'PATCH' })
+    await w.status(id, 'completed')
+    const t = await open(w, `/ui/invocations/${id}`)
+    await t.page.getByRole('region', { name: 'Failure' }).getByRole('heading', { name: 'Killed' }).waitFor()
+    await t.page.getByRole('button', { name: 'More actions' }).click()
+    await t.page.getByRole('menuitem', { name: 'Export bundle' }).waitFor()
+    assert.equal(await t.page.getByText('Restart as new').count(), 0)
+    await t.page.keyboard.press('Escape')
+    await t.page.getByRole('button', { name: 'Purge', exact: true }).click()
+    const dialog = t.page.getByRole('dialog')
+    await dialog.getByText('its key can then run again').waitFor()
+    await dialog.getByRole('button', { name: 'Purge invocation' }).click()
+    await t.page.waitForURL('**/ui/invocations')
+    assert.deepEqual(await w.query(`SELECT id FROM sys_invocation WHERE id = '${id}'`), [])
+    noProblems(t)
+    await t.close()
+  })
+
   await test('the timeline is zoomed by buttons and by dragging', async () => {
     const t = await open(w, `/ui/invocations/${ids.steps}`)
     const ticks = () => t.page.locator('.j-axis .tick').allInnerTexts()

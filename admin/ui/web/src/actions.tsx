@@ -40,6 +40,16 @@ export const operations: Record<Operation, Describe> = {
   purge: { title: 'Purge', icon: 'trash', danger: true, past: 'purged', on: (s) => s === 'completed', consequence: 'Result, journal and idempotency key are deleted now. This cannot be undone.' },
 }
 
+/** The actions that apply to an invocation. The run of a workflow cannot be restarted: once purged, its key can run again. */
+export const applicable = (i: Invocation): Operation[] =>
+  (Object.keys(operations) as Operation[]).filter((o) => operations[o].on(i.status) && (o !== 'restart-as-new' || i.target_service_ty !== 'workflow'))
+
+/** What an action does with this invocation. */
+const consequence = (i: Invocation, operation: Operation): string =>
+  operation === 'purge' && i.target_service_ty === 'workflow'
+    ? 'Result and journal are deleted now, and if this is the run of the workflow, its state and promises as well: its key can then run again. This cannot be undone.'
+    : operations[operation].consequence
+
 const path = (id: string, operation: Operation): string => `/invocations/${segment(id)}/${operation}`
 
 /** Explains why the user may not change invocations, if so. */
@@ -61,7 +71,7 @@ export function act(i: Invocation, operation: Operation): void {
     void openDialog(d.title, (close) => <PauseDialog i={i} close={close} />)
     return
   }
-  void ask({ title: `${d.title} this invocation?`, action: `${d.title} invocation`, danger: d.danger, body: <><p class="mono wrap">{i.target}</p><p>{d.consequence}</p></> }, async () => {
+  void ask({ title: `${d.title} this invocation?`, action: `${d.title} invocation`, danger: d.danger, body: <><p class="mono wrap">{i.target}</p><p>{consequence(i, operation)}</p></> }, async () => {
     await request(path(i.id, operation), { method: 'PATCH' })
     toast('ok', `${i.target} ${operation === 'cancel' ? 'is being cancelled' : `was ${d.past}`}`)
     refreshAll()

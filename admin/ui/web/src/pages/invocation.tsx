@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { act, operations, type Operation } from '../actions.tsx'
+import { act, applicable, operations, type Operation } from '../actions.tsx'
 import { APIError, get } from '../api/client.ts'
 import type { Explain, Invocation, JournalEvent, Queue } from '../api/types.ts'
 import { explainRecord, withQueueName } from '../lib/explain.ts'
@@ -83,7 +83,7 @@ function mainAction(i: Invocation): Operation {
     case 'backing-off':
       return 'resume'
     case 'completed':
-      return 'restart-as-new'
+      return i.target_service_ty === 'workflow' ? 'purge' : 'restart-as-new'
   }
   return 'cancel'
 }
@@ -93,7 +93,7 @@ export function InvocationView({ inv: i, events, explain, fixed }: { inv: Invoca
   const result = resultOf(i)
   const main = mainAction(i)
   const title = (o: Operation): string => (o === 'resume' && i.status === 'backing-off' ? 'Retry now' : operations[o].title)
-  const others = (Object.keys(operations) as Operation[]).filter((o) => o !== main && operations[o].on(i.status))
+  const others = applicable(i).filter((o) => o !== main)
   return (
     <>
       <header class={`inv-head ${statusLook(i.status, result).tone}`}>
@@ -107,7 +107,7 @@ export function InvocationView({ inv: i, events, explain, fixed }: { inv: Invoca
         </div>
         {!fixed && (
           <div class="page-actions">
-            <Button kind={main === 'cancel' ? 'plain' : 'primary'} icon={operations[main].icon} needs="operate" onClick={() => act(i, main)}>{title(main)}</Button>
+            <Button kind={operations[main].danger ? 'plain' : 'primary'} icon={operations[main].icon} needs="operate" onClick={() => act(i, main)}>{title(main)}</Button>
             <Menu label="More actions" icon="more" items={[
               ...others.map((o) => ({ title: title(o), icon: operations[o].icon, danger: operations[o].danger, needs: 'operate' as const, run: () => act(i, o) })),
               ...(i.target_service_ty === 'workflow' ? [] : [{ title: 'Copy with edited input', icon: 'copy' as const, needs: 'operate' as const, run: () => withMore((m) => m.copyInvocation(i)) }]),
@@ -180,7 +180,7 @@ function FailureCard({ i }: { i: Invocation }) {
   const text = i.completion_failure ?? (i.status === 'completed' ? undefined : i.last_failure)
   if (!text) return null
   const [head, ...stack] = text.split('\n')
-  const title = i.completion_failure ? 'Failed with a terminal error' : `Last attempt failed${i.retry_count ? ` (attempt ${i.retry_count})` : ''}`
+  const title = resultOf(i) === 'killed' ? 'Killed' : i.completion_failure ? 'Failed with a terminal error' : `Last attempt failed${i.retry_count ? ` (attempt ${i.retry_count})` : ''}`
   return (
     <section class="failure-card" aria-label="Failure">
       <header><StatusShape shape="fail" size={13} /><h2>{title}</h2>{!i.completion_failure && i.next_retry_at && i.status === 'backing-off' && <span class="muted">next attempt <Time at={i.next_retry_at} /></span>}<span class="grow" /><Copy text={text} label="Copy the failure" /></header>

@@ -5,7 +5,8 @@ import { axe, barIsFull, noProblems, open, selected, test } from './lib.mjs'
 import { World, until } from './world.mjs'
 
 export async function testFlowControl() {
-  const names = ['flow control: a rule holds invocations, its change is previewed, and its deletion lets them start', 'flow control: a queue is paused and resumed, and leads to those who wait', 'flow control: objects with a scope are chosen by it, with their holder and queue']
+  const names = ['flow control: a rule holds invocations, its change is previewed, and its deletion lets them start', 'flow control: a queue is paused and resumed, and leads to those who wait', 'flow control: objects with a scope are chosen by it, with their holder and queue',
+    'flow control: the menu of a rule is complete on a narrow screen']
   if (!names.some(selected)) return
   const w = await World.start({ flowControl: true })
   const work = async () => JSON.parse((await w.call('platform/scope/acme/send/Orders/work', '1h')).text).invocationId
@@ -106,6 +107,23 @@ export async function testFlowControl() {
       noProblems(t)
       await t.close()
     })
+    await test(names[3], async () => {
+      await w.api('/limits/rules/narrow', { method: 'PUT', body: { limits: { concurrency: 7 } } })
+      const t = await open(w, '/ui/flow-control', { width: 390 })
+      await t.page.getByRole('button', { name: 'Actions of narrow' }).click()
+      const item = t.page.getByRole('menuitem', { name: 'Delete' })
+      await item.waitFor()
+      const visible = await item.evaluate((e) => {
+        const at = e.getBoundingClientRect()
+        return e.contains(document.elementFromPoint(at.x + at.width / 2, at.y + at.height / 2))
+      })
+      assert.equal(visible, true, 'the menu is cut off')
+      assert.equal(await t.page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false, 'the page scrolls sideways')
+      noProblems(t)
+      await t.close()
+      await w.api('/limits/rules/narrow', { method: 'DELETE' })
+    })
+
     await test(names[2], async () => {
       const t = await open(w, '/ui/services/Cart?invoke=hold&key=shared')
       await t.page.getByText('Options', { exact: true }).click()

@@ -376,6 +376,15 @@ export function Field({ label, hint, error, children }: { label: string; hint?: 
   )
 }
 
+/** Places a list below an element, with its right edge, or above it if there is more space. */
+function placeBelow(list: HTMLElement, anchor: HTMLElement): void {
+  const at = anchor.getBoundingClientRect()
+  const { clientWidth: width, clientHeight: height } = document.documentElement
+  const fits = at.bottom + 4 + list.offsetHeight <= height || at.top < height - at.bottom
+  list.style.top = `${Math.max(4, fits ? at.bottom + 4 : at.top - 4 - list.offsetHeight)}px`
+  list.style.left = `${Math.max(4, Math.min(at.right, width - 4) - list.offsetWidth)}px`
+}
+
 /** A menu that opens below its button. */
 export function Menu({ label, icon, items, children, kind, small }: {
   label: string
@@ -407,10 +416,21 @@ export function Menu({ label, icon, items, children, kind, small }: {
     }
     document.addEventListener('pointerdown', away)
     document.addEventListener('keydown', keys, true)
-    box.current?.querySelector<HTMLElement>('[role^=menuitem]')?.focus()
+    // In the top layer: a table, which scrolls, would cut the menu off.
+    const list = box.current?.querySelector<HTMLElement>('[role=menu]')
+    const follow = (): void => {
+      if (list && box.current) placeBelow(list, box.current)
+    }
+    list?.showPopover()
+    follow()
+    window.addEventListener('scroll', follow, true)
+    window.addEventListener('resize', follow)
+    box.current?.querySelector<HTMLElement>('[role^=menuitem]')?.focus({ preventScroll: true })
     return () => {
       document.removeEventListener('pointerdown', away)
       document.removeEventListener('keydown', keys, true)
+      window.removeEventListener('scroll', follow, true)
+      window.removeEventListener('resize', follow)
     }
   }, [open])
   return (
@@ -426,7 +446,7 @@ export function Menu({ label, icon, items, children, kind, small }: {
         {children && <span>{children}</span>}
       </button>
       {open && (
-        <div class="menu-list" role="menu" aria-label={label}>
+        <div class="menu-list" role="menu" aria-label={label} popover="manual">
           {items.map((item, i) => item === 'line' ? <hr key={i} /> : (
             <button key={i} type="button" role={item.checked === undefined ? 'menuitem' : 'menuitemcheckbox'} aria-checked={item.checked} disabled={item.disabled} aria-disabled={item.needs && refusalOf(item.needs) ? true : undefined} class={item.danger ? 'danger' : ''} title={(item.needs && refusalOf(item.needs)) ?? item.hint}
               onClick={(e) => {

@@ -34,6 +34,9 @@ func (s *Server) convert(c echo.Context) error {
 	if d == nil {
 		return &metadata.NotFoundError{Deployment: id}
 	}
+	if d.Service(service.Name) == nil { // a client that is limited to services must not reach other endpoints
+		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("deployment %s has no service %s", d.ID, service.Name)}
+	}
 	if d.Unreadable != nil {
 		return d.Unreadable
 	}

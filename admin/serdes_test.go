@@ -38,3 +38,14 @@ func TestConversions(t *testing.T) {
 		require.Contains(t, requireStatus(t, c.status, w.ask(t, "POST", c.path, "x")), c.message, c.path)
 	}
 }
+
+// The permission to convert values of a service does not extend to endpoints of others.
+func TestConversionsUseOnlyDeploymentsOfTheService(t *testing.T) {
+	w := newWorld(t, nil)
+	w.offers["http://localhost:9080/"], w.offers["http://localhost:9081/"] = small, large
+	requireStatus(t, http.StatusCreated, w.ask(t, "POST", "/deployments", `{"uri":"http://localhost:9080"}`))
+	requireStatus(t, http.StatusCreated, w.ask(t, "POST", "/deployments", `{"uri":"http://localhost:9081"}`))
+	other := string(w.store.Schemas().Services["Counter"].Deployment)
+	body := requireStatus(t, http.StatusNotFound, w.ask(t, "POST", "/internal/services/Greeter/serdes/decode/custom?deployment="+other, "x"))
+	require.Contains(t, body, "deployment "+other+" has no service Greeter")
+}

@@ -3,6 +3,7 @@ package ingress
 import (
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -139,6 +140,15 @@ func (s *Server) authorizeTarget(c echo.Context, t machine.Target, permission ac
 		return err
 	}
 	return checkTarget(access.From(c.Request().Context()), t)
+}
+
+// mayKnow reports whether the sender of a request may know that a service exists; nil is one without
+// credentials.
+func (s *Server) mayKnow(p *access.Principal, svc *metadata.Service) bool {
+	if p == nil {
+		return s.requiredBy(svc.Options) == metadata.IngressNone
+	}
+	return len(p.Services) == 0 || slices.Contains(p.Services, svc.Name)
 }
 
 // mayRead reports whether the sender of a request may read results of a target.

@@ -348,6 +348,27 @@ func TestResultsOfUnregisteredServicesRequireCredentials(t *testing.T) {
 	require.Equal(t, 202, do(s, "POST", signal, "").Code)
 }
 
+// The health route is open, and names only the services that the sender may call.
+func TestHealthNamesNoServicesToStrangers(t *testing.T) {
+	roles := []access.Role{access.Invoker}
+	health := func(required bool, auth *metadata.IngressAuth, as string) string {
+		cfg, tokens := withTokens(required, map[string]access.Principal{"shop": {Roles: roles}, "limited": {Roles: roles, Services: []string{"Greeter"}}})
+		tokens["nobody"], tokens["unknown"] = "x: y", "authorization: Bearer "+access.NewSecret().Text
+		s := testServer(t, cfg, &fakeInvocations{})
+		s.registry.Schemas().Services["Counter"].Options.IngressAuth = auth
+		answer := do(s, "GET", "/platform/health", "", tokens[as])
+		require.Equal(t, 200, answer.Code)
+		return answer.Body.String()
+	}
+	require.JSONEq(t, `{"services":[]}`, health(true, nil, "nobody"))
+	require.JSONEq(t, `{"services":[]}`, health(true, nil, "unknown"))
+	require.JSONEq(t, `{"services":["Counter","Greeter","Old","Order"]}`, health(true, nil, "shop"))
+	require.JSONEq(t, `{"services":["Greeter"]}`, health(true, nil, "limited"))
+	token := metadata.IngressToken
+	require.JSONEq(t, `{"services":["Greeter","Old","Order"]}`, health(false, &token, "nobody"), "Counter requires a token")
+	require.JSONEq(t, `{"services":["Counter","Greeter","Old","Order"]}`, health(false, &token, "shop"))
+}
+
 // What an operator has set for the callers of a service holds for its results after its last deployment.
 func TestUnregisteredServicesKeepTheirRequirement(t *testing.T) {
 	cfg, tokens := withTokens(false, map[string]access.Principal{"shop": {Roles: []access.Role{access.Invoker}}})

@@ -188,10 +188,12 @@ func (s *Server) health(c echo.Context) error {
 	if err := s.cfg.Ready(); err != nil {
 		return &problem{status: http.StatusServiceUnavailable, message: err.Error()}
 	}
+	// Anyone may ask whether the server is ready, but learns only of services that it may call.
+	p := s.cfg.Authenticator.Identify(c.Request())
 	schemas := s.registry.Schemas()
 	names := make([]string, 0, len(schemas.Services))
 	for name, svc := range schemas.Services {
-		if isPublic(svc.Options) {
+		if isPublic(svc.Options) && s.mayKnow(p, svc) {
 			names = append(names, name)
 		}
 	}

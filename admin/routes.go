@@ -264,7 +264,16 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		ctx = access.With(ctx, p)
 	}
 	r = r.WithContext(ctx)
-	s.router.ServeHTTP(w, r.WithContext(access.WithClient(ctx, access.ClientOf(r))))
+	client := access.ClientOf(r)
+	if path := r.URL.Path; path != healthPath && path != eventsPath { // streams have a share of their own
+		if !s.shares.Take(client) {
+			s.fail(w, r, &failure{status: http.StatusTooManyRequests, retry: true, message: fmt.Sprintf(
+				"the client has %d requests in progress, and the rest of %d (admin.concurrent-api-requests-limit) is for other clients", s.shares.Size(), s.cfg.ConcurrentRequests)})
+			return
+		}
+		defer s.shares.Give(client)
+	}
+	s.router.ServeHTTP(w, r.WithContext(access.WithClient(ctx, client)))
 }
 
 // recoverPanic responds to a request whose handler panicked. The stack trace is only logged.

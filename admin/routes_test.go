@@ -265,6 +265,37 @@ func TestConcurrentRequestsAreLimited(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.ask(t, "GET", "/health", "").StatusCode)
 }
 
+// A client cannot take all requests in progress.
+func TestOneClientLeavesRequestsForOthers(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	w := newWorld(t, func(c *Config) {
+		c.ConcurrentRequests = 8
+		c.Metrics = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			entered <- struct{}{}
+			<-leave
+		})
+	})
+	done := make(chan int)
+	request := func(from string) int {
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		r.RemoteAddr = from
+		recorder := httptest.NewRecorder()
+		w.Handler().ServeHTTP(recorder, r)
+		return recorder.Code
+	}
+	for i := range 7 {
+		go func() { done <- request(fmt.Sprintf("[2001:db8::%d]:1", i)) }()
+		<-entered
+	}
+	require.Equal(t, http.StatusTooManyRequests, request("[2001:db8::99]:1"), "another address of the same network")
+	go func() { done <- request("[2001:db8:1::1]:1") }()
+	<-entered
+	close(leave)
+	for range 8 {
+		require.Equal(t, http.StatusOK, <-done)
+	}
+}
+
 func TestResponsesAreCompressedOnRequest(t *testing.T) {
 	w := seeded(t, nil)
 	plain := w.ask(t, "GET", "/services", "")

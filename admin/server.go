@@ -201,6 +201,7 @@ type Server struct {
 	router      *echo.Echo
 	ui          *ui.Handler // nil if disabled
 	active      atomic.Int64
+	shares      *access.Shares // of active
 	quiet       quietRequests
 	logins      *access.Quotas
 	crossOrigin *http.CrossOriginProtection
@@ -229,6 +230,7 @@ func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invoc
 	}
 	s.quiet.by = map[string]*quietPrincipal{}
 	s.logins = access.NewQuotas(loginRate, 0)
+	s.shares = access.NewShares(cfg.ConcurrentRequests)
 	s.crossOrigin = http.NewCrossOriginProtection()
 	for _, origin := range cfg.AllowedOrigins {
 		if err := s.crossOrigin.AddTrustedOrigin(origin); err != nil {

@@ -73,6 +73,16 @@ func tooManyRequests(limit int64) error {
 	}
 }
 
+// tooManyOfClient is the response to a client that has its share of the requests in progress.
+func tooManyOfClient(share, limit int64) error {
+	return &problem{
+		status: http.StatusTooManyRequests,
+		message: fmt.Sprintf("the client has %d requests in progress, and the rest of %d (ingress.concurrent-api-requests-limit) is for other clients; the request had no effect and can be retried safely",
+			share, limit),
+		retry: true,
+	}
+}
+
 // quotaKeys are the settings of quotas.
 var quotaKeys = map[access.Quota]string{access.QuotaRequests: "principal-requests-per-second", access.QuotaBytes: "principal-bytes-per-second"}
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/access"
 	"platform/internal/cluster/routing"
 	"platform/internal/ids"
 	"platform/partition/machine"
@@ -269,6 +270,34 @@ func TestConcurrentRequestsAreBounded(t *testing.T) {
 	require.Equal(t, 200, do(s, "GET", "/platform/health", "").Code)
 	close(leave)
 	require.Equal(t, 200, <-done)
+	require.Equal(t, http.StatusAccepted, do(s, "POST", "/Greeter/greet/send", "").Code)
+}
+
+// A client whose calls wait for their results cannot take all requests in progress.
+func TestOneClientLeavesRequestsForOthers(t *testing.T) {
+	inside, leave := make(chan struct{}), make(chan struct{})
+	cfg, tokens := withTokens(false, map[string]access.Principal{"shop": {Roles: []access.Role{access.Invoker}}})
+	cfg.ConcurrentRequests = 8
+	f := &fakeInvocations{call: func(context.Context, *machine.Invoke) (routing.Response, error) {
+		inside <- struct{}{}
+		<-leave
+		return routing.Response{}, nil
+	}}
+	s := testServer(t, cfg, f)
+	done := make(chan int)
+	for range 7 {
+		go func() { done <- do(s, "POST", "/Greeter/greet", "").Code }()
+		<-inside
+	}
+	w := do(s, "POST", "/Greeter/greet", "")
+	require.Equal(t, "1", w.Header().Get("retry-after"))
+	requireProblem(t, w, 429, "the client has 7 requests in progress, and the rest of 8 (ingress.concurrent-api-requests-limit) is for other clients")
+	go func() { done <- do(s, "POST", "/Greeter/greet", "", tokens["shop"]).Code }()
+	<-inside
+	close(leave)
+	for range 8 {
+		require.Equal(t, 200, <-done)
+	}
 	require.Equal(t, http.StatusAccepted, do(s, "POST", "/Greeter/greet/send", "").Code)
 }
 

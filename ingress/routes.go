@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/internal/access"
 	"platform/internal/ids"
 )
 
@@ -96,6 +97,11 @@ func (s *Server) add(e *echo.Echo, as kind, methods []string, path string, handl
 		}
 		if !strings.HasSuffix(path, healthPath) {
 			s.identify(c)
+			client := access.ClientOf(c.Request())
+			if !s.shares.Take(client) {
+				return tooManyOfClient(s.shares.Size(), s.cfg.ConcurrentRequests)
+			}
+			defer s.shares.Give(client)
 			if exceeded, after := s.cfg.Quotas.Admit(c.Request()); exceeded != "" {
 				return quotaExceeded(exceeded, after)
 			}

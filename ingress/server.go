@@ -95,6 +95,7 @@ type Server struct {
 	log         *slog.Logger
 	router      *echo.Echo
 	active      atomic.Int64
+	shares      *access.Shares // of active
 	draining    atomic.Bool
 }
 
@@ -125,7 +126,7 @@ func New(cfg Config, registry Registry, invocations Invocations, log *slog.Logge
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s := &Server{cfg: cfg, registry: registry, invocations: invocations, log: log}
+	s := &Server{cfg: cfg, registry: registry, invocations: invocations, log: log, shares: access.NewShares(cfg.ConcurrentRequests)}
 	s.router = s.routes()
 	return s
 }

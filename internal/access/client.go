@@ -45,13 +45,19 @@ type Shares struct {
 	held map[Client]int64
 }
 
-// NewShares returns shares of a size; nil if that is 0, for no bound.
+// leftToOthers is the part of a limit, one in so many, that a client leaves to others.
+const leftToOthers = 8
+
+// NewShares returns the shares of clients of a limit for all of them; nil if that is 0, for no bound.
 func NewShares(limit int64) *Shares {
 	if limit == 0 {
 		return nil
 	}
-	return &Shares{limit: limit, held: map[Client]int64{}}
+	return &Shares{limit: limit - limit/leftToOthers, held: map[Client]int64{}}
 }
+
+// Size returns the share of a client.
+func (s *Shares) Size() int64 { return s.limit }
 
 // Take takes one for a client, until it is given back. It returns false if the client holds its share.
 func (s *Shares) Take(c Client) bool {

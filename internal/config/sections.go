@@ -67,7 +67,7 @@ type Networking struct {
 // Ingress is the listener for calls of handlers.
 type Ingress struct {
 	Listener
-	ConcurrentAPIRequestsLimit Limit          `key:"concurrent-api-requests-limit" help:"maximum number of concurrent requests; further ones get status 429"`
+	ConcurrentAPIRequestsLimit Limit          `key:"concurrent-api-requests-limit" help:"maximum number of concurrent requests, of which one principal, or one address without credentials, leaves an eighth to others; further ones get status 429"`
 	ConnectionsPerAddressLimit Limit          `key:"connections-per-address-limit" help:"open connections of one remote address, or of one /64 network of IPv6; further ones get status 503 and are closed; all addresses together can have 10,000"`
 	RequestSizeLimit           units.ByteSize `key:"request-size-limit" help:"maximum size of a request body; larger ones get status 413 (default: networking.message-size-limit)"`
 	PrincipalRequests          Limit          `key:"principal-requests-per-second" help:"requests of one principal, or of one address without credentials, per second and node; bursts of the requests of ten seconds are permitted, further ones get status 429"`
@@ -85,7 +85,7 @@ type Ingress struct {
 // Admin is the listener for the admin API.
 type Admin struct {
 	Listener
-	ConcurrentAPIRequestsLimit Limit    `key:"concurrent-api-requests-limit" help:"maximum number of concurrent requests; further ones get status 429"`
+	ConcurrentAPIRequestsLimit Limit    `key:"concurrent-api-requests-limit" help:"maximum number of concurrent requests, of which one principal, or one address without credentials, leaves an eighth to others; further ones get status 429"`
 	ConnectionsPerAddressLimit Limit    `key:"connections-per-address-limit" help:"open connections of one remote address, or of one /64 network of IPv6; further ones get status 503 and are closed; all addresses together can have 2,000"`
 	DeploymentsLimit           Limit    `key:"deployments-limit" help:"number of deployments; further ones get status 429 until some are removed (META0021)"`
 	ServicesPerDeployment      Limit    `key:"services-per-deployment-limit" help:"services of one deployment; a registration with more gets status 413 (META0021)"`

@@ -1,6 +1,9 @@
 package raftgroup
 
 import (
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
@@ -27,11 +30,15 @@ const (
 	syncHelp = "Time that this node's disk takes to make a write of a replicated log durable."
 )
 
+// syncBounds are the bounds of the buckets, in seconds: those that the database measures with, since
+// queries add the buckets of all groups, which requires the same bounds.
+var syncBounds = coarse(pebble.FsyncLatencyBuckets)
+
 // newSyncHistogram is for the synced writes of a group with a separate log.
 func newSyncHistogram(group string) prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{
 		Namespace: metrics.Namespace, Subsystem: "raft", Name: syncName, Help: syncHelp, ConstLabels: prometheus.Labels{"group": group},
-		Buckets: prometheus.ExponentialBuckets(0.0001, 2, 18),
+		Buckets: syncBounds,
 	})
 }
 
@@ -48,21 +55,26 @@ func (c *logCollector) Collect(out chan<- prometheus.Metric) {
 	if err := measured.Write(&m); err != nil || m.Histogram == nil {
 		return
 	}
-	out <- prometheus.MustNewConstHistogram(c.fsync, m.Histogram.GetSampleCount(), m.Histogram.GetSampleSum()/nanoseconds, coarse(m.Histogram.Bucket))
+	buckets := map[float64]uint64{}
+	for _, b := range m.Histogram.Bucket {
+		if bound := b.GetUpperBound() / nanoseconds; slices.Contains(syncBounds, bound) {
+			buckets[bound] = b.GetCumulativeCount()
+		}
+	}
+	out <- prometheus.MustNewConstHistogram(c.fsync, m.Histogram.GetSampleCount(), m.Histogram.GetSampleSum()/nanoseconds, buckets)
 }
 
 // nanoseconds per second: the unit of the database
 const nanoseconds = 1e9
 
-// coarse omits most of a hundred buckets: each bound is at least bucketGrowth times the
-// previous one.
-func coarse(fine []*dto.Bucket) map[float64]uint64 {
-	const bucketGrowth = 1.7
-	buckets, last := map[float64]uint64{}, 0.0
-	for _, b := range fine {
-		if bound := b.GetUpperBound(); bound > 0 && bound >= last*bucketGrowth {
-			buckets[bound/nanoseconds], last = b.GetCumulativeCount(), bound
+// coarse omits most of a hundred bounds: each one is at least boundGrowth times the previous one.
+func coarse(fine []float64) (bounds []float64) {
+	const boundGrowth = 1.7
+	last := 0.0
+	for _, bound := range fine {
+		if bound > 0 && bound >= last*boundGrowth {
+			bounds, last = append(bounds, bound/nanoseconds), bound
 		}
 	}
-	return buckets
+	return bounds
 }

@@ -92,11 +92,17 @@ func TestWritesOfAllLogsAreTimed(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, families, 1)
 	require.Equal(t, "platform_raft_log_fsync_duration_seconds", families[0].GetName())
-	writes := map[string]uint64{}
+	writes, bounds := map[string]uint64{}, map[string][]float64{}
 	for _, m := range families[0].Metric {
-		writes[m.Label[0].GetValue()] = m.Histogram.GetSampleCount()
+		group := m.Label[0].GetValue()
+		writes[group] = m.Histogram.GetSampleCount()
+		for _, b := range m.Histogram.Bucket {
+			bounds[group] = append(bounds[group], b.GetUpperBound())
+		}
 	}
 	require.Len(t, writes, 2)
+	require.Greater(t, len(bounds["metadata"]), 15)
+	require.Equal(t, bounds["metadata"], bounds["partition"], "queries add the buckets of all groups")
 	require.EqualValues(t, 2, writes["metadata"])
 	require.Contains(t, writes, "partition")
 }
@@ -132,11 +138,10 @@ func TestReasonsOfFailedCommands(t *testing.T) {
 	require.Equal(t, map[string]float64{"overloaded": 2, "stopped": 2, "not_leader": 2, "unknown_outcome": 2}, reasons)
 }
 
-func TestCoarseBuckets(t *testing.T) {
-	var fine []*dto.Bucket
+func TestCoarseBounds(t *testing.T) {
+	var fine []float64
 	for i := range 100 {
-		bound, count := float64(i)*1e6, uint64(i) // milliseconds in nanoseconds
-		fine = append(fine, &dto.Bucket{UpperBound: &bound, CumulativeCount: &count})
+		fine = append(fine, float64(i)*1e6) // milliseconds in nanoseconds
 	}
-	require.Equal(t, map[float64]uint64{0.001: 1, 0.002: 2, 0.004: 4, 0.007: 7, 0.012: 12, 0.021: 21, 0.036: 36, 0.062: 62}, coarse(fine))
+	require.Equal(t, []float64{0.001, 0.002, 0.004, 0.007, 0.012, 0.021, 0.036, 0.062}, coarse(fine))
 }

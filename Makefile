@@ -111,6 +111,14 @@ test/oidc/node_modules/.package-lock.json: test/oidc/package.json test/oidc/pack
 .PHONY: oidc-deps
 oidc-deps: test/oidc/node_modules/.package-lock.json ## Install the identity provider that logins are tested with (npm)
 
+# Without the scripts of the package, which only report who installs it.
+test/cli/node_modules/.package-lock.json: test/cli/package.json test/cli/package-lock.json
+	cd test/cli && npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+.PHONY: cli-deps
+cli-deps: test/cli/node_modules/.package-lock.json ## Install the command line client of restate-server, which is tried against this one (npm)
+
 .PHONY: ts-deps
 ts-deps: $(TS)/node_modules ## Install what the TypeScript test services need (npm)
 

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -11,8 +12,8 @@ type replacement struct {
 	path string
 	// meaning describes what applies instead.
 	meaning string
-	// only is the only accepted value, if others would request a missing feature; empty accepts
-	// every value.
+	// only are the accepted values, separated by spaces, if others would request a missing feature;
+	// empty accepts every value.
 	only string
 }
 
@@ -23,11 +24,20 @@ func (r replacement) matches(path string) bool {
 	return path == r.path || strings.HasPrefix(path, r.path+".")
 }
 
-// replacements are the keys that restate-server 1.7 prints with --dump-config and that are not
-// keys here. docs/comparison.md has the same table.
+// replacements are the keys of restate-server 1.7 that are not keys here: those that it prints with
+// --dump-config, and those that it prints only if they are set. docs/comparison.md has the same table.
 var replacements = []replacement{
 	{"roles", "every node has all roles", ""},
 	{"location", "nodes have no location; replicas are spread over nodes", ""},
+	{"force-node-id", "the cluster numbers its nodes", ""},
+	{"listen-mode", noSockets, tcpOnly},
+	{"ingress.listen-mode", noSockets, tcpOnly},
+	{"admin.listen-mode", noSockets, tcpOnly},
+	{"ingress.use-random-ports", "use-random-ports, for all ports", ""},
+	{"default-thread-pool-size", threads, ""},
+	{"storage-high-priority-bg-threads", threads, ""},
+	{"storage-low-priority-bg-threads", threads, ""},
+	{"tokio-console-bind-address", "there is no such console", ""},
 	{"disable-telemetry", "no usage data is ever sent", ""},
 	{"tracing-filter", "spans are selected by sampling, not by targets", ""},
 	{"tracing-runtime-endpoint", "the server records spans of invocations only: tracing-endpoint", ""},
@@ -46,11 +56,14 @@ var replacements = []replacement{
 	{"network-error-retry-policy", "requests to other nodes are retried until their deadline", ""},
 	{"worker.internal-queue-length", "queues of a partition hold up to 10,000 commands or 64 MiB", ""},
 	{"worker.cleanup-interval", "results and journals expire on time, by timers", ""},
+	{"worker.num-timers-in-memory-limit", "timers of the next minute are kept in memory, as far as they fit", ""},
+	{"worker.durability-mode", "acknowledged requests are in a replicated log on disk", ""},
 	{"worker.trim-delay-interval", "logs are compacted after snapshots, which follow the amount of data", ""},
 	{"worker.data-service-memory-limit", "networking.body-memory-limit", ""},
 	{"worker.rule-book-poll-interval", "changes of rules are pushed to all nodes", ""},
 	{"worker.self-proposal-queue-memory-limit", "queues of a partition hold up to 10,000 commands or 64 MiB", ""},
 	{"worker.storage", "the storage engine sizes itself", ""},
+	{"worker.invoker.tmp-dir", "waiting invocations need no temporary files", ""},
 	{"worker.invoker.in-memory-queue-length-limit", "4,096 waiting invocations are kept in memory, the others on disk", ""},
 	{"worker.invoker.per-invocation-initial-memory", "memory is reserved as payloads arrive, up to worker.invoker.per-invocation-memory-limit", ""},
 	{"worker.invoker.http2-keep-alive-jitter", "probes are not synchronized, since they follow the last traffic of each connection", ""},
@@ -58,6 +71,8 @@ var replacements = []replacement{
 	{"worker.shuffle", "messages between partitions have fixed bounds", ""},
 	{"admin.heartbeat-interval", "the cluster controller acts on changes and does not poll", ""},
 	{"admin.disable-cluster-controller", "the leader of the metadata is the controller", ""},
+	{"admin.query-engine.tmp-dir", "queries are bounded by admin.query-engine.memory-size and write no temporary files", ""},
+	{"admin.query-engine.query-parallelism", "admin.query-engine.concurrency bounds the queries at the same time", ""},
 	{"ingress.ingestion", "records go straight to the partitions of their targets; max_in_flight of a subscription bounds them", ""},
 	{"bifrost", "each partition has a Raft log; there is no separate log service", ""},
 	{"log-server", "each partition has a Raft log, synced to disk before it is acknowledged", ""},
@@ -69,14 +84,21 @@ var replacements = []replacement{
 	{"networking.connect-retry-policy", "connections to other nodes are retried with a backoff of up to a few seconds", ""},
 }
 
+// Meanings of several keys.
+const (
+	noSockets = "servers listen on TCP only, not on sockets of Unix"
+	tcpOnly   = "tcp all"
+	threads   = "the number of threads follows the processors"
+)
+
 // replaced accepts a key that has a replacement. Several keys of one replacement give one warning.
 func (l *loader) replaced(origin, path string, value any) bool {
 	for i, r := range replacements {
 		if !r.matches(path) {
 			continue
 		}
-		if r.only != "" && strings.Trim(fmt.Sprint(value), `"`) != r.only {
-			l.problem(origin, path, fmt.Sprintf("only %s is accepted: %s", r.only, r.meaning))
+		if accepted := strings.Fields(r.only); r.only != "" && !slices.Contains(accepted, strings.Trim(fmt.Sprint(value), `"`)) {
+			l.problem(origin, path, fmt.Sprintf("only %s is accepted: %s", strings.Join(accepted, " or "), r.meaning))
 			return true
 		}
 		if l.warned == nil {
@@ -98,6 +120,12 @@ const (
 	servicesEndpoint = "tracing-services-endpoint"
 )
 
+// formerAddresses are keys for addresses that have other names here, and in newer releases there.
+var formerAddresses = map[string]string{
+	"ingress.advertised-ingress-endpoint": "ingress.advertised-address",
+	"admin.advertised-admin-endpoint":     "admin.advertised-address",
+}
+
 // renamed accepts a key under its former name.
 func (l *loader) renamed(origin, path string, value any) bool {
 	switch path {
@@ -105,6 +133,11 @@ func (l *loader) renamed(origin, path string, value any) bool {
 		return l.eagerStateDisabled(origin, path, value)
 	case servicesEndpoint:
 		l.setText(l.byPath["tracing-endpoint"], origin, strings.Trim(fmt.Sprint(value), `"`))
+		return true
+	}
+	if now, known := formerAddresses[path]; known {
+		l.setText(l.byPath[now], origin, strings.Trim(fmt.Sprint(value), `"`))
+		l.warnings = append(l.warnings, fmt.Sprintf("%s (%s) is accepted; write %s", path, origin, now))
 		return true
 	}
 	return false

@@ -27,7 +27,7 @@ func TestKeysWithReplacementsAreAccepted(t *testing.T) {
 			path = prefix + "x"
 		}
 		if r.only != "" {
-			value = "'" + r.only + "'"
+			value = "'" + strings.Fields(r.only)[0] + "'"
 		}
 		loaded, err := loadFile(t, path+" = "+value+"\n")
 		require.NoError(t, err, path)
@@ -64,6 +64,8 @@ type = "replicated"
 
 	for text, want := range map[string]string{
 		"[metadata-client]\ntype = 'etcd'":                    "metadata-client.type: only replicated is accepted",
+		"listen-mode = 'unix'":                                "listen-mode: only tcp or all is accepted",
+		"[ingress]\nlisten-mode = 'unix'":                     "ingress.listen-mode: only tcp or all is accepted",
 		"[worker.invoker]\ndisable-eager-state = 'perhaps'":   "expected true or false",
 		"[worker]\ncleanup-intervall = '1h'":                  "unknown key",
 		"bifrosts = 1":                                        "unknown key",
@@ -74,6 +76,21 @@ type = "replicated"
 		require.ErrorContains(t, err, "RT0002", text)
 		require.ErrorContains(t, err, want, text)
 	}
+}
+
+func TestFormerNamesOfAdvertisedAddresses(t *testing.T) {
+	loaded, err := loadFile(t, `
+[ingress]
+advertised-ingress-endpoint = "https://calls.example.com/"
+[admin]
+advertised-admin-endpoint = "https://operators.example.com/"
+`)
+	require.NoError(t, err)
+	require.Equal(t, "https://calls.example.com/", loaded.Config.Ingress.AdvertisedAddress)
+	require.Equal(t, "https://operators.example.com/", loaded.Config.Admin.AdvertisedAddress)
+	require.Contains(t, strings.Join(loaded.Warnings, "\n"), "is accepted; write ingress.advertised-address")
+	_, err = loadFile(t, "[ingress]\nadvertised-ingress-endpoint = 'nowhere'\n")
+	require.ErrorContains(t, err, "RT0002")
 }
 
 // TestReplacementsAreDocumented compares the table of docs/comparison.md with the code.

@@ -181,8 +181,8 @@ var builtin = strings.Fields(`
 	date datetime degrees dense_rank exp first_value floor format glob group_concat hex if ifnull iif instr json json_array
 	json_array_length json_extract json_group_array json_group_object json_object json_pretty json_quote
 	json_remove json_replace json_set json_insert json_type json_valid julianday lag last_value lead length like likelihood
-	likely ln log log10 log2 lower ltrim max median min mod nth_value ntile nullif octet_length percent_rank percentile
-	percentile_cont percentile_disc pi pow power printf quote radians random rank replace round row_number rtrim sign sin sinh
+	likely ln log log10 log2 lower ltrim max min mod nth_value ntile nullif octet_length percent_rank
+	pi pow power printf quote radians random rank replace round row_number rtrim sign sin sinh
 	sqrt string_agg strftime substr substring sum tan tanh time timediff total trim trunc typeof unhex unicode unistr
 	unixepoch unlikely upper -> ->> current_date current_time current_timestamp subtype`)
 

@@ -79,6 +79,17 @@ func TestRefusals(t *testing.T) {
 	require.Equal(t, "1", toText(ask(t, e, "select 1 as n")[0]["n"]), "the engine goes on after refusals")
 }
 
+// TestSuggestedFunctionsExist calls the functions that queries may use without arguments, which is an
+// error for most of them, but none is unknown.
+func TestSuggestedFunctionsExist(t *testing.T) {
+	e := newTestEngine(t, Config{})
+	for _, name := range functionNames() {
+		if _, err := e.WriteJSON(t.Context(), "select "+name+"()", Options{}, io.Discard); err != nil {
+			require.NotContains(t, err.Error(), "there is no function", name)
+		}
+	}
+}
+
 func TestResultsAreBounded(t *testing.T) {
 	const numbers = "with recursive n(i) as (select 1 union all select i + 1 from n) "
 	t.Run("rows", func(t *testing.T) {

@@ -117,6 +117,8 @@ func TestBadRequestsAreExplained(t *testing.T) {
 		{"idempotency key that is not ASCII", "POST", "/Greeter/greet", "", []string{"idempotency-key: ä"}, 400, "bad header: the value of 'idempotency-key'"},
 		{"header that is not ASCII", "POST", "/Greeter/greet", "", []string{"x-name: Zoë"}, 400, "bad header: the value of 'x-name' has characters outside ASCII"},
 		{"delay on a call", "POST", "/Greeter/greet?delay=1s", "", nil, 400, "bad delay: only sends can be delayed"},
+		{"parameter of an attach", "GET", "/platform/attach/inv_1gdJBtdVEcM919dOBhoVBm3fUMlaIHnANr?timeout=3s", "", nil, 400, "unknown query parameter 'timeout'; there are none here"},
+		{"parameter of an output", "POST", "/platform/output?wait", `{}`, nil, 400, "unknown query parameter 'wait'; there are none here"},
 		{"two delays", "POST", "/Greeter/greet/send?delay=1s&delay=10s", "", nil, 400, "bad delay: the query parameter is given 2 times"},
 		{"delay without unit", "POST", "/Greeter/greet/send?delay=10", "", nil, 400, "bad delay"},
 		{"negative delay", "POST", "/Greeter/greet/send?delay=-1s", "", nil, 400, "bad delay: a duration cannot be negative"},

@@ -116,9 +116,26 @@ func (s *Server) add(e *echo.Echo, as kind, methods []string, path string, handl
 			// The next request on this connection would fail, since the server stops.
 			c.Response().Header().Set("Connection", "close")
 		}
+		if err := checkQuery(c.Request().URL, as); err != nil {
+			return err
+		}
 		return handler(c)
 	}
 	e.Match(knownMethods, path, guarded)
+}
+
+// checkQuery refuses query parameters of requests for results, which would have no effect. Handlers get
+// those of calls and sends, and the senders of webhooks may add some to those for awakeables and signals.
+func checkQuery(u *url.URL, as kind) error {
+	if u.RawQuery == "" || as != attaching && as != askingOutput {
+		return nil
+	}
+	for name := range u.Query() {
+		if name != callbackParameter { // which is refused as such
+			return badRequest("unknown query parameter '%s'; there are none here", name)
+		}
+	}
+	return nil
 }
 
 // survive turns a panic of a handler into an error response. If the handler has already written a

@@ -62,8 +62,13 @@ func (c *Claims) Roles(claims map[string]any) (roles []Role) {
 	return roles
 }
 
-// Uses reports whether a claim determines the name or the roles.
-func (c *Claims) Uses(claim string) bool { return c.subject == claim || c.path == claim }
+// Unverified reports whether an e-mail address that the provider has not verified would determine the
+// name or the roles: users of many providers can enter the one of somebody else.
+func (c *Claims) Unverified(claims map[string]any) bool {
+	return (c.subject == emailClaim || c.path == emailClaim) && claims["email_verified"] != true
+}
+
+const emailClaim = "email"
 
 // claimValues returns the texts of a claim: a string, words separated by spaces, or a list.
 func claimValues(claims map[string]any, path string) (values []string) {

@@ -104,7 +104,7 @@ func (v *Verifier) Principal(ctx context.Context, text string) *access.Principal
 		return nil
 	}
 	name, roles := v.claims.Subject(claims), v.claims.Roles(claims)
-	if name == "" || len(roles) == 0 {
+	if name == "" || len(roles) == 0 || v.claims.Unverified(claims) {
 		return nil
 	}
 	return access.NewJWT(name, roles)
@@ -121,12 +121,7 @@ func (v *Verifier) ready(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 		return nil, v.err
 	}
 	settings := &oidc.Config{ClientID: v.cfg.Audience, SupportedSigningAlgs: Algorithms, Now: v.cfg.Now}
-	background := oidc.ClientContext(context.WithoutCancel(ctx), v.client)
-	if v.cfg.KeysURL != "" {
-		v.verifier = oidc.NewVerifier(v.cfg.Issuer, oidc.NewRemoteKeySet(background, v.cfg.KeysURL), settings)
-		return v.verifier, nil
-	}
-	provider, err := oidc.NewProvider(background, v.cfg.Issuer)
+	address, err := v.keysURL(ctx)
 	if err != nil {
 		v.failed, v.err = v.cfg.Now(), fmt.Errorf("read the discovery document of %s: %w", v.cfg.Issuer, err)
 		if request := new(url.Error); !errors.As(err, &request) { // those are logged by the transport
@@ -134,6 +129,27 @@ func (v *Verifier) ready(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 		}
 		return nil, v.err
 	}
-	v.verifier, v.err = provider.VerifierContext(background, settings), nil
+	v.verifier, v.err = oidc.NewVerifier(v.cfg.Issuer, newKeys(v.client, address, v.cfg.Now), settings), nil
 	return v.verifier, nil
+}
+
+// keysURL returns where the keys of the issuer are.
+func (v *Verifier) keysURL(ctx context.Context) (string, error) {
+	if v.cfg.KeysURL != "" {
+		return v.cfg.KeysURL, nil
+	}
+	provider, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), v.client), v.cfg.Issuer)
+	if err != nil {
+		return "", err
+	}
+	var document struct {
+		Keys string `json:"jwks_uri"`
+	}
+	if err := provider.Claims(&document); err != nil {
+		return "", err
+	}
+	if !access.Confidential(document.Keys) {
+		return "", fmt.Errorf("jwks_uri: %q is not an address that begins with https://", document.Keys)
+	}
+	return document.Keys, nil
 }

@@ -99,7 +99,7 @@ func TestMappedClaimsBecomeRoles(t *testing.T) {
 		require.ElementsMatch(t, []access.Role{access.Operator, access.Reader}, p.Roles)
 	}
 	v := i.verifier(t, func(c *Config) { c.SubjectClaim, c.RolesClaim = "email", "https://example.com/roles" })
-	p := v.Principal(t.Context(), sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"email": "ada@example.com", "https://example.com/roles": "x root"})))
+	p := v.Principal(t.Context(), sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"email": "ada@example.com", "email_verified": true, "https://example.com/roles": "x root"})))
 	require.NotNil(t, p)
 	require.Equal(t, "jwt:ada@example.com", p.Name)
 	require.Equal(t, []access.Role{access.Admin}, p.Roles)
@@ -249,4 +249,69 @@ func TestATimeoutOfTheIssuerIsRepeated(t *testing.T) {
 		require.Error(t, err)
 	}
 	require.Equal(t, 1, requests)
+}
+
+// A key that the issuer no longer publishes, since it may have been stolen, is not accepted for long,
+// also if no token with another key arrives.
+func TestRemovedKeysExpire(t *testing.T) {
+	i := newIssuer(t)
+	failing := false
+	v := i.verifier(t, func(c *Config) {
+		c.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+			if failing {
+				return nil, errors.New("no route to host")
+			}
+			return http.DefaultTransport.RoundTrip(r)
+		})
+	})
+	stolen := i.key
+	token := func() string { return sign(t, jose.ES256, stolen, "k1", i.claims(nil)) }
+	require.NotNil(t, v.Principal(t.Context(), token()))
+	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	i.key = other
+
+	i.now, failing = i.now.Add(keysAge), true
+	require.NotNil(t, v.Principal(t.Context(), token()), "clients can work while the issuer does not respond")
+	failing = false
+	require.NotNil(t, v.Principal(t.Context(), token()), "it is asked again later")
+	i.now = i.now.Add(retryInterval)
+	require.Nil(t, v.Principal(t.Context(), token()))
+	require.NotNil(t, v.Principal(t.Context(), sign(t, jose.ES256, other, "k1", i.claims(nil))))
+
+	fetched := i.fetched.Load()
+	for range 10 {
+		i.now = i.now.Add(keysAge / 20)
+		require.NotNil(t, v.Principal(t.Context(), sign(t, jose.ES256, other, "k1", i.claims(nil))))
+	}
+	require.Equal(t, fetched, i.fetched.Load(), "they are read once an hour")
+}
+
+func TestUnverifiedAddressesAreRefused(t *testing.T) {
+	i := newIssuer(t)
+	for name, change := range map[string]func(*Config){
+		"name":  func(c *Config) { c.SubjectClaim = "email" },
+		"roles": func(c *Config) { c.RolesClaim, c.Roles = "email", map[string]string{"ada@example.com": "admin"} },
+	} {
+		v := i.verifier(t, change)
+		for _, verified := range []any{nil, false, "true"} {
+			require.Nil(t, v.Principal(t.Context(), sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"email": "ada@example.com", "email_verified": verified}))), name)
+		}
+		require.NotNil(t, v.Principal(t.Context(), sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"email": "ada@example.com", "email_verified": true}))), name)
+	}
+}
+
+func TestKeysAreNotReadInClear(t *testing.T) {
+	i := newIssuer(t)
+	var log bytes.Buffer
+	v := i.verifier(t, func(c *Config) {
+		logged(&log)(c)
+		c.Transport = roundTripper(func(*http.Request) (*http.Response, error) {
+			w := httptest.NewRecorder()
+			_ = json.NewEncoder(w).Encode(map[string]any{"issuer": i.URL, "jwks_uri": "http://idp.example/keys", "authorization_endpoint": i.URL, "token_endpoint": i.URL})
+			return w.Result(), nil
+		})
+	})
+	require.Nil(t, v.Principal(t.Context(), sign(t, jose.ES256, i.key, "k1", i.claims(nil))))
+	require.Contains(t, log.String(), "jwks_uri")
 }

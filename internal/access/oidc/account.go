@@ -67,7 +67,7 @@ func (p *Provider) account(token *oidc.IDToken, client string) (*Account, error)
 		return nil, &RefusedError{Message: "the ID token has no claim with a name that can be used; see security.oidc.subject-claim"}
 	}
 	account := &Account{Name: access.SessionName(subject)}
-	if p.claims.Uses("email") && claims["email_verified"] != true {
+	if p.claims.Unverified(claims) {
 		return nil, &RefusedError{Account: account.Name, Message: "the identity provider has not verified the e-mail address of this account"}
 	}
 	if account.Roles = p.claims.Roles(claims); len(account.Roles) == 0 {

@@ -19,6 +19,7 @@ func TestLaunchersKnowTheExitStatuses(t *testing.T) {
 		return string(raw)
 	}
 	require.Contains(t, read("deploy/platform-server.service"), fmt.Sprintf("RestartPreventExitStatus=%d %d\n", exitUnsupported, exitRemoved))
+	require.Contains(t, read("deploy/platform-server.service"), "\nStartLimitIntervalSec=0\n", "systemd would give up after five failures in ten seconds")
 	compose := read("deploy/docker-compose.yml")
 	require.Contains(t, compose, "restart: on-failure:10\n")
 	require.NotContains(t, compose, "restart: unless-stopped")

@@ -105,3 +105,44 @@ func TestRenewedCertificatesAreReportedOnlyWhenOverdue(t *testing.T) {
 		require.Contains(t, logged.String(), "could not be renewed", validity)
 	}
 }
+
+// An authority whose key is lost would be the end of its cluster.
+func TestAnInterruptedRotationLosesNoAuthority(t *testing.T) {
+	dir := t.TempDir()
+	d := NewDirectory(dir)
+	require.NoError(t, d.Init("c", time.Hour))
+	n1, err := d.Node("n1", time.Minute)
+	require.NoError(t, err)
+	oldKey, oldCert := read(t, dir, "ca.key"), read(t, dir, "ca.crt")
+	for _, file := range []string{"gossip.key", "ca.key.next", "ca.crt"} {
+		blocked := filepath.Join(dir, file+".new", "not empty")
+		require.NoError(t, os.MkdirAll(blocked, 0o700))
+		require.Error(t, d.Rotate(time.Hour), file)
+		require.Equal(t, oldKey, read(t, dir, "ca.key"), file)
+		require.Equal(t, oldCert, read(t, dir, "ca.crt"), file)
+		_, err = d.Node("n1", time.Minute)
+		require.NoError(t, err, file)
+		require.NoError(t, os.RemoveAll(filepath.Dir(blocked)))
+	}
+
+	require.NoError(t, d.Rotate(time.Hour))
+	newKey := read(t, dir, "ca.key")
+	require.NoFileExists(t, filepath.Join(dir, "ca.key.next"))
+	for name, key := range map[string][]byte{"rotation": oldKey, "creation": nil} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "ca.key.next"), newKey, 0o600))
+		require.NoError(t, os.Remove(filepath.Join(dir, "ca.key")))
+		if key != nil {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "ca.key"), key, 0o600))
+		}
+		_, err = d.Node("n2", time.Minute)
+		require.NoError(t, err, name)
+		require.Equal(t, newKey, read(t, dir, "ca.key"), name)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(n1, "ca.crt"), oldCert, 0o600))
+	require.ErrorContains(t, d.Rotate(time.Hour), "not finished")
+	require.Equal(t, 2, certificates(read(t, n1, "ca.crt")), "nodes trust both authorities")
+
+	require.NoError(t, os.Remove(filepath.Join(dir, "ca.key")))
+	_, err = d.Node("n2", time.Minute)
+	require.ErrorIs(t, err, os.ErrNotExist)
+}

@@ -16,6 +16,7 @@ import (
 const (
 	authorityCert = "ca.crt" // the authority's certificate, then those of former ones
 	authorityKey  = "ca.key"
+	nextKey       = "ca.key.next" // of the first certificate in authorityCert, until it replaces authorityKey
 	packetKeyFile = "gossip.key"
 	nodeCert      = "node.crt"
 	nodeKey       = "node.key"
@@ -90,7 +91,8 @@ func (d Directory) Rotate(validity time.Duration) error {
 		return err
 	}
 	if certificates(present) > 1 {
-		return errors.New("the last rotation is not finished: reissue all certificates, then run rotate --finish")
+		unfinished := errors.New("the last rotation is not finished: reissue all certificates, then run rotate --finish")
+		return errors.Join(d.shareAll(), unfinished) // it may have been interrupted
 	}
 	a, err := NewAuthority(cluster, validity)
 	if err != nil {
@@ -153,26 +155,49 @@ func (d Directory) in(names ...string) string {
 }
 
 func (d Directory) authority() (*Authority, error) {
-	if err := CheckPermissions(d.in(authorityKey)); err != nil {
+	if err := CheckPermissions(d.in(authorityKey)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	cert, err := os.ReadFile(d.in(authorityCert))
 	if err != nil {
 		return nil, err
 	}
+	var a *Authority
 	key, err := os.ReadFile(d.in(authorityKey))
-	if err != nil {
-		return nil, err
+	if err == nil {
+		a, err = ParseAuthority(cert, key)
 	}
-	return ParseAuthority(cert, key)
+	if err == nil {
+		return a, nil
+	}
+	// A replacement was interrupted between the certificate and its key.
+	if next, readErr := os.ReadFile(d.in(nextKey)); readErr == nil && CheckPermissions(d.in(nextKey)) == nil {
+		if a, nextErr := ParseAuthority(cert, next); nextErr == nil {
+			return a, os.Rename(d.in(nextKey), d.in(authorityKey))
+		}
+	}
+	return nil, err
 }
 
+// save stores an authority and what nodes trust. If it is interrupted anywhere, the directory contains
+// either the previous authority or the new one, each with its key.
 func (d Directory) save(a *Authority, trusted, packets []byte) error {
 	key, err := a.KeyPEM()
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.MkdirAll(d.path, 0o700), write(d.in(authorityKey), key), write(d.in(authorityCert), trusted), write(d.in(packetKeyFile), packets))
+	if err := os.MkdirAll(d.path, 0o700); err != nil {
+		return err
+	}
+	for _, file := range []struct {
+		name    string
+		content []byte
+	}{{packetKeyFile, packets}, {nextKey, key}, {authorityCert, trusted}} {
+		if err := write(d.in(file.name), file.content); err != nil {
+			return err
+		}
+	}
+	return os.Rename(d.in(nextKey), d.in(authorityKey))
 }
 
 // share copies what all nodes have to the directory of a node.
@@ -215,7 +240,12 @@ func (d Directory) nodes() (dirs []string, err error) {
 func write(path string, content []byte) error {
 	temporary := path + ".new"
 	_ = os.Remove(temporary) // with its permissions
-	if err := os.WriteFile(temporary, content, 0o600); err != nil {
+	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
 	return os.Rename(temporary, path)

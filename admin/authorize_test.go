@@ -254,6 +254,7 @@ func TestTokensOverTheAPI(t *testing.T) {
 		"other roles":    {"security", "POST", "/tokens", `{"name":"x","roles":["viewer","operator"]}`, 403, "permissions of the role operator"},
 		"payloads":       {"security", "POST", "/tokens", `{"name":"x","roles":["reader"]}`, 403, "permissions of the role reader"},
 		"provider":       {"admin", "POST", "/tokens", `{"name":"jwt:ada","roles":["viewer"]}`, 422, "jwt:"},
+		"invisible":      {"admin", "POST", "/tokens", `{"name":"ad\u200bmin","roles":["viewer"]}`, 422, "invisible"},
 		"certificate":    {"admin", "POST", "/tokens", `{"name":"cert:ada","roles":["viewer"]}`, 422, "cert:"},
 		"no roles":       {"admin", "POST", "/tokens", `{"name":"x"}`, 422, "at least one role"},
 		"unknown role":   {"admin", "POST", "/tokens", `{"name":"x","roles":["root"]}`, 422, "there is no role"},

@@ -16,6 +16,7 @@ import (
 	"platform/admin/events"
 	"platform/internal/access"
 	"platform/internal/ids"
+	"platform/internal/subscription"
 )
 
 // Limits of event streams.
@@ -56,13 +57,13 @@ func (s *Server) streamEvents(c echo.Context) error {
 	if c.Request().Method == http.MethodHead {
 		return c.NoContent(http.StatusOK)
 	}
-	subscription, err := s.hub.Subscribe(access.ClientFrom(c.Request().Context()), sources)
+	changes, err := s.hub.Subscribe(access.ClientFrom(c.Request().Context()), sources)
 	if err != nil {
 		return &failure{status: http.StatusTooManyRequests, retry: true, after: heartbeat, message: fmt.Sprintf(
 			"%v: a node serves %d streams with %d topics, and %d with %d of one client, which is a token or user or, without, an address; close some, or try again later",
 			err, maxStreams, maxSources, maxClientStreams, maxClientSources)}
 	}
-	defer subscription.Close()
+	defer changes.Close()
 	// Streams have their own limit and do not count as requests in progress.
 	s.active.Add(-1)
 	defer s.active.Add(1)
@@ -75,7 +76,7 @@ func (s *Server) streamEvents(c echo.Context) error {
 		p, err := s.cfg.Authenticator.Authenticate(c.Request())
 		return err == nil && p.Allows(access.View) && !p.Limited()
 	}}
-	return stream.run(c.Request().Context(), s.cfg.Stopping, subscription)
+	return stream.run(c.Request().Context(), s.cfg.Stopping, changes)
 }
 
 // eventStream is one response with events.
@@ -90,7 +91,7 @@ type eventStream struct {
 
 // run writes events until ctx ends, the server stops, or the client is no longer permitted to read
 // them.
-func (e *eventStream) run(ctx context.Context, stopping <-chan struct{}, subscription *events.Subscription) error {
+func (e *eventStream) run(ctx context.Context, stopping <-chan struct{}, changes *events.Subscription) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	recheck := time.NewTicker(recheckInterval)
@@ -104,8 +105,8 @@ func (e *eventStream) run(ctx context.Context, stopping <-chan struct{}, subscri
 			e.c.Response().Flush()
 		}
 		select {
-		case <-subscription.Changed():
-			text = e.changes(subscription.Versions())
+		case <-changes.Changed():
+			text = e.changes(changes.Versions())
 		case <-beat.C:
 			text = []byte(": still connected\n\n")
 		case <-recheck.C:
@@ -214,7 +215,13 @@ func (s *Server) subscriptionsVersion(ctx context.Context) (events.Version, erro
 	for i := range list {
 		views[i] = s.viewSubscription(&list[i], statuses, true)
 	}
-	return stateVersion([]any{views, s.kafkaClusters()}), nil
+	// Whoever sees the version knows the rest of the state, and could guess a password offline. A change
+	// of one changes the version of its cluster.
+	clusters := s.kafkaClusters()
+	for i := range clusters {
+		clusters[i].Properties = subscription.Redact(clusters[i].Properties)
+	}
+	return stateVersion([]any{views, clusters}), nil
 }
 
 // stateVersion returns the version of a state.

@@ -14,8 +14,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/admin/events"
 	"platform/internal/access"
 	"platform/internal/ids"
+	"platform/internal/subscription"
 )
 
 // changing is Invocations with one invocation, which changes.
@@ -220,4 +222,19 @@ func TestEventStreamOfARevokedTokenEnds(t *testing.T) {
 	require.Contains(t, next(), `"topic":"rules"`)
 	require.Equal(t, http.StatusOK, w.ask(t, http.MethodDelete, "/tokens/"+token.ID, "", "Authorization", "Bearer "+w.tokens["security"]).StatusCode)
 	require.Empty(t, next(), "the stream goes on")
+}
+
+func TestVersionsDoNotDependOnSecrets(t *testing.T) {
+	now := time.UnixMilli(1_700_000_000_000)
+	version := func(property, value string) events.Version {
+		w := newWorld(t, func(c *Config) {
+			c.Now = func() time.Time { return now }
+			c.KafkaClusters = []subscription.Cluster{{Name: "orders", Static: true, Properties: map[string]string{"bootstrap.servers": "b:9092", "sasl.password": "a", property: value}}}
+		})
+		v, err := w.subscriptionsVersion(t.Context())
+		require.NoError(t, err)
+		return v
+	}
+	require.Equal(t, version("sasl.password", "secret"), version("sasl.password", "guess"))
+	require.NotEqual(t, version("client.id", "a"), version("client.id", "b"))
 }

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/labstack/echo/v4"
 
@@ -57,8 +56,8 @@ func (s *Server) createToken(c echo.Context) error {
 	if r.Name = strings.TrimSpace(r.Name); r.Name == "" {
 		return unprocessable("the field 'name' is empty: it names the user of the token, such as ci")
 	}
-	if strings.ContainsFunc(r.Name, unicode.IsControl) {
-		return unprocessable("the field 'name' must be one line without control characters")
+	if !access.Visible(r.Name) {
+		return unprocessable("the field 'name' must be one line without control characters and invisible ones")
 	}
 	if access.Reserved(r.Name) {
 		return unprocessable("the field 'name' must not begin with jwt:, cert: or oidc:, which is how the names of other clients begin")

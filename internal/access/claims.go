@@ -42,13 +42,17 @@ func NewClaims(subject, path string, roles map[string]string) (*Claims, error) {
 // that control the output disappear.
 func (c *Claims) Subject(claims map[string]any) string {
 	name, _ := claims[c.subject].(string)
-	if len(name) > maxSubject || strings.TrimSpace(name) != name || strings.ContainsFunc(name, invisible) {
+	if len(name) > maxSubject || strings.TrimSpace(name) != name || !Visible(name) {
 		return ""
 	}
 	return name
 }
 
-func invisible(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+// Visible reports whether a text has no characters that cannot be seen, which could make two names
+// look alike.
+func Visible(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) })
+}
 
 // Roles returns the roles of an account; none if its claims are not mapped to any.
 func (c *Claims) Roles(claims map[string]any) (roles []Role) {

@@ -59,7 +59,7 @@ func (s *Server) recordRead(c echo.Context, action, object string) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), auditTimeout)
 	defer cancel()
 	err := s.registry.RecordAction(ctx, metadata.Action{
-		Principal: p.Name, Token: p.Token, Address: remoteAddress(c.Request()), Node: s.cfg.Node, Action: action, Object: object,
+		Principal: p.Name, Token: p.Token, Address: remoteAddress(c.Request()), Node: s.cfg.Node, Action: action, Object: access.WithoutSecrets(object),
 	})
 	if err != nil {
 		s.log.Error("read not recorded in the audit log", "err", err, "action", action)
@@ -75,7 +75,7 @@ func (s *Server) record(c echo.Context, r route, err error) {
 	action.Status = uint32(c.Response().Status)
 	if err != nil {
 		f := s.explain(c.Request(), err)
-		action.Status, action.Outcome = uint32(f.status), f.message
+		action.Status, action.Outcome = uint32(f.status), access.WithoutSecrets(f.message)
 	}
 	p := access.From(c.Request().Context())
 	// After a server error, something may have changed, and also if the client did not wait for the
@@ -100,7 +100,7 @@ func (s *Server) actionOf(c echo.Context, r route) metadata.Action {
 	objects, _ := c.Get(auditObjects).([]string)
 	return metadata.Action{
 		Principal: p.Name, Token: p.Token, Address: remoteAddress(request), Node: s.cfg.Node,
-		Action: r.method + " " + r.path, Object: request.URL.RequestURI(), Objects: objects, Reason: c.QueryParam("reason"),
+		Action: r.method + " " + r.path, Object: access.WithoutSecrets(request.URL.RequestURI()), Objects: objects, Reason: access.WithoutSecrets(c.QueryParam("reason")),
 	}
 }
 

@@ -115,7 +115,11 @@ func (s *Server) listJoinTokens(c echo.Context) error {
 }
 
 func (s *Server) revokeJoinToken(c echo.Context) error {
-	revoked, err := s.registry.RevokeJoinToken(c.Request().Context(), c.Param("join_token"))
+	id := c.Param("join_token")
+	if token, err := enroll.ParseToken(id); err == nil {
+		id = token.ID
+	}
+	revoked, err := s.registry.RevokeJoinToken(c.Request().Context(), id)
 	if err != nil {
 		return joinTokenError(err)
 	}

@@ -118,7 +118,8 @@ func (s *Server) listTokens(c echo.Context) error {
 	return respond(c, http.StatusOK, map[string]any{"tokens": views})
 }
 
-// revokeToken revokes a token by ID or name; by the name of a user, all sessions of the user.
+// revokeToken revokes a token by ID or name, or a leaked one by its text; by the name of a user, all
+// sessions of the user.
 func (s *Server) revokeToken(c echo.Context) error {
 	tokens := s.tokensNamed(c.Param("token"))
 	p := access.From(c.Request().Context())
@@ -145,6 +146,9 @@ func (s *Server) revokeToken(c echo.Context) error {
 // tokensNamed returns the token with an ID, or those with a name. If there is none, the
 // registry refuses the ID.
 func (s *Server) tokensNamed(text string) (named []metadata.Token) {
+	if id, ok := access.SecretID(text); ok {
+		text = id
+	}
 	if t, known := s.registry.Token(text); known { // a name may have the form of an ID
 		return []metadata.Token{t}
 	}

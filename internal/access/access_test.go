@@ -122,3 +122,18 @@ func TestTokensOfIdentityProviders(t *testing.T) {
 	require.Empty(t, ask(secret.Text))
 	require.Equal(t, []string{"a.b.c", "x.y.z"}, asked, "tokens of this server are not shown to others")
 }
+
+func TestTextsWithoutSecrets(t *testing.T) {
+	secret := NewSecret()
+	callback, err := NewCallback(secret.Text, "sign_1", time.Now())
+	require.NoError(t, err)
+	for text, want := range map[string]string{
+		"/tokens/" + secret.Text + "?a=b":                 "/tokens/plt_" + secret.ID + "_***?a=b",
+		"there is no " + callback + ".":                   "there is no plc_" + secret.ID + "_***.",
+		"pjt_" + secret.Text[4:] + "_" + secret.Text[21:]: "pjt_" + secret.ID + "_***",
+		"/tokens/" + secret.ID:                            "/tokens/" + secret.ID,
+		"plt_ci":                                          "plt_ci",
+	} {
+		require.Equal(t, want, WithoutSecrets(text))
+	}
+}

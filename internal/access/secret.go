@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/base32"
 	"net/http"
+	"regexp"
 	"strings"
 )
 
@@ -61,3 +62,10 @@ func Bearer(r *http.Request) string {
 	}
 	return strings.TrimSpace(token)
 }
+
+// secrets are the forms of tokens, callback tokens and join tokens; the group is the part that is no
+// secret.
+var secrets = regexp.MustCompile(`(?i)((?:plt|plc|pjt)(?:_|%5F)[a-z2-7]{16})(?:_|%5F)[a-z0-9_%]{20,}`)
+
+// WithoutSecrets replaces the secrets of tokens in a text, such as the path of a request.
+func WithoutSecrets(text string) string { return secrets.ReplaceAllString(text, "${1}_***") }

@@ -4,7 +4,7 @@
 set -e
 if [ "$1" = configure ] && [ -z "$2" ] && [ -f /etc/platform/platform.toml ]; then
 	# It may get passwords, which only the server needs. An upgrade keeps the mode.
-	chgrp platform-server /etc/platform/platform.toml
+	chgrp "$(id -g platform-server)" /etc/platform/platform.toml
 	chmod 640 /etc/platform/platform.toml
 fi
 if [ -d /run/systemd/system ]; then

@@ -17,6 +17,7 @@ import (
 	"platform/invoker/protocol"
 	"platform/metadata"
 	"platform/partition/journal"
+	"platform/partition/machine"
 )
 
 // When an endpoint is down, all invocations of a node may wait for their next attempt.
@@ -116,4 +117,26 @@ func TestTextsOfManyFailuresAreBounded(t *testing.T) {
 		task.setLast(nil)
 	}
 	require.Zero(t, iv.failureTexts.Load())
+}
+
+// An invocation can back off for months, and be resumed or killed any number of times meanwhile.
+func TestBackoffsThatWereCutShortAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffline(t, policy(0, metadata.Pause), func(w *wire) {
+			w.ok()
+			w.send(t, frame(protocol.Error, "08f403"+"40"+"80b8e2a804")) // again in two weeks
+		})
+		defer o.close()
+		id, _ := o.shard.call(greeter, 1, "")
+		for range 10 {
+			synctest.Wait()
+			require.Len(t, o.session.timers.backoff, 1)
+			o.session.Hasten(&machine.Hasten{ID: id, Attempt: o.shard.record(id).Attempt})
+		}
+		synctest.Wait()
+		require.Len(t, o.times, 11)
+		o.shard.submit(&machine.Kill{Target: id}, func(machine.Outcome, error) {})
+		synctest.Wait()
+		require.Empty(t, o.session.timers.backoff)
+	})
 }

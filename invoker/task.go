@@ -21,6 +21,8 @@ type task struct {
 	// proposals are made in order. It is taken before mu.
 	sending sync.Mutex
 
+	place int // in the backoffs of the session, from 1 on; 0: not in them. Guarded by the timer queue's mutex
+
 	mu                 sync.Mutex // guards the fields below, and the attempt; held by one task at a time, see DESIGN.md for the order
 	moved              sync.Cond  // pending, volume or state changed
 	state              state
@@ -125,6 +127,7 @@ func (t *task) end(e event) (slot *share) {
 	if t.state == gone {
 		t.inv, t.input = nil, nil
 		t.setLast(nil)
+		t.s.timers.forget(t)
 		t.s.remove(t)
 	}
 	slot, t.slot = t.slot, nil

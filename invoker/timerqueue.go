@@ -70,12 +70,27 @@ func (c *timerQueue) scanBy(at time.Time) {
 	c.arm(at)
 }
 
-// backOff resumes a task when it is due; its mutex is held.
+// backOff resumes a task when it is due; its mutex is held. The task may still be in the queue
+// for an earlier backoff that was cut short.
 func (c *timerQueue) backOff(t *task) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	heap.Push(&c.backoff, backoff{t.due, t})
+	if t.place > 0 {
+		c.backoff[t.place-1].at = t.due
+		heap.Fix(&c.backoff, t.place-1)
+	} else {
+		heap.Push(&c.backoff, backoff{t.due, t})
+	}
 	c.arm(t.due)
+}
+
+// forget removes a task that has ended; its mutex is held. Backoffs can last for months.
+func (c *timerQueue) forget(t *task) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t.place > 0 {
+		heap.Remove(&c.backoff, t.place-1)
+	}
 }
 
 // linger flushes an attempt's steps after lingerTime.
@@ -209,12 +224,19 @@ type backoffs []backoff
 
 func (b backoffs) Len() int           { return len(b) }
 func (b backoffs) Less(i, j int) bool { return b[i].at.Before(b[j].at) }
-func (b backoffs) Swap(i, j int)      { b[i], b[j] = b[j], b[i] }
-func (b *backoffs) Push(x any)        { *b = append(*b, x.(backoff)) }
+func (b backoffs) Swap(i, j int) {
+	b[i], b[j] = b[j], b[i]
+	b[i].t.place, b[j].t.place = i+1, j+1
+}
+func (b *backoffs) Push(x any) {
+	*b = append(*b, x.(backoff))
+	(*b)[len(*b)-1].t.place = len(*b)
+}
 func (b *backoffs) Pop() any {
 	last := len(*b) - 1
 	x := (*b)[last]
 	(*b)[last] = backoff{}
 	*b = (*b)[:last]
+	x.t.place = 0
 	return x
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"platform/internal/errcode"
+	"platform/internal/ids"
 	"platform/internal/limits"
 	"platform/internal/raftgroup"
 	"platform/internal/target"
@@ -110,6 +111,38 @@ func TestKeysOfStateAreBounded(t *testing.T) {
 	code, _ := errcode.Of(err)
 	require.Equal(t, errcode.RT0003, code, err)
 	require.ErrorContains(t, err, "the key has 3145729 bytes, at most 3145728")
+}
+
+// Keys of promises and names of signals become keys of rows.
+func TestNamesOfPromisesAndSignalsAreBounded(t *testing.T) {
+	inv := &machine.Invocation{Target: machine.Target{Service: "S", Key: "k", Handler: "h", Type: target.WorkflowRun}}
+	void := &service.SendSignalCommandMessage_Void{Void: &service.Void{}}
+	check := func(kind journal.Type, m interface{ MarshalVT() ([]byte, error) }) error {
+		payload, err := m.MarshalVT()
+		require.NoError(t, err)
+		_, _, err = new(Invoker).step(inv, &protocol.Message{Type: kind, Payload: payload}, new(completions))
+		return err
+	}
+	for _, size := range []int{limits.Names, limits.Names + 1} {
+		name := strings.Repeat("n", size)
+		value := &service.CompletePromiseCommandMessage_CompletionValue{CompletionValue: &service.Value{}}
+		for _, err := range []error{
+			check(journal.GetPromise, &service.GetPromiseCommandMessage{Key: name, ResultCompletionId: 1}),
+			check(journal.PeekPromise, &service.PeekPromiseCommandMessage{Key: name, ResultCompletionId: 1}),
+			check(journal.CompletePromise, &service.CompletePromiseCommandMessage{Key: name, ResultCompletionId: 1, Completion: value}),
+			check(journal.SendSignal, &service.SendSignalCommandMessage{
+				TargetInvocationId: ids.NewInvocation(1, [16]byte{1}).String(), SignalId: &service.SendSignalCommandMessage_Name{Name: name}, Result: void,
+			}),
+		} {
+			if size == limits.Names {
+				require.NoError(t, err)
+				continue
+			}
+			code, _ := errcode.Of(err)
+			require.Equal(t, errcode.RT0003, code, err)
+			require.ErrorContains(t, err, "has 3145729 bytes, at most 3145728")
+		}
+	}
 }
 
 func TestNamesOfACallAreBounded(t *testing.T) {

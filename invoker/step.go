@@ -35,6 +35,8 @@ func (iv *Invoker) step(inv *machine.Invocation, m *protocol.Message, used *comp
 		step.Callee, err = iv.callee(c.Request)
 	case journal.SetState:
 		err = checkStateKey(c.StateKey)
+	case journal.GetPromise, journal.PeekPromise, journal.CompletePromise:
+		err = checkPromise(m.Type, m.Payload)
 	case journal.SendSignal:
 		err = checkSignal(m.Payload)
 	case journal.AttachInvocation, journal.GetInvocationOutput:
@@ -90,10 +92,23 @@ func checkStateKey(key []byte) error {
 	return nil
 }
 
+// checkPromise refuses a key of a promise that is too long, as checkStateKey does.
+func checkPromise(t journal.Type, payload []byte) error {
+	c, err := journal.ParsePromise(t, payload)
+	if err == nil && len(c.Key) > limits.Names {
+		return errcode.New(errcode.RT0003, "promise %.100q: its key has %d bytes, at most %d", c.Key, len(c.Key), limits.Names)
+	}
+	return err
+}
+
 // checkSignal validates the target and the name or number of a signal.
 func checkSignal(payload []byte) error {
-	if _, err := journal.ParseSendSignal(payload); err != nil {
+	c, err := journal.ParseSendSignal(payload)
+	switch {
+	case err != nil:
 		return errcode.New(errcode.RT0017, "%w", err)
+	case len(c.ID.Name) > limits.Names:
+		return errcode.New(errcode.RT0003, "signal %.100q: its name has %d bytes, at most %d", c.ID.Name, len(c.ID.Name), limits.Names)
 	}
 	return nil
 }

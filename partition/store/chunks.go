@@ -22,8 +22,13 @@ import (
 const (
 	// defaultLargeRow is the default of Options.LargeRowBytes.
 	defaultLargeRow = 512 << 10
-	// maxChunk is the maximum size of a chunk.
+	// maxChunk is the maximum size of a chunk, unless the key of its row is long.
 	maxChunk = 64 << 10
+	// Each chunk repeats the key of its row. A long one, such as that of an object and of its
+	// state, gets chunks of chunkPerKey times its length, up to maxLongChunk: otherwise a value of
+	// 48 MiB with a key of 3 MiB would be 2 GiB.
+	chunkPerKey  = 8
+	maxLongChunk = 16 << 20
 	// chunkBatch is the batch size in which chunks are committed.
 	chunkBatch = 512 << 10
 	// maxStub exceeds the size of a stub.

@@ -95,6 +95,32 @@ func TestLargeRowsAreChunkedAndDeletedWithTheirRow(t *testing.T) {
 	requireChunks(t, p)
 }
 
+// Each chunk repeats the key of its row, which can have megabytes.
+func TestLongKeysAreRepeatedByFewChunks(t *testing.T) {
+	db := open(t)
+	p := partition(t, db, 1)
+	key, value := bytes.Repeat([]byte("k"), 1<<20), bytes.Repeat([]byte("0123456789"), 2<<20)
+	commit(t, p, 1, func(s machine.State) { s.PutValue(largeObject, key, value) })
+	e, err := p.Export()
+	require.NoError(t, err)
+	size := 0
+	require.NoError(t, e.Each(t.Context(), func(key, value []byte) error {
+		size += len(key) + len(value)
+		return nil
+	}))
+	require.NoError(t, e.Close())
+	require.Less(t, size, len(value)+5*len(key), "three chunks, their row and the rest")
+	v := p.View()
+	values, complete, err := v.Values(largeObject, 1<<30)
+	require.NoError(t, err)
+	require.True(t, complete)
+	require.True(t, bytes.Equal(value, values[0].Value))
+	require.NoError(t, v.Close())
+	requireChunks(t, p)
+	commit(t, p, 2, func(s machine.State) { s.PutValue(largeObject, key, nil) })
+	require.Zero(t, chunkRows(t, db, p))
+}
+
 func TestKeysOfLargeRowsAreBounded(t *testing.T) {
 	cutAt(t, 10)
 	db := open(t)

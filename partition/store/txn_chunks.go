@@ -32,7 +32,10 @@ func (t *Txn) putChunks(key []byte, parts [][]byte, size int) {
 	st := stub{t.index, size}
 	prefix := t.space.chunksOf(key, st.index)
 	most := min(maxChunk, t.p.db.opts.LargeRowBytes)
-	b := t.p.db.pebble.NewBatchWithSize(min(size, chunkBatch) + 2*maxChunk)
+	if long := chunkPerKey * len(prefix); long > maxChunk {
+		most = min(long, maxLongChunk)
+	}
+	b := t.p.db.pebble.NewBatchWithSize(min(size, chunkBatch) + len(prefix) + 2*maxChunk)
 	defer b.Close()
 	number := uint32(0)
 	for ; size > 0 && t.err == nil; number++ {

@@ -14,8 +14,9 @@ import (
 )
 
 // Some commands copy data within the tables: state reads into the journal, a restart from
-// one journal into another. The copied bytes are in no log entry, so a small entry could
-// take any amount of memory to apply. The leader therefore looks up the sizes before it
+// one journal into another, and the key of an object into the key of each of its rows and into each
+// of its calls. The copied bytes are in no log entry, so a small entry could take any amount of
+// memory to apply. The leader therefore looks up the sizes before it
 // proposes: copied bytes count as part of the command, and progress that reads much is
 // split.
 
@@ -28,6 +29,10 @@ const (
 	// restartBytes and restartEntries bound what a restart copies, since it is one command.
 	restartBytes   = 64 << 20
 	restartEntries = 100_000
+	// What steps copy of the record of their invocation counts from longCopy bytes on, if there are
+	// at least manyCopies of them.
+	longCopy   = 1 << 10
+	manyCopies = 16
 	// restartScan bounds the bytes between these entries and their last completion.
 	restartScan = 256 << 20
 )
@@ -74,14 +79,17 @@ func splitBySize(p *machine.Progress, sizes []int) []progressPart {
 // that the progress itself sets are counted; those of earlier progress that is not applied
 // yet are unknown.
 func (l *leadership) readSizes(p *machine.Progress) ([]int, error) {
-	var sizes []int
+	reads, copies := 0, 0
 	for i := range p.Steps {
-		if t := p.Steps[i].Type; p.Steps[i].Kind == machine.StepCommand && (t == journal.GetLazyState || t == journal.GetLazyStateKeys) {
-			sizes = make([]int, len(p.Steps))
-			break
+		switch s := &p.Steps[i]; {
+		case s.Kind != machine.StepCommand:
+		case s.Type == journal.GetLazyState || s.Type == journal.GetLazyStateKeys:
+			reads++
+		case copiesKey(s.Type):
+			copies++
 		}
 	}
-	if sizes == nil {
+	if reads == 0 && copies < manyCopies {
 		return nil, nil
 	}
 	view := l.p.tables.View()
@@ -90,9 +98,24 @@ func (l *leadership) readSizes(p *machine.Progress) ([]int, error) {
 	if err != nil || inv == nil {
 		return nil, err
 	}
+	row, call := 0, 0
+	if copies >= manyCopies {
+		row, call = copiedOf(inv)
+	}
+	if reads == 0 && call == 0 {
+		return nil, nil
+	}
+	sizes := make([]int, len(p.Steps))
 	o, known, keys := inv.Target.Object(), map[string]int{}, -1
 	for i := range p.Steps {
 		s := &p.Steps[i]
+		switch {
+		case s.Kind != machine.StepCommand:
+		case s.Type == journal.Call || s.Type == journal.OneWayCall:
+			sizes[i] = call
+		case copiesKey(s.Type):
+			sizes[i] = row
+		}
 		switch {
 		case s.Kind != machine.StepCommand:
 		case s.Type == journal.GetLazyStateKeys:
@@ -124,6 +147,30 @@ func (l *leadership) readSizes(p *machine.Progress) ([]int, error) {
 		}
 	}
 	return sizes, nil
+}
+
+// copiedOf returns how many bytes of an invocation each row of its object and each of its calls
+// copies, 0 if these are few.
+func copiedOf(inv *machine.Invocation) (row, call int) {
+	row = len(inv.Target.Scope) + len(inv.Target.Key)
+	call = row + len(inv.Trace.Parent) + len(inv.Trace.State) + len(inv.Trace.Baggage)
+	if row < longCopy {
+		row = 0
+	}
+	if call < longCopy {
+		call = 0
+	}
+	return row, call
+}
+
+// copiesKey reports whether a command copies the key of the object: into the key of a row, or
+// into a call as the name of its caller.
+func copiesKey(t journal.Type) bool {
+	switch t {
+	case journal.SetState, journal.ClearState, journal.GetPromise, journal.PeekPromise, journal.CompletePromise, journal.Call, journal.OneWayCall:
+		return true
+	}
+	return false
 }
 
 // keysSize returns the bytes of the keys of an object, or an error if they have more than most.

@@ -175,6 +175,44 @@ func TestReadsOfOneProgressAreSplit(t *testing.T) {
 
 // The parts are the whole progress, in order. Each has one step or a bounded number of
 // bytes, and there are no more of them than necessary.
+// Each row of an object contains its key, and each call the name of its caller: 20,000 of them in one
+// log entry, with a key of 3 MiB, would be 60 GiB.
+func TestCopiesOfALongKeyAreSplit(t *testing.T) {
+	c := newTrio(t, nil)
+	long := ids.NewInvocation(1, [16]byte{1})
+	short := ids.NewInvocation(1, [16]byte{2})
+	parts := func(id ids.Invocation, key string, step func(i uint32) machine.Step) (n int) {
+		p := &machine.Progress{ID: id}
+		for i := range uint32(40) {
+			p.Steps = append(p.Steps, step(i))
+		}
+		require.Eventually(t, func() bool {
+			l := c.hosts[c.leader()].p.lead.Load()
+			if l == nil {
+				return false
+			}
+			_, err := l.propose(t.Context(), &machine.Invoke{
+				ID: id, Target: machine.Target{Service: "Unknown", Key: key, Handler: "h", Type: target.WorkflowRun}, Input: journal.NewInput(nil, nil),
+			})
+			if err != nil {
+				return false
+			}
+			split, err := l.splitProgress(p)
+			n = len(split)
+			return err == nil
+		}, 60*time.Second, time.Millisecond)
+		return n
+	}
+	for name, step := range map[string]func(uint32) machine.Step{
+		"state":    func(i uint32) machine.Step { return machinetest.SetState(string(rune('a'+i)), nil) },
+		"promises": func(i uint32) machine.Step { return machine.Step{Type: journal.GetPromise} },
+		"calls":    func(i uint32) machine.Step { return machine.Step{Type: journal.OneWayCall} },
+	} {
+		require.Equal(t, 10, parts(long, strings.Repeat("k", 1<<20), step), name)
+		require.Equal(t, 1, parts(short, "k", step), name)
+	}
+}
+
 func TestProgressPartsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sizes := rapid.SliceOfN(rapid.SampledFrom([]int{0, 0, 1, 1000, copiedBytes / 3, copiedBytes, 2 * copiedBytes}), 1, 60).Draw(t, "sizes")

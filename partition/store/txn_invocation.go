@@ -66,7 +66,10 @@ func (t *Txn) lookup(id *ids.Invocation) (*machine.Invocation, error) {
 }
 
 // PutInvocation implements machine.State.
-func (t *Txn) PutInvocation(inv *machine.Invocation) { t.writeInvocation(inv.ID, inv) }
+func (t *Txn) PutInvocation(inv *machine.Invocation) {
+	t.bytes += len(inv.Target.Key) + len(inv.Source.CallerTarget)
+	t.writeInvocation(inv.ID, inv)
+}
 
 // DeleteInvocation implements machine.State.
 func (t *Txn) DeleteInvocation(id ids.Invocation) { t.writeInvocation(id, nil) }

@@ -34,13 +34,16 @@ func (t *Txn) Value(o machine.Object, key []byte) (value []byte, found bool, err
 
 // PutValue implements machine.State.
 func (t *Txn) PutValue(o machine.Object, key, value []byte) {
-	t.bytes += len(value)
-	t.values.put(t.keys.keep(t.valueKey(&o, key)), value)
+	k := t.keys.keep(t.valueKey(&o, key))
+	t.bytes += len(k) + len(value)
+	t.values.put(k, value)
 }
 
 // DeleteValue implements machine.State.
 func (t *Txn) DeleteValue(o machine.Object, key []byte) {
-	t.values.remove(t.keys.keep(t.valueKey(&o, key)))
+	k := t.keys.keep(t.valueKey(&o, key))
+	t.bytes += len(k)
+	t.values.remove(k)
 }
 
 // DeleteValues implements machine.State.

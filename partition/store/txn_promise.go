@@ -38,7 +38,9 @@ func promiseOf(key, b []byte) (machine.Promise, error) {
 
 // PutPromise implements machine.State.
 func (t *Txn) PutPromise(o machine.Object, key string, p machine.Promise) {
-	t.values.put(t.keys.keep(t.promiseKey(&o, key)), codec.AppendPromise(nil, p))
+	k, b := t.keys.keep(t.promiseKey(&o, key)), codec.AppendPromise(nil, p)
+	t.bytes += len(k) + len(b)
+	t.values.put(k, b)
 }
 
 // DeletePromise implements machine.State.

@@ -71,7 +71,7 @@ func TestStatesAreReadWithinTheBudget(t *testing.T) {
 	w.detail = &ObjectDetail{ObjectSummary: ObjectSummary{Service: "Counter", Key: "k", Entries: 1, Bytes: 1 << 20}}
 	bodies := budget.New(2<<20, 1<<20)
 	read := func() *httptest.ResponseRecorder {
-		r := httptest.NewRequest("GET", "http://localhost:9070/services/Counter/state?object_key=k", nil)
+		r := httptest.NewRequest(http.MethodGet, "http://localhost:9070/services/Counter/state?object_key=k", nil)
 		out := httptest.NewRecorder()
 		w.Handler().ServeHTTP(out, r.WithContext(budget.With(t.Context(), bodies.Account())))
 		return out

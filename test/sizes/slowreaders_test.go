@@ -98,8 +98,11 @@ func (c *neighbors) sized(t *testing.T, node *harness.Server, callers int, durin
 			}
 			resp, err := node.Client.Call(t.Context(), "Echo/echo", make([]byte, size), "content-type", "application/octet-stream")
 			took := time.Since(begin)
-			if err != nil || resp.Status != http.StatusOK || len(resp.Body) != size {
-				return fmt.Errorf("after %v: status %d, %d bytes, error %v: %.200s", took, resp.Status, len(resp.Body), err, resp.Body)
+			if err != nil {
+				return fmt.Errorf("after %v: %w", took, err)
+			}
+			if resp.Status != http.StatusOK || len(resp.Body) != size {
+				return fmt.Errorf("after %v: status %d, %d bytes: %.200s", took, resp.Status, len(resp.Body), resp.Body)
 			}
 			c.mu.Lock()
 			c.took = append(c.took, took)

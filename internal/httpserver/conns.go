@@ -1,12 +1,10 @@
 package httpserver
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -129,31 +127,13 @@ type conn struct {
 	closed  func()
 	account *budget.Account // set before the connection is served
 	end     atomic.Int64    // of writing, as the server has set it, in Unix nanoseconds; 0: none
-	late    atomic.Bool     // the last read ended by its deadline
 }
-
-// Read reads from the connection.
-func (c *conn) Read(p []byte) (n int, err error) {
-	n, err = c.Conn.Read(p)
-	c.late.Store(err != nil && errors.Is(err, os.ErrDeadlineExceeded))
-	return n, err
-}
-
-// net/http takes what has arrived of a line for the line itself when the time for the headers is over.
-const (
-	malformed = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request"
-	timedOut  = "HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n408 the request did not arrive in time"
-)
 
 // writePiece is the number of bytes that a peer must read within the write timeout.
 const writePiece = 64 << 10
 
 // Write sends p. The timeout applies to each piece of it.
 func (c *conn) Write(p []byte) (n int, err error) {
-	if len(p) == len(malformed) && string(p) == malformed && c.late.Load() {
-		_, err = c.Write([]byte(timedOut))
-		return len(p), err
-	}
 	for {
 		piece := p[n:min(len(p), n+writePiece)]
 		timeout := c.timeout

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -79,49 +78,4 @@ func TestDrainCompletesThenCancelsRequests(t *testing.T) {
 	stop()
 	require.ElementsMatch(t, []string{"finished", "over"}, []string{<-answers, <-answers})
 	http.DefaultClient.CloseIdleConnections()
-}
-
-// pipes is a listener for connections within the process.
-type pipes chan net.Conn
-
-func (p pipes) Accept() (net.Conn, error) {
-	if c, ok := <-p; ok {
-		return c, nil
-	}
-	return nil, net.ErrClosed
-}
-
-func (p pipes) Close() error {
-	close(p)
-	return nil
-}
-func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
-
-// A request whose first line does not arrive in time is late, not malformed.
-func TestARequestLineThatStallsIsAnswered408(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		ln, done := make(pipes), make(chan error)
-		go func() {
-			done <- Serve(ctx, ln, Config{Handler: http.NotFoundHandler(), Log: slog.New(slog.DiscardHandler)})
-		}()
-		for request, status := range map[string]string{
-			"GET / HT":                "408 Request Timeout",
-			"GET / HTTP/1.1\r\nHos":   "408 Request Timeout",
-			"GET / HT\r\nHost: x\r\n": "400 Bad Request",
-			"GET / HTTP/1.1\r\n\r\n":  "400 Bad Request", // no host
-		} {
-			client, server := net.Pipe()
-			ln <- server
-			begin := time.Now()
-			go io.WriteString(client, request) // which ends early if the server has read enough
-			answer, err := io.ReadAll(client)
-			require.NoError(t, err)
-			require.Contains(t, string(answer), "HTTP/1.1 "+status, request)
-			require.LessOrEqual(t, time.Since(begin), headerTimeout+time.Second)
-			require.NoError(t, client.Close())
-		}
-		cancel()
-		require.NoError(t, <-done)
-	})
 }

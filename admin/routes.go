@@ -266,7 +266,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(ctx)
 	client := access.ClientOf(r)
 	if path := r.URL.Path; path != healthPath && path != eventsPath { // streams have a share of their own
-		if !s.shares.Take(client) {
+		if _, taken := s.shares.Take(r); !taken {
 			s.fail(w, r, &failure{status: http.StatusTooManyRequests, retry: true, message: fmt.Sprintf(
 				"the client has %d requests in progress, and the rest of %d (admin.concurrent-api-requests-limit) is for other clients", s.shares.Size(), s.cfg.ConcurrentRequests)})
 			return

@@ -11,7 +11,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"platform/internal/access"
 	"platform/internal/ids"
 )
 
@@ -97,8 +96,8 @@ func (s *Server) add(e *echo.Echo, as kind, methods []string, path string, handl
 		}
 		if !strings.HasSuffix(path, healthPath) {
 			s.identify(c)
-			client := access.ClientOf(c.Request())
-			if !s.shares.Take(client) {
+			client, taken := s.shares.Take(c.Request())
+			if !taken {
 				return tooManyOfClient(s.shares.Size(), s.cfg.ConcurrentRequests)
 			}
 			defer s.shares.Give(client)

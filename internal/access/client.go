@@ -59,18 +59,20 @@ func NewShares(limit int64) *Shares {
 // Size returns the share of a client.
 func (s *Shares) Size() int64 { return s.limit }
 
-// Take takes one for a client, until it is given back. It returns false if the client holds its share.
-func (s *Shares) Take(c Client) bool {
+// Take takes one for the client of a request, until it is given back. It returns false if the client
+// holds its share.
+func (s *Shares) Take(r *http.Request) (Client, bool) {
 	if s == nil {
-		return true
+		return "", true
 	}
+	c := ClientOf(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held[c] >= s.limit {
-		return false
+		return c, false
 	}
 	s.held[c]++
-	return true
+	return c, true
 }
 
 // Give gives back one that a client has taken.

@@ -86,7 +86,7 @@ var replacements = []replacement{
 
 // Meanings of several keys.
 const (
-	noSockets = "servers listen on TCP only, not on sockets of Unix"
+	noSockets = "servers listen on TCP only, not on Unix sockets"
 	tcpOnly   = "tcp all"
 	threads   = "the number of threads follows the processors"
 )

@@ -43,7 +43,7 @@ var faults = []fault{
 	{name: "unplug-one", supported: requireNetwork, inject: unplugOne, zombies: true, maxGap: 10 * time.Second},
 	{name: "drop-inbound-one", supported: requireNetwork, inject: dropOneWay(false), zombies: true, maxGap: 10 * time.Second},
 	{name: "drop-outbound-one", supported: requireNetwork, inject: dropOneWay(true), zombies: true, maxGap: 10 * time.Second},
-	{name: "separate-pair", supported: requireNetwork, inject: separatePair, zombies: true, maxGap: 10 * time.Second},
+	{name: "separate-pair", supported: requireNetwork, inject: separatePair, zombies: true, maxGap: 5 * time.Second},
 	{name: "isolate-repeatedly", supported: requireNetwork, inject: isolateRepeatedly, zombies: true, maxGap: 15 * time.Second},
 	{name: "wipe-one", supported: requireThreeNodes, inject: wipeOne, maxGap: 5 * time.Second},
 	{name: "slow-disk", supported: requireDisks, inject: slowDisk, zombies: true, maxGap: 10 * time.Second},

@@ -197,19 +197,13 @@ func (a *app) logout() *cobra.Command {
 valid: platform tokens revoke revokes them.`,
 	}
 	cmd.RunE = run(func(ctx context.Context, _ []string) error {
-		path := credentialsFile(a.profile.File)
-		all, err := readCredentials(path)
+		stored, known, err := a.removeStored()
 		if err != nil {
-			return writeCredentials(path, nil)
+			return err
 		}
-		stored, known := all[a.profile.Environment]
 		if !known {
 			a.say("There is no stored token for the environment %s.", a.profile.Environment)
 			return nil
-		}
-		delete(all, a.profile.Environment)
-		if err := writeCredentials(path, all); err != nil {
-			return err
 		}
 		if stored.Login != nil && stored.AdminURL == a.profile.AdminURL {
 			a.endSession(ctx, stored)

@@ -42,7 +42,7 @@ func (a *app) logInWithProvider(ctx context.Context, options client.LoginOptions
 	if err != nil {
 		return err
 	}
-	if err := a.storeSession(session, tokens, login{Issuer: options.OIDC.Issuer, ClientID: options.OIDC.CLIClientID}); err != nil {
+	if err := a.store(a.credentialsOf(session, tokens, login{Issuer: options.OIDC.Issuer, ClientID: options.OIDC.CLIClientID})); err != nil {
 		return err
 	}
 	a.print.Printf("%s Logged in to %s as %s (%s), until %s\n", a.print.Green("[OK]:"), a.profile.AdminURL, term.Clean(session.Name),
@@ -50,14 +50,24 @@ func (a *app) logInWithProvider(ctx context.Context, options client.LoginOptions
 	return nil
 }
 
-// storeSession stores a session for the environment.
-func (a *app) storeSession(session client.Session, tokens *oauth2.Token, with login) error {
+// credentialsOf returns the credentials of a session.
+func (a *app) credentialsOf(session client.Session, tokens *oauth2.Token, with login) credentials {
 	with.RefreshToken, with.ExpiresAt = cmp.Or(tokens.RefreshToken, with.RefreshToken), session.ExpiresAt
-	return a.store(credentials{AdminURL: a.profile.AdminURL, IngressURL: a.profile.IngressURL, Token: session.Token, Login: &with})
+	return credentials{AdminURL: a.profile.AdminURL, IngressURL: a.profile.IngressURL, Token: session.Token, Login: &with}
 }
 
 // store replaces the stored credentials of the environment.
 func (a *app) store(c credentials) error {
+	unlock, err := lockCredentials(a.profile.File)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return a.storeLocked(c)
+}
+
+// storeLocked is store while the credentials are locked.
+func (a *app) storeLocked(c credentials) error {
 	path := credentialsFile(a.profile.File)
 	all, err := readCredentials(path)
 	if err != nil {
@@ -65,6 +75,26 @@ func (a *app) store(c credentials) error {
 	}
 	all[a.profile.Environment] = c
 	return writeCredentials(path, all)
+}
+
+// removeStored removes the stored credentials of the environment and returns them; false if there are
+// none. A file that cannot be read is removed.
+func (a *app) removeStored() (stored credentials, known bool, err error) {
+	unlock, err := lockCredentials(a.profile.File)
+	if err != nil {
+		return credentials{}, false, err
+	}
+	defer unlock()
+	path := credentialsFile(a.profile.File)
+	all, err := readCredentials(path)
+	if err != nil {
+		return credentials{}, true, writeCredentials(path, nil)
+	}
+	if stored, known = all[a.profile.Environment]; !known {
+		return credentials{}, false, nil
+	}
+	delete(all, a.profile.Environment)
+	return stored, true, writeCredentials(path, all)
 }
 
 // renewSession replaces the session that is about to end, if the provider agrees. Otherwise the
@@ -112,14 +142,17 @@ func (a *app) renewed(ctx context.Context) (string, error) {
 	if err != nil {
 		// The old refresh token may be used up.
 		stored.Login.RefreshToken = cmp.Or(tokens.RefreshToken, stored.Login.RefreshToken)
-		_ = a.store(stored) // the first error is the reason
+		_ = a.storeLocked(stored) // the first error is the reason
 		return "", err
 	}
-	return session.Token, a.storeSession(session, tokens, *stored.Login)
+	return session.Token, a.storeLocked(a.credentialsOf(session, tokens, *stored.Login))
 }
 
 // lockCredentials waits until no other process changes the credentials.
 func lockCredentials(configuration string) (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(configuration), 0o700); err != nil {
+		return nil, fmt.Errorf("lock the credentials: %w", err)
+	}
 	file, err := os.OpenFile(filepath.Join(filepath.Dir(configuration), ".credentials.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the credentials: %w", err)

@@ -14,6 +14,13 @@ $HELM template check "$chart" --kube-version "$kube" --set image.digest="$digest
 echo "an image by digest: correct"
 $HELM template check "$chart" --kube-version "$kube" --values "$chart/ci/full-values.yaml" | grep -q "secretName: keys, defaultMode: 0440"
 echo "files with secrets: correct"
+monitor=$($HELM template check "$chart" --kube-version "$kube" --values "$chart/ci/full-values.yaml" --show-only templates/monitor.yaml)
+echo "$monitor" | grep -q "credentials: {name: prometheus-token, key: token}"
+if echo "$monitor" | grep -q admin-token; then
+	echo "Prometheus gets the token of the administrator"
+	exit 1
+fi
+echo "the token of Prometheus: correct"
 refused() {
 	if $HELM template check "$chart" --kube-version "$kube" "$@" >/dev/null 2>&1; then
 		echo "not refused: $*"

@@ -83,7 +83,7 @@ func (j *journals) retention(r *journal.Request) (completion, entries time.Durat
 }
 
 // typeOf returns the types of a called service and of its handler, as clients spell them. A key tells an
-// object from a service that is not registered any more.
+// object from a service that is no longer registered.
 func (j *journals) typeOf(service, key, handler string) (kind, handlerKind string) {
 	s := j.session.engine.cfg.Registry().Services[service]
 	switch {

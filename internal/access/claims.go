@@ -67,7 +67,7 @@ func (c *Claims) Roles(claims map[string]any) (roles []Role) {
 }
 
 // Unverified reports whether an e-mail address that the provider has not verified would determine the
-// name or the roles: users of many providers can enter the one of somebody else.
+// name or the roles: with many providers, users can enter any address.
 func (c *Claims) Unverified(claims map[string]any) bool {
 	return (c.subject == emailClaim || c.path == emailClaim) && claims["email_verified"] != true
 }

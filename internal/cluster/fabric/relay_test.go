@@ -79,7 +79,7 @@ func TestEveryRequestIsRelayedToALeaderOutOfReach(t *testing.T) {
 }
 
 // A leader that accepts connections and does not respond is found unresponsive first; later
-// requests are relayed at once.
+// requests are relayed immediately.
 func TestRequestsAreRelayedToAnUnresponsiveLeader(t *testing.T) {
 	unresponsive := startUnresponsiveServer(t)
 	leader := startNode(t, "c", localReplica(respondingLeader()))

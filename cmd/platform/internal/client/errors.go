@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"strings"
 	"syscall"
 )
@@ -49,20 +48,10 @@ func newAPIError(method, url string, response *http.Response, body []byte) *APIE
 	if e.Message == "" {
 		e.Message = http.StatusText(e.Status)
 	}
-	if bad := badID.FindStringSubmatch(e.Message); bad != nil && idFields[bad[1]] != "" {
-		e.Message = "this is not the id of " + idFields[bad[1]] + ": " + bad[2]
-	}
 	if e.Code != "" {
 		e.Message = strings.TrimSpace(strings.ReplaceAll(e.Message, "["+e.Code+"]", ""))
 	}
 	return e
-}
-
-// badID is the message about a malformed id in the path of a request, whose field users do not see.
-var badID = regexp.MustCompile(`^The (?:request field|query parameter) '(\w+)' is invalid(?:\. Reason)?: (?:malformed id: )(.*)$`)
-
-var idFields = map[string]string{
-	"invocation_id": "an invocation", "deployment": "a deployment", "vqueue_id": "a vqueue", "subscription": "a subscription",
 }
 
 // HasStatus reports whether err is a response of the server with a status.

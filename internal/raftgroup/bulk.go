@@ -192,7 +192,7 @@ func (p *Proposer[R]) proposeBulk(c pendingBulk[R]) {
 	}
 	if err == nil {
 		batch[0].data, batch[0].size = data, len(data)
-		if _, ok := p.propose(batch, true); ok {
+		if _, ok := p.propose(batch, bulkNumber); ok {
 			return
 		}
 	} else {

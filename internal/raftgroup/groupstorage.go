@@ -30,6 +30,8 @@ type groupStorage struct {
 	match func(raft.ServerID, uint64) uint64
 	// onFailedWrite is called when entries could not be stored or removed; it must not block.
 	onFailedWrite func()
+	// onStored is called after entries were stored; it must not block. nil: nobody waits.
+	onStored atomic.Pointer[func()]
 }
 
 func newGroupStorage(s Storage, cacheBytes int, log *slog.Logger, p *probe, onDamage func(error)) *groupStorage {
@@ -103,6 +105,9 @@ func (s *groupStorage) StoreLogs(logs []*raft.Log) error {
 	if err != nil {
 		s.writeFailed()
 		return err
+	}
+	if f := s.onStored.Load(); f != nil {
+		(*f)()
 	}
 	s.cache.add(logs)
 	s.sizes.add(logs)

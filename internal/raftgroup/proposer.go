@@ -23,6 +23,9 @@ const (
 	maxInFlightBytes = 16 << 20
 )
 
+// bulkNumber is the number of entries that have none, since they do not count as in flight.
+const bulkNumber = 0
+
 // Completion receives the outcome of one command. It is called exactly once for each
 // command that Submit accepted; applied commands complete in log order. It runs on one of
 // the proposer's two goroutines, which serve all commands of the group: it must not block.
@@ -56,9 +59,9 @@ type ProposerConfig struct {
 	MaxQueueCommands int
 	MaxQueueBytes    int
 	// MaxInFlight bounds the entries that were proposed and have no outcome yet: 8. That
-	// many are used only for full entries. Smaller ones are limited to two, one that is
-	// being written and one to follow, because more would only be smaller: Raft writes and
-	// replicates together what has arrived meanwhile.
+	// many are used only for full entries. Of smaller ones there are two at most, and the
+	// second is proposed once the first is written: proposed earlier, it would only be
+	// smaller, and its commands would not be written earlier.
 	MaxInFlight int
 	// MaxInFlightBytes bounds the bytes of those entries: 16 MiB. A single entry may be
 	// larger.
@@ -69,7 +72,7 @@ type ProposerConfig struct {
 }
 
 // Proposer batches the commands of one group into log entries. Commands submitted while an
-// entry is in flight make up the next one; there is no timer, so a single command is
+// entry is being written make up the next one; there is no timer, so a single command is
 // proposed immediately. The state machine must return []R, one element per command, as the
 // result of an entry.
 type Proposer[R any] struct {
@@ -86,9 +89,11 @@ type Proposer[R any] struct {
 	spare     []pendingCommand[R]
 	submitted uint64 // commands that were ever in the queue
 	bulk      bulkQueue[R]
-	bytes     int // of the queue
-	inFlight  int // entries but those of bulk
-	inBytes   int // of their commands
+	bytes     int    // of the queue
+	inFlight  int    // entries but those of bulk
+	inBytes   int    // of their commands
+	newest    uint64 // number of the last of them, from 1 on
+	storing   bool   // that one is not in the log yet
 	closed    bool
 }
 
@@ -104,7 +109,7 @@ type sentEntry[R any] struct {
 	future raft.ApplyFuture
 	inst   *instance
 	bytes  int       // of its commands
-	bulk   bool      // it has a command of SubmitBulk
+	number uint64    // in order; bulkNumber if it has a command of SubmitBulk
 	begin  time.Time // zero without metrics
 	done   []Completion[R]
 }
@@ -191,7 +196,7 @@ func (p *Proposer[R]) readyLocked() bool {
 		return false
 	}
 	full := len(p.queue) >= p.cfg.MaxBatchCommands || p.bytes >= p.cfg.MaxBatchBytes
-	return p.inFlight < min(fewInFlight, p.cfg.MaxInFlight) || full && p.inFlight < p.cfg.MaxInFlight
+	return p.inFlight < min(fewInFlight, p.cfg.MaxInFlight) && !p.storing || full && p.inFlight < p.cfg.MaxInFlight
 }
 
 func (p *Proposer[R]) wakeUp() {
@@ -225,6 +230,9 @@ func (p *Proposer[R]) Do(ctx context.Context, command []byte) (R, error) {
 func (p *Proposer[R]) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(p.complete)
+	stored := p.stored
+	p.group.storage.onStored.Store(&stored)
+	defer p.group.storage.onStored.CompareAndSwap(&stored, nil)
 	for {
 		select {
 		case <-p.wake:
@@ -265,22 +273,37 @@ func (p *Proposer[R]) drain() {
 		if batch == nil {
 			return
 		}
-		if bytes, ok := p.propose(batch, false); !ok {
-			p.landed(bytes, false)
+		number := p.newest
+		if bytes, ok := p.propose(batch, number); !ok {
+			p.landed(bytes, number)
 		}
 		clear(batch)
 	}
 }
 
+// stored records that what was proposed is in the log. It is called by Raft.
+func (p *Proposer[R]) stored() {
+	p.mu.Lock()
+	p.storing = false
+	ready := p.readyLocked()
+	p.mu.Unlock()
+	if ready {
+		p.wakeUp()
+	}
+}
+
 // landed removes an entry, with commands of that many bytes, from those in flight.
-func (p *Proposer[R]) landed(bytes int, bulk bool) {
-	if bulk {
+func (p *Proposer[R]) landed(bytes int, number uint64) {
+	if number == bulkNumber {
 		p.bulkLanded()
 		return
 	}
 	p.mu.Lock()
 	p.inFlight--
 	p.inBytes -= bytes
+	if number == p.newest {
+		p.storing = false
+	}
 	ready := p.readyLocked()
 	p.mu.Unlock()
 	if ready {
@@ -297,6 +320,8 @@ func (p *Proposer[R]) take() []pendingCommand[R] {
 		return nil
 	}
 	p.inFlight++
+	p.newest++
+	p.storing = true
 	n, bytes := 0, 0
 	for n < len(p.queue) && n < p.cfg.MaxBatchCommands {
 		size := p.queue[n].size
@@ -322,7 +347,7 @@ func (p *Proposer[R]) take() []pendingCommand[R] {
 
 // propose proposes a batch as one entry and returns the bytes of its commands; false means
 // that it was rejected and all its commands are completed.
-func (p *Proposer[R]) propose(batch []pendingCommand[R], bulk bool) (bytes int, ok bool) {
+func (p *Proposer[R]) propose(batch []pendingCommand[R], number uint64) (bytes int, ok bool) {
 	p.batch = p.batch[:0]
 	for i := range batch {
 		p.batch = append(p.batch, batch[i].data)
@@ -349,7 +374,7 @@ func (p *Proposer[R]) propose(batch []pendingCommand[R], bulk bool) (bytes int, 
 	if e == nil {
 		e = new(sentEntry[R])
 	}
-	e.future, e.inst, e.begin, e.bytes, e.bulk = future, inst, begin, bytes, bulk
+	e.future, e.inst, e.begin, e.bytes, e.number = future, inst, begin, bytes, number
 	for i := range batch {
 		e.done = append(e.done, batch[i].done)
 	}
@@ -364,7 +389,7 @@ func (p *Proposer[R]) complete() {
 		e.inst.pending.Add(-1)
 		p.group.cfg.Metrics.ended(e.begin, len(e.done), err)
 		e.finish(result, err)
-		p.landed(e.bytes, e.bulk) // after finish: commands of resumed callers join the next entry
+		p.landed(e.bytes, e.number) // after finish: commands of resumed callers join the next entry
 		clear(e.done)
 		e.done, e.future, e.inst = e.done[:0], nil, nil
 		p.free.Put(e)

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/hashicorp/raft"
@@ -270,4 +272,65 @@ func TestSubmitIsCheap(t *testing.T) {
 	})
 	require.LessOrEqual(t, allocs, 1.0)
 	run(t, p)()
+}
+
+// heldStorage is a Storage whose writes can be held.
+type heldStorage struct {
+	Storage
+	held atomic.Pointer[heldWrite]
+}
+
+// heldWrite is signaled when a write arrives, which waits until released is closed.
+type heldWrite struct{ arrived, released chan struct{} }
+
+// hold holds the next write of entries.
+func (s *heldStorage) hold() *heldWrite {
+	w := &heldWrite{arrived: make(chan struct{}), released: make(chan struct{})}
+	s.held.Store(w)
+	return w
+}
+
+func (s *heldStorage) StoreLogs(logs []*raft.Log) error {
+	if w := s.held.Swap(nil); w != nil {
+		close(w.arrived)
+		<-w.released
+	}
+	return s.Storage.StoreLogs(logs)
+}
+
+// What arrives while an entry is written makes up one entry.
+func TestCommandsJoinTheEntryThatFollowsTheOneBeingWritten(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	t.Cleanup(n.stop)
+	cfg := n.config(1, memJournal(t), n.voter())
+	storage := &heldStorage{Storage: cfg.Storage}
+	cfg.Storage = storage
+	g, err := Open(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, g.Shutdown(context.Background())) })
+	waitLeader(t, g)
+	require.NoError(t, g.Barrier(t.Context()))
+
+	seal := &countingSeal{}
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal.seal})
+	require.NoError(t, err)
+	stop := run(t, p)
+	defer stop()
+	var o outcomes
+	for range 10 {
+		write := storage.hold()
+		o.expect(t, p, []byte("written"))
+		<-write.arrived
+		for range 20 {
+			o.expect(t, p, []byte("waiting"))
+			runtime.Gosched()
+		}
+		close(write.released)
+		o.wg.Wait()
+	}
+	require.Empty(t, o.errs)
+	for i, size := range seal.sizes {
+		require.Equal(t, []int{1, 20}[i%2], size)
+	}
+	require.Len(t, seal.sizes, 20)
 }

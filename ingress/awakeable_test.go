@@ -65,6 +65,7 @@ func TestNamedSignals(t *testing.T) {
 	}{
 		{"POST", to + "resolve", routing.ErrNotFound, 404, "invocation not found"},
 		{"POST", to + "resolve", routing.ErrEnded, 409, "the invocation has ended"},
+		{"POST", to + "resolve", routing.ErrSignalsFull, 409, "the invocation accepts no more signals"},
 		{"POST", to + "reject", &routing.UnavailableError{}, 503, "a retry may have a second effect"},
 		{"POST", to + "forget", nil, 404, "not found"},
 		{"GET", to + "resolve", nil, 405, "method GET is not allowed here"},
@@ -103,8 +104,12 @@ func TestAwakeablesThatCannotBeCompleted(t *testing.T) {
 		f.signalErr = gone
 		require.Equal(t, http.StatusAccepted, complete(t, f, "POST", good+"/resolve", "x").Code)
 	}
-	f.signalErr = &routing.UnavailableError{}
+	f.signalErr = routing.ErrSignalsFull
 	answer := complete(t, f, "POST", good+"/resolve", "x")
+	require.Equal(t, http.StatusConflict, answer.Code)
+	require.Contains(t, answer.Body.String(), "the invocation accepts no more signals")
+	f.signalErr = &routing.UnavailableError{}
+	answer = complete(t, f, "POST", good+"/resolve", "x")
 	require.Equal(t, http.StatusServiceUnavailable, answer.Code)
 	require.Contains(t, answer.Body.String(), "can be retried safely")
 }

@@ -129,6 +129,8 @@ func (s *Server) explain(ctx context.Context, err error, id ids.Invocation, repe
 		return &problem{status: http.StatusRequestEntityTooLarge, message: routing.ErrTooLarge.Error() + " (networking.message-size-limit); it had no effect, send less"}
 	case errors.Is(err, routing.ErrEnded):
 		return &problem{status: http.StatusConflict, message: routing.ErrEnded.Error(), id: id}
+	case errors.Is(err, routing.ErrSignalsFull):
+		return &problem{status: http.StatusConflict, message: routing.ErrSignalsFull.Error(), id: id}
 	case errors.Is(context.Cause(ctx), errStopping):
 		return unavailable("the server is shutting down", id, repeatable)
 	case ctx.Err() != nil:

@@ -341,6 +341,8 @@ func refusal(out machine.Outcome) error {
 		return refuse(http.StatusBadRequest, "the journal has no entry with that index")
 	case machine.Unanswered:
 		return refuse(http.StatusBadRequest, "the journal up to that entry contains some commands without their completions; choose an earlier entry")
+	case machine.SignalsFull:
+		return refuse(http.StatusConflict, "the invocation was cancelled so often that its journal accepts no more cancels; kill it instead")
 	case machine.TooLarge:
 		return refuse(http.StatusUnprocessableEntity, "the journal up to that entry is too long to be copied: at most 64 MiB and 100,000 entries; choose an earlier entry, or restart from the beginning")
 	}

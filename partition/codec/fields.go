@@ -342,6 +342,7 @@ const (
 	fieldInvocationCancelRequestedAt = 43
 	fieldInvocationHistory           = 44
 	fieldInvocationCauses            = 45
+	fieldInvocationSignalBytes       = 46
 )
 
 const (

@@ -104,6 +104,7 @@ func (w *writer) fieldsAfterResult(inv *machine.Invocation) {
 	for i := range inv.Causes {
 		w.cause(fieldInvocationCauses, &inv.Causes[i])
 	}
+	w.uint(fieldInvocationSignalBytes, inv.SignalBytes)
 }
 
 // DecodeInvocation decodes the record of an invocation, which aliases b.
@@ -202,6 +203,8 @@ func DecodeInvocation(b []byte) (*machine.Invocation, error) {
 			decodeInto(&r, &inv.History, readHistory)
 		case fieldInvocationCauses:
 			decodeInto(&r, grow(&r, &inv.Causes), readCause)
+		case fieldInvocationSignalBytes:
+			inv.SignalBytes = r.u64()
 		default:
 			r.unknown("invocation")
 		}

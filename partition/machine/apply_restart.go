@@ -167,6 +167,7 @@ func (m *Machine) copyEntries(inv *Invocation, entries []journal.Entry) error {
 		if err != nil {
 			return fmt.Errorf("entry %d of %s: %w", i, inv.RestartedFrom, err)
 		}
+		m.countSignal(inv, n.ID, e.Payload)
 		if _, err := m.index(inv, n.ID, n.Settled()); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"slices"
 
 	"platform/internal/feature"
@@ -51,6 +52,9 @@ func (m *Machine) signal(c *Signal) (Outcome, error) {
 	if !inv.isNewSignal(c) {
 		return describe(OK, inv), nil
 	}
+	if full, err := m.signalsFull(inv, c.ID); full || err != nil {
+		return Outcome{Code: SignalsFull}, err
+	}
 	n := notification{journal.Signal, c.ID, journal.Succeeded, journal.NewSignal(c.ID, c.Result)}
 	if c.Result != nil && c.Result.Failure != nil {
 		n.settled = journal.Failed
@@ -94,6 +98,46 @@ func (m *Machine) recordCancel(inv *Invocation) error {
 		return m.leavePause(inv)
 	}
 	return nil
+}
+
+// Anybody who knows the ID of an invocation or of one of its awakeables can send signals to it,
+// with numbers that its handler never uses, too. Which of them the handler will await is not
+// known in advance, so their size in the journal is bounded instead. Cancels have some room of
+// their own.
+const (
+	// MaxSignalBytes bounds the signals in a journal.
+	MaxSignalBytes = 256 << 20
+	// MinSignalBytes is what each of them counts at least.
+	MinSignalBytes = 4 << 10
+	// cancelBytes is the room for cancels beyond MaxSignalBytes.
+	cancelBytes = 1 << 20
+)
+
+// countSignal adds a notification that is appended to a journal to the size of its signals.
+func (m *Machine) countSignal(inv *Invocation, id journal.NotificationID, payload []byte) {
+	if id.Signal && m.level >= feature.Level4 {
+		inv.SignalBytes += uint64(max(len(payload), MinSignalBytes))
+	}
+}
+
+// signalsFull reports whether the journal of inv may have no more signals. Another result for a
+// completed awakeable is no further signal.
+func (m *Machine) signalsFull(inv *Invocation, id journal.NotificationID) (bool, error) {
+	most := uint64(MaxSignalBytes)
+	if id == journal.NumberedSignal(journal.CancelSignal) {
+		most += cancelBytes
+	}
+	if inv.SignalBytes < most || m.level < feature.Level4 {
+		return false, nil
+	}
+	if id.Repeats() {
+		return true, nil
+	}
+	how, err := m.st.Notified(inv.ID, id)
+	if err != nil {
+		return false, fmt.Errorf("look up notification %v of %s: %w", id, inv.ID, err)
+	}
+	return how == journal.Pending, nil
 }
 
 // signalHistory is how many requests of repeatable signals are kept to recognize retries.

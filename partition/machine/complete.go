@@ -80,7 +80,7 @@ func after(t, while int64) int64 {
 func (m *Machine) deleteJournal(inv *Invocation) {
 	m.st.DeleteJournal(inv.ID, inv.Length)
 	m.deleteHistory(inv)
-	inv.Length, inv.Commands, inv.Output, inv.Signalled, inv.Seen = 0, 0, 0, false, 0
+	inv.Length, inv.Commands, inv.Output, inv.Signalled, inv.Seen, inv.SignalBytes = 0, 0, 0, false, 0, 0
 }
 
 // lastOutput returns the last result of the handler: usually from the steps that end it,

@@ -121,6 +121,9 @@ const (
 	DeadLettersFull
 	// TooLarge is how the leader refuses a Restart that would copy too much.
 	TooLarge
+	// SignalsFull refuses a Signal because the journal has as many as it may; nothing was
+	// changed.
+	SignalsFull
 )
 
 // Outcome is the result of a command for its proposer.

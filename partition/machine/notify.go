@@ -53,6 +53,7 @@ func (m *Machine) record(inv *Invocation, n notification) (bool, error) {
 		return false, err
 	}
 	place := inv.Length
+	m.countSignal(inv, n.id, n.payload)
 	e := m.append(inv, n.typ, n.payload)
 	if inv.Status == Invoked {
 		m.emit(&Notify{ID: inv.ID, Attempt: inv.Attempt, Index: place, Entry: e})

@@ -25,6 +25,8 @@ var (
 	ErrNotReady = errors.New("the invocation exists but has not completed yet")
 	// ErrEnded means that the invocation has completed and accepts no signals.
 	ErrEnded = errors.New("the invocation has ended")
+	// ErrSignalsFull means that the journal of the invocation has as many signals as it may.
+	ErrSignalsFull = errors.New("the invocation accepts no more signals: those in its journal have 256 MiB, of which each counts at least 4 KiB")
 	// ErrConflict means that the called workflow already ran or is running.
 	ErrConflict = errors.New("the workflow was already invoked with this key")
 )

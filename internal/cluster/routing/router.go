@@ -229,6 +229,8 @@ func (r *Router) Signal(ctx context.Context, s *machine.Signal) error {
 		return ErrNotFound
 	case out.Code == machine.Ended:
 		return ErrEnded
+	case out.Code == machine.SignalsFull:
+		return ErrSignalsFull
 	}
 	return nil
 }

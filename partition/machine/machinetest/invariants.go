@@ -157,14 +157,18 @@ func (c *checker) record(inv *machine.Invocation) {
 	entries := c.entries[inv.ID]
 	want(int(inv.Length) == len(entries), "length is the number of entries")
 	want(done || inv.Length > 0, "the journal starts with the input")
-	commands, sleeps := uint32(0), uint32(0)
+	commands, sleeps, signals := uint32(0), uint32(0), uint64(0)
 	for i, e := range entries {
+		if e.Type == journal.Signal {
+			signals += uint64(max(len(e.Payload), machine.MinSignalBytes))
+		}
 		if e.Type.IsCommand() {
 			commands++
 		}
 		want((e.Type == journal.Input) == (i == 0), "the input is entry 0 only")
 	}
 	want(inv.Commands == commands, "the count of commands matches the journal")
+	want(inv.SignalBytes <= signals, "the size of the signals is at most that in the journal")
 	for t := range c.State.timers {
 		if t.Kind == machine.TimerSleep && t.ID == inv.ID {
 			sleeps++

@@ -88,7 +88,7 @@ var codes = [...]string{
 	machine.Running: "running", machine.NotPinned: "not pinned", machine.Incompatible: "incompatible", machine.NoInput: "no input",
 	machine.Unsupported: "unsupported", machine.OutOfRange: "out of range", machine.Unanswered: "unanswered",
 	machine.QueueFull: "queue full", machine.Gap: "gap", machine.Superseded: "superseded", machine.Forgotten: "forgotten",
-	machine.DeadLettersFull: "dead letters full", machine.TooLarge: "too large",
+	machine.DeadLettersFull: "dead letters full", machine.TooLarge: "too large", machine.SignalsFull: "signals full",
 }
 
 // Outcome formats an outcome.

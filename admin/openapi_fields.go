@@ -65,6 +65,7 @@ var registryFieldMeanings = map[string]string{
 
 	"Service.deployment_id":               "Deployment that serves new invocations.",
 	"Service.journal_retention":           "Absent if journals are not kept.",
+	"RetryPolicy.initial_interval":        "Duration before the first retry, such as 1m 30s or PT90S; no retry follows sooner than after 10 ms, whatever the policy or the endpoint says.",
 	"RetryPolicy.max_attempts":            "Includes the first attempt. null: unlimited.",
 	"Handler.public":                      "Whether it can be called through the ingress: both service and handler must be public.",
 	"Deployment.metadata":                 "Labels given at registration.",

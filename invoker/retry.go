@@ -11,6 +11,10 @@ import (
 // together are not retried together.
 const jitter = 0.3
 
+// minDelay is the shortest delay before an attempt that follows a failed one, whatever the policy
+// or the endpoint says: without one, attempts that fail at once would keep a processor busy.
+const minDelay = 10 * time.Millisecond
+
 // retryState counts the failed attempts of a task. It lasts as long as the task: suspending
 // or a new leader reset it.
 type retryState struct {
@@ -42,7 +46,7 @@ func (r *retryState) next(f *failure, p *metadata.RetryPolicy) (time.Duration, b
 	case f.behavior != retryByPolicy:
 		return 0, false
 	case f.nextDelay != nil: // does not count against the policy
-		return *f.nextDelay, true
+		return max(*f.nextDelay, minDelay), true
 	}
 	r.failures++
 	if p.MaxAttempts > 0 && r.failures >= p.MaxAttempts {
@@ -63,5 +67,5 @@ func following(last time.Duration, failures int, p *metadata.RetryPolicy) time.D
 	if p.MaxInterval > 0 {
 		d = min(d, p.MaxInterval)
 	}
-	return max(d, 0)
+	return max(d, minDelay)
 }

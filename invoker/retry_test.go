@@ -255,6 +255,36 @@ func TestDelaysNeverOverflow(t *testing.T) {
 	}
 }
 
+// TestNoPolicyRetriesWithoutDelay has policies and endpoints that ask for a delay of 0.
+func TestNoPolicyRetriesWithoutDelay(t *testing.T) {
+	none := time.Duration(0)
+	for name, f := range map[string]*failure{"policy": {}, "endpoint": {nextDelay: &none}} {
+		for _, p := range []metadata.RetryPolicy{{}, {Factor: 1, MaxInterval: time.Hour}, {InitialInterval: time.Nanosecond, Factor: 1, MaxInterval: time.Nanosecond}} {
+			var r retryState
+			for range 10 {
+				d, again := r.next(f, &p)
+				require.True(t, again)
+				require.GreaterOrEqual(t, d, minDelay, name)
+				require.LessOrEqual(t, d, 2*minDelay, name)
+			}
+		}
+	}
+	attempts := make([]func(*wire), 101)
+	for i := range attempts {
+		attempts[i] = fails(t)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		cfg := DefaultConfig()
+		cfg.Defaults.Retry = metadata.RetryPolicy{Factor: 1}
+		o := newOffline(t, cfg, attempts...)
+		defer o.close()
+		o.shard.call(greeter, 1, "")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.LessOrEqual(t, len(o.gaps()), 100)
+	})
+}
+
 func TestInactivityAndAbort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := policy(1, metadata.Kill)

@@ -8,7 +8,7 @@ import (
 
 // RetryPolicy is the retry policy of services that set none.
 type RetryPolicy struct {
-	InitialInterval      units.Duration `key:"initial-interval" help:"delay before the first retry"`
+	InitialInterval      units.Duration `key:"initial-interval" help:"delay before the first retry; no retry follows sooner than after 10 ms"`
 	ExponentiationFactor float64        `key:"exponentiation-factor" help:"factor by which the delay grows with each retry, at least 1"`
 	MaxAttempts          Limit          `key:"max-attempts" help:"attempts before on-max-attempts, or unlimited"`
 	MaxInterval          units.Duration `key:"max-interval" help:"maximum delay"`

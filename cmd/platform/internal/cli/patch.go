@@ -43,7 +43,7 @@ Shows the changes and prompts for confirmation.`,
 	flags.Bool("lazy-state", false, "send state only when it is read; =false sends it with each attempt")
 	flags.String("max-attempts", "", "attempts before --on-max-attempts, a number or unlimited")
 	flags.String("on-max-attempts", "", "pause or kill")
-	flags.String("retry-initial-interval", "", "delay after the first failed attempt")
+	flags.String("retry-initial-interval", "", "delay after the first failed attempt; the least is 10 ms")
 	flags.String("retry-max-interval", "", "maximum delay between attempts")
 	flags.Float64("retry-factor", 0, "factor by which the delay grows with each attempt")
 	asJSON := jsonFlag(flags)

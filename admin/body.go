@@ -108,6 +108,9 @@ func decodeJSON(body []byte, into any) error {
 	if err != nil {
 		return badRequest("the request body is not valid: %v", err)
 	}
+	if name, repeated := httpserver.RepeatedKey(body, false); repeated {
+		return badRequest("the request body has the key '%s' twice; only one of the values would take effect", name)
+	}
 	return checkFields(body, reflect.TypeOf(into), "")
 }
 

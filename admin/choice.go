@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/internal/httpserver"
 	"platform/internal/ids"
 )
 
@@ -58,6 +59,9 @@ func (d *DeploymentChoice) UnmarshalJSON(b []byte) error {
 		var object struct{ ID string }
 		if err := json.Unmarshal(b, &object); err != nil {
 			return err
+		}
+		if name, repeated := httpserver.RepeatedKey(b, true); repeated {
+			return fmt.Errorf("the deployment has the field '%s' twice", name)
 		}
 		if object.ID == "" {
 			return errors.New("the deployment must be Keep, Latest, the id of a deployment, or an object with the field Id")

@@ -13,9 +13,9 @@ import (
 	"platform/internal/suggest"
 )
 
-// checkFields rejects fields of a JSON value that the Go type lacks, including those of nested
-// objects. The decoder would ignore options with misspelled names. Types with their own
-// UnmarshalJSON are skipped.
+// checkFields rejects fields of a JSON value that the Go type lacks, and two whose names differ only
+// in case, including those of nested objects. The decoder would ignore options with misspelled
+// names, and use one of the two. Types with their own UnmarshalJSON are skipped.
 func checkFields(body json.RawMessage, t reflect.Type, path string) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -47,30 +47,35 @@ func checkObject(body json.RawMessage, t reflect.Type, path string) error {
 			fields[field.Name] = field.Type
 		}
 	}
+	given := map[string]string{}
 	for _, name := range sortedKeys(object) {
 		known := knownField(fields, name)
-		if known == nil {
+		if known == "" {
 			return unprocessable("unknown field '%s'%s", path+name, alternatives(name, "fields", sortedKeys(fields)))
 		}
-		if err := checkFields(object[name], known, path+name+"."); err != nil {
+		if other, twice := given[known]; twice {
+			return badRequest("the request body has the field '%s' twice, as '%s' and as '%s'; only one of the values would take effect", path+known, other, name)
+		}
+		given[known] = name
+		if err := checkFields(object[name], fields[known], path+name+"."); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// knownField returns the type of a field, nil if it does not exist. Like the decoder, it ignores
-// case.
-func knownField(fields map[string]reflect.Type, name string) reflect.Type {
-	if t, ok := fields[name]; ok {
-		return t
+// knownField returns the name of a field as the type declares it, empty if it does not exist. Like
+// the decoder, it ignores case.
+func knownField(fields map[string]reflect.Type, name string) string {
+	if _, ok := fields[name]; ok {
+		return name
 	}
-	for known, t := range fields {
+	for known := range fields {
 		if strings.EqualFold(known, name) {
-			return t
+			return known
 		}
 	}
-	return nil
+	return ""
 }
 
 func checkElements(body json.RawMessage, elem reflect.Type, path string) error {

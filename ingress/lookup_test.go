@@ -131,12 +131,13 @@ func TestResultOfAHandlerThatIsGone(t *testing.T) {
 
 func TestBadTargets(t *testing.T) {
 	for body, message := range map[string]string{
-		``:                      "it is empty",
-		`{`:                     "expected a JSON object",
-		`[]`:                    "expected a JSON object, not array",
-		`"x"`:                   "expected a JSON object, not string",
-		`{} {}`:                 "more than one JSON value",
-		`{}`:                    "field 'target' is missing",
+		``:      "it is empty",
+		`{`:     "expected a JSON object",
+		`[]`:    "expected a JSON object, not array",
+		`"x"`:   "expected a JSON object, not string",
+		`{} {}`: "more than one JSON value",
+		`{}`:    "field 'target' is missing",
+		`{"target":"invocation","Target":"workflow"}`: "field 'Target' is given twice",
 		`{"target":"x"}`:        "field 'target' is 'x'",
 		`{"target":1}`:          "field 'target' must be a string, not number",
 		`{"target":"workflow"}`: "field 'workflowName' is missing",

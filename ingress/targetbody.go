@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/internal/httpserver"
 	"platform/internal/ids"
 	"platform/internal/target"
 	"platform/partition/machine"
@@ -76,6 +77,9 @@ func decodeJSON(data []byte, into any) error {
 	err := dec.Decode(into)
 	if err == nil {
 		if _, err = dec.Token(); err == io.EOF {
+			if name, repeated := httpserver.RepeatedKey(data, true); repeated {
+				return badRequest("bad request body: field '%s' is given twice", name)
+			}
 			return nil
 		}
 		return badRequest("bad request body: more than one JSON value")

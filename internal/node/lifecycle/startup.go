@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -16,6 +17,7 @@ import (
 
 	"platform/internal/access"
 	"platform/internal/cluster"
+	"platform/internal/httpserver"
 )
 
 // quietPeriod is how long requests to a starting node wait before they are rejected. This suffices
@@ -160,11 +162,19 @@ func refuseCaller(w http.ResponseWriter, reason string) {
 // present.
 func (s *Startup) provision(w http.ResponseWriter, r *http.Request) {
 	var req cluster.ProvisionRequest
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&req); err != nil && !errors.Is(err, io.EOF) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))
+	if err == nil && len(bytes.TrimSpace(body)) > 0 {
+		err = json.Unmarshal(body, &req)
+	}
+	if err != nil {
 		access.Refuse(w, http.StatusBadRequest, "the body is not JSON such as {\"num_partitions\": 8, \"replication\": 3}: "+err.Error())
 		return
 	}
-	err := s.cfg.Provisioning.Request(req)
+	if name, repeated := httpserver.RepeatedKey(body, true); repeated {
+		access.Refuse(w, http.StatusBadRequest, "the body has the field '"+name+"' twice")
+		return
+	}
+	err = s.cfg.Provisioning.Request(req)
 	if refusal, ok := errors.AsType[*cluster.ProvisionRefusal](err); ok {
 		access.Refuse(w, refusal.Status, refusal.Error())
 		return

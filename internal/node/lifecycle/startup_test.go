@@ -14,6 +14,19 @@ import (
 
 var anyHost = &access.Guard{Hosts: []string{access.AnyOne}}
 
+// TestProvisioningRefusesRepeatedFields has two values of one field, of which only one could take
+// effect.
+func TestProvisioningRefusesRepeatedFields(t *testing.T) {
+	for _, body := range []string{`{"replication":1,"replication":3}`, `{"replication":1,"Replication":3}`} {
+		s := NewStartup(StartupConfig{Provisioning: cluster.NewProvisioning(false, 4, 1, 1), Guard: anyHost, Authenticator: &access.Authenticator{}})
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodPost, "http://localhost:9070/cluster/provision", strings.NewReader(body))
+		s.handler(true).ServeHTTP(w, r)
+		require.Equal(t, http.StatusBadRequest, w.Code)
+		require.Contains(t, strings.ToLower(w.Body.String()), "the field 'replication' twice")
+	}
+}
+
 func TestProvisioningRequiresGossip(t *testing.T) {
 	s := NewStartup(StartupConfig{Provisioning: cluster.NewProvisioning(false, 4, 1, 1), Guard: anyHost, Authenticator: &access.Authenticator{}})
 	reason := "waiting for room on the disk"

@@ -69,6 +69,25 @@ func TestFindServerReportsWhereItLooked(t *testing.T) {
 	require.Equal(t, "Build it with `make build`, or put it in the same directory.", hintFor(err))
 }
 
+func TestInvalidOptionsOfDevAreUsageErrors(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // there is no server to start
+	for args, message := range map[string]string{
+		"--nodes 0":                        "--nodes is 1 to 9, not 0",
+		"--nodes 10":                       "--nodes is 1 to 9, not 10",
+		"--nodes 3 --bind-ip ::":           "--bind-ip :: stands for all addresses",
+		"--ingress-port 0":                 "--ingress-port is 1 to 65535, not 0",
+		"--nodes 3 --admin-port 65534":     "--admin-port is 1 to 65533, not 65534",
+		"--sample --sample-port 70000":     "--sample-port is 1 to 65535, not 70000",
+		"--once":                           "--once needs --sample",
+		"--use-random-ports --node-port=x": "--node-port takes",
+	} {
+		var out bytes.Buffer
+		status := Run(t.Context(), append([]string{"dev"}, strings.Fields(args)...), System{Out: &out, Err: &out, Getenv: func(string) string { return "" }})
+		require.Equal(t, exitUsage, status, args)
+		require.Contains(t, out.String(), message)
+	}
+}
+
 func TestReportOfAnInterrupt(t *testing.T) {
 	var out bytes.Buffer
 	a := &app{System: System{Err: &out, Getenv: os.Getenv}}

@@ -51,6 +51,9 @@ it and makes the first call. In a cluster, a killed node is restarted after 5 s.
 		if o.Once && !withSample {
 			return &usageError{"--once needs --sample"}
 		}
+		if wrong := o.Check(); wrong != "" {
+			return &usageError{wrong}
+		}
 		return a.runDev(ctx, o, withSample)
 	})
 	return cmd

@@ -18,6 +18,8 @@ import (
 // MostNodes is the largest number of nodes.
 const MostNodes = 9
 
+const mostPort = 1<<16 - 1
+
 // Options are the processes to run and their settings.
 type Options struct {
 	Server string   // program
@@ -55,7 +57,30 @@ type HintedError struct {
 func (e *HintedError) Error() string { return e.Err.Error() }
 func (e *HintedError) Unwrap() error { return e.Err }
 
-// Run runs the nodes until ctx ends, or until a single node or the sample ends by itself.
+// Check returns why options are invalid, as a message for users; "" if they are valid.
+func (o *Options) Check() string {
+	if o.Nodes < 1 || o.Nodes > MostNodes {
+		return fmt.Sprintf("--nodes is 1 to %d, not %d", MostNodes, o.Nodes)
+	}
+	if ip := net.ParseIP(o.BindIP); o.Nodes > 1 && ip != nil && ip.IsUnspecified() {
+		return fmt.Sprintf("--bind-ip %s stands for all addresses; the nodes of a cluster need a specific one, such as 127.0.0.1", o.BindIP)
+	}
+	if o.RandomPorts {
+		return ""
+	}
+	last := mostPort - o.Nodes + 1
+	for _, p := range []struct {
+		flag       string
+		port, most int
+	}{{"--ingress-port", o.Ports.Ingress, last}, {"--admin-port", o.Ports.Admin, last}, {"--node-port", o.Ports.Node, last}, {"--sample-port", o.SamplePort, mostPort}} {
+		if p.port < 1 || p.port > p.most {
+			return fmt.Sprintf("%s is 1 to %d, not %d; --use-random-ports chooses free ports", p.flag, p.most, p.port)
+		}
+	}
+	return ""
+}
+
+// Run runs the nodes, with options that Check accepts, until ctx ends, or until a single node or the sample ends by itself.
 // When it returns, all processes have ended and temporary data is deleted.
 func Run(ctx context.Context, o Options) (err error) {
 	nodes, err := o.newNodes()
@@ -204,12 +229,6 @@ func (r *running) launch(n *node) (*Process, error) {
 
 // newNodes chooses the ports of all nodes.
 func (o *Options) newNodes() ([]*node, error) {
-	if o.Nodes < 1 || o.Nodes > MostNodes {
-		return nil, fmt.Errorf("--nodes is 1 to %d, not %d", MostNodes, o.Nodes)
-	}
-	if ip := net.ParseIP(o.BindIP); o.Nodes > 1 && ip != nil && ip.IsUnspecified() {
-		return nil, fmt.Errorf("--bind-ip %s stands for all addresses; the nodes of a cluster need a specific one, such as 127.0.0.1", o.BindIP)
-	}
 	nodes := make([]*node, o.Nodes)
 	for i := range nodes {
 		nodes[i] = &node{name: fmt.Sprintf("n%d", i+1), ip: o.BindIP, ports: Ports{o.Ports.Ingress + i, o.Ports.Admin + i, o.Ports.Node + i}}

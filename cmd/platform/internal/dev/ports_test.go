@@ -24,9 +24,15 @@ func TestTemporaryServerNeedsItsPorts(t *testing.T) {
 }
 
 func TestOptionsAreChecked(t *testing.T) {
+	ports := Ports{8080, 9070, 5122}
 	for nodes, ip := range map[int]string{0: "127.0.0.1", 10: "127.0.0.1", 2: "0.0.0.0"} {
-		o := Options{Nodes: nodes, BindIP: ip}
-		_, err := o.newNodes()
-		require.Error(t, err)
+		o := Options{Nodes: nodes, BindIP: ip, Ports: ports, SamplePort: 9080}
+		require.NotEmpty(t, o.Check())
 	}
+	o := Options{Nodes: 9, BindIP: "127.0.0.1", Ports: ports, SamplePort: 9080}
+	require.Empty(t, o.Check())
+	o.Ports.Node = 65535
+	require.Contains(t, o.Check(), "--node-port is 1 to 65527")
+	o.RandomPorts = true
+	require.Empty(t, o.Check())
 }

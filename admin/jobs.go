@@ -66,7 +66,15 @@ type jobView struct {
 	Done       uint64              `json:"done"`
 	Failed     uint64              `json:"failed"`
 	Failures   []batchFailure      `json:"failures"`
+	Skipped    uint64              `json:"skipped"`
+	Skips      []jobSkip           `json:"skips"`
 	Error      string              `json:"error,omitempty"`
+}
+
+// jobSkip is an invocation that a job left out.
+type jobSkip struct {
+	ID     string `json:"invocation_id"`
+	Reason string `json:"reason"`
 }
 
 // excludedFilters are the parameters of GET /invocations that do not select invocations.
@@ -241,13 +249,16 @@ func viewJob(j *metadata.Job) jobView {
 	view := jobView{
 		ID: j.ID, Operation: j.Operation, State: j.State.String(), Deployment: j.Deployment, Reason: j.Reason, By: j.By,
 		CreatedAt: timestamp(j.CreatedAt), ModifiedAt: timestamp(j.ModifiedAt),
-		Matched: j.Matched, Done: j.Done, Failed: j.Failed, Failures: []batchFailure{}, Error: j.Error,
+		Matched: j.Matched, Done: j.Done, Failed: j.Failed, Failures: []batchFailure{}, Skipped: j.Skipped, Skips: []jobSkip{}, Error: j.Error,
 	}
 	if j.Filter != "" {
 		view.Filter, _ = url.ParseQuery(j.Filter) // validated on creation
 	}
 	for _, f := range j.Failures {
 		view.Failures = append(view.Failures, batchFailure{f.Invocation, f.Message})
+	}
+	for _, f := range j.Skips {
+		view.Skips = append(view.Skips, jobSkip{f.Invocation, f.Message})
 	}
 	return view
 }

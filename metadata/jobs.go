@@ -73,14 +73,14 @@ type JobProgress struct {
 	Batch     []string
 	Cursor    string
 	Exhausted bool
-	// Matched counts the invocations up to and including the batch, Done and Failed those
-	// that were processed.
-	Matched, Done, Failed uint64
-	Failures              []JobFailure // the first MaxJobFailures
-	Error                 string       // why the job failed
+	// Matched counts the invocations up to and including the batch, Done, Failed and Skipped
+	// those that were processed. Skipped ones had been deleted before their turn.
+	Matched, Done, Failed, Skipped uint64
+	Failures, Skips                []JobFailure // the first MaxJobFailures of each
+	Error                          string       // why the job failed
 }
 
-// JobFailure is the failure of the operation on one invocation.
+// JobFailure is why the operation failed for one invocation, or why that was skipped.
 type JobFailure struct{ Invocation, Message string }
 
 // createJob adds a job.
@@ -142,8 +142,8 @@ func (p *JobProgress) check() error {
 	switch {
 	case len(p.Batch) > MaxJobBatch:
 		return &InvalidError{fmt.Sprintf("a job processes at most %d invocations at a time, not %d", MaxJobBatch, len(p.Batch))}
-	case len(p.Failures) > MaxJobFailures:
-		return &InvalidError{fmt.Sprintf("a job has at most %d failures on record, not %d", MaxJobFailures, len(p.Failures))}
+	case max(len(p.Failures), len(p.Skips)) > MaxJobFailures:
+		return &InvalidError{fmt.Sprintf("a job has at most %d failures and skipped invocations on record, not %d", MaxJobFailures, max(len(p.Failures), len(p.Skips)))}
 	case jobStateNames[p.State] == "":
 		return &InvalidError{fmt.Sprintf("a job has no state %d", p.State)}
 	}
@@ -233,10 +233,22 @@ func jobToProto(j *Job) *pb.Job {
 
 func progressToProto(p *JobProgress, out *pb.Job) {
 	out.State, out.Batch, out.Cursor, out.Exhausted = uint32(p.State), p.Batch, p.Cursor, p.Exhausted
-	out.Matched, out.Done, out.Failed, out.Error = p.Matched, p.Done, p.Failed, p.Error
-	for _, f := range p.Failures {
-		out.Failures = append(out.Failures, &pb.JobFailure{InvocationId: f.Invocation, Message: f.Message})
+	out.Matched, out.Done, out.Failed, out.Skipped, out.Error = p.Matched, p.Done, p.Failed, p.Skipped, p.Error
+	out.Failures, out.Skips = failuresToProto(p.Failures), failuresToProto(p.Skips)
+}
+
+func failuresToProto(failures []JobFailure) (out []*pb.JobFailure) {
+	for _, f := range failures {
+		out = append(out, &pb.JobFailure{InvocationId: f.Invocation, Message: f.Message})
 	}
+	return out
+}
+
+func failuresFromProto(failures []*pb.JobFailure) (out []JobFailure) {
+	for _, f := range failures {
+		out = append(out, JobFailure{f.GetInvocationId(), f.GetMessage()})
+	}
+	return out
 }
 
 func jobFromProto(j *pb.Job) Job {
@@ -247,22 +259,31 @@ func jobFromProto(j *pb.Job) Job {
 }
 
 func progressFromProto(j *pb.Job) JobProgress {
-	p := JobProgress{
+	return JobProgress{
 		State: JobState(j.GetState()), Batch: j.GetBatch(), Cursor: j.GetCursor(), Exhausted: j.GetExhausted(),
-		Matched: j.GetMatched(), Done: j.GetDone(), Failed: j.GetFailed(), Error: j.GetError(),
+		Matched: j.GetMatched(), Done: j.GetDone(), Failed: j.GetFailed(), Skipped: j.GetSkipped(), Error: j.GetError(),
+		Failures: failuresFromProto(j.GetFailures()), Skips: failuresFromProto(j.GetSkips()),
 	}
-	for _, f := range j.GetFailures() {
-		p.Failures = append(p.Failures, JobFailure{f.GetInvocationId(), f.GetMessage()})
-	}
-	return p
 }
 
-// AddFailure records a failure if there is room.
+// AddFailure counts a failure, and records it if there is room.
 func (p *JobProgress) AddFailure(invocation, message string) {
-	if p.Failed++; len(p.Failures) < MaxJobFailures {
-		if len(message) > maxFailureText {
-			message = strings.ToValidUTF8(message[:maxFailureText], "") + "…"
-		}
-		p.Failures = append(slices.Clone(p.Failures), JobFailure{invocation, message})
+	p.Failed++
+	p.Failures = withFailure(p.Failures, invocation, message)
+}
+
+// AddSkip counts an invocation that was left out, and records it if there is room.
+func (p *JobProgress) AddSkip(invocation, reason string) {
+	p.Skipped++
+	p.Skips = withFailure(p.Skips, invocation, reason)
+}
+
+func withFailure(failures []JobFailure, invocation, message string) []JobFailure {
+	if len(failures) >= MaxJobFailures {
+		return failures
 	}
+	if len(message) > maxFailureText {
+		message = strings.ToValidUTF8(message[:maxFailureText], "") + "…"
+	}
+	return append(slices.Clone(failures), JobFailure{invocation, message})
 }

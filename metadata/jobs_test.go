@@ -43,9 +43,12 @@ func TestJobAdvancesAndEnds(t *testing.T) {
 
 	progress := stored.JobProgress
 	progress.Done, progress.Batch = 1, []string{"inv_2"}
+	progress.AddSkip("inv_3", "gone")
 	advanced, err := m.AdvanceJob(t.Context(), created.ID, created.Version, progress)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, advanced.Done)
+	require.EqualValues(t, 1, advanced.Skipped)
+	require.Equal(t, []JobFailure{{"inv_3", "gone"}}, jobFromProto(jobToProto(&advanced)).Skips)
 	require.Equal(t, "kill", advanced.Operation)
 	_, err = m.AdvanceJob(t.Context(), created.ID, created.Version, progress)
 	require.ErrorIs(t, err, ErrJobChanged, "another node has advanced it")

@@ -149,7 +149,7 @@ func (r *JobRunner) execute(ctx context.Context, id string) {
 				return
 			}
 		case job.State != metadata.JobRunning:
-			r.log.Info("job ended", "job_id", id, "operation", job.Operation, "state", job.State.String(), "done", job.Done, "failed", job.Failed)
+			r.log.Info("job ended", "job_id", id, "operation", job.Operation, "state", job.State.String(), "done", job.Done, "failed", job.Failed, "skipped", job.Skipped)
 		}
 	}
 }
@@ -248,9 +248,12 @@ func (r *JobRunner) process(ctx context.Context, job *metadata.Job, p *metadata.
 		return errStopped
 	}
 	for i, err := range errs {
-		if err == nil || repeats && isLater(err) {
+		switch {
+		case err == nil, repeats && isLater(err):
 			p.Done++
-		} else {
+		case errors.Is(err, admin.ErrNotFound):
+			p.AddSkip(job.Batch[i], "the invocation did not exist any more: it was purged, or its retention had ended")
+		default:
 			p.AddFailure(job.Batch[i], err.Error())
 		}
 	}

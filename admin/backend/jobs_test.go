@@ -160,6 +160,9 @@ func (f *jobTargets) CancelOnce(_ context.Context, id ids.Invocation, request ui
 func (f *jobTargets) RestartOnce(_ context.Context, id ids.Invocation, unique [16]byte, _ admin.DeploymentChoice) (ids.Invocation, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err := f.refuse[id.String()]; err != nil {
+		return ids.Invocation{}, err
+	}
 	made := ids.NewInvocation(id.PartitionKey(), unique)
 	f.restarts[made.String()] = true
 	return made, nil
@@ -271,6 +274,29 @@ func TestRepeatedOperationsCountWhatHasEndedMeanwhile(t *testing.T) {
 		require.EqualValues(t, 3, job.Done, "2 of the batch and 1 that the runner lists again")
 		require.EqualValues(t, 1+2, job.Failed, "those of the second batch had ended before it was processed")
 	})
+}
+
+// TestAJobSkipsWhatWasPurgedMeanwhile has invocations that were deleted after the job had listed
+// them.
+func TestAJobSkipsWhatWasPurgedMeanwhile(t *testing.T) {
+	for _, operation := range []string{"restart-as-new", "kill", "resume"} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newTargets(3)
+			f.refuse[f.all[0].ID] = admin.ErrNotFound
+			f.refuse[f.all[1].ID] = refuse(http.StatusGone, "no input")
+			s := records(metadata.Job{Operation: operation, Filter: "status=completed"})
+			r, leads := runner(s, f)
+			job := runUntil(t, r, s, leads)
+			require.Equal(t, metadata.JobDone, job.State)
+			require.EqualValues(t, 3, job.Matched)
+			require.EqualValues(t, 1, job.Done)
+			require.EqualValues(t, 1, job.Failed)
+			require.Equal(t, f.all[1].ID, job.Failures[0].Invocation)
+			require.EqualValues(t, 1, job.Skipped)
+			require.Equal(t, f.all[0].ID, job.Skips[0].Invocation)
+			require.Contains(t, job.Skips[0].Message, "purged")
+		})
+	}
 }
 
 func TestAStoppedJobEnds(t *testing.T) {

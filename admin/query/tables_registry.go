@@ -82,6 +82,7 @@ func sysJob() *Table {
 		plain("matched", U64, "invocations found so far", func(j *row) value { return number(j.Matched) }),
 		plain("done", U64, "invocations on which the operation succeeded", func(j *row) value { return number(j.Done) }),
 		plain("failed", U64, "invocations on which it failed", func(j *row) value { return number(j.Failed) }),
+		plain("skipped", U64, "invocations that were deleted before their turn", func(j *row) value { return number(j.Skipped) }),
 		plain("error", Text, "why the job failed", func(j *row) value { return text(j.Error) }),
 	})
 }

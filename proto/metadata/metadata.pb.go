@@ -4508,6 +4508,8 @@ type Job struct {
 	Failed        uint64        `protobuf:"varint,16,opt,name=failed,proto3" json:"failed,omitempty"`
 	Failures      []*JobFailure `protobuf:"bytes,17,rep,name=failures,proto3" json:"failures,omitempty"` // the first ones
 	Error         string        `protobuf:"bytes,18,opt,name=error,proto3" json:"error,omitempty"`       // why the job failed
+	Skipped       uint64        `protobuf:"varint,19,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	Skips         []*JobFailure `protobuf:"bytes,20,rep,name=skips,proto3" json:"skips,omitempty"` // the first ones
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4668,7 +4670,21 @@ func (x *Job) GetError() string {
 	return ""
 }
 
-// JobFailure is the failure of the operation on one invocation.
+func (x *Job) GetSkipped() uint64 {
+	if x != nil {
+		return x.Skipped
+	}
+	return 0
+}
+
+func (x *Job) GetSkips() []*JobFailure {
+	if x != nil {
+		return x.Skips
+	}
+	return nil
+}
+
+// JobFailure is why the operation failed for one invocation, or why that was skipped.
 type JobFailure struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	InvocationId  string                 `protobuf:"bytes,1,opt,name=invocation_id,json=invocationId,proto3" json:"invocation_id,omitempty"`
@@ -6090,7 +6106,7 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\x03job\x18\x01 \x01(\v2\x16.platform.metadata.JobR\x03job\x12)\n" +
 	"\x10expected_version\x18\x02 \x01(\x04R\x0fexpectedVersion\"\x19\n" +
 	"\aStopJob\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"\xf0\x03\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\xbf\x04\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1c\n" +
 	"\toperation\x18\x02 \x01(\tR\toperation\x12\x16\n" +
@@ -6112,7 +6128,9 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\x04done\x18\x0f \x01(\x04R\x04done\x12\x16\n" +
 	"\x06failed\x18\x10 \x01(\x04R\x06failed\x129\n" +
 	"\bfailures\x18\x11 \x03(\v2\x1d.platform.metadata.JobFailureR\bfailures\x12\x14\n" +
-	"\x05error\x18\x12 \x01(\tR\x05error\"K\n" +
+	"\x05error\x18\x12 \x01(\tR\x05error\x12\x18\n" +
+	"\askipped\x18\x13 \x01(\x04R\askipped\x123\n" +
+	"\x05skips\x18\x14 \x03(\v2\x1d.platform.metadata.JobFailureR\x05skips\"K\n" +
 	"\n" +
 	"JobFailure\x12#\n" +
 	"\rinvocation_id\x18\x01 \x01(\tR\finvocationId\x12\x18\n" +
@@ -6390,26 +6408,27 @@ var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	57, // 73: platform.metadata.CreateJob.job:type_name -> platform.metadata.Job
 	57, // 74: platform.metadata.AdvanceJob.job:type_name -> platform.metadata.Job
 	58, // 75: platform.metadata.Job.failures:type_name -> platform.metadata.JobFailure
-	20, // 76: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
-	64, // 77: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
-	65, // 78: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
-	71, // 79: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
-	71, // 80: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
-	65, // 81: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
-	71, // 82: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
-	68, // 83: platform.metadata.Service.options:type_name -> platform.metadata.Options
-	66, // 84: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
-	68, // 85: platform.metadata.Service.declared:type_name -> platform.metadata.Options
-	71, // 86: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
-	68, // 87: platform.metadata.Handler.options:type_name -> platform.metadata.Options
-	69, // 88: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
-	70, // 89: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
-	67, // 90: platform.metadata.Options.forward_headers:type_name -> platform.metadata.HeaderNames
-	91, // [91:91] is the sub-list for method output_type
-	91, // [91:91] is the sub-list for method input_type
-	91, // [91:91] is the sub-list for extension type_name
-	91, // [91:91] is the sub-list for extension extendee
-	0,  // [0:91] is the sub-list for field type_name
+	58, // 76: platform.metadata.Job.skips:type_name -> platform.metadata.JobFailure
+	20, // 77: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
+	64, // 78: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
+	65, // 79: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
+	71, // 80: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
+	71, // 81: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
+	65, // 82: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
+	71, // 83: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
+	68, // 84: platform.metadata.Service.options:type_name -> platform.metadata.Options
+	66, // 85: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
+	68, // 86: platform.metadata.Service.declared:type_name -> platform.metadata.Options
+	71, // 87: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
+	68, // 88: platform.metadata.Handler.options:type_name -> platform.metadata.Options
+	69, // 89: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
+	70, // 90: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
+	67, // 91: platform.metadata.Options.forward_headers:type_name -> platform.metadata.HeaderNames
+	92, // [92:92] is the sub-list for method output_type
+	92, // [92:92] is the sub-list for method input_type
+	92, // [92:92] is the sub-list for extension type_name
+	92, // [92:92] is the sub-list for extension extendee
+	0,  // [0:92] is the sub-list for field type_name
 }
 
 func init() { file_proto_metadata_metadata_proto_init() }

@@ -145,9 +145,9 @@ func (a *app) jobsList() *cobra.Command {
 		}
 		rows := make([][]string, len(list))
 		for i, j := range list {
-			rows[i] = []string{j.ID, j.Operation, j.State, a.print.Time(j.CreatedAt), progressOf(j.Matched), progressOf(j.Done), progressOf(j.Failed)}
+			rows[i] = []string{j.ID, j.Operation, j.State, a.print.Time(j.CreatedAt), progressOf(j.Matched), progressOf(j.Done), progressOf(j.Failed), progressOf(j.Skipped)}
 		}
-		a.print.Table("", []string{"ID", "OPERATION", "STATE", "CREATED-AT", "MATCHED", "DONE", "FAILED"}, rows)
+		a.print.Table("", []string{"ID", "OPERATION", "STATE", "CREATED-AT", "MATCHED", "DONE", "FAILED", "SKIPPED"}, rows)
 		return nil
 	})
 	return cmd
@@ -195,20 +195,32 @@ func (a *app) showJob(j *client.Job) {
 		term.Field{Name: "Progress", Value: jobProgress(j)},
 		term.Field{Name: "Error", Value: term.Clean(j.Error)},
 	)
-	if len(j.Failures) == 0 {
+	var failures, skips [][]string
+	for _, f := range j.Failures {
+		failures = append(failures, []string{f.ID, term.Clean(f.Error)})
+	}
+	for _, s := range j.Skips {
+		skips = append(skips, []string{s.ID, term.Clean(s.Reason)})
+	}
+	a.jobSamples("Failures", "ERROR", failures)
+	a.jobSamples("Skipped", "REASON", skips)
+}
+
+func (a *app) jobSamples(heading, column string, rows [][]string) {
+	if len(rows) == 0 {
 		return
 	}
 	a.print.Println()
-	a.print.Heading("Failures")
-	rows := make([][]string, len(j.Failures))
-	for i, f := range j.Failures {
-		rows[i] = []string{f.ID, term.Clean(f.Error)}
-	}
-	a.print.Table("", []string{"ID", "ERROR"}, rows)
+	a.print.Heading(heading)
+	a.print.Table("", []string{"ID", column}, rows)
 }
 
 func jobProgress(j *client.Job) string {
-	return fmt.Sprintf("%d of %d found, %d done, %d failed", j.Done+j.Failed, j.Matched, j.Done, j.Failed)
+	text := fmt.Sprintf("%d of %d found, %d done, %d failed", j.Done+j.Failed+j.Skipped, j.Matched, j.Done, j.Failed)
+	if j.Skipped > 0 {
+		text += fmt.Sprintf(", %d skipped", j.Skipped)
+	}
+	return text
 }
 
 func (a *app) jobsStop() *cobra.Command {

@@ -31,6 +31,8 @@ type Job struct {
 	Done       uint64              `json:"done"`
 	Failed     uint64              `json:"failed"`
 	Failures   []JobFailure        `json:"failures"`
+	Skipped    uint64              `json:"skipped"`
+	Skips      []JobSkip           `json:"skips"`
 	Error      string              `json:"error,omitempty"`
 }
 
@@ -38,6 +40,12 @@ type Job struct {
 type JobFailure struct {
 	ID    string `json:"invocation_id"`
 	Error string `json:"error"`
+}
+
+// JobSkip is an invocation that a job left out.
+type JobSkip struct {
+	ID     string `json:"invocation_id"`
+	Reason string `json:"reason"`
 }
 
 // Running reports whether the job has not ended.

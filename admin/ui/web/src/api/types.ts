@@ -351,6 +351,7 @@ export interface Job {
   matched: number
   done: number
   failed: number
+  skipped?: number
   filter?: Record<string, string[]>
   deployment?: string
   reason?: string

@@ -53,7 +53,7 @@ function JobState({ job }: { job: Job }) {
 
 function Progress({ job }: { job: Job }) {
   const matched = job.matched
-  const done = job.done + job.failed
+  const done = job.done + job.failed + (job.skipped ?? 0)
   return <span class="usage"><span class="usage-bar" aria-hidden="true"><i class={ended(job) && job.failed === 0 ? 'done' : ''} style={{ width: `${matched === 0 ? (ended(job) ? 100 : 0) : Math.min(100, (done / matched) * 100)}%` }} /></span><span class="num">{formatCount(done)}{matched > 0 ? ` of ${formatCount(matched)}` : ''}</span></span>
 }
 
@@ -76,7 +76,7 @@ function One({ id }: { id: string }) {
             <Section><Progress job={j} /></Section>
             <Section><Facts rows={[
               ['Id', <span class="mono">{j.id}</span>], ['Started', <Time at={j.created_at} />], ended(j) ? ['Ended', <Time at={j.modified_at} />] : null, ['Duration', <Elapsed from={j.created_at} to={ended(j) ? j.modified_at : undefined} />],
-              ['Failed', formatCount(failedOf(j))], j.reason ? ['Reason', j.reason] : null, j.by ? ['By', j.by] : null, j.deployment ? ['Deployment', <span class="mono">{j.deployment}</span>] : null,
+              ['Failed', formatCount(failedOf(j))], j.skipped ? ['Skipped', `${formatCount(j.skipped)}: they did not exist any more`] : null, j.reason ? ['Reason', j.reason] : null, j.by ? ['By', j.by] : null, j.deployment ? ['Deployment', <span class="mono">{j.deployment}</span>] : null,
               j.error ? ['Error', <span class="bad-text">{j.error}</span>] : null,
               ['Invocations', j.filter ? <a class="wrap" href={href('/invocations', new URLSearchParams(Object.entries(j.filter).flatMap(([name, values]) => values.map((v) => [name, v]))))}>{filterText(j)}</a> : filterText(j)],
             ]} /></Section>

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +22,7 @@ const auditTimeout = 5 * time.Second
 const (
 	auditObjects = "audit objects" // []string
 	auditNothing = "audit nothing" // the request changed nothing
+	auditDryRun  = "audit dry run" // the request asks what would change
 )
 
 // audited returns the handler of a route whose requests are recorded in the audit log. A change of
@@ -76,6 +78,9 @@ func (s *Server) record(c echo.Context, r route, err error) {
 	if err != nil {
 		f := s.explain(c.Request(), err)
 		action.Status, action.Outcome = uint32(f.status), access.WithoutSecrets(f.message)
+	}
+	if c.Get(auditDryRun) != nil {
+		action.Outcome = strings.TrimSuffix("dry run: "+action.Outcome, ": ")
 	}
 	p := access.From(c.Request().Context())
 	// After a server error, something may have changed, and also if the client did not wait for the

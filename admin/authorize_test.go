@@ -341,6 +341,25 @@ func TestActionsAreAudited(t *testing.T) {
 	require.LessOrEqual(t, float64(strangers.Limit())*3600*24, 200.0)
 }
 
+func TestDryRunsAreMarkedInTheAuditLog(t *testing.T) {
+	w := secured(t, byRole())
+	w.offers["http://small/"] = small
+	do := func(body string) int {
+		answer := w.ask(t, "POST", "/deployments", body, "Authorization", "Bearer "+w.tokens["deployer"])
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	require.Less(t, do(`{"uri":"http://small","dry_run":true}`), 300)
+	require.GreaterOrEqual(t, do(`{"uri":"http://nobody","dry_run":true}`), 400)
+	require.Equal(t, 201, do(`{"uri":"http://small"}`))
+	var list struct{ Records []struct{ Outcome string } }
+	require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, "GET", "/audit", "", "Authorization", "Bearer "+w.tokens["security"]))), &list))
+	require.Len(t, list.Records, 3)
+	require.Empty(t, list.Records[0].Outcome)
+	require.Regexp(t, "^dry run: .+", list.Records[1].Outcome)
+	require.Equal(t, "dry run", list.Records[2].Outcome)
+}
+
 // Each action on an invocation, a queue or state leaves one record that names its object and who did it.
 func TestActionsOnInvocationsQueuesAndStateAreAudited(t *testing.T) {
 	w := secured(t, byRole())

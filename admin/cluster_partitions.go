@@ -75,6 +75,10 @@ func (s *Server) recoverPartitions(c echo.Context) error {
 	if err := s.readJSON(c, &asked); err != nil {
 		return err
 	}
+	if asked.DryRun {
+		c.Set(auditDryRun, true)
+		c.Set(auditNothing, true)
+	}
 	cluster, provisioned := s.registry.Cluster()
 	if !provisioned {
 		return &failure{status: http.StatusServiceUnavailable, message: notProvisioned}

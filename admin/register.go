@@ -34,6 +34,9 @@ func (s *Server) registerDeployment(c echo.Context) error {
 	if err := s.readJSON(c, &body); err != nil {
 		return err
 	}
+	if body.DryRun {
+		c.Set(auditDryRun, true)
+	}
 	endpoint, err := body.endpoint()
 	if err != nil {
 		return err

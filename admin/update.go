@@ -41,6 +41,9 @@ func (s *Server) updateDeployment(c echo.Context) error {
 	if err := s.readJSON(c, &body); err != nil {
 		return err
 	}
+	if body.DryRun {
+		c.Set(auditDryRun, true)
+	}
 	where := location{body.URI, body.UseHTTP11, body.ARN, body.AssumeRoleARN, body.AdditionalHeaders}
 	if err := where.checkKind(known.Function()); err != nil {
 		return err

@@ -36,7 +36,7 @@ type Action struct {
 	Action    string   // method and route
 	Object    string   // path of the request
 	Status    uint32   // HTTP status of the response; 0: see Outcome
-	Outcome   string   // why it was refused or failed; empty: it succeeded
+	Outcome   string   // why it was refused or failed, or that it was a dry run; empty: it succeeded
 	Reason    string   // that the client gave
 	Objects   []string // invocations of a batch
 	// Omitted is the number of requests of the principal to this node that changed nothing and

@@ -36,7 +36,7 @@ func sysAudit() *Table {
 			}
 			return number(r.Action.Status)
 		}),
-		plain("outcome", Text, "why it was refused or failed; NULL if it succeeded", func(r *row) value { return text(r.Action.Outcome) }),
+		plain("outcome", Text, "why it was refused or failed; dry run if it only asked what would change; NULL if it succeeded", func(r *row) value { return text(r.Action.Outcome) }),
 		plain("reason", Text, "reason that the client gave", func(r *row) value { return text(r.Action.Reason) }),
 		plain("omitted", U32, "requests of the principal that changed nothing and were not recorded since its last record", func(r *row) value { return number(r.Action.Omitted) }),
 		digest("before_sha256", "digest of the changed metadata before the change", func(r *row) []byte { return r.Before }),

@@ -196,7 +196,8 @@ type ReplicaState struct {
 	Committed uint64 `json:"committed"`
 	Last      uint64 `json:"last"`
 	Snapshot  uint64 `json:"snapshot"`
-	// Lag is the number of entries that the log is behind the leader's; valid if LagKnown.
+	// Lag is the number of entries that the log is behind the leader's; 0 unless LagKnown. A new
+	// leader does not know that of a replica that has not responded to it yet.
 	Lag      uint64 `json:"lag"`
 	LagKnown bool   `json:"lag_known"`
 	// CaughtUp is reported by the leader: the replica responds and lacks only entries in flight.

@@ -89,9 +89,11 @@ func partitionView(p metadata.Partition, reported map[ids.Node]*nodepb.ReplicaSt
 			if id == 0 || rebuiltSince(reported[id], m) {
 				continue
 			}
-			state.Replicas = append(state.Replicas, admin.ReplicaState{
-				Node: id, Role: roleOf(m, source.Leader), Lag: m.Lag, LagKnown: m.Match > 0, CaughtUp: m.CaughtUp,
-			})
+			r := admin.ReplicaState{Node: id, Role: roleOf(m, source.Leader), LagKnown: m.Match > 0, CaughtUp: m.CaughtUp}
+			if r.LagKnown { // otherwise the leader reports the length of its log
+				r.Lag = m.Lag
+			}
+			state.Replicas = append(state.Replicas, r)
 		}
 	}
 	for id, r := range reported {

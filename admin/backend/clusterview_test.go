@@ -112,6 +112,16 @@ func TestClusterViewOfAMove(t *testing.T) {
 	require.Equal(t, 1, v.Nodes[2].Replicas)
 }
 
+// TestClusterViewOfAReplicaThatHasNotResponded has a leader that took over while a node was down. It
+// cannot tell how far the log there is, and reports its whole log as the lag.
+func TestClusterViewOfAReplicaThatHasNotResponded(t *testing.T) {
+	f := threeFacts()
+	f.statuses[1].Replicas[0].Members[2] = &nodepb.ReplicaMember{Id: "n3/i3", Voter: true, Lag: 9}
+	delete(f.statuses, 3)
+	r := f.view().Partitions[0].Replicas[2]
+	require.Equal(t, admin.ReplicaState{Node: 3, Role: admin.RoleVoter}, r)
+}
+
 func TestClusterViewOfUnknownServers(t *testing.T) {
 	f := threeFacts()
 	f.servers = append(f.servers, raft.Server{ID: "n2/lost"}, raft.Server{ID: "n3/i3x", Suffrage: raft.Nonvoter})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,6 +86,20 @@ func TestInvalidOptionsOfDevAreUsageErrors(t *testing.T) {
 		status := Run(t.Context(), append([]string{"dev"}, strings.Fields(args)...), System{Out: &out, Err: &out, Getenv: func(string) string { return "" }})
 		require.Equal(t, exitUsage, status, args)
 		require.Contains(t, out.String(), message)
+	}
+}
+
+func TestUnknownLagIsNoNumber(t *testing.T) {
+	nodes := []client.Node{{ID: 1, Name: "n1"}, {ID: 2, Name: "n2"}, {ID: 3, Name: "n3"}}
+	leader := client.Replica{Node: 1, Role: "leader", LagKnown: true}
+	for want, others := range map[string][]client.Replica{
+		"0":               nil,
+		"7":               {{Node: 2, Role: "voter", LagKnown: true, Lag: 7}, {Node: 3, Role: "voter", LagKnown: true}},
+		"7, unknown: n3":  {{Node: 2, Role: "voter", LagKnown: true, Lag: 7}, {Node: 3, Role: "voter", Lag: 5000}},
+		"unknown: n2, n3": {{Node: 2, Role: "learner"}, {Node: 3, Role: "voter"}},
+		"unknown: n2":     {{Node: 2, Role: "voter"}, {Node: 3, Role: "none"}},
+	} {
+		require.Equal(t, want, replicaLag(client.PartitionState{Leader: 1, Replicas: append([]client.Replica{leader}, others...)}, nodes))
 	}
 }
 

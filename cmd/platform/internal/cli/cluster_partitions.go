@@ -38,7 +38,7 @@ func (a *app) partitionTable(partitions []client.PartitionState, nodes []client.
 	rows := make([][]string, len(partitions))
 	for i, p := range partitions {
 		var replicas []string
-		lag, applied := uint64(0), uint64(0)
+		applied := uint64(0)
 		for _, r := range p.Replicas {
 			name := nameOf(nodes, r.Node)
 			if r.Quarantine != "" {
@@ -47,14 +47,37 @@ func (a *app) partitionTable(partitions []client.PartitionState, nodes []client.
 				name += " (" + r.Role + ")"
 			}
 			replicas = append(replicas, name)
-			lag, applied = max(lag, r.Lag), max(applied, r.Applied)
+			applied = max(applied, r.Applied)
 		}
 		rows[i] = []string{
 			strconv.FormatUint(uint64(p.ID), 10), a.colourPartition(partitionStatus(p)), nameOf(nodes, p.Leader), strconv.FormatUint(p.Term, 10),
-			strings.Join(replicas, ", "), strconv.FormatUint(applied, 10), strconv.FormatUint(lag, 10),
+			strings.Join(replicas, ", "), strconv.FormatUint(applied, 10), replicaLag(p, nodes),
 		}
 	}
 	a.print.Table("", []string{"ID", "STATUS", "LEADER", "TERM", "REPLICAS", "APPLIED", "LAG"}, rows)
+}
+
+// replicaLag is the largest lag of the replicas, and the nodes of those whose lag is not known, for
+// example because they have not responded since the leader took over.
+func replicaLag(p client.PartitionState, nodes []client.Node) string {
+	lag, known := uint64(0), false
+	var unknown []string
+	for _, r := range p.Replicas {
+		switch {
+		case r.Node == p.Leader:
+		case r.LagKnown:
+			lag, known = max(lag, r.Lag), true
+		case r.Role != "none":
+			unknown = append(unknown, nameOf(nodes, r.Node))
+		}
+	}
+	switch {
+	case len(unknown) == 0:
+		return strconv.FormatUint(lag, 10)
+	case known:
+		return fmt.Sprintf("%d, unknown: %s", lag, strings.Join(unknown, ", "))
+	}
+	return "unknown: " + strings.Join(unknown, ", ")
 }
 
 // partitionStatus is the status of a partition.

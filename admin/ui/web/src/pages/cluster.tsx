@@ -241,8 +241,8 @@ function cell(p: Partition, n: ClusterNode, r: Replica | undefined): [string, st
   if (r.quarantine) return ['bad', `quarantined: ${r.quarantine}`]
   if (p.leader === n.id) return ['leader', 'leads']
   if (!r.answers) return ['lost', 'does not respond']
-  if (r.role === 'learner' || (r.lag_known && r.lag > 1000)) return ['behind', `${formatCount(r.lag)} entries behind`]
-  return ['voter', r.lag > 0 ? `follows, ${formatCount(r.lag)} entries behind` : 'follows']
+  if (r.role === 'learner' || (r.lag_known && r.lag > 1000)) return ['behind', r.lag_known ? `${formatCount(r.lag)} entries behind` : 'has not responded to the leader yet']
+  return ['voter', r.lag_known && r.lag > 0 ? `follows, ${formatCount(r.lag)} entries behind` : 'follows']
 }
 
 function PartitionDetail({ p, nodes }: { p: Partition; nodes: ClusterNode[] }) {

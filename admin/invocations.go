@@ -131,7 +131,7 @@ type Invocation struct {
 
 // Pause describes who or what paused an invocation, when and why.
 type Pause struct {
-	Cause     string    `json:"cause"`        // operator, attempts-used-up, unretryable-failure
+	Cause     string    `json:"cause"`        // operator, attempts-used-up, unretryable-failure, deployment-change
 	By        string    `json:"by,omitempty"` // network address of the client that requested it
 	Reason    string    `json:"reason,omitempty"`
 	Attempts  uint32    `json:"attempts,omitempty"` // failed attempts before the pause

@@ -79,7 +79,7 @@ var registryFieldMeanings = map[string]string{
 	"Invocation.cancel_requested_at":      "When its cancellation was requested after it had started. The handler gets it at its next await point.",
 	"Invocation.last_pause":               "Its last pause: requested, in effect or ended.",
 	"Pause.attempts":                      "How many attempts had failed before the pause, since the invocation was admitted; from feature level 4 on.",
-	"Pause.cause":                         "operator, attempts-used-up or unretryable-failure.",
+	"Pause.cause":                         "operator, attempts-used-up, unretryable-failure, or deployment-change: an operator continued it on another deployment, whose id is the reason.",
 	"Pause.by":                            "Principal and network address of the client that requested it; the address alone if it sent no credentials.",
 	"Pause.reason":                        "Reason that the operator gave. Absent if none was given, or below feature level 4.",
 	"Pause.at":                            "When it was requested or decided.",

@@ -158,7 +158,11 @@ const (
 // resumeElsewhere pauses an invocation that is backing off and resumes it on another deployment.
 // On failure it continues where it was.
 func (o *operator) resumeElsewhere(ctx context.Context, id ids.Invocation, repin *machine.Repin) error {
-	if _, err := o.do(ctx, id, &machine.Pause{Target: id}, machine.Existing); err != nil {
+	pause := &machine.Pause{Target: id}
+	if o.level() >= feature.Level4 {
+		pause.Repin = repin.Deployment
+	}
+	if _, err := o.do(ctx, id, pause, machine.Existing); err != nil {
 		return err
 	}
 	paused, err := o.awaitPaused(ctx, id)

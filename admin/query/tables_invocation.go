@@ -151,7 +151,7 @@ var pausingColumn = of("pause_requested", Bool, "an operator has requested a pau
 var requestColumns = []column[row]{
 	of("cancel_requested_at", Timestamp, "when its cancellation was requested after it had started", func(inv *machine.Invocation) value { return millis(inv.CancelRequestedAt) }),
 	pause("last_paused_at", Timestamp, "when its last pause was requested or decided", func(p *machine.PauseRecord) value { return millis(p.At) }),
-	pause("last_pause_cause", Text, "operator, attempts-used-up or unretryable-failure", func(p *machine.PauseRecord) value { return PauseCause(p.Cause) }),
+	pause("last_pause_cause", Text, "operator, attempts-used-up, unretryable-failure, or deployment-change: an operator continued it on another deployment, whose id is the reason", func(p *machine.PauseRecord) value { return PauseCause(p.Cause) }),
 	pause("last_pause_by", Text, "network address of the client that requested it", func(p *machine.PauseRecord) value { return text(p.By) }),
 	pause("last_pause_reason", Text, "reason that the operator gave", func(p *machine.PauseRecord) value { return text(p.Reason) }),
 	pause("last_pause_attempts", U32, "attempts that had failed before it", func(p *machine.PauseRecord) value {
@@ -182,6 +182,8 @@ func PauseCause(c machine.PauseCause) string {
 		return "attempts-used-up"
 	case machine.FailedUnretryably:
 		return "unretryable-failure"
+	case machine.BeforeRepin:
+		return "deployment-change"
 	}
 	return "unknown"
 }

@@ -18,7 +18,7 @@ var (
 		"target_service_ty": serviceTypes,
 		"invoked_by":        SourceNames,
 		"completion_result": {"success", "failure"},
-		"last_pause_cause":  {"operator", "attempts-used-up", "unretryable-failure", "unknown"},
+		"last_pause_cause":  {"operator", "attempts-used-up", "unretryable-failure", "deployment-change", "unknown"},
 	}
 )
 

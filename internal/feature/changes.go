@@ -49,6 +49,7 @@ var changes = []Change{
 	{Level4, RecordField, "PauseRecord.reason", "the record of an invocation stores the reason of its last pause"},
 	{Level4, CommandField, "Step.attempts", "an attempt that pauses its invocation records how many have failed"},
 	{Level4, RecordField, "PauseRecord.attempts", "the record of an invocation stores how many attempts had failed before its last pause"},
+	{Level4, CommandField, "Pause.repin", "an invocation that waits for its next attempt continues on another deployment, which is one event of its history"},
 	{Level4, CommandField, "PauseQueue.by and reason", "a pause of a vqueue records who requested it and why"},
 	{Level4, RecordField, "VQueue.pause", "the record of a paused vqueue stores who paused it, when and why"},
 	{Level4, Derivation, "size of failures with metadata", "the metadata of a failure counts as part of a result that many wait for"},

@@ -307,7 +307,7 @@ func CommandSize(c machine.Command) int {
 	case *machine.Signal:
 		return 16 + signalSize(c)
 	case *machine.Pause:
-		return 64 + len(c.By) + len(c.Reason) + attemptFailureSize(c.Failure)
+		return 64 + len(c.By) + len(c.Reason) + len(c.Repin) + attemptFailureSize(c.Failure)
 	case *machine.Resume:
 		return 64 + repinSize(c.Repin)
 	case *machine.Restart:

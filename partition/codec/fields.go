@@ -254,6 +254,7 @@ const (
 	fieldPauseFailure = 2
 	fieldPauseBy      = 3
 	fieldPauseReason  = 4
+	fieldPauseRepin   = 5
 )
 
 const (

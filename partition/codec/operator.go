@@ -85,6 +85,10 @@ func (w *writer) pause(field protowire.Number, c *machine.Pause) {
 		w.require(feature.Level4, "a pause with a reason")
 		w.string(fieldPauseReason, c.Reason)
 	}
+	if c.Repin != "" {
+		w.require(feature.Level4, "a pause before an invocation continues on another deployment")
+		w.string(fieldPauseRepin, string(c.Repin))
+	}
 	w.close(n)
 }
 
@@ -100,6 +104,8 @@ func readPause(b []byte, c *machine.Pause) error {
 			c.By = r.string()
 		case fieldPauseReason:
 			c.Reason = r.string()
+		case fieldPauseRepin:
+			c.Repin = ids.Deployment(r.string())
 		default:
 			r.unknown("pause")
 		}

@@ -63,6 +63,20 @@ func (m *Machine) endEarly(inv *Invocation, result *journal.Result) (Outcome, er
 	return describe(OK, inv), nil
 }
 
+func (c *Pause) cause() PauseCause {
+	if c.Repin != "" {
+		return BeforeRepin
+	}
+	return PausedByOperator
+}
+
+func (c *Pause) reason() string {
+	if c.Repin != "" {
+		return string(c.Repin)
+	}
+	return c.Reason
+}
+
 func (m *Machine) pauseByOperator(c *Pause) (Outcome, error) {
 	inv, err := m.invocation(c.Target)
 	switch {
@@ -78,7 +92,7 @@ func (m *Machine) pauseByOperator(c *Pause) (Outcome, error) {
 		return describe(NotStarted, inv), nil
 	case inv.Status == Invoked && m.level >= feature.Level2:
 		if !inv.Pausing {
-			m.recordPause(inv, PausedByOperator, c.By, c.Reason)
+			m.recordPause(inv, c.cause(), c.By, c.reason())
 		}
 		inv.Pausing = true
 		m.st.PutInvocation(inv)
@@ -93,7 +107,7 @@ func (m *Machine) pauseByOperator(c *Pause) (Outcome, error) {
 			return Outcome{}, err
 		}
 	}
-	m.recordPause(inv, PausedByOperator, c.By, c.Reason)
+	m.recordPause(inv, c.cause(), c.By, c.reason())
 	if err := m.pause(inv, c.Failure); err != nil {
 		return Outcome{}, err
 	}

@@ -154,6 +154,9 @@ func (m *Machine) pause(inv *Invocation, why *AttemptFailure) error {
 		return err
 	}
 	inv.Failure, inv.Await, inv.Pausing = why, nil, false
+	if inv.repinning() {
+		return m.put(inv)
+	}
 	if err := m.recordEvent(inv, Event{Kind: EnteredPause, Failure: why, Pause: inv.LastPause}); err != nil {
 		return err
 	}

@@ -9,8 +9,10 @@ import (
 	"pgregory.net/rapid"
 
 	"platform/internal/feature"
+	"platform/internal/ids"
 	"platform/partition/journal"
 	"platform/partition/machine"
+	"platform/partition/machine/machinetest"
 )
 
 // TestHistoryKeepsTheNewestEvents checks the bounds, beside those that the invariants check:
@@ -64,4 +66,42 @@ func TestBriefFailuresAreUnchanged(t *testing.T) {
 	require.Equal(t, strings.Repeat("s", 8<<10-3)+"…", brief.Stacktrace)
 	require.Equal(t, f.Message, brief.Message)
 	require.Equal(t, brief, brief.Brief())
+}
+
+// TestAPauseForAnotherDeploymentIsOneEvent pauses an invocation whose attempts fail, to resume it on
+// another deployment, which succeeds or not.
+func TestAPauseForAnotherDeploymentIsOneEvent(t *testing.T) {
+	const before, latest = ids.Deployment("dp_before"), ids.Deployment("dp_latest")
+	for moved, resume := range map[bool]*machine.Resume{
+		true:  {Repin: &machine.Repin{Deployment: latest, Min: 5, Max: 7}},
+		false: {},
+	} {
+		b := newBounded(t, feature.Level4)
+		id := ids.NewInvocation(1, [16]byte{1})
+		attempt := b.invoke(id, machine.Target{Service: "S", Handler: "h"}, journal.NewInput(nil, nil))
+		b.apply(&machine.Progress{ID: id, Attempt: attempt, Pin: machine.Pin{Deployment: before, Protocol: 6}, Steps: []machine.Step{machinetest.Run(1, "step")}})
+		b.apply(&machine.Pause{Target: id, Repin: latest})
+		b.apply(&machine.Progress{ID: id, Attempt: attempt, Steps: []machine.Step{{Kind: machine.StepYield}}})
+		inv, err := b.st.Invocation(id)
+		require.NoError(t, err)
+		require.Equal(t, machine.Paused, inv.Status)
+		require.Equal(t, machine.BeforeRepin, inv.LastPause.Cause)
+		resume.Target = id
+		b.apply(resume)
+
+		inv, err = b.st.Invocation(id)
+		require.NoError(t, err)
+		require.Equal(t, machine.Invoked, inv.Status)
+		if !moved {
+			require.Zero(t, inv.History, "nothing has happened")
+			require.Nil(t, inv.LastPause)
+			continue
+		}
+		require.EqualValues(t, 1, inv.History.Next)
+		e, err := b.st.Event(id, 0)
+		require.NoError(t, err)
+		require.Equal(t, machine.LeftPause, e.Kind)
+		require.Equal(t, machine.BeforeRepin, e.Pause.Cause)
+		require.Equal(t, string(latest), e.Pause.Reason)
+	}
 }

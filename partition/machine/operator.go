@@ -48,6 +48,9 @@ type Pause struct {
 	By string
 	// Reason is the operator's reason; from feature level 4 on.
 	Reason string
+	// Repin is the deployment on which the invocation is about to be resumed; empty: none. Such a
+	// pause is not an event of the history; from feature level 4 on.
+	Repin ids.Deployment
 }
 
 // Resume makes a paused or suspended invocation run again, and ends the backoff of one

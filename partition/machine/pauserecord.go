@@ -10,6 +10,7 @@ const (
 	PausedByOperator  PauseCause = iota + 1 // requested by an operator
 	AttemptsUsedUp                          // the retry policy allows no further attempt
 	FailedUnretryably                       // the last attempt failed with an error that is not retried
+	BeforeRepin                             // to be resumed on another deployment immediately, whose ID is the reason
 )
 
 // PauseRecord says who paused an invocation, when and why. Times are partition time in
@@ -37,9 +38,24 @@ func (m *Machine) recordPause(inv *Invocation, cause PauseCause, by, reason stri
 	}
 }
 
-// leavePause adds the end of the last pause, which is about to be recorded, to the history.
+// repinning reports whether an open pause lasts only until the invocation is resumed on another
+// deployment.
+func (inv *Invocation) repinning() bool {
+	p := inv.LastPause
+	return p != nil && p.Cause == BeforeRepin && p.ResumedAt == 0
+}
+
+// repinned reports whether the deployment is that for which the last pause, which is one for
+// another deployment, was requested.
+func (inv *Invocation) repinned() bool { return string(inv.Pin.Deployment) == inv.LastPause.Reason }
+
+// leavePause adds the end of the last pause, which is about to be recorded, to the history; not if
+// the pause was for another deployment that did not become that of the invocation.
 func (m *Machine) leavePause(inv *Invocation) error {
 	if inv.LastPause == nil || inv.LastPause.ResumedAt != 0 {
+		return nil
+	}
+	if inv.repinning() && !inv.repinned() {
 		return nil
 	}
 	ended := *inv.LastPause
@@ -57,8 +73,13 @@ func (m *Machine) withdrawPause(inv *Invocation) error {
 	return nil
 }
 
-// recordResume records the end of the last pause.
+// recordResume records the end of the last pause. One for another deployment that did not become
+// that of the invocation is forgotten.
 func (inv *Invocation) recordResume(now int64) {
+	if inv.repinning() && !inv.repinned() {
+		inv.LastPause = nil
+		return
+	}
 	if inv.LastPause != nil && inv.LastPause.ResumedAt == 0 {
 		ended := *inv.LastPause
 		ended.ResumedAt = now

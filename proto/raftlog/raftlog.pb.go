@@ -2625,6 +2625,7 @@ type Pause struct {
 	Failure       *AttemptFailure        `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
 	By            string                 `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`         // from level 3 on
 	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"` // from level 4 on
+	Repin         string                 `protobuf:"bytes,5,opt,name=repin,proto3" json:"repin,omitempty"`   // deployment; from level 4 on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2683,6 +2684,13 @@ func (x *Pause) GetBy() string {
 func (x *Pause) GetReason() string {
 	if x != nil {
 		return x.Reason
+	}
+	return ""
+}
+
+func (x *Pause) GetRepin() string {
+	if x != nil {
+		return x.Repin
 	}
 	return ""
 }
@@ -5866,12 +5874,13 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x06target\x18\x01 \x01(\fR\x06target\x12*\n" +
 	"\x04sink\x18\x02 \x01(\v2\x16.platform.raftlog.SinkR\x04sink\x12\x16\n" +
 	"\x06legacy\x18\x03 \x01(\fR\x06legacy\x12.\n" +
-	"\x05named\x18\x04 \x01(\v2\x18.platform.raftlog.TargetR\x05named\"\x83\x01\n" +
+	"\x05named\x18\x04 \x01(\v2\x18.platform.raftlog.TargetR\x05named\"\x99\x01\n" +
 	"\x05Pause\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\fR\x06target\x12:\n" +
 	"\afailure\x18\x02 \x01(\v2 .platform.raftlog.AttemptFailureR\afailure\x12\x0e\n" +
 	"\x02by\x18\x03 \x01(\tR\x02by\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"O\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05repin\x18\x05 \x01(\tR\x05repin\"O\n" +
 	"\x06Resume\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\fR\x06target\x12-\n" +
 	"\x05repin\x18\x02 \x01(\v2\x17.platform.raftlog.RepinR\x05repin\"K\n" +

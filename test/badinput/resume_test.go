@@ -34,12 +34,15 @@ func TestResumeOnLatestDeployment(t *testing.T) {
 		explained, _, _ := w.cli("explain", id)
 		require.Contains(t, explained, "1 attempt so far")
 	}
-	w.register(v2.URL, nil)
+	latest := w.register(v2.URL, nil)
 	for handler, id := range stuck {
 		resumed := w.admin("PATCH", "/invocations/"+id+"/resume?deployment=latest", nil)
 		require.Equal(t, 200, resumed.status, "%s: %s", handler, resumed.raw)
 		require.Equal(t, `"v2"`, string(w.attach(id).Body), handler)
 	}
+	history, _, _ := w.cli("invocations", "describe", stuck["S/pinned"])
+	require.Contains(t, history, "continued on deployment "+latest)
+	require.NotContains(t, history, "paused")
 }
 
 // TestUnpinnedInvocationsNeedTheirDeployment counts invocations that are not pinned yet.

@@ -123,6 +123,8 @@ func pausedBy(p *client.Pause) string {
 		return ", the maximum number of attempts was reached"
 	case p.Cause == "unretryable-failure":
 		return ", its failure is not retried"
+	case p.Cause == "deployment-change":
+		return " to continue on deployment " + term.Clean(p.Reason)
 	}
 	text := " by an operator"
 	if p.By != "" {

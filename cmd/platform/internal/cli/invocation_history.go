@@ -40,6 +40,9 @@ func eventText(e client.Event) string {
 		}
 		return text
 	case "Resumed":
+		if e.Content.Cause == "deployment-change" {
+			return "continued on deployment " + term.Clean(e.Content.Reason)
+		}
 		return "resumed"
 	case "CancelRequested":
 		return "cancellation requested"

@@ -146,7 +146,7 @@ type Invocation struct {
 
 // Pause records who paused an invocation, when and why.
 type Pause struct {
-	Cause     string    `json:"cause"` // operator, attempts-used-up, unretryable-failure
+	Cause     string    `json:"cause"` // operator, attempts-used-up, unretryable-failure, deployment-change
 	By        string    `json:"by"`
 	Reason    string    `json:"reason"`
 	Attempts  int       `json:"attempts"`

@@ -79,6 +79,8 @@ export function explainRecord(i: Record, steps: readonly Step[], now: number): E
       const text =
         cause === 'operator'
           ? [`It was paused${by} ${when(i.last_pause?.at)}${i.last_pause?.reason ? `: ${i.last_pause.reason}` : ''}.`]
+          : cause === 'deployment-change'
+            ? [`It was to continue on deployment ${i.last_pause?.reason ?? ''}, which did not succeed.`]
           : cause === 'attempts-used-up'
             ? [`All attempts of its retry policy failed${i.last_pause?.attempts ? ` (${i.last_pause.attempts})` : ''}.`]
             : ['A retry cannot fix its failure.']

@@ -32,6 +32,8 @@ interface EventBody {
   error_stacktrace?: string
   related_command_index?: number
   last_failure?: EventBody
+  cause?: string
+  reason?: string
 }
 
 function bodyOf(e: JournalEvent): EventBody {
@@ -363,7 +365,8 @@ function EventLine({ event, scale }: { event: JournalEvent; scale: Scale }) {
   const at = parseTime(event.appended_at)
   const body = bodyOf(event)
   const failure = body.last_failure ?? body
-  const [title, tone] = { TransientError: ['attempt failed', 'bad'], Paused: ['paused', 'warn'], Resumed: ['resumed', 'ok'], CancelRequested: ['cancellation requested', 'warn'] }[event.event_type] ?? [event.event_type, 'idle']
+  const moved = event.event_type === 'Resumed' && body.cause === 'deployment-change'
+  const [title, tone] = moved ? [`continued on deployment ${body.reason ?? ''}`, 'ok'] : { TransientError: ['attempt failed', 'bad'], Paused: ['paused', 'warn'], Resumed: ['resumed', 'ok'], CancelRequested: ['cancellation requested', 'warn'] }[event.event_type] ?? [event.event_type, 'idle']
   return (
     <div class={`j-row j-event ${tone}`}>
       <span class="j-index" />

@@ -92,6 +92,18 @@ func (a *attempt) abortAt() time.Time {
 	return at
 }
 
+// schedule returns when something was last sent or received, and when the attempt is asked to
+// suspend and is aborted if the endpoint sends nothing; zero for what is not planned. t.mu is held.
+func (a *attempt) schedule() (active, suspend, abort time.Time) {
+	if a.held { // the server itself delays the endpoint
+		return a.activity, time.Time{}, time.Time{}
+	}
+	if a.t.state == streaming {
+		suspend = a.deadline()
+	}
+	return a.activity, suspend, a.abortAt()
+}
+
 // aborted returns the failure of an attempt that the abort timeout ended; t.mu is held.
 func (a *attempt) aborted() *failure {
 	what := "nothing"

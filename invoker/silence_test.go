@@ -38,6 +38,7 @@ func TestAMissingResponseHeadIsReportedOnce(t *testing.T) {
 		synctest.Wait()
 		_, st := o.statusOf(t)
 		require.Zero(t, st.NoResponseSince)
+		require.Equal(t, []time.Time{begin, begin.Add(time.Minute), begin.Add(11 * time.Minute)}, []time.Time{st.ActiveAt, st.SuspendAt, st.AbortAt})
 		require.Empty(t, log.String())
 
 		time.Sleep(2 * time.Second)
@@ -52,6 +53,7 @@ func TestAMissingResponseHeadIsReportedOnce(t *testing.T) {
 		synctest.Wait()
 		_, st = o.statusOf(t)
 		require.Equal(t, begin.Add(11*time.Minute), st.AbortAt, "as announced")
+		require.Zero(t, st.SuspendAt, "it was asked")
 		require.False(t, o.wire(0).is(&o.wire(0).reset), "a handler may be silent for long")
 		require.Equal(t, 1, strings.Count(log.String(), "endpoint sent no response headers"), log.String())
 

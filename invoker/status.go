@@ -16,7 +16,10 @@ func (t *task) attemptStatus() attempts.Status {
 	if t.a != nil {
 		st.Awaiting = t.a.awaiting
 		if t.a.silent {
-			st.NoResponseSince, st.AbortAt = t.a.requestedAt, t.a.abortAt()
+			st.NoResponseSince = t.a.requestedAt
+		}
+		if t.state.open() && t.a.plan != nil {
+			st.ActiveAt, st.SuspendAt, st.AbortAt = t.a.schedule()
 		}
 	}
 	if t.last != nil {

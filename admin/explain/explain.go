@@ -210,7 +210,11 @@ func (e *explainer) requests() {
 		}
 		e.next("`platform invocations kill %s` ends it now, without the handler.", e.ID)
 	}
-	if at := e.row.Time("last_resumed_at"); !at.IsZero() {
+	switch at := e.row.Time("last_resumed_at"); {
+	case at.IsZero():
+	case e.row.Text("last_pause_cause") == "deployment-change":
+		e.earlier("Deployment", "An operator continued it on deployment %s at %s.", e.row.Text("last_pause_reason"), e.when(at))
+	default:
 		e.earlier("Earlier pause", "It was paused at %s, and resumed at %s.", e.when(e.row.Time("last_paused_at")), e.when(at))
 	}
 }
@@ -264,16 +268,25 @@ func (e *explainer) running(ctx context.Context) error {
 		deployment = "its deployment"
 	}
 	latest, first := e.row.Time("last_start_at"), e.row.Time("running_at")
-	e.summary("An attempt is in progress%s, on %s.", e.since(latest), deployment)
+	attempt := "An attempt"
+	if n := e.row.Number("retry_count"); n > 0 {
+		attempt = fmt.Sprintf("Attempt %d", n)
+	}
+	e.summary("%s is in progress%s, on %s.", attempt, e.since(latest), deployment)
 	if !first.IsZero() && latest.Sub(first) >= time.Second {
 		e.detail("First start", "It first started at %s.", e.when(first))
 	}
 	if n := e.row.Number("retry_count"); n > 1 {
-		e.detail("Attempts", "It is attempt number %d; the one before failed: %s", n, Brief(e.row.Text("last_failure"), e.ID))
+		e.detail("Attempts", "The attempt before failed: %s", Brief(e.row.Text("last_failure"), e.ID))
 	}
 	if since := e.row.Time("no_response_since"); !since.IsZero() {
 		e.detail("Endpoint", "The endpoint is connected but has sent nothing since %s, not even response headers. The attempt continues until the abort timeout at %s.", e.when(since), e.when(e.row.Time("abort_at")))
 		e.next("Check whether the service at that address is stuck. If its handler is expected to work for a long time without sending anything, do nothing.")
+	} else {
+		e.silence()
+	}
+	if err := e.lastStep(ctx); err != nil {
+		return err
 	}
 	if e.row.Text("pause_requested") == "true" {
 		e.detail("Pause", "An operator paused it%s. The attempt was asked to suspend: its current step finishes and is stored, then the invocation is paused. The attempt is aborted if the endpoint sends nothing for the abort timeout.",
@@ -290,6 +303,48 @@ func (e *explainer) running(ctx context.Context) error {
 		return err
 	}
 	e.describe()
+	return nil
+}
+
+// silence says since when the endpoint of the open attempt is silent, and what follows if it
+// remains so.
+func (e *explainer) silence() {
+	active, suspend, abort := e.row.Time("last_active_at"), e.row.Time("suspend_at"), e.row.Time("abort_at")
+	if active.IsZero() {
+		return
+	}
+	text := fmt.Sprintf("Something was last sent to or received from it at %s.", e.when(active))
+	switch {
+	case !suspend.IsZero():
+		text += fmt.Sprintf(" If it sends nothing, it is asked to suspend at %s (inactivity timeout), and the attempt is aborted and retried at %s (abort timeout).", e.when(suspend), e.when(abort))
+	case !abort.IsZero():
+		text += fmt.Sprintf(" If it sends nothing, the attempt is aborted and retried at %s (abort timeout).", e.when(abort))
+	}
+	e.detail("Endpoint", "%s", text)
+}
+
+// lastStep describes the last entry of the journal, which is what the server has received and
+// stored last.
+func (e *explainer) lastStep(ctx context.Context) error {
+	n := e.row.Number("journal_size")
+	if n == 0 {
+		return nil
+	}
+	rows, err := e.reader.Query(ctx, fmt.Sprintf(`SELECT "index", entry_type, name, appended_at FROM sys_journal WHERE id = %s AND "index" = %d`, quote(e.ID), n-1))
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	last := rows[0]
+	what := strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(last.Text("entry_type"), "Command: "), "Notification: ") + " " + last.Text("name"))
+	if last.Number("index") == 0 {
+		e.detail("Progress", "No step of its handler is stored yet, only the input.")
+		return nil
+	}
+	at := ""
+	if t := last.Time("appended_at"); !t.IsZero() {
+		at = ", stored at " + e.when(t)
+	}
+	e.detail("Progress", "The last entry of its journal is number %d, %s%s.", last.Number("index"), what, at)
 	return nil
 }
 
@@ -392,6 +447,8 @@ func (e *explainer) paused() {
 		e.summary("It was paused at %s: the maximum number of attempts of its retry policy was reached%s.", since, e.failedAttempts())
 	case cause == "unretryable-failure":
 		e.summary("It was paused at %s: its last attempt failed with an error that is not retried.", since)
+	case cause == "deployment-change":
+		e.summary("It was paused at %s to continue on deployment %s, which did not succeed.", since, e.row.Text("last_pause_reason"))
 	case cause == "" && e.row.Text("last_failure") != "": // paused by an older server
 		e.summary("It was paused at %s, because it reached the maximum number of attempts or an operator paused it.", since)
 	default:

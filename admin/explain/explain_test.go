@@ -258,6 +258,29 @@ func TestExplanations(t *testing.T) {
 				"`platform invocations describe ID` shows its journal.",
 			},
 		},
+		"running, silent for some seconds": {
+			row: `"status":"running","last_start_at":"2026-11-20T18:21:00Z","retry_count":2,"last_failure":"[500] boom","last_attempt_deployment_id":"dp_1a",` +
+				`"target_service_name":"S","pinned_service_protocol_version":7,"journal_size":3,` +
+				`"last_active_at":"2026-11-20T18:21:10Z","suspend_at":"2026-11-20T18:22:10Z","abort_at":"2026-11-20T18:32:10Z"`,
+			tables:  tables{`AND "index" = 2`: `[{"index":2,"entry_type":"Notification: Run","appended_at":"2026-11-20T18:21:09Z"}]`},
+			summary: "Attempt 2 is in progress, since 2026-11-20T18:21:00.000Z (39s ago), on dp_1a.",
+			details: []string{
+				"Attempts: The attempt before failed: [500] boom",
+				"Endpoint: Something was last sent to or received from it at 2026-11-20T18:21:10.000Z (29s ago). If it sends nothing, it is asked to suspend at 2026-11-20T18:22:10.000Z (in 31s) (inactivity timeout), and the attempt is aborted and retried at 2026-11-20T18:32:10.000Z (in 10m 31s) (abort timeout).",
+				"Progress: The last entry of its journal is number 2, Run, stored at 2026-11-20T18:21:09.000Z (30s ago).",
+			},
+			steps: []string{"`platform invocations describe ID` shows its journal."},
+		},
+		"running, asked to suspend, before its first step": {
+			row:     `"status":"running","last_start_at":"2026-11-20T18:21:00Z","retry_count":1,"journal_size":1,"last_active_at":"2026-11-20T18:21:10Z","abort_at":"2026-11-20T18:32:10Z"`,
+			tables:  tables{`AND "index" = 0`: `[{"index":0,"entry_type":"Command: Input"}]`},
+			summary: "Attempt 1 is in progress, since 2026-11-20T18:21:00.000Z (39s ago), on its deployment.",
+			details: []string{
+				"Endpoint: Something was last sent to or received from it at 2026-11-20T18:21:10.000Z (29s ago). If it sends nothing, the attempt is aborted and retried at 2026-11-20T18:32:10.000Z (in 10m 31s) (abort timeout).",
+				"Progress: No step of its handler is stored yet, only the input.",
+			},
+			steps: []string{"`platform invocations describe ID` shows its journal."},
+		},
 		"running for less than a minute": {
 			row:     `"status":"running","last_start_at":"2026-11-20T18:20:40Z","target_service_name":"S","pinned_service_protocol_version":7`,
 			summary: "An attempt is in progress, since 2026-11-20T18:20:40.000Z (59s ago), on its deployment.",

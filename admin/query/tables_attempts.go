@@ -73,7 +73,9 @@ var (
 	deploymentColumn = live("last_attempt_deployment_id", Text, "deployment of the latest attempt", func(a *attempts.Status) value { return text(string(a.Deployment)) })
 	serverColumn     = live("last_attempt_server", Text, "SDK name and version of the latest attempt", func(a *attempts.Status) value { return text(a.Server) })
 	noResponseColumn = live("no_response_since", Timestamp, "when the open attempt was sent, if its response headers are overdue", func(a *attempts.Status) value { return moment(a.NoResponseSince) })
-	abortColumn      = live("abort_at", Timestamp, "with no_response_since: when the attempt is aborted if the endpoint still sends nothing", func(a *attempts.Status) value { return moment(a.AbortAt) })
+	activeColumn     = live("last_active_at", Timestamp, "when something was last sent to or received from the endpoint of the open attempt", func(a *attempts.Status) value { return moment(a.ActiveAt) })
+	suspendColumn    = live("suspend_at", Timestamp, "when the open attempt is asked to suspend if its endpoint sends nothing: inactivity timeout", func(a *attempts.Status) value { return moment(a.SuspendAt) })
+	abortColumn      = live("abort_at", Timestamp, "when the open attempt is aborted if its endpoint sends nothing: abort timeout", func(a *attempts.Status) value { return moment(a.AbortAt) })
 	awaitingColumn   = live("last_awaiting_on_future_json", Text, "future tree last reported while running", func(a *attempts.Status) value {
 		if a.Awaiting == nil || a.Awaiting.On == nil {
 			return nil

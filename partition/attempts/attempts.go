@@ -119,10 +119,13 @@ type Status struct {
 	// NoResponseSince is when the request of the open attempt was made, if the endpoint
 	// has sent no response headers for the invoker's NoResponseWarning; else zero.
 	NoResponseSince time.Time
-	AbortAt         time.Time      // with NoResponseSince: when the attempt is aborted unless the endpoint sends something
-	Deployment      ids.Deployment // of the last attempt
-	Protocol        uint8
-	Server          string // the endpoint's name for itself; empty if it did not send one
+	// ActiveAt is when something was last sent to or received from the endpoint of the open
+	// attempt. SuspendAt is when it is asked to suspend, and AbortAt when it is aborted, unless the
+	// endpoint sends something; zero if that is not planned, and from nodes of earlier releases.
+	ActiveAt, SuspendAt, AbortAt time.Time
+	Deployment                   ids.Deployment // of the last attempt
+	Protocol                     uint8
+	Server                       string // the endpoint's name for itself; empty if it did not send one
 }
 
 // FailedAt returns when the last failed attempt ended, or its start if only that is known.

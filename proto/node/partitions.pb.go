@@ -2148,6 +2148,8 @@ type AttemptStatus struct {
 	NoResponseSince   int64                  `protobuf:"varint,13,opt,name=no_response_since,json=noResponseSince,proto3" json:"no_response_since,omitempty"`
 	AbortAt           int64                  `protobuf:"varint,14,opt,name=abort_at,json=abortAt,proto3" json:"abort_at,omitempty"`
 	LastFailureAt     int64                  `protobuf:"varint,15,opt,name=last_failure_at,json=lastFailureAt,proto3" json:"last_failure_at,omitempty"`
+	ActiveAt          int64                  `protobuf:"varint,16,opt,name=active_at,json=activeAt,proto3" json:"active_at,omitempty"`
+	SuspendAt         int64                  `protobuf:"varint,17,opt,name=suspend_at,json=suspendAt,proto3" json:"suspend_at,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -2283,6 +2285,20 @@ func (x *AttemptStatus) GetAbortAt() int64 {
 func (x *AttemptStatus) GetLastFailureAt() int64 {
 	if x != nil {
 		return x.LastFailureAt
+	}
+	return 0
+}
+
+func (x *AttemptStatus) GetActiveAt() int64 {
+	if x != nil {
+		return x.ActiveAt
+	}
+	return 0
+}
+
+func (x *AttemptStatus) GetSuspendAt() int64 {
+	if x != nil {
+		return x.SuspendAt
 	}
 	return 0
 }
@@ -2670,7 +2686,7 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\n" +
 	"invocation\x18\x01 \x01(\fR\n" +
 	"invocation\x122\n" +
-	"\battempts\x18\x02 \x01(\v2\x16.node.v1.AttemptStatusR\battempts\"\x87\x04\n" +
+	"\battempts\x18\x02 \x01(\v2\x16.node.v1.AttemptStatusR\battempts\"\xc3\x04\n" +
 	"\rAttemptStatus\x12\x1b\n" +
 	"\tin_flight\x18\x01 \x01(\bR\binFlight\x12\x1f\n" +
 	"\vretry_count\x18\x02 \x01(\rR\n" +
@@ -2693,7 +2709,10 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"unreported\x12*\n" +
 	"\x11no_response_since\x18\r \x01(\x03R\x0fnoResponseSince\x12\x19\n" +
 	"\babort_at\x18\x0e \x01(\x03R\aabortAt\x12&\n" +
-	"\x0flast_failure_at\x18\x0f \x01(\x03R\rlastFailureAt\"3\n" +
+	"\x0flast_failure_at\x18\x0f \x01(\x03R\rlastFailureAt\x12\x1b\n" +
+	"\tactive_at\x18\x10 \x01(\x03R\bactiveAt\x12\x1d\n" +
+	"\n" +
+	"suspend_at\x18\x11 \x01(\x03R\tsuspendAt\"3\n" +
 	"\tStatePair\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\"r\n" +

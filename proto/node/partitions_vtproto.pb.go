@@ -1954,6 +1954,20 @@ func (m *AttemptStatus) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.SuspendAt != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.SuspendAt))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0x88
+	}
+	if m.ActiveAt != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.ActiveAt))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0x80
+	}
 	if m.LastFailureAt != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.LastFailureAt))
 		i--
@@ -3104,6 +3118,12 @@ func (m *AttemptStatus) SizeVT() (n int) {
 	}
 	if m.LastFailureAt != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.LastFailureAt))
+	}
+	if m.ActiveAt != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.ActiveAt))
+	}
+	if m.SuspendAt != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.SuspendAt))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -9148,6 +9168,44 @@ func (m *AttemptStatus) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.LastFailureAt |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 16:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field ActiveAt", wireType)
+			}
+			m.ActiveAt = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.ActiveAt |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 17:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field SuspendAt", wireType)
+			}
+			m.SuspendAt = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.SuspendAt |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -15610,6 +15668,44 @@ func (m *AttemptStatus) UnmarshalVTUnsafe(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.LastFailureAt |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 16:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field ActiveAt", wireType)
+			}
+			m.ActiveAt = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.ActiveAt |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 17:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field SuspendAt", wireType)
+			}
+			m.SuspendAt = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.SuspendAt |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

@@ -28,7 +28,7 @@ func sampleRecord() partition.Record {
 		Invocation: &machine.Invocation{ID: invocationID(1), Target: invocation(1).Target, Status: machine.Invoked, CreatedAt: 5, Length: 2},
 		Attempts: &attempts.Status{
 			InFlight: true, RetryCount: 3, Unreported: 2, LastStartAt: time.Unix(7, 8), NextRetryAt: time.Unix(9, 10),
-			NoResponseSince: time.Unix(11, 12), AbortAt: time.Unix(13, 14), LastFailureAt: time.Unix(15, 16),
+			NoResponseSince: time.Unix(11, 12), AbortAt: time.Unix(13, 14), ActiveAt: time.Unix(17, 18), SuspendAt: time.Unix(19, 20), LastFailureAt: time.Unix(15, 16),
 			LastFailure: &machine.AttemptFailure{Code: 500, ErrorCode: "RT0007", Message: "no", RelatedIndex: new(uint32(0))},
 			Awaiting: &journal.Await{
 				On:        &journal.Future{Completions: []uint32{1}, Nested: []journal.Future{{Names: []string{"n"}}}, Combinator: 2},

@@ -375,6 +375,8 @@ func TestActionsOnInvocationsQueuesAndStateAreAudited(t *testing.T) {
 		{"PATCH", invocation + "/purge", ""},
 		{"POST", queue + "/pause", ""},
 		{"POST", queue + "/resume", ""},
+		{"POST", "/limits/scopes/s/pause", ""},
+		{"POST", "/limits/scopes/s/resume", ""},
 		{"POST", "/services/Counter/state", `{"object_key":"k","new_state":{"a":"x"}}`},
 	} {
 		before := len(w.records(t))

@@ -58,6 +58,11 @@ type counterView struct {
 	Concurrency *uint64 `json:"concurrency_limit,omitempty"`
 	RulePattern string  `json:"rule_pattern,omitempty"`
 	Waiting     uint64  `json:"waiting"`
+	// Paused and the fields below describe the pause of a scope by an operator.
+	Paused      bool      `json:"paused"`
+	PausedAt    Timestamp `json:"paused_at,omitzero"`
+	PausedBy    string    `json:"paused_by,omitempty"`
+	PauseReason string    `json:"pause_reason,omitempty"`
 }
 
 type counterPage struct {
@@ -189,7 +194,7 @@ func (s *Server) listCounters(c echo.Context) error {
 		where = append(where, fmt.Sprintf("(%s) > (-%d, -%d, %s, %s, %s)", order, after.Waiting, after.Usage, sqlText(after.Scope), sqlText(after.L1), sqlText(after.L2)))
 	}
 	counters, err := rowsOf[counterView](c.Request().Context(), s.cfg.Query,
-		"SELECT scope, l1, l2, level, usage, concurrency_limit, rule_pattern, num_waiters AS waiting FROM sys_user_limits"+conditions(where)+fmt.Sprintf(" ORDER BY %s LIMIT %d", order, limit+1), query.Options{})
+		"SELECT scope, l1, l2, level, usage, concurrency_limit, rule_pattern, num_waiters AS waiting, is_paused AS paused, paused_at, paused_by, pause_reason FROM sys_user_limits"+conditions(where)+fmt.Sprintf(" ORDER BY %s LIMIT %d", order, limit+1), query.Options{})
 	if err != nil {
 		return s.queryFailure(c, err)
 	}

@@ -76,6 +76,7 @@ var pathParameters = map[string]string{
 	"group":           "id of a failure group, fg_…",
 	"code":            "an error code such as RT0016",
 	"vqueue_id":       "id of a vqueue, vq_1…",
+	"scope":           "scope, a name that callers choose",
 	"pattern":         "pattern of a rule: scope, scope/l1 or scope/l1/l2, * for any; its slashes are encoded as %2F",
 	"node":            "name or id of a node, such as N1; a number is an id",
 	"partition":       "number of a partition, from 0",

@@ -43,6 +43,12 @@ type Operator interface {
 	PauseQueue(ctx context.Context, id ids.VQueue, r PauseRequest) error
 	// ResumeQueue lets a vqueue admit invocations again.
 	ResumeQueue(ctx context.Context, id ids.VQueue) error
+	// PauseScope stops all vqueues of a scope, also future ones, from admitting invocations until
+	// ResumeScope.
+	PauseScope(ctx context.Context, scope string, r PauseRequest) error
+	// ResumeScope lets the vqueues of a scope admit invocations again, except those that are paused
+	// themselves.
+	ResumeScope(ctx context.Context, scope string) error
 
 	// State returns the state of an object or workflow.
 	State(context.Context, Object) (State, error)

@@ -51,6 +51,14 @@ func (f *fakeOperator) ResumeQueue(_ context.Context, id ids.VQueue) error {
 	return f.note(ids.Invocation(id), "resume queue")
 }
 
+func (f *fakeOperator) PauseScope(_ context.Context, scope string, r PauseRequest) error {
+	return f.note(ids.Invocation{}, "pause scope %s by %s %s", scope, r.By, r.Reason)
+}
+
+func (f *fakeOperator) ResumeScope(_ context.Context, scope string) error {
+	return f.note(ids.Invocation{}, "resume scope %s", scope)
+}
+
 func (f *fakeOperator) Resume(_ context.Context, id ids.Invocation, on DeploymentChoice) error {
 	return f.note(id, "resume on %s%s", on.Which, on.ID)
 }

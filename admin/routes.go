@@ -74,6 +74,8 @@ func (s *Server) routes() []route {
 		{http.MethodPut, "/limits/rules", access.Operate, s.putRules},
 		{http.MethodPost, "/limits/rules/bulk-delete", access.Operate, s.deleteRules},
 		{http.MethodGet, "/limits/counters", access.View, s.listCounters},
+		{http.MethodPost, "/limits/scopes/:scope/pause", access.Operate, s.onScope("pause", s.pauseScope)},
+		{http.MethodPost, "/limits/scopes/:scope/resume", access.Operate, s.onScope("resume", s.resumeScope)},
 		{http.MethodGet, "/limits/rules/:pattern", access.View, s.getRule},
 		{http.MethodPut, "/limits/rules/:pattern", access.Operate, s.putRule},
 		{http.MethodDelete, "/limits/rules/:pattern", access.Operate, s.deleteRule},

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	"github.com/labstack/echo/v4"
 
+	"platform/flowcontrol"
 	"platform/internal/ids"
 )
 
@@ -40,7 +42,47 @@ func (s *Server) resumeQueue(c echo.Context, id ids.VQueue) error {
 	return s.invocations.ResumeQueue(c.Request().Context(), id)
 }
 
+// onScope returns a handler that applies an operation to the scope in the path.
+func (s *Server) onScope(verb string, do func(echo.Context, string) error) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		scope, err := url.PathUnescape(c.Param("scope"))
+		if err != nil {
+			return invalidField("scope", err)
+		}
+		if err := flowcontrol.CheckScope(scope); err != nil {
+			return invalidField("scope", err)
+		}
+		if !s.cfg.FlowControl {
+			return badRequest("scopes need flow control, which is off (experimental-enable-vqueues and experimental-enable-protocol-v7, on a fresh cluster)")
+		}
+		if err := do(c, scope); err != nil {
+			return fmt.Errorf("%s scope %s: %w", verb, scope, err)
+		}
+		return done(c, http.StatusAccepted)
+	}
+}
+
+func (s *Server) pauseScope(c echo.Context, scope string) error {
+	request, err := pauseRequest(c, c.QueryParam("reason"))
+	if err != nil {
+		return err
+	}
+	return s.invocations.PauseScope(c.Request().Context(), scope, request)
+}
+
+func (s *Server) resumeScope(c echo.Context, scope string) error {
+	return s.invocations.ResumeScope(c.Request().Context(), scope)
+}
+
 var queueOperations = map[string]operation{
+	"POST /limits/scopes/:scope/pause": {
+		id: "pause_scope", tag: "rule", summary: "Stop all vqueues of a scope, also future ones, from starting invocations; running ones continue", query: []object{reasonParameter},
+		answers: []reply{{http.StatusAccepted, "Accepted. A scope that is already paused keeps its pause", nil}}, refusals: []int{400, 503},
+	},
+	"POST /limits/scopes/:scope/resume": {
+		id: "resume_scope", tag: "rule", summary: "Resume a paused scope; vqueues that are paused themselves remain so",
+		answers: []reply{{http.StatusAccepted, "Accepted", nil}}, refusals: []int{400, 503},
+	},
 	"POST /vqueues/:vqueue_id/pause":  queueOperation("pause_vqueue", "Stop a vqueue from starting invocations; running ones continue", reasonParameter),
 	"POST /vqueues/:vqueue_id/resume": queueOperation("resume_vqueue", "Resume a paused vqueue"),
 }

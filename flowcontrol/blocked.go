@@ -10,9 +10,10 @@ const (
 	ByKey                      // all waiting invocations wait for their keys
 	ByConcurrency              // a counter is at the limit of its rule
 	ByRate                     // a counter has no token left
+	ByScopePause               // an operator has paused the scope; reported before ByKey
 )
 
-var causeNames = [...]string{"", "paused", "lock", "limit-key-concurrency", "throttling-rules"}
+var causeNames = [...]string{"", "paused", "lock", "limit-key-concurrency", "throttling-rules", "scope-paused"}
 
 // String returns the cause as shown in tables, empty for none.
 func (c Cause) String() string {
@@ -40,13 +41,18 @@ type CounterReader interface {
 // Explain returns why no invocation of a queue with waiting ones is started, at a time in
 // milliseconds since 1970.
 func (m *Matcher) Explain(in CounterReader, key QueueKey, q *VQueue, now int64) (Blocked, error) {
-	switch {
-	case q.Paused:
+	if q.Paused {
 		return Blocked{Cause: ByPause}, nil
+	}
+	lowest, rules := key.Counter(), m.Match(key.Scope, key.LimitKey)
+	switch scope, err := in.Counter(lowest.at(LevelScope)); {
+	case err != nil:
+		return Blocked{}, err
+	case scope.Pause != nil:
+		return Blocked{Cause: ByScopePause, Counter: lowest.at(LevelScope)}, nil
 	case q.Waiting == 0:
 		return Blocked{Cause: ByKey}, nil
 	}
-	lowest, rules := key.Counter(), m.Match(key.Scope, key.LimitKey)
 	for l := range lowest.Level() + 1 {
 		r := rules[l]
 		if r == nil {

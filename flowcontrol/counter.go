@@ -64,6 +64,9 @@ type Counter struct {
 	Ring    Ring
 	Bucket  Bucket
 	WakeAt  int64 // when a timer re-evaluates it, partition time in milliseconds; 0: no timer
+	// Pause means that an operator has paused the scope: none of its queues starts anything. It is
+	// nil for other counters, and never changed in place.
+	Pause *QueuePause
 }
 
 // Ring is the round-robin order of the children of a counter (queues and counters below
@@ -84,9 +87,10 @@ type NamedCounter struct {
 	Counter
 }
 
-// Free reports whether the limits of a rule allow one more invocation now, in milliseconds.
+// Free reports whether the limits of a rule, and a pause, allow one more invocation now, in
+// milliseconds.
 func (c *Counter) Free(r *Rule, now int64) bool {
-	return r == nil || c.below(r) && (r.Limits.Rate == nil || c.Bucket.has(*r.Limits.Rate, now))
+	return c.Pause == nil && (r == nil || c.below(r) && (r.Limits.Rate == nil || c.Bucket.has(*r.Limits.Rate, now)))
 }
 
 func (c *Counter) below(r *Rule) bool {
@@ -95,5 +99,5 @@ func (c *Counter) below(r *Rule) bool {
 
 // idle reports whether the record can be deleted.
 func (c *Counter) idle() bool {
-	return c.Running == 0 && c.Waiting == 0 && c.Bucket == 0
+	return c.Running == 0 && c.Waiting == 0 && c.Bucket == 0 && c.Pause == nil
 }

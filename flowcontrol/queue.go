@@ -81,7 +81,7 @@ type VQueue struct {
 	Averages                                                            Averages
 }
 
-// QueuePause says who paused a queue, when and why.
+// QueuePause says who paused a queue or a scope, when and why.
 type QueuePause struct {
 	By     string // who requested it; empty if unknown
 	Reason string // as the operator gave it; may be empty

@@ -158,6 +158,32 @@ func (s *Scheduler) setPaused(key QueueKey, change func(*VQueue)) (known bool, e
 	return true, nil
 }
 
+// PauseScope stops all queues of a scope, also those that do not exist yet, from starting
+// invocations. A scope that is already paused keeps its pause.
+func (s *Scheduler) PauseScope(scope string, pause *QueuePause) error {
+	return s.changeScope(scope, func(c *Counter) {
+		if c.Pause == nil {
+			c.Pause = pause
+		}
+	})
+}
+
+// ResumeScope lets the queues of a paused scope, except those that are paused themselves, start
+// invocations again; then Next must be called.
+func (s *Scheduler) ResumeScope(scope string) error {
+	return s.changeScope(scope, func(c *Counter) { c.Pause = nil })
+}
+
+func (s *Scheduler) changeScope(scope string, change func(*Counter)) error {
+	p, err := s.loadCounters(CounterKey{Scope: scope})
+	if err != nil {
+		return err
+	}
+	change(&p.counters[LevelScope])
+	s.store(p)
+	return nil
+}
+
 // Reevaluate updates a counter after its timer has fired or its rules have changed. Then
 // Next must be called.
 func (s *Scheduler) Reevaluate(key CounterKey) error {

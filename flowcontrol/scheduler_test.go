@@ -39,7 +39,8 @@ type sim struct {
 	order   int
 	wakes   []wake
 	paused  map[flowcontrol.QueueKey]bool
-	started []*entry // in order of admission
+	scopes  map[string]bool // paused ones
+	started []*entry        // in order of admission
 	tokens  map[flowcontrol.CounterKey][]int64
 }
 
@@ -51,7 +52,7 @@ type wake struct {
 func newSim(t require.TestingT) *sim {
 	s := &sim{
 		t: t, tables: flowtest.New(), book: &flowcontrol.Book{},
-		paused: map[flowcontrol.QueueKey]bool{}, tokens: map[flowcontrol.CounterKey][]int64{},
+		paused: map[flowcontrol.QueueKey]bool{}, scopes: map[string]bool{}, tokens: map[flowcontrol.CounterKey][]int64{},
 	}
 	s.s = flowcontrol.Scheduler{Tables: s.tables, Rules: flowcontrol.NewMatcher(s.book), Now: 1_000_000}
 	s.s.Wake = func(key flowcontrol.CounterKey, at int64) { s.wakes = append(s.wakes, wake{key, at}) }
@@ -83,6 +84,7 @@ func (s *sim) ask(e *entry) {
 func (s *sim) runs(e *entry) {
 	require.Equal(s.t, flowcontrol.Inbox, e.stage)
 	require.Same(s.t, s.first(e.queue), e, "not the first of %v", e.queue)
+	require.False(s.t, s.scopes[e.queue.Scope], "its scope is paused")
 	for l, key := range flowtest.Above(e.queue.Counter()) {
 		if r := s.s.Rules.Match(e.queue.Scope, e.queue.LimitKey)[l]; r != nil {
 			require.True(s.t, r.Limits.Concurrency == 0 || s.running(key) < int(r.Limits.Concurrency), "%v is above the limit", key)
@@ -257,7 +259,7 @@ func TestTheSchedulerAgreesWithLists(t *testing.T) {
 			return rapid.SampledFrom(some).Draw(t, "entry")
 		}
 		for range rapid.IntRange(1, 80).Draw(t, "steps") {
-			switch n := rapid.IntRange(0, 19).Draw(t, "step"); {
+			switch n := rapid.IntRange(0, 20).Draw(t, "step"); {
 			case n < 8:
 				s.arrive(drawQueue(t), uint8(rapid.SampledFrom([]int{0, 0, 0, 1, 9}).Draw(t, "priority")))
 			case n < 11:
@@ -281,6 +283,15 @@ func TestTheSchedulerAgreesWithLists(t *testing.T) {
 			case n < 19:
 				s.withinRates()
 				s.setRules(drawBook(t))
+			case n < 20:
+				scope := drawQueue(t).Scope
+				if s.scopes[scope] {
+					require.NoError(t, s.s.ResumeScope(scope))
+				} else {
+					require.NoError(t, s.s.PauseScope(scope, &flowcontrol.QueuePause{By: "10.0.0.1", At: 1}))
+				}
+				s.scopes[scope] = !s.scopes[scope]
+				s.drain(scope)
 			default:
 				q := drawQueue(t)
 				change := s.s.Resume
@@ -304,6 +315,11 @@ func TestTheSchedulerAgreesWithLists(t *testing.T) {
 
 // finish lets everything end; then no rows may be left.
 func (s *sim) finish() {
+	for scope := range s.scopes {
+		require.NoError(s.t, s.s.ResumeScope(scope))
+		s.scopes[scope] = false
+		s.drain(scope)
+	}
 	for q := range s.paused {
 		_, err := s.s.Resume(q)
 		require.NoError(s.t, err)

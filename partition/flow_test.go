@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/flowcontrol"
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/partition/machine"
 )
@@ -126,6 +127,34 @@ func TestAScopeRunsAsManyAsItsRuleAllowsAndExplains(t *testing.T) {
 	close(g.release)
 	done.Wait()
 	require.EqualValues(t, limit, g.atOnce.Load())
+}
+
+// TestAPausedScopeIsReported pauses a scope that has no queue yet.
+func TestAPausedScopeIsReported(t *testing.T) {
+	g := &gated{release: make(chan struct{})}
+	c := newTunedCluster(t, 1, func(cfg *Config) {
+		cfg.FlowControl = true
+		cfg.Level = func() feature.Level { return feature.Level4 }
+	}, g.service())
+	p := c.partitions[0]
+	require.NoError(t, p.WaitLeading(t.Context()))
+	scope := flowcontrol.QueueKey{Scope: "s"}
+	o, err := p.Operate(t.Context(), &machine.PauseQueue{Queue: scope, Paused: true, By: "::1", Reason: "too much"})
+	require.NoError(t, err)
+	require.Equal(t, machine.OK, o.Code)
+	_, err = p.Invoke(t.Context(), scoped("s", "a"))
+	require.NoError(t, err)
+	q := collect(t, p.Queues(t.Context()))[0]
+	require.EqualValues(t, 1, q.Stages[flowcontrol.Inbox])
+	require.Equal(t, flowcontrol.ByScopePause, q.Blocked.Cause)
+	paused := collect(t, p.Usages(t.Context()))[0].Pause
+	require.Equal(t, []string{"::1", "too much"}, []string{paused.By, paused.Reason})
+
+	_, err = p.Operate(t.Context(), &machine.PauseQueue{Queue: scope})
+	require.NoError(t, err)
+	q = collect(t, p.Queues(t.Context()))[0]
+	require.EqualValues(t, 1, q.Stages[flowcontrol.Running])
+	close(g.release)
 }
 
 func TestCallsFailWhenAVQueueIsFull(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"platform/admin"
+	"platform/flowcontrol"
 	"platform/internal/cluster/routing"
 	"platform/internal/feature"
 	"platform/internal/ids"
@@ -256,6 +257,24 @@ func (o *operator) PauseQueue(ctx context.Context, id ids.VQueue, r admin.PauseR
 // ResumeQueue implements admin.Operator.
 func (o *operator) ResumeQueue(ctx context.Context, id ids.VQueue) error {
 	_, err := o.do(ctx, ids.Invocation(id), &machine.PauseQueue{ID: id}, machine.OK)
+	return err
+}
+
+// PauseScope implements admin.Operator.
+func (o *operator) PauseScope(ctx context.Context, scope string, r admin.PauseRequest) error {
+	return o.switchScope(ctx, &machine.PauseQueue{Queue: flowcontrol.QueueKey{Scope: scope}, Paused: true, By: r.By, Reason: r.Reason})
+}
+
+// ResumeScope implements admin.Operator.
+func (o *operator) ResumeScope(ctx context.Context, scope string) error {
+	return o.switchScope(ctx, &machine.PauseQueue{Queue: flowcontrol.QueueKey{Scope: scope}})
+}
+
+func (o *operator) switchScope(ctx context.Context, c *machine.PauseQueue) error {
+	if err := feature.Require(o.level(), feature.Level4, "a pause of a scope"); err != nil {
+		return err
+	}
+	_, err := o.do(ctx, ids.NewInvocation(ids.Route(c.Queue.Scope, ""), [16]byte{}), c, machine.OK)
 	return err
 }
 

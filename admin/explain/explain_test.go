@@ -98,6 +98,16 @@ func TestExplanations(t *testing.T) {
 			waits:   []string{"vqueue vq_1: The queue was paused by an operator from ::1: a deploy."},
 			steps:   []string{"`platform vqueues resume vq_1` resumes it."},
 		},
+		"pending in a paused scope": {
+			row: `"status":"pending"`,
+			tables: tables{
+				"FROM sys_vqueues":     `[{"id":"vq_1","num_ahead":0,"blocked_on":"scope-paused","blocked_on_json":"{\"scope\":\"acme\"}"}]`,
+				"FROM sys_user_limits": `[{"paused_by":"::1","pause_reason":"a deploy"}]`,
+			},
+			summary: "It is the first in the queue vq_1.",
+			waits:   []string{"vqueue vq_1: The scope acme was paused by an operator from ::1: a deploy."},
+			steps:   []string{"`platform vqueues resume --scope acme` resumes it."},
+		},
 		"ready without deployment": {
 			row:     `"status":"ready","target_service_name":"Gone"`,
 			summary: "No deployment serves Gone.",

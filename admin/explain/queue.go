@@ -95,6 +95,8 @@ func (e *explainer) blocked(ctx context.Context, queue string, row Row) error {
 	var d blockedBy
 	_ = json.Unmarshal([]byte(row.Text("blocked_on_json")), &d)
 	switch on := row.Text("blocked_on"); {
+	case on == "scope-paused":
+		return e.scopePaused(ctx, queue, d.Scope)
 	case d.Rule != "" && on == "throttling-rules":
 		until := ""
 		if !d.Until.IsZero() {
@@ -125,6 +127,21 @@ func (e *explainer) blocked(ctx context.Context, queue string, row Row) error {
 	case row.Text("status") != "":
 		e.detail("Queue", "The queue is %s.", row.Text("status"))
 	}
+	return nil
+}
+
+// scopePaused explains a queue whose scope an operator has paused.
+func (e *explainer) scopePaused(ctx context.Context, queue, scope string) error {
+	rows, err := e.reader.Query(ctx, "SELECT paused_at, paused_by, pause_reason FROM sys_user_limits WHERE level = 'Scope' AND scope = "+quote(scope))
+	if err != nil {
+		return err
+	}
+	details := ""
+	if len(rows) > 0 {
+		details = pauseDetails(rows[0].Time("paused_at"), rows[0].Text("paused_by"), rows[0].Text("pause_reason"))
+	}
+	e.waits(ForQueue, queue, "The scope %s was paused by an operator%s.", scope, details)
+	e.next("`platform vqueues resume --scope %s` resumes it.", suggest.Word(scope))
 	return nil
 }
 

@@ -89,7 +89,7 @@ func (q *queueRow) status() string {
 	switch {
 	case q.Stages[flowcontrol.Inbox] == 0:
 		return "scheduled"
-	case q.Blocked.Cause == flowcontrol.ByPause:
+	case q.Blocked.Cause == flowcontrol.ByPause, q.Blocked.Cause == flowcontrol.ByScopePause:
 		return "dormant"
 	case q.Blocked.Cause != flowcontrol.NotBlocked:
 		return "blocked"

@@ -59,6 +59,14 @@ func sysUserLimits() *Table {
 	type row = *partition.Usage
 	usages := converted(partition.Usages, func(_ *session, r *partition.Row) (row, bool) { return r.Usage, true }, usageIdentity).
 		owned(byOwnerScope, func(r *row) owner { return owner{scope: (*r).Key.Scope} }) // invocations of all services share a counter
+	pause := func(name string, typ Type, about string, of func(*flowcontrol.QueuePause) value) column[row] {
+		return plain(name, typ, about, func(r *row) value {
+			if (*r).Pause == nil {
+				return nil
+			}
+			return of((*r).Pause)
+		})
+	}
 	return define("sys_user_limits", "Counters of active limits.", usages, []column[row]{
 		selects(byPartitionKey, plain("partition_key", U64, "shard key of the row", func(r *row) value { return number(keyOf((*r).Key.Scope)) })),
 		selects(byScope, plain("scope", Text, "scope of the counter", func(r *row) value { return text((*r).Key.Scope) })),
@@ -86,6 +94,10 @@ func sysUserLimits() *Table {
 			return number(limit - min((*r).Running, limit))
 		}),
 		plain("num_waiters", U64, "invocations blocked by it", func(r *row) value { return number((*r).Waiting) }),
+		plain("is_paused", Bool, "an operator has paused the scope", func(r *row) value { return boolean((*r).Pause != nil) }),
+		pause("paused_at", Timestamp, "when the scope was paused, while it is", func(p *flowcontrol.QueuePause) value { return millis(p.At) }),
+		pause("paused_by", Text, "network address of the client that paused it", func(p *flowcontrol.QueuePause) value { return text(p.By) }),
+		pause("pause_reason", Text, "reason that the operator gave", func(p *flowcontrol.QueuePause) value { return text(p.Reason) }),
 	})
 }
 
@@ -107,7 +119,7 @@ func sysScheduler() *Table {
 		plain("status", Text, "ready, scheduled, blocked, or dormant if it is paused", func(q *queueRow) value { return q.status() }),
 		plain("head_entry_id", Text, "entry that gets the next slot, or has waited longest if all wait for their keys", func(q *queueRow) value { return invocationText(q.Head.ID) }),
 		plain("scheduled_at", Timestamp, "when a rate limit allows the head to start", func(q *queueRow) value { return millis(q.Blocked.Until) }),
-		plain("blocked_on", Text, "paused, lock, limit-key-concurrency or throttling-rules", func(q *queueRow) value { return text(q.Blocked.Cause.String()) }),
+		plain("blocked_on", Text, "paused, scope-paused, lock, limit-key-concurrency or throttling-rules", func(q *queueRow) value { return text(q.Blocked.Cause.String()) }),
 		plain("blocked_on_json", Text, "details", func(q *queueRow) value { return q.details() }),
 		never("invoker_concurrency_block_duration", "slots of the node"),
 		waited("throttling_rules_block_duration", "a rate", flowcontrol.ByRate),

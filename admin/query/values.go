@@ -35,7 +35,7 @@ var knownValues = map[string]map[string][]string{
 	"sys_deployment":          {"ty": {"http", "lambda"}},
 	"sys_job":                 {"operation": {"cancel", "kill", "pause", "resume", "restart-as-new", "purge"}, "state": {"running", "done", "stopped", "failed", "unknown"}},
 	"sys_user_limits":         {"level": {"Scope", "Level1", "Level2"}},
-	"sys_scheduler":           {"status": {"ready", "scheduled", "blocked", "dormant"}, "blocked_on": {"paused", "lock", "limit-key-concurrency", "throttling-rules"}},
+	"sys_scheduler":           {"status": {"ready", "scheduled", "blocked", "dormant"}, "blocked_on": {"paused", "scope-paused", "lock", "limit-key-concurrency", "throttling-rules"}},
 	"sys_vqueues":             {"stage": queuedStages, "status": queuedStatuses},
 	"sys_vqueue_entry_status": {"stage": queuedStages, "status": queuedStatuses},
 	"sys_subscription": {

@@ -97,13 +97,16 @@ func (c *checker) rings() {
 	}
 }
 
-// blocked returns the rule that prevents a queue from starting anything, nil if there is
-// none. A rate does until the counter's timer has fired.
+// blocked returns the rule that prevents a queue from starting anything, or a pause of the scope as
+// a rule; nil if there is none. A rate does until the counter's timer has fired.
 func (c *checker) blocked(k flowcontrol.QueueKey) *flowcontrol.Rule {
 	for l, key := range Above(k.Counter()) {
 		r := c.rules.Match(k.Scope, k.LimitKey)[l]
 		counter := c.counters[key]
 		due := counter.WakeAt != 0 && counter.WakeAt <= c.now
+		if counter.Pause != nil {
+			return &flowcontrol.Rule{Pattern: flowcontrol.Pattern{Scope: key.Scope}}
+		}
 		if r != nil && (due || !counter.Free(r, c.now)) {
 			return r
 		}

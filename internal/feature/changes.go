@@ -52,6 +52,8 @@ var changes = []Change{
 	{Level4, CommandField, "Pause.repin", "an invocation that waits for its next attempt continues on another deployment, which is one event of its history"},
 	{Level4, CommandField, "PauseQueue.by and reason", "a pause of a vqueue records who requested it and why"},
 	{Level4, RecordField, "VQueue.pause", "the record of a paused vqueue stores who paused it, when and why"},
+	{Level4, Derivation, "PauseQueue without a service", "an operator pauses all vqueues of a scope"},
+	{Level4, RecordField, "Counter.pause", "the counter of a paused scope stores who paused it, when and why"},
 	{Level4, Derivation, "size of failures with metadata", "the metadata of a failure counts as part of a result that many wait for"},
 	{Level4, Derivation, "cancel before the pause of a last attempt", "an invocation that was cancelled while its last attempt failed runs once more instead of pausing"},
 	{Level4, Derivation, "waiters for a promise", "a promise has at most 10,000 waiters, like the result of an invocation"},

@@ -417,6 +417,7 @@ const (
 	fieldCounterRingTail = 5
 	fieldCounterBucket   = 6
 	fieldCounterWakeAt   = 7
+	fieldCounterPause    = 8
 )
 
 const (

@@ -142,6 +142,7 @@ func AppendCounter(b []byte, c *flowcontrol.Counter) []byte {
 	w.uint(fieldCounterRingTail, c.Ring.Tail)
 	w.int(fieldCounterBucket, int64(c.Bucket))
 	w.int(fieldCounterWakeAt, c.WakeAt)
+	w.queuePause(fieldCounterPause, c.Pause)
 	return w.b
 }
 
@@ -164,6 +165,8 @@ func DecodeCounter(b []byte) (c flowcontrol.Counter, err error) {
 			c.Bucket = flowcontrol.Bucket(r.i64())
 		case fieldCounterWakeAt:
 			c.WakeAt = r.i64()
+		case fieldCounterPause:
+			c.Pause = decodeNew(&r, readQueuePause)
 		default:
 			r.unknown("counter")
 		}
@@ -252,17 +255,23 @@ func AppendVQueue(b []byte, q *flowcontrol.VQueue) []byte {
 	w.int(fieldVQueueAvgRules, int64(q.Averages.Rules))
 	w.int(fieldVQueueAvgThrottling, int64(q.Averages.Throttling))
 	w.int(fieldVQueueAvgLock, int64(q.Averages.Lock))
-	if p := q.Pause; p != nil {
-		n := w.open(fieldVQueuePause, sizeHint)
-		w.string(fieldQueuePauseBy, p.By)
-		w.string(fieldQueuePauseReason, p.Reason)
-		w.int(fieldQueuePauseAt, p.At)
-		w.close(n)
-	}
+	w.queuePause(fieldVQueuePause, q.Pause)
 	return w.b
 }
 
-// readQueuePause copies the strings: DecodeVQueue does not alias its input.
+// queuePause writes a pause, unless it is nil.
+func (w *writer) queuePause(field protowire.Number, p *flowcontrol.QueuePause) {
+	if p == nil {
+		return
+	}
+	n := w.open(field, sizeHint)
+	w.string(fieldQueuePauseBy, p.By)
+	w.string(fieldQueuePauseReason, p.Reason)
+	w.int(fieldQueuePauseAt, p.At)
+	w.close(n)
+}
+
+// readQueuePause copies the strings: records of vqueues and counters do not alias their input.
 func readQueuePause(b []byte, p *flowcontrol.QueuePause) error {
 	r := reader{b: b}
 	for r.next() {

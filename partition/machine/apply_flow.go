@@ -178,9 +178,15 @@ func (m *Machine) pauseQueue(c *PauseQueue) (Outcome, error) {
 	return Outcome{}, nil
 }
 
-// switchQueue pauses or resumes a queue; known is false if it has no record.
+// switchQueue pauses or resumes a queue or a scope; known is false for a queue without a record.
 func (m *Machine) switchQueue(c *PauseQueue) (known bool, err error) {
-	if !c.Paused {
+	scope := c.Queue == flowcontrol.QueueKey{Scope: c.Queue.Scope} && m.level >= feature.Level4
+	switch {
+	case scope && c.Paused:
+		return true, m.flow.PauseScope(c.Queue.Scope, &flowcontrol.QueuePause{By: c.By, Reason: c.Reason, At: m.now})
+	case scope:
+		return true, m.flow.ResumeScope(c.Queue.Scope)
+	case !c.Paused:
 		return m.flow.Resume(c.Queue)
 	}
 	var record *flowcontrol.QueuePause

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/flowcontrol"
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -63,6 +64,9 @@ func (w *world) pauseQueue(a arguments) *machine.PauseQueue {
 // drawFlow changes the rules or pauses a vqueue.
 func (h *history) drawFlow(p int) {
 	if h.full && h.chance(30) {
+		if h.level >= feature.Level4 && h.chance(30) {
+			h.apply(p, &machine.PauseQueue{Queue: flowcontrol.QueueKey{Scope: fmt.Sprintf("s1.%d", p)}, Paused: h.chance(60)})
+		}
 		for q := range h.parts[p].state.VQueues() {
 			if h.chance(30) {
 				h.apply(p, &machine.PauseQueue{Queue: q, Paused: h.chance(60)})
@@ -130,6 +134,11 @@ func (h *history) mayRefuse(c machine.Command, outcome machine.Outcome) {
 
 func (h *history) resumeQueues() {
 	for p := range h.parts {
+		for _, c := range h.parts[p].state.AllCounters() {
+			if c.Pause != nil {
+				h.apply(p, &machine.PauseQueue{Queue: flowcontrol.QueueKey{Scope: c.Key.Scope}})
+			}
+		}
 		for q, record := range h.parts[p].state.VQueues() {
 			if record.Paused {
 				h.apply(p, &machine.PauseQueue{Queue: q})

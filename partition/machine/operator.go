@@ -88,11 +88,12 @@ type Restart struct {
 	ServerVersion string
 }
 
-// PauseQueue stops a vqueue from starting invocations, or resumes it. Running invocations
-// are not affected.
+// PauseQueue stops a vqueue from starting invocations, or resumes it; from feature level 4 on also
+// a scope, that is all its vqueues, present and future. Running invocations are not affected.
 type PauseQueue struct {
 	ID ids.VQueue
-	// Queue is the key of the vqueue, which the leader looks up by ID; zero: there is none.
+	// Queue is the key of the vqueue, which the leader looks up by ID; zero: there is none. Without
+	// a service it stands for its scope.
 	Queue  flowcontrol.QueueKey
 	Paused bool
 	// By and Reason say who requested a pause, and why; from feature level 4 on.

@@ -4186,6 +4186,7 @@ type Counter struct {
 	RingTail      uint64                 `protobuf:"varint,5,opt,name=ring_tail,json=ringTail,proto3" json:"ring_tail,omitempty"`
 	Bucket        int64                  `protobuf:"varint,6,opt,name=bucket,proto3" json:"bucket,omitempty"` // nanoseconds since 1970
 	WakeAt        int64                  `protobuf:"varint,7,opt,name=wake_at,json=wakeAt,proto3" json:"wake_at,omitempty"`
+	Pause         *QueuePause            `protobuf:"bytes,8,opt,name=pause,proto3" json:"pause,omitempty"` // of a scope; from level 4 on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4267,6 +4268,13 @@ func (x *Counter) GetWakeAt() int64 {
 		return x.WakeAt
 	}
 	return 0
+}
+
+func (x *Counter) GetPause() *QueuePause {
+	if x != nil {
+		return x.Pause
+	}
+	return nil
 }
 
 type VQueue struct {
@@ -6034,7 +6042,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\f_queue_limit\"4\n" +
 	"\x04Rate\x12\x14\n" +
 	"\x05count\x18\x01 \x01(\rR\x05count\x12\x16\n" +
-	"\x06period\x18\x02 \x01(\x03R\x06period\"\xbc\x01\n" +
+	"\x06period\x18\x02 \x01(\x03R\x06period\"\xf0\x01\n" +
 	"\aCounter\x12\x18\n" +
 	"\arunning\x18\x01 \x01(\x04R\arunning\x12\x18\n" +
 	"\awaiting\x18\x02 \x01(\x04R\awaiting\x12\x12\n" +
@@ -6042,7 +6050,8 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\tring_head\x18\x04 \x01(\x04R\bringHead\x12\x1b\n" +
 	"\tring_tail\x18\x05 \x01(\x04R\bringTail\x12\x16\n" +
 	"\x06bucket\x18\x06 \x01(\x03R\x06bucket\x12\x17\n" +
-	"\awake_at\x18\a \x01(\x03R\x06wakeAt\"\x81\x05\n" +
+	"\awake_at\x18\a \x01(\x03R\x06wakeAt\x122\n" +
+	"\x05pause\x18\b \x01(\v2\x1c.platform.raftlog.QueuePauseR\x05pause\"\x81\x05\n" +
 	"\x06VQueue\x12\x16\n" +
 	"\x06paused\x18\x01 \x01(\bR\x06paused\x12\x12\n" +
 	"\x04turn\x18\x02 \x01(\x04R\x04turn\x12\x18\n" +
@@ -6333,18 +6342,19 @@ var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	45, // 79: platform.raftlog.Flow.throttling:type_name -> platform.raftlog.Wait
 	47, // 80: platform.raftlog.RuleBook.rules:type_name -> platform.raftlog.Rule
 	48, // 81: platform.raftlog.Rule.rate:type_name -> platform.raftlog.Rate
-	52, // 82: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
-	51, // 83: platform.raftlog.VQueue.pause:type_name -> platform.raftlog.QueuePause
-	66, // 84: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
-	61, // 85: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
-	65, // 86: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
-	67, // 87: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
-	68, // 88: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
-	89, // [89:89] is the sub-list for method output_type
-	89, // [89:89] is the sub-list for method input_type
-	89, // [89:89] is the sub-list for extension type_name
-	89, // [89:89] is the sub-list for extension extendee
-	0,  // [0:89] is the sub-list for field type_name
+	51, // 82: platform.raftlog.Counter.pause:type_name -> platform.raftlog.QueuePause
+	52, // 83: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
+	51, // 84: platform.raftlog.VQueue.pause:type_name -> platform.raftlog.QueuePause
+	66, // 85: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
+	61, // 86: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
+	65, // 87: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
+	67, // 88: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
+	68, // 89: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
+	90, // [90:90] is the sub-list for method output_type
+	90, // [90:90] is the sub-list for method input_type
+	90, // [90:90] is the sub-list for extension type_name
+	90, // [90:90] is the sub-list for extension extendee
+	0,  // [0:90] is the sub-list for field type_name
 }
 
 func init() { file_proto_raftlog_raftlog_proto_init() }

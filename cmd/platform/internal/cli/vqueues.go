@@ -219,10 +219,11 @@ func (a *app) vqueuesSwitch(pause bool) *cobra.Command {
 		verb, done, short = "pause", "Paused", "Stop a vqueue from starting invocations; running ones continue"
 	}
 	cmd := &cobra.Command{
-		Use:     verb + " <id | service>",
+		Use:     verb + " [id | service]",
 		Short:   short,
-		Args:    cobra.ExactArgs(1),
-		Example: "  platform vqueues " + verb + " vq_1…\n  platform vqueues " + verb + " Mailer --scope acme --limit-key eu",
+		Long:    short + ".\n\nWithout an id or a service, --scope names a scope: all its vqueues, also those of limit keys and\nservices that have none yet.",
+		Args:    cobra.MaximumNArgs(1),
+		Example: "  platform vqueues " + verb + " vq_1…\n  platform vqueues " + verb + " Mailer --scope acme --limit-key eu\n  platform vqueues " + verb + " --scope acme",
 	}
 	var f client.VQueueFilter
 	queueFlags(cmd, &f)
@@ -231,6 +232,9 @@ func (a *app) vqueuesSwitch(pause bool) *cobra.Command {
 		reasonFlag(cmd, &reason)
 	}
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		if len(args) == 0 {
+			return a.switchScope(ctx, pause, f, reason)
+		}
 		id, err := a.queueID(ctx, args[0], f)
 		if err != nil {
 			return err
@@ -272,4 +276,25 @@ func (a *app) vqueuesSwitch(pause bool) *cobra.Command {
 		return nil
 	})
 	return cmd
+}
+
+// switchScope pauses or resumes all vqueues of a scope.
+func (a *app) switchScope(ctx context.Context, pause bool, f client.VQueueFilter, reason string) error {
+	switch {
+	case f.Scope == "":
+		return &usageError{"give the id of a vqueue, a service, or --scope for a scope as a whole"}
+	case f.LimitKey != "" || f.NoLimitKey:
+		return &usageError{"--limit-key goes with a service; --scope alone is for all limit keys"}
+	}
+	verb, err := "Resumed", error(nil)
+	if pause {
+		verb, err = "Paused", a.client.PauseScope(ctx, f.Scope, reason)
+	} else {
+		err = a.client.ResumeScope(ctx, f.Scope)
+	}
+	if err != nil {
+		return err
+	}
+	a.print.Printf("%s %s the scope %s\n", a.print.Green("[OK]:"), verb, term.Clean(f.Scope))
+	return nil
 }

@@ -158,6 +158,22 @@ func (c *Client) PauseVQueue(ctx context.Context, id, reason string) error {
 	return err
 }
 
+// PauseScope stops all vqueues of a scope from starting entries. The reason may be empty.
+func (c *Client) PauseScope(ctx context.Context, scope, reason string) error {
+	path := "/limits/scopes/" + url.PathEscape(scope) + "/pause"
+	if reason != "" {
+		path += "?" + url.Values{"reason": {reason}}.Encode()
+	}
+	_, err := c.adminJSON(ctx, http.MethodPost, path, nil, nil)
+	return err
+}
+
+// ResumeScope lets the vqueues of a paused scope start entries again.
+func (c *Client) ResumeScope(ctx context.Context, scope string) error {
+	_, err := c.adminJSON(ctx, http.MethodPost, "/limits/scopes/"+url.PathEscape(scope)+"/resume", nil, nil)
+	return err
+}
+
 // ResumeVQueue lets a paused vqueue start entries again.
 func (c *Client) ResumeVQueue(ctx context.Context, id string) error {
 	_, err := c.adminJSON(ctx, http.MethodPost, "/vqueues/"+url.PathEscape(id)+"/resume", nil, nil)

@@ -269,6 +269,6 @@ async function oneQueue(id: string, signal: AbortSignal): Promise<QueuePage> {
 
 function blocked(q: Queue) {
   if (!q.head_status) return <span class="muted">empty</span>
-  if (q.head_status === 'blocked') return <Pill tone="warn">{({ lock: 'waits for a key', 'limit-key-concurrency': 'at its concurrency limit', 'throttling-rules': 'at its rate limit', paused: 'paused' } as Record<string, string>)[q.blocked_on ?? ''] ?? 'blocked'}</Pill>
+  if (q.head_status === 'blocked') return <Pill tone="warn">{({ lock: 'waits for a key', 'limit-key-concurrency': 'at its concurrency limit', 'throttling-rules': 'at its rate limit', paused: 'paused', 'scope-paused': 'scope paused' } as Record<string, string>)[q.blocked_on ?? ''] ?? 'blocked'}</Pill>
   return <Pill tone={q.head_status === 'ready' ? 'ok' : 'idle'}>{q.head_status}</Pill>
 }

@@ -274,6 +274,9 @@ func (c *h2Conn) open(s *h2Stream, head []byte, size uint32) error {
 	if s.body == nil {
 		flags, s.sent = flagEndStream, true
 	}
+	if s.id == 1 {
+		head = append([]byte{noTable}, head...)
+	}
 	c.unsent = appendHeaders(c.unsent, s.id, head, flags)
 	return nil
 }

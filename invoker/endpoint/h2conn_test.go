@@ -516,3 +516,52 @@ func TestSmallReceiveWindows(t *testing.T) {
 	require.NoError(t, <-l.ends)
 	require.True(t, bytes.Equal(want, l.got.Bytes()))
 }
+
+// TestAPeerThatLeavesCannotFloodResponses announces the end of the connection while a stream is
+// open, and then sends pings without reading the responses to them.
+func TestAPeerThatLeavesCannotFloodResponses(t *testing.T) {
+	const flood = 64 << 20
+	written := make(chan int, 1)
+	a := serveFrames(t, func(_ int, p *peer) {
+		p.greet()
+		id, ok := p.headers()
+		if !ok {
+			return
+		}
+		p.respond(id, ":status", "200")
+		_ = p.framer.WriteGoAway(id, http2.ErrCodeNo, nil)
+		pings := bytes.Repeat(appendPing(nil, 0, [8]byte{9}), 4096)
+		n := 0
+		for n < flood {
+			_ = p.conn.SetWriteDeadline(time.Now().Add(time.Second))
+			k, err := p.conn.Write(pings)
+			if n += k; err != nil {
+				break
+			}
+		}
+		written <- n
+	})
+	l := listen(a)
+	newClient(t, nil).Open(l)
+	require.Less(t, <-written, flood, "the client reads no more than it can respond to")
+}
+
+// TestTheTableOfFieldsIsGivenUp requires the update of its size that peers with a smaller table
+// wait for.
+func TestTheTableOfFieldsIsGivenUp(t *testing.T) {
+	first := make(chan []byte, 1)
+	a := serveFrames(t, func(_ int, p *peer) {
+		p.greet(http2.Setting{ID: http2.SettingHeaderTableSize, Val: 0})
+		f, ok := next(p, func(*http2.HeadersFrame) bool { return true })
+		if ok {
+			first <- bytes.Clone(f.HeaderBlockFragment())
+			p.answer(f.StreamID, "")
+			p.drain()
+		}
+	})
+	l := listen(a)
+	s := newClient(t, nil).Open(l)
+	s.CloseWrite()
+	require.NoError(t, <-l.ends)
+	require.EqualValues(t, 0x20, (<-first)[0])
+}

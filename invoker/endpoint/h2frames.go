@@ -68,6 +68,9 @@ const (
 	staticHTTPS     = 7
 	indexed         = 0x80
 	fieldOverhead   = 32 // in the size of a header list (RFC 9113, 10.5.1)
+	// noTable sets the size of the table of recent fields to 0. Peers whose settings reduce that size
+	// require such an update before the first field (RFC 7541, 4.2), although the table is not used.
+	noTable = 0x20
 )
 
 // appendHead encodes the head of a request, without the tables and without compression: most of it is

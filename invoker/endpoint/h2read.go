@@ -263,7 +263,7 @@ func (c *h2Conn) window(f *http2.WindowUpdateFrame) error {
 // room makes the reading goroutine wait while there is much to send, so that a peer that reads
 // nothing cannot make this side respond without bound.
 func (c *h2Conn) room() {
-	for len(c.unsent) >= maxUnsent && c.usable() == nil {
+	for len(c.unsent) >= maxUnsent && c.failed == nil && c.err == nil {
 		c.wake()
 		c.change.Wait()
 	}

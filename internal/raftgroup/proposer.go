@@ -19,7 +19,7 @@ const (
 	maxQueueCommands = 10_000
 	maxQueueBytes    = 64 << 20
 	maxInFlight      = 8
-	fewInFlight      = 2
+	smallInFlight    = 2 // without followers
 	maxInFlightBytes = 16 << 20
 )
 
@@ -59,9 +59,10 @@ type ProposerConfig struct {
 	MaxQueueCommands int
 	MaxQueueBytes    int
 	// MaxInFlight bounds the entries that were proposed and have no outcome yet: 8. That
-	// many are used only for full entries. Of smaller ones there are two at most, and the
-	// second is proposed once the first is written: proposed earlier, it would only be
-	// smaller, and its commands would not be written earlier.
+	// many are used only for full entries. A smaller one is proposed once the previous one
+	// has its outcome, so that it has all commands that arrived meanwhile: each entry costs
+	// every replica a write and a request. Without followers it is proposed once the previous
+	// one is written, which is while that is applied.
 	MaxInFlight int
 	// MaxInFlightBytes bounds the bytes of those entries: 16 MiB. A single entry may be
 	// larger.
@@ -94,6 +95,7 @@ type Proposer[R any] struct {
 	inBytes   int    // of their commands
 	newest    uint64 // number of the last of them, from 1 on
 	storing   bool   // that one is not in the log yet
+	alone     bool   // the group has no other voters
 	closed    bool
 }
 
@@ -195,8 +197,13 @@ func (p *Proposer[R]) readyLocked() bool {
 	if p.inFlight > 0 && p.inBytes+min(p.bytes, p.cfg.MaxBatchBytes) > p.cfg.MaxInFlightBytes {
 		return false
 	}
-	full := len(p.queue) >= p.cfg.MaxBatchCommands || p.bytes >= p.cfg.MaxBatchBytes
-	return p.inFlight < min(fewInFlight, p.cfg.MaxInFlight) && !p.storing || full && p.inFlight < p.cfg.MaxInFlight
+	switch {
+	case p.inFlight == 0:
+		return true
+	case len(p.queue) >= p.cfg.MaxBatchCommands, p.bytes >= p.cfg.MaxBatchBytes:
+		return p.inFlight < p.cfg.MaxInFlight
+	}
+	return p.alone && !p.storing && p.inFlight < min(smallInFlight, p.cfg.MaxInFlight)
 }
 
 func (p *Proposer[R]) wakeUp() {
@@ -314,8 +321,10 @@ func (p *Proposer[R]) landed(bytes int, number uint64) {
 // take removes one batch from the queue, nil if none should be proposed now; the result is
 // valid until the next call.
 func (p *Proposer[R]) take() []pendingCommand[R] {
+	alone := p.group.SoleVoter()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.alone = alone
 	if !p.readyLocked() {
 		return nil
 	}

@@ -334,3 +334,42 @@ func TestCommandsJoinTheEntryThatFollowsTheOneBeingWritten(t *testing.T) {
 	}
 	require.Len(t, seal.sizes, 20)
 }
+
+// With followers, what arrives before an entry has its outcome makes up one entry, even when that
+// is in the leader's log already.
+func TestCommandsJoinTheEntryThatFollowsTheOneInFlight(t *testing.T) {
+	c := newThree(t, 100)
+	err := joinAfterOutcome(t, c.groups[c.leader()])
+	for errors.Is(err, ErrNotLeader) || errors.Is(err, ErrUnknownOutcome) { // a busy machine deposed it
+		err = joinAfterOutcome(t, c.groups[c.leader()])
+	}
+	require.NoError(t, err)
+}
+
+func joinAfterOutcome(t *testing.T, g *Group) error {
+	seal := &countingSeal{}
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal.seal})
+	require.NoError(t, err)
+	defer run(t, p)()
+	applied, resume := make(chan error, 1), make(chan struct{})
+	require.NoError(t, p.Submit([]byte("first"), CompletionFunc[uint64](func(_ uint64, err error) {
+		applied <- err
+		<-resume
+	})))
+	err = <-applied
+	var o outcomes
+	waiting := true
+	for range 5 {
+		o.expect(t, p, []byte("waiting"))
+		p.mu.Lock()
+		waiting = waiting && !p.readyLocked()
+		p.mu.Unlock()
+	}
+	close(resume)
+	require.True(t, waiting)
+	o.wg.Wait()
+	if err = errors.Join(append(o.errs, err)...); err == nil {
+		require.Equal(t, []int{1, 5}, seal.sizes)
+	}
+	return err
+}

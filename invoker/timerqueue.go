@@ -7,7 +7,7 @@ import (
 )
 
 // lingerTime is how long a command without effect waits for the next one.
-const lingerTime = 2 * time.Millisecond
+const lingerTime = 10 * time.Millisecond
 
 // scanGap is the minimum time between two scans of all open attempts. While slots are
 // short, an attempt becomes overdue nearly every millisecond.

@@ -162,7 +162,6 @@ type Invoker struct {
 	HTTP2InitialStreamWindowSize     units.ByteSize `key:"http2-initial-stream-window-size" help:"receive window of an attempt, at most 4 MiB: what an endpoint may send before it is read, in addition to memory-limit"`
 	HTTP2InitialConnectionWindowSize units.ByteSize `key:"http2-initial-connection-window-size" help:"receive window of a connection, at least that of all its attempts"`
 	HTTP2MaxFrameSize                units.ByteSize `key:"http2-max-frame-size" help:"maximum size of an HTTP/2 frame, 16 KiB to 16 MiB"`
-	HTTP2StandardClient              bool           `key:"http2-standard-client" help:"use the HTTP/2 client of Go's standard library for endpoints: slower, for comparison if an endpoint has problems"`
 
 	AdditionalRequestHeaders         map[string]string `key:"additional-request-headers" help:"headers of every request to an endpoint (default: x-platform-cluster-name)"`
 	RequestIdentityPrivateKeyPEMFile string            `key:"request-identity-private-key-pem-file" help:"Ed25519 key that signs requests to endpoints"`

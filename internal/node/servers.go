@@ -81,7 +81,6 @@ func (n *Node) newInvoker() *invoker.Invoker {
 	e.StreamWindow = int(c.HTTP2InitialStreamWindowSize)
 	e.ConnWindow = int(c.HTTP2InitialConnectionWindowSize)
 	e.MaxFrame = int(c.HTTP2MaxFrameSize)
-	e.StandardHTTP2 = c.HTTP2StandardClient
 	if c.HTTPProxy != "" {
 		e.Proxy, _ = url.Parse(c.HTTPProxy) // the configuration has been checked
 		e.NoProxy = c.NoProxy

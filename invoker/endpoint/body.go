@@ -15,7 +15,6 @@ type body struct {
 	next    int         // chunks that were read in the current try
 	offset  int         // bytes of the next chunk that were read
 	reader  *reader     // of the current try; nil: none
-	stream  *h2Stream   // that takes what is written in the current try; nil: a goroutine reads it
 	settled bool        // there are no further tries
 	once    bool        // there is only one try, and what was read is copied and held until settle
 	copied  int         // bytes that were read in that case
@@ -31,8 +30,8 @@ func (b *body) init() { b.more.L = &b.mu }
 
 func (b *body) write(chunks [][]byte) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.ended || b.aborted {
-		b.mu.Unlock()
 		return
 	}
 	for _, p := range chunks {
@@ -40,33 +39,20 @@ func (b *body) write(chunks [][]byte) {
 			b.chunks = append(b.chunks, p)
 		}
 	}
-	b.changed()
+	b.more.Broadcast()
 }
 
 func (b *body) finish() {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.ended = true
-	b.changed()
-}
-
-// changed releases the mutex and tells the reader that there is more to read.
-func (b *body) changed() {
-	s := b.stream
 	b.more.Broadcast()
-	b.mu.Unlock()
-	if s != nil {
-		s.send()
-	}
 }
 
 func (b *body) abort() {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.drop()
-	s := b.stream
-	b.mu.Unlock()
-	if s != nil {
-		s.abort()
-	}
 }
 
 func (b *body) drop() {
@@ -76,21 +62,12 @@ func (b *body) drop() {
 
 // try returns a reader of the whole body, and ends the previous one.
 func (b *body) try() (io.ReadCloser, error) {
-	r, err := b.tryOn(nil)
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
-}
-
-// tryOn is try for a stream that takes the body itself, see reader.appendTo.
-func (b *body) tryOn(s *h2Stream) (*reader, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.settled || b.aborted {
 		return nil, io.ErrClosedPipe
 	}
-	b.reader, b.stream = &reader{b}, s
+	b.reader = &reader{b}
 	b.next, b.offset = 0, 0
 	b.more.Broadcast()
 	return b.reader, nil
@@ -152,65 +129,27 @@ func (r *reader) read(p []byte) (n, freed int, err error) {
 	for b.reader == r && b.next == len(b.chunks) && !b.ended && !b.aborted {
 		b.more.Wait()
 	}
-	if err := r.over(); err != nil {
-		return 0, 0, err
-	}
-	for n < len(p) && b.next < len(b.chunks) {
-		n += copy(p[n:], b.take(len(p)-n))
-	}
-	return n, b.freed(), nil
-}
-
-// appendTo appends at most limit bytes of what is available to p, without waiting. It also returns
-// how many bytes were released, and whether there are more. The error io.EOF means that there will be
-// none.
-func (r *reader) appendTo(p []byte, limit int) (_ []byte, freed int, more bool, err error) {
-	b := r.b
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.reader != r {
-		return p, 0, false, io.ErrClosedPipe
-	}
-	for limit > 0 && b.next < len(b.chunks) {
-		chunk := b.take(limit)
-		limit -= len(chunk)
-		p = append(p, chunk...)
-	}
-	return p, b.freed(), b.next < len(b.chunks), r.over()
-}
-
-// over returns why nothing can be read any more, if there is nothing to read.
-func (r *reader) over() error {
-	b := r.b
 	switch {
 	case b.reader != r || b.aborted:
-		return io.ErrClosedPipe
-	case b.next == len(b.chunks) && b.ended:
-		return io.EOF
+		return 0, 0, io.ErrClosedPipe
+	case b.next == len(b.chunks):
+		return 0, 0, io.EOF
 	}
-	return nil
-}
-
-// take takes at most limit bytes of the next chunk.
-func (b *body) take(limit int) []byte {
-	chunk := b.chunks[b.next][b.offset:]
-	if len(chunk) > limit {
-		b.offset += limit
-		return chunk[:limit]
+	for n < len(p) && b.next < len(b.chunks) {
+		chunk := b.chunks[b.next][b.offset:]
+		k := copy(p[n:], chunk)
+		n += k
+		if b.offset += k; k == len(chunk) {
+			b.next, b.offset = b.next+1, 0
+		}
 	}
-	b.next, b.offset = b.next+1, 0
-	return chunk
-}
-
-// freed releases what was read, as far as it is not needed again, and returns its size.
-func (b *body) freed() (n int) {
 	switch {
 	case b.settled:
-		n = b.release()
+		freed = b.release()
 	case b.once:
 		b.copied += b.release()
 	}
-	return n
+	return n, freed, nil
 }
 
 // Close is called by the transport when it does not need the rest of the body.

@@ -1,7 +1,6 @@
 package endpoint
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -31,8 +30,6 @@ type Config struct {
 	Proxy          *url.URL       // http or https; nil: none. Not used for loopback addresses
 	NoProxy        []string       // hosts, domains, addresses, prefixes and * that are connected to directly
 	Functions      Functions      // nil: functions cannot be invoked
-	// StandardHTTP2 uses the HTTP/2 of net/http instead of that of this package.
-	StandardHTTP2 bool
 	// MaySend is called for each new HTTP/2 connection. The function that it returns is
 	// called before every write to the connection; it may block, and an error closes the
 	// connection. nil: no check.
@@ -44,7 +41,7 @@ func DefaultConfig() Config {
 	return Config{
 		ConnectTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute, DrainTimeout: 5 * time.Second,
 		PingInterval: 40 * time.Second, PingTimeout: 20 * time.Second,
-		MaxStreams: 128, StreamWindow: defaultWindow, ConnWindow: 32 << 20, MaxFrame: 16 << 10, MaxHeader: 64 << 10,
+		MaxStreams: 128, StreamWindow: 256 << 10, ConnWindow: 32 << 20, MaxFrame: 16 << 10, MaxHeader: 64 << 10,
 	}
 }
 
@@ -87,26 +84,14 @@ func NewClient(cfg Config) *Client {
 	return c
 }
 
-const (
-	// maxReceive is the largest window that the standard library accepts.
-	maxReceive = 4<<20 - 1
-	// defaultWindow is the receive window of a stream.
-	defaultWindow = 256 << 10
-)
+// maxReceive is the largest window that the standard library accepts.
+const maxReceive = 4<<20 - 1
 
-// allWindows is the receive window of a connection. It has room for the windows of all streams:
+// connWindow is the receive window of a connection. It has room for the windows of all streams:
 // streams whose receivers block would otherwise keep the others from receiving, also the one
-// whose end they wait for.
-func (c *Config) allWindows() int {
-	return min(max(c.ConnWindow, c.MaxStreams*c.streamWindow(), initialWindow), maxWindow)
-}
-
-// streamWindow is the receive window of a stream.
-func (c *Config) streamWindow() int { return min(cmp.Or(c.StreamWindow, defaultWindow), maxReceive) }
-
-// connWindow is allWindows for the standard library, where zero means its default, 1 GiB.
+// whose end they wait for. Zero means the default of the standard library, which is 1 GiB.
 func (c *Config) connWindow() int {
-	if w := c.allWindows(); w <= maxReceive {
+	if w := max(c.ConnWindow, c.MaxStreams*c.StreamWindow); w <= maxReceive {
 		return w
 	}
 	return 0
@@ -127,7 +112,7 @@ func (c *Client) transport(http2 bool) *http.Transport {
 		HTTP2: &http.HTTP2Config{
 			MaxReadFrameSize:              c.cfg.MaxFrame,
 			MaxReceiveBufferPerConnection: c.cfg.connWindow(),
-			MaxReceiveBufferPerStream:     c.cfg.streamWindow(),
+			MaxReceiveBufferPerStream:     min(c.cfg.StreamWindow, maxReceive),
 			SendPingTimeout:               c.cfg.PingInterval,
 			PingTimeout:                   c.cfg.PingTimeout,
 			MaxEncoderHeaderTableSize:     noHeaderTable,
@@ -141,19 +126,14 @@ func (c *Client) transport(http2 bool) *http.Transport {
 
 // roundTrip sends a request with the body, which may be nil, and returns when the response
 // head has arrived.
-func (c *Client) roundTrip(ctx context.Context, req *Request, b *body, m Memory) (*http.Response, error) {
-	a := req.Address
+func (c *Client) roundTrip(a *Address, r *http.Request, b *body, m Memory) (*http.Response, error) {
 	if a.Function == nil && !a.HTTP11 {
 		p, err := c.pool(a)
 		if err != nil {
 			return nil, err
 		}
 		defer c.leave(p)
-		return p.roundTrip(ctx, req, b)
-	}
-	r := req.standard(ctx)
-	if a.HTTP11 && a.Scheme == "http" && c.dialer.proxied(a) {
-		r.URL.Opaque = "//" + a.Authority + req.Path // proxies require the absolute form
+		return p.roundTrip(r, b)
 	}
 	if b != nil {
 		b.readOnce(a.Function != nil)
@@ -167,20 +147,6 @@ func (c *Client) roundTrip(ctx context.Context, req *Request, b *body, m Memory)
 		return c.invoke(a.Function, r, m)
 	}
 	return c.http1.RoundTrip(r)
-}
-
-// standard returns the request for net/http, without its body.
-func (r *Request) standard(ctx context.Context) *http.Request {
-	a := r.Address
-	s := &http.Request{
-		Method: r.Method, Header: r.Header, Host: a.Authority,
-		// Opaque avoids escaping of the path, which needs none.
-		URL: &url.URL{Scheme: a.Scheme, Host: a.Authority, Opaque: r.Path},
-	}
-	if r.Method != http.MethodGet {
-		s.ContentLength = -1
-	}
-	return s.WithContext(ctx)
 }
 
 // maxPools is the number of pools from which unused ones are dropped. Most of them are then

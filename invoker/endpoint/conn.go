@@ -22,18 +22,13 @@ var errNoGreeting = errors.New("the endpoint did not respond in HTTP/2")
 // maxUnsent is the number of buffered bytes from which Write blocks.
 const maxUnsent = 256 << 10
 
-// lastReads is how long a connection on which nothing can be sent any more is read: what has arrived
-// may be complete responses.
-const lastReads = time.Second
-
-// conn is a connection as seen by what speaks HTTP/2, h2Conn or net/http: without TLS, which is
-// below it.
+// conn is a connection as seen by the HTTP/2 transport: without TLS, which is below it.
 //
-// One goroutine sends what has accumulated since its last call, for all streams: net/http flushes each
-// frame separately, which costs three system calls per attempt.
+// The transport flushes each frame separately, which costs three system calls per attempt.
+// Here one goroutine sends what has accumulated since its last call, for all streams.
+// DESIGN.md has the measurements.
 //
-// conn also inspects how the peer begins and, for net/http, how streams end, see greeting and
-// resetFilter.
+// conn also inspects how the peer begins and how streams end, see greeting and resetFilter.
 type conn struct {
 	net.Conn
 	maySend  func() error  // nil: no check
@@ -47,10 +42,6 @@ type conn struct {
 	unsent []byte
 	filter resetFilter
 	err    error // of sending; no more is sent
-
-	// Used only by h2Conn, which appends to unsent itself.
-	refill  func() // called with the mutex when there is room in unsent
-	sending bool   // the sending goroutine knows of what is unsent
 }
 
 func newConn(c net.Conn, maySend func() error) *conn {
@@ -138,11 +129,7 @@ func (c *conn) send() {
 		runtime.Gosched() // lets other goroutines add what they have to send
 		c.mu.Lock()
 		p, err := c.unsent, c.err
-		c.unsent, c.sending = spare[:0], false
-		framed := c.refill != nil
-		if framed {
-			c.refill()
-		}
+		c.unsent = spare[:0]
 		c.change.Broadcast()
 		c.mu.Unlock()
 		if err != nil {
@@ -157,9 +144,6 @@ func (c *conn) send() {
 		}
 		if _, err := c.Conn.Write(p); err != nil {
 			c.stop(err)
-			if framed {
-				_ = c.Conn.SetReadDeadline(time.Now().Add(lastReads))
-			}
 			return
 		}
 		spare = p

@@ -140,7 +140,7 @@ func (d *dialer) proxyOf(ctx context.Context, target *url.URL) (*url.URL, error)
 type connKey struct{}
 
 // newConn opens an HTTP/2 connection and waits for the peer's greeting.
-func (c *Client) newConn(ctx context.Context, a *Address) (clientConn, error) {
+func (c *Client) newConn(ctx context.Context, a *Address) (*http.ClientConn, error) {
 	raw, err := c.dialer.dialHTTP2(ctx, a)
 	if err != nil {
 		return nil, err
@@ -151,7 +151,8 @@ func (c *Client) newConn(ctx context.Context, a *Address) (clientConn, error) {
 	}
 	below := newConn(raw, maySend)
 	c.work.Go(below.send)
-	conn, err := c.speakHTTP2(ctx, below, a)
+	// Always http, since TLS is below the transport.
+	conn, err := c.http2.NewClientConn(context.WithValue(ctx, connKey{}, below), "http", a.host)
 	if err != nil {
 		below.Close()
 		return nil, err
@@ -162,37 +163,6 @@ func (c *Client) newConn(ctx context.Context, a *Address) (clientConn, error) {
 	}
 	return conn, nil
 }
-
-func (c *Client) speakHTTP2(ctx context.Context, below *conn, a *Address) (clientConn, error) {
-	if !c.cfg.StandardHTTP2 {
-		return newH2Conn(c, below), nil
-	}
-	// Always http, since TLS is below the transport.
-	conn, err := c.http2.NewClientConn(context.WithValue(ctx, connKey{}, below), "http", a.host)
-	if err != nil {
-		return nil, err
-	}
-	return standardConn{conn}, nil
-}
-
-// standardConn is a connection of net/http.
-type standardConn struct{ *http.ClientConn }
-
-// RoundTrip implements clientConn.
-func (c standardConn) RoundTrip(ctx context.Context, req *Request, b *body) (*http.Response, error) {
-	r := req.standard(ctx)
-	if b != nil {
-		var err error
-		if r.Body, err = b.try(); err != nil {
-			c.Release()
-			return nil, err // aborted meanwhile
-		}
-	}
-	return c.ClientConn.RoundTrip(r)
-}
-
-// OnIdle implements clientConn. The function is called more often than necessary.
-func (c standardConn) OnIdle(f func()) { c.SetStateHook(func(*http.ClientConn) { f() }) }
 
 // takeConn returns to the transport the connection that was opened for it.
 func takeConn(ctx context.Context, _, _ string) (net.Conn, error) {

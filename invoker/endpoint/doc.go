@@ -3,5 +3,5 @@
 // through a proxy if one is configured, and refuses addresses that cannot be endpoints.
 // Cloud functions are invoked by package lambda.
 //
-// Read client.go first, then stream.go, pool.go and h2conn.go.
+// Read client.go first, then stream.go and pool.go.
 package endpoint

@@ -34,7 +34,6 @@ func serve(t *testing.T, http2 bool, handler http.HandlerFunc) *Address {
 
 func newClient(t *testing.T, change func(*Config)) *Client {
 	cfg := DefaultConfig()
-	cfg.StandardHTTP2 = standardHTTP2
 	if change != nil {
 		change(&cfg)
 	}

@@ -22,10 +22,10 @@ type pool struct {
 	users  int // requests that are being sent; guarded by the client's mutex
 
 	mu      sync.Mutex // guards the fields below
-	conns   []clientConn
+	conns   []*http.ClientConn
 	room    int // streams that the last new connection accepted, at most MaxStreams
 	dialing *dialing
-	retired map[clientConn]struct{} // carry streams, but accept no new ones
+	retired map[*http.ClientConn]struct{} // carry streams, but accept no new ones
 	closed  bool
 }
 
@@ -33,7 +33,7 @@ type pool struct {
 func (p *pool) closeEmpty() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.conns = slices.DeleteFunc(p.conns, func(conn clientConn) bool { return conn.Err() != nil })
+	p.conns = slices.DeleteFunc(p.conns, func(conn *http.ClientConn) bool { return conn.Err() != nil })
 	if len(p.conns) > 0 || len(p.retired) > 0 || p.dialing != nil {
 		return false
 	}
@@ -67,13 +67,20 @@ const (
 // roundTrip sends a request. If the peer reports that it has not processed it, because it
 // closes the connection or has too many streams, the request is sent again on another
 // connection.
-func (p *pool) roundTrip(ctx context.Context, r *Request, b *body) (*http.Response, error) {
+func (p *pool) roundTrip(r *http.Request, b *body) (*http.Response, error) {
 	for try := 1; ; try++ {
-		conn, err := p.take(ctx, try)
+		conn, err := p.take(r.Context(), try)
 		if err != nil {
 			return nil, err
 		}
-		resp, err := conn.RoundTrip(ctx, r, b)
+		if b != nil {
+			if r.Body, err = b.try(); err != nil {
+				conn.Release()
+				p.share(conn, try)
+				return nil, err // aborted meanwhile
+			}
+		}
+		resp, err := conn.RoundTrip(r)
 		p.share(conn, try)
 		if err == nil {
 			resp.Body = &watched{ReadCloser: resp.Body, p: p, conn: conn}
@@ -82,9 +89,10 @@ func (p *pool) roundTrip(ctx context.Context, r *Request, b *body) (*http.Respon
 		if exhausted(err) {
 			p.retire(conn)
 		}
-		if try >= maxTries || !unprocessed(err) || ctx.Err() != nil {
+		if try >= maxTries || !unprocessed(err) || r.Context().Err() != nil {
 			return nil, err
 		}
+		r = r.WithContext(r.Context()) // the transport may still use the previous one
 	}
 }
 
@@ -111,7 +119,7 @@ func unprocessed(err error) bool {
 }
 
 // take returns a connection with a reserved stream.
-func (p *pool) take(ctx context.Context, try int) (clientConn, error) {
+func (p *pool) take(ctx context.Context, try int) (*http.ClientConn, error) {
 	if try <= sharedTries {
 		return p.reserve(ctx)
 	}
@@ -129,7 +137,7 @@ func (p *pool) take(ctx context.Context, try int) (clientConn, error) {
 }
 
 // share adds a connection that was opened for one request to the pool.
-func (p *pool) share(conn clientConn, try int) {
+func (p *pool) share(conn *http.ClientConn, try int) {
 	if try <= sharedTries {
 		return // already in the pool
 	}
@@ -143,7 +151,7 @@ func (p *pool) share(conn clientConn, try int) {
 }
 
 // reserve reserves a stream on a pooled connection, or opens one.
-func (p *pool) reserve(ctx context.Context) (clientConn, error) {
+func (p *pool) reserve(ctx context.Context) (*http.ClientConn, error) {
 	for range maxReserves {
 		conn, d, err := p.find()
 		if conn != nil || err != nil {
@@ -163,7 +171,7 @@ func (p *pool) reserve(ctx context.Context) (clientConn, error) {
 
 // find returns the first connection with capacity, so that few are busy and the others
 // become idle and close. Without one it joins or starts a dial.
-func (p *pool) find() (clientConn, *dialing, error) {
+func (p *pool) find() (*http.ClientConn, *dialing, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {

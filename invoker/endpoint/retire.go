@@ -3,6 +3,7 @@ package endpoint
 import (
 	"errors"
 	"io"
+	"net/http"
 	"slices"
 
 	"golang.org/x/net/http2"
@@ -17,17 +18,17 @@ func exhausted(err error) bool {
 }
 
 // retire stops using a connection for new streams. It is closed after its last stream.
-func (p *pool) retire(conn clientConn) {
+func (p *pool) retire(conn *http.ClientConn) {
 	if !p.withdraw(conn) {
 		return
 	}
-	conn.OnIdle(func() { p.closeIdle(conn) }) // calls it, possibly now; it takes the pool's mutex
-	p.closeIdle(conn)                         // it may have no streams
+	conn.SetStateHook(p.closeIdle) // calls it, possibly now; it takes the pool's mutex
+	p.closeIdle(conn)              // it may have no streams
 }
 
 // withdraw moves a connection to the retired ones. It returns false if the connection is
 // not in the pool.
-func (p *pool) withdraw(conn clientConn) bool {
+func (p *pool) withdraw(conn *http.ClientConn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := slices.Index(p.conns, conn)
@@ -36,14 +37,14 @@ func (p *pool) withdraw(conn clientConn) bool {
 	}
 	p.conns = slices.Delete(p.conns, i, i+1)
 	if p.retired == nil {
-		p.retired = map[clientConn]struct{}{}
+		p.retired = map[*http.ClientConn]struct{}{}
 	}
 	p.retired[conn] = struct{}{}
 	return true
 }
 
 // closeIdle closes a retired connection without streams.
-func (p *pool) closeIdle(conn clientConn) {
+func (p *pool) closeIdle(conn *http.ClientConn) {
 	if conn.InFlight() > 0 {
 		return
 	}
@@ -63,7 +64,7 @@ func (p *pool) closeIdle(conn clientConn) {
 type watched struct {
 	io.ReadCloser
 	p    *pool
-	conn clientConn
+	conn *http.ClientConn
 	more bool // the last read filled its buffer
 }
 

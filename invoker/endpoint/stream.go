@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 )
@@ -45,7 +46,7 @@ type Receiver interface {
 // Sender is a Receiver that is notified when request data is released.
 type Sender interface {
 	// Sent reports that n written bytes have been sent and will not be sent again. It must
-	// neither block nor use the stream.
+	// not block.
 	Sent(n int)
 }
 
@@ -108,7 +109,7 @@ func (s *Stream) exchange(ctx context.Context, req *Request) error {
 	if !ok {
 		m = unboundedMemory{}
 	}
-	resp, err := s.client.roundTrip(ctx, req, b, m)
+	resp, err := s.client.roundTrip(req.Address, s.request(ctx, req), b, m)
 	if err != nil {
 		return err
 	}
@@ -146,6 +147,22 @@ func (s *Stream) receive(resp *http.Response) error {
 			return err
 		}
 	}
+}
+
+func (s *Stream) request(ctx context.Context, req *Request) *http.Request {
+	a := req.Address
+	r := &http.Request{
+		Method: req.Method, Header: req.Header, Host: a.Authority,
+		// Opaque avoids escaping of the path, which needs none.
+		URL: &url.URL{Scheme: a.Scheme, Host: a.Authority, Opaque: req.Path},
+	}
+	if a.HTTP11 && a.Scheme == "http" && s.client.dialer.proxied(a) {
+		r.URL.Opaque = "//" + a.Authority + req.Path // proxies require the absolute form
+	}
+	if req.Method != http.MethodGet {
+		r.ContentLength = -1
+	}
+	return r.WithContext(ctx)
 }
 
 func (s *Stream) listening() bool {

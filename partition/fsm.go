@@ -136,7 +136,12 @@ func (f *fsm) Applied() raftgroup.Position { return position(f.tables.Applied())
 
 // Flush implements raftgroup.StateMachine. It makes all partitions of the node
 // durable, since they share a database.
-func (f *fsm) Flush() (wait func(context.Context) error, err error) { return f.flush() }
+func (f *fsm) Flush() (wait func(context.Context) error, err error) {
+	if err := f.tables.Settle(); err != nil {
+		return nil, fmt.Errorf("write the tables: %w", err)
+	}
+	return f.flush()
+}
 
 // Export implements raftgroup.StateMachine.
 func (f *fsm) Export() (raftgroup.Exporter, error) {

@@ -32,10 +32,14 @@ func (m *Machine) append(inv *Invocation, t journal.Type, payload []byte) journa
 // once; a second one is dropped. For repeatable signals the index says how all of them
 // ended.
 func (m *Machine) index(inv *Invocation, id journal.NotificationID, settled journal.Settled) (bool, error) {
-	before, err := m.st.Notified(inv.ID, id)
+	before := journal.Pending
+	if inv.Length > inv.Commands { // its journal has notifications
+		var err error
+		if before, err = m.st.Notified(inv.ID, id); err != nil {
+			return false, fmt.Errorf("look up notification %v of %s: %w", id, inv.ID, err)
+		}
+	}
 	switch {
-	case err != nil:
-		return false, fmt.Errorf("look up notification %v of %s: %w", id, inv.ID, err)
 	case before != journal.Pending && !id.Repeats():
 		return false, nil
 	case before != journal.Pending && before != settled:

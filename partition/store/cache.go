@@ -12,7 +12,7 @@ import (
 type cache struct {
 	// Live invocations are cached encoded, so that their strings do not keep the log
 	// entry they came with in memory. Every reader needs its own copy anyway.
-	records map[ids.Invocation][]byte
+	records map[ids.Invocation]cachedRecord
 	bytes   int
 	limit   int
 
@@ -23,8 +23,14 @@ type cache struct {
 	vqueues  map[string]flowcontrol.VQueue
 }
 
+// cachedRecord is the encoded record of a live invocation.
+type cachedRecord struct {
+	bytes []byte
+	notes notes
+}
+
 // recordOverhead is the approximate memory of a cached record besides its bytes.
-const recordOverhead = 80
+const recordOverhead = 96
 
 // maxLocks bounds the cached locks, of about 150 bytes each.
 const maxLocks = 4096
@@ -32,7 +38,7 @@ const maxLocks = 4096
 func newCache(limit int) *cache {
 	return &cache{
 		limit:    limit,
-		records:  make(map[ids.Invocation][]byte),
+		records:  make(map[ids.Invocation]cachedRecord),
 		locks:    make(map[string]machine.Lock),
 		counters: make(map[string]uint64),
 		outbox:   make(map[uint32]uint64),
@@ -41,15 +47,13 @@ func newCache(limit int) *cache {
 	}
 }
 
-func (c *cache) record(id *ids.Invocation) []byte { return c.records[*id] }
-
-// putRecord takes ownership of b.
-func (c *cache) putRecord(id *ids.Invocation, b []byte) {
+// putRecord takes ownership of the bytes of r.
+func (c *cache) putRecord(id *ids.Invocation, r cachedRecord) {
 	if old, ok := c.records[*id]; ok {
-		c.bytes -= len(old) + recordOverhead
+		c.bytes -= len(old.bytes) + recordOverhead
 	}
-	c.records[*id] = b
-	c.bytes += len(b) + recordOverhead
+	c.records[*id] = r
+	c.bytes += len(r.bytes) + recordOverhead
 	for victim := range c.records { // random eviction
 		if c.bytes <= c.limit {
 			return
@@ -60,8 +64,16 @@ func (c *cache) putRecord(id *ids.Invocation, b []byte) {
 
 func (c *cache) dropRecord(id *ids.Invocation) {
 	if old, ok := c.records[*id]; ok {
-		c.bytes -= len(old) + recordOverhead
+		c.bytes -= len(old.bytes) + recordOverhead
 		delete(c.records, *id)
+	}
+}
+
+// setNotes replaces what is known about the notifications of a cached record.
+func (c *cache) setNotes(id *ids.Invocation, known notes) {
+	if r, ok := c.records[*id]; ok {
+		r.notes = known
+		c.records[*id] = r
 	}
 }
 

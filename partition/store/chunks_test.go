@@ -19,6 +19,7 @@ import (
 // requireChunks checks that a partition knows its large rows, and that there are no
 // chunks of others.
 func requireChunks(t require.TestingT, p *Partition) {
+	settle(t, p.db)
 	r, err := newReader(p.db.pebble)
 	require.NoError(t, err)
 	known, lost, err := r.large(p.space, math.MaxInt)
@@ -39,6 +40,7 @@ func requireChunks(t require.TestingT, p *Partition) {
 
 // chunkRows counts the rows of chunks of all partitions.
 func chunkRows(t *testing.T, db *DB, p *Partition) (n int) {
+	settle(t, db)
 	lower := p.space.table(nil, tableChunks)
 	it, err := db.pebble.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: after(lower)})
 	require.NoError(t, err)

@@ -32,7 +32,11 @@ var implementations = map[string]func(t *testing.T) *tables{
 		return &tables{txn, func() machine.State { return txn }}
 	},
 	"many transactions": func(t *testing.T) *tables { return stepwise(t, false) },
-	"flushed":           func(t *testing.T) *tables { return stepwise(t, true) },
+	"written by each": func(t *testing.T) *tables {
+		collect(t, 1)
+		return stepwise(t, false)
+	},
+	"flushed": func(t *testing.T) *tables { return stepwise(t, true) },
 	"in chunks": func(t *testing.T) *tables {
 		cutAt(t, 5)
 		return stepwise(t, true)
@@ -47,6 +51,7 @@ func stepwise(t *testing.T, flushed bool) *tables {
 		index++
 		require.NoError(t, txn.Commit(index, 1))
 		if flushed {
+			settle(t, db)
 			flush(t, db)
 			p.cache = newCache(p.db.opts.RecordCacheBytes)
 		}

@@ -226,9 +226,11 @@ func requireReplay(t *testing.T, db *DB, id uint32) (index uint64) {
 	for i := uint64(1); i <= index; i++ {
 		require.NoError(t, applyBatch(twin, i))
 	}
+	require.NoError(t, p.Settle())
 	txn := p.Begin()
-	defer txn.Discard()
-	require.Equal(t, describe(t, twin), describe(t, txn), "partition %d after %d entries", id, index)
+	found := describe(t, txn)
+	txn.Discard()
+	require.Equal(t, describe(t, twin), found, "partition %d after %d entries", id, index)
 	requireEmpty(t, db, p.space.other())
 	requireChunks(t, p)
 

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -26,6 +28,9 @@ type Options struct {
 	// RecordCacheBytes bounds the cache of live invocation records of each partition,
 	// 2 MiB by default.
 	RecordCacheBytes int
+	// CollectedRows is the number of rows up to which the commits of a partition are collected
+	// before they are written to the database, 512 by default; 1: each is written by itself.
+	CollectedRows int
 	// LargeRowBytes is the size from which a value is stored in chunks, 512 KiB by
 	// default.
 	LargeRowBytes int
@@ -97,6 +102,9 @@ func (o Options) withDefaults() Options {
 	if o.RecordCacheBytes == 0 {
 		o.RecordCacheBytes = 2 << 20
 	}
+	if o.CollectedRows == 0 {
+		o.CollectedRows = defaultCollected
+	}
 	if o.LargeRowBytes == 0 {
 		o.LargeRowBytes = defaultLargeRow
 	}
@@ -166,19 +174,26 @@ var ErrClosed = errors.New("tables are closed")
 func (db *DB) Close() error {
 	db.mu.Lock()
 	db.closed = true
-	for _, p := range db.partitions {
-		p.txn.Discard()
-	}
 	db.mu.Unlock()
 	db.views.Wait()
 	close(db.flusher.closing)
 	db.flusher.wg.Wait()
+	for _, p := range db.all() {
+		p.txn.drop()
+	}
 	err := db.pebble.Close()
 	db.cache.Unref()
 	if err = errors.Join(err, db.lock.Close()); err != nil {
 		return fmt.Errorf("close tables: %w", err)
 	}
 	return nil
+}
+
+// all returns the open partitions.
+func (db *DB) all() []*Partition {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return slices.Collect(maps.Values(db.partitions))
 }
 
 // Stats are metrics of the database.

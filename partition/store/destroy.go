@@ -31,7 +31,10 @@ func (db *DB) remove(id uint32) error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if p := db.partitions[uint16(id)]; p != nil {
-		p.txn.Discard()
+		p.turn <- struct{}{}
+		p.txn.drop()
+		p.collected.Store(false)
+		<-p.turn
 		delete(db.partitions, uint16(id))
 	}
 	lower := binary.BigEndian.AppendUint16(nil, uint16(id)) // header and both generations

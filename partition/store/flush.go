@@ -2,10 +2,9 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
-
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // flusher coalesces concurrent flush requests. All partitions of a node request flushes at
@@ -33,14 +32,14 @@ func (db *DB) Flush() (wait func(context.Context) error, err error) {
 	defer f.mu.Unlock()
 	if f.next == nil {
 		f.next = &sharedFlush{done: make(chan struct{})}
-		f.wg.Go(func() { f.run(db.pebble) })
+		f.wg.Go(func() { f.run(db) })
 	}
 	return f.next.wait, nil
 }
 
 // run performs the next flush. Requests that arrive after it has started get the following
 // one.
-func (f *flusher) run(db *pebble.DB) {
+func (f *flusher) run(db *DB) {
 	f.running.Lock()
 	defer f.running.Unlock()
 	f.mu.Lock()
@@ -54,7 +53,13 @@ func (f *flusher) run(db *pebble.DB) {
 		return
 	default:
 	}
-	flushed, err := db.AsyncFlush()
+	for _, p := range db.all() {
+		if err := p.settle(f.closing); err != nil && !errors.Is(err, errDiscarded) {
+			flush.err = err
+			return
+		}
+	}
+	flushed, err := db.pebble.AsyncFlush()
 	if err != nil {
 		flush.err = err
 		return

@@ -125,12 +125,16 @@ func (i *Import) header(generation byte) error {
 // the next import or start does it.
 func (i *Import) switchOver(meta codec.Meta, large large) {
 	old := i.space.other()
+	i.p.turn <- struct{}{}
 	i.p.mu.Lock()
+	i.p.txn.drop()
+	i.p.collected.Store(false)
 	i.p.space = i.space
 	i.p.reset(meta)
 	i.p.large = large
 	i.p.failed = nil
 	i.p.mu.Unlock()
+	<-i.p.turn
 	if o := i.p.observer.Load(); o != nil {
 		(*o).Replaced()
 	}

@@ -1,12 +1,14 @@
 package store
 
 import (
+	"slices"
+
 	"platform/internal/ids"
 	"platform/partition/machine"
 )
 
 // Observer is informed of changes of invocations. Its methods are called on the applying
-// goroutine.
+// goroutine, and must not open views.
 type Observer interface {
 	// Changed is called after the commit of a write to an invocation, in the order of the
 	// commits, once per commit and invocation. Views opened from then on include the write.
@@ -26,11 +28,10 @@ func (p *Partition) Observe(o Observer) {
 	p.observer.Store(&o)
 }
 
-// report reports the written invocations.
+// report reports the invocations that this batch has written.
 func (t *Txn) report(o Observer) {
-	for id, r := range t.invocations {
-		if r.written {
-			o.Changed(id, r.inv)
-		}
+	slices.SortFunc(t.changed, ids.Invocation.Compare)
+	for _, id := range slices.Compact(t.changed) {
+		o.Changed(id, t.invocations[id].inv)
 	}
 }

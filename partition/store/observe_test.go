@@ -18,12 +18,18 @@ type recorder struct {
 }
 
 func (r *recorder) Changed(id ids.Invocation, inv *machine.Invocation) {
+	r.changes[id] = inv
+}
+
+// requireStored checks that a view includes the changes.
+func (r *recorder) requireStored() {
 	view := r.p.View()
 	defer view.Close()
-	stored, err := view.Invocation(id)
-	require.NoError(r.t, err)
-	require.Equal(r.t, inv, stored)
-	r.changes[id] = inv
+	for id, inv := range r.changes {
+		stored, err := view.Invocation(id)
+		require.NoError(r.t, err)
+		require.Equal(r.t, inv, stored)
+	}
 }
 
 func (r *recorder) Replaced() { r.replaced++ }
@@ -49,9 +55,11 @@ func TestObserverSeesCommittedInvocations(t *testing.T) {
 	})
 	require.Len(t, r.changes, 1)
 	require.Equal(t, machine.Suspended, r.changes[id(2)].Status)
+	r.requireStored()
 	put(3, func(txn *Txn) { txn.DeleteInvocation(id(1)) })
 	require.Len(t, r.changes, 2)
 	require.Nil(t, r.changes[id(1)])
+	r.requireStored()
 
 	discarded := p.Begin()
 	discarded.DeleteInvocation(id(2))

@@ -17,7 +17,7 @@ var ErrDamaged = errors.New("damaged row")
 
 // Partition is the tables of one partition. Transactions and the commit of an import must
 // not overlap; they belong to the applying goroutine. All other methods may be called
-// concurrently.
+// concurrently, but not by that goroutine while it has a transaction.
 type Partition struct {
 	db *DB
 	id uint16
@@ -25,10 +25,13 @@ type Partition struct {
 	mu    sync.RWMutex // covers space: written when an import commits, read while a view is opened
 	space space
 
-	applied  atomic.Pointer[codec.Meta] // as of the last commit; immutable
-	observer atomic.Pointer[Observer]   // nil: none
+	applied   atomic.Pointer[codec.Meta] // as of the last commit; immutable
+	collected atomic.Bool                // commits are not in the database yet
+	observer  atomic.Pointer[Observer]   // nil: none
 
-	// Used by the applying goroutine only.
+	// turn has a value while a transaction is open or the collected commits are written, by
+	// whichever goroutine needs them in the database. It covers the fields below.
+	turn   chan struct{}
 	large  large
 	cache  *cache
 	txn    Txn
@@ -46,7 +49,7 @@ func (db *DB) Partition(id uint32) (*Partition, error) {
 	if p := db.partitions[uint16(id)]; p != nil {
 		return p, nil
 	}
-	p := &Partition{db: db, id: uint16(id)}
+	p := &Partition{db: db, id: uint16(id), turn: make(chan struct{}, 1)}
 	p.txn.p = p
 	if err := p.load(); err != nil {
 		return nil, fmt.Errorf("open partition %d: %w", id, err)

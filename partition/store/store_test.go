@@ -24,12 +24,19 @@ const (
 )
 
 func quiet() Options {
-	return Options{Logger: slog.New(slog.DiscardHandler), LargeRowBytes: testLargeRow, LargeSetBytes: testLargeSet}
+	return Options{Logger: slog.New(slog.DiscardHandler), LargeRowBytes: testLargeRow, LargeSetBytes: testLargeSet, CollectedRows: testCollected}
 }
 
 // testLargeRow is the size from which rows are cut in databases of tests, testLargeSet the
-// limit for the memory of their keys.
-var testLargeRow, testLargeSet int
+// limit for the memory of their keys, testCollected the number of rows collected between commits.
+var testLargeRow, testLargeSet, testCollected int
+
+// collect sets testCollected for the length of a test.
+func collect(t interface{ Cleanup(func()) }, rows int) {
+	before := testCollected
+	testCollected = rows
+	t.Cleanup(func() { testCollected = before })
+}
 
 // cutAt sets testLargeRow for the length of a test.
 func cutAt(t interface{ Cleanup(func()) }, size int) {
@@ -66,7 +73,17 @@ func partition(t require.TestingT, db *DB, id uint32) *Partition {
 
 // flush makes what was committed durable.
 func flush(t require.TestingT, db *DB) {
+	settle(t, db)
 	require.NoError(t, db.pebble.Flush())
+}
+
+// settle writes the commits of all partitions without an open transaction.
+func settle(t require.TestingT, db *DB) {
+	for _, p := range db.all() {
+		if len(p.turn) == 0 {
+			require.NoError(t, p.Settle())
+		}
+	}
 }
 
 // tempDir is a directory for one run of a property.

@@ -463,6 +463,7 @@ func TestTablesAgreeWithInMemoryModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir := tempDir(t)
 		cutAt(t, rapid.SampledFrom([]int{0, 1, 9, 30}).Draw(t, "large row"))
+		collect(t, rapid.SampledFrom([]int{0, 1, 40}).Draw(t, "collected rows"))
 		holdLarge(t, rapid.SampledFrom([]int{0, 1, 300}).Draw(t, "large set"))
 		db := openAt(t, dir)
 		defer func() { require.NoError(t, db.Close()) }()
@@ -476,6 +477,7 @@ func TestTablesAgreeWithInMemoryModel(t *testing.T) {
 		actions := map[string]func(*rapid.T){
 			"commit": func(*rapid.T) { commit(); txn = p.Begin() },
 			"flush":  func(*rapid.T) { flush(t, db) },
+			"settle": func(*rapid.T) { commit(); require.NoError(t, p.Settle()); txn = p.Begin() },
 			"forget": func(*rapid.T) { commit(); p.cache = newCache(100); txn = p.Begin() },
 			"reopen": func(*rapid.T) {
 				commit()

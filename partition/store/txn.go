@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -17,11 +18,16 @@ import (
 // Txn collects the writes of one batch of log entries and is the machine's view of the
 // tables, including those writes. It is not safe for concurrent use, and a partition has at
 // most one at a time.
+//
+// Commit does not write to the database, unless the write sets are full: the next transaction
+// continues with them, until a View, a flush or a full set requires the rows. So a row that
+// several batches write is encoded and inserted once, and one that exists for a moment only,
+// such as the record of a running invocation, not at all.
 type Txn struct {
 	p     *Partition
 	space space
 	meta  machine.Meta
-	index uint64 // log entry being committed
+	index uint64 // last log entry of the rows being written
 	bytes int    // written payloads
 	err   error  // first failed write
 
@@ -38,7 +44,8 @@ type Txn struct {
 	rules       *flowcontrol.Book // nil if unchanged
 	ranges      []keyRange        // deleted ranges; rows written since are in the sets
 
-	reader  reader // committed rows; opened by the first read
+	changed []ids.Invocation // written by this batch
+	reader  reader           // rows of the database; opened by the first read
 	batch   *pebble.Batch
 	scratch []byte
 }
@@ -53,8 +60,9 @@ func (r keyRange) contains(key []byte) bool {
 }
 
 // Begin starts a transaction, which must be ended by Commit or Discard before the next
-// Begin.
+// Begin. It waits while a view or a flush writes the collected rows.
 func (p *Partition) Begin() *Txn {
+	p.turn <- struct{}{}
 	t := &p.txn
 	t.space = p.space
 	t.meta = p.applied.Load().Meta
@@ -68,25 +76,60 @@ func (p *Partition) Begin() *Txn {
 // Meta implements machine.State.
 func (t *Txn) Meta() *machine.Meta { return &t.meta }
 
-// Rows returns the approximate number of rows read or written so far.
+// Rows returns the approximate number of rows read or written since rows were last written to
+// the database.
 func (t *Txn) Rows() int {
-	return len(t.invocations) + len(t.entries.rows) + len(t.small.rows) + len(t.values.rows) + len(t.messages.rows)
+	return len(t.invocations) + len(t.entries.rows) + len(t.small.rows) + len(t.values.rows) + len(t.messages.rows) +
+		len(t.locks.rows) + len(t.limits.rows) + len(t.vqueues.rows)
 }
 
-// Bytes returns the approximate number of payload bytes written so far.
+// Bytes returns the approximate number of payload bytes that are not in the database yet.
 func (t *Txn) Bytes() int { return t.bytes }
 
-// Discard drops the writes.
+// Bounds of what is collected between commits. The rows are searched linearly when rows of an
+// owner are listed or deleted, and each range is checked by every read of the database.
+const (
+	defaultCollected = 512
+	collectedBytes   = 256 << 10
+	collectedRanges  = 8
+)
+
+func (t *Txn) full() bool {
+	return t.Rows() >= t.p.db.opts.CollectedRows || t.bytes >= collectedBytes || len(t.ranges) > collectedRanges
+}
+
+// errDiscarded is the failure of a partition whose commits were discarded before they were
+// written.
+var errDiscarded = errors.New("commits were discarded with a transaction that failed")
+
+// Discard drops the writes, and those of earlier commits that are not in the database yet. If
+// there were any, the database must be reopened before it can continue from an older entry.
 func (t *Txn) Discard() {
+	if p := t.p; p.collected.Load() && p.failed == nil {
+		p.failed = fmt.Errorf("partition %d: %w", p.id, errDiscarded)
+	}
+	t.drop()
+	<-t.p.turn
+}
+
+// drop drops all writes.
+func (t *Txn) drop() {
+	t.fail(t.closeReader())
 	t.reset()
 	t.p.cache = newCache(t.p.db.opts.RecordCacheBytes) // it may contain discarded writes
 }
 
-func (t *Txn) reset() {
-	if t.reader.it != nil {
-		t.fail(t.reader.close())
-		t.reader = reader{}
+// closeReader closes the snapshot, which retains memory and files.
+func (t *Txn) closeReader() error {
+	if t.reader.it == nil {
+		return nil
 	}
+	err := t.reader.close()
+	t.reader = reader{}
+	return err
+}
+
+func (t *Txn) reset() {
 	t.keys.reset()
 	if len(t.invocations) > keptRows {
 		t.invocations = make(map[ids.Invocation]record)
@@ -103,30 +146,79 @@ func (t *Txn) reset() {
 	t.vqueues.reset()
 	t.rules = nil
 	t.ranges = t.ranges[:0]
+	t.changed = t.changed[:0]
 	t.bytes = 0
 }
 
-// Commit atomically writes the collected rows and the applied index and term. They become
-// durable with the next Flush. After an error the partition rejects all further commits:
-// the database must be reopened.
+// Commit atomically adds the writes and the applied index and term to the tables. Views opened
+// from now on include them. They become durable with the next Flush. After an error the
+// partition rejects all further commits: the database must be reopened.
 func (t *Txn) Commit(index, term uint64) error {
-	defer t.reset()
 	p := t.p
-	if t.err == nil && index <= p.applied.Load().Index {
-		t.err = fmt.Errorf("entry %d is not above the applied index %d", index, p.applied.Load().Index)
+	defer func() { <-p.turn }()
+	if last := p.applied.Load().Index; t.err == nil && index <= last {
+		t.err = fmt.Errorf("entry %d is not above the applied index %d", index, last)
 	}
-	if t.err == nil {
-		t.err = t.write(codec.Meta{Meta: t.meta, Index: index, Term: term})
+	meta, full := &codec.Meta{Meta: t.meta, Index: index, Term: term}, t.full()
+	if t.err == nil && full {
+		t.err = t.write(meta)
 	}
+	t.fail(t.closeReader())
 	if t.err != nil {
-		p.failed = fmt.Errorf("commit entry %d: %w", index, t.err)
-		return p.failed
+		return t.broken(index)
+	}
+	p.collected.Store(!full)
+	p.applied.Store(meta)
+	if o := p.observer.Load(); o != nil {
+		t.report(*o)
+	}
+	if t.changed = t.changed[:0]; full {
+		t.reset()
 	}
 	return nil
 }
 
-// write builds one batch of the writes and commits it.
-func (t *Txn) write(meta codec.Meta) error {
+// broken makes the partition reject all further commits.
+func (t *Txn) broken(index uint64) error {
+	p := t.p
+	p.failed = fmt.Errorf("commit entry %d: %w", index, t.err)
+	t.drop()
+	return p.failed
+}
+
+// Settle writes the commits collected so far to the database.
+func (p *Partition) Settle() error { return p.settle(nil) }
+
+// settle is Settle. It gives up with ErrClosed when closing is closed.
+func (p *Partition) settle(closing <-chan struct{}) error {
+	if !p.collected.Load() {
+		return nil
+	}
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-closing:
+		return ErrClosed
+	}
+	switch {
+	case !p.collected.Load():
+		return nil
+	case p.failed != nil:
+		return p.failed
+	}
+	t, meta := &p.txn, p.applied.Load()
+	t.err = t.write(meta)
+	t.fail(t.closeReader())
+	if t.err != nil {
+		return t.broken(meta.Index)
+	}
+	p.collected.Store(false)
+	t.reset()
+	return nil
+}
+
+// write writes everything that was collected, as of the given log entry, in one batch.
+func (t *Txn) write(meta *codec.Meta) error {
 	if t.batch == nil {
 		t.batch = t.p.db.pebble.NewBatch()
 	}
@@ -136,7 +228,7 @@ func (t *Txn) write(meta codec.Meta) error {
 		t.batch = t.p.db.pebble.NewBatchWithSize(1 << bits.Len(uint(n+n/16)))
 	}
 	t.index = meta.Index
-	t.fill(&meta)
+	t.fill(meta)
 	if t.err != nil {
 		return t.err
 	}
@@ -145,10 +237,6 @@ func (t *Txn) write(meta codec.Meta) error {
 	}
 	if t.batch.Len() > maxKeptBatch {
 		t.batch = nil
-	}
-	t.p.applied.Store(&meta)
-	if o := t.p.observer.Load(); o != nil {
-		t.report(*o)
 	}
 	return nil
 }

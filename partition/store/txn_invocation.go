@@ -14,6 +14,7 @@ type record struct {
 	inv     *machine.Invocation // nil if it does not exist
 	stored  location
 	written bool
+	notes   notes
 }
 
 // location is the table in which the database has a record.
@@ -37,12 +38,12 @@ func locationOf(inv *machine.Invocation) location {
 func (t *Txn) Invocation(id ids.Invocation) (*machine.Invocation, error) {
 	r, known := t.invocations[id]
 	if !known {
-		inv, err := t.lookup(&id)
-		if err != nil {
+		var err error
+		if r.inv, r.notes, err = t.lookup(&id); err != nil {
 			return nil, err
 		}
-		if r.inv = inv; inv != nil {
-			r.stored = locationOf(inv)
+		if r.inv != nil {
+			r.stored = locationOf(r.inv)
 		}
 		t.invocations[id] = r
 	}
@@ -54,15 +55,17 @@ func (t *Txn) Invocation(id ids.Invocation) (*machine.Invocation, error) {
 }
 
 // lookup reads a record from the cache or the database.
-func (t *Txn) lookup(id *ids.Invocation) (*machine.Invocation, error) {
-	if b := t.p.cache.record(id); b != nil {
-		return codec.DecodeInvocation(b)
+func (t *Txn) lookup(id *ids.Invocation) (*machine.Invocation, notes, error) {
+	if c, found := t.p.cache.records[*id]; found {
+		inv, err := codec.DecodeInvocation(c.bytes)
+		return inv, c.notes, err
 	}
 	r, err := t.committed()
 	if err != nil {
-		return nil, err
+		return nil, notes{}, err
 	}
-	return r.invocation(t.space, id)
+	inv, err := r.invocation(t.space, id)
+	return inv, notes{}, err
 }
 
 // PutInvocation implements machine.State.
@@ -81,6 +84,7 @@ func (t *Txn) writeInvocation(id ids.Invocation, inv *machine.Invocation) {
 	}
 	r.inv, r.written = inv, true
 	t.invocations[id] = r
+	t.changed = append(t.changed, id)
 }
 
 // fillInvocations writes the changed records to the table of their status and deletes them
@@ -88,6 +92,7 @@ func (t *Txn) writeInvocation(id ids.Invocation, inv *machine.Invocation) {
 func (t *Txn) fillInvocations() {
 	for id, r := range t.invocations {
 		if !r.written {
+			t.p.cache.setNotes(&id, r.notes)
 			continue
 		}
 		target := nowhere
@@ -109,7 +114,7 @@ func (t *Txn) fillInvocations() {
 		default:
 			b := codec.AppendInvocation(t.scratch[:0], r.inv)
 			t.set(t.recordKey(tableLive, &id), b)
-			t.p.cache.putRecord(&id, bytes.Clone(b))
+			t.p.cache.putRecord(&id, cachedRecord{bytes.Clone(b), r.notes})
 		}
 	}
 }

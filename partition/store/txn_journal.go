@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 
 	"platform/internal/ids"
@@ -104,6 +106,17 @@ func (t *Txn) notifiedKey(id *ids.Invocation, n *journal.NotificationID) []byte 
 
 // Notified implements machine.State.
 func (t *Txn) Notified(id ids.Invocation, n journal.NotificationID) (journal.Settled, error) {
+	if r, loaded := t.invocations[id]; loaded {
+		if r.notes == (notes{}) {
+			if err := t.learn(&id, &r.notes); err != nil {
+				return journal.Pending, err
+			}
+			t.invocations[id] = r
+		}
+		if r.notes.exclude(&n) {
+			return journal.Pending, nil
+		}
+	}
 	key := t.notifiedKey(&id, &n)
 	b, err := t.smallRow(key)
 	if err != nil || b == nil {
@@ -124,6 +137,66 @@ var settledRows = [...][]byte{{0}, {1}, {2}, {3}}
 // PutNotified implements machine.State.
 func (t *Txn) PutNotified(id ids.Invocation, n journal.NotificationID, how journal.Settled) {
 	t.small.put(t.keys.keep(t.notifiedKey(&id, &n)), settledRows[how])
+	if r, loaded := t.invocations[id]; !loaded {
+		t.p.cache.setNotes(&id, notes{})
+	} else if r.notes.known {
+		r.notes.add(n.Signal || n.Name != "", n.Index)
+		t.invocations[id] = r
+	}
+}
+
+// notes is what is known about the notifications of an invocation, to save the lookup of new
+// ones: SDKs number completions in order. The zero value means that they were not read yet.
+type notes struct {
+	known       bool
+	many        bool   // too many to read them
+	signals     bool   // there may be signals
+	completions uint64 // completions have lower numbers
+}
+
+// exclude reports whether a notification certainly does not exist.
+func (s *notes) exclude(n *journal.NotificationID) bool {
+	if n.Signal || n.Name != "" {
+		return s.known && !s.signals
+	}
+	return s.known && uint64(n.Index) >= s.completions
+}
+
+func (s *notes) add(signal bool, index uint32) {
+	if signal {
+		s.signals = true
+	} else {
+		s.completions = max(s.completions, uint64(index)+1)
+	}
+}
+
+// learn reads which notifications of an invocation exist, unless there are many.
+func (t *Txn) learn(id *ids.Invocation, found *notes) error {
+	prefix := t.space.invocation(t.keys.room(prefixLen+idLen), tableNotified, id)
+	rows := 0
+	add := func(key []byte) bool {
+		if rows++; rows > manyRows {
+			return false
+		}
+		signal := key[len(prefix)] != byCompletion
+		index := uint32(0)
+		if !signal {
+			index = binary.BigEndian.Uint32(key[len(prefix)+1:])
+		}
+		found.add(signal, index)
+		return true
+	}
+	for i := range t.small.rows {
+		if key := t.small.rows[i].key; bytes.HasPrefix(key, prefix) && !add(key) {
+			break
+		}
+	}
+	r, err := t.committed()
+	if err == nil {
+		err = r.ownedKeys(prefix, add)
+	}
+	found.known, found.many = rows <= manyRows, rows > manyRows
+	return err
 }
 
 // smallRow reads a row of a table whose writes are in the small set; nil if there is none.

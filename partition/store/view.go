@@ -27,10 +27,13 @@ func (p *Partition) View() *View {
 	if v.err = p.db.enter(); v.err != nil {
 		return v
 	}
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	v.space = p.space
-	if v.reader, v.err = newReader(p.db.pebble); v.err != nil {
+	if v.err = p.Settle(); v.err == nil {
+		p.mu.RLock()
+		defer p.mu.RUnlock()
+		v.space = p.space
+		v.reader, v.err = newReader(p.db.pebble)
+	}
+	if v.err != nil {
 		p.db.views.Done()
 	}
 	return v

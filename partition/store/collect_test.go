@@ -1,0 +1,150 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/stretchr/testify/require"
+
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+// rowsOf counts the rows of a table in the database.
+func rowsOf(t *testing.T, p *Partition, table byte) (n int) {
+	lower := p.space.table(nil, table)
+	it, err := p.db.pebble.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: after(lower)})
+	require.NoError(t, err)
+	for ok := it.First(); ok; ok = it.Next() {
+		n++
+	}
+	require.NoError(t, it.Close())
+	return n
+}
+
+func TestCommitsAreCollectedUntilSomethingNeedsTheRows(t *testing.T) {
+	db := open(t)
+	p := partition(t, db, 1)
+	id := testID(1)
+	commit(t, p, 1, func(s machine.State) {
+		inv, err := s.Invocation(id)
+		require.NoError(t, err)
+		require.Nil(t, inv)
+		s.PutInvocation(&machine.Invocation{ID: id, Status: machine.Invoked, Attempt: 1})
+		s.AppendEntry(id, 0, journal.Entry{Type: journal.Input})
+	})
+	commit(t, p, 2, func(s machine.State) {
+		inv, err := s.Invocation(id)
+		require.NoError(t, err)
+		inv.Status, inv.Result = machine.Completed, &journal.Result{}
+		s.PutInvocation(inv)
+	})
+	index, _ := p.Applied()
+	require.EqualValues(t, 2, index)
+	require.Zero(t, rowsOf(t, p, tableMeta)+rowsOf(t, p, tableJournal), "nothing is written yet")
+
+	v := p.View()
+	inv, err := v.Invocation(id)
+	require.NoError(t, err)
+	require.Equal(t, machine.Completed, inv.Status)
+	meta, err := v.Meta()
+	require.NoError(t, err)
+	require.EqualValues(t, 2, meta.Index)
+	require.NoError(t, v.Close())
+	require.Equal(t, 1, rowsOf(t, p, tableDone))
+	require.Equal(t, 1, rowsOf(t, p, tableJournal))
+	require.EqualValues(t, 0, db.pebble.Metrics().Keys.TombstoneCount, "the live record was never written, so it is not deleted")
+
+	for n := uint64(3); rowsOf(t, p, tableLocks) == 0; n++ {
+		require.Less(t, n, uint64(defaultCollected)+10, "a full set is written")
+		commit(t, p, n, func(s machine.State) { s.PutLock(machine.Object{Key: string(rune(n))}, machine.Lock{Holder: id}) })
+	}
+}
+
+func TestFlushIncludesCollectedCommitsOfAllPartitions(t *testing.T) {
+	dir := t.TempDir()
+	db := openAt(t, dir)
+	for n := range uint32(3) {
+		commit(t, partition(t, db, n), uint64(10+n), func(s machine.State) {})
+	}
+	wait, err := db.Flush()
+	require.NoError(t, err)
+	require.NoError(t, wait(t.Context()))
+	require.NoError(t, db.Close())
+	db = openAt(t, dir)
+	defer func() { require.NoError(t, db.Close()) }()
+	for n := range uint32(3) {
+		index, _ := partition(t, db, n).Applied()
+		require.EqualValues(t, 10+n, index)
+	}
+}
+
+// Otherwise views would show an older state than what was acknowledged, and the partition
+// would continue without the discarded entries.
+func TestAPartitionThatLostCollectedCommitsFails(t *testing.T) {
+	db := open(t)
+	p := partition(t, db, 1)
+	commit(t, p, 1, func(s machine.State) {})
+	require.NoError(t, p.Settle())
+	p.Begin().Discard()
+	commit(t, p, 2, func(s machine.State) {})
+	p.Begin().Discard()
+	require.ErrorIs(t, p.Begin().Commit(3, 1), errDiscarded)
+	require.ErrorIs(t, p.Settle(), errDiscarded)
+	v := p.View()
+	_, err := v.Meta()
+	require.ErrorIs(t, err, errDiscarded)
+	require.NoError(t, v.Close())
+
+	commit(t, partition(t, db, 2), 1, func(s machine.State) {})
+	wait, err := db.Flush()
+	require.NoError(t, err)
+	require.NoError(t, wait(t.Context()), "other partitions continue")
+}
+
+// The numbers of new notifications are known to be unused, whichever way the knowledge began.
+func TestNotificationsAreFoundWithAndWithoutKnowledge(t *testing.T) {
+	for name, between := range map[string]func(p *Partition){
+		"collected": func(*Partition) {},
+		"written":   func(p *Partition) { require.NoError(t, p.Settle()) },
+		"forgotten": func(p *Partition) {
+			require.NoError(t, p.Settle())
+			p.cache = newCache(p.db.opts.RecordCacheBytes)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := partition(t, open(t), 1)
+			id, index := testID(1), uint64(0)
+			notified := func(s machine.State, n journal.NotificationID) journal.Settled {
+				how, err := s.Notified(id, n)
+				require.NoError(t, err)
+				return how
+			}
+			do := func(change func(s machine.State)) {
+				index++
+				commit(t, p, index, func(s machine.State) {
+					_, err := s.Invocation(id)
+					require.NoError(t, err)
+					change(s)
+				})
+				between(p)
+			}
+			do(func(s machine.State) { s.PutInvocation(&machine.Invocation{ID: id, Status: machine.Invoked}) })
+			for n := range uint32(2 * manyRows) {
+				do(func(s machine.State) {
+					require.Equal(t, journal.Pending, notified(s, journal.Completion(n)))
+					s.PutNotified(id, journal.Completion(n), journal.Succeeded)
+				})
+			}
+			do(func(s machine.State) {
+				require.Equal(t, journal.Succeeded, notified(s, journal.Completion(5)))
+				require.Equal(t, journal.Pending, notified(s, journal.NamedSignal("a")))
+				s.PutNotified(id, journal.NamedSignal("a"), journal.Failed)
+			})
+			do(func(s machine.State) { require.Equal(t, journal.Failed, notified(s, journal.NamedSignal("a"))) })
+			index++
+			commit(t, p, index, func(s machine.State) { s.PutNotified(id, journal.Completion(900), journal.Failed) }) // without the record
+			do(func(s machine.State) { require.Equal(t, journal.Failed, notified(s, journal.Completion(900))) })
+		})
+	}
+}

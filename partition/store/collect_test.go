@@ -102,6 +102,28 @@ func TestAPartitionThatLostCollectedCommitsFails(t *testing.T) {
 	require.NoError(t, wait(t.Context()), "other partitions continue")
 }
 
+// A commit can fail because of a damaged row, which concerns one partition only.
+func TestAPartitionThatFailedDoesNotKeepOthersFromBeingFlushed(t *testing.T) {
+	dir := t.TempDir()
+	db := openAt(t, dir)
+	failed, other := partition(t, db, 1), partition(t, db, 2)
+	commit(t, failed, 1, func(s machine.State) {})
+	txn := failed.Begin()
+	txn.fail(ErrDamaged)
+	require.ErrorIs(t, txn.Commit(2, 1), ErrDamaged)
+	commit(t, other, 7, func(s machine.State) {})
+	wait, err := db.Flush()
+	require.NoError(t, err)
+	require.NoError(t, wait(t.Context()))
+	require.ErrorIs(t, failed.Settle(), ErrDamaged)
+	require.NoError(t, db.Close())
+
+	db = openAt(t, dir)
+	defer func() { require.NoError(t, db.Close()) }()
+	index, _ := partition(t, db, 2).Applied()
+	require.EqualValues(t, 7, index)
+}
+
 // The numbers of new notifications are known to be unused, whichever way the knowledge began.
 func TestNotificationsAreFoundWithAndWithoutKnowledge(t *testing.T) {
 	for name, between := range map[string]func(p *Partition){

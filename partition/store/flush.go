@@ -54,8 +54,8 @@ func (f *flusher) run(db *DB) {
 	default:
 	}
 	for _, p := range db.all() {
-		if err := p.settle(f.closing); err != nil && !errors.Is(err, errDiscarded) {
-			flush.err = err
+		// A partition that failed reports that itself, and does not keep the others from being flushed.
+		if err := p.settle(f.closing); errors.Is(err, ErrClosed) {
 			return
 		}
 	}

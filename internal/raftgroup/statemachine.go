@@ -8,8 +8,8 @@ type Position struct {
 	Term  uint64
 }
 
-// Entry is one committed command entry. Data is what was proposed; the state machine must
-// not modify it and must copy what it retains after Apply returns.
+// Entry is one committed command entry. Data is what was proposed. Nobody may modify it, and
+// its memory is not used for anything else, so a state machine may retain parts of it.
 type Entry struct {
 	Index uint64
 	Term  uint64

@@ -61,6 +61,30 @@ func TestCommitsAreCollectedUntilSomethingNeedsTheRows(t *testing.T) {
 	}
 }
 
+// Otherwise small rows could keep much memory: log entries, or results that were only read.
+func TestCommitsThatHoldMuchMemoryAreWritten(t *testing.T) {
+	p := partition(t, open(t), 1)
+	id := testID(1)
+	commit(t, p, 1, func(s machine.State) {
+		s.PutInvocation(&machine.Invocation{ID: id, Status: machine.Completed, Result: &journal.Result{Value: make([]byte, 600<<10)}})
+	})
+	require.NoError(t, p.Settle())
+	for n, held := range []int{1, collectedHeld - 2, 0} {
+		commit(t, p, uint64(2+n), func(s machine.State) { s.(*Txn).Hold(held) })
+		require.True(t, p.collected.Load())
+	}
+	commit(t, p, 5, func(s machine.State) { s.(*Txn).Hold(1) })
+	require.False(t, p.collected.Load())
+
+	commit(t, p, 6, func(s machine.State) { s.(*Txn).Hold(500 << 10) })
+	require.True(t, p.collected.Load())
+	commit(t, p, 7, func(s machine.State) {
+		_, err := s.Invocation(id)
+		require.NoError(t, err)
+	})
+	require.False(t, p.collected.Load())
+}
+
 func TestFlushIncludesCollectedCommitsOfAllPartitions(t *testing.T) {
 	dir := t.TempDir()
 	db := openAt(t, dir)

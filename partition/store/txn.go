@@ -29,6 +29,7 @@ type Txn struct {
 	meta  machine.Meta
 	index uint64 // last log entry of the rows being written
 	bytes int    // written payloads
+	held  int    // bytes that the rows may keep in memory besides
 	err   error  // first failed write
 
 	keys        arena
@@ -86,16 +87,21 @@ func (t *Txn) Rows() int {
 // Bytes returns the approximate number of payload bytes that are not in the database yet.
 func (t *Txn) Bytes() int { return t.bytes }
 
+// Hold counts memory that the rows keep until they are in the database, because they alias it:
+// the entries of the log that were applied.
+func (t *Txn) Hold(bytes int) { t.held += bytes }
+
 // Bounds of what is collected between commits. The rows are searched linearly when rows of an
 // owner are listed or deleted, and each range is checked by every read of the database.
 const (
 	defaultCollected = 512
 	collectedBytes   = 256 << 10
+	collectedHeld    = 1 << 20
 	collectedRanges  = 8
 )
 
 func (t *Txn) full() bool {
-	return t.Rows() >= t.p.db.opts.CollectedRows || t.bytes >= collectedBytes || len(t.ranges) > collectedRanges
+	return t.Rows() >= t.p.db.opts.CollectedRows || t.bytes >= collectedBytes || t.held >= collectedHeld || len(t.ranges) > collectedRanges
 }
 
 // errDiscarded is the failure of a partition whose commits were discarded before they were
@@ -147,7 +153,7 @@ func (t *Txn) reset() {
 	t.rules = nil
 	t.ranges = t.ranges[:0]
 	t.changed = t.changed[:0]
-	t.bytes = 0
+	t.bytes, t.held = 0, 0
 }
 
 // Commit atomically adds the writes and the applied index and term to the tables. Views opened

@@ -44,6 +44,9 @@ func (t *Txn) Invocation(id ids.Invocation) (*machine.Invocation, error) {
 		}
 		if r.inv != nil {
 			r.stored = locationOf(r.inv)
+			if r.inv.Result != nil {
+				t.Hold(len(r.inv.Result.Value))
+			}
 		}
 		t.invocations[id] = r
 	}

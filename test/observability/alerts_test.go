@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -162,7 +163,8 @@ func (l *laboratory) alerts(solo bool, states ...string) (names []string) {
 	return names
 }
 
-// fire waits until alerts have stopped firing, then repeats a step until all of them fire.
+// fire waits until alerts that earlier faults caused have stopped firing, then repeats a step until all
+// of them fire. A fault that persists is caused by the first step, not before: its alerts would not stop.
 func (l *laboratory) fire(solo bool, step func(), names ...string) {
 	l.Helper()
 	for _, name := range names {
@@ -233,9 +235,6 @@ func (l *laboratory) holdBody(f func()) {
 	f()
 }
 
-// nothing is the step of faults that persist.
-func nothing() {}
-
 // TestAlertsFire provokes the fault of each alert in servers that a real Prometheus scrapes.
 func TestAlertsFire(t *testing.T) {
 	l := newLaboratory(t, installed(t, "prometheus"))
@@ -265,16 +264,17 @@ func TestAlertsFire(t *testing.T) {
 
 func (l *laboratory) faultsOfInvocations(f *faults) {
 	l.fire(true, func() { l.call("Refuse/run") }, "PlatformInvocationsFail")
-	f.failing.Store(true)
-	l.send("Flaky/run")
-	l.fire(true, nothing, "PlatformAttemptsFail")
+	l.fire(true, sync.OnceFunc(func() {
+		f.failing.Store(true)
+		l.send("Flaky/run")
+	}), "PlatformAttemptsFail")
 	f.failing.Store(false)
-	l.send("Silent/run")
-	l.fire(true, nothing, "PlatformSilentEndpoints")
-	for range 120 {
-		l.send("Busy/run")
-	}
-	l.fire(true, nothing, "PlatformInvocationsWait", "PlatformInvocationsWaitLong")
+	l.fire(true, sync.OnceFunc(func() { l.send("Silent/run") }), "PlatformSilentEndpoints")
+	l.fire(true, sync.OnceFunc(func() {
+		for range 120 {
+			l.send("Busy/run")
+		}
+	}), "PlatformInvocationsWait", "PlatformInvocationsWaitLong")
 	close(f.held)
 }
 
@@ -298,11 +298,12 @@ func (l *laboratory) faultsOfClients() {
 }
 
 func (l *laboratory) faultsOfTheNode() {
-	l.solo.Client.Close()
-	require.NoError(l, l.solo.Process.Terminate(20*time.Second))
-	require.NoError(l, os.RemoveAll(filepath.Join(l.solo.Data(), l.solo.Name(), "log")))
-	require.NoError(l, l.solo.Launch())
-	l.fire(true, nothing, "PlatformReplicaQuarantined")
+	l.fire(true, sync.OnceFunc(func() {
+		l.solo.Client.Close()
+		require.NoError(l, l.solo.Process.Terminate(20*time.Second))
+		require.NoError(l, os.RemoveAll(filepath.Join(l.solo.Data(), l.solo.Name(), "log")))
+		require.NoError(l, l.solo.Launch())
+	}), "PlatformReplicaQuarantined")
 }
 
 var leads = regexp.MustCompile(`(?m)^platform_num_active_partition_leaders\{.*\} (\d+)$`)
@@ -328,10 +329,10 @@ func (l *laboratory) faultsOfTheCluster() {
 		require.NoError(l, hung.Process.Signal(syscall.SIGCONT))
 		require.NoError(l, l.three.AwaitReplicated(l.Context(), time.Minute))
 	}, "PlatformElections")
-	l.three.Nodes[2].Kill()
-	l.fire(false, nothing, "PlatformNodeDown", "PlatformNoLossSurvived", "PlatformReplicasBehind")
-	l.three.Nodes[1].Kill()
+	l.fire(false, sync.OnceFunc(l.three.Nodes[2].Kill), "PlatformNodeDown", "PlatformNoLossSurvived", "PlatformReplicasBehind")
+	kill := sync.OnceFunc(l.three.Nodes[1].Kill)
 	l.fire(false, func() {
+		kill()
 		ctx, cancel := context.WithTimeout(l.Context(), time.Minute)
 		defer cancel()
 		r, err := l.three.Nodes[0].Client.Call(ctx, "Refuse/run", nil)

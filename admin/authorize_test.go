@@ -350,7 +350,7 @@ func TestDryRunsAreMarkedInTheAuditLog(t *testing.T) {
 		return answer.StatusCode
 	}
 	require.Less(t, do(`{"uri":"http://small","dry_run":true}`), 300)
-	require.GreaterOrEqual(t, do(`{"uri":"http://nobody","dry_run":true}`), 400)
+	require.GreaterOrEqual(t, do(`{"uri":"http://unreachable","dry_run":true}`), 400)
 	require.Equal(t, 201, do(`{"uri":"http://small"}`))
 	var list struct{ Records []struct{ Outcome string } }
 	require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, "GET", "/audit", "", "Authorization", "Bearer "+w.tokens["security"]))), &list))

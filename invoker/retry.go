@@ -11,8 +11,8 @@ import (
 // together are not retried together.
 const jitter = 0.3
 
-// minDelay is the shortest delay before an attempt that follows a failed one, whatever the policy
-// or the endpoint says: without one, attempts that fail at once would keep a processor busy.
+// minDelay is the shortest delay before a retry, even if the policy or the endpoint asks for less.
+// Without it, an attempt that fails immediately would be retried in a tight loop.
 const minDelay = 10 * time.Millisecond
 
 // retryState counts the failed attempts of a task. It lasts as long as the task: suspending

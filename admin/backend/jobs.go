@@ -252,7 +252,7 @@ func (r *JobRunner) process(ctx context.Context, job *metadata.Job, p *metadata.
 		case err == nil, repeats && isLater(err):
 			p.Done++
 		case errors.Is(err, admin.ErrNotFound):
-			p.AddSkip(job.Batch[i], "the invocation did not exist any more: it was purged, or its retention had ended")
+			p.AddSkip(job.Batch[i], "the invocation was deleted before its turn: it was purged, or its retention ended")
 		default:
 			p.AddFailure(job.Batch[i], err.Error())
 		}

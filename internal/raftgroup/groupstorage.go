@@ -30,7 +30,8 @@ type groupStorage struct {
 	match func(raft.ServerID, uint64) uint64
 	// onFailedWrite is called when entries could not be stored or removed; it must not block.
 	onFailedWrite func()
-	// onStored is called after entries were stored; it must not block. nil: nobody waits.
+	// onStored is called after entries were stored; it must not block. It is nil while no
+	// proposer runs.
 	onStored atomic.Pointer[func()]
 }
 

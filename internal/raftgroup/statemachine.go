@@ -8,8 +8,8 @@ type Position struct {
 	Term  uint64
 }
 
-// Entry is one committed command entry. Data is what was proposed. Nobody may modify it, and
-// its memory is not used for anything else, so a state machine may retain parts of it.
+// Entry is one committed command entry. Data is what was proposed. It is never modified and
+// its memory is never reused, so a state machine may retain parts of it.
 type Entry struct {
 	Index uint64
 	Term  uint64

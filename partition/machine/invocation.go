@@ -125,8 +125,8 @@ type Invocation struct {
 	// the journal when the invocation was last admitted. See suspend.go.
 	Signalled bool
 	Seen      uint32
-	// SignalBytes is the size of the signals in the journal, see signalSize; 0 below feature
-	// level 4.
+	// SignalBytes is the size of the signals in the journal, of which each counts at least
+	// MinSignalBytes; 0 below feature level 4.
 	SignalBytes uint64
 	// QueueSeq is its sequence number in the queue for the key or, once it has the key or
 	// needs none, in the lane of its priority in its vqueue, while Inboxed.

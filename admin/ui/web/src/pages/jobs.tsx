@@ -76,7 +76,7 @@ function One({ id }: { id: string }) {
             <Section><Progress job={j} /></Section>
             <Section><Facts rows={[
               ['Id', <span class="mono">{j.id}</span>], ['Started', <Time at={j.created_at} />], ended(j) ? ['Ended', <Time at={j.modified_at} />] : null, ['Duration', <Elapsed from={j.created_at} to={ended(j) ? j.modified_at : undefined} />],
-              ['Failed', formatCount(failedOf(j))], j.skipped ? ['Skipped', `${formatCount(j.skipped)}: they did not exist any more`] : null, j.reason ? ['Reason', j.reason] : null, j.by ? ['By', j.by] : null, j.deployment ? ['Deployment', <span class="mono">{j.deployment}</span>] : null,
+              ['Failed', formatCount(failedOf(j))], j.skipped ? ['Skipped', `${formatCount(j.skipped)}, deleted before their turn`] : null, j.reason ? ['Reason', j.reason] : null, j.by ? ['By', j.by] : null, j.deployment ? ['Deployment', <span class="mono">{j.deployment}</span>] : null,
               j.error ? ['Error', <span class="bad-text">{j.error}</span>] : null,
               ['Invocations', j.filter ? <a class="wrap" href={href('/invocations', new URLSearchParams(Object.entries(j.filter).flatMap(([name, values]) => values.map((v) => [name, v]))))}>{filterText(j)}</a> : filterText(j)],
             ]} /></Section>

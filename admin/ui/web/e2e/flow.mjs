@@ -6,7 +6,8 @@ import { World, until } from './world.mjs'
 
 export async function testFlowControl() {
   const names = ['flow control: a rule holds invocations, its change is previewed, and its deletion lets them start', 'flow control: a queue is paused and resumed, and leads to those who wait', 'flow control: objects with a scope are chosen by it, with their holder and queue',
-    'flow control: the menu of a rule is complete on a narrow screen']
+    'flow control: the menu of a rule is complete on a narrow screen',
+    'flow control: a scope is paused and resumed, with all its queues']
   if (!names.some(selected)) return
   const w = await World.start({ flowControl: true })
   const work = async () => JSON.parse((await w.call('platform/scope/acme/send/Orders/work', '1h')).text).invocationId
@@ -107,6 +108,46 @@ export async function testFlowControl() {
       noProblems(t)
       await t.close()
     })
+    await test(names[4], async () => {
+      const t = await open(w, '/ui/flow-control/counters?scope=initech', { allow: [/503/] })
+      const dialog = t.page.getByRole('dialog')
+      const row = t.page.getByRole('row', { name: /initech/ })
+      // A scope that nothing uses can be paused in advance.
+      await t.page.getByRole('button', { name: 'Pause the scope initech' }).click()
+      await dialog.getByText('also those of limit keys and services that come later').waitFor()
+      await dialog.getByLabel('Reason').fill('the model is down')
+      assert.deepEqual(await axe(t.page), [])
+      await t.page.route('**/limits/scopes/**', (r) => r.fulfill({ status: 503, json: { message: 'no leader' } }), { times: 1 })
+      await dialog.getByRole('button', { name: 'Pause' }).click()
+      await dialog.getByRole('alert').getByText('no leader').waitFor()
+      await dialog.getByRole('button', { name: 'Pause' }).click()
+      await dialog.waitFor({ state: 'detached' })
+      await row.getByText('paused', { exact: true }).waitFor()
+      await row.getByText('the model is down').waitFor()
+      for (const theme of ['light', 'dark']) {
+        await t.page.emulateMedia({ colorScheme: theme })
+        assert.deepEqual(await axe(t.page), [])
+      }
+      const send = async (limitKey) => JSON.parse((await w.call(`platform/scope/initech/send/Orders/work?limit-key=${limitKey}`, '1h')).text).invocationId
+      const waiting = [await send('eu'), await send('us')]
+      await until('two that wait', async () => (await w.api('/invocations?scope=initech&status=pending')).invocations.length === 2)
+      assert.equal(await row.getByRole('button', { name: /^(Pause|Resume)/ }).count(), 1, 'limit keys cannot be paused')
+      // The queue and the invocation lead back to the pause.
+      await t.page.goto(`${w.admin}/ui/invocations/${waiting[0]}`)
+      await t.page.locator('.why').getByText('The scope initech was paused').first().waitFor()
+      await t.page.getByRole('link', { name: 'Show the queue' }).first().click()
+      await t.page.getByRole('link', { name: 'scope paused' }).click()
+      await t.page.waitForURL(/counters\?scope=initech/)
+      await t.page.getByRole('button', { name: 'Resume the scope initech' }).click()
+      assert.deepEqual(await axe(t.page), [])
+      await dialog.getByRole('button', { name: 'Resume' }).click()
+      for (const id of waiting) await w.status(id, 'running')
+      await t.page.getByRole('button', { name: 'Pause the scope initech' }).waitFor()
+      noProblems(t)
+      await t.close()
+      for (const id of waiting) await w.api(`/invocations/${id}/kill`, { method: 'PATCH' })
+    })
+
     await test(names[3], async () => {
       await w.api('/limits/rules/narrow', { method: 'PUT', body: { limits: { concurrency: 7 } } })
       const t = await open(w, '/ui/flow-control', { width: 390 })

@@ -1,5 +1,6 @@
 // What several pages show.
 
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Counts, Info } from '../api/types.ts'
 import { plural } from '../lib/format.ts'
@@ -66,11 +67,11 @@ export function Pager({ count, noun, cursor, next, changing, to }: PagerProps) {
 }
 
 /** Asks before something is paused, and why. */
-export function askPause(what: string, effect: string, run: (reason: string) => Promise<void>): void {
+export function askPause(what: string, effect: ComponentChildren, run: (reason: string) => Promise<void>): void {
   void openDialog(`Pause this ${what}?`, (close) => <PauseForm what={what} effect={effect} run={run} close={close} />)
 }
 
-function PauseForm({ what, effect, run, close }: { what: string; effect: string; run: (reason: string) => Promise<void>; close: () => void }) {
+function PauseForm({ what, effect, run, close }: { what: string; effect: ComponentChildren; run: (reason: string) => Promise<void>; close: () => void }) {
   const [reason, setReason] = useState('')
   const form = useSubmission(close, () => run(reason.trim()))
   return (

@@ -22,6 +22,11 @@ interface Counter {
   concurrency_limit?: number
   rule_pattern?: string
   waiting: number
+  /** An operator has paused the scope. Only counters of whole scopes have it. */
+  paused?: boolean
+  paused_at?: string
+  paused_by?: string
+  pause_reason?: string
 }
 
 interface CounterPage {
@@ -191,14 +196,23 @@ function Counters() {
     <Loaded of={counters} what="The counters could not be read">{(page) => (
       <>
         {rule && <p class="muted">Of the rule <Pill>{rule}</Pill> <a href={href('/flow-control/counters')}>show all</a></p>}
-        {page.counters.length === 0 ? <Empty title={scope || rule ? 'No counter matches' : 'Nothing is limited at the moment'} icon="flow"><p>Counters exist while invocations of a scope run or wait.</p></Empty> : (
+        {page.counters.length === 0 ? (
+          <Empty title={scope || rule ? 'No counter matches' : 'Nothing is limited at the moment'} icon="flow">
+            <p>Counters exist while invocations of a scope run or wait, or the scope is paused.</p>
+            {scope && !rule && !cursor && <Button icon="pause" needs="operate" onClick={() => pauseScope(scope)}>Pause the scope {scope}</Button>}
+          </Empty>
+        ) : (
           <>
             <Table label="Counters" rows={page.counters} keyOf={(c) => [c.scope, c.l1, c.l2].join('/')} dim={counters.changing} columns={[
               { id: 'name', title: 'Scope and limit key', class: 'fit', cell: (c) => <span class="mono strong">{[c.scope, c.l1, c.l2].filter(Boolean).join('/')}</span> },
               { id: 'usage', title: 'In use', class: 'grow', cell: (c) => <Usage usage={c.usage} limit={c.concurrency_limit} /> },
               { id: 'waiting', title: 'Waiting', class: 'num fit', cell: (c) => (c.waiting > 0 ? <b class="warn-text">{formatCount(c.waiting)}</b> : <span class="faint">0</span>) },
+              { id: 'state', title: 'State', class: 'fit', cell: (c) => c.paused && <><Pill tone="warn">paused</Pill> <span class="muted"><Time at={c.paused_at} />{c.paused_by && <> by <bdi>{c.paused_by}</bdi></>}{c.pause_reason && <>: <bdi>{c.pause_reason}</bdi></>}</span></> },
               { id: 'rule', title: 'Rule', class: 'fit', cell: (c) => (c.rule_pattern ? <span class="mono">{c.rule_pattern}</span> : <span class="faint">none</span>) },
               { id: 'list', title: <Unseen>Invocations of the scope</Unseen>, class: 'fit', cell: (c) => <a href={href('/invocations', { scope: c.scope })}>Invocations</a> },
+              { id: 'menu', title: <Unseen>Actions</Unseen>, class: 'fit', cell: (c) => (c.level !== 'Scope' ? null : c.paused
+                ? <Button small kind="ghost" needs="operate" icon="play" label={`Resume the scope ${c.scope}`} onClick={() => resumeScope(c.scope)} />
+                : <Button small kind="ghost" needs="operate" icon="pause" label={`Pause the scope ${c.scope}`} onClick={() => pauseScope(c.scope)} />) },
             ]} />
             <Pager count={page.counters.length} noun="counter" cursor={cursor} next={page.next_cursor} changing={counters.changing} to={(cursor) => href('/flow-control/counters', { ...(rule ? { rule } : {}), ...(scope ? { scope } : {}), cursor })} />
           </>
@@ -206,6 +220,19 @@ function Counters() {
       </>
     )}</Loaded>
   )
+}
+
+const pauseScope = (scope: string): void =>
+  askPause('scope', <>All queues of <bdi class="mono">{scope}</bdi> stop, also those of limit keys and services that come later. Running invocations continue; nothing new starts until the scope is resumed.</>, (reason) => changeScope(scope, 'pause', reason))
+
+function resumeScope(scope: string): void {
+  void ask({ title: 'Resume this scope?', action: 'Resume', body: <p>Waiting invocations of <bdi class="mono">{scope}</bdi> start as their limits allow. Queues that are paused themselves remain paused.</p> }, () => changeScope(scope, 'resume'))
+}
+
+async function changeScope(scope: string, verb: 'pause' | 'resume', reason = ''): Promise<void> {
+  await request(withQuery(`/limits/scopes/${segment(scope)}/${verb}`, { reason }), { method: 'POST' })
+  toast('ok', `The scope ${scope} was ${verb}d`)
+  refreshAll()
 }
 
 function Usage({ usage, limit }: { usage: number; limit: number | undefined }) {
@@ -269,6 +296,7 @@ async function oneQueue(id: string, signal: AbortSignal): Promise<QueuePage> {
 
 function blocked(q: Queue) {
   if (!q.head_status) return <span class="muted">empty</span>
-  if (q.head_status === 'blocked') return <Pill tone="warn">{({ lock: 'waits for a key', 'limit-key-concurrency': 'at its concurrency limit', 'throttling-rules': 'at its rate limit', paused: 'paused', 'scope-paused': 'scope paused' } as Record<string, string>)[q.blocked_on ?? ''] ?? 'blocked'}</Pill>
+  if (q.blocked_on === 'scope-paused') return <a href={href('/flow-control/counters', { scope: q.scope ?? '' })}><Pill tone="warn">scope paused</Pill></a>
+  if (q.head_status === 'blocked') return <Pill tone="warn">{({ lock: 'waits for a key', 'limit-key-concurrency': 'at its concurrency limit', 'throttling-rules': 'at its rate limit' } as Record<string, string>)[q.blocked_on ?? ''] ?? 'blocked'}</Pill>
   return <Pill tone={q.head_status === 'ready' ? 'ok' : 'idle'}>{q.head_status}</Pill>
 }

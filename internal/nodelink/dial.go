@@ -32,6 +32,10 @@ const (
 	// keepaliveTime is after how long without a message a node is pinged, and keepaliveTimeout
 	// how long it may take to respond.
 	keepaliveTime, keepaliveTimeout = 10 * time.Second, 5 * time.Second
+
+	// streamWindow and connWindow bound what arrives before it is read. Without fixed windows gRPC
+	// estimates the bandwidth, with a ping and a window update for nearly every small message.
+	streamWindow, connWindow = 4 << 20, 8 << 20
 )
 
 // dialNode is the dialer of connections between nodes.
@@ -72,6 +76,7 @@ func dialOptions(security *nodetls.Security) []grpc.DialOption {
 			return security.Dial(ctx, func(ctx context.Context) (net.Conn, error) { return dialNode(ctx, addr) })
 		}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
+		grpc.WithInitialWindowSize(streamWindow), grpc.WithInitialConnWindowSize(connWindow),
 		grpc.WithDefaultCallOptions(grpc.CallContentSubtype(codecName), grpc.MaxCallRecvMsgSize(limits.Receive)),
 	}
 }
@@ -80,6 +85,7 @@ func dialOptions(security *nodetls.Security) []grpc.DialOption {
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(limits.Receive),
+		grpc.InitialWindowSize(streamWindow), grpc.InitialConnWindowSize(connWindow),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 2 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
 	}

@@ -69,7 +69,7 @@ func (f *fsm) batch(entries []raftgroup.Entry, results []any) ([]any, error) {
 		f.p.digests.applied()
 		size += len(last.Data)
 		txn.Hold(len(last.Data))
-		if max(size, txn.Bytes()) > maxBatchBytes || txn.Rows() > maxBatchRows || len(f.digests) > 0 { // a digest needs exactly this state
+		if txn.Bytes() > maxBatchBytes || txn.Rows() > maxBatchRows || len(f.digests) > 0 { // a digest needs exactly this state
 			break
 		}
 	}

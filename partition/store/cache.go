@@ -32,8 +32,12 @@ type cachedRecord struct {
 // recordOverhead is the approximate memory of a cached record besides its bytes.
 const recordOverhead = 96
 
-// maxLocks bounds the cached locks, of about 150 bytes each.
-const maxLocks = 4096
+// maxLocks bounds the cached locks, of about 150 bytes each. Those of objects with long keys, which
+// may have megabytes, are not cached.
+const (
+	maxLocks   = 4096
+	maxLockKey = 512
+)
 
 func newCache(limit int) *cache {
 	return &cache{
@@ -77,7 +81,11 @@ func (c *cache) setNotes(id *ids.Invocation, known notes) {
 	}
 }
 
-func (c *cache) putLock(key []byte, l machine.Lock) { putRow(c.locks, key, l, maxLocks) }
+func (c *cache) putLock(key []byte, l machine.Lock) {
+	if len(key) <= maxLockKey {
+		putRow(c.locks, key, l, maxLocks)
+	}
+}
 
 // maxCounters and maxVQueues bound the cached rows of flow control, of about 150 and 500
 // bytes.

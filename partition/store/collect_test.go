@@ -1,6 +1,7 @@
 package store
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -83,6 +84,59 @@ func TestCommitsThatHoldMuchMemoryAreWritten(t *testing.T) {
 		require.NoError(t, err)
 	})
 	require.False(t, p.collected.Load())
+}
+
+// The names of a call may have 3 MiB, and are in the key of each row of the object.
+func TestLongKeysAndRecordsAreNotCollected(t *testing.T) {
+	const long = 300 << 10
+	object := func(n int) machine.Object {
+		return machine.Object{Service: "S", Key: strings.Repeat(string(rune('a'+n)), long)}
+	}
+	for name, c := range map[string]struct{ before, change func(machine.State) }{
+		"lock":    {nil, func(s machine.State) { s.PutLock(object(0), machine.Lock{Holder: testID(1)}) }},
+		"waiting": {nil, func(s machine.State) { s.PutWaiting(object(0), 1, testID(1)) }},
+		"promise": {nil, func(s machine.State) { s.DeletePromise(object(0), "p") }},
+		"timer":   {nil, func(s machine.State) { s.PutTimer(machine.Timer{Kind: machine.TimerPromise, Name: object(0).Key}) }},
+		"deleted state": {
+			func(s machine.State) { s.PutValue(object(0), []byte("k"), []byte("v")) },
+			func(s machine.State) { s.DeleteValues(object(0)) },
+		},
+		"deleted range": {
+			func(s machine.State) {
+				for n := range 2 * manyRows {
+					s.PutValue(object(0), []byte{byte(n)}, nil)
+				}
+			},
+			func(s machine.State) { s.DeleteValues(object(0)) },
+		},
+		"waiters": {nil, func(s machine.State) {
+			s.PutInvocation(&machine.Invocation{ID: testID(1), Status: machine.Invoked, Sinks: make([]machine.Sink, 10_000)})
+		}},
+		"records that are only read": {
+			func(s machine.State) {
+				for n := range 4 {
+					s.PutInvocation(&machine.Invocation{ID: testID(byte(n)), Status: machine.Completed, Target: machine.Target{Key: object(n).Key}, Result: &journal.Result{}})
+				}
+			},
+			func(s machine.State) {
+				for n := range 4 {
+					_, err := s.Invocation(testID(byte(n)))
+					require.NoError(t, err)
+				}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := partition(t, open(t), 1)
+			if c.before != nil {
+				commit(t, p, 1, c.before)
+				require.NoError(t, p.Settle())
+			}
+			commit(t, p, 2, c.change)
+			require.False(t, p.collected.Load())
+			require.Empty(t, p.cache.locks)
+		})
+	}
 }
 
 func TestFlushIncludesCollectedCommitsOfAllPartitions(t *testing.T) {

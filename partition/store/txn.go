@@ -28,7 +28,7 @@ type Txn struct {
 	space space
 	meta  machine.Meta
 	index uint64 // last log entry of the rows being written
-	bytes int    // written payloads
+	bytes int    // written payloads, apart from keys
 	held  int    // bytes that the rows may keep in memory besides
 	err   error  // first failed write
 
@@ -84,11 +84,14 @@ func (t *Txn) Rows() int {
 		len(t.locks.rows) + len(t.limits.rows) + len(t.vqueues.rows)
 }
 
-// Bytes returns the approximate number of payload bytes that are not in the database yet.
-func (t *Txn) Bytes() int { return t.bytes }
+// Bytes returns the approximate number of bytes that are kept in memory until the rows are in the
+// database.
+func (t *Txn) Bytes() int { return max(t.written(), t.held) }
+
+func (t *Txn) written() int { return t.bytes + t.keys.size }
 
 // Hold counts memory that the rows keep until they are in the database, because they alias it:
-// the entries of the log that were applied.
+// the entries of the log that were applied, and records that were read.
 func (t *Txn) Hold(bytes int) { t.held += bytes }
 
 // Bounds of what is collected between commits. The rows are searched linearly when rows of an
@@ -101,7 +104,7 @@ const (
 )
 
 func (t *Txn) full() bool {
-	return t.Rows() >= t.p.db.opts.CollectedRows || t.bytes >= collectedBytes || t.held >= collectedHeld || len(t.ranges) > collectedRanges
+	return t.Rows() >= t.p.db.opts.CollectedRows || t.written() >= collectedBytes || t.held >= collectedHeld || len(t.ranges) > collectedRanges
 }
 
 // errDiscarded is the failure of a partition whose commits were discarded before they were

@@ -44,9 +44,6 @@ func (t *Txn) Invocation(id ids.Invocation) (*machine.Invocation, error) {
 		}
 		if r.inv != nil {
 			r.stored = locationOf(r.inv)
-			if r.inv.Result != nil {
-				t.Hold(len(r.inv.Result.Value))
-			}
 		}
 		t.invocations[id] = r
 	}
@@ -60,6 +57,7 @@ func (t *Txn) Invocation(id ids.Invocation) (*machine.Invocation, error) {
 // lookup reads a record from the cache or the database.
 func (t *Txn) lookup(id *ids.Invocation) (*machine.Invocation, notes, error) {
 	if c, found := t.p.cache.records[*id]; found {
+		t.Hold(len(c.bytes))
 		inv, err := codec.DecodeInvocation(c.bytes)
 		return inv, c.notes, err
 	}
@@ -67,13 +65,17 @@ func (t *Txn) lookup(id *ids.Invocation) (*machine.Invocation, notes, error) {
 	if err != nil {
 		return nil, notes{}, err
 	}
-	inv, err := r.invocation(t.space, id)
+	inv, size, err := r.invocation(t.space, id)
+	t.Hold(size)
 	return inv, notes{}, err
 }
 
+// sinkBytes is the memory of a waiter in a record.
+const sinkBytes = 40
+
 // PutInvocation implements machine.State.
 func (t *Txn) PutInvocation(inv *machine.Invocation) {
-	t.bytes += len(inv.Target.Key) + len(inv.Source.CallerTarget)
+	t.bytes += len(inv.Target.Key) + len(inv.Source.CallerTarget) + sinkBytes*len(inv.Sinks)
 	t.writeInvocation(inv.ID, inv)
 }
 
@@ -137,8 +139,8 @@ func (t *Txn) recordKey(table byte, id *ids.Invocation) []byte {
 	return t.space.invocation(t.keys.room(prefixLen+idLen), table, id)
 }
 
-// invocation reads an invocation; nil if it does not exist.
-func (r reader) invocation(s space, id *ids.Invocation) (*machine.Invocation, error) {
+// invocation reads an invocation, nil if it does not exist, and the size of its record.
+func (r reader) invocation(s space, id *ids.Invocation) (inv *machine.Invocation, size int, err error) {
 	var buf [prefixLen + idLen]byte
 	key := s.invocation(buf[:0], tableLive, id)
 	b, err := r.row(key)
@@ -147,8 +149,9 @@ func (r reader) invocation(s space, id *ids.Invocation) (*machine.Invocation, er
 		b, err = r.row(key)
 	}
 	if err != nil || b == nil {
-		return nil, err
+		return nil, 0, err
 	}
-	inv, err := codec.DecodeInvocation(b)
-	return decoded(key, inv, err)
+	inv, err = codec.DecodeInvocation(b)
+	inv, err = decoded(key, inv, err)
+	return inv, len(b), err
 }

@@ -92,6 +92,7 @@ func (t *Txn) keep(key []byte) []byte {
 // ownership of both slices.
 func deleteRange[V any](t *Txn, w *writeSet[V], lower, upper []byte) {
 	r := keyRange{lower, upper}
+	t.bytes += len(lower) + len(upper)
 	t.ranges = append(t.ranges, r)
 	for i := range w.rows {
 		if old := &w.rows[i]; r.contains(old.key) {

@@ -35,15 +35,13 @@ func (t *Txn) Value(o machine.Object, key []byte) (value []byte, found bool, err
 // PutValue implements machine.State.
 func (t *Txn) PutValue(o machine.Object, key, value []byte) {
 	k := t.keys.keep(t.valueKey(&o, key))
-	t.bytes += len(k) + len(value)
+	t.bytes += len(value)
 	t.values.put(k, value)
 }
 
 // DeleteValue implements machine.State.
 func (t *Txn) DeleteValue(o machine.Object, key []byte) {
-	k := t.keys.keep(t.valueKey(&o, key))
-	t.bytes += len(k)
-	t.values.remove(k)
+	t.values.remove(t.keys.keep(t.valueKey(&o, key)))
 }
 
 // DeleteValues implements machine.State.

@@ -39,7 +39,7 @@ func promiseOf(key, b []byte) (machine.Promise, error) {
 // PutPromise implements machine.State.
 func (t *Txn) PutPromise(o machine.Object, key string, p machine.Promise) {
 	k, b := t.keys.keep(t.promiseKey(&o, key)), codec.AppendPromise(nil, p)
-	t.bytes += len(k) + len(b)
+	t.bytes += len(b)
 	t.values.put(k, b)
 }
 

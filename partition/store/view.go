@@ -83,7 +83,8 @@ func (v *View) Invocation(id ids.Invocation) (*machine.Invocation, error) {
 	if v.err != nil {
 		return nil, v.err
 	}
-	return v.reader.invocation(v.space, &id)
+	inv, _, err := v.reader.invocation(v.space, &id)
+	return inv, err
 }
 
 // Entry returns a journal entry, which must exist.

@@ -78,7 +78,10 @@ func (w *writeSet[V]) reset() {
 }
 
 // arena allocates the keys of a transaction.
-type arena struct{ chunk []byte }
+type arena struct {
+	chunk []byte
+	size  int // of the keys since reset
+}
 
 const arenaChunk = 32 << 10
 
@@ -92,10 +95,15 @@ func (a *arena) room(n int) []byte {
 }
 
 func (a *arena) keep(key []byte) []byte {
+	a.size += len(key)
 	if free := a.chunk[len(a.chunk):cap(a.chunk)]; len(key) <= len(free) && len(key) > 0 && &free[:1][0] == &key[0] {
 		a.chunk = a.chunk[:len(a.chunk)+len(key)]
 	}
 	return key[:len(key):len(key)]
 }
 
-func (a *arena) reset() { a.chunk = a.chunk[:0] }
+func (a *arena) reset() {
+	if a.chunk, a.size = a.chunk[:0], 0; cap(a.chunk) > arenaChunk { // of a long key
+		a.chunk = nil
+	}
+}

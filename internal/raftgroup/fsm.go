@@ -241,7 +241,9 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	if err := f.failure(); err != nil {
 		return nil, err
 	}
+	op := f.probe.begin(flushOperation)
 	wait, err := f.sm.Flush()
+	op.end()
 	if err != nil {
 		err = fmt.Errorf("flush: %w", err)
 		f.fail(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hangingMachine applies nothing while hung is locked.
+// hangingMachine applies nothing and begins no flush while hung is locked.
 type hangingMachine struct {
 	StateMachine
 	begun atomic.Int64 // calls of Apply
@@ -27,9 +27,28 @@ func (m *hangingMachine) Apply(entries []Entry) ([]any, error) {
 	return m.StateMachine.Apply(entries)
 }
 
+func (m *hangingMachine) Flush() (func(context.Context) error, error) {
+	m.hung.RLock()
+	defer m.hung.RUnlock()
+	return m.StateMachine.Flush()
+}
+
 // A leader whose state machine hangs completes nothing, but its Raft instance and its
 // log are well: without the watchdog it would keep the leadership.
 func TestLeaderWithAHungStateIsReplaced(t *testing.T) {
+	for name, hang := range map[string]func(t *testing.T, g *Group){
+		"apply": func(t *testing.T, g *Group) {
+			data, err := sealJournal([][]byte{[]byte("command 1")})
+			require.NoError(t, err)
+			_, _ = g.Propose(data).Wait(t.Context()) // either is right
+		},
+		"flush": func(t *testing.T, g *Group) { _ = g.Snapshot(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) { testHungLeader(t, hang) })
+	}
+}
+
+func testHungLeader(t *testing.T, hang func(t *testing.T, g *Group)) {
 	dog := NewWatchdog(WatchdogConfig{
 		Slow: 100 * time.Millisecond, Tick: 10 * time.Millisecond, Hung: time.Hour, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -42,16 +61,16 @@ func TestLeaderWithAHungStateIsReplaced(t *testing.T) {
 	})
 	c.groups[0].port.timeoutNow(time.Minute)
 	old := c.leader()
+	propose(t, c.groups[old], "command 0")
 	machine := machines[c.groups[old].cfg.LocalID]
 	machine.hung.Lock()
-	data, err := sealJournal([][]byte{[]byte("command 1")})
-	require.NoError(t, err)
-	hanging := c.groups[old].Propose(data)
+	var hanging sync.WaitGroup
+	hanging.Go(func() { hang(t, c.groups[old]) })
 	require.Eventually(t, func() bool {
 		return slices.ContainsFunc(c.groups[:], func(g *Group) bool { return g != c.groups[old] && g.IsLeader() })
 	}, time.Minute, time.Millisecond)
 	machine.hung.Unlock()
-	_, _ = hanging.Wait(t.Context()) // either is right
+	hanging.Wait()
 }
 
 // openHung opens a group whose leader hangs while it applies an entry, until hung is unlocked.

@@ -38,7 +38,7 @@ type StateMachine interface {
 	// was applied.
 	Applied() Position
 
-	// Flush starts making everything applied so far durable. It must not block, because
+	// Flush starts making everything applied so far durable. It must not wait for that, because
 	// nothing is applied meanwhile; the returned wait blocks until the state is durable.
 	Flush() (wait func(context.Context) error, err error)
 

@@ -50,8 +50,11 @@ type Watchdog struct {
 	ran    time.Duration           // how long the process had run by then
 }
 
-// applyOperation is the kind of operations on the state.
-const applyOperation = "apply"
+// The kinds of operations on the state.
+const (
+	applyOperation = "apply"
+	flushOperation = "flush"
+)
 
 // operation is an operation in progress.
 type operation struct {
@@ -189,7 +192,7 @@ func (w *Watchdog) look(now time.Time) {
 			slow = append(slow, op)
 		}
 		db := &w.log
-		if op.kind == applyOperation {
+		if op.kind == applyOperation || op.kind == flushOperation {
 			db = &w.state
 		}
 		if min(age, ran-db.at) >= w.cfg.Hung {

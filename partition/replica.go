@@ -96,15 +96,7 @@ func (s Status) ReplicaOn(node raft.ServerID, ask func() (raft.ServerID, bool)) 
 
 // RulesVersion returns the version of the rule book in the replica's tables; 0 if there is
 // none.
-func (p *Partition) RulesVersion() (uint32, error) {
-	view := p.tables.View()
-	defer view.Close()
-	book, err := view.Rules()
-	if err != nil {
-		return 0, fmt.Errorf("read rules of partition %d: %w", p.id, err)
-	}
-	return book.Version, nil
-}
+func (p *Partition) RulesVersion() uint32 { return p.tables.Meta().Rules }
 
 // Reconcile changes the replicas of the partition, one at a time, to the desired ones; see
 // raftgroup.Group.Reconcile. It returns ErrNotLeader if this replica does not lead, or no

@@ -78,12 +78,7 @@ func (s *Server) detail(r *nodepb.StatusResponse) {
 			replica.LastTerm = last.Term
 		}
 		replica.Voters = p.Voters()
-		version, err := p.RulesVersion()
-		if err != nil {
-			s.log.Warn("could not read the rules of a partition", "partition_id", replica.Partition, "err", err)
-			continue
-		}
-		replica.Rules = uint64(version)
+		replica.Rules = uint64(p.RulesVersion())
 	}
 }
 

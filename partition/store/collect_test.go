@@ -180,6 +180,17 @@ func TestAPartitionThatLostCollectedCommitsFails(t *testing.T) {
 	require.NoError(t, wait(t.Context()), "other partitions continue")
 }
 
+// The status of a node must not depend on one partition, which may hang.
+func TestMetaDoesNotWaitForATransaction(t *testing.T) {
+	p := partition(t, open(t), 1)
+	commit(t, p, 1, func(s machine.State) { s.Meta().Rules = 7 })
+	require.NoError(t, p.Settle())
+	txn := p.Begin()
+	txn.Meta().Rules = 8
+	require.EqualValues(t, 7, p.Meta().Rules)
+	txn.Discard()
+}
+
 // A commit can fail because of a damaged row, which concerns one partition only.
 func TestAPartitionThatFailedDoesNotKeepOthersFromBeingFlushed(t *testing.T) {
 	dir := t.TempDir()

@@ -134,6 +134,10 @@ func (p *Partition) Applied() (index, term uint64) {
 	return m.Index, m.Term
 }
 
+// Meta returns the metadata as of the last commit. Unlike a View, it never waits for the entries
+// that are being applied: what reports the state of a node must not hang with one partition.
+func (p *Partition) Meta() codec.Meta { return *p.applied.Load() }
+
 // Durable returns the last log entry whose effects survive a crash.
 func (p *Partition) Durable() (index, term uint64, err error) {
 	p.mu.RLock()

@@ -21,7 +21,7 @@ func (s *Server) identify(c echo.Context) {
 	delete(r.Header, access.Header)
 	access.WithoutSession(r.Header)
 	p := s.cfg.Authenticator.Identify(r)
-	if _, ours := access.SecretID(access.Bearer(r)); ours || p != nil && p.Token != "" {
+	if _, isSecret := access.SecretID(access.Bearer(r)); isSecret || p != nil && p.Token != "" {
 		delete(r.Header, "Authorization")
 		c.Set(credentialsCounted, p == nil)
 	}
@@ -54,10 +54,10 @@ func authorize(c echo.Context, required metadata.IngressAuth, permission access.
 		if required == metadata.IngressNone {
 			return nil
 		}
-		return &problem{status: http.StatusUnauthorized, message: unauthenticated[required]}
+		return &problem{status: http.StatusUnauthorized, message: credentialHints[required]}
 	}
 	if !suffices(p.Kind, required) {
-		return forbidden("'" + p.Name + "' may not use this service: " + unauthenticated[required])
+		return forbidden("'" + p.Name + "' may not use this service: " + credentialHints[required])
 	}
 	if !p.Allows(permission) {
 		return forbidden("'" + p.Name + "' does not have the permission; that requires the role " + access.RolesWith(permission))
@@ -65,8 +65,8 @@ func authorize(c echo.Context, required metadata.IngressAuth, permission access.
 	return nil
 }
 
-// unauthenticated returns an error with the credentials that a sender must present.
-var unauthenticated = map[metadata.IngressAuth]string{
+// credentialHints say which credentials a sender must present.
+var credentialHints = map[metadata.IngressAuth]string{
 	metadata.IngressToken: "a valid token is required: send it in the header Authorization: Bearer plt_…; `platform tokens create NAME --role invoker` creates one",
 	metadata.IngressJWT:   "a valid token of the identity provider (security.jwt) is required: send it in the header Authorization: Bearer …",
 	metadata.IngressMTLS:  "a client certificate is required that a role is mapped to (security.certificates)",
@@ -83,26 +83,26 @@ func suffices(kind access.Kind, required metadata.IngressAuth) bool {
 	return true // a token includes everything stronger
 }
 
-// byDefault is what callers must present to services without a setting of their own.
-func (s *Server) byDefault() metadata.IngressAuth {
+// defaultAuth is what callers must present to services without a setting of their own.
+func (s *Server) defaultAuth() metadata.IngressAuth {
 	if s.cfg.Authenticator.Required {
 		return metadata.IngressToken
 	}
 	return metadata.IngressNone
 }
 
-// requiredBy returns what callers of a service must present.
-func (s *Server) requiredBy(o metadata.Options) metadata.IngressAuth {
+// requiredAuth returns what callers of a service must present.
+func (s *Server) requiredAuth(o metadata.Options) metadata.IngressAuth {
 	if o.IngressAuth == nil {
-		return s.byDefault()
+		return s.defaultAuth()
 	}
 	if *o.IngressAuth == metadata.IngressNone && s.cfg.Strict {
-		return s.byDefault()
+		return s.defaultAuth()
 	}
-	if _, known := unauthenticated[*o.IngressAuth]; known || *o.IngressAuth == metadata.IngressNone {
+	if _, known := credentialHints[*o.IngressAuth]; known || *o.IngressAuth == metadata.IngressNone {
 		return *o.IngressAuth
 	}
-	return metadata.IngressMTLS // of a newer server: the strictest
+	return metadata.IngressMTLS // set by a newer server: the strictest one
 }
 
 // authorizeRoute refuses senders that cannot use a route, whatever the request is about. Calls are
@@ -110,27 +110,27 @@ func (s *Server) requiredBy(o metadata.Options) metadata.IngressAuth {
 // a callback token.
 func (s *Server) authorizeRoute(c echo.Context, as kind) error {
 	switch {
-	case as == calling, as == sending:
+	case as == kindCall, as == kindSend:
 		return nil
-	case as != completing:
-		return authorize(c, s.byDefault(), access.Invoke)
+	case as != kindAwakeable:
+		return authorize(c, s.defaultAuth(), access.Invoke)
 	case callbackToken(c) != "":
 		return nil
 	}
-	return authorize(c, s.byDefault(), access.Complete)
+	return authorize(c, s.defaultAuth(), access.Complete)
 }
 
 // authorizeTarget refuses the sender of a request that may not do something to invocations of a
 // target. A service that is no longer registered keeps the requirement that an operator has set; that of
 // others is not known: if clients can have credentials, they are required.
 func (s *Server) authorizeTarget(c echo.Context, t machine.Target, permission access.Permission) error {
-	required := s.byDefault()
+	required := s.defaultAuth()
 	schemas := s.registry.Schemas()
 	if svc := schemas.Services[t.Service]; svc != nil {
-		required = s.requiredBy(svc.Options)
+		required = s.requiredAuth(svc.Options)
 	} else {
 		if kept := schemas.Kept[t.Service]; kept != nil {
-			required = s.requiredBy(*kept)
+			required = s.requiredAuth(*kept)
 		}
 		if required == metadata.IngressNone && s.cfg.Authenticator.InUse() {
 			required = metadata.IngressToken
@@ -142,11 +142,11 @@ func (s *Server) authorizeTarget(c echo.Context, t machine.Target, permission ac
 	return checkTarget(access.From(c.Request().Context()), t)
 }
 
-// mayKnow reports whether the sender of a request may know that a service exists; nil is one without
+// maySee reports whether the sender of a request may learn that a service exists; nil is one without
 // credentials.
-func (s *Server) mayKnow(p *access.Principal, svc *metadata.Service) bool {
+func (s *Server) maySee(p *access.Principal, svc *metadata.Service) bool {
 	if p == nil {
-		return s.requiredBy(svc.Options) == metadata.IngressNone
+		return s.requiredAuth(svc.Options) == metadata.IngressNone
 	}
 	return len(p.Services) == 0 || slices.Contains(p.Services, svc.Name)
 }
@@ -160,10 +160,10 @@ func (s *Server) mayRead(c echo.Context, t machine.Target) bool {
 // whose target is looked up if the answer depends on it. It is routing.ErrNotFound if there is no
 // such invocation: one that is created in the meantime must not be reached.
 func (s *Server) authorizeInvocation(c echo.Context, id ids.Invocation, permission access.Permission) error {
-	if err := authorize(c, s.byDefault(), permission); err != nil {
+	if err := authorize(c, s.defaultAuth(), permission); err != nil {
 		return err
 	}
-	if p := access.From(c.Request().Context()); !p.Limited() && !s.selective(p) {
+	if p := access.From(c.Request().Context()); !p.Limited() && !s.refusedBySome(p) {
 		return nil
 	}
 	found, err := s.find(c, id)
@@ -179,7 +179,7 @@ func (s *Server) authorizeResult(c echo.Context, id ids.Invocation) error {
 	if p.Name == "" && !s.cfg.Authenticator.InUse() {
 		return s.authorizeInvocation(c, id, access.Invoke)
 	}
-	if err := authorize(c, s.byDefault(), access.Invoke); err != nil {
+	if err := authorize(c, s.defaultAuth(), access.Invoke); err != nil {
 		return err
 	}
 	found, err := s.find(c, id)
@@ -206,14 +206,14 @@ func (s *Server) find(c echo.Context, id ids.Invocation) (routing.Response, erro
 	return response, err
 }
 
-// selective reports whether some services may refuse a principal that the ingress accepts.
-func (s *Server) selective(p *access.Principal) bool {
+// refusedBySome reports whether some services may refuse a principal that the ingress accepts.
+func (s *Server) refusedBySome(p *access.Principal) bool {
 	anonymous := len(p.Roles) == 0
 	if anonymous && s.cfg.Authenticator.InUse() {
 		return true
 	}
 	refuses := func(o metadata.Options) bool {
-		required := s.requiredBy(o)
+		required := s.requiredAuth(o)
 		return !suffices(p.Kind, required) || anonymous && required != metadata.IngressNone
 	}
 	schemas := s.registry.Schemas()

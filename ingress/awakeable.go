@@ -50,7 +50,7 @@ func (s *Server) completeAwakeable(c echo.Context, result func(body []byte) *jou
 		return unknown
 	}
 	var body bytes.Buffer
-	mem := hold(c.Request())
+	mem := newReservation(c.Request())
 	defer mem.release()
 	if err := s.readAll(c.Response(), c.Request(), &body, mem); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (s *Server) signal(result func(body []byte) *journal.Result) echo.HandlerFu
 			return err
 		}
 		var body bytes.Buffer
-		mem := hold(c.Request())
+		mem := newReservation(c.Request())
 		defer mem.release()
 		if err := s.readAll(c.Response(), c.Request(), &body, mem); err != nil {
 			return err

@@ -30,7 +30,7 @@ var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // readInput reads the body of a request into the Input entry of the invocation; body
 // is the part of payload that holds it.
-func (s *Server) readInput(w http.ResponseWriter, r *http.Request, forward []string, mem *held) (payload, body []byte, err error) {
+func (s *Server) readInput(w http.ResponseWriter, r *http.Request, forward []string, mem *reservation) (payload, body []byte, err error) {
 	in, err := newInput(r, forward)
 	if err != nil {
 		return nil, nil, err
@@ -38,7 +38,7 @@ func (s *Server) readInput(w http.ResponseWriter, r *http.Request, forward []str
 	if r.ContentLength > s.cfg.RequestSizeLimit {
 		return nil, nil, bodyTooLarge(s.cfg.RequestSizeLimit)
 	}
-	if err := mem.upTo(r.ContentLength); err != nil {
+	if err := mem.growBody(r.ContentLength); err != nil {
 		return nil, nil, err
 	}
 	if n := r.ContentLength; n >= 0 && n <= min(eagerBody, s.cfg.RequestSizeLimit) {
@@ -88,13 +88,13 @@ func (s *Server) readFull(w http.ResponseWriter, r *http.Request, body []byte) e
 }
 
 // readAll reads a body of any length that the limit allows.
-func (s *Server) readAll(w http.ResponseWriter, r *http.Request, buf *bytes.Buffer, mem *held) error {
+func (s *Server) readAll(w http.ResponseWriter, r *http.Request, buf *bytes.Buffer, mem *reservation) error {
 	_, err := s.readUntil(w, r, buf, math.MaxInt64, mem)
 	return err
 }
 
 // readUntil is readAll, but stops when enough has arrived and then reports false.
-func (s *Server) readUntil(w http.ResponseWriter, r *http.Request, buf *bytes.Buffer, enough int64, mem *held) (whole bool, err error) {
+func (s *Server) readUntil(w http.ResponseWriter, r *http.Request, buf *bytes.Buffer, enough int64, mem *reservation) (whole bool, err error) {
 	limit := s.cfg.RequestSizeLimit
 	if r.ContentLength > limit {
 		return false, bodyTooLarge(limit)
@@ -103,7 +103,7 @@ func (s *Server) readUntil(w http.ResponseWriter, r *http.Request, buf *bytes.Bu
 	defer stall.Stop()
 	rest := io.LimitReader(r.Body, limit+1)
 	for {
-		if err := mem.upTo(int64(buf.Len() + bodyChunk)); err != nil {
+		if err := mem.growBody(int64(buf.Len() + bodyChunk)); err != nil {
 			return false, err
 		}
 		_, err := io.CopyN(buf, rest, bodyChunk)

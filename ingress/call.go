@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -14,20 +13,18 @@ import (
 	"platform/internal/access"
 	"platform/internal/cluster/routing"
 	"platform/internal/ids"
-	"platform/internal/suggest"
 	"platform/internal/target"
 	"platform/internal/tracing"
-	"platform/internal/units"
 	"platform/metadata"
 	"platform/partition/machine"
 )
 
 // request is a call or send as its route describes it.
 type request struct {
-	path    string // {service}[/{key}]/{handler}, without the leading slash
-	scope   string // empty: none
-	classic bool   // the path may end in /send
-	oneWay  bool
+	path       string // {service}[/{key}]/{handler}, without the leading slash
+	scope      string // empty: none
+	sendSuffix bool   // the path may end in /send, which makes it a send
+	oneWay     bool
 }
 
 func (s *Server) platformCall(c echo.Context) error {
@@ -38,27 +35,28 @@ func (s *Server) platformSend(c echo.Context) error {
 	return s.route(c, request{path: c.ParamValues()[0], oneWay: true})
 }
 
-func (s *Server) classic(c echo.Context) error {
-	return s.route(c, request{path: c.ParamValues()[0], classic: true})
+// unprefixedCall serves the paths that begin with the name of a service.
+func (s *Server) unprefixedCall(c echo.Context) error {
+	return s.route(c, request{path: c.ParamValues()[0], sendSuffix: true})
 }
 
 // route finds the handler of a path and calls it.
 func (s *Server) route(c echo.Context, to request) (err error) {
 	r := c.Request()
 	schemas := s.registry.Schemas()
-	t, err := parseTarget(schemas, to.path, r.URL, to.classic)
+	t, err := parseTarget(schemas, to.path, r.URL, to.sendSuffix)
 	if err != nil {
-		if refusal := authorize(c, s.byDefault(), access.Invoke); refusal != nil {
+		if refusal := authorize(c, s.defaultAuth(), access.Invoke); refusal != nil {
 			return refusal // do not tell which services exist
 		}
 		return err
 	}
-	if err := authorize(c, s.requiredBy(t.service.Options), access.Invoke); err != nil {
+	if err := authorize(c, s.requiredAuth(t.service.Options), access.Invoke); err != nil {
 		return err
 	}
 	t.scope, t.oneWay = to.scope, t.oneWay || to.oneWay
 	if t.oneWay {
-		countAs(c.Response().Writer, sending)
+		countAs(c.Response().Writer, kindSend)
 	}
 	if err := checkTarget(access.From(r.Context()), t.machine()); err != nil {
 		return err
@@ -70,7 +68,7 @@ func (s *Server) route(c echo.Context, to request) (err error) {
 	if !slices.Contains(getPost, r.Method) {
 		return methodNotAllowed(r.Method, getPost)
 	}
-	mem := hold(r)
+	mem := newReservation(r)
 	defer mem.release()
 	inv, err := s.invocation(c.Response(), r, &t, &options, mem)
 	if err != nil {
@@ -84,7 +82,7 @@ func (s *Server) route(c echo.Context, to request) (err error) {
 }
 
 // invocation converts a request to a request to the partition.
-func (s *Server) invocation(w http.ResponseWriter, r *http.Request, t *parsedTarget, options *metadata.EffectiveOptions, mem *held) (*machine.Invoke, error) {
+func (s *Server) invocation(w http.ResponseWriter, r *http.Request, t *parsedTarget, options *metadata.EffectiveOptions, mem *reservation) (*machine.Invoke, error) {
 	now := s.cfg.Now()
 	inv := &machine.Invoke{Target: t.machine(), Trace: traceOf(r.Header), ServerVersion: s.cfg.Version}
 	if err := readQuery(r, t, inv); err != nil {
@@ -111,95 +109,6 @@ func (s *Server) invocation(w http.ResponseWriter, r *http.Request, t *parsedTar
 	return inv, nil
 }
 
-// parameters are the query parameters that the ingress interprets.
-var parameters = []string{"delay", "limit-key"}
-
-// readQuery reads the parameters from the query and the equivalent headers. The handler gets the
-// whole query in a header and may have parameters of its own, including malformed ones; only names
-// that resemble one of the server's are refused.
-func readQuery(r *http.Request, t *parsedTarget, inv *machine.Invoke) error {
-	var query url.Values
-	if r.URL.RawQuery != "" {
-		var err error
-		if query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
-			if name := malformed(r.URL.RawQuery, parameters...); name != "" {
-				return badRequest("bad %s: the query cannot be decoded: %v", name, err)
-			}
-		}
-	}
-	for _, name := range parameters {
-		if values := query[name]; len(values) > 1 {
-			return badRequest("bad %s: the query parameter is given %d times", name, len(values))
-		}
-	}
-	for name := range query {
-		if near := suggest.Nearest(name, parameters); near != "" && name != near {
-			return badRequest("unknown query parameter '%s'; did you mean '%s'?", name, near)
-		}
-	}
-	if err := readLimitKey(r.Header, query, inv); err != nil {
-		return err
-	}
-	if err := readPriority(r.Header, inv); err != nil {
-		return err
-	}
-	if !query.Has("delay") {
-		return nil
-	}
-	if !t.oneWay {
-		return badRequest("bad delay: only sends can be delayed, a call waits for the result")
-	}
-	delay, err := units.ParseDuration(query.Get("delay"))
-	if err != nil {
-		return badRequest("bad delay: %v; examples are 10s, 1h 30m and PT90S", err)
-	}
-	inv.Delay = delay.Milliseconds()
-	return nil
-}
-
-// malformed returns the first of the named parameters that a query has in a form that the decoder
-// skips: a send without its delay would run immediately.
-func malformed(query string, names ...string) string {
-	for part := range strings.SplitSeq(query, "&") {
-		if _, err := url.ParseQuery(part); err == nil {
-			continue
-		}
-		for piece := range strings.SplitSeq(part, ";") {
-			name, _, _ := strings.Cut(piece, "=")
-			if slices.Contains(names, name) {
-				return name
-			}
-		}
-	}
-	return ""
-}
-
-func readIdempotencyKey(h http.Header, inv *machine.Invoke) error {
-	key, has := first(h["Idempotency-Key"])
-	switch {
-	case !has:
-		return nil
-	case inv.Target.Type == target.WorkflowRun:
-		return badRequest("bad idempotency key: the run of a workflow cannot have one, since its key already makes it run once")
-	case !isASCII(key):
-		return badRequest("bad header: the value of 'idempotency-key' has characters outside ASCII")
-	case key == "":
-		// Every caller with an empty key would get the result of the first one.
-		return badRequest("bad header: 'idempotency-key' is empty; give it a value that identifies this request, or leave it out")
-	case len(h["Idempotency-Key"]) > 1:
-		return badRequest("bad header: 'idempotency-key' is given %d times", len(h["Idempotency-Key"]))
-	}
-	inv.IdempotencyKey = &key
-	return nil
-}
-
-func first(values []string) (string, bool) {
-	if len(values) == 0 {
-		return "", false
-	}
-	return values[0], true
-}
-
 // maxTraceState bounds tracestate, of which W3C trace context requires 512 bytes to be passed on.
 const maxTraceState = 2 << 10
 
@@ -216,7 +125,7 @@ func traceOf(h http.Header) machine.Trace {
 }
 
 // call responds with the result of an invocation.
-func (s *Server) call(c echo.Context, t *parsedTarget, inv *machine.Invoke, mem *held) error {
+func (s *Server) call(c echo.Context, t *parsedTarget, inv *machine.Invoke, mem *reservation) error {
 	id, repeatable := inv.ID, inv.IdempotencyKey != nil
 	response, err := s.invocations.Call(c.Request().Context(), inv, mem.release)
 	if errors.Is(err, routing.ErrConflict) {
@@ -240,7 +149,7 @@ func (s *Server) call(c echo.Context, t *parsedTarget, inv *machine.Invoke, mem 
 // holdResult reserves memory for the result of a call. While there is none, the result is dropped;
 // it is read again later. A result that is not kept, or is larger than what one connection may use,
 // is counted regardless of the limits.
-func (s *Server) holdResult(ctx context.Context, mem *held, inv *machine.Invoke, response *routing.Response) error {
+func (s *Server) holdResult(ctx context.Context, mem *reservation, inv *machine.Invoke, response *routing.Response) error {
 	n := len(response.Result.Value)
 	if mem.tryReserveResponse(n) {
 		return nil
@@ -252,7 +161,7 @@ func (s *Server) holdResult(ctx context.Context, mem *held, inv *machine.Invoke,
 	response.Result.Value = nil
 	waiting, cancel := context.WithTimeout(ctx, s.cfg.ResultTimeout)
 	defer cancel()
-	if !mem.awaitAnswer(waiting, n) {
+	if !mem.awaitResponse(waiting, n) {
 		if ctx.Err() != nil {
 			return s.explain(ctx, ctx.Err(), response.ID, true)
 		}

@@ -58,7 +58,7 @@ func (s *Server) result(c echo.Context, id ids.Invocation, response *routing.Res
 	if _, h, err := s.registry.Schemas().Resolve(response.Target.Service, response.Target.Handler); err == nil {
 		rules = &h.Output
 	}
-	mem := hold(c.Request())
+	mem := newReservation(c.Request())
 	defer mem.release()
 	if err := mem.reserveResponse(len(response.Result.Value)); err != nil {
 		return err

@@ -24,14 +24,14 @@ type Metrics struct {
 type kind uint8
 
 const (
-	uncounted kind = iota // health checks and preflights
-	calling
-	sending
-	attaching
-	askingOutput
-	completing // an awakeable
-	signaling
-	otherwise // lookups, and unknown paths
+	kindUncounted kind = iota // health checks and preflights
+	kindCall
+	kindSend
+	kindAttach
+	kindOutput
+	kindAwakeable // an awakeable
+	kindSignal
+	kindOther // lookups, and unknown paths
 	kinds
 )
 
@@ -41,14 +41,14 @@ var kindNames = [kinds]string{"", "call", "send", "attach", "output", "awakeable
 type result uint8
 
 const (
-	succeeded result = iota
-	invocationFailed
-	notReady
-	invalidRequest
-	limited
-	unserved
-	clientLeft
-	broken
+	resultOK result = iota
+	resultInvocationError
+	resultNotReady
+	resultRequestError
+	resultRateLimited
+	resultUnavailable
+	resultClientGone
+	resultIngressError
 	results
 )
 
@@ -71,7 +71,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Namespace: metrics.Namespace, Subsystem: subsystem, Name: "requests_in_progress", Help: "Requests without a response yet, including health checks.",
 	}, func() float64 { return float64(m.active.Load()) })
 	reg.MustRegister(requests, durations, active)
-	for k := uncounted + 1; k < kinds; k++ {
+	for k := kindUncounted + 1; k < kinds; k++ {
 		m.durations[k] = stats.NewDurations(durations.WithLabelValues(kindNames[k]))
 		for r := range results {
 			m.requests[k][r] = requests.WithLabelValues(kindNames[k], resultNames[r])
@@ -106,15 +106,15 @@ func countAs(w http.ResponseWriter, k kind) {
 
 // counted serves a request and counts it.
 func (m *Metrics) counted(w http.ResponseWriter, r *http.Request, handle http.HandlerFunc) {
-	e := &exchange{ResponseWriter: w, kind: otherwise}
+	e := &exchange{ResponseWriter: w, kind: kindOther}
 	begin, whole := time.Now(), false
 	m.active.Add(1)
 	defer func() {
 		m.active.Add(-1)
-		if e.kind == uncounted {
+		if e.kind == kindUncounted {
 			return
 		}
-		result := broken // a panic has cut the connection
+		result := resultIngressError // a panic has cut the connection
 		if whole {
 			result = e.result()
 		}
@@ -128,21 +128,21 @@ func (m *Metrics) counted(w http.ResponseWriter, r *http.Request, handle http.Ha
 // result returns the outcome of the request.
 func (e *exchange) result() result {
 	if source := e.Header()[headerSource]; len(source) > 0 && source[0] == fromInvocation {
-		return invocationFailed
+		return resultInvocationError
 	}
 	switch {
 	case e.status >= 200 && e.status < 400:
-		return succeeded
+		return resultOK
 	case e.status == statusNotReady:
-		return notReady
+		return resultNotReady
 	case e.status == http.StatusTooManyRequests:
-		return limited
+		return resultRateLimited
 	case e.status == http.StatusServiceUnavailable:
-		return unserved
+		return resultUnavailable
 	case e.status == statusClientClosed:
-		return clientLeft
+		return resultClientGone
 	case e.status >= 400 && e.status < 500:
-		return invalidRequest
+		return resultRequestError
 	}
-	return broken
+	return resultIngressError
 }

@@ -108,7 +108,7 @@ func TestATruncatedResponseIsCountedAsBroken(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := NewMetrics(reg)
 	s := testServer(t, Config{Metrics: m}, &fakeInvocations{})
-	s.add(s.router, otherwise, nil, "/platform/broken", brokenHandler)
+	s.add(s.router, kindOther, nil, "/platform/broken", brokenHandler)
 	require.PanicsWithValue(t, http.ErrAbortHandler, func() {
 		s.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/platform/broken", nil))
 	})

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/labstack/echo/v4"
-
 	"platform/internal/suggest"
 	"platform/metadata"
 )
@@ -55,10 +53,10 @@ func didYouMean(name string, names []string) string {
 }
 
 // badEnding is the problem of a segment after the handler.
-func badEnding(s *metadata.Service, ending string, classic bool) error {
+func badEnding(s *metadata.Service, ending string, sendSuffix bool) error {
 	hint := ""
 	switch {
-	case classic:
+	case sendSuffix:
 		hint = didYouMean(ending, []string{"send"})
 	case ending == "send":
 		hint = "; to send without waiting for the result, use /platform/send/ instead of /platform/call/"
@@ -98,21 +96,4 @@ func noRoute(r *http.Request) *problem {
 		message += "below /platform/ there are call, send, scope, attach, output, workflow, invocation, awakeables and health"
 	}
 	return &problem{status: http.StatusNotFound, message: message}
-}
-
-// byBodyOrID handles a route that takes a target in its body: with the method GET, the ID in the
-// path is missing.
-func (s *Server) byBodyOrID(handle resultHandler) echo.HandlerFunc {
-	byBody := s.byBody(handle)
-	return func(c echo.Context) error {
-		switch r := c.Request(); r.Method {
-		case http.MethodPost:
-			return byBody(c)
-		case http.MethodGet:
-			path := strings.TrimSuffix(r.URL.Path, "/")
-			return badRequest("the id of the invocation is missing: GET %s/{invocation id}", path)
-		default:
-			return methodNotAllowed(r.Method, post)
-		}
-	}
 }

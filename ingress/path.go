@@ -25,9 +25,9 @@ func (t *parsedTarget) machine() machine.Target {
 }
 
 // parseTarget reads {service}[/{key}]/{handler}[/send] without the leading slash. The type of the
-// service decides whether there is a key, so the service comes first. Only the classic form has the
-// ending.
-func parseTarget(schemas *metadata.Schemas, path string, u *url.URL, classic bool) (parsedTarget, error) {
+// service decides whether there is a key, so the service comes first. Only paths without a prefix may
+// have the ending (sendSuffix).
+func parseTarget(schemas *metadata.Schemas, path string, u *url.URL, sendSuffix bool) (parsedTarget, error) {
 	var t parsedTarget
 	name, rest, _ := strings.Cut(path, "/")
 	name, err := unescape(name, u)
@@ -51,8 +51,8 @@ func parseTarget(schemas *metadata.Schemas, path string, u *url.URL, classic boo
 		}
 	}
 	handler, ending, found := strings.Cut(handler, "/")
-	if t.oneWay = classic && ending == "send"; found && !t.oneWay {
-		return t, badEnding(t.service, ending, classic)
+	if t.oneWay = sendSuffix && ending == "send"; found && !t.oneWay {
+		return t, badEnding(t.service, ending, sendSuffix)
 	}
 	if handler, err = unescape(handler, u); err != nil {
 		return t, err

@@ -1,12 +1,9 @@
 package ingress
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -162,7 +159,7 @@ func unavailable(why string, id ids.Invocation, safe bool) error {
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p, ok := errors.AsType[*problem](err)
 	if !ok {
-		p = foreign(r, err)
+		p = problemOf(r, err)
 	}
 	if p.cause != nil {
 		s.requestLog(w, r, p.id).Error("request failed", "err", p.cause)
@@ -191,38 +188,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	_ = writeJSON(w, p.status, errorBody{Code: p.status, Message: p.message, Source: fromIngress, Platform: p.code})
 }
 
-// skipStream reads and drops the rest of an HTTP/2 request, for a limited time, before the request is
-// refused. The library resets a stream
-// whose request has not ended, and clients that are still sending then lose the response.
-func (s *Server) skipStream(w http.ResponseWriter, r *http.Request) {
-	if r.Header["Expect"] != nil { // reading would request the body
-		return
-	}
-	if http.NewResponseController(w).SetReadDeadline(time.Now().Add(skipBody)) == nil {
-		_, _ = io.CopyN(io.Discard, r.Body, 2*s.cfg.RequestSizeLimit)
-	}
-}
-
-// skipBody limits the time for which the rest of a refused body is read.
-const skipBody = time.Second
-
-// abandonBody bounds how long the connection may take to skip what is left of the body of a refused
-// request: the standard library reads the rest of a short one, to keep the connection, and would
-// wait for it indefinitely.
-func (s *Server) abandonBody(w http.ResponseWriter, p *problem) {
-	timeout := s.cfg.BodyTimeout
-	switch p.status {
-	case http.StatusRequestTimeout:
-		return // its deadline has passed already
-	case http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable:
-		w.Header()["Connection"] = []string{"close"} // the rest is not worth reading
-		timeout = skipBody
-	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout))
-}
-
-// foreign converts an error of the router or an unexpected error to a problem.
-func foreign(r *http.Request, err error) *problem {
+// problemOf converts an error of the router or an unexpected error to a problem.
+func problemOf(r *http.Request, err error) *problem {
 	if routed, ok := errors.AsType[*echo.HTTPError](err); ok && routed.Code == http.StatusNotFound {
 		return noRoute(r)
 	}
@@ -237,19 +204,3 @@ type errorBody struct {
 	Platform errcode.Code      `json:"platform_code,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
-
-// writeJSON sends a JSON response.
-func writeJSON(w http.ResponseWriter, status int, body any) error {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(body); err != nil {
-		return fmt.Errorf("encode answer: %w", err)
-	}
-	w.Header()["Content-Type"] = jsonType
-	w.WriteHeader(status)
-	_, _ = w.Write(bytes.TrimSuffix(buf.Bytes(), []byte{'\n'})) // fails only if the client has closed the connection
-	return nil
-}
-
-var jsonType = []string{"application/json"}

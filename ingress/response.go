@@ -1,6 +1,9 @@
 package ingress
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -39,16 +42,16 @@ func setSource(h http.Header, source string) {
 }
 
 // writeResponse responds with the result of an invocation.
-func writeResponse(w http.ResponseWriter, a *routing.Response, rules *metadata.OutputRules) error {
+func writeResponse(w http.ResponseWriter, response *routing.Response, rules *metadata.OutputRules) error {
 	h := w.Header()
-	if !a.ExpiresAt.IsZero() {
-		h[headerExpires] = []string{a.ExpiresAt.UTC().Format(time.RFC3339)}
+	if !response.ExpiresAt.IsZero() {
+		h[headerExpires] = []string{response.ExpiresAt.UTC().Format(time.RFC3339)}
 	}
-	if a.Result.Failure != nil {
-		return writeFailure(w, a.ID, a.Result.Failure)
+	if response.Result.Failure != nil {
+		return writeFailure(w, response.ID, response.Result.Failure)
 	}
-	value := a.Result.Value
-	setID(h, a.ID)
+	value := response.Result.Value
+	setID(h, response.ID)
 	h["Content-Type"] = nil // keeps the standard library from guessing one
 	if contentType := rules.ResponseContentType(len(value)); contentType != "" {
 		h["Content-Type"] = []string{contentType}
@@ -85,3 +88,19 @@ func statusOf(f *journal.Failure) int {
 	}
 	return status
 }
+
+// writeJSON sends a JSON response.
+func writeJSON(w http.ResponseWriter, status int, body any) error {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(body); err != nil {
+		return fmt.Errorf("encode response: %w", err)
+	}
+	w.Header()["Content-Type"] = jsonType
+	w.WriteHeader(status)
+	_, _ = w.Write(bytes.TrimSuffix(buf.Bytes(), []byte{'\n'})) // fails only if the client has closed the connection
+	return nil
+}
+
+var jsonType = []string{"application/json"}

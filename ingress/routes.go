@@ -43,25 +43,25 @@ func (s *Server) routes() *echo.Echo {
 	e.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(c.Response(), c.Request(), err) }
 	for _, prefix := range reserved {
 		// Calls check the method themselves: an unknown service comes first.
-		s.add(e, calling, nil, prefix+"/call/*", s.platformCall)
-		s.add(e, sending, nil, prefix+"/send/*", s.platformSend)
-		s.add(e, calling, nil, prefix+"/scope/:scope/call/*", s.scoped(false))
-		s.add(e, sending, nil, prefix+"/scope/:scope/send/*", s.scoped(true))
+		s.add(e, kindCall, nil, prefix+"/call/*", s.platformCall)
+		s.add(e, kindSend, nil, prefix+"/send/*", s.platformSend)
+		s.add(e, kindCall, nil, prefix+"/scope/:scope/call/*", s.scoped(false))
+		s.add(e, kindSend, nil, prefix+"/scope/:scope/send/*", s.scoped(true))
 
-		s.add(e, uncounted, get, prefix+healthPath, s.health)
-		s.add(e, otherwise, post, prefix+"/lookup", s.lookup)
-		s.add(e, attaching, nil, prefix+"/attach", s.byBodyOrID(s.attach))
-		s.add(e, askingOutput, nil, prefix+"/output", s.byBodyOrID(s.output))
+		s.add(e, kindUncounted, get, prefix+healthPath, s.health)
+		s.add(e, kindOther, post, prefix+"/lookup", s.lookup)
+		s.add(e, kindAttach, nil, prefix+"/attach", s.byBodyOrID(s.attach))
+		s.add(e, kindOutput, nil, prefix+"/output", s.byBodyOrID(s.output))
 		for _, form := range []string{"/awakeables/", "/a/"} {
-			s.add(e, completing, post, prefix+form+":id/resolve", s.resolveAwakeable)
-			s.add(e, completing, post, prefix+form+":id/reject", s.rejectAwakeable)
+			s.add(e, kindAwakeable, post, prefix+form+":id/resolve", s.resolveAwakeable)
+			s.add(e, kindAwakeable, post, prefix+form+":id/reject", s.rejectAwakeable)
 		}
-		s.add(e, signaling, post, prefix+"/invocation/:id/signal/:name/resolve", s.signal(resolved))
-		s.add(e, signaling, post, prefix+"/invocation/:id/signal/:name/reject", s.signal(rejected))
+		s.add(e, kindSignal, post, prefix+"/invocation/:id/signal/:name/resolve", s.signal(resolved))
+		s.add(e, kindSignal, post, prefix+"/invocation/:id/signal/:name/reject", s.signal(rejected))
 		for verb, handle := range map[string]resultHandler{"attach": s.attach, "output": s.output} {
-			as := attaching
+			as := kindAttach
 			if verb == "output" {
-				as = askingOutput
+				as = kindOutput
 			}
 			s.add(e, as, get, prefix+"/"+verb+"/:id", byID(handle))
 			s.add(e, as, get, prefix+"/invocation/:id/"+verb, byID(handle))
@@ -69,32 +69,33 @@ func (s *Server) routes() *echo.Echo {
 			s.add(e, as, get, prefix+"/invocation/:service/:key/:handler/:idempotency/"+verb, s.byIdempotencyKey(handle))
 			s.add(e, as, get, prefix+"/workflow/:service/:key/"+verb, s.byWorkflow(handle))
 		}
-		s.add(e, otherwise, nil, prefix+"/*", notFound)
+		s.add(e, kindOther, nil, prefix+"/*", notFound)
 	}
-	s.add(e, otherwise, nil, "/openapi/*", notFound)
-	s.add(e, calling, nil, "/*", s.classic)
+	s.add(e, kindOther, nil, "/openapi/*", notFound)
+	s.add(e, kindCall, nil, "/*", s.unprefixedCall)
 	return e
 }
 
 // add registers a handler for a path, whose requests count as a kind. Methods other than the given
-// ones are refused, unless methods is nil: then the handler gets all of them. The bound on requests
-// in progress applies to all but the health route, which must respond even under overload.
+// ones are refused, unless methods is nil: then the handler gets all of them. Limits and credentials
+// apply to all but the health route, which must respond even under overload.
 func (s *Server) add(e *echo.Echo, as kind, methods []string, path string, handler echo.HandlerFunc) {
+	isHealth := strings.HasSuffix(path, healthPath)
 	guarded := func(c echo.Context) (err error) {
 		countAs(c.Response().Writer, as)
 		defer func() {
 			if v := recover(); v != nil {
-				err = s.survive(c, v)
+				err = s.recovered(c, v)
 			}
 			s.countRefused(c, err)
 		}()
-		if limit := s.cfg.ConcurrentRequests; limit > 0 && !strings.HasSuffix(path, healthPath) {
-			defer s.active.Add(-1)
-			if s.active.Add(1) > limit {
-				return tooManyRequests(limit)
+		if !isHealth {
+			if limit := s.cfg.ConcurrentRequests; limit > 0 {
+				defer s.active.Add(-1)
+				if s.active.Add(1) > limit {
+					return tooManyRequests(limit)
+				}
 			}
-		}
-		if !strings.HasSuffix(path, healthPath) {
 			s.identify(c)
 			client, taken := s.shares.Take(c.Request())
 			if !taken {
@@ -126,7 +127,7 @@ func (s *Server) add(e *echo.Echo, as kind, methods []string, path string, handl
 // checkQuery refuses query parameters of requests for results, which would have no effect. Handlers get
 // those of calls and sends, and the senders of webhooks may add some to those for awakeables and signals.
 func checkQuery(u *url.URL, as kind) error {
-	if u.RawQuery == "" || as != attaching && as != askingOutput {
+	if u.RawQuery == "" || as != kindAttach && as != kindOutput {
 		return nil
 	}
 	for name := range u.Query() {
@@ -137,9 +138,9 @@ func checkQuery(u *url.URL, as kind) error {
 	return nil
 }
 
-// survive turns a panic of a handler into an error response. If the handler has already written a
+// recovered turns a panic of a handler into an error response. If the handler has already written a
 // part of its response, the connection is closed, so that the response does not look complete.
-func (s *Server) survive(c echo.Context, v any) error {
+func (s *Server) recovered(c echo.Context, v any) error {
 	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(v)
 	}
@@ -163,12 +164,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	returnRequestID(w.Header(), r.Header)
 	if err := s.admit(w.Header(), r); err != nil {
-		countAs(w, uncounted)
+		countAs(w, kindUncounted)
 		s.fail(w, r, err)
 		return
 	}
 	if r.Method == http.MethodOptions {
-		countAs(w, uncounted)
+		countAs(w, kindUncounted)
 		s.preflight(w, r)
 		return
 	}
@@ -215,7 +216,7 @@ func (s *Server) health(c echo.Context) error {
 	schemas := s.registry.Schemas()
 	names := make([]string, 0, len(schemas.Services))
 	for name, svc := range schemas.Services {
-		if isPublic(svc.Options) && s.mayKnow(p, svc) {
+		if isPublic(svc.Options) && s.maySee(p, svc) {
 			names = append(names, name)
 		}
 	}

@@ -322,7 +322,7 @@ func TestServeReportsABrokenListener(t *testing.T) {
 
 func TestPanicDuringTheResponseClosesTheConnection(t *testing.T) {
 	s := testServer(t, Config{}, &fakeInvocations{})
-	s.add(s.router, otherwise, nil, "/platform/broken", brokenHandler)
+	s.add(s.router, kindOther, nil, "/platform/broken", brokenHandler)
 	addr, _ := start(t, s)
 	conn, err := net.Dial("tcp", addr)
 	require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -44,6 +45,23 @@ func (s *Server) byBody(handle resultHandler) echo.HandlerFunc {
 	}
 }
 
+// byBodyOrID handles a route that takes a target in its body: with the method GET, the ID in the
+// path is missing.
+func (s *Server) byBodyOrID(handle resultHandler) echo.HandlerFunc {
+	byBody := s.byBody(handle)
+	return func(c echo.Context) error {
+		switch r := c.Request(); r.Method {
+		case http.MethodPost:
+			return byBody(c)
+		case http.MethodGet:
+			path := strings.TrimSuffix(r.URL.Path, "/")
+			return badRequest("the id of the invocation is missing: GET %s/{invocation id}", path)
+		default:
+			return methodNotAllowed(r.Method, post)
+		}
+	}
+}
+
 // lookup responds with the id that a target has or would have.
 func (s *Server) lookup(c echo.Context) error {
 	id, err := s.readTarget(c)
@@ -59,7 +77,7 @@ type lookupBody struct {
 
 func (s *Server) readTarget(c echo.Context) (ids.Invocation, error) {
 	var buf bytes.Buffer
-	mem := hold(c.Request())
+	mem := newReservation(c.Request())
 	defer mem.release()
 	if err := s.readAll(c.Response(), c.Request(), &buf, mem); err != nil {
 		return ids.Invocation{}, err

@@ -83,10 +83,7 @@ func (n *Nodes) requestCertificate(ctx context.Context, address string, req *nod
 		return nil, err
 	}
 	resp, err := node.Certify(ctx, req)
-	if err == nil && resp.Error != "" {
-		err = errors.New(resp.Error)
-	}
-	if err != nil {
+	if err := responseError(resp, err); err != nil {
 		return nil, err
 	}
 	return resp.Certificate, nil

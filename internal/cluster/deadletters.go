@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 
 	"platform/internal/subscription"
 	"platform/metadata"
@@ -45,15 +44,8 @@ func (n *Nodes) DeadLetters(ctx context.Context, node metadata.Node, id string, 
 	if after != nil {
 		req.After = &nodepb.DeadLetterPlace{Topic: after.Topic, Partition: after.Partition, Offset: after.Offset}
 	}
-	peer, err := n.of(node)
-	if err != nil {
-		return page, err
-	}
-	resp, err := peer.DeadLetters(ctx, req)
-	if err == nil && resp.Error != "" {
-		err = errors.New(resp.Error)
-	}
-	if err != nil {
+	resp, err := send(ctx, n, node, nodepb.NodeClusterClient.DeadLetters, req)
+	if err := responseError(resp, err); err != nil {
 		return page, err
 	}
 	page.Partitions = resp.Partitions
@@ -61,18 +53,6 @@ func (n *Nodes) DeadLetters(ctx context.Context, node metadata.Node, id string, 
 		page.Letters = append(page.Letters, letterFromProto(id, l))
 	}
 	return page, nil
-}
-
-// All returns the nodes of the cluster.
-func (n *Nodes) All() []metadata.Node {
-	layout, _ := n.server.Metadata().Layout()
-	return layout.Nodes
-}
-
-// Partitions returns the partitions of the cluster.
-func (n *Nodes) Partitions() []metadata.Partition {
-	layout, _ := n.server.Metadata().Layout()
-	return layout.Partitions
 }
 
 func letterToProto(l *subscription.DeadLetter) *nodepb.DeadLetter {

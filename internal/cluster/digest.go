@@ -20,9 +20,9 @@ func (s *Server) Digest(_ context.Context, req *nodepb.DigestRequest) (*nodepb.D
 	if own := string(p.LocalID()); req.Replica != own {
 		return &nodepb.DigestResponse{Error: fmt.Sprintf("the replica here is %s, not %s", own, req.Replica)}, nil
 	}
-	answer := p.Digest(partition.DigestRound{Epoch: req.Epoch, Round: req.Round})
-	resp := &nodepb.DigestResponse{Missed: answer.Missed}
-	if r := answer.Result; r != nil {
+	result := p.Digest(partition.DigestRound{Epoch: req.Epoch, Round: req.Round})
+	resp := &nodepb.DigestResponse{Missed: result.Missed}
+	if r := result.Result; r != nil {
 		resp.Known, resp.Rows, resp.Next, resp.Sum = true, r.Rows, r.Next, r.Sum
 	}
 	return resp, nil

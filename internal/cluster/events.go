@@ -2,8 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"time"
 
 	"platform/internal/cluster/membership"
@@ -105,30 +103,18 @@ func (n *Nodes) Events(ctx context.Context) []NodeEvents {
 	ctx, cancel := context.WithTimeout(ctx, eventsTimeout)
 	defer cancel()
 	layout, _ := n.server.Metadata().Layout()
-	all := make([]NodeEvents, len(layout.Nodes))
-	var wg sync.WaitGroup
-	for i, node := range layout.Nodes {
-		all[i].Node = node
-		if n.isSelf(node) {
-			all[i].Events = n.server.events.Events()
-			continue
-		}
-		wg.Go(func() { all[i].Events, all[i].Err = n.eventsOf(ctx, node) })
-	}
-	wg.Wait()
-	return all
+	return fromEach(layout.Nodes, func(node metadata.Node) NodeEvents {
+		events, err := n.eventsOf(ctx, node)
+		return NodeEvents{Node: node, Events: events, Err: err}
+	})
 }
 
 func (n *Nodes) eventsOf(ctx context.Context, node metadata.Node) ([]eventlog.Event, error) {
-	peer, err := n.of(node)
-	if err != nil {
-		return nil, err
+	if n.isSelf(node) {
+		return n.server.events.Events(), nil
 	}
-	resp, err := peer.Events(ctx, &nodepb.EventsRequest{ClusterId: n.server.ClusterID()})
-	if err == nil && resp.Error != "" {
-		err = errors.New(resp.Error)
-	}
-	if err != nil {
+	resp, err := send(ctx, n, node, nodepb.NodeClusterClient.Events, &nodepb.EventsRequest{ClusterId: n.server.ClusterID()})
+	if err := responseError(resp, err); err != nil {
 		return nil, err
 	}
 	return eventsFromProto(resp), nil

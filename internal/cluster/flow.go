@@ -42,13 +42,13 @@ func RecordFlowControl(ctx context.Context, store *metadata.Store, nodes *Nodes,
 // statuses of all nodes.
 func flowEverywhere(ctx context.Context, store *metadata.Store, nodes *Nodes) bool {
 	layout, _ := store.Layout()
-	answers := nodes.Statuses(ctx, false)
+	statuses := nodes.Statuses(ctx, false)
 	for _, node := range layout.Nodes {
-		if answers[node.ID] == nil {
+		if statuses[node.ID] == nil {
 			return false
 		}
 	}
-	return haveFlow(answers, len(layout.Partitions))
+	return haveFlow(statuses, len(layout.Partitions))
 }
 
 // haveFlow reports whether flow control is on in the settings of all nodes, and all partitions

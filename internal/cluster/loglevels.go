@@ -2,9 +2,7 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"platform/internal/telemetry"
@@ -63,14 +61,10 @@ func (s *Server) setLogLevels(c LogLevelsChange) error {
 func (n *Nodes) LogLevels(ctx context.Context, nodes []metadata.Node, change *LogLevelsChange) []NodeLogLevels {
 	ctx, cancel := context.WithTimeout(ctx, logLevelsTimeout)
 	defer cancel()
-	all := make([]NodeLogLevels, len(nodes))
-	var wg sync.WaitGroup
-	for i, node := range nodes {
-		all[i].Node = node
-		wg.Go(func() { all[i].State, all[i].Err = n.logLevelsOf(ctx, node, change) })
-	}
-	wg.Wait()
-	return all
+	return fromEach(nodes, func(node metadata.Node) NodeLogLevels {
+		state, err := n.logLevelsOf(ctx, node, change)
+		return NodeLogLevels{Node: node, State: state, Err: err}
+	})
 }
 
 func (n *Nodes) logLevelsOf(ctx context.Context, node metadata.Node, change *LogLevelsChange) (state telemetry.LevelState, err error) {
@@ -78,21 +72,9 @@ func (n *Nodes) logLevelsOf(ctx context.Context, node metadata.Node, change *Log
 	if change != nil {
 		req.Change = &nodepb.LogLevelsChange{Filter: change.Filter, Milliseconds: change.For.Milliseconds()}
 	}
-	var resp *nodepb.LogLevelsResponse
-	if n.isSelf(node) {
-		resp, err = n.server.LogLevels(ctx, req)
-	} else {
-		peer, connectErr := n.of(node)
-		if connectErr != nil {
-			return state, connectErr
-		}
-		resp, err = peer.LogLevels(ctx, req)
-	}
-	switch {
-	case err != nil:
+	resp, err := sendOrServe(ctx, n, node, nodepb.NodeClusterClient.LogLevels, n.server.LogLevels, req)
+	if err := responseError(resp, err); err != nil {
 		return state, err
-	case resp.Error != "":
-		return state, errors.New(resp.Error)
 	}
 	state = telemetry.LevelState{Filter: resp.Filter, Configured: resp.Configured, Components: resp.Components}
 	if resp.Until > 0 {

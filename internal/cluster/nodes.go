@@ -48,6 +48,18 @@ func (n *Nodes) of(node metadata.Node) (nodepb.NodeClusterClient, error) {
 	return n.peers.At(string(n.addresses.Of(node.ServerID())))
 }
 
+// All returns the nodes of the cluster.
+func (n *Nodes) All() []metadata.Node {
+	layout, _ := n.server.Metadata().Layout()
+	return layout.Nodes
+}
+
+// Partitions returns the partitions of the cluster.
+func (n *Nodes) Partitions() []metadata.Partition {
+	layout, _ := n.server.Metadata().Layout()
+	return layout.Partitions
+}
+
 // Statuses returns the statuses of all nodes that respond in time, including this one.
 // details adds the fields that only queries and recoveries need.
 func (n *Nodes) Statuses(ctx context.Context, details bool) Statuses {
@@ -95,54 +107,23 @@ func (n *Nodes) Status(ctx context.Context, node metadata.Node) (*nodepb.StatusR
 }
 
 func (n *Nodes) requestStatus(ctx context.Context, node metadata.Node, details bool) (*nodepb.StatusResponse, error) {
-	peer, err := n.of(node)
-	if err != nil {
-		return nil, err
-	}
-	st, err := peer.Status(ctx, &nodepb.StatusRequest{ClusterId: n.server.ClusterID(), Details: details})
-	if err == nil && st.Error != "" {
-		err = errors.New(st.Error)
-	}
-	return st, err
+	st, err := send(ctx, n, node, nodepb.NodeClusterClient.Status, &nodepb.StatusRequest{ClusterId: n.server.ClusterID(), Details: details})
+	return st, responseError(st, err)
 }
 
 // Transfer requests a transfer of the leadership of a partition from node leader.
 func (n *Nodes) Transfer(ctx context.Context, leader metadata.Node, partition uint32, to metadata.Node) error {
 	req := &nodepb.TransferRequest{ClusterId: n.server.ClusterID(), Partition: partition, To: string(to.ServerID())}
-	var resp *nodepb.TransferResponse
-	var err error
-	if n.isSelf(leader) {
-		resp, err = n.server.Transfer(ctx, req)
-	} else {
-		var peer nodepb.NodeClusterClient
-		if peer, err = n.of(leader); err == nil {
-			resp, err = peer.Transfer(ctx, req)
-		}
-	}
-	if err == nil && resp.Error != "" {
-		err = errors.New(resp.Error)
-	}
-	return err
+	resp, err := sendOrServe(ctx, n, leader, nodepb.NodeClusterClient.Transfer, n.server.Transfer, req)
+	return responseError(resp, err)
 }
 
 // Recover requests a node's part in the recovery of a partition. It sets the cluster ID
 // of req.
 func (n *Nodes) Recover(ctx context.Context, node metadata.Node, req *nodepb.RecoverRequest) error {
 	req.ClusterId = n.server.ClusterID()
-	var resp *nodepb.RecoverResponse
-	var err error
-	if n.isSelf(node) {
-		resp, err = n.server.Recover(ctx, req)
-	} else {
-		var peer nodepb.NodeClusterClient
-		if peer, err = n.of(node); err == nil {
-			resp, err = peer.Recover(ctx, req)
-		}
-	}
-	if err == nil && resp.Error != "" {
-		err = errors.New(resp.Error)
-	}
-	return err
+	resp, err := sendOrServe(ctx, n, node, nodepb.NodeClusterClient.Recover, n.server.Recover, req)
+	return responseError(resp, err)
 }
 
 // Digest returns another replica's result of a digest round of a partition.
@@ -160,17 +141,14 @@ func (n *Nodes) Digest(ctx context.Context, to raft.Server, id uint32, r partiti
 	resp, err := peer.Digest(ctx, &nodepb.DigestRequest{
 		ClusterId: n.server.ClusterID(), Replica: string(to.ID), Partition: id, Epoch: r.Epoch, Round: r.Round,
 	})
-	if err == nil && resp.Error != "" {
-		err = errors.New(resp.Error)
-	}
-	if err != nil {
+	if err := responseError(resp, err); err != nil {
 		return partition.DigestResponse{}, fmt.Errorf("request a digest of partition %[2]d from %[1]s: %[3]w", address, id, err)
 	}
-	answer := partition.DigestResponse{Missed: resp.Missed}
+	result := partition.DigestResponse{Missed: resp.Missed}
 	if resp.Known {
-		answer.Result = &machine.DigestResult{Epoch: r.Epoch, Round: r.Round, Rows: resp.Rows, Next: resp.Next, Sum: resp.Sum}
+		result.Result = &machine.DigestResult{Epoch: r.Epoch, Round: r.Round, Rows: resp.Rows, Next: resp.Next, Sum: resp.Sum}
 	}
-	return answer, nil
+	return result, nil
 }
 
 // Propose forwards a change of the metadata to the node that leads them.
@@ -222,10 +200,6 @@ func (n *Nodes) AwaitFollowers(ctx context.Context, index uint64) {
 
 // awaitFollower waits until another node has applied the metadata's log up to index.
 func (n *Nodes) awaitFollower(ctx context.Context, node metadata.Node, index uint64) error {
-	peer, err := n.of(node)
-	if err != nil {
-		return err
-	}
-	_, err = peer.Follow(ctx, &nodepb.FollowRequest{ClusterId: n.server.ClusterID(), Index: index})
+	_, err := send(ctx, n, node, nodepb.NodeClusterClient.Follow, &nodepb.FollowRequest{ClusterId: n.server.ClusterID(), Index: index})
 	return err
 }

@@ -15,10 +15,10 @@ import (
 
 // Registration maintains the record of this node in the metadata.
 type Registration struct {
-	Record   metadata.Node // the desired record
-	Store    *metadata.Store
-	Standing *Standing
-	Log      *slog.Logger
+	Record  metadata.Node // the desired record
+	Store   *metadata.Store
+	Removal *RemovalCheck
+	Log     *slog.Logger
 }
 
 // Listed returns this node's record in the metadata; false if there is none.
@@ -49,7 +49,7 @@ func (r *Registration) Register(ctx context.Context) error {
 	}
 	_, err := r.Store.RegisterNode(ctx, r.Record)
 	if errors.Is(err, metadata.ErrNodeRemoved) {
-		return r.Standing.Removed("it was removed by an operator")
+		return r.Removal.Removed("it was removed by an operator")
 	}
 	if err != nil {
 		return fmt.Errorf("register node: %w", err)
@@ -66,7 +66,7 @@ func (r *Registration) Run(ctx context.Context) error {
 	for registered := false; ; {
 		_, moved := r.Store.Layout()
 		if _, listed := r.Listed(); !listed {
-			return r.Standing.Removed("it was removed by an operator")
+			return r.Removal.Removed("it was removed by an operator")
 		}
 		var again <-chan time.Time
 		if !r.upToDate() || !registered && len(r.Store.Nodes()) > 1 {
@@ -74,7 +74,7 @@ func (r *Registration) Run(ctx context.Context) error {
 			_, err := r.Store.RegisterNode(ctx, r.Record)
 			switch {
 			case errors.Is(err, metadata.ErrNodeRemoved):
-				return r.Standing.Removed("it was removed by an operator")
+				return r.Removal.Removed("it was removed by an operator")
 			case errors.Is(err, metadata.ErrNodeConflict), errors.Is(err, metadata.ErrNodeTooOld):
 				return err
 			case err != nil && ctx.Err() == nil:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"platform/internal/stats"
@@ -92,32 +91,20 @@ func (n *Nodes) Stats(ctx context.Context, q stats.Query) []NodeStats {
 	ctx, cancel := context.WithTimeout(ctx, statsTimeout)
 	defer cancel()
 	layout, _ := n.server.Metadata().Layout()
-	all := make([]NodeStats, len(layout.Nodes))
-	var wg sync.WaitGroup
-	for i, node := range layout.Nodes {
-		all[i].Node = node
-		if n.isSelf(node) {
-			all[i].Result = n.server.cfg.Stats.Select(q)
-			continue
-		}
-		wg.Go(func() { all[i].Result, all[i].Err = n.statsOf(ctx, node, q) })
-	}
-	wg.Wait()
-	return all
+	return fromEach(layout.Nodes, func(node metadata.Node) NodeStats {
+		result, err := n.statsOf(ctx, node, q)
+		return NodeStats{Node: node, Result: result, Err: err}
+	})
 }
 
 func (n *Nodes) statsOf(ctx context.Context, node metadata.Node, q stats.Query) (stats.Result, error) {
-	peer, err := n.of(node)
-	if err != nil {
-		return stats.Result{}, err
+	if n.isSelf(node) {
+		return n.server.cfg.Stats.Select(q), nil
 	}
-	resp, err := peer.Stats(ctx, &nodepb.StatsRequest{
+	resp, err := send(ctx, n, node, nodepb.NodeClusterClient.Stats, &nodepb.StatsRequest{
 		ClusterId: n.server.ClusterID(), From: q.From, To: q.To, Step: q.Step, Services: uint32(q.Services), Service: q.Service,
 	})
-	if err == nil && resp.Error != "" {
-		err = errors.New(resp.Error)
-	}
-	if err != nil {
+	if err := responseError(resp, err); err != nil {
 		return stats.Result{}, err
 	}
 	return statsFromProto(resp, q)

@@ -125,13 +125,13 @@ func (all Statuses) Leader(partition uint32) (leader uint32, known bool) {
 
 // Announcements returns the nodes' announcements of feature levels, by node ID.
 func (all Statuses) Announcements() map[uint32]metadata.Announcement {
-	said := make(map[uint32]metadata.Announcement, len(all))
+	list := make(map[uint32]metadata.Announcement, len(all))
 	for id, st := range all {
-		said[id] = metadata.Announcement{
+		list[id] = metadata.Announcement{
 			Server: ServerID(st.Name, st.Incarnation), Supported: feature.Announced(st.FeatureLevel), Hold: st.FeatureLevelHold,
 		}
 	}
-	return said
+	return list
 }
 
 // LeaderExpiry bounds how long a recovery waits until a leader without a majority has stepped

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"platform/internal/subscription"
@@ -143,37 +142,24 @@ func (n *Nodes) Streams(ctx context.Context, id string, brief bool) []NodeStream
 	ctx, cancel := context.WithTimeout(ctx, streamsTimeout)
 	defer cancel()
 	layout, _ := n.server.Metadata().Layout()
-	all := make([]NodeStreams, len(layout.Nodes))
-	var wg sync.WaitGroup
-	for i, node := range layout.Nodes {
-		all[i].Node = node
-		if n.isSelf(node) {
-			all[i].Statuses = n.server.openStreams().Statuses(id, brief)
-			continue
-		}
-		wg.Go(func() { all[i].Statuses, all[i].Err = n.streamsOf(ctx, node, id, brief) })
-	}
-	wg.Wait()
-	for i := range all {
-		for j := range all[i].Statuses {
-			for k := range all[i].Statuses[j].Partitions {
-				all[i].Statuses[j].Partitions[k].Node = all[i].Node.ID
+	return fromEach(layout.Nodes, func(node metadata.Node) NodeStreams {
+		statuses, err := n.streamsOf(ctx, node, id, brief)
+		for i := range statuses {
+			for j := range statuses[i].Partitions {
+				statuses[i].Partitions[j].Node = node.ID
 			}
 		}
-	}
-	return all
+		return NodeStreams{Node: node, Statuses: statuses, Err: err}
+	})
 }
 
 func (n *Nodes) streamsOf(ctx context.Context, node metadata.Node, id string, brief bool) ([]subscription.Status, error) {
-	peer, err := n.of(node)
-	if err != nil {
-		return nil, err
+	if n.isSelf(node) {
+		return n.server.openStreams().Statuses(id, brief), nil
 	}
-	resp, err := peer.Subscriptions(ctx, &nodepb.SubscriptionsRequest{ClusterId: n.server.ClusterID(), Subscription: id, Brief: brief})
-	if err == nil && resp.Error != "" {
-		err = errors.New(resp.Error)
-	}
-	if err != nil {
+	req := &nodepb.SubscriptionsRequest{ClusterId: n.server.ClusterID(), Subscription: id, Brief: brief}
+	resp, err := send(ctx, n, node, nodepb.NodeClusterClient.Subscriptions, req)
+	if err := responseError(resp, err); err != nil {
 		return nil, err
 	}
 	var out []subscription.Status
@@ -203,16 +189,7 @@ func (n *Nodes) streamRecord(ctx context.Context, node metadata.Node, id subscri
 	req := &nodepb.StreamRecordRequest{
 		ClusterId: n.server.ClusterID(), Subscription: id.Subscription, Topic: id.Topic, Partition: id.Partition, Offset: id.Offset, Action: action,
 	}
-	var resp *nodepb.StreamRecordResponse
-	var err error
-	if n.isSelf(node) {
-		resp, err = n.server.StreamRecord(ctx, req)
-	} else {
-		var peer nodepb.NodeClusterClient
-		if peer, err = n.of(node); err == nil {
-			resp, err = peer.StreamRecord(ctx, req)
-		}
-	}
+	resp, err := sendOrServe(ctx, n, node, nodepb.NodeClusterClient.StreamRecord, n.server.StreamRecord, req)
 	switch {
 	case err != nil:
 		return nil, err

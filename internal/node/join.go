@@ -27,7 +27,7 @@ func (n *Node) openMetadata(ctx context.Context) error {
 		if err != nil {
 			return f.dir.MetadataError(err)
 		}
-		if err := n.standing().Check(ctx, layout, n.port.seeds(n.cfg)); err != nil {
+		if err := n.removalCheck().Check(ctx, layout, n.port.seeds(n.cfg)); err != nil {
 			return err
 		}
 		if err := n.openStore(false); err != nil {
@@ -110,12 +110,12 @@ func (n *Node) joining() *cluster.Joining {
 	return j
 }
 
-func (n *Node) standing() *cluster.Standing {
-	return &cluster.Standing{Self: n.files.self, DataDir: n.files.dir.Path(), Peers: n.port.peers}
+func (n *Node) removalCheck() *cluster.RemovalCheck {
+	return &cluster.RemovalCheck{Self: n.files.self, DataDir: n.files.dir.Path(), Peers: n.port.peers}
 }
 
 func (n *Node) registration() *cluster.Registration {
-	return &cluster.Registration{Record: n.record(), Store: n.metadata, Standing: n.standing(), Log: n.log}
+	return &cluster.Registration{Record: n.record(), Store: n.metadata, Removal: n.removalCheck(), Log: n.log}
 }
 
 // record returns the record of this node for the metadata.

@@ -217,11 +217,11 @@ func (n *Node) serve(ctx context.Context) error {
 // because the node is no longer a member.
 func (n *Node) serveCluster(ctx context.Context) error {
 	p := &n.port
-	registration, standing := n.registration(), n.standing()
+	registration, removal := n.registration(), n.removalCheck()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { p.addresses.Run(ctx, n.metadata, p.members); return nil })
 	g.Go(func() error { return registration.Run(ctx) })
-	g.Go(func() error { return standing.Watch(ctx, n.metadata, p.members) })
+	g.Go(func() error { return removal.Watch(ctx, n.metadata, p.members) })
 	g.Go(func() error {
 		return ignoreCanceled(cluster.RunController(ctx, n.metadata, p.members, p.nodes, n.cfg.NodeLostTimeout.Std()))
 	})

@@ -28,11 +28,11 @@ func aheadForSlot(view *store.View, key flowcontrol.QueueKey, inv *machine.Invoc
 	if err != nil {
 		return 0, err
 	}
-	who, err := view.Queued(key, inv.Priority, inv.QueueSeq)
+	entry, err := view.Queued(key, inv.Priority, inv.QueueSeq)
 	if err != nil {
 		return 0, err
 	}
-	return flowcontrol.Ahead(view, key, &q, inv.Priority, inv.QueueSeq, who.At)
+	return flowcontrol.Ahead(view, key, &q, inv.Priority, inv.QueueSeq, entry.At)
 }
 
 func aheadForKey(view *store.View, inv *machine.Invocation) (uint64, error) {

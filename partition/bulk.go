@@ -73,10 +73,10 @@ func (l *leadership) submitBulk(ctx context.Context, c machine.Command, size int
 	case *machine.Progress:
 		bulk.Ordered = true
 		l.bulkProgress.add(command.ID, 1)
-		answered := done
+		report := done
 		done = func(o machine.Outcome, err error) {
 			l.bulkProgress.add(command.ID, -1)
-			answered(o, err)
+			report(o, err)
 		}
 	}
 	w := &waitingCommand{c: c}

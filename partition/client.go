@@ -297,7 +297,7 @@ func fits(level feature.Level, c machine.Command, size int) error {
 
 // propose proposes a command and waits until it is applied.
 func (l *leadership) propose(ctx context.Context, c machine.Command) (machine.Outcome, error) {
-	type answer struct {
+	type response struct {
 		outcome machine.Outcome
 		err     error
 	}
@@ -305,16 +305,16 @@ func (l *leadership) propose(ctx context.Context, c machine.Command) (machine.Ou
 	if err != nil || refusal != machine.OK {
 		return machine.Outcome{Code: refusal}, err
 	}
-	answers := make(chan answer, 1)
-	if err := l.submitLarger(ctx, c, copies, func(o machine.Outcome, err error) { answers <- answer{o, proposeError(err)} }); err != nil {
+	responses := make(chan response, 1)
+	if err := l.submitLarger(ctx, c, copies, func(o machine.Outcome, err error) { responses <- response{o, proposeError(err)} }); err != nil {
 		return machine.Outcome{}, err
 	}
 	select {
-	case a := <-answers:
-		if a.err == nil && a.outcome.Code == machine.Stale {
-			return a.outcome, ErrNotLeader
+	case r := <-responses:
+		if r.err == nil && r.outcome.Code == machine.Stale {
+			return r.outcome, ErrNotLeader
 		}
-		return a.outcome, a.err
+		return r.outcome, r.err
 	case <-ctx.Done():
 		return machine.Outcome{}, fmt.Errorf("%w: %w", raftgroup.ErrUnknownOutcome, context.Cause(ctx))
 	}

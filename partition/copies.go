@@ -1,11 +1,11 @@
 package partition
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
 	"platform/internal/errcode"
-	"platform/internal/ids"
 	"platform/internal/limits"
 	"platform/internal/raftgroup"
 	"platform/partition/journal"
@@ -13,12 +13,11 @@ import (
 	"platform/partition/store"
 )
 
-// Some commands copy data within the tables: state reads into the journal, a restart from
-// one journal into another, and the key of an object into the key of each of its rows and into each
-// of its calls. The copied bytes are in no log entry, so a small entry could take any amount of
-// memory to apply. The leader therefore looks up the sizes before it
-// proposes: copied bytes count as part of the command, and progress that reads much is
-// split.
+// Some commands copy data within the tables: state reads into the journal, a restart from one
+// journal into another (copies_restart.go), and the key of an object into the key of each of its
+// rows and into each of its calls. The copied bytes are in no log entry, so a small entry could
+// take any amount of memory to apply. The leader therefore looks up the sizes before it proposes:
+// copied bytes count as part of the command, and progress that reads much is split.
 
 const (
 	// copiedBytes bounds the bytes that the steps of one command copy. A single step may
@@ -26,15 +25,10 @@ const (
 	copiedBytes = 4 << 20
 	// keysBytes bounds the keys of an object that a handler may list.
 	keysBytes = limits.Message
-	// restartBytes and restartEntries bound what a restart copies, since it is one command.
-	restartBytes   = 64 << 20
-	restartEntries = 100_000
 	// What steps copy of the record of their invocation counts from longCopy bytes on, if there are
 	// at least manyCopies of them.
 	longCopy   = 1 << 10
 	manyCopies = 16
-	// restartScan bounds the bytes between these entries and their last completion.
-	restartScan = 256 << 20
 )
 
 // progressPart is a part of an attempt's progress that makes up one command.
@@ -75,20 +69,14 @@ func splitBySize(p *machine.Progress, sizes []int) []progressPart {
 	return out
 }
 
+// errMalformed means that the machine rejects the progress, so that its sizes do not matter.
+var errMalformed = errors.New("malformed command")
+
 // readSizes returns how many bytes each step of progress copies, nil if none does. Values
 // that the progress itself sets are counted; those of earlier progress that is not applied
 // yet are unknown.
 func (l *leadership) readSizes(p *machine.Progress) ([]int, error) {
-	reads, copies := 0, 0
-	for i := range p.Steps {
-		switch s := &p.Steps[i]; {
-		case s.Kind != machine.StepCommand:
-		case s.Type == journal.GetLazyState || s.Type == journal.GetLazyStateKeys:
-			reads++
-		case copiesKey(s.Type):
-			copies++
-		}
-	}
+	reads, copies := countCopies(p.Steps)
 	if reads == 0 && copies < manyCopies {
 		return nil, nil
 	}
@@ -98,55 +86,90 @@ func (l *leadership) readSizes(p *machine.Progress) ([]int, error) {
 	if err != nil || inv == nil {
 		return nil, err
 	}
-	row, call := 0, 0
+	c := copySizes{view: view, object: inv.Target.Object(), values: map[string]int{}, keys: -1}
 	if copies >= manyCopies {
-		row, call = copiedOf(inv)
+		c.row, c.call = copiedOf(inv)
 	}
-	if reads == 0 && call == 0 {
+	if reads == 0 && c.call == 0 {
 		return nil, nil
 	}
 	sizes := make([]int, len(p.Steps))
-	o, known, keys := inv.Target.Object(), map[string]int{}, -1
 	for i := range p.Steps {
-		s := &p.Steps[i]
-		switch {
-		case s.Kind != machine.StepCommand:
-		case s.Type == journal.Call || s.Type == journal.OneWayCall:
-			sizes[i] = call
-		case copiesKey(s.Type):
-			sizes[i] = row
-		}
-		switch {
-		case s.Kind != machine.StepCommand:
-		case s.Type == journal.GetLazyStateKeys:
-			if keys < 0 {
-				if keys, err = keysSize(view, o, keysBytes); err != nil {
-					return nil, err
-				}
-			}
-			sizes[i] = keys
-		case s.Type == journal.ClearAllState:
-			keys = 0
-		case s.Type == journal.GetLazyState || s.Type == journal.SetState:
-			c, err := journal.ParseState(s.Type, s.Payload)
-			if err != nil {
-				return nil, nil // the machine rejects it
-			}
-			if s.Type == journal.SetState {
-				known[string(c.Key)] = len(c.Value)
-				continue
-			}
-			size, ok := known[string(c.Key)]
-			if !ok {
-				if size, err = view.ValueSize(o, c.Key); err != nil {
-					return nil, fmt.Errorf("read the size of state: %w", err)
-				}
-				known[string(c.Key)] = size
-			}
-			sizes[i] = size
+		if sizes[i], err = c.of(&p.Steps[i]); errors.Is(err, errMalformed) {
+			return nil, nil
+		} else if err != nil {
+			return nil, err
 		}
 	}
 	return sizes, nil
+}
+
+// countCopies returns how many steps read state, and how many copy the key of the object.
+func countCopies(steps []machine.Step) (reads, copies int) {
+	for i := range steps {
+		switch s := &steps[i]; {
+		case s.Kind != machine.StepCommand:
+		case s.Type == journal.GetLazyState || s.Type == journal.GetLazyStateKeys:
+			reads++
+		case copiesKey(s.Type):
+			copies++
+		}
+	}
+	return reads, copies
+}
+
+// copySizes determines how many bytes the steps of one invocation copy, in their order.
+type copySizes struct {
+	view      *store.View
+	object    machine.Object
+	row, call int            // copied by each row of the object, and by each call
+	values    map[string]int // sizes of the values of state that have been read or set
+	keys      int            // size of all keys of state; -1: not read yet
+}
+
+// of returns how many bytes a step copies. The error is errMalformed if the step cannot be decoded.
+func (c *copySizes) of(s *machine.Step) (int, error) {
+	switch {
+	case s.Kind != machine.StepCommand:
+		return 0, nil
+	case s.Type == journal.Call || s.Type == journal.OneWayCall:
+		return c.call, nil
+	case s.Type == journal.GetLazyStateKeys:
+		return c.ofKeys()
+	case s.Type == journal.GetLazyState || s.Type == journal.SetState:
+		return c.ofState(s)
+	case s.Type == journal.ClearAllState:
+		c.keys = 0
+	case copiesKey(s.Type):
+		return c.row, nil
+	}
+	return 0, nil
+}
+
+func (c *copySizes) ofKeys() (size int, err error) {
+	if c.keys < 0 {
+		c.keys, err = keysSize(c.view, c.object, keysBytes)
+	}
+	return c.keys, err
+}
+
+func (c *copySizes) ofState(s *machine.Step) (int, error) {
+	command, err := journal.ParseState(s.Type, s.Payload)
+	if err != nil {
+		return 0, errMalformed
+	}
+	if s.Type == journal.SetState {
+		c.values[string(command.Key)] = len(command.Value)
+		return c.row, nil
+	}
+	size, known := c.values[string(command.Key)]
+	if !known {
+		if size, err = c.view.ValueSize(c.object, command.Key); err != nil {
+			return 0, fmt.Errorf("read the size of state: %w", err)
+		}
+		c.values[string(command.Key)] = size
+	}
+	return size, nil
 }
 
 // copiedOf returns how many bytes of an invocation each row of its object and each of its calls
@@ -181,110 +204,6 @@ func keysSize(view *store.View, o machine.Object, most int) (int, error) {
 		return 0, fmt.Errorf("read the size of state keys: %w", err)
 	case sum > most:
 		return 0, errcode.New(errcode.RT0003, "cannot list the keys of the state of %v: they have more than %d bytes: %w", o, most, raftgroup.ErrTooLarge)
-	}
-	return sum, nil
-}
-
-// copies returns approximately how many bytes an operator's command copies, or the code with
-// which it is refused because they are too many.
-func (l *leadership) copies(c machine.Command) (sum int, refusal machine.Code, err error) {
-	restart, ok := c.(*machine.Restart)
-	if !ok || restart.From == 0 {
-		return 0, machine.OK, nil
-	}
-	view := l.p.tables.View()
-	defer view.Close()
-	inv, err := view.Invocation(restart.Target)
-	if err != nil || inv == nil || restart.From >= inv.Length {
-		return 0, machine.OK, err // the machine refuses it
-	}
-	if restart.From >= restartEntries {
-		return 0, machine.TooLarge, nil
-	}
-	if sum, err = journalSize(view, inv.ID, restart.From+1, restartBytes); sum > restartBytes {
-		return 0, machine.TooLarge, nil
-	}
-	if err != nil {
-		return 0, machine.OK, err
-	}
-	later, ok, err := laterCompletions(view, inv, restart.From, restartBytes-sum)
-	if err == nil && !ok {
-		return 0, machine.TooLarge, nil
-	}
-	return sum + later, machine.OK, err
-}
-
-// laterCompletions returns the bytes of the completions, behind an entry of a journal, of the
-// commands up to it. ok is false if they have more than most, or if too much lies in between.
-func laterCompletions(view *store.View, inv *machine.Invocation, last uint32, most int) (sum int, ok bool, err error) {
-	wanted, err := openCompletions(view, inv.ID, last)
-	if err != nil {
-		return 0, false, err
-	}
-	for id := range wanted { // otherwise the machine refuses the restart without reading more
-		if how, err := view.Notified(inv.ID, journal.Completion(id)); err != nil || how == journal.Pending {
-			return 0, true, err
-		}
-	}
-	read := 0
-	for i := last + 1; i < inv.Length && len(wanted) > 0; i++ {
-		e, err := view.Entry(inv.ID, i)
-		if err != nil {
-			return 0, false, err
-		}
-		if read += len(e.Payload); i-last > restartEntries || read > restartScan {
-			return 0, false, nil
-		}
-		if id, ok := completionID(e); ok && wanted[id] {
-			delete(wanted, id)
-			if sum += len(e.Payload); sum > most {
-				return 0, false, nil
-			}
-		}
-	}
-	return sum, true, nil
-}
-
-// openCompletions returns the completions of the commands in the first entries of a journal that
-// are not among these entries.
-func openCompletions(view *store.View, id ids.Invocation, last uint32) (map[uint32]bool, error) {
-	open := map[uint32]bool{}
-	for i := range last + 1 {
-		e, err := view.Entry(id, i)
-		if err != nil {
-			return nil, err
-		}
-		if done, ok := completionID(e); ok {
-			delete(open, done)
-		} else if e.Type.IsCommand() {
-			for _, requested := range journal.CompletionsOf(e) {
-				open[requested] = true
-			}
-		}
-	}
-	return open, nil
-}
-
-// completionID returns the completion ID of an entry that is a completion.
-func completionID(e journal.Entry) (uint32, bool) {
-	if e.Type.IsCommand() {
-		return 0, false
-	}
-	n, err := journal.ParseNotification(e.Payload)
-	return n.ID.Index, err == nil && !n.ID.Signal
-}
-
-// journalSize returns the bytes of the first entries of a journal, or a number above most if
-// they have more than that.
-func journalSize(view *store.View, id ids.Invocation, entries uint32, most int) (sum int, err error) {
-	for i := range entries {
-		n, err := view.EntrySize(id, i)
-		if err != nil {
-			return 0, err
-		}
-		if sum += n; sum > most {
-			break
-		}
 	}
 	return sum, nil
 }

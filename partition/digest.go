@@ -80,10 +80,7 @@ func (d *digests) close() {
 // applied counts an entry and signals the leader when a round is due.
 func (d *digests) applied() {
 	if d.entries.Add(1) == d.every {
-		select {
-		case d.due <- struct{}{}:
-		default:
-		}
+		signal(d.due)
 	}
 }
 
@@ -245,8 +242,8 @@ func (d *digests) replaced() {
 
 // Digest returns this replica's result of a round.
 func (p *Partition) Digest(r DigestRound) DigestResponse {
-	a, _ := p.digests.response(r)
-	return a
+	response, _ := p.digests.response(r)
+	return response
 }
 
 // diverged quarantines this replica, whose tables differ from those of a majority.

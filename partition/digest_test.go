@@ -202,8 +202,8 @@ func TestReplicasThatDifferFromAMajorityAreFound(t *testing.T) {
 		"three of five are a majority":      {[]*machine.DigestResult{x, y, y, y, nil}, y, []raft.ServerID{"0"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := judge(voters(len(c.results)), "0", c.results)
-			require.Equal(t, verdict{c.agreed, c.differing, c.complete}, v)
+			v := evaluate(voters(len(c.results)), "0", c.results)
+			require.Equal(t, roundResult{c.agreed, c.differing, c.complete}, v)
 		})
 	}
 }

@@ -28,8 +28,8 @@ const (
 	digestRetry = 20 * time.Millisecond
 )
 
-// verdict summarizes the results of a round.
-type verdict struct {
+// roundResult summarizes the results of a round.
+type roundResult struct {
 	agreed    *machine.DigestResult // the result of a majority of the voters; nil: there is none
 	differing []raft.ServerID       // voters whose result differs from agreed or, if nil, from the leader's
 	complete  bool                  // all voters have a result
@@ -73,7 +73,7 @@ func (l *leadership) compareReplicas(ctx context.Context) error {
 }
 
 // report acts on a confirmed difference between replicas.
-func (l *leadership) report(ctx context.Context, v verdict) {
+func (l *leadership) report(ctx context.Context, v roundResult) {
 	if len(v.differing) == 0 {
 		return
 	}
@@ -99,13 +99,13 @@ func (l *leadership) voters() (voters []raft.Server) {
 
 // digestRound makes all replicas digest the same rows at the same log index and collects
 // the results of the voters.
-func (l *leadership) digestRound(ctx context.Context, voters []raft.Server, round uint64, from []byte, agreed *machine.DigestResult) (verdict, error) {
+func (l *leadership) digestRound(ctx context.Context, voters []raft.Server, round uint64, from []byte, agreed *machine.DigestResult) (roundResult, error) {
 	_, err := l.propose(ctx, &machine.Digest{
 		Scan:   &machine.DigestScan{Round: round, From: from, Rows: digestRows, Bytes: digestBytes},
 		Agreed: agreed,
 	})
 	if err != nil {
-		return verdict{}, fmt.Errorf("propose digest: %w", err)
+		return roundResult{}, fmt.Errorf("propose digest: %w", err)
 	}
 	waiting, cancel := context.WithTimeout(ctx, digestTimeout)
 	defer cancel()
@@ -116,9 +116,9 @@ func (l *leadership) digestRound(ctx context.Context, voters []raft.Server, roun
 	}
 	wg.Wait()
 	if ctx.Err() != nil {
-		return verdict{}, ctx.Err()
+		return roundResult{}, ctx.Err()
 	}
-	v := judge(voters, l.p.localID, results)
+	v := evaluate(voters, l.p.localID, results)
 	switch {
 	case len(v.differing) > 0:
 		l.p.digests.metrics.ended(roundDiffers)
@@ -134,14 +134,14 @@ func (l *leadership) digestRound(ctx context.Context, voters []raft.Server, roun
 func (l *leadership) digestOf(ctx context.Context, s raft.Server, r DigestRound) *machine.DigestResult {
 	retry := digestRetry
 	for {
-		a, changed := DigestResponse{}, (<-chan struct{})(nil)
+		response, changed := DigestResponse{}, (<-chan struct{})(nil)
 		if s.ID == l.p.localID {
-			a, changed = l.p.digests.response(r)
+			response, changed = l.p.digests.response(r)
 		} else if remote, err := l.p.fetchDigest(ctx, s, l.p.id, r); err == nil {
-			a = remote
+			response = remote
 		}
-		if a.Result != nil || a.Missed {
-			return a.Result
+		if response.Result != nil || response.Missed {
+			return response.Result
 		}
 		wait := time.NewTimer(retry)
 		select {
@@ -156,10 +156,10 @@ func (l *leadership) digestOf(ctx context.Context, s raft.Server, r DigestRound)
 	}
 }
 
-// judge finds the result of the majority of the voters, and the voters that differ from it.
+// evaluate finds the result of the majority of the voters, and the voters that differ from it.
 // results has the order of voters, with nil for missing results.
-func judge(voters []raft.Server, self raft.ServerID, results []*machine.DigestResult) verdict {
-	v := verdict{complete: true}
+func evaluate(voters []raft.Server, self raft.ServerID, results []*machine.DigestResult) roundResult {
+	v := roundResult{complete: true}
 	reference := (*machine.DigestResult)(nil)
 	for i, r := range results {
 		if r == nil {

@@ -89,7 +89,7 @@ func (a attemptSource) StateSizes(o machine.Object, visit func(key []byte, size 
 // Propose implements attempts.Partition. While the proposer is overloaded it blocks, which
 // slows the handler down.
 func (a attemptSource) Propose(p *machine.Progress, done func(machine.Outcome, error)) {
-	answered := func(o machine.Outcome, err error) {
+	report := func(o machine.Outcome, err error) {
 		if err != nil && !errors.Is(err, raftgroup.ErrTooLarge) {
 			// The attempt stops, and only a new leadership starts another.
 			a.l.abandon(err)
@@ -98,29 +98,29 @@ func (a attemptSource) Propose(p *machine.Progress, done func(machine.Outcome, e
 	}
 	parts, err := a.l.splitProgress(a.l.timed(p))
 	if err != nil {
-		answered(machine.Outcome{}, err)
+		report(machine.Outcome{}, err)
 		return
 	}
 	if len(parts) > 1 {
 		done = (&combinedOutcome{left: len(parts), done: done}).add
 	}
 	for i := range parts {
-		err := a.submit(&parts[i], answered)
+		err := a.submit(&parts[i], report)
 		if err == nil {
 			continue
 		}
 		for range parts[i:] { // the journal must not have gaps
-			answered(machine.Outcome{}, err)
+			report(machine.Outcome{}, err)
 		}
 		return
 	}
 }
 
 // submit proposes a part of an attempt's progress. If it returns an error, nothing was
-// proposed and answered is not called.
-func (a attemptSource) submit(p *progressPart, answered func(machine.Outcome, error)) error {
+// proposed and report is not called.
+func (a attemptSource) submit(p *progressPart, report func(machine.Outcome, error)) error {
 	for {
-		err := a.l.submitLarger(a.l.ctx, p.Progress, p.copies, answered)
+		err := a.l.submitLarger(a.l.ctx, p.Progress, p.copies, report)
 		if errors.Is(err, raftgroup.ErrOverloaded) && pause(a.l.ctx, overloadPause) {
 			continue
 		}
@@ -167,7 +167,7 @@ func (l *leadership) fireTimers(ctx context.Context, due []machine.Timer) error 
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	answered := func(o machine.Outcome, err error) {
+	done := func(o machine.Outcome, err error) {
 		if l.fireFailed.Store(err != nil); err != nil {
 			l.timers.requeue(due)
 		}
@@ -179,8 +179,8 @@ func (l *leadership) fireTimers(ctx context.Context, due []machine.Timer) error 
 		}
 		l.fireFailed.Store(false)
 	}
-	if err := l.submit(&machine.FireTimers{Timers: due}, answered); err != nil {
-		answered(machine.Outcome{}, err)
+	if err := l.submit(&machine.FireTimers{Timers: due}, done); err != nil {
+		done(machine.Outcome{}, err)
 	}
 	return nil
 }

@@ -223,14 +223,14 @@ func TestAPartitionLedWithoutFlowControlIsCheckedAgain(t *testing.T) {
 	g := &gated{release: make(chan struct{})}
 	c := newTunedCluster(t, 1, func(cfg *Config) { cfg.FlowControl = true }, g.service())
 	p := c.partitions[0]
-	p.flow = false // as after a restart, because another partition refused
+	p.flowControl = false // as after a restart, because another partition refused
 	succeed(t, p)
 	inv := request("Gated", "pass", "1")
 	_, err := p.Invoke(t.Context(), inv)
 	require.NoError(t, err)
 	require.ErrorIs(t, p.checkFlowControl(), ErrHoldsData)
 
-	p.flow, p.enabled = true, func() bool { return true } // on all partitions, before
+	p.flowControl, p.flowEnabled = true, func() bool { return true } // on all partitions, before
 	succeed(t, p)
 	close(g.release)
 	_, err = p.Await(t.Context(), inv.ID)

@@ -59,7 +59,7 @@ type leadership struct {
 
 func (p *Partition) newLeadership(ctx context.Context, term uint64) (*leadership, error) {
 	previous, err := p.previous()
-	if err == nil && p.flow && (p.enabled == nil || !p.enabled()) {
+	if err == nil && p.flowControl && (p.flowEnabled == nil || !p.flowEnabled()) {
 		err = p.checkFlowControl()
 	}
 	if err == nil {
@@ -73,7 +73,9 @@ func (p *Partition) newLeadership(ctx context.Context, term uint64) (*leadership
 	p.clock.AwaitNow(waitCtx)
 	cancel()
 	l := &leadership{
-		p: p, epoch: previous.Epoch + 1, term: term, previousLevel: previous.Level, clock: newClock(previous.Clock, p.clock.Now), waiters: newWaiters(), fireSlots: make(chan struct{}, maxFiring), left: make(chan struct{}),
+		p: p, epoch: previous.Epoch + 1, term: term, previousLevel: previous.Level,
+		clock: newClock(previous.Clock, p.clock.Now), waiters: newWaiters(),
+		fireSlots: make(chan struct{}, maxFiring), left: make(chan struct{}),
 		log: p.log.With("leader_epoch", previous.Epoch+1),
 	}
 	l.ctx, l.abandon = context.WithCancelCause(ctx)
@@ -162,7 +164,7 @@ func (l *leadership) serve(ctx context.Context, g *errgroup.Group) error {
 // reflect the whole log and older leaders are fenced.
 func (l *leadership) announce(ctx context.Context) error {
 	failpoint.Pause(failpoint.Announcement)
-	lead := &machine.Lead{Epoch: l.epoch, Node: l.p.node, Flow: l.p.flow}
+	lead := &machine.Lead{Epoch: l.epoch, Node: l.p.node, Flow: l.p.flowControl}
 	lead.Recovered = l.level() >= feature.Level4 && l.p.group.Recovered()
 	o, err := l.propose(ctx, lead)
 	if err == nil && o.Code != machine.OK {

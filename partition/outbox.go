@@ -49,7 +49,7 @@ type outbox struct {
 
 	opened chan uint32 // receivers whose stream is to be started
 
-	mu      sync.Mutex // covers lanes
+	mu      sync.Mutex // covers streams
 	streams []*stream  // by receiver, nil until first used
 }
 
@@ -102,10 +102,7 @@ func (o *outbox) send(s *machine.Send) {
 		l.overflow = true
 	}
 	l.mu.Unlock()
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
+	signal(l.wake)
 }
 
 // stream returns the stream to a receiver, creating it at its first use. A new stream
@@ -355,16 +352,4 @@ func (a *ackBatcher) wait(ctx context.Context, wake <-chan struct{}) bool {
 		return false
 	}
 	return true
-}
-
-// pause waits for d, or returns false if ctx ends first.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

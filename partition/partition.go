@@ -112,19 +112,19 @@ type Partition struct {
 	clock         Clock
 	log           *slog.Logger
 
-	opened   chan struct{}              // closed once the fields above are set
-	leadMu   sync.Mutex                 // held while pending and lead change
-	pending  atomic.Pointer[leadership] // announced or about to be
-	lead     atomic.Pointer[leadership] // announced and applied
-	latest   atomic.Pointer[leadership] // the last one started, which may have ended
-	ready    *gate
-	changed  *notice                  // changes of the leader
-	batch    raftgroup.ProposerConfig // limits of a log entry
-	flow     bool                     // flow control is to be enabled
-	enabled  func() bool              // flow control is enabled on all partitions
-	onFailed func(error)
-	commands atomic.Uint64 // applied since the start
-	logBytes atomic.Uint64 // of the log entries with them
+	opened      chan struct{}              // closed once the fields above are set
+	leadMu      sync.Mutex                 // held while pending and lead change
+	pending     atomic.Pointer[leadership] // announced or about to be
+	lead        atomic.Pointer[leadership] // announced and applied
+	latest      atomic.Pointer[leadership] // the last one started, which may have ended
+	ready       *gate
+	changed     *notice                  // changes of the leader
+	batch       raftgroup.ProposerConfig // limits of a log entry
+	flowControl bool                     // flow control is to be enabled
+	flowEnabled func() bool              // flow control is enabled on all partitions
+	onFailed    func(error)
+	commands    atomic.Uint64 // applied since the start
+	logBytes    atomic.Uint64 // of the log entries with them
 
 	localID     raft.ServerID
 	digests     *digests
@@ -138,13 +138,16 @@ func GroupID(partition uint32) uint32 { return partition + 1 }
 // Open starts the replica. It serves until Close.
 func Open(cfg Config) (*Partition, error) {
 	p := &Partition{
-		id: cfg.ID, node: cfg.Node, count: cfg.Count, tables: cfg.Tables, invoker: cfg.Invoker, deliver: cfg.Deliver, rules: cfg.Rules, streams: cfg.Streams, outboxMemory: cfg.OutboxMemory, stats: cfg.Stats, tracer: cfg.Tracer,
+		id: cfg.ID, node: cfg.Node, count: cfg.Count, localID: cfg.LocalID,
+		tables: cfg.Tables, invoker: cfg.Invoker, streams: cfg.Streams, deliver: cfg.Deliver,
+		outboxMemory: cfg.OutboxMemory, listingMemory: cfg.ListingMemory,
+		rules: cfg.Rules, flowControl: cfg.FlowControl, flowEnabled: cfg.FlowEnabled,
 		level: cfg.Level, room: cfg.Room, clock: cfg.Clock,
-		log:   cfg.Log.With("component", "platform/partition", "partition_id", cfg.ID),
-		ready: newGate(), changed: newNotice(),
-		flow: cfg.FlowControl, enabled: cfg.FlowEnabled, onFailed: cfg.OnFailed,
-		opened: make(chan struct{}),
-		batch:  raftgroup.ProposerConfig{MaxBatchCommands: cfg.MaxBatchCommands, MaxBatchBytes: cfg.MaxBatchBytes, Bulk: cfg.Bulk},
+		fetchDigest: cfg.FetchDigest, digestPause: cmp.Or(cfg.DigestPause, defaultDigestPause()),
+		stats: cfg.Stats, tracer: cfg.Tracer, onFailed: cfg.OnFailed,
+		log:    cfg.Log.With("component", "platform/partition", "partition_id", cfg.ID),
+		opened: make(chan struct{}), ready: newGate(), changed: newNotice(),
+		batch: raftgroup.ProposerConfig{MaxBatchCommands: cfg.MaxBatchCommands, MaxBatchBytes: cfg.MaxBatchBytes, Bulk: cfg.Bulk},
 	}
 	if p.level == nil {
 		p.level = func() feature.Level { return feature.Level1 }
@@ -152,13 +155,12 @@ func Open(cfg Config) (*Partition, error) {
 	if p.clock == nil {
 		p.clock = machineClock{}
 	}
-	if p.listingMemory = cfg.ListingMemory; p.listingMemory == nil {
+	if p.listingMemory == nil {
 		p.listingMemory = NewListingMemory(128 << 20)
 	}
 	if cfg.Join {
 		cfg.Voters = nil
 	}
-	p.localID, p.fetchDigest, p.digestPause = cfg.LocalID, cfg.FetchDigest, cmp.Or(cfg.DigestPause, defaultDigestPause())
 	p.digests = newDigests(cfg.Tables, cmp.Or(cfg.DigestEntries, digestEntries), cfg.DigestMetrics, p.log, p.diverged)
 	fsm := &fsm{
 		p: p, tables: cfg.Tables, flush: cfg.Flush,

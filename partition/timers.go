@@ -62,7 +62,7 @@ func (t *timers) set(timer machine.Timer) {
 	first := len(t.pending) > 0 && t.pending[0] == timer
 	t.mu.Unlock()
 	if first {
-		t.signal()
+		signal(t.wake)
 	}
 }
 
@@ -73,7 +73,7 @@ func (t *timers) requeue(due []machine.Timer) {
 		t.push(timer)
 	}
 	t.mu.Unlock()
-	t.signal()
+	signal(t.wake)
 }
 
 // push adds a timer unless it is behind the horizon. t.mu is held.
@@ -109,13 +109,6 @@ func (t *timers) halve() {
 	}
 	t.horizon, t.bytes = t.pending[kept], bytes
 	t.pending = slices.Clone(t.pending[:kept])
-}
-
-func (t *timers) signal() {
-	select {
-	case t.wake <- struct{}{}:
-	default:
-	}
 }
 
 // Run fires timers until ctx ends.

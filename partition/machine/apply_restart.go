@@ -99,43 +99,51 @@ func (c *Restart) pin(old Pin) (Pin, Code) {
 // prefix returns the journal up to and including entry last, and the completions of its
 // commands wherever they are. complete is false if a command has no completion.
 func (m *Machine) prefix(inv *Invocation, last uint32) (entries []journal.Entry, complete bool, err error) {
-	requested := map[uint32]bool{}
-	for i := range inv.Length {
-		if i > last { // the rest, which may be long, is read only for completions that are in it
-			if len(requested) == 0 {
-				break
-			}
-			if i == last+1 {
-				if missing, err := m.anyPending(inv, requested); err != nil || missing {
-					return nil, false, err
-				}
-			}
-		}
-		e, err := m.st.Entry(inv.ID, i)
+	pending := map[uint32]bool{} // completions of the commands so far
+	for i := range last + 1 {
+		e, completion, err := m.entry(inv, i)
 		if err != nil {
-			return nil, false, fmt.Errorf("read entry %d of %s: %w", i, inv.ID, err)
+			return nil, false, err
 		}
+		entries = append(entries, e)
 		if e.Type.IsCommand() {
-			if i <= last {
-				entries = append(entries, e)
-				for _, id := range journal.CompletionsOf(e) {
-					requested[id] = true
-				}
+			for _, id := range journal.CompletionsOf(e) {
+				pending[id] = true
 			}
-			continue
-		}
-		n, err := journal.ParseNotification(e.Payload)
-		if err != nil {
-			return nil, false, fmt.Errorf("entry %d of %s: %w", i, inv.ID, err)
-		}
-		if i <= last || !n.ID.Signal && requested[n.ID.Index] {
-			entries = append(entries, e)
-		}
-		if !n.ID.Signal {
-			delete(requested, n.ID.Index)
+		} else if !completion.Signal {
+			delete(pending, completion.Index)
 		}
 	}
-	return entries, len(requested) == 0, nil
+	// The rest may be long, and is read only for completions that are in it.
+	if missing, err := m.anyPending(inv, pending); err != nil || missing {
+		return nil, false, err
+	}
+	for i := last + 1; i < inv.Length && len(pending) > 0; i++ {
+		e, completion, err := m.entry(inv, i)
+		if err != nil {
+			return nil, false, err
+		}
+		if !e.Type.IsCommand() && !completion.Signal && pending[completion.Index] {
+			entries = append(entries, e)
+			delete(pending, completion.Index)
+		}
+	}
+	return entries, len(pending) == 0, nil
+}
+
+// entry reads an entry and, of a notification, its ID.
+func (m *Machine) entry(inv *Invocation, i uint32) (e journal.Entry, id journal.NotificationID, err error) {
+	if e, err = m.st.Entry(inv.ID, i); err != nil {
+		return e, id, fmt.Errorf("read entry %d of %s: %w", i, inv.ID, err)
+	}
+	if e.Type.IsCommand() {
+		return e, id, nil
+	}
+	n, err := journal.ParseNotification(e.Payload)
+	if err != nil {
+		return e, id, fmt.Errorf("entry %d of %s: %w", i, inv.ID, err)
+	}
+	return e, n.ID, nil
 }
 
 // anyPending reports whether one of the completions is not in the journal.

@@ -77,7 +77,7 @@ func (r *Remote) exchange(ctx context.Context, req *node.PartitionRequest) (*nod
 // transportError returns the error of a request without a response. As with a local
 // replica, a caller that stops waiting for the end of an invocation gets the bare cause.
 func (r *Remote) transportError(ctx context.Context, m node.PartitionMethod, sent bool, err error) error {
-	proposes := m <= node.PartitionMethod_PARTITION_METHOD_DELIVER || m == node.PartitionMethod_PARTITION_METHOD_INGEST
+	proposes := isProposal(m)
 	cancelled := ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
 	switch {
 	case errors.Is(err, errTooLarge):

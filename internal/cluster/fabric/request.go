@@ -15,6 +15,11 @@ import (
 	"platform/proto/node"
 )
 
+// isProposal reports whether a request proposes a command.
+func isProposal(m node.PartitionMethod) bool {
+	return m <= node.PartitionMethod_PARTITION_METHOD_DELIVER || m == node.PartitionMethod_PARTITION_METHOD_INGEST
+}
+
 // isLongRunning reports whether a request may take as long as an invocation.
 func isLongRunning(m node.PartitionMethod) bool {
 	return m == node.PartitionMethod_PARTITION_METHOD_CALL || m == node.PartitionMethod_PARTITION_METHOD_AWAIT

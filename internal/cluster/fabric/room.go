@@ -73,10 +73,6 @@ func (in *inbound) serve(ctx context.Context, req *node.PartitionRequest) (r *no
 	}
 }
 
-func isProposal(m node.PartitionMethod) bool {
-	return m <= node.PartitionMethod_PARTITION_METHOD_DELIVER
-}
-
 // notRead is the response to a request that had a result which can no longer be read.
 func notRead(message string) *node.PartitionResponse {
 	return &node.PartitionResponse{Code: node.PartitionCode_PARTITION_CODE_UNKNOWN_OUTCOME, Message: message}

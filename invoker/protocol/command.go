@@ -27,18 +27,24 @@ type Command struct {
 // readers of the journal will be able to decode it. Its error carries RT0012.
 func ParseCommand(t journal.Type, payload []byte) (Command, error) {
 	var c Command
-	err := c.parse(t, payload)
+	var err error
+	if t == journal.Output { // without the frame of parse, see there
+		_, err = journal.ParseOutput(payload)
+	} else {
+		err = c.parse(t, payload)
+	}
 	if _, coded := errcode.Of(err); err != nil && !coded {
 		err = undecodable(t, err)
 	}
 	return c, err
 }
 
+// parse parses all commands but Output. Below its frame of 0.9 KiB that one, which every attempt sends,
+// made the stack of the goroutine of every attempt grow.
+//
+//go:noinline
 func (c *Command) parse(t journal.Type, payload []byte) error {
 	switch t {
-	case journal.Output:
-		_, err := journal.ParseOutput(payload)
-		return err
 	case journal.Run:
 		var m service.RunCommandMessage
 		err := m.UnmarshalVTUnsafe(payload)
@@ -68,8 +74,8 @@ func (c *Command) parse(t journal.Type, payload []byte) error {
 	return c.parseMessage(t, payload)
 }
 
-// parseMessage parses the less frequent commands. It is separate because a frame with the messages
-// of all commands, 1.5 KiB, made the stack of the goroutine of every attempt grow.
+// parseMessage parses the less frequent commands. It is separate for the same reason: a frame with the
+// messages of all commands has 1.5 KiB.
 //
 //go:noinline
 func (c *Command) parseMessage(t journal.Type, payload []byte) error {

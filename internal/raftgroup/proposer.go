@@ -95,7 +95,7 @@ type Proposer[R any] struct {
 	inBytes   int    // of their commands
 	newest    uint64 // number of the last of them, from 1 on
 	storing   bool   // that one is not in the log yet
-	alone     bool   // the group has no other voters
+	alone     bool   // the group has no other members
 	closed    bool
 }
 
@@ -321,7 +321,7 @@ func (p *Proposer[R]) landed(bytes int, number uint64) {
 // take removes one batch from the queue, nil if none should be proposed now; the result is
 // valid until the next call.
 func (p *Proposer[R]) take() []pendingCommand[R] {
-	alone := p.group.SoleVoter()
+	alone := p.group.fsm.alone()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.alone = alone

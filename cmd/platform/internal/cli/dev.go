@@ -25,7 +25,7 @@ func (a *app) dev() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "dev",
 		Aliases: []string{"up"},
-		Short:   "Run temporary servers until Ctrl-C",
+		Short:   "Run a temporary server, or a cluster, until Ctrl-C",
 		Long: `Runs one node in the foreground, or several as a cluster, with the data in a temporary
 directory that is deleted at the end. With --sample it also runs the sample service, registers
 it and makes the first call. In a cluster, a killed node is restarted after 5 s.`,

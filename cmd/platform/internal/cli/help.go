@@ -11,7 +11,7 @@ import (
 )
 
 // The help of a command shows its own options only. The help of the program shows those
-// that all commands share.
+// that all commands share, and the commands in groups.
 const helpTemplate = `{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
 
 {{end}}{{.UsageString}}`
@@ -24,7 +24,14 @@ const usageTemplate = `Usage:{{if .HasAvailableSubCommands}}
 Aliases:
   {{.NameAndAliases}}
 {{- end}}
-{{- if .HasAvailableSubCommands}}
+{{- range $group := .Groups}}
+
+{{$group.Title}}:
+{{- range $.Commands}}{{if and .IsAvailableCommand (eq .GroupID $group.ID)}}
+  {{rpad .Name .NamePadding}} {{.Short}}
+{{- end}}{{end}}
+{{- end}}
+{{- if and .HasAvailableSubCommands (not .Groups)}}
 
 Commands:
 {{- range .Commands}}{{if .IsAvailableCommand}}

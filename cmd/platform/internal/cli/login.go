@@ -106,13 +106,13 @@ func (a *app) login() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "login", Short: "Log in to the server in use", Args: cobra.NoArgs,
 		Annotations: map[string]string{changesLogin: "yes"},
-		Long: `If the server has an identity provider (security.oidc), prints an address and a code, and waits until you have logged in
-there in a browser, on this or another machine. Otherwise, or if standard input is not a terminal, reads a token
-from standard input or a file and checks it.
+		Long: `If the server has an identity provider (security.oidc), prints an address and a code, and waits
+until you have logged in there in a browser, on this or another machine. Otherwise, or if
+standard input is not a terminal, reads a token from standard input or a file and checks it.
 
-The token or session is stored in credentials.toml next to the configuration file, for the environment and the
-addresses in use. The file can be read by its owner only. Sessions are renewed when they have ended, if the provider
-permits it.
+The token or session is stored in credentials.toml next to the configuration file, for the
+environment and the addresses in use. The file can be read by its owner only. Sessions are
+renewed when they have ended, if the provider permits it.
 
 The first token of a server is in the file admin.token in its data directory.`,
 		Example: "  platform login\n  platform login --token-file -\n  platform login --token-file platform-data/n1/admin.token",
@@ -193,8 +193,8 @@ func (a *app) logout() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "logout", Short: "Log out of the server in use", Args: cobra.NoArgs, Example: "  platform logout",
 		Annotations: map[string]string{changesLogin: "yes"},
-		Long: `Removes the stored token of the environment. A session with an identity provider is revoked; other tokens remain
-valid: platform tokens revoke revokes them.`,
+		Long: `Removes the stored token of the environment. A session with an identity provider is revoked;
+other tokens remain valid: platform tokens revoke revokes them.`,
 	}
 	cmd.RunE = run(func(ctx context.Context, _ []string) error {
 		stored, known, err := a.removeStored()

@@ -20,10 +20,9 @@ func (a *app) servicesPatch() *cobra.Command {
 		Use:     "patch <name>",
 		Aliases: []string{"modify", "edit"},
 		Short:   "Change options of a service",
-		Long: `Changes options of the latest revision of a service. Retentions apply to new
-invocations, timeouts and retries for new attempts. Options that a
-handler declares itself are not changed. The next revision of the service uses the options that
-its endpoint declares.
+		Long: `Changes options of the latest revision of a service. Retentions apply to new invocations,
+timeouts and retries for new attempts. Options that a handler declares itself are not changed.
+The next revision of the service uses the options that its endpoint declares.
 
 Shows the changes and prompts for confirmation.`,
 		Args: cobra.ExactArgs(1),

@@ -119,11 +119,27 @@ func (a *app) root() *cobra.Command {
 	}
 	root.SetVersionTemplate(version.Line("platform") + "\n")
 	a.options.bind(root.PersistentFlags())
-	group(root,
-		a.dev(), a.sample(), a.ui(), a.login(), a.logout(), a.whoami(), a.deployments(), a.services(), a.invocations(), a.failures(), a.cluster(), a.rules(), a.vqueues(),
-		a.jobs(), a.subscriptions(), a.kafkaClusters(), a.sql(), a.objects(), a.state(), a.tokens(), a.audit(),
-		a.call(), a.send(), a.attach(), a.workflows(), a.promises(), a.awakeables(), a.signals(), a.explain(), a.docs(), a.version(), a.completions(),
-	)
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Getting started", []*cobra.Command{a.dev(), a.sample(), a.ui(), a.docs()}},
+		{"Services", []*cobra.Command{a.deployments(), a.services()}},
+		{"Calls", []*cobra.Command{a.call(), a.send(), a.attach(), a.workflows(), a.awakeables(), a.signals()}},
+		{"Invocations and state", []*cobra.Command{
+			a.invocations(), a.failures(), a.jobs(), a.explain(), a.state(), a.objects(), a.promises(), a.sql(),
+		}},
+		{"Limits and events", []*cobra.Command{a.rules(), a.vqueues(), a.subscriptions(), a.kafkaClusters()}},
+		{"Server", []*cobra.Command{a.cluster(), a.tokens(), a.audit()}},
+		{"This client", []*cobra.Command{a.login(), a.logout(), a.whoami(), a.version(), a.completions()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.title
+		}
+		root.AddCommand(g.commands...)
+	}
+	group(root)
 	a.completeValues(root)
 	describeArgs(root)
 	root.SetHelpCommand(helpCommand(root))

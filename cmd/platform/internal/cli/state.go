@@ -19,10 +19,10 @@ func (a *app) state() *cobra.Command {
 		Use:     "state",
 		Aliases: []string{"kv"},
 		Short:   "Show and change the state of objects and workflows",
-		Long: `Shows and changes the state of objects and workflows. A change is queued like a
-handler: it is applied when no handler holds the key, after the invocations that already wait. Objects and
-workflows of a scope have separate state: --scope selects it. Keys are written service/key, or as
-two arguments.`,
+		Long: `Shows and changes the state of objects and workflows. A change is queued like a handler: it is
+applied when no handler holds the key, after the invocations that already wait. Objects and
+workflows of a scope have separate state: --scope selects it. Keys are written service/key, or
+as two arguments.`,
 	}, a.stateGet(), a.stateEditor(), a.statePatch(), a.stateClear())
 }
 

@@ -59,11 +59,12 @@ func (a *app) subscriptionsSeek() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "seek <subscription> <latest | earliest | group | time | [topic/]partition=offset...>",
 		Short: "Continue a subscription at another position",
-		Long: `Changes the position of all topic partitions: to the end, to the oldest records, to the committed
-offsets of the group, to a time such as 2026-01-31T12:00:00Z, or to given offsets. Topic partitions
-that are not named then continue with new records, and their backlog is not delivered; the JSON of
-the API has "otherwise": "earliest" for their oldest records. Records after the position are delivered again, even
-if they were delivered before. The subscription must be paused, unless --restart is given.`,
+		Long: `Changes the position of all topic partitions: to the end, to the oldest records, to the
+committed offsets of the group, to a time such as 2026-01-31T12:00:00Z, or to given offsets.
+Topic partitions that are not named then continue with new records, and their backlog is not
+delivered; the JSON of the API has "otherwise": "earliest" for their oldest records. Records
+after the position are delivered again, even if they were delivered before. The subscription
+must be paused, unless --restart is given.`,
 		Args: cobra.MinimumNArgs(2),
 		Example: `  platform subscriptions seek sub_1… earliest --restart
   platform subscriptions seek sub_1… 2026-01-31T12:00:00Z

@@ -13,8 +13,9 @@ import (
 func (a *app) subscriptionsShowRecord() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "record <subscription> [topic/partition[/offset]]", Short: "Show a record with its key, value and headers", Args: cobra.RangeArgs(1, 2),
-		Long: `Shows the record that blocks a topic partition, or the one at an offset, if the broker still has it. Without
-a topic partition, it shows the records of all that are blocked. Long keys, values and headers are cut.`,
+		Long: `Shows the record that blocks a topic partition, or the one at an offset, if the broker still has
+it. Without a topic partition, it shows the records of all that are blocked. Long keys, values
+and headers are cut.`,
 		Example: "  platform subscriptions record kafka://main/orders\n  platform subscriptions record kafka://main/orders orders/3/1500",
 	}
 	asJSON := jsonFlag(cmd.Flags())

@@ -1,6 +1,10 @@
 package flowcontrol
 
-import "platform/internal/ids"
+import (
+	"strings"
+
+	"platform/internal/ids"
+)
 
 // QueueKey identifies a vqueue: the invocations of one service that share a scope and a
 // limit key.
@@ -8,6 +12,14 @@ type QueueKey struct {
 	Scope    string
 	LimitKey LimitKey
 	Service  string
+}
+
+// Clone returns a copy with strings of its own, to be kept for longer than what k is a part of.
+func (k QueueKey) Clone() QueueKey {
+	return QueueKey{
+		Scope: strings.Clone(k.Scope), Service: strings.Clone(k.Service),
+		LimitKey: LimitKey{L1: strings.Clone(k.LimitKey.L1), L2: strings.Clone(k.LimitKey.L2)},
+	}
 }
 
 // Counter returns the lowest counter that counts the queue's invocations.

@@ -1,10 +1,6 @@
 package invoker
 
-import (
-	"strings"
-
-	"platform/flowcontrol"
-)
+import "platform/flowcontrol"
 
 // shed drops the record of a task that is backing off, if there are more than maxRecords. While
 // an endpoint is down, that may concern all invocations of a node. The task keeps what it needs
@@ -20,11 +16,7 @@ func (t *task) shed() {
 	}
 	records.Add(-1)
 	key, resumed := t.queue()
-	t.vqueue = flowcontrol.QueueKey{ // the strings must not retain the record
-		Scope: strings.Clone(key.Scope), Service: strings.Clone(key.Service),
-		LimitKey: flowcontrol.LimitKey{L1: strings.Clone(key.LimitKey.L1), L2: strings.Clone(key.LimitKey.L2)},
-	}
-	t.inv, t.resumed = nil, resumed
+	t.inv, t.vqueue, t.resumed = nil, key.Clone(), resumed
 }
 
 // queue returns where the task waits for a slot, and whether it has been attempted before. t.mu

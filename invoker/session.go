@@ -52,7 +52,8 @@ func (s *Session) Run(r *machine.Run) {
 		return
 	}
 	t := newTask(s, id, number)
-	t.inv, t.pin = r.Invocation, r.Invocation.Pin
+	t.inv = r.Invocation.Owned()
+	t.pin = t.inv.Pin
 	if r.Invocation.Pausing { // since before this leadership
 		if s.add(t) {
 			t.yield()

@@ -1,6 +1,7 @@
 package invoker
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -81,11 +82,11 @@ func (q *slots) acquire(key flowcontrol.QueueKey, resumed bool, w *waiter) (got,
 	defer q.mu.Unlock()
 	s := q.shares[key.Service]
 	if s == nil {
-		s = &share{service: key.Service, heapIndex: notInHeap}
+		s = &share{service: strings.Clone(key.Service), heapIndex: notInHeap}
 		if q.shares == nil {
 			q.shares = map[string]*share{}
 		}
-		q.shares[key.Service] = s
+		q.shares[s.service] = s
 	}
 	w.share = s
 	now := time.Now()

@@ -1,9 +1,12 @@
 package invoker
 
 import (
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,6 +33,42 @@ func backlog(t *testing.T, count byte, rest ...func(*wire)) (o *offline, waiting
 	require.Len(t, o.session.tasks, 3, "the others wait without records")
 	require.Equal(t, int(count), o.iv.slots.waiting)
 	return o, waiting, ended
+}
+
+// A log entry has up to 52 MiB, and a waiting invocation a record of some hundred bytes of it.
+func TestWaitingInvocationsDoNotRetainTheirLogEntries(t *testing.T) {
+	for name, maxRecords := range map[string]int{"with record": maxRecords, "without record": 1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := oneSlot(t, func(w *wire) { w.ok() })
+				defer o.close()
+				o.iv.slots.maxRecords = maxRecords
+				o.shard.call(greeter, 1, "")
+				o.shard.call(greeter, 2, `"waits"`)
+				synctest.Wait()
+				waiting := o.iv.slots.waiting
+				entry := o.runFromEntry()
+				require.Equal(t, waiting+1, o.iv.slots.waiting)
+				runtime.GC()
+				require.Nil(t, entry.Value())
+			})
+		})
+	}
+}
+
+// runFromEntry starts an invocation whose record and input are parts of a log entry, which it
+// returns.
+func (o *offline) runFromEntry() weak.Pointer[byte] {
+	entry := make([]byte, 1<<20)
+	text := unsafe.String(&entry[0], 4)
+	inv := &machine.Invocation{
+		ID: ids.NewInvocation(1, [16]byte{99}), Status: machine.Invoked, Attempt: 99, Length: 1,
+		Target: machine.Target{Scope: text, Service: text, Key: text, Handler: text}, IdempotencyKey: &text, LimitKey: text,
+		Source: machine.Source{CallerTarget: text, Subscription: text}, Trace: machine.Trace{Parent: text, State: text, Baggage: text},
+		ServerVersion: text, Pin: machine.Pin{Deployment: ids.Deployment(text)}, LastPause: &machine.PauseRecord{By: text, Reason: text},
+	}
+	o.session.Run(&machine.Run{Invocation: inv, Input: entry[4:]})
+	return weak.Make(&entry[0])
 }
 
 // served is how many attempts sent something.

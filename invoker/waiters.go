@@ -32,6 +32,7 @@ func (l *waiterQueues) push(key queueKey, w waiter) {
 		if l.queues == nil {
 			l.queues = map[queueKey]*queue{}
 		}
+		key.queue = key.queue.Clone()
 		q = &queue{key: key}
 		l.queues[key] = q
 		l.turns.push(q)

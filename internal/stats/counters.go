@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,7 +63,7 @@ func (c *Counters) of(service string) *counts {
 	}
 	grown := maps.Clone(known)
 	s := new(counts)
-	grown[service] = s
+	grown[strings.Clone(service)] = s // service may be part of a log entry
 	c.services.Store(&grown)
 	return s
 }

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -98,6 +99,7 @@ func (h *Handlers) of(service, handler string) *handlerMetrics {
 	if m := known[name]; m != nil {
 		return m
 	}
+	name = handlerName{strings.Clone(name.service), strings.Clone(name.handler)} // they may be part of a log entry
 	m := &handlerMetrics{name: name, duration: h.durations.WithLabelValues(name.service, name.handler)}
 	for i, result := range []string{"failure", "success"} {
 		m.completed[i] = h.completed.WithLabelValues(name.service, name.handler, result)

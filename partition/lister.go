@@ -32,11 +32,13 @@ func (m *ListingMemory) share() int { return m.limit / int(max(1, m.active.Load(
 const (
 	// An index is dropped when it has not been read for listingIdle.
 	listingIdle = 5 * time.Minute
-	// Changes are applied to the index when there are somePending or before the index is
-	// read. If there are maxPending while it is being read, the index is rebuilt, so that
-	// applying commands never waits for readers.
-	somePending = 512
-	maxPending  = 32 << 10
+	// Changes are applied to the index when there are somePending, or somePendingBytes of them,
+	// or before the index is read. If there are maxPending or maxPendingBytes while it is being
+	// read, the index is rebuilt, so that applying commands never waits for readers.
+	somePending      = 512
+	somePendingBytes = 4 << 20
+	maxPending       = 32 << 10
+	maxPendingBytes  = 64 << 20
 	// The index is built in pages of up to indexRows records and indexBytes.
 	indexRows  = 1024
 	indexBytes = 1 << 20
@@ -152,7 +154,7 @@ func (x *lister) applyPending() {
 	}
 	f.mu.Lock()
 	list := f.pending
-	f.pending, f.spare = f.spare, nil
+	f.pending, f.spare, f.bytes = f.spare, nil, 0
 	f.mu.Unlock()
 	for _, c := range list {
 		if c.inv != nil {

@@ -10,12 +10,8 @@ import (
 	"platform/partition/machine"
 )
 
-const (
-	// maxPendingValue is the size up to which values of results are kept in pending changes.
-	maxPendingValue = 256
-	// longFailure is the size from which failures are kept without what the index does not use.
-	longFailure = 4 << 10
-)
+// changeBytes is the size of a pending change apart from its texts.
+const changeBytes = 1 << 10
 
 // feed is the committed changes that are not in the index yet. Each index has its own, so that
 // it gets no change from before it was built.
@@ -25,6 +21,7 @@ type feed struct {
 	mu      sync.Mutex // covers the fields below; may be locked while x.mu is held
 	pending []change
 	spare   []change
+	bytes   int  // of pending
 	lost    bool // changes are missing
 }
 
@@ -36,48 +33,44 @@ type change struct {
 
 // Changed implements store.Observer.
 func (f *feed) Changed(id ids.Invocation, inv *machine.Invocation) {
+	size := changeBytes
 	if inv != nil {
 		inv = brief(inv)
+		size += len(inv.Target.Key)
+		if inv.IdempotencyKey != nil {
+			size += len(*inv.IdempotencyKey)
+		}
 	}
 	f.mu.Lock()
 	f.pending = append(f.pending, change{id, inv})
-	count := len(f.pending)
+	f.bytes += size
+	count, bytes := len(f.pending), f.bytes
 	f.mu.Unlock()
-	if count >= somePending {
+	if count >= somePending || bytes >= somePendingBytes {
 		signal(f.x.filled)
 	}
-	if count >= maxPending {
+	if count >= maxPending || bytes >= maxPendingBytes {
 		f.overflow()
 	}
 }
 
-// brief returns an invocation without large parts that the index does not use.
+// brief returns a copy of an invocation with what the index uses: the invocation itself would keep
+// the log entries that it has come with, which may have megabytes each.
 func brief(inv *machine.Invocation) *machine.Invocation {
-	result, failure := inv.Result, inv.Failure
-	switch {
-	case result == nil:
-	case len(result.Value) > maxPendingValue:
-		result = new(journal.Result)
-	case result.Failure != nil && failureSize(result.Failure) > longFailure:
-		result = &journal.Result{Failure: &journal.Failure{Code: result.Failure.Code, Message: prefix(result.Failure.Message)}}
-	}
-	if failure != nil && len(failure.Message)+len(failure.Stacktrace)+len(failure.RelatedName) > longFailure {
-		failure = &machine.AttemptFailure{Code: failure.Code, ErrorCode: failure.ErrorCode, Message: prefix(failure.Message)}
-	}
-	if result == inv.Result && failure == inv.Failure && inv.Await == nil {
-		return inv
-	}
 	b := *inv
-	b.Result, b.Failure, b.Await = result, failure, nil
-	return &b
-}
-
-func failureSize(f *journal.Failure) int {
-	size := len(f.Message)
-	for i := range f.Metadata {
-		size += len(f.Metadata[i].Key) + len(f.Metadata[i].Value)
+	b.Source = machine.Source{Kind: inv.Source.Kind}
+	b.Trace, b.Await, b.LastPause, b.Sinks, b.Requests, b.Flow = machine.Trace{}, nil, nil, nil, nil, nil
+	brief := b.Owned()
+	if r := inv.Result; r != nil {
+		brief.Result = new(journal.Result)
+		if r.Failure != nil {
+			brief.Result.Failure = &journal.Failure{Code: r.Failure.Code, Message: prefix(r.Failure.Message)}
+		}
 	}
-	return size
+	if f := inv.Failure; f != nil {
+		brief.Failure = &machine.AttemptFailure{Code: f.Code, ErrorCode: strings.Clone(f.ErrorCode), Message: prefix(f.Message)}
+	}
+	return brief
 }
 
 // prefix returns a copy of the part of a message that the index reads.
@@ -102,7 +95,7 @@ func (f *feed) Replaced() { f.lose() }
 func (f *feed) lose() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.lost, f.pending = true, nil
+	f.lost, f.pending, f.bytes = true, nil, 0
 }
 
 func (f *feed) outdated() bool {

@@ -3,9 +3,12 @@ package partition
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -178,8 +181,35 @@ func TestPendingChangesKeepLittleOfLargeFailures(t *testing.T) {
 	require.Equal(t, &machine.AttemptFailure{Code: 500, ErrorCode: "RT0007", Message: message}, kept.Failure)
 	require.Nil(t, kept.Await)
 	require.Len(t, inv.Failure.Message, len(long), "the record is shared")
+}
 
-	small := machine.Invocation{Result: &journal.Result{Value: []byte("v")}}
-	f.Changed(ids.Invocation{}, &small)
-	require.Same(t, &small, f.pending[1].inv)
+// An invocation consists of parts of the log entries that it has come with.
+func TestPendingChangesDoNotRetainLogEntries(t *testing.T) {
+	f := &feed{x: &lister{filled: make(chan struct{}, 1)}}
+	change := func() weak.Pointer[byte] {
+		entry := make([]byte, 1<<20)
+		text := unsafe.String(&entry[0], 4)
+		f.Changed(ids.Invocation{}, &machine.Invocation{
+			Target: machine.Target{Service: text, Key: text, Handler: text}, IdempotencyKey: &text,
+			Result: &journal.Result{Value: entry[:4]}, Failure: &machine.AttemptFailure{ErrorCode: text, Message: text},
+		})
+		return weak.Make(&entry[0])
+	}
+	entry := change()
+	runtime.GC()
+	require.Nil(t, entry.Value())
+	require.Len(t, f.pending, 1)
+}
+
+func TestPendingChangesWithLongKeysAreBounded(t *testing.T) {
+	f := &feed{x: &lister{filled: make(chan struct{}, 1)}}
+	f.x.mu.RLock() // a slow reader
+	inv := machine.Invocation{Target: machine.Target{Key: strings.Repeat("k", 1<<20)}}
+	changes := 0
+	for ; !f.outdated(); changes++ {
+		f.Changed(ids.Invocation{}, &inv)
+		require.Equal(t, changes >= 3, len(f.x.filled) > 0, "applied soon")
+	}
+	require.Equal(t, 64, changes)
+	require.Zero(t, f.bytes)
 }

@@ -22,9 +22,6 @@ const (
 	// rest stays in the table.
 	maxQueuedMessages = 4096
 	maxQueuedBytes    = 8 << 20
-	// retainedBytes is how many bytes a stream keeps in memory while its receiver does not
-	// accept them; larger queues are read from the table again.
-	retainedBytes = 64 << 10
 	// ackEvery is the number of delivered messages after which they are acknowledged in our
 	// own log; ackDelay is the maximum delay of an acknowledgement.
 	ackEvery = 512
@@ -140,7 +137,7 @@ func (l *stream) add(s *machine.Send) bool {
 
 // run delivers the messages of a stream until ctx ends.
 func (o *outbox) run(ctx context.Context, to uint32, l *stream) {
-	defer l.discardQueue(-1)
+	defer l.discardQueue()
 	wait := minRetryDelay
 	admitted := 0 // bytes of a large message
 	endLarge := func() {
@@ -169,7 +166,7 @@ func (o *outbox) run(ctx context.Context, to uint32, l *stream) {
 			continue
 		}
 		if large > admitted && !o.memory.tryLarge(large) {
-			if l.discardQueue(-1); !o.memory.awaitLarge(ctx, large) {
+			if l.discardQueue(); !o.memory.awaitLarge(ctx, large) {
 				return
 			}
 			admitted = large
@@ -181,7 +178,7 @@ func (o *outbox) run(ctx context.Context, to uint32, l *stream) {
 		endLarge()
 		if err != nil {
 			o.log.Debug("could not deliver messages", "to_partition", to, "first_seq", first, "messages", len(batch), "err", err)
-			l.discardQueue(retainedBytes)
+			l.discardQueue()
 			if refused(err) {
 				acks.flush() // the oldest message is one that the receiver lacks
 				o.reportOldest(ctx, to)
@@ -293,15 +290,14 @@ func (l *stream) removeDelivered(n int) {
 	l.first += uint64(n)
 }
 
-// discardQueue discards the queue if it holds more than the given number of bytes; it is
-// then read from the table again. Nothing is queued until then.
-func (l *stream) discardQueue(bytes int) {
+// discardQueue discards the queue, which is then read from the table again; nothing is queued until
+// then. A stream keeps nothing while its receiver accepts nothing: a queued message also keeps the
+// log entry that it is a part of, which may be much larger.
+func (l *stream) discardQueue() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.bytes > bytes {
-		l.release(l.bytes)
-		l.queue, l.overflow = nil, true
-	}
+	l.release(l.bytes)
+	l.queue, l.overflow = nil, true
 }
 
 func (l *stream) release(bytes int) {

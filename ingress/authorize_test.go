@@ -3,6 +3,7 @@ package ingress
 import (
 	"cmp"
 	"context"
+	"math/rand/v2"
 	"net/http"
 	"regexp"
 	"slices"
@@ -117,7 +118,7 @@ func TestLimitedCallersReachTheirServicesOnly(t *testing.T) {
 	}
 	// Results of other services look as if they did not exist; requests without a target are
 	// refused.
-	id := newID(machine.Target{Service: "Counter", Key: "k", Handler: "add"}, nil, "", clock).String()
+	id := newID(machine.Target{Service: "Counter", Key: "k", Handler: "add"}, nil, "", rand.Uint64, clock).String()
 	of := func(context.Context, ids.Invocation) (routing.Response, error) {
 		return routing.Response{Target: machine.Target{Service: "Counter", Key: "k", Handler: "add"}}, nil
 	}
@@ -150,7 +151,7 @@ func TestServicesHaveTheirOwnAuthentication(t *testing.T) {
 		open, closed := metadata.IngressNone, metadata.IngressToken
 		s.registry.Schemas().Services["Greeter"].Options.IngressAuth = &open
 		s.registry.Schemas().Services["Counter"].Options.IngressAuth = &closed
-		id := newID(machine.Target{Service: "Counter", Key: "k", Handler: "add"}, nil, "", clock).String()
+		id := newID(machine.Target{Service: "Counter", Key: "k", Handler: "add"}, nil, "", rand.Uint64, clock).String()
 		for _, tc := range []struct {
 			method, path, as string
 			status           int
@@ -201,7 +202,7 @@ func TestAuthenticationOfAServiceCoversSignalsAndAwakeables(t *testing.T) {
 		return routing.Response{Target: counter}, nil
 	}
 	s := testServer(t, cfg, f)
-	id := newID(counter, nil, "", clock).String()
+	id := newID(counter, nil, "", rand.Uint64, clock).String()
 	signal, awakeable, attach := "/platform/invocation/"+id+"/signal/x/resolve", "/platform/awakeables/"+awakeableOf(id)+"/reject", "/platform/attach/"+id
 	none, token, jwt, mtls := metadata.IngressNone, metadata.IngressToken, metadata.IngressJWT, metadata.IngressMTLS
 	for _, tc := range []struct {
@@ -277,7 +278,7 @@ func TestCallbackTokensOnTheIngress(t *testing.T) {
 		s := testServer(t, cfg, f)
 		closed := metadata.IngressToken
 		s.registry.Schemas().Services["Counter"].Options.IngressAuth = &closed
-		id := newID(counter, nil, "", clock).String()
+		id := newID(counter, nil, "", rand.Uint64, clock).String()
 		path := "/platform/awakeables/" + awakeableOf(id)
 		made := func(name string) string {
 			text, err := access.NewCallback(strings.TrimPrefix(tokens[name], "authorization: Bearer "), awakeableOf(id), time.Now().Add(time.Hour))
@@ -293,7 +294,7 @@ func TestCallbackTokensOnTheIngress(t *testing.T) {
 			"no permission":     {path + "/resolve?callback_token=" + made("viewer"), 403},
 			"other service":     {path + "/resolve?callback_token=" + made("other"), 403},
 			"invalid":           {path + "/resolve?callback_token=" + made("callback") + "0", 401},
-			"another awakeable": {"/platform/awakeables/" + awakeableOf(newID(counter, nil, "", clock).String()) + "/resolve?callback_token=" + made("callback"), 401},
+			"another awakeable": {"/platform/awakeables/" + awakeableOf(newID(counter, nil, "", rand.Uint64, clock).String()) + "/resolve?callback_token=" + made("callback"), 401},
 			"signal":            {"/platform/invocation/" + id + "/signal/x/resolve?callback_token=" + made("callback"), 401},
 			"none":              {path + "/resolve", 401},
 		} {
@@ -314,7 +315,7 @@ func TestCallbackTokensAreNoStrongerThanTheirTokens(t *testing.T) {
 		return routing.Response{Target: counter}, routing.ErrNotReady
 	}
 	s := testServer(t, cfg, f)
-	awakeable := awakeableOf(newID(counter, nil, "", clock).String())
+	awakeable := awakeableOf(newID(counter, nil, "", rand.Uint64, clock).String())
 	callback, err := access.NewCallback(strings.TrimPrefix(tokens["callback"], "authorization: Bearer "), awakeable, time.Now().Add(time.Hour))
 	require.NoError(t, err)
 	for auth, status := range map[metadata.IngressAuth]int{metadata.IngressToken: 202, metadata.IngressJWT: 403, metadata.IngressMTLS: 403} {
@@ -336,7 +337,7 @@ func TestResultsOfUnregisteredServicesRequireCredentials(t *testing.T) {
 	}
 	f.output = f.attach
 	s := testServer(t, cfg, f)
-	id := newID(machine.Target{Service: "Gone", Handler: "secret"}, nil, "", clock).String()
+	id := newID(machine.Target{Service: "Gone", Handler: "secret"}, nil, "", rand.Uint64, clock).String()
 	signal := "/platform/invocation/" + id + "/signal/x/resolve"
 	require.Equal(t, 404, do(s, "GET", "/platform/attach/"+id, "").Code)
 	require.Equal(t, 404, do(s, "GET", "/platform/output/"+id, "").Code)
@@ -378,7 +379,7 @@ func TestUnregisteredServicesKeepTheirRequirement(t *testing.T) {
 	}
 	f.output = f.attach
 	s := testServer(t, cfg, f)
-	id := newID(machine.Target{Service: "Gone", Handler: "secret"}, nil, "", clock).String()
+	id := newID(machine.Target{Service: "Gone", Handler: "secret"}, nil, "", rand.Uint64, clock).String()
 	signal := "/platform/invocation/" + id + "/signal/x/resolve"
 	for auth, status := range map[metadata.IngressAuth]int{metadata.IngressToken: 202, metadata.IngressJWT: 403, metadata.IngressMTLS: 403} {
 		s.registry.Schemas().Kept = map[string]*metadata.Options{"Gone": {IngressAuth: &auth}}
@@ -432,7 +433,7 @@ func TestInvocationsOfProtectedServicesAreNotVisible(t *testing.T) {
 	s := testServer(t, cfg, f)
 	closed := metadata.IngressToken
 	s.registry.Schemas().Services["Counter"].Options.IngressAuth = &closed
-	id := newID(machine.Target{Service: "Counter", Key: "k", Handler: "add"}, nil, "", clock).String()
+	id := newID(machine.Target{Service: "Counter", Key: "k", Handler: "add"}, nil, "", rand.Uint64, clock).String()
 	for _, path := range []string{"/platform/output/" + id, "/platform/attach/" + id, "/platform/workflow/Counter/k/attach", "/platform/workflow/Counter/k/output"} {
 		for _, name := range []string{"nobody", "other"} {
 			f.output, f.attach = nil, nil

@@ -24,7 +24,7 @@ import (
 //
 // An idempotency key belongs to the principal that uses it: another one that guesses the key gets an
 // invocation of its own. The key of a workflow identifies the workflow, which all callers share.
-func newID(t machine.Target, idempotencyKey *string, principal string, now time.Time) ids.Invocation {
+func newID(t machine.Target, idempotencyKey *string, principal string, key func() uint64, now time.Time) ids.Invocation {
 	switch {
 	case t.Type == target.WorkflowRun:
 		return ids.LegacyOfWorkflow(t.Scope, t.Service, t.Key)
@@ -35,7 +35,7 @@ func newID(t machine.Target, idempotencyKey *string, principal string, now time.
 	case t.Scope != "" || t.Type.Keyed():
 		return ids.NewInvocation(ids.Route(t.Scope, t.Key), newULID(now))
 	}
-	return ids.NewInvocation(rand.Uint64(), newULID(now))
+	return ids.NewInvocation(key(), newULID(now))
 }
 
 // knownID returns the id of an invocation from the keys that it is derived from. If there are two
@@ -44,7 +44,7 @@ func (s *Server) knownID(ctx context.Context, t machine.Target, idempotencyKey *
 	principal := s.ownerOfKeys(ctx)
 	id, legacy, ok := machine.Derived(&t, idempotencyKey)
 	if !ok || idempotencyKey != nil && principal != "" {
-		return newID(t, idempotencyKey, principal, time.Time{}), nil
+		return newID(t, idempotencyKey, principal, s.cfg.PartitionKey, time.Time{}), nil
 	}
 	older, err := s.invocations.Output(ctx, legacy)
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -86,7 +87,7 @@ func TestRequestsAreCountedByKindAndResult(t *testing.T) {
 			}
 			s := testServer(t, Config{Metrics: NewMetrics(reg)}, nil)
 			s.invocations = invocations
-			path := strings.Replace(tc.path, "%s", newID(machine.Target{Service: "Greeter", Handler: "strict"}, nil, "", clock).String(), 1)
+			path := strings.Replace(tc.path, "%s", newID(machine.Target{Service: "Greeter", Handler: "strict"}, nil, "", rand.Uint64, clock).String(), 1)
 			w := httptest.NewRecorder()
 			s.Handler().ServeHTTP(w, ask(tc.method, path))
 			requests, timed := counts(t, reg)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"runtime"
@@ -173,7 +174,7 @@ func TestAResultBeyondTheBudgetIsRefused(t *testing.T) {
 		return a, nil
 	}}
 	bodies := budget.New(8<<20, 8<<20)
-	url := serving(t, Config{Budget: bodies}, f) + "/platform/attach/" + newID(machine.Target{Service: "Greeter", Handler: "greet"}, nil, "", time.Now()).String()
+	url := serving(t, Config{Budget: bodies}, f) + "/platform/attach/" + newID(machine.Target{Service: "Greeter", Handler: "greet"}, nil, "", rand.Uint64, time.Now()).String()
 	client := over(t, true)
 	first, err := client.Get(url)
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -70,6 +71,9 @@ type Config struct {
 	Defaults func() *metadata.Defaults
 	// Level returns the cluster's feature level (the newest).
 	Level func() feature.Level
+	// PartitionKey returns the partition key of an invocation whose partition does not matter
+	// (random).
+	PartitionKey func() uint64
 	// Ready returns an error with the reason if the node should not receive requests. Each health
 	// check calls it, so it must be fast (always ready).
 	Ready func() error
@@ -119,6 +123,9 @@ func New(cfg Config, registry Registry, invocations Invocations, log *slog.Logge
 	}
 	if cfg.Level == nil {
 		cfg.Level = func() feature.Level { return feature.Newest }
+	}
+	if cfg.PartitionKey == nil {
+		cfg.PartitionKey = rand.Uint64
 	}
 	if cfg.Ready == nil {
 		cfg.Ready = func() error { return nil }

@@ -65,6 +65,9 @@ func (iv *Invoker) pass(w waiter, passed bool) {
 	}
 }
 
+// Short reports whether invocations wait for a slot for an attempt.
+func (iv *Invoker) Short() bool { return iv.slots.short.Load() }
+
 // Load returns the open attempts of each service, and its invocations that wait for a slot.
 func (iv *Invoker) Load() map[string]stats.Load {
 	q := &iv.slots

@@ -2,12 +2,14 @@ package node
 
 import (
 	"context"
+	"math/rand/v2"
 
 	"platform/internal/cluster/fabric"
 	"platform/internal/cluster/replicas"
 	"platform/internal/cluster/routing"
 	"platform/internal/node/lifecycle"
 	"platform/internal/raftgroup"
+	"platform/internal/usage"
 	"platform/partition"
 )
 
@@ -34,6 +36,20 @@ func (n *Node) connectPartitions() {
 	p.server.OpenReplicas(n.replicas, cluster.Partitions)
 	p.server.OpenStreams(n.kafka)
 	n.ready = &lifecycle.Readiness{Started: p.server.Started(), Draining: n.draining.Load, Disk: f.disk, Metadata: n.metadata, Router: n.router}
+}
+
+// partitionKey returns the partition key of an invocation that may be in any partition: one of
+// this node's, unless the node is busy or invocations wait for its slots for attempts.
+func (n *Node) partitionKey() uint64 {
+	if n.invoker.Short() {
+		return rand.Uint64()
+	}
+	return n.router.Key()
+}
+
+// measureUsage measures what this node uses of its machine until ctx ends.
+func (n *Node) measureUsage(ctx context.Context) error {
+	return n.usage.Run(ctx, func(u usage.Usage) { n.router.Balance(u.CPU / float64(u.Cores)) })
 }
 
 // bulkBytes bounds the log entries with large inputs and results that a node has in flight. A

@@ -41,6 +41,7 @@ func (n *Node) ingressServer() *ingress.Server {
 		Tracer:             n.exports.tracer,
 		Defaults:           func() *metadata.Defaults { return &defaults },
 		Level:              n.metadata.FeatureLevel,
+		PartitionKey:       n.partitionKey,
 	}, n.metadata, n.router, n.log.With("component", "platform/ingress"))
 }
 

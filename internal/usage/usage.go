@@ -42,8 +42,8 @@ func NewMeter() *Meter {
 // Usage returns the last measurement.
 func (m *Meter) Usage() Usage { return *m.last.Load() }
 
-// Run measures until ctx ends.
-func (m *Meter) Run(ctx context.Context) error {
+// Run measures until ctx ends, and calls measured after each time.
+func (m *Meter) Run(ctx context.Context, measured func(Usage)) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	cpu, at := processorTime(), time.Now()
@@ -56,6 +56,7 @@ func (m *Meter) Run(ctx context.Context) error {
 		now, used := time.Now(), processorTime()
 		m.last.Store(m.measure(float64(used-cpu) / float64(max(now.Sub(at), time.Millisecond))))
 		cpu, at = used, now
+		measured(m.Usage())
 	}
 }
 

@@ -36,7 +36,7 @@ func TestProcessorTimeOfABusyProcess(t *testing.T) {
 func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.NoError(t, NewMeter().Run(ctx))
+	require.NoError(t, NewMeter().Run(ctx, nil))
 }
 
 func TestMemoryLimitOfAContainer(t *testing.T) {

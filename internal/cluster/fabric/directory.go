@@ -91,6 +91,12 @@ type Handle struct {
 // ID returns the partition's number.
 func (h *Handle) ID() uint32 { return h.id }
 
+// Local reports whether this node's replica leads.
+func (h *Handle) Local() bool {
+	p := h.d.cfg.Local(h.id)
+	return p != nil && p.Leading()
+}
+
 // localLeader returns this node's replica if it leads, nil otherwise. It counts a local
 // request in the former case.
 func (h *Handle) localLeader() Local {

@@ -22,6 +22,7 @@ import (
 type Router struct {
 	replicas  []atomic.Pointer[partition.Partition] // replicas on this node; nil if there is none
 	directory *fabric.Directory
+	locality  locality
 }
 
 // New returns the router of a cluster with count partitions. cfg configures the connections

@@ -137,62 +137,74 @@ func (l *stream) add(s *machine.Send) bool {
 
 // run delivers the messages of a stream until ctx ends.
 func (o *outbox) run(ctx context.Context, to uint32, l *stream) {
+	d := delivery{o: o, to: to, stream: l, delay: minRetryDelay, acks: ackBatcher{propose: func(upto uint64) { o.acknowledge(to, upto) }}}
 	defer l.discardQueue()
-	wait := minRetryDelay
-	admitted := 0 // bytes of a large message
-	endLarge := func() {
-		o.memory.endLarge(admitted)
-		admitted = 0
+	defer d.endLarge()
+	for d.next(ctx) {
 	}
-	defer endLarge()
-	acks := ackBatcher{propose: func(upto uint64) { o.acknowledge(to, upto) }}
-	for {
-		first, batch, err := o.next(to, l)
-		large := largeBytes(batch)
-		if large != admitted { // another one than was waited for
-			endLarge()
-		}
-		if err != nil {
-			o.log.Error("could not read outbox", "to_partition", to, "err", err)
-			if !pause(ctx, time.Second) {
-				return
-			}
-			continue
-		}
-		if len(batch) == 0 {
-			if !acks.wait(ctx, l.wake) {
-				return
-			}
-			continue
-		}
-		if large > admitted && !o.memory.tryLarge(large) {
-			if l.discardQueue(); !o.memory.awaitLarge(ctx, large) {
-				return
-			}
-			admitted = large
-			continue
-		}
-		admitted = large
-		d := &machine.Deliver{From: o.self, FirstSeq: first, Messages: batch}
-		err = o.deliver(ctx, to, d)
-		endLarge()
-		if err != nil {
-			o.log.Debug("could not deliver messages", "to_partition", to, "first_seq", first, "messages", len(batch), "err", err)
-			l.discardQueue()
-			if refused(err) {
-				acks.flush() // the oldest message is one that the receiver lacks
-				o.reportOldest(ctx, to)
-			}
-			if !pause(ctx, wait) {
-				return
-			}
-			wait = min(2*wait, time.Second)
-			continue
-		}
-		wait = minRetryDelay
-		l.removeDelivered(len(batch))
-		acks.add(len(batch), first+uint64(len(batch))-1)
+}
+
+// delivery delivers the messages of one stream.
+type delivery struct {
+	o      *outbox
+	to     uint32
+	stream *stream
+	acks   ackBatcher
+	delay  time.Duration // before the next attempt after a failed one
+	large  int           // bytes of a large message for which there is room
+}
+
+func (d *delivery) endLarge() {
+	d.o.memory.endLarge(d.large)
+	d.large = 0
+}
+
+// next delivers the next messages or waits for some; false if ctx has ended.
+func (d *delivery) next(ctx context.Context) bool {
+	first, batch, err := d.o.next(d.to, d.stream)
+	large := largeBytes(batch)
+	if large != d.large { // another one than was waited for
+		d.endLarge()
 	}
+	switch {
+	case err != nil:
+		d.o.log.Error("could not read outbox", "to_partition", d.to, "err", err)
+		return pause(ctx, time.Second)
+	case len(batch) == 0:
+		return d.acks.wait(ctx, d.stream.wake)
+	case large > d.large && !d.o.memory.tryLarge(large):
+		d.stream.discardQueue() // the message must not be in memory while it waits
+		if !d.o.memory.awaitLarge(ctx, large) {
+			return false
+		}
+		d.large = large
+		return true
+	}
+	d.large = large
+	err = d.o.deliver(ctx, d.to, &machine.Deliver{From: d.o.self, FirstSeq: first, Messages: batch})
+	d.endLarge()
+	if err != nil {
+		return d.failed(ctx, first, len(batch), err)
+	}
+	d.delay = minRetryDelay
+	d.stream.removeDelivered(len(batch))
+	d.acks.add(len(batch), first+uint64(len(batch))-1)
+	return true
+}
+
+// failed waits after a failed delivery; false if ctx has ended.
+func (d *delivery) failed(ctx context.Context, first uint64, messages int, err error) bool {
+	d.o.log.Debug("could not deliver messages", "to_partition", d.to, "first_seq", first, "messages", messages, "err", err)
+	d.stream.discardQueue()
+	if refused(err) {
+		d.acks.flush() // the oldest message is one that the receiver lacks
+		d.o.reportOldest(ctx, d.to)
+	}
+	if !pause(ctx, d.delay) {
+		return false
+	}
+	d.delay = min(2*d.delay, time.Second)
+	return true
 }
 
 // largeBytes returns the bytes of a batch that has a single message because it is large, 0 for

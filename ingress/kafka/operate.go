@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"platform/internal/subscription"
+	"platform/partition/machine"
 )
 
 // Statuses returns what this node reads of one subscription, or of all if id is empty. brief
@@ -90,30 +91,41 @@ func (r *reader) withUnread(st *subscription.Status) []subscription.PartitionSta
 			continue
 		}
 		for _, p := range positions {
-			if read[topicPartition{p.Stream.Topic, int32(p.Stream.Partition)}] || p.Stream.Incarnation > r.sub.Incarnation { //nolint:gosec // came from an int32
+			if read[topicPartition{p.Stream.Topic, int32(p.Stream.Partition)}] { //nolint:gosec // came from an int32
 				continue
 			}
-			position, skipped, deadLettered := p.Next, p.Skipped, p.DeadLettered
-			if p.Stream.Incarnation < r.sub.Incarnation { // a seek since then
-				next, known := r.sub.StartOf(p.Stream.Topic, int32(p.Stream.Partition)) //nolint:gosec // see above
-				if !known {
-					continue
-				}
-				position, skipped, deadLettered = next, 0, 0
+			if one, ok := r.unread(p, topics); ok {
+				one.Owner, one.State, one.Reason, one.Message, one.Since = o.Partition(), st.State, st.Reason, st.Message, st.Since
+				all = append(all, one)
 			}
-			end := int64(-1)
-			if found, ok := topics[p.Stream.Topic].ends[int32(p.Stream.Partition)]; ok { //nolint:gosec // see above
-				end = max(found, position)
-			}
-			all = append(all, subscription.PartitionStatus{
-				Topic: p.Stream.Topic, Partition: int32(p.Stream.Partition), TopicID: p.Stream.TopicID, Owner: o.Partition(), //nolint:gosec // see above
-				State: st.State, Reason: st.Reason, Message: st.Message, Since: st.Since,
-				Position: position, End: end, Skipped: skipped, DeadLettered: deadLettered,
-			})
 		}
 	}
 	slices.SortFunc(all, byTopicPartition)
 	return all
+}
+
+// unread returns where a topic partition that is not read would continue, from its stored position;
+// false if there is none for this incarnation.
+func (r *reader) unread(p *machine.StreamPosition, topics map[string]topicInfo) (subscription.PartitionStatus, bool) {
+	at := int32(p.Stream.Partition) //nolint:gosec // came from an int32
+	st := subscription.PartitionStatus{
+		Topic: p.Stream.Topic, Partition: at, TopicID: p.Stream.TopicID,
+		Position: p.Next, End: -1, Skipped: p.Skipped, DeadLettered: p.DeadLettered,
+	}
+	if p.Stream.Incarnation > r.sub.Incarnation {
+		return st, false
+	}
+	if p.Stream.Incarnation < r.sub.Incarnation { // a seek since then
+		next, known := r.sub.StartOf(st.Topic, at)
+		if !known {
+			return st, false
+		}
+		st.Position, st.Skipped, st.DeadLettered = next, 0, 0
+	}
+	if end, ok := topics[st.Topic].ends[at]; ok {
+		st.End = max(end, st.Position)
+	}
+	return st, true
 }
 
 func byTopicPartition(a, b subscription.PartitionStatus) int {

@@ -59,40 +59,49 @@ func (r *reader) poll(ctx context.Context, client *kgo.Client, inflater *inflate
 // carryOut applies the pending assignments and returns the context of the next poll.
 func (r *reader) carryOut(ctx context.Context, client *kgo.Client, assigned map[topicPartition]assignment) context.Context {
 	for {
-		r.mu.Lock()
-		pending := r.pending
-		r.pending = nil
+		pending, polling := r.takePending(ctx)
 		if len(pending) == 0 {
-			var polling context.Context
-			polling, r.interrupt = context.WithCancel(ctx)
-			r.mu.Unlock()
 			return polling
 		}
-		r.mu.Unlock()
-		last := make(map[topicPartition]assignment, len(pending))
-		for _, a := range pending {
-			last[a.at] = a
+		assign(client, assigned, pending)
+	}
+}
+
+// takePending returns the pending assignments or, if there are none, the context of the next poll.
+func (r *reader) takePending(ctx context.Context) (pending []assignment, polling context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if pending, r.pending = r.pending, nil; len(pending) == 0 {
+		polling, r.interrupt = context.WithCancel(ctx)
+	}
+	return pending, polling
+}
+
+// assign makes a client read what the last assignment of each topic partition says.
+func assign(client *kgo.Client, assigned map[topicPartition]assignment, pending []assignment) {
+	last := make(map[topicPartition]assignment, len(pending))
+	for _, a := range pending {
+		last[a.at] = a
+	}
+	remove, add := map[string][]int32{}, map[string]map[int32]kgo.Offset{}
+	for at, a := range last {
+		if _, ok := assigned[at]; ok {
+			remove[at.topic] = append(remove[at.topic], at.partition)
+			delete(assigned, at)
 		}
-		remove, add := map[string][]int32{}, map[string]map[int32]kgo.Offset{}
-		for at, a := range last {
-			if _, ok := assigned[at]; ok {
-				remove[at.topic] = append(remove[at.topic], at.partition)
-				delete(assigned, at)
+		if a.stream != nil {
+			if add[at.topic] == nil {
+				add[at.topic] = map[int32]kgo.Offset{}
 			}
-			if a.stream != nil {
-				if add[at.topic] == nil {
-					add[at.topic] = map[int32]kgo.Offset{}
-				}
-				add[at.topic][at.partition] = a.offset
-				assigned[at] = a
-			}
+			add[at.topic][at.partition] = a.offset
+			assigned[at] = a
 		}
-		if len(remove) > 0 {
-			client.ResumeFetchPartitions(remove)
-			client.RemoveConsumePartitions(remove)
-		}
-		if len(add) > 0 {
-			client.AddConsumePartitions(add)
-		}
+	}
+	if len(remove) > 0 {
+		client.ResumeFetchPartitions(remove)
+		client.RemoveConsumePartitions(remove)
+	}
+	if len(add) > 0 {
+		client.AddConsumePartitions(add)
 	}
 }

@@ -51,33 +51,9 @@ func (s *Server) listClusterEvents(c echo.Context) error {
 	if err := feature.Require(cluster.Level(), feature.Level4, "showing events of the cluster"); err != nil {
 		return err
 	}
-	limit := defaultClusterEvents
-	if text := c.QueryParam("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxClusterEvents {
-			return badRequest("The query parameter 'limit' is invalid: %q is not a number from 1 to %d", text, maxClusterEvents)
-		}
-		limit = n
-	}
-	nodes, err := parsed(c.QueryParams()["node"], anyText)
+	f, err := s.readEventFilter(c)
 	if err != nil {
 		return err
-	}
-	unknown := map[string]error{} // nodes that are not members, and have no events
-	for i, text := range nodes {
-		if member, err := s.member(text); err == nil {
-			nodes[i] = member.Name
-		} else {
-			unknown[text] = err
-		}
-	}
-	partition := eventlog.NoPartition
-	if text := c.QueryParam("partition"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 {
-			return badRequest("The query parameter 'partition' is invalid: %q is not the id of a partition", text)
-		}
-		partition = n
 	}
 	view := clusterEventsView{Events: []clusterEventView{}, Complete: true, Nodes: []eventsNodeView{}}
 	var lists [][]eventlog.Event
@@ -85,16 +61,14 @@ func (s *Server) listClusterEvents(c echo.Context) error {
 		view.Nodes = append(view.Nodes, eventsNodeView{n.ID, n.Name, n.Reason})
 		view.Complete = view.Complete && n.Reason == ""
 		for _, e := range n.Events { // of nodes that were removed
-			delete(unknown, e.Node)
+			delete(f.unknown, e.Node)
 		}
-		lists = append(lists, slices.DeleteFunc(slices.Clone(n.Events), func(e eventlog.Event) bool {
-			return len(nodes) > 0 && !slices.Contains(nodes, e.Node) || partition != eventlog.NoPartition && e.Partition != partition
-		}))
+		lists = append(lists, slices.DeleteFunc(slices.Clone(n.Events), func(e eventlog.Event) bool { return !f.matches(e) }))
 	}
-	if len(unknown) > 0 {
-		return unknown[sortedKeys(unknown)[0]]
+	if len(f.unknown) > 0 {
+		return f.unknown[sortedKeys(f.unknown)[0]]
 	}
-	for _, e := range eventlog.Merge(lists, limit) {
+	for _, e := range eventlog.Merge(lists, f.limit) {
 		event := clusterEventView{At: timestamp(e.At), Kind: e.Kind, Node: e.Node, Detail: e.Detail}
 		if e.Partition != eventlog.NoPartition {
 			event.Partition = &e.Partition
@@ -102,4 +76,42 @@ func (s *Server) listClusterEvents(c echo.Context) error {
 		view.Events = append(view.Events, event)
 	}
 	return respond(c, http.StatusOK, view)
+}
+
+// eventFilter selects events of the cluster.
+type eventFilter struct {
+	limit     int
+	nodes     []string         // none: all
+	unknown   map[string]error // requested nodes that are not members; they may have events
+	partition int              // eventlog.NoPartition: all
+}
+
+// readEventFilter reads the filter from the query parameters.
+func (s *Server) readEventFilter(c echo.Context) (f eventFilter, err error) {
+	f = eventFilter{limit: defaultClusterEvents, unknown: map[string]error{}, partition: eventlog.NoPartition}
+	if text := c.QueryParam("limit"); text != "" {
+		if f.limit, err = strconv.Atoi(text); err != nil || f.limit < 1 || f.limit > maxClusterEvents {
+			return f, badRequest("The query parameter 'limit' is invalid: %q is not a number from 1 to %d", text, maxClusterEvents)
+		}
+	}
+	if f.nodes, err = parsed(c.QueryParams()["node"], anyText); err != nil {
+		return f, err
+	}
+	for i, text := range f.nodes {
+		if member, err := s.member(text); err == nil {
+			f.nodes[i] = member.Name
+		} else {
+			f.unknown[text] = err
+		}
+	}
+	if text := c.QueryParam("partition"); text != "" {
+		if f.partition, err = strconv.Atoi(text); err != nil || f.partition < 0 {
+			return f, badRequest("The query parameter 'partition' is invalid: %q is not the id of a partition", text)
+		}
+	}
+	return f, nil
+}
+
+func (f *eventFilter) matches(e eventlog.Event) bool {
+	return (len(f.nodes) == 0 || slices.Contains(f.nodes, e.Node)) && (f.partition == eventlog.NoPartition || e.Partition == f.partition)
 }

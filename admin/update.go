@@ -60,10 +60,9 @@ func (s *Server) updateDeployment(c echo.Context) error {
 	if err := where.apply(&endpoint); err != nil {
 		return err
 	}
-	if after := destination(&endpoint); body.AdditionalHeaders == nil && after != before && s.hasSecretHeaders(&endpoint) && !access.From(ctx).Allows(access.Administer) {
-		return &failure{
-			status: http.StatusUnprocessableEntity, field: "additional_headers",
-			message: fmt.Sprintf("The request field 'additional_headers' is missing: the headers of the deployment are only for %s; send those for %s, or {} for none. With the role admin they can be kept", before, after),
+	if body.AdditionalHeaders == nil {
+		if err := s.mayKeepHeaders(ctx, before, &endpoint); err != nil {
+			return err
 		}
 	}
 	if err := s.requireKeyForHeaders(ctx, endpoint.AdditionalHeaders); err != nil {
@@ -88,6 +87,19 @@ func (s *Server) updateDeployment(c echo.Context) error {
 		s.log.Info("deployment updated", "deployment_id", updated.ID, "address", updated.Address(), "overwrite", body.Overwrite)
 	}
 	return s.respondUpdated(c, updated, unregisteredParts(updated, now))
+}
+
+// mayKeepHeaders refuses to send the headers of a deployment to another destination than before,
+// unless an administrator requests that.
+func (s *Server) mayKeepHeaders(ctx context.Context, before string, endpoint *discovery.Request) error {
+	after := destination(endpoint)
+	if after == before || !s.hasSecretHeaders(endpoint) || access.From(ctx).Allows(access.Administer) {
+		return nil
+	}
+	return &failure{
+		status: http.StatusUnprocessableEntity, field: "additional_headers",
+		message: fmt.Sprintf("The request field 'additional_headers' is missing: the headers of the deployment are only for %s; send those for %s, or {} for none. With the role admin they can be kept", before, after),
+	}
 }
 
 // destination is who gets the headers of a deployment: the host of its endpoint, or its function in

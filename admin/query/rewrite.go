@@ -30,20 +30,8 @@ const (
 // rewrite converts a query to the SQLite dialect. It works on tokens, not on a grammar: what it
 // does not recognize remains unchanged, and SQLite reports the errors.
 func (e *Engine) rewrite(ctx context.Context, text string) (*rewritten, error) {
-	if len(text) > maxQuery {
-		return nil, &Error{Message: fmt.Sprintf("the query is longer than %d MiB", maxQuery>>20)}
-	}
-	tokens, err := lex(text)
+	tokens, err := e.tokens(text)
 	if err != nil {
-		return nil, err
-	}
-	if len(tokens) > maxTokens {
-		return nil, &Error{Message: fmt.Sprintf("the query has more than %d names, values and operators", maxTokens)}
-	}
-	if tokens, err = single(text, tokens); err != nil {
-		return nil, err
-	}
-	if tokens, err = e.checkStatement(text, tokens); err != nil {
 		return nil, err
 	}
 	balanced, err := parentheses(text, tokens)
@@ -57,8 +45,7 @@ func (e *Engine) rewrite(ctx context.Context, text string) (*rewritten, error) {
 	r := &rewriter{ctx: ctx, tokens: tokens, times: e.catalog.times(), numbers: e.catalog.named(U64), listed: e.catalog.listed()}
 	r.names()
 	if err := r.literals(); err != nil {
-		at := r.failedAt
-		return nil, &Error{Message: err.Error(), Position: positionAt(text, at)}
+		return nil, &Error{Message: err.Error(), Position: positionAt(text, r.failedAt)}
 	}
 	if balanced { // SQLite rejects unbalanced ones
 		if err := r.casts(); err != nil {
@@ -74,9 +61,33 @@ func (e *Engine) rewrite(ctx context.Context, text string) (*rewritten, error) {
 	if balanced {
 		q.types = r.types(e.catalog)
 	}
+	q.join()
+	return q, nil
+}
+
+// tokens returns the tokens of a single statement that is permitted.
+func (e *Engine) tokens(text string) ([]token, error) {
+	if len(text) > maxQuery {
+		return nil, &Error{Message: fmt.Sprintf("the query is longer than %d MiB", maxQuery>>20)}
+	}
+	tokens, err := lex(text)
+	if err != nil {
+		return nil, err
+	}
+	if len(tokens) > maxTokens {
+		return nil, &Error{Message: fmt.Sprintf("the query has more than %d names, values and operators", maxTokens)}
+	}
+	if tokens, err = single(text, tokens); err != nil {
+		return nil, err
+	}
+	return e.checkStatement(text, tokens)
+}
+
+// join makes the text of the rewritten query from its tokens.
+func (q *rewritten) join() {
 	var b strings.Builder
-	for i, t := range r.tokens {
-		if i > 0 && !adjacent(text, r.tokens[i-1], t) {
+	for i, t := range q.tokens {
+		if i > 0 && !adjacent(q.source, q.tokens[i-1], t) {
 			b.WriteByte(' ')
 		}
 		q.begins = append(q.begins, b.Len())
@@ -84,7 +95,6 @@ func (e *Engine) rewrite(ctx context.Context, text string) (*rewritten, error) {
 		q.collated = q.collated || t.is("collate")
 	}
 	q.text = b.String()
-	return q, nil
 }
 
 // parentheses reports whether all parentheses are balanced. It returns an error if they are nested

@@ -69,28 +69,14 @@ func (a *app) jobsStart() *cobra.Command {
 	asJSON := jsonFlag(flags)
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		r.Operation, r.InvocationIDs = args[0], args[1:]
-		if !slices.Contains(jobOperations, r.Operation) {
-			return &usageError{fmt.Sprintf("%q is not an operation; use %s", r.Operation, strings.Join(jobOperations, ", "))}
-		}
-		if err := checkDeploymentFlag(r.Deployment); err != nil {
-			return err
-		}
 		for name, values := range named {
 			r.Filter[name] = append(r.Filter[name], *values...)
 		}
-		for _, text := range *filters {
-			name, value, ok := strings.Cut(text, "=")
-			if !ok {
-				return &usageError{fmt.Sprintf("--filter must be <name>=<value>, not %q", text)}
-			}
-			r.Filter[name] = append(r.Filter[name], value)
+		if err := addFilters(r.Filter, *filters); err != nil {
+			return err
 		}
-		maps.DeleteFunc(r.Filter, func(_ string, values []string) bool { return len(values) == 0 })
-		switch {
-		case len(r.InvocationIDs) > 0 && len(r.Filter) > 0:
-			return &usageError{"give either ids of invocations or filters"}
-		case len(r.InvocationIDs) == 0 && len(r.Filter) == 0:
-			return &usageError{"give ids of invocations or filters such as --service"}
+		if err := checkJob(&r); err != nil {
+			return err
 		}
 		if err := a.checkServices(ctx, r.Filter["service"]); err != nil {
 			return err
@@ -112,6 +98,36 @@ func (a *app) jobsStart() *cobra.Command {
 		return a.watchJob(ctx, job.ID, *asJSON)
 	})
 	return cmd
+}
+
+// addFilters adds the values of --filter, and removes names without values.
+func addFilters(filter map[string][]string, texts []string) error {
+	for _, text := range texts {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return &usageError{fmt.Sprintf("--filter must be <name>=<value>, not %q", text)}
+		}
+		filter[name] = append(filter[name], value)
+	}
+	maps.DeleteFunc(filter, func(_ string, values []string) bool { return len(values) == 0 })
+	return nil
+}
+
+// checkJob validates the arguments of a new job.
+func checkJob(r *client.JobRequest) error {
+	if !slices.Contains(jobOperations, r.Operation) {
+		return &usageError{fmt.Sprintf("%q is not an operation; use %s", r.Operation, strings.Join(jobOperations, ", "))}
+	}
+	if err := checkDeploymentFlag(r.Deployment); err != nil {
+		return err
+	}
+	switch {
+	case len(r.InvocationIDs) > 0 && len(r.Filter) > 0:
+		return &usageError{"give either ids of invocations or filters"}
+	case len(r.InvocationIDs) == 0 && len(r.Filter) == 0:
+		return &usageError{"give ids of invocations or filters such as --service"}
+	}
+	return nil
 }
 
 // jobTargets describes what a job applies to.

@@ -214,9 +214,9 @@ func hintNoQueue(err error) error {
 
 // vqueuesSwitch returns the command pause or resume.
 func (a *app) vqueuesSwitch(pause bool) *cobra.Command {
-	verb, done, short := "resume", "Resumed", "Resume a paused vqueue"
+	verb, short := "resume", "Resume a paused vqueue"
 	if pause {
-		verb, done, short = "pause", "Paused", "Stop a vqueue from starting invocations; running ones continue"
+		verb, short = "pause", "Stop a vqueue from starting invocations; running ones continue"
 	}
 	cmd := &cobra.Command{
 		Use:     verb + " [id | service]",
@@ -239,43 +239,50 @@ func (a *app) vqueuesSwitch(pause bool) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		before, _, err := a.client.VQueue(ctx, id)
-		if err != nil && !errors.Is(err, client.ErrNoVQueue) { // the server knows vqueues without entries as well
-			return err
-		}
-		if pause {
-			err = a.client.PauseVQueue(ctx, id, reason)
-		} else {
-			err = a.client.ResumeVQueue(ctx, id)
-		}
-		if err != nil {
-			return err
-		}
-		queue, _, err := a.client.VQueue(ctx, id)
-		if err != nil {
-			// The server accepts any well-formed id.
-			return hintNoQueue(fmt.Errorf("the server accepted the request, but: %w", err))
-		}
-		if queue.Lock != "" {
-			return &hintedError{fmt.Errorf("%s is the queue for the key of %s, which cannot be paused", queue.ID, term.Clean(queue.Lock)),
-				"`platform invocations pause <id>` pauses single invocations."}
-		}
-		if pause && reason != queue.Reason && !queue.PausedAt.IsZero() {
-			return &hintedError{fmt.Errorf("the vqueue was already paused%s", a.pauseDetails(queue.PausedAt, queue.PausedBy, queue.Reason)),
-				"It stays paused. `platform vqueues resume " + queue.ID + "` resumes it."}
-		}
-		counts := fmt.Sprintf("(%d waiting, %d running)", queue.Inbox, queue.Running)
-		switch {
-		case pause && before.Paused && queue.Paused:
-			a.print.Printf("%s vqueue %s was already paused%s %s\n", a.print.Green("[OK]:"), queue.ID, a.pauseDetails(before.PausedAt, before.PausedBy, before.Reason), counts)
-		case !pause && !before.Paused && !queue.Paused:
-			a.print.Printf("%s vqueue %s was not paused %s\n", a.print.Green("[OK]:"), queue.ID, counts)
-		default:
-			a.print.Printf("%s %s vqueue %s %s\n", a.print.Green("[OK]:"), done, queue.ID, counts)
-		}
-		return nil
+		return a.switchQueue(ctx, pause, id, reason)
 	})
 	return cmd
+}
+
+// switchQueue pauses or resumes a vqueue.
+func (a *app) switchQueue(ctx context.Context, pause bool, id, reason string) error {
+	before, _, err := a.client.VQueue(ctx, id)
+	if err != nil && !errors.Is(err, client.ErrNoVQueue) { // the server knows vqueues without entries as well
+		return err
+	}
+	if pause {
+		err = a.client.PauseVQueue(ctx, id, reason)
+	} else {
+		err = a.client.ResumeVQueue(ctx, id)
+	}
+	if err != nil {
+		return err
+	}
+	queue, _, err := a.client.VQueue(ctx, id)
+	if err != nil {
+		// The server accepts any well-formed id.
+		return hintNoQueue(fmt.Errorf("the server accepted the request, but: %w", err))
+	}
+	if queue.Lock != "" {
+		return &hintedError{fmt.Errorf("%s is the queue for the key of %s, which cannot be paused", queue.ID, term.Clean(queue.Lock)),
+			"`platform invocations pause <id>` pauses single invocations."}
+	}
+	if pause && reason != queue.Reason && !queue.PausedAt.IsZero() {
+		return &hintedError{fmt.Errorf("the vqueue was already paused%s", a.pauseDetails(queue.PausedAt, queue.PausedBy, queue.Reason)),
+			"It stays paused. `platform vqueues resume " + queue.ID + "` resumes it."}
+	}
+	counts := fmt.Sprintf("(%d waiting, %d running)", queue.Inbox, queue.Running)
+	switch {
+	case pause && before.Paused && queue.Paused:
+		a.print.Printf("%s vqueue %s was already paused%s %s\n", a.print.Green("[OK]:"), queue.ID, a.pauseDetails(before.PausedAt, before.PausedBy, before.Reason), counts)
+	case pause:
+		a.print.Printf("%s Paused vqueue %s %s\n", a.print.Green("[OK]:"), queue.ID, counts)
+	case !before.Paused && !queue.Paused:
+		a.print.Printf("%s vqueue %s was not paused %s\n", a.print.Green("[OK]:"), queue.ID, counts)
+	default:
+		a.print.Printf("%s Resumed vqueue %s %s\n", a.print.Green("[OK]:"), queue.ID, counts)
+	}
+	return nil
 }
 
 // switchScope pauses or resumes all vqueues of a scope.

@@ -133,16 +133,13 @@ func applyDeleteKafkaCluster(d *draft, cmd *deleteKafkaCluster) (outcome, error)
 	if !known {
 		return refused(ErrClusterNotFound, "%s", cmd.name), nil
 	}
-	if !cmd.force {
-		for i := range d.subscriptions {
-			if d.subscriptions[i].Cluster == cmd.name {
-				advice := "delete it first"
-				if d.subscriptions[i].Draining {
-					advice = "it is being deleted, repeat the request once it is"
-				}
-				return refused(ErrClusterInUse, "subscription %s reads from %s; %s, or force the deletion, which stops it", d.subscriptions[i].ID, cmd.name, advice), nil
-			}
+	reads := func(s subscription.Subscription) bool { return s.Cluster == cmd.name }
+	if i := slices.IndexFunc(d.subscriptions, reads); i >= 0 && !cmd.force {
+		advice := "delete it first"
+		if d.subscriptions[i].Draining {
+			advice = "it is being deleted, repeat the request once it is"
 		}
+		return refused(ErrClusterInUse, "subscription %s reads from %s; %s, or force the deletion, which stops it", d.subscriptions[i].ID, cmd.name, advice), nil
 	}
 	d.clusters = slices.Delete(slices.Clone(d.clusters), pos, pos+1)
 	d.deleteRecord(tableKafkaClusters, cmd.name)

@@ -96,7 +96,7 @@ func (a *Authenticator) fail(r *http.Request, text string) {
 		}
 		if grant, known := a.Grant(id); known {
 			f.token, f.principal, f.reason = id, grant.Name, "the token has expired"
-			if hash := Hash(text); !SameHash(hash[:], grant.Hash) {
+			if hash := Hash(text); !sameHash(hash[:], grant.Hash) {
 				f.reason = "the secret of the token is wrong"
 			}
 		}
@@ -142,7 +142,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (*Principal, error) {
 func (a *Authenticator) find(ctx context.Context, text string) *Principal {
 	hash := Hash(text)
 	for i := range a.Static {
-		if g := &a.Static[i]; SameHash(hash[:], g.Hash) {
+		if g := &a.Static[i]; sameHash(hash[:], g.Hash) {
 			return &g.Principal
 		}
 	}
@@ -153,7 +153,7 @@ func (a *Authenticator) find(ctx context.Context, text string) *Principal {
 	if !ok {
 		return nil
 	}
-	return a.granted(id, func(g *Grant, _ time.Time) bool { return SameHash(hash[:], g.Hash) })
+	return a.granted(id, func(g *Grant, _ time.Time) bool { return sameHash(hash[:], g.Hash) })
 }
 
 // session returns the principal of the session of a browser.
@@ -167,7 +167,7 @@ func (a *Authenticator) session(r *http.Request) *Principal {
 		return nil
 	}
 	hash := Hash(text)
-	return a.granted(id, func(g *Grant, _ time.Time) bool { return g.Session && SameHash(hash[:], g.Hash) })
+	return a.granted(id, func(g *Grant, _ time.Time) bool { return g.Session && sameHash(hash[:], g.Hash) })
 }
 
 // granted returns the principal of a token of the cluster if a check of its grant succeeds and the

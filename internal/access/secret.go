@@ -42,8 +42,8 @@ func NewSecret() Secret {
 // Hash is what is stored of a token. Its 256 random bits need no slow hash.
 func Hash(text string) [sha256.Size]byte { return sha256.Sum256([]byte(text)) }
 
-// SameHash compares hashes in constant time.
-func SameHash(a, b []byte) bool { return subtle.ConstantTimeCompare(a, b) == 1 }
+// sameHash compares hashes in constant time.
+func sameHash(a, b []byte) bool { return subtle.ConstantTimeCompare(a, b) == 1 }
 
 // SecretID returns the ID in a token; false if the text does not have the form of a token.
 func SecretID(text string) (id string, ok bool) {

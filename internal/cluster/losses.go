@@ -7,23 +7,23 @@ import (
 	"platform/metadata"
 )
 
-// GossipState returns the state of a node according to gossip; node self is alive.
-func GossipState(members *membership.Members, self raft.ServerID, node metadata.Node) membership.State {
+// gossipState returns the state of a node according to gossip; node self is alive.
+func gossipState(members *membership.Members, self raft.ServerID, node metadata.Node) membership.State {
 	if node.ServerID() == self {
 		return membership.Alive
 	}
 	return members.State(node.Name, node.Incarnation)
 }
 
-// LossesSurvived returns how many nodes, whichever they are, can fail while all partitions
+// lossesSurvived returns how many nodes, whichever they are, can fail while all partitions
 // and the metadata keep a majority: now, according to gossip, and once all replicas are
 // complete.
-func LossesSurvived(store *metadata.Store, members *membership.Members, self raft.ServerID) (now, whole int) {
+func lossesSurvived(store *metadata.Store, members *membership.Members, self raft.ServerID) (now, whole int) {
 	layout, _ := store.Layout()
 	alive := map[uint32]bool{}
 	taking := 0
 	for _, node := range layout.Nodes {
-		alive[node.ID] = GossipState(members, self, node) == membership.Alive
+		alive[node.ID] = gossipState(members, self, node) == membership.Alive
 		if !node.Draining {
 			taking++
 		}

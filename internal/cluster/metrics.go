@@ -42,13 +42,13 @@ func NewCollector(store *metadata.Store, members *membership.Members, self raft.
 		out.Gauge(descLevel, float64(store.FeatureLevel()))
 		out.Gauge(descSupported, float64(feature.Supported()))
 
-		now, whole := LossesSurvived(store, members, self)
+		now, whole := lossesSurvived(store, members, self)
 		out.Gauge(descSurvived, float64(now), "now")
 		out.Gauge(descSurvived, float64(whole), "whole")
 
 		states := map[membership.State]int{membership.Alive: 0, membership.Dead: 0, membership.Left: 0, membership.Unknown: 0}
 		for _, node := range store.Nodes() {
-			states[GossipState(members, self, node)]++
+			states[gossipState(members, self, node)]++
 		}
 		for state, count := range states {
 			out.Gauge(descMembers, float64(count), state.String())

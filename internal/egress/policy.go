@@ -159,18 +159,26 @@ func (l *localAddresses) contains(addr netip.Addr) bool {
 	}
 	known := l.read.Load()
 	if known == nil || time.Since(known.at) > localAddressesAge {
-		known = &interfaceAddresses{at: time.Now()}
-		prefixes, _ := net.InterfaceAddrs() // none are known if this fails
-		for _, prefix := range prefixes {
-			if ip, ok := prefix.(*net.IPNet); ok {
-				if own, ok := netip.AddrFromSlice(ip.IP); ok {
-					known.addrs = append(known.addrs, own.Unmap())
-				}
-			}
-		}
+		known = &interfaceAddresses{at: time.Now(), addrs: readInterfaceAddresses()}
 		l.read.Store(known)
 	}
 	return slices.Contains(known.addrs, addr)
+}
+
+// readInterfaceAddresses returns the addresses of the interfaces of this machine; none if they
+// cannot be read.
+func readInterfaceAddresses() (addrs []netip.Addr) {
+	prefixes, _ := net.InterfaceAddrs()
+	for _, prefix := range prefixes {
+		ip, ok := prefix.(*net.IPNet)
+		if !ok {
+			continue
+		}
+		if own, ok := netip.AddrFromSlice(ip.IP); ok {
+			addrs = append(addrs, own.Unmap())
+		}
+	}
+	return addrs
 }
 
 // CheckFunction returns an error wrapping ErrForbidden for a function, or a role to invoke it

@@ -159,7 +159,7 @@ func (s *Start) check(source *Source) error {
 
 // Check returns why a cluster cannot be stored, nil if it can. Errors have code META0009.
 func (c *Cluster) Check() error {
-	if err := CheckClusterName(c.Name); err != nil {
+	if err := checkClusterName(c.Name); err != nil {
 		return errcode.InField(err, "name")
 	}
 	_, err := checkProperties(c.Properties, true)

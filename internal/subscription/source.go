@@ -38,7 +38,7 @@ func ParseSource(text string) (Source, error) {
 	if cluster == "" {
 		return Source{}, invalid("the source %s names no cluster; expected %s", quote(text), sourceForm)
 	}
-	if err := CheckClusterName(cluster); err != nil {
+	if err := checkClusterName(cluster); err != nil {
 		return Source{}, err
 	}
 	s := Source{Cluster: cluster}
@@ -99,7 +99,7 @@ func (s Source) Check() error {
 	if len(s.Topics) == 0 && s.Pattern == "" {
 		return invalid("the source %s names no topic; expected %s", quote(s.String()), sourceForm)
 	}
-	if err := CheckClusterName(s.Cluster); err != nil {
+	if err := checkClusterName(s.Cluster); err != nil {
 		return err
 	}
 	_, err := s.normalized()
@@ -181,8 +181,8 @@ func (s Sink) String() string { return "service://" + s.Service + "/" + s.Handle
 
 const maxClusterName = 253 // as host names
 
-// CheckClusterName returns why a name cannot be the name of a cluster, nil if it can.
-func CheckClusterName(name string) error {
+// checkClusterName returns why a name cannot be the name of a cluster, nil if it can.
+func checkClusterName(name string) error {
 	if name == "" || len(name) > maxClusterName {
 		return invalid("the cluster name %s has %d characters, expected 1 to %d", quote(name), len(name), maxClusterName)
 	}

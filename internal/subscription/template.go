@@ -83,8 +83,8 @@ func (t Template) IsZero() bool { return t.text == "" }
 // String returns the text of the template.
 func (t Template) String() string { return t.text }
 
-// RecordText is what a template uses of a record.
-type RecordText interface {
+// recordText is what a template uses of a record.
+type recordText interface {
 	Topic() string
 	Partition() int32
 	// Key returns nil if there is none.
@@ -95,7 +95,7 @@ type RecordText interface {
 
 // Expand returns the text for a record. It fails if the record lacks a part or if that is not
 // UTF-8.
-func (t Template) Expand(r RecordText) (string, error) {
+func (t Template) Expand(r recordText) (string, error) {
 	var b strings.Builder
 	for _, p := range t.parts {
 		switch p.kind {

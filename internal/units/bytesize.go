@@ -22,14 +22,14 @@ const (
 func (b ByteSize) Int() int { return int(min(b, math.MaxInt)) }
 
 // String returns FormatByteSize(b).
-func (b ByteSize) String() string { return FormatByteSize(b) }
+func (b ByteSize) String() string { return formatByteSize(b) }
 
 // MarshalText prints the size with its unit.
 func (b ByteSize) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
 // UnmarshalText accepts every form that ParseByteSize does.
 func (b *ByteSize) UnmarshalText(text []byte) error {
-	parsed, err := ParseByteSize(string(text))
+	parsed, err := parseByteSize(string(text))
 	if err != nil {
 		return err
 	}
@@ -45,9 +45,9 @@ var sizeUnits = map[string]ByteSize{
 	"ki": KiB, "kib": KiB, "mi": MiB, "mib": MiB, "gi": GiB, "gib": GiB, "ti": TiB, "tib": TiB,
 }
 
-// ParseByteSize parses a size such as 32 MiB, 1.5GB, 500MB or a plain number of bytes.
+// parseByteSize parses a size such as 32 MiB, 1.5GB, 500MB or a plain number of bytes.
 // Fractions of a byte are rounded.
-func ParseByteSize(text string) (ByteSize, error) {
+func parseByteSize(text string) (ByteSize, error) {
 	number, rest := cutNumber(strings.TrimSpace(text))
 	unit, known := sizeUnits[strings.ToLower(strings.TrimSpace(rest))]
 	if number == "" || !known {
@@ -70,10 +70,10 @@ func ParseByteSize(text string) (ByteSize, error) {
 	return ByteSize(bytes), nil
 }
 
-// FormatByteSize formats a size in the largest binary unit that represents it exactly with
+// formatByteSize formats a size in the largest binary unit that represents it exactly with
 // one decimal, such as 32.0 MiB, otherwise in bytes (1025 B). ParseByteSize of the result
 // returns the same size.
-func FormatByteSize(b ByteSize) string {
+func formatByteSize(b ByteSize) string {
 	for _, unit := range []struct {
 		bytes ByteSize
 		name  string

@@ -96,12 +96,12 @@ func TestParseByteSize(t *testing.T) {
 		"0": 0, "64KiB": 64 * KiB, "0.5 gib": GiB / 2, "12 B": 12, "2Ti": 2 * TiB,
 		"18446744073709551615": math.MaxUint64,
 	} {
-		got, err := ParseByteSize(text)
+		got, err := parseByteSize(text)
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)
 	}
 	for _, text := range []string{"", "MiB", "-1", "1 parsec", "1.2.3 MB", "20000000 TiB", "18446744073709551616"} {
-		_, err := ParseByteSize(text)
+		_, err := parseByteSize(text)
 		require.Error(t, err, text)
 	}
 }
@@ -110,7 +110,7 @@ func TestFormatByteSize(t *testing.T) {
 	for want, b := range map[string]ByteSize{
 		"32.0 MiB": 32 * MiB, "1.5 GiB": GiB + GiB/2, "50.0 KiB": 50 * KiB, "1025 B": 1025, "0 B": 0,
 	} {
-		require.Equal(t, want, FormatByteSize(b))
+		require.Equal(t, want, formatByteSize(b))
 	}
 	require.Equal(t, math.MaxInt, ByteSize(math.MaxUint64).Int())
 }

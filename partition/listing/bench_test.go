@@ -89,6 +89,6 @@ func BenchmarkMillion(b *testing.B) {
 func BenchmarkNormalise(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		Normalise("dial tcp 127.0.0.1:9080: connect: connection refused after 3 attempts of order 12345", "k1")
+		normalise("dial tcp 127.0.0.1:9080: connect: connection refused after 3 attempts of order 12345", "k1")
 	}
 }

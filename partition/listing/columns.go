@@ -58,7 +58,7 @@ type traits uint8
 const keyedTrait = 0x80
 
 func traitsOf(inv *machine.Invocation) traits {
-	t := traits(ResultOf(inv)) | traits(inv.Source.Kind)<<4
+	t := traits(resultOf(inv)) | traits(inv.Source.Kind)<<4
 	if inv.Target.Type.Keyed() {
 		t |= keyedTrait
 	}

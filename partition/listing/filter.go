@@ -44,7 +44,7 @@ func Listed(inv *machine.Invocation) bool { return inv.Target.Type != target.Sta
 // Match reports whether the filter selects an invocation.
 func (f *Filter) Match(inv *machine.Invocation, live Live) bool {
 	t := &inv.Target
-	return Listed(inv) && among(f.Statuses, StatusOf(inv, live)) && among(f.Results, ResultOf(inv)) &&
+	return Listed(inv) && among(f.Statuses, StatusOf(inv, live)) && among(f.Results, resultOf(inv)) &&
 		among(f.Services, t.Service) && among(f.Handlers, t.Handler) && among(f.Keys, t.Key) && among(f.Scopes, t.Scope) &&
 		among(f.LimitKeys, inv.LimitKey) && among(f.Deployments, inv.Pin.Deployment) && among(f.Sources, inv.Source.Kind) &&
 		(len(f.IdempotencyKeys) == 0 || inv.IdempotencyKey != nil && slices.Contains(f.IdempotencyKeys, *inv.IdempotencyKey)) &&

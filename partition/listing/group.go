@@ -67,7 +67,7 @@ func (k groupKey) firstOf(inv *machine.Invocation, f *failing) int64 {
 // same cause if they have the same code and normalised message. The code of the catalogue does
 // not count, since a result does not have it.
 func CauseOf(number uint32, message, key string) uint64 {
-	return causeOf(number, Normalise(message, key))
+	return causeOf(number, normalise(message, key))
 }
 
 func causeOf(number uint32, normalised string) uint64 {
@@ -78,12 +78,12 @@ func causeOf(number uint32, normalised string) uint64 {
 // grouped reports whether the failure of an invocation belongs to a group: cancelled and killed
 // ones failed because an operator or a caller requested it.
 func grouped(inv *machine.Invocation) bool {
-	r := ResultOf(inv)
+	r := resultOf(inv)
 	return r == Failure || r == NoResult
 }
 
 func groupOf(inv *machine.Invocation, f *failing) groupKey {
-	return groupKey{inv.Target.Service, inv.Target.Handler, f.code, Normalise(f.message, inv.Target.Key)}
+	return groupKey{inv.Target.Service, inv.Target.Handler, f.code, normalise(f.message, inv.Target.Key)}
 }
 
 const (

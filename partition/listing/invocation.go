@@ -73,8 +73,8 @@ var resultNames = [Results]string{"", "success", "failure", "cancelled", "killed
 
 func (r Result) String() string { return resultNames[r] }
 
-// ResultOf returns how an invocation ended.
-func ResultOf(inv *machine.Invocation) Result {
+// resultOf returns how an invocation ended.
+func resultOf(inv *machine.Invocation) Result {
 	switch {
 	case inv.Status != machine.Completed || inv.Result == nil:
 		return NoResult

@@ -11,10 +11,10 @@ const (
 	maxQuoted = 512
 )
 
-// Normalise returns a failure message without what differs between failures of the same
+// normalise returns a failure message without what differs between failures of the same
 // cause: numbers, IDs, hexadecimal digits, quoted values and key, the key of the object, become
 // "?", and white space one space. The result has at most 200 bytes.
-func Normalise(message, key string) string {
+func normalise(message, key string) string {
 	if len(message) > MessagePrefix {
 		message = message[:MessagePrefix]
 	}

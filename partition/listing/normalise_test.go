@@ -34,16 +34,16 @@ func TestNormalise(t *testing.T) {
 		{"payment declined: Ünïcode ключ 5", "", "payment declined: Ünïcode ключ ?"},
 		{"feed the cafe", "", "feed the cafe"},
 	} {
-		require.Equal(t, c.want, Normalise(c.message, c.key), c.message)
+		require.Equal(t, c.want, normalise(c.message, c.key), c.message)
 	}
 }
 
 func TestNormalisedMessagesAreBounded(t *testing.T) {
-	require.LessOrEqual(t, len(Normalise(strings.Repeat("abc def ", 1<<20), "")), maxMessage)
-	require.LessOrEqual(t, len(Normalise(strings.Repeat("ж", 5000), "")), maxMessage)
-	require.Equal(t, "?", Normalise(strings.Repeat("7", 1<<20), ""))
+	require.LessOrEqual(t, len(normalise(strings.Repeat("abc def ", 1<<20), "")), maxMessage)
+	require.LessOrEqual(t, len(normalise(strings.Repeat("ж", 5000), "")), maxMessage)
+	require.Equal(t, "?", normalise(strings.Repeat("7", 1<<20), ""))
 	rapid.Check(t, func(t *rapid.T) {
-		out := Normalise(rapid.String().Draw(t, "message"), rapid.StringN(0, 4, -1).Draw(t, "key"))
+		out := normalise(rapid.String().Draw(t, "message"), rapid.StringN(0, 4, -1).Draw(t, "key"))
 		require.LessOrEqual(t, len(out), maxMessage)
 		require.True(t, utf8.ValidString(out))
 	})

@@ -32,7 +32,7 @@ func (t *Tally) Add(f *Filter, inv *machine.Invocation, live Live) {
 	}
 	c := t.of(inv.Target.Service, inv.Target.Handler)
 	c.ByStatus[StatusOf(inv, live)]++
-	if r := ResultOf(inv); r != NoResult {
+	if r := resultOf(inv); r != NoResult {
 		c.ByResult[r]++
 	}
 }

@@ -57,7 +57,7 @@ func Decide(view []Member, expect int, seeds bool) Plan {
 		return Plan{Step: Wait}
 	}
 	nodes := fresh(view)
-	return Plan{Step: Collect, Nodes: nodes, Votes: Needed(len(nodes), expect)}
+	return Plan{Step: Collect, Nodes: nodes, Votes: votesNeeded(len(nodes), expect)}
 }
 
 // Candidate returns the fresh node that may provision the cluster: the one with the
@@ -71,9 +71,9 @@ func Candidate(view []Member, expect int) (Member, bool) {
 	return slices.MinFunc(nodes, byName), true
 }
 
-// Needed returns the number of votes that a candidate needs: at least expect, and a
+// votesNeeded returns the number of votes that a candidate needs: at least expect, and a
 // majority of the fresh nodes, so that two candidates cannot both have enough.
-func Needed(nodes, expect int) int { return max(expect, nodes/2+1) }
+func votesNeeded(nodes, expect int) int { return max(expect, nodes/2+1) }
 
 func fresh(view []Member) []Member {
 	return alive(view, func(m Member) bool { return m.Fresh() })

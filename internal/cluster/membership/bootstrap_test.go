@@ -156,7 +156,7 @@ func TestNodesWithFullViewElectSmallestName(t *testing.T) {
 			plan := Decide(view(voter, names...), count, true)
 			require.Equal(t, cmp.Compare(voter, "a") == 0, plan.Step == Collect)
 		}
-		require.Equal(t, Needed(count, count), votes)
+		require.Equal(t, votesNeeded(count, count), votes)
 	}
 }
 

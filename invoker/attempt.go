@@ -65,7 +65,7 @@ func (a *attempt) leave()      { a.s.gate.RUnlock() }
 
 // Begin reads the journal and writes it to the stream.
 func (a *attempt) Begin() *endpoint.Request {
-	a.s.iv.pauses.check() // may close the session of a lost leadership
+	a.s.iv.processPauses.check() // may close the session of a lost leadership
 	if !a.enter() {
 		return nil
 	}

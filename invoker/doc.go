@@ -5,4 +5,8 @@
 //
 // A node has one Invoker; each partition that the node leads opens a Session, which lasts
 // as long as the leadership. Discovery of endpoints uses the same clients.
+//
+// Read session.go (the interface to the partition), task.go and lifecycle.go (an admitted
+// invocation and its states) first; then attempt.go, receive.go and settle.go (one request: what is
+// sent, what arrives, what is stored), and slots.go (who may run). DESIGN.md has the reasons.
 package invoker

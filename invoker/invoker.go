@@ -41,7 +41,7 @@ type Invoker struct {
 	routes         routes
 	sampler        *logsample.Sampler[sampleKey]
 	silentAttempts silentAttempts
-	pauses         *pauses
+	processPauses  *processPauses
 	failureTexts   atomic.Int64 // bytes, see maxFailureTexts
 	backoffRecords atomic.Int64 // of tasks that back off, see shed
 
@@ -61,10 +61,10 @@ func New(cfg Config, registry Registry, log *slog.Logger) *Invoker {
 	iv.memory.limit, iv.memory.ceiling = cfg.MemoryLimit, cfg.InvocationMemoryLimit
 	iv.loads = make(chan struct{}, 4*runtime.GOMAXPROCS(0))
 	iv.routes.headers, iv.routes.signer = cfg.AdditionalHeaders, cfg.Identity
-	iv.pauses = newPauses(iv.confirm, iv.wasPaused)
-	cfg.Endpoint.MaySend = iv.pauses.connected
+	iv.processPauses = newProcessPauses(iv.confirm, iv.processWasPaused)
+	cfg.Endpoint.MaySend = iv.processPauses.connected
 	iv.client = endpoint.NewClient(cfg.Endpoint)
-	iv.pauses.begin()
+	iv.processPauses.begin()
 	if iv.open = cfg.Open; iv.open == nil {
 		iv.open = func(r endpoint.Receiver) Stream { return iv.client.Open(r) }
 	}
@@ -74,7 +74,7 @@ func New(cfg Config, registry Registry, log *slog.Logger) *Invoker {
 // Close closes all connections and waits for their users.
 func (iv *Invoker) Close() {
 	iv.client.Close()
-	iv.pauses.end()
+	iv.processPauses.end()
 }
 
 // Client returns the client of attempts, for discovery to share.

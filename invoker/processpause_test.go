@@ -17,7 +17,7 @@ func TestNothingIsSentAfterAPauseUntilLeadershipsAreConfirmed(t *testing.T) {
 		asked, answers := make(chan struct{}, 9), make(chan error)
 		var reported []time.Duration
 		var now atomic.Int64
-		p := newPauses(
+		p := newProcessPauses(
 			func(context.Context) error { asked <- struct{}{}; return <-answers },
 			func(d time.Duration, _ error) { reported = append(reported, d) })
 		p.elapsed = func() time.Duration { return time.Duration(now.Load()) }
@@ -48,7 +48,7 @@ func TestNothingIsSentAfterAPauseUntilLeadershipsAreConfirmed(t *testing.T) {
 
 func TestARunningProcessConfirmsNoLeadership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPauses(func(context.Context) error { t.Error("asked"); return nil }, nil)
+		p := newProcessPauses(func(context.Context) error { t.Error("asked"); return nil }, nil)
 		p.begin()
 		send := p.connected()
 		for range 100 {

@@ -23,11 +23,11 @@ const (
 // errPaused ends connections whose buffered data must no longer be sent.
 var errPaused = errors.New("the process was paused and has lost a leadership")
 
-// pauses detects that the process did not run for a while: it was paused, its machine was
+// processPauses detects that the process did not run for a while: it was paused, its machine was
 // suspended, or it was starved. Others may then lead and have started attempts, while this
 // process continues as if nothing had happened. So nothing is sent to endpoints until all
 // leaderships are confirmed.
-type pauses struct {
+type processPauses struct {
 	elapsed func() time.Duration // monotonic, including suspension
 	confirm func(context.Context) error
 	noticed func(paused time.Duration, err error)
@@ -40,12 +40,12 @@ type pauses struct {
 	wg     sync.WaitGroup
 }
 
-func newPauses(confirm func(context.Context) error, noticed func(time.Duration, error)) *pauses {
-	return &pauses{elapsed: boottime.Start().Elapsed, confirm: confirm, noticed: noticed}
+func newProcessPauses(confirm func(context.Context) error, noticed func(time.Duration, error)) *processPauses {
+	return &processPauses{elapsed: boottime.Start().Elapsed, confirm: confirm, noticed: noticed}
 }
 
 // begin starts the goroutine that records the time, until end.
-func (p *pauses) begin() {
+func (p *processPauses) begin() {
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
 	p.wg.Go(func() {
@@ -65,23 +65,23 @@ func (p *pauses) begin() {
 }
 
 // ran records that the process ran at a time.
-func (p *pauses) ran(at time.Duration) {
+func (p *processPauses) ran(at time.Duration) {
 	for last := p.last.Load(); last < int64(at) && !p.last.CompareAndSwap(last, int64(at)); last = p.last.Load() {
 	}
 }
 
-func (p *pauses) end() {
+func (p *processPauses) end() {
 	p.cancel()
 	p.wg.Wait()
 }
 
 // fresh reports whether the process has been running without a pause.
-func (p *pauses) fresh() bool { return p.elapsed()-time.Duration(p.last.Load()) <= pauseLimit }
+func (p *processPauses) fresh() bool { return p.elapsed()-time.Duration(p.last.Load()) <= pauseLimit }
 
 // connected returns the check that a new connection makes before it sends anything. It
 // fails permanently after a pause in which a leadership was lost: older data may be
 // buffered on its way to the connection.
-func (p *pauses) connected() func() error {
+func (p *processPauses) connected() func() error {
 	losses := p.losses.Load()
 	return func() error {
 		p.check()
@@ -94,7 +94,7 @@ func (p *pauses) connected() func() error {
 
 // check returns immediately while the process runs. After a pause it waits until the
 // leaderships are confirmed, and lost ones have ended.
-func (p *pauses) check() {
+func (p *processPauses) check() {
 	if p.fresh() {
 		return
 	}
@@ -131,7 +131,7 @@ func (iv *Invoker) confirm(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (iv *Invoker) wasPaused(d time.Duration, err error) {
+func (iv *Invoker) processWasPaused(d time.Duration, err error) {
 	if err != nil {
 		iv.log.Warn("process was paused and lost a leadership; restarting its attempts", "duration", d, "err", err)
 		return

@@ -146,21 +146,21 @@ func applyRegisterNode(d *draft, at time.Time, cmd *registerNode) (outcome, erro
 	node.RegisteredAt = at
 	known, isKnown := d.node(node.Name)
 	if isKnown {
-		if no := admit(known, node, cmd.nameInUse); no != nil {
-			return *no, nil
+		if refusal := admit(known, node, cmd.nameInUse); refusal != nil {
+			return *refusal, nil
 		}
 	}
-	if no := d.tooOld(node); no != nil {
-		return *no, nil
+	if refusal := d.tooOld(node); refusal != nil {
+		return *refusal, nil
 	}
 	if isKnown {
 		node.RegisteredAt, node.Draining = known.RegisteredAt, known.Draining
 	}
-	back := isKnown && known.Removed // under the name of a removed node
+	reused := isKnown && known.Removed // the name of a removed node
 	switch {
-	case isKnown && !back && node.ID != 0 && node.ID != known.ID:
+	case isKnown && !reused && node.ID != 0 && node.ID != known.ID:
 		return refused(ErrNodeConflict, "node %s has id %d, not %d", node.Name, known.ID, node.ID), nil
-	case isKnown && !back:
+	case isKnown && !reused:
 		node.ID = known.ID
 	case node.ID == 0:
 		node.ID = d.highestNodeID() + 1
@@ -169,7 +169,7 @@ func applyRegisterNode(d *draft, at time.Time, cmd *registerNode) (outcome, erro
 			return refused(ErrNodeConflict, "id %d belongs to node %s", node.ID, d.nodes[at].Name), nil
 		}
 	}
-	if !isKnown || back {
+	if !isKnown || reused {
 		if err := d.storeTable(); err != nil {
 			return outcome{}, err
 		}

@@ -125,9 +125,9 @@ func (c Cluster) CheckJoin(announced uint32) error {
 func (d *draft) tooOld(node Node) *outcome {
 	level := d.cluster.Level()
 	if supported := feature.Announced(uint32(node.FeatureLevel)); supported < level {
-		no := refused(ErrNodeTooOld, "node %s supports feature level %d; the cluster is at %d since %s; upgrade its server",
+		refusal := refused(ErrNodeTooOld, "node %s supports feature level %d; the cluster is at %d since %s; upgrade its server",
 			node.Name, supported, level, d.cluster.FeatureLevelAt.UTC().Format(time.RFC3339))
-		return &no
+		return &refusal
 	}
 	return nil
 }

@@ -17,16 +17,26 @@ var killed = journal.Result{Failure: &journal.Failure{Code: 409, Message: Killed
 // kill ends an invocation without involving its handler, and the calls that it waits for.
 // One-way calls continue: they have no waiting caller.
 func (m *Machine) kill(c *Kill) (Outcome, error) {
-	inv, err := m.invocation(c.Target)
-	switch {
-	case err != nil:
-		return Outcome{}, err
-	case inv == nil:
-		return Outcome{Code: NotFound}, nil
-	case inv.Status == Completed:
-		return describe(Ended, inv), nil
+	inv, refusal, err := m.notEnded(c.Target)
+	if err != nil || inv == nil {
+		return refusal, err
 	}
 	return m.killFrom(inv, 0)
+}
+
+// notEnded returns the invocation that an operation is about. If it is unknown or has ended, inv is
+// nil and refusal is the outcome.
+func (m *Machine) notEnded(id ids.Invocation) (inv *Invocation, refusal Outcome, err error) {
+	inv, err = m.invocation(id)
+	switch {
+	case err != nil:
+		return nil, Outcome{}, err
+	case inv == nil:
+		return nil, Outcome{Code: NotFound}, nil
+	case inv.Status == Completed:
+		return nil, describe(Ended, inv), nil
+	}
+	return inv, Outcome{}, nil
 }
 
 // maxKills bounds the invocations of the partition that the commands of one log entry kill
@@ -78,14 +88,11 @@ func (c *Pause) reason() string {
 }
 
 func (m *Machine) pauseByOperator(c *Pause) (Outcome, error) {
-	inv, err := m.invocation(c.Target)
+	inv, refusal, err := m.notEnded(c.Target)
+	if err != nil || inv == nil {
+		return refusal, err
+	}
 	switch {
-	case err != nil:
-		return Outcome{}, err
-	case inv == nil:
-		return Outcome{Code: NotFound}, nil
-	case inv.Status == Completed:
-		return describe(Ended, inv), nil
 	case inv.Status == Paused:
 		return describe(Existing, inv), nil
 	case inv.Waiting():
@@ -115,14 +122,11 @@ func (m *Machine) pauseByOperator(c *Pause) (Outcome, error) {
 }
 
 func (m *Machine) resume(c *Resume) (Outcome, error) {
-	inv, err := m.invocation(c.Target)
+	inv, refusal, err := m.notEnded(c.Target)
+	if err != nil || inv == nil {
+		return refusal, err
+	}
 	switch {
-	case err != nil:
-		return Outcome{}, err
-	case inv == nil:
-		return Outcome{Code: NotFound}, nil
-	case inv.Status == Completed:
-		return describe(Ended, inv), nil
 	case inv.Waiting():
 		return describe(NotStarted, inv), nil
 	case inv.Status == Invoked && c.Repin != nil:

@@ -37,12 +37,15 @@ func newFakeServer(dir string) *fakeServer {
 func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	f.note(r, body)
+	if r.URL.Path == "/query" && f.query(w, string(body)) {
+		return
+	}
 	if name := f.replacement(r); name != "" {
 		f.answerFile(w, name)
 		return
 	}
 	if r.URL.Path == "/query" {
-		f.query(w, string(body))
+		write(w, http.StatusOK, `{"rows":[]}`)
 		return
 	}
 	if strings.HasPrefix(r.URL.Path, "/platform/") {
@@ -71,19 +74,19 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	write(w, status, answer)
 }
 
-// query responds to an SQL query with the first file in queries/ whose first line is part of it;
-// without one there are no rows.
-func (f *fakeServer) query(w http.ResponseWriter, body string) {
+// query responds to an SQL query with the first file in queries/ whose first line is part of it, and
+// reports whether there is one.
+func (f *fakeServer) query(w http.ResponseWriter, body string) bool {
 	files, _ := filepath.Glob(f.dir + "/queries/*")
 	for _, name := range files {
 		text, _ := os.ReadFile(name)
 		part, answer, _ := strings.Cut(string(text), "\n")
 		if strings.Contains(body, part) {
 			write(w, http.StatusOK, answer)
-			return
+			return true
 		}
 	}
-	write(w, http.StatusOK, `{"rows":[]}`)
+	return false
 }
 
 func (f *fakeServer) note(r *http.Request, body []byte) {

@@ -129,6 +129,46 @@ func (a *app) describeService(s client.Service, d client.Deployment) {
 	a.print.Println()
 	a.print.Heading("Handlers")
 	a.handlerTable("  ", s.Handlers)
+
+	var overridden []term.Field
+	for _, h := range s.Handlers {
+		if text := overrides(h); text != "" {
+			overridden = append(overridden, term.Field{Name: term.Clean(h.Name), Value: text})
+		}
+	}
+	if len(overridden) > 0 {
+		a.print.Println()
+		a.print.Heading("Overridden by handlers")
+		a.print.Fields("  ", overridden...)
+	}
+}
+
+// overrides describes the options in which a handler differs from its service.
+func overrides(h client.Handler) string {
+	var parts []string
+	add := func(name, value string) {
+		if value != "" {
+			parts = append(parts, name+" "+term.Clean(value))
+		}
+	}
+	add("idempotency retention", h.IdempotencyRetention)
+	add("workflow retention", h.WorkflowCompletionRetention)
+	add("journal retention", h.JournalRetention)
+	add("inactivity timeout", h.InactivityTimeout)
+	add("abort timeout", h.AbortTimeout)
+	if h.EnableLazyState != nil {
+		add("lazy state", yesNo(*h.EnableLazyState))
+	}
+	if p := h.RetryPolicy; p != nil {
+		add("first retry after", p.InitialInterval)
+		add("intervals growing by", p.ExponentiationFactor.String())
+		add("up to", p.MaxInterval)
+		if p.MaxAttempts != nil {
+			parts = append(parts, fmt.Sprintf("%d attempts", *p.MaxAttempts))
+		}
+		add("then", strings.ToLower(p.OnMaxAttempts))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (a *app) handlerTable(indent string, handlers []client.Handler) {

@@ -11,6 +11,7 @@ import (
 
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
+	"platform/internal/suggest"
 )
 
 const queueHint = "`platform vqueues list` shows the vqueues there are."
@@ -58,19 +59,26 @@ func (a *app) vqueuesList() *cobra.Command {
 		if *asJSON {
 			return a.printJSON(map[string]any{"vqueues": append([]client.VQueue{}, list...)})
 		}
+		pauses, err := a.client.ScopePauses(ctx, f.Scope, mostScopes+1)
+		if err != nil {
+			return err
+		}
 		if len(list) == 0 && f != (client.VQueueFilter{}) {
 			a.say("No such vqueues. Without --service, --scope and --limit-key, all are listed.")
+			a.sayScopePauses(pauses)
 			return nil
 		}
 		if len(list) == 0 {
 			a.say("No vqueues. Invocations with a scope wait in vqueues: POST <ingress>/platform/scope/{scope}/send/…")
 			a.sayFlowControlOff(ctx, "calls with a scope are refused")
+			a.sayScopePauses(pauses)
 			return nil
 		}
 		a.queueTable(list)
 		if more {
 			a.say("There are more than these; see --limit.")
 		}
+		a.sayScopePauses(pauses)
 		return nil
 	})
 	return cmd
@@ -134,7 +142,13 @@ them; --newest-first does that.`, mostSorted),
 		if *asJSON {
 			return a.printJSON(map[string]any{"vqueue": queue, "head": head, "entries": append([]client.VQueueEntry{}, entries...)})
 		}
-		a.describeQueue(queue, head, entries)
+		var pauses []client.ScopePause
+		if queue.Scope != "" {
+			if pauses, err = a.client.ScopePauses(ctx, queue.Scope, 1); err != nil {
+				return err
+			}
+		}
+		a.describeQueue(queue, head, entries, pauses)
 		if order == client.AsFound {
 			a.say("An arbitrary selection of %d entries. Listing the first ones requires reading all of them:\n  platform sql \"SELECT * FROM sys_vqueues WHERE id = '%s' AND stage = 'inbox' ORDER BY sequence_number LIMIT %d\"",
 				queue.Entries(), queue.ID, *limit)
@@ -293,15 +307,56 @@ func (a *app) switchScope(ctx context.Context, pause bool, f client.VQueueFilter
 	case f.LimitKey != "" || f.NoLimitKey:
 		return &usageError{"--limit-key goes with a service; --scope alone is for all limit keys"}
 	}
-	verb, err := "Resumed", error(nil)
+	before, err := a.client.ScopePauses(ctx, f.Scope, 1)
+	if err != nil {
+		return err
+	}
 	if pause {
-		verb, err = "Paused", a.client.PauseScope(ctx, f.Scope, reason)
+		err = a.client.PauseScope(ctx, f.Scope, reason)
 	} else {
 		err = a.client.ResumeScope(ctx, f.Scope)
 	}
 	if err != nil {
 		return err
 	}
-	a.print.Printf("%s %s the scope %s\n", a.print.Green("[OK]:"), verb, term.Clean(f.Scope))
+	use, err := a.client.ScopeUse(ctx, f.Scope)
+	if err != nil {
+		return err
+	}
+	scope, counts := term.Clean(f.Scope), fmt.Sprintf("(%d waiting, %d running)", use.Inbox, use.Running)
+	if pause && len(before) > 0 {
+		details := a.pauseDetails(before[0].At, before[0].By, before[0].Reason)
+		if reason != "" && reason != before[0].Reason {
+			return &hintedError{fmt.Errorf("the scope %s was already paused%s", scope, details),
+				"It stays paused. `platform vqueues resume --scope " + suggest.Word(f.Scope) + "` resumes it."}
+		}
+		a.print.Printf("%s The scope %s was already paused%s %s\n", a.print.Green("[OK]:"), scope, details, counts)
+		return nil
+	}
+	if !pause && len(before) == 0 {
+		a.print.Printf("%s The scope %s was not paused %s\n", a.print.Green("[OK]:"), scope, counts)
+		return nil
+	}
+	verb := "Resumed"
+	if pause {
+		verb = "Paused"
+	}
+	a.print.Printf("%s %s the scope %s %s\n", a.print.Green("[OK]:"), verb, scope, counts)
+	if pause && use.VQueues == 0 {
+		a.say("It has no vqueues at the moment. Invocations of this scope that arrive later wait.")
+	}
 	return nil
+}
+
+// mostScopes is the number of paused scopes that a list of vqueues names.
+const mostScopes = 5
+
+// sayScopePauses names the paused scopes of a list of vqueues, also those without any.
+func (a *app) sayScopePauses(list []client.ScopePause) {
+	for _, p := range list[:min(len(list), mostScopes)] {
+		a.say("The scope %s was paused%s. `platform vqueues resume --scope %s` resumes it.", term.Clean(p.Scope), a.pauseDetails(p.At, p.By, p.Reason), suggest.Word(p.Scope))
+	}
+	if len(list) > mostScopes {
+		a.say("More scopes are paused: `platform sql \"SELECT * FROM sys_user_limits WHERE is_paused\"`")
+	}
 }

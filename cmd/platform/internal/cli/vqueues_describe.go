@@ -11,7 +11,11 @@ import (
 	"platform/internal/units"
 )
 
-func (a *app) describeQueue(q client.VQueue, head client.VQueueHead, entries []client.VQueueEntry) {
+func (a *app) describeQueue(q client.VQueue, head client.VQueueHead, entries []client.VQueueEntry, scope []client.ScopePause) {
+	scopePaused := ""
+	for _, p := range scope {
+		scopePaused = a.pausedText(true) + a.pauseDetails(p.At, p.By, p.Reason)
+	}
 	a.print.Heading("VQueue Information")
 	a.print.Fields("  ",
 		term.Field{Name: "ID", Value: q.ID},
@@ -20,6 +24,7 @@ func (a *app) describeQueue(q client.VQueue, head client.VQueueHead, entries []c
 		term.Field{Name: "Limit key", Value: q.LimitKey},
 		term.Field{Name: "Lock", Value: term.Clean(q.Lock)},
 		term.Field{Name: "Paused", Value: a.pausedText(q.Paused) + a.pauseDetails(q.PausedAt, q.PausedBy, q.Reason)},
+		term.Field{Name: "Scope paused", Value: scopePaused},
 		term.Field{Name: "Created", Value: a.print.Time(q.CreatedAt)},
 		term.Field{Name: "Last enqueued", Value: a.print.Time(q.LastEnqueuedAt)},
 		term.Field{Name: "Last started", Value: a.print.Time(q.LastStartAt)},

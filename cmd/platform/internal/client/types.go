@@ -92,6 +92,15 @@ type Handler struct {
 	OutputDescription string `json:"output_description"`
 	Documentation     string `json:"documentation"`
 
+	// Options in which the handler differs from its service; those of the retry policy as well.
+	IdempotencyRetention        string       `json:"idempotency_retention"`
+	WorkflowCompletionRetention string       `json:"workflow_completion_retention"`
+	JournalRetention            string       `json:"journal_retention"`
+	InactivityTimeout           string       `json:"inactivity_timeout"`
+	AbortTimeout                string       `json:"abort_timeout"`
+	EnableLazyState             *bool        `json:"enable_lazy_state"`
+	RetryPolicy                 *RetryPolicy `json:"retry_policy"`
+
 	// Fields are all fields as unparsed JSON.
 	Fields map[string]json.RawMessage `json:"-"`
 }

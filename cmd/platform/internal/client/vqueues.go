@@ -26,11 +26,11 @@ type VQueue struct {
 	Held      uint64 `json:"num_paused"` // entries that are paused
 	Finished  uint64 `json:"num_finished"`
 
-	PausedAt       time.Time `json:"paused_at"`
-	CreatedAt      time.Time `json:"created_at"`
-	LastEnqueuedAt time.Time `json:"last_enqueued_at"`
-	LastStartAt    time.Time `json:"last_start_at"`
-	LastFinishAt   time.Time `json:"last_finish_at"`
+	PausedAt       time.Time `json:"paused_at,omitzero"`
+	CreatedAt      time.Time `json:"created_at,omitzero"`
+	LastEnqueuedAt time.Time `json:"last_enqueued_at,omitzero"`
+	LastStartAt    time.Time `json:"last_start_at,omitzero"`
+	LastFinishAt   time.Time `json:"last_finish_at,omitzero"`
 
 	// Moving averages, as ISO 8601 durations.
 	AverageQueue    string `json:"avg_queue_duration"`
@@ -42,7 +42,7 @@ type VQueue struct {
 type VQueueHead struct {
 	Status      string    `json:"status"`
 	Entry       string    `json:"head_entry_id"`
-	ScheduledAt time.Time `json:"scheduled_at"`
+	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 	BlockedOn   string    `json:"blocked_on"`
 	Details     string    `json:"blocked_on_json"`
 }
@@ -53,9 +53,9 @@ type VQueueEntry struct {
 	Kind        string    `json:"entry_kind"`
 	Stage       string    `json:"stage"`
 	Status      string    `json:"status"`
-	CreatedAt   time.Time `json:"created_at"`
-	Transition  time.Time `json:"transitioned_at"`
-	RunAt       time.Time `json:"run_at"`
+	CreatedAt   time.Time `json:"created_at,omitzero"`
+	Transition  time.Time `json:"transitioned_at,omitzero"`
+	RunAt       time.Time `json:"run_at,omitzero"`
 	NumAttempts int       `json:"num_attempts"`
 }
 
@@ -156,6 +156,45 @@ func (c *Client) PauseVQueue(ctx context.Context, id, reason string) error {
 	}
 	_, err := c.adminJSON(ctx, http.MethodPost, path, nil, nil)
 	return err
+}
+
+// ScopePause is the pause of all vqueues of a scope.
+type ScopePause struct {
+	Scope  string    `json:"scope"`
+	At     time.Time `json:"paused_at,omitzero"`
+	By     string    `json:"paused_by"`
+	Reason string    `json:"pause_reason"`
+}
+
+// ScopePauses lists up to limit paused scopes, those paused last first, or the pause of one scope.
+// Servers of earlier releases, which reject the query, have none.
+func (c *Client) ScopePauses(ctx context.Context, scope string, limit int) (list []ScopePause, err error) {
+	query := "SELECT scope, paused_at, paused_by, pause_reason FROM sys_user_limits WHERE level = 'Scope' AND is_paused"
+	if scope != "" {
+		query += " AND scope = " + Quote(scope)
+	}
+	err = c.selectRows(ctx, fmt.Sprintf("%s ORDER BY paused_at DESC LIMIT %d", query, limit), &list)
+	if HasStatus(err, http.StatusBadRequest) {
+		return nil, nil
+	}
+	return list, err
+}
+
+// ScopeUse is what the vqueues of a scope hold.
+type ScopeUse struct {
+	VQueues uint64 `json:"vqueues"`
+	Inbox   uint64 `json:"inbox"`
+	Running uint64 `json:"running"`
+}
+
+// ScopeUse counts the vqueues of a scope and their entries.
+func (c *Client) ScopeUse(ctx context.Context, scope string) (ScopeUse, error) {
+	var rows []ScopeUse
+	err := c.selectRows(ctx, "SELECT COUNT(*) AS vqueues, COALESCE(SUM(num_inbox), 0) AS inbox, COALESCE(SUM(num_running), 0) AS running FROM sys_vqueue_meta WHERE scope = "+Quote(scope), &rows)
+	if err != nil || len(rows) == 0 {
+		return ScopeUse{}, err
+	}
+	return rows[0], nil
 }
 
 // PauseScope stops all vqueues of a scope from starting entries. The reason may be empty.

@@ -138,7 +138,13 @@ function overrides(h: Handler): string[] {
   if (h.journal_retention) out.push(`journal ${h.journal_retention}`)
   if (h.inactivity_timeout) out.push(`inactivity ${h.inactivity_timeout}`)
   if (h.abort_timeout) out.push(`abort ${h.abort_timeout}`)
-  if (h.retry_policy) out.push('retries')
+  if (h.enable_lazy_state !== undefined) out.push(`lazy state ${h.enable_lazy_state ? 'on' : 'off'}`)
+  const p = h.retry_policy
+  if (p?.max_attempts) out.push(`${p.max_attempts} attempts`)
+  if (p?.initial_interval) out.push(`first retry after ${p.initial_interval}`)
+  if (p?.exponentiation_factor) out.push(`intervals × ${p.exponentiation_factor}`)
+  if (p?.max_interval) out.push(`up to ${p.max_interval}`)
+  if (p?.on_max_attempts) out.push(`then ${p.on_max_attempts.toLowerCase()}`)
   return out
 }
 

@@ -44,7 +44,7 @@ func (a *attempt) Response(h endpoint.Head) {
 	if server := first(h.Header["X-Restate-Server"]); server != "" {
 		t.server = server
 	}
-	f := a.judge(&h)
+	f := a.checkHead(&h)
 	if f == nil {
 		return
 	}
@@ -374,8 +374,8 @@ func (a *attempt) throttle() {
 	}
 }
 
-// judge returns the failure of an unexpected response, or nil.
-func (a *attempt) judge(h *endpoint.Head) *failure {
+// checkHead returns the failure of an unexpected response, or nil.
+func (a *attempt) checkHead(h *endpoint.Head) *failure {
 	code := errcode.RT0012
 	switch h.Status {
 	case 502, 504:

@@ -54,17 +54,17 @@ func (p *Partition) Status() Status {
 //
 // The proof holds for as long as self does not respond to the leader, so the replica must be
 // stopped before the status is requested: a leader that adds self again relies on its responses.
-func (s Status) RemovedBy(said Status, self raft.ServerID) bool {
-	if said.ID != s.ID || !said.Leading || said.Term < s.Term || slices.Contains(said.Newest, self) {
+func (s Status) RemovedBy(reported Status, self raft.ServerID) bool {
+	if reported.ID != s.ID || !reported.Leading || reported.Term < s.Term || slices.Contains(reported.Newest, self) {
 		return false
 	}
-	if _, member := said.Members.Find(self); member {
+	if _, member := reported.Members.Find(self); member {
 		return false
 	}
 	if _, member := s.Members.Find(self); member {
-		return said.Members.Index > s.Members.Index
+		return reported.Members.Index > s.Members.Index
 	}
-	return said.Members.Index >= s.Members.Index
+	return reported.Members.Index >= s.Members.Index
 }
 
 // ReplicaOn returns the Raft server ID of the replica on a node, which is that of its newest

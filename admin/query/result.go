@@ -49,10 +49,9 @@ type Written struct {
 const resultBuffer = 64 << 10
 
 // WriteJSON runs a query and streams {"rows":[…]} to w, preceded by "columns" if requested and by
-// "notices" if there are any. If it
-// fails before anything was written, it writes nothing and returns the error. Otherwise it ends
-// the document with "error" beside "rows", so that clients can see that it is incomplete. If w is
-// a DeadlineWriter, writing ends a second after the query timeout.
+// "notices" if there are any. If it fails before anything was written, it writes nothing and returns
+// the error. Otherwise it ends the document with "error" beside "rows", so that clients can see that
+// it is incomplete. If w is a DeadlineWriter, writing ends a second after the query timeout.
 func (e *Engine) WriteJSON(ctx context.Context, text string, o Options, w io.Writer) (Written, error) {
 	a := &jsonResult{to: w, max: e.cfg.MaxBytes, timeout: e.cfg.Timeout + writeGrace, rows: rowWriter{bigText: o.BigNumbersAsText}, header: o.Columns}
 	stats, err := e.query(ctx, text, o, a)

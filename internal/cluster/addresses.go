@@ -15,10 +15,10 @@ import (
 // the metadata. It is read for each request to another node and so is rebuilt only when
 // something changes. It is safe for concurrent use.
 type Addresses struct {
-	pages atomic.Pointer[addressPages]
+	table atomic.Pointer[addressTable]
 }
 
-type addressPages struct {
+type addressTable struct {
 	byServer map[raft.ServerID]string
 	// replicas are the addresses of the nodes that have a replica, by partition, the
 	// preferred leader first.
@@ -27,50 +27,56 @@ type addressPages struct {
 
 // NewAddresses returns an empty Addresses.
 func NewAddresses() *Addresses {
-	b := &Addresses{}
-	b.pages.Store(&addressPages{})
-	return b
+	a := &Addresses{}
+	a.table.Store(&addressTable{})
+	return a
 }
 
 // Update replaces the addresses. layout is nil as long as there is none.
-func (b *Addresses) Update(layout *metadata.Layout, members []membership.Member) {
-	pages := &addressPages{byServer: map[raft.ServerID]string{}}
-	byID := map[uint32]string{}
+func (a *Addresses) Update(layout *metadata.Layout, members []membership.Member) {
+	table := &addressTable{byServer: map[raft.ServerID]string{}}
 	if layout != nil {
 		for _, n := range layout.Nodes {
-			pages.byServer[n.ServerID()] = string(n.RaftAddress())
+			table.byServer[n.ServerID()] = string(n.RaftAddress())
 		}
 	}
 	for _, m := range members {
 		if m.State == membership.Alive {
-			pages.byServer[ServerID(m.Name, m.Incarnation)] = m.Address
+			table.byServer[ServerID(m.Name, m.Incarnation)] = m.Address
 		}
 	}
 	if layout != nil {
-		for _, n := range layout.Nodes {
-			byID[n.ID] = pages.byServer[n.ServerID()]
-		}
-		pages.replicas = make([][]string, len(layout.Partitions))
-		for i, p := range layout.Partitions {
-			for _, id := range p.Replicas {
-				if address := byID[id]; address != "" {
-					pages.replicas[i] = append(pages.replicas[i], address)
-				}
+		table.replicas = table.replicaAddresses(layout)
+	}
+	a.table.Store(table)
+}
+
+// replicaAddresses returns the known addresses of the replicas of each partition.
+func (t *addressTable) replicaAddresses(layout *metadata.Layout) [][]string {
+	byID := map[uint32]string{}
+	for _, n := range layout.Nodes {
+		byID[n.ID] = t.byServer[n.ServerID()]
+	}
+	replicas := make([][]string, len(layout.Partitions))
+	for i, p := range layout.Partitions {
+		for _, id := range p.Replicas {
+			if address := byID[id]; address != "" {
+				replicas[i] = append(replicas[i], address)
 			}
 		}
 	}
-	b.pages.Store(pages)
+	return replicas
 }
 
 // Of returns the address of a server of a Raft group, "" if it is not known.
-func (b *Addresses) Of(id raft.ServerID) raft.ServerAddress {
+func (a *Addresses) Of(id raft.ServerID) raft.ServerAddress {
 	node, _ := metadata.ReplicaNode(id)
-	return raft.ServerAddress(b.pages.Load().byServer[node])
+	return raft.ServerAddress(a.table.Load().byServer[node])
 }
 
 // OfLeader returns the address of a leader.
-func (b *Addresses) OfLeader(l raftgroup.Leader) string {
-	if address := b.Of(l.ID); address != "" {
+func (a *Addresses) OfLeader(l raftgroup.Leader) string {
+	if address := a.Of(l.ID); address != "" {
 		return string(address)
 	}
 	return string(l.Address)
@@ -78,20 +84,20 @@ func (b *Addresses) OfLeader(l raftgroup.Leader) string {
 
 // Holders returns the addresses of the nodes that have a replica of a partition, the
 // preferred leader first.
-func (b *Addresses) Holders(partition uint32) []string {
-	if all := b.pages.Load().replicas; int(partition) < len(all) {
+func (a *Addresses) Holders(partition uint32) []string {
+	if all := a.table.Load().replicas; int(partition) < len(all) {
 		return all[partition]
 	}
 	return nil
 }
 
 // Run keeps the addresses up to date until ctx ends.
-func (b *Addresses) Run(ctx context.Context, store *metadata.Store, members *membership.Members) {
+func (a *Addresses) Run(ctx context.Context, store *metadata.Store, members *membership.Members) {
 	changes, stop := members.Watch()
 	defer stop()
 	for {
 		layout, moved := store.Layout()
-		b.Update(layout, members.Nodes())
+		a.Update(layout, members.Nodes())
 		select {
 		case <-moved:
 		case <-changes:

@@ -87,18 +87,18 @@ func refuse(c net.Conn, limit int, key string) {
 type refusals struct {
 	log *slog.Logger
 
-	mu    sync.Mutex // guards the fields below
-	said  time.Time
-	count int
+	mu     sync.Mutex // guards the fields below
+	logged time.Time
+	count  int
 }
 
 func (r *refusals) add(addr netip.Addr, limit int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.count++
-	if now := time.Now(); now.Sub(r.said) >= 10*time.Second {
+	if now := time.Now(); now.Sub(r.logged) >= 10*time.Second {
 		r.log.Warn("connections of an address refused", "address", addr, "limit", limit, "refused", r.count)
-		r.said, r.count = now, 0
+		r.logged, r.count = now, 0
 	}
 }
 

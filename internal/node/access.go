@@ -129,7 +129,7 @@ func (a *accessControl) sessions() *access.Sessions {
 }
 
 // accept reports whether a stored token can be valid. A session ends with the configuration of the
-// provider that vouched for the user: another one can assign the same name to another user.
+// provider that authenticated the user: another one can assign the same name to another user.
 func (a *accessControl) accept(stored *metadata.Token) bool {
 	return !stored.Session || a.oidc != nil && a.oidc.Issuer() == stored.CreatedBy
 }

@@ -47,7 +47,7 @@ func (i *Identity) Verify(ctx context.Context, h *node.Hello) (*Peer, error) {
 	case own == "":
 		return nil, ErrNoCluster
 	case h.ClusterId != own:
-		return nil, fmt.Errorf("node %.64q at %.128q belongs to cluster %.64q, this node to %q", h.NodeId, h.Address, h.ClusterId, own) // of a stranger
+		return nil, fmt.Errorf("node %.64q at %.128q belongs to cluster %.64q, this node to %q", h.NodeId, h.Address, h.ClusterId, own) // %q since another program may have sent them
 	case name != "" && name != h.NodeId:
 		return nil, fmt.Errorf("node %.64q at %.128q has the certificate of node %s", h.NodeId, h.Address, name)
 	}

@@ -62,7 +62,7 @@ func (r *Redialer) Redial() {
 	r.conn = fresh
 }
 
-// Close closes the connection for good.
+// Close closes the connection permanently.
 func (r *Redialer) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

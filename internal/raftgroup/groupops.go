@@ -147,7 +147,7 @@ func (g *Group) await(ctx context.Context, start func(*raft.Raft) raft.Future) e
 	}
 }
 
-// IsLeader reports whether this replica believes that it leads. Use ConfirmLeadership for
+// IsLeader reports whether this replica leads as far as it knows. Use ConfirmLeadership for
 // certainty.
 func (g *Group) IsLeader() bool { return g.current().raft.State() == raft.Leader }
 

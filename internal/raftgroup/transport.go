@@ -162,7 +162,7 @@ func (t *Transport) Close() error {
 // refused logs, at a limited rate, that a peer is not the expected one. The address is the
 // one that was dialed, "" if the peer has connected.
 func (t *Transport) refused(addr raft.ServerAddress, err error) {
-	kind := "connected" // strangers determine the text of the error
+	kind := "connected" // the text of the error may come from an unknown client
 	if addr != "" {
 		kind = string(addr) + " " + err.Error()
 	}

@@ -70,7 +70,7 @@ type Server struct {
 	rejections  *logsample.Sampler[struct{}]
 }
 
-// Bound of the log messages about rejected nodes, which strangers can cause.
+// Bound of the log messages about rejected nodes, which anyone who reaches the port can cause.
 const (
 	maxRejections     = 3
 	rejectionInterval = 30 * time.Second

@@ -49,17 +49,17 @@ func (m *Manager) confirmedRemoval(ctx context.Context, p *partition.Partition) 
 
 // removed reports whether the status of another node's replica proves that this node's one
 // is no longer a member of the partition.
-func removed(own partition.Status, said *nodepb.ReplicaStatus, self raft.ServerID) bool {
-	members := raftgroup.Configuration{Index: said.MembersIndex}
-	for _, m := range said.Members {
+func removed(own partition.Status, reported *nodepb.ReplicaStatus, self raft.ServerID) bool {
+	members := raftgroup.Configuration{Index: reported.MembersIndex}
+	for _, m := range reported.Members {
 		members.Servers = append(members.Servers, raft.Server{ID: raft.ServerID(m.Id)})
 	}
 	var newest []raft.ServerID
-	for _, id := range said.Newest {
+	for _, id := range reported.Newest {
 		newest = append(newest, raft.ServerID(id))
 	}
 	return own.RemovedBy(partition.Status{
-		ID: said.Partition, Leading: said.Leading, Term: said.Term, Members: members, Newest: newest,
+		ID: reported.Partition, Leading: reported.Leading, Term: reported.Term, Members: members, Newest: newest,
 	}, self)
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -81,6 +82,7 @@ func (t *timers) push(timer machine.Timer) {
 	if timer.Compare(t.horizon) >= 0 {
 		return
 	}
+	timer.Name = strings.Clone(timer.Name) // that of a scope may be a part of a log entry
 	heap.Push(&t.pending, timer)
 	t.bytes += len(timer.Name)
 	if len(t.pending) > 2*timerLimit || t.bytes > 2*timerLimitBytes && len(t.pending) > 1 {

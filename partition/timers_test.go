@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -9,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -279,6 +282,21 @@ func TestTimersThatWereNotFiredAreRequeued(t *testing.T) {
 }
 
 // A timer is named by a promise, whose name may be long.
+// The name of a scope is a part of the log entry of an invocation in it, which may have megabytes.
+func TestTimersDoNotRetainLogEntries(t *testing.T) {
+	tm := newTimers(func() int64 { return 1 }, nil, nil)
+	tm.horizon.At = 10
+	set := func() weak.Pointer[byte] {
+		entry := make([]byte, 1<<20)
+		tm.set(machine.Timer{At: 5, Kind: machine.TimerQueue, Name: unsafe.String(&entry[0], 4)})
+		return weak.Make(&entry[0])
+	}
+	entry := set()
+	runtime.GC()
+	require.Nil(t, entry.Value())
+	require.Len(t, tm.pending, 1)
+}
+
 func TestTimersWithLongNamesFitIntoACommand(t *testing.T) {
 	tt := newTimers(func() int64 { return 1 }, nil, nil)
 	long := strings.Repeat("x", 20<<20)

@@ -1,6 +1,8 @@
 package invoker
 
 import (
+	"strings"
+
 	"platform/internal/errcode"
 	"platform/invoker/protocol"
 	"platform/partition/journal"
@@ -36,6 +38,9 @@ type stateWrite struct {
 const (
 	minPrune = 64
 	maxSizes = 10_000
+	// maxSizeKey is the length of keys up to which a session keeps bounds. The key of an object may
+	// have megabytes; the state of such an object is measured again.
+	maxSizeKey = 512
 )
 
 // changesState updates the size of the state for a command. It returns an error if the state
@@ -212,6 +217,10 @@ func (s *Session) boundOf(o machine.Object) (bound int, known bool) {
 
 // keepBound keeps a bound for further attempts.
 func (s *Session) keepBound(o machine.Object, bound int) {
+	if len(o.Key) > maxSizeKey {
+		return
+	}
+	o = machine.Object{Scope: strings.Clone(o.Scope), Service: strings.Clone(o.Service), Key: strings.Clone(o.Key)} // not with their record
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sizes == nil {

@@ -3,9 +3,12 @@ package invoker
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -178,6 +181,22 @@ func TestReplacedStateIsMeasuredAgain(t *testing.T) {
 }
 
 // Whatever attempts write, they are refused exactly what makes the state larger than the limit.
+// A session keeps ten thousand bounds. A key may have megabytes, and is a part of a larger record.
+func TestBoundsOfStateTakeLittleMemory(t *testing.T) {
+	s := new(Session)
+	keep := func(size int) weak.Pointer[byte] {
+		record := make([]byte, 1<<20)
+		s.keepBound(machine.Object{Key: unsafe.String(&record[0], size)}, 7)
+		return weak.Make(&record[0])
+	}
+	keep(maxSizeKey + 1)
+	require.Empty(t, s.sizes)
+	record := keep(maxSizeKey)
+	runtime.GC()
+	require.Nil(t, record.Value())
+	require.Len(t, s.sizes, 1)
+}
+
 func TestStateSizesAreExact(t *testing.T) {
 	const limit = 300
 	for seed := range uint64(30) {

@@ -31,7 +31,11 @@ func (h *history) drawOperator(p int) {
 		require.Equal(h, before != 0 && before != machine.Completed, outcome.Code == machine.OK)
 		require.Contains(h, []machine.Status{0, machine.Completed}, h.status(target))
 	case 5:
-		h.apply(p, &machine.Pause{Target: target})
+		c := &machine.Pause{Target: target}
+		if h.level >= feature.Level4 && h.chance(30) {
+			c.Repin = "dp_2"
+		}
+		h.apply(p, c)
 		switch {
 		case before == machine.Invoked && h.level >= feature.Level2:
 			require.Equal(h, machine.Invoked, h.status(target))

@@ -31,7 +31,7 @@ func (n Names) invocation(inv *machine.Invocation) string {
 	field("lock", "held", inv.HoldsLock)
 	field("pause", "requested", inv.Pausing)
 	if p := inv.LastPause; p != nil {
-		field("paused-because", []string{"unknown", "operator", "attempts", "failure"}[p.Cause], true)
+		field("paused-because", []string{"unknown", "operator", "attempts", "failure", "deployment"}[p.Cause], true)
 		field("paused-by", p.By, p.By != "")
 		field("paused-reason", strconv.Quote(p.Reason), p.Reason != "")
 		field("failed-attempts", p.Attempts, p.Attempts != 0)

@@ -178,10 +178,13 @@ func (m *Machine) pauseQueue(c *PauseQueue) (Outcome, error) {
 	return Outcome{}, nil
 }
 
-// switchQueue pauses or resumes a queue or a scope; known is false for a queue without a record.
+// switchQueue pauses or resumes a queue or a scope; known is false for a queue without a record, and
+// for an invalid scope, whose counter no timer could name.
 func (m *Machine) switchQueue(c *PauseQueue) (known bool, err error) {
 	scope := c.Queue == flowcontrol.QueueKey{Scope: c.Queue.Scope} && m.level >= feature.Level4
 	switch {
+	case scope && flowcontrol.CheckScope(c.Queue.Scope) != nil:
+		return false, nil //nolint:nilerr // a refusal, which all replicas agree on
 	case scope && c.Paused:
 		return true, m.flow.PauseScope(c.Queue.Scope, &flowcontrol.QueuePause{By: c.By, Reason: c.Reason, At: m.now})
 	case scope:

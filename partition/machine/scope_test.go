@@ -66,6 +66,18 @@ func TestAPausedScopeStartsNothing(t *testing.T) {
 	require.Equal(t, machine.Inboxed, status(invoke("s", "C", "")))
 }
 
+// The admin API refuses such scopes as well. A counter with such a name could end all replicas: it is
+// continued from when the rules change.
+func TestInvalidScopesCannotBePaused(t *testing.T) {
+	b := newBounded(t, feature.Level4)
+	for _, scope := range []string{"a/b", "*", "a b", "\xff"} {
+		o, _, err := b.m.Apply(b.st, machine.Header{Epoch: 1, Time: b.now, Level: b.level}, &machine.PauseQueue{Queue: flowcontrol.QueueKey{Scope: scope}, Paused: true}, nil)
+		require.NoError(t, err)
+		require.Equal(t, machine.NotFound, o.Code, scope)
+	}
+	require.Empty(t, b.st.AllCounters())
+}
+
 // Below feature level 4, a queue without a service does not exist.
 func TestScopesCannotBePausedBelowLevel4(t *testing.T) {
 	b := newBounded(t, feature.Level3)

@@ -62,30 +62,14 @@ func AssessLoss(s Storage, rec HardStateRecord, tables Position, fallback []raft
 	if l.rebase && tables.Index == 0 {
 		l.rebase = have || snapErr != nil
 	}
-	var members raft.Configuration
-	switch {
-	case log.config != nil:
-		members, l.configIndex = raft.DecodeConfiguration(log.config), log.configIndex
-	case snapErr == nil && have && snap.ConfigIndex <= l.Kept:
-		members, l.configIndex = snap.Config, snap.ConfigIndex
-	case fallback != nil:
-		members, l.configIndex = raft.Configuration{Servers: fallback}, tables.Index
-	default:
-		return l, errors.New("the log has lost the members of the group, and there may be others: start the node, which copies the partition from them")
+	var known *snapshotRecord
+	if snapErr == nil && have {
+		known = &snap
 	}
-	l.Members = members.Servers
-	l.configIndex = min(l.configIndex, tables.Index)
-	l.config = raft.EncodeConfiguration(members)
-	if log.config == nil && tables.Index == 0 { // there is no other source of the members
-		l.force = fallback
+	if err := l.findMembers(&log, known, fallback); err != nil {
+		return l, err
 	}
-
-	term, termErr := number(s, keyCurrentTerm)
-	voteTerm, voteTermErr := number(s, keyVoteTerm)
-	vote, voteErr := s.Get(keyVote)
-	l.term = max(term, rec.Term, voteTerm, rec.VoteTerm, tables.Term, log.term)
-	l.VoteLost = termErr != nil || voteTermErr != nil || voteErr != nil && !errors.Is(voteErr, errKeyNotFound) ||
-		term < rec.Term || voteTerm < rec.VoteTerm || voteTerm == rec.VoteTerm && candidateHash(vote) != rec.candidate
+	l.assessVote(s, log.term)
 	_, _, pendingErr := loadRecord(s, keyPending)
 	l.dropPending = pendingErr != nil
 	l.First, l.Last = l.Kept+1, max(l.logLast, rec.Last.Index, rec.Snapshot)
@@ -100,6 +84,41 @@ func AssessLoss(s Storage, rec HardStateRecord, tables Position, fallback []raft
 		return l, ErrNoLoss
 	}
 	return l, nil // something that the next start would reject
+}
+
+// findMembers determines the members of the group: from the log, its snapshot (nil: none), or else the
+// fallback.
+func (l *Loss) findMembers(log *usable, snap *snapshotRecord, fallback []raft.Server) error {
+	var members raft.Configuration
+	switch {
+	case log.config != nil:
+		members, l.configIndex = raft.DecodeConfiguration(log.config), log.configIndex
+	case snap != nil && snap.ConfigIndex <= l.Kept:
+		members, l.configIndex = snap.Config, snap.ConfigIndex
+	case fallback != nil:
+		members, l.configIndex = raft.Configuration{Servers: fallback}, l.base.Index
+	default:
+		return errors.New("the log has lost the members of the group, and there may be others: start the node, which copies the partition from them")
+	}
+	l.Members = members.Servers
+	l.configIndex = min(l.configIndex, l.base.Index)
+	l.config = raft.EncodeConfiguration(members)
+	if log.config == nil && l.base.Index == 0 { // there is no other source of the members
+		l.force = fallback
+	}
+	return nil
+}
+
+// assessVote determines the term in which to continue, and whether a term or a vote is lost.
+// logTerm is the highest term in the log.
+func (l *Loss) assessVote(s Storage, logTerm uint64) {
+	rec := &l.record
+	term, termErr := number(s, keyCurrentTerm)
+	voteTerm, voteTermErr := number(s, keyVoteTerm)
+	vote, voteErr := s.Get(keyVote)
+	l.term = max(term, rec.Term, voteTerm, rec.VoteTerm, l.base.Term, logTerm)
+	l.VoteLost = termErr != nil || voteTermErr != nil || voteErr != nil && !errors.Is(voteErr, errKeyNotFound) ||
+		term < rec.Term || voteTerm < rec.VoteTerm || voteTerm == rec.VoteTerm && candidateHash(vote) != rec.candidate
 }
 
 // usable is the usable part of a log.

@@ -105,6 +105,7 @@ func (s *Server) invocation(w http.ResponseWriter, r *http.Request, t *parsedTar
 	}
 	inv.Input = payload
 	inv.ID = newID(inv.Target, inv.IdempotencyKey, s.ownerOfKeys(r.Context()), s.cfg.PartitionKey, now)
+	inv.Fresh = !inv.DerivedID()
 	inv.Retention = machine.RetentionOf(options.Retention(inv.Target.Type, inv.IdempotencyKey != nil))
 	return inv, nil
 }

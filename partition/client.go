@@ -61,7 +61,7 @@ func (l *leadership) withCurrentID(inv *machine.Invoke) *machine.Invoke {
 		return inv
 	}
 	current := *inv // the caller may retry it, possibly elsewhere
-	current.ID = id
+	current.ID, current.Since = id, machine.Moment{}
 	return &current
 }
 
@@ -97,7 +97,7 @@ func (p *Partition) Call(ctx context.Context, inv *machine.Invoke) (Ending, mach
 		e, o, err := l.call(ctx, current)
 		if err == nil && !o.ID.IsZero() { // the invocation has another ID: wait for that one
 			other := *current
-			other.ID, current = o.ID, &other
+			other.ID, other.Since, current = o.ID, machine.Moment{}, &other
 			continue
 		}
 		if current.ID != inv.ID {
@@ -268,6 +268,11 @@ func (l *leadership) submit(c machine.Command, done func(machine.Outcome, error)
 // within the tables. A large one may be dropped, with an error, if ctx ends before it is proposed.
 func (l *leadership) submitLarger(ctx context.Context, c machine.Command, copies int, done func(machine.Outcome, error)) error {
 	size := codec.CommandSize(c)
+	if inv, ok := c.(*machine.Invoke); ok {
+		l.recent.mu.Lock()
+		defer l.recent.mu.Unlock()
+		c = l.recent.markedLocked(inv, size)
+	}
 	if l.isBulk(c, size) {
 		return proposeError(l.submitBulk(ctx, c, size+copies, done))
 	}

@@ -47,6 +47,7 @@ type leadership struct {
 	proposer      *raftgroup.Proposer[machine.Outcome]
 	bulkProgress  bulkProgress
 	session       attempts.Session
+	recent        *recent
 	waiters       *waiters
 	timers        *timers
 	fireSlots     chan struct{} // a slot for each FireTimers command in progress
@@ -74,7 +75,7 @@ func (p *Partition) newLeadership(ctx context.Context, term uint64) (*leadership
 	cancel()
 	l := &leadership{
 		p: p, epoch: previous.Epoch + 1, term: term, previousLevel: previous.Level,
-		clock: newClock(previous.Clock, p.clock.Now), waiters: newWaiters(),
+		clock: newClock(previous.Clock, p.clock.Now), waiters: newWaiters(), recent: newRecent(),
 		fireSlots: make(chan struct{}, maxFiring), left: make(chan struct{}),
 		log: p.log.With("leader_epoch", previous.Epoch+1),
 	}

@@ -105,6 +105,8 @@ var changes = []Change{
 	{Level4, RecordField, "Invocation.trace.baggage", "the record of an invocation stores the baggage of its caller"},
 	{Level4, CommandField, "RegisterDeployment.limit", "a new deployment is refused if there are as many as admin.deployments-limit"},
 	{Level4, Derivation, "ids of requests with idempotency keys", "the idempotency keys of a caller with credentials are its own"},
+	{Level4, CommandField, "Invoke.fresh", "the leader records that the id of an invocation is new, so that replicas need not look it up"},
+	{Level4, RPC, "Invoke.since and PartitionResponse.moment", "nodes tell the leader what it had proposed before they chose the id of an invocation"},
 	{Level4, Derivation, "Deliver without messages", "a partition that has lost data in a recovery accepts later messages of other partitions"},
 }
 

@@ -61,6 +61,12 @@ func (w *writer) invoke(field protowire.Number, c *machine.Invoke) {
 	w.uint(fieldInvokeRequest, c.Request)
 	w.uint(fieldInvokePriority, uint64(c.Priority))
 	w.int(fieldInvokeDelay, c.Delay)
+	if c.Fresh || c.Since != (machine.Moment{}) {
+		w.require(feature.Level4, "an invocation whose id is known to be new")
+		w.bool(fieldInvokeFresh, c.Fresh)
+		w.uint(fieldInvokeSinceLeadership, c.Since.Leadership)
+		w.uint(fieldInvokeSinceNumber, c.Since.Number)
+	}
 	w.close(n)
 }
 
@@ -96,6 +102,12 @@ func readInvoke(b []byte, c *machine.Invoke) error {
 			c.Priority = r.u8()
 		case fieldInvokeDelay:
 			c.Delay = r.i64()
+		case fieldInvokeFresh:
+			c.Fresh = r.bool()
+		case fieldInvokeSinceLeadership:
+			c.Since.Leadership = r.u64()
+		case fieldInvokeSinceNumber:
+			c.Since.Number = r.u64()
 		default:
 			r.unknown("invoke")
 		}

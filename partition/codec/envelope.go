@@ -55,15 +55,15 @@ func EncodeCommand(level feature.Level, c machine.Command) ([]byte, error) {
 }
 
 // ForLevel returns a command for EncodeCommand: without what is optional and cannot be read at a
-// level. That is the baggage of an invocation, for which a request need not fail. Records of event
-// streams need the level of baggage anyway.
+// level. Those are the baggage of an invocation and what is known about its ID, for which a request
+// need not fail. Records of event streams need the level of baggage anyway.
 func ForLevel(level feature.Level, c machine.Command) machine.Command {
 	inv, ok := c.(*machine.Invoke)
-	if !ok || level >= feature.Level4 || inv.Trace.Baggage == "" {
+	if !ok || level >= feature.Level4 || inv.Trace.Baggage == "" && !inv.Fresh && inv.Since == (machine.Moment{}) {
 		return c
 	}
 	older := *inv // the caller may retry it, possibly elsewhere
-	older.Trace.Baggage = ""
+	older.Trace.Baggage, older.Fresh, older.Since = "", false, machine.Moment{}
 	return &older
 }
 

@@ -150,20 +150,23 @@ const (
 )
 
 const (
-	fieldInvokeID             = 1
-	fieldInvokeTarget         = 2
-	fieldInvokeInput          = 3
-	fieldInvokeSource         = 4
-	fieldInvokeSink           = 5
-	fieldInvokeIdempotencyKey = 6
-	fieldInvokeLimitKey       = 7
-	fieldInvokeTrace          = 8
-	fieldInvokeStartAt        = 9
-	fieldInvokeRetention      = 10
-	fieldInvokeServerVersion  = 11
-	fieldInvokeRequest        = 12
-	fieldInvokePriority       = 13
-	fieldInvokeDelay          = 14
+	fieldInvokeID              = 1
+	fieldInvokeTarget          = 2
+	fieldInvokeInput           = 3
+	fieldInvokeSource          = 4
+	fieldInvokeSink            = 5
+	fieldInvokeIdempotencyKey  = 6
+	fieldInvokeLimitKey        = 7
+	fieldInvokeTrace           = 8
+	fieldInvokeStartAt         = 9
+	fieldInvokeRetention       = 10
+	fieldInvokeServerVersion   = 11
+	fieldInvokeRequest         = 12
+	fieldInvokePriority        = 13
+	fieldInvokeDelay           = 14
+	fieldInvokeFresh           = 15
+	fieldInvokeSinceLeadership = 16
+	fieldInvokeSinceNumber     = 17
 )
 
 const (

@@ -30,7 +30,7 @@ func (m *Machine) request(requested *Invoke) (Outcome, error) {
 // invoke creates an invocation, or finds the one that already has the ID, so that no
 // request runs twice.
 func (m *Machine) invoke(c *Invoke) (Outcome, error) {
-	known, err := m.invocation(c.ID)
+	known, err := m.known(c)
 	if failpoint.Active(failpoint.NoDeduplication) && c.Sink == nil {
 		known = nil
 	}
@@ -58,6 +58,15 @@ func (m *Machine) invoke(c *Invoke) (Outcome, error) {
 	}
 	outcome := describe(Existing, known)
 	return outcome, m.wait(known, *c.Sink)
+}
+
+// known returns the invocation that has the ID, nil if there is none.
+func (m *Machine) known(c *Invoke) (*Invocation, error) {
+	if c.Fresh && m.level >= feature.Level4 {
+		m.st.Absent(c.ID)
+		return nil, nil
+	}
+	return m.invocation(c.ID)
 }
 
 // create stores the record and the Input entry and passes the invocation to admission.

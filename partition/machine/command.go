@@ -58,6 +58,19 @@ type Invoke struct {
 	Retention     Retention
 	ServerVersion string
 	Priority      uint8 // 0 to flowcontrol.Priorities-1; used only with a scope
+	// Fresh means that no invocation has the ID, so that it need not be looked up; from feature
+	// level 4 on. The ingress sets it if it has just chosen the ID at random. It is part of the
+	// log if the leader knows it too, which follows from Since.
+	Fresh bool
+	// Since is a moment before which nobody knew the ID, zero if there is none. It is part of
+	// requests to the leader only.
+	Since Moment
+}
+
+// Moment is a point in the sequence of invocations that one leadership proposes.
+type Moment struct {
+	Leadership uint64 // random; 0: none
+	Number     uint64
 }
 
 // Progress is what an attempt achieved, in order. All steps are refused if the attempt is

@@ -17,6 +17,9 @@ func (t *Target) reusable(idempotencyKey *string) bool {
 	return idempotencyKey != nil || t.Type == target.WorkflowRun
 }
 
+// DerivedID reports whether the ID of an invocation follows from its keys, so that requests share it.
+func (c *Invoke) DerivedID() bool { return c.Target.reusable(c.IdempotencyKey) }
+
 func (inv *Invocation) reusable() bool { return inv.Target.reusable(inv.IdempotencyKey) }
 
 // Expired reports whether a completed invocation must no longer be visible to callers,

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/target"
 	"platform/partition/journal"
@@ -65,4 +66,36 @@ func TestEndedWaitersOfAPromiseAreRemoved(t *testing.T) {
 	p, err := s.Promise(target.Object(), "p")
 	require.NoError(t, err)
 	require.Less(t, len(p.Waiting), 32)
+}
+
+// blindState fails if an invocation is looked up.
+type blindState struct {
+	*machinetest.State
+	t *testing.T
+}
+
+func (s blindState) Invocation(id ids.Invocation) (*machine.Invocation, error) {
+	s.t.Errorf("%s was looked up", id)
+	return nil, nil
+}
+
+func TestAFreshInvocationIsNotLookedUp(t *testing.T) {
+	s := machinetest.NewStrict()
+	m := machine.New(machine.Shards{Count: 1})
+	id := ids.NewInvocation(1, [16]byte{15: 1})
+	c := &machine.Invoke{ID: id, Target: machine.Target{Service: "S", Handler: "h"}, Input: journal.NewInput(nil, nil), Fresh: true}
+	_, _, err := m.Apply(s, machine.Header{Epoch: 1, Time: 1000, Level: feature.Level3}, &machine.Lead{Epoch: 1}, nil)
+	require.NoError(t, err)
+	for _, want := range []machine.Code{machine.OK, machine.Existing} {
+		o, _, err := m.Apply(s, machine.Header{Epoch: 1, Time: 1000, Level: feature.Level3}, c, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, o.Code, "below the level of the mark")
+	}
+	c.ID[23] = 2
+	o, effects, err := m.Apply(blindState{s, t}, machine.Header{Epoch: 1, Time: 1000, Level: feature.Level4}, c, nil)
+	require.NoError(t, err)
+	require.Equal(t, machine.OK, o.Code)
+	require.Len(t, effects, 1)
+	require.Empty(t, s.Broken(nil))
+	require.Empty(t, s.Faults())
 }

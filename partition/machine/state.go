@@ -21,6 +21,9 @@ type State interface {
 
 	// Invocation returns nil if the ID is unknown.
 	Invocation(ids.Invocation) (*Invocation, error)
+	// Absent declares that no invocation has an ID, nor anything that belongs to it exists, so
+	// that the tables need not be read when one is put.
+	Absent(ids.Invocation)
 	PutInvocation(*Invocation)
 	DeleteInvocation(ids.Invocation)
 

@@ -61,10 +61,21 @@ func drawStream(t *rapid.T) machine.Stream {
 
 func drawID(t *rapid.T) ids.Invocation { return testID(rapid.ByteRange(1, 4).Draw(t, "id")) }
 
+var worldNotes = []journal.NotificationID{
+	journal.Completion(1), journal.Completion(256), journal.NumberedSignal(1), journal.NamedSignal("a"), journal.NamedSignal("a\x00"),
+}
+
 func drawNote(t *rapid.T) journal.NotificationID {
-	return rapid.SampledFrom([]journal.NotificationID{
-		journal.Completion(1), journal.Completion(256), journal.NumberedSignal(1), journal.NamedSignal("a"), journal.NamedSignal("a\x00"),
-	}).Draw(t, "note")
+	return rapid.SampledFrom(worldNotes).Draw(t, "note")
+}
+
+// unused reports whether there is nothing that belongs to an ID.
+func (w *world) unused(id ids.Invocation, twin machine.State) bool {
+	inv, _ := twin.Invocation(id)
+	return inv == nil && w.length[id] == 0 && !slices.ContainsFunc(worldNotes, func(n journal.NotificationID) bool {
+		how, _ := twin.Notified(id, n)
+		return how != journal.Pending
+	})
 }
 
 func drawTimer(t *rapid.T) machine.Timer {
@@ -80,7 +91,11 @@ var operations = map[string]func(t *rapid.T, w *world, all ...machine.State){
 	"put invocation": func(t *rapid.T, w *world, all ...machine.State) {
 		w.seq++
 		inv := machine.Invocation{ID: drawID(t), Status: machine.Status(rapid.ByteRange(1, 6).Draw(t, "status")), Attempt: w.seq}
+		fresh := w.unused(inv.ID, all[0]) && rapid.Bool().Draw(t, "fresh")
 		for _, s := range all {
+			if fresh {
+				s.Absent(inv.ID)
+			}
 			copied := inv
 			s.PutInvocation(&copied)
 		}

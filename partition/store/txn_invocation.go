@@ -54,6 +54,13 @@ func (t *Txn) Invocation(id ids.Invocation) (*machine.Invocation, error) {
 	return &inv, nil
 }
 
+// Absent implements machine.State.
+func (t *Txn) Absent(id ids.Invocation) {
+	if _, known := t.invocations[id]; !known {
+		t.invocations[id] = record{notes: notes{known: true}}
+	}
+}
+
 // lookup reads a record from the cache or the database.
 func (t *Txn) lookup(id *ids.Invocation) (*machine.Invocation, notes, error) {
 	if c, found := t.p.cache.records[*id]; found {

@@ -1713,8 +1713,11 @@ type PartitionResponse struct {
 	Read    uint64          `protobuf:"varint,12,opt,name=read,proto3" json:"read,omitempty"`
 	Matched uint64          `protobuf:"varint,13,opt,name=matched,proto3" json:"matched,omitempty"`
 	// Strong means that the page is linearizable, as requested by PartitionScan.strong.
-	Strong        bool             `protobuf:"varint,14,opt,name=strong,proto3" json:"strong,omitempty"`
-	Listed        *PartitionListed `protobuf:"bytes,15,opt,name=listed,proto3" json:"listed,omitempty"`
+	Strong bool             `protobuf:"varint,14,opt,name=strong,proto3" json:"strong,omitempty"`
+	Listed *PartitionListed `protobuf:"bytes,15,opt,name=listed,proto3" json:"listed,omitempty"`
+	// Leadership and moment are a machine.Moment, in responses to requests that create invocations.
+	Leadership    uint64 `protobuf:"varint,16,opt,name=leadership,proto3" json:"leadership,omitempty"`
+	Moment        uint64 `protobuf:"varint,17,opt,name=moment,proto3" json:"moment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1852,6 +1855,20 @@ func (x *PartitionResponse) GetListed() *PartitionListed {
 		return x.Listed
 	}
 	return nil
+}
+
+func (x *PartitionResponse) GetLeadership() uint64 {
+	if x != nil {
+		return x.Leadership
+	}
+	return 0
+}
+
+func (x *PartitionResponse) GetMoment() uint64 {
+	if x != nil {
+		return x.Moment
+	}
+	return 0
 }
 
 // NodeReference identifies a node as in Raft configurations.
@@ -2645,7 +2662,7 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\vStateObject\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12\x10\n" +
-	"\x03key\x18\x03 \x01(\tR\x03key\"\xb9\x04\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\"\xf1\x04\n" +
 	"\x11PartitionResponse\x12*\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x16.node.v1.PartitionCodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12.\n" +
@@ -2662,7 +2679,11 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x04read\x18\f \x01(\x04R\x04read\x12\x18\n" +
 	"\amatched\x18\r \x01(\x04R\amatched\x12\x16\n" +
 	"\x06strong\x18\x0e \x01(\bR\x06strong\x120\n" +
-	"\x06listed\x18\x0f \x01(\v2\x18.node.v1.PartitionListedR\x06listed\"9\n" +
+	"\x06listed\x18\x0f \x01(\v2\x18.node.v1.PartitionListedR\x06listed\x12\x1e\n" +
+	"\n" +
+	"leadership\x18\x10 \x01(\x04R\n" +
+	"leadership\x12\x16\n" +
+	"\x06moment\x18\x11 \x01(\x04R\x06moment\"9\n" +
 	"\rNodeReference\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\"\xda\x01\n" +

@@ -1623,8 +1623,12 @@ type Invoke struct {
 	Request        uint64                 `protobuf:"varint,12,opt,name=request,proto3" json:"request,omitempty"`
 	Priority       uint32                 `protobuf:"varint,13,opt,name=priority,proto3" json:"priority,omitempty"`
 	Delay          int64                  `protobuf:"varint,14,opt,name=delay,proto3" json:"delay,omitempty"` // set only in transit to the leader, which computes start_at from it
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	Fresh          bool                   `protobuf:"varint,15,opt,name=fresh,proto3" json:"fresh,omitempty"` // no invocation has the id; from level 4 on
+	// Set only in transit to the leader, which computes fresh from them: machine.Moment. From level 4 on.
+	SinceLeadership uint64 `protobuf:"varint,16,opt,name=since_leadership,json=sinceLeadership,proto3" json:"since_leadership,omitempty"`
+	SinceNumber     uint64 `protobuf:"varint,17,opt,name=since_number,json=sinceNumber,proto3" json:"since_number,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Invoke) Reset() {
@@ -1751,6 +1755,27 @@ func (x *Invoke) GetPriority() uint32 {
 func (x *Invoke) GetDelay() int64 {
 	if x != nil {
 		return x.Delay
+	}
+	return 0
+}
+
+func (x *Invoke) GetFresh() bool {
+	if x != nil {
+		return x.Fresh
+	}
+	return false
+}
+
+func (x *Invoke) GetSinceLeadership() uint64 {
+	if x != nil {
+		return x.SinceLeadership
+	}
+	return 0
+}
+
+func (x *Invoke) GetSinceNumber() uint64 {
+	if x != nil {
+		return x.SinceNumber
 	}
 	return 0
 }
@@ -5799,7 +5824,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x12\n" +
 	"\x04flow\x18\x03 \x01(\bR\x04flow\x12\x1c\n" +
-	"\trecovered\x18\x04 \x01(\bR\trecovered\"\x95\x04\n" +
+	"\trecovered\x18\x04 \x01(\bR\trecovered\"\xf9\x04\n" +
 	"\x06Invoke\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x120\n" +
 	"\x06target\x18\x02 \x01(\v2\x18.platform.raftlog.TargetR\x06target\x12\x14\n" +
@@ -5815,7 +5840,10 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x0eserver_version\x18\v \x01(\tR\rserverVersion\x12\x18\n" +
 	"\arequest\x18\f \x01(\x04R\arequest\x12\x1a\n" +
 	"\bpriority\x18\r \x01(\rR\bpriority\x12\x14\n" +
-	"\x05delay\x18\x0e \x01(\x03R\x05delayB\x12\n" +
+	"\x05delay\x18\x0e \x01(\x03R\x05delay\x12\x14\n" +
+	"\x05fresh\x18\x0f \x01(\bR\x05fresh\x12)\n" +
+	"\x10since_leadership\x18\x10 \x01(\x04R\x0fsinceLeadership\x12!\n" +
+	"\fsince_number\x18\x11 \x01(\x04R\vsinceNumberB\x12\n" +
 	"\x10_idempotency_key\"\xa3\x01\n" +
 	"\bProgress\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x18\n" +

@@ -116,6 +116,15 @@ func (c *client) invoke(t machine.Target, input string) *machine.Invoke {
 	}
 }
 
+// moment is what a node knows of the leader of a partition before an ID is first sent. The
+// attempts of the request may reach the leader through other nodes.
+func (c *client) moment(partition uint32) machine.Moment {
+	if l := c.randomNode().running(); l != nil {
+		return l.directory.Partition(partition).Moment()
+	}
+	return machine.Moment{}
+}
+
 // outcome is what a client knows about an operation.
 type outcome int
 
@@ -207,6 +216,7 @@ type callResult struct {
 // call invokes a handler and waits for its end.
 func (c *client) call(ctx context.Context, inv *machine.Invoke) ([]byte, outcome) {
 	id := c.sim.owner(inv.ID)
+	inv.Since = c.moment(id)
 	v, e, err := retry(ctx, c, func(ctx context.Context, d *fabric.Directory) (callResult, error) {
 		end, out, err := d.Partition(id).Call(ctx, inv)
 		return callResult{end, out}, err
@@ -328,6 +338,7 @@ func (c *client) startWaiter(ctx context.Context) {
 
 func (c *client) submit(ctx context.Context, inv *machine.Invoke) outcome {
 	id := c.sim.owner(inv.ID)
+	inv.Since = c.moment(id)
 	o, e, err := retry(ctx, c, func(ctx context.Context, d *fabric.Directory) (machine.Outcome, error) {
 		return d.Partition(id).Invoke(ctx, inv)
 	})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"platform/internal/raftgroup"
+	"platform/partition/machine"
 )
 
 // DirectoryConfig configures how a Directory finds the replicas of partitions.
@@ -86,6 +87,20 @@ type Handle struct {
 	// leader caches the address of the last known leader, for nodes without a replica of
 	// the partition.
 	leader atomic.Pointer[string]
+	// moment is the last one that a leader on another node has sent, nil if there is none.
+	moment atomic.Pointer[machine.Moment]
+}
+
+// Moment returns a moment of the leader that has passed, for Invoke.Since; zero if none is
+// known.
+func (h *Handle) Moment() machine.Moment {
+	if p := h.d.cfg.Local(h.id); p != nil && p.Leading() {
+		return p.Moment()
+	}
+	if m := h.moment.Load(); m != nil {
+		return *m
+	}
+	return machine.Moment{}
 }
 
 // ID returns the partition's number.

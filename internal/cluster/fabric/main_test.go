@@ -33,6 +33,7 @@ type fake struct {
 	changed  chan struct{}
 	accepted int // number of requests not rejected
 
+	moment  machine.Moment
 	invoke  func(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error)
 	call    func(ctx context.Context, inv *machine.Invoke) (partition.Ending, machine.Outcome, error)
 	await   func(ctx context.Context, id ids.Invocation) (partition.Ending, error)
@@ -75,6 +76,8 @@ func (f *fake) Changed() <-chan struct{} {
 	defer f.mu.Unlock()
 	return f.changed
 }
+
+func (f *fake) Moment() machine.Moment { return f.moment }
 
 func (f *fake) checkLeader() error {
 	f.mu.Lock()

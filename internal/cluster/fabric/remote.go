@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"platform/internal/ids"
@@ -21,7 +22,8 @@ type Remote struct {
 	address string
 	id      uint32
 	leader  leaderWatch
-	relay   bool // the node sends requests on to the leader
+	relay   bool                            // the node sends requests on to the leader
+	moment  *atomic.Pointer[machine.Moment] // receives that of the leader; may be nil
 }
 
 // Remote returns the replica of a partition on the node at address, host and port.
@@ -33,6 +35,23 @@ func (c *Client) Remote(address string, partition uint32) *Remote {
 func (r *Remote) withLeaderWatch(w leaderWatch) *Remote {
 	r.leader = w
 	return r
+}
+
+// withMoment makes responses store the moment of the leader.
+func (r *Remote) withMoment(m *atomic.Pointer[machine.Moment]) *Remote {
+	r.moment = m
+	return r
+}
+
+// learn stores the moment of the leader that is in a response.
+func (r *Remote) learn(m *node.PartitionResponse) {
+	if r.moment == nil || m.Leadership == 0 {
+		return
+	}
+	now := machine.Moment{Leadership: m.Leadership, Number: m.Moment}
+	if known := r.moment.Load(); known == nil || *known != now {
+		r.moment.Store(&now)
+	}
 }
 
 // relaying makes the node send requests on to the leader.
@@ -100,7 +119,11 @@ func (r *Remote) propose(ctx context.Context, method node.PartitionMethod, c mac
 	if err != nil {
 		return nil, fmt.Errorf("encode %T: %w", c, err)
 	}
-	return r.roundTrip(ctx, &node.PartitionRequest{Method: method, Command: b})
+	m, err := r.roundTrip(ctx, &node.PartitionRequest{Method: method, Command: b})
+	if err == nil {
+		r.learn(m)
+	}
+	return m, err
 }
 
 func (r *Remote) outcome(ctx context.Context, method node.PartitionMethod, c machine.Command) (machine.Outcome, error) {

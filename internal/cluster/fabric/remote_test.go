@@ -454,3 +454,38 @@ func TestResponsesWithoutContentAreErrors(t *testing.T) {
 	_, err = listedFromWire(nil)
 	require.Error(t, err)
 }
+
+// A node that creates invocations on another one learns how far its leader is, which the leader
+// gets back with later requests.
+func TestTheMomentOfTheLeaderIsLearned(t *testing.T) {
+	p := newFake(true)
+	r, _ := pair(t, p)
+	r.c.level = func() feature.Level { return feature.Level4 }
+	h := new(Handle)
+	r.withMoment(&h.moment)
+	h.d = &Directory{cfg: DirectoryConfig{Local: func(uint32) Local { return nil }}}
+	require.Zero(t, h.Moment())
+	var since []machine.Moment
+	p.invoke = func(_ context.Context, got *machine.Invoke) (machine.Outcome, error) {
+		since = append(since, got.Since)
+		return machine.Outcome{}, nil
+	}
+	p.call = func(_ context.Context, got *machine.Invoke) (partition.Ending, machine.Outcome, error) {
+		since = append(since, got.Since)
+		return partition.Ending{}, machine.Outcome{}, nil
+	}
+	p.moment = machine.Moment{Leadership: 1 << 63, Number: 3}
+	inv := invocation(1)
+	_, err := r.Invoke(t.Context(), inv)
+	require.NoError(t, err)
+	inv.Since = h.Moment()
+	p.moment.Number = 4
+	_, _, err = r.Call(t.Context(), inv)
+	require.NoError(t, err)
+	require.Equal(t, []machine.Moment{{}, {Leadership: 1 << 63, Number: 3}}, since)
+	require.Equal(t, p.moment, h.Moment())
+	h.d.cfg.Local = func(uint32) Local { return &fake{leading: true, moment: machine.Moment{Leadership: 7}} }
+	require.EqualValues(t, 7, h.Moment().Leadership, "of the replica on this node")
+	h.d.cfg.Local = func(uint32) Local { return newFake(false) }
+	require.Equal(t, p.moment, h.Moment())
+}

@@ -45,6 +45,8 @@ type Local interface {
 	Leader() raftgroup.Leader
 	// Changed returns a channel that is closed when Leading or Leader changes.
 	Changed() <-chan struct{}
+	// Moment returns the current moment of the leadership, zero if the replica does not lead.
+	Moment() machine.Moment
 }
 
 var (

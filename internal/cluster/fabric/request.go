@@ -151,6 +151,7 @@ func (s *Server) propose(ctx context.Context, p Local, req *node.PartitionReques
 			return call(ctx, p, c, r)
 		}
 		o, err = p.Invoke(ctx, c)
+		setMoment(p, r)
 	case *machine.Deliver:
 		return p.Deliver(ctx, c)
 	case *machine.Ingest:
@@ -173,5 +174,12 @@ func call(ctx context.Context, p Local, c *machine.Invoke, r *node.PartitionResp
 		o.Result = nil
 	}
 	r.Ending, r.Outcome = endingToWire(&e), outcomeToWire(&o)
+	setMoment(p, r)
 	return nil
+}
+
+// setMoment adds the moment of the leader to a response.
+func setMoment(p Local, r *node.PartitionResponse) {
+	m := p.Moment()
+	r.Leadership, r.Moment = m.Leadership, m.Number
 }

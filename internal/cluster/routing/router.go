@@ -84,7 +84,7 @@ func (r *Router) Owner(id ids.Invocation) *fabric.Handle {
 // Send implements ingress.Invocations.
 func (r *Router) Send(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error) {
 	p := r.Owner(inv.ID)
-	inv.Request = NewRequest()
+	prepare(p, inv)
 	o, err := retry(ctx, inv.IdempotencyKey != nil || inv.Target.Type == target.WorkflowRun, func(ctx context.Context) (machine.Outcome, error) { return p.Invoke(ctx, inv) })
 	switch {
 	case err == nil && o.Code == machine.QueueFull:
@@ -93,6 +93,15 @@ func (r *Router) Send(ctx context.Context, inv *machine.Invoke) (machine.Outcome
 		o.Code = machine.OK // created by an earlier attempt of this request
 	}
 	return o, err
+}
+
+// prepare sets what the attempts of a request for a new invocation have in common. No attempt may
+// have been sent before: whoever has the ID got it after the moment.
+func prepare(p *fabric.Handle, inv *machine.Invoke) {
+	inv.Request = NewRequest()
+	if inv.Fresh {
+		inv.Fresh, inv.Since = false, p.Moment()
+	}
 }
 
 // largeInput is the size from which an input is not kept while its call waits.
@@ -104,7 +113,7 @@ func (r *Router) Call(ctx context.Context, inv *machine.Invoke, stored func()) (
 		return r.callLarge(ctx, inv, stored)
 	}
 	p := r.Owner(inv.ID)
-	inv.Request = NewRequest()
+	prepare(p, inv)
 	return retry(ctx, inv.IdempotencyKey != nil, func(ctx context.Context) (Response, error) {
 		e, o, err := p.Call(ctx, inv)
 		if err == nil && o.Code == machine.QueueFull {

@@ -27,11 +27,15 @@ type restarted struct {
 	full        bool      // each term begins with a full queue
 	asked       int
 	inputs      []int // sizes of the inputs to store
+	since       []machine.Moment
 }
 
 func (r *restarted) Leading() bool            { return !time.Now().Before(r.away) }
 func (r *restarted) Leader() raftgroup.Leader { return raftgroup.Leader{} }
 func (r *restarted) Changed() <-chan struct{} { return nil }
+func (r *restarted) Moment() machine.Moment {
+	return machine.Moment{Leadership: 1, Number: uint64(r.asked + len(r.inputs))}
+}
 
 func (r *restarted) wait() (partition.Ending, error) {
 	if r.asked++; r.full && r.left < r.terms && r.asked%3 != 0 {
@@ -46,14 +50,15 @@ func (r *restarted) wait() (partition.Ending, error) {
 	return partition.Ending{}, raftgroup.ErrUnknownOutcome
 }
 
-func (r *restarted) Call(context.Context, *machine.Invoke) (partition.Ending, machine.Outcome, error) {
+func (r *restarted) Call(_ context.Context, inv *machine.Invoke) (partition.Ending, machine.Outcome, error) {
+	r.since = append(r.since, inv.Since)
 	e, err := r.wait()
 	return e, machine.Outcome{}, err
 }
 
 // Invoke stores an invocation, after a first attempt whose outcome is unknown.
 func (r *restarted) Invoke(_ context.Context, inv *machine.Invoke) (machine.Outcome, error) {
-	r.inputs = append(r.inputs, len(inv.Input))
+	r.inputs, r.since = append(r.inputs, len(inv.Input)), append(r.since, inv.Since)
 	if len(r.inputs) == 1 {
 		return machine.Outcome{}, raftgroup.ErrUnknownOutcome
 	}
@@ -81,6 +86,34 @@ func TestLongRequestsOutlastAnyNumberOfFailovers(t *testing.T) {
 					a, err := request(t.Context(), r)
 					require.NoError(t, err)
 					require.Equal(t, "done", string(a.Result.Value))
+				})
+			})
+		}
+	}
+}
+
+// All attempts of a request say that its ID was new before the first of them, if it was.
+func TestAttemptsHaveTheMomentBeforeTheFirst(t *testing.T) {
+	for name, request := range map[string]func(context.Context, *Router, *machine.Invoke) error{
+		"call": func(ctx context.Context, r *Router, inv *machine.Invoke) error {
+			_, err := r.Call(ctx, inv, nil)
+			return err
+		},
+		"send": func(ctx context.Context, r *Router, inv *machine.Invoke) error {
+			_, err := r.Send(ctx, inv)
+			return err
+		},
+	} {
+		for _, fresh := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, fresh %t", name, fresh), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					p := &restarted{terms: 3, left: 3, asked: 5}
+					r := &Router{directory: fabric.NewDirectory(1, fabric.DirectoryConfig{Local: func(uint32) fabric.Local { return p }})}
+					require.NoError(t, request(t.Context(), r, &machine.Invoke{Target: machine.Target{Service: "S", Handler: "h"}, Fresh: fresh}))
+					require.Greater(t, len(p.since), 1)
+					for _, since := range p.since {
+						require.Equal(t, fresh, since == machine.Moment{Leadership: 1, Number: 5}, "%v", since)
+					}
 				})
 			})
 		}

@@ -126,6 +126,13 @@ func (s *State) Invocation(id ids.Invocation) (*machine.Invocation, error) {
 	return &inv, nil
 }
 
+// Absent implements machine.State.
+func (s *State) Absent(id ids.Invocation) {
+	if _, ok := s.invocations[id]; ok {
+		s.fault("invocation %s is declared absent", id)
+	}
+}
+
 // PutInvocation implements machine.State.
 func (s *State) PutInvocation(inv *machine.Invocation) {
 	r := record{given: inv}

@@ -1,0 +1,89 @@
+package partition
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"sync"
+
+	"platform/internal/ids"
+	"platform/partition/machine"
+)
+
+// recent knows the IDs of the invocations that a leadership has proposed lately. An ID is looked
+// up in the tables of each replica before an invocation is created, almost always in vain, since
+// the ingress has just chosen it at random. The leader can tell, and says so in the log.
+//
+// It knows that nobody had an ID before a Moment of its own leadership, if the ingress read the
+// moment before it sent the ID for the first time. From then on only this leadership can have
+// created the invocation: what earlier ones propose later is refused, and a later one does not
+// know the moment. So what it has proposed since decides. A request that is repeated, delayed,
+// or relayed brings the same moment.
+type recent struct {
+	leadership uint64
+
+	// mu covers the fields below. It is held until a command is in the queue of the proposer,
+	// so that no repetition overtakes one with the mark.
+	mu       sync.Mutex
+	number   uint64 // of the moment: how often current was full
+	current  map[uint64]struct{}
+	previous map[uint64]struct{}
+}
+
+// recentIDs is how many IDs are kept at least, and half of those kept at most.
+const recentIDs = 4096
+
+func newRecent() *recent {
+	return &recent{leadership: rand.Uint64() | 1, current: map[uint64]struct{}{}, previous: map[uint64]struct{}{}}
+}
+
+// now returns the current moment.
+func (r *recent) now() machine.Moment {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return machine.Moment{Leadership: r.leadership, Number: r.number}
+}
+
+// addLocked records an ID that is about to be proposed. It reports whether the ID is certainly
+// new, given a moment before which nobody had it.
+func (r *recent) addLocked(id ids.Invocation, since machine.Moment) (fresh bool) {
+	// Part of the ID is enough: if another one shares it, there is one lookup more.
+	key := binary.LittleEndian.Uint64(id[len(id)-8:])
+	_, known := r.current[key]
+	if !known {
+		_, known = r.previous[key]
+	}
+	if !known {
+		if len(r.current) >= recentIDs {
+			r.current, r.previous = r.previous, r.current
+			clear(r.current)
+			r.number++
+		}
+		r.current[key] = struct{}{}
+	}
+	return !known && since.Leadership == r.leadership && since.Number+1 >= r.number
+}
+
+// markedSize is the size below which invocations are marked as fresh: bulk commands may be
+// proposed in another order, and a repetition may have another size.
+const markedSize = bulkCommand / 2
+
+// markedLocked returns an invocation as it is proposed: with the mark that its ID is new,
+// instead of the moment from which that follows.
+func (r *recent) markedLocked(inv *machine.Invoke, size int) *machine.Invoke {
+	fresh := r.addLocked(inv.ID, inv.Since) && size < markedSize
+	if inv.Fresh == fresh && inv.Since == (machine.Moment{}) {
+		return inv
+	}
+	marked := *inv // the caller may retry it, possibly elsewhere
+	marked.Fresh, marked.Since = fresh, machine.Moment{}
+	return &marked
+}
+
+// Moment returns the current moment of the leadership, zero if this replica does not lead.
+func (p *Partition) Moment() machine.Moment {
+	l, err := p.leader()
+	if err != nil {
+		return machine.Moment{}
+	}
+	return l.recent.now()
+}

@@ -57,7 +57,7 @@ func (s *Server) authorize(c echo.Context, r route) error {
 	}
 	if !p.Allows(r.permission) {
 		return &failure{status: http.StatusForbidden, message: fmt.Sprintf("%s %s requires the role %s; the token %q has %s",
-			r.method, r.path, access.RolesWith(r.permission), p.Name, joinRoles(p.Roles))}
+			r.method, c.Request().URL.Path, access.RolesWith(r.permission), p.Name, joinRoles(p.Roles))}
 	}
 	if p.Limited() {
 		return s.withinLimits(c, r, p)

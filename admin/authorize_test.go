@@ -315,7 +315,7 @@ func TestActionsAreAudited(t *testing.T) {
 	}
 	require.Len(t, got, 5)
 	for i, part := range []string{
-		"; POST /tokens; the token is missing", "viewer; PATCH /invocations/:invocation_id/kill; PATCH /invocations/:invocation_id/kill requires the role operator or admin",
+		"; POST /tokens; the token is missing", "viewer; PATCH /invocations/:invocation_id/kill; PATCH /invocations/nonsense/kill requires the role operator or admin",
 		"operator; PATCH /invocations/:invocation_id/kill; ", "deployer; DELETE /deployments/:deployment; ", "deployer; POST /deployments; ",
 	} {
 		require.Contains(t, got[i], part)

@@ -31,11 +31,53 @@ func (e *explainer) awaited(ctx context.Context, tree string) error {
 	if err := json.Unmarshal([]byte(tree), &future); err != nil {
 		return fmt.Errorf("%w: %w", errFuture, err)
 	}
+	if e.row.Number("pinned_service_protocol_version") >= firstReportingProtocol { // before, only flat sets
+		e.combination = combination(future)
+	}
 	journal, err := e.journal(ctx)
 	if err != nil {
 		return err
 	}
 	return e.leaves(ctx, future, journal)
+}
+
+// combination returns how a flat tree of futures combines its leaves, except for the cancel signal:
+// with firstOf, allOf or "", if there is only one leaf or the tree is nested.
+func combination(future any) string {
+	members, _ := future.(map[string]any)
+	for name, value := range members { // there is one
+		children, _ := value.([]any)
+		children = slices.DeleteFunc(slices.Clone(children), awaitsCancel)
+		if len(children) == 1 {
+			return combination(children[0])
+		}
+		for _, child := range children {
+			if leaf, _ := child.(map[string]any); leaf["Single"] == nil {
+				return ""
+			}
+		}
+		switch {
+		case len(children) == 0:
+		case strings.HasPrefix(name, "First"):
+			return firstOf
+		case strings.HasPrefix(name, "All"):
+			return allOf
+		}
+	}
+	return ""
+}
+
+// How results are combined, in words for their number.
+const (
+	firstOf = "the first of %d results"
+	allOf   = "%d results, all of them"
+)
+
+// awaitsCancel reports whether a future is the cancel signal, which every handler awaits.
+func awaitsCancel(future any) bool {
+	members, _ := future.(map[string]any)
+	leaf, _ := members["Single"].(map[string]any)
+	return leaf["SignalIndex"] == float64(1)
 }
 
 // leaves walks a tree of futures. A node is an object with one member, whose value is a leaf or a

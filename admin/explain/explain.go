@@ -117,6 +117,8 @@ type explainer struct {
 	now    time.Time
 	row    Row // of sys_invocation
 	Explanation
+
+	combination string // firstOf or allOf, if the results of WaitingFor are combined like that
 }
 
 func (e *explainer) summary(format string, args ...any) { e.Summary = fmt.Sprintf(format, args...) }
@@ -194,6 +196,9 @@ func (e *explainer) firstWait(introduction string) string {
 	case 1:
 		return introduction + " " + e.WaitingFor[0].Text
 	default:
+		if e.combination != "" {
+			return introduction + " " + fmt.Sprintf(e.combination, n)
+		}
 		return fmt.Sprintf("%s %s and %s", introduction, e.WaitingFor[0].Text, counted(n-1, "other result"))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -404,4 +405,26 @@ func TestChainOfWaits(t *testing.T) {
 		}
 	}
 	require.Equal(t, maxChain, explained)
+}
+
+// TestCombinationsAreNamed distinguishes the first of several results from all of them, which matters for what an
+// operator does about a timeout.
+func TestCombinationsAreNamed(t *testing.T) {
+	const sleep, awakeable, cancel = `{"Single":{"SignalName":"timer"}}`, `{"Single":{"SignalName":"approval"}}`, `{"Single":{"SignalIndex":1}}`
+	for tree, want := range map[string]string{
+		`{"FirstCompleted":[` + sleep + `,` + awakeable + `,` + cancel + `]}`:                                 "waits for the first of 2 results.",
+		`{"FirstCompleted":[{"FirstCompleted":[` + sleep + `,` + awakeable + `]},` + cancel + `]}`:            "waits for the first of 2 results.",
+		`{"FirstCompleted":[{"FirstSucceededOrAllFailed":[` + sleep + `,` + awakeable + `]},` + cancel + `]}`: "waits for the first of 2 results.",
+		`{"FirstCompleted":[{"AllSucceededOrFirstFailed":[` + sleep + `,` + awakeable + `]},` + cancel + `]}`: "waits for 2 results, all of them.",
+		`{"FirstCompleted":[{"AllCompleted":[` + sleep + `]},` + awakeable + `,` + cancel + `]}`:              "waits for the signal timer and 1 other result.",
+		`{"FirstCompleted":[{"Unknown":[` + sleep + `,` + awakeable + `]},` + cancel + `]}`:                   "waits for the signal timer and 1 other result.",
+		`{"FirstCompleted":[` + sleep + `,` + cancel + `]}`:                                                   "waits for the signal timer.",
+	} {
+		for version, want := range map[int]string{7: want, 6: "waits for the signal timer"} {
+			row := fmt.Sprintf(`{"id":"ID","status":"suspended","pinned_service_protocol_version":%d,"suspended_waiting_future_json":%s}`, version, strconv.Quote(tree))
+			e, err := Invocation(t.Context(), tables{"FROM sys_invocation": "[" + row + "]"}, "ID", now)
+			require.NoError(t, err)
+			require.Contains(t, e.Summary, want, tree)
+		}
+	}
 }

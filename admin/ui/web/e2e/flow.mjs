@@ -135,6 +135,7 @@ export async function testFlowControl() {
       // The queue and the invocation lead back to the pause.
       await t.page.goto(`${w.admin}/ui/invocations/${waiting[0]}`)
       await t.page.locator('.why').getByText('The scope initech was paused').first().waitFor()
+      assert.doesNotMatch(await t.page.locator('.why').innerText(), /\dT\d\d:/, 'times are shown like all others')
       await t.page.getByRole('link', { name: 'Show the queue' }).first().click()
       await t.page.getByRole('link', { name: 'scope paused' }).click()
       await t.page.waitForURL(/counters\?scope=initech/)

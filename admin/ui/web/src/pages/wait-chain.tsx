@@ -55,7 +55,7 @@ function Subject({ of: w }: { of: Wait }) {
       if (w.id?.startsWith('inv_')) return <>the key, which is held by {w.target && <a class="strong" href={href(`/invocations/${segment(w.id)}`)}><bdi>{w.target}</bdi></a>} <InvocationID id={w.id} /></>
       break
     case 'vqueue':
-      return <>{w.text} {w.id && <a href={href('/flow-control/queues', { id: w.id })}>Show the queue</a>}</>
+      return <><TimedText text={w.text} /> {w.id && <a href={href('/flow-control/queues', { id: w.id })}>Show the queue</a>}</>
     case 'awakeable':
       if (w.id) return <>the awakeable <ID id={w.id} /><Command text={`platform awakeables resolve ${w.id} '<value>'`} /></>
   }

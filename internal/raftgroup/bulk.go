@@ -180,6 +180,7 @@ func (p *Proposer[R]) takeBulk() (c pendingBulk[R], ok bool) {
 	}
 	c = q.take(i)
 	q.inFlight, q.held = true, c.Size
+	p.open = nil // what is submitted later must not overtake an ordered command
 	return c, true
 }
 

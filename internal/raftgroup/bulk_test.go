@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ordered notes in which order commands are sealed.
+// ordered notes in which order commands are sealed; an entry that others join is sealed again.
 type ordered struct {
 	mu    sync.Mutex
 	order []byte // first byte of each command
@@ -22,7 +22,9 @@ func (o *ordered) seal(batch [][]byte) ([]byte, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, c := range batch {
-		o.order = append(o.order, c[0])
+		if !bytes.Contains(o.order, c[:1]) {
+			o.order = append(o.order, c[0])
+		}
 	}
 	return sealJournal(batch)
 }

@@ -55,13 +55,13 @@ func (g *Group) Propose(data []byte) *Future {
 		close(out.done)
 		return out
 	}
-	begin := g.cfg.Metrics.proposed(1, len(data))
+	begin := time.Now()
 	go func() {
 		defer inst.pending.Add(-1)
 		defer close(out.done)
 		out.result, out.err = g.outcome(rf)
 		out.index = rf.Index()
-		g.cfg.Metrics.ended(begin, 1, out.err)
+		g.cfg.Metrics.ended(begin, 1, len(data), out.err)
 	}()
 	return out
 }

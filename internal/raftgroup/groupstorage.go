@@ -30,9 +30,10 @@ type groupStorage struct {
 	match func(raft.ServerID, uint64) uint64
 	// onFailedWrite is called when entries could not be stored or removed; it must not block.
 	onFailedWrite func()
-	// onStored is called after entries were stored; it must not block. It is nil while no
-	// proposer runs.
-	onStored atomic.Pointer[func()]
+	// onStoring is called before entries are stored, with the last of them, whose data it may
+	// replace, and onStored afterwards; they must not block. They are nil while no proposer runs.
+	onStoring atomic.Pointer[func(*raft.Log)]
+	onStored  atomic.Pointer[func()]
 }
 
 func newGroupStorage(s Storage, cacheBytes int, log *slog.Logger, p *probe, onDamage func(error)) *groupStorage {
@@ -101,6 +102,9 @@ func (s *groupStorage) StoreLogs(logs []*raft.Log) error {
 	}
 	err := s.truncate(logs[0].Index)
 	if err == nil {
+		if f := s.onStoring.Load(); f != nil {
+			(*f)(logs[len(logs)-1])
+		}
 		err = s.Storage.StoreLogs(logs)
 	}
 	if err != nil {

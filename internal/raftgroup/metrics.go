@@ -82,25 +82,18 @@ func NewMetrics(reg prometheus.Registerer, kind string) *Metrics {
 	}
 }
 
-// proposed counts an entry, and returns the time of the proposal.
-func (m *Metrics) proposed(commands, bytes int) time.Time {
+// ended counts an entry that was proposed at begin, and the outcome of its commands.
+func (m *Metrics) ended(begin time.Time, commands, bytes int, err error) {
 	if m == nil {
-		return time.Time{}
+		return
 	}
 	m.commands.Observe(float64(commands))
 	m.bytes.Observe(float64(bytes))
-	return time.Now()
-}
-
-// ended counts the outcome of the commands of an entry that was proposed at begin.
-func (m *Metrics) ended(begin time.Time, commands int, err error) {
-	switch {
-	case m == nil:
-	case err == nil:
-		m.commit.Observe(time.Since(begin).Seconds())
-	default:
+	if err != nil {
 		m.refused(commands, err)
+		return
 	}
+	m.commit.Observe(time.Since(begin).Seconds())
 }
 
 // refused counts commands that were not applied.

@@ -109,9 +109,8 @@ func TestWritesOfAllLogsAreTimed(t *testing.T) {
 
 func TestWithoutMetricsNothingIsCounted(t *testing.T) {
 	var m *Metrics
-	require.Zero(t, m.proposed(1, 1))
-	m.ended(time.Time{}, 1, nil)
-	m.ended(time.Time{}, 1, ErrStopped)
+	m.ended(time.Time{}, 1, 1, nil)
+	m.ended(time.Time{}, 1, 1, ErrStopped)
 	m.leaderChanged()
 	m.sentSnapshot(nil)
 	require.Zero(t, testing.AllocsPerRun(10, func() { m.refused(1, ErrOverloaded) }))

@@ -90,12 +90,13 @@ type Proposer[R any] struct {
 	spare     []pendingCommand[R]
 	submitted uint64 // commands that were ever in the queue
 	bulk      bulkQueue[R]
-	bytes     int    // of the queue
-	inFlight  int    // entries but those of bulk
-	inBytes   int    // of their commands
-	newest    uint64 // number of the last of them, from 1 on
-	storing   bool   // that one is not in the log yet
-	alone     bool   // the group has no other members
+	bytes     int           // of the queue
+	inFlight  int           // entries but those of bulk
+	inBytes   int           // of their commands
+	newest    uint64        // number of the last of them, from 1 on
+	storing   bool          // that one is not in the log yet
+	open      *sentEntry[R] // that one, while further commands may join it; nil: they may not
+	alone     bool          // the group has no other members
 	closed    bool
 }
 
@@ -106,14 +107,16 @@ type pendingCommand[R any] struct {
 	done Completion[R]
 }
 
-// sentEntry is an entry in flight with the completions of its commands.
+// sentEntry is an entry in flight with its commands and their completions.
 type sentEntry[R any] struct {
-	future raft.ApplyFuture
-	inst   *instance
-	bytes  int       // of its commands
-	number uint64    // in order; bulkNumber if it has a command of SubmitBulk
-	begin  time.Time // zero without metrics
-	done   []Completion[R]
+	future   raft.ApplyFuture
+	inst     *instance
+	data     []byte   // as passed to Raft
+	commands [][]byte // while further ones may join
+	bytes    int      // of them
+	number   uint64   // in order; bulkNumber if it has a command of SubmitBulk
+	begin    time.Time
+	done     []Completion[R]
 }
 
 // NewProposer returns a proposer for g. Commands are accepted immediately and proposed
@@ -237,7 +240,9 @@ func (p *Proposer[R]) Do(ctx context.Context, command []byte) (R, error) {
 func (p *Proposer[R]) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(p.complete)
-	stored := p.stored
+	join, stored := p.join, p.stored
+	p.group.storage.onStoring.Store(&join)
+	defer p.group.storage.onStoring.CompareAndSwap(&join, nil)
 	p.group.storage.onStored.Store(&stored)
 	defer p.group.storage.onStored.CompareAndSwap(&stored, nil)
 	for {
@@ -309,7 +314,7 @@ func (p *Proposer[R]) landed(bytes int, number uint64) {
 	p.inFlight--
 	p.inBytes -= bytes
 	if number == p.newest {
-		p.storing = false
+		p.storing, p.open = false, nil
 	}
 	ready := p.readyLocked()
 	p.mu.Unlock()
@@ -330,16 +335,8 @@ func (p *Proposer[R]) take() []pendingCommand[R] {
 	}
 	p.inFlight++
 	p.newest++
-	p.storing = true
-	n, bytes := 0, 0
-	for n < len(p.queue) && n < p.cfg.MaxBatchCommands {
-		size := p.queue[n].size
-		if n > 0 && bytes+size > p.cfg.MaxBatchBytes {
-			break
-		}
-		bytes += size
-		n++
-	}
+	p.storing, p.open = true, nil
+	n, bytes := p.fittingLocked(0, 0)
 	p.bytes -= bytes
 	p.inBytes += bytes
 	if n == len(p.queue) { // the usual case: swap instead of copying
@@ -348,10 +345,64 @@ func (p *Proposer[R]) take() []pendingCommand[R] {
 		return batch
 	}
 	p.spare = append(p.spare[:0], p.queue[:n]...)
+	p.dequeueLocked(n)
+	return p.spare
+}
+
+// fittingLocked returns the number and the bytes of the first queued commands that fit into an
+// entry with that many commands and bytes. One command fits into an empty entry in any case.
+func (p *Proposer[R]) fittingLocked(commands, size int) (n, bytes int) {
+	for n < len(p.queue) && commands+n < p.cfg.MaxBatchCommands {
+		next := p.queue[n].size
+		if commands+n > 0 && size+bytes+next > p.cfg.MaxBatchBytes {
+			break
+		}
+		bytes += next
+		n++
+	}
+	return n, bytes
+}
+
+// dequeueLocked removes the first n commands from the queue.
+func (p *Proposer[R]) dequeueLocked(n int) {
 	rest := copy(p.queue, p.queue[n:])
 	clear(p.queue[rest:])
 	p.queue = p.queue[:rest]
-	return p.spare
+}
+
+// join adds the commands that have arrived since an entry was proposed, right before it is
+// written. Otherwise they would wait until it is, and be an entry of their own. It is called by
+// Raft, which has not read the data of the entry yet.
+func (p *Proposer[R]) join(log *raft.Log) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.open
+	if e == nil || len(log.Data) == 0 || &log.Data[0] != &e.data[0] {
+		return
+	}
+	p.open = nil
+	n, bytes := p.fittingLocked(len(e.commands), e.bytes)
+	if n == 0 || p.inBytes+bytes > p.cfg.MaxInFlightBytes {
+		return
+	}
+	for i := range n {
+		e.commands = append(e.commands, p.queue[i].data)
+	}
+	data, err := p.cfg.Seal(e.commands)
+	if err != nil || len(data) > limits.Entry {
+		return // the next entry has them
+	}
+	for i := range n {
+		e.done = append(e.done, p.queue[i].done)
+	}
+	log.Data, e.data = data, data
+	e.bytes += bytes
+	p.inBytes += bytes
+	p.bytes -= bytes
+	p.dequeueLocked(n)
+	if len(p.bulk.commands) > 0 { // one may have waited for these
+		p.wakeUp()
+	}
 }
 
 // propose proposes a batch as one entry and returns the bytes of its commands; false means
@@ -373,20 +424,27 @@ func (p *Proposer[R]) propose(batch []pendingCommand[R], number uint64) (bytes i
 		p.fail(batch, fmt.Errorf("seal batch: %w", err))
 		return bytes, false
 	}
+	e, _ := p.free.Get().(*sentEntry[R])
+	if e == nil {
+		e = new(sentEntry[R])
+	}
+	e.data, e.bytes, e.number = data, bytes, number
+	for i := range batch {
+		e.done = append(e.done, batch[i].done)
+		e.commands = append(e.commands, batch[i].data)
+	}
+	p.mu.Lock()
+	if number != bulkNumber {
+		p.open = e
+	}
+	p.mu.Unlock()
+	begin := time.Now()
 	future, inst, err := p.group.apply(data)
 	if err != nil {
 		p.fail(batch, err)
 		return bytes, false
 	}
-	begin := p.group.cfg.Metrics.proposed(len(batch), len(data))
-	e, _ := p.free.Get().(*sentEntry[R])
-	if e == nil {
-		e = new(sentEntry[R])
-	}
-	e.future, e.inst, e.begin, e.bytes, e.number = future, inst, begin, bytes, number
-	for i := range batch {
-		e.done = append(e.done, batch[i].done)
-	}
+	e.future, e.inst, e.begin = future, inst, begin
 	p.sent <- e
 	return bytes, true
 }
@@ -396,11 +454,12 @@ func (p *Proposer[R]) complete() {
 	for e := range p.sent {
 		result, err := p.group.outcome(e.future)
 		e.inst.pending.Add(-1)
-		p.group.cfg.Metrics.ended(e.begin, len(e.done), err)
+		p.group.cfg.Metrics.ended(e.begin, len(e.done), len(e.data), err)
 		e.finish(result, err)
 		p.landed(e.bytes, e.number) // after finish: commands of resumed callers join the next entry
 		clear(e.done)
-		e.done, e.future, e.inst = e.done[:0], nil, nil
+		clear(e.commands)
+		*e = sentEntry[R]{done: e.done[:0], commands: e.commands[:0]}
 		p.free.Put(e)
 	}
 }

@@ -373,3 +373,65 @@ func joinAfterOutcome(t *testing.T, g *Group) error {
 	}
 	return err
 }
+
+// sealHook calls a function once, while the first batch is sealed.
+func sealHook(seal *countingSeal, first func()) func([][]byte) ([]byte, error) {
+	var once sync.Once
+	return func(batch [][]byte) ([]byte, error) {
+		data, err := seal.seal(batch)
+		once.Do(first)
+		return data, err
+	}
+}
+
+// What arrives after an entry was proposed joins it until it is written.
+func TestCommandsJoinAnEntryThatIsNotWrittenYet(t *testing.T) {
+	g, j := aloneGroup(t)
+	var (
+		p    *Proposer[uint64]
+		o    outcomes
+		seal countingSeal
+	)
+	p, err := NewProposer[uint64](g, ProposerConfig{MaxBatchCommands: 4, Seal: sealHook(&seal, func() {
+		for _, command := range []string{"3", "4", "5"} {
+			o.expect(t, p, []byte(command))
+		}
+	})})
+	require.NoError(t, err)
+	o.expect(t, p, []byte("1"))
+	o.expect(t, p, []byte("2"))
+	defer run(t, p)()
+	o.wg.Wait()
+	require.Empty(t, o.errs)
+	require.Equal(t, []int{2, 4, 1}, seal.sizes, "the second time it is sealed with all that fit")
+	commands, err := j.commands()
+	require.NoError(t, err)
+	require.Equal(t, []string{"1", "2", "3", "4", "5"}, commands)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	require.Zero(t, p.bytes)
+	require.Zero(t, p.inBytes)
+}
+
+// A bulk command that follows commands which have joined an entry is proposed without another reason.
+func TestAnOrderedBulkCommandFollowsCommandsThatJoined(t *testing.T) {
+	g, j := aloneGroup(t)
+	var (
+		p    *Proposer[uint64]
+		o    outcomes
+		seal countingSeal
+	)
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealHook(&seal, func() {
+		o.expect(t, p, []byte("2"))
+		o.wg.Add(1)
+		require.NoError(t, p.SubmitBulk(Bulk{Size: 1, Ordered: true, Encode: func() ([]byte, error) { return []byte("bulk"), nil }}, &o))
+	})})
+	require.NoError(t, err)
+	defer run(t, p)()
+	o.expect(t, p, []byte("1"))
+	o.wg.Wait()
+	require.Empty(t, o.errs)
+	commands, err := j.commands()
+	require.NoError(t, err)
+	require.Equal(t, []string{"1", "2", "bulk"}, commands)
+}

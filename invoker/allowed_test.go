@@ -60,7 +60,7 @@ func TestAttemptAndMachineAllowTheSameCommands(t *testing.T) {
 		require.NoError(t, err)
 		for _, of := range []target.Type{target.Service, target.ObjectExclusive, target.ObjectShared, target.WorkflowRun, target.WorkflowShared} {
 			inv := &machine.Invocation{ID: id, Target: machine.Target{Service: "S", Key: "k", Handler: "h", Type: of}}
-			step, _, refusal := new(Invoker).step(inv, &protocol.Message{Type: typ, Payload: payload}, new(completions))
+			step, _, refusal := new(Invoker).step(inv, 0, &protocol.Message{Type: typ, Payload: payload}, new(completions))
 			require.Equal(t, refusal == nil, applies(t, inv, step), "%s of a handler of type %d: the attempt says %v", typ, of, refusal)
 		}
 	}

@@ -63,6 +63,9 @@ type Config struct {
 	Identity *identity.Signer
 	// Random generates the random parts of IDs; nil is the runtime's generator.
 	Random func() uint64
+	// Spread reports whether a callee should not be in the partition of its caller, although it
+	// may be in any, because this node is busy; nil: it never is.
+	Spread func() bool
 	// Endpoint configures the connections.
 	Endpoint endpoint.Config
 	// Open replaces HTTP as the transport to endpoints, for tests that simulate them; nil:

@@ -51,6 +51,9 @@ type Invoker struct {
 
 // New returns an invoker without sessions. Close it after all of them.
 func New(cfg Config, registry Registry, log *slog.Logger) *Invoker {
+	if cfg.Spread == nil {
+		cfg.Spread = func() bool { return false }
+	}
 	if cfg.Random == nil {
 		cfg.Random = rand.Uint64
 	}

@@ -102,7 +102,7 @@ func TestKeysOfStateAreBounded(t *testing.T) {
 	set := func(key, value int) error {
 		payload, err := (&service.SetStateCommandMessage{Key: make([]byte, key), Value: &service.Value{Content: make([]byte, value)}}).MarshalVT()
 		require.NoError(t, err)
-		_, _, err = new(Invoker).step(inv, &protocol.Message{Type: journal.SetState, Payload: payload}, new(completions))
+		_, _, err = new(Invoker).step(inv, 0, &protocol.Message{Type: journal.SetState, Payload: payload}, new(completions))
 		return err
 	}
 	require.NoError(t, set(limits.Names, 1))
@@ -120,7 +120,7 @@ func TestNamesOfPromisesAndSignalsAreBounded(t *testing.T) {
 	check := func(kind journal.Type, m interface{ MarshalVT() ([]byte, error) }) error {
 		payload, err := m.MarshalVT()
 		require.NoError(t, err)
-		_, _, err = new(Invoker).step(inv, &protocol.Message{Type: kind, Payload: payload}, new(completions))
+		_, _, err = new(Invoker).step(inv, 0, &protocol.Message{Type: kind, Payload: payload}, new(completions))
 		return err
 	}
 	for _, size := range []int{limits.Names, limits.Names + 1} {
@@ -148,7 +148,7 @@ func TestNamesOfPromisesAndSignalsAreBounded(t *testing.T) {
 func TestNamesOfACallAreBounded(t *testing.T) {
 	iv := New(policy(1, metadata.Pause), &bench{schemas: testSchemas("http://nowhere/")}, nil)
 	defer iv.Close()
-	_, err := iv.callee(&journal.Request{Service: counter("").Service, Handler: counter("").Handler, Key: strings.Repeat("k", limits.Names)})
+	_, err := iv.callee(ids.Invocation{}, 0, &journal.Request{Service: counter("").Service, Handler: counter("").Handler, Key: strings.Repeat("k", limits.Names)})
 	code, _ := errcode.Of(err)
 	require.Equal(t, errcode.RT0003, code, err)
 }
@@ -193,4 +193,32 @@ func TestNothingIsStoredAfterACommandThatCannotBe(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The first callees of an invocation that may be in any partition are in its own, as long as the
+// node has room.
+func TestFirstCalleesStayInThePartition(t *testing.T) {
+	cfg := policy(1, metadata.Pause)
+	busy := false
+	cfg.Spread = func() bool { return busy }
+	iv := New(cfg, &bench{schemas: testSchemas("http://nowhere/")}, nil)
+	defer iv.Close()
+	caller := ids.NewInvocation(42, [16]byte{1})
+	stays := func(number uint32, r *journal.Request, kind target.Type) bool {
+		id := iv.calleeID(caller, number, r, kind)
+		require.NotEqual(t, id, iv.calleeID(caller, number, r, kind), "of another call")
+		return id.PartitionKey() == caller.PartitionKey()
+	}
+	call := &journal.Request{Service: "Greeter", Handler: "greet"}
+	require.True(t, stays(1, call, target.Service))
+	require.True(t, stays(nearCommands-1, call, target.Service))
+	require.False(t, stays(nearCommands, call, target.Service))
+	require.False(t, stays(1, &journal.Request{Service: "Counter", Handler: "add", Key: "k"}, target.ObjectExclusive))
+	busy = true
+	require.False(t, stays(1, call, target.Service))
+	busy = false
+	iv.slots.short.Store(true) // invocations wait
+	require.False(t, stays(1, call, target.Service))
+	iv.slots.short.Store(false)
+	require.True(t, stays(1, call, target.Service))
 }

@@ -242,7 +242,7 @@ func (a *attempt) finish(last machine.Step) {
 }
 
 func (a *attempt) command(m *protocol.Message) *failure {
-	step, c, err := a.s.iv.step(a.t.inv, m, &a.used)
+	step, c, err := a.s.iv.step(a.t.inv, a.commands, m, &a.used)
 	if err == nil {
 		err = a.changesState(m.Type, &c)
 	}

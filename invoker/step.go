@@ -16,9 +16,9 @@ import (
 	"platform/partition/machine"
 )
 
-// step validates a command and returns the step that proposes it. An error describes what
-// the handler did wrong.
-func (iv *Invoker) step(inv *machine.Invocation, m *protocol.Message, used *completions) (machine.Step, protocol.Command, error) {
+// step validates the command with a number in the journal and returns the step that proposes it. An
+// error describes what the handler did wrong.
+func (iv *Invoker) step(inv *machine.Invocation, number uint32, m *protocol.Message, used *completions) (machine.Step, protocol.Command, error) {
 	step := machine.Step{Kind: machine.StepCommand, Type: m.Type, Payload: m.Payload}
 	c, err := protocol.ParseCommand(m.Type, m.Payload)
 	if err != nil {
@@ -32,7 +32,7 @@ func (iv *Invoker) step(inv *machine.Invocation, m *protocol.Message, used *comp
 	}
 	switch m.Type {
 	case journal.Call, journal.OneWayCall:
-		step.Callee, err = iv.callee(c.Request)
+		step.Callee, err = iv.callee(inv.ID, number, c.Request)
 	case journal.SetState:
 		err = checkStateKey(c.StateKey)
 	case journal.GetPromise, journal.PeekPromise, journal.CompletePromise:
@@ -113,8 +113,8 @@ func checkSignal(payload []byte) error {
 	return nil
 }
 
-// callee resolves the target of a call.
-func (iv *Invoker) callee(r *journal.Request) (*machine.Callee, error) {
+// callee resolves the target of the call with a number in the journal of its caller.
+func (iv *Invoker) callee(caller ids.Invocation, number uint32, r *journal.Request) (*machine.Callee, error) {
 	service, handler, err := iv.registry.Schemas().Resolve(r.Service, r.Handler)
 	if err != nil {
 		return nil, errcode.New(errcode.RT0018, "call of %s/%s: %w", r.Service, r.Handler, err)
@@ -133,7 +133,7 @@ func (iv *Invoker) callee(r *journal.Request) (*machine.Callee, error) {
 	}
 	options := metadata.Effective(handler, service, &iv.cfg.Defaults)
 	return &machine.Callee{
-		ID:        iv.calleeID(r, handler.Type),
+		ID:        iv.calleeID(caller, number, r, handler.Type),
 		Type:      handler.Type,
 		Retention: machine.RetentionOf(options.Retention(handler.Type, r.IdempotencyKey != nil)),
 	}, nil
@@ -163,7 +163,7 @@ func (iv *Invoker) checkScope(r *journal.Request) error {
 
 // calleeID returns the ID of a callee: a function of the target if the same target must
 // lead to the same invocation (service protocol, identifiers).
-func (iv *Invoker) calleeID(r *journal.Request, t target.Type) ids.Invocation {
+func (iv *Invoker) calleeID(caller ids.Invocation, number uint32, r *journal.Request, t target.Type) ids.Invocation {
 	scope := ""
 	if r.Scope != nil {
 		scope = *r.Scope
@@ -180,8 +180,15 @@ func (iv *Invoker) calleeID(r *journal.Request, t target.Type) ids.Invocation {
 	case scope != "" || t.Keyed():
 		return ids.NewInvocation(ids.Route(scope, r.Key), iv.unique())
 	}
+	if number < nearCommands && !iv.Short() && !iv.cfg.Spread() {
+		return ids.NewInvocation(caller.PartitionKey(), iv.unique())
+	}
 	return ids.NewInvocation(iv.cfg.Random(), iv.unique())
 }
+
+// nearCommands is the number of commands of an invocation whose callees are in its own partition,
+// if they may be in any: a call and its result then need no messages between partitions.
+const nearCommands = 32
 
 // legacyIDs reports whether the cluster has servers that derive IDs like the first release.
 func (iv *Invoker) legacyIDs() bool { return iv.level() < feature.Level2 }

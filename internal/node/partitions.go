@@ -49,7 +49,11 @@ func (n *Node) partitionKey() uint64 {
 
 // measureUsage measures what this node uses of its machine until ctx ends.
 func (n *Node) measureUsage(ctx context.Context) error {
-	return n.usage.Run(ctx, func(u usage.Usage) { n.router.Balance(u.CPU / float64(u.Cores)) })
+	return n.usage.Run(ctx, func(u usage.Usage) {
+		if len(n.metadata.Nodes()) > 1 {
+			n.router.Balance(u.CPU / float64(u.Cores))
+		}
+	})
 }
 
 // bulkBytes bounds the log entries with large inputs and results that a node has in flight. A

@@ -59,6 +59,7 @@ func (n *Node) newInvoker() *invoker.Invoker {
 	settings.Stats, settings.Tracer = n.stats, n.exports.tracer
 	settings.Defaults = defaultsOf(n.cfg)
 	settings.Level = n.metadata.FeatureLevel
+	settings.Spread = n.router.Spread
 	settings.ConcurrentInvocations = int(c.ConcurrentInvocationsLimit)
 	settings.ServiceInvocations = int(c.PerServiceInvocationsLimit)
 	settings.NoResponseWarning = c.NoResponseWarning.Std()

@@ -28,11 +28,17 @@ func (r *Router) Balance(used float64) {
 	r.locality.given.Store(int32(min(max(given, 0), allKept)))
 }
 
+// Spread reports whether the next invocation should not stay on this node.
+func (r *Router) Spread() bool {
+	given := r.locality.given.Load()
+	return given > 0 && rand.Int32N(allKept) < given
+}
+
 // Key returns a random partition key for an invocation that may be in any partition. It is
 // usually that of a partition that this node leads, so that the request needs no other node.
 func (r *Router) Key() uint64 {
 	first := rand.Uint64()
-	if given := r.locality.given.Load(); given > 0 && rand.Int32N(allKept) < given {
+	if r.Spread() {
 		return first
 	}
 	key := first

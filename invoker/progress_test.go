@@ -2,6 +2,7 @@ package invoker
 
 import (
 	"encoding/hex"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -201,6 +202,13 @@ func TestFirstCalleesStayInThePartition(t *testing.T) {
 	cfg := policy(1, metadata.Pause)
 	busy := false
 	cfg.Spread = func() bool { return busy }
+	far := false
+	cfg.Random = func() uint64 {
+		if far {
+			return rand.Uint64() / farCallees * farCallees
+		}
+		return rand.Uint64() | 1
+	}
 	iv := New(cfg, &bench{schemas: testSchemas("http://nowhere/")}, nil)
 	defer iv.Close()
 	caller := ids.NewInvocation(42, [16]byte{1})
@@ -221,4 +229,6 @@ func TestFirstCalleesStayInThePartition(t *testing.T) {
 	require.False(t, stays(1, call, target.Service))
 	iv.slots.short.Store(false)
 	require.True(t, stays(1, call, target.Service))
+	far = true
+	require.False(t, stays(1, call, target.Service), "a large tree of calls spreads")
 }

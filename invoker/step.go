@@ -180,15 +180,21 @@ func (iv *Invoker) calleeID(caller ids.Invocation, number uint32, r *journal.Req
 	case scope != "" || t.Keyed():
 		return ids.NewInvocation(ids.Route(scope, r.Key), iv.unique())
 	}
-	if number < nearCommands && !iv.Short() && !iv.cfg.Spread() {
-		return ids.NewInvocation(caller.PartitionKey(), iv.unique())
+	key := iv.cfg.Random()
+	if number < nearCommands && key%farCallees != 0 && !iv.Short() && !iv.cfg.Spread() {
+		key = caller.PartitionKey()
 	}
-	return ids.NewInvocation(iv.cfg.Random(), iv.unique())
+	return ids.NewInvocation(key, iv.unique())
 }
 
-// nearCommands is the number of commands of an invocation whose callees are in its own partition,
-// if they may be in any: a call and its result then need no messages between partitions.
-const nearCommands = 32
+const (
+	// nearCommands is the number of commands of an invocation whose callees are in its own partition,
+	// if they may be in any: a call and its result then need no messages between partitions.
+	nearCommands = 32
+	// farCallees is how many of these callees there are for each one that may be in another partition
+	// nevertheless, so that a large tree of calls spreads over all of them.
+	farCallees = 8
+)
 
 // legacyIDs reports whether the cluster has servers that derive IDs like the first release.
 func (iv *Invoker) legacyIDs() bool { return iv.level() < feature.Level2 }

@@ -57,7 +57,7 @@ var provoked = map[Code]string{
 	RT0023: "test/badinput/attempts_test.go TestEndpointFaultsAreReportedAndRetried",
 	RT0024: "invoker/failures_test.go TestFailedAttempts",
 	RT0025: "invoker/protocol/depth_test.go TestAwaitsNestedTooDeeply",
-	RT0026: "ingress/held_test.go TestBodiesBeyondTheBudgetAreRefused",
+	RT0026: "ingress/reservation_test.go TestBodiesBeyondTheBudgetAreRefused",
 	RT0027: "invoker/statesize_test.go TestStateBeyondTheLimitPausesTheInvocation",
 }
 

@@ -191,8 +191,8 @@ const (
 	// nearCommands is the number of commands of an invocation whose callees are in its own partition,
 	// if they may be in any: a call and its result then need no messages between partitions.
 	nearCommands = 32
-	// farCallees is how many of these callees there are for each one that may be in another partition
-	// nevertheless, so that a large tree of calls spreads over all of them.
+	// One of farCallees such callees may be in any partition nevertheless, so that a large tree of
+	// calls spreads over all of them.
 	farCallees = 8
 )
 

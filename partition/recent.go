@@ -9,15 +9,16 @@ import (
 	"platform/partition/machine"
 )
 
-// recent knows the IDs of the invocations that a leadership has proposed lately. An ID is looked
-// up in the tables of each replica before an invocation is created, almost always in vain, since
-// the ingress has just chosen it at random. The leader can tell, and says so in the log.
+// recent holds the IDs of the invocations that a leadership has proposed recently. Without it,
+// every replica looks up the ID of a new invocation in its tables, and almost never finds it, since
+// the ingress has just generated the ID at random. The leader can prove that an ID is new, and
+// records that in the log.
 //
-// It knows that nobody had an ID before a Moment of its own leadership, if the ingress read the
-// moment before it sent the ID for the first time. From then on only this leadership can have
-// created the invocation: what earlier ones propose later is refused, and a later one does not
-// know the moment. So what it has proposed since decides. A request that is repeated, delayed,
-// or relayed brings the same moment.
+// The proof: the ingress reads a Moment of the leadership before it sends an ID for the first
+// time. No other node has the ID until then, so only this leadership can have created the
+// invocation since: entries of earlier leaderships are refused from its start on, and later
+// leaderships do not accept its moments. An ID that this leadership has not proposed since that
+// moment is therefore new. Repeated, delayed and relayed requests carry the same moment.
 type recent struct {
 	leadership uint64
 
@@ -44,7 +45,7 @@ func (r *recent) now() machine.Moment {
 }
 
 // addLocked records an ID that is about to be proposed. It reports whether the ID is certainly
-// new, given a moment before which nobody had it.
+// new; since is a moment that was read before the ID was first sent, zero if there is none.
 func (r *recent) addLocked(id ids.Invocation, since machine.Moment) (fresh bool) {
 	// Part of the ID is enough: if another one shares it, there is one lookup more.
 	key := binary.LittleEndian.Uint64(id[len(id)-8:])

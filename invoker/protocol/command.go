@@ -28,7 +28,7 @@ type Command struct {
 func ParseCommand(t journal.Type, payload []byte) (Command, error) {
 	var c Command
 	var err error
-	if t == journal.Output { // without the frame of parse, see there
+	if t == journal.Output { // parse has a large stack frame
 		_, err = journal.ParseOutput(payload)
 	} else {
 		err = c.parse(t, payload)
@@ -39,8 +39,8 @@ func ParseCommand(t journal.Type, payload []byte) (Command, error) {
 	return c, err
 }
 
-// parse parses all commands but Output. Below its frame of 0.9 KiB that one, which every attempt sends,
-// made the stack of the goroutine of every attempt grow.
+// parse parses all commands except Output. Its stack frame of 0.9 KiB made the stack of an attempt's
+// goroutine grow, and every attempt sends an Output.
 //
 //go:noinline
 func (c *Command) parse(t journal.Type, payload []byte) error {
@@ -74,8 +74,8 @@ func (c *Command) parse(t journal.Type, payload []byte) error {
 	return c.parseMessage(t, payload)
 }
 
-// parseMessage parses the less frequent commands. It is separate for the same reason: a frame with the
-// messages of all commands has 1.5 KiB.
+// parseMessage parses the less frequent commands. It is separate for the same reason: a stack frame
+// with the messages of all commands has 1.5 KiB.
 //
 //go:noinline
 func (c *Command) parseMessage(t journal.Type, payload []byte) error {

@@ -59,11 +59,11 @@ type Invoke struct {
 	ServerVersion string
 	Priority      uint8 // 0 to flowcontrol.Priorities-1; used only with a scope
 	// Fresh means that no invocation has the ID, so that it need not be looked up; from feature
-	// level 4 on. The ingress sets it if it has just chosen the ID at random. It is part of the
-	// log if the leader knows it too, which follows from Since.
+	// level 4 on. The ingress sets it if it has just generated the ID at random. The log contains
+	// it if the leader has proved it by means of Since.
 	Fresh bool
-	// Since is a moment before which nobody knew the ID, zero if there is none. It is part of
-	// requests to the leader only.
+	// Since is a moment that was read before the ID was first sent to the leader, zero if there is
+	// none. Requests to the leader contain it, the log does not.
 	Since Moment
 }
 

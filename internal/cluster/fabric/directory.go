@@ -91,10 +91,9 @@ type Handle struct {
 	moment atomic.Pointer[machine.Moment]
 }
 
-// Moment returns a moment of the leader that has passed, for Invoke.Since; zero if none is
-// known.
+// Moment returns the last known moment of the leader, for Invoke.Since; zero if none is known.
 func (h *Handle) Moment() machine.Moment {
-	if p := h.d.cfg.Local(h.id); p != nil && p.Leading() {
+	if p := h.leading(); p != nil {
 		return p.Moment()
 	}
 	if m := h.moment.Load(); m != nil {
@@ -107,19 +106,23 @@ func (h *Handle) Moment() machine.Moment {
 func (h *Handle) ID() uint32 { return h.id }
 
 // Local reports whether this node's replica leads.
-func (h *Handle) Local() bool {
-	p := h.d.cfg.Local(h.id)
-	return p != nil && p.Leading()
-}
+func (h *Handle) Local() bool { return h.leading() != nil }
 
-// localLeader returns this node's replica if it leads, nil otherwise. It counts a local
-// request in the former case.
-func (h *Handle) localLeader() Local {
+// leading returns this node's replica if it leads, nil otherwise.
+func (h *Handle) leading() Local {
 	if p := h.d.cfg.Local(h.id); p != nil && p.Leading() {
-		h.d.counters.local.Add(1)
 		return p
 	}
 	return nil
+}
+
+// localLeader is leading for a request, which it counts as a local one if there is a replica.
+func (h *Handle) localLeader() Local {
+	p := h.leading()
+	if p != nil {
+		h.d.counters.local.Add(1)
+	}
+	return p
 }
 
 // cacheLeader records the address of the leader.

@@ -95,8 +95,9 @@ func (r *Router) Send(ctx context.Context, inv *machine.Invoke) (machine.Outcome
 	return o, err
 }
 
-// prepare sets what the attempts of a request for a new invocation have in common. No attempt may
-// have been sent before: whoever has the ID got it after the moment.
+// prepare sets the fields that all attempts of a request for a new invocation share. It must be
+// called before the first attempt is sent, because Since must be read before any other node has
+// the ID.
 func prepare(p *fabric.Handle, inv *machine.Invoke) {
 	inv.Request = NewRequest()
 	if inv.Fresh {

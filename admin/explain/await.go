@@ -33,6 +33,7 @@ func (e *explainer) awaited(ctx context.Context, tree string) error {
 	}
 	if e.row.Number("pinned_service_protocol_version") >= firstReportingProtocol { // before, only flat sets
 		e.combination = combination(future)
+		e.WaitsForFirst = e.combination == firstOf
 	}
 	journal, err := e.journal(ctx)
 	if err != nil {

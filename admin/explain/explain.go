@@ -22,7 +22,9 @@ type Explanation struct {
 	Summary    string   `json:"summary"`
 	Details    []Detail `json:"details"`
 	WaitingFor []Wait   `json:"waiting_for"`
-	NextSteps  []Step   `json:"next_steps"`
+	// WaitsForFirst means that the handler continues with the first of several results in WaitingFor.
+	WaitsForFirst bool   `json:"waits_for_first,omitempty"`
+	NextSteps     []Step `json:"next_steps"`
 }
 
 // Detail is one of the other reasons.

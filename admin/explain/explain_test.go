@@ -425,6 +425,7 @@ func TestCombinationsAreNamed(t *testing.T) {
 			e, err := Invocation(t.Context(), tables{"FROM sys_invocation": "[" + row + "]"}, "ID", now)
 			require.NoError(t, err)
 			require.Contains(t, e.Summary, want, tree)
+			require.Equal(t, strings.Contains(want, "the first of"), e.WaitsForFirst, tree)
 		}
 	}
 }

@@ -187,6 +187,8 @@ export interface Explain {
   summary: string
   details?: { title: string; text: string }[]
   waiting_for?: Wait[]
+  /** The handler continues with the first of several results that it waits for. */
+  waits_for_first?: boolean
   next_steps?: { text: string; command?: string }[]
 }
 

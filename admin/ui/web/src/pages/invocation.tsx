@@ -152,7 +152,7 @@ function Why({ i, explain, steps }: { i: Invocation; explain: Explain | undefine
     <section class={`why ${calm ? 'calm' : 'warn'}`} aria-label="Why it is not running">
       <span class={`why-shape ${look.tone}`}><StatusShape shape={look.shape} size={16} /></span>
       <div class="why-body">
-        <h2>{!explain ? local!.title : i.status === 'suspended' && waits.length > 0 ? `It is suspended and waits for${/waits for the first of/.test(explain.summary) ? ' the first of' : ''}` : <TimedText text={withQueueName(explain.summary, i.scope, i.limit_key)} />}</h2>
+        <h2>{!explain ? local!.title : i.status === 'suspended' && waits.length > 0 ? `It is suspended and waits for${explain.waits_for_first ? ' the first of' : ''}` : <TimedText text={withQueueName(explain.summary, i.scope, i.limit_key)} />}</h2>
         {explain
           ? <>{details.map((d, n) => <p key={n}>{d.title && <b>{d.title}. </b>}<TimedText text={d.text} /></p>)}<WaitChain waits={waits} /></>
           : local!.text.length > 1 && i.status === 'suspended'

@@ -176,16 +176,16 @@ func (c *account) read() <-chan struct{} {
 	}
 	c.granted = make(chan struct{})
 	b.readWaiters = append(b.readWaiters, c)
-	turn := c.granted
+	grant := c.granted
 	b.admit()
-	return turn
+	return grant
 }
 
 // hold adds n bytes of a response that must be received as a whole. It returns a channel to wait
 // for before receiving them, nil if the attempt may receive them immediately; ok is false if that
 // is too much for one attempt. Unlike what read counts, they are not in memory yet, so they count
 // from the grant on.
-func (c *account) hold(n int) (turn <-chan struct{}, ok bool) {
+func (c *account) hold(n int) (grant <-chan struct{}, ok bool) {
 	b := c.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -200,9 +200,9 @@ func (c *account) hold(n int) (turn <-chan struct{}, ok bool) {
 	}
 	c.need, c.granted = n, make(chan struct{})
 	b.holdWaiters = append(b.holdWaiters, c)
-	turn = c.granted
+	grant = c.granted
 	b.admit()
-	return turn, true
+	return grant, true
 }
 
 // close releases everything and ends a wait.
@@ -261,24 +261,16 @@ func (b *budget) counted() int { return b.used - b.reserveUsed }
 func (b *budget) admit() {
 	for len(b.readWaiters) > 0 {
 		c := b.readWaiters[0]
-		if !c.closed && !b.fits(0) {
-			if b.overdrawn != nil {
-				b.watchOverdraft()
-				return
-			}
-			b.overdrawn, b.progress = c, time.Now()
+		if !b.mayReceive(c, 0) {
+			return
 		}
 		b.readWaiters = b.readWaiters[1:]
 		c.wake()
 	}
 	for len(b.holdWaiters) > 0 {
 		c := b.holdWaiters[0]
-		if !c.closed && !b.fits(c.need) {
-			if b.overdrawn != nil {
-				b.watchOverdraft()
-				return
-			}
-			b.overdrawn, b.progress = c, time.Now()
+		if !b.mayReceive(c, c.need) {
+			return
 		}
 		b.holdWaiters = b.holdWaiters[1:]
 		c.add(&c.out, c.need)
@@ -293,6 +285,20 @@ func (b *budget) admit() {
 		c.add(&c.in, c.need)
 		c.wake()
 	}
+}
+
+// mayReceive reports whether the first of the waiting attempts may receive n more bytes: because they
+// fit, or because it is the one that may overdraw.
+func (b *budget) mayReceive(c *account, n int) bool {
+	if c.closed || b.fits(n) {
+		return true
+	}
+	if b.overdrawn != nil {
+		b.watchOverdraft()
+		return false
+	}
+	b.overdrawn, b.progress = c, time.Now()
+	return true
 }
 
 // watchOverdraft checks periodically whether the overdraft makes progress, while others

@@ -186,7 +186,7 @@ func TestNotificationsAreNotKeptWhileAnAttemptWaitsForMemory(t *testing.T) {
 		synctest.Wait()
 		task := o.session.task(waiting)
 		task.mu.Lock()
-		before, kept := task.state, len(task.a.early)
+		before, kept := task.state, len(task.a.notifications.early)
 		task.mu.Unlock()
 		release <- struct{}{}
 		require.Nil(t, receive(t, first).Failure)

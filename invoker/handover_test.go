@@ -94,15 +94,15 @@ func knownEntries(t testing.TB, start string) int {
 func TestEarlyNotificationsWaitForTheReplay(t *testing.T) {
 	s := &recorder{}
 	task := &task{id: ids.NewInvocation(1, [16]byte{1}), number: 3, state: loading}
-	a := &attempt{t: task, stream: s, plan: &plan{version: protocol.V7}, memory: account{b: &budget{}}, reading: true}
+	a := &attempt{t: task, stream: s, plan: &plan{version: protocol.V7}, memory: attemptMemory{account: account{b: &budget{}}}, notifications: notificationQueue{reading: true}}
 	task.a = a
 	for _, index := range []uint32{2, 4, 5} {
 		task.notify(&machine.Notify{Index: index, Entry: journal.Entry{Type: journal.SleepCompletion, Payload: []byte{8, byte(index), 0x22, 0}}})
 	}
 	require.Empty(t, s.chunks)
 	task.move(replayed)
-	a.next = 4 // the replay held 0 to 3
-	for _, n := range a.early {
+	a.notifications.next = 4 // the replay held 0 to 3
+	for _, n := range a.notifications.early {
 		a.notify(n)
 	}
 	a.notify(&machine.Notify{Index: 5, Entry: journal.Entry{Type: journal.SleepCompletion}})
@@ -133,7 +133,7 @@ func TestANotificationBeforeTheAttemptIsRead(t *testing.T) {
 func TestRunAckOfVersion7(t *testing.T) {
 	s := &recorder{}
 	task := &task{state: streaming}
-	a := &attempt{t: task, stream: s, plan: &plan{version: protocol.V7}, memory: account{b: &budget{}}, next: 1, acks: map[uint32]struct{}{1: {}}}
+	a := &attempt{t: task, stream: s, plan: &plan{version: protocol.V7}, memory: attemptMemory{account: account{b: &budget{}}}, notifications: notificationQueue{next: 1, acks: map[uint32]struct{}{1: {}}}}
 	task.a = a
 	for i, id := range []byte{1, 2, 1} {
 		a.notify(&machine.Notify{Index: uint32(i + 2), Entry: journal.Entry{Type: journal.RunCompletion, Payload: []byte{8, id, 0x2a, 0}}})

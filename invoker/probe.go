@@ -92,21 +92,21 @@ func (q *slots) probed(p *probe, r probeResult) (more bool) {
 // suspends decides whether to request a silent attempt to suspend; t.mu is held. Before the
 // inactivity timeout, the reason is a lack of slots.
 func (a *attempt) suspends(now time.Time) bool {
-	silence := now.Sub(a.activity)
+	silence := now.Sub(a.activity.last)
 	left := a.plan.options.InactivityTimeout - silence
 	if left <= 0 {
 		return true
 	}
-	if a.idle() && !a.makesRoom(now) {
+	if a.handler.idle() && !a.makesRoom(now) {
 		return false
 	}
-	if _, computing := a.maxSilence(); silence < computing && !a.idle() {
-		a.probe = a.s.iv.slots.probe(a.t.slot, a.t.inv.Target.Handler, now)
-		if a.suspendPostponed = a.probe == nil; a.suspendPostponed {
+	if _, computing := a.maxSilence(); silence < computing && !a.handler.idle() {
+		a.activity.probe = a.s.iv.slots.probe(a.t.slot, a.t.inv.Target.Handler, now)
+		if a.activity.suspendPostponed = a.activity.probe == nil; a.activity.suspendPostponed {
 			return false
 		}
 	}
-	a.remainingInactivity = left
+	a.activity.remainingInactivity = left
 	return true
 }
 
@@ -123,11 +123,11 @@ func (a *attempt) makesRoom(now time.Time) (ok bool) {
 // probeAnswered processes the first message of a silent attempt after a probe; t.mu is held.
 func (a *attempt) probeAnswered(t journal.Type) {
 	switch {
-	case a.probe == nil:
+	case a.activity.probe == nil:
 	case t == protocol.Suspension:
 		a.endProbe(waits)
-	case a.probe.late:
-		a.probe = nil
+	case a.activity.probe.late:
+		a.activity.probe = nil
 	default:
 		a.endProbe(computes)
 	}
@@ -135,20 +135,20 @@ func (a *attempt) probeAnswered(t journal.Type) {
 
 // checkProbe ends the probe after probeTimeout; t.mu is held.
 func (a *attempt) checkProbe(now time.Time) {
-	if p := a.probe; p != nil && !p.late && now.Sub(p.at) >= probeTimeout {
+	if p := a.activity.probe; p != nil && !p.late && now.Sub(p.at) >= probeTimeout {
 		a.endProbe(computes)
 		p.late = true
-		a.probe = p
+		a.activity.probe = p
 	}
 }
 
 // endProbe ends the probe, if there is one; t.mu is held.
 func (a *attempt) endProbe(r probeResult) {
-	p := a.probe
+	p := a.activity.probe
 	if p == nil {
 		return
 	}
-	a.probe = nil
+	a.activity.probe = nil
 	if a.s.iv.slots.probed(p, r) {
 		a.s.iv.scanOpen(time.Now())
 	}

@@ -1,25 +1,11 @@
 package invoker
 
 import (
-	"fmt"
-	"strings"
-	"time"
-
 	"platform/internal/errcode"
-	"platform/internal/limits"
 	"platform/invoker/endpoint"
 	"platform/invoker/protocol"
 	"platform/partition/journal"
 	"platform/partition/machine"
-)
-
-const (
-	// refusalTimeout is how long to wait for the body of an error status; some endpoints
-	// send it only after the request has ended.
-	refusalTimeout = 2 * time.Second
-	refusalBody    = 1 << 10
-	// openVolume bounds the bytes of an attempt in transit to the log.
-	openVolume = 2 << 20
 )
 
 // Response checks the status.
@@ -36,7 +22,7 @@ func (a *attempt) Response(h endpoint.Head) {
 		return
 	}
 	a.touch()
-	a.responded = true
+	a.activity.responded = true
 	a.endSilence()
 	if t.state == streaming && a.s.iv.slots.short.Load() {
 		a.s.timers.wake(a.deadline()) // earlier than before the response
@@ -48,7 +34,7 @@ func (a *attempt) Response(h endpoint.Head) {
 	if f == nil {
 		return
 	}
-	a.refusal = f
+	a.refusal.failure = f
 	t.move(refuse)
 	a.s.timers.wake(a.deadline())
 }
@@ -77,10 +63,10 @@ func (a *attempt) read(p []byte) *failure {
 	}
 	a.touch()
 	if t.state == rejected {
-		if a.body = append(a.body, p[:min(len(p), refusalBody-len(a.body))]...); len(a.body) == refusalBody {
-			return a.refused()
+		if a.refusal.read(p) {
+			return nil
 		}
-		return nil
+		return a.refusal.take()
 	}
 	a.decoder.Feed(p)
 	if !a.count() {
@@ -102,27 +88,10 @@ func (a *attempt) read(p []byte) *failure {
 		return nil
 	}
 	a.count()
-	if t.state.open() && a.idle() && a.s.iv.slots.short.Load() {
+	if t.state.open() && a.handler.idle() && a.s.iv.slots.short.Load() {
 		a.s.timers.wake(a.deadline()) // which is now earlier than at the last check
 	}
 	return nil
-}
-
-// count updates the budget with the data that the attempt has received and that is not in
-// the log; t.mu is held. It returns false if that is too much.
-func (a *attempt) count() bool {
-	holds := a.undelivered + a.decoder.Size() + a.unproposed + a.t.volume
-	if holds == a.counted {
-		return true
-	}
-	a.counted = holds
-	return a.memory.received(holds)
-}
-
-// tooLarge returns the failure of an attempt that holds more than the limit.
-func (a *attempt) tooLarge() *failure {
-	return failureOf(errcode.New(errcode.RT0001,
-		"the attempt exceeds its memory limit of %d bytes (worker.invoker.per-invocation-memory-limit)", a.s.iv.cfg.InvocationMemoryLimit))
 }
 
 // End is the last event of the stream.
@@ -133,7 +102,7 @@ func (a *attempt) End(err error) {
 	defer a.leave()
 	a.t.mu.Lock()
 	open := a.open()
-	f := a.refused()
+	f := a.refusal.take()
 	partial := a.decoder.Partial()
 	a.t.mu.Unlock()
 	switch {
@@ -197,7 +166,7 @@ func (a *attempt) awaits(m *protocol.Message) *failure {
 	if err != nil {
 		return failureOf(err)
 	}
-	a.awaiting, a.announces = &await, true
+	a.handler.awaiting, a.handler.reportsAwaits = &await, true
 	return nil
 }
 
@@ -207,23 +176,18 @@ func (a *attempt) propose(m *protocol.Message) *failure {
 		return failureOf(err)
 	}
 	if m.WantAck && a.plan.version >= protocol.V7 {
-		if a.acks == nil {
-			a.acks = map[uint32]struct{}{}
-		}
-		a.acks[completion] = struct{}{}
+		a.notifications.wantAck(completion)
 	}
-	a.steps = append(a.steps, machine.Step{
+	a.progress.add(machine.Step{
 		Kind: machine.StepRunCompletion, Type: journal.RunCompletion, Completion: completion, Payload: notification,
-	})
-	a.unproposed += len(notification)
+	}, false)
 	a.span.RunEnded(completion)
-	a.runs--
-	a.lingering = false
+	a.handler.runs--
 	return nil
 }
 
 func (a *attempt) ended() *failure {
-	if !a.output {
+	if !a.handler.output {
 		return failureOf(errcode.New(errcode.RT0012, "the handler ended without an output"))
 	}
 	a.finish(machine.Step{Kind: machine.StepEnd})
@@ -233,8 +197,8 @@ func (a *attempt) ended() *failure {
 // finish adds the step that ends the attempt, and half-closes immediately: endpoints wait
 // for that before they end the response.
 func (a *attempt) finish(last machine.Step) {
-	a.steps = append(a.steps, last)
-	a.lingering, a.last = false, last.Kind
+	a.progress.add(last, false)
+	a.lastStep = last.Kind
 	a.t.move(finish)
 	if a.decoder.Partial() {
 		a.s.log.Debug("endpoint sent data after it ended the attempt", "invocation_id", a.t.id, "code", errcode.RT0012)
@@ -242,7 +206,7 @@ func (a *attempt) finish(last machine.Step) {
 }
 
 func (a *attempt) command(m *protocol.Message) *failure {
-	step, c, err := a.s.iv.step(a.t.inv, a.commands, m, &a.used)
+	step, c, err := a.s.iv.step(a.t.inv, a.handler.commands, m, &a.handler.completions)
 	if err == nil {
 		err = a.changesState(m.Type, &c)
 	}
@@ -251,172 +215,12 @@ func (a *attempt) command(m *protocol.Message) *failure {
 	}
 	if err != nil {
 		f := failureOf(err)
-		index := a.commands
+		index := a.handler.commands
 		f.RelatedIndex, f.RelatedCommand = &index, m.Type
 		return f
 	}
-	if len(a.steps) == 0 {
-		a.lingering = true
-	}
-	a.lingering = a.lingering && passive(m.Type)
-	a.steps = append(a.steps, step)
-	a.unproposed += len(step.Payload)
+	a.progress.add(step, passive(m.Type))
 	a.traceCommand(m)
-	a.commands++
-	switch m.Type {
-	case journal.Run:
-		a.runs++
-	case journal.Output:
-		a.output = true
-	}
+	a.handler.sent(m.Type)
 	return nil
-}
-
-// passive reports whether a command is only recorded, so that it may wait for the next one:
-// if it is lost, the handler sends it again.
-func passive(t journal.Type) bool {
-	switch t {
-	case journal.Run, journal.Output, journal.SetState, journal.ClearState, journal.ClearAllState,
-		journal.GetEagerState, journal.GetEagerStateKeys:
-		return true
-	}
-	return false
-}
-
-// flush proposes the accumulated steps, as one command or, if they are large, as several.
-// Lingering ones are kept for a moment unless forced or large.
-func (a *attempt) flush(force bool) {
-	t := a.t
-	t.sending.Lock()
-	defer t.sending.Unlock()
-	t.mu.Lock()
-	if a.unstored {
-		a.steps, a.unproposed = nil, 0
-	}
-	if t.a != a || len(a.steps) == 0 {
-		t.mu.Unlock()
-		return
-	}
-	if a.lingering && !force && a.unproposed < limits.ProgressBatch {
-		t.mu.Unlock()
-		a.s.timers.linger(a)
-		return
-	}
-	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: a.plan.pin, Steps: a.steps, Errors: t.retry.report()}
-	final, volume := t.state == finishing, a.unproposed
-	a.state.proposed += len(a.steps)
-	a.steps, a.unproposed, a.lingering = nil, 0, false
-	if volume <= limits.ProgressBatch { // the usual case
-		t.pending++
-		t.volume += volume
-		t.mu.Unlock()
-		a.s.part.Propose(p, func(o machine.Outcome, err error) { t.proposed(a, p, volume, final, o, err) })
-		return
-	}
-	parts := batches(p.Steps)
-	t.pending += len(parts)
-	t.volume += volume
-	t.mu.Unlock()
-	for i, steps := range parts {
-		if i > 0 && t.dropped(a, parts[i:]) {
-			return
-		}
-		part := &machine.Progress{ID: p.ID, Attempt: p.Attempt, Pin: p.Pin, Steps: steps, Errors: p.Errors}
-		p.Errors = 0 // counted once
-		volume, final := payloadSize(steps), final && i == len(parts)-1
-		a.s.part.Propose(part, func(o machine.Outcome, err error) { t.proposed(a, part, volume, final, o, err) })
-	}
-}
-
-// dropped reports whether a proposal of the attempt was rejected. Then the remaining parts of its
-// progress, which were counted as pending, are not proposed.
-func (t *task) dropped(a *attempt, parts [][]machine.Step) bool {
-	t.mu.Lock()
-	if t.a != a || !a.unstored {
-		t.mu.Unlock()
-		return false
-	}
-	t.pending -= len(parts)
-	for _, steps := range parts {
-		t.volume -= payloadSize(steps)
-	}
-	a.count()
-	t.moved.Broadcast()
-	conclude := t.state == failing && t.pending == 0
-	t.mu.Unlock()
-	if conclude {
-		go t.s.guarded(func() { t.conclude(a) })
-	}
-	return true
-}
-
-// throttle blocks the stream while too much data of this attempt, or of all attempts, is in
-// transit to the log.
-func (a *attempt) throttle() {
-	t := a.t
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for a.open() && t.volume >= openVolume {
-		a.held = true
-		t.moved.Wait()
-	}
-	if a.open() {
-		if turn := a.memory.read(); turn != nil {
-			a.held = true
-			t.mu.Unlock()
-			<-turn // granted at the latest when the attempt ends
-			t.mu.Lock()
-		}
-	}
-	if a.held {
-		a.held = false
-		a.touch()
-	}
-}
-
-// checkHead returns the failure of an unexpected response, or nil.
-func (a *attempt) checkHead(h *endpoint.Head) *failure {
-	code := errcode.RT0012
-	switch h.Status {
-	case 502, 504:
-		code = errcode.RT0010
-	case 429, 503:
-		code = errcode.RT0023
-	case 415:
-		code = errcode.RT0015
-	case 413:
-		code = errcode.RT0019
-	}
-	if h.Status < 200 || h.Status > 299 {
-		f := failureOf(errcode.New(code, "the endpoint responded with status %d", h.Status))
-		if code == errcode.RT0023 {
-			f.nextDelay = retryAfter(first(h.Header["Retry-After"]), time.Now())
-		}
-		return f
-	}
-	if got, want := first(h.Header["Content-Type"]), a.plan.version.ContentType(); got != want {
-		return failureOf(errcode.New(code, "the endpoint responded with content type %q instead of %q", got, want))
-	}
-	return nil
-}
-
-// refused returns the failure of a response with an error status, with the part of its body
-// that has arrived; t.mu is held.
-func (a *attempt) refused() *failure {
-	f := a.refusal
-	if f == nil {
-		return nil
-	}
-	a.refusal = nil
-	if text := strings.TrimSpace(strings.ToValidUTF8(string(a.body), "�")); text != "" {
-		f.Message = fmt.Sprintf("%s: %s", f.Message, text)
-	}
-	return f
-}
-
-func first(values []string) string {
-	if len(values) == 0 {
-		return ""
-	}
-	return values[0]
 }

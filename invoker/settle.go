@@ -41,10 +41,10 @@ func (t *task) proposed(a *attempt, p *machine.Progress, volume int, final bool,
 		t.stored(p)
 	}
 	if refused != nil && !own {
-		if a.unstored { // it fails already
+		if a.progress.rejected { // it fails already
 			refused = nil
 		} else {
-			a.unstored = true
+			a.progress.rejected = true
 		}
 	}
 	conclude := t.state == failing && t.pending == 0

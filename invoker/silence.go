@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
-
-	"platform/internal/errcode"
 )
 
 // silentAttempts counts attempts whose endpoint has sent no response headers.
@@ -25,22 +23,10 @@ func (iv *Invoker) Silent() (now int64, total uint64) {
 // will not be. Functions are never marked: they respond when they have ended. t.mu is held.
 func (a *attempt) silentAt() (time.Time, bool) {
 	warning := a.s.iv.cfg.NoResponseWarning
-	if warning <= 0 || a.responded || a.silent || a.plan.route.addr.Function != nil {
+	if warning <= 0 || a.activity.responded || a.activity.overdue || a.plan.route.addr.Function != nil {
 		return time.Time{}, false
 	}
-	return a.requestedAt.Add(warning), true
-}
-
-// nextCheck returns when the attempt has to be checked; t.mu is held.
-func (a *attempt) nextCheck() time.Time {
-	at := a.deadline()
-	if silent, ok := a.silentAt(); ok && silent.Before(at) {
-		at = silent
-	}
-	if p := a.probe; p != nil && !p.late && p.at.Add(probeTimeout).Before(at) {
-		at = p.at.Add(probeTimeout)
-	}
-	return at
+	return a.activity.requestedAt.Add(warning), true
 }
 
 // checkSilence marks the attempt if its response headers are overdue; t.mu is held.
@@ -49,11 +35,11 @@ func (a *attempt) checkSilence(now time.Time) {
 	if !ok || at.After(now) {
 		return
 	}
-	a.silent = true
+	a.activity.overdue = true
 	a.s.iv.silentAttempts.now.Add(1)
 	a.s.iv.silentAttempts.total.Add(1)
 	level, fields := a.t.sampled(noResponse)
-	fields = append(fields, "asked_at", a.requestedAt, "abort_at", a.abortAt())
+	fields = append(fields, "asked_at", a.activity.requestedAt, "abort_at", a.abortAt())
 	a.s.log.Log(context.Background(), level, "endpoint sent no response headers", fields...)
 }
 
@@ -77,38 +63,8 @@ func (t *task) sampled(kind string) (slog.Level, []any) {
 
 // endSilence removes the mark; t.mu is held.
 func (a *attempt) endSilence() {
-	if a.silent {
-		a.silent = false
+	if a.activity.overdue {
+		a.activity.overdue = false
 		a.s.iv.silentAttempts.now.Add(-1)
 	}
-}
-
-// abortAt returns when the attempt is aborted if the endpoint sends nothing; t.mu is held.
-func (a *attempt) abortAt() time.Time {
-	at := a.deadline()
-	if a.t.state == streaming {
-		at = at.Add(a.plan.options.AbortTimeout)
-	}
-	return at
-}
-
-// schedule returns when something was last sent or received, and when the attempt is asked to
-// suspend and is aborted if the endpoint sends nothing; zero for what is not planned. t.mu is held.
-func (a *attempt) schedule() (active, suspend, abort time.Time) {
-	if a.held { // the server itself delays the endpoint
-		return a.activity, time.Time{}, time.Time{}
-	}
-	if a.t.state == streaming {
-		suspend = a.deadline()
-	}
-	return a.activity, suspend, a.abortAt()
-}
-
-// aborted returns the failure of an attempt that the abort timeout ended; t.mu is held.
-func (a *attempt) aborted() *failure {
-	what := "nothing"
-	if !a.responded {
-		what = "no response headers since the request, and nothing"
-	}
-	return failureOf(errcode.New(errcode.RT0001, "the endpoint sent %s for %s after it was asked to suspend", what, a.plan.options.AbortTimeout))
 }

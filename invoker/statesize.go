@@ -55,7 +55,7 @@ func (a *attempt) changesState(t journal.Type, c *protocol.Command) error {
 	switch t {
 	case journal.ClearAllState:
 		a.beginChanges()
-		z.known, z.bound, z.cleared = true, 0, z.proposed+len(a.steps)+1
+		z.known, z.bound, z.cleared = true, 0, z.proposed+len(a.progress.steps)+1
 		clear(z.writes)
 		a.keep()
 		return nil
@@ -102,7 +102,7 @@ func (a *attempt) writesState(key []byte, size, limit int) error {
 		z.bound -= old
 	}
 	z.bound += size
-	z.write(key, stateWrite{size, z.proposed + len(a.steps) + 1})
+	z.write(key, stateWrite{size, z.proposed + len(a.progress.steps) + 1})
 	a.keep()
 	return nil
 }
@@ -166,13 +166,13 @@ func (a *attempt) measureState(key []byte) (old int, err error) {
 // readState reads the tables without t.mu, as notifications must not wait for that.
 func (a *attempt) readState(read func() (int, error)) (int, error) {
 	t := a.t
-	a.held = true
+	a.activity.held = true
 	t.mu.Unlock()
 	a.s.iv.loads <- struct{}{}
 	n, err := read()
 	<-a.s.iv.loads
 	t.mu.Lock()
-	a.held = false
+	a.activity.held = false
 	a.touch()
 	if err != nil {
 		return 0, errcode.New(errcode.RT0006, "read the size of the state: %w", err)

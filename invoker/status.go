@@ -14,9 +14,9 @@ func (t *task) attemptStatus() attempts.Status {
 		st.NextRetryAt = t.due
 	}
 	if t.a != nil {
-		st.Awaiting = t.a.awaiting
-		if t.a.silent {
-			st.NoResponseSince = t.a.requestedAt
+		st.Awaiting = t.a.handler.awaiting
+		if t.a.activity.overdue {
+			st.NoResponseSince = t.a.activity.requestedAt
 		}
 		if t.state.open() && t.a.plan != nil {
 			st.ActiveAt, st.SuspendAt, st.AbortAt = t.a.schedule()

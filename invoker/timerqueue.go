@@ -190,30 +190,6 @@ func (c *timerQueue) rearm(scan time.Time) {
 	}
 }
 
-// watch handles an overdue attempt, and returns the time of the next check.
-func (a *attempt) watch(now time.Time) time.Time {
-	a.t.mu.Lock()
-	if !a.open() {
-		a.t.mu.Unlock()
-		return time.Time{}
-	}
-	a.checkSilence(now)
-	a.checkProbe(now)
-	a.suspendPostponed = false
-	at, next := a.deadline(), a.nextCheck()
-	a.t.mu.Unlock()
-	if at.After(now) {
-		return next
-	}
-	a.expire()
-	a.t.mu.Lock()
-	defer a.t.mu.Unlock()
-	if !a.open() {
-		return time.Time{}
-	}
-	return a.nextCheck()
-}
-
 // backoff is a task that waits for a time.
 type backoff struct {
 	at time.Time

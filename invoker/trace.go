@@ -34,7 +34,7 @@ func (a *attempt) traceparent(inv *machine.Invocation) string {
 // traceCommand records a command of the handler.
 func (a *attempt) traceCommand(m *protocol.Message) {
 	if a.span.Sampled() {
-		a.span.Command(m.Type.Name(), journal.NameOf(journal.Entry{Type: m.Type, Payload: m.Payload}), a.commands)
+		a.span.Command(m.Type.Name(), journal.NameOf(journal.Entry{Type: m.Type, Payload: m.Payload}), a.handler.commands)
 	}
 }
 
@@ -59,9 +59,9 @@ func (a *attempt) outcome(e event) stats.Outcome {
 		return stats.Failed
 	case e != stored:
 		return stats.Abandoned
-	case a.last == machine.StepSuspend:
+	case a.lastStep == machine.StepSuspend:
 		return stats.Suspended
-	case a.last == machine.StepEnd:
+	case a.lastStep == machine.StepEnd:
 		return stats.Succeeded
 	}
 	return stats.Yielded

@@ -18,7 +18,7 @@ func (t *task) attemptStatus() attempts.Status {
 		if t.a.activity.overdue {
 			st.NoResponseSince = t.a.activity.requestedAt
 		}
-		if t.state.open() && t.a.plan != nil {
+		if t.state.open() && t.state != loading { // while loading, nothing is expected of the endpoint
 			st.ActiveAt, st.SuspendAt, st.AbortAt = t.a.schedule()
 		}
 	}

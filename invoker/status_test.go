@@ -2,6 +2,7 @@ package invoker
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -45,4 +46,34 @@ func TestStatusHoldsNoLockOfTheInvoker(t *testing.T) {
 	}
 	s.Close()
 	iv.Close()
+}
+
+// TestAttemptsThatWaitForMemoryAreNotScheduled reads the status of an attempt that has sent nothing yet:
+// its endpoint cannot be silent.
+func TestAttemptsThatWaitForMemoryAreNotScheduled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		o := newOffline(t, memories(10_000, 8_000), func(w *wire) {
+			<-release
+			w.recv.(*attempt).Sent(w.length())
+			w.ok()
+			w.send(t, outputHi+end)
+		})
+		defer o.close()
+		sent, first := o.shard.call(greeter, 1, string(make([]byte, 7000)))
+		synctest.Wait()
+		waiting, second := o.shard.call(greeter, 2, string(make([]byte, 3500)))
+		synctest.Wait()
+		require.Equal(t, loading, o.session.task(waiting).state)
+		status, _ := o.iv.Status(waiting)
+		require.True(t, status.InFlight)
+		require.Zero(t, status.ActiveAt)
+		require.Zero(t, status.SuspendAt)
+		require.Zero(t, status.AbortAt)
+		status, _ = o.iv.Status(sent)
+		require.True(t, status.AbortAt.After(status.SuspendAt) && status.SuspendAt.After(status.ActiveAt))
+		close(release)
+		require.Nil(t, receive(t, first).Failure)
+		require.Nil(t, receive(t, second).Failure)
+	})
 }

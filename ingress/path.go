@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"platform/internal/errcode"
 	"platform/metadata"
 	"platform/partition/machine"
 )
@@ -89,7 +90,7 @@ func checkCallable(schemas *metadata.Schemas, t *parsedTarget, public bool) erro
 		return badRequest("the invoked service is not public: only other services can call '%s/%s'", t.service.Name, t.handler.Name)
 	}
 	if d := schemas.Deployments[t.service.Deployment]; d != nil && d.Deprecated() {
-		return badRequest("[RT0020] service '%s' is served by a deployment that speaks a deprecated version of the service protocol: upgrade its SDK and register it again", t.service.Name)
+		return coded(errcode.RT0020, "service '%s' is served by a deployment that speaks a deprecated version of the service protocol: upgrade its SDK and register it again", t.service.Name)
 	}
 	return nil
 }

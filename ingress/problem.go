@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -51,6 +52,11 @@ func (p *problem) Error() string { return p.message }
 
 func badRequest(format string, args ...any) error {
 	return &problem{status: http.StatusBadRequest, message: fmt.Sprintf(format, args...)}
+}
+
+// coded is badRequest for an error that has a code, which also begins the message.
+func coded(code errcode.Code, format string, args ...any) *problem {
+	return &problem{status: http.StatusBadRequest, code: code, message: fmt.Sprintf("[%s] %s", code, fmt.Sprintf(format, args...))}
 }
 
 func methodNotAllowed(method string, allowed []string) error {
@@ -203,4 +209,10 @@ type errorBody struct {
 	Source   string            `json:"source"`
 	Platform errcode.Code      `json:"platform_code,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`
+}
+
+// unhandledProblem formats the body of an error that the HTTP server finds before the router.
+func unhandledProblem(status int, code, message string) []byte {
+	text, _ := json.Marshal(errorBody{Code: status, Message: message, Source: fromIngress, Platform: errcode.Code(code)}) // strings and a number only
+	return text
 }

@@ -30,6 +30,7 @@ func requireProblem(t *testing.T, w *httptest.ResponseRecorder, status int, mess
 	var body struct {
 		Code            int
 		Message, Source string
+		Platform        string `json:"platform_code"`
 	}
 	dec := json.NewDecoder(w.Body)
 	dec.DisallowUnknownFields()
@@ -37,6 +38,9 @@ func requireProblem(t *testing.T, w *httptest.ResponseRecorder, status int, mess
 	require.Equal(t, status, body.Code)
 	require.Contains(t, body.Message, message)
 	require.Equal(t, "ingress", body.Source)
+	if code, _, begins := strings.Cut(body.Message, "] "); begins && code[0] == '[' {
+		require.Equal(t, code[1:], body.Platform)
+	}
 	require.Equal(t, "application/json", w.Header().Get("content-type"))
 	require.Equal(t, "ingress", w.Header().Get("x-platform-error-source"))
 	require.Equal(t, "ingress", w.Header().Get("x-restate-error-source"))

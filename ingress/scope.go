@@ -8,13 +8,14 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/flowcontrol"
+	"platform/internal/errcode"
 	"platform/partition/machine"
 )
 
 // errScope refuses scopes: limits exist only with flow control.
-var errScope = &problem{status: http.StatusBadRequest, message: "[RT0024] scoped invocations require vqueues to be enabled: flow control is off on this cluster. " +
-	"On a fresh cluster, set experimental-enable-vqueues = true and experimental-enable-protocol-v7 = true in the configuration, or " +
-	"PLATFORM_EXPERIMENTAL_ENABLE_VQUEUES=true and PLATFORM_EXPERIMENTAL_ENABLE_PROTOCOL_V7=true in the environment"}
+var errScope = coded(errcode.RT0024, "scoped invocations require vqueues to be enabled: flow control is off on this cluster. "+
+	"On a fresh cluster, set experimental-enable-vqueues = true and experimental-enable-protocol-v7 = true in the configuration, or "+
+	"PLATFORM_EXPERIMENTAL_ENABLE_VQUEUES=true and PLATFORM_EXPERIMENTAL_ENABLE_PROTOCOL_V7=true in the environment")
 
 // scoped is a call or send in the scope that the path names.
 func (s *Server) scoped(oneWay bool) echo.HandlerFunc {
@@ -36,7 +37,7 @@ func (s *Server) scoped(oneWay bool) echo.HandlerFunc {
 
 func checkScope(scope string) error {
 	if err := flowcontrol.CheckScope(scope); err != nil {
-		return badRequest("[RT0024] %v", err)
+		return coded(errcode.RT0024, "%v", err)
 	}
 	return nil
 }
@@ -72,10 +73,10 @@ func readLimitKey(h http.Header, query url.Values, inv *machine.Invoke) error {
 		return nil
 	}
 	if inv.Target.Scope == "" {
-		return badRequest("[RT0024] limit-key requires a scope to be set: use /platform/scope/{scope}/call/… or /platform/scope/{scope}/send/…")
+		return coded(errcode.RT0024, "limit-key requires a scope to be set: use /platform/scope/{scope}/call/… or /platform/scope/{scope}/send/…")
 	}
 	if _, err := flowcontrol.ParseLimitKey(text); err != nil {
-		return badRequest("[RT0024] %v", err)
+		return coded(errcode.RT0024, "%v", err)
 	}
 	inv.LimitKey = text
 	return nil

@@ -165,6 +165,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 
 		AddressConnections: s.cfg.AddressConnections,
 		AddressKey:         "ingress.connections-per-address-limit",
+		Problem:            unhandledProblem,
 		WriteTimeout:       s.cfg.WriteTimeout,
 		Budget:             s.cfg.Budget,
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -34,6 +35,7 @@ type perAddress struct {
 	key          string // of the limit, in the configuration
 	writeTimeout time.Duration
 	refused      func(addr netip.Addr, limit int)
+	problem      func(status int, code, message string) []byte
 
 	mu   sync.Mutex // guards open
 	open map[netip.Addr]int
@@ -48,12 +50,12 @@ func (l *perAddress) Accept() (net.Conn, error) {
 		}
 		addr := remote(c)
 		if l.enter(addr) {
-			return &conn{Conn: c, timeout: l.writeTimeout, closed: func() { l.leave(addr) }}, nil
+			return &conn{Conn: c, timeout: l.writeTimeout, problem: l.problem, closed: func() { l.leave(addr) }}, nil
 		}
 		if l.refused != nil {
 			l.refused(addr, l.limit)
 		}
-		refuse(c, l.limit, l.key)
+		l.refuse(c)
 	}
 }
 
@@ -76,10 +78,11 @@ func (l *perAddress) leave(addr netip.Addr) {
 }
 
 // refuse sends a response in HTTP/1.1 and closes the connection.
-func refuse(c net.Conn, limit int, key string) {
-	body := fmt.Sprintf(`{"message":"this address has %d connections open, which is the most that one may have (%s)","platform_code":"RT0026"}`, limit, key)
+func (l *perAddress) refuse(c net.Conn) {
+	const status = http.StatusServiceUnavailable
+	message := fmt.Sprintf("this address has %d connections open, which is the most that one may have (%s)", l.limit, l.key)
 	_ = c.SetWriteDeadline(time.Now().Add(time.Millisecond))
-	_, _ = fmt.Fprintf(c, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	_, _ = c.Write(response(status, "Retry-After: 1\r\n", l.problem(status, "RT0026", message)))
 	_ = c.Close()
 }
 
@@ -123,6 +126,7 @@ func remote(c net.Conn) netip.Addr {
 type conn struct {
 	net.Conn
 	timeout time.Duration
+	problem func(status int, code, message string) []byte
 	once    sync.Once
 	closed  func()
 	account *budget.Account // set before the connection is served
@@ -132,8 +136,18 @@ type conn struct {
 // writePiece is the number of bytes that a peer must read within the write timeout.
 const writePiece = 64 << 10
 
-// Write sends p. The timeout applies to each piece of it.
-func (c *conn) Write(p []byte) (n int, err error) {
+// Write sends p, or an explanation if it is a refusal of net/http. The timeout applies to each piece.
+func (c *conn) Write(p []byte) (int, error) {
+	if explained := explainRefusal(p, c.problem); explained != nil {
+		if _, err := c.write(explained); err != nil {
+			return 0, err
+		}
+		return len(p), nil
+	}
+	return c.write(p)
+}
+
+func (c *conn) write(p []byte) (n int, err error) {
 	for {
 		piece := p[n:min(len(p), n+writePiece)]
 		timeout := c.timeout

@@ -32,6 +32,10 @@ type Config struct {
 	AddressConnections int
 	// AddressKey is the configuration key of that bound, for the answer.
 	AddressKey string
+	// Problem formats the bodies of responses that do not come from Handler: to requests that
+	// cannot be parsed, except over TLS, and to connections above the bound. The code, which may
+	// be empty, is one of errcode. The default is the format of the admin API.
+	Problem func(status int, code, message string) []byte
 	// WriteTimeout is how long a client may take to read each 64 KiB of a response; 30 s
 	// if 0.
 	WriteTimeout time.Duration
@@ -74,9 +78,12 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 	if cfg.WriteTimeout == 0 {
 		cfg.WriteTimeout = writeTimeout
 	}
+	if cfg.Problem == nil {
+		cfg.Problem = problemBody
+	}
 	ln = &perAddress{
 		Listener: ln, limit: cfg.AddressConnections, key: cfg.AddressKey, writeTimeout: cfg.WriteTimeout, open: map[netip.Addr]int{},
-		refused: (&refusals{log: cfg.Log}).add,
+		refused: (&refusals{log: cfg.Log}).add, problem: cfg.Problem,
 	}
 	conns := &newConns{conns: map[net.Conn]struct{}{}}
 	srv := newServer(base, cfg, conns)

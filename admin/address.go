@@ -47,6 +47,9 @@ func (l *location) apply(to *discovery.Request) (err error) {
 		if to.AdditionalHeaders, err = lowerCase(l.AdditionalHeaders); err != nil {
 			return invalidField("additional_headers", err)
 		}
+		if err := discovery.CheckHeaders(to.AdditionalHeaders); err != nil {
+			return err
+		}
 	}
 	return nil
 }

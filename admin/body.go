@@ -96,7 +96,7 @@ func decodeJSON(body []byte, into any) error {
 		what := "the request body"
 		if mismatch.Field != "" {
 			what = "the field '" + mismatch.Field + "'"
-			if isMap(into, mismatch.Field) && mismatch.Type.Kind() == reflect.String {
+			if hasElements(into, mismatch.Field, mismatch.Type) {
 				what = "each value of " + what // the decoder does not report which one
 			}
 		}
@@ -104,6 +104,9 @@ func decodeJSON(body []byte, into any) error {
 			status:  http.StatusUnprocessableEntity,
 			message: fmt.Sprintf("%s must be %s, not %s", what, typeName(mismatch.Type), withArticle(mismatch.Value)),
 		}
+	}
+	if f, ok := errors.AsType[*failure](err); ok { // of a type with its own decoder
+		return f
 	}
 	if err != nil {
 		return badRequest("the request body is not valid: %v", err)
@@ -122,14 +125,15 @@ func expected(into any) string {
 	return "a JSON object"
 }
 
-// isMap reports whether the named JSON field of a struct is a map.
-func isMap(into any, name string) bool {
+// hasElements reports whether the named JSON field of a struct is a map or an array of a type.
+func hasElements(into any, name string, elem reflect.Type) bool {
 	if reflect.TypeOf(into).Elem().Kind() != reflect.Struct {
 		return false
 	}
 	for field := range reflect.TypeOf(into).Elem().Fields() {
 		if field.Tag.Get("json") == name {
-			return field.Type.Kind() == reflect.Map
+			kind := field.Type.Kind()
+			return (kind == reflect.Map || kind == reflect.Slice) && field.Type.Elem() == elem
 		}
 	}
 	return false

@@ -52,7 +52,8 @@ func readDeployment(text string) (DeploymentChoice, error) {
 	return DeploymentChoice{Which: ThisOne, ID: id}, nil
 }
 
-// UnmarshalJSON decodes a choice: a string as in the query, or an object with the field Id.
+// UnmarshalJSON decodes a choice, the field 'deployment' of a body: a string as in the query, or an
+// object with the field Id.
 func (d *DeploymentChoice) UnmarshalJSON(b []byte) error {
 	var text string
 	if len(b) > 0 && b[0] == '{' {
@@ -61,18 +62,21 @@ func (d *DeploymentChoice) UnmarshalJSON(b []byte) error {
 			return err
 		}
 		if name, repeated := httpserver.RepeatedKey(b, true); repeated {
-			return fmt.Errorf("the deployment has the field '%s' twice", name)
+			return invalidField("deployment", fmt.Errorf("it has the field '%s' twice", name))
 		}
 		if object.ID == "" {
-			return errors.New("the deployment must be Keep, Latest, the id of a deployment, or an object with the field Id")
+			return invalidField("deployment", errors.New("it must be Keep, Latest, the id of a deployment, or an object with the field Id"))
 		}
 		text = object.ID
 	} else if err := json.Unmarshal(b, &text); err != nil {
 		return err
 	}
-	var err error
-	*d, err = readDeployment(text)
-	return err
+	choice, err := readDeployment(text)
+	if err != nil {
+		return invalidField("deployment", err)
+	}
+	*d = choice
+	return nil
 }
 
 // queryIndex parses the index of a journal entry; 0 if none is given.

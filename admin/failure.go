@@ -158,7 +158,7 @@ func explainRouting(r *http.Request, err *echo.HTTPError) *failure {
 	f := &failure{status: err.Code, message: fmt.Sprint(err.Message)}
 	switch err.Code {
 	case http.StatusNotFound:
-		f.message = fmt.Sprintf("there is no route %s %s; GET / lists the routes", r.Method, r.URL.Path)
+		f.message = fmt.Sprintf("there is no route %s %s; GET /openapi describes the routes", r.Method, r.URL.Path)
 	case http.StatusMethodNotAllowed:
 		f.message = fmt.Sprintf("the method %s is not allowed for %s", r.Method, r.URL.Path)
 	}

@@ -280,14 +280,20 @@ func TestRefusedUpdatesOfState(t *testing.T) {
 		{"Counter", `{"new_state":{}}`, 422},
 		{"Counter", `{"object_key":"k"}`, 422},
 		{"Counter", `{"object_key":"k","new_state":{"a":1}}`, 422},
-		{"Counter", `{"object_key":"k","new_state":{"a":[256]}}`, 400},
+		{"Counter", `{"object_key":"k","new_state":{"a":[256]}}`, 422},
+		{"Counter", `{"object_key":"k","new_state":{"a":[1,null]}}`, 422},
+		{"Counter", `{"object_key":"k","new_state":{"a":null}}`, 422},
 		{"Counter", `{"object_key":"k","new_state":{},"scope":"s"}`, 400},
 		{"Greeter", `{"object_key":"k","new_state":{}}`, 400},
 		{"Nobody", `{"object_key":"k","new_state":{"a":"b"}}`, 404},
 	} {
 		answer := w.ask(t, "POST", "/services/"+c.service+"/state", c.body)
 		require.Equal(t, c.status, answer.StatusCode, c.body)
-		requireError(t, answer, text(t, answer), "", "")
+		body := text(t, answer)
+		requireError(t, answer, body, "", "")
+		if strings.Contains(c.body, `"a":`) && c.status == 422 {
+			require.Contains(t, body, "the field 'new_state' is invalid: the value of 'a'")
+		}
 	}
 	require.Empty(t, w.did)
 	w.change = StateChange{ID: someID, Status: ChangeApplied}

@@ -158,6 +158,7 @@ func TestRegisterRefusals(t *testing.T) {
 		{"relative", `{"uri":"localhost"}`, 400, "", "field 'uri' is invalid: \"localhost\" is not absolute"},
 		{"no scheme", `{"uri":"localhost:9080"}`, 400, "", "field 'uri' is invalid: \"localhost:9080\" is not absolute"},
 		{"scheme", `{"uri":"ftp://a"}`, 400, "", "scheme \"ftp\" is neither http nor https"},
+		{"header name", `{"uri":"http://a","additional_headers":{"a b":"c"}}`, 400, "", `additional header "a b" has a malformed name`},
 		{"header twice", `{"uri":"http://a","additional_headers":{"X-a":"x","x-A":"y"}}`, 400, "", "the header x-a is given twice"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -216,6 +217,7 @@ func TestRegisterAgainReportsWhatItIgnored(t *testing.T) {
 	require.Equal(t, http.StatusCreated, w.ask(t, "POST", "/deployments", body).StatusCode)
 	require.Contains(t, text(t, w.ask(t, "POST", "/deployments", body)), "code and schemas were not compared")
 	again := text(t, w.ask(t, "POST", "/deployments", `{"uri":"http://a","additional_headers":{"X-A":"2"},"metadata":{"commit":"b"},"use_http_11":true}`))
+	require.Equal(t, http.StatusBadRequest, w.ask(t, "POST", "/deployments", `{"uri":"http://a","additional_headers":{"a":"b\nc"}}`).StatusCode)
 	require.Contains(t, again, "registered already with other values of additional_headers, metadata, use_http_11, which stay")
 }
 

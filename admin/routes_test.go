@@ -107,7 +107,6 @@ func TestFailures(t *testing.T) {
 		status                   int
 		message                  string
 	}{
-		{name: "root", method: "GET", path: "/", status: 404, message: "its routes are POST /deployments, GET /deployments"},
 		{name: "unknown route", method: "GET", path: "/nope", status: 404, message: "there is no route GET /nope"},
 		{name: "unknown route below a prefix", method: "GET", path: "/v4/nope", status: 404, message: "there is no route GET /nope"},
 		{name: "trailing slash", method: "GET", path: "/deployments/", status: 404, message: "there is no route GET /deployments/"},
@@ -152,6 +151,8 @@ func TestFailures(t *testing.T) {
 		{name: "unknown field of an update", method: "PATCH", path: "/deployments/dp_10000000000000000000001", body: `{"url":"http://a"}`, status: 422, message: "unknown field 'url'; did you mean 'uri'?"},
 		{name: "unknown field of a state", method: "POST", path: "/services/Counter/state", body: `{"object_key":"a","new_state":{},"versoin":"x"}`, status: 422, message: "unknown field 'versoin'; did you mean 'version'?"},
 		{name: "bad status", method: "GET", path: "/invocations?status=running,asleep", status: 400, message: `The query parameter 'status' is invalid: "asleep" is not a status; there are scheduled pending`},
+		{name: "bad deployment of a batch", method: "POST", path: "/internal/invocations_batch_operations/resume", body: `{"invocation_ids":[],"deployment":"x"}`, status: 400, message: "The request field 'deployment' is invalid. Reason: \"x\" is neither keep nor latest"},
+		{name: "wrong type of an id", method: "POST", path: "/internal/invocations_batch_operations/kill", body: `{"invocation_ids":["x",1]}`, status: 422, message: "each value of the field 'invocation_ids' must be a string, not a number"},
 		{name: "bad deployment filter", method: "GET", path: "/invocations?deployment=x", status: 400, message: "The query parameter 'deployment' is invalid: malformed id"},
 		{name: "no limit", method: "GET", path: "/invocations?limit=0", status: 400, message: `The query parameter 'limit' is invalid: "0" is not a number from 1 to 1000`},
 		{name: "limit too large", method: "GET", path: "/invocations?limit=1001", status: 400, message: "from 1 to 1000"},
@@ -342,13 +343,18 @@ func TestWebUI(t *testing.T) {
 		return answer.Result()
 	}
 	browser := "text/html,application/xhtml+xml,*/*;q=0.8"
-	require.Equal(t, "/ui/", ask(w.Server, "/", browser).Header.Get("Location"))
-	require.Equal(t, http.StatusNotFound, ask(w.Server, "/", "*/*").StatusCode)
+	for _, accept := range []string{browser, "*/*", ""} {
+		root := ask(w.Server, "/?a=b", accept)
+		require.Equal(t, http.StatusPermanentRedirect, root.StatusCode)
+		require.Equal(t, "/ui/?a=b", root.Header.Get("Location"))
+	}
 	page := ask(w.Server, "/ui/invocations/inv_1?a=b", browser)
 	require.Equal(t, http.StatusOK, page.StatusCode)
 	require.Contains(t, page.Header.Get("Content-Security-Policy"), "connect-src 'self' http://example.com:8080;")
 
 	without := newWorld(t, func(c *Config) { c.DisableUI = true })
-	require.Equal(t, http.StatusNotFound, ask(without.Server, "/", browser).StatusCode)
+	root := ask(without.Server, "/", browser)
+	require.Equal(t, http.StatusNotFound, root.StatusCode)
+	require.Contains(t, text(t, root), "its routes are POST /deployments, GET /deployments")
 	require.Equal(t, http.StatusNotFound, ask(without.Server, "/ui/", browser).StatusCode)
 }

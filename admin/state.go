@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
@@ -61,38 +62,31 @@ const (
 )
 
 type stateUpdateBody struct {
-	ObjectKey *string               `json:"object_key"`
-	NewState  map[string]stateValue `json:"new_state"`
-	Version   string                `json:"version"`
-	Scope     string                `json:"scope"`
+	ObjectKey *string                    `json:"object_key"`
+	NewState  map[string]json.RawMessage `json:"new_state"`
+	Version   string                     `json:"version"`
+	Scope     string                     `json:"scope"`
 }
 
-// stateValue is text, or an array of bytes.
-type stateValue []byte
-
-// UnmarshalJSON decodes either form.
-func (v *stateValue) UnmarshalJSON(b []byte) error {
-	if len(b) > 0 && b[0] == '[' {
-		var numbers []uint8
-		var wide []int
-		if err := json.Unmarshal(b, &wide); err != nil {
-			return err
+// readValue decodes the value of a key, which is text or an array of bytes.
+func readValue(key string, raw json.RawMessage) ([]byte, error) {
+	switch raw[0] {
+	case '"':
+		var text string
+		err := json.Unmarshal(raw, &text)
+		return []byte(text), err
+	case '[':
+		var numbers []*uint8
+		if err := json.Unmarshal(raw, &numbers); err != nil || slices.Contains(numbers, nil) {
+			return nil, unprocessable("the field 'new_state' is invalid: the value of '%s' is an array with an element that is not a byte, a number from 0 to 255", key)
 		}
-		for _, n := range wide {
-			if n < 0 || n > 255 {
-				return fmt.Errorf("%d is not a byte", n)
-			}
-			numbers = append(numbers, uint8(n))
+		value := make([]byte, len(numbers))
+		for i, n := range numbers {
+			value[i] = *n
 		}
-		*v = numbers
-		return nil
+		return value, nil
 	}
-	var text string
-	if err := json.Unmarshal(b, &text); err != nil {
-		return err
-	}
-	*v = stateValue(text)
-	return nil
+	return nil, unprocessable("the field 'new_state' is invalid: the value of '%s' must be a string or an array of bytes", key)
 }
 
 type stateChangeBody struct {
@@ -127,7 +121,11 @@ func (s *Server) updateState(c echo.Context) error {
 	}
 	update := StateUpdate{Object: object, Version: body.Version}
 	size := int64(0)
-	for key, value := range body.NewState {
+	for _, key := range sortedKeys(body.NewState) {
+		value, err := readValue(key, body.NewState[key])
+		if err != nil {
+			return err
+		}
 		size += int64(len(key) + len(value))
 		update.Entries = append(update.Entries, StateEntry{key, value})
 	}

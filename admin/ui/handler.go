@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -124,12 +125,11 @@ func contentType(name string) string {
 	return "application/octet-stream"
 }
 
-// Serves reports whether a request is for the UI: its path is /ui or below, or it is / and
-// the client is a browser.
+// Serves reports whether a request is for the UI: its path is /ui or below, or it reads /.
 func Serves(r *http.Request) bool {
 	p := r.URL.Path
 	if p == "/" {
-		return (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html")
+		return r.Method == http.MethodGet || r.Method == http.MethodHead
 	}
 	return p == strings.TrimSuffix(Prefix, "/") || strings.HasPrefix(p, Prefix)
 }
@@ -138,13 +138,14 @@ func Serves(r *http.Request) bool {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		http.Error(w, "the web UI is read with GET", http.StatusMethodNotAllowed)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		_, _ = io.WriteString(w, `{"message":"the web UI is read with GET","platform_code":null}`) // fails only if the client has closed the connection
 		return
 	}
 	name, below := strings.CutPrefix(r.URL.Path, Prefix)
 	if !below {
 		target := url.URL{Path: Prefix, RawQuery: r.URL.RawQuery}
-		w.Header().Set("Vary", "Accept")
 		w.Header().Set("Cache-Control", "no-store")
 		http.Redirect(w, r, target.String(), http.StatusPermanentRedirect)
 		return

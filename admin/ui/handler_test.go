@@ -69,8 +69,8 @@ func TestServes(t *testing.T) {
 		want                 bool
 	}{
 		{"GET", "/", "text/html,application/xhtml+xml", true},
-		{"GET", "/", "*/*", false},
-		{"GET", "/", "", false},
+		{"GET", "/", "*/*", true},
+		{"HEAD", "/", "", true},
 		{"POST", "/", "text/html", false},
 		{"GET", "/ui", "", true},
 		{"GET", "/ui/x/y", "", true},
@@ -134,6 +134,7 @@ func TestOtherMethods(t *testing.T) {
 	w := httptest.NewRecorder()
 	testHandler(t, "").ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/ui/", nil))
 	require.Equal(t, http.StatusMethodNotAllowed, w.Code)
+	require.JSONEq(t, `{"message":"the web UI is read with GET","platform_code":null}`, w.Body.String())
 
 	w = httptest.NewRecorder()
 	testHandler(t, "").ServeHTTP(w, httptest.NewRequest(http.MethodHead, "/ui/app.js", nil))

@@ -73,7 +73,7 @@ func (d *Discoverer) Discover(ctx context.Context, r Request) (*metadata.Deploym
 	if err != nil {
 		return nil, err
 	}
-	if err := checkHeaders(r.AdditionalHeaders); err != nil {
+	if err := CheckHeaders(r.AdditionalHeaders); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
@@ -292,8 +292,8 @@ func (d *Discoverer) request(addr *endpoint.Address, extra map[string]string) *e
 	return &endpoint.Request{Address: addr, Method: http.MethodGet, Path: addr.Path("/discover"), Header: h}
 }
 
-// checkHeaders rejects headers that cannot be sent, before the deployment is registered.
-func checkHeaders(headers map[string]string) error {
+// CheckHeaders rejects headers that cannot be sent, before the deployment is registered.
+func CheckHeaders(headers map[string]string) error {
 	for name, value := range headers {
 		if !httpguts.ValidHeaderFieldName(name) {
 			return invalid("additional header %q has a malformed name", name)

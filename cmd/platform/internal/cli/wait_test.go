@@ -104,7 +104,7 @@ func TestExplainOfAnOldServer(t *testing.T) {
 			return
 		}
 		w.WriteHeader(http.StatusNotFound)
-		_, _ = w.Write([]byte(`{"message":"there is no route GET /invocations/x/explain; GET / lists the routes","platform_code":null}`))
+		_, _ = w.Write([]byte(`{"message":"there is no route GET /invocations/x/explain; GET /openapi describes the routes","platform_code":null}`))
 	})
 	_, err := a.explained(t.Context(), ids.NewInvocation(7, [16]byte{15: 1}).String())
 	require.EqualError(t, err, "the server, version 1.2.3, cannot explain invocations")

@@ -158,10 +158,9 @@ func (s *selection) apply(f field, op vtab.ConstraintOp, v vtab.Value, planning 
 			s.key = new(uint64(key))
 		}
 	case byScope:
-		if op == vtab.OpISNULL || v == nil {
-			str = ""
+		if isText || v == nil { // SQLite converts a number to text before it compares it
+			s.scope = &str
 		}
-		s.scope = &str
 	case byService, byObject, byHandler, byTarget, byLock:
 		if isText || planning {
 			s.name(f, str)

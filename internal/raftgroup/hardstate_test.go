@@ -486,7 +486,7 @@ func holdsAll(t *testing.T, fs vfs.FS, entries uint64) bool {
 	return true
 }
 
-// walOf finds the write-ahead log that is being written.
+// walOf finds the write-ahead log that is being written, and its size with the zeros at its end.
 func walOf(t *testing.T, fs vfs.FS) (path string, size int64) {
 	t.Helper()
 	names, err := fs.List("log")

@@ -57,6 +57,7 @@ func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
 			return nil, fmt.Errorf("open log database: %w", err)
 		}
 	}
+	fs = zeroAhead{fs}
 	if opts.Ballast != "" {
 		fs = vfs.OnDiskFull(fs, func() { freeBallast(opts.Ballast, logger) })
 	}

@@ -1,0 +1,124 @@
+package raftgroup
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+)
+
+// Appending an entry does not change the size of the write-ahead log, except for one of many.
+func TestEntriesOverwriteZeros(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	db, err := OpenLogDB("log", LogDBOptions{FS: fs, Logger: testLogger(t)})
+	require.NoError(t, err)
+	s, err := db.Storage(7)
+	require.NoError(t, err)
+	grown, last := 0, int64(0)
+	const entries = 500
+	for i := range uint64(entries) {
+		require.NoError(t, s.StoreLogs([]*raft.Log{{Index: i + 1, Term: 1, Data: make([]byte, 200)}}))
+		if _, size := walOf(t, fs); size != last {
+			grown, last = grown+1, size
+		}
+	}
+	require.LessOrEqual(t, grown, entries*250/zeroPiece+1)
+
+	image := fs.CrashClone(vfs.CrashCloneCfg{})
+	require.NoError(t, db.Close())
+	db, err = OpenLogDB("log", LogDBOptions{FS: image, Logger: testLogger(t)})
+	require.NoError(t, err)
+	defer db.Close()
+	s, err = db.Storage(7)
+	require.NoError(t, err)
+	require.Equal(t, uint64(entries), s.last)
+}
+
+func TestZerosPrecedeSmallWritesOnly(t *testing.T) {
+	f := createAhead(t, vfs.NewMem())
+	large, small := bytes.Repeat([]byte("l"), zeroWrite+1), []byte("small")
+	write(t, f, large)
+	require.Equal(t, int64(len(large)), sizeOfFile(t, f))
+	write(t, f, small)
+	zeroed := int64(len(large) + zeroPiece)
+	require.Equal(t, zeroed, sizeOfFile(t, f))
+	write(t, f, large)
+	write(t, f, small)
+	require.Equal(t, zeroed, sizeOfFile(t, f), "there were enough")
+
+	want := bytes.Join([][]byte{large, small, large, small}, nil)
+	got := make([]byte, zeroed)
+	_, err := f.ReadAt(got, 0)
+	require.NoError(t, err)
+	require.Equal(t, append(want, make([]byte, int(zeroed)-len(want))...), got)
+}
+
+// What a recycled file contains is overwritten as well.
+func TestARecycledLogNeedsNoZerosBeforeItsEnd(t *testing.T) {
+	fs := zeroAhead{vfs.NewMem()}
+	old, err := fs.Create("000001.log", walCategory)
+	require.NoError(t, err)
+	write(t, old, bytes.Repeat([]byte("o"), zeroWrite+1))
+	require.NoError(t, old.Close())
+	f, err := fs.ReuseForWrite("000001.log", "000002.log", walCategory)
+	require.NoError(t, err)
+	defer f.Close()
+	write(t, f, []byte("new"))
+	require.Equal(t, int64(zeroWrite+1), sizeOfFile(t, f))
+	write(t, f, make([]byte, zeroWrite))
+	require.Equal(t, int64(zeroWrite+1+zeroPiece), sizeOfFile(t, f))
+}
+
+func TestOtherFilesHaveNoZeros(t *testing.T) {
+	fs := zeroAhead{vfs.NewMem()}
+	f, err := fs.Create("000001.sst", "pebble-memtable-flush")
+	require.NoError(t, err)
+	defer f.Close()
+	write(t, f, []byte("small"))
+	require.Equal(t, int64(5), sizeOfFile(t, f))
+}
+
+// A log may still fit onto a disk that has no room for zeros.
+func TestALogNeedsNoRoomForZeros(t *testing.T) {
+	f := createAhead(t, noWriteAt{vfs.NewMem()})
+	write(t, f, []byte("one"))
+	write(t, f, []byte("two"))
+	require.Equal(t, int64(6), sizeOfFile(t, f))
+}
+
+func createAhead(t *testing.T, fs vfs.FS) vfs.File {
+	t.Helper()
+	f, err := zeroAhead{fs}.Create("000001.log", walCategory)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	return f
+}
+
+func write(t *testing.T, f vfs.File, p []byte) {
+	t.Helper()
+	n, err := f.Write(p)
+	require.NoError(t, err)
+	require.Equal(t, len(p), n)
+}
+
+func sizeOfFile(t *testing.T, f vfs.File) int64 {
+	t.Helper()
+	info, err := f.Stat()
+	require.NoError(t, err)
+	return info.Size()
+}
+
+// noWriteAt is a file system without room beyond the ends of its files.
+type noWriteAt struct{ vfs.FS }
+
+func (fs noWriteAt) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := fs.FS.Create(name, c)
+	return noWriteAtFile{f}, err
+}
+
+type noWriteAtFile struct{ vfs.File }
+
+func (noWriteAtFile) WriteAt([]byte, int64) (int, error) { return 0, errors.New("no space left") }

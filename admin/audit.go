@@ -65,7 +65,7 @@ func (s *Server) recordRead(c echo.Context, action, object string) error {
 	})
 	if err != nil {
 		s.log.Error("read not recorded in the audit log", "err", err, "action", action)
-		return &failure{status: http.StatusServiceUnavailable, message: "the request was not executed because it cannot be recorded in the audit log at the moment, which security.audit-reads requires; retry later"}
+		return &apiError{status: http.StatusServiceUnavailable, message: "the request was not executed because it cannot be recorded in the audit log at the moment, which security.audit-reads requires; retry later"}
 	}
 	return nil
 }

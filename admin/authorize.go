@@ -52,11 +52,11 @@ func (s *Server) authorize(c echo.Context, r route) error {
 	if len(p.Roles) == 0 {
 		s.cfg.Authenticator.Refused(c.Request())
 		c.Response().Header().Set("WWW-Authenticate", `Bearer realm="platform"`)
-		return &failure{status: http.StatusUnauthorized, message: access.ErrUnauthenticated.Error() +
+		return &apiError{status: http.StatusUnauthorized, message: access.ErrUnauthenticated.Error() +
 			"; send one in the header Authorization: Bearer plt_…, or use `platform login`. The token of the administrator is the one in security.admin-token-file or PLATFORM_ADMIN_TOKEN, or else in the file admin.token in the data directory of this node"}
 	}
 	if !p.Allows(r.permission) {
-		return &failure{status: http.StatusForbidden, message: fmt.Sprintf("%s %s requires the role %s; the token %q has %s",
+		return &apiError{status: http.StatusForbidden, message: fmt.Sprintf("%s %s requires the role %s; the token %q has %s",
 			r.method, c.Request().URL.Path, access.RolesWith(r.permission), p.Name, joinRoles(p.Roles))}
 	}
 	if p.Limited() {
@@ -117,8 +117,8 @@ func (s *Server) withinLimits(c echo.Context, r route, p *access.Principal) erro
 	return refusal
 }
 
-func outsideLimits(p *access.Principal) *failure {
-	return &failure{status: http.StatusForbidden, message: fmt.Sprintf("the token %q is limited to %s; this request requires a token without this limit", p.Name, limitsOf(p))}
+func outsideLimits(p *access.Principal) *apiError {
+	return &apiError{status: http.StatusForbidden, message: fmt.Sprintf("the token %q is limited to %s; this request requires a token without this limit", p.Name, limitsOf(p))}
 }
 
 func limitsOf(p *access.Principal) string {

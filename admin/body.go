@@ -34,7 +34,7 @@ func (s *Server) readBody(c echo.Context) ([]byte, error) {
 	r := c.Request()
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
-		return nil, &failure{
+		return nil, &apiError{
 			status:  http.StatusUnsupportedMediaType,
 			message: fmt.Sprintf("expected the header 'content-type: application/json', got %q", r.Header.Get("Content-Type")),
 		}
@@ -55,7 +55,7 @@ func (s *Server) readBytes(c echo.Context) (_ []byte, release func(), _ error) {
 		size = min(size, r.ContentLength)
 	}
 	if !account.Reserve(size) {
-		return nil, nil, &failure{
+		return nil, nil, &apiError{
 			status: http.StatusServiceUnavailable, code: errcode.RT0026, retry: true, after: account.RetryAfter(),
 			message: "not enough memory for the request body besides those in progress (networking.body-memory-limit, networking.connection-body-memory-limit); nothing was changed, retry later",
 		}
@@ -69,13 +69,13 @@ func (s *Server) readBytes(c echo.Context) (_ []byte, release func(), _ error) {
 	defer in.Close()
 	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), in, s.cfg.BodyLimit))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, nil, &failure{
+		return nil, nil, &apiError{
 			status:  http.StatusRequestEntityTooLarge,
 			message: fmt.Sprintf("the request body is larger than %d bytes", tooLarge.Limit),
 		}
 	}
 	if os.IsTimeout(err) {
-		return nil, nil, &failure{status: http.StatusRequestTimeout, message: "the request body did not arrive in time"}
+		return nil, nil, &apiError{status: http.StatusRequestTimeout, message: "the request body did not arrive in time"}
 	}
 	if err != nil {
 		return nil, nil, badRequest("the request body could not be read: %v", err)
@@ -100,12 +100,12 @@ func decodeJSON(body []byte, into any) error {
 				what = "each value of " + what // the decoder does not report which one
 			}
 		}
-		return &failure{
+		return &apiError{
 			status:  http.StatusUnprocessableEntity,
 			message: fmt.Sprintf("%s must be %s, not %s", what, typeName(mismatch.Type), withArticle(mismatch.Value)),
 		}
 	}
-	if f, ok := errors.AsType[*failure](err); ok { // of a type with its own decoder
+	if f, ok := errors.AsType[*apiError](err); ok { // of a type with its own decoder
 		return f
 	}
 	if err != nil {

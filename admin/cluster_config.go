@@ -33,7 +33,7 @@ func (s *Server) viewClusterConfig(c metadata.Cluster) clusterConfigView {
 func (s *Server) getClusterConfig(c echo.Context) error {
 	cluster, provisioned := s.registry.Cluster()
 	if !provisioned {
-		return &failure{status: http.StatusServiceUnavailable, message: notProvisioned}
+		return &apiError{status: http.StatusServiceUnavailable, message: notProvisioned}
 	}
 	return respond(c, http.StatusOK, s.viewClusterConfig(cluster))
 }
@@ -54,7 +54,7 @@ func (s *Server) setClusterConfig(c echo.Context) error {
 	}
 	cluster, provisioned := s.registry.Cluster()
 	if !provisioned {
-		return &failure{status: http.StatusServiceUnavailable, message: notProvisioned}
+		return &apiError{status: http.StatusServiceUnavailable, message: notProvisioned}
 	}
 	if err := samePartitions(cluster, change.Partitions); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (s *Server) checkReplication(c echo.Context, replicas int) error {
 	if force, err := queryBool(c, "force"); err != nil || force || replicas <= nodes {
 		return err
 	}
-	return &failure{
+	return &apiError{
 		status: http.StatusConflict,
 		message: fmt.Sprintf("replication %d needs %d nodes that accept replicas, and there %s: each partition would have %d, which survives %s; "+
 			"start more nodes first; to proceed anyway, repeat it with --force (in the admin API force=true)",
@@ -122,7 +122,7 @@ func samePartitions(cluster metadata.Cluster, wanted *int) error {
 	if wanted == nil || *wanted == int(cluster.Partitions) {
 		return nil
 	}
-	return &failure{
+	return &apiError{
 		status:  http.StatusConflict,
 		message: fmt.Sprintf("the cluster has %d partitions, which cannot be changed once it is provisioned", cluster.Partitions),
 	}
@@ -145,7 +145,7 @@ func (s *Server) provision(c echo.Context) error {
 	}
 	cluster, provisioned := s.registry.Cluster()
 	if !provisioned {
-		return &failure{status: http.StatusServiceUnavailable, message: notProvisioned}
+		return &apiError{status: http.StatusServiceUnavailable, message: notProvisioned}
 	}
 	if err := asked.checkMatches(cluster); err != nil {
 		return err
@@ -160,9 +160,9 @@ func (p provisioning) checkMatches(cluster metadata.Cluster) error {
 	}
 	switch {
 	case p.Name != "" && p.Name != cluster.Name:
-		return &failure{status: http.StatusConflict, message: fmt.Sprintf("this node belongs to the cluster %q", cluster.Name)}
+		return &apiError{status: http.StatusConflict, message: fmt.Sprintf("this node belongs to the cluster %q", cluster.Name)}
 	case p.Replication != nil && *p.Replication != cluster.Replicas():
-		return &failure{
+		return &apiError{
 			status:  http.StatusConflict,
 			message: fmt.Sprintf("the cluster is provisioned, with replication %d; change it with PATCH /cluster/config", cluster.Replicas()),
 		}

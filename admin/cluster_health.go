@@ -68,7 +68,7 @@ func (s *Server) clusterHealth(c echo.Context) error {
 	}
 	cluster, provisioned := s.registry.Cluster()
 	if !provisioned {
-		return &failure{status: http.StatusServiceUnavailable, message: notProvisioned}
+		return &apiError{status: http.StatusServiceUnavailable, message: notProvisioned}
 	}
 	state, err := s.clusterState(c.Request().Context())
 	if err != nil {

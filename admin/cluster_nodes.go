@@ -76,7 +76,7 @@ func (s *Server) checkDrainable(node metadata.Node) error {
 			return nil
 		}
 	}
-	return &failure{
+	return &apiError{
 		status:  http.StatusConflict,
 		message: fmt.Sprintf("node %s is the only one that accepts replicas; add or undrain another node before draining it", node.Name),
 	}
@@ -131,16 +131,16 @@ func (s *Server) checkRemovable(c echo.Context, node metadata.Node) error {
 func removalError(node metadata.Node, err error) error {
 	switch {
 	case errors.Is(err, metadata.ErrUnavailable):
-		return &failure{
+		return &apiError{
 			status: http.StatusServiceUnavailable,
 			message: "the metadata has no leader, so nodes cannot be removed; nothing was changed. Retry later, or, if most of its voters are lost for good, " +
 				"recover the cluster with `platform-server recover` on a remaining node",
 		}
 	case errors.Is(err, metadata.ErrNodeHoldsData):
-		return &failure{status: http.StatusConflict, message: err.Error() +
+		return &apiError{status: http.StatusConflict, message: err.Error() +
 			" ('platform cluster nodes drain " + node.Name + "') and wait until it has no replicas, or use force if it is lost for good"}
 	case errors.Is(err, metadata.ErrLastNode):
-		return &failure{status: http.StatusConflict, message: err.Error()}
+		return &apiError{status: http.StatusConflict, message: err.Error()}
 	}
 	return err
 }
@@ -160,7 +160,7 @@ func (s *Server) member(text string) (metadata.Node, error) {
 	for i, n := range nodes {
 		known[i] = fmt.Sprintf("%s (%s)", n.Name, ids.Node(n.ID))
 	}
-	return metadata.Node{}, &failure{
+	return metadata.Node{}, &apiError{
 		status:  http.StatusNotFound,
 		message: fmt.Sprintf("The requested node '%s' does not exist; the cluster has %s", text, strings.Join(known, ", ")),
 	}

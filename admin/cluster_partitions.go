@@ -35,7 +35,7 @@ func (s *Server) showPartition(c echo.Context, id uint32) error {
 	}
 	at := slices.IndexFunc(state.Partitions, func(p PartitionState) bool { return p.ID == id })
 	if at < 0 {
-		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The requested partition %d does not exist", id)}
+		return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("The requested partition %d does not exist", id)}
 	}
 	return respond(c, http.StatusOK, state.Partitions[at])
 }
@@ -81,7 +81,7 @@ func (s *Server) recoverPartitions(c echo.Context) error {
 	}
 	cluster, provisioned := s.registry.Cluster()
 	if !provisioned {
-		return &failure{status: http.StatusServiceUnavailable, message: notProvisioned}
+		return &apiError{status: http.StatusServiceUnavailable, message: notProvisioned}
 	}
 	for _, id := range asked.Partitions {
 		if id >= cluster.Partitions {
@@ -96,7 +96,7 @@ func (s *Server) recoverPartitions(c echo.Context) error {
 }
 
 func noPartition[N uint32 | uint64](id N, count uint32) error {
-	return &failure{
+	return &apiError{
 		status:  http.StatusNotFound,
 		message: fmt.Sprintf("The requested partition %d does not exist; there are 0 to %d", id, count-1),
 	}
@@ -106,7 +106,7 @@ func noPartition[N uint32 | uint64](id N, count uint32) error {
 func (s *Server) partition(c echo.Context) (uint32, error) {
 	cluster, provisioned := s.registry.Cluster()
 	if !provisioned {
-		return 0, &failure{status: http.StatusServiceUnavailable, message: notProvisioned}
+		return 0, &apiError{status: http.StatusServiceUnavailable, message: notProvisioned}
 	}
 	id, err := strconv.ParseUint(c.Param("partition"), 10, 32)
 	if err != nil {

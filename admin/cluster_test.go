@@ -229,7 +229,7 @@ func TestTheFeatureLevelIsRaisedManually(t *testing.T) {
 
 func TestRemovalWithoutALeaderOfTheMetadata(t *testing.T) {
 	err := removalError(metadata.Node{Name: "n2"}, fmt.Errorf("%w: %w", metadata.ErrUnavailable, context.DeadlineExceeded))
-	refusal, ok := errors.AsType[*failure](err)
+	refusal, ok := errors.AsType[*apiError](err)
 	require.True(t, ok)
 	require.Equal(t, http.StatusServiceUnavailable, refusal.status)
 	require.Contains(t, refusal.message, "nothing was changed")

@@ -86,7 +86,7 @@ func (s *Server) drained(c echo.Context, schemas *metadata.Schemas, d *metadata.
 	if reasons == nil {
 		return nil
 	}
-	return &failure{status: http.StatusConflict, message: fmt.Sprintf(
+	return &apiError{status: http.StatusConflict, message: fmt.Sprintf(
 		"The deployment '%s' is in use: %s. Wait until it is drained. With force=true it is deleted nevertheless: new invocations then go to the previous revision of the service, or fail if no other deployment has it, "+
 			"and its unfinished invocations fail with RT0011 until they are resumed on another deployment or killed", d.ID, strings.Join(reasons, "; "))}
 }

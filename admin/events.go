@@ -59,7 +59,7 @@ func (s *Server) streamEvents(c echo.Context) error {
 	}
 	changes, err := s.hub.Subscribe(access.ClientFrom(c.Request().Context()), sources)
 	if err != nil {
-		return &failure{status: http.StatusTooManyRequests, retry: true, after: heartbeat, message: fmt.Sprintf(
+		return &apiError{status: http.StatusTooManyRequests, retry: true, after: heartbeat, message: fmt.Sprintf(
 			"%v: a node serves %d streams with %d topics, and %d with %d of one client, which is a token or user or, without, an address; close some, or try again later",
 			err, maxStreams, maxSources, maxClientStreams, maxClientSources)}
 	}

@@ -13,11 +13,11 @@ func (s *Server) admit(r *http.Request) error {
 	// host name.
 	if s.cfg.Guard != nil && !s.cfg.Authenticator.Required && r.URL.Path != healthPath {
 		if err := s.cfg.Guard.CheckHost(r); err != nil {
-			return &failure{status: http.StatusForbidden, message: err.Error()}
+			return &apiError{status: http.StatusForbidden, message: err.Error()}
 		}
 	}
 	if s.crossOrigin.Check(r) != nil {
-		return &failure{status: http.StatusForbidden, message: "a web page of another origin sent the request; to allow its requests, add the origin to admin.allowed-origins"}
+		return &apiError{status: http.StatusForbidden, message: "a web page of another origin sent the request; to allow its requests, add the origin to admin.allowed-origins"}
 	}
 	return nil
 }

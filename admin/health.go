@@ -14,7 +14,7 @@ import (
 // health responds with whether the node should receive requests.
 func (s *Server) health(c echo.Context) error {
 	if err := s.cfg.Ready(); err != nil {
-		return &failure{status: http.StatusServiceUnavailable, message: err.Error()}
+		return &apiError{status: http.StatusServiceUnavailable, message: err.Error()}
 	}
 	if s.cfg.SecurityMode == openMode {
 		return respond(c, http.StatusOK, healthView{SecurityMode: openMode, Message: "every client that can connect may do everything"})
@@ -83,7 +83,7 @@ func (s *Server) listErrors(c echo.Context) error {
 func (s *Server) getError(c echo.Context) error {
 	e, ok := errcode.Lookup(errcode.Code(c.Param("code")))
 	if !ok {
-		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The error code '%s' does not exist", c.Param("code"))}
+		return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("The error code '%s' does not exist", c.Param("code"))}
 	}
 	return respond(c, http.StatusOK, errorView{e.Code, e.Title, e.Meaning, e.Remedy})
 }

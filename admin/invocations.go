@@ -231,7 +231,7 @@ func ParseQuery(parameters url.Values) (Query, error) {
 		case "partial":
 			q.Partial, err = boolOf(parameters, name)
 		}
-		if f, ok := errors.AsType[*failure](err); ok {
+		if f, ok := errors.AsType[*apiError](err); ok {
 			return q, f
 		}
 		if err != nil {

@@ -91,7 +91,7 @@ func (s *Server) createJob(c echo.Context) error {
 	}
 	job, err = s.registry.CreateJob(c.Request().Context(), job)
 	if errors.Is(err, metadata.ErrTooManyJobs) {
-		return &failure{status: http.StatusTooManyRequests, message: err.Error()}
+		return &apiError{status: http.StatusTooManyRequests, message: err.Error()}
 	}
 	if err != nil {
 		return err
@@ -241,8 +241,8 @@ func (s *Server) stopJob(c echo.Context) error {
 	return respond(c, http.StatusOK, viewJob(&job))
 }
 
-func noJob(id string) *failure {
-	return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The requested job '%s' does not exist", id)}
+func noJob(id string) *apiError {
+	return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("The requested job '%s' does not exist", id)}
 }
 
 func viewJob(j *metadata.Job) jobView {

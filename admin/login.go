@@ -58,8 +58,8 @@ func (s *Server) loginOptions(c echo.Context) error {
 }
 
 var (
-	errNoLogin = &failure{status: http.StatusNotFound, message: "users cannot log in with an identity provider here: security.oidc is not configured; log in with a token"}
-	errLogins  = &failure{status: http.StatusTooManyRequests, retry: true, after: time.Second, message: "there are too many logins from this address; retry in a few seconds"}
+	errNoLogin = &apiError{status: http.StatusNotFound, message: "users cannot log in with an identity provider here: security.oidc is not configured; log in with a token"}
+	errLogins  = &apiError{status: http.StatusTooManyRequests, retry: true, after: time.Second, message: "there are too many logins from this address; retry in a few seconds"}
 )
 
 // admitLogin returns an error if an identity provider is not configured, or if the address of the

@@ -13,8 +13,8 @@ import (
 )
 
 // loginFailure converts an error of a login to a failure.
-func loginFailure(err error) *failure {
-	if f, ok := errors.AsType[*failure](err); ok {
+func loginFailure(err error) *apiError {
+	if f, ok := errors.AsType[*apiError](err); ok {
 		return f
 	}
 	if refused, ok := errors.AsType[*oidc.RefusedError](err); ok {
@@ -22,10 +22,10 @@ func loginFailure(err error) *failure {
 		if refused.Account != "" {
 			status = http.StatusForbidden
 		}
-		return &failure{status: status, message: refused.Message}
+		return &apiError{status: status, message: refused.Message}
 	}
 	if errors.Is(err, oidc.ErrUnavailable) {
-		return &failure{
+		return &apiError{
 			status: http.StatusServiceUnavailable, retry: true, after: 10 * time.Second,
 			message: "the identity provider is not available; existing sessions and tokens remain valid; see the log of the server for the reason",
 		}

@@ -59,7 +59,7 @@ type queryRefusal struct {
 	Suggestion string        `json:"suggestion,omitempty"`
 }
 
-var errNoEngine = &failure{status: http.StatusServiceUnavailable, message: "this node has no query engine"}
+var errNoEngine = &apiError{status: http.StatusServiceUnavailable, message: "this node has no query engine"}
 
 // retryQuery is the Retry-After value, in seconds, of queries rejected because too many are
 // running.
@@ -146,12 +146,12 @@ func (s *Server) queryFailure(c echo.Context, err error) error {
 	switch {
 	case errors.Is(err, query.ErrBusy):
 		c.Response().Header().Set("Retry-After", strconv.Itoa(retryQuery))
-		return &failure{status: http.StatusTooManyRequests, message: err.Error()}
+		return &apiError{status: http.StatusTooManyRequests, message: err.Error()}
 	case errors.Is(err, query.ErrUnavailable):
 		c.Response().Header().Set("Retry-After", strconv.Itoa(retryQuery))
-		return &failure{status: http.StatusServiceUnavailable, message: err.Error() + "; retry later"}
+		return &apiError{status: http.StatusServiceUnavailable, message: err.Error() + "; retry later"}
 	case errors.Is(err, query.ErrTimeout), errors.Is(err, query.ErrDisabled):
-		return &failure{status: http.StatusServiceUnavailable, message: err.Error()}
+		return &apiError{status: http.StatusServiceUnavailable, message: err.Error()}
 	case c.Request().Context().Err() != nil:
 		return context.Canceled
 	}

@@ -227,7 +227,7 @@ func (s *Server) root(echo.Context) error {
 	for _, r := range s.routes() {
 		names = append(names, r.method+" "+r.path)
 	}
-	return &failure{status: http.StatusNotFound, message: "this is the admin API; its routes are " + strings.Join(names, ", ")}
+	return &apiError{status: http.StatusNotFound, message: "this is the admin API; its routes are " + strings.Join(names, ", ")}
 }
 
 // serve runs before the router. It handles the version prefix, the limit of concurrent requests,
@@ -237,7 +237,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if limit := s.cfg.ConcurrentRequests; limit > 0 {
 		defer s.active.Add(-1)
 		if s.active.Add(1) > limit {
-			s.fail(w, r, &failure{
+			s.fail(w, r, &apiError{
 				status:  http.StatusTooManyRequests,
 				message: fmt.Sprintf("more than %d requests are in progress (admin.concurrent-api-requests-limit)", limit),
 			})
@@ -269,7 +269,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	client := access.ClientOf(r)
 	if path := r.URL.Path; path != healthPath && path != eventsPath { // streams have a share of their own
 		if _, taken := s.shares.Take(r); !taken {
-			s.fail(w, r, &failure{status: http.StatusTooManyRequests, retry: true, message: fmt.Sprintf(
+			s.fail(w, r, &apiError{status: http.StatusTooManyRequests, retry: true, message: fmt.Sprintf(
 				"the client has %d requests in progress, and the rest of %d (admin.concurrent-api-requests-limit) is for other clients", s.shares.Size(), s.cfg.ConcurrentRequests)})
 			return
 		}
@@ -286,7 +286,7 @@ func (s *Server) recoverPanic(w http.ResponseWriter, r *http.Request) {
 		panic(p)
 	default:
 		s.log.Error("request panicked", "method", r.Method, "path", r.URL.Path, "err", fmt.Sprint(p), "stack", string(debug.Stack()))
-		s.fail(w, r, &failure{status: http.StatusInternalServerError, message: internalError})
+		s.fail(w, r, &apiError{status: http.StatusInternalServerError, message: internalError})
 	}
 }
 

@@ -173,5 +173,5 @@ func patternOf(c echo.Context) (flowcontrol.Pattern, error) {
 }
 
 func noSuchRule(p flowcontrol.Pattern) error {
-	return &failure{status: http.StatusNotFound, message: "The requested rule '" + p.String() + "' does not exist"}
+	return &apiError{status: http.StatusNotFound, message: "The requested rule '" + p.String() + "' does not exist"}
 }

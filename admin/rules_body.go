@@ -163,8 +163,8 @@ func decodeEach[Element, T any](body []byte, convert func(*Element) (T, error)) 
 		if err == nil {
 			list[i], err = convert(&element)
 		}
-		if f, ok := errors.AsType[*failure](err); ok {
-			return nil, &failure{status: f.status, code: f.code, message: fmt.Sprintf("element %d of the array: %s", i+1, f.message)}
+		if f, ok := errors.AsType[*apiError](err); ok {
+			return nil, &apiError{status: f.status, code: f.code, message: fmt.Sprintf("element %d of the array: %s", i+1, f.message)}
 		}
 	}
 	return list, nil

@@ -136,7 +136,7 @@ func startFailure(err error, format string, args ...any) error {
 		switch broker.Reason {
 		case subscription.TopicMissing, subscription.NotAuthorized, subscription.InvalidProperties, subscription.BrokerUnreachable:
 		default:
-			return &failure{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf(format, args...) + "; retry later"}
+			return &apiError{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf(format, args...) + "; retry later"}
 		}
 	}
 	return errcode.New(errcode.META0009, format, args...)
@@ -223,19 +223,19 @@ func (s *Server) subscriptionOf(c echo.Context) (subscription.Subscription, erro
 	return list[at], nil
 }
 
-func noSubscription(id string) *failure {
-	return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The requested subscription '%s' does not exist", id)}
+func noSubscription(id string) *apiError {
+	return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("The requested subscription '%s' does not exist", id)}
 }
 
 // subscriptionError converts errors of changes to failures.
 func subscriptionError(err error) error {
 	switch {
 	case errors.Is(err, metadata.ErrSubscriptionNotFound), errors.Is(err, metadata.ErrClusterNotFound):
-		return &failure{status: http.StatusNotFound, message: err.Error()}
+		return &apiError{status: http.StatusNotFound, message: err.Error()}
 	case errors.Is(err, metadata.ErrTooManySubscriptions), errors.Is(err, metadata.ErrTooManyClusters):
 		return errcode.New(errcode.META0021, "%w", err)
 	case errors.Is(err, metadata.ErrClusterInUse), errors.Is(err, metadata.ErrClusterExists):
-		return &failure{status: http.StatusConflict, message: err.Error()}
+		return &apiError{status: http.StatusConflict, message: err.Error()}
 	}
 	return err
 }
@@ -256,7 +256,7 @@ func (s *Server) changeSubscription(c echo.Context, status int, change func(subs
 	return respond(c, status, view)
 }
 
-var errDraining = &failure{status: http.StatusConflict, message: "the subscription is being deleted"}
+var errDraining = &apiError{status: http.StatusConflict, message: "the subscription is being deleted"}
 
 func (s *Server) patchSubscription(c echo.Context) error {
 	var r subscriptionRequest

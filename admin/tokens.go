@@ -1,12 +1,10 @@
 package admin
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -74,7 +72,7 @@ func (s *Server) createToken(c echo.Context) error {
 	p := access.From(c.Request().Context())
 	for _, role := range roles {
 		if !p.Grants(role) {
-			return &failure{status: http.StatusForbidden, message: fmt.Sprintf("only a token with the permissions of the role %s can grant it; %q has the roles %s", role, p.Name, joinRoles(p.Roles))}
+			return &apiError{status: http.StatusForbidden, message: fmt.Sprintf("only a token with the permissions of the role %s can grant it; %q has the roles %s", role, p.Name, joinRoles(p.Roles))}
 		}
 	}
 	secret := access.NewSecret()
@@ -100,11 +98,11 @@ func (s *Server) createToken(c echo.Context) error {
 func tokenError(err error) error {
 	switch {
 	case errors.Is(err, metadata.ErrTokenExists):
-		return &failure{status: http.StatusConflict, message: err.Error()}
+		return &apiError{status: http.StatusConflict, message: err.Error()}
 	case errors.Is(err, metadata.ErrTooManyTokens):
 		return unprocessable("%v", err)
 	case errors.Is(err, metadata.ErrTokenNotFound):
-		return &failure{status: http.StatusNotFound, message: err.Error()}
+		return &apiError{status: http.StatusNotFound, message: err.Error()}
 	}
 	return err
 }
@@ -124,7 +122,7 @@ func (s *Server) revokeToken(c echo.Context) error {
 	tokens := s.tokensNamed(c.Param("token"))
 	p := access.From(c.Request().Context())
 	if slices.ContainsFunc(tokens, func(t metadata.Token) bool { return slices.Contains(t.Roles, string(access.Admin)) }) && !p.Allows(access.Administer) {
-		return &failure{status: http.StatusForbidden, message: "only the role admin can revoke a token with the role admin"}
+		return &apiError{status: http.StatusForbidden, message: "only the role admin can revoke a token with the role admin"}
 	}
 	var revoked metadata.Token
 	for _, t := range tokens {
@@ -214,94 +212,6 @@ func (s *Server) whoAmI(c echo.Context) error {
 		if p.Allows(permission) {
 			view.Permissions = append(view.Permissions, permission)
 		}
-	}
-	return respond(c, http.StatusOK, view)
-}
-
-// auditView is a record of the audit log as shown to users.
-type auditView struct {
-	Sequence  uint64    `json:"sequence"`
-	At        Timestamp `json:"at"`
-	Principal string    `json:"principal,omitempty"`
-	TokenID   string    `json:"token_id,omitempty"`
-	Address   string    `json:"address,omitempty"`
-	Node      string    `json:"node,omitempty"`
-	Action    string    `json:"action"`
-	Object    string    `json:"object"`
-	Status    uint32    `json:"status,omitempty"`
-	Outcome   string    `json:"outcome,omitempty"`
-	Reason    string    `json:"reason,omitempty"`
-	// Invocations lists the invocations of a batch.
-	Invocations []string `json:"invocations,omitempty"`
-	Omitted     uint32   `json:"omitted,omitempty"`
-	Before      string   `json:"before_sha256,omitempty"`
-	After       string   `json:"after_sha256,omitempty"`
-	Previous    string   `json:"previous_hash,omitempty"`
-	Hash        string   `json:"hash"`
-}
-
-const maxAuditPage = 1000
-
-func (s *Server) listAudit(c echo.Context) error {
-	limit, before := 100, uint64(0)
-	if text := c.QueryParam("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxAuditPage {
-			return badRequest("The query parameter 'limit' is invalid: %q is not a number from 1 to %d", text, maxAuditPage)
-		}
-		limit = n
-	}
-	if text := c.QueryParam("before"); text != "" {
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil || n == 0 {
-			return badRequest("The query parameter 'before' is invalid: %q is not the number of a record", text)
-		}
-		before = n
-	}
-	records, err := s.registry.Audit(before, limit)
-	if err != nil {
-		return err
-	}
-	views := []auditView{}
-	for i := range records {
-		views = append(views, viewAudit(&records[i]))
-	}
-	return respond(c, http.StatusOK, map[string]any{"records": views})
-}
-
-func viewAudit(r *metadata.AuditRecord) auditView {
-	a := &r.Action
-	return auditView{
-		Sequence: r.Sequence, At: timestamp(r.At), Principal: a.Principal, TokenID: a.Token, Address: a.Address, Node: a.Node, Action: a.Action,
-		Object: a.Object, Status: a.Status, Outcome: a.Outcome, Reason: a.Reason, Invocations: a.Objects, Omitted: a.Omitted,
-		Before: hex.EncodeToString(r.Before), After: hex.EncodeToString(r.After), Previous: hex.EncodeToString(r.Previous), Hash: hex.EncodeToString(r.Hash),
-	}
-}
-
-// auditVerification is the result of verifying the audit log.
-type auditVerification struct {
-	Intact  bool   `json:"intact"`
-	Problem string `json:"problem,omitempty"`
-	Records int    `json:"records"`
-	// Deleted is the number of records that were deleted to make room.
-	Deleted int    `json:"deleted"`
-	First   uint64 `json:"first_sequence,omitempty"`
-	Last    uint64 `json:"last_sequence,omitempty"`
-	// Hash is that of the last record. An external copy of it can prove later that the records up
-	// to it are unchanged.
-	Hash string `json:"hash,omitempty"`
-}
-
-func (s *Server) verifyAudit(c echo.Context) error {
-	state, err := s.registry.VerifyAudit()
-	if err != nil {
-		return err
-	}
-	view := auditVerification{
-		Records: state.Kept, Deleted: state.Deleted, First: state.First, Last: state.Last, Hash: hex.EncodeToString(state.Hash), Intact: state.Problem == nil,
-	}
-	if state.Problem != nil {
-		view.Problem = state.Problem.Error()
 	}
 	return respond(c, http.StatusOK, view)
 }

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"platform/internal/feature"
+	"platform/metadata/hashtree"
 	pb "platform/proto/metadata"
 )
 
@@ -108,7 +109,7 @@ func (r *AuditRecord) digest() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode record %d of the audit log: %w", r.Sequence, err)
 	}
-	return leafDigest(value), nil
+	return hashtree.LeafHash(value), nil
 }
 
 // Audit returns up to limit records of the audit log: those before a number, the newest first;

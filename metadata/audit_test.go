@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"platform/internal/feature"
+	"platform/metadata/hashtree"
 )
 
 // openAudited opens a replica of a cluster at feature level 4.
@@ -104,7 +105,7 @@ func TestTamperingWithTheAuditLogIsDetected(t *testing.T) {
 		"renumbered":    func(tx *bbolt.Tx) { rewrite(tx, 2, 3, func(r *AuditRecord) { r.Sequence = 3 }) },
 		"hidden": func(tx *bbolt.Tx) {
 			require.NoError(t, tx.Bucket([]byte(tableAudit)).Delete([]byte(auditKey(3))))
-			n := treeNode{index: 2, hash: bytes.Repeat([]byte{7}, 32)}
+			n := hashtree.Node{Index: 2, Hash: bytes.Repeat([]byte{7}, 32)}
 			value, err := treeNodeToProto(&n).MarshalVT()
 			require.NoError(t, err)
 			require.NoError(t, tx.Bucket([]byte(tableAuditNodes)).Put([]byte(auditNodeKey(&n)), sealed(value)))

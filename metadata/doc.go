@@ -7,8 +7,8 @@
 // request ID, so that none is applied twice. The leader also runs the controller, which
 // manages the group's members and the partition table; package placement plans the moves.
 //
-// Read schema.go and cluster.go (data types), store.go and nodes.go (API) first, then
-// command.go, apply.go, register.go and layoutchange.go (semantics of changes), fsm.go,
+// Read registry.go and cluster.go (data types) and store.go (API) first, then command.go,
+// apply.go, registry_register.go and cluster_apply.go (semantics of changes), fsm.go,
 // database.go and open.go (durability), and propose.go, request.go and controller.go
-// (cooperation of nodes). DESIGN.md has the reasons.
+// (cooperation of nodes). DESIGN.md has a map of the files, and the reasons.
 package metadata

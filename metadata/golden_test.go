@@ -17,6 +17,7 @@ import (
 	"platform/internal/ids"
 	"platform/internal/keyring"
 	"platform/internal/target"
+	"platform/metadata/hashtree"
 	pb "platform/proto/metadata"
 )
 
@@ -219,7 +220,7 @@ func TestGoldenRecords(t *testing.T) {
 			Sequence: 300, At: goldenTime, Action: fullAction(), Before: []byte("b"), After: []byte("a"), Previous: []byte("p"), Hash: []byte("h"),
 		}),
 		"record_audit_batch": auditToProto(&AuditRecord{Sequence: 301, Action: Action{Objects: []string{"inv_1", "inv_2"}, Omitted: 7}}),
-		"record_audit_node":  treeNodeToProto(&treeNode{level: 2, index: 5, hash: []byte("h")}),
+		"record_audit_node":  treeNodeToProto(&hashtree.Node{Level: 2, Index: 5, Hash: []byte("h")}),
 		"record_rule":        ruleToProto(&fullRules()[0]),
 		"record_rule_book":   bookToProto(&flowcontrol.Book{Version: 300}),
 		"record_request":     requestToProto(request{index: 300, id: "0123456789abcdef", result: []byte("result")}),

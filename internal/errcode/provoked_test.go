@@ -29,7 +29,7 @@ var provoked = map[Code]string{
 	META0016: "test/badinput/versions_test.go TestInPlaceUpdateMovesRunningInvocations",
 	META0017: "test/badinput/versions_test.go TestInPlaceUpdateMovesRunningInvocations",
 	META0018: "metadata/fsm_test.go TestUnusableStateFilesAreRejected",
-	META0019: "admin/survival_test.go TestChangesThatLeaveNoLossAreRefused",
+	META0019: "admin/cluster_survival_test.go TestChangesThatLeaveNoLossAreRefused",
 	META0020: "metadata/secrets_test.go TestSecretsOfAMissingKeyAreNotUsed",
 	META0021: "metadata/registry_test.go TestTheNumberOfDeploymentsIsLimited",
 

@@ -133,7 +133,7 @@ func (s *Server) discover(ctx context.Context, e discovery.Request) (*metadata.D
 	if errors.Is(err, context.DeadlineExceeded) {
 		return nil, errcode.New(errcode.META0003, "discovery of %s took more than %s: %w", addressOf(e), s.cfg.DiscoveryTimeout, err)
 	}
-	return nil, &failure{status: http.StatusBadGateway, message: fmt.Sprintf("discovery of %s: %v", addressOf(e), err)}
+	return nil, &apiError{status: http.StatusBadGateway, message: fmt.Sprintf("discovery of %s: %v", addressOf(e), err)}
 }
 
 // respondRegistered responds with the result of a registration and additional notices.

@@ -143,13 +143,13 @@ func deadLetterError(id subscription.RecordID, err error) error {
 	at := fmt.Sprintf("the record at offset %d of partition %d of %s", id.Offset, id.Partition, id.Topic)
 	switch {
 	case errors.Is(err, subscription.ErrNoDeadLetter):
-		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("%s is not a dead letter; GET /subscriptions/%s/dead-letters lists them", at, id.Subscription)}
+		return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("%s is not a dead letter; GET /subscriptions/%s/dead-letters lists them", at, id.Subscription)}
 	case errors.Is(err, subscription.ErrUndeliverable):
-		return &failure{status: http.StatusConflict, message: fmt.Sprintf("%s: %v. Change the subscription, or drop the record", at, err)}
+		return &apiError{status: http.StatusConflict, message: fmt.Sprintf("%s: %v. Change the subscription, or drop the record", at, err)}
 	case errors.Is(err, subscription.ErrNotRead):
-		return &failure{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf("no node leads the partition that stores %s at the moment; retry later", at)}
+		return &apiError{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf("no node leads the partition that stores %s at the moment; retry later", at)}
 	}
-	return &failure{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf("%s remains a dead letter: %v", at, err)}
+	return &apiError{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf("%s remains a dead letter: %v", at, err)}
 }
 
 // onEachDeadLetter returns a handler that applies an operation to the dead letters of a subscription, a

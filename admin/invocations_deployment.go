@@ -94,12 +94,12 @@ func queryIndex(c echo.Context, name string) (uint32, error) {
 }
 
 // refusedOperation converts ErrNotFound and *Refusal to a failure; it returns nil for other errors.
-func refusedOperation(id ids.Invocation, err error) *failure {
+func refusedOperation(id ids.Invocation, err error) *apiError {
 	if errors.Is(err, ErrNotFound) {
-		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The requested invocation '%s' does not exist", id)}
+		return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("The requested invocation '%s' does not exist", id)}
 	}
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
-		return &failure{status: refusal.Status, message: refusal.Message}
+		return &apiError{status: refusal.Status, message: refusal.Message}
 	}
 	return nil
 }

@@ -96,7 +96,7 @@ func (s *Server) mayKeepHeaders(ctx context.Context, before string, endpoint *di
 	if after == before || !s.hasSecretHeaders(endpoint) || access.From(ctx).Allows(access.Administer) {
 		return nil
 	}
-	return &failure{
+	return &apiError{
 		status: http.StatusUnprocessableEntity, field: "additional_headers",
 		message: fmt.Sprintf("The request field 'additional_headers' is missing: the headers of the deployment are only for %s; send those for %s, or {} for none. With the role admin they can be kept", before, after),
 	}

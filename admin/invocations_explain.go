@@ -35,8 +35,8 @@ func (s *Server) explainInvocation(c echo.Context, id ids.Invocation) error {
 	return respond(c, http.StatusOK, explanation)
 }
 
-func noInvocation(id ids.Invocation) *failure {
-	return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The requested invocation '%s' does not exist", id)}
+func noInvocation(id ids.Invocation) *apiError {
+	return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("The requested invocation '%s' does not exist", id)}
 }
 
 // tableReader implements explain.Reader with the SQL engine.

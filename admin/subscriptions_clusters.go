@@ -118,11 +118,11 @@ func clusterExists(c *subscription.Cluster) error {
 	if c.Static {
 		return staticCluster(c.Name)
 	}
-	return &failure{status: http.StatusConflict, message: fmt.Sprintf("the Kafka cluster '%s' already exists; PATCH /kafka-clusters/%s changes its properties", c.Name, c.Name)}
+	return &apiError{status: http.StatusConflict, message: fmt.Sprintf("the Kafka cluster '%s' already exists; PATCH /kafka-clusters/%s changes its properties", c.Name, c.Name)}
 }
 
 func staticCluster(name string) error {
-	return &failure{status: http.StatusConflict, message: fmt.Sprintf("the Kafka cluster '%s' is defined by the configuration of the server (ingress.kafka-clusters) and can only be changed there", name)}
+	return &apiError{status: http.StatusConflict, message: fmt.Sprintf("the Kafka cluster '%s' is defined by the configuration of the server (ingress.kafka-clusters) and can only be changed there", name)}
 }
 
 func noKafkaCluster(name string) error {
@@ -130,7 +130,7 @@ func noKafkaCluster(name string) error {
 	if len(name) > shown {
 		name = strings.ToValidUTF8(name[:shown], "") + "…"
 	}
-	return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The requested Kafka cluster '%s' does not exist", name)}
+	return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("The requested Kafka cluster '%s' does not exist", name)}
 }
 
 func (s *Server) listKafkaClusters(c echo.Context) error {

@@ -76,11 +76,11 @@ func (s *Server) createJoinToken(c echo.Context) error {
 		return unprocessable("the field 'expires_in' must be a duration from 1s to 7d")
 	}
 	if s.cfg.NodeTLS.Mode == "off" {
-		return &failure{status: http.StatusConflict, message: "no join token was created: connections between nodes use no TLS, so that nodes need no certificates; set security.node-tls.mode to allow and then require on all nodes (platform docs security)"}
+		return &apiError{status: http.StatusConflict, message: "no join token was created: connections between nodes use no TLS, so that nodes need no certificates; set security.node-tls.mode to allow and then require on all nodes (platform docs security)"}
 	}
 	authority, known := s.registry.Authority()
 	if !known {
-		return &failure{status: http.StatusConflict, message: "no join token was created: the cluster does not have the key of the authority that issues certificates of nodes; store it with platform cluster ca import, or issue certificates with platform cluster ca node"}
+		return &apiError{status: http.StatusConflict, message: "no join token was created: the cluster does not have the key of the authority that issues certificates of nodes; store it with platform cluster ca import, or issue certificates with platform cluster ca node"}
 	}
 	token := enroll.NewToken(authority.Hash())
 	hash := token.Hash()
@@ -98,7 +98,7 @@ func joinTokenError(err error) error {
 	case errors.Is(err, metadata.ErrTooManyJoinTokens):
 		return unprocessable("%v", err)
 	case errors.Is(err, metadata.ErrJoinTokenNotFound):
-		return &failure{status: http.StatusNotFound, message: err.Error()}
+		return &apiError{status: http.StatusNotFound, message: err.Error()}
 	}
 	return err
 }
@@ -154,7 +154,7 @@ type authorityView struct {
 func (s *Server) putAuthority(c echo.Context) error {
 	address, _ := netip.ParseAddr(remoteAddress(c.Request()))
 	if c.Request().TLS == nil && !address.Unmap().IsLoopback() {
-		return &failure{status: http.StatusForbidden, message: "the key of an authority is accepted only with TLS (admin.tls) or from the machine of the node"}
+		return &apiError{status: http.StatusForbidden, message: "the key of an authority is accepted only with TLS (admin.tls) or from the machine of the node"}
 	}
 	var r authorityRequest
 	if err := s.readJSON(c, &r); err != nil {

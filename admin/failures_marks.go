@@ -75,7 +75,7 @@ func (r *failureMarkRequest) check() error {
 }
 
 func noFailure(id string) error {
-	return &failure{status: http.StatusNotFound, message: fmt.Sprintf("no invocation belongs to the failure group '%s' now", id)}
+	return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("no invocation belongs to the failure group '%s' now", id)}
 }
 
 // marked adds the marks to failure groups.

@@ -113,7 +113,7 @@ func (s *Server) entryPayload(c echo.Context, id ids.Invocation) error {
 	defer func() { account.Return(held) }()
 	payload, err := s.cfg.Query.EntryPayload(c.Request().Context(), id, index, func(size int) error {
 		if !account.ReserveResponse(int64(size)) {
-			return &failure{
+			return &apiError{
 				status: http.StatusServiceUnavailable, code: errcode.RT0026, retry: true, after: account.RetryAfter(),
 				message: "not enough memory for the payload besides those in progress (networking.body-memory-limit, networking.connection-body-memory-limit); retry later",
 			}
@@ -125,7 +125,7 @@ func (s *Server) entryPayload(c echo.Context, id ids.Invocation) error {
 	case errors.Is(err, query.ErrNoEntry):
 		return noEntry(id, index)
 	case errors.Is(err, query.ErrNoPayload):
-		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The journal entry %d of the invocation '%s' has no payload: its type has none, or it contains a failure. GET /invocations/{invocation_id}/journal/{index} shows it", index, id)}
+		return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("The journal entry %d of the invocation '%s' has no payload: its type has none, or it contains a failure. GET /invocations/{invocation_id}/journal/{index} shows it", index, id)}
 	case err != nil:
 		return s.queryFailure(c, err)
 	}
@@ -136,7 +136,7 @@ func (s *Server) entryPayload(c echo.Context, id ids.Invocation) error {
 }
 
 func noEntry(id ids.Invocation, index uint32) error {
-	return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The invocation '%s' does not exist or has no journal entry %d", id, index)}
+	return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("The invocation '%s' does not exist or has no journal entry %d", id, index)}
 }
 
 // journalRows reads journal entries, without content if the principal must not read payloads.
@@ -153,7 +153,7 @@ func (s *Server) journalRows(c echo.Context, sql string) ([]journalEntry, error)
 	rows, err := rowsOf[journalEntry](c.Request().Context(), s.cfg.Query, sql, query.Options{HidePayloads: !readable})
 	if limit, ok := errors.AsType[*query.Error](err); ok && !limit.Forbidden {
 		// The statement is correct, so the error is a limit of the engine.
-		return nil, &failure{status: http.StatusUnprocessableEntity, message: fmt.Sprintf("The journal cannot be returned as JSON: %s. GET /invocations/{invocation_id}/journal/{index}/payload returns the payload of an entry as it is", limit.Message)}
+		return nil, &apiError{status: http.StatusUnprocessableEntity, message: fmt.Sprintf("The journal cannot be returned as JSON: %s. GET /invocations/{invocation_id}/journal/{index}/payload returns the payload of an entry as it is", limit.Message)}
 	}
 	if err != nil {
 		return nil, s.queryFailure(c, err)

@@ -75,7 +75,7 @@ func (s *Server) checkSurvival(c echo.Context, change string, nodes, replication
 	if after > 0 || before == 0 {
 		return nil
 	}
-	return &failure{
+	return &apiError{
 		status: http.StatusConflict, code: errcode.META0019,
 		message: fmt.Sprintf("%s leaves a cluster that survives no node failure (now: %d): %s; to proceed anyway, repeat it with --force (in the admin API force=true)",
 			change, before, noToleranceReason(nodes, replication)),

@@ -128,7 +128,7 @@ func (s *Server) getQueue(c echo.Context) error {
 		return s.queryFailure(c, err)
 	}
 	if len(queues) == 0 {
-		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The vqueue '%s' does not exist; a vqueue exists while it has invocations", id)}
+		return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("The vqueue '%s' does not exist; a vqueue exists while it has invocations", id)}
 	}
 	return respond(c, http.StatusOK, queues[0])
 }

@@ -141,7 +141,7 @@ func (s *Server) updateState(c echo.Context) error {
 
 func respondChange(c echo.Context, change StateChange) error {
 	if change.Status == ChangeRefused {
-		return &failure{status: http.StatusConflict, message: change.Reason + "; nothing was changed"}
+		return &apiError{status: http.StatusConflict, message: change.Reason + "; nothing was changed"}
 	}
 	return respond(c, http.StatusAccepted, stateChangeBody{change.ID.String(), change.Status, change.Reason})
 }
@@ -231,7 +231,7 @@ func (s *Server) reserveState(ctx context.Context, object Object) (release func(
 	}
 	account := budget.From(ctx)
 	if !account.ReserveResponse(detail.Bytes) {
-		return nil, &failure{
+		return nil, &apiError{
 			status: http.StatusServiceUnavailable, code: errcode.RT0026, retry: true, after: account.RetryAfter(),
 			message: "not enough memory for the state besides the bodies in progress (networking.body-memory-limit, networking.connection-body-memory-limit); retry later",
 		}
@@ -247,7 +247,7 @@ func (s *Server) getStateChange(c echo.Context) error {
 	}
 	change, err := s.invocations.StateChange(c.Request().Context(), id)
 	if errors.Is(err, ErrNotFound) {
-		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The state update '%s' does not exist, or is no longer kept", id)}
+		return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("The state update '%s' does not exist, or is no longer kept", id)}
 	}
 	if err != nil {
 		return fmt.Errorf("look up update %s: %w", id, err)

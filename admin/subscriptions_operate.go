@@ -82,7 +82,7 @@ func (s *Server) seekSubscription(c echo.Context) error {
 		case sub.Draining:
 			return sub, errDraining
 		case sub.Paused == nil && !restart:
-			return sub, &failure{status: http.StatusConflict, message: "the subscription is not paused; pause it first, or repeat the request with ?restart=true. " +
+			return sub, &apiError{status: http.StatusConflict, message: "the subscription is not paused; pause it first, or repeat the request with ?restart=true. " +
 				"Records that were delivered are delivered again if the new start is before them"}
 		}
 		sub.Start, sub.Offsets, sub.Resolved = start, offsets, true
@@ -97,7 +97,7 @@ func seekFailure(err error, cluster string) error {
 	text := fmt.Sprintf("the start was not changed, because the Kafka cluster %s did not return the offsets: %v", cluster, err)
 	var broker *subscription.BrokerError
 	if errors.As(err, &broker) && broker.Reason == subscription.BrokerUnreachable {
-		return &failure{status: http.StatusServiceUnavailable, retry: true, message: text + "; retry later"}
+		return &apiError{status: http.StatusServiceUnavailable, retry: true, message: text + "; retry later"}
 	}
 	return startFailure(err, "%s", text)
 }

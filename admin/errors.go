@@ -29,8 +29,8 @@ const internalError = "internal error; see the log of the server for details"
 // statusClientClosed is the status of requests whose client has disconnected.
 const statusClientClosed = 499
 
-// failure is an error with the contents of its response.
-type failure struct {
+// apiError is an error with the contents of its response.
+type apiError struct {
 	status  int
 	code    errcode.Code // may be empty
 	message string
@@ -39,7 +39,7 @@ type failure struct {
 	after   time.Duration // with retry; 0 means 1 s
 }
 
-func (f *failure) Error() string { return f.message }
+func (f *apiError) Error() string { return f.message }
 
 // errorBody is the body of all error responses.
 type errorBody struct {
@@ -48,18 +48,18 @@ type errorBody struct {
 	Field   string        `json:"field,omitempty"` // invalid part of the request, or property
 }
 
-func badRequest(format string, args ...any) *failure {
-	return &failure{status: http.StatusBadRequest, message: fmt.Sprintf(format, args...)}
+func badRequest(format string, args ...any) *apiError {
+	return &apiError{status: http.StatusBadRequest, message: fmt.Sprintf(format, args...)}
 }
 
 // unprocessable returns a failure for a body with valid syntax but invalid values.
-func unprocessable(format string, args ...any) *failure {
-	return &failure{status: http.StatusUnprocessableEntity, message: fmt.Sprintf(format, args...)}
+func unprocessable(format string, args ...any) *apiError {
+	return &apiError{status: http.StatusUnprocessableEntity, message: fmt.Sprintf(format, args...)}
 }
 
 // invalidField returns a failure for an invalid parameter of the path or query, or field of the
 // body.
-func invalidField(name string, reason error) *failure {
+func invalidField(name string, reason error) *apiError {
 	return badRequest("The request field '%s' is invalid. Reason: %v", name, reason)
 }
 
@@ -88,47 +88,47 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 // explain converts an error to a failure. Unexpected errors are logged and become an internal
 // error.
-func (s *Server) explain(r *http.Request, err error) *failure {
-	if f, ok := errors.AsType[*failure](err); ok {
+func (s *Server) explain(r *http.Request, err error) *apiError {
+	if f, ok := errors.AsType[*apiError](err); ok {
 		return f
 	}
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
-		return &failure{status: refusal.Status, message: refusal.Message}
+		return &apiError{status: refusal.Status, message: refusal.Message}
 	}
 	if early, ok := errors.AsType[*feature.Error](err); ok {
-		return &failure{status: http.StatusConflict, message: early.Error()}
+		return &apiError{status: http.StatusConflict, message: early.Error()}
 	}
 	if code, ok := errcode.Of(err); ok {
-		return &failure{status: errcode.Status(err, http.StatusInternalServerError), code: code, message: errcode.Text(err), field: errcode.Field(err)}
+		return &apiError{status: errcode.Status(err, http.StatusInternalServerError), code: code, message: errcode.Text(err), field: errcode.Field(err)}
 	}
 	if invalid, ok := errors.AsType[*discovery.InvalidError](err); ok {
-		return &failure{status: invalid.HTTPStatus(), message: invalid.Error()}
+		return &apiError{status: invalid.HTTPStatus(), message: invalid.Error()}
 	}
 	if invalid, ok := errors.AsType[*metadata.InvalidError](err); ok {
-		return &failure{status: http.StatusBadRequest, message: invalid.Error()}
+		return &apiError{status: http.StatusBadRequest, message: invalid.Error()}
 	}
 	if missing, ok := errors.AsType[*metadata.NotFoundError](err); ok {
-		return &failure{status: http.StatusNotFound, message: missing.Error()}
+		return &apiError{status: http.StatusNotFound, message: missing.Error()}
 	}
 	if routed, ok := errors.AsType[*echo.HTTPError](err); ok {
 		return explainRouting(r, routed)
 	}
 	switch {
 	case errors.Is(err, metadata.ErrRulePrecondition):
-		return &failure{status: http.StatusConflict, message: err.Error()}
+		return &apiError{status: http.StatusConflict, message: err.Error()}
 	case errors.Is(err, metadata.ErrTooManyRules):
 		return unprocessable("%v", err)
 	case errors.Is(err, metadata.ErrUnavailable):
-		return &failure{status: http.StatusServiceUnavailable, message: "the metadata has no leader at the moment" + s.fullDisks(r.Context()) + "; nothing was changed, retry later"}
+		return &apiError{status: http.StatusServiceUnavailable, message: "the metadata has no leader at the moment" + s.fullDisks(r.Context()) + "; nothing was changed, retry later"}
 	case errors.Is(err, metadata.ErrUnknownOutcome):
-		return &failure{status: http.StatusServiceUnavailable, message: "the outcome of the change is unknown" + s.fullDisks(r.Context()) + "; check before you repeat it"}
+		return &apiError{status: http.StatusServiceUnavailable, message: "the outcome of the change is unknown" + s.fullDisks(r.Context()) + "; check before you repeat it"}
 	case errors.Is(err, ErrUnavailable):
-		return &failure{status: http.StatusServiceUnavailable, message: err.Error()}
+		return &apiError{status: http.StatusServiceUnavailable, message: err.Error()}
 	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
-		return &failure{status: statusClientClosed, message: "the client closed the connection"}
+		return &apiError{status: statusClientClosed, message: "the client closed the connection"}
 	}
 	s.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
-	return &failure{status: http.StatusInternalServerError, message: internalError}
+	return &apiError{status: http.StatusInternalServerError, message: internalError}
 }
 
 // fullDisks names the nodes whose disk is full, which can be the reason why changes of the metadata
@@ -154,8 +154,8 @@ func (s *Server) fullDisks(ctx context.Context) string {
 }
 
 // explainRouting converts an error of the router to a failure.
-func explainRouting(r *http.Request, err *echo.HTTPError) *failure {
-	f := &failure{status: err.Code, message: fmt.Sprint(err.Message)}
+func explainRouting(r *http.Request, err *echo.HTTPError) *apiError {
+	f := &apiError{status: err.Code, message: fmt.Sprint(err.Message)}
 	switch err.Code {
 	case http.StatusNotFound:
 		f.message = fmt.Sprintf("there is no route %s %s; GET /openapi describes the routes", r.Method, r.URL.Path)

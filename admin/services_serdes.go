@@ -17,7 +17,7 @@ import (
 func (s *Server) convert(c echo.Context) error {
 	operation := c.Param("operation")
 	if operation != "encode" && operation != "decode" {
-		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("unknown conversion '%s'; there are encode and decode", operation)}
+		return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("unknown conversion '%s'; there are encode and decode", operation)}
 	}
 	schemas := s.registry.Schemas()
 	service, err := findService(schemas, c)
@@ -35,7 +35,7 @@ func (s *Server) convert(c echo.Context) error {
 		return &metadata.NotFoundError{Deployment: id}
 	}
 	if d.Service(service.Name) == nil { // a client that is limited to services must not reach other endpoints
-		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("deployment %s has no service %s", d.ID, service.Name)}
+		return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("deployment %s has no service %s", d.ID, service.Name)}
 	}
 	if d.Unreadable != nil {
 		return d.Unreadable
@@ -58,9 +58,9 @@ func (s *Server) convert(c echo.Context) error {
 		c.Response().Header().Set("X-Content-Type-Options", "nosniff")
 		return c.Blob(http.StatusOK, converted.ContentType, converted.Body)
 	case http.StatusNotFound:
-		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("deployment %s has no conversion for '%s' of service %s: %s", d.ID, c.Param("serde"), service.Name, reason(converted.Body))}
+		return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("deployment %s has no conversion for '%s' of service %s: %s", d.ID, c.Param("serde"), service.Name, reason(converted.Body))}
 	}
-	return &failure{status: http.StatusBadGateway, message: fmt.Sprintf("deployment %s responded to the conversion with status %d: %s", d.ID, converted.Status, reason(converted.Body))}
+	return &apiError{status: http.StatusBadGateway, message: fmt.Sprintf("deployment %s responded to the conversion with status %d: %s", d.ID, converted.Status, reason(converted.Body))}
 }
 
 // maxReasonText limits the part of an endpoint's response that an error repeats, in bytes.

@@ -28,7 +28,7 @@ func (s *Server) recordOf(c echo.Context) (id subscription.RecordID, err error) 
 	}
 	topic := c.Param("topic")
 	if !sub.Source.Matcher()(topic) {
-		return id, &failure{status: http.StatusNotFound, message: fmt.Sprintf("the subscription %s does not read the topic %s", sub.ID, shorten(topic))}
+		return id, &apiError{status: http.StatusNotFound, message: fmt.Sprintf("the subscription %s does not read the topic %s", sub.ID, shorten(topic))}
 	}
 	return subscription.RecordID{Subscription: sub.ID, Topic: topic, Partition: int32(partition), Offset: offset}, nil
 }
@@ -36,12 +36,12 @@ func (s *Server) recordOf(c echo.Context) (id subscription.RecordID, err error) 
 func recordError(id subscription.RecordID, err error) error {
 	switch {
 	case errors.Is(err, subscription.ErrNotBlocked):
-		return &failure{status: http.StatusConflict, message: fmt.Sprintf("the record at offset %d of partition %d of %s does not block the subscription; GET /subscriptions/%s lists those that do",
+		return &apiError{status: http.StatusConflict, message: fmt.Sprintf("the record at offset %d of partition %d of %s does not block the subscription; GET /subscriptions/%s lists those that do",
 			id.Offset, id.Partition, id.Topic, id.Subscription)}
 	case errors.Is(err, subscription.ErrNotRead):
-		return &failure{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf("no node reads partition %d of %s at the moment; retry later", id.Partition, id.Topic)}
+		return &apiError{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf("no node reads partition %d of %s at the moment; retry later", id.Partition, id.Topic)}
 	}
-	return &failure{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf("the record was not changed, or not yet: %v", err)}
+	return &apiError{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf("the record was not changed, or not yet: %v", err)}
 }
 
 func (s *Server) getRecord(c echo.Context) error {
@@ -52,9 +52,9 @@ func (s *Server) getRecord(c echo.Context) error {
 	record, err := s.cfg.Streams.Record(c.Request().Context(), id)
 	switch {
 	case errors.Is(err, subscription.ErrNoRecord):
-		return &failure{status: http.StatusNotFound, message: err.Error()}
+		return &apiError{status: http.StatusNotFound, message: err.Error()}
 	case err != nil && !errors.Is(err, subscription.ErrNotRead):
-		return &failure{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf("the record could not be read: %v", err)}
+		return &apiError{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf("the record could not be read: %v", err)}
 	case err != nil:
 		return recordError(id, err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"platform/metadata/hashtree"
 	pb "platform/proto/metadata"
 )
 
@@ -24,9 +25,9 @@ const (
 // whose records take the most bytes is deleted, so no principal can displace the records of
 // others. Only the goroutine that applies entries uses it, and changes it in place.
 type auditLog struct {
-	peaks  peaks
-	owners map[string]*auditOwner // principals
-	nodes  map[treeKey][]byte     // of the tree, in place of deleted records
+	peaks  hashtree.Peaks
+	owners map[string]*auditOwner  // principals
+	nodes  map[hashtree.Key][]byte // of the tree, in place of deleted records
 	count  int
 	bytes  int64
 }
@@ -44,7 +45,7 @@ type auditEntry struct {
 }
 
 func newAuditLog() *auditLog {
-	return &auditLog{owners: map[string]*auditOwner{}, nodes: map[treeKey][]byte{}}
+	return &auditLog{owners: map[string]*auditOwner{}, nodes: map[hashtree.Key][]byte{}}
 }
 
 func (l *auditLog) add(principal string, e auditEntry) {
@@ -84,16 +85,16 @@ func (l *auditLog) removeOne() auditEntry {
 // large.
 func (d *draft) record(r *AuditRecord) error {
 	l := d.audit
-	r.Sequence = l.peaks.records() + 1
+	r.Sequence = l.peaks.Records() + 1
 	if len(l.peaks) > 0 {
-		r.Previous = l.peaks.root()
+		r.Previous = l.peaks.Root()
 	}
 	digest, err := r.digest()
 	if err != nil {
 		return err
 	}
-	l.peaks = l.peaks.push(treeNode{index: r.Sequence - 1, hash: digest})
-	r.Hash = l.peaks.root()
+	l.peaks = l.peaks.Push(hashtree.Node{Index: r.Sequence - 1, Hash: digest})
+	r.Hash = l.peaks.Root()
 	value, err := auditToProto(r).MarshalVT()
 	if err != nil {
 		return err
@@ -111,23 +112,23 @@ func (d *draft) record(r *AuditRecord) error {
 // deleteAudit deletes a record and leaves the hash of the largest node without kept records.
 func (d *draft) deleteAudit(e auditEntry) error {
 	d.deleteRecord(tableAudit, auditKey(e.sequence))
-	n := treeNode{index: e.sequence - 1, hash: e.digest}
+	n := hashtree.Node{Index: e.sequence - 1, Hash: e.digest}
 	for {
-		sibling := treeNode{level: n.level, index: n.index ^ 1}
-		hash, deleted := d.audit.nodes[sibling.key()]
+		sibling := hashtree.Node{Level: n.Level, Index: n.Index ^ 1}
+		hash, deleted := d.audit.nodes[sibling.Key()]
 		if !deleted {
 			break
 		}
-		sibling.hash = hash
-		delete(d.audit.nodes, sibling.key())
+		sibling.Hash = hash
+		delete(d.audit.nodes, sibling.Key())
 		d.deleteRecord(tableAuditNodes, auditNodeKey(&sibling))
-		if sibling.index < n.index {
-			n = parent(&sibling, &n)
+		if sibling.Index < n.Index {
+			n = hashtree.Parent(&sibling, &n)
 		} else {
-			n = parent(&n, &sibling)
+			n = hashtree.Parent(&n, &sibling)
 		}
 	}
-	d.audit.nodes[n.key()] = n.hash
+	d.audit.nodes[n.Key()] = n.Hash
 	return d.put(tableAuditNodes, auditNodeKey(&n), treeNodeToProto(&n))
 }
 
@@ -140,11 +141,11 @@ func readAuditLog(tx *bbolt.Tx) (*auditLog, error) {
 			return err
 		}
 		l.add(r.Action.Principal, auditEntry{r.Sequence, digest, int64(size) + auditOverhead})
-		l.peaks, err = l.peaks.extend(treeNode{index: r.Sequence - 1, hash: digest})
+		l.peaks, err = l.peaks.Extend(hashtree.Node{Index: r.Sequence - 1, Hash: digest})
 		return err
-	}, func(n treeNode) (err error) {
-		l.nodes[n.key()] = n.hash
-		l.peaks, err = l.peaks.extend(n)
+	}, func(n hashtree.Node) (err error) {
+		l.nodes[n.Key()] = n.Hash
+		l.peaks, err = l.peaks.Extend(n)
 		return err
 	})
 	return l, err
@@ -152,7 +153,7 @@ func readAuditLog(tx *bbolt.Tx) (*auditLog, error) {
 
 // eachAudit calls one of two functions for each record, with its encoded size, and each node of
 // the tree, in the order of the log.
-func eachAudit(tx *bbolt.Tx, onRecord func(r *AuditRecord, size int) error, onNode func(treeNode) error) error {
+func eachAudit(tx *bbolt.Tx, onRecord func(r *AuditRecord, size int) error, onNode func(hashtree.Node) error) error {
 	records, nodes := tx.Bucket([]byte(tableAudit)).Cursor(), tx.Bucket([]byte(tableAuditNodes)).Cursor()
 	recordKey, record := records.First()
 	nodeKey, node := nodes.First()
@@ -199,7 +200,7 @@ func (s *Store) VerifyAudit() (state AuditState, err error) {
 		return eachAudit(tx, func(r *AuditRecord, _ int) error {
 			v.record(r)
 			return nil
-		}, func(n treeNode) error {
+		}, func(n hashtree.Node) error {
 			v.node(n)
 			return nil
 		})
@@ -213,11 +214,11 @@ func (s *Store) VerifyAudit() (state AuditState, err error) {
 // auditVerifier recomputes the hash tree.
 type auditVerifier struct {
 	AuditState
-	peaks peaks
+	peaks hashtree.Peaks
 }
 
-func (v *auditVerifier) node(n treeNode) {
-	v.Deleted += 1 << n.level
+func (v *auditVerifier) node(n hashtree.Node) {
+	v.Deleted += 1 << n.Level
 	v.extend(n)
 }
 
@@ -232,17 +233,17 @@ func (v *auditVerifier) record(r *AuditRecord) {
 		v.fail(err)
 		return
 	}
-	v.extend(treeNode{index: r.Sequence - 1, hash: digest})
-	if v.Problem == nil && string(v.peaks.root()) != string(r.Hash) {
+	v.extend(hashtree.Node{Index: r.Sequence - 1, Hash: digest})
+	if v.Problem == nil && string(v.peaks.Root()) != string(r.Hash) {
 		v.fail(fmt.Errorf("record %d of the audit log does not match its hash: it, or one before it, was changed", r.Sequence))
 	}
 }
 
-func (v *auditVerifier) extend(n treeNode) {
+func (v *auditVerifier) extend(n hashtree.Node) {
 	if v.Problem != nil {
 		return
 	}
-	next, err := v.peaks.extend(n)
+	next, err := v.peaks.Extend(n)
 	if err != nil {
 		v.fail(err)
 		return
@@ -255,3 +256,14 @@ func (v *auditVerifier) fail(err error) {
 		v.Problem = err
 	}
 }
+
+func treeNodeToProto(n *hashtree.Node) *pb.AuditNode {
+	return &pb.AuditNode{Level: n.Level, Index: n.Index, Hash: n.Hash}
+}
+
+func treeNodeFromProto(m *pb.AuditNode) hashtree.Node {
+	return hashtree.Node{Level: m.GetLevel(), Index: m.GetIndex(), Hash: m.GetHash()}
+}
+
+// auditNodeKey returns a key that sorts by the records that are covered.
+func auditNodeKey(n *hashtree.Node) string { return fmt.Sprintf("%016x", n.End()) }

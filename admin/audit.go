@@ -20,6 +20,7 @@ const auditTimeout = 5 * time.Second
 
 // Keys under which handlers store data for the audit record in the context of a request.
 const (
+	auditObject  = "audit object"  // string, see concerns
 	auditObjects = "audit objects" // []string
 	auditNothing = "audit nothing" // the request changed nothing
 	auditDryRun  = "audit dry run" // the request asks what would change
@@ -100,12 +101,24 @@ func (s *Server) record(c echo.Context, r route, err error) {
 	}
 }
 
+// concerns states in the audit records of a request what it is about, after its path, which is the
+// same for all things of a kind.
+func concerns(c echo.Context, what string) {
+	object := access.WithoutSecrets(c.Request().URL.RequestURI() + " " + what)
+	c.Set(auditObject, object)
+	metadata.ActionObject(c.Request().Context(), object)
+}
+
 func (s *Server) actionOf(c echo.Context, r route) metadata.Action {
 	request, p := c.Request(), access.From(c.Request().Context())
+	object, ok := c.Get(auditObject).(string)
+	if !ok {
+		object = access.WithoutSecrets(request.URL.RequestURI())
+	}
 	objects, _ := c.Get(auditObjects).([]string)
 	return metadata.Action{
 		Principal: p.Name, Token: p.Token, Address: remoteAddress(request), Node: s.cfg.Node,
-		Action: r.method + " " + r.path, Object: access.WithoutSecrets(request.URL.RequestURI()), Objects: objects, Reason: access.WithoutSecrets(c.QueryParam("reason")),
+		Action: r.method + " " + r.path, Object: object, Objects: objects, Reason: access.WithoutSecrets(c.QueryParam("reason")),
 	}
 }
 

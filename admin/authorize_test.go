@@ -352,12 +352,37 @@ func TestDryRunsAreMarkedInTheAuditLog(t *testing.T) {
 	require.Less(t, do(`{"uri":"http://small","dry_run":true}`), 300)
 	require.GreaterOrEqual(t, do(`{"uri":"http://unreachable","dry_run":true}`), 400)
 	require.Equal(t, 201, do(`{"uri":"http://small"}`))
-	var list struct{ Records []struct{ Outcome string } }
+	var list struct {
+		Records []struct{ Outcome, Object string }
+	}
 	require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, "GET", "/audit", "", "Authorization", "Bearer "+w.tokens["security"]))), &list))
 	require.Len(t, list.Records, 3)
 	require.Empty(t, list.Records[0].Outcome)
 	require.Regexp(t, "^dry run: .+", list.Records[1].Outcome)
 	require.Equal(t, "dry run", list.Records[2].Outcome)
+	// The path is the same for all registrations.
+	require.Equal(t, "/deployments http://small/", list.Records[0].Object)
+	require.Equal(t, "/deployments http://unreachable/", list.Records[1].Object)
+	require.Equal(t, "/deployments http://small/", list.Records[2].Object)
+}
+
+func TestAuditRecordsNameWhatIsCreated(t *testing.T) {
+	w := secured(t, byRole())
+	do := func(role, method, path, body string) {
+		answer := w.ask(t, method, path, body, "Authorization", "Bearer "+w.tokens[role])
+		require.Less(t, answer.StatusCode, 300, text(t, answer))
+	}
+	do("admin", "POST", "/tokens", `{"name":"ci","roles":["deployer"]}`)
+	do("operator", "PUT", "/limits/rules", `[{"pattern":"acme","limits":{"concurrency":1}},{"pattern":"*","limits":{"concurrency":2}}]`)
+	do("deployer", "POST", "/kafka-clusters", `{"name":"main","properties":{"bootstrap.servers":"localhost:9092"}}`)
+	do("operator", "POST", "/jobs", `{"operation":"cancel","filter":{"service":"Counter"}}`)
+	var list struct{ Records []struct{ Object string } }
+	require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, "GET", "/audit", "", "Authorization", "Bearer "+w.tokens["security"]))), &list))
+	require.Len(t, list.Records, 4)
+	require.Equal(t, "/jobs cancel", list.Records[0].Object)
+	require.Equal(t, "/kafka-clusters main", list.Records[1].Object)
+	require.Equal(t, "/limits/rules acme, *", list.Records[2].Object)
+	require.Regexp(t, "^/tokens [a-z2-7]{16} ci$", list.Records[3].Object)
 }
 
 // Each action on an invocation, a queue or state leaves one record that names its object and who did it.

@@ -41,6 +41,7 @@ func (s *Server) registerDeployment(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	concerns(c, addressOf(endpoint))
 	// In version 2 of the API, force is true by default.
 	force := versionOf(c) == 2
 	if body.Force != nil {

@@ -89,6 +89,7 @@ func (s *Server) createJob(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	concerns(c, job.Operation)
 	job, err = s.registry.CreateJob(c.Request().Context(), job)
 	if errors.Is(err, metadata.ErrTooManyJobs) {
 		return &apiError{status: http.StatusTooManyRequests, message: err.Error()}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -25,6 +26,7 @@ func (s *Server) putRules(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	concerns(c, listed(changes, func(r flowcontrol.Change) flowcontrol.Pattern { return r.Pattern }))
 	rules, err := s.changeRules(c.Request().Context(), changes)
 	if err != nil {
 		return err
@@ -87,6 +89,7 @@ func (s *Server) deleteRules(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	concerns(c, listed(removals, func(r flowcontrol.Removal) flowcontrol.Pattern { return r.Pattern }))
 	removed := []flowcontrol.Pattern{}
 	if len(removals) > 0 {
 		if removed, err = s.registry.DeleteRules(c.Request().Context(), removals); err != nil {
@@ -99,6 +102,15 @@ func (s *Server) deleteRules(c echo.Context) error {
 		list[i] = p.String()
 	}
 	return respond(c, http.StatusOK, list)
+}
+
+// listed returns the patterns of several rules for the audit log.
+func listed[T any](rules []T, pattern func(T) flowcontrol.Pattern) string {
+	patterns := make([]string, len(rules))
+	for i, r := range rules {
+		patterns[i] = pattern(r).String()
+	}
+	return strings.Join(patterns, ", ")
 }
 
 // deleteRule deletes the rule of the path.

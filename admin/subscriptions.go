@@ -33,6 +33,7 @@ func (s *Server) createSubscription(c echo.Context) error {
 		return err
 	}
 	sub.ID = s.registry.NewSubscriptionID()
+	concerns(c, sub.ID)
 	notices, unresolved, err := s.prepareSubscription(c.Request().Context(), &sub, check)
 	if err != nil {
 		return err

@@ -70,6 +70,7 @@ func (s *Server) createKafkaCluster(c echo.Context) error {
 	if err := cluster.Check(); err != nil {
 		return err
 	}
+	concerns(c, cluster.Name)
 	if err := rejectLocalFiles(r.Properties); err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ type Action struct {
 	Address   string   // of the client
 	Node      string   // that received the request
 	Action    string   // method and route
-	Object    string   // path of the request
+	Object    string   // path of the request, and what it creates
 	Status    uint32   // HTTP status of the response; 0: see Outcome
 	Outcome   string   // why it was refused or failed, or that it was a dry run; empty: it succeeded
 	Reason    string   // that the client gave
@@ -71,6 +71,14 @@ type audited struct {
 func WithAction(ctx context.Context, action Action) (_ context.Context, recorded func() bool) {
 	a := &audited{action: action}
 	return context.WithValue(ctx, actionKey{}, a), a.recorded.Load
+}
+
+// ActionObject replaces the object of the action in the context, if there is one. Requests whose
+// path does not name what they change call it before the change.
+func ActionObject(ctx context.Context, object string) {
+	if a, _ := ctx.Value(actionKey{}).(*audited); a != nil {
+		a.action.Object = object
+	}
 }
 
 // actionOf returns the action that an entry is to contain, nil for none: there is none, the

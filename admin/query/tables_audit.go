@@ -29,7 +29,7 @@ func sysAudit() *Table {
 		plain("address", Text, "network address of the client", func(r *row) value { return text(r.Action.Address) }),
 		plain("node", Text, "node that served the request", func(r *row) value { return text(r.Action.Node) }),
 		plain("action", Text, "method and route", func(r *row) value { return r.Action.Action }),
-		plain("object", Text, "path and query of the request", func(r *row) value { return r.Action.Object }),
+		plain("object", Text, "path and query of the request, and what it creates or names in its body", func(r *row) value { return r.Action.Object }),
 		plain("status", U32, "HTTP status, of actions that did not change the metadata", func(r *row) value {
 			if r.Action.Status == 0 {
 				return nil

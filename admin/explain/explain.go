@@ -245,7 +245,7 @@ func (e *explainer) since(t time.Time) string {
 }
 
 func (e *explainer) scheduled() {
-	e.summary("It is delayed until %s.", e.when(e.row.Time("scheduled_start_at")))
+	e.summary("It was sent with a delay and starts at %s.", e.when(e.row.Time("scheduled_start_at")))
 	e.next("Nothing: it starts automatically. `platform invocations cancel %s` cancels it.", e.ID)
 }
 

@@ -71,7 +71,7 @@ func TestExplanations(t *testing.T) {
 	}{
 		"scheduled": {
 			row:     `"status":"scheduled","scheduled_start_at":"2026-11-20T18:21:49Z"`,
-			summary: "It is delayed until 2026-11-20T18:21:49.000Z (in 10s).",
+			summary: "It was sent with a delay and starts at 2026-11-20T18:21:49.000Z (in 10s).",
 			steps:   []string{"Nothing: it starts automatically. `platform invocations cancel ID` cancels it."},
 		},
 		"pending on an object": {

@@ -18,7 +18,7 @@ export function DeploymentPage({ params }: { params: Match }) {
   const services = useResource('services', (s) => get<{ services: Service[] }>('/services', s), { every: 10_000, topics: ['deployments'] })
   const pinned = useResource(`pinned:${id}`, (s) => get<Counts>(withQuery('/invocations/counts', { deployment: id }), s), { every: 10_000 })
   if (!deployment.data) {
-    if (deployment.error instanceof APIError && deployment.error.status === 404) return <Empty title="This deployment does not exist" icon="services" page><p class="mono wrap">{id}</p><p>It may have been removed. <a href={href('/deployments')}>All deployments</a></p></Empty>
+    if (deployment.error instanceof APIError && (deployment.error.status === 404 || deployment.error.status === 400)) return <Empty title="This deployment does not exist" icon="services" page><p class="mono wrap">{id}</p><p>It may have been removed. <a href={href('/deployments')}>All deployments</a></p></Empty>
     return deployment.error ? <ErrorBox what="The deployment could not be read" error={deployment.error} retry={deployment.reload} /> : <Skeleton rows={10} />
   }
   const d = deployment.data

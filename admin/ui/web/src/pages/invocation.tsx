@@ -21,6 +21,7 @@ import {
 } from '../ui/basic.tsx'
 import { Icon, StatusShape } from '../ui/icons.tsx'
 import { toast, toastError } from '../ui/overlay.tsx'
+import { failureText } from '../lib/failure-text.ts'
 import { TimedText, WaitChain, invocationsOf } from './wait-chain.tsx'
 import { JournalView, type Unfolded } from './journal-view.tsx'
 
@@ -179,14 +180,15 @@ function besideCommand(text: string, command: string): string {
 function FailureCard({ i }: { i: Invocation }) {
   const text = i.completion_failure ?? (i.status === 'completed' ? undefined : i.last_failure)
   if (!text) return null
-  const [head, ...stack] = text.split('\n')
+  const { message, details, trace } = failureText(text)
   const title = resultOf(i) === 'killed' ? 'Killed' : i.completion_failure ? 'Failed with a terminal error' : `Last attempt failed${i.retry_count ? ` (attempt ${i.retry_count})` : ''}`
   return (
     <section class="failure-card" aria-label="Failure">
       <header><StatusShape shape="fail" size={13} /><h2>{title}</h2>{!i.completion_failure && i.next_retry_at && i.status === 'backing-off' && <span class="muted">next attempt <Time at={i.next_retry_at} /></span>}<span class="grow" /><Copy text={text} label="Copy the failure" /></header>
-      <p class="failure-message" dir="auto">{head}</p>
+      <p class="failure-message" dir="auto">{message}</p>
+      {details && <p class="failure-message details" dir="auto">{details}</p>}
       {i.last_failure_error_code && !i.completion_failure && <ErrorCodeHint code={i.last_failure_error_code} />}
-      {stack.some((l) => l.trim()) && <details><summary>Stack trace</summary><pre tabIndex={0}>{stack.join('\n')}</pre></details>}
+      {trace && <details><summary>Stack trace</summary><pre tabIndex={0}>{trace}</pre></details>}
     </section>
   )
 }

@@ -244,7 +244,7 @@ function Axis({ scale, inv, time, live, zoom }: { scale: Scale; inv: Invocation;
           const b = bar(scale, p.from, p.to)
           return b.width > 0 && <i key={p.kind} class={`life ${p.kind}`} style={{ left: `${b.x * 100}%`, width: `${b.width * 100}%` }} title={`${p.kind} ${formatDuration(p.to - p.from)}`} />
         })}
-        {idleLabels(scale).map((s) => <span key={s.a} class={`idle-label${s.b > 0.94 ? ' at-end' : ''}`} style={s.b > 0.94 ? {} : { left: `${((s.a + s.b) / 2) * 100}%` }} title={`nothing happened for ${formatDuration(s.duration)}`}>{formatDuration(s.duration)}</span>)}
+        {idleLabels(scale).map((s) => <span key={s.a} class={`idle-label${s.b > 0.94 ? ' at-end' : ''}`} style={s.b > 0.94 ? {} : { left: `${((s.a + s.b) / 2) * 100}%` }} title={`nothing happened for ${formatDuration(s.duration)}`}>+{formatDuration(s.duration)}</span>)}
         {ticks(scale).filter((t) => t.x < 0.93 && !scale.segments.some((s) => s.idle && s.b > 0.94 && t.x > Math.min(s.a - 0.1, 0.76))).map((t) => <span key={t.x} class="tick num" style={{ left: `${t.x * 100}%` }}>{t.offset === 0 ? '0' : formatDuration(t.offset)}</span>)}
         {live && <span class="now-mark" style={{ left: `${position(scale, time) * 100}%` }} title="now" />}
         {drag && <span class="zoom-mark" style={{ left: `${Math.min(drag.a, drag.b) * 100}%`, width: `${Math.abs(drag.a - drag.b) * 100}%` }} />}

@@ -36,7 +36,7 @@ export function ObjectPage({ params }: { params: Match }) {
     return new Map(page.invocations.map((i) => [i.id, i]))
   }, { every: 3000, topics: ['invocations'] })
   const missing = info.error instanceof APIError && info.error.status === 404
-  if (missing) return <Empty title="This service does not exist" icon="state" page><p class="mono">{service}</p></Empty>
+  if (missing) return <Empty title="This service does not exist" icon="state" page><p class="mono">{service}</p><p><a href={href('/objects')}>All objects</a></p></Empty>
   const remove = (current: State, value?: Value): void => void ask({
     title: value ? `Delete “${value.key}”?` : 'Delete all state of this key?', action: 'Delete', danger: true, ...(value ? {} : { typed: 'delete' }),
     body: <><p class="mono wrap"><bdi>{service}/{key}</bdi></p><p>{value ? 'The entry is removed from the state.' : `${plural(current.values.length, 'entry', 'entries')} are removed.`} The change waits for the invocation that holds the key, and is refused if the state changes first.</p></>,

@@ -166,8 +166,8 @@ export function Charts({ stats, marks }: { stats: Stats; marks?: Mark[] }) {
   const of = (name: string): (number | null)[] => stats.series[name] ?? []
   const rate = (n: number): string => (n > 0 && n < 0.1 ? n.toFixed(2) : formatCompact(n))
   const charts: { title: string; unit?: string; series: Series[]; format: (n: number) => string }[] = [
-    { title: 'Throughput', unit: 'per second', format: rate, series: [{ title: 'started', color: '--busy', values: perSecond(of('started')), fill: false }, { title: 'succeeded', color: '--ok', values: perSecond(of('succeeded')) }] },
-    { title: 'Failures', unit: 'per second', format: rate, series: [{ title: 'failed', color: '--bad', values: perSecond(of('failed')) }, { title: 'retries', color: '--warn', values: perSecond(of('retries')), fill: false }] },
+    { title: 'Throughput', unit: 'per s', format: rate, series: [{ title: 'started', color: '--busy', values: perSecond(of('started')), fill: false }, { title: 'succeeded', color: '--ok', values: perSecond(of('succeeded')) }] },
+    { title: 'Failures', unit: 'per s', format: rate, series: [{ title: 'failed', color: '--bad', values: perSecond(of('failed')) }, { title: 'retries', color: '--warn', values: perSecond(of('retries')), fill: false }] },
     { title: 'Latency', format: formatDuration, series: [{ title: 'p50', color: '--busy', values: of('latency_p50_ms'), connect: true }, { title: 'p99', color: '--warn', values: of('latency_p99_ms'), fill: false, connect: true }] },
     { title: 'In flight', format: formatCompact, series: [{ title: 'in flight', color: '--busy', values: of('in_flight') }, { title: 'waiting for a slot', color: '--muted', values: of('backlog'), fill: false }] },
   ]
@@ -195,7 +195,7 @@ function NodesStrip({ health: h }: { health: ClusterHealth | undefined }) {
 const sdks: [string, string, string][] = [
   ['TypeScript', 'npx', 'npm run dev'],
   ['Go', 'go', 'go run .'],
-  ['Python', 'python', 'hypercorn service:app --bind 0.0.0.0:9080'],
+  ['Python', 'python', 'hypercorn service:app --bind 127.0.0.1:9080'],
   ['Java', 'java', './gradlew run'],
   ['Rust', 'rust', 'cargo run'],
 ]

@@ -53,8 +53,8 @@ export function ServicePage({ params }: { params: Match }) {
       <div class="split">
         <Section title="Handlers" flush>
           <Table label="Handlers" rows={s.handlers} keyOf={(h) => h.name} hrefOf={(h) => href(`/services/${segment(name)}`, { invoke: h.name })} tone={(h) => (handler === h ? 'on' : undefined)} columns={[
-            { id: 'name', title: 'Handler', class: 'grow', cell: (h) => <HandlerName h={h} on={handler === h} service={name} /> },
-            { id: 'io', title: 'Input → output', class: 'fit handler-io', cell: (h) => <span class="muted" title={`${h.input_description} → ${h.output_description}`}>{shortType(h.input_description)} → {shortType(h.output_description)}</span> },
+            { id: 'name', title: 'Handler', class: 'handler-name', cell: (h) => <HandlerName h={h} on={handler === h} service={name} /> },
+            { id: 'io', title: 'Input → output', class: 'handler-io', cell: (h) => <span class="muted" title={`${h.input_description} → ${h.output_description}`}>{shortType(h.input_description)} → {shortType(h.output_description)}</span> },
             { id: 'hour', title: <span title="Invocations that were created in the last hour and are kept">Last hour</span>, class: 'num fit', cell: (h) => <Amount n={hourly.data ? outcomesOf(hourly.data, name, h.name).all : undefined} link={{ service: name, handler: h.name, created_after: since }} /> },
             { id: 'failed', title: 'Failed', class: 'num fit', cell: (h) => <Amount n={hourly.data ? outcomesOf(hourly.data, name, h.name).failed : undefined} tone="bad-text" link={{ service: name, handler: h.name, created_after: since, result: 'failure' }} /> },
             { id: 'failing', title: 'Failing now', class: 'num fit', cell: (h) => <Amount n={counts.data ? outcomesOf(counts.data, name, h.name).failing : undefined} tone="warn-text" link={{ service: name, handler: h.name, status: ['backing-off', 'paused'] }} /> },
@@ -124,8 +124,12 @@ function option(s: Service, name: OptionName, title: string, value: string | und
   return [title, s.server_defaults?.includes(name) ? <span class="from-server" title="from the configuration of the server">{value}</span> : value]
 }
 
-/** A content type in few letters. */
-const shortType = (text: string): string => text.replace(/^(one of|value of content-type) /, '').replaceAll('"', '').replaceAll('application/json', 'JSON').replace(/^none$/, 'nothing')
+/** What a handler takes or returns, in few letters; of 'one of ["none", "value of …"]' the value first. */
+function shortType(text: string): string {
+  const one = (t: string): string => t.replace(/^value of content-type /, '').replace('application/json', 'JSON').replace(/^none$/, 'nothing')
+  const choices = /^one of \[(.*)\]$/.exec(text)?.[1]?.split(', ').map((t) => one(t.replaceAll('"', '')))
+  return choices ? choices.reverse().join(' or ') : one(text)
+}
 
 function retryText(p: RetryPolicy | undefined): string {
   if (!p) return ''

@@ -305,7 +305,7 @@ export function ErrorCodeHint({ code }: { code: string }) {
   if (!known) return <p class="error-code"><Pill>{code}</Pill></p>
   return (
     <p class="error-code">
-      <Pill>{code}</Pill> {known.title}. <span class="muted">{known.remedy}</span>
+      <Pill>{code}</Pill> {known.title}. <span class="muted">{known.remedy.split('`').map((part, n) => (n % 2 === 0 ? part : <code key={n}>{part}</code>))}</span>
     </p>
   )
 }
@@ -485,7 +485,7 @@ export function Tabs({ tabs, label }: { tabs: { title: ComponentChildren; href: 
 export function Command({ text }: { text: string }) {
   return (
     <div class="command">
-      <code tabIndex={0}>{text}</code>
+      <code>{text}</code>
       <Copy text={text} label="Copy command" />
     </div>
   )

@@ -43,7 +43,7 @@ func (g *globals) bind(flags *pflag.FlagSet) {
 	flags.BoolVarP(&g.yes, "yes", "y", false, "confirm all questions (also when CI is set)")
 	flags.StringVarP(&g.environment, "environment", "e", "", "profile of the configuration file (default local)")
 	flags.StringVar(&g.adminURL, "admin-url", "", "`address` of the admin API: host:port, a URL or unix:<path> (default 127.0.0.1:9070)")
-	flags.StringVar(&g.ingressURL, "ingress-url", "", "`address` of the ingress (default 127.0.0.1:8080)")
+	flags.StringVar(&g.ingressURL, "ingress-url", "", "`address` of the ingress (default: port 8080 of the host of the admin API)")
 	flags.StringVar(&g.tableStyle, "table-style", "compact", "compact or borders")
 	flags.StringVar(&g.timeFormat, "time-format", "human", "human, iso8601 or rfc2822")
 	flags.BoolVarP(&g.watch, "watch", "w", false, "repeat until Ctrl-C (commands that list or describe)")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -38,7 +39,11 @@ type profile struct {
 	Token      string `toml:"bearer_token"`
 }
 
-const defaultEnvironment = "local"
+const (
+	defaultEnvironment = "local"
+	defaultAdminURL    = "http://127.0.0.1:9070/"
+	defaultIngressURL  = "http://127.0.0.1:8080/"
+)
 
 // loadSettings applies, each over the one before: the defaults, the profile of the
 // configuration file, PLATFORM_HOST, the variables for single settings, and the flags.
@@ -47,8 +52,6 @@ func loadSettings(system System, flags *globals) (settings, error) {
 	s := settings{
 		Environment: cmp.Or(flags.environment, env("PLATFORM_ENVIRONMENT"), defaultEnvironment),
 		File:        configFile(system),
-		AdminURL:    "http://127.0.0.1:9070/",
-		IngressURL:  "http://127.0.0.1:8080/",
 	}
 	if err := s.applyFile(); err != nil {
 		return settings{}, err
@@ -58,13 +61,27 @@ func loadSettings(system System, flags *globals) (settings, error) {
 		s.AdminURL = scheme + "://" + host + ":9070/"
 		s.IngressURL = scheme + "://" + host + ":8080/"
 	}
-	s.AdminURL = cmp.Or(flags.adminURL, env("PLATFORM_ADMIN_URL"), s.AdminURL)
+	s.AdminURL = cmp.Or(flags.adminURL, env("PLATFORM_ADMIN_URL"), s.AdminURL, defaultAdminURL)
 	s.IngressURL = cmp.Or(flags.ingressURL, env("PLATFORM_INGRESS_URL"), s.IngressURL)
 	s.Token = cmp.Or(env("PLATFORM_TOKEN"), env("PLATFORM_AUTH_TOKEN"), s.Token)
-	if err := errors.Join(completeURL("admin", &s.AdminURL), completeURL("ingress", &s.IngressURL)); err != nil || s.Token != "" {
+	if err := completeURL("admin", &s.AdminURL); err != nil {
+		return s, err
+	}
+	s.IngressURL = cmp.Or(s.IngressURL, ingressBeside(s.AdminURL))
+	if err := completeURL("ingress", &s.IngressURL); err != nil || s.Token != "" {
 		return s, err
 	}
 	return s, s.useStored()
+}
+
+// ingressBeside returns the default address of the ingress: the usual port on the host of the admin
+// API. With a fixed host, calls and tokens for another machine would go to a server on this one.
+func ingressBeside(adminURL string) string {
+	admin, err := url.Parse(adminURL)
+	if err != nil || admin.Hostname() == "" { // a Unix socket
+		return defaultIngressURL
+	}
+	return (&url.URL{Scheme: admin.Scheme, Host: net.JoinHostPort(admin.Hostname(), "8080"), Path: "/"}).String()
 }
 
 // completeURL completes an address, see completeAddress. It keeps unix:<path> unchanged.

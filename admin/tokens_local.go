@@ -19,6 +19,9 @@ const LocalTokenFile = "admin.token"
 // adminTokenVariable is the environment variable with the token of the administrator.
 const adminTokenVariable = "PLATFORM_ADMIN_TOKEN"
 
+// defaultURL is the address that the command line client uses without configuration.
+const defaultURL = "http://127.0.0.1:9070/"
+
 // minAdminToken is the minimum size of a token of the administrator.
 const minAdminToken = 32
 
@@ -37,6 +40,7 @@ type LocalToken struct {
 	File     string // security.admin-token-file
 	Required bool   // creates a token if there is none
 	Dir      SecretDir
+	URL      string // of the admin API, for the log
 	Log      *slog.Logger
 }
 
@@ -67,7 +71,11 @@ func (a *LocalToken) Read() (string, error) {
 	if err := a.Dir.WriteSecret(LocalTokenFile, []byte(secret.Text+"\n")); err != nil {
 		return "", fmt.Errorf("write the token of the administrator: %w", err)
 	}
-	a.Log.Info("token of the administrator created", "file", path, "login", "platform login --token-file "+path)
+	login := "platform login --token-file " + path
+	if a.URL != defaultURL {
+		login = "platform login --admin-url " + a.URL + " --token-file " + path
+	}
+	a.Log.Info("token of the administrator created", "file", path, "login", login)
 	return secret.Text, nil
 }
 

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -23,6 +24,16 @@ func tokenFile(t *testing.T, mode os.FileMode) string {
 	path := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("x", minAdminToken)+"\n"), mode))
 	return path
+}
+
+func TestTheLogSaysHowToLogIn(t *testing.T) {
+	for url, flag := range map[string]string{defaultURL: "platform login --token-file", "https://n1:9443/": "platform login --admin-url https://n1:9443/ --token-file"} {
+		var log bytes.Buffer
+		a := LocalToken{Dir: directory(t.TempDir()), Required: true, URL: url, Log: slog.New(slog.NewTextHandler(&log, nil))}
+		_, err := a.Read()
+		require.NoError(t, err)
+		require.Contains(t, log.String(), flag)
+	}
 }
 
 func TestTheTokenOfTheAdministratorIsCreatedOnce(t *testing.T) {

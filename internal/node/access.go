@@ -55,7 +55,7 @@ func openAccess(cfg *config.Config, l listeners, dir *datadir.Dir, log *slog.Log
 			return nil, err
 		}
 	}
-	administrator := admin.LocalToken{File: cfg.Security.AdminTokenFile, Required: a.required, Dir: dir, Log: log}
+	administrator := admin.LocalToken{File: cfg.Security.AdminTokenFile, Required: a.required, Dir: dir, URL: cfg.Admin.AdvertisedURL(l.admin.Addr()), Log: log}
 	token, err := administrator.Read()
 	if err != nil {
 		return nil, err

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -29,6 +31,15 @@ func TestHealthQueriesTheServerOfThisConfiguration(t *testing.T) {
 	server.Close()
 	require.ErrorContains(t, checkHealth(t.Context(), nil, []string{"PLATFORM_ADMIN__BIND_PORT=" + port}), "the server does not respond")
 	require.Error(t, checkHealth(t.Context(), []string{"--nonsense"}, nil))
+}
+
+func TestTheHealthCheckNeedsTheConfigurationOfTLS(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	address := strings.TrimPrefix(server.URL, "https://")
+	require.ErrorContains(t, checkHealth(t.Context(), nil, []string{"PLATFORM_ADMIN__BIND_ADDRESS=" + address}), "requires TLS")
 }
 
 func TestReachable(t *testing.T) {

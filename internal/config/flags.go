@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -72,6 +73,9 @@ func commandLine(options *Options, list []key) *pflag.FlagSet {
 	return flags
 }
 
+// commands are the commands of the server's program, see Usage.
+var commands = []string{"health", "inspect", "repair", "recover"}
+
 // parseFlags reads the command line without applying it.
 func (l *loader) parseFlags(args []string) (*pflag.FlagSet, Options) {
 	var options Options
@@ -79,7 +83,11 @@ func (l *loader) parseFlags(args []string) (*pflag.FlagSet, Options) {
 	if err := flags.Parse(args); err != nil {
 		l.problem("command line", "", flagProblem(err, flags))
 	} else if flags.NArg() > 0 {
-		l.problem("command line", "", fmt.Sprintf("unexpected argument %q; --help lists commands and flags", flags.Arg(0)))
+		hint := "--help lists commands and flags"
+		if slices.Contains(commands, flags.Arg(0)) {
+			hint = "the command comes first: platform-server " + flags.Arg(0) + " [flags]"
+		}
+		l.problem("command line", "", fmt.Sprintf("unexpected argument %q; %s", flags.Arg(0), hint))
 	}
 	return flags, options
 }

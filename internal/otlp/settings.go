@@ -63,8 +63,11 @@ func ParseEndpoint(endpoint string, signal Signal) (Transport, error) {
 	default:
 		return Transport{}, fmt.Errorf("unknown scheme %q: use http or https for OTLP over gRPC, otlp+http or otlp+https for OTLP over HTTP", u.Scheme)
 	}
-	if t.HTTP && (u.Path == "" || u.Path == "/") {
+	switch noPath := u.Path == "" || u.Path == "/"; {
+	case t.HTTP && noPath:
 		u.Path = "/v1/" + string(signal)
+	case !t.HTTP && !noPath: // it would have no effect
+		return Transport{}, fmt.Errorf("%q has a path, but http and https mean OTLP over gRPC, which has none; use otlp+%s://%s%s for OTLP over HTTP", endpoint, u.Scheme, u.Host, u.Path)
 	}
 	t.Endpoint = u.String()
 	return t, nil
@@ -81,6 +84,14 @@ func (s *Settings) Transport(signal Signal) (t Transport, enabled bool, err erro
 		return t, false, nil
 	case s.Getenv(endpoint) == "" && s.Getenv(endpointOf) == "":
 		return t, false, nil
+	}
+	address := endpointOf
+	if s.Getenv(address) == "" {
+		address = endpoint
+	}
+	u, err := url.Parse(s.Getenv(address))
+	if err != nil || u.Host == "" && u.Scheme != "unix" {
+		return t, false, fmt.Errorf("%s: %q is not a URL such as http://localhost:4318", address, s.Getenv(address))
 	}
 	name := protocolOf
 	if s.Getenv(name) == "" {

@@ -25,6 +25,7 @@ func TestEndpointsSelectTheTransport(t *testing.T) {
 	for endpoint, want := range map[string]string{
 		"collector:4317":              "is not a URL",
 		"/v1/traces":                  "is not a URL",
+		"http://c:4318/v1/traces":     "use otlp+http://c:4318/v1/traces",
 		"udp://collector:4317":        `unknown scheme "udp"`,
 		"otlp+http+json://collector/": "JSON is not supported",
 	} {
@@ -59,6 +60,8 @@ func TestTheEnvironmentEnablesTheExport(t *testing.T) {
 	}
 	_, _, err := settings(map[string]string{endpoint: "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}).Transport(Traces)
 	require.ErrorContains(t, err, "JSON is not supported")
+	_, _, err = settings(map[string]string{endpoint: "localhost:4318"}).Transport(Traces)
+	require.ErrorContains(t, err, `OTEL_EXPORTER_OTLP_ENDPOINT: "localhost:4318" is not a URL`)
 }
 
 // The exporters would write invalid ones to the standard error output and ignore them.

@@ -117,3 +117,34 @@ func TestATopicPartitionLosesItsBroker(t *testing.T) {
 	w.produce(record("orders", 1, "", "1"))
 	w.eventually("it is stored", func() bool { return w.createdCount() == 1 })
 }
+
+// If no broker can be reached, no topic partition is shown as running.
+func TestTopicPartitionsLoseAllBrokers(t *testing.T) {
+	w := newWorld(t, 4)
+	w.spread("orders")
+	h := w.start().leadAll()
+	all := func(state subscription.State, reason subscription.Reason) func() bool {
+		return func() bool {
+			if r := h.engine.reader("sub_1"); r != nil {
+				r.notify()
+			}
+			for p := range int32(3) {
+				if st := h.status("orders", p); st.State != state || st.Reason != reason {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	w.eventually("all are read", all(subscription.Running, ""))
+	for broker := range 3 {
+		w.reach(broker, false)
+	}
+	w.eventually("all are in error", all(subscription.Failed, subscription.BrokerUnreachable))
+	for broker := range 3 {
+		w.reach(broker, true)
+	}
+	w.eventually("all are read again", all(subscription.Running, ""))
+	w.produce(record("orders", 1, "", "1"))
+	w.eventually("a record is stored", func() bool { return w.createdCount() == 1 })
+}

@@ -188,6 +188,9 @@ func (r *reader) round(ctx context.Context, running *sync.WaitGroup) error {
 	}
 	topics, problem, err := r.discover(ctx)
 	if err != nil {
+		if asFault(err).reason == subscription.BrokerUnreachable {
+			_ = r.reportUnreachable(func(topicPartition) error { return err })
+		}
 		return err
 	}
 	if problem == nil && r.sub.Pattern != "" {
@@ -195,7 +198,7 @@ func (r *reader) round(ctx context.Context, running *sync.WaitGroup) error {
 	}
 	r.startStreams(ctx, topics, running)
 	r.updateEnds(topics)
-	unreachable := r.reportUnreachable(topics)
+	unreachable := r.reportUnreachable(func(at topicPartition) error { return r.unreachable(topics, at) })
 	return cmp.Or(problem, missing(&r.sub, topics), unreachable)
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"time"
 
 	"platform/internal/cluster/datadir"
@@ -60,8 +61,13 @@ type files struct {
 // openFiles locks and opens the data directory. short is called when its disk becomes short of
 // space, and when it no longer is. The files must be closed even after an error.
 func openFiles(cfg *config.Config, short func(bool), log *slog.Logger) (f files, err error) {
+	others := datadir.Idle(cfg.BaseDir, cfg.NodeName)
 	if f.dir, err = datadir.Open(cfg.BaseDir, cfg.NodeName); err != nil {
 		return f, err
+	}
+	if len(others) > 0 {
+		log.Warn("this node is new, although base-dir contains data of nodes that do not run; if one of them is meant, stop this node and set node-name, whose default is the host name",
+			"node", cfg.NodeName, "others", strings.Join(others, ", "))
 	}
 	if f.self, err = f.dir.LoadIdentity(cfg.ClusterName, cfg.NodeName); err != nil {
 		return f, err

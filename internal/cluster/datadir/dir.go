@@ -50,6 +50,24 @@ func Open(base, nodeName string) (*Dir, error) {
 	return d, nil
 }
 
+// Idle returns the names of nodes that have a directory below base and do not run, if there is none
+// for nodeName.
+func Idle(base, nodeName string) (nodes []string) {
+	if _, err := os.Stat(filepath.Join(base, nodeName, "FORMAT")); err == nil {
+		return nil
+	}
+	entries, _ := os.ReadDir(base)
+	for _, e := range entries {
+		other, err := OpenStopped(filepath.Join(base, e.Name()))
+		if err != nil {
+			continue
+		}
+		_ = other.Close()
+		nodes = append(nodes, e.Name())
+	}
+	return nodes
+}
+
 func (d *Dir) acquire() error {
 	lock, err := os.OpenFile(d.In("LOCK"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

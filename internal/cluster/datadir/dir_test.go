@@ -47,3 +47,20 @@ func requireCode(t *testing.T, want errcode.Code, err error) {
 	require.True(t, ok, err)
 	require.Equal(t, want, code)
 }
+
+// A node that does not find its data, such as after a change of its name, is told about others.
+func TestDirectoriesOfOtherNodesThatDoNotRun(t *testing.T) {
+	base := t.TempDir()
+	require.Empty(t, Idle(filepath.Join(base, "absent"), "n1"))
+	require.NoError(t, os.Mkdir(filepath.Join(base, "unrelated"), 0o700))
+	first, err := Open(base, "n1")
+	require.NoError(t, err)
+	require.Empty(t, Idle(base, "n2"), "n1 runs")
+	require.NoError(t, first.Close())
+	require.Equal(t, []string{"n1"}, Idle(base, "n2"))
+	require.Empty(t, Idle(base, "n1"))
+	second, err := Open(base, "n2")
+	require.NoError(t, err)
+	require.NoError(t, second.Close())
+	require.Empty(t, Idle(base, "n2"))
+}

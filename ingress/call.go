@@ -104,7 +104,8 @@ func (s *Server) invocation(w http.ResponseWriter, r *http.Request, t *parsedTar
 		return nil, badRequest("%v", err)
 	}
 	inv.Input = payload
-	inv.ID = newID(inv.Target, inv.IdempotencyKey, s.ownerOfKeys(r.Context()), s.cfg.PartitionKey, now)
+	key := func() uint64 { return s.cfg.PartitionKey(len(payload)) }
+	inv.ID = newID(inv.Target, inv.IdempotencyKey, s.ownerOfKeys(r.Context()), key, now)
 	inv.Fresh = !inv.DerivedID()
 	inv.Retention = machine.RetentionOf(options.Retention(inv.Target.Type, inv.IdempotencyKey != nil))
 	return inv, nil

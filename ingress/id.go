@@ -44,7 +44,7 @@ func (s *Server) knownID(ctx context.Context, t machine.Target, idempotencyKey *
 	principal := s.ownerOfKeys(ctx)
 	id, legacy, ok := machine.Derived(&t, idempotencyKey)
 	if !ok || idempotencyKey != nil && principal != "" {
-		return newID(t, idempotencyKey, principal, s.cfg.PartitionKey, time.Time{}), nil
+		return newID(t, idempotencyKey, principal, rand.Uint64, time.Time{}), nil
 	}
 	older, err := s.invocations.Output(ctx, legacy)
 	switch {

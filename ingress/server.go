@@ -71,9 +71,9 @@ type Config struct {
 	Defaults func() *metadata.Defaults
 	// Level returns the cluster's feature level (the newest).
 	Level func() feature.Level
-	// PartitionKey returns the partition key of an invocation whose partition does not matter
-	// (random).
-	PartitionKey func() uint64
+	// PartitionKey returns the partition key of an invocation with an input of that many bytes
+	// whose partition does not matter (random).
+	PartitionKey func(input int) uint64
 	// Ready returns an error with the reason if the node should not receive requests. Each health
 	// check calls it, so it must be fast (always ready).
 	Ready func() error
@@ -125,7 +125,7 @@ func New(cfg Config, registry Registry, invocations Invocations, log *slog.Logge
 		cfg.Level = func() feature.Level { return feature.Newest }
 	}
 	if cfg.PartitionKey == nil {
-		cfg.PartitionKey = rand.Uint64
+		cfg.PartitionKey = func(int) uint64 { return rand.Uint64() }
 	}
 	if cfg.Ready == nil {
 		cfg.Ready = func() error { return nil }

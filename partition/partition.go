@@ -213,6 +213,16 @@ func (p *Partition) Leader() raftgroup.Leader { return p.group.Leader() }
 // no change, get the channel before calling them.
 func (p *Partition) Changed() <-chan struct{} { return p.changed.next() }
 
+// Backlog returns how many proposed commands have no outcome yet, and whether a large one is in
+// flight, for which the next command has to wait; 0 if this replica does not lead.
+func (p *Partition) Backlog() (commands int, bulk bool) {
+	l, err := p.leader()
+	if err != nil {
+		return 0, false
+	}
+	return l.proposer.Backlog()
+}
+
 // Commands returns how many log commands were applied since the start.
 func (p *Partition) Commands() uint64 { return p.commands.Load() }
 

@@ -38,13 +38,14 @@ func (n *Node) connectPartitions() {
 	n.ready = &lifecycle.Readiness{Started: p.server.Started(), Draining: n.draining.Load, Disk: f.disk, Metadata: n.metadata, Router: n.router}
 }
 
-// partitionKey returns the partition key of an invocation that may be in any partition: one of
-// this node's, unless the node is busy or invocations wait for its slots for attempts.
-func (n *Node) partitionKey() uint64 {
+// partitionKey returns the partition key of an invocation that may be in any partition and has
+// an input of that many bytes: one of this node's, unless the node is busy or invocations wait
+// for its slots for attempts.
+func (n *Node) partitionKey(input int) uint64 {
 	if n.invoker.Short() {
 		return rand.Uint64()
 	}
-	return n.router.Key()
+	return n.router.Key(input)
 }
 
 // measureUsage measures what this node uses of its machine until ctx ends.

@@ -86,10 +86,16 @@ func TestAProposerHasOneBulkCommandInFlight(t *testing.T) {
 	require.NoError(t, p.Submit([]byte("1"), &o))
 	require.Eventually(t, func() bool { return len(seal.get()) > 1 }, 20*time.Second, time.Millisecond)
 	order := seal.get()
+	commands, bulk := p.Backlog()
 	machine.hung.Unlock()
 	o.wg.Wait()
 	stop()
 	require.Equal(t, "A1", order)
+	require.Equal(t, 1, commands)
+	require.True(t, bulk)
+	commands, bulk = p.Backlog()
+	require.Zero(t, commands)
+	require.False(t, bulk)
 }
 
 // Proposers that share a gate have no more bulk entries in flight than it admits, and all of

@@ -85,19 +85,20 @@ type Proposer[R any] struct {
 	batch [][]byte           // reused by Run
 
 	// mu covers the fields below. Run swaps queue with spare, which it owns.
-	mu        sync.Mutex
-	queue     []pendingCommand[R]
-	spare     []pendingCommand[R]
-	submitted uint64 // commands that were ever in the queue
-	bulk      bulkQueue[R]
-	bytes     int           // of the queue
-	inFlight  int           // entries but those of bulk
-	inBytes   int           // of their commands
-	newest    uint64        // number of the last of them, from 1 on
-	storing   bool          // that one is not in the log yet
-	open      *sentEntry[R] // that one, while further commands may join it; nil: they may not
-	alone     bool          // the group has no other members
-	closed    bool
+	mu         sync.Mutex
+	queue      []pendingCommand[R]
+	spare      []pendingCommand[R]
+	submitted  uint64 // commands that were ever in the queue
+	bulk       bulkQueue[R]
+	bytes      int           // of the queue
+	inFlight   int           // entries but those of bulk
+	inBytes    int           // of their commands
+	inCommands int           // commands of the entries in flight but those of bulk
+	newest     uint64        // number of the last of them, from 1 on
+	storing    bool          // that one is not in the log yet
+	open       *sentEntry[R] // that one, while further commands may join it; nil: they may not
+	alone      bool          // the group has no other members
+	closed     bool
 }
 
 // pendingCommand is a command that has not been proposed yet.
@@ -209,6 +210,14 @@ func (p *Proposer[R]) readyLocked() bool {
 	return p.alone && !p.storing && p.inFlight < min(smallInFlight, p.cfg.MaxInFlight)
 }
 
+// Backlog returns how many commands of Submit have no outcome yet, and whether an entry of
+// SubmitBulk is in flight, for which the next command has to wait.
+func (p *Proposer[R]) Backlog() (commands int, bulk bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.queue) + p.inCommands, p.bulk.inFlight
+}
+
 func (p *Proposer[R]) wakeUp() {
 	select {
 	case p.wake <- struct{}{}:
@@ -287,7 +296,7 @@ func (p *Proposer[R]) drain() {
 		}
 		number := p.newest
 		if bytes, ok := p.propose(batch, number); !ok {
-			p.landed(bytes, number)
+			p.landed(len(batch), bytes, number)
 		}
 		clear(batch)
 	}
@@ -304,14 +313,15 @@ func (p *Proposer[R]) stored() {
 	}
 }
 
-// landed removes an entry, with commands of that many bytes, from those in flight.
-func (p *Proposer[R]) landed(bytes int, number uint64) {
+// landed removes an entry, with that many commands and bytes of them, from those in flight.
+func (p *Proposer[R]) landed(commands, bytes int, number uint64) {
 	if number == bulkNumber {
 		p.bulkLanded()
 		return
 	}
 	p.mu.Lock()
 	p.inFlight--
+	p.inCommands -= commands
 	p.inBytes -= bytes
 	if number == p.newest {
 		p.storing, p.open = false, nil
@@ -338,6 +348,7 @@ func (p *Proposer[R]) take() []pendingCommand[R] {
 	p.storing, p.open = true, nil
 	n, bytes := p.fittingLocked(0, 0)
 	p.bytes -= bytes
+	p.inCommands += n
 	p.inBytes += bytes
 	if n == len(p.queue) { // the usual case: swap instead of copying
 		batch := p.queue
@@ -397,6 +408,7 @@ func (p *Proposer[R]) join(log *raft.Log) {
 	}
 	log.Data, e.data = data, data
 	e.bytes += bytes
+	p.inCommands += n
 	p.inBytes += bytes
 	p.bytes -= bytes
 	p.dequeueLocked(n)
@@ -456,7 +468,7 @@ func (p *Proposer[R]) complete() {
 		e.inst.pending.Add(-1)
 		p.group.cfg.Metrics.ended(e.begin, len(e.done), len(e.data), err)
 		e.finish(result, err)
-		p.landed(e.bytes, e.number) // after finish: commands of resumed callers join the next entry
+		p.landed(len(e.done), e.bytes, e.number) // after finish: commands of resumed callers join the next entry
 		clear(e.done)
 		clear(e.commands)
 		*e = sentEntry[R]{done: e.done[:0], commands: e.commands[:0]}

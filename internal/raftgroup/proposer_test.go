@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
@@ -136,6 +137,7 @@ func TestLargerCommandsCountForTheBoundsOfAnEntry(t *testing.T) {
 	require.Equal(t, []int{3, 1, 1, 1}, seal.sizes)
 	require.Zero(t, p.bytes)
 	require.Zero(t, p.inBytes)
+	require.Zero(t, p.inCommands)
 }
 
 func TestQueueIsBounded(t *testing.T) {
@@ -321,12 +323,16 @@ func TestCommandsJoinTheEntryThatFollowsTheOneBeingWritten(t *testing.T) {
 		write := storage.hold()
 		o.expect(t, p, []byte("written"))
 		<-write.arrived
-		for range 20 {
+		for i := range 20 {
 			o.expect(t, p, []byte("waiting"))
 			runtime.Gosched()
+			commands, bulk := p.Backlog()
+			require.Equal(t, 1+i+1, commands)
+			require.False(t, bulk)
 		}
 		close(write.released)
 		o.wg.Wait()
+		require.Eventually(t, func() bool { n, _ := p.Backlog(); return n == 0 }, time.Minute, time.Millisecond)
 	}
 	require.Empty(t, o.errs)
 	for i, size := range seal.sizes {

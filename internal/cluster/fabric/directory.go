@@ -102,6 +102,17 @@ func (h *Handle) Moment() machine.Moment {
 	return machine.Moment{}
 }
 
+// HasRoom reports whether this node's replica leads, and no large command and fewer than limit
+// others have been proposed there and have no outcome yet.
+func (h *Handle) HasRoom(limit int) bool {
+	p := h.leading()
+	if p == nil {
+		return false
+	}
+	commands, bulk := p.Backlog()
+	return commands < limit && !bulk
+}
+
 // ID returns the partition's number.
 func (h *Handle) ID() uint32 { return h.id }
 

@@ -79,6 +79,8 @@ func (f *fake) Changed() <-chan struct{} {
 
 func (f *fake) Moment() machine.Moment { return f.moment }
 
+func (f *fake) Backlog() (commands int, bulk bool) { return 0, false }
+
 func (f *fake) checkLeader() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

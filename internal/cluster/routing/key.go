@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"math"
 	"math/rand/v2"
 	"sync/atomic"
 
@@ -8,17 +9,23 @@ import (
 )
 
 const (
-	// keyDraws is how many partition keys are drawn to find one of a partition that this node leads.
-	keyDraws = 8
+	// keyDraws is how many partitions are drawn to find one that this node leads.
+	keyDraws = 16
+	// run is how many invocations prefer the same partition before the next one is preferred.
+	run = 1024
+	// backlog is how many commands may wait for a partition that is preferred: a quarter of a
+	// log entry.
+	backlog = 64
 	// busy is the share of its processors above which a node keeps fewer invocations.
 	busy = 0.75
 	// allKept is the share that stands for all invocations.
 	allKept = 1000
 )
 
-// locality decides which invocations stay on the node that received them.
+// locality decides in which partitions invocations are that may be in any.
 type locality struct {
-	given atomic.Int32 // how many of 1,000 are spread over all partitions
+	given atomic.Int32  // how many of 1,000 are spread over all partitions
+	small atomic.Uint64 // how many with small inputs stayed on this node; determines the run
 }
 
 // Balance adjusts how many invocations stay on this node to the share of its processors that it
@@ -34,13 +41,19 @@ func (r *Router) Spread() bool {
 	return given > 0 && rand.Int32N(allKept) < given
 }
 
-// Key returns a random partition key for an invocation that may be in any partition. It is
-// usually that of a partition that this node leads, so that the request needs no other node.
-func (r *Router) Key() uint64 {
-	first := rand.Uint64()
+// Key returns a random partition key for an invocation that may be in any partition and has an
+// input of that many bytes. It is usually that of a partition that this node leads, so that the
+// request needs no other node.
+func (r *Router) Key(input int) uint64 {
 	if r.Spread() {
-		return first
+		return rand.Uint64()
 	}
+	if input < largeInput {
+		if id, ok := r.shared(); ok {
+			return keyIn(id, r.Count())
+		}
+	}
+	first := rand.Uint64()
 	key := first
 	for range keyDraws {
 		if r.directory.Partition(machine.PartitionOf(key, r.Count())).Local() {
@@ -49,4 +62,27 @@ func (r *Router) Key() uint64 {
 		key = rand.Uint64()
 	}
 	return first
+}
+
+// shared returns the partition in which the commands of the next invocation are likely to share
+// log entries with those of others: the first one with room, in an order that all invocations of
+// a run have in common. false means that none has room.
+func (r *Router) shared() (id uint32, ok bool) {
+	order := rand.NewPCG(uint64(r.Count()), r.locality.small.Add(1)/run)
+	for range keyDraws {
+		id = machine.PartitionOf(order.Uint64(), r.Count())
+		if r.directory.Partition(id).HasRoom(backlog) {
+			return id, true
+		}
+	}
+	return 0, false
+}
+
+// keyIn returns a random partition key of a partition.
+func keyIn(id, count uint32) uint64 {
+	first, last := machine.KeyRange(id, count)
+	if width := last - first; width < math.MaxUint64 {
+		return first + rand.Uint64N(width+1)
+	}
+	return rand.Uint64()
 }

@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,16 +10,41 @@ import (
 	"platform/partition/machine"
 )
 
-// leading is a replica that leads.
-type leading struct{ fabric.Local }
+// leading is a replica that leads, where commands wait.
+type leading struct {
+	fabric.Local
+	commands int
+	bulk     bool
+}
 
-func (leading) Leading() bool { return true }
+func (*leading) Leading() bool { return true }
+
+func (l *leading) Backlog() (commands int, bulk bool) { return l.commands, l.bulk }
+
+// routerOf returns the router of a node that leads the first of count partitions.
+func routerOf(count uint32, leads ...*leading) *Router {
+	return &Router{directory: fabric.NewDirectory(count, fabric.DirectoryConfig{Local: func(id uint32) fabric.Local {
+		if int(id) < len(leads) {
+			return leads[id]
+		}
+		return nil
+	}})}
+}
+
+// partitionsOf returns how many of n keys for inputs of that many bytes are in each partition.
+func partitionsOf(r *Router, n, input int) []int {
+	seen := make([]int, r.Count())
+	for range n {
+		seen[machine.PartitionOf(r.Key(input), r.Count())]++
+	}
+	return seen
+}
 
 // localKeys returns how many of 1,000 keys are of the partitions that this node leads, the
 // first of three.
 func localKeys(r *Router) (n int) {
 	for range 1000 {
-		if machine.PartitionOf(r.Key(), r.Count()) < r.Count()/3 {
+		if machine.PartitionOf(r.Key(0), r.Count()) < r.Count()/3 {
 			n++
 		}
 	}
@@ -26,19 +52,8 @@ func localKeys(r *Router) (n int) {
 }
 
 func TestKeysOfThisNode(t *testing.T) {
-	r := &Router{directory: fabric.NewDirectory(6, fabric.DirectoryConfig{Local: func(id uint32) fabric.Local {
-		if id < 2 {
-			return leading{}
-		}
-		return nil
-	}})}
+	r := routerOf(6, new(leading), new(leading))
 	require.Greater(t, localKeys(r), 900)
-	seen := make(map[uint32]int)
-	for range 1000 {
-		seen[machine.PartitionOf(r.Key(), r.Count())]++
-	}
-	require.Greater(t, seen[0], 400, "both partitions of the node are used")
-	require.Greater(t, seen[1], 400)
 
 	r.Balance(0.7)
 	require.Greater(t, localKeys(r), 900)
@@ -59,10 +74,55 @@ func TestKeysOfThisNode(t *testing.T) {
 // TestKeysWithoutALocalLeader requires that keys are spread over all partitions if this node
 // leads none.
 func TestKeysWithoutALocalLeader(t *testing.T) {
-	r := &Router{directory: fabric.NewDirectory(6, fabric.DirectoryConfig{Local: func(uint32) fabric.Local { return nil }})}
-	seen := make(map[uint32]int)
-	for range 1000 {
-		seen[machine.PartitionOf(r.Key(), r.Count())]++
+	require.NotContains(t, partitionsOf(routerOf(6), 1000, 0), 0)
+}
+
+// TestInvocationsShareAPartition requires that invocations prefer one partition, so that their
+// commands share log entries, as long as it has room, and that each partition gets its turn.
+func TestInvocationsShareAPartition(t *testing.T) {
+	leads := []*leading{{}, {}, {}}
+	r := routerOf(8, leads...)
+	first := slices.Index(partitionsOf(r, run-1, 0), run-1)
+	require.GreaterOrEqual(t, first, 0, "a run is in one partition")
+
+	r = routerOf(8, leads...)
+	leads[first].commands = backlog
+	second := slices.Index(partitionsOf(r, run/4, 0), run/4)
+	require.NotEqual(t, first, second, "it has no room")
+	leads[first].commands = backlog - 1
+	require.Equal(t, run/4, partitionsOf(r, run/4, 0)[first], "it has room again")
+	leads[first].bulk = true
+	require.Equal(t, run/4, partitionsOf(r, run/4, 0)[second], "large commands of the first one would delay them")
+	leads[first].bulk = false
+	for _, l := range leads {
+		l.commands = backlog
 	}
-	require.Len(t, seen, 6)
+	for id, n := range partitionsOf(r, 300, 0) {
+		require.Equal(t, id < len(leads), n > 50, "all are spread over the partitions of this node: %d in %d", n, id)
+	}
+}
+
+// TestSharedPartitionsTakeTurns requires that no partition gets much more than others in the long run.
+func TestSharedPartitionsTakeTurns(t *testing.T) {
+	const runs = 300
+	for id, n := range partitionsOf(routerOf(8, new(leading), new(leading), new(leading)), runs*run, 0)[:3] {
+		require.InDelta(t, runs/3, n/run, runs/9, id)
+	}
+}
+
+// TestLargeInputsAreSpread requires that invocations with large inputs do not share a partition.
+func TestLargeInputsAreSpread(t *testing.T) {
+	for id, n := range partitionsOf(routerOf(3, new(leading), new(leading), new(leading)), 300, largeInput) {
+		require.Greater(t, n, 50, id)
+	}
+}
+
+// TestKeysInOnePartition requires random keys within the only partition.
+func TestKeysInOnePartition(t *testing.T) {
+	r := routerOf(1, new(leading))
+	require.NotEqual(t, r.Key(0), r.Key(0))
+	require.NotEqual(t, keyIn(2, 3), keyIn(2, 3))
+	for id := range uint32(7) {
+		require.Equal(t, id, machine.PartitionOf(keyIn(id, 7), 7))
+	}
 }

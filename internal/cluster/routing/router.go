@@ -105,7 +105,8 @@ func prepare(p *fabric.Handle, inv *machine.Invoke) {
 	}
 }
 
-// largeInput is the size from which an input is not kept while its call waits.
+// largeInput is the size from which an input is not kept while its call waits, and from which
+// invocations do not share partitions.
 const largeInput = 16 << 10
 
 // Call implements ingress.Invocations.

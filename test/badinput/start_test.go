@@ -159,8 +159,10 @@ func TestPartitionsWithLostLogAreQuarantined(t *testing.T) {
 // TestTheOnlyNodeContinuesWithoutALostLog loses the logs of the only node, and lets the
 // command that the server names accept that.
 func TestTheOnlyNodeContinuesWithoutALostLog(t *testing.T) {
-	e := newEndpoint(t, serveManifest(t, manifest(serviceManifest("S", "SERVICE", nil, object{"name": "h"}))))
+	e := newEndpoint(t, serveManifest(t, manifest(
+		serviceManifest("S", "SERVICE", nil, object{"name": "h"}), serviceManifest("O", "VIRTUAL_OBJECT", nil, object{"name": "h"}))))
 	e.script("S/h", succeed)
+	e.script("O/h", succeed)
 	w := newFixture(t, map[string]string{"DEFAULT_NUM_PARTITIONS": "2"})
 	w.register(e.URL, nil)
 	id := w.send("S/h")
@@ -204,8 +206,8 @@ func TestTheOnlyNodeContinuesWithoutALostLog(t *testing.T) {
 
 	require.NoError(t, w.server.Restart(w.ctx))
 	require.Equal(t, 200, w.attach(id).Status, "the tables have it")
-	for range 4 { // both partitions
-		require.Equal(t, 200, w.attach(w.send("S/h")).Status)
+	for key := range 4 { // the keys are in both partitions
+		require.Equal(t, 200, w.attach(w.send(fmt.Sprintf("O/%d/h", key))).Status)
 	}
 	require.NoError(t, w.server.Process.Terminate(testTimeout))
 	require.NoError(t, w.server.Restart(w.ctx))

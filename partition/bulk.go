@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"platform/internal/ids"
 	"platform/internal/limits"
@@ -17,6 +18,40 @@ import (
 // bulkCommand is the size from which other commands may overtake a new invocation, or progress
 // of another invocation, while it waits for its log entry.
 const bulkCommand = 256 << 10
+
+const (
+	// LargeCommand is the size from which a command occupies its partition for so long, 20 ms and
+	// more, that small invocations avoid the partition if they may be in any.
+	LargeCommand = 4 << 20
+	// occupiedAfter is for how long they avoid it after the last large command: the result of an
+	// invocation with a large input is often large, too.
+	occupiedAfter = 2 * time.Second
+)
+
+// largeCommands records when a partition had commands of LargeCommand or more.
+type largeCommands struct {
+	begun   time.Time // the times are relative to it
+	pending atomic.Int32
+	ended   atomic.Int64 // when the last one had its outcome, in nanoseconds; 0: there was none
+}
+
+func newLargeCommands() *largeCommands { return &largeCommands{begun: time.Now()} }
+
+func (c *largeCommands) begin() { c.pending.Add(1) }
+
+func (c *largeCommands) end() {
+	c.ended.Store(int64(time.Since(c.begun)))
+	c.pending.Add(-1)
+}
+
+// recent reports whether there is one without an outcome, or was one in the last occupiedAfter.
+func (c *largeCommands) recent() bool {
+	if c.pending.Load() > 0 {
+		return true
+	}
+	ended := time.Duration(c.ended.Load())
+	return ended > 0 && time.Since(c.begun)-ended < occupiedAfter
+}
 
 // bulkProgress counts the progress of each invocation that is a bulk command and has no outcome
 // yet. The progress that follows it must not overtake it.
@@ -79,6 +114,14 @@ func (l *leadership) submitBulk(ctx context.Context, c machine.Command, size int
 			report(o, err)
 		}
 	}
+	if size >= LargeCommand {
+		l.large.begin()
+		report := done
+		done = func(o machine.Outcome, err error) {
+			l.large.end()
+			report(o, err)
+		}
+	}
 	w := &waitingCommand{c: c}
 	stop := context.AfterFunc(ctx, func() { w.take() })
 	bulk.Encode = func() ([]byte, error) {
@@ -93,6 +136,9 @@ func (l *leadership) submitBulk(ctx context.Context, c machine.Command, size int
 		stop()
 		if p, ok := c.(*machine.Progress); ok {
 			l.bulkProgress.add(p.ID, -1)
+		}
+		if size >= LargeCommand {
+			l.large.end()
 		}
 	}
 	return err

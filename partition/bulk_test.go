@@ -2,8 +2,13 @@ package partition
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	restate "github.com/restatedev/sdk-go"
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/ids"
@@ -38,4 +43,53 @@ func TestProgressDoesNotOvertakeBulkProgress(t *testing.T) {
 	require.False(t, l.isBulk(&machine.Progress{ID: id}, 1))
 	require.Empty(t, l.bulkProgress.byID)
 	require.False(t, l.isBulk(&machine.Kill{Target: id}, bulkCommand))
+}
+
+// TestLargeCommandsOccupyAPartition requires that a partition counts as occupied from the first
+// large command until a while after the last one.
+func TestLargeCommandsOccupyAPartition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newLargeCommands()
+		time.Sleep(time.Hour)
+		require.False(t, c.recent())
+		c.begin()
+		c.begin()
+		c.end()
+		time.Sleep(time.Minute)
+		require.True(t, c.recent(), "one is in progress")
+		c.end()
+		time.Sleep(occupiedAfter - 1)
+		require.True(t, c.recent())
+		time.Sleep(1)
+		require.False(t, c.recent())
+	})
+}
+
+// TestLargeInvocationsOccupyTheirPartition requires that a large input and a large result each
+// occupy the partition, and that smaller ones do not.
+func TestLargeInvocationsOccupyTheirPartition(t *testing.T) {
+	sizes := restate.NewService("Sizes").
+		Handler("of", restate.NewServiceHandler(func(_ restate.Context, s string) (int, error) { return len(s), nil })).
+		Handler("text", restate.NewServiceHandler(func(_ restate.Context, n int) (string, error) { return strings.Repeat("a", n), nil }))
+	large := strconv.Itoa(LargeCommand)
+	for name, inv := range map[string]*machine.Invoke{
+		"input":  request("Sizes", "of", `"`+strings.Repeat("a", LargeCommand)+`"`),
+		"result": request("Sizes", "text", large),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 1, sizes)
+			p := c.partitions[0]
+			small := request("Sizes", "of", `"`+strings.Repeat("a", LargeCommand/2)+`"`)
+			ended, _, err := p.Call(t.Context(), small)
+			require.NoError(t, err)
+			require.Nil(t, ended.Result.Failure)
+			_, occupied := p.Backlog()
+			require.False(t, occupied)
+			ended, _, err = p.Call(t.Context(), inv)
+			require.NoError(t, err)
+			require.Nil(t, ended.Result.Failure)
+			_, occupied = p.Backlog()
+			require.True(t, occupied)
+		})
+	}
 }

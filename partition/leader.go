@@ -46,6 +46,7 @@ type leadership struct {
 	clock         *clock
 	proposer      *raftgroup.Proposer[machine.Outcome]
 	bulkProgress  bulkProgress
+	large         *largeCommands
 	session       attempts.Session
 	recent        *recent
 	waiters       *waiters
@@ -75,7 +76,7 @@ func (p *Partition) newLeadership(ctx context.Context, term uint64) (*leadership
 	cancel()
 	l := &leadership{
 		p: p, epoch: previous.Epoch + 1, term: term, previousLevel: previous.Level,
-		clock: newClock(previous.Clock, p.clock.Now), waiters: newWaiters(), recent: newRecent(),
+		clock: newClock(previous.Clock, p.clock.Now), waiters: newWaiters(), recent: newRecent(), large: newLargeCommands(),
 		fireSlots: make(chan struct{}, maxFiring), left: make(chan struct{}),
 		log: p.log.With("leader_epoch", previous.Epoch+1),
 	}

@@ -213,14 +213,16 @@ func (p *Partition) Leader() raftgroup.Leader { return p.group.Leader() }
 // no change, get the channel before calling them.
 func (p *Partition) Changed() <-chan struct{} { return p.changed.next() }
 
-// Backlog returns how many proposed commands have no outcome yet, and whether a large one is in
-// flight, for which the next command has to wait; 0 if this replica does not lead.
-func (p *Partition) Backlog() (commands int, bulk bool) {
+// Backlog returns how many proposed commands have no outcome yet, and whether large commands
+// occupy the partition: one is in flight, for which the next command has to wait, or another one
+// is likely to follow soon. It returns 0 if this replica does not lead.
+func (p *Partition) Backlog() (commands int, occupied bool) {
 	l, err := p.leader()
 	if err != nil {
 		return 0, false
 	}
-	return l.proposer.Backlog()
+	commands, bulk := l.proposer.Backlog()
+	return commands, bulk || l.large.recent()
 }
 
 // Commands returns how many log commands were applied since the start.

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"math/rand/v2"
 
 	"platform/internal/cluster/fabric"
 	"platform/internal/cluster/replicas"
@@ -42,10 +41,7 @@ func (n *Node) connectPartitions() {
 // an input of that many bytes: one of this node's, unless the node is busy or invocations wait
 // for its slots for attempts.
 func (n *Node) partitionKey(input int) uint64 {
-	if n.invoker.Short() {
-		return rand.Uint64()
-	}
-	return n.router.Key(input)
+	return n.router.Key(input, n.invoker.Short())
 }
 
 // measureUsage measures what this node uses of its machine until ctx ends.

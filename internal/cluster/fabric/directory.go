@@ -102,15 +102,25 @@ func (h *Handle) Moment() machine.Moment {
 	return machine.Moment{}
 }
 
-// HasRoom reports whether this node's replica leads, and no large command and fewer than limit
-// others have been proposed there and have no outcome yet.
+// HasRoom reports whether this node's replica leads, fewer than limit commands have been proposed
+// there and have no outcome yet, and large ones do not occupy the partition.
 func (h *Handle) HasRoom(limit int) bool {
 	p := h.leading()
 	if p == nil {
 		return false
 	}
-	commands, bulk := p.Backlog()
-	return commands < limit && !bulk
+	commands, occupied := p.Backlog()
+	return commands < limit && !occupied
+}
+
+// Occupied reports whether this node's replica leads, and large commands occupy the partition.
+func (h *Handle) Occupied() bool {
+	p := h.leading()
+	if p == nil {
+		return false
+	}
+	_, occupied := p.Backlog()
+	return occupied
 }
 
 // ID returns the partition's number.

@@ -47,9 +47,10 @@ type Local interface {
 	Changed() <-chan struct{}
 	// Moment returns the current moment of the leadership, zero if the replica does not lead.
 	Moment() machine.Moment
-	// Backlog returns how many proposed commands have no outcome yet, and whether a large one is
-	// in flight, for which the next command has to wait; 0 if the replica does not lead.
-	Backlog() (commands int, bulk bool)
+	// Backlog returns how many proposed commands have no outcome yet, and whether large commands
+	// occupy the partition, so that small ones are likely to wait for them; 0 if the replica does
+	// not lead.
+	Backlog() (commands int, occupied bool)
 }
 
 var (

@@ -4,7 +4,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"sync/atomic"
+	"time"
 
+	"platform/partition"
 	"platform/partition/machine"
 )
 
@@ -16,6 +18,10 @@ const (
 	// backlog is how many commands may wait for a partition that is preferred: a quarter of a
 	// log entry.
 	backlog = 64
+	// largeShare is the share of the partitions that large invocations use: one in that many.
+	largeShare = 4
+	// largePeriod is for how many seconds they use the same ones.
+	largePeriod = 60
 	// busy is the share of its processors above which a node keeps fewer invocations.
 	busy = 0.75
 	// allKept is the share that stands for all invocations.
@@ -43,25 +49,53 @@ func (r *Router) Spread() bool {
 
 // Key returns a random partition key for an invocation that may be in any partition and has an
 // input of that many bytes. It is usually that of a partition that this node leads, so that the
-// request needs no other node.
-func (r *Router) Key(input int) uint64 {
-	if r.Spread() {
-		return rand.Uint64()
+// request needs no other node, unless anywhere asks for one of all partitions. Small invocations
+// avoid partitions that large ones occupy, and large ones share few partitions.
+func (r *Router) Key(input int, anywhere bool) uint64 {
+	spread := r.Spread()
+	if input >= partition.LargeCommand && !spread {
+		return r.large()
 	}
-	if input < largeInput {
+	anywhere = anywhere || spread
+	if input < largeInput && !anywhere {
 		if id, ok := r.shared(); ok {
 			return keyIn(id, r.Count())
 		}
 	}
-	first := rand.Uint64()
-	key := first
+	key := rand.Uint64()
+	best, local := key, anywhere
 	for range keyDraws {
-		if r.directory.Partition(machine.PartitionOf(key, r.Count())).Local() {
-			return key
+		if p := r.directory.Partition(machine.PartitionOf(key, r.Count())); anywhere || p.Local() {
+			if !p.Occupied() {
+				return key
+			}
+			if !local {
+				best, local = key, true
+			}
 		}
 		key = rand.Uint64()
 	}
-	return first
+	return best
+}
+
+// large returns a random partition key for a large invocation: of one of a quarter of the
+// partitions that this node leads. It is another quarter each minute, so that over time the
+// partitions store about as much.
+func (r *Router) large() uint64 {
+	var led []uint32
+	for p := range r.Partitions() {
+		if p.Local() {
+			led = append(led, p.ID())
+		}
+	}
+	if len(led) == 0 {
+		return rand.Uint64()
+	}
+	quarter := max(len(led)/largeShare, 1)
+	parts := (len(led) + quarter - 1) / quarter
+	at := int(time.Now().Unix()/largePeriod) % parts * quarter
+	led = led[at:min(at+quarter, len(led))]
+	return keyIn(led[rand.IntN(len(led))], r.Count())
 }
 
 // shared returns the partition in which the commands of the next invocation are likely to share
@@ -71,7 +105,7 @@ func (r *Router) shared() (id uint32, ok bool) {
 	order := rand.NewPCG(uint64(r.Count()), r.locality.small.Add(1)/run)
 	for range keyDraws {
 		id = machine.PartitionOf(order.Uint64(), r.Count())
-		if r.directory.Partition(id).HasRoom(backlog) {
+		if p := r.directory.Partition(id); p.HasRoom(backlog) && !p.Occupied() {
 			return id, true
 		}
 	}

@@ -3,23 +3,26 @@ package routing
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/cluster/fabric"
+	"platform/partition"
 	"platform/partition/machine"
 )
 
-// leading is a replica that leads, where commands wait.
+// leading is a replica that leads, where commands wait or large ones occupy the partition.
 type leading struct {
 	fabric.Local
 	commands int
-	bulk     bool
+	occupied bool
 }
 
 func (*leading) Leading() bool { return true }
 
-func (l *leading) Backlog() (commands int, bulk bool) { return l.commands, l.bulk }
+func (l *leading) Backlog() (commands int, occupied bool) { return l.commands, l.occupied }
 
 // routerOf returns the router of a node that leads the first of count partitions.
 func routerOf(count uint32, leads ...*leading) *Router {
@@ -35,7 +38,7 @@ func routerOf(count uint32, leads ...*leading) *Router {
 func partitionsOf(r *Router, n, input int) []int {
 	seen := make([]int, r.Count())
 	for range n {
-		seen[machine.PartitionOf(r.Key(input), r.Count())]++
+		seen[machine.PartitionOf(r.Key(input, false), r.Count())]++
 	}
 	return seen
 }
@@ -44,7 +47,7 @@ func partitionsOf(r *Router, n, input int) []int {
 // first of three.
 func localKeys(r *Router) (n int) {
 	for range 1000 {
-		if machine.PartitionOf(r.Key(0), r.Count()) < r.Count()/3 {
+		if machine.PartitionOf(r.Key(0, false), r.Count()) < r.Count()/3 {
 			n++
 		}
 	}
@@ -91,9 +94,9 @@ func TestInvocationsShareAPartition(t *testing.T) {
 	require.NotEqual(t, first, second, "it has no room")
 	leads[first].commands = backlog - 1
 	require.Equal(t, run/4, partitionsOf(r, run/4, 0)[first], "it has room again")
-	leads[first].bulk = true
+	leads[first].occupied = true
 	require.Equal(t, run/4, partitionsOf(r, run/4, 0)[second], "large commands of the first one would delay them")
-	leads[first].bulk = false
+	leads[first].occupied = false
 	for _, l := range leads {
 		l.commands = backlog
 	}
@@ -117,10 +120,52 @@ func TestLargeInputsAreSpread(t *testing.T) {
 	}
 }
 
+// TestSmallInvocationsAvoidLargeOnes requires that small invocations are not in partitions that
+// large ones occupy, unless there are no others on this node.
+func TestSmallInvocationsAvoidLargeOnes(t *testing.T) {
+	leads := []*leading{{}, {occupied: true}, {}}
+	r := routerOf(4, leads...)
+	for _, input := range []int{0, largeInput} {
+		require.Zero(t, partitionsOf(r, 1000, input)[1])
+	}
+	for range 1000 {
+		require.NotEqual(t, uint32(1), machine.PartitionOf(r.Key(0, true), r.Count()))
+	}
+	leads[0].occupied, leads[2].occupied = true, true
+	seen := partitionsOf(r, 1000, 0)
+	require.NotContains(t, seen[:3], 0)
+	require.Less(t, seen[3], 100, "they stay on this node nevertheless")
+}
+
+// TestLargeInvocationsShareFewPartitions requires that large invocations use a quarter of the
+// partitions of this node at a time, and all of them over time.
+func TestLargeInvocationsShareFewPartitions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var leads []*leading
+		for range 8 {
+			leads = append(leads, new(leading))
+		}
+		r := routerOf(9, leads...)
+		all := make([]int, r.Count())
+		for range largeShare {
+			used := 0
+			for id, n := range partitionsOf(r, 100, partition.LargeCommand) {
+				if all[id] += n; n > 0 {
+					used++
+				}
+			}
+			require.Equal(t, len(leads)/largeShare, used)
+			time.Sleep(largePeriod * time.Second)
+		}
+		require.NotContains(t, all[:8], 0)
+		require.Zero(t, all[8])
+	})
+}
+
 // TestKeysInOnePartition requires random keys within the only partition.
 func TestKeysInOnePartition(t *testing.T) {
 	r := routerOf(1, new(leading))
-	require.NotEqual(t, r.Key(0), r.Key(0))
+	require.NotEqual(t, r.Key(0, false), r.Key(0, false))
 	require.NotEqual(t, keyIn(2, 3), keyIn(2, 3))
 	for id := range uint32(7) {
 		require.Equal(t, id, machine.PartitionOf(keyIn(id, 7), 7))

@@ -20,13 +20,13 @@ type budget struct {
 
 	mu             sync.Mutex // guards the fields below and all accounts
 	used           int
-	reserved       int        // attempts that use the reserve
-	reserveUsed    int        // bytes of used that count against the reserve instead of the limit
-	readWaiters    []*account // waiting to continue reading, in order
-	holdWaiters    []*account // waiting to receive the response of a function, in order
-	startWaiters   []*account // waiting to start, in order
-	overdrawn      *account   // reads although the budget is used up
-	progress       time.Time  // of the overdrawn account
+	reserved       int            // attempts that use the reserve
+	reserveUsed    int            // bytes of used that count against the reserve instead of the limit
+	readWaiters    fifo[*account] // waiting to continue reading
+	holdWaiters    fifo[*account] // waiting to receive the response of a function
+	startWaiters   fifo[*account] // waiting to start
+	overdrawn      *account       // reads although the budget is used up
+	progress       time.Time      // of the overdrawn account
 	overdraftTimer *time.Timer
 }
 
@@ -91,12 +91,12 @@ func (c *account) begin(need int) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c.need = need
-	if c.closed || len(b.startWaiters) == 0 && b.fits(need) || c.reserved(need) {
+	if c.closed || b.startWaiters.len() == 0 && b.fits(need) || c.reserved(need) {
 		c.add(&c.in, need)
 		return nil
 	}
 	c.granted = make(chan struct{})
-	b.startWaiters = append(b.startWaiters, c)
+	b.startWaiters.push(c)
 	return c.granted
 }
 
@@ -171,11 +171,11 @@ func (c *account) read() <-chan struct{} {
 	b := c.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if c.closed || c.out == 0 || b.overdrawn == c || b.fits(0) && len(b.readWaiters) == 0 || c.reserved(c.out) {
+	if c.closed || c.out == 0 || b.overdrawn == c || b.fits(0) && b.readWaiters.len() == 0 || c.reserved(c.out) {
 		return nil
 	}
 	c.granted = make(chan struct{})
-	b.readWaiters = append(b.readWaiters, c)
+	b.readWaiters.push(c)
 	grant := c.granted
 	b.admit()
 	return grant
@@ -192,14 +192,14 @@ func (c *account) hold(n int) (grant <-chan struct{}, ok bool) {
 	if c.exceeds(n) {
 		return nil, false
 	}
-	if c.closed || b.overdrawn == c || b.fits(n) && len(b.readWaiters) == 0 && len(b.holdWaiters) == 0 || c.reserved(c.out+n) {
+	if c.closed || b.overdrawn == c || b.fits(n) && b.readWaiters.len() == 0 && b.holdWaiters.len() == 0 || c.reserved(c.out+n) {
 		if c.add(&c.out, n); b.overdrawn == c {
 			b.progress = time.Now()
 		}
 		return nil, true
 	}
 	c.need, c.granted = n, make(chan struct{})
-	b.holdWaiters = append(b.holdWaiters, c)
+	b.holdWaiters.push(c)
 	grant = c.granted
 	b.admit()
 	return grant, true
@@ -259,29 +259,29 @@ func (b *budget) counted() int { return b.used - b.reserveUsed }
 // admit resumes waiting attempts that fit: first those that read, so that the memory they
 // hold is released, then those whose function has ended. Each queue is FIFO.
 func (b *budget) admit() {
-	for len(b.readWaiters) > 0 {
-		c := b.readWaiters[0]
+	for b.readWaiters.len() > 0 {
+		c := b.readWaiters.first()
 		if !b.mayReceive(c, 0) {
 			return
 		}
-		b.readWaiters = b.readWaiters[1:]
+		b.readWaiters.pop()
 		c.wake()
 	}
-	for len(b.holdWaiters) > 0 {
-		c := b.holdWaiters[0]
+	for b.holdWaiters.len() > 0 {
+		c := b.holdWaiters.first()
 		if !b.mayReceive(c, c.need) {
 			return
 		}
-		b.holdWaiters = b.holdWaiters[1:]
+		b.holdWaiters.pop()
 		c.add(&c.out, c.need)
 		c.wake()
 	}
-	for len(b.startWaiters) > 0 {
-		c := b.startWaiters[0]
+	for b.startWaiters.len() > 0 {
+		c := b.startWaiters.first()
 		if !c.closed && !b.fits(c.need) {
 			return
 		}
-		b.startWaiters = b.startWaiters[1:]
+		b.startWaiters.pop()
 		c.add(&c.in, c.need)
 		c.wake()
 	}

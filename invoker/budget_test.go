@@ -1,10 +1,12 @@
 package invoker
 
 import (
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -358,7 +360,7 @@ func TestCloseWhileAttemptsWaitForMemory(t *testing.T) {
 		}
 		synctest.Wait()
 		o.iv.memory.mu.Lock()
-		require.Len(t, o.iv.memory.startWaiters, 4)
+		require.Equal(t, 4, o.iv.memory.startWaiters.len())
 		o.iv.memory.mu.Unlock()
 		o.close()
 		require.Zero(t, o.memoryUsed())
@@ -413,4 +415,31 @@ func TestSmallAttemptsDoNotStarveALargeOne(t *testing.T) {
 	last.close()
 	require.Zero(t, b.used)
 	require.Zero(t, b.counted())
+}
+
+// TestTheBudgetDoesNotRetainAdmittedAttempts requires that an attempt that has waited can be
+// collected once it has ended, although another one still waits: it refers to its payloads.
+func TestTheBudgetDoesNotRetainAdmittedAttempts(t *testing.T) {
+	b := &budget{limit: 100}
+	holder := &account{b: b}
+	require.Nil(t, holder.begin(60))
+	b.overdrawn, b.progress = holder, time.Now()
+	for name, wait := range map[string]func(*account) <-chan struct{}{
+		"start": func(c *account) <-chan struct{} { return c.begin(80) },
+		"read":  func(c *account) <-chan struct{} { c.received(50); return c.read() },
+		"hold":  func(c *account) <-chan struct{} { grant, _ := c.hold(80); return grant },
+	} {
+		other := &account{b: b}
+		ended := func() weak.Pointer[account] {
+			c := &account{b: b}
+			granted := wait(c)
+			require.False(t, isOver(wait(other)), name)
+			c.close()
+			require.True(t, isOver(granted), name)
+			return weak.Make(c)
+		}()
+		runtime.GC()
+		require.Nil(t, ended.Value(), name)
+		other.close()
+	}
 }

@@ -74,7 +74,7 @@ func (o *openings) total() (n int) {
 // expire ends the attempts that have been opening for too long.
 func (o *openings) expire(now time.Time) {
 	for o.order.len() > 0 {
-		first := o.order.all[o.order.head]
+		first := o.order.first()
 		if !first.over && now.Sub(first.since) < openingTime {
 			return
 		}
@@ -93,7 +93,7 @@ func (q *slots) heldBack(s *share, now time.Time) bool {
 	}
 	if q.reopen != nil && !o.watched {
 		o.watched = true
-		time.AfterFunc(o.order.all[o.order.head].since.Add(openingTime).Sub(now), func() { q.reopen(s) })
+		time.AfterFunc(o.order.first().since.Add(openingTime).Sub(now), func() { q.reopen(s) })
 	}
 	return true
 }

@@ -49,7 +49,7 @@ const maxAgedQueues = 1024
 func (l *waiterQueues) oldest(now int64) int64 {
 	waiting := l.turns.all[l.turns.head:]
 	for _, q := range waiting[:min(len(waiting), maxAgedQueues)] {
-		now = min(now, q.waiters.all[q.waiters.head].since)
+		now = min(now, q.waiters.first().since)
 	}
 	return now
 }
@@ -115,13 +115,17 @@ func (w *waiter) start() bool {
 	return t.start(w.share, w.opening)
 }
 
-// fifo is a queue. Removed elements use at most as much memory as the remaining ones.
+// fifo is a queue. It does not refer to removed elements, which may retain payloads; their places
+// use at most as much memory as the remaining ones.
 type fifo[T any] struct {
 	all  []T
 	head int
 }
 
 func (f *fifo[T]) len() int { return len(f.all) - f.head }
+
+// first returns the element that pop would remove.
+func (f *fifo[T]) first() T { return f.all[f.head] }
 
 func (f *fifo[T]) push(v T) { f.all = append(f.all, v) }
 

@@ -90,7 +90,7 @@ func TestUpdateOfNothing(t *testing.T) {
 		require.Equal(t, http.StatusOK, same.StatusCode)
 		require.JSONEq(t, before, text(t, same))
 	}
-	require.Empty(t, w.asked, "nobody has to be asked")
+	require.Empty(t, w.asked, "no endpoint was called")
 }
 
 func TestUpdateReplacesAllHeaders(t *testing.T) {

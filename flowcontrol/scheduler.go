@@ -207,9 +207,8 @@ type Admitted struct {
 }
 
 // Next assigns a free slot of a scope, if there is one, to the next waiting invocation;
-// found reports whether it did. If Leaves is used up, it may be called in vain: then it must be
-// called again in a later command. change returns what to count for the invocation; its To is
-// ignored.
+// found reports whether it did. It may find none because Leaves is used up: then it must be called
+// again in a later command. change returns what to count for the invocation; its To is ignored.
 func (s *Scheduler) Next(scope string, change func(ids.Invocation) (Transition, error)) (next Admitted, found bool, err error) {
 	key, found, err := s.nextQueue(CounterKey{Scope: scope})
 	if !found || err != nil {

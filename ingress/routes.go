@@ -154,14 +154,14 @@ func (s *Server) recovered(c echo.Context, v any) error {
 // serve handles every request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if m := s.cfg.Metrics; m != nil {
-		m.counted(w, r, s.handle)
+		m.counted(w, r, s.dispatch)
 		return
 	}
-	s.handle(w, r)
+	s.dispatch(w, r)
 }
 
-// handle performs the checks that apply to all requests, and then calls the router.
-func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
+// dispatch performs the checks that apply to all requests, and then calls the router.
+func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 	returnRequestID(w.Header(), r.Header)
 	if err := s.admit(w.Header(), r); err != nil {
 		countAs(w, kindUncounted)

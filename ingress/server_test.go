@@ -170,7 +170,7 @@ func TestMalformedHTTP(t *testing.T) {
 		"relative path":               {"GET Greeter/greet HTTP/1.1\r\nHost: x\r\n\r\n", "400"},
 		"connect":                     {"CONNECT example.com:80 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "405"},
 		"trace":                       {"TRACE /Greeter/greet HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "405"},
-		"everybody":                   {"OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "200"},
+		"all paths":                   {"OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "200"},
 		"non-ASCII path as bytes":     {"GET /Nobody/\xff HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "404"},
 		"non-ASCII key as bytes":      {"GET /Counter/\xff/add HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "400"},
 		"non-ASCII query as bytes":    {"GET /Greeter/greet?\xff HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "400"},

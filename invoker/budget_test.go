@@ -411,7 +411,7 @@ func TestSmallAttemptsDoNotStarveALargeOne(t *testing.T) {
 	large.close()
 	require.Zero(t, b.counted())
 	require.True(t, last.send(2*smallTransit))
-	require.Equal(t, 2*smallTransit, b.counted(), "it is not small any more")
+	require.Equal(t, 2*smallTransit, b.counted(), "it is no longer small")
 	last.close()
 	require.Zero(t, b.used)
 	require.Zero(t, b.counted())

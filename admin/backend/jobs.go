@@ -169,7 +169,7 @@ func (r *JobRunner) pause(ctx context.Context) bool {
 // been processed before.
 func (r *JobRunner) step(ctx context.Context, job *metadata.Job, repeats bool) (metadata.JobProgress, error) {
 	p := job.JobProgress
-	if err := r.process(ctx, job, &p, repeats); err != nil {
+	if err := r.executeBatch(ctx, job, &p, repeats); err != nil {
 		return p, err
 	}
 	processed := len(p.Batch) > 0
@@ -225,9 +225,9 @@ func (r *JobRunner) failed(p *metadata.JobProgress, err error) error {
 	return nil
 }
 
-// process executes the operation of a job on its batch. An invocation that is in a later status when
-// that is repeated has got there because of the operation, as far as can be known.
-func (r *JobRunner) process(ctx context.Context, job *metadata.Job, p *metadata.JobProgress, repeats bool) error {
+// executeBatch executes the operation of a job on its batch. If the batch is repeated, an invocation
+// that is in a later status counts as done: the operation may have caused that.
+func (r *JobRunner) executeBatch(ctx context.Context, job *metadata.Job, p *metadata.JobProgress, repeats bool) error {
 	errs := make([]error, len(job.Batch))
 	var operations errgroup.Group
 	operations.SetLimit(jobParallel)

@@ -32,19 +32,19 @@ var _ admin.Operator = (*operator)(nil)
 
 // Cancel implements admin.Operator.
 func (o *operator) Cancel(ctx context.Context, id ids.Invocation) (started bool, err error) {
-	out, err := o.do(ctx, id, cancelOf(id, routing.NewRequest()), machine.Ended)
+	out, err := o.operate(ctx, id, cancelOf(id, routing.NewRequest()), machine.Ended)
 	return out.Status != machine.Completed, err
 }
 
 // CancelOnce implements JobOperator.
 func (o *operator) CancelOnce(ctx context.Context, id ids.Invocation, request uint64) error {
-	_, err := o.do(ctx, id, cancelOf(id, request), machine.Ended)
+	_, err := o.operate(ctx, id, cancelOf(id, request), machine.Ended)
 	return err
 }
 
 // Kill implements admin.Operator.
 func (o *operator) Kill(ctx context.Context, id ids.Invocation) error {
-	_, err := o.do(ctx, id, &machine.Kill{Target: id}, machine.Ended)
+	_, err := o.operate(ctx, id, &machine.Kill{Target: id}, machine.Ended)
 	return err
 }
 
@@ -56,7 +56,7 @@ func (o *operator) Pause(ctx context.Context, id ids.Invocation, r admin.PauseRe
 	if o.level() < feature.Level3 {
 		r.By = ""
 	}
-	out, err := o.do(ctx, id, &machine.Pause{Target: id, By: r.By, Reason: r.Reason}, machine.Existing)
+	out, err := o.operate(ctx, id, &machine.Pause{Target: id, By: r.By, Reason: r.Reason}, machine.Existing)
 	if out.Code == machine.NotStarted {
 		err = refuse(http.StatusConflict, "the invocation has not started yet: it is %s; only started invocations can be paused", out.Status)
 	}
@@ -80,7 +80,7 @@ func (o *operator) Resume(ctx context.Context, id ids.Invocation, on admin.Deplo
 	if repin == nil && on.Which == admin.Latest {
 		return o.resumeUnpinned(ctx, id)
 	}
-	out, err := o.do(ctx, id, &machine.Resume{Target: id, Repin: repin}, machine.OK)
+	out, err := o.operate(ctx, id, &machine.Resume{Target: id, Repin: repin}, machine.OK)
 	switch {
 	case err == nil || repin == nil:
 		return err
@@ -114,7 +114,7 @@ func (o *operator) resumeUnpinned(ctx context.Context, id ids.Invocation) error 
 	case inv.Status == machine.Invoked && r.Attempts != nil && r.Attempts.InFlight && r.Attempts.Deployment != o.latest(&inv.Target):
 		return refuse(http.StatusConflict, "the deployment cannot be changed while the invocation is running; pause it first")
 	}
-	_, err = o.do(ctx, id, &machine.Resume{Target: id}, machine.OK)
+	_, err = o.operate(ctx, id, &machine.Resume{Target: id}, machine.OK)
 	return err
 }
 
@@ -136,7 +136,7 @@ func (o *operator) resumePaused(ctx context.Context, id ids.Invocation, repin *m
 	case !paused:
 		return refuse(http.StatusConflict, "the pause was requested and has not taken effect: the handler has not finished its current step; repeat the command once the invocation is paused")
 	}
-	_, err = o.do(ctx, id, &machine.Resume{Target: id, Repin: repin}, machine.OK)
+	_, err = o.operate(ctx, id, &machine.Resume{Target: id, Repin: repin}, machine.OK)
 	return err
 }
 
@@ -163,7 +163,7 @@ func (o *operator) resumeElsewhere(ctx context.Context, id ids.Invocation, repin
 	if o.level() >= feature.Level4 {
 		pause.Repin = repin.Deployment
 	}
-	if _, err := o.do(ctx, id, pause, machine.Existing); err != nil {
+	if _, err := o.operate(ctx, id, pause, machine.Existing); err != nil {
 		return err
 	}
 	paused, err := o.awaitPaused(ctx, id)
@@ -171,12 +171,12 @@ func (o *operator) resumeElsewhere(ctx context.Context, id ids.Invocation, repin
 		err = refuse(http.StatusConflict, "an attempt of the invocation has started meanwhile; pause it first")
 	}
 	if err == nil {
-		_, err = o.do(ctx, id, &machine.Resume{Target: id, Repin: repin}, machine.OK)
+		_, err = o.operate(ctx, id, &machine.Resume{Target: id, Repin: repin}, machine.OK)
 	}
 	if err == nil {
 		return nil
 	}
-	_, undo := o.do(context.WithoutCancel(ctx), id, &machine.Resume{Target: id}, machine.OK)
+	_, undo := o.operate(context.WithoutCancel(ctx), id, &machine.Resume{Target: id}, machine.OK)
 	return errors.Join(err, undo)
 }
 
@@ -206,13 +206,13 @@ func (o *operator) awaitPaused(ctx context.Context, id ids.Invocation) (bool, er
 
 // Purge implements admin.Operator.
 func (o *operator) Purge(ctx context.Context, id ids.Invocation) error {
-	_, err := o.do(ctx, id, &machine.Purge{Target: id}, machine.NotFound)
+	_, err := o.operate(ctx, id, &machine.Purge{Target: id}, machine.NotFound)
 	return err
 }
 
 // PurgeJournal implements admin.Operator.
 func (o *operator) PurgeJournal(ctx context.Context, id ids.Invocation) error {
-	_, err := o.do(ctx, id, &machine.Purge{Target: id, Journal: true}, machine.OK)
+	_, err := o.operate(ctx, id, &machine.Purge{Target: id, Journal: true}, machine.OK)
 	return err
 }
 
@@ -238,7 +238,7 @@ func (o *operator) restart(ctx context.Context, id ids.Invocation, unique [16]by
 			return ids.Invocation{}, err
 		}
 	}
-	_, err := o.do(ctx, id, c, machine.OK)
+	_, err := o.operate(ctx, id, c, machine.OK)
 	return c.New, err
 }
 
@@ -250,13 +250,13 @@ func (o *operator) PauseQueue(ctx context.Context, id ids.VQueue, r admin.PauseR
 	if o.level() < feature.Level4 {
 		r.By = ""
 	}
-	_, err := o.do(ctx, ids.Invocation(id), &machine.PauseQueue{ID: id, Paused: true, By: r.By, Reason: r.Reason}, machine.OK)
+	_, err := o.operate(ctx, ids.Invocation(id), &machine.PauseQueue{ID: id, Paused: true, By: r.By, Reason: r.Reason}, machine.OK)
 	return err
 }
 
 // ResumeQueue implements admin.Operator.
 func (o *operator) ResumeQueue(ctx context.Context, id ids.VQueue) error {
-	_, err := o.do(ctx, ids.Invocation(id), &machine.PauseQueue{ID: id}, machine.OK)
+	_, err := o.operate(ctx, ids.Invocation(id), &machine.PauseQueue{ID: id}, machine.OK)
 	return err
 }
 
@@ -274,7 +274,7 @@ func (o *operator) switchScope(ctx context.Context, c *machine.PauseQueue) error
 	if err := feature.Require(o.level(), feature.Level4, "a pause of a scope"); err != nil {
 		return err
 	}
-	_, err := o.do(ctx, ids.NewInvocation(ids.Route(c.Queue.Scope, ""), [16]byte{}), c, machine.OK)
+	_, err := o.operate(ctx, ids.NewInvocation(ids.Route(c.Queue.Scope, ""), [16]byte{}), c, machine.OK)
 	return err
 }
 
@@ -313,9 +313,9 @@ func (o *operator) repin(ctx context.Context, id ids.Invocation, on admin.Deploy
 	return &machine.Repin{Deployment: d.ID, Min: uint8(lowest), Max: uint8(highest)}, nil
 }
 
-// do proposes an operation until its outcome is known. A repetition may find the effect of an
+// operate proposes an operation until its outcome is known. A repetition may find the effect of an
 // earlier attempt whose response was lost; asDone is the resulting error.
-func (o *operator) do(ctx context.Context, id ids.Invocation, c machine.Operation, asDone machine.Code) (machine.Outcome, error) {
+func (o *operator) operate(ctx context.Context, id ids.Invocation, c machine.Operation, asDone machine.Code) (machine.Outcome, error) {
 	out, repeated, err := o.router.Operate(ctx, id, c)
 	if err != nil {
 		return out, operatorError(err)

@@ -10,15 +10,15 @@ import (
 	"platform/internal/access"
 )
 
-// slots bound the queries that run concurrently. One client never gets the last slot while it holds
-// another one, except the server itself, and a free slot goes to the client that holds the fewest and has waited longest
-// since its last one, so that no client keeps out others, however many queries it sends.
+// slots bound the queries that run concurrently. No client can keep out others, however many queries
+// it sends: a client that holds a slot does not get the last free one, except the server itself, and
+// a free slot goes to the client that holds the fewest or, among several, got its last one first.
 type slots struct {
 	limit int
 
 	mu      sync.Mutex // guards the fields below
 	used    int
-	turn    uint64 // number of slots that have been taken
+	taken   uint64 // number of slots that have been taken so far
 	clients map[access.Client]*slotClient
 	waiting []*slotWaiter // the oldest first
 }
@@ -26,7 +26,7 @@ type slots struct {
 // slotClient is a client that holds slots or waits for some.
 type slotClient struct {
 	held, waiting int
-	last          uint64 // turn of its last slot; 0: none
+	last          uint64 // number of its last slot; 0: none
 }
 
 // slotWaiter is a query that waits for a slot.
@@ -119,9 +119,9 @@ func (s *slots) grant() {
 		}
 		w := s.waiting[next]
 		s.waiting = slices.Delete(s.waiting, next, next+1)
-		s.turn++
+		s.taken++
 		s.used++
-		of.held, of.waiting, of.last = of.held+1, of.waiting-1, s.turn
+		of.held, of.waiting, of.last = of.held+1, of.waiting-1, s.taken
 		close(w.granted)
 	}
 }

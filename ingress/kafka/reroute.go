@@ -11,11 +11,11 @@ import (
 // errRerouted means that another leader has begun a later generation of the routing.
 var errRerouted = fault(subscription.Starting, "", "the routing of records has changed; they are sent again")
 
-// reroute changes the routing of subsequent records; nothing of this leadership is in flight. If
-// they then belong to other partitions, a command of an earlier leader that is still in flight
-// could create an invocation of a record that becomes one elsewhere, or move the last offset of a
-// partition past records that now belong there. So all partitions first learn the next generation,
-// after which they refuse that command and report what they have stored. The generation is stored
+// reroute changes the routing of subsequent records; nothing of this leadership is in flight.
+// Records may then belong to other partitions than before. A command of an earlier leader that is
+// still in flight could create a second invocation of a record, or move the last offset of a
+// partition past records that now belong there. So all partitions first learn the next generation;
+// from then on they refuse that command. They report what they have stored. The generation is stored
 // before it is announced, and the routing before it is used: no two leaders can use one generation
 // differently.
 func (s *stream) reroute(ctx context.Context, now routing) error {

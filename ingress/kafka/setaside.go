@@ -77,9 +77,9 @@ func (s *stream) hasRoom(r *room) bool {
 	return err == nil && total.Holds(machine.DeadLetters{Records: 1, Bytes: r.size}, mostDeadLetters)
 }
 
-// ListDeadLetters returns up to limit dead letters of a subscription that this node stores as a
-// leader, behind one or from the first on if that is nil, in the order of topic, partition and
-// offset, without keys, values and headers.
+// ListDeadLetters returns up to limit dead letters of a subscription in the partitions that this
+// node leads: those after a record, or the first ones if it is nil. They are in the order of topic,
+// partition and offset, and lack keys, values and headers.
 func (e *Engine) ListDeadLetters(id string, after *subscription.RecordID, limit int) (subscription.DeadLetterPage, error) {
 	var from *machine.DeadLetterID
 	if after != nil {

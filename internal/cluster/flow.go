@@ -13,8 +13,8 @@ import (
 const flowTick = 2 * time.Second
 
 // RecordFlowControl records in the metadata that flow control is enabled, once all partitions
-// are led with it at the same time. Until then, a partition that was led without it is checked
-// again, so that one that was checked before another one declined does not count as enabled.
+// are led with it at the same time. Until then it checks all of them again in each round, since an
+// earlier result may no longer hold.
 // Only the node whose leads returns true does this.
 func RecordFlowControl(ctx context.Context, store *metadata.Store, nodes *Nodes, leads func() bool, log *slog.Logger) {
 	tick := time.NewTicker(flowTick)

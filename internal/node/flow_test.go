@@ -45,7 +45,7 @@ func (c *trio) declined() (first error) {
 			}
 		}
 		return false
-	}, 60*time.Second, 10*time.Millisecond, "nobody declines")
+	}, 60*time.Second, 10*time.Millisecond, "no partition declines")
 	for _, m := range c.nodes {
 		if m.cancel == nil {
 			continue

@@ -121,7 +121,7 @@ func TestNodesWithoutCertificateAreRefusedOtherwise(t *testing.T) {
 	}
 	s := newSecurity(t, ca, Require)
 	_, refused, err := handshake(t, s, client(EnrollProtocol))
-	require.ErrorIs(t, refused, errNotEnrolling, "nobody has permitted it")
+	require.ErrorIs(t, refused, errNotEnrolling, "enrollment is not permitted")
 	require.Error(t, err)
 	s.AdmitEnrolling(func(net.Addr) bool { return false })
 	_, refused, _ = handshake(t, s, client(EnrollProtocol))

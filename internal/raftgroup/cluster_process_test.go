@@ -282,7 +282,7 @@ func (c *cluster) check(h *history) {
 		seen := map[string]int{}
 		for _, command := range dumps[0].Commands {
 			seen[command]++
-			require.True(t, h.acked[g][command] || h.unknown[g][command], "group %d has %q, which nobody proposed", g, command)
+			require.True(t, h.acked[g][command] || h.unknown[g][command], "group %d has %q, which was not proposed", g, command)
 			require.Equal(t, 1, seen[command], "%q took effect more than once", command)
 		}
 		for command := range maps.Keys(h.acked[g]) {

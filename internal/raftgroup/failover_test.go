@@ -23,7 +23,7 @@ func TestTimeToStandForElection(t *testing.T) {
 		vote time.Duration // 0 for none
 		turn time.Duration
 	}{
-		{"nobody else stands", 0, wait},
+		{"no other candidate", 0, wait},
 		{"voted for another", 90 * time.Millisecond, 90*time.Millisecond + grace},
 		{"voted too late", 150 * time.Millisecond, wait},
 	} {
@@ -252,7 +252,7 @@ func TestSilenceIsMeasuredAgainstUsualGaps(t *testing.T) {
 	usual()
 	for range 2 { // the end of a leader makes no difference for the next
 		d := limit()
-		require.Greater(t, d, p.LeaderLeaseTimeout, "a leader that hears nobody has stepped down")
+		require.Greater(t, d, p.LeaderLeaseTimeout, "a leader without contact to its followers has stepped down")
 		require.Less(t, d, p.LeaderLeaseTimeout*5/4)
 	}
 	s.tick(1900 * time.Millisecond)

@@ -34,7 +34,7 @@ func TestDutiesEndBeforeLeadershipIsTransferred(t *testing.T) {
 	require.True(t, Definite(err), "nothing is proposed meanwhile: %v", err)
 	require.True(t, c.groups[from].IsLeader())
 	for _, g := range c.groups {
-		require.Equal(t, term, g.Stats().Term, "nobody stands for election")
+		require.Equal(t, term, g.Stats().Term, "there was no election")
 	}
 	close(ended)
 	require.NoError(t, <-transferred)
@@ -91,7 +91,7 @@ func TestATransferToATargetWithoutVotesHasNoEffect(t *testing.T) {
 	require.ErrorContains(t, c.groups[leader].TransferLeadership(t.Context(), c.voters[target].ID), errNoMajority.Error())
 	proposeMany(t, c.groups[leader], 0, 1)
 	for _, g := range c.groups {
-		require.Equal(t, term, g.Stats().Term, "nobody stands for election")
+		require.Equal(t, term, g.Stats().Term, "there was no election")
 	}
 }
 

@@ -159,25 +159,25 @@ func TestTimeInWhichTheProcessDidNotRunDoesNotCount(t *testing.T) {
 	now := time.Now()
 	var exits, slow int
 	w := &Watchdog{
-		cfg:    WatchdogConfig{Slow: 2 * time.Second, Hung: 10 * time.Second, Tick: 250 * time.Millisecond, Exit: func() { exits++ }, Logger: slog.New(slog.DiscardHandler)},
-		ops:    map[*operation]struct{}{},
-		looked: now,
+		cfg:       WatchdogConfig{Slow: 2 * time.Second, Hung: 10 * time.Second, Tick: 250 * time.Millisecond, Exit: func() { exits++ }, Logger: slog.New(slog.DiscardHandler)},
+		ops:       map[*operation]struct{}{},
+		checkedAt: now,
 	}
 	op := w.probe("p", func() { slow++ }).begin("apply")
 	defer op.end()
 	now = now.Add(time.Hour) // the process was stopped
-	w.look(now)
+	w.check(now)
 	require.Zero(t, exits)
 	for range 9 * 4 {
 		now = now.Add(w.cfg.Tick)
-		w.look(now)
+		w.check(now)
 	}
 	w.wg.Wait()
 	require.Equal(t, 1, slow)
 	require.Zero(t, exits)
 	for range 2 * 4 {
 		now = now.Add(w.cfg.Tick)
-		w.look(now)
+		w.check(now)
 	}
 	require.Positive(t, exits)
 }

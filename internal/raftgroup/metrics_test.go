@@ -72,7 +72,7 @@ func TestMetricsCountWhatAGroupDoes(t *testing.T) {
 	require.GreaterOrEqual(t, got["platform_raft_log_fsync_duration_seconds_count"], 2.0)
 	require.Less(t, got["platform_raft_log_fsync_duration_seconds_sum"], 60.0, "it is in seconds")
 	require.Eventually(t, func() bool { return gathered(t, reg)["platform_raft_leader_changes_total"] == 1 }, time.Minute, time.Millisecond)
-	require.Zero(t, got["platform_raft_requests_total"], "there is nobody to ask")
+	require.Zero(t, got["platform_raft_requests_total"], "there is no peer")
 }
 
 // Both kinds of log are one family; the label group distinguishes them.

@@ -42,12 +42,12 @@ type Watchdog struct {
 	wg   sync.WaitGroup // of slow callbacks
 
 	// mu covers the fields below.
-	mu     sync.Mutex
-	ops    map[*operation]struct{} // in progress
-	looked time.Time               // last check
-	log    advance                 // of the log database
-	state  advance                 // of the state database
-	ran    time.Duration           // how long the process had run by then
+	mu        sync.Mutex
+	ops       map[*operation]struct{} // in progress
+	checkedAt time.Time               // last check
+	log       advance                 // of the log database
+	state     advance                 // of the state database
+	ran       time.Duration           // how long the process had run by then
 }
 
 // The kinds of operations on the state.
@@ -104,7 +104,7 @@ func NewWatchdog(cfg WatchdogConfig) *Watchdog {
 		done: make(chan struct{}),
 		ops:  make(map[*operation]struct{}),
 
-		looked: time.Now(),
+		checkedAt: time.Now(),
 	}
 	go w.run()
 	return w
@@ -164,7 +164,7 @@ func (w *Watchdog) run() {
 		case <-w.stop:
 			return
 		case now := <-tick.C:
-			w.look(now)
+			w.check(now)
 		}
 	}
 }
@@ -172,15 +172,16 @@ func (w *Watchdog) run() {
 // sinceLocked returns how long the process has run since the last check. The checking
 // goroutine runs once per tick, unless the process is paused.
 func (w *Watchdog) sinceLocked(now time.Time) time.Duration {
-	return min(max(now.Sub(w.looked), 0), 2*w.cfg.Tick)
+	return min(max(now.Sub(w.checkedAt), 0), 2*w.cfg.Tick)
 }
 
-func (w *Watchdog) look(now time.Time) {
+// check reports operations that are slow, and ends the process if the disk or the state machine hangs.
+func (w *Watchdog) check(now time.Time) {
 	var slow []*operation
 	var hung *operation
 	w.mu.Lock()
 	w.ran += w.sinceLocked(now)
-	w.looked = now
+	w.checkedAt = now
 	ran := w.ran
 	w.log.read(w.cfg.LogProgress, ran)
 	w.state.read(w.cfg.StateProgress, ran)

@@ -109,7 +109,7 @@ func (s *sim) check(p *Partition, step Step) {
 		require.LessOrEqual(s.t, len(without(step.Replicas, p.Voters)), 1, "more than one comes: %s", what)
 	}
 	require.LessOrEqual(s.t, len(without(p.Voters, step.Replicas)), 1, "more than one goes: %s", what)
-	require.NotZero(s.t, p.Leader, "nobody can carry it out: %s", what)
+	require.NotZero(s.t, p.Leader, "no leader can execute it: %s", what)
 	require.True(s.t, s.majority(step.Replicas), "it would have no majority: %s", what)
 	if step.Reason != Retry {
 		require.True(s.t, same(p.Voters, p.Replicas) && len(p.Others) == 0, "a move is under way: %s", what)

@@ -1,9 +1,8 @@
 package machine
 
-// Digest compares the tables of the replicas. It changes no table: replicas compute a
-// digest of some rows as they are right after the log entry of this command, or compare one
-// that they computed earlier with the digest that a majority of the voters agreed on, or
-// both.
+// Digest compares the tables of the replicas. It changes no table. Replicas compute a digest of
+// some rows, as they are right after the log entry of this command (Scan). They compare one that
+// they computed earlier with that of a majority of the voters (Agreed). A command can request both.
 type Digest struct {
 	// Scan selects what to digest; nil: nothing.
 	Scan *DigestScan

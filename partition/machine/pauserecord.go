@@ -45,8 +45,8 @@ func (inv *Invocation) repinning() bool {
 	return p != nil && p.Cause == BeforeRepin && p.ResumedAt == 0
 }
 
-// repinned reports whether the deployment is that for which the last pause, which is one for
-// another deployment, was requested.
+// repinned reports whether the invocation is on the deployment for which its last pause was
+// requested. That pause must be one with the cause BeforeRepin.
 func (inv *Invocation) repinned() bool { return string(inv.Pin.Deployment) == inv.LastPause.Reason }
 
 // leavePause adds the end of the last pause, which is about to be recorded, to the history; not if

@@ -111,7 +111,7 @@ func TestObjectKeysRoundTrip(t *testing.T) {
 		require.False(t, ok, "an object that is cut off")
 	})
 	_, _, ok := objectOf([]byte{'a', 0, 7, 0, 1, 0, 1, 0, 1})
-	require.False(t, ok, "a zero byte that nobody wrote")
+	require.False(t, ok, "a zero byte that no encoder writes")
 }
 
 func TestTimerKeysSortByTimeAndRoundTrip(t *testing.T) {

@@ -129,7 +129,7 @@ func TestACallReleasesALargeInputOnceItIsStored(t *testing.T) {
 		released := 0
 		a, err := r.Call(t.Context(), inv, func() {
 			require.Equal(t, []int{largeInput, largeInput}, p.inputs, "the unknown outcome was resolved with the input")
-			require.Equal(t, p.terms, p.left, "nobody has waited yet")
+			require.Equal(t, p.terms, p.left, "no request has waited yet")
 			released++
 		})
 		require.NoError(t, err)

@@ -61,7 +61,11 @@ func (s *Server) ingressEndpoint(r *http.Request) string {
 			host = host[1 : n-1]
 		}
 	}
-	return "http://" + net.JoinHostPort(host, strconv.Itoa(s.cfg.IngressPort)) + "/"
+	scheme := "http"
+	if s.cfg.IngressTLS {
+		scheme = "https"
+	}
+	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(s.cfg.IngressPort)) + "/"
 }
 
 // errorView is an entry of the error catalogue.

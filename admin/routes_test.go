@@ -331,6 +331,8 @@ func TestIngressEndpoint(t *testing.T) {
 	}
 	s := &Server{cfg: Config{IngressPort: 8081, IngressEndpoint: "https://calls.example.com/"}}
 	require.Equal(t, "https://calls.example.com/", s.ingressEndpoint(&http.Request{Host: "x"}))
+	s = &Server{cfg: Config{IngressPort: 8081, IngressTLS: true}}
+	require.Equal(t, "https://n1:8081/", s.ingressEndpoint(&http.Request{Host: "n1:9070"}))
 }
 
 func TestWebUI(t *testing.T) {

@@ -135,10 +135,12 @@ type Config struct {
 	// Level is the highest feature level that the server supports.
 	Level feature.Level
 	// IngressEndpoint is the address of the ingress as reported to clients (the host of the
-	// request, with IngressPort).
+	// request, with IngressPort and IngressTLS).
 	IngressEndpoint string
 	// IngressPort is the port of the ingress (8080).
 	IngressPort int
+	// IngressTLS is set if the ingress uses TLS.
+	IngressTLS bool
 	// Features maps the optional parts of the server to whether they are enabled (none).
 	Features map[string]bool
 	// Defaults returns the server's values for options that services do not set. It is called for

@@ -53,6 +53,7 @@ func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *
 		AllowedOrigins:     c.AllowedOrigins,
 		IngressEndpoint:    n.cfg.Ingress.AdvertisedAddress,
 		IngressPort:        tcpPort(n.listeners.ingress.Addr()),
+		IngressTLS:         n.cfg.Ingress.TLS.Enabled(),
 		Features:           map[string]bool{"protocol_v7": n.cfg.EnableProtocolV7, "vqueues": n.cfg.FlowControl()},
 		FlowControl:        n.cfg.FlowControl(),
 		AwaitRules:         n.awaitRules,

@@ -39,8 +39,8 @@ function List() {
             { id: 'at', title: 'Time', class: 'num fit', cell: (o) => <Time at={o.at} /> },
             { id: 'who', title: 'Token', class: 'cut', cell: (o) => o.principal ?? <span class="faint">none</span> },
             { id: 'from', title: 'Address', class: 'fit', cell: (o) => <span class="mono">{o.address}</span> },
-            { id: 'action', title: 'Action', class: 'fit', cell: (o) => <span class="mono">{o.action}</span> },
-            { id: 'object', title: 'Object', class: 'text', cell: (o) => (o.action.endsWith(` ${o.object}`) ? <span class="faint">–</span> : <span class="mono wrap">{o.object}</span>) },
+            { id: 'action', title: 'Action', class: 'path', cell: (o) => <span class="mono">{o.action}</span> },
+            { id: 'object', title: 'Object', class: 'path', cell: (o) => (o.action.endsWith(` ${o.object}`) ? <span class="faint">–</span> : <span class="mono wrap">{o.object}</span>) },
             { id: 'outcome', title: 'Outcome', class: 'text', cell: (o) => ((o.status ?? 0) < 400 && o.outcome?.startsWith('dry run') ? o.outcome : o.outcome || (o.status ?? 0) >= 400 ? <span class="bad-text">{o.outcome || `refused (status ${o.status})`}</span> : 'done') },
           ]} />
           <footer class="pager">

@@ -29,6 +29,17 @@ func TestHintsAboutTLS(t *testing.T) {
 	}
 }
 
+func TestExpiredTokensAreMarked(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"tokens":[{"id":"a","name":"old","roles":["viewer"],"created_at":"2026-01-01T00:00:00Z","expires_at":"2026-01-02T00:00:00Z","expired":true}]}`)
+	}))
+	defer server.Close()
+	var out, errs bytes.Buffer
+	system := System{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }, Home: t.TempDir()}
+	require.Zero(t, Run(t.Context(), []string{"--admin-url", server.URL, "tokens", "list"}, system), errs.String())
+	require.Contains(t, out.String(), "(expired)")
+}
+
 func TestPropertiesWithCommasAreOneRow(t *testing.T) {
 	require.Equal(t, [][]string{{"bootstrap.servers", "a:9092, b:9092"}, {"client.id", "x=y"}},
 		propertyRows(map[string]string{"client.id": "x=y", "bootstrap.servers": "a:9092, b:9092"}))

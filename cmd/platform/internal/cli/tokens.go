@@ -78,6 +78,9 @@ func (a *app) tokensList() *cobra.Command {
 			if !t.ExpiresAt.IsZero() {
 				expires = a.print.Time(t.ExpiresAt)
 			}
+			if t.Expired {
+				expires += " (expired)"
+			}
 			used := "never"
 			if !t.LastUsed.IsZero() {
 				used = a.print.Time(t.LastUsed)

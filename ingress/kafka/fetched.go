@@ -108,8 +108,10 @@ func brokerFault(err error) error {
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
 		return fault(subscription.Failed, subscription.TopicMissing, "the broker does not know the topic partition")
 	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed), errors.Is(err, kerr.GroupAuthorizationFailed),
-		errors.Is(err, kerr.SaslAuthenticationFailed), errors.Is(err, kerr.UnsupportedSaslMechanism), errors.Is(err, kerr.IllegalSaslState):
+		errors.Is(err, kerr.SaslAuthenticationFailed), errors.Is(err, kerr.UnsupportedSaslMechanism):
 		return fault(subscription.Failed, subscription.NotAuthorized, "%v", err)
+	case errors.Is(err, kerr.IllegalSaslState):
+		return fault(subscription.Failed, subscription.NotAuthorized, "%v This port of the broker does not use SASL, or requires it: check security.protocol.", err)
 	case errors.Is(err, kerr.CorruptMessage):
 		return fault(subscription.Blocked, subscription.DecodeFailed, "%v", err)
 	case kerr.IsRetriable(err):

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"platform/internal/subscription"
 )
@@ -118,33 +119,32 @@ func TestATopicPartitionLosesItsBroker(t *testing.T) {
 	w.eventually("it is stored", func() bool { return w.createdCount() == 1 })
 }
 
-// If no broker can be reached, no topic partition is shown as running.
-func TestTopicPartitionsLoseAllBrokers(t *testing.T) {
+// A topic partition whose broker can no longer be reached is in error, also if no broker responds to
+// requests for the topics.
+func TestATopicPartitionLosesItsBrokerWhileTopicsAreUnknown(t *testing.T) {
 	w := newWorld(t, 4)
 	w.spread("orders")
 	h := w.start().leadAll()
-	all := func(state subscription.State, reason subscription.Reason) func() bool {
+	state := func(p int32, state subscription.State) func() bool {
 		return func() bool {
 			if r := h.engine.reader("sub_1"); r != nil {
 				r.notify()
 			}
-			for p := range int32(3) {
-				if st := h.status("orders", p); st.State != state || st.Reason != reason {
-					return false
-				}
-			}
-			return true
+			return h.status("orders", p).State == state
 		}
 	}
-	w.eventually("all are read", all(subscription.Running, ""))
-	for broker := range 3 {
-		w.reach(broker, false)
+	for p := range int32(3) {
+		w.eventually("it is read", state(p, subscription.Running))
 	}
-	w.eventually("all are in error", all(subscription.Failed, subscription.BrokerUnreachable))
-	for broker := range 3 {
-		w.reach(broker, true)
-	}
-	w.eventually("all are read again", all(subscription.Running, ""))
-	w.produce(record("orders", 1, "", "1"))
-	w.eventually("a record is stored", func() bool { return w.createdCount() == 1 })
+	w.kafka.ControlKey(int16(kmsg.Metadata), func(kmsg.Request) (kmsg.Response, error, bool) {
+		w.kafka.KeepControl()
+		return nil, errors.New("no response"), true
+	})
+	w.eventually("the topics are unknown", func() bool {
+		all := h.engine.Statuses("sub_1", true)
+		return len(all) == 1 && all[0].State == subscription.Failed
+	})
+	w.reach(1, false)
+	w.eventually("it is an error", state(1, subscription.Failed))
+	require.Equal(t, subscription.Running, h.status("orders", 0).State)
 }

@@ -59,14 +59,14 @@ func (r *reachability) late() error {
 }
 
 // reportUnreachable sets the states of the fetched topic partitions whose brokers cannot be reached,
-// and of those whose brokers can be reached again. why returns the problem of a topic partition, nil
-// if there is none, and reportUnreachable one of them.
-func (r *reader) reportUnreachable(why func(topicPartition) error) (problem error) {
+// and of those whose brokers can be reached again. It returns one of the problems, nil if there is
+// none.
+func (r *reader) reportUnreachable(topics map[string]topicInfo) (problem error) {
 	r.mu.Lock()
 	streams := slices.Collect(maps.Values(r.streams))
 	r.mu.Unlock()
 	for _, s := range streams {
-		if err := s.reportReachability(why(s.at)); err != nil {
+		if err := s.reportReachability(r.unreachable(topics, s.at)); err != nil {
 			problem = err
 		}
 	}

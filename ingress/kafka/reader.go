@@ -188,9 +188,10 @@ func (r *reader) round(ctx context.Context, running *sync.WaitGroup) error {
 	}
 	topics, problem, err := r.discover(ctx)
 	if err != nil {
-		if asFault(err).reason == subscription.BrokerUnreachable {
-			_ = r.reportUnreachable(func(topicPartition) error { return err })
-		}
+		r.mu.Lock()
+		topics = r.topics // as they were last
+		r.mu.Unlock()
+		_ = r.reportUnreachable(topics)
 		return err
 	}
 	if problem == nil && r.sub.Pattern != "" {
@@ -198,7 +199,7 @@ func (r *reader) round(ctx context.Context, running *sync.WaitGroup) error {
 	}
 	r.startStreams(ctx, topics, running)
 	r.updateEnds(topics)
-	unreachable := r.reportUnreachable(func(at topicPartition) error { return r.unreachable(topics, at) })
+	unreachable := r.reportUnreachable(topics)
 	return cmp.Or(problem, missing(&r.sub, topics), unreachable)
 }
 

@@ -58,9 +58,9 @@ func TestLargeCommandsOccupyAPartition(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.True(t, c.recent(), "one is in progress")
 		c.end()
-		time.Sleep(occupiedAfter - 1)
+		time.Sleep(occupiedAfter - time.Nanosecond)
 		require.True(t, c.recent())
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		require.False(t, c.recent())
 	})
 }

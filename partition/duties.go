@@ -66,9 +66,7 @@ func eagerState(view *store.View, t machine.Target, limit int) (state []machine.
 
 // State implements attempts.Partition.
 func (a attemptSource) State(o machine.Object, limit int) ([]machine.StateEntry, bool, error) {
-	view := a.l.p.tables.View()
-	defer view.Close()
-	state, complete, err := view.Values(o, limit)
+	state, complete, err := a.l.p.tables.Values(o, limit)
 	return state, !complete, err
 }
 

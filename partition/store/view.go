@@ -205,17 +205,8 @@ func (v *View) Values(o machine.Object, limit int) (entries []machine.StateEntry
 	if v.err != nil {
 		return nil, false, v.err
 	}
-	prefix := v.space.object(make([]byte, 0, objectLen(&o)), tableValues, &o)
-	complete = true
-	err = v.reader.owned(prefix, func(key, value []byte, own bool) bool {
-		if limit -= len(key) - len(prefix) + len(value); limit < 0 {
-			complete = false
-			return false
-		}
-		entries = append(entries, stateEntry(prefix, key, value, own))
-		return true
-	})
-	return entries, complete, err
+	rows := objectRows{prefix: v.space.object(make([]byte, 0, objectLen(&o)), tableValues, &o)}
+	return rows.values(v.reader, limit)
 }
 
 // Lock returns the lock of an object: its holder and the bounds of its queue.

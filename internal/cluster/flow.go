@@ -13,9 +13,9 @@ import (
 const flowTick = 2 * time.Second
 
 // RecordFlowControl records in the metadata that flow control is enabled, once all partitions
-// are led with it at the same time. Until then it checks all of them again in each round, since an
-// earlier result may no longer hold.
-// Only the node whose leads returns true does this.
+// are led with it at the same time. Until then, a partition that was led without it in between is
+// checked for invocations in flight again: those that were found empty before another one declined
+// may have got some. Only the node whose leads returns true does this.
 func RecordFlowControl(ctx context.Context, store *metadata.Store, nodes *Nodes, leads func() bool, log *slog.Logger) {
 	tick := time.NewTicker(flowTick)
 	defer tick.Stop()

@@ -249,6 +249,11 @@ var flagCases = map[string]flagCase{
 	"whoami":  {},
 	"version": {},
 
+	"config list-environments": {},
+	"config use-environment":   {args: []string{"local"}},
+	"config view":              {},
+	"config edit":              {},
+
 	"completions generate": {args: []string{"bash"}},
 	"completions install":  {args: []string{"bash"}},
 }

@@ -97,6 +97,9 @@ func (a *app) setUp(cmd *cobra.Command) error {
 	}
 	a.print = term.New(a.Out, a.Getenv, borders, times)
 	a.hint = term.New(a.Err, a.Getenv, borders, times)
+	if cmd.Annotations[withoutServer] != "" {
+		return nil
+	}
 	if a.profile, err = loadSettings(a.System, &a.options); err != nil {
 		return &failure{err}
 	}

@@ -131,7 +131,7 @@ func (a *app) root() *cobra.Command {
 		}},
 		{"Limits and events", []*cobra.Command{a.rules(), a.vqueues(), a.subscriptions(), a.kafkaClusters()}},
 		{"Server", []*cobra.Command{a.cluster(), a.tokens(), a.audit()}},
-		{"This client", []*cobra.Command{a.login(), a.logout(), a.whoami(), a.version(), a.completions()}},
+		{"This client", []*cobra.Command{a.login(), a.logout(), a.whoami(), a.config(), a.version(), a.completions()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, c := range g.commands {

@@ -48,11 +48,8 @@ const (
 // loadSettings applies, each over the one before: the defaults, the profile of the
 // configuration file, PLATFORM_HOST, the variables for single settings, and the flags.
 func loadSettings(system System, flags *globals) (settings, error) {
-	env := system.Getenv
-	s := settings{
-		Environment: cmp.Or(flags.environment, env("PLATFORM_ENVIRONMENT"), defaultEnvironment),
-		File:        configFile(system),
-	}
+	env, file := system.Getenv, configFile(system)
+	s := settings{Environment: environmentOf(system, flags, file), File: file}
 	if err := s.applyFile(); err != nil {
 		return settings{}, err
 	}
@@ -82,6 +79,11 @@ func ingressBeside(adminURL string) string {
 		return defaultIngressURL
 	}
 	return (&url.URL{Scheme: admin.Scheme, Host: net.JoinHostPort(admin.Hostname(), "8080"), Path: "/"}).String()
+}
+
+// environmentOf is the name of the environment in use.
+func environmentOf(system System, flags *globals, file string) string {
+	return cmp.Or(flags.environment, system.Getenv("PLATFORM_ENVIRONMENT"), chosenEnvironment(file), defaultEnvironment)
 }
 
 // completeURL completes an address, see completeAddress. It keeps unix:<path> unchanged.
@@ -133,31 +135,53 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// applyFile applies the profile. A missing file is equivalent to one with an empty profile
-// local.
-func (s *settings) applyFile() error {
-	profiles := map[string]profile{}
-	data, err := os.ReadFile(s.File)
+// readProfiles returns the profiles of a configuration file, and whether it exists. A missing file is
+// equivalent to one without profiles.
+func readProfiles(file string) (profiles map[string]profile, found bool, err error) {
+	data, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("read configuration file: %w", err)
+		return nil, false, fmt.Errorf("read configuration file: %w", err)
 	}
-	s.FileExists = err == nil
+	found = err == nil
 	if err := toml.Unmarshal(data, &profiles); err != nil {
-		place := s.File
+		place := file
 		if bad, ok := errors.AsType[*toml.DecodeError](err); ok {
 			line, _ := bad.Position()
-			place = fmt.Sprintf("%s:%d", s.File, line)
+			place = fmt.Sprintf("%s:%d", file, line)
 		}
-		return fmt.Errorf("%s is not a table of profiles: %w", place, err)
+		return nil, found, fmt.Errorf("%s is not a table of profiles: %w", place, err)
 	}
+	return profiles, found, nil
+}
+
+// environmentNames lists the environments, which always include the default one.
+func environmentNames(profiles map[string]profile) []string {
+	names := append(slices.Collect(maps.Keys(profiles)), defaultEnvironment)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func unknownEnvironment(name, file string, found bool, names []string) error {
+	if !found {
+		return fmt.Errorf("environment %q is not defined: the configuration file %s does not exist", name, file)
+	}
+	return fmt.Errorf("environment %q is not in %s, which has %s", name, file, strings.Join(names, ", "))
+}
+
+// applyFile applies the profile of the environment.
+func (s *settings) applyFile() error {
+	profiles, found, err := readProfiles(s.File)
+	if err != nil {
+		return err
+	}
+	s.FileExists = found
 	chosen, known := profiles[s.Environment]
 	if !known && s.Environment != defaultEnvironment {
-		if !s.FileExists {
-			return fmt.Errorf("environment %q is not defined: the configuration file %s does not exist", s.Environment, s.File)
+		err := unknownEnvironment(s.Environment, s.File, found, environmentNames(profiles))
+		if s.Environment == chosenEnvironment(s.File) {
+			err = &hintedError{err, "`platform config use-environment` chooses another one."}
 		}
-		names := append(slices.Collect(maps.Keys(profiles)), defaultEnvironment)
-		slices.Sort(names)
-		return fmt.Errorf("environment %q is not in %s, which has %s", s.Environment, s.File, strings.Join(slices.Compact(names), ", "))
+		return err
 	}
 	s.AdminURL = cmp.Or(chosen.AdminURL, s.AdminURL)
 	s.IngressURL = cmp.Or(chosen.IngressURL, s.IngressURL)

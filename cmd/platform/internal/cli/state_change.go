@@ -219,15 +219,6 @@ func (a *app) told(made client.StateChange) {
 
 // editText opens text in the user's editor and returns what was saved.
 func (a *app) editText(ctx context.Context, text []byte) ([]byte, error) {
-	editor := ""
-	for _, name := range []string{"PLATFORM_EDITOR", "VISUAL", "EDITOR"} {
-		if editor = a.Getenv(name); editor != "" {
-			break
-		}
-	}
-	if editor == "" {
-		return nil, &hintedError{errors.New("no editor is configured"), "Set EDITOR, for example: export EDITOR=vi"}
-	}
 	file, err := os.CreateTemp("", "platform-state-*.json")
 	if err != nil {
 		return nil, fmt.Errorf("create a file to edit: %w", err)
@@ -237,17 +228,34 @@ func (a *app) editText(ctx context.Context, text []byte) ([]byte, error) {
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, fmt.Errorf("write the file to edit: %w", err)
 	}
-	words := append(strings.Fields(editor), file.Name())
-	run := exec.CommandContext(ctx, words[0], words[1:]...) //nolint:gosec // the user's own editor
-	run.Stdin, run.Stdout, run.Stderr = a.In, a.Out, a.Err
-	if err := run.Run(); err != nil {
-		return nil, fmt.Errorf("editor %s: %w", words[0], err)
+	if err := a.editFile(ctx, file.Name()); err != nil {
+		return nil, err
 	}
 	edited, err := os.ReadFile(file.Name())
 	if err != nil {
 		return nil, fmt.Errorf("read the edited file: %w", err)
 	}
 	return edited, nil
+}
+
+// editFile opens a file in the user's editor.
+func (a *app) editFile(ctx context.Context, file string) error {
+	editor := ""
+	for _, name := range []string{"PLATFORM_EDITOR", "VISUAL", "EDITOR"} {
+		if editor = a.Getenv(name); editor != "" {
+			break
+		}
+	}
+	if editor == "" {
+		return &hintedError{errors.New("no editor is configured"), "Set EDITOR, for example: export EDITOR=vi"}
+	}
+	words := append(strings.Fields(editor), file)
+	run := exec.CommandContext(ctx, words[0], words[1:]...) //nolint:gosec // the user's own editor
+	run.Stdin, run.Stdout, run.Stderr = a.In, a.Out, a.Err
+	if err := run.Run(); err != nil {
+		return fmt.Errorf("editor %s: %w", words[0], err)
+	}
+	return nil
 }
 
 func (a *app) stateClear() *cobra.Command {

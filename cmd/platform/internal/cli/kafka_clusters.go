@@ -196,14 +196,18 @@ func (a *app) kafkaClustersEdit() *cobra.Command {
 		Long:    "Changes the properties that are given; its subscriptions reconnect. With --replace, these replace all properties of the cluster.",
 		Example: "  platform kafka-clusters edit main bootstrap.servers=127.0.0.1:9093 --unset client.rack",
 	}
+	set := cmd.Flags().StringArray("set", nil, "set this property=value, as an argument does (repeatable)")
 	unset := cmd.Flags().StringSlice("unset", nil, "remove these properties (separated by commas)")
 	replace := cmd.Flags().Bool("replace", false, "remove all other properties")
 	file := propertiesFlag(cmd.Flags())
 	asJSON := jsonFlag(cmd.Flags())
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
-		changed, err := a.properties(*file, args[1:])
+		changed, err := a.properties(*file, slices.Concat(args[1:], *set))
 		if err != nil {
 			return err
+		}
+		if len(changed) == 0 && len(*unset) == 0 {
+			return &usageError{"nothing to change: give a property=value, --unset or --file"}
 		}
 		values := map[string]string{}
 		if !*replace {

@@ -78,6 +78,8 @@ var functions = map[string]function{
 	"ends_with": {2, func(_ *session, args []driver.Value) (driver.Value, error) {
 		return boolean(strings.HasSuffix(stringOf(args[0]), stringOf(args[1]))), nil
 	}},
+	orderFunction:      {1, keyText},
+	valueFunction:      {1, storedKey},
 	"char_length":      {1, charLength},
 	"character_length": {1, charLength},
 	"match":            {2, matchList},

@@ -42,7 +42,9 @@ func (e *Engine) rewrite(ctx context.Context, text string) (*rewritten, error) {
 	if balanced {
 		notices = e.notices(text, tokens)
 	}
-	r := &rewriter{ctx: ctx, tokens: tokens, times: e.catalog.times(), numbers: e.catalog.named(U64), listed: e.catalog.listed()}
+	r := &rewriter{
+		ctx: ctx, tokens: tokens, times: e.catalog.times(), numbers: e.catalog.named(U64), listed: e.catalog.listed(), keys: e.catalog.keys(),
+	}
 	r.names()
 	if err := r.literals(); err != nil {
 		return nil, &Error{Message: err.Error(), Position: positionAt(text, r.failedAt)}
@@ -53,6 +55,7 @@ func (e *Engine) rewrite(ctx context.Context, text string) (*rewritten, error) {
 		}
 		r.arithmetic()
 		r.lists()
+		r.unsigned()
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -231,6 +234,25 @@ func (c *catalog) named(want Type) map[string]bool {
 	for _, t := range c.tables {
 		for _, col := range t.Columns {
 			if col.Type == want {
+				names[col.Name] = true
+			}
+		}
+	}
+	return names
+}
+
+// Columns with the partition keys that belong to a partition.
+const (
+	startKey = "start_key"
+	endKey   = "end_key"
+)
+
+// keys returns the names of all columns with partition keys.
+func (c *catalog) keys() map[string]bool {
+	names := map[string]bool{}
+	for _, t := range c.tables {
+		for i, col := range t.Columns {
+			if t.fields[i] == byPartitionKey || col.Name == startKey || col.Name == endKey {
 				names[col.Name] = true
 			}
 		}

@@ -93,6 +93,8 @@ func (r *rewriter) types(catalog *catalog) (types computedTypes) {
 			*list = append(*list, Timestamp)
 		case r.isExtreme(it, durations):
 			*list = append(*list, Duration)
+		case r.at(it.from).is(valueFunction) && r.closing(it.from+1) == it.to-1:
+			*list = append(*list, U64)
 		default:
 			*list = append(*list, "")
 		}

@@ -17,6 +17,7 @@ type rewriter struct {
 	times    map[string]bool // names of timestamps
 	numbers  map[string]bool // names of unsigned numbers
 	listed   map[string]bool // names of columns for which sources accept lists
+	keys     map[string]bool // names of partition keys
 	failedAt int             // position of the invalid literal
 	steps    int             // of all passes
 }
@@ -159,9 +160,7 @@ func (r *rewriter) literals() error {
 		case t.is("in") && r.at(i+1).is("("):
 			r.listedLiterals(i)
 		case t.kind == num:
-			if n, err := strconv.ParseUint(t.text, 10, 64); err == nil && n > 1<<63-1 && (n != 1<<63 || !r.at(i-1).is("-")) {
-				r.tokens[i].text = strconv.FormatInt(int64(n), 10) // as partition keys are stored
-			}
+			r.large(i)
 		case t.kind == str && r.comparedWith(r.numbers, i):
 			r.number(i)
 		case t.kind == str && (r.comparedWith(r.times, i) || r.comparedWithTime(i)):
@@ -169,6 +168,19 @@ func (r *rewriter) literals() error {
 		}
 	}
 	return nil
+}
+
+// large converts the number at i, if it has 64 bits, to a partition key as it is stored. Compared by
+// size with anything else, it is a floating-point number for SQLite.
+func (r *rewriter) large(i int) {
+	n, err := strconv.ParseUint(r.tokens[i].text, 10, 64)
+	if err != nil || n <= math.MaxInt64 || n == 1<<63 && r.at(i-1).is("-") {
+		return
+	}
+	bySize := r.at(i-1).is("<", "<=", ">", ">=", "between") || r.at(i+1).is("<", "<=", ">", ">=") || r.at(i-1).is("and") && r.at(i-3).is("between")
+	if !bySize || r.comparedWith(r.keys, i) {
+		r.tokens[i].text = strconv.FormatInt(int64(n), 10)
+	}
 }
 
 // number converts the text at i, which is compared with a number.

@@ -51,8 +51,8 @@ func partitionsTable() *Table {
 	all := clusterRows(func(s *ClusterState) []Partition { return s.Partitions }, numbered(func(p *Partition) []uint32 { return []uint32{p.ID} }))
 	return define("partitions", "Partitions and their placement.", all, []column[row]{
 		plain("partition_id", U32, "partition", func(r *row) value { return number(r.row.ID) }),
-		plain("start_key", U64, "first partition key", func(r *row) value { return number(r.row.FirstKey) }),
-		plain("end_key", U64, "last partition key", func(r *row) value { return number(r.row.LastKey) }),
+		plain(startKey, U64, "first partition key", func(r *row) value { return number(r.row.FirstKey) }),
+		plain(endKey, U64, "last partition key", func(r *row) value { return number(r.row.LastKey) }),
 		plain("log_id", U32, "its Raft group", func(r *row) value { return number(r.row.Group) }),
 		always[row]("cf_name", Text, "not used: partitions share their tables", nil),
 		plain("leader_gen_node_id", Text, "node that leads, and when it was started, such as N1:1795168807", func(r *row) value { return r.node(r.row.Leader).generation() }),

@@ -105,7 +105,7 @@ func (r *Router) shared() (id uint32, ok bool) {
 	order := rand.NewPCG(uint64(r.Count()), r.locality.small.Add(1)/run)
 	for range keyDraws {
 		id = machine.PartitionOf(order.Uint64(), r.Count())
-		if p := r.directory.Partition(id); p.HasRoom(backlog) && !p.Occupied() {
+		if r.directory.Partition(id).HasRoom(backlog) {
 			return id, true
 		}
 	}

@@ -102,6 +102,7 @@ func TestAVoterThatRejectsAShorterLogStandsImmediately(t *testing.T) {
 	c.groups[0].port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
 	proposeMany(t, c.groups[0], 0, 5)
+	c.awaitSame()
 	c.stop(1)
 	proposeMany(t, c.groups[0], 5, 5)
 	c.stop(0)
@@ -171,12 +172,14 @@ func TestDeadSuccessorDelaysNothing(t *testing.T) {
 	c := newThreeWith(t, 1000, patient)
 	c.groups[0].port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
+	proposeMany(t, c.groups[0], 0, 0)
+	c.awaitSame() // a follower that knows no leader yet would take the dead node for it
 	c.stop(1)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	require.ErrorContains(t, c.groups[0].TransferLeadership(ctx, c.voters[1].ID), "transfer leadership to")
 	require.NoError(t, ctx.Err())
-	proposeMany(t, c.groups[0], 0, 5)
+	proposeMany(t, c.groups[0], 1, 5)
 	require.NoError(t, c.groups[0].TransferLeadership(ctx, ""))
 	require.Equal(t, 2, c.leader())
 }

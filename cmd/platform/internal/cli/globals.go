@@ -41,7 +41,7 @@ func (g *globals) bind(flags *pflag.FlagSet) {
 	flags.CountVarP(&g.verbose, "verbose", "v", "more messages on stderr (repeatable)")
 	flags.CountVarP(&g.quiet, "quiet", "q", "fewer messages on stderr (repeatable)")
 	flags.BoolVarP(&g.yes, "yes", "y", false, "confirm all questions (also when CI is set)")
-	flags.StringVarP(&g.environment, "environment", "e", "", "profile of the configuration file (default local)")
+	flags.StringVarP(&g.environment, "environment", "e", "", "environment of the configuration file (default: the one chosen by config use-environment, or local)")
 	flags.StringVar(&g.adminURL, "admin-url", "", "`address` of the admin API: host:port, a URL or unix:<path> (default 127.0.0.1:9070)")
 	flags.StringVar(&g.ingressURL, "ingress-url", "", "`address` of the ingress (default: port 8080 of the host of the admin API)")
 	flags.StringVar(&g.tableStyle, "table-style", "compact", "compact or borders")

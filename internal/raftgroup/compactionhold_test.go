@@ -59,6 +59,7 @@ func lateFollower(t *testing.T, change func(*Config)) (c *three, gate *gatedExpo
 	leader = c.leader()
 	follower = (leader + 1) % 3
 	proposeMany(t, c.groups[leader], 1, 10)
+	c.awaitSame() // the other one would take a dead follower for the leader that it does not know yet
 	c.stop(follower)
 	proposeMany(t, c.groups[leader], 11, 60)
 	require.NoError(t, c.groups[leader].Snapshot(t.Context()))

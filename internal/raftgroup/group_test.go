@@ -253,6 +253,7 @@ func TestFollowerCatchesUpFromTheLog(t *testing.T) {
 	l := c.leader()
 	f := (l + 1) % 3
 	proposeMany(t, c.groups[l], 1, 10)
+	c.awaitSame() // the other one would take a dead follower for the leader that it does not know yet
 	c.stop(f)
 	proposeMany(t, c.groups[l], 11, 60)
 	require.NoError(t, c.groups[l].Snapshot(t.Context()))
@@ -267,6 +268,7 @@ func TestFollowerCatchesUpByASnapshot(t *testing.T) {
 	l := c.leader()
 	f := (l + 1) % 3
 	proposeMany(t, c.groups[l], 1, 10)
+	c.awaitSame() // the other one would take a dead follower for the leader that it does not know yet
 	c.stop(f)
 	proposeMany(t, c.groups[l], 11, 60)
 	require.NoError(t, c.groups[l].Snapshot(t.Context()))

@@ -34,7 +34,7 @@ func TestPlanLevel(t *testing.T) {
 		"one does not answer":     {1, map[uint32]Announcement{1: says(n1, 2)}, 1, false, []string{"node n2 does not respond; start or remove it"}},
 		"another in its place":    {1, map[uint32]Announcement{1: says(n1, 2), 2: says(n1, 2)}, 1, false, []string{"node n2 does not respond; start or remove it"}},
 		"one holds it":            {1, map[uint32]Announcement{1: says(n1, 2), 2: held}, 2, true, []string{"node n2 holds the level (feature-level-hold)"}},
-		"several levels at once":  {1, map[uint32]Announcement{1: says(n1, 4), 2: says(n2, 3)}, 3, false, []string{"node n2 supports feature level 3; upgrade it"}},
+		"up by several levels":    {1, map[uint32]Announcement{1: says(n1, 4), 2: says(n2, 3)}, 3, false, []string{"node n2 supports feature level 3; upgrade it"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &Layout{Cluster: Cluster{ID: "x", FeatureLevel: tc.level}, Nodes: []Node{n1, n2}}

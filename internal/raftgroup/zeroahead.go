@@ -42,7 +42,7 @@ func (fs zeroAhead) Unwrap() vfs.FS { return fs.FS }
 const (
 	// walCategory is the category of Pebble's write-ahead logs.
 	walCategory vfs.DiskWriteCategory = "pebble-wal"
-	// zeroPiece is the number of zeros that are written at once.
+	// zeroPiece is how many bytes of zeros one write adds.
 	zeroPiece = 64 << 10
 	// zeroWrite is the largest write for which that pays off: the sync of a larger one takes most
 	// of its time for the data, which would be written twice.

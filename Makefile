@@ -90,7 +90,8 @@ LONGEST  := ./test/cluster ./test/kafka ./internal/node ./partition ./test/sim .
 .PHONY: test
 test: ## Run all tests, the longer ones in their short form
 	@# -count=1: many tests run the server as a process, which the test cache does not see. -vet=off: see make vet.
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 20m -vet=off -p $(PACKAGES) $(LONGEST) ./...
+	@CGO_ENABLED=0 $(GO) build -o $(BIN)/gotest ./test/gotest
+	CGO_ENABLED=0 GO='$(GO)' $(BIN)/gotest -count=1 -timeout 20m -vet=off -p $(PACKAGES) $(LONGEST) ./...
 
 .PHONY: sdk-versions
 sdk-versions: ## Report the newest release of each SDK beside the one that is tested

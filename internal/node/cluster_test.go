@@ -157,7 +157,7 @@ func (c *trio) guardedCounter(i int, guard func(http.Handler) http.Handler, fiel
 
 // objects serves and registers objects like Counter.
 func (c *trio) objects(i int, guard func(http.Handler) http.Handler, fields string, names ...string) {
-	services := server.NewRestate()
+	services := server.NewRestate().WithLogger(slog.DiscardHandler, false)
 	for _, name := range names {
 		services.Bind(restate.NewObject(name).Handler("add", restate.NewObjectHandler(
 			func(ctx restate.ObjectContext, n int) (int, error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -46,7 +47,7 @@ func (f *faults) serve(t *testing.T) (uri string) {
 		<-f.held
 		return restate.Void{}, nil
 	}
-	handler, err := server.NewRestate().
+	handler, err := server.NewRestate().WithLogger(slog.DiscardHandler, false).
 		Bind(restate.NewService("Refuse").Handler("run", restate.NewServiceHandler(func(restate.Context, restate.Void) (restate.Void, error) {
 			return restate.Void{}, restate.ToTerminalError(errors.New("refused"))
 		}))).

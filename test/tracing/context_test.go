@@ -1,6 +1,7 @@
 package tracing
 
 import (
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -29,7 +30,7 @@ func (r *recorded) of(handler string) []http.Header {
 // serveRecorded serves handlers that call each other, and records the headers of their attempts.
 func serveRecorded(t *testing.T) (uri string, r *recorded) {
 	r = &recorded{headers: map[string][]http.Header{}}
-	endpoint, err := server.NewRestate().Bind(restate.NewService("Traced").
+	endpoint, err := server.NewRestate().WithLogger(slog.DiscardHandler, false).Bind(restate.NewService("Traced").
 		Handler("greet", restate.NewServiceHandler((&services{}).greet)).
 		Handler("fanout", restate.NewServiceHandler(fanout)).
 		Handler("sender", restate.NewServiceHandler(sender))).Handler()

@@ -3,6 +3,7 @@ package tracing
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -27,7 +28,7 @@ func (s *services) serve(t *testing.T) (uri string) {
 	address := ln.Addr().String()
 	require.NoError(t, ln.Close())
 	quick := restate.WithInvocationRetryPolicy(restate.WithInitialRetryInterval(10*time.Millisecond), restate.WithMaxRetryInterval(10*time.Millisecond))
-	endpoint := server.NewRestate().
+	endpoint := server.NewRestate().WithLogger(slog.DiscardHandler, false).
 		Bind(restate.NewService("Traced", quick).
 			Handler("greet", restate.NewServiceHandler(s.greet)).
 			Handler("steps", restate.NewServiceHandler(steps)).

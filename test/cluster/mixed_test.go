@@ -100,6 +100,7 @@ const (
 	warmupRequests    = 150                    // successful requests before a fault
 	recoveryTimeout   = 60 * time.Second       // limit for the recovery of the cluster
 	loadAfterRecovery = 500 * time.Millisecond // duration of load after recovery
+	maxFailuresShown  = 20                     // failed requests of a round; an outage can have hundreds of thousands
 )
 
 // round injects one fault under load and reports problems.
@@ -178,8 +179,11 @@ func (r roundResult) problems() []error {
 	if r.err != nil {
 		errs = append(errs, r.err)
 	}
-	for _, f := range r.Failures {
+	for _, f := range r.Failures[:min(len(r.Failures), maxFailuresShown)] {
 		errs = append(errs, fmt.Errorf("failed request: %s", f))
+	}
+	if hidden := len(r.Failures) - maxFailuresShown; hidden > 0 {
+		errs = append(errs, fmt.Errorf("%d more failed requests", hidden))
 	}
 	return errs
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
 )
 
 // Frames of a handler that sleeps for long, and of one that begins a run.
@@ -79,6 +81,34 @@ func TestHandlersThatBecomeIdleAreSuspended(t *testing.T) {
 		require.True(t, o.wire(0).is(&o.wire(0).ended))
 		o.wire(0).send(t, "0001000000000006"+"0a0102120101")
 		require.Nil(t, receive(t, ended).Failure)
+	})
+}
+
+// TestOpenAttemptsAreNotScannedTooOften bounds the CPU of scans: while slots are short, some attempt
+// becomes overdue all the time.
+func TestOpenAttemptsAreNotScannedTooOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const open, waiting = 500, 100
+		cfg := DefaultConfig()
+		cfg.ConcurrentInvocations = open
+		o := newOffline(t, cfg, idle(t))
+		defer o.close()
+		for n := range open + waiting {
+			o.shard.callAs(ids.NewInvocation(0, [16]byte{14: byte(n >> 8), 15: byte(n)}), greeter, "")
+		}
+		scans, last := 0, time.Time{}
+		for range time.Second / time.Millisecond {
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			c := &o.session.timers
+			c.mu.Lock()
+			if c.scanned != last {
+				scans, last = scans+1, c.scanned
+			}
+			c.mu.Unlock()
+		}
+		require.Greater(t, len(o.asked()), 5*maxRoomOpenings, "they make room between scans")
+		require.LessOrEqual(t, scans, int(time.Second/(open*scanPause))+1)
 	})
 }
 

@@ -117,6 +117,7 @@ func (a *attempt) makesRoom(now time.Time) (ok bool) {
 		return true
 	}
 	a.room, ok = q.makeRoom(s, now)
+	a.activity.noRoom = !ok
 	return ok
 }
 

@@ -16,6 +16,7 @@ type activity struct {
 	overdue             bool          // they are overdue, see silence.go
 	held                bool          // the server itself delays the endpoint
 	suspendPostponed    bool          // it is not asked to suspend since too many are
+	noRoom              bool          // it is idle, but not asked to make room since nothing would start earlier
 }
 
 // touch records that something was sent or received; t.mu is held.
@@ -59,9 +60,8 @@ func (a *attempt) maxSilence() (hold, computing time.Duration) {
 	return probeTimeout, computing
 }
 
-// nextCheck returns when the attempt has to be checked; t.mu is held.
-func (a *attempt) nextCheck() time.Time {
-	at := a.deadline()
+// nextCheck returns when an attempt with that deadline has to be checked; t.mu is held.
+func (a *attempt) nextCheck(at time.Time) time.Time {
 	if silent, ok := a.silentAt(); ok && silent.Before(at) {
 		at = silent
 	}
@@ -71,47 +71,46 @@ func (a *attempt) nextCheck() time.Time {
 	return at
 }
 
-// watch handles an overdue attempt, and returns the time of the next check.
-func (a *attempt) watch(now time.Time) time.Time {
-	a.t.mu.Lock()
+// watch handles an overdue attempt, and returns the time of the next check. noRoom means that it is
+// idle, but was not asked to make room.
+func (a *attempt) watch(now time.Time) (next time.Time, noRoom bool) {
+	t := a.t
+	t.mu.Lock()
 	if !a.open() {
-		a.t.mu.Unlock()
-		return time.Time{}
+		t.mu.Unlock()
+		return time.Time{}, false
 	}
 	a.checkSilence(now)
 	a.checkProbe(now)
-	a.activity.suspendPostponed = false
-	at, next := a.deadline(), a.nextCheck()
-	a.t.mu.Unlock()
-	if at.After(now) {
-		return next
+	a.activity.suspendPostponed, a.activity.noRoom = false, false
+	at := a.deadline()
+	if !at.After(now) {
+		if f := a.expire(now); f != nil {
+			t.mu.Unlock()
+			a.fail(f)
+			return time.Time{}, false
+		}
+		if !a.activity.noRoom {
+			at = a.deadline()
+		}
 	}
-	a.expire()
-	a.t.mu.Lock()
-	defer a.t.mu.Unlock()
+	defer t.mu.Unlock()
 	if !a.open() {
-		return time.Time{}
+		return time.Time{}, false
 	}
-	return a.nextCheck()
+	return a.nextCheck(at), a.activity.noRoom
 }
 
-// expire handles a deadline that has passed.
-func (a *attempt) expire() {
-	t := a.t
-	t.mu.Lock()
-	switch {
-	case !a.open() || time.Now().Before(a.deadline()),
-		t.state == streaming && !a.suspends(time.Now()),
-		t.move(suspend):
-		t.mu.Unlock()
-		return
+// expire handles a deadline that has passed; it returns the failure if the attempt is to be aborted.
+// t.mu is held.
+func (a *attempt) expire(now time.Time) *failure {
+	if a.t.state == streaming && !a.suspends(now) || a.t.move(suspend) {
+		return nil
 	}
-	f := a.refusal.take()
-	if f == nil {
-		f = a.aborted()
+	if f := a.refusal.take(); f != nil {
+		return f
 	}
-	t.mu.Unlock()
-	a.fail(f)
+	return a.aborted()
 }
 
 // aborted returns the failure of an attempt that the abort timeout ended; t.mu is held.

@@ -2,6 +2,8 @@ package invoker
 
 import (
 	"container/heap"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -9,9 +11,17 @@ import (
 // lingerTime is how long a command without effect waits for the next one.
 const lingerTime = 10 * time.Millisecond
 
-// scanGap is the minimum time between two scans of all open attempts. While slots are
-// short, an attempt becomes overdue nearly every millisecond.
-const scanGap = 10 * time.Millisecond
+const (
+	// scanGap is the minimum time between two checks of open attempts. While slots are short,
+	// an attempt becomes overdue nearly every millisecond.
+	scanGap = 10 * time.Millisecond
+	// scanPause is the minimum time between two scans of all open attempts, for each of them. A
+	// scan takes about a hundredth of that. Idle ones that were not asked to make room are
+	// checked in between.
+	scanPause = 100 * time.Microsecond
+	// maxScanPause bounds the product.
+	maxScanPause = time.Second
+)
 
 // timerQueue runs the deadlines of a session with a single timer: silent attempts,
 // backoffs, lingering steps.
@@ -23,8 +33,10 @@ type timerQueue struct {
 	armed     time.Time // when the timer fires; zero: not armed
 	stopped   bool
 	open      map[*attempt]struct{}
-	scan      time.Time // when an open attempt may be overdue
-	scanned   time.Time // time of the last scan
+	scan      time.Time  // when an open attempt may be overdue
+	scanned   time.Time  // time of the last scan
+	idle      []*attempt // found then, but not asked to make room
+	idleAt    time.Time  // when the first of them are checked again
 	backoff   backoffs
 	lingering []*attempt // in order of time
 	flushAt   time.Time  // of the first of them
@@ -41,7 +53,7 @@ func (c *timerQueue) opened(a *attempt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open[a] = struct{}{}
-	c.scanBy(a.nextCheck())
+	c.scanBy(a.nextCheck(a.deadline()))
 }
 
 // closed is the opposite of opened. It may be called repeatedly.
@@ -61,7 +73,8 @@ func (c *timerQueue) wake(at time.Time) {
 }
 
 func (c *timerQueue) scanBy(at time.Time) {
-	if earliest := c.scanned.Add(scanGap); at.Before(earliest) {
+	pause := min(max(time.Duration(len(c.open))*scanPause, scanGap), maxScanPause)
+	if earliest := c.scanned.Add(pause); at.Before(earliest) {
 		at = earliest
 	}
 	if c.scan.IsZero() || at.Before(c.scan) {
@@ -149,12 +162,17 @@ func (c *timerQueue) fire() {
 		t.resume()
 	}
 	var next time.Time
+	var idle []*attempt
 	for _, a := range watched {
-		if at := a.watch(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+		at, noRoom := a.watch(now)
+		if noRoom {
+			idle = append(idle, a)
+		}
+		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
 	}
-	c.rearm(next)
+	c.rearm(next, idle)
 }
 
 // due removes and returns everything that is due.
@@ -166,20 +184,30 @@ func (c *timerQueue) due(now time.Time) (resumed []*task, flushed, watched []*at
 		flushed, c.lingering = c.lingering, nil
 	}
 	if !c.scan.IsZero() && !c.scan.After(now) {
-		c.scan, c.scanned = time.Time{}, now
-		for a := range c.open {
-			watched = append(watched, a)
-		}
+		c.scan, c.scanned, c.idle = time.Time{}, now, nil
+		watched = slices.AppendSeq(make([]*attempt, 0, len(c.open)), maps.Keys(c.open))
+	}
+	if len(c.idle) > 0 && !c.idleAt.After(now) {
+		n := min(len(c.idle), maxRoomOpenings)
+		watched, c.idle = c.idle[:n:n], c.idle[n:]
 	}
 	return resumed, flushed, watched
 }
 
-func (c *timerQueue) rearm(scan time.Time) {
+// rearm arms the timer after attempts were checked, of which some are idle.
+func (c *timerQueue) rearm(scan time.Time, idle []*attempt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.idle = append(c.idle, idle...); len(c.idle) > 0 {
+		if now := time.Now(); !c.idleAt.After(now) {
+			c.idleAt = now.Add(scanGap)
+		}
+		c.arm(c.idleAt)
+	}
 	if !scan.IsZero() {
 		c.scanBy(scan)
-	} else if !c.scan.IsZero() {
+	}
+	if !c.scan.IsZero() {
 		c.arm(c.scan)
 	}
 	if len(c.backoff) > 0 {

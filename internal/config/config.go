@@ -40,6 +40,8 @@ type Config struct {
 
 	InitializationTimeout units.Duration `key:"initialization-timeout" help:"maximum time to join the cluster at startup"`
 	ShutdownTimeout       units.Duration `key:"shutdown-timeout" help:"maximum time for a graceful shutdown"`
+	// A write that may still complete cannot be reported as failed, so the process has to end.
+	DiskTimeout units.Duration `key:"disk-timeout" help:"how long reads and writes of the data directory may make no progress before the process exits, so that other nodes take over and a supervisor can restart it; leadership is given up after 2s"`
 
 	// Retentions of services that set none, and the bounds of those that set them.
 	DefaultJournalRetention            units.Duration  `key:"default-journal-retention" help:"how long journals are kept after completion"`
@@ -78,6 +80,7 @@ func Default() *Config {
 		Listener:              Listener{BindIP: Loopback, BindPort: 5122},
 		InitializationTimeout: minutes(5),
 		ShutdownTimeout:       minutes(1),
+		DiskTimeout:           milliseconds(10_000),
 		LogFilter:             "warn,platform=info",
 		LogFormat:             LogPretty,
 		MetricsPerHandler:     true,

@@ -35,6 +35,7 @@ func (l *loader) validate() {
 	l.between("default-replication", cfg.DefaultReplication, 1, maxReplication)
 	l.between("bootstrap-expect", cfg.BootstrapExpect, 1, 100)
 	l.check("node-lost-timeout", cfg.NodeLostTimeout.Std() >= time.Second, "a duration from 1s", cfg.NodeLostTimeout)
+	l.check("disk-timeout", cfg.DiskTimeout.Std() >= 3*time.Second, "a duration from 3s", cfg.DiskTimeout) // above WatchdogConfig.Slow
 	for _, address := range cfg.MetadataClient.Addresses {
 		l.check("metadata-client.addresses", isNodeAddress(address), "addresses of nodes such as node1:5122 or http://node1:5122", address)
 	}

@@ -95,8 +95,8 @@ func (f *files) awaitRoom(ctx context.Context, report func(reason string)) error
 	return nil
 }
 
-// openStores opens the databases.
-func (f *files) openStores(log *slog.Logger) (err error) {
+// openStores opens the databases. timeout is disk-timeout.
+func (f *files) openStores(timeout time.Duration, log *slog.Logger) (err error) {
 	ballast := f.dir.In(ballastFile)
 	if err := raftgroup.CreateBallast(ballast, ballastBytes); err != nil {
 		log.Warn("no space for the ballast file", "err", err)
@@ -107,7 +107,9 @@ func (f *files) openStores(log *slog.Logger) (err error) {
 	if f.tables, err = f.dir.OpenTables(f.self, store.Options{Logger: log}); err != nil {
 		return err
 	}
-	f.watchdog = raftgroup.NewWatchdog(raftgroup.WatchdogConfig{LogProgress: f.logs.Written, StateProgress: f.tables.Written, Logger: log})
+	f.watchdog = raftgroup.NewWatchdog(raftgroup.WatchdogConfig{
+		Hung: timeout, LogProgress: f.logs.Written, StateProgress: f.tables.Written, Logger: log,
+	})
 	return nil
 }
 

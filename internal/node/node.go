@@ -150,7 +150,7 @@ func (n *Node) begin(ctx context.Context) error {
 	if err := n.obtainCertificate(ctx); err != nil {
 		return err
 	}
-	if err := n.files.openStores(n.log); err != nil {
+	if err := n.files.openStores(n.cfg.DiskTimeout.Std(), n.log); err != nil {
 		return err
 	}
 	if err := n.openPort(ctx); err != nil {

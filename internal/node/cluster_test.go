@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +53,7 @@ func newTrioWith(t testing.TB, count int, change func(*config.Config), flags ...
 	for i := range count {
 		args := append([]string{
 			fmt.Sprintf("--node-name=n%d", i+1), "--bind-ip=127.0.0.1", fmt.Sprintf("--bind-port=%d", ports[3*i]),
-			"--base-dir=" + dir, "--default-num-partitions=4", fmt.Sprintf("--bootstrap-expect=%d", count), "--shutdown-timeout=20s",
+			"--base-dir=" + dir, "--default-num-partitions=4", fmt.Sprintf("--bootstrap-expect=%d", count), "--shutdown-timeout=20s", "--disk-timeout=1m",
 		}, flags...)
 		loaded, err := config.Load(args, []string{
 			fmt.Sprintf("PLATFORM_INGRESS__BIND_PORT=%d", ports[3*i+1]), fmt.Sprintf("PLATFORM_ADMIN__BIND_PORT=%d", ports[3*i+2]),
@@ -87,7 +88,11 @@ func (c *trio) start(i int) {
 	m := c.nodes[i]
 	ctx, cancel := context.WithCancel(context.Background())
 	m.cancel, m.done = cancel, make(chan error, 1)
-	log := slog.New(slog.NewTextHandler(c.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})).With("node", m.cfg.NodeName)
+	// Errors also go to stderr: a node that cannot continue ends the test process, and with it the output of the test.
+	log := slog.New(slog.NewMultiHandler(
+		slog.NewTextHandler(c.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}),
+		slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}),
+	)).With("node", m.cfg.NodeName)
 	go func() { m.done <- Run(ctx, m.cfg, log, new(telemetry.Levels)) }()
 }
 

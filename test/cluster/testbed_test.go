@@ -81,6 +81,9 @@ func prepareTestbed(t *testing.T, o testbedOptions) *testbed {
 	if levels := os.Getenv("CLUSTER_LOG"); levels != "" { // raft=debug shows each election
 		env["LOG"] = levels
 	}
+	if o.diskSize > 0 { // the fault hung-disk lasts longer than this default
+		env["DISK_TIMEOUT"] = "10s"
+	}
 	maps.Copy(env, o.env)
 	b.Cluster, err = harness.NewCluster(target, harness.ClusterOptions{
 		Nodes: o.nodes, Env: env, Dir: dir, Binary: o.binary, Placement: b.placement(o),

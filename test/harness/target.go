@@ -18,13 +18,15 @@ var builtin embed.FS
 // values of Env may contain {name}, {host}, {data}, {node_port}, {ingress_port},
 // {admin_port}.
 type Target struct {
-	Name      string            `json:"name"`
-	Server    string            `json:"server"`     // environment variable with the path of the server binary
-	Build     string            `json:"build"`      // package to build when that variable is unset
-	Prefix    string            `json:"prefix"`     // of ingress paths and, as x-<prefix>-id, of headers
-	EnvPrefix string            `json:"env_prefix"` // prefix of every key of Env
-	Args      []string          `json:"args"`
-	Env       map[string]string `json:"env"`
+	Name      string   `json:"name"`
+	Server    string   `json:"server"`     // environment variable with the path of the server binary
+	Build     string   `json:"build"`      // package to build when that variable is unset
+	Prefix    string   `json:"prefix"`     // of ingress paths and, as x-<prefix>-id, of headers
+	EnvPrefix string   `json:"env_prefix"` // prefix of every key of Env
+	Args      []string `json:"args"`
+	// Env is of one node. Its disk timeout is above the default, because the disk of a machine that runs many tests may
+	// stall for that long, and tests do not restart nodes that exit.
+	Env map[string]string `json:"env"`
 	// Secure makes the benchmark use TLS and a token for calls.
 	Secure bool `json:"secure"`
 	// Traced makes the benchmark run a collector, which the server exports its spans to.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/wal"
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
@@ -35,6 +36,35 @@ func TestEntriesOverwriteZeros(t *testing.T) {
 	s, err = db.Storage(7)
 	require.NoError(t, err)
 	require.Equal(t, uint64(entries), s.last)
+}
+
+// A process may end after it has written zeros to a new log and before the first record. The log must then
+// not count as damaged, even while it is not the newest one.
+func TestALogOfZerosIsEmpty(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	db, err := OpenLogDB("log", LogDBOptions{FS: disk, Logger: testLogger(t)})
+	require.NoError(t, err)
+	image := disk.CrashClone(vfs.CrashCloneCfg{})
+	require.NoError(t, db.Close())
+	logs, err := wal.Scan(wal.Dir{FS: image, Dirname: "log"})
+	require.NoError(t, err)
+	_, path := logs[len(logs)-1].SegmentLocation(0)
+	f, err := image.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	require.NoError(t, err)
+	_, err = f.WriteAt(zeros[:], 0)
+	require.NoError(t, errors.Join(err, f.Sync(), f.Close()))
+
+	for i := range uint64(3) {
+		db, err := OpenLogDB("log", LogDBOptions{FS: image, Logger: testLogger(t)})
+		require.NoError(t, err)
+		s, err := db.Storage(7)
+		require.NoError(t, err)
+		require.Equal(t, i, s.last)
+		require.NoError(t, s.StoreLogs([]*raft.Log{{Index: i + 1, Term: 1, Data: []byte("x")}}))
+		crashed := image.CrashClone(vfs.CrashCloneCfg{})
+		require.NoError(t, db.Close())
+		image = crashed
+	}
 }
 
 func TestZerosPrecedeSmallWritesOnly(t *testing.T) {

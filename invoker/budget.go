@@ -72,6 +72,7 @@ func (c *account) reserved(n int) bool {
 		c.reserve = true
 		c.b.reserved++
 		c.b.reserveUsed += c.inReserve()
+		c.b.admit()
 	}
 	return c.reserve
 }
@@ -113,6 +114,7 @@ func (c *account) loaded(size int) bool {
 		return false
 	}
 	c.add(&c.in, more)
+	b.admit()
 	return true
 }
 

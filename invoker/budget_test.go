@@ -1,6 +1,7 @@
 package invoker
 
 import (
+	"math/rand/v2"
 	"runtime"
 	"sync"
 	"testing"
@@ -441,5 +442,56 @@ func TestTheBudgetDoesNotRetainAdmittedAttempts(t *testing.T) {
 		runtime.GC()
 		require.Nil(t, ended.Value(), name)
 		other.close()
+	}
+}
+
+// TestMemoryDoesNotStayFreeWhileAttemptsWait requires that whatever releases memory resumes the attempts
+// that it suffices for, in any sequence of events.
+func TestMemoryDoesNotStayFreeWhileAttemptsWait(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	waiting := func(b *budget) [3]int {
+		return [3]int{b.readWaiters.len(), b.holdWaiters.len(), b.startWaiters.len()}
+	}
+	for range 300 {
+		b := &budget{limit: 8 * smallTransit, ceiling: 6 * smallTransit}
+		accounts := make([]*account, 8)
+		for i := range accounts {
+			accounts[i] = &account{b: b}
+		}
+		size := func() int { return rng.IntN(1 << (1 + rng.IntN(19))) }
+		for n := range 200 {
+			c, event := accounts[rng.IntN(len(accounts))], rng.IntN(9)
+			switch {
+			case event == 0 || c.closed:
+				c.close()
+				*c = account{b: b}
+			case c.granted != nil:
+				continue // it waits
+			case event < 3 && c.in == 0:
+				c.begin(size())
+			case event < 3:
+				c.loaded(size())
+			case event == 3:
+				c.sent(size())
+			case event == 4:
+				c.hold(size())
+			case event == 5:
+				c.read()
+			case event == 6:
+				c.received(c.out / 2)
+			default:
+				c.received(size())
+			}
+			before := waiting(b)
+			b.admit()
+			require.Equal(t, before, waiting(b), "event %d, after %d others", event, n)
+		}
+		for _, c := range accounts {
+			c.close()
+		}
+		require.Zero(t, [4]int{b.used, b.counted(), b.reserved, b.startWaiters.len()})
+		if b.overdraftTimer != nil {
+			b.overdraftTimer.Stop()
+		}
 	}
 }

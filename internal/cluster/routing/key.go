@@ -52,11 +52,10 @@ func (r *Router) Spread() bool {
 // request needs no other node, unless anywhere asks for one of all partitions. Small invocations
 // avoid partitions that large ones occupy, and large ones share few partitions.
 func (r *Router) Key(input int, anywhere bool) uint64 {
-	spread := r.Spread()
-	if input >= partition.LargeCommand && !spread {
+	anywhere = anywhere || r.Spread()
+	if input >= partition.LargeCommand && !anywhere {
 		return r.large()
 	}
-	anywhere = anywhere || spread
 	if input < largeInput && !anywhere {
 		if id, ok := r.shared(); ok {
 			return keyIn(id, r.Count())

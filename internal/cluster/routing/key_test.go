@@ -162,6 +162,17 @@ func TestLargeInvocationsShareFewPartitions(t *testing.T) {
 	})
 }
 
+// TestLargeInvocationsLeaveAShortNode requires that large invocations may be in partitions of other nodes
+// if this one has no slots for them.
+func TestLargeInvocationsLeaveAShortNode(t *testing.T) {
+	r := routerOf(4, new(leading))
+	seen := make([]int, r.Count())
+	for range 400 {
+		seen[machine.PartitionOf(r.Key(partition.LargeCommand, true), r.Count())]++
+	}
+	require.NotContains(t, seen, 0)
+}
+
 // TestKeysInOnePartition requires random keys within the only partition.
 func TestKeysInOnePartition(t *testing.T) {
 	r := routerOf(1, new(leading))

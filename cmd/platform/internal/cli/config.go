@@ -33,18 +33,20 @@ func (a *app) config() *cobra.Command {
 	return cmd
 }
 
-// environmentFile contains the name of the environment that config use-environment has chosen.
+// environmentFile contains the name of the environment that config use-environment has chosen. It is
+// named after the configuration file, which may be in a directory with files of others, such as
+// /etc/environment.
 func environmentFile(configuration string) string {
-	return filepath.Join(filepath.Dir(configuration), "environment")
+	return strings.TrimSuffix(configuration, ".toml") + ".environment"
 }
 
 // chosenEnvironment is that environment; "" if there is none.
-func chosenEnvironment(configuration string) string {
+func chosenEnvironment(configuration string) (string, error) {
 	name, err := os.ReadFile(environmentFile(configuration))
-	if err != nil {
-		return ""
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read the environment that config use-environment has chosen: %w", err)
 	}
-	return strings.TrimSpace(string(name))
+	return strings.TrimSpace(string(name)), nil
 }
 
 func (a *app) configList() *cobra.Command {
@@ -67,7 +69,11 @@ func (a *app) configList() *cobra.Command {
 			Name     string `json:"name"`
 			AdminURL string `json:"admin_base_url"`
 		}
-		current, environments, rows := environmentOf(a.System, &a.options, file), []environment{}, [][]string{}
+		current, err := environmentOf(a.System, &a.options, file)
+		if err != nil {
+			return err
+		}
+		environments, rows := []environment{}, [][]string{}
 		for _, name := range environmentNames(profiles) {
 			e := environment{name == current, name, profiles[name].AdminURL}
 			if e.AdminURL == "" {
@@ -106,11 +112,7 @@ func (a *app) configUse() *cobra.Command {
 			if names := environmentNames(profiles); !slices.Contains(names, args[0]) {
 				return unknownEnvironment(args[0], file, found, names)
 			}
-			chosen := environmentFile(file)
-			if err := os.MkdirAll(filepath.Dir(chosen), 0o700); err != nil {
-				return fmt.Errorf("store the choice: %w", err)
-			}
-			if err := os.WriteFile(chosen, []byte(args[0]+"\n"), 0o600); err != nil {
+			if err := replaceFile(environmentFile(file), []byte(args[0]+"\n")); err != nil {
 				return fmt.Errorf("store the choice: %w", err)
 			}
 			a.print.Printf("%s The environment is %s.\n", a.print.Green("[OK]:"), term.Clean(args[0]))
@@ -122,8 +124,9 @@ func (a *app) configUse() *cobra.Command {
 	}
 }
 
-// bearerToken is a token in the configuration file.
-var bearerToken = regexp.MustCompile(`(bearer_token["']?\s*=\s*)("(?:[^"\\]|\\.)*"|'[^']*')`)
+// bearerToken is a token in the configuration file. The file may be invalid: what is no string may be
+// the token, up to the end of the line.
+var bearerToken = regexp.MustCompile(`(?is)(bearer_token["']?[ \t]*)(?:=\s*)?("""(?:\\.|.)*?(?:"""|\z)|'''.*?(?:'''|\z)|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\n]*)`)
 
 func (a *app) configView() *cobra.Command {
 	return &cobra.Command{
@@ -142,7 +145,7 @@ func (a *app) configView() *cobra.Command {
 				return fmt.Errorf("read configuration file: %w", err)
 			}
 			a.hint.Printf("%s:\n", file)
-			a.print.Printf("%s", bearerToken.ReplaceAll(text, []byte(`$1"***"`)))
+			a.print.Printf("%s", bearerToken.ReplaceAll(text, []byte(`$1= "***"`)))
 			return nil
 		}),
 	}

@@ -66,12 +66,20 @@ func writeCredentials(path string, all map[string]credentials) error {
 	if err != nil {
 		return fmt.Errorf("encode the tokens: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := replaceFile(path, data); err != nil {
 		return fmt.Errorf("store the token: %w", err)
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".credentials-*") // mode 0600
+	return nil
+}
+
+// replaceFile replaces the content of a file as a whole, which only its owner can read.
+func replaceFile(path string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
 	if err != nil {
-		return fmt.Errorf("store the token: %w", err)
+		return err
 	}
 	_, err = file.Write(data)
 	if err = errors.Join(err, file.Close()); err == nil {
@@ -79,9 +87,8 @@ func writeCredentials(path string, all map[string]credentials) error {
 	}
 	if err != nil {
 		_ = os.Remove(file.Name()) // it may have been renamed
-		return fmt.Errorf("store the token: %w", err)
 	}
-	return nil
+	return err
 }
 
 // useStored sets the token of the environment, and its login if it is that of a session, unless they

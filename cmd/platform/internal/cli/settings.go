@@ -49,7 +49,11 @@ const (
 // configuration file, PLATFORM_HOST, the variables for single settings, and the flags.
 func loadSettings(system System, flags *globals) (settings, error) {
 	env, file := system.Getenv, configFile(system)
-	s := settings{Environment: environmentOf(system, flags, file), File: file}
+	s := settings{File: file}
+	var err error
+	if s.Environment, err = environmentOf(system, flags, file); err != nil {
+		return settings{}, err
+	}
 	if err := s.applyFile(); err != nil {
 		return settings{}, err
 	}
@@ -82,8 +86,12 @@ func ingressBeside(adminURL string) string {
 }
 
 // environmentOf is the name of the environment in use.
-func environmentOf(system System, flags *globals, file string) string {
-	return cmp.Or(flags.environment, system.Getenv("PLATFORM_ENVIRONMENT"), chosenEnvironment(file), defaultEnvironment)
+func environmentOf(system System, flags *globals, file string) (string, error) {
+	if name := cmp.Or(flags.environment, system.Getenv("PLATFORM_ENVIRONMENT")); name != "" {
+		return name, nil
+	}
+	chosen, err := chosenEnvironment(file)
+	return cmp.Or(chosen, defaultEnvironment), err
 }
 
 // completeURL completes an address, see completeAddress. It keeps unix:<path> unchanged.
@@ -178,7 +186,7 @@ func (s *settings) applyFile() error {
 	chosen, known := profiles[s.Environment]
 	if !known && s.Environment != defaultEnvironment {
 		err := unknownEnvironment(s.Environment, s.File, found, environmentNames(profiles))
-		if s.Environment == chosenEnvironment(s.File) {
+		if environment, _ := chosenEnvironment(s.File); s.Environment == environment {
 			err = &hintedError{err, "`platform config use-environment` chooses another one."}
 		}
 		return err

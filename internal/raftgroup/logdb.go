@@ -9,6 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"platform/internal/pebbledb"
 )
 
 // LogDBOptions configures a LogDB; the zero value is for production.
@@ -34,12 +36,12 @@ type LogDB struct {
 	db    *pebble.DB
 	cache *pebble.Cache
 
-	written  *WriteProgress
-	large    *LargeWrites
+	written  *pebbledb.WriteProgress
+	large    *pebbledb.LargeWrites
 	readOnly bool
 }
 
-// Written counts what flushes and compactions write, see WriteProgress.
+// Written counts what flushes and compactions write, see pebbledb.WriteProgress.
 func (l *LogDB) Written() uint64 { return l.written.Count() }
 
 // OpenLogDB opens the log database in dir, creating it if missing.
@@ -73,18 +75,18 @@ func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
 		// are compacted: waiting for compactions would only delay the groups that share the log.
 		L0StopWritesThreshold: 1000,
 		FormatMajorVersion:    pebble.FormatNewest,
-		Logger:                pebbleLogger{logger.With("component", "log_database")},
+		Logger:                pebbledb.Logger{Log: logger.With("component", "log_database")},
 	}
-	written := new(WriteProgress)
+	written := new(pebbledb.WriteProgress)
 	po.EventListener = new(pebble.EventListener)
-	SeparateValues(po)
+	pebbledb.SeparateValues(po)
 	written.Listen(po.EventListener)
-	large := NewLargeWrites(po)
+	large := pebbledb.NewLargeWrites(po)
 	// Entries are short-lived and often deleted before they reach a table file.
 	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
 	db, err := openPebble(dir, po)
 	if err == nil {
-		if err = CheckBlobFiles(db, fs, dir); err != nil {
+		if err = pebbledb.CheckBlobFiles(db, fs, dir); err != nil {
 			err = errors.Join(err, db.Close())
 		}
 	}
@@ -168,22 +170,4 @@ func orDefault[T comparable](v, def T) T {
 		return def
 	}
 	return v
-}
-
-// pebbleLogger forwards the log of Pebble to slog; its info level becomes debug.
-type pebbleLogger struct{ log *slog.Logger }
-
-func (l pebbleLogger) Infof(format string, args ...any) {
-	l.log.Debug("pebble", "detail", fmt.Sprintf(format, args...))
-}
-
-func (l pebbleLogger) Errorf(format string, args ...any) {
-	l.log.Error("pebble", "err", fmt.Sprintf(format, args...))
-}
-
-// Fatalf exits the process: Pebble calls it when a write to the log failed and the content
-// of the disk is unknown.
-func (l pebbleLogger) Fatalf(format string, args ...any) {
-	l.log.Error("pebble failed fatally, exiting", "err", fmt.Sprintf(format, args...))
-	os.Exit(1)
 }

@@ -9,12 +9,14 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/hashicorp/raft"
+
+	"platform/internal/pebbledb"
 )
 
 // LogStore is one group's part of a LogDB. It is safe for concurrent use.
 type LogStore struct {
 	db    *pebble.DB
-	large *LargeWrites
+	large *pebbledb.LargeWrites
 	group uint32
 
 	// mu covers first and last, which mirror the entries on disk; 0 means none.

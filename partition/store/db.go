@@ -1,12 +1,10 @@
 package store
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 
@@ -14,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"platform/internal/raftgroup"
+	"platform/internal/pebbledb"
 )
 
 // Options configure a DB; zero values mean the defaults.
@@ -51,8 +49,8 @@ type DB struct {
 	lock   *pebble.Lock
 	opts   Options
 
-	written *raftgroup.WriteProgress
-	large   *raftgroup.LargeWrites
+	written *pebbledb.WriteProgress
+	large   *pebbledb.LargeWrites
 	flusher flusher
 
 	views sync.WaitGroup // open views
@@ -73,12 +71,12 @@ func Open(dir string, opts Options) (*DB, error) {
 	// Pebble reserves the memory of memtables in the block cache: one being written and
 	// one being flushed or recycled.
 	cache := pebble.NewCache(opts.CacheBytes + 2*int64(opts.MemTableBytes))
-	written := new(raftgroup.WriteProgress)
+	written := new(pebbledb.WriteProgress)
 	po := pebbleOptions(opts, cache, lock, written)
-	large := raftgroup.NewLargeWrites(po)
+	large := pebbledb.NewLargeWrites(po)
 	db, err := pebble.Open(dir, po)
 	if err == nil {
-		if err = raftgroup.CheckBlobFiles(db, opts.FS, dir); err != nil {
+		if err = pebbledb.CheckBlobFiles(db, opts.FS, dir); err != nil {
 			err = errors.Join(err, db.Close())
 		}
 	}
@@ -130,7 +128,7 @@ const memTables = 8
 // Values in blob files count as well, so sstables of large rows contain few of them.
 const sstableBytes = 8 << 20
 
-func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock, written *raftgroup.WriteProgress) *pebble.Options {
+func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock, written *pebbledb.WriteProgress) *pebble.Options {
 	log := o.Logger.With("component", "tables")
 	po := &pebble.Options{
 		FS:                          o.FS,
@@ -145,13 +143,13 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock, written *r
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 		L0CompactionThreshold:       8,  // inserts are random in the key space, so a compaction
 		L0StopWritesThreshold:       64, // rewrites most of what it overlaps: do fewer, larger ones
-		Logger:                      pebbleLogger{log},
+		Logger:                      pebbledb.Logger{Log: log},
 		EventListener: &pebble.EventListener{
 			BackgroundError: (&backgroundErrors{log: log}).report,
 			WriteStallBegin: func(i pebble.WriteStallBeginInfo) { log.Warn("writes stalled by the disk", "reason", i.Reason) },
 		},
 	}
-	raftgroup.SeparateValues(po)
+	pebbledb.SeparateValues(po)
 	written.Listen(po.EventListener)
 	for i := range po.Levels {
 		po.TargetFileSizes[i] = sstableBytes
@@ -161,7 +159,7 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock, written *r
 	return po
 }
 
-// Written counts what flushes and compactions write, see raftgroup.WriteProgress.
+// Written counts what flushes and compactions write, see pebbledb.WriteProgress.
 func (db *DB) Written() uint64 { return db.written.Count() }
 
 // ErrClosed is wrapped by reads of a view that was opened after Close, and by flushes
@@ -236,24 +234,4 @@ func (db *DB) Stats() Stats {
 		s.CompactedBytes += m.Levels[i].TableBytesCompacted + m.Levels[i].BlobBytesCompacted
 	}
 	return s
-}
-
-// pebbleLogger forwards the log of Pebble to slog; its info level becomes debug.
-type pebbleLogger struct{ log *slog.Logger }
-
-func (l pebbleLogger) Infof(format string, args ...any) {
-	if l.log.Enabled(context.Background(), slog.LevelDebug) {
-		l.log.Debug("pebble", "detail", fmt.Sprintf(format, args...))
-	}
-}
-
-func (l pebbleLogger) Errorf(format string, args ...any) {
-	l.log.Error("pebble", "err", fmt.Sprintf(format, args...))
-}
-
-// Fatalf exits the process: Pebble calls it when it no longer knows what is on disk. The
-// next start replays the Raft log from the last flush.
-func (l pebbleLogger) Fatalf(format string, args ...any) {
-	l.log.Error("pebble failed fatally, exiting", "err", fmt.Sprintf(format, args...))
-	os.Exit(1)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
-	"platform/internal/raftgroup"
+	"platform/internal/pebbledb"
 	"platform/partition/machine"
 )
 
@@ -114,7 +114,7 @@ func rows(t require.TestingT, p *Partition) (all []string) {
 func openInMemory(f *testing.F) *DB {
 	opts := quiet().withDefaults()
 	cache := pebble.NewCache(opts.CacheBytes)
-	po := pebbleOptions(opts, cache, nil, new(raftgroup.WriteProgress))
+	po := pebbleOptions(opts, cache, nil, new(pebbledb.WriteProgress))
 	po.FS = vfs.NewMem()
 	db, err := pebble.Open("tables", po)
 	require.NoError(f, err)

@@ -1,6 +1,7 @@
-package raftgroup
+package pebbledb
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ import (
 // failures of its background work.
 func openBlobs(t *testing.T, disk vfs.FS, failed chan error) *pebble.DB {
 	o := &pebble.Options{
-		FS: disk, Logger: pebbleLogger{testLogger(t)}, FormatMajorVersion: pebble.FormatNewest,
+		FS: disk, Logger: Logger{slog.New(slog.DiscardHandler)}, FormatMajorVersion: pebble.FormatNewest,
 		EventListener: &pebble.EventListener{BackgroundError: func(err error) { failed <- err }},
 	}
 	SeparateValues(o)
@@ -87,7 +88,7 @@ func TestReleasesWithoutValueSeparationReadBlobFiles(t *testing.T) {
 	}
 	require.NoError(t, db.Flush())
 	require.NoError(t, db.Close())
-	old, err := pebble.Open("db", &pebble.Options{FS: disk, Logger: pebbleLogger{testLogger(t)}, FormatMajorVersion: pebble.FormatTableFormatV6})
+	old, err := pebble.Open("db", &pebble.Options{FS: disk, Logger: Logger{slog.New(slog.DiscardHandler)}, FormatMajorVersion: pebble.FormatTableFormatV6})
 	require.NoError(t, err)
 	for i := range byte(25) {
 		require.NoError(t, old.Set([]byte{i * 2}, []byte("new"), nil))

@@ -1,4 +1,4 @@
-package raftgroup
+package pebbledb
 
 import (
 	"context"
@@ -37,7 +37,7 @@ func SeparateValues(o *pebble.Options) {
 
 // CheckBlobFiles checks that the blob files of a database that was just opened exist and are
 // complete. Pebble checks only sstables when it opens a database, and panics when it opens a
-// damaged blob file.
+// damaged blob file. pebble.IsCorruptionError and fs.ErrNotExist recognize the errors.
 func CheckBlobFiles(db *pebble.DB, fs vfs.FS, dir string) error {
 	for {
 		version := db.DebugCurrentVersion()
@@ -69,7 +69,7 @@ func checkBlobFile(fs vfs.FS, path string, size uint64) error {
 		return err
 	}
 	if is := info.Size(); uint64(is) != size {
-		return fmt.Errorf("%w: it has %d bytes instead of %d", ErrCorrupt, is, size)
+		return fmt.Errorf("%w: it has %d bytes instead of %d", pebble.ErrCorruption, is, size)
 	}
 	r, _, err := openBlobFile(fs, path)
 	if err != nil {

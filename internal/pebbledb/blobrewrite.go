@@ -1,4 +1,4 @@
-package raftgroup
+package pebbledb
 
 import (
 	"context"

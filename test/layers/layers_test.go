@@ -125,23 +125,23 @@ func TestImportsAreFromLowerLayers(t *testing.T) {
 	}
 }
 
-// floorOf returns the floor that contains a package: the longest of the folders above it.
-func floorOf(pkg string, floors map[string]int) string {
+// directoryOf returns the directory of the list that contains a package, the longest one.
+func directoryOf(pkg string, order map[string]int) string {
 	for at := pkg; at != "."; at = path.Dir(at) {
-		if _, known := floors[at]; known {
+		if _, known := order[at]; known {
 			return at
 		}
 	}
 	return ""
 }
 
-// byFloor returns the imports between floors.
-func byFloor(floors map[string]int, imports map[string][]string) map[string][]string {
+// byDirectory returns the imports between these directories.
+func byDirectory(order map[string]int, imports map[string][]string) map[string][]string {
 	out := map[string][]string{}
 	for pkg, imported := range imports {
-		from := floorOf(pkg, floors)
+		from := directoryOf(pkg, order)
 		for _, to := range imported {
-			if to := floorOf(to, floors); to != from && !slices.Contains(out[from], to) {
+			if to := directoryOf(to, order); to != from && !slices.Contains(out[from], to) {
 				out[from] = append(out[from], to)
 			}
 		}
@@ -149,17 +149,17 @@ func byFloor(floors map[string]int, imports map[string][]string) map[string][]st
 	return out
 }
 
-func TestFoldersAreFloors(t *testing.T) {
+func TestDirectoriesImportLowerDirectories(t *testing.T) {
 	directories := section(t, architecture(t), "Directories")
-	floors, found := linesOf(t, directories), imports(t, root)
-	require.Empty(t, violations(floors, byFloor(floors, found)), "move the package, or what it imports, to another folder")
+	order, found := linesOf(t, directories), imports(t, root)
+	require.Empty(t, violations(order, byDirectory(order, found)), "move the package, or what it imports, to another directory")
 	for pkg := range found {
-		require.NotEmpty(t, floorOf(pkg, floors), "%s is in no folder", pkg)
+		require.NotEmpty(t, directoryOf(pkg, order), "%s is in no directory", pkg)
 		if path.Base(pkg) != "machinetest" && path.Base(pkg) != "flowtest" && path.Base(pkg) != "lambdatest" && path.Dir(pkg) != "proto" {
 			require.Contains(t, directories, "`"+pkg+"`", "the table of directories lacks a package")
 		}
 	}
-	for _, named := range regexp.MustCompile("`((?:"+strings.Join(slices.Collect(maps.Keys(floors)), "|")+")/[a-z-/]+)`").FindAllStringSubmatch(directories, -1) {
+	for _, named := range regexp.MustCompile("`((?:"+strings.Join(slices.Collect(maps.Keys(order)), "|")+")/[a-z-/]+)`").FindAllStringSubmatch(directories, -1) {
 		require.DirExists(t, filepath.Join(root, named[1]), "the table of directories has one that does not exist")
 	}
 }
@@ -170,7 +170,7 @@ func TestViolationsAreDetected(t *testing.T) {
 	require.Equal(t, []string{"left imports right"}, violations(layer, map[string][]string{"left": {"right"}}))
 	require.Equal(t, []string{"bottom imports top"}, violations(layer, map[string][]string{"bottom": {"top"}}))
 	require.Equal(t, []string{"unknown is in no layer"}, violations(layer, map[string][]string{"unknown": nil}))
-	floors := map[string]int{"left": 0, "left/top": 1, "bottom": 2}
+	order := map[string]int{"left": 0, "left/top": 1, "bottom": 2}
 	require.Equal(t, map[string][]string{"left": {"bottom"}, "left/top": {"left"}},
-		byFloor(floors, map[string][]string{"left/a": {"left/b", "bottom/c"}, "left/b": {"bottom/d"}, "left/top/e": {"left/a"}}))
+		byDirectory(order, map[string][]string{"left/a": {"left/b", "bottom/c"}, "left/b": {"bottom/d"}, "left/top/e": {"left/a"}}))
 }

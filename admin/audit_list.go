@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"encoding/hex"
 	"net/http"
 	"strconv"
@@ -9,6 +10,14 @@ import (
 
 	"platform/metadata"
 )
+
+// auditLog is the audit log of the cluster.
+type auditLog interface {
+	RecordAction(context.Context, metadata.Action) error
+	// Audit returns the records before a number.
+	Audit(before uint64, limit int) ([]metadata.AuditRecord, error)
+	VerifyAudit() (metadata.AuditState, error)
+}
 
 // auditView is a record of the audit log as shown to users.
 type auditView struct {

@@ -16,6 +16,15 @@ import (
 	"platform/metadata"
 )
 
+// memberRegistry stores the members of the cluster.
+type memberRegistry interface {
+	Cluster() (metadata.Cluster, bool)
+	Nodes() []metadata.Node
+	SetReplication(ctx context.Context, replicas int) (metadata.Cluster, error)
+	DrainNode(ctx context.Context, id uint32, draining bool) (metadata.Node, error)
+	RemoveNode(ctx context.Context, id uint32, force bool) (metadata.Node, error)
+}
+
 func (s *Server) listNodes(c echo.Context) error {
 	state, err := s.clusterState(c.Request().Context())
 	if err != nil {

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -13,6 +14,19 @@ import (
 	"platform/internal/ids"
 	"platform/metadata"
 )
+
+// deploymentRegistry stores deployments, and the options of their services.
+type deploymentRegistry interface {
+	Schemas() *metadata.Schemas
+	RegisterDeployment(context.Context, metadata.Registration) (metadata.Registered, error)
+	// PlanDeployment validates a registration and returns its result without storing it.
+	PlanDeployment(metadata.Registration) (metadata.Registered, error)
+	UpdateDeployment(context.Context, metadata.Update) (*metadata.Deployment, error)
+	// PlanUpdate validates an update and returns its result without storing it.
+	PlanUpdate(metadata.Update) (*metadata.Deployment, error)
+	DeleteDeployment(context.Context, ids.Deployment) error
+	ModifyService(ctx context.Context, name string, options metadata.Options) (*metadata.Service, error)
+}
 
 // listDeployments responds with all deployments, the oldest first.
 func (s *Server) listDeployments(c echo.Context) error {

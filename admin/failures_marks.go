@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -13,6 +14,14 @@ import (
 	"platform/metadata"
 	"platform/partition/listing"
 )
+
+// failureMarkRegistry stores the marks of failure groups.
+type failureMarkRegistry interface {
+	// FailureMarks returns the marks of all failure groups, FailureMark that of one group.
+	FailureMarks() []metadata.FailureMark
+	FailureMark(group string) (metadata.FailureMark, bool)
+	MarkFailure(context.Context, metadata.FailureMarkEdit) (metadata.FailureMark, error)
+}
 
 // failureMark contains the mute setting and note of operators for a failure group.
 type failureMark struct {

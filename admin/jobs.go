@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,15 @@ import (
 	"platform/internal/ids"
 	"platform/metadata"
 )
+
+// jobRegistry stores jobs.
+type jobRegistry interface {
+	// Jobs returns the jobs, sorted by ID.
+	Jobs() []metadata.Job
+	Job(id string) (metadata.Job, bool)
+	CreateJob(context.Context, metadata.Job) (metadata.Job, error)
+	StopJob(ctx context.Context, id string) (metadata.Job, error)
+}
 
 // JobOperation is the operation of a job on each invocation.
 type JobOperation string

@@ -12,6 +12,14 @@ import (
 	"platform/flowcontrol"
 )
 
+// ruleRegistry stores the rules of flow control.
+type ruleRegistry interface {
+	// Rules returns the rule book and a channel that is closed when it changes.
+	Rules() (*flowcontrol.Book, <-chan struct{})
+	PutRules(context.Context, []flowcontrol.Change) ([]flowcontrol.Rule, error)
+	DeleteRules(context.Context, []flowcontrol.Removal) ([]flowcontrol.Pattern, error)
+}
+
 // rulesTimeout limits the time that the response to a change of rules waits for partitions. A
 // partition without a leader gets the rules with its next one, which can take much longer.
 const rulesTimeout = time.Second

@@ -17,6 +17,14 @@ import (
 	"platform/metadata"
 )
 
+// secretRegistry encrypts the secrets in the metadata.
+type secretRegistry interface {
+	// Secrets returns how secrets are stored.
+	Secrets() metadata.SecretsState
+	// RotateSecrets encrypts them with the newest key.
+	RotateSecrets(context.Context) (int, error)
+}
+
 // secretsView describes how the secrets in the metadata are stored.
 type secretsView struct {
 	Encrypted   bool             `json:"encrypted"`

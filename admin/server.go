@@ -15,85 +15,27 @@ import (
 	"platform/admin/events"
 	"platform/admin/query"
 	"platform/admin/ui"
-	"platform/flowcontrol"
 	"platform/internal/access"
 	"platform/internal/access/oidc"
 	"platform/internal/feature"
-	"platform/internal/ids"
 	"platform/internal/subscription"
 	"platform/invoker/discovery"
 	"platform/metadata"
 )
 
-// Registry is the metadata of the cluster. A change is visible in Schemas when the method that made
-// it returns.
+// Registry is the metadata of the cluster. A change is visible to readers when the method that made
+// it returns. Each part is declared in the file of its routes.
 type Registry interface {
-	Schemas() *metadata.Schemas
-	Cluster() (metadata.Cluster, bool)
-	Nodes() []metadata.Node
-
-	RegisterDeployment(context.Context, metadata.Registration) (metadata.Registered, error)
-	// PlanDeployment validates a registration and returns its result without storing it.
-	PlanDeployment(metadata.Registration) (metadata.Registered, error)
-	UpdateDeployment(context.Context, metadata.Update) (*metadata.Deployment, error)
-	// PlanUpdate validates an update and returns its result without storing it.
-	PlanUpdate(metadata.Update) (*metadata.Deployment, error)
-	DeleteDeployment(context.Context, ids.Deployment) error
-	ModifyService(ctx context.Context, name string, options metadata.Options) (*metadata.Service, error)
-
-	// Rules returns the rule book and a channel that is closed when it changes.
-	Rules() (*flowcontrol.Book, <-chan struct{})
-	PutRules(context.Context, []flowcontrol.Change) ([]flowcontrol.Rule, error)
-	DeleteRules(context.Context, []flowcontrol.Removal) ([]flowcontrol.Pattern, error)
-
-	// Jobs returns the jobs, sorted by ID.
-	Jobs() []metadata.Job
-	Job(id string) (metadata.Job, bool)
-	CreateJob(context.Context, metadata.Job) (metadata.Job, error)
-	StopJob(ctx context.Context, id string) (metadata.Job, error)
-
-	// FailureMarks returns the marks of all failure groups, FailureMark that of one group.
-	FailureMarks() []metadata.FailureMark
-	FailureMark(group string) (metadata.FailureMark, bool)
-	MarkFailure(context.Context, metadata.FailureMarkEdit) (metadata.FailureMark, error)
-
-	Tokens() []metadata.Token
-	Token(id string) (metadata.Token, bool)
-	CreateToken(context.Context, metadata.Token) (metadata.Token, error)
-	RevokeToken(ctx context.Context, id string) (metadata.Token, error)
-
-	// RecordAction adds a record to the audit log. Audit returns the records before a number.
-	RecordAction(context.Context, metadata.Action) error
-	Audit(before uint64, limit int) ([]metadata.AuditRecord, error)
-	VerifyAudit() (metadata.AuditState, error)
-
-	// Subscriptions returns the event subscriptions, sorted by ID, and a channel that is closed
-	// when they or the Kafka clusters change.
-	Subscriptions() ([]subscription.Subscription, <-chan struct{})
-	NewSubscriptionID() string
-	CreateSubscription(context.Context, subscription.Subscription) (subscription.Subscription, error)
-	ChangeSubscription(ctx context.Context, id string, change func(subscription.Subscription) (subscription.Subscription, error)) (subscription.Subscription, error)
-	RemoveSubscription(ctx context.Context, id string) error
-	// KafkaClusters returns the clusters created by the API, sorted by name.
-	KafkaClusters() []subscription.Cluster
-	CreateKafkaCluster(context.Context, subscription.Cluster) (subscription.Cluster, error)
-	ChangeKafkaCluster(ctx context.Context, name string, change func(map[string]string) (map[string]string, error)) (subscription.Cluster, error)
-	DeleteKafkaCluster(ctx context.Context, name string, force bool) error
-
-	// Secrets returns how secrets are stored; RotateSecrets encrypts them with the newest key.
-	Secrets() metadata.SecretsState
-	RotateSecrets(context.Context) (int, error)
-
-	// Authority returns the authority that issues certificates of nodes; false if there is none.
-	Authority() (metadata.Authority, bool)
-	PutAuthority(ctx context.Context, certificate []byte, key string) error
-	JoinTokens() []metadata.JoinToken
-	CreateJoinToken(ctx context.Context, token metadata.JoinToken, validity time.Duration) (metadata.JoinToken, error)
-	RevokeJoinToken(ctx context.Context, id string) (metadata.JoinToken, error)
-
-	SetReplication(ctx context.Context, replicas int) (metadata.Cluster, error)
-	DrainNode(ctx context.Context, id uint32, draining bool) (metadata.Node, error)
-	RemoveNode(ctx context.Context, id uint32, force bool) (metadata.Node, error)
+	deploymentRegistry
+	ruleRegistry
+	jobRegistry
+	failureMarkRegistry
+	tokenRegistry
+	auditLog
+	subscriptionRegistry
+	secretRegistry
+	authorityRegistry
+	memberRegistry
 }
 
 // Discoverer sends discovery requests to endpoints. *discovery.Discoverer implements it.

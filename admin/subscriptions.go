@@ -16,6 +16,23 @@ import (
 	"platform/metadata"
 )
 
+// subscriptionRegistry stores event subscriptions and the Kafka clusters that are not in the
+// configuration.
+type subscriptionRegistry interface {
+	// Subscriptions returns the event subscriptions, sorted by ID, and a channel that is closed
+	// when they or the Kafka clusters change.
+	Subscriptions() ([]subscription.Subscription, <-chan struct{})
+	NewSubscriptionID() string
+	CreateSubscription(context.Context, subscription.Subscription) (subscription.Subscription, error)
+	ChangeSubscription(ctx context.Context, id string, change func(subscription.Subscription) (subscription.Subscription, error)) (subscription.Subscription, error)
+	RemoveSubscription(ctx context.Context, id string) error
+	// KafkaClusters returns the clusters created by the API, sorted by name.
+	KafkaClusters() []subscription.Cluster
+	CreateKafkaCluster(context.Context, subscription.Cluster) (subscription.Cluster, error)
+	ChangeKafkaCluster(ctx context.Context, name string, change func(map[string]string) (map[string]string, error)) (subscription.Cluster, error)
+	DeleteKafkaCluster(ctx context.Context, name string, force bool) error
+}
+
 func (s *Server) createSubscription(c echo.Context) error {
 	check, err := queryBool(c, "check")
 	if err != nil {

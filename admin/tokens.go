@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,6 +15,14 @@ import (
 	"platform/internal/units"
 	"platform/metadata"
 )
+
+// tokenRegistry stores access tokens.
+type tokenRegistry interface {
+	Tokens() []metadata.Token
+	Token(id string) (metadata.Token, bool)
+	CreateToken(context.Context, metadata.Token) (metadata.Token, error)
+	RevokeToken(ctx context.Context, id string) (metadata.Token, error)
+}
 
 // tokenRequest is the body of POST /tokens.
 type tokenRequest struct {

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"crypto/x509"
 	"encoding/hex"
 	"errors"
@@ -18,6 +19,16 @@ import (
 	"platform/internal/units"
 	"platform/metadata"
 )
+
+// authorityRegistry stores what issues the certificates of nodes.
+type authorityRegistry interface {
+	// Authority returns the authority that issues certificates of nodes; false if there is none.
+	Authority() (metadata.Authority, bool)
+	PutAuthority(ctx context.Context, certificate []byte, key string) error
+	JoinTokens() []metadata.JoinToken
+	CreateJoinToken(ctx context.Context, token metadata.JoinToken, validity time.Duration) (metadata.JoinToken, error)
+	RevokeJoinToken(ctx context.Context, id string) (metadata.JoinToken, error)
+}
 
 // defaultJoinTokenValidity is the validity of a join token unless the request has another one.
 const defaultJoinTokenValidity = time.Hour

@@ -68,8 +68,9 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 	w := &world{offers: map[string]func() (*metadata.Deployment, error){}, logged: &bytes.Buffer{}}
 	w.store = openStore(t)
 	cfg := Config{
-		Version: "1.0.0", Commit: "0123456789abcdef", Toolchain: "go1.26.8 linux/amd64", Level: 3, Features: map[string]bool{"protocol_v7": false},
-		Logger: slog.New(slog.NewTextHandler(w.logged, nil)),
+		Build:    Build{Version: "1.0.0", Commit: "0123456789abcdef", Toolchain: "go1.26.8 linux/amd64", Level: 3},
+		Features: map[string]bool{"protocol_v7": false},
+		Logger:   slog.New(slog.NewTextHandler(w.logged, nil)),
 	}
 	if change != nil {
 		change(&cfg)

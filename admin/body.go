@@ -50,7 +50,7 @@ func (s *Server) readBody(c echo.Context) ([]byte, error) {
 // the budget.
 func (s *Server) readBytes(c echo.Context) (_ []byte, release func(), _ error) {
 	r := c.Request()
-	account, size := budget.From(r.Context()), s.cfg.BodyLimit
+	account, size := budget.From(r.Context()), s.cfg.Limits.Body
 	if r.ContentLength >= 0 {
 		size = min(size, r.ContentLength)
 	}
@@ -65,9 +65,9 @@ func (s *Server) readBytes(c echo.Context) (_ []byte, release func(), _ error) {
 			account.Return(size)
 		}
 	}()
-	in := httpserver.NewBody(c.Response(), r, s.cfg.BodyTimeout)
+	in := httpserver.NewBody(c.Response(), r, s.cfg.Limits.BodyTimeout)
 	defer in.Close()
-	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), in, s.cfg.BodyLimit))
+	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), in, s.cfg.Limits.Body))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, nil, &apiError{
 			status:  http.StatusRequestEntityTooLarge,

@@ -71,7 +71,7 @@ func (s *Server) registerDeployment(c echo.Context) error {
 	}
 	registered, err := s.store(ctx, body.DryRun, metadata.Registration{
 		Deployment: body.deployment(endpoint, discovered),
-		Force:      force, Breaking: body.Breaking, RoutingHeaders: s.cfg.RoutingHeaders, Limit: s.cfg.Deployments,
+		Force:      force, Breaking: body.Breaking, RoutingHeaders: s.cfg.RoutingHeaders, Limit: s.cfg.Limits.Deployments,
 	})
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (s *Server) registerDeployment(c echo.Context) error {
 
 // checkServices refuses a deployment with too many services.
 func (s *Server) checkServices(d *metadata.Deployment) error {
-	n, most := len(d.Services), s.cfg.Services
+	n, most := len(d.Services), s.cfg.Limits.Services
 	if most == 0 || n <= most {
 		return nil
 	}

@@ -222,7 +222,7 @@ func TestRegisterAgainReportsWhatItIgnored(t *testing.T) {
 }
 
 func TestTheNumberOfServicesOfADeploymentIsLimited(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.Services = 2 })
+	w := newWorld(t, func(c *Config) { c.Limits.Services = 2 })
 	services := 2
 	w.offers["http://a/"] = func() (*metadata.Deployment, error) {
 		d, _ := small()

@@ -45,7 +45,7 @@ func (f *changing) Get(context.Context, ids.Invocation, bool) (*Invocation, erro
 func eventServer(t *testing.T, stopping <-chan struct{}) (*world, *changing, string) {
 	w := newWorld(t, nil)
 	invocations := &changing{Invocations: w}
-	w.Server = New(Config{Stopping: stopping, ConcurrentRequests: 2}, w.store, w, invocations, w.cluster)
+	w.Server = New(Config{Stopping: stopping, Limits: Limits{ConcurrentRequests: 2}}, w.store, w, invocations, w.cluster)
 	server := httptest.NewServer(w.Handler())
 	t.Cleanup(server.Close)
 	return w, invocations, server.URL

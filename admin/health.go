@@ -32,7 +32,7 @@ type healthView struct {
 
 func (s *Server) version(c echo.Context) error {
 	return respond(c, http.StatusOK, versionView{
-		Version: s.cfg.Version, Commit: s.cfg.Commit, GoVersion: s.cfg.Toolchain, FeatureLevel: uint32(s.cfg.Level),
+		Version: s.cfg.Build.Version, Commit: s.cfg.Build.Commit, GoVersion: s.cfg.Build.Toolchain, FeatureLevel: uint32(s.cfg.Build.Level),
 		MinVersion: minVersion, MaxVersion: maxVersion, IngressEndpoint: s.ingressEndpoint(c.Request()), Features: s.cfg.Features,
 	})
 }
@@ -51,8 +51,8 @@ type versionView struct {
 // ingressEndpoint returns the configured ingress address. By default it uses the host of the
 // request, which is known to be reachable for the client.
 func (s *Server) ingressEndpoint(r *http.Request) string {
-	if s.cfg.IngressEndpoint != "" {
-		return s.cfg.IngressEndpoint
+	if s.cfg.Ingress.Endpoint != "" {
+		return s.cfg.Ingress.Endpoint
 	}
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
@@ -62,10 +62,10 @@ func (s *Server) ingressEndpoint(r *http.Request) string {
 		}
 	}
 	scheme := "http"
-	if s.cfg.IngressTLS {
+	if s.cfg.Ingress.TLS {
 		scheme = "https"
 	}
-	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(s.cfg.IngressPort)) + "/"
+	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(s.cfg.Ingress.Port)) + "/"
 }
 
 // errorView is an entry of the error catalogue.

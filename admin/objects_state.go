@@ -129,7 +129,7 @@ func (s *Server) updateState(c echo.Context) error {
 		size += int64(len(key) + len(value))
 		update.Entries = append(update.Entries, StateEntry{key, value})
 	}
-	if most := s.cfg.StateSize; most > 0 && size > most {
+	if most := s.cfg.Limits.StateSize; most > 0 && size > most {
 		return errcode.New(errcode.RT0027, "the new state has %d bytes, and worker.invoker.object-state-size-limit is %d", size, most)
 	}
 	change, err := s.invocations.UpdateState(c.Request().Context(), update, wait)

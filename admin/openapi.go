@@ -14,7 +14,7 @@ const openAPIVersion = "3.1.0"
 
 // openAPI responds with the OpenAPI document of this API.
 func (s *Server) openAPI(c echo.Context) error {
-	s.described.Do(func() { s.description = describeAPI(s.routes(), s.cfg.Version) })
+	s.described.Do(func() { s.description = describeAPI(s.routes(), s.cfg.Build.Version) })
 	return respond(c, http.StatusOK, s.description)
 }
 

@@ -72,7 +72,7 @@ func TestOpenAPIDescribesTheFieldsOfResponses(t *testing.T) {
 }
 
 func TestOpenAPIOfAService(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.IngressEndpoint = "https://calls.example.com/" })
+	w := newWorld(t, func(c *Config) { c.Ingress.Endpoint = "https://calls.example.com/" })
 	const recursive = `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object",
 		"properties":{"children":{"type":"array","items":{"$ref":"#"}},"owner":{"$ref":"#/$defs/Person"},"const":{"$ref":"#/$defs/Person"}},
 		"default":{"$ref":"#/left/alone"},"$defs":{"Person":{"type":"string"}}}`

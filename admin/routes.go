@@ -234,7 +234,7 @@ func (s *Server) root(echo.Context) error {
 // cross-site requests, the web UI, authentication, and panics.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	defer s.recoverPanic(w, r)
-	if limit := s.cfg.ConcurrentRequests; limit > 0 {
+	if limit := s.cfg.Limits.ConcurrentRequests; limit > 0 {
 		defer s.active.Add(-1)
 		if s.active.Add(1) > limit {
 			s.fail(w, r, &apiError{
@@ -270,7 +270,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if path := r.URL.Path; path != healthPath && path != eventsPath { // streams have a share of their own
 		if _, taken := s.shares.Take(r); !taken {
 			s.fail(w, r, &apiError{status: http.StatusTooManyRequests, retry: true, message: fmt.Sprintf(
-				"the client has %d requests in progress, and the rest of %d (admin.concurrent-api-requests-limit) is for other clients", s.shares.Size(), s.cfg.ConcurrentRequests)})
+				"the client has %d requests in progress, and the rest of %d (admin.concurrent-api-requests-limit) is for other clients", s.shares.Size(), s.cfg.Limits.ConcurrentRequests)})
 			return
 		}
 		defer s.shares.Give(client)

@@ -92,7 +92,7 @@ func TestListsAreNeverNull(t *testing.T) {
 }
 
 func TestReplacedStateIsBounded(t *testing.T) {
-	w := seeded(t, func(c *Config) { c.StateSize = 10 })
+	w := seeded(t, func(c *Config) { c.Limits.StateSize = 10 })
 	require.Equal(t, http.StatusAccepted, w.ask(t, "POST", "/services/Counter/state", `{"object_key":"k","new_state":{"a":"1234","b":"1234"}}`).StatusCode)
 	refused := w.ask(t, "POST", "/services/Counter/state", `{"object_key":"k","new_state":{"a":"1234","b":"12345"}}`)
 	require.Equal(t, http.StatusRequestEntityTooLarge, refused.StatusCode)
@@ -100,7 +100,7 @@ func TestReplacedStateIsBounded(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	w := seeded(t, func(c *Config) { c.BodyLimit = 100 })
+	w := seeded(t, func(c *Config) { c.Limits.Body = 100 })
 	for _, tc := range []struct {
 		name, method, path, body string
 		headers                  []string
@@ -250,7 +250,7 @@ func TestPanicGetsAResponse(t *testing.T) {
 func TestConcurrentRequestsAreLimited(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	w := newWorld(t, func(c *Config) {
-		c.ConcurrentRequests = 1
+		c.Limits.ConcurrentRequests = 1
 		c.Metrics = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			entered <- struct{}{}
 			<-leave
@@ -275,7 +275,7 @@ func TestConcurrentRequestsAreLimited(t *testing.T) {
 func TestOneClientLeavesRequestsForOthers(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	w := newWorld(t, func(c *Config) {
-		c.ConcurrentRequests = 8
+		c.Limits.ConcurrentRequests = 8
 		c.Metrics = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			entered <- struct{}{}
 			<-leave
@@ -326,12 +326,12 @@ func TestIngressEndpoint(t *testing.T) {
 		"[2001:db8::1]":      "http://[2001:db8::1]:8081/",
 		"192.168.1.10:12345": "http://192.168.1.10:8081/",
 	} {
-		s := &Server{cfg: Config{IngressPort: 8081}}
+		s := &Server{cfg: Config{Ingress: Ingress{Port: 8081}}}
 		require.Equal(t, want, s.ingressEndpoint(&http.Request{Host: host}), host)
 	}
-	s := &Server{cfg: Config{IngressPort: 8081, IngressEndpoint: "https://calls.example.com/"}}
+	s := &Server{cfg: Config{Ingress: Ingress{Port: 8081, Endpoint: "https://calls.example.com/"}}}
 	require.Equal(t, "https://calls.example.com/", s.ingressEndpoint(&http.Request{Host: "x"}))
-	s = &Server{cfg: Config{IngressPort: 8081, IngressTLS: true}}
+	s = &Server{cfg: Config{Ingress: Ingress{Port: 8081, TLS: true}}}
 	require.Equal(t, "https://n1:8081/", s.ingressEndpoint(&http.Request{Host: "n1:9070"}))
 }
 

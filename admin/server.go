@@ -53,36 +53,50 @@ var (
 	_ Discoverer = (*discovery.Discoverer)(nil)
 )
 
-// Config is the configuration of the admin API. Zero values select the default in parentheses.
-type Config struct {
-	// BodyLimit limits request bodies, in bytes (4 MiB).
-	BodyLimit int64
+// Limits bound what clients send, and how much of it is stored. Zero values select the default in
+// parentheses.
+type Limits struct {
+	// Body limits request bodies, in bytes (4 MiB).
+	Body int64
 	// BodyTimeout is the time that a client has for each 64 KiB of a body (30 s).
 	BodyTimeout time.Duration
 	// ConcurrentRequests limits the requests in progress; others are rejected with status 429
 	// (unlimited).
 	ConcurrentRequests int64
+	// Deployments limits their number, and Services that of the services of one (unlimited).
+	Deployments, Services int
+	// Subscriptions and KafkaClusters limit the numbers of event subscriptions and of the Kafka
+	// clusters that are added to those of the configuration (what the metadata can store).
+	Subscriptions, KafkaClusters int
+	// StateSize limits the keys and values of an object's state, in bytes (unlimited).
+	StateSize int64
+}
+
+// Build describes the program.
+type Build struct {
+	Version, Commit, Toolchain string
+	// Level is the highest feature level that it supports.
+	Level feature.Level
+}
+
+// Ingress is where clients reach the ingress.
+type Ingress struct {
+	// Endpoint is the address as reported to clients (the host of the request, with Port and TLS).
+	Endpoint string
+	// Port is the port of the ingress (8080).
+	Port int
+	// TLS is set if it uses TLS.
+	TLS bool
+}
+
+// Config is the configuration of the admin API. Zero values select the default in parentheses.
+type Config struct {
+	Limits  Limits
+	Build   Build
+	Ingress Ingress
 	// RoutingHeaders are additional headers whose values distinguish deployments at the same
 	// address (none).
 	RoutingHeaders []string
-	// Deployments limits their number, and Services that of the services of one (unlimited).
-	Deployments, Services int
-	// Subscriptions and KafkaClustersLimit limit the numbers of event subscriptions and of the Kafka
-	// clusters that are added to those of the configuration (what the metadata can store).
-	Subscriptions, KafkaClustersLimit int
-	// StateSize limits the keys and values of an object's state, in bytes (unlimited).
-	StateSize int64
-	// Version is the server's version; Commit and Toolchain describe the build.
-	Version, Commit, Toolchain string
-	// Level is the highest feature level that the server supports.
-	Level feature.Level
-	// IngressEndpoint is the address of the ingress as reported to clients (the host of the
-	// request, with IngressPort and IngressTLS).
-	IngressEndpoint string
-	// IngressPort is the port of the ingress (8080).
-	IngressPort int
-	// IngressTLS is set if the ingress uses TLS.
-	IngressTLS bool
 	// Features maps the optional parts of the server to whether they are enabled (none).
 	Features map[string]bool
 	// Defaults returns the server's values for options that services do not set. It is called for
@@ -174,7 +188,7 @@ func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invoc
 	}
 	s.quiet.by = map[string]*quietPrincipal{}
 	s.logins = access.NewQuotas(loginRate, 0)
-	s.shares = access.NewShares(cfg.ConcurrentRequests)
+	s.shares = access.NewShares(cfg.Limits.ConcurrentRequests)
 	s.crossOrigin = http.NewCrossOriginProtection()
 	for _, origin := range cfg.AllowedOrigins {
 		if err := s.crossOrigin.AddTrustedOrigin(origin); err != nil {
@@ -186,14 +200,14 @@ func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invoc
 }
 
 func (c Config) withDefaults() Config {
-	if c.BodyLimit == 0 {
-		c.BodyLimit = 4 << 20
+	if c.Limits.Body == 0 {
+		c.Limits.Body = 4 << 20
 	}
-	if c.BodyTimeout == 0 {
-		c.BodyTimeout = 30 * time.Second
+	if c.Limits.BodyTimeout == 0 {
+		c.Limits.BodyTimeout = 30 * time.Second
 	}
-	if c.IngressPort == 0 {
-		c.IngressPort = 8080
+	if c.Ingress.Port == 0 {
+		c.Ingress.Port = 8080
 	}
 	c.RoutingHeaders = slices.Clone(c.RoutingHeaders)
 	for i, name := range c.RoutingHeaders {

@@ -77,7 +77,7 @@ func (s *Server) storeSubscription(ctx context.Context, sub subscription.Subscri
 	s.creating.Lock()
 	defer s.creating.Unlock()
 	list, _ := s.registry.Subscriptions()
-	if n, most := len(list), s.cfg.Subscriptions; most > 0 && n >= most {
+	if n, most := len(list), s.cfg.Limits.Subscriptions; most > 0 && n >= most {
 		return sub, errcode.New(errcode.META0021, "there are %d subscriptions, and admin.subscriptions-limit is %d; delete some, or raise the limit", n, most)
 	}
 	return s.registry.CreateSubscription(ctx, sub)
@@ -87,7 +87,7 @@ func (s *Server) storeSubscription(ctx context.Context, sub subscription.Subscri
 func (s *Server) storeKafkaCluster(ctx context.Context, cluster subscription.Cluster) (subscription.Cluster, error) {
 	s.creating.Lock()
 	defer s.creating.Unlock()
-	if n, most := len(s.registry.KafkaClusters()), s.cfg.KafkaClustersLimit; most > 0 && n >= most {
+	if n, most := len(s.registry.KafkaClusters()), s.cfg.Limits.KafkaClusters; most > 0 && n >= most {
 		return cluster, errcode.New(errcode.META0021, "there are %d Kafka clusters, and admin.kafka-clusters-limit is %d; delete some, or raise the limit", n, most)
 	}
 	return s.registry.CreateKafkaCluster(ctx, cluster)

@@ -595,7 +595,7 @@ func TestOptionsOfSubscriptionsNameNoFiles(t *testing.T) {
 }
 
 func TestTheNumbersOfSubscriptionsAndClustersAreLimited(t *testing.T) {
-	w, _ := streaming(t, func(c *Config) { c.Subscriptions, c.KafkaClustersLimit = 2, 1 })
+	w, _ := streaming(t, func(c *Config) { c.Limits.Subscriptions, c.Limits.KafkaClusters = 2, 1 })
 	w.subscribe(t, simpleSubscription)
 	second := w.subscribe(t, simpleSubscription)["id"].(string)
 	for path, body := range map[string]string{

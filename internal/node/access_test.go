@@ -24,7 +24,7 @@ import (
 )
 
 // as sends a request with a token to a port of a node.
-func (c *trio) as(token string, i int, admin bool, method, path, body string) (int, string) {
+func (c *testCluster) as(token string, i int, admin bool, method, path, body string) (int, string) {
 	port := c.nodes[i].cfg.Ingress.BindPort
 	if admin {
 		port = c.nodes[i].cfg.Admin.BindPort
@@ -47,7 +47,7 @@ func (c *trio) as(token string, i int, admin bool, method, path, body string) (i
 // A cluster that requires tokens: each node has one for its administrator, others hold on all
 // nodes, and a revocation does so within a second.
 func TestTokensHoldOnAllNodes(t *testing.T) {
-	c := newTrio(t, 3, "--config-file="+strictConfig(t))
+	c := newTestCluster(t, 3, "--config-file="+strictConfig(t))
 	dir := c.nodes[0].cfg.BaseDir
 	admins := make([]string, 3)
 	for i := range c.nodes {

@@ -21,8 +21,8 @@ import (
 	"platform/internal/telemetry"
 )
 
-// trio is a cluster of nodes in this process, on ports of the loopback interface.
-type trio struct {
+// testCluster is a cluster of nodes in this process, on ports of the loopback interface.
+type testCluster struct {
 	t     testing.TB
 	nodes []*member
 }
@@ -34,16 +34,16 @@ type member struct {
 	done   chan error
 }
 
-// newTrio starts fresh nodes that expect each other.
-func newTrio(t *testing.T, count int, flags ...string) *trio {
+// newTestCluster starts fresh nodes that expect each other.
+func newTestCluster(t *testing.T, count int, flags ...string) *testCluster {
 	t.Helper()
-	return newTrioWith(t, count, func(*config.Config) {}, flags...)
+	return newTestClusterWith(t, count, func(*config.Config) {}, flags...)
 }
 
-// newTrioWith is newTrio with another configuration.
-func newTrioWith(t testing.TB, count int, change func(*config.Config), flags ...string) *trio {
+// newTestClusterWith is newTestCluster with another configuration.
+func newTestClusterWith(t testing.TB, count int, change func(*config.Config), flags ...string) *testCluster {
 	t.Helper()
-	c := &trio{t: t}
+	c := &testCluster{t: t}
 	ports := freePorts(t, 3*count)
 	var seeds []string
 	for i := range count {
@@ -84,7 +84,7 @@ func freePorts(t testing.TB, count int) (ports []int) {
 	return ports
 }
 
-func (c *trio) start(i int) {
+func (c *testCluster) start(i int) {
 	m := c.nodes[i]
 	ctx, cancel := context.WithCancel(context.Background())
 	m.cancel, m.done = cancel, make(chan error, 1)
@@ -97,7 +97,7 @@ func (c *trio) start(i int) {
 }
 
 // stop takes a node down in order.
-func (c *trio) stop(i int) {
+func (c *testCluster) stop(i int) {
 	m := c.nodes[i]
 	if m.cancel == nil {
 		return
@@ -112,7 +112,7 @@ func (c *trio) stop(i int) {
 	}
 }
 
-func (c *trio) do(i int, admin bool, method, path, body string) (int, string) {
+func (c *testCluster) do(i int, admin bool, method, path, body string) (int, string) {
 	port := c.nodes[i].cfg.Ingress.BindPort
 	if admin {
 		port = c.nodes[i].cfg.Admin.BindPort
@@ -134,7 +134,7 @@ func (c *trio) do(i int, admin bool, method, path, body string) (int, string) {
 
 // healthy waits until each of the given nodes says that it is part of a cluster of
 // that many.
-func (c *trio) healthy(members int, nodes ...int) {
+func (c *testCluster) healthy(members int, nodes ...int) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
 		for _, i := range nodes {
@@ -151,17 +151,17 @@ func (c *trio) healthy(members int, nodes ...int) {
 }
 
 // counter serves an object, registered through node i.
-func (c *trio) counter(i int) {
+func (c *testCluster) counter(i int) {
 	c.guardedCounter(i, func(h http.Handler) http.Handler { return h }, "")
 }
 
 // guardedCounter is counter with a middleware and more fields of the registration.
-func (c *trio) guardedCounter(i int, guard func(http.Handler) http.Handler, fields string) {
+func (c *testCluster) guardedCounter(i int, guard func(http.Handler) http.Handler, fields string) {
 	c.objects(i, guard, fields, "Counter")
 }
 
 // objects serves and registers objects like Counter.
-func (c *trio) objects(i int, guard func(http.Handler) http.Handler, fields string, names ...string) {
+func (c *testCluster) objects(i int, guard func(http.Handler) http.Handler, fields string, names ...string) {
 	services := server.NewRestate().WithLogger(slog.DiscardHandler, false)
 	for _, name := range names {
 		services.Bind(restate.NewObject(name).Handler("add", restate.NewObjectHandler(
@@ -189,7 +189,7 @@ func (c *trio) objects(i int, guard func(http.Handler) http.Handler, fields stri
 }
 
 func TestThreeNodesMakeOneCluster(t *testing.T) {
-	c := newTrio(t, 3)
+	c := newTestCluster(t, 3)
 	c.healthy(3, 0, 1, 2)
 	c.counter(0)
 	for round := range 3 {
@@ -205,7 +205,7 @@ func TestThreeNodesMakeOneCluster(t *testing.T) {
 }
 
 // logLevels changes the levels of nodes by way of others.
-func (c *trio) logLevels() {
+func (c *testCluster) logLevels() {
 	code, body := c.do(0, true, "PUT", "/cluster/log-levels", `{"log_filter":"debug","nodes":["n2","n3"]}`)
 	require.Equal(c.t, http.StatusOK, code, body)
 	code, body = c.do(1, true, "DELETE", "/cluster/log-levels?node=n3", "")
@@ -227,7 +227,7 @@ func (c *trio) logLevels() {
 }
 
 func TestCallsContinueWhileNodesRestart(t *testing.T) {
-	c := newTrio(t, 3)
+	c := newTestCluster(t, 3)
 	c.healthy(3, 0, 1, 2)
 	c.counter(0)
 	c.replicated(0, 1, 2)
@@ -256,7 +256,7 @@ func TestCallsContinueWhileNodesRestart(t *testing.T) {
 
 // replicated waits until the given nodes report no problem with the cluster, so that any single
 // node may fail.
-func (c *trio) replicated(nodes ...int) {
+func (c *testCluster) replicated(nodes ...int) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
 		for _, i := range nodes {

@@ -68,13 +68,13 @@ func copyPart(t *testing.T, from, to string) {
 func longForm() bool { return os.Getenv("NODE_DIRECTORIES") != "" }
 
 // dataOf is the data directory of a node.
-func (c *trio) dataOf(i int) string {
+func (c *testCluster) dataOf(i int) string {
 	return filepath.Join(c.nodes[i].cfg.BaseDir, c.nodes[i].cfg.NodeName)
 }
 
 // tryStart starts a node and returns the error with which it ends, or nil once it is
 // part of the cluster.
-func (c *trio) tryStart(i int) error {
+func (c *testCluster) tryStart(i int) error {
 	c.t.Helper()
 	c.start(i)
 	deadline := time.After(60 * time.Second)
@@ -96,7 +96,7 @@ func (c *trio) tryStart(i int) error {
 }
 
 // addAll adds 1 to some keys and returns how often that was done to each.
-func (c *trio) addAll(i, sum int) int {
+func (c *testCluster) addAll(i, sum int) int {
 	c.t.Helper()
 	for key := range 8 {
 		code, body := c.do(i, false, "POST", fmt.Sprintf("/platform/call/Counter/k%d/add", key), "1")
@@ -119,7 +119,7 @@ func clearly(t *testing.T, err error) {
 // what one node of three has on its disk, and then takes another node down. Either the
 // node refuses to start, or nothing that was acknowledged is missing.
 func TestDirectoriesOfOneOfThreeNodes(t *testing.T) {
-	c := newTrio(t, 3, "--default-replication=3")
+	c := newTestCluster(t, 3, "--default-replication=3")
 	c.healthy(3, 0, 1, 2)
 	c.counter(0)
 	c.replicated(0, 1, 2)
@@ -170,7 +170,7 @@ func TestDirectoriesOfOneOfThreeNodes(t *testing.T) {
 // TestDirectoriesOfTheOnlyNode does the same to the only node: lost data cannot be recovered, but
 // the node reports it instead of starting without it.
 func TestDirectoriesOfTheOnlyNode(t *testing.T) {
-	c := newTrio(t, 1)
+	c := newTestCluster(t, 1)
 	c.healthy(1, 0)
 	c.counter(0)
 	sum := c.addAll(0, 0)
@@ -184,7 +184,7 @@ func TestDirectoriesOfTheOnlyNode(t *testing.T) {
 	c.stop(0)
 	spare := filepath.Join(t.TempDir(), "n1")
 	copyPart(t, c.dataOf(0), spare)
-	other := newTrio(t, 1)
+	other := newTestCluster(t, 1)
 	other.healthy(1, 0)
 	other.counter(0)
 	other.addAll(0, 0)
@@ -222,7 +222,7 @@ func TestDirectoriesOfTheOnlyNode(t *testing.T) {
 
 // saysQuarantined requires that callers immediately get the reason why their partition is not
 // served.
-func (c *trio) saysQuarantined(i, replicas int) {
+func (c *testCluster) saysQuarantined(i, replicas int) {
 	c.t.Helper()
 	begin := time.Now()
 	code, body := c.do(i, false, "POST", "/platform/call/Counter/k0/add", "0")
@@ -234,7 +234,7 @@ func (c *trio) saysQuarantined(i, replicas int) {
 
 // TestCallersOfAPartitionThatIsQuarantinedEverywhere loses the logs of all nodes.
 func TestCallersOfAPartitionThatIsQuarantinedEverywhere(t *testing.T) {
-	c := newTrio(t, 3, "--default-replication=3")
+	c := newTestCluster(t, 3, "--default-replication=3")
 	c.healthy(3, 0, 1, 2)
 	c.counter(0)
 	c.replicated(0, 1, 2)
@@ -256,7 +256,7 @@ func TestCallersOfAPartitionThatIsQuarantinedEverywhere(t *testing.T) {
 }
 
 // quarantined is why a replica of a node is not served, "" if all are.
-func (c *trio) quarantined(i int) string {
+func (c *testCluster) quarantined(i int) string {
 	c.t.Helper()
 	var health struct {
 		Partitions []struct {
@@ -281,7 +281,7 @@ func (c *trio) quarantined(i int) string {
 // TestLostLogsAndATruncatedHardState loses the logs of the node that created the cluster, and
 // the records that would reveal it: its replicas would look like new ones.
 func TestLostLogsAndATruncatedHardState(t *testing.T) {
-	c := newTrio(t, 3, "--default-replication=3")
+	c := newTestCluster(t, 3, "--default-replication=3")
 	c.healthy(3, 0, 1, 2)
 	c.counter(0)
 	c.replicated(0, 1, 2)

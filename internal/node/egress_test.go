@@ -19,7 +19,7 @@ import (
 // Registering an address of the node itself must not make it send requests to its own ports, while
 // endpoints on the same machine are permitted: this is the usual first setup.
 func TestOwnPortsCannotBeRegistered(t *testing.T) {
-	c := newTrio(t, 1)
+	c := newTestCluster(t, 1)
 	c.healthy(1, 0)
 	cfg := c.nodes[0].cfg
 	for _, port := range []int{cfg.BindPort, cfg.Ingress.BindPort, cfg.Admin.BindPort} {
@@ -75,7 +75,7 @@ func TestDeniedAddressesAreNotDialled(t *testing.T) {
 			} {
 				t.Setenv(name, value)
 			}
-			c := newTrioWith(t, 1, func(cfg *config.Config) {
+			c := newTestClusterWith(t, 1, func(cfg *config.Config) {
 				oidc := &cfg.Security.OIDC
 				oidc.Issuer, oidc.ExternalURL, oidc.ClientID = fmt.Sprintf("https://%s:%d", host, provider.port), fmt.Sprintf("http://localhost:%d", cfg.Admin.BindPort), "c"
 				oidc.RolesClaim, oidc.Roles = "groups", map[string]string{"a": "viewer"}
@@ -127,7 +127,7 @@ func TestDeniedAddressesAreNotDialled(t *testing.T) {
 // The open mode is visible in the health check and in the web UI.
 func TestTheOpenModeIsShown(t *testing.T) {
 	for _, mode := range []config.SecurityMode{config.SecurityDefault, config.SecurityOpen} {
-		c := newTrioWith(t, 1, func(cfg *config.Config) { cfg.Security.Mode = mode })
+		c := newTestClusterWith(t, 1, func(cfg *config.Config) { cfg.Security.Mode = mode })
 		c.healthy(1, 0)
 		var health string
 		require.Eventually(t, func() bool { // the partitions may not have a leader yet

@@ -28,12 +28,12 @@ import (
 
 // newEnrolled starts n1, which creates a cluster and its authority, and two nodes that wait for
 // files with join tokens.
-func newEnrolled(t *testing.T) (c *trio, tokenFile func(node string) string) {
+func newEnrolled(t *testing.T) (c *testCluster, tokenFile func(node string) string) {
 	dir := t.TempDir()
 	keys := filepath.Join(dir, "secrets.key")
 	require.NoError(t, os.WriteFile(keys, []byte(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32)))), 0o600))
 	tokenFile = func(node string) string { return filepath.Join(dir, node+".token") }
-	c = newTrioWith(t, 3, func(cfg *config.Config) {
+	c = newTestClusterWith(t, 3, func(cfg *config.Config) {
 		cfg.BootstrapExpect, cfg.DefaultReplication = 1, 3
 		cfg.Security.Secrets.KeyFile, cfg.Security.NodeTLS.Mode = keys, config.TLSRequire
 		if cfg.NodeName == "n1" {
@@ -46,7 +46,7 @@ func newEnrolled(t *testing.T) (c *trio, tokenFile func(node string) string) {
 }
 
 // joinToken creates a join token once n1 has the authority.
-func (c *trio) joinToken(body string) (text string) {
+func (c *testCluster) joinToken(body string) (text string) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
 		code, answer := c.do(0, true, "POST", "/cluster/join-tokens", body)
@@ -71,7 +71,7 @@ func (d secretDir) WriteSecret(name string, data []byte) error {
 
 // enroll requests a certificate of n1 in the name of a node, and returns the last reason why there
 // is none.
-func (c *trio) enroll(node, text string) (certified bool, reason string) {
+func (c *testCluster) enroll(node, text string) (certified bool, reason string) {
 	c.t.Helper()
 	token, err := enroll.ParseToken(text)
 	require.NoError(c.t, err)

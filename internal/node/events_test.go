@@ -22,7 +22,7 @@ type clusterEvents struct {
 }
 
 func TestChangesOfAClusterAreEvents(t *testing.T) {
-	c := newTrio(t, 3)
+	c := newTestCluster(t, 3)
 	c.healthy(3, 0, 1, 2)
 	// seen waits until a node reports an event.
 	seen := func(i int, kind, node string) {
@@ -81,7 +81,7 @@ func TestChangesOfAClusterAreEvents(t *testing.T) {
 }
 
 func TestNodesReportTheirUsage(t *testing.T) {
-	c := newTrio(t, 1)
+	c := newTestCluster(t, 1)
 	c.healthy(1, 0)
 	var nodes struct {
 		Nodes []struct {

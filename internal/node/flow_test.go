@@ -18,7 +18,7 @@ import (
 
 // restart stops all nodes and starts them with the settings of flow control on or off.
 // Those that declined have ended already.
-func (c *trio) restart(flow bool) {
+func (c *testCluster) restart(flow bool) {
 	for i, m := range c.nodes {
 		if m.cancel != nil {
 			c.stop(i)
@@ -32,7 +32,7 @@ func (c *trio) restart(flow bool) {
 
 // declined waits until a node has refused to start because of flow control, then for the end of all
 // others, and returns the first error.
-func (c *trio) declined() (first error) {
+func (c *testCluster) declined() (first error) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
 		for _, m := range c.nodes {
@@ -66,7 +66,7 @@ func (c *trio) declined() (first error) {
 
 // scheduled sends calls that start in an hour until there is one in another partition
 // than those given, and returns its id and partition.
-func (c *trio) scheduled(others ...uint32) (id string, at uint32) {
+func (c *testCluster) scheduled(others ...uint32) (id string, at uint32) {
 	c.t.Helper()
 	for key := range 1000 {
 		if at = machine.PartitionOf(ids.HashKey(fmt.Sprint(key)), 4); !slices.Contains(others, at) {
@@ -81,14 +81,14 @@ func (c *trio) scheduled(others ...uint32) (id string, at uint32) {
 	return "", 0
 }
 
-func (c *trio) kill(id string) {
+func (c *testCluster) kill(id string) {
 	c.t.Helper()
 	code, body := c.do(0, true, "PATCH", "/invocations/"+id+"/kill", "")
 	require.Less(c.t, code, 300, body)
 }
 
 // called calls an object of each partition.
-func (c *trio) called() {
+func (c *testCluster) called() {
 	c.t.Helper()
 	for key := range 8 {
 		code, body := c.do(0, false, "POST", fmt.Sprintf("/platform/call/Counter/c%d/add", key), "1")
@@ -97,13 +97,13 @@ func (c *trio) called() {
 }
 
 // scoped is the status of a scoped call.
-func (c *trio) scoped() int {
+func (c *testCluster) scoped() int {
 	code, _ := c.do(0, false, "POST", "/platform/scope/s/call/Counter/a/add", "1")
 	return code
 }
 
 func testFlowControlIsDeclinedAndEnabledLater(t *testing.T, nodes int) {
-	c := newTrio(t, nodes)
+	c := newTestCluster(t, nodes)
 	all := slices.Collect(func(yield func(int) bool) {
 		for i := range nodes {
 			if !yield(i) {

@@ -13,7 +13,7 @@ import (
 // TestTheMajorityStopsOnceTheClusterWasRecoveredWithoutIt recovers a node while the others continue:
 // these stop once they can reach it again, although it refuses their gossip and does not know them.
 func TestTheMajorityStopsOnceTheClusterWasRecoveredWithoutIt(t *testing.T) {
-	c := newTrio(t, 3)
+	c := newTestCluster(t, 3)
 	c.healthy(3, 0, 1, 2)
 	c.stop(0)
 	_, err := offline.RecoverDirectory(c.dataOf(0), false, time.Now())

@@ -47,7 +47,7 @@ func (f *forger) call(frame *nodepb.RaftFrame) *nodepb.RaftFrame {
 // malformed requests do not end the node: it refuses what it could not apply before it is stored,
 // so that it starts again as well.
 func TestMalformedRequestsDoNotStopANode(t *testing.T) {
-	c := newTrio(t, 2) // the second node requests the ID of the cluster; the rest of the test does not use it
+	c := newTestCluster(t, 2) // the second node requests the ID of the cluster; the rest of the test does not use it
 	c.healthy(2, 0, 1)
 	clusterID := clusterIDOf(t, c, nil)
 	in := newIntruder(t, c, nil, false, clusterID, "n2", incarnationOf(t, c, 1))

@@ -43,7 +43,7 @@ type intruder struct {
 
 // newIntruder connects with a certificate, or without TLS if it is nil, and calls itself by a
 // name and an incarnation.
-func newIntruder(t *testing.T, c *trio, pair *tls.Certificate, useTLS bool, clusterID, name, incarnation string) *intruder {
+func newIntruder(t *testing.T, c *testCluster, pair *tls.Certificate, useTLS bool, clusterID, name, incarnation string) *intruder {
 	address := fmt.Sprintf("127.0.0.1:%d", c.nodes[0].cfg.BindPort)
 	dial := grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 		var d net.Dialer
@@ -73,7 +73,7 @@ func newIntruder(t *testing.T, c *trio, pair *tls.Certificate, useTLS bool, clus
 	return in
 }
 
-func incarnationOf(t *testing.T, c *trio, i int) string {
+func incarnationOf(t *testing.T, c *testCluster, i int) string {
 	raw, err := os.ReadFile(filepath.Join(c.nodes[i].cfg.BaseDir, c.nodes[i].cfg.NodeName, "IDENTITY"))
 	require.NoError(t, err)
 	var id struct{ Incarnation string }
@@ -215,7 +215,7 @@ func (in *intruder) refusedEverywhere() (refused int) {
 // name in it. Requests of others have no effect.
 func TestTheNodePortServesMembersOnly(t *testing.T) {
 	ca, dir := newAuthority(t), t.TempDir()
-	c := newTrioWith(t, 3, func(cfg *config.Config) {
+	c := newTestClusterWith(t, 3, func(cfg *config.Config) {
 		cfg.Security.NodeTLS = nodeFiles(t, ca, dir, cfg.NodeName)
 		cfg.Security.NodeTLS.Mode = config.TLSRequire
 	})
@@ -302,7 +302,7 @@ func TestAGossipKeyDoesNotReplaceCertificates(t *testing.T) {
 	ca, dir := newAuthority(t), t.TempDir()
 	key := filepath.Join(dir, "cluster.key")
 	require.NoError(t, os.WriteFile(key, []byte(strings.Repeat("k", 32)), 0o600))
-	c := newTrioWith(t, 2, func(cfg *config.Config) {
+	c := newTestClusterWith(t, 2, func(cfg *config.Config) {
 		cfg.Security.NodeTLS = nodeFiles(t, ca, dir, cfg.NodeName)
 		cfg.Security.NodeTLS.Mode, cfg.Security.NodeTLS.PacketKeyFile = config.TLSRequire, ""
 		cfg.Networking.GossipKeyFile = key
@@ -325,7 +325,7 @@ func TestAGossipKeyDoesNotReplaceCertificates(t *testing.T) {
 }
 
 // members returns the names of the nodes. It requires that no term is one of a forger.
-func members(t *testing.T, c *trio) (names []string) {
+func members(t *testing.T, c *testCluster) (names []string) {
 	for _, n := range c.seen(0) {
 		names = append(names, n.Name)
 	}
@@ -340,7 +340,7 @@ func members(t *testing.T, c *trio) (names []string) {
 }
 
 // clusterIDOf requests the ID as a member: an intruder may know it.
-func clusterIDOf(t *testing.T, c *trio, ca *certs.Authority) string {
+func clusterIDOf(t *testing.T, c *testCluster, ca *certs.Authority) string {
 	var pair *tls.Certificate
 	if ca != nil {
 		issued := issued(t, ca, "n2")

@@ -8,7 +8,7 @@ import (
 )
 
 func TestTheLevelOfAHeldClusterIsRaisedManually(t *testing.T) {
-	c := newTrio(t, 1, "--feature-level-hold")
+	c := newTestCluster(t, 1, "--feature-level-hold")
 	c.healthy(1, 0)
 	_, health := c.do(0, true, "GET", "/cluster-health", "")
 	require.Contains(t, health, `"feature_level":{"level":1,"supported":4,"highest":4,"held":true,"waiting":["node n1 holds the level (feature-level-hold)"]}`)

@@ -11,7 +11,7 @@ import (
 )
 
 // get reads JSON from the admin API of node i.
-func (c *trio) get(i int, path string, into any) {
+func (c *testCluster) get(i int, path string, into any) {
 	c.t.Helper()
 	code, body := c.do(i, true, "GET", path, "")
 	require.Equal(c.t, http.StatusOK, code, body)
@@ -19,7 +19,7 @@ func (c *trio) get(i int, path string, into any) {
 }
 
 // listed reads all pages of a list from node i.
-func (c *trio) listed(i int, path string) (found []string) {
+func (c *testCluster) listed(i int, path string) (found []string) {
 	c.t.Helper()
 	for cursor := ""; ; {
 		var page struct {
@@ -39,7 +39,7 @@ func (c *trio) listed(i int, path string) (found []string) {
 // Lists, counts and failure groups come from the leaders of all partitions, on any node, and
 // include what was acknowledged before.
 func TestListsCountsAndFailureGroups(t *testing.T) {
-	c := newTrio(t, 3)
+	c := newTestCluster(t, 3)
 	c.healthy(3, 0, 1, 2)
 	c.counter(0)
 	c.replicated(0, 1, 2)

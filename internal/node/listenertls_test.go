@@ -27,7 +27,7 @@ func TestListenersUseTLS(t *testing.T) {
 	files := nodeFiles(t, ca, dir, "n1")
 	clientCA := filepath.Join(dir, "clients.crt")
 	require.NoError(t, os.WriteFile(clientCA, clients.CertPEM(), 0o600))
-	c := newTrioWith(t, 1, func(cfg *config.Config) {
+	c := newTestClusterWith(t, 1, func(cfg *config.Config) {
 		cfg.Ingress.TLS = config.ListenerTLS{CertFile: files.CertFile, KeyFile: files.KeyFile, ClientCAFile: clientCA, RequireClientCert: true}
 		cfg.Admin.TLS = config.ListenerTLS{CertFile: files.CertFile, KeyFile: files.KeyFile, ClientCAFile: clientCA}
 	})

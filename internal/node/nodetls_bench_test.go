@@ -26,7 +26,7 @@ func BenchmarkClusterCall(b *testing.B) {
 				b.Fatal(err)
 			}
 			dir := b.TempDir()
-			c := newTrioWith(b, 3, func(cfg *config.Config) {
+			c := newTestClusterWith(b, 3, func(cfg *config.Config) {
 				if mode != config.TLSOff {
 					cfg.Security.NodeTLS = nodeFiles(b, ca, dir, cfg.NodeName)
 				}

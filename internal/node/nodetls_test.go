@@ -52,7 +52,7 @@ func newAuthority(t *testing.T) *certs.Authority {
 
 // load calls handlers through the nodes that are up, until stop returns the failures.
 type load struct {
-	c    *trio
+	c    *testCluster
 	up   [3]atomic.Bool
 	done chan struct{}
 	wg   sync.WaitGroup
@@ -62,7 +62,7 @@ type load struct {
 	calls    atomic.Int64
 }
 
-func startLoad(c *trio) *load {
+func startLoad(c *testCluster) *load {
 	l := &load{c: c, done: make(chan struct{})}
 	for i := range l.up {
 		l.up[i].Store(true)
@@ -115,7 +115,7 @@ func (l *load) restart(i int, change func(*config.Config)) {
 // A running cluster is switched from plain connections to required certificates, node by
 // node, without a failed call. Its certificates and then its authority are replaced.
 func TestClusterIsSwitchedToTLSUnderLoad(t *testing.T) {
-	c := newTrio(t, 3)
+	c := newTestCluster(t, 3)
 	c.healthy(3, 0, 1, 2)
 	c.counter(0)
 	c.replicated(0, 1, 2)
@@ -174,7 +174,7 @@ func issued(t *testing.T, ca *certs.Authority, node string) tls.Certificate {
 
 // probe requests the metrics on the node port over TLS, with a certificate if it is not nil,
 // and returns the certificate of the node.
-func (c *trio) probe(i int, pair *tls.Certificate) (*x509.Certificate, error) {
+func (c *testCluster) probe(i int, pair *tls.Certificate) (*x509.Certificate, error) {
 	cfg := &tls.Config{InsecureSkipVerify: true}
 	if pair != nil {
 		cfg.Certificates = []tls.Certificate{*pair}

@@ -12,7 +12,7 @@ import (
 )
 
 // sql runs a query on node i.
-func (c *trio) sql(i int, text string) []map[string]any {
+func (c *testCluster) sql(i int, text string) []map[string]any {
 	c.t.Helper()
 	body, err := json.Marshal(map[string]string{"query": text})
 	require.NoError(c.t, err)
@@ -26,7 +26,7 @@ func (c *trio) sql(i int, text string) []map[string]any {
 // TestQueriesSeeAllPartitions queries each node of a cluster for rows spread over partitions that
 // are mostly led by other nodes.
 func TestQueriesSeeAllPartitions(t *testing.T) {
-	c := newTrio(t, 3)
+	c := newTestCluster(t, 3)
 	c.healthy(3, 0, 1, 2)
 	c.counter(0)
 	c.replicated(0, 1, 2)
@@ -73,7 +73,7 @@ func TestQueriesSeeAllPartitions(t *testing.T) {
 }
 
 func TestQueriesThatAreRefused(t *testing.T) {
-	c := newTrio(t, 1)
+	c := newTestCluster(t, 1)
 	c.healthy(1, 0)
 	for text, want := range map[string]string{
 		`{"query":"SELECT x FROM sys_invocation"}`:     `"line":1,"column":8`,
@@ -97,7 +97,7 @@ func TestQueriesThatAreRefused(t *testing.T) {
 // Tokens with limits read the rows of their services and scopes, however these are spread over
 // partitions, completed, queued or scheduled.
 func TestTokensWithLimitsReadTheirRows(t *testing.T) {
-	c := newTrioWith(t, 1, func(cfg *config.Config) { cfg.EnableVQueues, cfg.EnableProtocolV7 = true, true })
+	c := newTestClusterWith(t, 1, func(cfg *config.Config) { cfg.EnableVQueues, cfg.EnableProtocolV7 = true, true })
 	c.healthy(1, 0)
 	c.objects(0, func(h http.Handler) http.Handler { return h }, "", "Counter", "Ledger")
 	for key := range 20 {

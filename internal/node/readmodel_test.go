@@ -12,7 +12,7 @@ import (
 )
 
 // read decodes the response to a request to the admin API.
-func (c *trio) read(path string, into any) {
+func (c *testCluster) read(path string, into any) {
 	c.t.Helper()
 	code, body := c.do(0, true, "GET", path, "")
 	require.Equal(c.t, http.StatusOK, code, body)
@@ -31,7 +31,7 @@ type readEntry struct {
 }
 
 func TestJournalIsReadInPages(t *testing.T) {
-	c := newTrio(t, 1)
+	c := newTestCluster(t, 1)
 	c.healthy(1, 0)
 	c.counter(0)
 	code, body := c.do(0, false, "POST", "/platform/call/Counter/a/add", "7")
@@ -76,7 +76,7 @@ func TestJournalIsReadInPages(t *testing.T) {
 }
 
 func TestQueuesAndCountersAreReadInPages(t *testing.T) {
-	c := newTrio(t, 1, "--experimental-enable-vqueues", "--experimental-enable-protocol-v7")
+	c := newTestCluster(t, 1, "--experimental-enable-vqueues", "--experimental-enable-protocol-v7")
 	c.healthy(1, 0)
 	c.counter(0)
 	code, body := c.do(0, true, "PUT", "/limits/rules/*", `{"limits":{"concurrency":1}}`)

@@ -20,7 +20,7 @@ import (
 // each partition, removes their nodes once the leaders have stepped down, and recovers
 // immediately, while followers remember the leaders.
 func TestPartitionsAreRecoveredRightAfterNodesAreRemoved(t *testing.T) {
-	c := newTrio(t, 4, "--default-replication=4")
+	c := newTestCluster(t, 4, "--default-replication=4")
 	c.healthy(4, 0, 1, 2, 3)
 	c.counter(0)
 	c.replicated(0, 1, 2, 3)
@@ -61,7 +61,7 @@ func TestPartitionsAreRecoveredRightAfterNodesAreRemoved(t *testing.T) {
 }
 
 // serving is how many partitions have a replica that leads, as a node sees it.
-func (c *trio) serving(i int) (count int) {
+func (c *testCluster) serving(i int) (count int) {
 	code, body := c.do(i, true, "GET", "/cluster/partitions", "")
 	require.Equal(c.t, http.StatusOK, code, body)
 	var list struct{ Partitions []admin.PartitionState }
@@ -76,7 +76,7 @@ func (c *trio) serving(i int) (count int) {
 
 // ruleVersions returns the version of the rule book in the metadata, and those that the replicas
 // of a node have applied.
-func (c *trio) ruleVersions(i int) (book float64, applied []any) {
+func (c *testCluster) ruleVersions(i int) (book float64, applied []any) {
 	var rules struct{ Version float64 }
 	c.get(i, "/limits/rules", &rules)
 	for _, row := range c.sql(i, "select applied_rule_book_version as v from partition_state") {
@@ -86,7 +86,7 @@ func (c *trio) ruleVersions(i int) (book float64, applied []any) {
 }
 
 // haveRules waits until all partitions have applied the rule book of the metadata.
-func (c *trio) haveRules(i int) (version float64) {
+func (c *testCluster) haveRules(i int) (version float64) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
 		book, applied := c.ruleVersions(i)
@@ -99,7 +99,7 @@ func (c *trio) haveRules(i int) (version float64) {
 // TestRulesApplyAfterARecoveryThatLostTheirLastChanges recovers a node whose metadata have lost
 // changes of the rules that its partitions have applied.
 func TestRulesApplyAfterARecoveryThatLostTheirLastChanges(t *testing.T) {
-	c := newTrio(t, 1, "--experimental-enable-vqueues", "--experimental-enable-protocol-v7")
+	c := newTestCluster(t, 1, "--experimental-enable-vqueues", "--experimental-enable-protocol-v7")
 	c.healthy(1, 0)
 	put := func(limit int) {
 		code, body := c.do(0, true, "PUT", "/limits/rules/*", fmt.Sprintf(`{"limits":{"concurrency":%d}}`, limit))

@@ -13,7 +13,7 @@ import (
 
 // The response to a node that must not join says why, and what to do.
 func TestNodesThatDoNotBelongAreRefused(t *testing.T) {
-	c := newTrio(t, 1)
+	c := newTestCluster(t, 1)
 	c.healthy(1, 0)
 	others := cluster.NewPeers(nil)
 	t.Cleanup(func() { require.NoError(t, others.Close()) })

@@ -15,7 +15,7 @@ import (
 // TestTheReplacementOfANodeKeepsItsName removes a node, starts another one with its name, and lets the
 // former one return, which has been running for longer.
 func TestTheReplacementOfANodeKeepsItsName(t *testing.T) {
-	c := newTrio(t, 3)
+	c := newTestCluster(t, 3)
 	c.healthy(3, 0, 1, 2)
 	c.stop(2)
 	former := filepath.Join(t.TempDir(), "n3")

@@ -49,7 +49,7 @@ type nodeSecretKeys struct {
 	Problem string
 }
 
-func (c *trio) secrets(i int) (status secretsStatus) {
+func (c *testCluster) secrets(i int) (status secretsStatus) {
 	c.t.Helper()
 	code, body := c.do(i, true, "GET", "/cluster/secrets", "")
 	require.Equal(c.t, http.StatusOK, code, body)
@@ -58,7 +58,7 @@ func (c *trio) secrets(i int) (status secretsStatus) {
 }
 
 // awaitSecrets waits until the status of a node satisfies a condition.
-func (c *trio) awaitSecrets(i int, condition func(secretsStatus) bool) {
+func (c *testCluster) awaitSecrets(i int, condition func(secretsStatus) bool) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool { return condition(c.secrets(i)) }, 60*time.Second, 50*time.Millisecond)
 }
@@ -77,7 +77,7 @@ func TestSecretsAreEncryptedOnAllNodes(t *testing.T) {
 		require.NoError(t, os.WriteFile(path+".new", []byte(keys), 0o600))
 		require.NoError(t, os.Rename(path+".new", path))
 	}
-	c := newTrioWith(t, 3, func(cfg *config.Config) {
+	c := newTestClusterWith(t, 3, func(cfg *config.Config) {
 		files[cfg.NodeName] = filepath.Join(dir, cfg.NodeName+".keys")
 		cfg.Security.Secrets.KeyFile = files[cfg.NodeName]
 		write(cfg.NodeName, first)

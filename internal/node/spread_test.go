@@ -11,7 +11,7 @@ import (
 // TestChangesAreKnownEverywhere makes changes on each node in turn and checks immediately that the
 // others have them.
 func TestChangesAreKnownEverywhere(t *testing.T) {
-	c := newTrio(t, 3)
+	c := newTestCluster(t, 3)
 	c.healthy(3, 0, 1, 2)
 	c.counter(0)
 	for round := range 30 {
@@ -27,7 +27,7 @@ func TestChangesAreKnownEverywhere(t *testing.T) {
 
 // TestChangesDoNotWaitForDeadNodes makes changes while a node is down.
 func TestChangesDoNotWaitForDeadNodes(t *testing.T) {
-	c := newTrio(t, 3)
+	c := newTestCluster(t, 3)
 	c.healthy(3, 0, 1, 2)
 	c.counter(0)
 	c.stop(2)

@@ -28,7 +28,7 @@ type nodeSeen struct {
 	Metadata admin.Role `json:"metadata_role"`
 }
 
-func (c *trio) seen(i int) (nodes []nodeSeen) {
+func (c *testCluster) seen(i int) (nodes []nodeSeen) {
 	code, body := c.do(i, true, "GET", "/cluster/nodes", "")
 	require.Equal(c.t, http.StatusOK, code, body)
 	require.NoError(c.t, json.Unmarshal([]byte(body), &struct{ Nodes *[]nodeSeen }{&nodes}))
@@ -36,7 +36,7 @@ func (c *trio) seen(i int) (nodes []nodeSeen) {
 }
 
 func TestOperatorsMoveLeadersAndRemoveNodes(t *testing.T) {
-	c := newTrio(t, 3)
+	c := newTestCluster(t, 3)
 	c.healthy(3, 0, 1, 2)
 	c.replicated(0, 1, 2)
 
@@ -70,7 +70,7 @@ func TestOperatorsMoveLeadersAndRemoveNodes(t *testing.T) {
 // TestAReplicaThatReturnsIsANewMember moves the replicas of a node away and back: the removed ones
 // have lost their votes, so the new ones must not count as the same replicas.
 func TestAReplicaThatReturnsIsANewMember(t *testing.T) {
-	c := newTrio(t, 3)
+	c := newTestCluster(t, 3)
 	c.healthy(3, 0, 1, 2)
 	c.replicated(0, 1, 2)
 	c.counter(0)
@@ -119,7 +119,7 @@ func partitionsOf(data string) (map[uint32]raftgroup.HardStateRecord, error) {
 
 func TestHealthAndMetricsOfANode(t *testing.T) {
 	ca, dir := newAuthority(t), t.TempDir()
-	c := newTrioWith(t, 3, func(cfg *config.Config) { // with the metrics that only certificates have
+	c := newTestClusterWith(t, 3, func(cfg *config.Config) { // with the metrics that only certificates have
 		cfg.Security.NodeTLS = nodeFiles(t, ca, dir, cfg.NodeName)
 		cfg.Security.NodeTLS.Mode = config.TLSAllow
 	})

@@ -2,7 +2,6 @@ package partition
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,153 +18,175 @@ import (
 	"platform/partition/machine/machinetest"
 )
 
-// A handler that reads a large value repeatedly, and a restart that copies these reads,
-// cause several log entries.
-func TestReadsOfOneProgressAreSplit(t *testing.T) {
-	c := newTrio(t, nil)
-	id := ids.NewInvocation(1, [16]byte{1})
-	// propose retries with each new leadership, since a busy machine may lose it
-	propose := func(do func(l *leadership) error) {
-		require.Eventually(t, func() bool {
-			l := c.hosts[c.leader()].p.lead.Load()
-			return l != nil && do(l) == nil
-		}, 60*time.Second, time.Millisecond)
-	}
-	record := new(machine.Invocation)
-	propose(func(l *leadership) (err error) {
-		_, err = l.propose(t.Context(), &machine.Invoke{
-			ID: id, Target: machine.Target{Service: "Unknown", Key: "k", Handler: "h", Type: target.ObjectExclusive}, Input: journal.NewInput(nil, nil),
+// copying is an invocation of an object on three nodes, whose state has a value of 1 MiB under the key x.
+type copying struct {
+	*trio
+	id         ids.Invocation
+	record     *machine.Invocation
+	completion uint32 // the last one that a step uses
+}
+
+func newCopying(t *testing.T) *copying {
+	c := &copying{trio: newTrio(t, nil), id: ids.NewInvocation(1, [16]byte{1})}
+	c.lead(t, func(l *leadership) error {
+		_, err := l.propose(t.Context(), &machine.Invoke{
+			ID: c.id, Target: machine.Target{Service: "Unknown", Key: "k", Handler: "h", Type: target.ObjectExclusive}, Input: journal.NewInput(nil, nil),
 		})
-		if err == nil {
-			record, err = l.p.Find(t.Context(), id)
-		}
 		return err
 	})
-	progress := func(steps ...machine.Step) (entries uint64) {
-		propose(func(l *leadership) error {
-			before, _ := l.p.tables.Applied()
-			answer := make(chan error, 1)
-			p := &machine.Progress{ID: id, Attempt: record.Attempt, Pin: machine.Pin{Deployment: "d", Protocol: 5}, Steps: steps}
-			attemptSource{l}.Propose(p, func(o machine.Outcome, err error) {
-				if err == nil && o.Code != machine.OK {
-					err = ErrNotLeader
-				}
-				answer <- err
-			})
-			err := <-answer
-			after, _ := l.p.tables.Applied()
-			entries = after - before
-			return err
-		})
-		return entries
-	}
-	const reads = 20
-	progress(machinetest.SetState("x", make([]byte, 1<<20)))
-	var steps []machine.Step
-	for i := range uint32(reads) {
-		steps = append(steps, machinetest.GetState(i+1, "x"))
-	}
-	require.GreaterOrEqual(t, progress(steps...), uint64(reads/4), "an entry copies at most 4 MiB")
+	c.find(t)
+	c.progress(t, machinetest.SetState("x", make([]byte, 1<<20)))
+	return c
+}
 
-	// Lists of keys are copied as well.
+// lead calls do with the current leadership until it succeeds, since a busy machine may lose one.
+func (c *copying) lead(t *testing.T, do func(l *leadership) error) {
+	require.Eventually(t, func() bool {
+		l := c.hosts[c.leader()].p.lead.Load()
+		return l != nil && do(l) == nil
+	}, 60*time.Second, time.Millisecond)
+}
+
+// find reads the record of the invocation.
+func (c *copying) find(t *testing.T) {
+	c.lead(t, func(l *leadership) (err error) {
+		c.record, err = l.p.Find(t.Context(), c.id)
+		return err
+	})
+}
+
+// reads returns steps that each read the value of x.
+func (c *copying) reads(n int) (steps []machine.Step) {
+	for range n {
+		c.completion++
+		steps = append(steps, machinetest.GetState(c.completion, "x"))
+	}
+	return steps
+}
+
+// submit proposes progress, and returns the outcome of its last part.
+func (c *copying) submit(l *leadership, steps []machine.Step) (machine.Outcome, error) {
+	type result struct {
+		outcome machine.Outcome
+		err     error
+	}
+	done := make(chan result, 1)
+	p := &machine.Progress{ID: c.id, Attempt: c.record.Attempt, Pin: machine.Pin{Deployment: "d", Protocol: 5}, Steps: steps}
+	attemptSource{l}.Propose(p, func(o machine.Outcome, err error) { done <- result{o, err} })
+	r := <-done
+	return r.outcome, r.err
+}
+
+// progress stores steps, and returns in how many entries.
+func (c *copying) progress(t *testing.T, steps ...machine.Step) (entries uint64) {
+	c.lead(t, func(l *leadership) error {
+		before, _ := l.p.tables.Applied()
+		o, err := c.submit(l, steps)
+		if err == nil && o.Code != machine.OK {
+			err = ErrNotLeader
+		}
+		after, _ := l.p.tables.Applied()
+		entries = after - before
+		return err
+	})
+	return entries
+}
+
+// What a handler and a restart copy within the tables is bounded per log entry. The cases share an
+// invocation; each leaves x and a longer journal.
+func TestCopiesAreBoundedPerEntry(t *testing.T) {
+	c := newCopying(t)
+	t.Run("reads of a value", c.testReads)
+	t.Run("lists of keys", c.testLists)
+	t.Run("after a part that is too large", c.testPartsAfterAFailedOne)
+	t.Run("sizes of a restart", c.testRestartSizes)
+	t.Run("a restart that copies too much", c.testRestartTooLarge)
+}
+
+func (c *copying) testReads(t *testing.T) {
+	const reads = 20
+	require.GreaterOrEqual(t, c.progress(t, c.reads(reads)...), uint64(reads/4), "an entry copies at most 4 MiB")
+}
+
+func (c *copying) testLists(t *testing.T) {
 	const lists = 5
 	long := func(i int) string { return strings.Repeat(string(rune('a'+i)), 1<<20) }
-	var keys []machine.Step
+	var remove []machine.Step
 	for i := range 3 {
-		progress(machinetest.SetState(long(i), nil))
-		keys = append(keys, machinetest.ClearState(long(i)))
+		c.progress(t, machinetest.SetState(long(i), nil))
+		remove = append(remove, machinetest.ClearState(long(i)))
 	}
 	var listing []machine.Step
 	for i := range uint32(lists) {
 		listing = append(listing, machinetest.GetStateKeys(1000+i))
 	}
-	require.GreaterOrEqual(t, progress(listing...), uint64(lists))
-	propose(func(l *leadership) error {
+	require.GreaterOrEqual(t, c.progress(t, listing...), uint64(lists))
+	c.lead(t, func(l *leadership) error {
 		view := l.p.tables.View()
 		defer view.Close()
-		_, err := keysSize(view, record.Target.Object(), 2<<20)
+		_, err := keysSize(view, c.record.Target.Object(), 2<<20)
 		require.ErrorIs(t, err, raftgroup.ErrTooLarge)
-		sum, err := keysSize(view, record.Target.Object(), 4<<20)
+		sum, err := keysSize(view, c.record.Target.Object(), 4<<20)
 		require.Greater(t, sum, 3<<20)
 		return err
 	})
-	for _, step := range keys {
-		progress(step)
+	for _, step := range remove {
+		c.progress(t, step)
 	}
+}
 
-	// The parts after one that cannot be proposed are not proposed either.
-	length := func() (n uint32) {
-		propose(func(l *leadership) error {
-			record, err := l.p.Find(t.Context(), id)
-			if err == nil {
-				n = record.Length
-			}
-			return err
-		})
-		return n
-	}
-	gap := append(slices.Clone(steps[:5]), machinetest.SetState("y", make([]byte, limits.Command)))
-	gap = append(gap, steps[5:9]...)
-	completion := uint32(reads)
-	before := uint32(0)
-	propose(func(l *leadership) error {
-		before = length()
-		for i := range gap { // an earlier attempt may have been stored
-			if gap[i].Type == journal.GetLazyState {
-				completion++
-				gap[i] = machinetest.GetState(completion, "x")
-			}
-		}
-		answer := make(chan error, 1)
-		p := &machine.Progress{ID: id, Attempt: record.Attempt, Pin: machine.Pin{Deployment: "d", Protocol: 5}, Steps: gap}
-		attemptSource{l}.Propose(p, func(_ machine.Outcome, err error) { answer <- err })
-		err := <-answer
+// The parts after one that cannot be proposed are not proposed either.
+func (c *copying) testPartsAfterAFailedOne(t *testing.T) {
+	var before uint32
+	c.lead(t, func(l *leadership) error {
+		c.find(t)
+		before = c.record.Length
+		steps := append(c.reads(5), machinetest.SetState("y", make([]byte, limits.Command)))
+		_, err := c.submit(l, append(steps, c.reads(4)...))
 		if !errors.Is(err, raftgroup.ErrTooLarge) || l.ctx.Err() != nil { // the first part may not be stored
 			return ErrNotLeader
 		}
 		return nil
 	})
-	require.Equal(t, before+2*4, length(), "four reads and their results")
-	propose(func(l *leadership) (err error) {
-		if record, err = l.p.Find(t.Context(), id); err != nil {
-			return err
-		}
+	c.find(t)
+	require.Equal(t, before+2*4, c.record.Length, "four reads and their results")
+}
+
+func (c *copying) testRestartSizes(t *testing.T) {
+	c.find(t)
+	c.lead(t, func(l *leadership) error {
 		view := l.p.tables.View()
 		defer view.Close()
+		length := c.record.Length
 		for _, most := range []int{0, 3 << 20, 16 << 20} {
-			sum, err := journalSize(view, id, record.Length, most)
+			sum, err := journalSize(view, c.id, length, most)
 			require.NoError(t, err)
 			require.Greater(t, sum, most)
 			require.Less(t, sum, most+2<<20)
 		}
-		copies, refusal, err := l.copies(&machine.Restart{Target: id, From: record.Length - 1})
+		copies, refusal, err := l.copies(&machine.Restart{Target: c.id, From: length - 1})
 		require.NoError(t, err)
 		require.Equal(t, machine.OK, refusal)
-		require.Greater(t, copies, reads<<20)
+		require.Greater(t, copies, 20<<20)
 		// The last of these reads has its result behind it, which counts as well.
-		later, ok, err := laterCompletions(view, record, record.Length-2, 1<<20)
+		later, ok, err := laterCompletions(view, c.record, length-2, 1<<20)
 		require.NoError(t, err)
 		require.False(t, ok, "the result has 1 MiB and a few bytes")
 		require.Zero(t, later)
-		later, ok, err = laterCompletions(view, record, record.Length-2, 2<<20)
+		later, ok, err = laterCompletions(view, c.record, length-2, 2<<20)
 		require.NoError(t, err)
 		require.True(t, ok)
 		require.Greater(t, later, 1<<20)
 		return nil
 	})
+}
 
-	// A restart that copies too much does not reach the log, where every replica would apply it.
-	steps = steps[:0]
-	for range restartBytes >> 20 {
-		completion++
-		steps = append(steps, machinetest.GetState(completion, "x"))
-	}
-	progress(steps...)
-	propose(func(l *leadership) (err error) {
-		if record, err = l.p.Find(t.Context(), id); err != nil {
-			return err
-		}
-		o, err := l.propose(t.Context(), &machine.Restart{Target: id, New: ids.NewInvocation(1, [16]byte{2}), From: record.Length - 1})
+// Such a restart does not reach the log, where every replica would apply it.
+func (c *copying) testRestartTooLarge(t *testing.T) {
+	c.progress(t, c.reads(restartBytes>>20)...)
+	c.find(t)
+	c.lead(t, func(l *leadership) error {
+		o, err := l.propose(t.Context(), &machine.Restart{Target: c.id, New: ids.NewInvocation(1, [16]byte{2}), From: c.record.Length - 1})
 		if err == nil {
 			require.Equal(t, machine.TooLarge, o.Code)
 		}

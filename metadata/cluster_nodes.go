@@ -21,7 +21,7 @@ func (s *Store) Provision(ctx context.Context, c Cluster) (Cluster, error) {
 		c.FeatureLevel = 0
 	}
 	if c.ID == "" {
-		c.ID = textID(s.newID())
+		c.ID = formatID(s.newID())
 	}
 	return propose[Cluster](ctx, s, &provision{c})
 }

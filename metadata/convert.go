@@ -61,7 +61,7 @@ func deploymentToProto(d *Deployment) *pb.Deployment {
 	out := &pb.Deployment{
 		Id: string(d.ID), Uri: d.URI, Http11: d.HTTP11, Bidirectional: d.Bidirectional,
 		MinProtocol: d.MinProtocol, MaxProtocol: d.MaxProtocol, SdkVersion: d.SDKVersion,
-		AdditionalHeaders: pairs(d.AdditionalHeaders), Metadata: pairs(d.Metadata), CreatedAtMs: millis(d.CreatedAt),
+		AdditionalHeaders: pairsToProto(d.AdditionalHeaders), Metadata: pairsToProto(d.Metadata), CreatedAtMs: millis(d.CreatedAt),
 		Arn: d.ARN, AssumeRoleArn: d.AssumeRoleARN, Compression: d.Compression,
 	}
 	for _, s := range d.Services {
@@ -74,7 +74,7 @@ func deploymentFromProto(d *pb.Deployment) *Deployment {
 	out := &Deployment{
 		ID: ids.Deployment(d.GetId()), URI: d.GetUri(), HTTP11: d.GetHttp11(), Bidirectional: d.GetBidirectional(),
 		MinProtocol: d.GetMinProtocol(), MaxProtocol: d.GetMaxProtocol(), SDKVersion: d.GetSdkVersion(),
-		AdditionalHeaders: unpairs(d.GetAdditionalHeaders()), Metadata: unpairs(d.GetMetadata()),
+		AdditionalHeaders: pairsFromProto(d.GetAdditionalHeaders()), Metadata: pairsFromProto(d.GetMetadata()),
 		CreatedAt: fromMillis(d.GetCreatedAtMs()),
 		ARN:       d.GetArn(), AssumeRoleARN: d.GetAssumeRoleArn(), Compression: d.GetCompression(),
 	}
@@ -87,7 +87,7 @@ func deploymentFromProto(d *pb.Deployment) *Deployment {
 func serviceToProto(s *Service) *pb.Service {
 	out := &pb.Service{
 		Name: s.Name, Type: uint32(s.Type), Revision: s.Revision,
-		Documentation: s.Documentation, Metadata: pairs(s.Metadata), Options: optionsToProto(&s.Options),
+		Documentation: s.Documentation, Metadata: pairsToProto(s.Metadata), Options: optionsToProto(&s.Options),
 	}
 	if s.Declared != nil {
 		out.Declared = optionsToProto(s.Declared)
@@ -95,7 +95,7 @@ func serviceToProto(s *Service) *pb.Service {
 	for _, h := range s.Handlers {
 		out.Handlers = append(out.Handlers, &pb.Handler{
 			Name: h.Name, Type: uint32(h.Type),
-			Documentation: h.Documentation, Metadata: pairs(h.Metadata), Options: optionsToProto(&h.Options),
+			Documentation: h.Documentation, Metadata: pairsToProto(h.Metadata), Options: optionsToProto(&h.Options),
 			Input: &pb.InputRules{
 				Required: h.Input.Required, ContentType: h.Input.ContentType, Any: h.Input.Any, JsonSchema: h.Input.JSONSchema,
 			},
@@ -110,7 +110,7 @@ func serviceToProto(s *Service) *pb.Service {
 func serviceFromProto(s *pb.Service, id ids.Deployment) *Service {
 	out := &Service{
 		Name: s.GetName(), Type: ServiceType(s.GetType()), Revision: s.GetRevision(), Deployment: id,
-		Documentation: s.GetDocumentation(), Metadata: unpairs(s.GetMetadata()), Options: optionsFromProto(s.GetOptions()),
+		Documentation: s.GetDocumentation(), Metadata: pairsFromProto(s.GetMetadata()), Options: optionsFromProto(s.GetOptions()),
 	}
 	if s.Declared != nil {
 		out.Declared = new(optionsFromProto(s.Declared))
@@ -119,7 +119,7 @@ func serviceFromProto(s *pb.Service, id ids.Deployment) *Service {
 		in, result := h.GetInput(), h.GetOutput()
 		out.Handlers = append(out.Handlers, &Handler{
 			Name: h.GetName(), Type: target.Type(h.GetType()),
-			Documentation: h.GetDocumentation(), Metadata: unpairs(h.GetMetadata()), Options: optionsFromProto(h.GetOptions()),
+			Documentation: h.GetDocumentation(), Metadata: pairsFromProto(h.GetMetadata()), Options: optionsFromProto(h.GetOptions()),
 			Input: InputRules{
 				Required: in.GetRequired(), ContentType: in.GetContentType(), Any: in.GetAny(), JSONSchema: in.GetJsonSchema(),
 			},
@@ -133,20 +133,20 @@ func serviceFromProto(s *pb.Service, id ids.Deployment) *Service {
 
 func optionsToProto(o *Options) *pb.Options {
 	return &pb.Options{
-		InactivityTimeoutMs:    mapped(o.InactivityTimeout, time.Duration.Milliseconds),
-		AbortTimeoutMs:         mapped(o.AbortTimeout, time.Duration.Milliseconds),
-		JournalRetentionMs:     mapped(o.JournalRetention, time.Duration.Milliseconds),
-		IdempotencyRetentionMs: mapped(o.IdempotencyRetention, time.Duration.Milliseconds),
-		WorkflowRetentionMs:    mapped(o.WorkflowRetention, time.Duration.Milliseconds),
+		InactivityTimeoutMs:    convertPointer(o.InactivityTimeout, time.Duration.Milliseconds),
+		AbortTimeoutMs:         convertPointer(o.AbortTimeout, time.Duration.Milliseconds),
+		JournalRetentionMs:     convertPointer(o.JournalRetention, time.Duration.Milliseconds),
+		IdempotencyRetentionMs: convertPointer(o.IdempotencyRetention, time.Duration.Milliseconds),
+		WorkflowRetentionMs:    convertPointer(o.WorkflowRetention, time.Duration.Milliseconds),
 		EnableLazyState:        o.EnableLazyState,
 		Public:                 o.Public,
-		IngressAuth:            mapped(o.IngressAuth, func(a IngressAuth) uint32 { return uint32(a) }),
+		IngressAuth:            convertPointer(o.IngressAuth, func(a IngressAuth) uint32 { return uint32(a) }),
 		ForwardHeaders:         headerNamesToProto(o.ForwardHeaders),
-		RetryInitialIntervalMs: mapped(o.Retry.InitialInterval, time.Duration.Milliseconds),
-		RetryMaxIntervalMs:     mapped(o.Retry.MaxInterval, time.Duration.Milliseconds),
-		RetryMaxAttempts:       mapped(o.Retry.MaxAttempts, func(n int) int64 { return int64(n) }),
+		RetryInitialIntervalMs: convertPointer(o.Retry.InitialInterval, time.Duration.Milliseconds),
+		RetryMaxIntervalMs:     convertPointer(o.Retry.MaxInterval, time.Duration.Milliseconds),
+		RetryMaxAttempts:       convertPointer(o.Retry.MaxAttempts, func(n int) int64 { return int64(n) }),
 		RetryFactor:            o.Retry.Factor,
-		RetryOnMaxAttempts:     mapped(o.Retry.OnMaxAttempts, func(e OnMaxAttempts) uint32 { return uint32(e) }),
+		RetryOnMaxAttempts:     convertPointer(o.Retry.OnMaxAttempts, func(e OnMaxAttempts) uint32 { return uint32(e) }),
 	}
 }
 
@@ -170,21 +170,21 @@ func optionsFromProto(o *pb.Options) Options {
 		return Options{}
 	}
 	return Options{
-		InactivityTimeout:    mapped(o.InactivityTimeoutMs, milliseconds),
-		AbortTimeout:         mapped(o.AbortTimeoutMs, milliseconds),
-		JournalRetention:     mapped(o.JournalRetentionMs, milliseconds),
-		IdempotencyRetention: mapped(o.IdempotencyRetentionMs, milliseconds),
-		WorkflowRetention:    mapped(o.WorkflowRetentionMs, milliseconds),
+		InactivityTimeout:    convertPointer(o.InactivityTimeoutMs, milliseconds),
+		AbortTimeout:         convertPointer(o.AbortTimeoutMs, milliseconds),
+		JournalRetention:     convertPointer(o.JournalRetentionMs, milliseconds),
+		IdempotencyRetention: convertPointer(o.IdempotencyRetentionMs, milliseconds),
+		WorkflowRetention:    convertPointer(o.WorkflowRetentionMs, milliseconds),
 		EnableLazyState:      o.EnableLazyState,
 		Public:               o.Public,
-		IngressAuth:          mapped(o.IngressAuth, func(n uint32) IngressAuth { return IngressAuth(n) }),
+		IngressAuth:          convertPointer(o.IngressAuth, func(n uint32) IngressAuth { return IngressAuth(n) }),
 		ForwardHeaders:       headerNamesFromProto(o.ForwardHeaders),
 		Retry: RetryOptions{
-			InitialInterval: mapped(o.RetryInitialIntervalMs, milliseconds),
-			MaxInterval:     mapped(o.RetryMaxIntervalMs, milliseconds),
-			MaxAttempts:     mapped(o.RetryMaxAttempts, func(n int64) int { return int(n) }),
+			InitialInterval: convertPointer(o.RetryInitialIntervalMs, milliseconds),
+			MaxInterval:     convertPointer(o.RetryMaxIntervalMs, milliseconds),
+			MaxAttempts:     convertPointer(o.RetryMaxAttempts, func(n int64) int { return int(n) }),
 			Factor:          o.RetryFactor,
-			OnMaxAttempts:   mapped(o.RetryOnMaxAttempts, func(n uint32) OnMaxAttempts { return OnMaxAttempts(n) }),
+			OnMaxAttempts:   convertPointer(o.RetryOnMaxAttempts, func(n uint32) OnMaxAttempts { return OnMaxAttempts(n) }),
 		},
 	}
 }
@@ -195,8 +195,8 @@ func milliseconds(n int64) time.Duration {
 	return time.Duration(min(max(n, -most), most)) * time.Millisecond
 }
 
-// mapped converts the value of a pointer; nil stays nil.
-func mapped[From, To any](from *From, convert func(From) To) *To {
+// convertPointer converts the value of a pointer; nil stays nil.
+func convertPointer[From, To any](from *From, convert func(From) To) *To {
 	if from == nil {
 		return nil
 	}
@@ -204,8 +204,8 @@ func mapped[From, To any](from *From, convert func(From) To) *To {
 	return &to
 }
 
-// pairs lists a map ordered by key, so that equal maps have equal bytes.
-func pairs(m map[string]string) []*pb.Pair {
+// pairsToProto lists a map ordered by key, so that equal maps have equal bytes.
+func pairsToProto(m map[string]string) []*pb.Pair {
 	var list []*pb.Pair
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		list = append(list, &pb.Pair{Key: key, Value: m[key]})
@@ -213,7 +213,7 @@ func pairs(m map[string]string) []*pb.Pair {
 	return list
 }
 
-func unpairs(list []*pb.Pair) map[string]string {
+func pairsFromProto(list []*pb.Pair) map[string]string {
 	if len(list) == 0 {
 		return nil
 	}

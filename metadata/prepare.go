@@ -75,5 +75,5 @@ func CheckServiceName(name string) error {
 	return nil
 }
 
-// textID formats an ID of newID.
-func textID(id [16]byte) string { return ulid.ULID(id).String() }
+// formatID formats an ID of newID.
+func formatID(id [16]byte) string { return ulid.ULID(id).String() }

@@ -101,8 +101,8 @@ func valueOf(contentType string) string { return "value of content-type " + cont
 // ValidContentType reports whether a handler may announce this content type: type/subtype,
 // type/* or */*.
 func ValidContentType(pattern string) bool {
-	kind, sub, ok := strings.Cut(essence(pattern), "/")
-	if !ok || kind == "" || sub == "" || strings.ContainsAny(essence(pattern), " \t,") || strings.Contains(sub, "/") {
+	kind, sub, ok := strings.Cut(mediaType(pattern), "/")
+	if !ok || kind == "" || sub == "" || strings.ContainsAny(mediaType(pattern), " \t,") || strings.Contains(sub, "/") {
 		return false
 	}
 	return kind != "*" || sub == "*"
@@ -111,7 +111,7 @@ func ValidContentType(pattern string) bool {
 // matches compares a request's content type, without its parameters, with an announced one,
 // ignoring case.
 func matches(pattern, contentType string) bool {
-	pattern, contentType = essence(pattern), essence(contentType)
+	pattern, contentType = mediaType(pattern), mediaType(contentType)
 	if pattern == anyContent {
 		return contentType != ""
 	}
@@ -122,8 +122,8 @@ func matches(pattern, contentType string) bool {
 	return strings.EqualFold(pattern, contentType)
 }
 
-// essence returns a content type without parameters.
-func essence(contentType string) string {
+// mediaType returns a content type without parameters.
+func mediaType(contentType string) string {
 	contentType, _, _ = strings.Cut(contentType, ";")
 	return strings.TrimSpace(contentType)
 }

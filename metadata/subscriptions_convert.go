@@ -28,13 +28,13 @@ func readSubscriptions(tx *bbolt.Tx, st *state) error {
 
 func kafkaClusterToProto(c *subscription.Cluster) *pb.KafkaCluster {
 	return &pb.KafkaCluster{
-		Name: c.Name, Properties: pairs(c.Properties), CreatedAtMs: millis(c.CreatedAt), ModifiedAtMs: millis(c.ModifiedAt), Version: c.Version,
+		Name: c.Name, Properties: pairsToProto(c.Properties), CreatedAtMs: millis(c.CreatedAt), ModifiedAtMs: millis(c.ModifiedAt), Version: c.Version,
 	}
 }
 
 func kafkaClusterFromProto(c *pb.KafkaCluster) subscription.Cluster {
 	return subscription.Cluster{
-		Name: c.GetName(), Properties: unpairs(c.GetProperties()), CreatedAt: fromMillis(c.GetCreatedAtMs()),
+		Name: c.GetName(), Properties: pairsFromProto(c.GetProperties()), CreatedAt: fromMillis(c.GetCreatedAtMs()),
 		ModifiedAt: fromMillis(c.GetModifiedAtMs()), Version: c.GetVersion(),
 	}
 }
@@ -42,7 +42,7 @@ func kafkaClusterFromProto(c *pb.KafkaCluster) subscription.Cluster {
 func subscriptionToProto(s *subscription.Subscription) *pb.Subscription {
 	out := &pb.Subscription{
 		Id: s.ID, Cluster: s.Cluster, Topics: s.Topics, Pattern: s.Pattern, Service: s.Service, Handler: s.Handler,
-		Properties: pairs(s.Properties), Ordering: uint32(s.Ordering), OnError: uint32(s.OnError), DeadLetterTopic: s.DeadLetterTopic,
+		Properties: pairsToProto(s.Properties), Ordering: uint32(s.Ordering), OnError: uint32(s.OnError), DeadLetterTopic: s.DeadLetterTopic,
 		Tombstones: uint32(s.Tombstones), OnRecreate: uint32(s.OnRecreate), AllHeaders: s.AllHeaders, Headers: s.Headers, Scope: s.Scope.String(), LimitKey: s.LimitKey.String(),
 		MaxInFlight: s.MaxInFlight, Incarnation: s.Incarnation, Resolved: s.Resolved, Draining: s.Draining,
 		CreatedAtMs: millis(s.CreatedAt), ModifiedAtMs: millis(s.ModifiedAt), Version: s.Version,
@@ -80,7 +80,7 @@ func subscriptionFromProto(in *pb.Subscription) (subscription.Subscription, erro
 		ID:         in.GetId(),
 		Source:     subscription.Source{Cluster: in.GetCluster(), Topics: in.GetTopics(), Pattern: in.GetPattern()},
 		Sink:       subscription.Sink{Service: in.GetService(), Handler: in.GetHandler()},
-		Properties: unpairs(in.GetProperties()),
+		Properties: pairsFromProto(in.GetProperties()),
 		Options: subscription.Options{
 			Ordering: subscription.Ordering(in.GetOrdering()), OnError: subscription.OnError(in.GetOnError()), DeadLetterTopic: in.GetDeadLetterTopic(),
 			Tombstones: subscription.Tombstones(in.GetTombstones()), OnRecreate: subscription.OnRecreate(in.GetOnRecreate()), AllHeaders: in.GetAllHeaders(), Headers: in.GetHeaders(),

@@ -184,5 +184,5 @@ func (l *leadership) encode(c machine.Command) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode %T: %w", c, err)
 	}
-	return data, fits(level, c, len(data))
+	return data, checkCommandSize(level, c, len(data))
 }

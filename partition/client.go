@@ -286,10 +286,10 @@ func (l *leadership) submitLarger(ctx context.Context, c machine.Command, copies
 	return proposeError(l.proposer.SubmitLarger(data, copies, raftgroup.CompletionFunc[machine.Outcome](done)))
 }
 
-// fits rejects a command larger than the configured limits allow. Messages of an outbox are
+// checkCommandSize rejects a command larger than the configured limits allow. Messages of an outbox are
 // exempt: the first release accepted larger ones, and they must be delivered. They are sent
 // once every node can receive a log entry that contains one.
-func fits(level feature.Level, c machine.Command, size int) error {
+func checkCommandSize(level feature.Level, c machine.Command, size int) error {
 	most := limits.Command
 	if _, stored := c.(*machine.Deliver); stored && level >= feature.Level2 {
 		most = limits.StoredCommand

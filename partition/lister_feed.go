@@ -35,7 +35,7 @@ type change struct {
 func (f *feed) Changed(id ids.Invocation, inv *machine.Invocation) {
 	size := changeBytes
 	if inv != nil {
-		inv = brief(inv)
+		inv = copyForIndex(inv)
 		size += len(inv.Target.Key)
 		if inv.IdempotencyKey != nil {
 			size += len(*inv.IdempotencyKey)
@@ -54,9 +54,9 @@ func (f *feed) Changed(id ids.Invocation, inv *machine.Invocation) {
 	}
 }
 
-// brief returns a copy of an invocation with what the index uses: the invocation itself would keep
+// copyForIndex returns a copy of an invocation with what the index uses: the invocation itself would keep
 // the log entries that it has come with, which may have megabytes each.
-func brief(inv *machine.Invocation) *machine.Invocation {
+func copyForIndex(inv *machine.Invocation) *machine.Invocation {
 	b := *inv
 	b.Source = machine.Source{Kind: inv.Source.Kind}
 	b.Trace, b.Await, b.LastPause, b.Sinks, b.Requests, b.Flow = machine.Trace{}, nil, nil, nil, nil, nil

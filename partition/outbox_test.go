@@ -353,7 +353,7 @@ func TestOutboxBoundsTheBytesOfACommandOfFailures(t *testing.T) {
 		o.deliver = func(ctx context.Context, to uint32, d *machine.Deliver) error {
 			data, err := codec.EncodeCommand(feature.Level4, d)
 			if err == nil {
-				err = fits(feature.Level4, d, len(data))
+				err = checkCommandSize(feature.Level4, d, len(data))
 			}
 			if err != nil {
 				return err

@@ -37,7 +37,7 @@ func (sc *scanner) invocation() error {
 	if !sc.wants(&codec.Head{ID: inv.ID, Target: inv.Target, Status: inv.Status}) {
 		return nil
 	}
-	if sc.s.Events && !eventful(inv) {
+	if sc.s.Events && !hasEvents(inv) {
 		return nil
 	}
 	r := Row{Record: sc.p.record(inv)}
@@ -51,8 +51,8 @@ func (sc *scanner) invocation() error {
 	return err
 }
 
-// eventful reports whether an invocation has a history, or is in a status that is an event.
-func eventful(inv *machine.Invocation) bool {
+// hasEvents reports whether an invocation has a history, or is in a status that is an event.
+func hasEvents(inv *machine.Invocation) bool {
 	switch inv.Status {
 	case machine.Invoked, machine.Suspended, machine.Paused:
 		return true
@@ -110,7 +110,7 @@ func (sc *scanner) record(record []byte) error {
 	if err != nil {
 		return err
 	}
-	if sc.s.Events && !eventful(inv) {
+	if sc.s.Events && !hasEvents(inv) {
 		return nil
 	}
 	r := Row{Record: sc.p.record(inv)}

@@ -313,7 +313,7 @@ func TestTimersWithLongNamesFitIntoACommand(t *testing.T) {
 		c := &machine.FireTimers{Timers: due}
 		data, err := codec.EncodeCommand(feature.Level4, c)
 		require.NoError(t, err)
-		require.NoError(t, fits(feature.Level4, c, len(data)), "%d timers", len(due))
+		require.NoError(t, checkCommandSize(feature.Level4, c, len(data)), "%d timers", len(due))
 		require.LessOrEqual(t, len(data), codec.CommandSize(c))
 		fired += len(due)
 	}

@@ -120,13 +120,13 @@ func (b *Bootstrap) waitingFor(plan membership.Plan, err error) string {
 	}
 	if b.Expect <= 1 {
 		return fmt.Sprintf("waiting for a node of the cluster at %v (metadata-client.addresses); set bootstrap-expect to the number of nodes if they are all new", b.Addresses) +
-			whyNot(b.Members.Unjoined())
+			joinFailures(b.Members.Unjoined())
 	}
-	return fmt.Sprintf("waiting for %d nodes (bootstrap-expect), seen %v", b.Expect, names) + whyNot(b.Members.Unjoined())
+	return fmt.Sprintf("waiting for %d nodes (bootstrap-expect), seen %v", b.Expect, names) + joinFailures(b.Members.Unjoined())
 }
 
-// whyNot describes why addresses could not be joined.
-func whyNot(unjoined map[string]error) string {
+// joinFailures describes why addresses could not be joined.
+func joinFailures(unjoined map[string]error) string {
 	var text strings.Builder
 	for _, address := range slices.Sorted(maps.Keys(unjoined)) {
 		fmt.Fprintf(&text, "; %s: %v", address, unjoined[address])

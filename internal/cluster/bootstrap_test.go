@@ -8,8 +8,8 @@ import (
 )
 
 func TestReasonsThatANodeStaysAloneAreReported(t *testing.T) {
-	require.Empty(t, whyNot(nil))
-	require.Equal(t, "; a:5122: it is a node of another cluster; b:5122: no such host", whyNot(map[string]error{
+	require.Empty(t, joinFailures(nil))
+	require.Equal(t, "; a:5122: it is a node of another cluster; b:5122: no such host", joinFailures(map[string]error{
 		"b:5122": errors.New("no such host"), "a:5122": errors.New("it is a node of another cluster"),
 	}))
 }

@@ -32,7 +32,7 @@ const (
 
 // syncBounds are the bounds of the buckets, in seconds: those that the database measures with, since
 // queries add the buckets of all groups, which requires the same bounds.
-var syncBounds = coarse(pebble.FsyncLatencyBuckets)
+var syncBounds = coarseBounds(pebble.FsyncLatencyBuckets)
 
 // newSyncHistogram is for the synced writes of a group with a separate log.
 func newSyncHistogram(group string) prometheus.Histogram {
@@ -67,8 +67,8 @@ func (c *logCollector) Collect(out chan<- prometheus.Metric) {
 // nanoseconds per second: the unit of the database
 const nanoseconds = 1e9
 
-// coarse omits most of a hundred bounds: each one is at least boundGrowth times the previous one.
-func coarse(fine []float64) (bounds []float64) {
+// coarseBounds omits most of a hundred bounds: each one is at least boundGrowth times the previous one.
+func coarseBounds(fine []float64) (bounds []float64) {
 	const boundGrowth = 1.7
 	last := 0.0
 	for _, bound := range fine {

@@ -142,5 +142,5 @@ func TestCoarseBounds(t *testing.T) {
 	for i := range 100 {
 		fine = append(fine, float64(i)*1e6) // milliseconds in nanoseconds
 	}
-	require.Equal(t, []float64{0.001, 0.002, 0.004, 0.007, 0.012, 0.021, 0.036, 0.062}, coarse(fine))
+	require.Equal(t, []float64{0.001, 0.002, 0.004, 0.007, 0.012, 0.021, 0.036, 0.062}, coarseBounds(fine))
 }

@@ -35,12 +35,12 @@ func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *ra
 		}
 		sent := p.followers.elapsed()
 		if err := p.appendBatch(target, &batch, size, resp); err != nil {
-			if notThere(err) {
+			if replicaNotOpen(err) {
 				p.followers.absent(id, args.Term)
 			}
 			if args.PrevLogEntry != 0 || len(args.Entries) != 0 { // heartbeats are not delayed
 				args.Entries = nil // not used after an error
-				p.awaitPeer(target, args.Term, notThere(err))
+				p.awaitPeer(target, args.Term, replicaNotOpen(err))
 			}
 			return err
 		}

@@ -55,9 +55,9 @@ func (p *port) member(to target) bool {
 	return found && p.t.addressOf(s.ID, s.Address) == to.addr
 }
 
-// notThere reports whether a node has responded that the replica is not open there: it was
+// replicaNotOpen reports whether a node has responded that the replica is not open there: it was
 // stopped, put into quarantine, or replaced by another one.
-func notThere(err error) bool {
+func replicaNotOpen(err error) bool {
 	return strings.Contains(err.Error(), errGroupStopped.Error()) || strings.Contains(err.Error(), errOtherReplica.Error())
 }
 

@@ -28,7 +28,7 @@ func (p *port) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, args *
 			_ = export.Close() // retains nothing while it waits
 		}
 		if err != nil {
-			p.awaitPeer(to, args.Term, notThere(err))
+			p.awaitPeer(to, args.Term, replicaNotOpen(err))
 		}
 		if !repeatable || !p.mayRetry(to, args.Term, delay) {
 			return err

@@ -3,6 +3,8 @@ package admin
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"strings"
 
 	"platform/invoker/discovery"
@@ -85,6 +87,39 @@ func (b *registration) endpoint() (r discovery.Request, err error) {
 		return r, err
 	}
 	return r, where.apply(&r)
+}
+
+// memberAt says which address of a node of the cluster a URI has; empty if none.
+func (s *Server) memberAt(uri string) string {
+	at := authority(uri)
+	if at == "" {
+		return ""
+	}
+	for _, n := range s.registry.Nodes() {
+		switch {
+		case n.Removed:
+		case authority(n.IngressAddress) == at:
+			return "the ingress of node " + n.Name
+		case authority(n.AdminAddress) == at:
+			return "the admin API of node " + n.Name
+		case authority(n.FabricAddress) == at:
+			return "the node port of node " + n.Name
+		}
+	}
+	return ""
+}
+
+// authority returns the host and port of an address; empty if it has none.
+func authority(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" {
+		return ""
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
 // requestOf returns the discovery request for a registered deployment.

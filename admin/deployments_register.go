@@ -125,8 +125,14 @@ func (s *Server) discover(ctx context.Context, e discovery.Request) (*metadata.D
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.DiscoveryTimeout)
 	defer cancel()
 	d, err := s.discoverer.Discover(ctx, e)
-	if _, coded := errcode.Of(err); err == nil || coded {
-		return d, err
+	if err == nil {
+		return d, nil
+	}
+	if what := s.memberAt(e.URI); what != "" {
+		return nil, &errcode.Error{Code: errcode.META0022, Message: e.URI + " is " + what + ", where no service listens", Err: err}
+	}
+	if _, coded := errcode.Of(err); coded {
+		return nil, err
 	}
 	if _, ok := errors.AsType[*discovery.InvalidError](err); ok {
 		return nil, err

@@ -30,6 +30,21 @@ type Policy struct {
 // ErrForbidden is wrapped by the errors of a Policy.
 var ErrForbidden = errors.New("connections to this address are not allowed")
 
+// Refusal says why a policy does not permit a destination. It wraps ErrForbidden.
+type Refusal struct {
+	What   string // an address with its port, a host name, a function or a role
+	Reason string // continues "What is"
+	Own    bool   // What is a port of this server
+}
+
+// Error names the destination and the reason.
+func (r *Refusal) Error() string {
+	return fmt.Sprintf("%v: %s is %s", ErrForbidden, r.What, r.Reason)
+}
+
+// Unwrap returns ErrForbidden.
+func (r *Refusal) Unwrap() error { return ErrForbidden }
+
 // metadataServices are cloud metadata services outside the link-local ranges.
 var metadataServices = []netip.Addr{
 	netip.MustParseAddr("fd00:ec2::254"),
@@ -60,7 +75,7 @@ func (p *Policy) check(ap netip.AddrPort, named bool) error {
 	}
 	switch {
 	case slices.Contains(p.OwnPorts, ap.Port()) && p.local.contains(addr):
-		return forbidden(ap, "this server itself")
+		return &Refusal{What: ap.String(), Reason: "this server itself", Own: true}
 	case p.Deny.containsAddr(addr):
 		return forbidden(ap, "denied by egress.deny")
 	}
@@ -76,7 +91,7 @@ func (p *Policy) check(ap netip.AddrPort, named bool) error {
 }
 
 func forbidden(what any, reason string) error {
-	return fmt.Errorf("%w: %v is %s", ErrForbidden, what, reason)
+	return &Refusal{What: fmt.Sprint(what), Reason: reason}
 }
 
 // checkHost returns an error for a name that is denied, and whether the name is allowed by

@@ -21,6 +21,7 @@ const (
 	META0019 Code = "META0019" // the change would leave a cluster that tolerates no node loss
 	META0020 Code = "META0020" // a stored secret cannot be decrypted
 	META0021 Code = "META0021" // too many deployments, or services of one
+	META0022 Code = "META0022" // address that the server does not connect to
 )
 
 var metaEntries = []Entry{
@@ -125,5 +126,11 @@ var metaEntries = []Entry{
 		Title:   "Too many deployments, services, subscriptions or Kafka clusters",
 		Meaning: "There are as many deployments, event subscriptions or Kafka clusters as admin.deployments-limit, admin.subscriptions-limit or admin.kafka-clusters-limit allow (status 429), or an endpoint announces more services than admin.services-per-deployment-limit (status 413). All nodes keep all of them in memory.",
 		Remedy:  "Remove deployments that no invocation uses with `platform deployments prune`, subscriptions or Kafka clusters that are not needed, split the endpoint, or raise the limit in the configuration of all nodes.",
+	},
+	{
+		Code: META0022, HTTPStatus: http.StatusBadRequest,
+		Title:   "Address that the server does not connect to",
+		Meaning: "The address is the ingress, the admin API or the node port of a server, where no service listens, or an address or function that the configuration does not permit.",
+		Remedy:  "Register the address at which the service listens, usually port 9080. What the configuration denies is permitted by a change of egress.allow, egress.deny, egress.functions or egress.roles on all nodes; link-local, multicast and metadata addresses cannot be permitted.",
 	},
 }

@@ -32,6 +32,7 @@ var provoked = map[Code]string{
 	META0019: "admin/cluster_survival_test.go TestChangesThatLeaveNoLossAreRefused",
 	META0020: "metadata/secrets_test.go TestSecretsOfAMissingKeyAreNotUsed",
 	META0021: "metadata/registry_test.go TestTheNumberOfDeploymentsIsLimited",
+	META0022: "internal/node/egress_test.go TestOwnPortsCannotBeRegistered",
 
 	RT0001: "test/badinput/attempts_test.go TestEndpointFaultsAreReportedAndRetried",
 	RT0002: "test/badinput/start_test.go TestRejectedStarts",

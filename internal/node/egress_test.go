@@ -17,17 +17,28 @@ import (
 )
 
 // Registering an address of the node itself must not make it send requests to its own ports, while
-// endpoints on the same machine are permitted: this is the usual first setup.
+// endpoints on the same machine are permitted: this is the usual first setup. Of those of other nodes,
+// the failure of the discovery is explained.
 func TestOwnPortsCannotBeRegistered(t *testing.T) {
-	c := newTestCluster(t, 1)
-	c.healthy(1, 0)
-	cfg := c.nodes[0].cfg
-	for _, port := range []int{cfg.BindPort, cfg.Ingress.BindPort, cfg.Admin.BindPort} {
-		for _, host := range []string{"127.0.0.1", "localhost", "127.1.2.3", "[::ffff:127.0.0.1]"} {
+	c := newTestCluster(t, 3)
+	c.healthy(3, 0)
+	refused := func(uri string, http11 bool, reason string) {
+		code, body := c.do(0, true, "POST", "/deployments", fmt.Sprintf(`{"uri":%q,"use_http_11":%t}`, uri, http11))
+		require.Equal(t, http.StatusBadRequest, code, body)
+		require.Contains(t, body, "[META0022]", uri)
+		require.Contains(t, body, reason+", where no service listens", uri)
+	}
+	for i, m := range c.nodes {
+		ports := map[string]int{"the node port": m.cfg.BindPort, "the ingress": m.cfg.Ingress.BindPort, "the admin API": m.cfg.Admin.BindPort}
+		for what, port := range ports {
 			for _, http11 := range []bool{false, true} {
-				code, body := c.do(0, true, "POST", "/deployments", fmt.Sprintf(`{"uri":"http://%s:%d","use_http_11":%t}`, host, port, http11))
-				require.Equal(t, http.StatusBadGateway, code, body)
-				require.Contains(t, body, "this server itself", host)
+				if i > 0 {
+					refused(fmt.Sprintf("http://127.0.0.1:%d/path", port), http11, fmt.Sprintf("%s of node n%d", what, i+1))
+					continue
+				}
+				for _, host := range []string{"localhost", "127.1.2.3", "[::ffff:127.0.0.1]"} {
+					refused(fmt.Sprintf("http://%s:%d", host, port), http11, "a port of this server itself")
+				}
 			}
 		}
 	}

@@ -67,7 +67,7 @@ type Request struct {
 // assigns its ID, times and revisions.
 //
 // Errors have code META0003 (unreachable), META0005 (reserved name), META0012 to
-// META0015, or are an *InvalidError.
+// META0015, META0022 (not an address of a service), or are an *InvalidError.
 func (d *Discoverer) Discover(ctx context.Context, r Request) (*metadata.Deployment, error) {
 	addr, uri, err := addressOf(&r)
 	if err != nil {
@@ -210,7 +210,7 @@ func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, er
 		return nil, false, errcode.New(errcode.META0014,
 			"%s speaks HTTP/1.1 and not HTTP/2 with prior knowledge; register it with use_http_11", where)
 	case errors.Is(err, egress.ErrForbidden):
-		return nil, false, errcode.New(errcode.META0003, "connections to %s are not permitted: %w", where, err)
+		return nil, false, refused(where, err)
 	case ctx.Err() != nil, errors.Is(err, endpoint.ErrSilent), dialing(err) && timedOut(err): // usually about the same time, so one message
 		return nil, true, errcode.New(errcode.META0003, "%s did not respond in time: it hangs, does not speak HTTP, or packets to it are dropped", where)
 	case plainHTTP(err):
@@ -230,6 +230,17 @@ func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, er
 		return nil, true, errcode.New(errcode.META0003, "%s cannot be reached: is the endpoint running, and does it listen at this address of the server's network? The log of the server has the cause", where)
 	}
 	return nil, true, errcode.New(errcode.META0003, "%s cannot be reached: %w", where, err)
+}
+
+// refused explains that the server may not connect to an address.
+func refused(where string, err error) error {
+	why := err.Error()
+	if refusal, ok := errors.AsType[*egress.Refusal](err); ok {
+		if why = refusal.What + " is " + refusal.Reason; refusal.Own {
+			return &errcode.Error{Code: errcode.META0022, Message: where + " is a port of this server itself, where no service listens", Err: err}
+		}
+	}
+	return &errcode.Error{Code: errcode.META0022, Message: "connections to " + where + " are not permitted: " + why, Err: err}
 }
 
 // plainHTTP reports whether the endpoint responded to a TLS handshake with something else.
@@ -266,6 +277,11 @@ func (d *Discoverer) checkStatus(addr *endpoint.Address, h *endpoint.Head) error
 		return errcode.New(errcode.META0003, "%s responded to the discovery with status %d", addr.Authority, h.Status)
 	}
 	d.cfg.Log.Warn("discovery failed", "endpoint", addr.Authority, "path", path, "status", h.Status)
+	for _, name := range []string{"X-Platform-Error-Source", "X-Restate-Error-Source"} {
+		if h.Header.Get(name) == "ingress" {
+			return errcode.New(errcode.META0022, "%s responds as the ingress of a server, which receives calls; it is not the address of a service", addr.Authority)
+		}
+	}
 	return errcode.New(errcode.META0003,
 		"%s did not accept discovery at %s: is the endpoint mounted under another path, or behind a redirect, which is not followed, or does it require other headers? The log of the server has the status of the response", addr.Authority, path)
 }

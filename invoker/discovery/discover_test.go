@@ -452,8 +452,9 @@ func TestForbiddenAddressesAreRejected(t *testing.T) {
 	for _, uri := range []string{"http://169.254.169.254/", "http://[fe80::1]/", "http://0.0.0.0:1/", "http://[::]/", "http://[::ffff:169.254.169.254]/", "http://224.0.0.1/"} {
 		_, err := newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: uri})
 		code, _ := errcode.Of(err)
-		require.Equal(t, errcode.META0003, code, uri)
-		require.ErrorContains(t, err, "are not permitted", uri)
+		require.Equal(t, errcode.META0022, code, uri)
+		require.ErrorContains(t, err, "are not permitted: ", uri)
+		require.NotContains(t, err.Error(), "dial tcp", uri)
 	}
 	cfg := endpoint.DefaultConfig()
 	deny, err := egress.ParseRules([]string{"127.0.0.0/8"})
@@ -464,6 +465,18 @@ func TestForbiddenAddressesAreRejected(t *testing.T) {
 	s := serve(t, answering(v4, manifestOf("")), nil)
 	_, err = New(client, quick()).Discover(t.Context(), Request{URI: strings.Replace(s.URL, "127.0.0.1", "localhost", 1)})
 	require.ErrorIs(t, err, egress.ErrForbidden)
+}
+
+// The ingress of a server, which many confuse with the endpoint of a service, is recognized by its header.
+func TestAnIngressIsNotAnEndpoint(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Platform-Error-Source", "ingress")
+		w.WriteHeader(http.StatusBadRequest)
+	}, nil)
+	_, err := newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: s.URL})
+	code, _ := errcode.Of(err)
+	require.Equal(t, errcode.META0022, code)
+	require.ErrorContains(t, err, "as the ingress of a server")
 }
 
 func TestAddresses(t *testing.T) {

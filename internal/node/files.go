@@ -65,6 +65,9 @@ func openFiles(cfg *config.Config, short func(bool), log *slog.Logger) (f files,
 	if f.dir, err = datadir.Open(cfg.BaseDir, cfg.NodeName); err != nil {
 		return f, err
 	}
+	if f.dir.CopiedInUse() {
+		log.Warn("the data directory is a copy, made while its server ran or after it was killed; if the server ran, the copy may lack acknowledged calls or be inconsistent: restore a copy that was made while the server was stopped", "data", f.dir.Path())
+	}
 	if len(others) > 0 {
 		log.Warn("this node is new, although base-dir contains data of nodes that do not run; if one of them is meant, stop this node and set node-name, whose default is the host name",
 			"node", cfg.NodeName, "others", strings.Join(others, ", "))

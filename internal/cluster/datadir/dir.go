@@ -20,7 +20,7 @@ const formatVersion = "1"
 // Dir is the data directory of a node, locked by this process:
 //
 //	FORMAT    version of the layout
-//	LOCK      locked while a server runs
+//	LOCK      locked and marked while a server runs
 //	IDENTITY  the node and its cluster
 //	HARDSTATE durable promises of the Raft replicas: terms, votes, ends of logs
 //	log/      Raft logs of all partitions (Pebble, synced)
@@ -30,11 +30,13 @@ const formatVersion = "1"
 //
 // Each of the directories has a file OWNER, which ties it to this node's incarnation.
 type Dir struct {
-	path string
-	lock *os.File
+	path   string
+	lock   *os.File
+	marked bool // lock may contain a mark, which Close removes
+	copied bool
 }
 
-// Open locks the directory of a node below base, and creates it if there is none.
+// Open locks the directory of a node below base for a server, and creates it if there is none.
 func Open(base, nodeName string) (*Dir, error) {
 	d := &Dir{path: filepath.Join(base, nodeName)}
 	if err := os.MkdirAll(d.path, 0o700); err != nil {
@@ -47,8 +49,13 @@ func Open(base, nodeName string) (*Dir, error) {
 		d.Close()
 		return nil, err
 	}
+	d.copied = d.mark()
 	return d, nil
 }
+
+// CopiedInUse reports whether the directory is a copy that was made while a server ran on it, or after
+// that server was killed. Each copy is reported once.
+func (d *Dir) CopiedInUse() bool { return d.copied }
 
 // Idle returns the names of nodes that have a directory below base and do not run, if there is none
 // for nodeName.
@@ -168,7 +175,12 @@ func (d *Dir) Path() string { return d.path }
 func (d *Dir) In(name string) string { return filepath.Join(d.path, name) }
 
 // Close unlocks the directory.
-func (d *Dir) Close() error { return d.lock.Close() }
+func (d *Dir) Close() error {
+	if d.marked {
+		_ = d.lock.Truncate(0)
+	}
+	return d.lock.Close()
+}
 
 func syncDir(path string) error {
 	dir, err := os.Open(path)

@@ -64,3 +64,47 @@ func TestDirectoriesOfOtherNodesThatDoNotRun(t *testing.T) {
 	require.NoError(t, second.Close())
 	require.Empty(t, Idle(base, "n2"))
 }
+
+// A renamed or copied directory must not act as the node that it was created for.
+func TestDirectoryOfAnotherNodeIsRefused(t *testing.T) {
+	base := t.TempDir()
+	d, err := Open(base, "n1")
+	require.NoError(t, err)
+	_, err = d.LoadIdentity("c", "n1")
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	require.NoError(t, os.Rename(filepath.Join(base, "n1"), filepath.Join(base, "n2")))
+	d, err = Open(base, "n2")
+	require.NoError(t, err)
+	_, err = d.LoadIdentity("c", "n2")
+	require.ErrorContains(t, err, `belongs to node "n1", not "n2"; to run that node, rename the directory to n1 and set node-name to n1`)
+	require.NoError(t, d.Close())
+}
+
+// Copies of a directory in use are reported once; copies of a stopped one, and moved directories, are not.
+func TestCopiesOfDirectoriesInUse(t *testing.T) {
+	base := t.TempDir()
+	open := func(name string, copied bool) *Dir {
+		t.Helper()
+		d, err := Open(base, name)
+		require.NoError(t, err)
+		require.Equal(t, copied, d.CopiedInUse(), name)
+		return d
+	}
+	first := open("n1", false)
+	if n, err := inodeOf(first.lock); err != nil || n == 0 {
+		t.Skip("the file system of the temporary directory has no stable inode numbers")
+	}
+	require.NoError(t, os.CopyFS(filepath.Join(base, "hot"), os.DirFS(first.Path())))
+	require.NoError(t, first.lock.Close()) // as when the server is killed
+
+	killed := open("n1", false)
+	require.NoError(t, killed.Close())
+	require.NoError(t, os.CopyFS(filepath.Join(base, "cold"), os.DirFS(killed.Path())))
+	require.NoError(t, open("cold", false).Close())
+
+	hot := open("hot", true)
+	require.NoError(t, hot.lock.Close())
+	require.NoError(t, os.Rename(hot.Path(), filepath.Join(base, "moved")))
+	require.NoError(t, open("moved", false).Close())
+}

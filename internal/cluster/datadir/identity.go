@@ -33,7 +33,8 @@ type Identity struct {
 	RecoveredAt time.Time `json:"recovered_at,omitzero"`
 }
 
-// LoadIdentity reads the identity of the directory, or creates one in a fresh directory.
+// LoadIdentity reads the identity of the directory, or creates one in a fresh directory. It fails if the
+// directory belongs to another cluster or node, for instance because it was renamed.
 func (d *Dir) LoadIdentity(cluster, node string) (Identity, error) {
 	raw, err := os.ReadFile(d.In("IDENTITY"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,6 +57,9 @@ func (d *Dir) LoadIdentity(cluster, node string) (Identity, error) {
 	}
 	if id.Cluster != cluster {
 		return Identity{}, fmt.Errorf("data directory %s belongs to cluster %q, not %q; set cluster-name accordingly or choose another --base-dir", d.path, id.Cluster, cluster)
+	}
+	if id.Node != node { // two servers that both act as this node would lose acknowledged data
+		return Identity{}, fmt.Errorf("data directory %s belongs to node %q, not %q; to run that node, rename the directory to %s and set node-name to %s; for a new node, remove the directory", d.path, id.Node, node, id.Node, id.Node)
 	}
 	return id, nil
 }

@@ -84,8 +84,11 @@ func (l *loader) parseFlags(args []string) (*pflag.FlagSet, Options) {
 		l.problem("command line", "", flagProblem(err, flags))
 	} else if flags.NArg() > 0 {
 		hint := "--help lists commands and flags"
-		if slices.Contains(commands, flags.Arg(0)) {
-			hint = "the command comes first: platform-server " + flags.Arg(0) + " [flags]"
+		switch value := flags.Arg(0); {
+		case slices.Contains(commands, value):
+			hint = "the command comes first: platform-server " + value + " [flags]"
+		case value == "true" || value == "false":
+			hint = "a switch has its value after =, such as --auto-provision=" + value
 		}
 		l.problem("command line", "", fmt.Sprintf("unexpected argument %q; %s", flags.Arg(0), hint))
 	}

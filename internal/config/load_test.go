@@ -256,6 +256,7 @@ func TestProblemsNamePlaceKeyAndExpectation(t *testing.T) {
 		"unknown flag":     {args: []string{"--bind-prot=1"}, want: "command line: unknown flag: --bind-prot; did you mean --bind-port?"},
 		"strange flag":     {args: []string{"--zzzzzzzzz"}, want: "command line: unknown flag: --zzzzzzzzz; --help lists all flags"},
 		"late command":     {args: []string{"--node-name", "n1", "health"}, want: "command line: unexpected argument \"health\"; the command comes first: platform-server health [flags]"},
+		"switch and value": {args: []string{"--auto-provision", "false"}, want: "command line: unexpected argument \"false\"; a switch has its value after =, such as --auto-provision=false"},
 		"argument":         {args: []string{"start"}, want: "command line: unexpected argument \"start\"; --help lists commands and flags"},
 		"missing file":     {args: []string{"-c", "/nonexistent.toml"}, want: "/nonexistent.toml: cannot be read: no such file or directory"},
 		"range":            {args: []string{"--default-num-partitions=65536"}, want: "flag --default-num-partitions: default-num-partitions: expected a whole number from 1 to 65535, got 65536"},

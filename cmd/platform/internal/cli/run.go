@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
@@ -141,7 +143,7 @@ func (a *app) root() *cobra.Command {
 	}
 	group(root)
 	a.completeValues(root)
-	describeArgs(root)
+	a.describeArgs(root)
 	root.SetHelpCommand(helpCommand(root))
 	root.SetUsageTemplate(usageTemplate)
 	root.SetHelpTemplate(helpTemplate)
@@ -155,17 +157,22 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// describeArgs makes all commands show their usage when the number of arguments is wrong.
-func describeArgs(cmd *cobra.Command) {
+// describeArgs makes all commands show their usage when the number of arguments is wrong, and what to
+// write instead of a switch and its value as two words.
+func (a *app) describeArgs(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
-		describeArgs(sub)
+		a.describeArgs(sub)
 	}
 	validate := cmd.Args
 	if validate == nil {
 		return
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if err := validate(cmd, args); err != nil {
+		err := validate(cmd, args)
+		if stray := separateValue(cmd.Flags(), a.args); stray != nil && (err != nil || !takesValue(cmd)) {
+			return stray
+		}
+		if err != nil {
 			usage := strings.TrimSuffix(cmd.UseLine(), " [flags]")
 			if len(args) == 0 {
 				return fmt.Errorf("an argument is missing: %s", usage)
@@ -174,6 +181,33 @@ func describeArgs(cmd *cobra.Command) {
 		}
 		return nil
 	}
+}
+
+// takesValue reports whether true or false can be an argument of a command.
+func takesValue(cmd *cobra.Command) bool {
+	return slices.ContainsFunc([]string{"[body]", "[value]"}, func(argument string) bool { return strings.Contains(cmd.Use, argument) })
+}
+
+// separateValue returns an error if a switch, which has its value after =, is followed by true or false.
+func separateValue(flags *pflag.FlagSet, args []string) error {
+	for i, arg := range args {
+		if arg == "--" {
+			break
+		}
+		var f *pflag.Flag
+		if name, long := strings.CutPrefix(arg, "--"); long {
+			f = flags.Lookup(name)
+		} else if len(arg) > 1 && arg[0] == '-' {
+			f = flags.ShorthandLookup(arg[len(arg)-1:])
+		}
+		if f == nil || f.Value.Type() != "bool" || i+1 == len(args) {
+			continue
+		}
+		if value := strings.ToLower(args[i+1]); value == "true" || value == "false" {
+			return &usageError{fmt.Sprintf("a switch has its value after =: write --%s=%s instead of %s %s", f.Name, value, arg, args[i+1])}
+		}
+	}
+	return nil
 }
 
 // group adds subcommands to a command without an action of its own. Running it without a

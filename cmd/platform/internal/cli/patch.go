@@ -24,13 +24,34 @@ func (a *app) servicesPatch() *cobra.Command {
 timeouts and retries for new attempts. Options that a handler declares itself are not changed.
 The next revision of the service uses the options that its endpoint declares.
 
+As edit and without options, it opens the options in an editor: PLATFORM_EDITOR, VISUAL or EDITOR.
 Shows the changes and prompts for confirmation.`,
 		Args: cobra.ExactArgs(1),
-		Example: `  platform services patch Greeter --public=false
+		Example: `  platform services edit Greeter
+  platform services patch Greeter --public=false
   platform services patch Greeter --journal-retention 7d --max-attempts unlimited --yes`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
+	defineOptions(flags)
+	asJSON := jsonFlag(flags)
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		change, err := readChange(flags)
+		switch {
+		case err != nil:
+			return err
+		case change != (client.ServiceChange{}):
+			return a.patchService(ctx, args[0], change, *asJSON)
+		case cmd.CalledAs() == "edit":
+			return a.editService(ctx, args[0], *asJSON)
+		}
+		return &usageError{"nothing to change: give an option, or open an editor with `platform services edit " + term.Clean(args[0]) + "`"}
+	})
+	return cmd
+}
+
+// defineOptions adds the flags for the options of a service.
+func defineOptions(flags *pflag.FlagSet) {
 	flags.Bool("public", false, "whether the ingress can call it; =false: only other handlers")
 	flags.String("forward-headers", "", "headers with credentials of callers, such as authorization, that handlers get, separated by commas; \"\" for none; later revisions keep it")
 	flags.String("ingress-auth", "", "what callers must present: none, token, jwt (of the identity provider) or mtls (a client certificate); later revisions keep it")
@@ -45,15 +66,6 @@ Shows the changes and prompts for confirmation.`,
 	flags.String("retry-initial-interval", "", "delay after the first failed attempt; the least is 10 ms")
 	flags.String("retry-max-interval", "", "maximum delay between attempts")
 	flags.Float64("retry-factor", 0, "factor by which the delay grows with each attempt")
-	asJSON := jsonFlag(flags)
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
-		change, err := readChange(flags)
-		if err != nil {
-			return err
-		}
-		return a.patchService(ctx, args[0], change, *asJSON)
-	})
-	return cmd
 }
 
 // readChange returns the change that the given flags specify.
@@ -103,9 +115,6 @@ func readChange(flags *pflag.FlagSet) (c client.ServiceChange, err error) {
 	})
 	if retry != (client.RetryChange{}) {
 		c.RetryPolicy = &retry
-	}
-	if err == nil && c == (client.ServiceChange{}) {
-		err = &usageError{"nothing to change: give an option"}
 	}
 	return c, err
 }

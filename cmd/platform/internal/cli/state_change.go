@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,13 +64,17 @@ changed the state in the meantime, nothing is changed.`,
 		}
 		edited := c.document
 		for {
+			opened := edited
 			var err error
-			if edited, err = a.editText(ctx, edited); err != nil {
+			if edited, err = a.editText(ctx, opened, "platform-state-*.json"); err != nil {
 				return err
 			}
 			entries, err := parseDocument(edited, c.state.Entries, c.binary)
 			if err == nil {
 				return a.submit(ctx, &c, edited, entries)
+			}
+			if bytes.Equal(bytes.TrimSpace(edited), bytes.TrimSpace(opened)) { // an editor that does not correct the mistake
+				return err
 			}
 			a.say("%s", err)
 			if err := a.confirm("Edit again?"); err != nil {
@@ -217,14 +222,15 @@ func (a *app) told(made client.StateChange) {
 	a.print.Printf("%s The state update is queued and applied when the key is free (operation %s).\n", a.print.Green("[OK]:"), made.ID)
 }
 
-// editText opens text in the user's editor and returns what was saved.
-func (a *app) editText(ctx context.Context, text []byte) ([]byte, error) {
-	file, err := os.CreateTemp("", "platform-state-*.json")
+// editText opens text in the user's editor, in a file whose name has a pattern as of os.CreateTemp, and
+// returns what was saved.
+func (a *app) editText(ctx context.Context, text []byte, pattern string) ([]byte, error) {
+	file, err := os.CreateTemp("", pattern)
 	if err != nil {
 		return nil, fmt.Errorf("create a file to edit: %w", err)
 	}
 	defer os.Remove(file.Name())
-	_, err = file.Write(append(text, '\n'))
+	_, err = file.Write(append(bytes.TrimRight(text, "\n"), '\n'))
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, fmt.Errorf("write the file to edit: %w", err)
 	}

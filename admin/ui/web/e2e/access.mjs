@@ -114,6 +114,24 @@ export async function testAccess() {
         }
         assert.deepEqual(await axe(t.page), [])
       }
+      // Neither is a dialog opened by a link of the search.
+      await t.page.goto(`${world.admin}/ui/services?register=true`)
+      await t.page.locator('.toast').getByText('It needs the role deployer').waitFor()
+      assert.equal(await t.page.getByRole('dialog').count(), 0)
+      await t.page.keyboard.press('/')
+      await t.page.keyboard.type('theme')
+      await t.page.getByRole('dialog').getByText('Dark theme').waitFor()
+      await t.page.keyboard.press('ControlOrMeta+a')
+      await t.page.keyboard.type('register a dep')
+      await t.page.getByRole('dialog').getByText('Find the key').waitFor()
+      assert.equal(await t.page.getByRole('dialog').getByText('Register a deployment').count(), 0)
+      // Calls need credentials of their own, until they are given.
+      await t.page.goto(`${world.admin}/ui/services/Orders?invoke=wait`)
+      const note = t.page.getByText('Callers need a token with the role invoker')
+      await note.waitFor()
+      await t.page.getByText('Options', { exact: true }).click()
+      await t.page.getByLabel('Headers').fill(`authorization: Bearer ${token}`)
+      await note.waitFor({ state: 'detached' })
       const { entries } = await (await fetch(`${world.admin}/invocations/${invocation}/journal`, { headers: { authorization: `Bearer ${secret}` } })).json()
       assert.equal(entries[0].entry_type, 'Command: Input')
       assert.equal(entries[0].content, undefined)

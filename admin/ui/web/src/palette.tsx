@@ -9,6 +9,7 @@ import { useResource } from './resource.ts'
 import { href, navigate, segment } from './router.ts'
 import { theme, views, visits, zone, type Visit } from './prefs.ts'
 import { nav } from './nav.ts'
+import { may } from './session.ts'
 import { Icon, type IconName } from './ui/icons.tsx'
 import { openDialog } from './ui/overlay.tsx'
 import { typeName } from './ui/basic.tsx'
@@ -74,7 +75,7 @@ function Palette({ close, initial }: { close: () => void; initial: string }) {
       for (const d of deployments.data?.deployments ?? []) add({ id: d.id, title: d.uri ?? d.arn ?? d.id, hint: 'Deployment', icon: 'link', run: go(`/deployments/${segment(d.id)}`) }, `${d.uri ?? ''} ${d.arn ?? ''} ${d.id}`)
       for (const s of statuses) add({ id: `st${s}`, title: `Invocations that are ${s}`, hint: 'List', icon: 'filter', run: go('/invocations', { status: s }) }, `${s} invocations`)
       for (const v of views.value) add({ id: `v${v.name}`, title: v.name, hint: 'Saved view', icon: 'star', run: () => navigate(`${href('/invocations')}${v.search}`) }, v.name)
-      add({ id: 'c-register', title: 'Register a deployment', hint: 'Command', icon: 'plus', run: go('/services', { register: 'true' }) }, 'register a deployment add')
+      if (may('deploy')) add({ id: 'c-register', title: 'Register a deployment', hint: 'Command', icon: 'plus', run: go('/services', { register: 'true' }) }, 'register a deployment add')
       add({ id: 'c-dark', title: 'Dark theme', hint: 'Command', icon: 'moon', run: () => { theme.value = 'dark' } }, 'dark theme')
       add({ id: 'c-light', title: 'Light theme', hint: 'Command', icon: 'sun', run: () => { theme.value = 'light' } }, 'light theme')
       add({ id: 'c-zone', title: zone.value === 'utc' ? 'Show local times' : 'Show times in UTC', hint: 'Command', icon: 'clock', run: () => { zone.value = zone.value === 'utc' ? 'local' : 'utc' } }, 'utc local time zone')

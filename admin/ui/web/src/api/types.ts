@@ -50,6 +50,8 @@ export interface Handler extends Options {
 export interface Service extends Options {
   name: string
   ty: 'Service' | 'VirtualObject' | 'Workflow'
+  /** What callers must present. Absent if the setting of the server applies. */
+  ingress_auth?: 'none' | 'token' | 'jwt' | 'mtls'
   handlers: Handler[]
   deployment_id: string
   revision: number

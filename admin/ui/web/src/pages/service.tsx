@@ -10,7 +10,7 @@ import { parseDuration } from '../lib/time.ts'
 import { refreshAll } from '../live.ts'
 import { optional, useResource } from '../resource.ts'
 import { href, query, segment, setQuery, type Match } from '../router.ts'
-import { refusalOf } from '../session.ts'
+import { identity, refusalOf, roles } from '../session.ts'
 import { Button, Command, DeploymentID, Elapsed, Empty, ErrorBox, Facts, Field, InvocationID, PageHead, Pill, Section, Segmented, Skeleton, Stale, now, typeName } from '../ui/basic.tsx'
 import { Editor } from '../ui/editor.tsx'
 import { DialogFrame, openDialog, toast } from '../ui/overlay.tsx'
@@ -93,6 +93,15 @@ export function ServicePage({ params }: { params: Match }) {
 function outcomesOf(counts: Counts, service: string, handler: string): ReturnType<typeof countsOf> & { all: number } {
   const c = countsOf({ ...counts, by_service: (counts.by_service ?? []).filter((o) => o.handler === handler) }, service)
   return { ...c, all: c.unfinished + c.succeeded + c.failed + c.ended }
+}
+
+/** What callers of a service must present, which this page does not send by itself; undefined if nothing. */
+function missingCredentials(s: Service): string | undefined {
+  const strict = identity.value?.security_mode === 'strict'
+  const required = s.ingress_auth && s.ingress_auth !== 'none' ? s.ingress_auth : strict ? 'token' : undefined
+  if (!required) return undefined
+  if (required === 'mtls') return 'Callers need a client certificate.'
+  return `Callers need a token ${required === 'jwt' ? 'of the identity provider' : `with the role ${roles.invoke}`}. Your login is not sent to the ingress: add “authorization: Bearer …” under Options, Headers.`
 }
 
 function HandlerName({ h, on, service }: { h: Handler; on: boolean; service: string }) {
@@ -269,6 +278,7 @@ function Invoke({ service: s, handler: h }: { service: Service; handler: Handler
   const all: (readonly [string, string])[] = [...(idempotency.trim() ? [['idempotency-key', idempotency.trim()] as const] : []), ...(scope.trim() && limitKey.trim() ? [['x-platform-limit-key', limitKey.trim()] as const] : []), ...extra.list]
   const curl = `curl ${/^\.\.?$/.test(key) ? '--path-as-is ' : ''}${shellQuote(base + path)}${input.trim() ? ` --json ${shellQuote(input)}` : ' -X POST'}${all.map(([n, v]) => ` -H ${shellQuote(`${n}: ${v}`)}`).join('')}`
   const broken = input.trim() !== '' && !validJSON(input)
+  const withoutCredentials = extra.list.some(([n]) => n.toLowerCase() === 'authorization') ? undefined : missingCredentials(s)
   const send = (): void => {
     if (busy || !base || (keyed && !key)) return
     setAnswer(undefined)
@@ -323,7 +333,7 @@ function Invoke({ service: s, handler: h }: { service: Service; handler: Handler
         </details>
         <div class="invoke-row">
           <Button type="submit" kind="primary" icon="play" busy={busy}>{busy ? 'Waiting for the result…' : mode === 'call' ? 'Call' : 'Send'}</Button>
-          {!h.public && <span class="muted">The handler is private: the ingress refuses it.</span>}
+          {!h.public ? <span class="muted">The handler is private: the ingress refuses it.</span> : withoutCredentials && <span class="muted">{withoutCredentials}</span>}
         </div>
         {error && <p class="dialog-error" role="alert">{error}</p>}
         {answer && (

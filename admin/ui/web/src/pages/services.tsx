@@ -9,6 +9,7 @@ import { refreshAll } from '../live.ts'
 import { optional, useResource } from '../resource.ts'
 import { href, place, query, segment, setQuery } from '../router.ts'
 import { Button, Command, DeploymentID, Empty, Field, Loaded, PageHead, Pill, Status, Switch, Tabs, Time, typeName } from '../ui/basic.tsx'
+import { identity, refusalOf } from '../session.ts'
 import { DialogFrame, openDialog, toast } from '../ui/overlay.tsx'
 import { Table } from '../ui/table.tsx'
 import { countsOf, describeInUse } from './common.tsx'
@@ -21,11 +22,11 @@ export function Services() {
   const counts = useResource('counts', (s) => optional('/invocations/counts', () => get<Counts>('/invocations/counts', s)), { every: 5000, atLeast: 2000, topics: ['overview'] })
   const [find, setFind] = useState('')
   useEffect(() => {
-    if (query.value.get('register') === 'true') {
+    if (query.value.get('register') === 'true' && identity.value) { // it says who may register
       setQuery({ register: undefined })
       register()
     }
-  }, [query.value])
+  }, [query.value, identity.value])
   const list = services.data?.services ?? []
   const deployed = deployments.data?.deployments ?? []
   const wanted = find.trim().toLowerCase()
@@ -96,6 +97,11 @@ function NoServices() {
 }
 
 export function register(address = ''): void {
+  const refusal = refusalOf('deploy')
+  if (refusal) {
+    toast('info', refusal)
+    return
+  }
   void openDialog('Register a deployment', (close) => <Register close={close} address={address} />, true)
 }
 

@@ -65,3 +65,11 @@ func (r tableReader) Latest(service string) string {
 func (r tableReader) Visible(service, scope string) bool {
 	return r.reader.AllowsTarget(service, scope)
 }
+
+// Address implements explain.Reader. Limited principals must not see deployments.
+func (r tableReader) Address(deployment string) string {
+	if d := r.schemas.Deployments[ids.Deployment(deployment)]; d != nil && !r.reader.Limited() {
+		return d.Address()
+	}
+	return ""
+}

@@ -267,7 +267,8 @@ func (e *explainer) uncompleted(ctx context.Context) error {
 	}
 	if started := e.row.Time("last_start_at"); len(open) == 0 && !started.IsZero() && e.now.Sub(started) > silentAfter {
 		e.detail("Handler", "No entry of its journal is open: the handler executes code, or its process no longer responds although its connection is open.")
-		e.next("Check the log of the service. A handler that sends nothing for the inactivity timeout is asked to suspend, and its attempt is aborted after the abort timeout: `platform services config view %s` shows them.",
+		e.serviceLog()
+		e.next("A handler that sends nothing for the inactivity timeout is asked to suspend, and its attempt is aborted after the abort timeout: `platform services config view %s` shows them.",
 			e.row.Text("target_service_name"))
 	}
 	return nil

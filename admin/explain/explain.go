@@ -80,6 +80,8 @@ type Reader interface {
 	Query(ctx context.Context, sql string) ([]Row, error)
 	// Latest returns the id of the latest deployment of a service; "" if none serves it.
 	Latest(service string) string
+	// Address returns the address of a deployment; "" if it is not known or must not be shown.
+	Address(deployment string) string
 	// Visible reports whether invocations of a service in a scope may be shown.
 	Visible(service, scope string) bool
 }
@@ -288,7 +290,8 @@ func (e *explainer) running(ctx context.Context) error {
 	}
 	if since := e.row.Time("no_response_since"); !since.IsZero() {
 		e.detail("Endpoint", "The endpoint is connected but has sent nothing since %s, not even response headers. The attempt continues until the abort timeout at %s.", e.when(since), e.when(e.row.Time("abort_at")))
-		e.next("Check whether the service at that address is stuck. If its handler is expected to work for a long time without sending anything, do nothing.")
+		e.serviceLog()
+		e.next("If its handler is expected to work for a long time without sending anything, do nothing.")
 	} else {
 		e.silence()
 	}
@@ -304,13 +307,41 @@ func (e *explainer) running(ctx context.Context) error {
 	if awaiting := e.row.Text("last_awaiting_on_future_json"); awaiting != "" {
 		err := e.awaited(ctx, awaiting)
 		e.detail("Handler", "The handler is connected%s.", e.firstWait(" and waits for"))
+		e.quiet()
 		return err
 	}
 	if err := e.uncompleted(ctx); err != nil {
 		return err
 	}
+	e.quiet()
 	e.describe()
 	return nil
+}
+
+// quietAfter is how long nothing has been sent to or received from the endpoint of an attempt before the
+// log of the service is referred to.
+const quietAfter = 30 * time.Second
+
+// quiet refers to the log of the service if its process has been busy for quietAfter: with a step, or with
+// what is between two steps.
+func (e *explainer) quiet() {
+	active := e.row.Time("last_active_at")
+	busy := len(e.WaitingFor) == 0 || slices.ContainsFunc(e.WaitingFor, func(w Wait) bool { return w.Kind == ForRun })
+	if busy && !active.IsZero() && e.now.Sub(active) >= quietAfter {
+		e.serviceLog()
+	}
+}
+
+// serviceLog refers to the log of the service: what its process does is known only there.
+func (e *explainer) serviceLog() {
+	where, deployment := "", e.row.Text("last_attempt_deployment_id")
+	if deployment != "" {
+		where = " on " + deployment
+		if address := e.reader.Address(deployment); address != "" {
+			where = " at " + address + " (" + deployment + ")"
+		}
+	}
+	e.next("See the log of the service%s: what its process does is known only there.", where)
 }
 
 // silence says since when the endpoint of the open attempt is silent, and what follows if it

@@ -37,6 +37,11 @@ func (t tables) Latest(service string) string {
 	return "dp_2"
 }
 
+// Address implements Reader.
+func (t tables) Address(deployment string) string {
+	return map[string]string{"dp_1a": "http://localhost:9080/"}[deployment]
+}
+
 // Visible implements Reader.
 func (t tables) Visible(service, _ string) bool { return service != "Hidden" }
 
@@ -256,7 +261,8 @@ func TestExplanations(t *testing.T) {
 			},
 			steps: []string{
 				"If the handler waits for it: `platform awakeables resolve " + awakeable(18) + " <value>`",
-				"Check the log of the service. A handler that sends nothing for the inactivity timeout is asked to suspend, and its attempt is aborted after the abort timeout: `platform services config view S` shows them.",
+				"See the log of the service: what its process does is known only there.",
+				"A handler that sends nothing for the inactivity timeout is asked to suspend, and its attempt is aborted after the abort timeout: `platform services config view S` shows them.",
 				"`platform invocations describe ID` shows its journal.",
 			},
 		},
@@ -265,7 +271,8 @@ func TestExplanations(t *testing.T) {
 			summary: "An attempt is in progress, since 2026-11-20T18:20:38.000Z (1m 1s ago), on its deployment.",
 			details: []string{"Handler: No entry of its journal is open: the handler executes code, or its process no longer responds although its connection is open."},
 			steps: []string{
-				"Check the log of the service. A handler that sends nothing for the inactivity timeout is asked to suspend, and its attempt is aborted after the abort timeout: `platform services config view S` shows them.",
+				"See the log of the service: what its process does is known only there.",
+				"A handler that sends nothing for the inactivity timeout is asked to suspend, and its attempt is aborted after the abort timeout: `platform services config view S` shows them.",
 				"`platform invocations describe ID` shows its journal.",
 			},
 		},
@@ -281,6 +288,59 @@ func TestExplanations(t *testing.T) {
 				"Progress: The last entry of its journal is number 2, Run, stored at 2026-11-20T18:21:09.000Z (30s ago).",
 			},
 			steps: []string{"`platform invocations describe ID` shows its journal."},
+		},
+		"running, silent for half a minute": {
+			row: `"status":"running","last_start_at":"2026-11-20T18:21:00Z","last_attempt_deployment_id":"dp_1a",` +
+				`"target_service_name":"S","pinned_service_protocol_version":7,"last_active_at":"2026-11-20T18:21:09Z","suspend_at":"2026-11-20T18:22:09Z","abort_at":"2026-11-20T18:32:09Z"`,
+			summary: "An attempt is in progress, since 2026-11-20T18:21:00.000Z (39s ago), on dp_1a.",
+			details: []string{
+				"Endpoint: Something was last sent to or received from it at 2026-11-20T18:21:09.000Z (30s ago). If it sends nothing, it is asked to suspend at 2026-11-20T18:22:09.000Z (in 30s) (inactivity timeout), and the attempt is aborted and retried at 2026-11-20T18:32:09.000Z (in 10m 30s) (abort timeout).",
+			},
+			steps: []string{
+				"See the log of the service at http://localhost:9080/ (dp_1a): what its process does is known only there.",
+				"`platform invocations describe ID` shows its journal.",
+			},
+		},
+		"running, silent, on a deployment whose address is not known": {
+			row:     `"status":"running","last_start_at":"2026-11-20T18:21:00Z","last_attempt_deployment_id":"dp_1b","no_response_since":"2026-11-20T18:21:01Z","abort_at":"2026-11-20T18:32:09Z"`,
+			summary: "An attempt is in progress, since 2026-11-20T18:21:00.000Z (39s ago), on dp_1b.",
+			details: []string{
+				"Endpoint: The endpoint is connected but has sent nothing since 2026-11-20T18:21:01.000Z (38s ago), not even response headers. The attempt continues until the abort timeout at 2026-11-20T18:32:09.000Z (in 10m 30s).",
+			},
+			steps: []string{
+				"See the log of the service on dp_1b: what its process does is known only there.",
+				"If its handler is expected to work for a long time without sending anything, do nothing.",
+				"`platform invocations describe ID` shows its journal.",
+			},
+		},
+		"running, silent in a step": {
+			row: `"status":"running","last_start_at":"2026-11-20T18:21:00Z","last_attempt_deployment_id":"dp_1a","pinned_service_protocol_version":7,"last_active_at":"2026-11-20T18:21:09Z"`,
+			tables: tables{
+				"'Command: %'": `[{"name":"charge","entry_lite_json":"{\"Command\":{\"Run\":{\"completion_id\":1}}}"}]`,
+			},
+			summary: "An attempt is in progress, since 2026-11-20T18:21:00.000Z (39s ago), on dp_1a.",
+			details: []string{
+				"Endpoint: Something was last sent to or received from it at 2026-11-20T18:21:09.000Z (30s ago).",
+				"Journal: The handler does not report what it waits for. 1 command is not completed in its journal.",
+			},
+			waits: []string{"run charge: the result of the step \"charge\", which its own process executes"},
+			steps: []string{
+				"See the log of the service at http://localhost:9080/ (dp_1a): what its process does is known only there.",
+				"`platform invocations describe ID` shows its journal.",
+			},
+		},
+		"running, silent while it sleeps": {
+			row: `"status":"running","last_start_at":"2026-11-20T18:21:00Z","last_attempt_deployment_id":"dp_1a","pinned_service_protocol_version":7,"last_active_at":"2026-11-20T18:21:09Z"`,
+			tables: tables{
+				"'Command: %'": `[{"sleep_wakeup_at":"2026-11-20T19:00:00Z","entry_lite_json":"{\"Command\":{\"Sleep\":{\"completion_id\":2}}}"}]`,
+			},
+			summary: "An attempt is in progress, since 2026-11-20T18:21:00.000Z (39s ago), on dp_1a.",
+			details: []string{
+				"Endpoint: Something was last sent to or received from it at 2026-11-20T18:21:09.000Z (30s ago).",
+				"Journal: The handler does not report what it waits for. 1 command is not completed in its journal.",
+			},
+			waits: []string{"sleep : the end of a sleep at 2026-11-20T19:00:00.000Z (in 38m 21s)"},
+			steps: []string{"Nothing: it continues automatically.", "`platform invocations describe ID` shows its journal."},
 		},
 		"running, asked to suspend, before its first step": {
 			row:     `"status":"running","last_start_at":"2026-11-20T18:21:00Z","retry_count":1,"journal_size":1,"last_active_at":"2026-11-20T18:21:10Z","abort_at":"2026-11-20T18:32:10Z"`,

@@ -47,6 +47,13 @@ func TestReadsAreNotSentAgainWhileTheyAreTheSame(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, json.NewDecoder(unzipped).Decode(&struct{}{}))
 
+	for _, accepted := range []string{"gzip;q=0", "br, zstd", "gzip;q=0, *", "identity"} {
+		plain := send("GET", "/openapi", "Accept-Encoding", accepted)
+		require.Empty(t, plain.Header.Get("Content-Encoding"), accepted)
+		require.Equal(t, "Accept-Encoding", plain.Header.Get("Vary"), accepted)
+		require.NoError(t, json.NewDecoder(plain.Body).Decode(&struct{}{}), accepted)
+	}
+
 	refused := send("GET", "/invocations/none", "If-None-Match", "*")
 	require.Equal(t, http.StatusBadRequest, refused.StatusCode, "errors have no tag")
 	require.Empty(t, refused.Header.Get("ETag"))

@@ -13,6 +13,7 @@ import (
 
 	"platform/admin/ui"
 	"platform/internal/access"
+	"platform/internal/httpserver"
 )
 
 // Versions of the admin API. Routes without a version prefix behave as in the newest version.
@@ -167,10 +168,25 @@ const (
 	letterPath    = "/:topic/:topic_partition/:offset"
 )
 
+// chooseEncoding replaces Accept-Encoding by the encoding to use: the compression looks for gzip
+// anywhere in the header, also where the client refuses it.
+func chooseEncoding(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if r := c.Request(); c.Path() != metricsPath { // whose handler knows other encodings
+			chosen := "identity"
+			if httpserver.AcceptsGzip(r.Header) {
+				chosen = "gzip"
+			}
+			r.Header.Set("Accept-Encoding", chosen)
+		}
+		return next(c)
+	}
+}
+
 func (s *Server) newRouter(routes []route) *echo.Echo {
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(c.Response(), c.Request(), err) }
-	e.Use(decodeParameters, rejectUnknownQuery)
+	e.Use(decodeParameters, rejectUnknownQuery, chooseEncoding)
 	e.Use(middleware.GzipWithConfig(middleware.GzipConfig{
 		MinLength: 1024,
 		// The metrics handler compresses responses itself, and events must not be buffered.

@@ -11,9 +11,10 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
+
+	"platform/internal/httpserver"
 )
 
 // Prefix is the path below which the UI is served.
@@ -170,7 +171,7 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, f *file) {
 		header.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
 	body, etag := f.plain, `"`+f.etag+`"`
-	if f.gzip != nil && acceptsGzip(r.Header.Get("Accept-Encoding")) {
+	if f.gzip != nil && httpserver.AcceptsGzip(r.Header) {
 		body, etag = f.gzip, `"`+f.etag+`-gz"`
 		header.Set("Content-Encoding", "gzip")
 	}
@@ -208,17 +209,6 @@ func originOf(address string) string {
 		return ""
 	}
 	return u.Scheme + "://" + u.Host
-}
-
-func acceptsGzip(accepted string) bool {
-	for part := range strings.SplitSeq(accepted, ",") {
-		coding, parameters, _ := strings.Cut(part, ";")
-		if c := strings.TrimSpace(coding); c == "gzip" || c == "*" {
-			q := strings.ReplaceAll(parameters, " ", "")
-			return !slices.Contains([]string{"q=0", "q=0.0", "q=0.00", "q=0.000"}, q)
-		}
-	}
-	return false
 }
 
 // matches reports whether a list of entity tags contains one.

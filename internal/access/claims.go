@@ -10,31 +10,39 @@ import (
 
 // Claims maps the claims of tokens of an identity provider to a name and roles.
 type Claims struct {
-	subject, path string
-	roles         map[string][]Role
+	subject string
+	paths   []string // of the claims whose values determine the roles
+	roles   map[string][]Role
 }
 
 // maxSubject bounds the size of a name.
 const maxSubject = 200
 
-// NewClaims returns a mapping. subject is the claim with the name, sub if it is empty; path is the
-// claim, or path of claims with dots, whose values roles maps to names of roles, separated by commas.
-func NewClaims(subject, path string, roles map[string]string) (*Claims, error) {
-	if path == "" || len(roles) == 0 {
+// NewClaims returns a mapping. subject is the claim with the name, sub if it is empty; claims are those,
+// separated by commas, whose values roles maps to names of roles, separated by commas. With dots, a claim
+// is part of another one.
+func NewClaims(subject, claims string, roles map[string]string) (*Claims, error) {
+	paths := words(claims)
+	if len(paths) == 0 || len(roles) == 0 {
 		return nil, errors.New("roles-claim and roles are required: without them every account of the issuer could use this server")
 	}
 	if subject == "" {
 		subject = "sub"
 	}
-	c := &Claims{subject: subject, path: path, roles: map[string][]Role{}}
+	c := &Claims{subject: subject, paths: paths, roles: map[string][]Role{}}
 	for value, names := range roles {
-		parsed, err := ParseRoles(strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ' ' }))
+		parsed, err := ParseRoles(words(names))
 		if err != nil {
 			return nil, fmt.Errorf("roles of %q: %w", value, err)
 		}
 		c.roles[value] = parsed
 	}
 	return c, nil
+}
+
+// words splits a list that is separated by commas or spaces.
+func words(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // Subject returns the name of an account; empty if it has none that can be used. A name must not
@@ -56,10 +64,12 @@ func Visible(text string) bool {
 
 // Roles returns the roles of an account; none if its claims are not mapped to any.
 func (c *Claims) Roles(claims map[string]any) (roles []Role) {
-	for _, value := range claimValues(claims, c.path) {
-		for _, role := range c.roles[value] {
-			if !slices.Contains(roles, role) {
-				roles = append(roles, role)
+	for _, path := range c.paths {
+		for _, value := range claimValues(claims, path) {
+			for _, role := range c.roles[value] {
+				if !slices.Contains(roles, role) {
+					roles = append(roles, role)
+				}
 			}
 		}
 	}
@@ -69,7 +79,7 @@ func (c *Claims) Roles(claims map[string]any) (roles []Role) {
 // Unverified reports whether an e-mail address that the provider has not verified would determine the
 // name or the roles: with many providers, users can enter any address.
 func (c *Claims) Unverified(claims map[string]any) bool {
-	return (c.subject == emailClaim || c.path == emailClaim) && claims["email_verified"] != true
+	return (c.subject == emailClaim || slices.Contains(c.paths, emailClaim)) && claims["email_verified"] != true
 }
 
 const emailClaim = "email"

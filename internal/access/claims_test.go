@@ -35,6 +35,20 @@ func TestRolesOfUnexpectedClaims(t *testing.T) {
 	}
 }
 
+// An administrator by address, and everybody of the domain.
+func TestRolesOfSeveralClaims(t *testing.T) {
+	c, err := NewClaims("email", "email, hd,org.teams", map[string]string{"ada@example.com": "admin", "example.com": "viewer", "ops": "operator, viewer"})
+	require.NoError(t, err)
+	all := map[string]any{"email": "ada@example.com", "email_verified": true, "hd": "example.com", "org": map[string]any{"teams": []any{"ops"}}}
+	require.Equal(t, []Role{Admin, Viewer, Operator}, c.Roles(all))
+	require.False(t, c.Unverified(all))
+	require.Equal(t, []Role{Viewer}, c.Roles(map[string]any{"email": "bob@example.com", "hd": "example.com"}))
+	require.Empty(t, c.Roles(map[string]any{"email": "eve@example.org", "sub": "ada@example.com", "email, hd": "example.com"}))
+	require.True(t, c.Unverified(map[string]any{"email": "ada@example.com", "hd": "example.com"}))
+	_, err = NewClaims("", " , ", map[string]string{"ops": "operator"})
+	require.ErrorContains(t, err, "roles-claim")
+}
+
 // Handlers authorize by the header: two principals must never have the same one.
 func TestPrincipalsHaveDifferentHeaders(t *testing.T) {
 	seen := map[string]string{}

@@ -35,7 +35,7 @@ type JWT struct {
 	Audience     string            `key:"audience" help:"value of the claim aud that tokens must have"`
 	KeysURL      string            `key:"keys-url" help:"URL of the keys of the issuer (default: the one in its discovery document)"`
 	SubjectClaim string            `key:"subject-claim" help:"claim that names the client"`
-	RolesClaim   string            `key:"roles-claim" help:"claim whose values determine the roles, such as groups or realm_access.roles"`
+	RolesClaim   string            `key:"roles-claim" help:"claim whose values determine the roles, such as groups or realm_access.roles; several are separated by commas"`
 	Roles        map[string]string `key:"roles" help:"roles for values of roles-claim, separated by commas; tokens without such a value permit nothing"`
 }
 
@@ -48,7 +48,7 @@ type OIDC struct {
 	ExternalURL     string            `key:"external-url" help:"address of the admin API in the browsers of users, such as https://platform.example.com; http:// only with localhost"`
 	Scopes          []string          `key:"scopes" help:"scopes to request in addition to openid, such as groups"`
 	SubjectClaim    string            `key:"subject-claim" help:"claim that names the user"`
-	RolesClaim      string            `key:"roles-claim" help:"claim of the ID token whose values determine the roles, such as groups or realm_access.roles"`
+	RolesClaim      string            `key:"roles-claim" help:"claim of the ID token whose values determine the roles, such as groups or realm_access.roles; several are separated by commas"`
 	Roles           map[string]string `key:"roles" help:"roles for values of roles-claim, separated by commas; users without such a value cannot log in"`
 	SessionLifetime units.Duration    `key:"session-lifetime" help:"time after which users have to log in again"`
 }

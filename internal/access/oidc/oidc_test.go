@@ -181,6 +181,69 @@ func TestAUserLogsIn(t *testing.T) {
 	require.Equal(t, "/ui/jobs", attempt.Return)
 }
 
+// google sends the requests to the addresses of Google to the issuer of a test.
+type google struct{ to *issuer }
+
+// RoundTrip implements http.RoundTripper.
+func (g google) RoundTrip(r *http.Request) (*http.Response, error) {
+	path := map[string]string{
+		"accounts.google.com/.well-known/openid-configuration": "/.well-known/openid-configuration",
+		"www.googleapis.com/oauth2/v3/certs":                   "/keys", "oauth2.googleapis.com/token": "/token",
+	}[r.URL.Host+r.URL.Path]
+	if path == "" || r.URL.Scheme != "https" {
+		return nil, fmt.Errorf("unexpected request to %s", r.URL)
+	}
+	to := r.Clone(r.Context())
+	to.URL.Scheme, to.URL.Host, to.URL.Path, to.Host = "http", g.to.Listener.Addr().String(), path, ""
+	return http.DefaultTransport.RoundTrip(to)
+}
+
+// Google has several hosts, names itself without https:// in some tokens, and has no groups: roles depend
+// on the address and on hd, the domain of an organization, which other accounts do not have.
+func TestALoginWithGoogle(t *testing.T) {
+	const issuer, client = "https://accounts.google.com", "123-abc.apps.googleusercontent.com"
+	i := newIssuer(t)
+	i.document = map[string]any{
+		"issuer": issuer, "jwks_uri": "https://www.googleapis.com/oauth2/v3/certs", "token_endpoint": "https://oauth2.googleapis.com/token",
+		"authorization_endpoint": "https://accounts.google.com/o/oauth2/v2/auth", "device_authorization_endpoint": "https://oauth2.googleapis.com/device/code",
+		"token_endpoint_auth_methods_supported": []string{"client_secret_post", "client_secret_basic"},
+	}
+	p := i.provider(t, func(c *Config) {
+		c.Issuer, c.ClientID, c.ClientSecret, c.CLIClientID, c.Transport = issuer, client, "secret", "", google{i}
+		c.Scopes, c.SubjectClaim, c.RolesClaim = []string{"email"}, "email", "email, hd"
+		c.Roles = map[string]string{"ada@example.com": "admin", "example.com": "viewer"}
+	})
+	for name, of := range map[string]struct {
+		claims map[string]any
+		roles  []access.Role // none: refused
+	}{
+		"an administrator":           {map[string]any{"email": "ada@example.com", "hd": "example.com"}, []access.Role{access.Admin, access.Viewer}},
+		"another one of the domain":  {map[string]any{"email": "bob@example.com", "hd": "example.com"}, []access.Role{access.Viewer}},
+		"an issuer without a scheme": {map[string]any{"iss": "accounts.google.com", "email": "bob@example.com", "hd": "example.com"}, []access.Role{access.Viewer}},
+		"a private account":          {map[string]any{"email": "eve@gmail.com"}, nil},
+		"an unverified address":      {map[string]any{"email": "ada@example.com", "email_verified": false}, nil},
+		"another client":             {map[string]any{"email": "ada@example.com", "aud": "456.apps.googleusercontent.com"}, nil},
+		"another issuer":             {map[string]any{"iss": "google.com", "email": "ada@example.com"}, nil},
+	} {
+		attempt, query := i.begin(t, p)
+		query.Set("iss", issuer)
+		claims := i.claims(client, attempt.Nonce, map[string]any{"iss": issuer, "azp": client, "sub": "110169484474386276334", "groups": nil, "email_verified": true})
+		for claim, value := range of.claims {
+			claims[claim] = value
+		}
+		i.token = func() string { return i.sign(t, claims) }
+		account, err := p.Finish(t.Context(), attempt, query)
+		if of.roles == nil {
+			_, refused := errors.AsType[*RefusedError](err)
+			require.True(t, refused, "%s: %v", name, err)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.Equal(t, "oidc:"+claims["email"].(string), account.Name, name)
+		require.ElementsMatch(t, of.roles, account.Roles, name)
+	}
+}
+
 func TestResponsesToOtherLoginsAreRefused(t *testing.T) {
 	i := newIssuer(t)
 	i.document["authorization_response_iss_parameter_supported"] = true

@@ -51,6 +51,7 @@ type Node struct {
 	metadata *metadata.Store
 	invoker  *invoker.Invoker
 	kafka    *kafka.Engine
+	census   *partition.Census
 	router   *routing.Router
 	replicas *replicas.Manager
 	ready    *lifecycle.Readiness
@@ -188,7 +189,7 @@ func (n *Node) serve(ctx context.Context) error {
 		func(ctx context.Context) error { return n.access.uses.Run(ctx, n.metadata, n.log) },
 		func(ctx context.Context) error { return n.keys.secrets.run(ctx, n.metadata, n.log) },
 		func(ctx context.Context) error { return ignoreCanceled(n.metadata.Run(ctx)) },
-		n.replicas.Run, n.kafka.Run, n.files.disk.Run, n.history.Run, n.measureUsage, n.port.server.RunEvents, checkpoints.Run,
+		n.replicas.Run, n.kafka.Run, n.census.Run, n.files.disk.Run, n.history.Run, n.measureUsage, n.port.server.RunEvents, checkpoints.Run,
 		func(ctx context.Context) error { return memory.ReturnWhenIdle(ctx, checkpoints.Applied) },
 	} {
 		g.Go(func() error { return part(serving) })

@@ -24,7 +24,7 @@ func (n *Node) connectPartitions() {
 		Unserved: func(id uint32, last bool) error { return n.replicas.Unserved(id, last) },
 	})
 	n.invoker = n.newInvoker()
-	n.kafka = n.newKafka()
+	n.kafka, n.census = n.newKafka(), partition.NewCensus(n.router.Replicas, n.stats.Services)
 	n.replicas = replicas.New(replicas.Config{
 		Self: f.self, Node: n.replica(), DataDir: f.dir.Path(),
 		Store: n.metadata, Members: p.members, Nodes: p.nodes, Router: n.router,

@@ -224,7 +224,8 @@ func documented(t *testing.T, metrics string) {
 			rows[strings.Trim(name, " `")] = true
 		}
 	}
-	families := map[string]bool{ // exist with TLS, or once there are subscriptions
+	families := map[string]bool{ // exist with TLS, once there are subscriptions, or after a count in the background
+		"platform_invocations": true, "platform_limit_usage": true, "platform_limit_waiting_invocations": true,
 		"platform_certificate_expiry_timestamp_seconds": true, "platform_node_tls_plain_total": true, "platform_node_tls_refused_total": true,
 		"platform_subscription_records_total": true, "platform_subscription_lag_records": true,
 		"platform_subscription_lag_seconds": true, "platform_subscription_topic_partitions": true, "platform_subscription_state": true,

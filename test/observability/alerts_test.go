@@ -57,6 +57,9 @@ func (f *faults) serve(t *testing.T) (uri string) {
 			}
 			return restate.Void{}, nil
 		}))).
+		Bind(restate.NewService("Pausing", restate.WithInvocationRetryPolicy(restate.WithMaxRetryAttempts(1), restate.PauseOnMaxAttempts())).Handler("run", restate.NewServiceHandler(func(restate.Context, restate.Void) (restate.Void, error) {
+			return restate.Void{}, errors.New("never")
+		}))).
 		Bind(restate.NewService("Busy").Handler("run", restate.NewServiceHandler(busy))).
 		Bind(restate.NewService("Silent").Handler("run", restate.NewServiceHandler(busy))).
 		Bind(restate.NewService("Echo").Handler("run", restate.NewServiceHandler(func(_ restate.Context, in []byte) (int, error) { return len(in), nil }))).
@@ -270,6 +273,7 @@ func (l *laboratory) faultsOfInvocations(f *faults) {
 		l.send("Flaky/run")
 	}), "PlatformAttemptsFail")
 	f.failing.Store(false)
+	l.fire(true, sync.OnceFunc(func() { l.send("Pausing/run") }), "PlatformInvocationsPaused")
 	l.fire(true, sync.OnceFunc(func() { l.send("Silent/run") }), "PlatformSilentEndpoints")
 	l.fire(true, sync.OnceFunc(func() {
 		for range 120 {

@@ -80,7 +80,7 @@ func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
 	written := new(pebbledb.WriteProgress)
 	po.EventListener = new(pebble.EventListener)
 	pebbledb.SeparateValues(po)
-	written.Listen(po.EventListener)
+	written.Watch(po)
 	large := pebbledb.NewLargeWrites(po)
 	// Entries are short-lived and often deleted before they reach a table file.
 	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })

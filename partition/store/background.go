@@ -7,7 +7,7 @@ import (
 )
 
 // backgroundLogInterval is the minimum interval between logged failures of background work.
-// Pebble retries immediately, dozens of times a second if the disk is full.
+// A flush that fails is repeated several times a second.
 const backgroundLogInterval = 10 * time.Second
 
 // backgroundErrors logs failures of flushes and compactions.

@@ -150,7 +150,7 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock, written *p
 		},
 	}
 	pebbledb.SeparateValues(po)
-	written.Listen(po.EventListener)
+	written.Watch(po)
 	for i := range po.Levels {
 		po.TargetFileSizes[i] = sstableBytes
 		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)

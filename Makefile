@@ -73,7 +73,7 @@ image: image-context ## Make the container image platform:local of the static bi
 cluster-up: image ## Start three nodes in containers, with docker compose
 	$(CLUSTER) up -d
 	@$(BIN)/platform cluster status --wait 1m
-	@echo 'Ingress on 8080, 8081 and 8082, admin API on 9070, 9071 and 9072. Services on this machine are http://host.docker.internal:PORT for the nodes.'
+	@echo 'Ingress on 8080, 8081 and 8082, admin API on 9070, 9071 and 9072. Services on this machine are http://host.docker.internal:PORT for the nodes, if they listen on 0.0.0.0: platform sample --listen 0.0.0.0:9080'
 
 .PHONY: cluster-down
 cluster-down: ## Stop them; VOLUMES=1 deletes their data, too

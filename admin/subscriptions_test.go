@@ -387,7 +387,7 @@ func TestKafkaClusters(t *testing.T) {
 	require.NotContains(t, view, "subscriptions")
 
 	view, _ = w.view(t, "PATCH", "/kafka-clusters/main", `{"properties":{"bootstrap.servers":"127.0.0.1:3","sasl.password":"***"}}`, 400)
-	require.Contains(t, view["message"], "bootstrap.servers changes where that is sent")
+	require.Contains(t, view["message"], "bootstrap.servers changes where it is sent")
 	view, _ = w.view(t, "PATCH", "/kafka-clusters/main", `{"properties":{"bootstrap.servers":"127.0.0.1:3","sasl.password":"geheim"}}`, 200)
 	require.Equal(t, "127.0.0.1:3", view["properties"].(map[string]any)["bootstrap.servers"])
 	stored, _ := w.store.KafkaCluster("main")

@@ -118,8 +118,10 @@ func brokerFault(err error) error {
 		return fault(subscription.Failed, subscription.BrokerUnavailable, "the broker cannot serve the request at the moment: %v", err)
 	}
 	var network *net.OpError
-	alert := errors.As(err, &network) && network.Op == "remote error" // of crypto/tls: the broker refused the certificate
-	if errors.Is(err, errTokenRefused) || alert {
+	if errors.As(err, &network) && network.Op == "remote error" { // of crypto/tls: an alert of the broker
+		return fault(subscription.Failed, subscription.NotAuthorized, "%v: the broker does not accept the certificate of this client, or requires one: check ssl.certificate.pem and ssl.key.pem, or the files of ssl.certificate.location and ssl.key.location", err)
+	}
+	if errors.Is(err, errTokenRefused) {
 		return fault(subscription.Failed, subscription.NotAuthorized, "%v", err)
 	}
 	var known *kerr.Error

@@ -68,9 +68,9 @@ func clusterOf(table map[string]any) (subscription.Cluster, error) {
 			}
 			c.Name = name
 		case "brokers":
-			list, err := brokerList(value)
+			list, err := joinedText(value)
 			if err != nil {
-				return c, err
+				return c, fmt.Errorf("brokers: %w", err)
 			}
 			if err := setProperty(c.Properties, "bootstrap.servers", list); err != nil {
 				return c, err
@@ -95,23 +95,24 @@ func clusterOf(table map[string]any) (subscription.Cluster, error) {
 	return c, nil
 }
 
-func brokerList(value any) (string, error) {
+// joinedText returns a text, or the items of a list separated by commas, as properties of librdkafka have them.
+func joinedText(value any) (string, error) {
 	if text, ok := value.(string); ok {
 		return text, nil
 	}
 	list, ok := value.([]any)
 	if !ok {
-		return "", fmt.Errorf("expected a list of brokers, got %v", value)
+		return "", fmt.Errorf("expected a text or a list of texts, got %v", value)
 	}
-	var addresses []string
+	var texts []string
 	for _, item := range list {
 		text, ok := item.(string)
 		if !ok {
-			return "", fmt.Errorf("expected a list of brokers, got one with %v", item)
+			return "", fmt.Errorf("expected a list of texts, got one with %v", item)
 		}
-		addresses = append(addresses, text)
+		texts = append(texts, text)
 	}
-	return strings.Join(addresses, ","), nil
+	return strings.Join(texts, ","), nil
 }
 
 // flatten adds the values of nested tables, which TOML makes of dotted names.
@@ -131,7 +132,12 @@ func flatten(into map[string]string, prefix string, table map[string]any) error 
 		case map[string]any:
 			err = flatten(into, name+".", value)
 		default:
-			err = fmt.Errorf("expected a text for the property %s, got %v", name, value)
+			var text string
+			if text, err = joinedText(value); err != nil {
+				err = fmt.Errorf("the property %s: %w", name, err)
+				break
+			}
+			err = setProperty(into, name, text)
 		}
 		if err != nil {
 			return err

@@ -17,7 +17,7 @@ func TestKafkaClusters(t *testing.T) {
 	loaded, err := loadFile(t, `
 [[ingress.kafka-clusters]]
 name = "main"
-brokers = ["PLAINTEXT://a:1", "b:2"]
+bootstrap.servers = ["PLAINTEXT://a:1", "b:2"]
 sasl.username = "u"
 "sasl.password" = "geheim"
 fetch.min.bytes = 5
@@ -51,10 +51,11 @@ func TestInvalidKafkaClusters(t *testing.T) {
 		`[{brokers = ["a:1"]}]`:         "the cluster name",
 		`[{name = "a"}]`:                "need bootstrap.servers",
 		`[{name = 1, brokers = ["a"]}]`: "expected a name",
-		`[{name = "a", brokers = 5}]`:   "list of brokers",
-		`[{name = "a", brokers = [5]}]`: "list of brokers",
+		`[{name = "a", brokers = 5}]`:   "brokers: expected a text or a list of texts",
+		`[{name = "a", brokers = [5]}]`: "brokers: expected a list of texts",
 		`[{name = "a", brokers = ["a:1"], nonsense = "x"}]`:                                        "there is no property",
-		`[{name = "a", brokers = ["a:1"], "client.id" = ["x"]}]`:                                   "expected a text",
+		`[{name = "a", broker = ["a:1"]}]`:                                                         `there is no property "broker"; did you mean`,
+		`[{name = "a", brokers = ["a:1"], "client.id" = [5]}]`:                                     "client.id: expected a list of texts",
 		`[{name = "a", brokers = ["a:1"], "bootstrap.servers" = "b:1"}]`:                           "bootstrap.servers occurs twice",
 		`[{name = "a", brokers = ["a:1"], "client.id" = "x", properties = { "client.id" = "y" }}]`: "client.id occurs twice",
 		`[{name = "a", brokers = ["a:1"], properties = "x"}]`:                                      "a table of properties",

@@ -121,6 +121,14 @@ func ClientOf(c *Cluster, s *Subscription) (Client, error) {
 	return out, out.secure(p)
 }
 
+// shownProtocol is a security.protocol in messages.
+func shownProtocol(protocol string) string {
+	if protocol == "" {
+		return "plaintext, which is the default"
+	}
+	return quote(protocol)
+}
+
 // secure sets TLS and SASL.
 func (c *Client) secure(p map[string]string) error {
 	protocol := strings.ToLower(p["security.protocol"])
@@ -142,12 +150,12 @@ func (c *Client) secure(p map[string]string) error {
 			}
 		}
 	} else if n := anyOf(p, "ssl."); n != "" {
-		return invalid("the property %s needs security.protocol ssl or sasl_ssl, not %s", n, quote(protocol)).In(n)
+		return invalid("the property %s needs security.protocol ssl or sasl_ssl, not %s", n, shownProtocol(protocol)).In(n)
 	}
 	mechanism := strings.ToUpper(first(p, "sasl.mechanism", "sasl.mechanisms"))
 	if !authenticated {
 		if n := anyOf(p, "sasl."); n != "" {
-			return invalid("the property %s needs security.protocol sasl_plaintext or sasl_ssl, not %s", n, quote(protocol)).In(n)
+			return invalid("the property %s needs security.protocol sasl_plaintext or sasl_ssl, not %s", n, shownProtocol(protocol)).In(n)
 		}
 		return nil
 	}

@@ -268,7 +268,7 @@ func Unredact(edited, current map[string]string) (map[string]string, error) {
 			return nil, invalid("the property %s is %q, which stands for the current value, but there is none; write the value", n, Redacted).In(n)
 		}
 		if changed := redirected(current, out); changed != "" && slices.Contains(sentSecrets, n) {
-			return nil, invalid("the property %s is %q, which stands for the current value, but %s changes where that is sent; write the value", n, Redacted, changed).In(n)
+			return nil, invalid("the current value of %s is not kept, because %s changes where it is sent; write the value of %s as well", n, changed, n).In(n)
 		}
 		out[n] = value
 	}

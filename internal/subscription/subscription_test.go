@@ -313,7 +313,7 @@ func TestSecretsStayWithTheirBrokers(t *testing.T) {
 	_, err := ClientOf(&cluster, &Subscription{Properties: map[string]string{"bootstrap.servers": "a:1", "group.id": "g"}})
 	require.NoError(t, err)
 	_, err = Unredact(map[string]string{"sasl.password": "***"}, map[string]string{"bootstrap.servers": "a:1", "sasl.password": "p"})
-	requireInvalid(t, err, "bootstrap.servers changes where that is sent")
+	requireInvalid(t, err, "sasl.password is not kept, because bootstrap.servers changes where it is sent")
 }
 
 func TestBrokers(t *testing.T) {

@@ -2,7 +2,9 @@ package otlp
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -88,7 +90,7 @@ func (e *exporter) export(ctx context.Context, items int, upload func(context.Co
 	}
 	e.failed.Add(uint64(items))
 	if held, admitted := e.sampler.Admit(struct{}{}, time.Now()); admitted {
-		e.log.Warn("data could not be exported and is lost", "signal", e.signal, "items", items, "similar_not_shown", held, "err", err)
+		e.log.Warn("data could not be exported and is lost", "signal", e.signal, "items", items, "similar_not_shown", held, "err", explained(err))
 	}
 }
 
@@ -101,4 +103,17 @@ func (e *exporter) Close() {
 // counts returns the counts, with what waits.
 func (e *exporter) counts(items, size int) Counts {
 	return Counts{Exported: e.exported.Load(), Failed: e.failed.Load(), Dropped: e.dropped.Load(), Waiting: items, WaitingSize: size}
+}
+
+// explained adds what errors mean that result from the wrong one of the two transports: a collector
+// has a port for each.
+func explained(err error) error {
+	switch text := err.Error(); {
+	case strings.Contains(text, "error reading server preface"):
+		return fmt.Errorf("%w; this port may expect OTLP over HTTP: see otlp+http in tracing-endpoint, or OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf", err)
+	case strings.Contains(text, "malformed HTTP response"):
+		return fmt.Errorf("%w; this port may expect OTLP over gRPC: see http in tracing-endpoint, or OTEL_EXPORTER_OTLP_PROTOCOL=grpc", err)
+	default:
+		return err
+	}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // errRefused is the response to a node that is refused. It reveals nothing about the cluster.
-var errRefused = status.Error(codes.PermissionDenied, "refused; the log of the node has the reason")
+var errRefused = status.Error(codes.PermissionDenied, "refused; the log of that node has the reason")
 
 // ServerOptions returns the options of the gRPC server of the node port that let authenticated
 // nodes make only the requests that they may make.

@@ -17,6 +17,9 @@ import (
 func (n *Node) obtainCertificate(ctx context.Context) (err error) {
 	c := &n.cfg.Security.NodeTLS
 	if !c.Managed() {
+		if c.Mode == config.TLSOff && n.certificateFiles().Exist() {
+			n.log.Warn("the data directory has a certificate of the cluster, which is not used, because security.node-tls.mode is off: nodes that require certificates refuse this one")
+		}
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.InitializationTimeout.Std())

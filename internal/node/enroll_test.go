@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"platform/internal/cluster/datadir"
 	"platform/internal/cluster/enroll"
 	"platform/internal/config"
 	"platform/internal/nodelink"
@@ -119,7 +120,7 @@ func TestNodesJoinWithTokens(t *testing.T) {
 		require.Contains(t, reason, want)
 		require.NotContains(t, reason, "localcluster")
 	}
-	const plain = "refused; the log of the node has the reason"
+	const plain = "refused; the log of that node has the reason"
 	refused("n2", first, plain)                        // replayed with another key
 	refused("n4", second, plain)                       // used by n3
 	refused("n3", c.joinToken(`{}`), plain)            // the name of a member, with a token for new nodes
@@ -174,4 +175,20 @@ func TestNodesJoinWithTokens(t *testing.T) {
 	require.Equal(t, fmt.Sprint(sum), body)
 	_, audit := c.do(0, true, "GET", "/audit", "")
 	require.Equal(t, 3, strings.Count(audit, `"EnrollNode"`), audit)
+}
+
+// A member whose configuration lost its section security.node-tls has no connection to others, and
+// only they log why.
+func TestUnusedCertificateOfTheClusterIsReported(t *testing.T) {
+	dir, err := datadir.Open(t.TempDir(), "n1")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, dir.Close()) }()
+	cfg := config.Default()
+	var log strings.Builder
+	n := &Node{cfg: cfg, log: slog.New(slog.NewTextHandler(&log, nil)), files: files{dir: dir}}
+	require.NoError(t, n.obtainCertificate(t.Context()))
+	require.Empty(t, log.String())
+	require.NoError(t, dir.WriteSecret("node-tls.pem", []byte("x")))
+	require.NoError(t, n.obtainCertificate(t.Context()))
+	require.Contains(t, log.String(), "security.node-tls.mode is off")
 }

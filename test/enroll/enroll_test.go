@@ -49,7 +49,7 @@ func TestCertificatesAreRenewedUnderLoad(t *testing.T) {
 			c.giveToken("n4", expired)
 		case 1:
 			c.await("the expired token is not refused", func() bool { return c.logged(0, "has expired") })
-			require.True(t, c.logged(3, "refused; the log of the node has the reason"))
+			require.True(t, c.logged(3, "refused; the log of that node has the reason"))
 			require.NoFileExists(t, c.in(3, "node-tls.pem"))
 			require.Equal(t, []string{"n1", "n2", "n3"}, c.names())
 			c.giveToken("n4", good)

@@ -43,6 +43,12 @@ func (f *Files) Certificate() certs.Files {
 	return certs.Files{Cert: f.dir.In(pairFile), Key: f.dir.In(pairFile), CA: f.dir.In(authorityFile), Renewed: true}
 }
 
+// Exist reports whether the node has got a certificate.
+func (f *Files) Exist() bool {
+	_, err := os.Stat(f.dir.In(pairFile))
+	return err == nil
+}
+
 // PacketKeys returns the path of the keys of gossip packets, "" if the node has got none.
 func (f *Files) PacketKeys() string {
 	if _, err := os.Stat(f.dir.In(packetKeyFile)); err != nil {

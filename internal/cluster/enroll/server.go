@@ -36,7 +36,7 @@ const (
 )
 
 // textRefused reveals nothing about the cluster.
-const textRefused = "refused; the log of the node has the reason"
+const textRefused = "refused; the log of that node has the reason"
 
 // Server serves nodes that have no certificate yet: one request per connection, and nothing else.
 type Server struct {

@@ -60,6 +60,8 @@ async function testPages() {
         assert.deepEqual(violations, [])
         const wide = await t.page.evaluate(() => document.documentElement.scrollWidth > innerWidth)
         assert.equal(wide, false, 'the page is wider than the window')
+        const tall = await t.page.evaluate(() => [...document.querySelectorAll('.tabs')].some((e) => e.scrollHeight > e.clientHeight))
+        assert.equal(tall, false, 'tabs have a vertical scroll bar')
         noProblems(t)
         await t.close()
       })

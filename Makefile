@@ -245,7 +245,7 @@ rotation: ## Rotate certificates and switch node TLS off, allow, require on thre
 
 .PHONY: crafted
 crafted: ## Send 10,000 crafted requests to every listener of a server (CRAFTED=n)
-	CRAFTED=$(or $(CRAFTED),10000) $(GO) test -count=1 -timeout 60m -v -run TestCraftedRequestsHarmNobody ./test/crafted
+	CRAFTED=$(or $(CRAFTED),10000) $(GO) test -count=1 -timeout 60m -v -run TestServersWithstandCraftedRequests ./test/crafted
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for a minute, one after the other (TIME=5m)

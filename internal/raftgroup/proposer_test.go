@@ -257,16 +257,16 @@ func TestErrorsAreSorted(t *testing.T) {
 	}
 }
 
-type nobody struct{}
+type ignoreOutcome struct{}
 
-func (nobody) Complete(uint64, error) {}
+func (ignoreOutcome) Complete(uint64, error) {}
 
 func TestSubmitIsCheap(t *testing.T) {
 	g, _ := aloneGroup(t)
 	p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealJournal, MaxQueueCommands: 1 << 20})
 	require.NoError(t, err)
 	command := []byte("command")
-	var done Completion[uint64] = nobody{}
+	var done Completion[uint64] = ignoreOutcome{}
 	allocs := testing.AllocsPerRun(10_000, func() {
 		if p.Submit(command, done) != nil {
 			t.Fatal("refused")

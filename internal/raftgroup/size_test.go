@@ -50,12 +50,12 @@ func TestLargeCommandsAreProposedFewAtATime(t *testing.T) {
 	require.NoError(t, err)
 	var o outcomes
 	o.expect(t, p, make([]byte, 4<<20))
-	require.ErrorIs(t, p.Submit(make([]byte, 1<<20), nobody{}), ErrOverloaded)
+	require.ErrorIs(t, p.Submit(make([]byte, 1<<20), ignoreOutcome{}), ErrOverloaded)
 	stop := run(t, p)
 	defer stop()
 	o.wg.Wait()
 	for range 8 {
-		for p.Submit(make([]byte, 1<<20), nobody{}) != nil {
+		for p.Submit(make([]byte, 1<<20), ignoreOutcome{}) != nil {
 			_, err := p.Do(t.Context(), []byte("x")) // waits until the queue has moved
 			if err != nil {
 				require.ErrorIs(t, err, ErrOverloaded)

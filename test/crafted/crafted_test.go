@@ -341,7 +341,7 @@ func get(t *testing.T, url string) []byte {
 
 // Malformed and random requests to all listeners at the same time end neither the server nor its
 // responses to others, and no connection remains open.
-func TestCraftedRequestsHarmNobody(t *testing.T) {
+func TestServersWithstandCraftedRequests(t *testing.T) {
 	s := harness.ServerFor(t, map[string]string{"LOG_DISABLE_ANSI_CODES": "true"})
 	counter(t, s)
 	n, first := fromEnv("CRAFTED", requests), fromEnv("CRAFTED_FIRST", 1)

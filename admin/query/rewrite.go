@@ -43,7 +43,8 @@ func (e *Engine) rewrite(ctx context.Context, text string) (*rewritten, error) {
 		notices = e.notices(text, tokens)
 	}
 	r := &rewriter{
-		ctx: ctx, tokens: tokens, times: e.catalog.times(), numbers: e.catalog.named(U64), listed: e.catalog.listed(), keys: e.catalog.keys(),
+		ctx: ctx, tokens: tokens, times: e.catalog.times(), numbers: e.catalog.named(U64), listed: e.catalog.listed(),
+		keys: e.catalog.keys(), columns: e.catalog.columns(),
 	}
 	r.names()
 	if err := r.literals(); err != nil {
@@ -227,6 +228,17 @@ func (q *rewritten) find(name string) int {
 
 // times are the names of all columns of type timestamp.
 func (c *catalog) times() map[string]bool { return c.named(Timestamp) }
+
+// columns are the names of all columns.
+func (c *catalog) columns() map[string]bool {
+	names := map[string]bool{}
+	for _, t := range c.tables {
+		for _, col := range t.Columns {
+			names[col.Name] = true
+		}
+	}
+	return names
+}
 
 // named returns the names of all columns of a type.
 func (c *catalog) named(want Type) map[string]bool {

@@ -18,6 +18,7 @@ type rewriter struct {
 	numbers  map[string]bool // names of unsigned numbers
 	listed   map[string]bool // names of columns for which sources accept lists
 	keys     map[string]bool // names of partition keys
+	columns  map[string]bool // names of all columns
 	failedAt int             // position of the invalid literal
 	steps    int             // of all passes
 }
@@ -177,7 +178,8 @@ func (r *rewriter) large(i int) {
 	if err != nil || n <= math.MaxInt64 || n == 1<<63 && r.at(i-1).is("-") {
 		return
 	}
-	bySize := r.at(i-1).is("<", "<=", ">", ">=", "between") || r.at(i+1).is("<", "<=", ">", ">=") || r.at(i-1).is("and") && r.at(i-3).is("between")
+	bySize := r.at(i-1).is("<", "<=", ">", ">=", "between") || r.at(i+1).is("<", "<=", ">", ">=", "between") ||
+		r.at(i+1).is("not") && r.at(i+2).is("between") || r.at(i-1).is("and") && r.at(i-3).is("between")
 	if !bySize || r.comparedWith(r.keys, i) {
 		r.tokens[i].text = strconv.FormatInt(int64(n), 10)
 	}

@@ -3,6 +3,7 @@ package query
 import (
 	"database/sql/driver"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -16,31 +17,164 @@ const (
 	valueFunction = "unsigned_value"
 )
 
-// unsigned rewrites order comparisons, ORDER BY, MIN and MAX of partition keys. They use all 64 bits,
-// and SQLite has signed integers only: it would sort the upper half of the keys below the others.
+// unsigned rewrites what depends on the order of partition keys: comparisons, ORDER BY, MIN and MAX.
+// Keys use all 64 bits, and SQLite has signed integers only: it would sort the upper half of the keys
+// below the others.
 func (r *rewriter) unsigned() {
-	compound := slices.ContainsFunc(r.tokens, func(t token) bool { return t.is("union", "intersect", "except") })
+	r.keyAliases()
+	r.keyNumbers()
 	for i := 0; r.more(i); i++ {
-		if !r.keys[strings.ToLower(r.at(i).name())] || r.at(i+1).is(".", "(") {
-			continue
-		}
-		from, to := r.before(i+1), i+1
-		switch {
-		case r.at(from - 1).is(arithmeticSigns...):
-		case r.at(to).is("<", "<=", ">", ">="):
-			r.ordered(to+1, r.operandEnd(to+1))
-			i += r.ordered(from, to)
-		case r.at(from-1).is("<", "<=", ">", ">=") && !r.at(to).is(arithmeticSigns...):
-			i += r.ordered(from, to)
-			i += r.ordered(r.operandStart(from-1), from-1)
-		case r.at(to).is("between"), r.at(to).is("not") && r.at(to+1).is("between"):
-			i += r.between(from, to)
-		case r.at(from-1).is("(") && r.at(from-2).is("max", "min") && r.at(to).is(")"):
-			i += r.extreme(from, to)
-		case r.sorts(from, to) && !compound: // a compound SELECT is sorted by result columns only
-			i += r.ordered(from, to)
+		if r.endsKey(i) {
+			i += r.extreme(r.before(i+1), i+1)
 		}
 	}
+	for i := 0; r.more(i); i++ {
+		switch {
+		case r.endsKey(i):
+			i = r.compared(i, r.before(i+1), i+1)
+		case r.at(i).is(valueFunction) && r.at(i+1).is("("):
+			i = r.compared(i, i, r.closing(i+1)+1)
+		}
+	}
+}
+
+// endsKey reports whether the token at i is the name of a partition key, without the table before it.
+func (r *rewriter) endsKey(i int) bool {
+	return r.keys[strings.ToLower(r.at(i).name())] && !r.at(i+1).is(".", "(")
+}
+
+// keyAliases adds the aliases of partition keys to their names, unless a column or something else has the
+// same name.
+func (r *rewriter) keyAliases() {
+	for found := true; found; { // an alias may precede the subquery that defines what it stands for
+		found = false
+		for name, key := range r.aliases() {
+			if key && !r.keys[name] && !r.columns[name] {
+				r.keys[name], found = true, true
+			}
+		}
+	}
+	for name, key := range r.aliases() {
+		if !key && !r.columns[name] {
+			delete(r.keys, name)
+		}
+	}
+}
+
+// aliases yields the names after AS, and whether they stand for partition keys.
+func (r *rewriter) aliases() iter.Seq2[string, bool] {
+	return func(yield func(string, bool) bool) {
+		for i := 0; r.more(i); i++ {
+			name := strings.ToLower(r.at(i + 1).name())
+			if !r.at(i).is("as") || name == "" {
+				continue
+			}
+			from := r.before(i)
+			if r.at(from-2).is("cast") && r.at(from-1).is("(") { // a type
+				continue
+			}
+			if !yield(name, r.isKey(from, i)) {
+				return
+			}
+		}
+	}
+}
+
+// keyNumbers replaces the numbers of result columns in ORDER BY, if these are partition keys, with
+// their expressions.
+func (r *rewriter) keyNumbers() {
+	depth := 0
+	for i := 0; r.more(i); i++ {
+		t := r.tokens[i]
+		if depth += nesting(t); depth != 0 || t.kind != num || !r.sorts(i, i+1) {
+			continue
+		}
+		n, err := strconv.Atoi(t.text)
+		items := r.items()
+		if err != nil || n < 1 || n > len(items) || slices.ContainsFunc(items[:n], func(it item) bool { return it.star }) {
+			continue
+		}
+		if it := items[n-1]; r.isKey(it.from, it.to) {
+			r.replace(i, i+1, slices.Clone(r.tokens[it.from:it.to])...)
+		}
+	}
+}
+
+// isKey reports whether the expression in [from, to) is a partition key, or the MIN or MAX of keys.
+func (r *rewriter) isKey(from, to int) bool {
+	switch {
+	case to-from == 1 || to-from == 3 && r.at(from+1).is("."):
+		return r.endsKey(to - 1)
+	case from >= to || !r.at(to-1).is(")"):
+		return false
+	case r.at(from).is("("):
+		return r.closing(from) == to-1 && r.isKey(from+1, to-1)
+	case r.at(from).is("max", "min") && r.at(from+1).is("(") && r.closing(from+1) == to-1:
+		if from += 2; r.at(from).is("distinct") {
+			from++
+		}
+		return r.isKey(from, to-1)
+	}
+	return false
+}
+
+// orderSigns are the comparisons that depend on the order of numbers.
+var orderSigns = []string{"<", "<=", ">", ">="}
+
+// compared rewrites the comparison or ORDER BY of the partition key in [from, to), to which the token at
+// i belongs. It returns the last token that needs no further rewriting.
+func (r *rewriter) compared(i, from, to int) int {
+	from, to = r.around(from, to)
+	before := func(tokens int) int { return i + tokens + 2 } // the function and its parenthesis precede the key
+	switch {
+	case r.at(from-1).is(arithmeticSigns...) || r.at(to).is(arithmeticSigns...):
+	case r.at(to).is(orderSigns...):
+		r.ordered(to+1, r.operandEnd(to+1))
+		r.ordered(from, to)
+		return before(0)
+	case r.at(from - 1).is(orderSigns...):
+		r.ordered(from, to)
+		return before(r.ordered(r.operandStart(from-1), from-1))
+	case r.at(to).is("between"), r.at(to).is("not") && r.at(to+1).is("between"):
+		if r.between(from, to) {
+			return before(0)
+		}
+	case r.at(from - 1).is("between"):
+		return r.bound(i, from-1)
+	case r.at(from-1).is("and") && r.at(r.operandStart(from-1)-1).is("between"):
+		return r.bound(i, r.operandStart(from-1)-1)
+	case r.sorts(from, to):
+		r.ordered(from, to)
+		return before(0)
+	case r.at(from-1).is("(", ",") && r.at(to).is(",", ")"):
+		if added, ok := r.inRow(from, to); ok {
+			return before(added)
+		}
+	}
+	return i
+}
+
+// around returns the expression that consists of the one in [from, to) and parentheses, or is a subquery
+// for it.
+func (r *rewriter) around(from, to int) (begin, end int) {
+	for {
+		switch {
+		case r.at(from-1).is("(") && r.at(to).is(")") && r.groups(from-1):
+			from, to = from-1, to+1
+		case r.at(from-1).is("select") && r.at(from-2).is("(") && r.at(to).is("from", ")"):
+			from -= 2
+			to = r.closing(from) + 1
+		default:
+			return from, to
+		}
+	}
+}
+
+// groups reports whether the parenthesis at i belongs to an expression, not to a call or a list.
+func (r *rewriter) groups(i int) bool {
+	t := r.at(i - 1)
+	return t.kind == punct && !t.is(")") ||
+		t.is("and", "or", "not", "where", "select", "on", "having", "by", "when", "then", "else", "case", "between")
 }
 
 // arithmeticSigns join operands more tightly than a comparison.
@@ -72,6 +206,11 @@ func (r *rewriter) operandStart(i int) int {
 func (r *rewriter) ordered(from, to int) int {
 	at := r.at(from).at
 	operand := slices.Clone(r.tokens[from:to])
+	if len(operand) == 1 {
+		if n, err := strconv.ParseUint(operand[0].text, 10, 64); err == nil {
+			operand[0].text = strconv.FormatInt(int64(n), 10) // SQLite would round a large one
+		}
+	}
 	if r.at(from).is("-") { // a negative number, rather than a key as it is stored
 		operand = slices.Concat(synthetic(at, "CAST", "("), operand, synthetic(at, "AS", "REAL", ")"))
 	}
@@ -80,36 +219,108 @@ func (r *rewriter) ordered(from, to int) int {
 	return len(call) - (to - from)
 }
 
-// between rewrites the BETWEEN whose first operand is in [from, to), and returns how many tokens that
-// adds to this one.
-func (r *rewriter) between(from, to int) int {
+// between rewrites the BETWEEN whose first operand is in [from, to); false means that it is incomplete.
+func (r *rewriter) between(from, to int) bool {
 	least := to + 1
 	if r.at(to).is("not") {
 		least++
 	}
 	and := r.operandEnd(least)
 	if !r.at(and).is("and") {
-		return 0
+		return false
 	}
 	r.ordered(and+1, r.operandEnd(and+1))
 	r.ordered(least, and)
-	return r.ordered(from, to)
+	r.ordered(from, to)
+	return true
 }
 
-// extreme rewrites the MIN or MAX of the column in [from, to), and returns how many tokens that adds up
-// to the end of the column.
+// bound rewrites the BETWEEN at the given position, of which a bound is the partition key at i. It
+// returns the last token that needs no further rewriting.
+func (r *rewriter) bound(i, between int) int {
+	to := between
+	if r.at(to - 1).is("not") {
+		to--
+	}
+	from := r.operandStart(to)
+	if from < to && r.between(from, to) {
+		return from
+	}
+	return i
+}
+
+// extreme rewrites the MIN or MAX of which the partition key in [from, to) is the only argument. It
+// returns how many tokens that adds before the key.
 func (r *rewriter) extreme(from, to int) int {
+	call := from - 2
+	if r.at(from - 1).is("distinct") {
+		call--
+	}
+	if !r.at(call).is("max", "min") || !r.at(call+1).is("(") || !r.at(to).is(")") {
+		return 0
+	}
 	end := to + 1
-	for r.at(end).is("filter", "over") {
+	for end+1 < len(r.tokens) && r.at(end).is("filter", "over") {
 		if end += 2; r.at(end - 1).is("(") {
 			end = r.closing(end-1) + 1
 		}
 	}
-	call := r.at(from - 2)
-	r.replace(end, end, token{punct, ")", call.at})
-	added := r.ordered(from, to)
-	r.replace(from-2, from-2, synthetic(call.at, valueFunction, "(")...)
-	return added + 2
+	at := r.at(call).at
+	r.replace(end, end, token{punct, ")", at})
+	r.ordered(from, to)
+	r.replace(call, call, synthetic(at, valueFunction, "(")...)
+	return 4 // two functions, each with its parenthesis
+}
+
+// inRow rewrites the comparison of the row with the element [from, to). It returns how many tokens that
+// adds before the row; false means that it is not compared with another row.
+func (r *rewriter) inRow(from, to int) (added int, ok bool) {
+	open, index := from-1, 0
+	for depth := 0; open >= 0; open-- {
+		t := r.tokens[open]
+		if depth += nesting(t); depth > 0 {
+			break
+		}
+		if depth == 0 && t.is(",") {
+			index++
+		}
+	}
+	if open < 0 || !r.groups(open) {
+		return 0, false
+	}
+	closing := r.closing(open)
+	switch {
+	case r.at(closing+1).is(orderSigns...) && r.at(closing+2).is("("):
+		if a, b := r.element(closing+2, index); a < b {
+			r.ordered(a, b)
+			r.ordered(from, to)
+			return 0, true
+		}
+	case r.at(open-1).is(orderSigns...) && r.at(open-2).is(")"):
+		if a, b := r.element(r.opening(open-2), index); a < b {
+			r.ordered(from, to)
+			return r.ordered(a, b), true
+		}
+	}
+	return 0, false
+}
+
+// element returns the element of the row that begins with the parenthesis at i.
+func (r *rewriter) element(i, index int) (from, to int) {
+	from = i + 1
+	for to, closing := from, r.closing(i); to <= closing; to++ {
+		switch t := r.tokens[to]; {
+		case t.is("("):
+			to = r.closing(to)
+		case to == closing, t.is(","):
+			if index == 0 {
+				return from, to
+			}
+			index--
+			from = to + 1
+		}
+	}
+	return 0, 0
 }
 
 // sorts reports whether the operand in [from, to) is a term of ORDER BY.
@@ -127,9 +338,21 @@ func (r *rewriter) sorts(from, to int) bool {
 		switch {
 		case depth != 0:
 		case t.is("by"):
-			return r.at(i - 1).is("order")
+			return r.at(i-1).is("order") && !r.compound(i-1)
 		case t.is("select", "values", "where", "having"):
 			return false
+		}
+	}
+	return false
+}
+
+// compound reports whether the clause at i belongs to a compound SELECT, which is sorted by result columns
+// only.
+func (r *rewriter) compound(i int) bool {
+	for depth := 0; i > 0 && depth <= 0; {
+		i--
+		if depth += nesting(r.tokens[i]); depth == 0 && r.tokens[i].is("union", "intersect", "except") {
+			return true
 		}
 	}
 	return false
@@ -162,7 +385,7 @@ func keyText(_ *session, args []driver.Value) (driver.Value, error) {
 			return fmt.Sprintf("%020d", uint64(whole)), nil
 		}
 	}
-	return "~", nil // SQLite sorts what is no number above all
+	return "~" + stringOf(number), nil // SQLite sorts what is no number above all
 }
 
 // storedKey is the reverse of keyText. It implements valueFunction.

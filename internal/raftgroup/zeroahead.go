@@ -42,14 +42,16 @@ func (fs zeroAhead) Unwrap() vfs.FS { return fs.FS }
 const (
 	// walCategory is the category of Pebble's write-ahead logs.
 	walCategory vfs.DiskWriteCategory = "pebble-wal"
-	// zeroPiece is how many bytes of zeros one write adds.
+	// zeroPiece is how many bytes of zeros are added at a time, page by page. What one write adds may be
+	// one unit of the page cache, all of which counts as written again at each sync of a part of it.
 	zeroPiece = 64 << 10
+	zeroPage  = 4 << 10
 	// zeroWrite is the largest write for which that pays off: the sync of a larger one takes most
 	// of its time for the data, which would be written twice.
 	zeroWrite = 8 << 10
 )
 
-var zeros [zeroPiece]byte
+var zeros [zeroPage]byte
 
 // zeroAheadFile is a write-ahead log, which is written from its beginning to its end.
 type zeroAheadFile struct {
@@ -61,14 +63,20 @@ type zeroAheadFile struct {
 // Write implements vfs.File.
 func (f *zeroAheadFile) Write(p []byte) (int, error) {
 	if size := int64(len(p)); f.offset+size > f.end && size <= zeroWrite {
-		if _, err := f.WriteAt(zeros[:], f.end); err == nil {
-			f.end += zeroPiece
-		} else {
-			f.end = math.MaxInt64 // the disk may be full; the log itself may still fit
-		}
+		f.addZeros()
 	}
 	n, err := f.File.Write(p)
 	f.offset += int64(n)
 	f.end = max(f.end, f.offset)
 	return n, err
+}
+
+func (f *zeroAheadFile) addZeros() {
+	for range zeroPiece / zeroPage {
+		if _, err := f.WriteAt(zeros[:], f.end); err != nil {
+			f.end = math.MaxInt64 // the disk may be full; the log itself may still fit
+			return
+		}
+		f.end += zeroPage
+	}
 }

@@ -86,6 +86,15 @@ func TestZerosPrecedeSmallWritesOnly(t *testing.T) {
 	require.Equal(t, append(want, make([]byte, int(zeroed)-len(want))...), got)
 }
 
+// A larger write of zeros may be one unit of the page cache, and the whole of it would count as written
+// at each sync.
+func TestZerosAreWrittenPageByPage(t *testing.T) {
+	sizes := map[int]int{}
+	f := createAhead(t, countingWrites{vfs.NewMem(), sizes})
+	write(t, f, []byte("small"))
+	require.Equal(t, map[int]int{zeroPage: zeroPiece / zeroPage}, sizes)
+}
+
 // What a recycled file contains is overwritten as well.
 func TestARecycledLogNeedsNoZerosBeforeItsEnd(t *testing.T) {
 	fs := zeroAhead{vfs.NewMem()}
@@ -152,3 +161,24 @@ func (fs noWriteAt) Create(name string, c vfs.DiskWriteCategory) (vfs.File, erro
 type noWriteAtFile struct{ vfs.File }
 
 func (noWriteAtFile) WriteAt([]byte, int64) (int, error) { return 0, errors.New("no space left") }
+
+// countingWrites is a file system that counts the writes at a position by their size.
+type countingWrites struct {
+	vfs.FS
+	sizes map[int]int
+}
+
+func (fs countingWrites) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := fs.FS.Create(name, c)
+	return countingFile{f, fs.sizes}, err
+}
+
+type countingFile struct {
+	vfs.File
+	sizes map[int]int
+}
+
+func (f countingFile) WriteAt(p []byte, at int64) (int, error) {
+	f.sizes[len(p)]++
+	return f.File.WriteAt(p, at)
+}

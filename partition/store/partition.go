@@ -28,6 +28,7 @@ type Partition struct {
 	applied   atomic.Pointer[codec.Meta] // as of the last commit; immutable
 	collected atomic.Bool                // commits are not in the database yet
 	observer  atomic.Pointer[Observer]   // nil: none
+	known     knownValues
 
 	// turn has a value while a transaction is open or the collected commits are written, by
 	// whichever goroutine needs them in the database. It covers the fields below.
@@ -104,6 +105,7 @@ func (r reader) space(partition uint16) (space, error) {
 // reset stores meta as the partition's metadata and clears the cache.
 func (p *Partition) reset(meta codec.Meta) {
 	p.cache = newCache(p.db.opts.RecordCacheBytes)
+	p.known.forget()
 	p.applied.Store(&meta)
 }
 

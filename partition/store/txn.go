@@ -237,6 +237,7 @@ func (t *Txn) write(meta *codec.Meta) error {
 		t.batch = t.p.db.pebble.NewBatchWithSize(1 << bits.Len(uint(n+n/16)))
 	}
 	t.index = meta.Index
+	t.p.known.forget()
 	t.fill(meta)
 	if t.err != nil {
 		return t.err

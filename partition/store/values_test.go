@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -131,4 +132,48 @@ func TestValuesAreNotReadFromAClosedDatabase(t *testing.T) {
 	require.NoError(t, db.Close())
 	_, _, err := p.Values(machine.Object{Service: "S", Key: "a"}, 100)
 	require.ErrorIs(t, err, ErrClosed)
+}
+
+func TestTheStateInTheDatabaseIsKnownUntilRowsAreWritten(t *testing.T) {
+	p := partition(t, open(t), 1)
+	o := machine.Object{Service: "S", Key: "a"}
+	put := func(index uint64, value string) {
+		commit(t, p, index, func(s machine.State) { s.PutValue(o, []byte("key"), []byte(value)) })
+	}
+	values := func() []string {
+		entries, complete, err := p.Values(o, 1<<20)
+		require.NoError(t, err)
+		require.True(t, complete)
+		return written(entries)
+	}
+	put(1, "first")
+	require.NoError(t, p.Settle())
+	require.Equal(t, []string{"key=first"}, values())
+	put(2, "second")
+	require.Len(t, p.known.objects, 1)
+	require.Equal(t, []string{"key=second"}, values())
+
+	late, err := p.objectRows(&o)
+	require.NoError(t, err)
+	require.Nil(t, late.reader.it, "nothing is read from the database")
+	require.NoError(t, p.Settle())
+	require.Empty(t, p.known.objects)
+	entries, _, err := late.values(100)
+	require.NoError(t, err)
+	require.Equal(t, []string{"key=second"}, written(entries))
+
+	late, err = p.objectRows(&o)
+	require.NoError(t, err)
+	put(3, "third")
+	require.NoError(t, p.Settle())
+	entries, _, err = late.values(100)
+	require.NoError(t, errors.Join(err, late.close()))
+	require.Equal(t, []string{"key=second"}, written(entries))
+	require.Empty(t, p.known.objects, "it was read before the rows were written")
+	require.Equal(t, []string{"key=third"}, values())
+
+	put(4, string(make([]byte, maxKnown)))
+	require.NoError(t, p.Settle())
+	values()
+	require.Empty(t, p.known.objects, "it is too large")
 }

@@ -205,8 +205,8 @@ func (v *View) Values(o machine.Object, limit int) (entries []machine.StateEntry
 	if v.err != nil {
 		return nil, false, v.err
 	}
-	rows := objectRows{prefix: v.space.object(make([]byte, 0, objectLen(&o)), tableValues, &o)}
-	return rows.values(v.reader, limit)
+	rows := objectRows{prefix: v.space.object(make([]byte, 0, objectLen(&o)), tableValues, &o), reader: v.reader}
+	return rows.values(limit)
 }
 
 // Lock returns the lock of an object: its holder and the bounds of its queue.

@@ -9,17 +9,17 @@ import (
 // AcceptsGzip reports whether the response to a request with these headers may be encoded with gzip
 // (RFC 9110, section 12.5.3).
 func AcceptsGzip(h http.Header) bool {
-	any := false
+	wildcard := false
 	for part := range strings.SplitSeq(strings.Join(h.Values("Accept-Encoding"), ","), ",") {
 		coding, parameter, _ := strings.Cut(part, ";")
 		switch strings.ToLower(strings.TrimSpace(coding)) {
 		case "gzip", "x-gzip":
 			return !refused(parameter)
 		case "*":
-			any = !refused(parameter)
+			wildcard = !refused(parameter)
 		}
 	}
-	return any
+	return wildcard
 }
 
 // refused reports whether the parameter of a coding is a weight of 0.

@@ -5,8 +5,9 @@ import { noteServerTime, serverNow } from '../src/lib/clock.ts'
 const offset = (): number => serverNow() - Date.now()
 const httpDate = (ms: number): string => new Date(ms).toUTCString()
 
-test('the time of the server is followed if it differs much, and only then', () => {
+test('the time of the server is followed if it differs much, and only then', (t) => {
   const now = Date.now()
+  t.mock.method(Date, 'now', () => now)
   noteServerTime(httpDate(now), now, now + 20)
   assert.equal(offset(), 0)
   noteServerTime(httpDate(now - 3_600_000), now, now + 20)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"iter"
 	"maps"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -16,8 +15,8 @@ import (
 	"platform/flowcontrol"
 	"platform/internal/metrics"
 	"platform/internal/stats"
-	"platform/partition/codec"
 	"platform/partition/listing"
+	"platform/partition/machine"
 	"platform/partition/store"
 )
 
@@ -123,38 +122,11 @@ func (p *Partition) countUnfinished(ctx context.Context, add func(service string
 		return err
 	}
 	r := listReader{l: l}
-	for from := store.Place(nil); ; {
-		next, err := r.countPage(from, add)
-		if err != nil || next == nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		from = next
-		runtime.Gosched()
-	}
-}
-
-// countPage counts one page of records. It returns where the next one begins, nil if there is none.
-func (r *listReader) countPage(from store.Place, add func(service string, status listing.Status)) (next store.Place, err error) {
-	view := r.l.p.tables.View()
-	defer func() { err = errors.Join(err, view.Close()) }()
-	rows, size := 0, 0
-	err = view.WalkRecords(from, nil, true, false, func(at store.Place, record []byte) (store.Visit, error) {
-		inv, err := codec.DecodeInvocation(record)
-		if err != nil {
-			return store.Visit{}, err
-		}
-		add(inv.Target.Service, listing.StatusOf(inv, r.liveOf(inv)))
-		rows++
-		size += len(record)
-		if rows >= indexRows || size >= indexBytes {
-			next = at.Next()
-		}
-		return store.Visit{Stop: next != nil}, nil
+	return eachPage(ctx, func(from store.Place) (store.Place, error) {
+		return readPage(p.tables, from, false, func(inv *machine.Invocation) {
+			add(inv.Target.Service, listing.StatusOf(inv, r.liveOf(inv)))
+		})
 	})
-	return next, err
 }
 
 // measureLimits adds the use of the counters of the partition to that of the rules that limit them.

@@ -11,6 +11,7 @@ import (
 
 	"platform/partition/codec"
 	"platform/partition/listing"
+	"platform/partition/machine"
 	"platform/partition/store"
 )
 
@@ -183,8 +184,13 @@ func (x *lister) load(ctx context.Context) error {
 	x.index, x.feed = listing.New(x.memory.share()), &feed{x: x}
 	x.tables.Observe(x.feed)
 	x.mu.Unlock()
+	return eachPage(ctx, x.loadPage)
+}
+
+// eachPage calls read for the beginning of each page until it returns that there is no further one.
+func eachPage(ctx context.Context, read func(from store.Place) (next store.Place, err error)) error {
 	for from := store.Place(nil); ; {
-		next, err := x.loadPage(from)
+		next, err := read(from)
 		if err != nil || next == nil {
 			return err
 		}
@@ -196,6 +202,28 @@ func (x *lister) load(ctx context.Context) error {
 	}
 }
 
+// readPage calls visit for the stored invocations of one page, with completed ones if wanted. It
+// returns where the next page begins, nil if there is none.
+func readPage(tables *store.Partition, from store.Place, completed bool, visit func(*machine.Invocation)) (next store.Place, err error) {
+	view := tables.View()
+	defer func() { err = errors.Join(err, view.Close()) }()
+	rows, size := 0, 0
+	err = view.WalkRecords(from, nil, true, completed, func(at store.Place, record []byte) (store.Visit, error) {
+		inv, err := codec.DecodeInvocation(record)
+		if err != nil {
+			return store.Visit{}, err
+		}
+		visit(inv)
+		rows++
+		size += len(record)
+		if rows >= indexRows || size >= indexBytes {
+			next = at.Next()
+		}
+		return store.Visit{Stop: next != nil}, nil
+	})
+	return next, err
+}
+
 // loadPage adds one page of the stored records. Changes that are applied before it are in its
 // view, and later ones are applied after it, so that no older state replaces a newer one.
 func (x *lister) loadPage(from store.Place) (next store.Place, err error) {
@@ -205,23 +233,7 @@ func (x *lister) loadPage(from store.Place) (next store.Place, err error) {
 	if x.feed.outdated() {
 		return nil, errors.New("too many changes meanwhile")
 	}
-	view := x.tables.View()
-	defer func() { err = errors.Join(err, view.Close()) }()
-	rows, size := 0, 0
-	err = view.WalkRecords(from, nil, true, true, func(at store.Place, record []byte) (store.Visit, error) {
-		inv, err := codec.DecodeInvocation(record)
-		if err != nil {
-			return store.Visit{}, err
-		}
-		x.index.Put(inv)
-		rows++
-		size += len(record)
-		if rows >= indexRows || size >= indexBytes {
-			next = at.Next()
-		}
-		return store.Visit{Stop: next != nil}, nil
-	})
-	return next, err
+	return readPage(x.tables, from, true, x.index.Put)
 }
 
 // read calls f with the index, which includes everything that was applied before the call. It

@@ -17,12 +17,12 @@ type WriteProgress struct {
 	failing atomic.Bool // the last flush or compaction failed; the next one repeats its work
 }
 
-// retryPause is the pause before a flush or compaction repeats one that failed. Pebble itself repeats it at once, tens
-// of thousands of times a second if the file cannot even be created.
+// retryPause is the minimum time between a failed flush or compaction and the next attempt. Pebble has no backoff: if
+// files cannot be created, it retries tens of thousands of times a second.
 const retryPause = 100 * time.Millisecond
 
-// Watch makes a database count, and pause before it repeats what failed. The options have their file system and event
-// listener by then.
+// Watch adds counting and the pause between retries to the options of a database. po.FS and po.EventListener must be
+// set.
 func (p *WriteProgress) Watch(po *pebble.Options) {
 	po.FS = pausedRetries{po.FS, p}
 	l := po.EventListener
@@ -55,8 +55,8 @@ func (p *WriteProgress) ended(err error) {
 // Count returns the count so far.
 func (p *WriteProgress) Count() uint64 { return p.files.Load() }
 
-// pausedRetries is the file system of a database whose flushes and compactions wait before they create their first
-// file if the last one failed. Only there do they hold no lock of the database.
+// pausedRetries is a file system that delays the creation of table and blob files after a failed flush or compaction.
+// Pebble holds no lock of the database while it creates them, unlike when it reports the failure.
 type pausedRetries struct {
 	vfs.FS
 	progress *WriteProgress

@@ -81,7 +81,7 @@ func prepareTestbed(t *testing.T, o testbedOptions) *testbed {
 	if levels := os.Getenv("CLUSTER_LOG"); levels != "" { // raft=debug shows each election
 		env["LOG"] = levels
 	}
-	if o.diskSize > 0 { // the fault hung-disk lasts longer than this default
+	if o.diskSize > 0 { // nodes should also exit during the fault hung-disk
 		env["DISK_TIMEOUT"] = "10s"
 	}
 	maps.Copy(env, o.env)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"sync"
+	"unsafe"
 
 	"platform/partition/machine"
 )
@@ -33,15 +34,21 @@ func (k *knownValues) get(prefix []byte) (entries []machine.StateEntry, at known
 	return entries, knownAt{k, k.writes}, found
 }
 
+// knownSize is the size of the state of an object apart from its entries.
+func knownSize(prefix []byte) int { return len(prefix) + mapEntryBytes }
+
+// mapEntryBytes is approximately what a map needs for an object.
+const mapEntryBytes = 64
+
+func entrySize(e *machine.StateEntry) int {
+	return int(unsafe.Sizeof(*e)) + len(e.Key) + len(e.Value)
+}
+
 // put records the state of an object, unless rows were written since.
-func (at knownAt) put(prefix []byte, entries []machine.StateEntry) {
+func (at knownAt) put(prefix []byte, entries []machine.StateEntry, size int) {
 	k := at.values
 	if k == nil {
 		return
-	}
-	size := len(prefix)
-	for i := range entries {
-		size += len(entries[i].Key) + len(entries[i].Value)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

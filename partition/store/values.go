@@ -111,15 +111,20 @@ func (o *objectRows) eachStored(visit func(machine.StateEntry) bool) error {
 	if o.reader.it == nil {
 		return nil
 	}
-	all := true
+	var read []machine.StateEntry
+	size, all := knownSize(o.prefix), true
 	err := o.reader.owned(o.prefix, func(key, value []byte, own bool) bool {
 		e := stateEntry(o.prefix, key, value, own)
-		o.stored = append(o.stored, e)
+		if size += entrySize(&e); size <= maxKnown {
+			read = append(read, e)
+		} else {
+			read = nil // most of it may have been replaced by rows that are not in the database yet
+		}
 		all = visit(e)
 		return all
 	})
 	if err == nil && all {
-		o.known.put(o.prefix, o.stored)
+		o.known.put(o.prefix, read, size)
 	}
 	return err
 }

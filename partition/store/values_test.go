@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -176,4 +177,55 @@ func TestTheStateInTheDatabaseIsKnownUntilRowsAreWritten(t *testing.T) {
 	require.NoError(t, p.Settle())
 	values()
 	require.Empty(t, p.known.objects, "it is too large")
+}
+
+// What collected rows replace is no part of the result, so it must not be kept while the rest is read.
+func TestReplacedValuesAreNotKeptWhileTheStateIsRead(t *testing.T) {
+	const values, size = 128, 512 << 10
+	p := partition(t, open(t), 1)
+	o := machine.Object{Service: "S", Key: "a"}
+	key := func(i int) []byte { return fmt.Appendf(nil, "key%03d", i) }
+	for i := range values {
+		commit(t, p, uint64(i)+1, func(s machine.State) { s.PutValue(o, key(i), make([]byte, size)) })
+	}
+	require.NoError(t, p.Settle())
+	commit(t, p, values+1, func(s machine.State) {
+		for i := range values {
+			s.PutValue(o, key(i), []byte("v"))
+		}
+	})
+	inUse := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	var before, last uint64
+	for range 2 { // the first time fills the cache of the database
+		rows, err := p.objectRows(&o)
+		require.NoError(t, err)
+		before = inUse()
+		visited := 0
+		err = rows.eachStored(func(machine.StateEntry) bool {
+			if visited++; visited == values {
+				last = inUse()
+			}
+			return true
+		})
+		require.NoError(t, errors.Join(err, rows.close()))
+		require.Equal(t, values, visited)
+	}
+	require.Less(t, last, before+values*size/2)
+	require.Empty(t, p.known.objects)
+}
+
+// Small states need more memory than their bytes.
+func TestKnownStatesOfManyObjectsAreBounded(t *testing.T) {
+	p := partition(t, open(t), 1)
+	for i := range 5000 {
+		_, _, err := p.Values(machine.Object{Service: "S", Key: fmt.Sprint(i)}, 100)
+		require.NoError(t, err)
+	}
+	require.Less(t, len(p.known.objects), 1000)
+	require.LessOrEqual(t, p.known.bytes, maxKnown)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -61,6 +62,9 @@ func newTestEngine(t testing.TB, cfg Config) *Engine {
 	}
 	if cfg.Registry == nil {
 		cfg.Registry = func() *metadata.Schemas { return &metadata.Schemas{} }
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = time.Hour // the process may be stopped for longer than the default
 	}
 	e := NewEngine(cfg)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })

@@ -17,17 +17,22 @@ func (r *rewriter) items() []item {
 			break
 		}
 	}
+	return r.itemsOf(at)
+}
+
+// itemsOf returns the result columns of the SELECT at a position.
+func (r *rewriter) itemsOf(at int) []item {
 	at++
 	if r.at(at).is("distinct", "all") {
 		at++
 	}
 	var out []item
-	depth = 0
+	depth := 0
 	for begin := at; ; at++ {
 		t := r.at(at)
 		depth += nesting(t)
 		distinctFrom := t.is("from") && r.at(at-1).is("distinct")
-		end := at >= len(r.tokens) || depth == 0 && !distinctFrom && t.is("from", "where", "group", "having", "window", "order", "limit", "union", "intersect", "except")
+		end := at >= len(r.tokens) || depth < 0 || depth == 0 && !distinctFrom && t.is("from", "where", "group", "having", "window", "order", "limit", "union", "intersect", "except")
 		if !end && (depth != 0 || !t.is(",")) {
 			continue
 		}
@@ -93,13 +98,32 @@ func (r *rewriter) types(catalog *catalog) (types computedTypes) {
 			*list = append(*list, Timestamp)
 		case r.isExtreme(it, durations):
 			*list = append(*list, Duration)
-		case r.at(it.from).is(valueFunction) && r.closing(it.from+1) == it.to-1:
+		case r.yieldsKey(it):
 			*list = append(*list, U64)
 		default:
 			*list = append(*list, "")
 		}
 	}
 	return types
+}
+
+// yieldsKey reports whether an expression is a partition key, or a function returns one.
+func (r *rewriter) yieldsKey(it item) bool {
+	from, to := it.from, it.to
+	if r.isKey(from, to) {
+		return true
+	}
+	end := r.closing(from + 1)
+	if end < 0 || !r.at(from+1).is("(") || end != to-1 && !r.at(end+1).is("over", "filter") {
+		return false
+	}
+	switch {
+	case r.at(from).is(valueFunction):
+		return true
+	case r.at(from).is("lag", "lead", "first_value", "last_value", "nth_value", "nullif", firstOf, lastOf):
+		return r.isKey(from+2, r.behind(from+2))
+	}
+	return false
 }
 
 // conditions are the functions that return a boolean.

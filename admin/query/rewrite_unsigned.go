@@ -61,23 +61,55 @@ func (r *rewriter) keyAliases() {
 	}
 }
 
-// aliases yields the names after AS, and whether they stand for partition keys.
+// aliases yields the names that stand for expressions, after AS or without it and in the lists of columns of
+// common table expressions, and whether these are partition keys.
 func (r *rewriter) aliases() iter.Seq2[string, bool] {
 	return func(yield func(string, bool) bool) {
 		for i := 0; r.more(i); i++ {
-			name := strings.ToLower(r.at(i + 1).name())
-			if !r.at(i).is("as") || name == "" {
+			if r.at(i).is("(") && r.at(i-1).name() != "" && r.at(i-2).is("with", "recursive", ",") {
+				if !r.listedAliases(i, yield) {
+					return
+				}
 				continue
 			}
-			from := r.before(i)
+			name, to := strings.ToLower(r.at(i+1).name()), i
+			switch {
+			case name == "":
+				continue
+			case r.at(i).is("as"):
+			case r.endsOperand(i) && (i+2 == len(r.tokens) || r.at(i+2).is(",", "from", ")")) && !r.at(i+1).is("asc", "desc", "end", "isnull", "notnull"):
+				to++
+			default:
+				continue
+			}
+			from := r.before(to)
 			if r.at(from-2).is("cast") && r.at(from-1).is("(") { // a type
 				continue
 			}
-			if !yield(name, r.isKey(from, i)) {
+			if !yield(name, r.isKey(from, to)) {
 				return
 			}
 		}
 	}
+}
+
+// listedAliases yields the names in the list at i, if they are those of the columns of a common table expression.
+func (r *rewriter) listedAliases(i int, yield func(string, bool) bool) bool {
+	end := r.closing(i)
+	query := end + 1
+	for r.at(query).is("as", "not", "materialized") {
+		query++
+	}
+	if query == end+1 || !r.at(query).is("(") || !r.at(query+1).is("select") {
+		return true
+	}
+	items := r.itemsOf(query + 1)
+	for n, at := 0, i+1; at < end && n < len(items) && !items[n].star; n, at = n+1, at+2 {
+		if name := strings.ToLower(r.at(at).name()); name != "" && !yield(name, r.isKey(items[n].from, items[n].to)) {
+			return false
+		}
+	}
+	return true
 }
 
 // keyNumbers replaces the numbers of result columns in ORDER BY, if these are partition keys, with

@@ -12,9 +12,12 @@ import (
 // digits. Zero means none.
 type Timestamp int64
 
-// MarshalJSON implements json.Marshaler.
+// latest is the last time of the year 9999, the last one that RFC 3339 can represent. Handlers may sleep for longer.
+const latest Timestamp = 253402300799_999
+
+// MarshalJSON implements json.Marshaler. Later times than the year 9999 are its end.
 func (t Timestamp) MarshalJSON() ([]byte, error) {
-	return []byte(time.UnixMilli(int64(t)).UTC().Format(`"2006-01-02T15:04:05.000000000Z"`)), nil
+	return []byte(time.UnixMilli(int64(min(t, latest))).UTC().Format(`"2006-01-02T15:04:05.000000000Z"`)), nil
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -46,6 +46,7 @@ func TestInvalidArithmetic(t *testing.T) {
 	for query, want := range map[string]string{
 		"9223372036854775807 + 1": "9.223372036854776e+18", "-9223372036854775808": "-9223372036854775808",
 		"cast('abc' as int)": "0", "cast('12abc' as int)": "12", "time_add('2026-01-01', 100000000000000)": "5194-11-16T09:46:40.000Z",
+		"time_add('2026-01-01', 900000000000000000)": "9999-12-31T23:59:59.999Z", "time_add('2026-01-01', -90000000000000)": "0000-01-01T00:00:00.000Z",
 	} {
 		require.Equal(t, want, toText(ask(t, e, "select "+query+" as x")[0]["x"]), query)
 	}

@@ -40,7 +40,22 @@ var typeOf = func() map[string]Type {
 
 const timestampLayout = "2006-01-02T15:04:05.000Z"
 
-func timestampText(t time.Time) string { return t.UTC().Format(timestampLayout) }
+// earliest and latest are the times that texts of this layout, which are compared as such, can represent. Handlers
+// may sleep for longer.
+var (
+	earliest = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
+	latest   = time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC)
+)
+
+func timestampText(t time.Time) string {
+	switch {
+	case t.Before(earliest):
+		t = earliest
+	case t.After(latest):
+		t = latest
+	}
+	return t.UTC().Format(timestampLayout)
+}
 
 // isoDuration formats a duration in milliseconds in ISO 8601.
 func isoDuration(ms int64) string {

@@ -19,6 +19,7 @@ import (
 
 // TestTextFunctionsAgreeWithSQLite compares the functions that replace SQLite's with those.
 func TestTextFunctionsAgreeWithSQLite(t *testing.T) {
+	require.NoError(t, configure()) // before the first use of SQLite
 	original, err := sql.Open("sqlite", ":memory:")
 	require.NoError(t, err)
 	defer original.Close()

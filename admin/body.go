@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -109,12 +110,33 @@ func decodeJSON(body []byte, into any) error {
 		return f
 	}
 	if err != nil {
+		if name := undecodable(body, into); name != "" {
+			return unprocessable("the field '%s' is invalid: %v", name, err)
+		}
 		return badRequest("the request body is not valid: %v", err)
 	}
 	if name, repeated := httpserver.RepeatedKey(body, false); repeated {
 		return badRequest("the request body has the key '%s' twice; only one of the values would take effect", name)
 	}
 	return checkFields(body, reflect.TypeOf(into), "")
+}
+
+// undecodable returns the JSON name of the first field of a struct whose value the field's own decoder
+// refuses, whose errors do not contain the name; "" if there is none at the top level.
+func undecodable(body []byte, into any) string {
+	t := reflect.TypeOf(into).Elem()
+	var values map[string]json.RawMessage
+	if t.Kind() != reflect.Struct || json.Unmarshal(body, &values) != nil {
+		return ""
+	}
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		value, given := values[name]
+		if given && json.Unmarshal(value, reflect.New(field.Type).Interface()) != nil {
+			return name
+		}
+	}
+	return ""
 }
 
 // expected describes the JSON value that decodes into a Go value.
@@ -147,8 +169,14 @@ func position(body []byte, offset int64) (line, column int) {
 	return line, len(before) - bytes.LastIndexByte(before, '\n')
 }
 
+// textual are types that decode from a JSON string, such as units.Duration.
+var textual = reflect.TypeFor[encoding.TextUnmarshaler]()
+
 // typeName describes the JSON value that decodes into a Go type.
 func typeName(t reflect.Type) string {
+	if t.Implements(textual) || reflect.PointerTo(t).Implements(textual) {
+		return "a string"
+	}
 	switch t.Kind() {
 	case reflect.Bool:
 		return "a boolean"

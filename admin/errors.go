@@ -19,6 +19,7 @@ import (
 	"platform/internal/errcode"
 	"platform/internal/feature"
 	"platform/internal/httpserver"
+	"platform/internal/suggest"
 	"platform/invoker/discovery"
 	"platform/metadata"
 )
@@ -111,7 +112,7 @@ func (s *Server) explain(r *http.Request, err error) *apiError {
 		return &apiError{status: http.StatusNotFound, message: missing.Error()}
 	}
 	if routed, ok := errors.AsType[*echo.HTTPError](err); ok {
-		return explainRouting(r, routed)
+		return s.explainRouting(r, routed)
 	}
 	switch {
 	case errors.Is(err, metadata.ErrRulePrecondition):
@@ -154,15 +155,33 @@ func (s *Server) fullDisks(ctx context.Context) string {
 }
 
 // explainRouting converts an error of the router to a failure.
-func explainRouting(r *http.Request, err *echo.HTTPError) *apiError {
+func (s *Server) explainRouting(r *http.Request, err *echo.HTTPError) *apiError {
 	f := &apiError{status: err.Code, message: fmt.Sprint(err.Message)}
 	switch err.Code {
 	case http.StatusNotFound:
-		f.message = fmt.Sprintf("there is no route %s %s; GET /openapi describes the routes", r.Method, r.URL.Path)
+		f.message = fmt.Sprintf("there is no route %s %s; %s", r.Method, r.URL.Path, s.routeHint(r))
 	case http.StatusMethodNotAllowed:
 		f.message = fmt.Sprintf("the method %s is not allowed for %s", r.Method, r.URL.Path)
 	}
 	return f
+}
+
+// routeHint says what an unknown path was probably meant to be.
+func (s *Server) routeHint(r *http.Request) string {
+	first, _, deeper := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	var names []string
+	for _, known := range s.routes() {
+		name, _, _ := strings.Cut(strings.TrimPrefix(known.path, "/"), "/")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if near := suggest.Nearest(first, slices.Compact(names)); near != "" && near != first {
+		return "did you mean /" + near + "? GET /openapi describes the routes"
+	}
+	if deeper && !slices.Contains(names, first) { // of the form Service/handler
+		return "GET /openapi describes the routes. Handlers are called at the ingress, on another port (8080 by default)"
+	}
+	return "GET /openapi describes the routes"
 }
 
 // allowed describes the Allow header that the router has set.

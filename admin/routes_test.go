@@ -108,6 +108,10 @@ func TestFailures(t *testing.T) {
 		message                  string
 	}{
 		{name: "unknown route", method: "GET", path: "/nope", status: 404, message: "there is no route GET /nope"},
+		{name: "misspelled route", method: "POST", path: "/deployment", status: 404, message: "there is no route POST /deployment; did you mean /deployments?"},
+		{name: "call of a handler", method: "POST", path: "/Greeter/greet", status: 404, message: "Handlers are called at the ingress, on another port (8080 by default)"},
+		{name: "duration in another field", method: "POST", path: "/tokens", body: `{"name":"ci","expires_in":"1 fortnight"}`, status: 422, message: "the field 'expires_in' is invalid: \"fortnight\" is not a unit of time"},
+		{name: "duration as a number", method: "POST", path: "/tokens", body: `{"name":"ci","expires_in":5}`, status: 422, message: "the field 'expires_in' must be a string, not a number"},
 		{name: "unknown route below a prefix", method: "GET", path: "/v4/nope", status: 404, message: "there is no route GET /nope"},
 		{name: "trailing slash", method: "GET", path: "/deployments/", status: 404, message: "there is no route GET /deployments/"},
 		{name: "too deep", method: "GET", path: "/services/a/handlers/b/c", status: 404, message: "there is no route"},

@@ -227,6 +227,9 @@ func viewKafkaCluster(c *subscription.Cluster) kafkaClusterView {
 		view.Info = append(view.Info, notice{errcode.META0020, "the cluster is not used by this node: " + detailOf(c.Unreadable)})
 	}
 	view.Info = append(view.Info, propertyNotices(c.Properties)...)
+	if n := c.Incomplete(); n != "" && c.Unreadable == nil {
+		view.Info = append(view.Info, notice{Message: n})
+	}
 	return view
 }
 

@@ -166,6 +166,19 @@ func (c *Cluster) Check() error {
 	return err
 }
 
+// Incomplete returns what the properties lack to connect to brokers, "" if nothing. Such a cluster can be
+// stored, since subscriptions can set the rest, but without a notice it fails only at the first of them.
+func (c *Cluster) Incomplete() string {
+	if c.Check() != nil {
+		return ""
+	}
+	err := new(Client).secure(c.Properties)
+	if err == nil {
+		return ""
+	}
+	return "only subscriptions that set what is missing can use the cluster: " + detail(err)
+}
+
 func checkSizes(properties map[string]string) error {
 	if len(properties) > MaxProperties {
 		return invalid("there are %d properties; at most %d are allowed", len(properties), MaxProperties)

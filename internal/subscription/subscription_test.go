@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"maps"
 	"math/big"
 	"strings"
 	"testing"
@@ -405,6 +406,34 @@ func TestUnsupportedNumbers(t *testing.T) {
 		"the property socket.timeout.ms has the effect of 1000, which is the nearest value that is supported",
 		"the property topic.metadata.refresh.interval.ms has the effect of 3600000, which is the nearest value that is supported",
 	}, Notices(properties))
+}
+
+func TestAnIncompleteClusterSaysWhatIsMissing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		properties map[string]string
+		missing    string
+	}{
+		"mechanism":        {map[string]string{"security.protocol": "SASL_SSL"}, "security.protocol sasl_ssl needs sasl.mechanism"},
+		"password":         {map[string]string{"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "u"}, "sasl.mechanism PLAIN needs sasl.username and sasl.password"},
+		"protocol":         {map[string]string{"sasl.username": "u", "sasl.password": "p"}, "needs security.protocol sasl_plaintext or sasl_ssl, not plaintext, which is the default"},
+		"key":              {map[string]string{"security.protocol": "ssl", "ssl.certificate.location": "/c.pem"}, "a client certificate needs both"},
+		"token endpoint":   {map[string]string{"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}, "OAUTHBEARER needs"},
+		"nothing":          {map[string]string{"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p"}, ""},
+		"nothing, default": {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			properties := map[string]string{"bootstrap.servers": "localhost:9092"}
+			maps.Copy(properties, tc.properties)
+			c := Cluster{Name: "main", Properties: properties}
+			require.NoError(t, c.Check())
+			if tc.missing == "" {
+				require.Empty(t, c.Incomplete())
+				return
+			}
+			require.Contains(t, c.Incomplete(), "only subscriptions that set what is missing can use the cluster: ")
+			require.Contains(t, c.Incomplete(), tc.missing)
+		})
+	}
 }
 
 func TestDefaultStart(t *testing.T) {

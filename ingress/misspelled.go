@@ -78,6 +78,18 @@ var shapes = map[string]string{
 	"health":     "health",
 }
 
+// otherPort is the hint for a path of the admin API that is not one of the ingress.
+func otherPort(r *http.Request) string {
+	first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	switch first {
+	case "health":
+		return "; the health of the ingress is GET /platform/health"
+	case "deployments", "services", "invocations", "query", "metrics", "openapi", "version", "ui", "subscriptions", "tokens", "cluster-health":
+		return "; /" + first + " is a path of the admin API, which has another port (9070 by default)"
+	}
+	return ""
+}
+
 // noRoute is the problem of a path below the reserved prefix that does not exist.
 func noRoute(r *http.Request) *problem {
 	message := fmt.Sprintf("not found: there is no route %s %s; ", r.Method, r.URL.Path)

@@ -35,6 +35,9 @@ func parseTarget(schemas *metadata.Schemas, path string, u *url.URL, sendSuffix 
 	if err != nil {
 		return t, err
 	}
+	if name == "" {
+		return t, badRequest("bad path: the name of the service must not be empty")
+	}
 	if t.service = schemas.Services[name]; t.service == nil {
 		return t, &problem{status: http.StatusNotFound, message: "service '" + name + "' not found, make sure to register the service before calling it" + nearService(schemas, name)}
 	}

@@ -183,7 +183,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 		if n > 7 {
 			length = "long"
 		}
-		s.fail(w, r, badRequest("bad path: '%s' is too %s; paths are /{service}[/{key}]/{handler}[/send] or start with /platform/", r.URL.Path, length))
+		s.fail(w, r, badRequest("bad path: '%s' is too %s; paths are /{service}[/{key}]/{handler}[/send] or start with /platform/%s", r.URL.Path, length, otherPort(r)))
 		return
 	}
 	s.router.ServeHTTP(w, r)

@@ -81,6 +81,8 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 		to = milder
 	case slices.Contains(args, any(raft.ErrNothingNewToSnapshot)):
 		to = slog.LevelDebug // of a replica that has applied no entry yet, such as a new one
+	case msg == "failed to get log" && slices.Contains(args, any(raft.ErrLogNotFound)):
+		to = slog.LevelDebug // the entry was compacted: the follower, such as a new node, gets a snapshot
 	case level == hclog.Error:
 		to = slog.LevelError
 	case level == hclog.Warn:

@@ -36,6 +36,15 @@ func TestSnapshotsWithoutNewEntriesAreNoErrors(t *testing.T) {
 	require.Contains(t, out.String(), "level=ERROR")
 }
 
+func TestFollowersThatNeedASnapshotAreNoErrors(t *testing.T) {
+	var out bytes.Buffer
+	l := newRaftLogger(slog.New(slog.NewTextHandler(&out, nil)))
+	l.Error("failed to get log", "index", 1, "error", raft.ErrLogNotFound)
+	require.Empty(t, out.String())
+	l.Error("failed to get log", "index", 1, "error", errors.New("checksum mismatch"))
+	require.Contains(t, out.String(), "level=ERROR")
+}
+
 func TestRepeatedRaftMessagesAreSampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

@@ -46,6 +46,9 @@ func (i *input) bind(flags *pflag.FlagSet) {
 // callOf returns the call that the arguments specify: target and, optionally, body.
 func (a *app) callOf(i input, flags *pflag.FlagSet, args []string) (client.Call, error) {
 	target, err := client.ParseTarget(args[0])
+	if strings.Contains(args[0], "://") {
+		return client.Call{}, &usageError{fmt.Sprintf("%q is not a handler: expected Service/handler or Service/key/handler; the address of the ingress is set with --ingress-url or PLATFORM_INGRESS_URL", args[0])}
+	}
 	if err != nil {
 		return client.Call{}, &usageError{fmt.Sprintf("%q is not a handler: %s", args[0], err)}
 	}

@@ -118,7 +118,7 @@ func (a *app) showCluster(h client.ClusterHealth, extra bool) {
 		fields = append(fields, term.Field{Name: "Survives", Value: a.survivalText(*h.Survives)})
 	}
 	a.print.Fields("  ", append(fields, term.Field{Name: "Feature level", Value: a.featureText(h.Feature)})...)
-	for _, problem := range h.Problems {
+	for _, problem := range groupProblems(h.Problems) {
 		a.print.Printf("  %s %s\n", a.print.Yellow("!"), term.Clean(problem))
 	}
 	a.print.Println()

@@ -74,7 +74,10 @@ the new level can no longer join the cluster. The level cannot be lowered.`,
 	asJSON := jsonFlag(cmd.Flags())
 	cmd.RunE = run(func(ctx context.Context, _ []string) error {
 		var change client.ClusterChange
-		if *replication > 0 {
+		if cmd.Flags().Changed("replication") {
+			if *replication < 1 {
+				return &usageError{fmt.Sprintf("--replication must be at least 1, not %d", *replication)}
+			}
 			change.Replication = replication
 		}
 		if *level > 0 {

@@ -19,7 +19,7 @@ import (
 func (a *app) report(err error) int {
 	switch {
 	case errors.Is(err, term.ErrAborted):
-		fmt.Fprintln(a.Err, "User aborted")
+		fmt.Fprintln(a.Err, "Not confirmed; nothing was done.")
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(a.Err, "Interrupted")
 	default:

@@ -16,9 +16,10 @@ const ruleHint = "`platform rules list` shows the rules there are."
 
 func (a *app) rules() *cobra.Command {
 	return group(&cobra.Command{
-		Use:     "rules",
-		Aliases: []string{"rule"},
-		Short:   "Limit the concurrency of scopes",
+		Use:        "rules",
+		Aliases:    []string{"rule"},
+		SuggestFor: []string{"limit", "limits"},
+		Short:      "Limit the concurrency of scopes",
 		Long: `Rules limit how many invocations run concurrently in the scopes that callers name. A pattern is a scope,
 or scope/l1 or scope/l1/l2 for the parts of limit keys within it; * matches any.
 Each matching scope and limit key has a separate budget, and the most specific rule applies:

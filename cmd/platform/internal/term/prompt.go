@@ -16,7 +16,7 @@ var ErrAborted = errors.New("user aborted")
 func Confirm(in io.Reader, out io.Writer, question string, yes bool) error {
 	fmt.Fprintf(out, "%s [y/N] ", question)
 	if yes {
-		fmt.Fprintln(out, "Auto-confirming --yes is set.")
+		fmt.Fprintln(out, "yes (--yes)")
 		return nil
 	}
 	if !IsTerminal(in) {

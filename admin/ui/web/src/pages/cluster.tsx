@@ -147,8 +147,9 @@ function Remedy({ h, nodes }: { h: ClusterHealth; nodes: ClusterNode[] }) {
 function survival(h: ClusterHealth): string {
   const s = h.losses_survived
   if (!s) return 'All partitions have a leader.'
-  if (s.now === 0) return 'All partitions have a leader. With this replication, the loss of a node stops a part of the work until it is back.'
-  return `All partitions have a leader. The loss of ${plural(s.now, 'node')} at a time interrupts nothing.`
+  if (h.nodes?.length === 1) return 'All partitions have a leader. This is the only node: nothing runs while it is down.'
+  if (s.now === 0) return 'All partitions have a leader. If a node fails, its partitions are unavailable until it is back: they have no majority without it.'
+  return `All partitions have a leader. The cluster stays available if ${s.now === 1 ? 'any one node fails' : `any ${s.now} nodes fail`}.`
 }
 
 function NodeCard({ n, single, total, voters }: { n: ClusterNode; single: boolean; total: number; voters: string | undefined }) {

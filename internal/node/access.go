@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"time"
@@ -116,6 +117,18 @@ func (a *accessControl) openLogin() (err error) {
 	})
 	if err != nil {
 		return errcode.New(errcode.RT0002, "security.oidc: %w", err)
+	}
+	return nil
+}
+
+// checkProvider logs why users cannot log in. The server starts nevertheless: the provider may only be
+// unavailable for a while, and tokens are valid without it.
+func (a *accessControl) checkProvider(ctx context.Context) error {
+	if a.oidc == nil {
+		return nil
+	}
+	if err := a.oidc.Check(ctx); err != nil && ctx.Err() == nil {
+		a.log.Warn("users cannot log in with the identity provider; check security.oidc.issuer unless it is only unavailable now", "issuer", a.oidc.Issuer(), "err", err)
 	}
 	return nil
 }

@@ -186,6 +186,7 @@ func (n *Node) serve(ctx context.Context) error {
 	for _, part := range []func(context.Context) error{
 		func(ctx context.Context) error { return ingress.Serve(ctx, n.listeners.ingress) },
 		n.serveAdmin, n.serveNodeHTTP, n.serveCluster, n.serveCertificates,
+		n.access.checkProvider,
 		func(ctx context.Context) error { return n.access.uses.Run(ctx, n.metadata, n.log) },
 		func(ctx context.Context) error { return n.keys.secrets.run(ctx, n.metadata, n.log) },
 		func(ctx context.Context) error { return ignoreCanceled(n.metadata.Run(ctx)) },

@@ -94,7 +94,7 @@ func New(cfg Config) (*Provider, error) {
 func externalURL(text string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSuffix(text, "/"))
 	if err != nil || !access.Confidential(text) || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return nil, fmt.Errorf("external-url: %q is not the address of the admin API in a browser, such as https://platform.example.com; http:// only with localhost", text)
+		return nil, fmt.Errorf("external-url: %q is not the address of the admin API in a browser, such as https://platform.example.com, without a path; http:// only with localhost", text)
 	}
 	return u, nil
 }

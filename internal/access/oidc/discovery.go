@@ -64,6 +64,12 @@ func (d *discovery) get(ctx context.Context) (*discovered, error) {
 	return d.last, nil
 }
 
+// Check reads the discovery document, so that a wrong address is reported before a user logs in.
+func (p *Provider) Check(ctx context.Context) error {
+	_, err := p.found.get(ctx)
+	return err
+}
+
 func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, p.client), p.cfg.Issuer)
 	if err != nil {

@@ -389,6 +389,15 @@ func TestAProviderThatFails(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestAWrongIssuerIsFoundBeforeALogin(t *testing.T) {
+	i := newIssuer(t)
+	require.NoError(t, i.provider(t, nil).Check(t.Context()))
+	p := i.provider(t, func(c *Config) { c.Issuer += "/" })
+	err := p.Check(t.Context())
+	require.ErrorIs(t, err, ErrUnavailable)
+	require.ErrorContains(t, err, "did not match the issuer")
+}
+
 func TestRedirectsOfAProviderAreNotFollowed(t *testing.T) {
 	var reached atomic.Int64
 	internal := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))

@@ -183,8 +183,14 @@ func (a *app) readToken(file string) (string, error) {
 
 // identify requests the owner of a token from the server.
 func (a *app) identify(ctx context.Context, token string) (client.Identity, error) {
-	if token == "" || strings.ContainsAny(token, " \t\r\n") {
-		return client.Identity{}, errors.New("the token is empty or has spaces")
+	if token == "" {
+		return client.Identity{}, &hintedError{
+			err:  errors.New("the token is empty"),
+			hint: "Pass it on standard input or with --token-file, or use `platform login --device` if users log in with an identity provider.",
+		}
+	}
+	if strings.ContainsAny(token, " \t\r\n") {
+		return client.Identity{}, errors.New("the token has spaces")
 	}
 	identity, err := a.newClient(token, 0).WhoAmI(ctx)
 	if err == nil && identity.Name == "" {

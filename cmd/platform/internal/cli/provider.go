@@ -84,6 +84,12 @@ func (p *identityProvider) authorize(ctx context.Context, a *app) (*oauth2.Token
 		return nil, errors.New("the identity provider does not offer the device flow; use a token: platform login --token-file -")
 	}
 	device, err := p.oauth.DeviceAuth(p.context(ctx))
+	if failed, ok := errors.AsType[*oauth2.RetrieveError](err); ok && (failed.ErrorCode == "invalid_client" || failed.ErrorCode == "unauthorized_client") {
+		return nil, &hintedError{
+			err:  fmt.Errorf("the identity provider does not accept the client %q for the device flow: %s", p.oauth.ClientID, cmp.Or(failed.ErrorDescription, failed.ErrorCode)),
+			hint: "security.oidc.cli-client-id of the server must name a public client of the provider with the device flow. Until then, use a token: `platform login --token-file -`.",
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("begin the login with the identity provider: %w", err)
 	}

@@ -50,6 +50,30 @@ func TestAHostileProviderControlsNeitherTheTerminalNorTheProcess(t *testing.T) {
 	}
 }
 
+func TestAClientThatTheProviderRefusesIsNamed(t *testing.T) {
+	var server *httptest.Server
+	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/d" {
+			w.WriteHeader(http.StatusBadRequest)
+			_ = json.NewEncoder(w).Encode(map[string]any{"error": "invalid_client", "error_description": "client authentication failed"})
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"issuer": server.URL, "authorization_endpoint": server.URL + "/a", "token_endpoint": server.URL + "/t",
+			"device_authorization_endpoint": server.URL + "/d", "jwks_uri": server.URL + "/k",
+		})
+	}))
+	defer server.Close()
+	a, _ := loginApp(t)
+	p, err := a.provider(t.Context(), server.URL, "clx", nil)
+	require.NoError(t, err)
+	_, err = p.authorize(t.Context(), a)
+	p.client.CloseIdleConnections()
+	require.EqualError(t, err, `the identity provider does not accept the client "clx" for the device flow: client authentication failed`)
+	require.Contains(t, hintFor(err), "security.oidc.cli-client-id")
+}
+
 func TestCredentialsReplaceALinkAndAreForTheirOwnerOnly(t *testing.T) {
 	a, _ := loginApp(t)
 	target, path := filepath.Join(t.TempDir(), "elsewhere"), credentialsFile(a.profile.File)

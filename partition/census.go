@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,8 +40,26 @@ type Census struct {
 	pause    time.Duration
 
 	mu       sync.Mutex                        // covers the fields below
-	services map[string]*[listing.Statuses]int // nil before the first count
+	services serviceCounts                     // nil before the first count
 	limits   map[flowcontrol.Pattern]limitLoad // of the rules
+}
+
+// serviceCounts are the numbers of invocations by status of some services.
+type serviceCounts map[string]*[listing.Statuses]int
+
+// add counts an invocation. It keeps no reference to the name, which may be in memory of the database.
+func (c serviceCounts) add(service string, status listing.Status) {
+	counts := c[service]
+	if counts == nil {
+		if len(c) >= stats.MaxServices {
+			service = stats.OtherLabel
+		}
+		if counts = c[service]; counts == nil {
+			counts = new([listing.Statuses]int)
+			c[strings.Clone(service)] = counts
+		}
+	}
+	counts[status]++
 }
 
 // limitLoad is how much of a rule is used.
@@ -74,7 +93,7 @@ func (c *Census) Run(ctx context.Context) error {
 }
 
 func (c *Census) count(ctx context.Context) {
-	services := map[string]*[listing.Statuses]int{}
+	services := serviceCounts{}
 	for _, service := range c.known() {
 		services[service] = new([listing.Statuses]int)
 	}
@@ -87,19 +106,7 @@ func (c *Census) count(ctx context.Context) {
 	c.mu.Unlock()
 	limits := map[flowcontrol.Pattern]limitLoad{}
 	for p := range c.replicas() {
-		err := p.countUnfinished(ctx, func(service string, status listing.Status) {
-			counts := services[service]
-			if counts == nil {
-				if len(services) >= stats.MaxServices {
-					service = stats.OtherLabel
-				}
-				if counts = services[service]; counts == nil {
-					counts = new([listing.Statuses]int)
-					services[service] = counts
-				}
-			}
-			counts[status]++
-		})
+		err := p.countUnfinished(ctx, services.add)
 		if err == nil && p.flowControl {
 			err = p.measureLimits(ctx, limits)
 		}

@@ -3,16 +3,19 @@ package partition
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"platform/flowcontrol"
+	"platform/partition/listing"
 	"platform/partition/machine"
 )
 
@@ -70,4 +73,15 @@ platform_limit_waiting_invocations s 3`
 	require.NoError(t, err)
 	require.Equal(t, "platform_invocations", families[0].GetName())
 	require.Len(t, families[0].Metric, 2*7, "services without invocations have zeros")
+}
+
+// The names are in records, which are in memory that the database uses again.
+func TestCountsKeepNoReferenceToRecords(t *testing.T) {
+	counts := serviceCounts{}
+	record := []byte("Greeter")
+	counts.add(unsafe.String(&record[0], len(record)), listing.Running)
+	copy(record, "\xff\x00other")
+	counts.add("Greeter", listing.Running)
+	require.Equal(t, []string{"Greeter"}, slices.Collect(maps.Keys(counts)))
+	require.Equal(t, 2, counts["Greeter"][listing.Running])
 }

@@ -23,3 +23,15 @@ func TestReaderDiffersOnceItsSecretsAreReadable(t *testing.T) {
 	require.False(t, r.differs(&lockedSub, &lockedCluster, true))
 	require.True(t, r.differs(&sub, &cluster, true))
 }
+
+func TestTheLagBehindAnUnreachableBrokerIsUnknown(t *testing.T) {
+	lag := func(end int64, state subscription.State, reason subscription.Reason) int64 {
+		s := &stream{status: subscription.PartitionStatus{State: state, Reason: reason, Position: 4, End: end}}
+		st := s.snapshot()
+		return st.Lag()
+	}
+	require.Zero(t, lag(4, subscription.Running, ""))
+	require.EqualValues(t, -1, lag(4, subscription.Failed, subscription.BrokerUnreachable), "records may have been produced since then")
+	require.EqualValues(t, 3, lag(7, subscription.Failed, subscription.BrokerUnreachable), "at least")
+	require.Zero(t, lag(4, subscription.Failed, subscription.NotAuthorized))
+}

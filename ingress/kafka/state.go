@@ -174,6 +174,9 @@ func (s *stream) snapshot() subscription.PartitionStatus {
 	if st.End >= 0 {
 		st.End = max(st.End, st.Position)
 	}
+	if st.Lag() == 0 && st.State == subscription.Failed && st.Reason == subscription.BrokerUnreachable {
+		st.End = -1 // records may have been produced since then; a lag above 0 remains a lower bound
+	}
 	if st.Lag() > 0 {
 		oldest := st.LastRecordAt
 		if s.blocked != nil {

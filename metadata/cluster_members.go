@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/logstore"
 )
 
 // CountMembers returns how many nodes the cluster has according to the metadata in a
@@ -107,7 +108,7 @@ func ForceOnlyMember(dir string, hard *raftgroup.HardState, server raft.Server, 
 	if r.fsm, err = newFSM(r.db); err != nil {
 		return err
 	}
-	if r.storage, err = raftgroup.OpenBoltStorage(filepath.Join(dir, "log.db"), raftgroup.BoltOptions{Logger: logger}); err != nil {
+	if r.storage, err = logstore.OpenBolt(filepath.Join(dir, "log.db"), logstore.BoltOptions{Logger: logger}); err != nil {
 		return err
 	}
 	_, err = raftgroup.ForceConfiguration(r.storage, hard, r.fsm.Applied(), []raft.Server{server})

@@ -17,6 +17,7 @@ import (
 
 	"platform/internal/keyring"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/logstore"
 )
 
 // GroupID is the number of the metadata's Raft group; partitions have others.
@@ -73,7 +74,7 @@ type Config struct {
 // replica is what a Store owns and closes.
 type replica struct {
 	db      *database
-	storage *raftgroup.BoltStorage
+	storage *logstore.BoltStorage
 	group   *raftgroup.Group
 	fsm     *fsm
 	raftLog *raftLog
@@ -151,8 +152,8 @@ func (r *replica) open(cfg Config, gate *gate) (err error) {
 		return err
 	}
 	r.fsm.useKeys(cfg.Keys)
-	r.storage, err = raftgroup.OpenBoltStorage(filepath.Join(cfg.Dir, "log.db"),
-		raftgroup.BoltOptions{Ballast: cfg.Ballast, MmapBytes: mmapBytes, Logger: cfg.Logger})
+	r.storage, err = logstore.OpenBolt(filepath.Join(cfg.Dir, "log.db"),
+		logstore.BoltOptions{Ballast: cfg.Ballast, MmapBytes: mmapBytes, Logger: cfg.Logger})
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/logstore"
 	"platform/internal/target"
 	"platform/invoker"
 	"platform/invoker/discovery"
@@ -61,7 +62,7 @@ func newTunedCluster(t *testing.T, count uint32, tune func(*Config), services ..
 	dir := t.TempDir()
 	log := slog.New(slog.DiscardHandler)
 	c := &cluster{partitions: make([]*Partition, count), opened: make(chan struct{})}
-	logs, err := raftgroup.OpenLogDB(filepath.Join(dir, "log"), raftgroup.LogDBOptions{Logger: log})
+	logs, err := logstore.Open(filepath.Join(dir, "log"), logstore.Options{Logger: log})
 	require.NoError(t, err)
 	tables, err := store.Open(filepath.Join(dir, "state"), store.Options{Logger: log})
 	require.NoError(t, err)
@@ -248,7 +249,7 @@ func TestPendingMessagesOfARecoveredSenderArrive(t *testing.T) {
 	arrived := make(chan string, 2)
 	leaf := restate.NewService("Leaf").Handler("note", restate.NewServiceHandler(
 		func(_ restate.Context, s string) (restate.Void, error) { arrived <- s; return restate.Void{}, nil }))
-	var storage raftgroup.Storage
+	var storage logstore.Storage
 	c := newTunedCluster(t, 2, func(cfg *Config) {
 		cfg.Level = func() feature.Level { return feature.Level4 }
 		if cfg.ID == 0 {

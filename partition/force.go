@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/logstore"
 	"platform/metadata"
 	"platform/partition/store"
 )
@@ -13,7 +14,7 @@ import (
 // ForceOnlyMember makes the closed replica of a partition on node self the only one. What
 // only other replicas had is lost. tables is nil if they are lost; the log then has to
 // contain everything.
-func ForceOnlyMember(logs *raftgroup.LogDB, tables *store.DB, hard *raftgroup.HardStates, id uint32, self raft.Server) error {
+func ForceOnlyMember(logs *logstore.DB, tables *store.DB, hard *raftgroup.HardStates, id uint32, self raft.Server) error {
 	s, err := logs.Storage(GroupID(id))
 	if err != nil {
 		return err

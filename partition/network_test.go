@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
-	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/logstore"
 	"platform/partition/machine"
 )
 
@@ -86,7 +86,7 @@ func TestADeposedLeaderDoesNotServeStaleReads(t *testing.T) {
 
 // hangingLog accepts no entries while hung is locked.
 type hangingLog struct {
-	raftgroup.Storage
+	logstore.Storage
 	hung sync.RWMutex
 }
 

@@ -14,6 +14,7 @@ import (
 	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/logstore"
 	"platform/internal/stats"
 	"platform/internal/tracing"
 	"platform/partition/attempts"
@@ -30,7 +31,7 @@ type Config struct {
 	Tables *store.Partition
 	// Flush makes the tables durable.
 	Flush   func() (wait func(context.Context) error, err error)
-	Storage raftgroup.Storage
+	Storage logstore.Storage
 	// HardState is the record of the group's term and vote outside Storage; nil: none.
 	HardState *raftgroup.HardState
 	Invoker   Invoker

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/logstore"
 )
 
 // memoryDisk gives each host an in-memory disk that tracks what was synced.
@@ -113,7 +114,7 @@ func TestDamagedDiskIsRebuilt(t *testing.T) {
 		c.powerLoss(rng, i)
 		c.hosts[i].flipBit(t, rng)
 		if err := c.tryStart(i); err != nil {
-			require.True(t, errors.Is(err, raftgroup.ErrQuarantined) || errors.Is(err, raftgroup.ErrCorrupt), "%v", err)
+			require.True(t, errors.Is(err, raftgroup.ErrQuarantined) || errors.Is(err, logstore.ErrCorrupt), "%v", err)
 			noticed++
 			c.rebuild(i)
 		}

@@ -5,15 +5,15 @@ import (
 	"sync"
 	"testing"
 
+	"platform/internal/raftgroup/logstore"
+
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
-
-	"platform/internal/raftgroup"
 )
 
 // slowStorage stores no entries while slow is locked.
 type slowStorage struct {
-	raftgroup.Storage
+	logstore.Storage
 	slow sync.RWMutex
 }
 

@@ -26,6 +26,7 @@ import (
 	"platform/internal/feature"
 	"platform/internal/nodelink"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/logstore"
 	"platform/invoker"
 	"platform/metadata"
 	"platform/partition/machine"
@@ -63,7 +64,7 @@ type host struct {
 	level   atomic.Uint32 // the cluster's feature level as known to the node; 0: the first
 
 	listener  net.Listener // of its first start; nil afterwards
-	logs      *raftgroup.LogDB
+	logs      *logstore.DB
 	tables    *store.DB
 	own       *store.Partition
 	transport *raftgroup.Transport
@@ -202,14 +203,14 @@ func (c *trio) tryStart(i int) error {
 }
 
 // reopen opens the files of a host that is down.
-func (h *host) reopen(t *testing.T) (*raftgroup.LogDB, *store.DB) {
+func (h *host) reopen(t *testing.T) (*logstore.DB, *store.DB) {
 	logs, tables, err := h.open(t)
 	require.NoError(t, err)
 	return logs, tables
 }
 
 // open opens the files of a host. The hard-state file is opened once per disk.
-func (h *host) open(t *testing.T) (logs *raftgroup.LogDB, tables *store.DB, err error) {
+func (h *host) open(t *testing.T) (logs *logstore.DB, tables *store.DB, err error) {
 	log := testLog(t, h.name)
 	var disk vfs.FS
 	if h.disk != nil {
@@ -219,7 +220,7 @@ func (h *host) open(t *testing.T) (logs *raftgroup.LogDB, tables *store.DB, err 
 			require.NoError(t, err)
 		}
 	}
-	logs, err = raftgroup.OpenLogDB(filepath.Join(h.dir, "log"), raftgroup.LogDBOptions{FS: disk, Logger: log})
+	logs, err = logstore.Open(filepath.Join(h.dir, "log"), logstore.Options{FS: disk, Logger: log})
 	if err != nil {
 		return nil, nil, err
 	}

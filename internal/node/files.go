@@ -13,6 +13,7 @@ import (
 	"platform/internal/config"
 	"platform/internal/diskspace"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/logstore"
 	"platform/metadata"
 	"platform/partition/store"
 )
@@ -53,7 +54,7 @@ type files struct {
 	disk *diskspace.Monitor
 
 	hard     *raftgroup.HardStates
-	logs     *raftgroup.LogDB
+	logs     *logstore.DB
 	tables   *store.DB
 	watchdog *raftgroup.Watchdog
 }
@@ -101,10 +102,10 @@ func (f *files) awaitRoom(ctx context.Context, report func(reason string)) error
 // openStores opens the databases. timeout is disk-timeout.
 func (f *files) openStores(timeout time.Duration, log *slog.Logger) (err error) {
 	ballast := f.dir.In(ballastFile)
-	if err := raftgroup.CreateBallast(ballast, ballastBytes); err != nil {
+	if err := logstore.CreateBallast(ballast, ballastBytes); err != nil {
 		log.Warn("no space for the ballast file", "err", err)
 	}
-	if f.logs, err = f.dir.OpenLogs(f.self, raftgroup.LogDBOptions{Ballast: ballast, Logger: log}); err != nil {
+	if f.logs, err = f.dir.OpenLogs(f.self, logstore.Options{Ballast: ballast, Logger: log}); err != nil {
 		return err
 	}
 	if f.tables, err = f.dir.OpenTables(f.self, store.Options{Logger: log}); err != nil {

@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"slices"
 
+	"platform/internal/raftgroup/logstore"
+
 	"github.com/hashicorp/raft"
 )
 
 // ErrNoLoss means that no data that the replica is known to have had is missing.
 var ErrNoLoss = errors.New("nothing is missing that the replica is known to have had")
 
-// Loss describes what a damaged replica has left, and what AcceptLoss keeps of it.
+// Loss describes what a damaged replica has left, and what Accept keeps of it.
 type Loss struct {
 	// Kept is the last entry whose effect is kept, in the tables or in the log; First to
 	// Last are the lost entries. First is greater than Last if no entries are known to be
@@ -19,7 +21,7 @@ type Loss struct {
 	Kept, First, Last uint64
 	// VoteLost means that the term or the vote cannot be read, or is not the recorded one.
 	VoteLost bool
-	// Members are the servers in the configuration, Replaced those that AcceptLoss replaces
+	// Members are the servers in the configuration, Replaced those that Accept replaces
 	// by them.
 	Members, Replaced []raft.Server
 
@@ -39,10 +41,10 @@ type Loss struct {
 // AssessLoss determines what a replica has left, given its hard-state record and the
 // applied position of its tables. fallback is the configuration if none is left, nil if
 // there may be other members. It changes nothing.
-func AssessLoss(s Storage, rec HardStateRecord, tables Position, fallback []raft.Server) (Loss, error) {
+func AssessLoss(s logstore.Storage, rec HardStateRecord, tables Position, fallback []raft.Server) (Loss, error) {
 	l := Loss{base: tables, record: rec}
 	var err error
-	if l.logFirst, l.logLast, err = logBounds(s); err != nil {
+	if l.logFirst, l.logLast, err = logstore.Bounds(s); err != nil {
 		return l, err
 	}
 	if l.logFirst > tables.Index+1 {
@@ -111,13 +113,13 @@ func (l *Loss) findMembers(log *usable, snap *snapshotRecord, fallback []raft.Se
 
 // assessVote determines the term in which to continue, and whether a term or a vote is lost.
 // logTerm is the highest term in the log.
-func (l *Loss) assessVote(s Storage, logTerm uint64) {
+func (l *Loss) assessVote(s logstore.Storage, logTerm uint64) {
 	rec := &l.record
 	term, termErr := number(s, keyCurrentTerm)
 	voteTerm, voteTermErr := number(s, keyVoteTerm)
 	vote, voteErr := s.Get(keyVote)
 	l.term = max(term, rec.Term, voteTerm, rec.VoteTerm, l.base.Term, logTerm)
-	l.VoteLost = termErr != nil || voteTermErr != nil || voteErr != nil && !errors.Is(voteErr, errKeyNotFound) ||
+	l.VoteLost = termErr != nil || voteTermErr != nil || voteErr != nil && !errors.Is(voteErr, logstore.ErrKeyNotFound) ||
 		term < rec.Term || voteTerm < rec.VoteTerm || voteTerm == rec.VoteTerm && candidateHash(vote) != rec.candidate
 }
 
@@ -131,7 +133,7 @@ type usable struct {
 
 // readUsable reads a log from first to last, up to the first gap or damaged entry after the
 // applied position of the tables.
-func readUsable(s Storage, tables Position, first, last uint64) (r usable) {
+func readUsable(s logstore.Storage, tables Position, first, last uint64) (r usable) {
 	for i := first; i > 0 && i <= last; i++ {
 		var log raft.Log
 		if err := s.GetLog(i, &log); err != nil || log.Term < r.term {
@@ -170,29 +172,29 @@ func (l *Loss) Has(id raft.ServerID) bool {
 	return slices.ContainsFunc(l.Members, func(s raft.Server) bool { return s.ID == id })
 }
 
-// Force makes AcceptLoss replace the members, as ForceConfiguration does and under the same
+// Force makes Accept replace the members, as ForceConfiguration does and under the same
 // condition: the IDs were never used.
 func (l *Loss) Force(servers []raft.Server) {
 	l.Members, l.Replaced, l.force = servers, l.Members, servers
 }
 
-// AcceptLoss makes the log of a closed group continue from what is left, and ends its
+// Accept makes the log of a closed group continue from what is left, and ends its
 // quarantine. It is for a replica that is the only voter: others may have what is lost
 // here. It can be repeated after a crash.
-func (l *LogDB) AcceptLoss(group uint32, loss Loss, hard *HardStates) error {
-	s, err := l.Storage(group)
+func (l *Loss) Accept(logs *logstore.DB, group uint32, hard *HardStates) error {
+	s, err := logs.Storage(group)
 	if err != nil {
 		return err
 	}
-	if err := loss.apply(s); err != nil {
+	if err := l.apply(s); err != nil {
 		return fmt.Errorf("accept the loss of group %d: %w", group, err)
 	}
-	if err := l.Release(group); err != nil { // synced, including earlier removals
+	if err := logs.Release(group); err != nil { // synced, including earlier removals
 		return err
 	}
 	// Until here the record, or its absence, prevents the group from being opened.
-	if loss.record.Missing {
-		return hard.AcceptUnknown(group, loss.record.Replica)
+	if l.record.Missing {
+		return hard.AcceptUnknown(group, l.record.Replica)
 	}
 	record, err := hard.Group(group)
 	if err != nil {
@@ -201,7 +203,7 @@ func (l *LogDB) AcceptLoss(group uint32, loss Loss, hard *HardStates) error {
 	return record.Accept()
 }
 
-func (l *Loss) apply(s *LogStore) error {
+func (l *Loss) apply(s *logstore.PebbleStorage) error {
 	if err := s.Set(keyRecovered, []byte{1}); err != nil {
 		return err
 	}
@@ -241,7 +243,7 @@ func (l *Loss) apply(s *LogStore) error {
 }
 
 // applyRebase makes the log start after the tables.
-func (l *Loss) applyRebase(s *LogStore) error {
+func (l *Loss) applyRebase(s *logstore.PebbleStorage) error {
 	if l.base.Index == 0 {
 		return dropRecord(s, keySnapshot)
 	}

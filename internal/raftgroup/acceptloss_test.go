@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/logstore/logstoretest"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
@@ -14,46 +17,46 @@ import (
 func TestALossIsAccepted(t *testing.T) {
 	const commands = 20
 	for name, c := range map[string]struct {
-		damage  func(t *testing.T, n *testNode, s *LogStore, last uint64)
+		damage  func(t *testing.T, n *testNode, s *logstore.PebbleStorage, last uint64)
 		applied bool // the tables have everything
 		left    int  // commands
 	}{
-		"nothing but a vote": {func(t *testing.T, _ *testNode, s *LogStore, _ uint64) {
+		"nothing but a vote": {func(t *testing.T, _ *testNode, s *logstore.PebbleStorage, _ uint64) {
 			require.NoError(t, s.SetUint64(keyCurrentTerm, 1))
 		}, true, commands},
-		"the end of the log": {func(t *testing.T, _ *testNode, s *LogStore, last uint64) {
+		"the end of the log": {func(t *testing.T, _ *testNode, s *logstore.PebbleStorage, last uint64) {
 			require.NoError(t, s.DeleteRange(last-4, last))
 		}, false, commands - 5},
-		"the end of the log, which the tables have": {func(t *testing.T, _ *testNode, s *LogStore, last uint64) {
+		"the end of the log, which the tables have": {func(t *testing.T, _ *testNode, s *logstore.PebbleStorage, last uint64) {
 			require.NoError(t, s.DeleteRange(last-4, last))
 		}, true, commands},
-		"the whole log, which the tables have": {func(t *testing.T, n *testNode, _ *LogStore, _ uint64) {
+		"the whole log, which the tables have": {func(t *testing.T, n *testNode, _ *logstore.PebbleStorage, _ uint64) {
 			require.NoError(t, n.db.Destroy(1))
 		}, true, commands},
-		"an entry": {func(t *testing.T, n *testNode, _ *LogStore, last uint64) {
-			require.NoError(t, n.db.db.Set(logKey(1, last-9), []byte("damaged"), nil))
+		"an entry": {func(t *testing.T, n *testNode, _ *logstore.PebbleStorage, last uint64) {
+			n.whileClosed(func(dir string) { logstoretest.DamageEntry(t, dir, 1, last-9) })
 		}, false, commands - 10},
-		"an entry that the tables have": {func(t *testing.T, n *testNode, _ *LogStore, last uint64) {
-			require.NoError(t, n.db.db.Set(logKey(1, last-9), []byte("damaged"), nil))
+		"an entry that the tables have": {func(t *testing.T, n *testNode, _ *logstore.PebbleStorage, last uint64) {
+			n.whileClosed(func(dir string) { logstoretest.DamageEntry(t, dir, 1, last-9) })
 		}, true, commands},
 		"a damaged term":             {damageValue(keyCurrentTerm), true, commands},
 		"the damaged term of a vote": {damageValue(keyVoteTerm), true, commands},
 		"a damaged vote":             {damageValue(keyVote), true, commands},
-		"a damaged vote and the end of the log": {func(t *testing.T, n *testNode, s *LogStore, last uint64) {
-			damageValue(keyVote)(t, n, s, last)
+		"a damaged vote and the end of the log": {func(t *testing.T, n *testNode, s *logstore.PebbleStorage, last uint64) {
 			require.NoError(t, s.DeleteRange(last-4, last))
+			damageValue(keyVote)(t, n, s, last)
 		}, false, commands - 5},
-		"another vote": {func(t *testing.T, _ *testNode, s *LogStore, _ uint64) {
+		"another vote": {func(t *testing.T, _ *testNode, s *logstore.PebbleStorage, _ uint64) {
 			require.NoError(t, s.Set(keyVote, []byte("another candidate")))
 		}, true, commands},
-		"an entry of another term": {func(t *testing.T, _ *testNode, s *LogStore, last uint64) {
+		"an entry of another term": {func(t *testing.T, _ *testNode, s *logstore.PebbleStorage, last uint64) {
 			var log raft.Log
 			require.NoError(t, s.GetLog(last, &log))
 			log.Term++
 			require.NoError(t, s.StoreLog(&log))
 			require.NoError(t, s.StoreLog(&raft.Log{Index: last + 1, Term: log.Term, Type: raft.LogNoop}))
 		}, false, commands},
-		"the beginning of the log, which the tables have": {func(t *testing.T, _ *testNode, s *LogStore, last uint64) {
+		"the beginning of the log, which the tables have": {func(t *testing.T, _ *testNode, s *logstore.PebbleStorage, last uint64) {
 			require.NoError(t, s.DeleteRange(1, last-4))
 		}, true, commands},
 		"a damaged snapshot record":           {damageValue(keySnapshot), true, commands},
@@ -99,7 +102,7 @@ func TestALossIsAccepted(t *testing.T) {
 			require.False(t, loss.Sole("another"))
 			require.EqualValues(t, commands-c.left, loss.Last+1-loss.First)
 			for range 2 { // it may be repeated
-				require.NoError(t, n.db.AcceptLoss(1, loss, hards))
+				require.NoError(t, loss.Accept(n.db, 1, hards))
 			}
 
 			g, err = open(j)
@@ -119,9 +122,9 @@ func TestALossIsAccepted(t *testing.T) {
 }
 
 // damageValue damages a value of the group.
-func damageValue(key []byte) func(*testing.T, *testNode, *LogStore, uint64) {
-	return func(t *testing.T, n *testNode, _ *LogStore, _ uint64) {
-		require.NoError(t, n.db.db.Set(stableKey(1, key), []byte("damaged"), nil))
+func damageValue(key []byte) func(*testing.T, *testNode, *logstore.PebbleStorage, uint64) {
+	return func(t *testing.T, n *testNode, _ *logstore.PebbleStorage, _ uint64) {
+		n.whileClosed(func(dir string) { logstoretest.DamageValue(t, dir, 1, key) })
 	}
 }
 
@@ -180,7 +183,7 @@ func TestALossIsAcceptedByANewMember(t *testing.T) {
 				require.Equal(t, former, loss.Replaced)
 			}
 			for range 2 { // it may be repeated
-				require.NoError(t, n.db.AcceptLoss(1, loss, hards))
+				require.NoError(t, loss.Accept(n.db, 1, hards))
 			}
 			cfg := n.config(1, j)
 			cfg.HardState = hard
@@ -225,7 +228,7 @@ func TestTheLossOfTheRecordIsAccepted(t *testing.T) {
 	loss, err := AssessLoss(s, HardStateRecord{Missing: true, Replica: 5}, cfg.StateMachine.Applied(), nil)
 	require.NoError(t, err)
 	require.True(t, loss.Sole(n.voter().ID))
-	require.NoError(t, n.db.AcceptLoss(7, loss, hards))
+	require.NoError(t, loss.Accept(n.db, 7, hards))
 	cfg.HardState, err = hards.Group(7)
 	require.NoError(t, err)
 	require.EqualValues(t, 5, cfg.HardState.Record().Replica)

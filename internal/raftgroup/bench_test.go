@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"platform/internal/varint"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -20,8 +22,8 @@ func (m *nullMachine) Apply(entries []Entry) ([]any, error) {
 	results := make([]any, len(entries))
 	for i, e := range entries {
 		n := 0
-		for r := (varintReader{rest: e.Data}); len(r.rest) > 0; n++ {
-			r.bytes()
+		for r := (varint.Reader{Rest: e.Data}); len(r.Rest) > 0; n++ {
+			r.Bytes()
 		}
 		results[i] = make([]uint64, n)
 	}

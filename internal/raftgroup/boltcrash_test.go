@@ -11,6 +11,9 @@ import (
 	"slices"
 	"testing"
 
+	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/logstore/logstoretest"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
@@ -33,7 +36,7 @@ func boltImages(t *testing.T) (images []boltImage) {
 	fs := vfs.NewCrashableMem()
 	h, g := openHard(t, fs)
 	path := filepath.Join(t.TempDir(), "log.db")
-	s, err := OpenBoltStorage(path, BoltOptions{Logger: testLogger(t), MmapBytes: 1 << 18})
+	s, err := logstore.OpenBolt(path, logstore.BoltOptions{Logger: testLogger(t), MmapBytes: 1 << 18})
 	require.NoError(t, err)
 	w := recordHardState(s, g)
 	last, term := uint64(0), uint64(0)
@@ -51,7 +54,7 @@ func boltImages(t *testing.T) (images []boltImage) {
 			require.NoError(t, w.Set(keyVote, []byte("n1/a")))
 			shoot()
 		}
-		logs := testLogs(last+1, last+5)
+		logs := logstoretest.Logs(last+1, last+5)
 		for _, l := range logs {
 			l.Data, l.Term = bytes.Repeat([]byte{byte(step)}, 300), term
 		}
@@ -84,9 +87,9 @@ func (image *boltImage) holds(t *testing.T, file []byte, what string) bool {
 	defer func() { require.NoError(t, os.Remove(path)) }()
 	h, g := openHard(t, image.hard.CrashClone(vfs.CrashCloneCfg{}))
 	defer func() { require.NoError(t, h.Close()) }()
-	s, err := OpenBoltStorage(path, BoltOptions{Logger: testLogger(t), MmapBytes: 1 << 18})
+	s, err := logstore.OpenBolt(path, logstore.BoltOptions{Logger: testLogger(t), MmapBytes: 1 << 18})
 	if err != nil {
-		require.ErrorIs(t, err, ErrCorrupt, what)
+		require.ErrorIs(t, err, logstore.ErrCorrupt, what)
 		return false
 	}
 	defer func() { require.NoError(t, s.Close()) }()
@@ -103,7 +106,7 @@ func (image *boltImage) holds(t *testing.T, file []byte, what string) bool {
 	for i := range last {
 		// One that is missing or damaged is noticed when it is read.
 		if err := s.GetLog(i+1, new(raft.Log)); err != nil {
-			require.True(t, errors.Is(err, ErrCorrupt) || errors.Is(err, raft.ErrLogNotFound), "%s: %v", what, err)
+			require.True(t, errors.Is(err, logstore.ErrCorrupt) || errors.Is(err, raft.ErrLogNotFound), "%s: %v", what, err)
 			return false
 		}
 	}

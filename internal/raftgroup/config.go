@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"platform/internal/failpoint"
+	"platform/internal/raftgroup/logstore"
 
 	"github.com/hashicorp/raft"
 )
@@ -85,7 +86,7 @@ type Config struct {
 	LocalID raft.ServerID
 
 	// Storage stores log, term and vote. The group does not close it.
-	Storage Storage
+	Storage logstore.Storage
 	// HardState is the group's record in the node's hard-state file; nil: none is kept.
 	HardState *HardState
 	// Transport is the node's transport; the group attaches itself.

@@ -6,19 +6,29 @@ import (
 	"testing"
 	"time"
 
+	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/logstore/logstoretest"
+
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
 
 // asRaftSees is what Raft sees of a storage.
-func asRaftSees(t *testing.T, s Storage) raftStorage {
+func asRaftSees(t *testing.T, s logstore.Storage) raftStorage {
 	return raftStorage{newGroupStorage(s, 1, testLogger(t), nil, func(err error) { t.Error(err) })}
 }
 
 func TestTheDataOfLargeEntriesIsReadLater(t *testing.T) {
-	s, closeIt := storages["pebble"](t, t.TempDir())
+	s, closeIt := logstoretest.OpenPebble(t, t.TempDir())
 	defer closeIt()
-	logs := largeLogs(1)
+	var logs []*raft.Log
+	for i, size := range []int{10, deferAbove - 100, deferAbove + 2, 576 << 10, 2560<<10 + 1, 20} { // the larger ones are stored in chunks
+		log := &raft.Log{Index: uint64(i + 1), Term: 3, Type: raft.LogCommand, Data: bytes.Repeat([]byte{byte(i)}, size)}
+		if size%2 == 1 {
+			log.Extensions = bytes.Repeat([]byte{1}, 70<<10)
+		}
+		logs = append(logs, log)
+	}
 	logs = append(logs, &raft.Log{Index: 7, Term: 3, Type: raft.LogConfiguration, Data: make([]byte, 2*deferAbove)})
 	require.NoError(t, s.StoreLogs(logs))
 	seen := asRaftSees(t, s)
@@ -27,8 +37,8 @@ func TestTheDataOfLargeEntriesIsReadLater(t *testing.T) {
 		require.NoError(t, seen.GetLog(want.Index, head))
 		require.Equal(t, []any{want.Index, want.Term, want.Type}, []any{head.Index, head.Term, head.Type})
 		large := want.Type == raft.LogCommand && len(want.Data) > deferAbove
-		require.Equal(t, large, deferred(head), "entry %d", want.Index)
-		require.Equal(t, entryBytes(want), sizeOf(head))
+		require.Equal(t, large, logstore.Deferred(head), "entry %d", want.Index)
+		require.Equal(t, entryBytes(want), entryBytes(head))
 		whole, err := seen.complete(head)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(want.Data, whole.Data))
@@ -40,13 +50,13 @@ func TestTheDataOfLargeEntriesIsReadLater(t *testing.T) {
 	require.NoError(t, seen.GetLog(3, head))
 	head.Term++
 	_, err := seen.complete(head)
-	require.ErrorIs(t, err, ErrCorrupt, "another entry is there")
+	require.ErrorIs(t, err, logstore.ErrCorrupt, "another entry is there")
 }
 
 // TestAppendsOfLargeEntriesNeedLittleMemory reads what Raft reads before it sends or
 // applies the first of many large entries.
 func TestAppendsOfLargeEntriesNeedLittleMemory(t *testing.T) {
-	s, closeIt := storages["pebble"](t, t.TempDir())
+	s, closeIt := logstoretest.OpenPebble(t, t.TempDir())
 	defer closeIt()
 	const count, size = 128, 1 << 20
 	data := make([]byte, size)
@@ -100,7 +110,7 @@ func TestLargeEntriesAreReadAsTheyAreApplied(t *testing.T) {
 	var logs []*raft.Log
 	for i := range uint64(40) {
 		log := &raft.Log{Index: i + 1, Term: 1, Type: raft.LogCommand}
-		deferData(log, 4<<20)
+		logstore.Defer(log, 4<<20)
 		logs = append(logs, log)
 	}
 	require.Len(t, f.ApplyBatch(logs), 40)
@@ -146,43 +156,12 @@ func TestEntriesOfADeposedLeaderMayBeReplaced(t *testing.T) {
 	proposeMany(t, g, 1, 3)
 	term := g.Stats().Term
 	log := &raft.Log{Index: g.Stats().LastIndex, Term: term + 7, Type: raft.LogCommand}
-	deferData(log, 100)
+	logstore.Defer(log, 100)
 	_, err = g.port.completed([]*raft.Log{log}, term+7)
 	require.ErrorIs(t, err, errDeposed)
 	require.NoError(t, g.Err(), "it is not damaged")
 	_, err = g.port.completed([]*raft.Log{log}, term)
-	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorIs(t, err, logstore.ErrCorrupt)
 	<-g.Done()
 	require.ErrorIs(t, g.Err(), ErrQuarantined)
-}
-
-// TestLargeEntriesAreReadWhileTheLogIsCut reads entries in chunks that are removed
-// meanwhile, which is no damage.
-func TestLargeEntriesAreReadWhileTheLogIsCut(t *testing.T) {
-	s, closeIt := storages["pebble"](t, t.TempDir())
-	defer closeIt()
-	data := make([]byte, largeEntry+chunkSize)
-	for i := range uint64(60) {
-		require.NoError(t, s.StoreLog(&raft.Log{Index: i + 1, Term: 1, Type: raft.LogCommand, Data: data}))
-		ended := make(chan error, 2)
-		begun := make(chan struct{}, 2)
-		for _, read := range []func(*raft.Log) error{
-			func(log *raft.Log) error { return s.GetLog(i+1, log) },
-			func(log *raft.Log) error { return s.GetLogHead(i+1, deferAbove, log) },
-		} {
-			go func() {
-				err := read(new(raft.Log))
-				begun <- struct{}{}
-				for err == nil {
-					err = read(new(raft.Log))
-				}
-				ended <- err
-			}()
-		}
-		<-begun
-		<-begun
-		require.NoError(t, s.DeleteRange(i+1, i+1))
-		require.Equal(t, raft.ErrLogNotFound, <-ended)
-		require.Equal(t, raft.ErrLogNotFound, <-ended)
-	}
 }

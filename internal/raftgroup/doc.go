@@ -1,6 +1,7 @@
 // Package raftgroup runs one Raft group: the replicated log that orders the commands of a
 // partition or of the metadata, its elections, and the state machine that applies it. A
-// process has many groups, which share one Transport and, for partitions, one log database.
+// process has many groups, which share one Transport and, for partitions, one log database
+// (package logstore).
 //
 // A Group wraps one hashicorp/raft instance and adds what a product needs: a log store with
 // checksums and a watchdog, virtual snapshots (the state machine's tables are the snapshot;
@@ -11,5 +12,5 @@
 // A Proposer batches the commands of one group into entries.
 //
 // Read statemachine.go first, then config.go, group.go, fsm.go and proposer.go; then
-// storage.go and transport.go.
+// transport.go.
 package raftgroup

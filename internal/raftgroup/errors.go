@@ -44,10 +44,8 @@ var (
 	// The state must be restored from another replica.
 	ErrStateBehindSnapshot = errors.New("state is behind the snapshot, restore needed")
 	// ErrLeaving means that the removal of the replica's data was started and has to be
-	// finished first: LogDB.BeginDestroy.
+	// finished first: logstore.DB.BeginDestroy.
 	ErrLeaving = errors.New("data of the replica is being removed")
-	// ErrCorrupt means that a checksum on disk or on the wire did not match.
-	ErrCorrupt = errors.New("checksum mismatch")
 )
 
 // Definite reports whether err, returned for a proposal, guarantees that the command was

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/logstore/logstoretest"
+
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
@@ -15,7 +18,7 @@ var errWrite = errors.New("planted failure of a write")
 
 // failingStorage fails writes of entries, before or after they are stored.
 type failingStorage struct {
-	Storage
+	logstore.Storage
 	before, after atomic.Int32 // how many of the next writes fail
 }
 
@@ -44,22 +47,22 @@ func ofTerm(term uint64, logs []*raft.Log) []*raft.Log {
 // log. Nothing of them may remain after the entries of the next leader, since the end of
 // the log decides about votes.
 func TestEntriesOfAFailedWriteAreReplaced(t *testing.T) {
-	for name, open := range storages {
+	for name, open := range logstoretest.Kinds {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			s, closeIt := open(t, dir)
 			failing := &failingStorage{Storage: s}
 			g := newGroupStorage(failing, 1<<20, testLogger(t), nil, nil)
-			require.NoError(t, g.StoreLogs(ofTerm(3, testLogs(1, 4))))
+			require.NoError(t, g.StoreLogs(ofTerm(3, logstoretest.Logs(1, 4))))
 			failing.after.Store(1)
-			require.ErrorIs(t, g.StoreLogs(ofTerm(3, testLogs(5, 9))), errWrite)
-			require.NoError(t, g.StoreLogs(ofTerm(4, testLogs(5, 6))))
-			requireBounds(t, g, 1, 6)
+			require.ErrorIs(t, g.StoreLogs(ofTerm(3, logstoretest.Logs(5, 9))), errWrite)
+			require.NoError(t, g.StoreLogs(ofTerm(4, logstoretest.Logs(5, 6))))
+			logstoretest.RequireBounds(t, g, 1, 6)
 			closeIt()
 
 			s, closeIt = open(t, dir)
 			defer closeIt()
-			requireBounds(t, s, 1, 6)
+			logstoretest.RequireBounds(t, s, 1, 6)
 			for i, term := range []uint64{3, 3, 3, 3, 4, 4} {
 				var log raft.Log
 				require.NoError(t, s.GetLog(uint64(i+1), &log))
@@ -73,21 +76,21 @@ func TestEntriesOfAFailedWriteAreReplaced(t *testing.T) {
 // snapshot, after the removal of the log has failed: a log with a gap would be mistaken for a
 // damaged one.
 func TestEntriesAfterASnapshotReplaceTheLog(t *testing.T) {
-	for name, open := range storages {
+	for name, open := range logstoretest.Kinds {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			s, closeIt := open(t, dir)
 			g := newGroupStorage(s, 1<<20, testLogger(t), nil, nil)
-			require.NoError(t, g.StoreLogs(testLogs(1, 4)))
+			require.NoError(t, g.StoreLogs(logstoretest.Logs(1, 4)))
 			require.NoError(t, saveRecord(g, keySnapshot, record(9, 3, 9)))
-			require.NoError(t, g.StoreLogs(testLogs(10, 12)))
+			require.NoError(t, g.StoreLogs(logstoretest.Logs(10, 12)))
 			closeIt()
 
 			s, closeIt = open(t, dir)
 			defer closeIt()
 			_, _, err := reconcile(s, nil, Position{Index: 9, Term: 3})
 			require.NoError(t, err)
-			requireBounds(t, s, 10, 12)
+			logstoretest.RequireBounds(t, s, 10, 12)
 		})
 	}
 }
@@ -110,7 +113,7 @@ func TestFollowerRecoversFromAFailedWrite(t *testing.T) {
 		term := []uint64{2, 1}[i] // the first one wins the election
 		require.NoError(t, storage.SetUint64(keyCurrentTerm, 2))
 		require.NoError(t, storage.StoreLogs([]*raft.Log{members}))
-		noops := ofTerm(term, testLogs(2, []uint64{3, 9}[i]))
+		noops := ofTerm(term, logstoretest.Logs(2, []uint64{3, 9}[i]))
 		for _, log := range noops {
 			log.Type = raft.LogNoop
 		}

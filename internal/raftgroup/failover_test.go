@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"platform/internal/raftgroup/logstore"
 	"platform/proto/node"
 
 	"github.com/hashicorp/raft"
@@ -48,7 +49,7 @@ func TestTimeToStandForElection(t *testing.T) {
 
 // hangingStorage takes nothing while hung is locked.
 type hangingStorage struct {
-	Storage
+	logstore.Storage
 	hung    sync.RWMutex
 	waiting atomic.Int32 // calls that are under way
 }

@@ -1,6 +1,7 @@
 package raftgroup
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -122,7 +123,7 @@ func (f *followers) of(id raft.ServerID, term uint64) followerState {
 func (g *Group) newHolds() *compactionHolds {
 	t := g.cfg.Transport
 	return &compactionHolds{
-		sizes: &g.storage.sizes, limit: orDefault(t.cfg.MaxHeldLogBytes, maxHeldLogBytes), shared: &t.heldLog,
+		sizes: &g.storage.sizes, limit: cmp.Or(t.cfg.MaxHeldLogBytes, maxHeldLogBytes), shared: &t.heldLog,
 		metrics: g.cfg.Metrics, log: g.log, now: time.Now,
 	}
 }

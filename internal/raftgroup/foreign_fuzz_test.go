@@ -2,12 +2,10 @@ package raftgroup
 
 import (
 	"bytes"
-	"encoding/binary"
-	"math"
-	"slices"
 	"testing"
 	"time"
 
+	"platform/internal/raftgroup/logstore"
 	"platform/proto/node"
 
 	"github.com/hashicorp/raft"
@@ -51,31 +49,6 @@ func FuzzFrame(f *testing.F) {
 	})
 }
 
-// FuzzEntry: a stored entry whose checksum holds is refused or read, and stays the
-// same when it is stored again.
-func FuzzEntry(f *testing.F) {
-	log := &raft.Log{Term: 3, Type: raft.LogCommand, Data: []byte("data"), Extensions: []byte("x"), AppendedAt: time.Unix(0, 77)}
-	f.Add(slices.Concat(appendEntryHeader(nil, log), log.Extensions, log.Data))
-	f.Add(appendEntryHeader(nil, &raft.Log{}))
-	// Lengths that are right only if their sum overflows.
-	lengths := binary.AppendUvarint(binary.AppendUvarint([]byte{entryFormat, 0, 3, 0}, math.MaxUint64), 4)
-	f.Add(append(lengths, "abc"...))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		key := logKey(3, 9)
-		read := func(body []byte) (log raft.Log, err error) {
-			return log, decodeEntry(key, binary.LittleEndian.AppendUint32(bytes.Clone(body), entryChecksum(key, body)), &log)
-		}
-		log, err := read(body)
-		if err != nil {
-			require.ErrorIs(t, err, ErrCorrupt)
-			return
-		}
-		again, err := read(slices.Concat(appendEntryHeader(nil, &log), log.Extensions, log.Data))
-		require.NoError(t, err)
-		require.Equal(t, log, again)
-	})
-}
-
 // FuzzSnapshotRecord: a record is refused, or stays the same when it is stored again.
 func FuzzSnapshotRecord(f *testing.F) {
 	f.Add(snapshotRecord{Index: 9, Term: 2, State: Position{Index: 8, Term: 2}, ConfigIndex: 1, Config: raft.Configuration{Servers: []raft.Server{
@@ -85,7 +58,7 @@ func FuzzSnapshotRecord(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := decodeSnapshotRecord(data)
 		if err != nil {
-			require.ErrorIs(t, err, ErrCorrupt)
+			require.ErrorIs(t, err, logstore.ErrCorrupt)
 			return
 		}
 		again, err := decodeSnapshotRecord(r.encode())

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"platform/internal/raftgroup/logstore"
+
 	"github.com/hashicorp/raft"
 )
 
@@ -106,16 +108,16 @@ const applyBytes = 16 << 20
 
 func (f *fsm) applyFresh() (outcomes []any, err error) {
 	for rest := f.fresh; len(rest) > 0; {
-		n, size := 1, sizeOf(rest[0])
-		for n < len(rest) && size+sizeOf(rest[n]) <= applyBytes {
-			size += sizeOf(rest[n])
+		n, size := 1, entryBytes(rest[0])
+		for n < len(rest) && size+entryBytes(rest[n]) <= applyBytes {
+			size += entryBytes(rest[n])
 			n++
 		}
 		f.entries = f.entries[:0]
 		for _, log := range rest[:n] {
-			if deferred(log) {
+			if logstore.Deferred(log) {
 				if log, err = f.complete(log); err != nil {
-					if errors.Is(err, ErrCorrupt) {
+					if errors.Is(err, logstore.ErrCorrupt) {
 						err = fmt.Errorf("%w: %w", ErrQuarantined, err)
 					}
 					return nil, err

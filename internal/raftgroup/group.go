@@ -183,7 +183,7 @@ func (g *Group) LocalID() raft.ServerID { return g.cfg.LocalID }
 
 // Quarantine permanently stops the replica because its data cannot be trusted or
 // interpreted: a durable mark prevents it from being opened again before its data has been
-// replaced or an operator has released it (LogDB.Release). It returns when the mark is
+// replaced or an operator has released it (logstore.DB.Release). It returns when the mark is
 // written; Done is closed when the replica has stopped. Only the first failure of a group
 // counts.
 func (g *Group) Quarantine(reason error) { g.fail(fmt.Errorf("%w: %w", ErrQuarantined, reason)) }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"platform/internal/raftgroup/logstore"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
@@ -517,7 +519,7 @@ func TestMetadataStorageRunsAGroup(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "meta", "raft.db")
 	j := memJournal(t)
 	for round := range 3 {
-		bolt, err := OpenBoltStorage(path, BoltOptions{Logger: testLogger(t)})
+		bolt, err := logstore.OpenBolt(path, logstore.BoltOptions{Logger: testLogger(t)})
 		require.NoError(t, err)
 		cfg := n.config(9, j, n.voter())
 		cfg.Storage = bolt

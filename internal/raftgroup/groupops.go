@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/limits"
+	"platform/internal/raftgroup/logstore"
 )
 
 // ErrNoPeer means that the group has no other voter that can lead.
@@ -296,7 +297,7 @@ type Stats struct {
 // Stats returns what is known about the replica.
 func (g *Group) Stats() Stats {
 	r := g.current().raft
-	first, last, _ := logBounds(g.storage)
+	first, last, _ := logstore.Bounds(g.storage)
 	rec, _ := g.snaps.current()
 	return Stats{
 		State:         r.State().String(),

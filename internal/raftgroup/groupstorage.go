@@ -7,13 +7,15 @@ import (
 	"runtime"
 	"sync/atomic"
 
+	"platform/internal/raftgroup/logstore"
+
 	"github.com/hashicorp/raft"
 )
 
 // groupStorage is Raft's view of a Storage: with a cache, watched by the watchdog, and with
 // a log that is not truncated while followers need it.
 type groupStorage struct {
-	Storage
+	logstore.Storage
 	cache *logCache
 	log   *slog.Logger
 	probe *probe
@@ -36,7 +38,7 @@ type groupStorage struct {
 	onStored  atomic.Pointer[func()]
 }
 
-func newGroupStorage(s Storage, cacheBytes int, log *slog.Logger, p *probe, onDamage func(error)) *groupStorage {
+func newGroupStorage(s logstore.Storage, cacheBytes int, log *slog.Logger, p *probe, onDamage func(error)) *groupStorage {
 	return &groupStorage{Storage: s, cache: &logCache{maxBytes: cacheBytes}, log: log, probe: p, onDamage: onDamage}
 }
 
@@ -56,19 +58,19 @@ func (s *groupStorage) get(index uint64, log *raft.Log, read func(uint64, *raft.
 	}
 	err := read(index, log)
 	if errors.Is(err, raft.ErrLogNotFound) && s.contains(index) {
-		err = fmt.Errorf("entry %d is missing inside the log: %w", index, ErrCorrupt)
+		err = fmt.Errorf("entry %d is missing inside the log: %w", index, logstore.ErrCorrupt)
 	}
 	return err
 }
 
 func (s *groupStorage) contains(index uint64) bool {
-	first, last, err := logBounds(s.Storage)
+	first, last, err := logstore.Bounds(s.Storage)
 	return err == nil && first > 0 && first <= index && index <= last
 }
 
 // quarantine stores a mark that prevents the group from being opened again.
 func (s *groupStorage) quarantine(why error) {
-	if err := s.Storage.Set(keyQuarantine, []byte(why.Error())); err != nil {
+	if err := s.Storage.Set(logstore.KeyQuarantine, []byte(why.Error())); err != nil {
 		s.log.Error("could not write the quarantine mark", "err", err)
 	}
 }
@@ -82,7 +84,7 @@ type raftStorage struct{ *groupStorage }
 // does not return if the entry is damaged while Raft runs.
 func (s raftStorage) GetLog(index uint64, log *raft.Log) error {
 	err := s.GetLogHead(index, deferAbove, log)
-	if errors.Is(err, ErrCorrupt) && s.running.Load() {
+	if errors.Is(err, logstore.ErrCorrupt) && s.running.Load() {
 		s.onDamage(fmt.Errorf("%w: %w", ErrQuarantined, err))
 		runtime.Goexit()
 	}
@@ -121,7 +123,7 @@ func (s *groupStorage) StoreLogs(logs []*raft.Log) error {
 
 // truncate removes the entries that cannot stay if one is stored at index.
 func (s *groupStorage) truncate(index uint64) error {
-	first, last, err := logBounds(s.Storage)
+	first, last, err := logstore.Bounds(s.Storage)
 	if err != nil || last == 0 || last+1 == index {
 		return err
 	}
@@ -147,7 +149,7 @@ func (s *groupStorage) DeleteRange(lo, hi uint64) (err error) {
 			s.writeFailed()
 		}
 	}()
-	first, last, err := logBounds(s.Storage)
+	first, last, err := logstore.Bounds(s.Storage)
 	prefix := err == nil && lo <= first
 	if prefix && hi < last {
 		if hi = s.compactable(hi, last); hi < lo {

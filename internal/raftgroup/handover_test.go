@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"platform/internal/raftgroup/logstore"
+
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
@@ -95,9 +97,9 @@ func TestATransferToATargetWithoutVotesHasNoEffect(t *testing.T) {
 	}
 }
 
-// hungTerm is a Storage that does not store a new term while it hangs.
+// hungTerm is a logstore.Storage that does not store a new term while it hangs.
 type hungTerm struct {
-	Storage
+	logstore.Storage
 	hangs atomic.Bool
 	end   chan struct{}
 }

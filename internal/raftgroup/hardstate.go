@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"platform/internal/raftgroup/logstore"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -153,7 +155,7 @@ func (h *HardStates) writeHead() error {
 }
 
 // Group returns the record of a group, an empty one if there is none. A record that is
-// damaged in both copies gives ErrCorrupt and ErrUnrecorded.
+// damaged in both copies gives logstore.ErrCorrupt and ErrUnrecorded.
 func (h *HardStates) Group(group uint32) (*HardState, error) {
 	if group > maxHardStateGroup {
 		return nil, fmt.Errorf("hard state of group %d: the largest number is %d", group, maxHardStateGroup)
@@ -167,7 +169,7 @@ func (h *HardStates) Group(group uint32) (*HardState, error) {
 		return nil, fmt.Errorf("hard state of group %d: %w", group, err)
 	}
 	rec, err := readHardStateRecord(h.file, group, true)
-	if errors.Is(err, ErrCorrupt) {
+	if errors.Is(err, logstore.ErrCorrupt) {
 		err = fmt.Errorf("%w: %w", ErrUnrecorded, err)
 	}
 	if err != nil {
@@ -309,7 +311,7 @@ func (h *HardStates) AcceptUnknown(group, replica uint32) error {
 // reset durably replaces both copies of a record, of which at most one can be read.
 func (h *HardStates) reset(group uint32, rec hardStateRecord) error {
 	g, err := h.Group(group)
-	if errors.Is(err, ErrCorrupt) {
+	if errors.Is(err, logstore.ErrCorrupt) {
 		g, err = &HardState{owner: h, group: group}, nil
 	}
 	for i := 0; i < 2 && err == nil; i++ {
@@ -325,7 +327,7 @@ func (h *HardStates) reset(group uint32, rec hardStateRecord) error {
 const UnknownReplica = skippedNumbers
 
 // WasRecorded reports whether there should be a record of the replica that s belongs to.
-func WasRecorded(s Storage) bool {
+func WasRecorded(s logstore.Storage) bool {
 	recorded, err := readMark(s, keyRecorded)
 	return err != nil || recorded != ""
 }

@@ -6,6 +6,9 @@ import (
 	"io"
 	"testing"
 
+	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/logstore/logstoretest"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
@@ -52,14 +55,14 @@ func TestHardStateBytes(t *testing.T) {
 	r.encode(slot, 7)
 	require.Equal(t, "0900000000000000"+"07000000"+"02000000"+"0300000000000000"+"0300000000000000"+"8877665544332211"+
 		"6400000000000000"+"0200000000000000"+"3200000000000000"+"01", fmt.Sprintf("%x", slot[:65]))
-	require.Equal(t, crcOf(slot[:124]), uint32(slot[124])|uint32(slot[125])<<8|uint32(slot[126])<<16|uint32(slot[127])<<24)
+	require.Equal(t, checksum(slot[:124]), uint32(slot[124])|uint32(slot[125])<<8|uint32(slot[126])<<16|uint32(slot[127])<<24)
 	var back hardStateRecord
 	blank, err := back.decode(slot, 7)
 	require.NoError(t, err)
 	require.False(t, blank)
 	require.Equal(t, r, back)
 	_, err = back.decode(slot, 8)
-	require.ErrorIs(t, err, ErrCorrupt, "the record of another group")
+	require.ErrorIs(t, err, logstore.ErrCorrupt, "the record of another group")
 
 	page, err := hardStateHead{incarnation: "01ABC"}.encode()
 	require.NoError(t, err)
@@ -84,7 +87,7 @@ func TestHardStateSurvivesADamagedCopy(t *testing.T) {
 		h, err := OpenHardStates("HARDSTATE", "inc-1", fs, testLogger(t))
 		require.NoError(t, err)
 		_, err = h.Group(7)
-		require.ErrorIs(t, err, ErrCorrupt)
+		require.ErrorIs(t, err, logstore.ErrCorrupt)
 		require.NoError(t, h.Close())
 	}
 }
@@ -170,7 +173,7 @@ func TestATruncatedFileIsRefused(t *testing.T) {
 		truncateFile(t, fs, "HARDSTATE", pages*hardStatePage)
 		_, err := OpenHardStates("HARDSTATE", "inc-1", fs, testLogger(t))
 		require.ErrorIs(t, err, ErrTruncated)
-		require.ErrorIs(t, err, ErrCorrupt)
+		require.ErrorIs(t, err, logstore.ErrCorrupt)
 	}
 }
 
@@ -197,14 +200,14 @@ func TestPagesOfZerosAreDamage(t *testing.T) {
 		h, g = openHard(t, fs)
 		require.Equal(t, uint64(3), g.Record().Term, "the other copy")
 		_, err := h.Group(8)
-		require.ErrorIs(t, err, ErrCorrupt, "a slot that was never used cannot be told from a lost one")
+		require.ErrorIs(t, err, logstore.ErrCorrupt, "a slot that was never used cannot be told from a lost one")
 		require.NoError(t, h.Close())
 
 		overwrite(t, fs, 2*hardStatePage, zero)
 		h, err = OpenHardStates("HARDSTATE", "inc-1", fs, testLogger(t))
 		require.NoError(t, err)
 		_, err = h.Group(7)
-		require.ErrorIs(t, err, ErrCorrupt)
+		require.ErrorIs(t, err, logstore.ErrCorrupt)
 		require.ErrorIs(t, err, ErrUnrecorded)
 		other, err := h.Group(recordsPerPage) // in another page
 		require.NoError(t, err)
@@ -263,7 +266,7 @@ func TestAReplicaWithADamagedRecordIsRetired(t *testing.T) {
 	h, err := OpenHardStates("HARDSTATE", "inc-1", fs, testLogger(t))
 	require.NoError(t, err)
 	_, err = h.Group(7)
-	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorIs(t, err, logstore.ErrCorrupt)
 	require.NoError(t, h.RetireUnknown(7, 2))
 	require.NoError(t, h.Close())
 	h, g = openHard(t, fs)
@@ -273,41 +276,41 @@ func TestAReplicaWithADamagedRecordIsRetired(t *testing.T) {
 
 // TestStorageThatLostPromisesIsQuarantined compares storages with what was on record.
 func TestStorageThatLostPromisesIsQuarantined(t *testing.T) {
-	vote := func(s Storage, term uint64, candidate string) {
+	vote := func(s logstore.Storage, term uint64, candidate string) {
 		require.NoError(t, s.SetUint64(keyCurrentTerm, term))
 		require.NoError(t, s.SetUint64(keyVoteTerm, term))
 		require.NoError(t, s.Set(keyVote, []byte(candidate)))
 	}
 	for _, c := range []struct {
 		name   string
-		lose   func(t *testing.T, s Storage)
+		lose   func(t *testing.T, s logstore.Storage)
 		refuse bool
 	}{
-		{"nothing", func(*testing.T, Storage) {}, false},
-		{"more is there", func(t *testing.T, s Storage) {
-			require.NoError(t, s.StoreLogs(testLogs(21, 25)))
+		{"nothing", func(*testing.T, logstore.Storage) {}, false},
+		{"more is there", func(t *testing.T, s logstore.Storage) {
+			require.NoError(t, s.StoreLogs(logstoretest.Logs(21, 25)))
 			vote(s, 9, "b:1")
 		}, false},
-		{"the beginning was cut", func(t *testing.T, s Storage) { require.NoError(t, s.DeleteRange(1, 5)) }, false},
-		{"the last entry", func(t *testing.T, s Storage) { require.NoError(t, s.DeleteRange(20, 20)) }, true},
-		{"all entries", func(t *testing.T, s Storage) { require.NoError(t, s.DeleteRange(1, 20)) }, true},
-		{"the last entry is another", func(t *testing.T, s Storage) {
+		{"the beginning was cut", func(t *testing.T, s logstore.Storage) { require.NoError(t, s.DeleteRange(1, 5)) }, false},
+		{"the last entry", func(t *testing.T, s logstore.Storage) { require.NoError(t, s.DeleteRange(20, 20)) }, true},
+		{"all entries", func(t *testing.T, s logstore.Storage) { require.NoError(t, s.DeleteRange(1, 20)) }, true},
+		{"the last entry is another", func(t *testing.T, s logstore.Storage) {
 			require.NoError(t, s.DeleteRange(20, 20))
-			other := testLogs(20, 20)
+			other := logstoretest.Logs(20, 20)
 			other[0].Term = 2
 			require.NoError(t, s.StoreLogs(other))
 		}, true},
-		{"the term", func(t *testing.T, s Storage) { require.NoError(t, s.SetUint64(keyCurrentTerm, 2)) }, true},
-		{"the vote", func(t *testing.T, s Storage) { require.NoError(t, s.SetUint64(keyVoteTerm, 2)) }, true},
-		{"the candidate", func(t *testing.T, s Storage) { require.NoError(t, s.Set(keyVote, []byte("b:1"))) }, true},
-		{"the snapshot record", func(t *testing.T, s Storage) { require.NoError(t, s.Set(keySnapshot, nil)) }, true},
+		{"the term", func(t *testing.T, s logstore.Storage) { require.NoError(t, s.SetUint64(keyCurrentTerm, 2)) }, true},
+		{"the vote", func(t *testing.T, s logstore.Storage) { require.NoError(t, s.SetUint64(keyVoteTerm, 2)) }, true},
+		{"the candidate", func(t *testing.T, s logstore.Storage) { require.NoError(t, s.Set(keyVote, []byte("b:1"))) }, true},
+		{"the snapshot record", func(t *testing.T, s logstore.Storage) { require.NoError(t, s.Set(keySnapshot, nil)) }, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h, g := openHard(t, vfs.NewMem())
 			defer func() { require.NoError(t, h.Close()) }()
 			s := checkedStorage(t, 0, 0)
 			w := recordHardState(s, g)
-			require.NoError(t, w.StoreLogs(testLogs(1, 20)))
+			require.NoError(t, w.StoreLogs(logstoretest.Logs(1, 20)))
 			vote(w, 3, "a:1")
 			require.NoError(t, saveRecord(w, keySnapshot, record(5, 3, 5)))
 			require.Equal(t, HardStateRecord{Term: 3, VoteTerm: 3, Last: Position{Index: 20, Term: 3}, Snapshot: 5, candidate: candidateHash([]byte("a:1"))}, g.Record())
@@ -330,7 +333,7 @@ func TestStorageThatLostPromisesIsQuarantined(t *testing.T) {
 // vote of the new term: it would be elected without comparing the logs.
 func TestAnInterruptedVoteIsNotForAnEarlierCandidate(t *testing.T) {
 	const earlier, candidate = "a:1", "b:1"
-	for name, open := range storages {
+	for name, open := range logstoretest.Kinds {
 		t.Run(name, func(t *testing.T) {
 			h, g := openHard(t, vfs.NewMem())
 			defer func() { require.NoError(t, h.Close()) }()
@@ -370,16 +373,16 @@ func TestAnInterruptedVoteIsNotForAnEarlierCandidate(t *testing.T) {
 func TestConflictingSuffixIsRemovedFromTheRecordFirst(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	h, g := openHard(t, fs)
-	db, err := OpenLogDB("log", LogDBOptions{FS: fs, Logger: testLogger(t)})
+	db, err := logstore.Open("log", logstore.Options{FS: fs, Logger: testLogger(t)})
 	require.NoError(t, err)
 	s, err := db.Storage(7)
 	require.NoError(t, err)
 	var crashed []*vfs.MemFS
 	w := recordHardState(&cutting{Storage: s, cut: func() { crashed = append(crashed, fs.CrashClone(vfs.CrashCloneCfg{})) }}, g)
-	require.NoError(t, w.StoreLogs(testLogs(1, 20)))
+	require.NoError(t, w.StoreLogs(logstoretest.Logs(1, 20)))
 	require.NoError(t, h.Sync())
 	require.NoError(t, w.DeleteRange(11, 20))
-	other := testLogs(11, 12)
+	other := logstoretest.Logs(11, 12)
 	for _, l := range other {
 		l.Term = 8
 	}
@@ -391,7 +394,7 @@ func TestConflictingSuffixIsRemovedFromTheRecordFirst(t *testing.T) {
 	require.Len(t, crashed, 3)
 	for i, fs := range crashed {
 		h, g := openHard(t, fs)
-		db, err := OpenLogDB("log", LogDBOptions{FS: fs, Logger: testLogger(t)})
+		db, err := logstore.Open("log", logstore.Options{FS: fs, Logger: testLogger(t)})
 		require.NoError(t, err)
 		s, err := db.Storage(7)
 		require.NoError(t, err)
@@ -404,7 +407,7 @@ func TestConflictingSuffixIsRemovedFromTheRecordFirst(t *testing.T) {
 
 // cutting reports when the log is about to be truncated, and when it was.
 type cutting struct {
-	Storage
+	logstore.Storage
 	cut func()
 }
 
@@ -427,21 +430,21 @@ func damageEverywhere(t *testing.T, entries uint64) {
 	t.Helper()
 	fs := vfs.NewCrashableMem()
 	h, g := openHard(t, fs)
-	db, err := OpenLogDB("log", LogDBOptions{FS: fs, Logger: testLogger(t)})
+	db, err := logstore.Open("log", logstore.Options{FS: fs, Logger: testLogger(t)})
 	require.NoError(t, err)
 	s, err := db.Storage(7)
 	require.NoError(t, err)
 	w := recordHardState(s, g)
 	require.NoError(t, w.SetUint64(keyCurrentTerm, 3))
 	for i := range entries {
-		require.NoError(t, w.StoreLogs(testLogs(i+1, i+1)))
+		require.NoError(t, w.StoreLogs(logstoretest.Logs(i+1, i+1)))
 	}
 	require.NoError(t, w.SetUint64(keyCurrentTerm, 5))
 	image := fs.CrashClone(vfs.CrashCloneCfg{})
 	require.NoError(t, h.Close())
 	require.NoError(t, db.Close())
 
-	wal, size := walOf(t, image)
+	wal, size := logstoretest.WriteAheadLog(t, image, "log")
 	noticed := 0
 	for at := int64(0); at < size; at += size/97 + 1 {
 		for _, cut := range []bool{false, true} {
@@ -462,9 +465,9 @@ func holdsAll(t *testing.T, fs vfs.FS, entries uint64) bool {
 	t.Helper()
 	h, g := openHard(t, fs)
 	defer func() { require.NoError(t, h.Close()) }()
-	db, err := OpenLogDB("log", LogDBOptions{FS: fs, Logger: testLogger(t)})
+	db, err := logstore.Open("log", logstore.Options{FS: fs, Logger: testLogger(t)})
 	if err != nil {
-		require.ErrorIs(t, err, ErrCorrupt)
+		require.ErrorIs(t, err, logstore.ErrCorrupt)
 		return false
 	}
 	defer func() { require.NoError(t, db.Close()) }()
@@ -484,23 +487,6 @@ func holdsAll(t *testing.T, fs vfs.FS, entries uint64) bool {
 		require.NoError(t, s.GetLog(i+1, new(raft.Log)))
 	}
 	return true
-}
-
-// walOf finds the write-ahead log that is being written, and its size with the zeros at its end.
-func walOf(t *testing.T, fs vfs.FS) (path string, size int64) {
-	t.Helper()
-	names, err := fs.List("log")
-	require.NoError(t, err)
-	for _, name := range names {
-		if fs.PathBase(name) > fs.PathBase(path) && len(name) > 4 && name[len(name)-4:] == ".log" {
-			path = fs.PathJoin("log", name)
-			info, err := fs.Stat(path)
-			require.NoError(t, err)
-			size = info.Size()
-		}
-	}
-	require.Positive(t, size)
-	return path, size
 }
 
 // damageFile flips a bit of a file, or ends it there.

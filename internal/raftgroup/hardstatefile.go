@@ -4,7 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
+
+	"platform/internal/raftgroup/logstore"
 )
 
 // The hard-state file starts with a header page, followed by pairs of pages, each for the
@@ -26,8 +29,8 @@ var hardStateMagic = [8]byte{'p', 'l', 'h', 'a', 'r', 'd', 's', 't'}
 // ErrForeign means that a file or directory belongs to another node or incarnation.
 var ErrForeign = errors.New("belongs to another node or incarnation")
 
-// ErrTruncated means that the hard-state file is shorter than it was. It is an ErrCorrupt.
-var ErrTruncated = fmt.Errorf("%w: the file was truncated", ErrCorrupt)
+// ErrTruncated means that the hard-state file is shorter than it was. It is an logstore.ErrCorrupt.
+var ErrTruncated = fmt.Errorf("%w: the file was truncated", logstore.ErrCorrupt)
 
 // hardStateHead is the first page: magic, version, incarnation, checksum of these; number of
 // page pairs, checksum up to there; number of marked page pairs, checksum up to there. Those
@@ -50,11 +53,11 @@ func (h hardStateHead) encode() ([]byte, error) {
 	page[n+1] = byte(len(h.incarnation))
 	n += 2 + copy(page[n+2:], h.incarnation)
 	e := binary.LittleEndian
-	e.PutUint32(page[n:], crcOf(page[:n]))
+	e.PutUint32(page[n:], checksum(page[:n]))
 	e.PutUint64(page[n+4:], uint64(h.pairs))
-	e.PutUint32(page[n+12:], crcOf(page[:n+12]))
+	e.PutUint32(page[n+12:], checksum(page[:n+12]))
 	e.PutUint64(page[n+16:], uint64(h.marked))
-	e.PutUint32(page[n+24:], crcOf(page[:n+24]))
+	e.PutUint32(page[n+24:], checksum(page[:n+24]))
 	return page, nil
 }
 
@@ -65,7 +68,7 @@ func readHardStateHead(file io.ReaderAt) (h hardStateHead, err error) {
 	}
 	n := len(hardStateMagic)
 	if [8]byte(page) != hardStateMagic {
-		return hardStateHead{}, fmt.Errorf("head: %w", ErrCorrupt)
+		return hardStateHead{}, fmt.Errorf("head: %w", logstore.ErrCorrupt)
 	}
 	if page[n] != hardStateVersion {
 		return hardStateHead{}, fmt.Errorf("%w: version %d, this server reads version %d", ErrNewerFormat, page[n], hardStateVersion)
@@ -73,8 +76,8 @@ func readHardStateHead(file io.ReaderAt) (h hardStateHead, err error) {
 	size := int(page[n+1])
 	n += 2 + size
 	e := binary.LittleEndian
-	if crcOf(page[:n]) != e.Uint32(page[n:]) {
-		return hardStateHead{}, fmt.Errorf("head: %w", ErrCorrupt)
+	if checksum(page[:n]) != e.Uint32(page[n:]) {
+		return hardStateHead{}, fmt.Errorf("head: %w", logstore.ErrCorrupt)
 	}
 	h.incarnation = string(page[n-size : n])
 	if h.pairs, err = readPairs(page, n+4); err != nil {
@@ -94,8 +97,8 @@ func readPairs(page []byte, at int) (int64, error) {
 	switch {
 	case pairs == 0 && sum == 0:
 		return 0, nil
-	case crcOf(page[:at+8]) != sum || pairs > maxHardStateGroup/recordsPerPage+1:
-		return 0, fmt.Errorf("head: %w", ErrCorrupt)
+	case checksum(page[:at+8]) != sum || pairs > maxHardStateGroup/recordsPerPage+1:
+		return 0, fmt.Errorf("head: %w", logstore.ErrCorrupt)
 	}
 	return int64(pairs), nil
 }
@@ -136,7 +139,7 @@ func (r *hardStateRecord) encode(slot []byte, group uint32) {
 	if r.removing {
 		slot[64] = 1
 	}
-	e.PutUint32(slot[hardStateSlot-4:], crcOf(slot[:hardStateSlot-4]))
+	e.PutUint32(slot[hardStateSlot-4:], checksum(slot[:hardStateSlot-4]))
 }
 
 // isBlank reports whether a slot has only zeros.
@@ -148,8 +151,8 @@ func (r *hardStateRecord) decode(slot []byte, group uint32) (blank bool, err err
 		return true, nil
 	}
 	e := binary.LittleEndian
-	if crcOf(slot[:hardStateSlot-4]) != e.Uint32(slot[hardStateSlot-4:]) || e.Uint32(slot[8:]) != group {
-		return false, ErrCorrupt
+	if checksum(slot[:hardStateSlot-4]) != e.Uint32(slot[hardStateSlot-4:]) || e.Uint32(slot[8:]) != group {
+		return false, logstore.ErrCorrupt
 	}
 	*r = hardStateRecord{
 		seq: e.Uint64(slot), replica: e.Uint32(slot[12:]), removing: slot[64] == 1,
@@ -180,7 +183,7 @@ func readHardStateRecord(file io.ReaderAt, group uint32, marked bool) (rec hardS
 		}
 	}
 	if damaged == 2 || damaged == 1 && rec.seq == 0 {
-		return rec, ErrCorrupt
+		return rec, logstore.ErrCorrupt
 	}
 	return rec, nil
 }
@@ -196,3 +199,8 @@ func unusedPairs(from, to int64) []byte {
 	}
 	return pages
 }
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum returns the CRC32C of b.
+func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }

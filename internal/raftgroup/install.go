@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"platform/internal/raftgroup/logstore"
+
 	"github.com/hashicorp/raft"
 )
 
@@ -104,7 +106,7 @@ func (in *installer) stage(req *raft.InstallSnapshotRequest, stream io.Reader) (
 	}
 	at, err := readState(stream, imp)
 	if err == nil && (at.Index > req.LastLogIndex || at.Term > req.LastLogTerm) {
-		err = fmt.Errorf("state at %d in a snapshot at %d: %w", at.Index, req.LastLogIndex, ErrCorrupt)
+		err = fmt.Errorf("state at %d in a snapshot at %d: %w", at.Index, req.LastLogIndex, logstore.ErrCorrupt)
 	}
 	if err != nil {
 		return nil, errors.Join(err, imp.Abort())

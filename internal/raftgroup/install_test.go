@@ -7,13 +7,15 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"platform/internal/raftgroup/logstore"
+
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
 
-// valuesOnly is a Storage without a log.
+// valuesOnly is a logstore.Storage without a log.
 type valuesOnly struct {
-	Storage
+	logstore.Storage
 	values map[string][]byte
 }
 

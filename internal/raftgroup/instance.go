@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"platform/internal/raftgroup/logstore"
+
 	"github.com/hashicorp/raft"
 )
 
@@ -83,7 +85,7 @@ func (g *Group) bootstrapInterrupted() (bool, error) {
 	if err != nil || term != 1 {
 		return false, err
 	}
-	_, last, err := logBounds(g.storage)
+	_, last, err := logstore.Bounds(g.storage)
 	_, snapshot := g.snaps.current()
 	return last == 0 && !snapshot, err
 }

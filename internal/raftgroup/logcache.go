@@ -3,6 +3,8 @@ package raftgroup
 import (
 	"sync"
 
+	"platform/internal/raftgroup/logstore"
+
 	"github.com/hashicorp/raft"
 )
 
@@ -81,4 +83,5 @@ func (c *logCache) evictLocked() {
 	c.low++
 }
 
-func entryBytes(log *raft.Log) int { return 128 + len(log.Data) + len(log.Extensions) }
+// entryBytes returns how many bytes an entry has in memory when complete.
+func entryBytes(log *raft.Log) int { return 128 + logstore.DataBytes(log) }

@@ -9,6 +9,8 @@ import (
 	"hash/crc32"
 	"sync"
 
+	"platform/internal/varint"
+
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -64,9 +66,9 @@ func (quiet) Fatalf(f string, a ...any) {
 }
 
 func (j *journal) loadMeta(v []byte) {
-	r := varintReader{rest: v}
-	j.at = Position{Index: r.uvarint(), Term: r.uvarint()}
-	j.count, j.hash = r.uvarint(), uint32(r.uvarint())
+	r := varint.Reader{Rest: v}
+	j.at = Position{Index: r.Uvarint(), Term: r.Uvarint()}
+	j.count, j.hash = r.Uvarint(), uint32(r.Uvarint())
 }
 
 func (j *journal) meta() []byte {
@@ -93,9 +95,9 @@ func (j *journal) Apply(entries []Entry) ([]any, error) {
 		}
 		j.handed = append(j.handed, e.Index)
 		var numbers []uint64
-		for r := (varintReader{rest: e.Data}); len(r.rest) > 0; {
-			command := r.bytes()
-			if r.bad {
+		for r := (varint.Reader{Rest: e.Data}); len(r.Rest) > 0; {
+			command := r.Bytes()
+			if r.Bad {
 				return nil, fmt.Errorf("entry %d is damaged", e.Index)
 			}
 			j.count++
@@ -239,7 +241,7 @@ func (j *journal) handedIndexes() []uint64 {
 func sealJournal(batch [][]byte) ([]byte, error) {
 	var out []byte
 	for _, c := range batch {
-		out = appendBytes(out, c)
+		out = varint.AppendBytes(out, c)
 	}
 	return out, nil
 }

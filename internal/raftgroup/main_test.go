@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"platform/internal/nodelink"
+	"platform/internal/raftgroup/logstore"
 )
 
 func TestMain(m *testing.M) {
@@ -38,7 +39,7 @@ func testLogger(tb testing.TB) *slog.Logger {
 type testNode struct {
 	tb        testing.TB
 	dir       string
-	db        *LogDB
+	db        *logstore.DB
 	transport *Transport
 	server    *grpc.Server
 	served    chan struct{}
@@ -64,7 +65,7 @@ func startNode(tb testing.TB, dir, address string, dial ...grpc.DialOption) *tes
 		DialOptions: dial, Logger: testLogger(tb),
 	})
 	require.NoError(tb, err)
-	db, err := OpenLogDB(dir, LogDBOptions{Logger: testLogger(tb)})
+	db, err := logstore.Open(dir, logstore.Options{Logger: testLogger(tb)})
 	require.NoError(tb, err)
 	n := &testNode{tb: tb, dir: dir, db: db, transport: transport, server: grpc.NewServer(nodelink.ServerOptions()...), served: make(chan struct{})}
 	transport.Register(n.server)
@@ -82,6 +83,16 @@ func (n *testNode) stop() {
 	n.server.Stop()
 	<-n.served
 	require.NoError(n.tb, n.db.Close())
+}
+
+// whileClosed calls f with the directory of the log database while that is closed. Storages of
+// it that were opened before must not be used afterwards.
+func (n *testNode) whileClosed(f func(dir string)) {
+	require.NoError(n.tb, n.db.Close())
+	f(n.dir)
+	var err error
+	n.db, err = logstore.Open(n.dir, logstore.Options{Logger: testLogger(n.tb)})
+	require.NoError(n.tb, err)
 }
 
 // config returns the configuration of one replica on n.

@@ -2,7 +2,6 @@ package raftgroup
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -75,38 +74,6 @@ func TestMetricsCountWhatAGroupDoes(t *testing.T) {
 	require.Zero(t, got["platform_raft_requests_total"], "there is no peer")
 }
 
-// Both kinds of log are one family; the label group distinguishes them.
-func TestWritesOfAllLogsAreTimed(t *testing.T) {
-	reg := prometheus.NewRegistry()
-	n := startNode(t, t.TempDir(), "")
-	t.Cleanup(n.stop)
-	bolt, err := OpenBoltStorage(filepath.Join(t.TempDir(), "log.db"), BoltOptions{Logger: testLogger(t), MmapBytes: 1 << 20})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, bolt.Close()) }()
-	reg.MustRegister(n.db.Collector(), bolt.Collector())
-	require.NoError(t, bolt.StoreLogs(testLogs(1, 3)))
-	require.NoError(t, bolt.SetUint64([]byte("CurrentTerm"), 7))
-	require.NoError(t, bolt.SetUint64([]byte("CurrentTerm"), 7), "unchanged, so nothing is written")
-
-	families, err := reg.Gather()
-	require.NoError(t, err)
-	require.Len(t, families, 1)
-	require.Equal(t, "platform_raft_log_fsync_duration_seconds", families[0].GetName())
-	writes, bounds := map[string]uint64{}, map[string][]float64{}
-	for _, m := range families[0].Metric {
-		group := m.Label[0].GetValue()
-		writes[group] = m.Histogram.GetSampleCount()
-		for _, b := range m.Histogram.Bucket {
-			bounds[group] = append(bounds[group], b.GetUpperBound())
-		}
-	}
-	require.Len(t, writes, 2)
-	require.Greater(t, len(bounds["metadata"]), 15)
-	require.Equal(t, bounds["metadata"], bounds["partition"], "queries add the buckets of all groups")
-	require.EqualValues(t, 2, writes["metadata"])
-	require.Contains(t, writes, "partition")
-}
-
 func TestWithoutMetricsNothingIsCounted(t *testing.T) {
 	var m *Metrics
 	m.ended(time.Time{}, 1, 1, nil)
@@ -135,12 +102,4 @@ func TestReasonsOfFailedCommands(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]float64{"overloaded": 2, "stopped": 2, "not_leader": 2, "unknown_outcome": 2}, reasons)
-}
-
-func TestCoarseBounds(t *testing.T) {
-	var fine []float64
-	for i := range 100 {
-		fine = append(fine, float64(i)*1e6) // milliseconds in nanoseconds
-	}
-	require.Equal(t, []float64{0.001, 0.002, 0.004, 0.007, 0.012, 0.021, 0.036, 0.062}, coarseBounds(fine))
 }

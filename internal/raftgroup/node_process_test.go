@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc"
 
 	"platform/internal/nodelink"
+	"platform/internal/raftgroup/logstore"
 )
 
 // nodeProcessEnv makes the test binary run as a node instead; its value is a
@@ -81,7 +82,7 @@ func serveNode(cfg nodeProcessConfig) error {
 	server := grpc.NewServer(nodelink.ServerOptions()...)
 	transport.Register(server)
 	go func() { _ = server.Serve(lis) }()
-	db, err := OpenLogDB(filepath.Join(cfg.Dir, "log"), LogDBOptions{})
+	db, err := logstore.Open(filepath.Join(cfg.Dir, "log"), logstore.Options{})
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"platform/internal/raftgroup/logstore"
 	"platform/proto/node"
 
 	"github.com/hashicorp/raft"
@@ -57,7 +58,7 @@ func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *ra
 // completed returns entries of the leader of term with their data. Once that leader is
 // deposed, its entries may be truncated and replaced, which is not damage.
 func (p *port) completed(logs []*raft.Log, term uint64) ([]*raft.Log, error) {
-	if !slices.ContainsFunc(logs, deferred) {
+	if !slices.ContainsFunc(logs, logstore.Deferred) {
 		return logs, nil
 	}
 	whole := make([]*raft.Log, len(logs))
@@ -67,7 +68,7 @@ func (p *port) completed(logs []*raft.Log, term uint64) ([]*raft.Log, error) {
 			if !p.outgoing.Load().leads(term) {
 				return nil, errDeposed
 			}
-			if errors.Is(err, ErrCorrupt) {
+			if errors.Is(err, logstore.ErrCorrupt) {
 				p.group.storage.onDamage(fmt.Errorf("%w: %w", ErrQuarantined, err))
 			}
 			return nil, err
@@ -79,7 +80,7 @@ func (p *port) completed(logs []*raft.Log, term uint64) ([]*raft.Log, error) {
 // batchLen returns how many entries go into one message, and their bytes.
 func batchLen(logs []*raft.Log) (n, bytes int) {
 	for n < len(logs) {
-		size := sizeOf(logs[n])
+		size := entryBytes(logs[n])
 		if n > 0 && bytes+size > appendBatchBytes {
 			break
 		}

@@ -1,6 +1,7 @@
 package raftgroup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,13 +127,13 @@ func NewProposer[R any](g *Group, cfg ProposerConfig) (*Proposer[R], error) {
 	if cfg.Seal == nil {
 		return nil, errors.New("proposer config has no Seal")
 	}
-	cfg.MaxBatchCommands = orDefault(cfg.MaxBatchCommands, maxBatchCommands)
-	cfg.MaxBatchBytes = min(orDefault(cfg.MaxBatchBytes, maxBatchBytes), limits.Command)
-	cfg.MaxQueueCommands = orDefault(cfg.MaxQueueCommands, maxQueueCommands)
-	cfg.MaxQueueBytes = orDefault(cfg.MaxQueueBytes, maxQueueBytes)
-	cfg.MaxInFlight = orDefault(cfg.MaxInFlight, maxInFlight)
-	cfg.MaxInFlightBytes = orDefault(cfg.MaxInFlightBytes, maxInFlightBytes)
-	cfg.MaxCommandBytes = orDefault(cfg.MaxCommandBytes, limits.StoredCommand)
+	cfg.MaxBatchCommands = cmp.Or(cfg.MaxBatchCommands, maxBatchCommands)
+	cfg.MaxBatchBytes = min(cmp.Or(cfg.MaxBatchBytes, maxBatchBytes), limits.Command)
+	cfg.MaxQueueCommands = cmp.Or(cfg.MaxQueueCommands, maxQueueCommands)
+	cfg.MaxQueueBytes = cmp.Or(cfg.MaxQueueBytes, maxQueueBytes)
+	cfg.MaxInFlight = cmp.Or(cfg.MaxInFlight, maxInFlight)
+	cfg.MaxInFlightBytes = cmp.Or(cfg.MaxInFlightBytes, maxInFlightBytes)
+	cfg.MaxCommandBytes = cmp.Or(cfg.MaxCommandBytes, limits.StoredCommand)
 	if cfg.Bulk == nil {
 		cfg.Bulk = NewBulkGate(1)
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"platform/internal/raftgroup/logstore"
+
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
@@ -276,9 +278,9 @@ func TestSubmitIsCheap(t *testing.T) {
 	run(t, p)()
 }
 
-// heldStorage is a Storage whose writes can be held.
+// heldStorage is a logstore.Storage whose writes can be held.
 type heldStorage struct {
-	Storage
+	logstore.Storage
 	held atomic.Pointer[heldWrite]
 }
 

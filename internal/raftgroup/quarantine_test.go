@@ -7,26 +7,28 @@ import (
 	"testing"
 	"time"
 
+	"platform/internal/raftgroup/logstore"
+
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
 
 // damagedStorage fails to read one entry, as if its bytes had changed on disk.
 type damagedStorage struct {
-	Storage
+	logstore.Storage
 	at atomic.Uint64
 }
 
 func (s *damagedStorage) GetLog(index uint64, log *raft.Log) error {
 	if index == s.at.Load() {
-		return ErrCorrupt
+		return logstore.ErrCorrupt
 	}
 	return s.Storage.GetLog(index, log)
 }
 
 func (s *damagedStorage) GetLogHead(index uint64, most int, log *raft.Log) error {
 	if index == s.at.Load() {
-		return ErrCorrupt
+		return logstore.ErrCorrupt
 	}
 	return s.Storage.GetLogHead(index, most, log)
 }
@@ -64,7 +66,7 @@ func TestDamagedEntryStopsItsGroupOnly(t *testing.T) {
 	select {
 	case err := <-failed[other]:
 		require.ErrorIs(t, err, ErrQuarantined)
-		require.ErrorIs(t, err, ErrCorrupt)
+		require.ErrorIs(t, err, logstore.ErrCorrupt)
 	case <-time.After(30 * time.Second):
 		require.FailNow(t, "the damage was not noticed")
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"platform/internal/raftgroup/logstore"
+
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
@@ -159,7 +161,7 @@ func TestGroupGrowsMovesAndShrinks(t *testing.T) {
 
 // destroyGroup removes what a stopped node's log has of the group.
 func destroyGroup(f *fleet, id raft.ServerID) error {
-	db, err := OpenLogDB(f.nodes[id].dir, LogDBOptions{Logger: testLogger(f.t)})
+	db, err := logstore.Open(f.nodes[id].dir, logstore.Options{Logger: testLogger(f.t)})
 	if err != nil {
 		return err
 	}

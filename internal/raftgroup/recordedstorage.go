@@ -5,19 +5,21 @@ import (
 	"errors"
 	"fmt"
 
+	"platform/internal/raftgroup/logstore"
+
 	"github.com/hashicorp/raft"
 )
 
-// recordedStorage is a Storage whose term, vote and log end are also recorded in the hard-state
+// recordedStorage is a logstore.Storage whose term, vote and log end are also recorded in the hard-state
 // file, always after they are durable in the storage, so that the record is never ahead.
 // Raft changes a group's log and values from one goroutine at a time.
 type recordedStorage struct {
-	Storage
+	logstore.Storage
 	hard *HardState
 }
 
 // recordHardState records what is stored in s with hard, unless that is nil.
-func recordHardState(s Storage, hard *HardState) Storage {
+func recordHardState(s logstore.Storage, hard *HardState) logstore.Storage {
 	if hard == nil {
 		return s
 	}
@@ -104,13 +106,13 @@ func (w *recordedStorage) SetUint64(key []byte, v uint64) error {
 func (g *HardState) removing() bool { return g != nil && g.Record().Removing }
 
 // ErrUnrecorded means that the hard-state file has lost the record of a replica. It comes with
-// ErrQuarantined or ErrCorrupt.
+// ErrQuarantined or logstore.ErrCorrupt.
 var ErrUnrecorded = errors.New("record lost")
 
 // check compares the content of a storage with the record. A storage that has lost anything
 // must not vote or acknowledge: ErrQuarantined. Otherwise the record is updated with what
 // it lacks.
-func (g *HardState) check(s Storage) error {
+func (g *HardState) check(s logstore.Storage) error {
 	if g == nil {
 		return nil
 	}
@@ -163,7 +165,7 @@ type held struct {
 }
 
 // lacks returns what of a record is missing in the storage s, whose content h is.
-func (h held) lacks(s Storage, rec HardStateRecord) error {
+func (h held) lacks(s logstore.Storage, rec HardStateRecord) error {
 	switch end := max(h.last, h.snapshot); {
 	case h.term < rec.Term:
 		return lost("the log database is in term %d, the replica was in term %d", h.term, rec.Term)
@@ -187,13 +189,13 @@ func (h held) lacks(s Storage, rec HardStateRecord) error {
 	return nil
 }
 
-func holdings(s Storage) (h held, err error) {
+func holdings(s logstore.Storage) (h held, err error) {
 	var errs [6]error
-	h.first, h.last, errs[0] = logBounds(s)
+	h.first, h.last, errs[0] = logstore.Bounds(s)
 	h.term, errs[1] = number(s, keyCurrentTerm)
 	h.voteTerm, errs[2] = number(s, keyVoteTerm)
 	candidate, err := s.Get(keyVote)
-	if !errors.Is(err, errKeyNotFound) {
+	if !errors.Is(err, logstore.ErrKeyNotFound) {
 		errs[3] = err
 	}
 	h.candidate = candidateHash(candidate)
@@ -214,7 +216,7 @@ func lost(format string, args ...any) error {
 // number reads a number, 0 if it was never stored.
 func number(s raft.StableStore, key []byte) (uint64, error) {
 	v, err := s.GetUint64(key)
-	if errors.Is(err, errKeyNotFound) {
+	if errors.Is(err, logstore.ErrKeyNotFound) {
 		return 0, nil
 	}
 	return v, err

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 
+	"platform/internal/raftgroup/logstore"
+
 	"github.com/hashicorp/raft"
 )
 
@@ -18,7 +20,7 @@ var ErrEmpty = errors.New("the group has no entries")
 //
 // It is safe only if no former member ever responds again under its server ID: those in
 // servers must be IDs that were never used.
-func ForceConfiguration(s Storage, hard *HardState, applied Position, servers []raft.Server) (Position, error) {
+func ForceConfiguration(s logstore.Storage, hard *HardState, applied Position, servers []raft.Server) (Position, error) {
 	s = recordHardState(s, hard)
 	rec, _, err := reconcile(s, hard, applied)
 	if err != nil {
@@ -49,7 +51,7 @@ func (g *Group) EndRecovery() error {
 	return nil
 }
 
-func forceConfiguration(s Storage, rec snapshotRecord, servers []raft.Server) (Position, error) {
+func forceConfiguration(s logstore.Storage, rec snapshotRecord, servers []raft.Server) (Position, error) {
 	end, err := lastPosition(s, rec)
 	if err != nil {
 		return Position{}, err
@@ -75,7 +77,7 @@ func forceConfiguration(s Storage, rec snapshotRecord, servers []raft.Server) (P
 }
 
 // lastPosition returns the end of the log, or the snapshot if the log is empty.
-func lastPosition(s Storage, rec snapshotRecord) (Position, error) {
+func lastPosition(s logstore.Storage, rec snapshotRecord) (Position, error) {
 	last, err := s.LastIndex()
 	if err != nil || last <= rec.Index {
 		return Position{Index: rec.Index, Term: rec.Term}, err

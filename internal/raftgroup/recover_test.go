@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/logstore/logstoretest"
+
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
@@ -74,8 +77,8 @@ func TestForcedConfigurationNeedsUsableData(t *testing.T) {
 	s := checkedStorage(t, 1, 9)
 	_, err = ForceConfiguration(s, nil, Position{Index: 10, Term: 3}, servers)
 	require.ErrorIs(t, err, ErrQuarantined, "the state is beyond the log")
-	require.NoError(t, s.Set(keyQuarantine, []byte("damaged")))
+	require.NoError(t, s.Set(logstore.KeyQuarantine, []byte("damaged")))
 	_, err = ForceConfiguration(s, nil, Position{}, servers)
 	require.ErrorIs(t, err, ErrQuarantined)
-	requireBounds(t, s, 1, 9)
+	logstoretest.RequireBounds(t, s, 1, 9)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/raftgroup/logstore"
 	"platform/proto/node"
 )
 
@@ -19,7 +20,7 @@ func TestAppendsOfCompactedEntriesAreAccepted(t *testing.T) {
 	proposeMany(t, c.groups[l], 1, 20)
 	c.awaitSame()
 	require.NoError(t, c.groups[f].Snapshot(t.Context()))
-	first, last, err := logBounds(c.groups[f].storage)
+	first, last, err := logstore.Bounds(c.groups[f].storage)
 	require.NoError(t, err)
 	require.Greater(t, first, uint64(10))
 

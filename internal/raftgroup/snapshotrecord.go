@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"platform/internal/raftgroup/logstore"
+	"platform/internal/varint"
+
 	"github.com/hashicorp/raft"
 )
 
@@ -38,38 +41,34 @@ func (r snapshotRecord) encode() []byte {
 	b = binary.AppendUvarint(b, uint64(len(r.Config.Servers)))
 	for _, s := range r.Config.Servers {
 		b = append(b, byte(s.Suffrage))
-		b = appendBytes(b, []byte(s.ID))
-		b = appendBytes(b, []byte(s.Address))
+		b = varint.AppendBytes(b, []byte(s.ID))
+		b = varint.AppendBytes(b, []byte(s.Address))
 	}
 	return b
-}
-
-func appendBytes(dst, v []byte) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(v))), v...)
 }
 
 func decodeSnapshotRecord(b []byte) (snapshotRecord, error) {
 	var rec snapshotRecord
 	if len(b) == 0 || b[0] != snapshotRecordFormat {
-		return rec, fmt.Errorf("unknown format of snapshot record: %w", ErrCorrupt)
+		return rec, fmt.Errorf("unknown format of snapshot record: %w", logstore.ErrCorrupt)
 	}
-	r := varintReader{rest: b[1:]}
-	rec.Index, rec.Term = r.uvarint(), r.uvarint()
-	rec.State = Position{Index: r.uvarint(), Term: r.uvarint()}
-	rec.ConfigIndex = r.uvarint()
-	for n := r.uvarint(); n > 0 && !r.bad; n-- {
-		if len(r.rest) == 0 {
-			r.bad = true
+	r := varint.Reader{Rest: b[1:]}
+	rec.Index, rec.Term = r.Uvarint(), r.Uvarint()
+	rec.State = Position{Index: r.Uvarint(), Term: r.Uvarint()}
+	rec.ConfigIndex = r.Uvarint()
+	for n := r.Uvarint(); n > 0 && !r.Bad; n-- {
+		if len(r.Rest) == 0 {
+			r.Bad = true
 			break
 		}
-		s := raft.Server{Suffrage: raft.ServerSuffrage(r.rest[0])}
-		r.rest = r.rest[1:]
-		s.ID = raft.ServerID(r.bytes())
-		s.Address = raft.ServerAddress(r.bytes())
+		s := raft.Server{Suffrage: raft.ServerSuffrage(r.Rest[0])}
+		r.Rest = r.Rest[1:]
+		s.ID = raft.ServerID(r.Bytes())
+		s.Address = raft.ServerAddress(r.Bytes())
 		rec.Config.Servers = append(rec.Config.Servers, s)
 	}
-	if r.bad || len(r.rest) != 0 {
-		return snapshotRecord{}, fmt.Errorf("snapshot record: %w", ErrCorrupt)
+	if r.Bad || len(r.Rest) != 0 {
+		return snapshotRecord{}, fmt.Errorf("snapshot record: %w", logstore.ErrCorrupt)
 	}
 	return rec, nil
 }
@@ -77,7 +76,7 @@ func decodeSnapshotRecord(b []byte) (snapshotRecord, error) {
 // loadRecord reads a record; ok is false when there is none.
 func loadRecord(s raft.StableStore, key []byte) (rec snapshotRecord, ok bool, err error) {
 	b, err := s.Get(key)
-	if errors.Is(err, errKeyNotFound) || (err == nil && len(b) == 0) {
+	if errors.Is(err, logstore.ErrKeyNotFound) || (err == nil && len(b) == 0) {
 		return rec, false, nil
 	}
 	if err != nil {

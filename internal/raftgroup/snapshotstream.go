@@ -9,6 +9,8 @@ import (
 	"io"
 
 	"platform/internal/limits"
+	"platform/internal/raftgroup/logstore"
+	"platform/internal/varint"
 )
 
 // The stream of a snapshot is a sequence of frames: length of the payload (4 bytes), kind,
@@ -54,7 +56,7 @@ func writeState(ctx context.Context, w io.Writer, view Exporter) error {
 			return err
 		}
 		pairs++
-		block = appendBytes(appendBytes(block, key), value)
+		block = varint.AppendBytes(varint.AppendBytes(block, key), value)
 		if len(block) < blockBytes {
 			return nil
 		}
@@ -82,7 +84,7 @@ func (f *frameWriter) frame(kind byte, payload []byte) error {
 	f.buf = binary.LittleEndian.AppendUint32(f.buf[:0], uint32(len(payload)))
 	f.buf = append(f.buf, kind)
 	f.buf = append(f.buf, payload...)
-	f.buf = binary.LittleEndian.AppendUint32(f.buf, crcOf(f.buf[4:]))
+	f.buf = binary.LittleEndian.AppendUint32(f.buf, checksum(f.buf[4:]))
 	if _, err := f.w.Write(f.buf); err != nil {
 		return fmt.Errorf("write snapshot stream: %w", err)
 	}
@@ -116,13 +118,13 @@ func readState(r io.Reader, imp Importer) (Position, error) {
 			pairs += n
 			bytes += uint64(len(payload))
 		case frameTrailer:
-			t := varintReader{rest: payload}
-			if wantPairs, wantBytes := t.uvarint(), t.uvarint(); t.bad || wantPairs != pairs || wantBytes != bytes {
-				return Position{}, fmt.Errorf("snapshot stream has %d pairs, trailer says %d: %w", pairs, wantPairs, ErrCorrupt)
+			t := varint.Reader{Rest: payload}
+			if wantPairs, wantBytes := t.Uvarint(), t.Uvarint(); t.Bad || wantPairs != pairs || wantBytes != bytes {
+				return Position{}, fmt.Errorf("snapshot stream has %d pairs, trailer says %d: %w", pairs, wantPairs, logstore.ErrCorrupt)
 			}
 			return at, nil
 		default:
-			return Position{}, fmt.Errorf("frame of kind %d in snapshot stream: %w", kind, ErrCorrupt)
+			return Position{}, fmt.Errorf("frame of kind %d in snapshot stream: %w", kind, logstore.ErrCorrupt)
 		}
 	}
 }
@@ -130,22 +132,22 @@ func readState(r io.Reader, imp Importer) (Position, error) {
 func decodeStreamHeader(kind byte, payload []byte) (Position, error) {
 	n := len(streamMagic)
 	if kind != frameHeader || len(payload) <= n || string(payload[:n]) != streamMagic || payload[n] != streamFormat {
-		return Position{}, fmt.Errorf("snapshot stream starts without a known header: %w", ErrCorrupt)
+		return Position{}, fmt.Errorf("snapshot stream starts without a known header: %w", logstore.ErrCorrupt)
 	}
-	r := varintReader{rest: payload[n+1:]}
-	at := Position{Index: r.uvarint(), Term: r.uvarint()}
-	if r.bad {
-		return Position{}, fmt.Errorf("snapshot header: %w", ErrCorrupt)
+	r := varint.Reader{Rest: payload[n+1:]}
+	at := Position{Index: r.Uvarint(), Term: r.Uvarint()}
+	if r.Bad {
+		return Position{}, fmt.Errorf("snapshot header: %w", logstore.ErrCorrupt)
 	}
 	return at, nil
 }
 
 func putBlock(payload []byte, imp Importer) (pairs uint64, err error) {
-	r := varintReader{rest: payload}
-	for len(r.rest) > 0 {
-		key, value := r.bytes(), r.bytes()
-		if r.bad {
-			return pairs, fmt.Errorf("snapshot block: %w", ErrCorrupt)
+	r := varint.Reader{Rest: payload}
+	for len(r.Rest) > 0 {
+		key, value := r.Bytes(), r.Bytes()
+		if r.Bad {
+			return pairs, fmt.Errorf("snapshot block: %w", logstore.ErrCorrupt)
 		}
 		if err := imp.Put(key, value); err != nil {
 			return pairs, fmt.Errorf("import state: %w", err)
@@ -168,7 +170,7 @@ func (f *frameReader) next() (kind byte, payload []byte, err error) {
 	}
 	n := binary.LittleEndian.Uint32(head[:])
 	if n > maxFrameBytes {
-		return 0, nil, fmt.Errorf("frame of %d bytes in snapshot stream: %w", n, ErrCorrupt)
+		return 0, nil, fmt.Errorf("frame of %d bytes in snapshot stream: %w", n, logstore.ErrCorrupt)
 	}
 	size := int(n) + 1 + 4
 	if cap(f.buf) < size {
@@ -179,8 +181,8 @@ func (f *frameReader) next() (kind byte, payload []byte, err error) {
 		return 0, nil, streamEnd(err)
 	}
 	body, sum := f.buf[:size-4], binary.LittleEndian.Uint32(f.buf[size-4:])
-	if crcOf(body) != sum {
-		return 0, nil, fmt.Errorf("frame in snapshot stream: %w", ErrCorrupt)
+	if checksum(body) != sum {
+		return 0, nil, fmt.Errorf("frame in snapshot stream: %w", logstore.ErrCorrupt)
 	}
 	return body[0], body[1:], nil
 }

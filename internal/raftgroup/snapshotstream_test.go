@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/limits"
+	"platform/internal/raftgroup/logstore"
 )
 
 // pairs is a state in memory.
@@ -96,7 +97,7 @@ func TestStreamWithAMissingBlockIsRefused(t *testing.T) {
 		}
 	}
 	_, err := readState(&cut, &pairs{})
-	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorIs(t, err, logstore.ErrCorrupt)
 }
 
 // TestStreamBytes pins the format on the wire.
@@ -124,7 +125,7 @@ func TestSnapshotRecordBytes(t *testing.T) {
 	require.Equal(t, rec, back)
 	for n := range b {
 		_, err := decodeSnapshotRecord(b[:n])
-		require.ErrorIs(t, err, ErrCorrupt)
+		require.ErrorIs(t, err, logstore.ErrCorrupt)
 	}
 }
 

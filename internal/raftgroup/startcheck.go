@@ -5,23 +5,22 @@ import (
 	"errors"
 	"fmt"
 
+	"platform/internal/raftgroup/logstore"
+
 	"github.com/hashicorp/raft"
 )
-
-// keyQuarantine marks a group that must not be opened; its value is the reason.
-var keyQuarantine = []byte("Quarantine")
 
 // reconcile checks that log, snapshot record, state and hard-state record are consistent
 // before Raft uses them, and cleans up after a crash during the installation of a snapshot.
 // It returns the current snapshot, if there is one.
-func reconcile(s Storage, hard *HardState, applied Position) (snapshotRecord, bool, error) {
+func reconcile(s logstore.Storage, hard *HardState, applied Position) (snapshotRecord, bool, error) {
 	if hard.removing() {
 		return snapshotRecord{}, false, ErrLeaving
 	}
-	if mark, err := readMark(s, keyLeaving); err != nil || mark != "" {
+	if mark, err := readMark(s, logstore.KeyLeaving); err != nil || mark != "" {
 		return snapshotRecord{}, false, cmp.Or(err, ErrLeaving)
 	}
-	if why, err := readMark(s, keyQuarantine); err != nil || why != "" {
+	if why, err := readMark(s, logstore.KeyQuarantine); err != nil || why != "" {
 		return snapshotRecord{}, false, cmp.Or(err, quarantinedEarlier(why))
 	}
 	if err := hard.check(s); err != nil { // before anything is changed
@@ -43,7 +42,7 @@ func reconcile(s Storage, hard *HardState, applied Position) (snapshotRecord, bo
 // is damaged quarantines the group: it may be set.
 func readMark(s raft.StableStore, key []byte) (string, error) {
 	mark, err := s.Get(key)
-	if err != nil && !errors.Is(err, errKeyNotFound) {
+	if err != nil && !errors.Is(err, logstore.ErrKeyNotFound) {
 		return "", fmt.Errorf("%w: %w", ErrQuarantined, err)
 	}
 	return string(mark), nil
@@ -51,16 +50,16 @@ func readMark(s raft.StableStore, key []byte) (string, error) {
 
 // settleRecords completes or drops an installation that a crash interrupted: if the state
 // machine switched, the pending record describes it.
-func settleRecords(s Storage, applied Position) (snapshotRecord, bool, error) {
+func settleRecords(s logstore.Storage, applied Position) (snapshotRecord, bool, error) {
 	rec, have, err := loadRecord(s, keySnapshot)
-	if errors.Is(err, ErrCorrupt) {
+	if errors.Is(err, logstore.ErrCorrupt) {
 		err = fmt.Errorf("%w: %w", ErrQuarantined, err)
 	}
 	if err != nil {
 		return rec, false, err
 	}
 	pending, interrupted, err := loadRecord(s, keyPending)
-	if errors.Is(err, ErrCorrupt) {
+	if errors.Is(err, logstore.ErrCorrupt) {
 		err = fmt.Errorf("%w: installation of a snapshot: %w", ErrQuarantined, err)
 	}
 	if err != nil || !interrupted {
@@ -77,8 +76,8 @@ func settleRecords(s Storage, applied Position) (snapshotRecord, bool, error) {
 
 // dropStaleLog removes a log that an installed snapshot replaced: one that ends before the
 // snapshot, or has another entry at its index.
-func dropStaleLog(s Storage, rec snapshotRecord) error {
-	first, last, err := logBounds(s)
+func dropStaleLog(s logstore.Storage, rec snapshotRecord) error {
+	first, last, err := logstore.Bounds(s)
 	if err != nil || last == 0 {
 		return err
 	}
@@ -100,8 +99,8 @@ func dropStaleLog(s Storage, rec snapshotRecord) error {
 }
 
 // checkState verifies snapshot ≤ applied ≤ end of the log.
-func checkState(s Storage, applied Position, rec snapshotRecord) error {
-	first, last, err := logBounds(s)
+func checkState(s logstore.Storage, applied Position, rec snapshotRecord) error {
+	first, last, err := logstore.Bounds(s)
 	if err != nil {
 		return err
 	}
@@ -129,17 +128,8 @@ func checkState(s Storage, applied Position, rec snapshotRecord) error {
 
 // HoldsReplica reports whether a storage contains a replica, or may do so. After the installation
 // of a snapshot the log of a replica is empty.
-func HoldsReplica(s Storage) bool {
-	_, last, err := logBounds(s)
+func HoldsReplica(s logstore.Storage) bool {
+	_, last, err := logstore.Bounds(s)
 	_, snapshot, snapshotErr := loadRecord(s, keySnapshot)
 	return last > 0 || snapshot || err != nil || snapshotErr != nil
-}
-
-func logBounds(s raft.LogStore) (first, last uint64, err error) {
-	first, err1 := s.FirstIndex()
-	last, err2 := s.LastIndex()
-	if err := errors.Join(err1, err2); err != nil {
-		return 0, 0, fmt.Errorf("read bounds of the log: %w", err)
-	}
-	return first, last, nil
 }

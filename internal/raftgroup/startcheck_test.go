@@ -3,17 +3,20 @@ package raftgroup
 import (
 	"testing"
 
+	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/logstore/logstoretest"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
 
 // checkedStorage returns a storage with entries from first to last, of term 3.
-func checkedStorage(t *testing.T, first, last uint64) Storage {
-	s, closeIt := storages["pebble"](t, t.TempDir())
+func checkedStorage(t *testing.T, first, last uint64) logstore.Storage {
+	s, closeIt := logstoretest.OpenPebble(t, t.TempDir())
 	t.Cleanup(closeIt)
 	if last > 0 {
-		require.NoError(t, s.StoreLogs(testLogs(first, last)))
+		require.NoError(t, s.StoreLogs(logstoretest.Logs(first, last)))
 	}
 	return s
 }
@@ -60,7 +63,7 @@ func TestStartCheck(t *testing.T) {
 			require.Equal(t, c.snapshot.Index > 0, have)
 			require.Equal(t, c.snapshot, rec)
 			if c.want == nil {
-				requireBounds(t, s, c.log[0], c.log[1])
+				logstoretest.RequireBounds(t, s, c.log[0], c.log[1])
 			}
 		})
 	}
@@ -84,7 +87,7 @@ func TestInterruptedInstallationIsSettled(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, have)
 			require.Equal(t, c.want, rec)
-			first, _, err := logBounds(s)
+			first, _, err := logstore.Bounds(s)
 			require.NoError(t, err)
 			require.Equal(t, c.first, first)
 			_, pending, err := loadRecord(s, keyPending)
@@ -107,7 +110,7 @@ func TestDamagedLogQuarantinesItsGroupOnly(t *testing.T) {
 	waitLeader(t, g)
 	proposeMany(t, g, 1, 5)
 	require.NoError(t, g.Shutdown(t.Context()))
-	require.NoError(t, n.db.db.Set(logKey(1, 4), []byte("garbage"), nil))
+	n.whileClosed(func(dir string) { logstoretest.DamageEntry(t, dir, 1, 4) })
 	for range 2 { // found, then remembered
 		_, err = open(1, j)
 		require.ErrorIs(t, err, ErrQuarantined)
@@ -127,20 +130,25 @@ func TestDamagedSnapshotRecordsAreQuarantined(t *testing.T) {
 		require.NoError(t, s.Set(key, []byte("damaged")))
 		_, _, err := reconcile(s, nil, Position{Index: 5, Term: 3})
 		require.ErrorIs(t, err, ErrQuarantined, string(key))
-		requireBounds(t, s, 1, 9)
+		logstoretest.RequireBounds(t, s, 1, 9)
 	}
 }
 
 func TestDamagedMarksAreQuarantined(t *testing.T) {
-	for _, key := range [][]byte{keyQuarantine, keyLeaving, keyRecorded} {
-		s := checkedStorage(t, 1, 9)
-		stored := s.(*LogStore)
-		require.NoError(t, stored.db.Set(stableKey(stored.group, key), []byte("damaged"), nil))
+	for _, key := range [][]byte{logstore.KeyQuarantine, logstore.KeyLeaving, keyRecorded} {
+		dir := t.TempDir()
+		s, closeIt := logstoretest.OpenPebble(t, dir)
+		require.NoError(t, s.StoreLogs(logstoretest.Logs(1, 9)))
+		require.NoError(t, s.Set(key, []byte("marked")))
+		closeIt()
+		logstoretest.DamageValue(t, dir, logstoretest.Group, key)
+		s, closeIt = logstoretest.OpenPebble(t, dir)
 		_, err := s.Get(key)
-		require.ErrorIs(t, err, ErrCorrupt, string(key))
+		require.ErrorIs(t, err, logstore.ErrCorrupt, string(key))
 		h, g := openHard(t, vfs.NewMem())
 		_, _, err = reconcile(s, g, Position{Index: 5, Term: 3})
 		require.ErrorIs(t, err, ErrQuarantined, string(key))
 		require.NoError(t, h.Close())
+		closeIt()
 	}
 }

@@ -1,12 +1,13 @@
 package raftgroup
 
-import "context"
+import (
+	"context"
+
+	"platform/internal/raftgroup/logstore"
+)
 
 // Position identifies one entry of a group's log.
-type Position struct {
-	Index uint64
-	Term  uint64
-}
+type Position = logstore.Position
 
 // Entry is one committed command entry. Data is what was proposed. It is never modified and
 // its memory is never reused, so a state machine may retain parts of it.

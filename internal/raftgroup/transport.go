@@ -1,6 +1,7 @@
 package raftgroup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,7 +131,7 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 		probed: make(map[raft.ServerAddress]bool),
 
 		refusals: newLogSampler(),
-		pace:     rate.NewLimiter(rate.Limit(orDefault(cfg.SnapshotRate, snapshotRate)), snapshotChunkBytes),
+		pace:     rate.NewLimiter(rate.Limit(cmp.Or(cfg.SnapshotRate, snapshotRate)), snapshotChunkBytes),
 	}, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"platform/internal/nodelink"
+	"platform/internal/raftgroup/logstore/logstoretest"
 	"platform/proto/node"
 
 	"github.com/hashicorp/raft"
@@ -424,12 +425,12 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func TestLogThatHasTheSnapshotIsKept(t *testing.T) {
 	from, to := twoPorts(t)
-	require.NoError(t, to.group.storage.StoreLogs(testLogs(1, 20)))
+	require.NoError(t, to.group.storage.StoreLogs(logstoretest.Logs(1, 20)))
 	var resp raft.InstallSnapshotResponse
 	req := snapshotRequest(Position{Index: 15, Term: 3})
 	require.NoError(t, from.InstallSnapshot("b", to.LocalAddr(), req, &resp, strings.NewReader("")))
 	require.True(t, resp.Success)
-	requireBounds(t, to.group.storage, 1, 20)
+	logstoretest.RequireBounds(t, to.group.storage, 1, 20)
 }
 
 func TestInstallationThatDoesNotFitTheLogRebuildsRaft(t *testing.T) {
@@ -447,7 +448,7 @@ func TestInstallationThatDoesNotFitTheLogRebuildsRaft(t *testing.T) {
 			var why string
 			in := to.group.fsm.install
 			in.rebuild = func(reason string) { why = reason }
-			require.NoError(t, to.group.storage.StoreLogs(testLogs(1, c.last))) // of term 3
+			require.NoError(t, to.group.storage.StoreLogs(logstoretest.Logs(1, c.last))) // of term 3
 			install := func() error {
 				req := snapshotRequest(Position{Index: 10, Term: 4})
 				st, err := in.stage(req, strings.NewReader(exported(t, filledJournal(t))))

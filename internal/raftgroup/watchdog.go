@@ -1,6 +1,7 @@
 package raftgroup
 
 import (
+	"cmp"
 	"log/slog"
 	"os"
 	"runtime"
@@ -89,9 +90,9 @@ type probe struct {
 
 // NewWatchdog starts a watchdog; Close stops it.
 func NewWatchdog(cfg WatchdogConfig) *Watchdog {
-	cfg.Slow = orDefault(cfg.Slow, 2*time.Second)
-	cfg.Hung = orDefault(cfg.Hung, 10*time.Second)
-	cfg.Tick = orDefault(cfg.Tick, 250*time.Millisecond)
+	cfg.Slow = cmp.Or(cfg.Slow, 2*time.Second)
+	cfg.Hung = cmp.Or(cfg.Hung, 10*time.Second)
+	cfg.Tick = cmp.Or(cfg.Tick, 250*time.Millisecond)
 	if cfg.Exit == nil {
 		cfg.Exit = func() { os.Exit(1) }
 	}

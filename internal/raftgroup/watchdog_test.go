@@ -10,13 +10,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/logstore/logstoretest"
+
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
 
 // stuckStorage blocks in StoreLogs until it is released.
 type stuckStorage struct {
-	Storage
+	logstore.Storage
 	release chan struct{}
 }
 
@@ -58,7 +61,7 @@ func TestWatchdogReportsSlowAndEndsHung(t *testing.T) {
 		s := newGroupStorage(stuck, 1<<10, slog.New(slog.DiscardHandler), w.probe("p7", count(&slow)), nil)
 
 		var wg sync.WaitGroup
-		wg.Go(func() { _ = s.StoreLogs(testLogs(1, 1)) })
+		wg.Go(func() { _ = s.StoreLogs(logstoretest.Logs(1, 1)) })
 
 		expect := func(wantSlow, wantExits int) {
 			t.Helper()

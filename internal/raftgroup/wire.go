@@ -35,6 +35,13 @@ func entriesToWire(logs []*raft.Log) []*node.LogEntry {
 	return out
 }
 
+func unixNano(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
 func entriesFromWire(entries []*node.LogEntry) []*raft.Log {
 	if len(entries) == 0 {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"platform/internal/cluster/fabric"
 	"platform/internal/failpoint"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/logstore"
 	"platform/partition"
 	"platform/partition/codec"
 	"platform/partition/machine"
@@ -177,7 +178,7 @@ const replayedEntries = 30
 const metaKey = "m"
 
 // lowerAppliedIndex lowers the applied index of tables below that of their rows.
-func lowerAppliedIndex(tables *store.Partition, logs raftgroup.Storage) error {
+func lowerAppliedIndex(tables *store.Partition, logs logstore.Storage) error {
 	applied, _ := tables.Applied()
 	if applied <= replayedEntries {
 		return nil

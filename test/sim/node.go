@@ -17,6 +17,7 @@ import (
 	"platform/internal/feature"
 	"platform/internal/nodelink"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/logstore"
 	"platform/invoker"
 	"platform/invoker/endpoint"
 	"platform/metadata"
@@ -60,7 +61,7 @@ type incarnation struct {
 
 	disk      *disk
 	host      *host
-	logs      *raftgroup.LogDB
+	logs      *logstore.DB
 	tables    *store.DB
 	hard      *raftgroup.HardStates
 	watchdog  *raftgroup.Watchdog
@@ -136,7 +137,7 @@ func (l *incarnation) log() *slog.Logger { return l.n.sim.log.With("node", l.n.n
 func (l *incarnation) open() (err error) {
 	n, s := l.n, l.n.sim
 	log := l.log()
-	if l.logs, err = raftgroup.OpenLogDB("log", raftgroup.LogDBOptions{FS: l.disk, MemTableBytes: 1 << 20, CacheBytes: 1 << 20, Logger: log}); err != nil {
+	if l.logs, err = logstore.Open("log", logstore.Options{FS: l.disk, MemTableBytes: 1 << 20, CacheBytes: 1 << 20, Logger: log}); err != nil {
 		return err
 	}
 	if l.tables, err = store.Open("state", store.Options{FS: l.disk, MemTableBytes: 1 << 20, CacheBytes: 1 << 20, Logger: log}); err != nil {
@@ -184,7 +185,7 @@ func (l *incarnation) open() (err error) {
 
 // openPartition opens a replica. It is a first one if begins is set; otherwise it waits
 // for the leader of the partition to add it.
-func (l *incarnation) openPartition(id uint32, logs raftgroup.Storage, begins bool) error {
+func (l *incarnation) openPartition(id uint32, logs logstore.Storage, begins bool) error {
 	n, s := l.n, l.n.sim
 	tables, err := l.tables.Partition(id)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"platform/internal/boltfile"
 	"platform/internal/errcode"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/logstore"
 	"platform/metadata"
 	"platform/partition"
 	"platform/partition/store"
@@ -26,7 +27,7 @@ func (d *Dir) OpenHardState(id Identity, log *slog.Logger) (hard *raftgroup.Hard
 	}
 	if id.HardState {
 		// The file may be empty only at the first start.
-		if _, err := raftgroup.ReadHardStates(d.In(HardStateFile)); errors.Is(err, raftgroup.ErrCorrupt) {
+		if _, err := raftgroup.ReadHardStates(d.In(HardStateFile)); errors.Is(err, logstore.ErrCorrupt) {
 			return nil, id, unreadable(err)
 		}
 	}
@@ -34,7 +35,7 @@ func (d *Dir) OpenHardState(id Identity, log *slog.Logger) (hard *raftgroup.Hard
 	switch {
 	case errors.Is(err, raftgroup.ErrForeign):
 		return nil, id, errcode.New(errcode.RT0009, "IDENTITY and %s in %s do not belong together: %w; put back the files that belong together; %s", HardStateFile, d.path, err, RemedyRejoin)
-	case errors.Is(err, raftgroup.ErrCorrupt):
+	case errors.Is(err, logstore.ErrCorrupt):
 		return nil, id, unreadable(err)
 	case errors.Is(err, raftgroup.ErrNewerFormat):
 		return nil, id, errcode.New(errcode.RT0009, "%w; %s", err, RemedyRejoin)
@@ -68,15 +69,15 @@ func (d *Dir) setAside(id Identity, contents, remedy string, damage error, log *
 
 // OpenLogs opens the log database. If it cannot be read at all, it is set aside and the replicas
 // are rebuilt from other nodes; without other nodes, the result is an error.
-func (d *Dir) OpenLogs(id Identity, opts raftgroup.LogDBOptions) (*raftgroup.LogDB, error) {
+func (d *Dir) OpenLogs(id Identity, opts logstore.Options) (*logstore.DB, error) {
 	if err := d.Own(id, LogDir, remedyLog); err != nil {
 		return nil, err
 	}
-	logs, err := raftgroup.OpenLogDB(d.In(LogDir), opts)
+	logs, err := logstore.Open(d.In(LogDir), opts)
 	if err == nil {
 		return logs, nil
 	}
-	if !errors.Is(err, raftgroup.ErrCorrupt) {
+	if !errors.Is(err, logstore.ErrCorrupt) {
 		return nil, fmt.Errorf("open log database: %w", err)
 	}
 	if members, countErr := metadata.CountMembers(d.In(MetadataDir)); countErr != nil || members < 2 {
@@ -85,7 +86,7 @@ func (d *Dir) OpenLogs(id Identity, opts raftgroup.LogDBOptions) (*raftgroup.Log
 	if err := d.setAside(id, LogDir, remedyLog, err, opts.Logger); err != nil {
 		return nil, err
 	}
-	return raftgroup.OpenLogDB(d.In(LogDir), opts)
+	return logstore.Open(d.In(LogDir), opts)
 }
 
 // OpenTables opens the state database. If it cannot be read at all, it is set aside: the tables
@@ -109,7 +110,7 @@ func (d *Dir) OpenTables(id Identity, opts store.Options) (*store.DB, error) {
 
 // CheckMetadata rejects a directory that has lost its metadata: the replica of the metadata could
 // vote twice in a term, and the partitions would run without the deployments of their invocations.
-func (d *Dir) CheckMetadata(states *raftgroup.HardStates, db *raftgroup.LogDB) error {
+func (d *Dir) CheckMetadata(states *raftgroup.HardStates, db *logstore.DB) error {
 	if d.Holds(MetadataLog) != "" {
 		return nil
 	}
@@ -134,7 +135,7 @@ func (d *Dir) MetadataError(err error) error {
 			"\"platform-server repair accept-loss --group %d --data-dir %s\" accepts the remaining data", d.In(MetadataDir), err, RemedyRejoin, HardStateFile, metadata.GroupID, d.path)
 	}
 	unusable := func(damage error) bool { return errors.Is(err, damage) }
-	if slices.ContainsFunc([]error{raftgroup.ErrQuarantined, raftgroup.ErrStateBehindSnapshot, raftgroup.ErrCorrupt, metadata.ErrCorrupt, boltfile.ErrDamaged}, unusable) {
+	if slices.ContainsFunc([]error{raftgroup.ErrQuarantined, raftgroup.ErrStateBehindSnapshot, logstore.ErrCorrupt, metadata.ErrCorrupt, boltfile.ErrDamaged}, unusable) {
 		return errcode.New(errcode.RT0009, "the metadata in %s cannot be used: %w; restore its newest copy; %s", d.In(MetadataDir), err, RemedyRejoin)
 	}
 	return err

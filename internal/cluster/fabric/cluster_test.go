@@ -18,6 +18,7 @@ import (
 	"platform/internal/ids"
 	"platform/internal/nodelink"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/logstore"
 	"platform/internal/target"
 	"platform/invoker"
 	"platform/metadata"
@@ -60,7 +61,7 @@ func startMembers(t *testing.T) []*member {
 func startMember(t *testing.T, lis net.Listener, voters []raft.Server) *member {
 	dir, address := t.TempDir(), lis.Addr().String()
 	m := &member{address: address}
-	logs, err := raftgroup.OpenLogDB(filepath.Join(dir, "log"), raftgroup.LogDBOptions{Logger: quiet})
+	logs, err := logstore.Open(filepath.Join(dir, "log"), logstore.Options{Logger: quiet})
 	require.NoError(t, err)
 	tables, err := store.Open(filepath.Join(dir, "state"), store.Options{Logger: quiet})
 	require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 	"platform/internal/cluster"
 	"platform/internal/feature"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/logstore"
 	"platform/metadata"
 	"platform/partition"
 )
@@ -84,7 +85,7 @@ func (m *Manager) destroy(ctx context.Context, id uint32) error {
 func (m *Manager) retire(ctx context.Context, id uint32) error {
 	group := partition.GroupID(id)
 	hard, err := m.Hard.Group(group)
-	if errors.Is(err, raftgroup.ErrCorrupt) || err == nil && hard.Missing() {
+	if errors.Is(err, logstore.ErrCorrupt) || err == nil && hard.Missing() {
 		return m.Hard.RetireUnknown(group, highestNumber(m.Nodes.Statuses(ctx, false), id, m.Node.ID))
 	}
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"platform/internal/cluster/routing"
 	"platform/internal/diskspace"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/logstore"
 	"platform/metadata"
 	"platform/partition"
 	"platform/partition/store"
@@ -42,7 +43,7 @@ type Config struct {
 	Members *membership.Members
 	Nodes   Nodes
 	Router  *routing.Router
-	Logs    *raftgroup.LogDB
+	Logs    *logstore.DB
 	Tables  *store.DB
 	Hard    *raftgroup.HardStates
 	Disk    *diskspace.Monitor
@@ -147,7 +148,7 @@ func mayBegin(id datadir.Identity, record raftgroup.HardStateRecord, place metad
 }
 
 func (m *Manager) openPartition(id uint32, begins bool) (*partition.Partition, error) {
-	logs, err := m.Logs.Storage(partition.GroupID(id)) // after a removal: a LogStore does not notice it
+	logs, err := m.Logs.Storage(partition.GroupID(id)) // after a removal: a storage that was open before does not notice it
 	if err != nil {
 		return nil, fmt.Errorf("open log of partition %d: %w", id, err)
 	}
@@ -159,7 +160,7 @@ func (m *Manager) openPartition(id uint32, begins bool) (*partition.Partition, e
 		return nil, fmt.Errorf("open tables of partition %d: %w", id, err)
 	}
 	hard, err := m.Hard.Group(partition.GroupID(id))
-	if errors.Is(err, raftgroup.ErrCorrupt) {
+	if errors.Is(err, logstore.ErrCorrupt) {
 		err = fmt.Errorf("%w: %w", raftgroup.ErrQuarantined, err)
 	}
 	if err != nil {

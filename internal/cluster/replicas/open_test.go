@@ -18,6 +18,7 @@ import (
 	"platform/internal/diskspace"
 	"platform/internal/feature"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/logstore"
 	"platform/metadata"
 	"platform/partition"
 	"platform/partition/attempts"
@@ -41,7 +42,7 @@ func testManager(t *testing.T) *Manager {
 	transport, err := raftgroup.NewTransport(raftgroup.TransportConfig{ClusterID: "c", NodeID: "n1", Address: self.Address, Logger: log})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, transport.Close()) })
-	logs, err := raftgroup.OpenLogDB(filepath.Join(dir, "log"), raftgroup.LogDBOptions{Logger: log})
+	logs, err := logstore.Open(filepath.Join(dir, "log"), logstore.Options{Logger: log})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, logs.Close()) })
 	tables, err := store.Open(filepath.Join(dir, "state"), store.Options{Logger: log})

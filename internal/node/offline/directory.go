@@ -13,6 +13,7 @@ import (
 
 	"platform/internal/cluster/datadir"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/logstore"
 	"platform/partition"
 	"platform/partition/store"
 )
@@ -27,10 +28,10 @@ type Directory struct {
 	dir      *datadir.Dir
 	hard     *raftgroup.HardStateFile // nil if it cannot be read
 	hardErr  error
-	logs     *raftgroup.LogDB
+	logs     *logstore.DB
 	tables   *store.DB
-	metadata *raftgroup.BoltStorage // nil if the directory has none, or it cannot be opened
-	metaErr  error                  // why it cannot
+	metadata *logstore.BoltStorage // nil if the directory has none, or it cannot be opened
+	metaErr  error                 // why it cannot
 }
 
 // Open locks and opens a directory. It fails while a server uses the directory, and, if it
@@ -58,7 +59,7 @@ func (d *Directory) open() (err error) {
 	if _, err := os.Stat(d.in("log")); err != nil {
 		return fmt.Errorf("open logs: %w", err)
 	}
-	if d.logs, err = raftgroup.OpenLogDB(d.in("log"), raftgroup.LogDBOptions{ReadOnly: d.readOnly, Logger: log}); err != nil {
+	if d.logs, err = logstore.Open(d.in("log"), logstore.Options{ReadOnly: d.readOnly, Logger: log}); err != nil {
 		return err
 	}
 	if _, err := os.Stat(d.in("state")); err != nil {
@@ -69,7 +70,7 @@ func (d *Directory) open() (err error) {
 		return err
 	}
 	if _, err := os.Stat(d.in("metadata/log.db")); err == nil {
-		d.metadata, d.metaErr = raftgroup.OpenBoltStorage(d.in("metadata/log.db"), raftgroup.BoltOptions{ReadOnly: true, Logger: log})
+		d.metadata, d.metaErr = logstore.OpenBolt(d.in("metadata/log.db"), logstore.BoltOptions{ReadOnly: true, Logger: log})
 		if d.metaErr != nil {
 			d.metadata = nil
 		}
@@ -108,7 +109,7 @@ func (d *Directory) file(name string) string {
 }
 
 // storage returns the storage of a group.
-func (d *Directory) storage(group uint32) (raftgroup.Storage, error) {
+func (d *Directory) storage(group uint32) (logstore.Storage, error) {
 	if group == MetadataGroup {
 		if d.metadata == nil {
 			return nil, cmp.Or(d.metaErr, errors.New("the directory has no metadata"))

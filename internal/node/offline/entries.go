@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/logstore"
 	"platform/partition/codec"
 	"platform/proto/metadata"
 	"platform/proto/raftlog"
@@ -62,7 +62,7 @@ func (d *Directory) Entries(group uint32, from, to uint64, limit int, visit func
 }
 
 // readEntry describes an entry, with a limited number of its bytes if it cannot be decoded.
-func readEntry(s raftgroup.Storage, group uint32, index uint64, most int) Entry {
+func readEntry(s logstore.Storage, group uint32, index uint64, most int) Entry {
 	e := Entry{Group: group, Index: index}
 	var log raft.Log
 	if err := s.GetLog(index, &log); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"platform/internal/cluster/datadir"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/logstore"
 	"platform/metadata"
 	"platform/partition"
 )
@@ -124,12 +125,12 @@ func (d *Directory) AcceptLoss(l *Loss) error {
 	if l.Group == MetadataGroup {
 		return errors.Join(hard.AcceptUnknown(MetadataGroup, 0), hard.Close())
 	}
-	return errors.Join(d.logs.AcceptLoss(l.Group, l.Loss, hard), hard.Close())
+	return errors.Join(l.Accept(d.logs, l.Group, hard), hard.Close())
 }
 
 // record returns the record of a group in the hard-state file. If that is missing or damaged,
 // it returns the replica number of this node in the configuration.
-func (d *Directory) record(group uint32, s raftgroup.Storage, tables raftgroup.Position, node raft.ServerID) raftgroup.HardStateRecord {
+func (d *Directory) record(group uint32, s logstore.Storage, tables raftgroup.Position, node raft.ServerID) raftgroup.HardStateRecord {
 	rec, recorded := d.hard.Groups[group]
 	if d.hard.Damaged[group] == nil && (recorded || !raftgroup.WasRecorded(s)) {
 		return rec

@@ -13,6 +13,7 @@ import (
 	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/logstore"
 	"platform/partition"
 	"platform/partition/codec"
 	"platform/partition/journal"
@@ -34,7 +35,7 @@ func stopped(t *testing.T) string {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "FORMAT"), []byte("1\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "IDENTITY"), []byte(`{"node_name": "n1"}`), 0o600))
-	logs, err := raftgroup.OpenLogDB(filepath.Join(dir, "log"), raftgroup.LogDBOptions{})
+	logs, err := logstore.Open(filepath.Join(dir, "log"), logstore.Options{})
 	require.NoError(t, err)
 	s, err := logs.Storage(testGroup)
 	require.NoError(t, err)

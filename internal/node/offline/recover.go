@@ -14,6 +14,7 @@ import (
 	"platform/internal/cluster/datadir"
 	"platform/internal/errcode"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/logstore"
 	"platform/metadata"
 	"platform/partition"
 	"platform/partition/store"
@@ -67,7 +68,7 @@ func planRecovery(d *datadir.Dir, hardState bool) (r *Recovery, err error) {
 	if len(layout.Nodes) == 0 || len(layout.Nodes) == len(r.Others) {
 		return nil, errcode.New(errcode.RT0009, "the metadata in %s does not have node %s as a member, so nothing can be recovered from it", d.In(datadir.MetadataDir), id.Node)
 	}
-	logs, err := raftgroup.OpenLogDB(d.In(datadir.LogDir), raftgroup.LogDBOptions{ReadOnly: true, Logger: slog.New(slog.DiscardHandler)})
+	logs, err := logstore.Open(d.In(datadir.LogDir), logstore.Options{ReadOnly: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +110,7 @@ func (r *Recovery) readHardStates(d *datadir.Dir, required bool) (*raftgroup.Har
 }
 
 // addPartition adds the effect on a partition.
-func (r *Recovery) addPartition(logs *raftgroup.LogDB, hard *raftgroup.HardStateFile, id uint32, hardState bool) error {
+func (r *Recovery) addPartition(logs *logstore.DB, hard *raftgroup.HardStateFile, id uint32, hardState bool) error {
 	group := partition.GroupID(id)
 	s, err := logs.Storage(group)
 	if err != nil {
@@ -183,7 +184,7 @@ func RecoverDirectory(path string, hardState bool, now time.Time) (r *Recovery, 
 
 // forcePartitions makes the node the only member of its partitions. Unusable replicas are
 // quarantined, so that the other partitions can be recovered.
-func forcePartitions(d *datadir.Dir, logs *raftgroup.LogDB, hard *raftgroup.HardStates, self raft.Server, r *Recovery) (err error) {
+func forcePartitions(d *datadir.Dir, logs *logstore.DB, hard *raftgroup.HardStates, self raft.Server, r *Recovery) (err error) {
 	tables, err := openTables(d)
 	if err != nil {
 		return err
@@ -255,7 +256,7 @@ func openTables(d *datadir.Dir) (*store.DB, error) {
 // unusable reports whether err means that the data of one replica is damaged or incomplete.
 func unusable(err error) bool {
 	is := func(damage error) bool { return errors.Is(err, damage) }
-	return slices.ContainsFunc([]error{raftgroup.ErrQuarantined, raftgroup.ErrStateBehindSnapshot, raftgroup.ErrCorrupt, store.ErrDamaged}, is)
+	return slices.ContainsFunc([]error{raftgroup.ErrQuarantined, raftgroup.ErrStateBehindSnapshot, logstore.ErrCorrupt, store.ErrDamaged}, is)
 }
 
 // forceGroups makes the node the only member of its groups.
@@ -276,7 +277,7 @@ func forceGroups(d *datadir.Dir, id datadir.Identity, r *Recovery) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, hard.Close()) }()
-	logs, err := raftgroup.OpenLogDB(d.In(datadir.LogDir), raftgroup.LogDBOptions{Logger: log})
+	logs, err := logstore.Open(d.In(datadir.LogDir), logstore.Options{Logger: log})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"platform/internal/cluster/datadir"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/logstore"
 	"platform/metadata"
 	"platform/partition"
 	"platform/partition/store"
@@ -20,7 +21,7 @@ import (
 
 // member makes the data directory of node n1 of a cluster of two, with a replica of each
 // partition, which change can damage.
-func member(t *testing.T, partitions uint32, change func(logs *raftgroup.LogDB, hard *raftgroup.HardStates)) string {
+func member(t *testing.T, partitions uint32, change func(logs *logstore.DB, hard *raftgroup.HardStates)) string {
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
 	in := func(name string) string { return filepath.Join(dir, name) }
 	id := datadir.Identity{Cluster: "c", Node: "n1", Incarnation: "01A", Founder: true}
@@ -49,7 +50,7 @@ func member(t *testing.T, partitions uint32, change func(logs *raftgroup.LogDB, 
 	require.NoError(t, meta.Close())
 	require.NoError(t, transport.Close())
 
-	logs, err := raftgroup.OpenLogDB(in(datadir.LogDir), raftgroup.LogDBOptions{Logger: log})
+	logs, err := logstore.Open(in(datadir.LogDir), logstore.Options{Logger: log})
 	require.NoError(t, err)
 	former := raft.EncodeConfiguration(raft.Configuration{Servers: []raft.Server{self, {ID: "n2/01B", Address: "127.0.0.1:2"}}})
 	for p := range partitions {
@@ -90,7 +91,7 @@ func membersOf(t *testing.T, dir string, id uint32) (servers []raft.Server, quar
 // TestRecoveryContinuesWithoutUnusablePartitions recovers a cluster from a node some of whose
 // replicas have damage that is only detected during the recovery.
 func TestRecoveryContinuesWithoutUnusablePartitions(t *testing.T) {
-	dir := member(t, 4, func(logs *raftgroup.LogDB, hard *raftgroup.HardStates) {
+	dir := member(t, 4, func(logs *logstore.DB, hard *raftgroup.HardStates) {
 		s, err := logs.Storage(partition.GroupID(1))
 		require.NoError(t, err)
 		require.NoError(t, s.DeleteRange(2, 2)) // the end of the log is lost
@@ -132,7 +133,7 @@ func TestRecoveryContinuesWithoutUnusablePartitions(t *testing.T) {
 // TestRecoveryWithoutTables recovers a cluster from a node that has lost its tables: the log
 // has what they held.
 func TestRecoveryWithoutTables(t *testing.T) {
-	dir := member(t, 1, func(*raftgroup.LogDB, *raftgroup.HardStates) {})
+	dir := member(t, 1, func(*logstore.DB, *raftgroup.HardStates) {})
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, datadir.StateDir)))
 	done, err := RecoverDirectory(dir, true, time.Unix(1, 0))
 	require.NoError(t, err)
@@ -160,7 +161,7 @@ func TestRecoveryWithoutHardStates(t *testing.T) {
 		"missing file":   {damage: func(path string) { require.NoError(t, os.Remove(path)) }, lost: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := member(t, 2, func(*raftgroup.LogDB, *raftgroup.HardStates) {})
+			dir := member(t, 2, func(*logstore.DB, *raftgroup.HardStates) {})
 			test.damage(filepath.Join(dir, datadir.HardStateFile))
 			_, err := PlanRecovery(dir, true)
 			require.ErrorContains(t, err, "--without-hard-state")

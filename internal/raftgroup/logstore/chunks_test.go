@@ -1,4 +1,4 @@
-package raftgroup
+package logstore
 
 import (
 	"bytes"
@@ -41,7 +41,7 @@ func requireLogs(t *testing.T, s Storage, logs []*raft.Log) {
 }
 
 func TestLargeEntriesAreStoredLikeOthers(t *testing.T) {
-	open, dir := storages["pebble"], t.TempDir()
+	open, dir := openStorage, t.TempDir()
 	s, closeIt := open(t, dir)
 	first := largeLogs(1)
 	require.NoError(t, s.StoreLogs(first))
@@ -63,7 +63,7 @@ func TestLargeEntriesAreStoredLikeOthers(t *testing.T) {
 	require.NoError(t, s.DeleteRange(3, 9))
 	requireBounds(t, s, 0, 0)
 	from, to := groupBounds(keyKindLog, 7)
-	it, err := s.(*LogStore).db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	require.NoError(t, err)
 	require.False(t, it.First(), "chunks go with their entry")
 	require.NoError(t, it.Close())
@@ -72,16 +72,16 @@ func TestLargeEntriesAreStoredLikeOthers(t *testing.T) {
 // TestChunksWithoutTheirRowAreNoEntry has a log end as a crash leaves it that came
 // between the chunks and the row.
 func TestChunksWithoutTheirRowAreNoEntry(t *testing.T) {
-	open, dir := storages["pebble"], t.TempDir()
+	open, dir := openStorage, t.TempDir()
 	logs := largeLogs(1)
 	for _, kept := range [][]*raft.Log{nil, logs[:1], logs[:3]} {
 		s, closeIt := open(t, dir)
 		require.NoError(t, s.DeleteRange(1, 6))
 		require.NoError(t, s.StoreLogs(kept))
-		db := s.(*LogStore).db
+		db := s.db
 		b := db.NewBatch()
 		for _, log := range logs[3:5] {
-			require.NoError(t, s.(*LogStore).put(b, log))
+			require.NoError(t, s.put(b, log))
 		}
 		require.NoError(t, b.Close()) // not committed
 		closeIt()
@@ -90,7 +90,7 @@ func TestChunksWithoutTheirRowAreNoEntry(t *testing.T) {
 		last := uint64(len(kept))
 		requireBounds(t, s, min(last, 1), last)
 		from, to := groupBounds(keyKindLog, 7)
-		it, err := s.(*LogStore).db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
+		it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 		require.NoError(t, err)
 		require.Equal(t, last > 0, it.Last())
 		require.NoError(t, it.Close())
@@ -103,9 +103,9 @@ func TestChunksWithoutTheirRowAreNoEntry(t *testing.T) {
 }
 
 func TestDamageOfALargeEntryIsFound(t *testing.T) {
-	s, closeIt := storages["pebble"](t, t.TempDir())
+	s, closeIt := openStorage(t, t.TempDir())
 	defer closeIt()
-	db, log := s.(*LogStore).db, largeLogs(1)[4]
+	db, log := s.db, largeLogs(1)[4]
 	chunk := func(number byte) []byte { return append(logKey(7, log.Index), 0, 0, 0, number) }
 	flip := func(key []byte) {
 		value, closer, err := db.Get(key)

@@ -1,6 +1,7 @@
-package raftgroup
+package logstore
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -45,8 +46,8 @@ type BoltStorage struct {
 	writes prometheus.Histogram // durations of writes
 }
 
-// OpenBoltStorage opens the file at path, creating it and its directory if missing.
-func OpenBoltStorage(path string, opts BoltOptions) (*BoltStorage, error) {
+// OpenBolt opens the file at path, creating it and its directory if missing.
+func OpenBolt(path string, opts BoltOptions) (*BoltStorage, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
@@ -64,7 +65,7 @@ func OpenBoltStorage(path string, opts BoltOptions) (*BoltStorage, error) {
 			ReadOnly:        opts.ReadOnly,
 			NoFreelistSync:  true,
 			FreelistType:    bbolt.FreelistMapType,
-			InitialMmapSize: orDefault(opts.MmapBytes, 64<<20),
+			InitialMmapSize: cmp.Or(opts.MmapBytes, 64<<20),
 		},
 	})
 	if err != nil {
@@ -186,7 +187,7 @@ func (s *BoltStorage) Set(key, value []byte) error {
 func (s *BoltStorage) Get(key []byte) ([]byte, error) {
 	v, err := s.bolt.Get(key)
 	if errors.Is(err, raftboltdb.ErrKeyNotFound) {
-		return nil, errKeyNotFound
+		return nil, ErrKeyNotFound
 	}
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package raftgroup
+package logstore
 
 import (
 	"slices"
@@ -12,13 +12,13 @@ import (
 
 // logCollector exports the measurements of the log database.
 type logCollector struct {
-	log   *LogDB
+	log   *DB
 	fsync *prometheus.Desc
 }
 
 // Collector returns the metrics of the database: the duration of syncs of its write-ahead
 // log, for which every acknowledged command waits.
-func (l *LogDB) Collector() prometheus.Collector {
+func (l *DB) Collector() prometheus.Collector {
 	name := prometheus.BuildFQName(metrics.Namespace, "raft", syncName)
 	return &logCollector{l, prometheus.NewDesc(name, syncHelp, nil, prometheus.Labels{"group": "partition"})}
 }

@@ -1,6 +1,7 @@
-package raftgroup
+package logstore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,8 +14,8 @@ import (
 	"platform/internal/pebbledb"
 )
 
-// LogDBOptions configures a LogDB; the zero value is for production.
-type LogDBOptions struct {
+// Options configures a DB; the zero value is for production.
+type Options struct {
 	// MemTableBytes is the maximum memory for recent writes; 32 MiB when 0. It starts at
 	// 256 KiB.
 	MemTableBytes uint64
@@ -30,9 +31,9 @@ type LogDBOptions struct {
 	Logger *slog.Logger
 }
 
-// LogDB is the log database of a node: one Pebble database with one write-ahead log for all
+// DB is the log database of a node: one Pebble database with one write-ahead log for all
 // groups, so that groups that write at the same time share an fsync.
-type LogDB struct {
+type DB struct {
 	db    *pebble.DB
 	cache *pebble.Cache
 
@@ -42,10 +43,10 @@ type LogDB struct {
 }
 
 // Written counts what flushes and compactions write, see pebbledb.WriteProgress.
-func (l *LogDB) Written() uint64 { return l.written.Count() }
+func (l *DB) Written() uint64 { return l.written.Count() }
 
-// OpenLogDB opens the log database in dir, creating it if missing.
-func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
+// Open opens the log database in dir, creating it if missing.
+func Open(dir string, opts Options) (*DB, error) {
 	logger := opts.Logger
 	if logger == nil {
 		logger = slog.Default()
@@ -63,13 +64,13 @@ func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
 	if opts.Ballast != "" {
 		fs = vfs.OnDiskFull(fs, func() { freeBallast(opts.Ballast, logger) })
 	}
-	cache := pebble.NewCache(orDefault(opts.CacheBytes, 8<<20))
+	cache := pebble.NewCache(cmp.Or(opts.CacheBytes, 8<<20))
 	po := &pebble.Options{
 		FS:       fs,
 		ReadOnly: opts.ReadOnly,
 		Cache:    cache,
 		// Entries that are truncated before their memtable is full are never flushed.
-		MemTableSize:                orDefault(opts.MemTableBytes, 32<<20),
+		MemTableSize:                cmp.Or(opts.MemTableBytes, 32<<20),
 		MemTableStopWritesThreshold: 3,
 		// Entries are read from the cache, or one after the other, and mostly cut before they
 		// are compacted: waiting for compactions would only delay the groups that share the log.
@@ -97,7 +98,7 @@ func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
 		}
 		return nil, fmt.Errorf("open log database %s: %w", dir, readError(err))
 	}
-	return &LogDB{db: db, cache: cache, written: written, large: large, readOnly: opts.ReadOnly}, nil
+	return &DB{db: db, cache: cache, written: written, large: large, readOnly: opts.ReadOnly}, nil
 }
 
 // openPebble opens a database whose write-ahead log records in each chunk up to where it
@@ -126,7 +127,7 @@ func openPebble(dir string, po *pebble.Options) (*pebble.DB, error) {
 }
 
 // Close closes the database; all groups that use it must be shut down before.
-func (l *LogDB) Close() error {
+func (l *DB) Close() error {
 	err := l.db.Close()
 	l.cache.Unref()
 	if err != nil {

@@ -1,4 +1,4 @@
-package raftgroup
+package logstore
 
 import (
 	"errors"
@@ -7,20 +7,20 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// keyLeaving marks a group whose data is being removed.
-var keyLeaving = []byte("Leaving")
+// KeyLeaving marks a group whose data is being removed.
+var KeyLeaving = []byte("Leaving")
 
 // BeginDestroy durably records that the data of a group, log and state, is about to be
-// removed: until Destroy has finished, Open refuses the group with ErrLeaving. So a crash
+// removed: until Destroy has finished, raftgroup.Open rejects the group with ErrLeaving. So a crash
 // in between leaves nothing that could be mistaken for a replica. The group must be closed,
 // and the replica must have left the configuration: if it lost its log and votes while it
 // counts for the quorum, data would be lost.
-func (l *LogDB) BeginDestroy(group uint32) error {
+func (l *DB) BeginDestroy(group uint32) error {
 	s, err := l.Storage(group)
 	if err != nil {
 		return err
 	}
-	if err := s.Set(keyLeaving, []byte{1}); err != nil {
+	if err := s.Set(KeyLeaving, []byte{1}); err != nil {
 		return fmt.Errorf("mark group %d for removal: %w", group, err)
 	}
 	return nil
@@ -28,7 +28,7 @@ func (l *LogDB) BeginDestroy(group uint32) error {
 
 // Destroy durably removes everything that the database contains of a group, marks included.
 // The group must be closed.
-func (l *LogDB) Destroy(group uint32) error {
+func (l *DB) Destroy(group uint32) error {
 	b := l.db.NewBatch()
 	for _, kind := range []byte{keyKindLog, keyKindStable} {
 		from, to := groupBounds(kind, group)

@@ -1,4 +1,4 @@
-package raftgroup
+package logstore
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 
 // entryInBlob stores an entry in a blob file, whose path it returns.
 func entryInBlob(t *testing.T, dir string) string {
-	db, err := OpenLogDB(dir, LogDBOptions{Logger: testLogger(t)})
+	db, err := Open(dir, Options{Logger: quiet})
 	require.NoError(t, err)
 	s, err := db.Storage(7)
 	require.NoError(t, err)
@@ -27,11 +27,11 @@ func entryInBlob(t *testing.T, dir string) string {
 func TestMissingBlobFileIsDamage(t *testing.T) {
 	dir := t.TempDir()
 	path := entryInBlob(t, dir)
-	db, err := OpenLogDB(dir, LogDBOptions{Logger: testLogger(t)})
+	db, err := Open(dir, Options{Logger: quiet})
 	require.NoError(t, err, "the blob file is intact")
 	require.NoError(t, db.Close())
 	require.NoError(t, os.Remove(path))
-	_, err = OpenLogDB(dir, LogDBOptions{Logger: testLogger(t)})
+	_, err = Open(dir, Options{Logger: quiet})
 	require.ErrorIs(t, err, ErrCorrupt)
 }
 
@@ -44,7 +44,7 @@ func TestDamagedEntryInABlobFileIsDamage(t *testing.T) {
 	content[100] ^= 1
 	require.NoError(t, os.WriteFile(path, content, 0o600))
 
-	db, err := OpenLogDB(dir, LogDBOptions{Logger: testLogger(t)})
+	db, err := Open(dir, Options{Logger: quiet})
 	require.NoError(t, err)
 	s, err := db.Storage(7)
 	require.NoError(t, err)

@@ -1,4 +1,4 @@
-package raftgroup
+package logstore
 
 import (
 	"strings"
@@ -33,7 +33,7 @@ func TestLargeEntriesDoNotStallOtherGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := &heldTables{FS: vfs.NewMem(), open: make(chan struct{})}
 		fs.held.Store(true)
-		db, err := OpenLogDB("log", LogDBOptions{FS: fs, MemTableBytes: memTable})
+		db, err := Open("log", Options{FS: fs, MemTableBytes: memTable})
 		require.NoError(t, err)
 		large, err := db.Storage(1)
 		require.NoError(t, err)
@@ -65,7 +65,7 @@ func TestLargeEntriesAreStoredDuringAFlush(t *testing.T) {
 	const memTable = 4 << 20
 	synctest.Test(t, func(t *testing.T) {
 		fs := &heldTables{FS: vfs.NewMem(), open: make(chan struct{})}
-		db, err := OpenLogDB("log", LogDBOptions{FS: fs, MemTableBytes: memTable})
+		db, err := Open("log", Options{FS: fs, MemTableBytes: memTable})
 		require.NoError(t, err)
 		group, err := db.Storage(1)
 		require.NoError(t, err)

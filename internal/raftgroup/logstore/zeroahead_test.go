@@ -1,4 +1,4 @@
-package raftgroup
+package logstore
 
 import (
 	"bytes"
@@ -11,38 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Appending an entry does not change the size of the write-ahead log, except for one of many.
-func TestEntriesOverwriteZeros(t *testing.T) {
-	fs := vfs.NewCrashableMem()
-	db, err := OpenLogDB("log", LogDBOptions{FS: fs, Logger: testLogger(t)})
-	require.NoError(t, err)
-	s, err := db.Storage(7)
-	require.NoError(t, err)
-	grown, last := 0, int64(0)
-	const entries = 500
-	for i := range uint64(entries) {
-		require.NoError(t, s.StoreLogs([]*raft.Log{{Index: i + 1, Term: 1, Data: make([]byte, 200)}}))
-		if _, size := walOf(t, fs); size != last {
-			grown, last = grown+1, size
-		}
-	}
-	require.LessOrEqual(t, grown, entries*250/zeroPiece+1)
-
-	image := fs.CrashClone(vfs.CrashCloneCfg{})
-	require.NoError(t, db.Close())
-	db, err = OpenLogDB("log", LogDBOptions{FS: image, Logger: testLogger(t)})
-	require.NoError(t, err)
-	defer db.Close()
-	s, err = db.Storage(7)
-	require.NoError(t, err)
-	require.Equal(t, uint64(entries), s.last)
-}
-
 // A process may end after it has written zeros to a new log and before the first record. The log must then
 // not count as damaged, even while it is not the newest one.
 func TestALogOfZerosIsEmpty(t *testing.T) {
 	disk := vfs.NewCrashableMem()
-	db, err := OpenLogDB("log", LogDBOptions{FS: disk, Logger: testLogger(t)})
+	db, err := Open("log", Options{FS: disk, Logger: quiet})
 	require.NoError(t, err)
 	image := disk.CrashClone(vfs.CrashCloneCfg{})
 	require.NoError(t, db.Close())
@@ -55,7 +28,7 @@ func TestALogOfZerosIsEmpty(t *testing.T) {
 	require.NoError(t, errors.Join(err, f.Sync(), f.Close()))
 
 	for i := range uint64(3) {
-		db, err := OpenLogDB("log", LogDBOptions{FS: image, Logger: testLogger(t)})
+		db, err := Open("log", Options{FS: image, Logger: quiet})
 		require.NoError(t, err)
 		s, err := db.Storage(7)
 		require.NoError(t, err)

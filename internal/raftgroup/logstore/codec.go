@@ -1,10 +1,12 @@
-package raftgroup
+package logstore
 
 import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"time"
+
+	"platform/internal/varint"
 
 	"github.com/hashicorp/raft"
 )
@@ -77,20 +79,20 @@ func decodeEntry(key, value []byte, log *raft.Log) error {
 	if len(body) < 2 || body[0] != entryFormat {
 		return fmt.Errorf("unknown entry format: %w", ErrCorrupt)
 	}
-	r := varintReader{rest: body[2:]}
-	term, appended := r.uvarint(), r.varint()
-	extensions, data := r.uvarint(), r.uvarint()
-	if rest := uint64(len(r.rest)); r.bad || extensions > rest || data != rest-extensions { // a sum could overflow
+	r := varint.Reader{Rest: body[2:]}
+	term, appended := r.Uvarint(), r.Varint()
+	extensions, data := r.Uvarint(), r.Uvarint()
+	if rest := uint64(len(r.Rest)); r.Bad || extensions > rest || data != rest-extensions { // a sum could overflow
 		return fmt.Errorf("entry header: %w", ErrCorrupt)
 	}
 	*log = raft.Log{
 		Index: binary.BigEndian.Uint64(key[groupPrefixLen:]),
 		Term:  term,
 		Type:  raft.LogType(body[1]),
-		Data:  r.rest[extensions:],
+		Data:  r.Rest[extensions:],
 	}
 	if extensions > 0 {
-		log.Extensions = r.rest[:extensions:extensions]
+		log.Extensions = r.Rest[:extensions:extensions]
 	}
 	if appended != 0 {
 		log.AppendedAt = time.Unix(0, appended)
@@ -104,10 +106,10 @@ func decodeHeader(key, value []byte, log *raft.Log) (size int, err error) {
 	if len(value) < 2 || value[0] != entryFormat {
 		return 0, fmt.Errorf("unknown entry format: %w", ErrCorrupt)
 	}
-	r := varintReader{rest: value[2:]}
-	term, appended := r.uvarint(), r.varint()
-	extensions, data := r.uvarint(), r.uvarint()
-	if r.bad || extensions > maxEntry || data > maxEntry {
+	r := varint.Reader{Rest: value[2:]}
+	term, appended := r.Uvarint(), r.Varint()
+	extensions, data := r.Uvarint(), r.Uvarint()
+	if r.Bad || extensions > maxEntry || data > maxEntry {
 		return 0, fmt.Errorf("entry header: %w", ErrCorrupt)
 	}
 	*log = raft.Log{Index: binary.BigEndian.Uint64(key[groupPrefixLen:]), Term: term, Type: raft.LogType(value[1])}
@@ -122,44 +124,6 @@ func unixNano(t time.Time) int64 {
 		return 0
 	}
 	return t.UnixNano()
-}
-
-// varintReader reads varints from the front of a slice and records damage.
-type varintReader struct {
-	rest []byte
-	bad  bool
-}
-
-func (r *varintReader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.rest)
-	if n <= 0 {
-		r.bad = true
-		return 0
-	}
-	r.rest = r.rest[n:]
-	return v
-}
-
-func (r *varintReader) varint() int64 {
-	v, n := binary.Varint(r.rest)
-	if n <= 0 {
-		r.bad = true
-		return 0
-	}
-	r.rest = r.rest[n:]
-	return v
-}
-
-// bytes reads a length and that many bytes; the result aliases the input.
-func (r *varintReader) bytes() []byte {
-	n := r.uvarint()
-	if r.bad || n > uint64(len(r.rest)) {
-		r.bad = true
-		return nil
-	}
-	out := r.rest[:n:n]
-	r.rest = r.rest[n:]
-	return out
 }
 
 // crcOf returns the CRC32C of the concatenated parts.

@@ -1,4 +1,4 @@
-package raftgroup
+package logstore
 
 import (
 	"cmp"
@@ -32,7 +32,7 @@ const (
 
 // putChunks writes the bytes of a large log entry (header, extensions, data and checksum)
 // in chunks, and its row into the batch.
-func (s *LogStore) putChunks(b *pebble.Batch, log *raft.Log, header []byte) error {
+func (s *PebbleStorage) putChunks(b *pebble.Batch, log *raft.Log, header []byte) error {
 	key := logKey(s.group, log.Index)
 	sum := binary.LittleEndian.AppendUint32(nil, crcOf(key, header, log.Extensions, log.Data))
 	left := len(header) + len(log.Extensions) + len(log.Data) + len(sum)
@@ -76,7 +76,7 @@ func fill(dst []byte, parts [][]byte) [][]byte {
 
 // dropUnfinished removes the chunks of entries whose row was not written, which are after
 // the last entry, unless keep is set. It positions it at the last row.
-func (s *LogStore) dropUnfinished(it *pebble.Iterator, keep bool) error {
+func (s *PebbleStorage) dropUnfinished(it *pebble.Iterator, keep bool) error {
 	for ok := it.Last(); ok && len(it.Key()) > logKeyLen; {
 		index := binary.BigEndian.Uint64(it.Key()[groupPrefixLen:])
 		row := logKey(s.group, index)
@@ -99,7 +99,7 @@ func inChunks(row []byte) bool { return len(row) > 0 && row[0] == entryInChunks 
 
 // joinChunks returns the bytes of the ordinary row; pebble.ErrNotFound if the entry has
 // been removed.
-func (s *LogStore) joinChunks(index uint64) (value []byte, err error) {
+func (s *PebbleStorage) joinChunks(index uint64) (value []byte, err error) {
 	it, size, err := s.chunks(index)
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (s *LogStore) joinChunks(index uint64) (value []byte, err error) {
 // chunks returns an iterator at the row of an entry in chunks, which the chunks follow, and
 // their total size. Row and chunks are from one snapshot: the log may be truncated
 // meanwhile.
-func (s *LogStore) chunks(index uint64) (it *pebble.Iterator, size int, err error) {
+func (s *PebbleStorage) chunks(index uint64) (it *pebble.Iterator, size int, err error) {
 	key := logKey(s.group, index)
 	if it, err = s.db.NewIter(&pebble.IterOptions{LowerBound: key, UpperBound: logKey(s.group, index+1)}); err != nil {
 		return nil, 0, err

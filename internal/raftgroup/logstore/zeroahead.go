@@ -1,4 +1,4 @@
-package raftgroup
+package logstore
 
 import (
 	"math"

@@ -1,4 +1,4 @@
-package raftgroup
+package logstore
 
 import (
 	"encoding/binary"
@@ -13,8 +13,8 @@ import (
 	"platform/internal/pebbledb"
 )
 
-// LogStore is one group's part of a LogDB. It is safe for concurrent use.
-type LogStore struct {
+// PebbleStorage is one group's part of a DB. It is safe for concurrent use.
+type PebbleStorage struct {
 	db    *pebble.DB
 	large *pebbledb.LargeWrites
 	group uint32
@@ -25,8 +25,8 @@ type LogStore struct {
 }
 
 // Storage opens the storage of one group, which must not be open already.
-func (l *LogDB) Storage(group uint32) (*LogStore, error) {
-	s := &LogStore{db: l.db, large: l.large, group: group}
+func (l *DB) Storage(group uint32) (*PebbleStorage, error) {
+	s := &PebbleStorage{db: l.db, large: l.large, group: group}
 	from, to := groupBounds(keyKindLog, group)
 	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {
@@ -47,17 +47,17 @@ func (l *LogDB) Storage(group uint32) (*LogStore, error) {
 
 // IsMonotonic makes Raft remove the whole log after a snapshot is installed, so that old
 // entries with other terms cannot be served later.
-func (s *LogStore) IsMonotonic() bool { return true }
+func (s *PebbleStorage) IsMonotonic() bool { return true }
 
 // FirstIndex returns the lowest index in the log, 0 if it is empty.
-func (s *LogStore) FirstIndex() (uint64, error) {
+func (s *PebbleStorage) FirstIndex() (uint64, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.first, nil
 }
 
 // LastIndex returns the highest index in the log, 0 if it is empty.
-func (s *LogStore) LastIndex() (uint64, error) {
+func (s *PebbleStorage) LastIndex() (uint64, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.last, nil
@@ -65,7 +65,7 @@ func (s *LogStore) LastIndex() (uint64, error) {
 
 // GetLog reads an entry; raft.ErrLogNotFound if there is none at index, and ErrCorrupt if
 // it is damaged.
-func (s *LogStore) GetLog(index uint64, log *raft.Log) error {
+func (s *PebbleStorage) GetLog(index uint64, log *raft.Log) error {
 	var key [logKeyLen]byte
 	putLogKey(key[:], s.group, index)
 	value, closer, err := s.db.Get(key[:])
@@ -103,10 +103,10 @@ func readError(err error) error {
 }
 
 // StoreLog stores one entry durably.
-func (s *LogStore) StoreLog(log *raft.Log) error { return s.StoreLogs([]*raft.Log{log}) }
+func (s *PebbleStorage) StoreLog(log *raft.Log) error { return s.StoreLogs([]*raft.Log{log}) }
 
 // StoreLogs stores entries durably and atomically.
-func (s *LogStore) StoreLogs(logs []*raft.Log) error {
+func (s *PebbleStorage) StoreLogs(logs []*raft.Log) error {
 	if len(logs) == 0 {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (s *LogStore) StoreLogs(logs []*raft.Log) error {
 }
 
 // put encodes log directly into the batch.
-func (s *LogStore) put(b *pebble.Batch, log *raft.Log) error {
+func (s *PebbleStorage) put(b *pebble.Batch, log *raft.Log) error {
 	var head [maxEntryHeader]byte
 	header := appendEntryHeader(head[:0], log)
 	body := len(header) + len(log.Extensions) + len(log.Data)
@@ -172,7 +172,7 @@ const largeBatch = 64 << 10
 // compacted, a suffix when it conflicts with the leader's. It need not be synced by itself:
 // whatever Raft writes next and depends on it is ordered after it in the same write-ahead
 // log.
-func (s *LogStore) DeleteRange(lo, hi uint64) error {
+func (s *PebbleStorage) DeleteRange(lo, hi uint64) error {
 	if lo > hi {
 		return nil
 	}
@@ -193,7 +193,7 @@ func (s *LogStore) DeleteRange(lo, hi uint64) error {
 }
 
 // Set stores a value durably.
-func (s *LogStore) Set(key, value []byte) error {
+func (s *PebbleStorage) Set(key, value []byte) error {
 	k := stableKey(s.group, key)
 	v := make([]byte, len(value), len(value)+4)
 	copy(v, value)
@@ -205,11 +205,11 @@ func (s *LogStore) Set(key, value []byte) error {
 }
 
 // Get reads a value; a missing key gives an error with the text "not found".
-func (s *LogStore) Get(key []byte) ([]byte, error) {
+func (s *PebbleStorage) Get(key []byte) ([]byte, error) {
 	k := stableKey(s.group, key)
 	v, closer, err := s.db.Get(k)
 	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, errKeyNotFound
+		return nil, ErrKeyNotFound
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s of group %d: %w", key, s.group, readError(err))
@@ -226,7 +226,7 @@ func (s *LogStore) Get(key []byte) ([]byte, error) {
 
 // SetUint64 stores a number durably. An unchanged number is not written again, which saves
 // an fsync per start.
-func (s *LogStore) SetUint64(key []byte, v uint64) error {
+func (s *PebbleStorage) SetUint64(key []byte, v uint64) error {
 	if old, err := s.GetUint64(key); err == nil && old == v {
 		return nil
 	}
@@ -234,7 +234,7 @@ func (s *LogStore) SetUint64(key []byte, v uint64) error {
 }
 
 // GetUint64 reads a number; a missing key gives an error with the text "not found".
-func (s *LogStore) GetUint64(key []byte) (uint64, error) {
+func (s *PebbleStorage) GetUint64(key []byte) (uint64, error) {
 	v, err := s.Get(key)
 	if err != nil {
 		return 0, err

@@ -1,0 +1,6 @@
+package logstore
+
+const (
+	DeleteBatch = deleteBatch
+	ZeroPiece   = zeroPiece
+)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 )
 
@@ -97,9 +97,9 @@ func (e *RemovedError) Error() string {
 func (e *RemovedError) Is(target error) bool { return target == ErrNodeRemoved }
 
 // ForceOnlyMember makes server the only member of the metadata group in a directory, which
-// must not be open, as raftgroup.ForceConfiguration does. hard is the record of the group's
+// must not be open, as hardstate.ForceConfiguration does. hard is the record of the group's
 // term and vote.
-func ForceOnlyMember(dir string, hard *raftgroup.HardState, server raft.Server, logger *slog.Logger) (err error) {
+func ForceOnlyMember(dir string, hard *hardstate.State, server raft.Server, logger *slog.Logger) (err error) {
 	r := &replica{log: logger}
 	defer func() { err = errors.Join(err, r.closeFiles()) }()
 	if r.db, err = openDatabase(filepath.Join(dir, "state.db")); err != nil {
@@ -111,6 +111,6 @@ func ForceOnlyMember(dir string, hard *raftgroup.HardState, server raft.Server, 
 	if r.storage, err = logstore.OpenBolt(filepath.Join(dir, "log.db"), logstore.BoltOptions{Logger: logger}); err != nil {
 		return err
 	}
-	_, err = raftgroup.ForceConfiguration(r.storage, hard, r.fsm.Applied(), []raft.Server{server})
+	_, err = hardstate.ForceConfiguration(r.storage, hard, r.fsm.Applied(), []raft.Server{server})
 	return err
 }

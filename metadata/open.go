@@ -17,6 +17,7 @@ import (
 
 	"platform/internal/keyring"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 )
 
@@ -46,7 +47,7 @@ type Config struct {
 	// before the change returns; nil if there are no other nodes.
 	AwaitNodes AwaitNodesFunc
 	// HardState is the record of the group's term and vote outside Dir; nil: none.
-	HardState *raftgroup.HardState
+	HardState *hardstate.State
 	// Profile is raftgroup.Safe() when zero.
 	Profile raftgroup.Profile
 	// Watchdog watches the log's disk; nil means no watchdog.

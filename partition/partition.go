@@ -14,6 +14,7 @@ import (
 	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 	"platform/internal/stats"
 	"platform/internal/tracing"
@@ -33,7 +34,7 @@ type Config struct {
 	Flush   func() (wait func(context.Context) error, err error)
 	Storage logstore.Storage
 	// HardState is the record of the group's term and vote outside Storage; nil: none.
-	HardState *raftgroup.HardState
+	HardState *hardstate.State
 	Invoker   Invoker
 	// Deliver passes messages to the leader of another partition.
 	Deliver func(ctx context.Context, to uint32, d *machine.Deliver) error

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 	"platform/metadata"
 	"platform/partition/store"
@@ -145,7 +146,7 @@ func (p *Partition) Quarantine(reason error) { p.group.Quarantine(reason) }
 // and must have left the partition's configuration: it must no longer count for the quorum.
 // After a crash in between, Open fails with raftgroup.ErrLeaving until Destroy has been
 // called again. hard is the hard-state record of its group, nil if none is kept.
-func Destroy(ctx context.Context, logs *logstore.DB, tables *store.DB, hard *raftgroup.HardState, id uint32) error {
+func Destroy(ctx context.Context, logs *logstore.DB, tables *store.DB, hard *hardstate.State, id uint32) error {
 	if err := logs.BeginDestroy(GroupID(id)); err != nil {
 		return fmt.Errorf("destroy partition %d: %w", id, err)
 	}

@@ -26,6 +26,7 @@ import (
 	"platform/internal/feature"
 	"platform/internal/nodelink"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 	"platform/invoker"
 	"platform/metadata"
@@ -59,7 +60,7 @@ type host struct {
 	address string
 	join    bool
 	disk    *vfs.MemFS // nil: dir
-	hard    *raftgroup.HardStates
+	hard    *hardstate.File
 	replica uint32        // how often it was rebuilt
 	level   atomic.Uint32 // the cluster's feature level as known to the node; 0: the first
 
@@ -216,7 +217,7 @@ func (h *host) open(t *testing.T) (logs *logstore.DB, tables *store.DB, err erro
 	if h.disk != nil {
 		disk = h.disk
 		if h.hard == nil {
-			h.hard, err = raftgroup.OpenHardStates("HARDSTATE", h.name, disk, log)
+			h.hard, err = hardstate.Open("HARDSTATE", h.name, disk, log)
 			require.NoError(t, err)
 		}
 	}
@@ -230,7 +231,7 @@ func (h *host) open(t *testing.T) (logs *logstore.DB, tables *store.DB, err erro
 }
 
 // record is the host's hard-state record, nil if it keeps none.
-func (h *host) record(t *testing.T) *raftgroup.HardState {
+func (h *host) record(t *testing.T) *hardstate.State {
 	if h.hard == nil {
 		return nil
 	}

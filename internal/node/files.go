@@ -13,6 +13,7 @@ import (
 	"platform/internal/config"
 	"platform/internal/diskspace"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 	"platform/metadata"
 	"platform/partition/store"
@@ -53,7 +54,7 @@ type files struct {
 	self datadir.Identity
 	disk *diskspace.Monitor
 
-	hard     *raftgroup.HardStates
+	hard     *hardstate.File
 	logs     *logstore.DB
 	tables   *store.DB
 	watchdog *raftgroup.Watchdog

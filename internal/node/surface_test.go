@@ -17,7 +17,7 @@ import (
 	"platform/admin"
 	"platform/internal/config"
 	"platform/internal/ids"
-	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/hardstate"
 )
 
 // nodeSeen is a node in responses of the admin API.
@@ -108,8 +108,8 @@ func TestAReplicaThatReturnsIsANewMember(t *testing.T) {
 }
 
 // partitionsOf reads the hard-state records of the partitions of a node.
-func partitionsOf(data string) (map[uint32]raftgroup.HardStateRecord, error) {
-	hard, err := raftgroup.ReadHardStates(filepath.Join(data, "HARDSTATE"))
+func partitionsOf(data string) (map[uint32]hardstate.Record, error) {
+	hard, err := hardstate.Read(filepath.Join(data, "HARDSTATE"))
 	if err != nil {
 		return nil, err
 	}

@@ -2,12 +2,14 @@ package raftgroup
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
+	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 	"platform/internal/raftgroup/logstore/logstoretest"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
@@ -59,13 +61,13 @@ func TestALossIsAccepted(t *testing.T) {
 		"the beginning of the log, which the tables have": {func(t *testing.T, _ *testNode, s *logstore.PebbleStorage, last uint64) {
 			require.NoError(t, s.DeleteRange(1, last-4))
 		}, true, commands},
-		"a damaged snapshot record":           {damageValue(keySnapshot), true, commands},
-		"a damaged record of an installation": {damageValue(keyPending), true, commands},
+		"a damaged snapshot record":           {damageValue([]byte(hardstate.CurrentSnapshot)), true, commands},
+		"a damaged record of an installation": {damageValue([]byte(hardstate.PendingSnapshot)), true, commands},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := startNode(t, t.TempDir(), "")
 			defer n.stop()
-			hards, err := OpenHardStates(t.TempDir()+"/HARDSTATE", "inc-1", nil, testLogger(t))
+			hards, err := hardstate.Open(t.TempDir()+"/HARDSTATE", "inc-1", nil, testLogger(t))
 			require.NoError(t, err)
 			defer func() { require.NoError(t, hards.Close()) }()
 			hard, err := hards.Group(1)
@@ -96,7 +98,7 @@ func TestALossIsAccepted(t *testing.T) {
 
 			s, err = n.db.Storage(1)
 			require.NoError(t, err)
-			loss, err := AssessLoss(s, hard.Record(), j.Applied(), []raft.Server{n.voter()})
+			loss, err := hardstate.AssessLoss(s, hard.Record(), j.Applied(), []raft.Server{n.voter()})
 			require.NoError(t, err)
 			require.True(t, loss.Sole(n.voter().ID))
 			require.False(t, loss.Sole("another"))
@@ -115,8 +117,8 @@ func TestALossIsAccepted(t *testing.T) {
 			require.NoError(t, g.Shutdown(t.Context()))
 			s, err = n.db.Storage(1)
 			require.NoError(t, err)
-			_, err = AssessLoss(s, hard.Record(), j.Applied(), nil)
-			require.ErrorIs(t, err, ErrNoLoss)
+			_, err = hardstate.AssessLoss(s, hard.Record(), j.Applied(), nil)
+			require.ErrorIs(t, err, hardstate.ErrNoLoss)
 		})
 	}
 }
@@ -133,11 +135,11 @@ func TestALossIsNotAcceptedIfOthersMayHaveTheEntries(t *testing.T) {
 	defer n.stop()
 	s, err := n.db.Storage(1)
 	require.NoError(t, err)
-	rec := HardStateRecord{Term: 3, Last: Position{Index: 9, Term: 3}}
-	_, err = AssessLoss(s, rec, Position{Index: 5, Term: 3}, nil)
+	rec := hardstate.Record{Term: 3, Last: Position{Index: 9, Term: 3}}
+	_, err = hardstate.AssessLoss(s, rec, Position{Index: 5, Term: 3}, nil)
 	require.ErrorContains(t, err, "there may be others")
 	require.NoError(t, s.StoreLogs([]*raft.Log{{Index: 7, Term: 3, Type: raft.LogNoop}}))
-	_, err = AssessLoss(s, rec, Position{Index: 5, Term: 3}, []raft.Server{n.voter()})
+	_, err = hardstate.AssessLoss(s, rec, Position{Index: 5, Term: 3}, []raft.Server{n.voter()})
 	require.ErrorContains(t, err, "the entries in between are lost")
 }
 
@@ -148,14 +150,14 @@ func TestALossIsAcceptedByANewMember(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := startNode(t, t.TempDir(), "")
 			defer n.stop()
-			hards, err := OpenHardStates(t.TempDir()+"/HARDSTATE", "inc-1", nil, testLogger(t))
+			hards, err := hardstate.Open(t.TempDir()+"/HARDSTATE", "inc-1", nil, testLogger(t))
 			require.NoError(t, err)
 			defer func() { require.NoError(t, hards.Close()) }()
 			hard, err := hards.Group(1)
 			require.NoError(t, err)
 			s, err := n.db.Storage(1)
 			require.NoError(t, err)
-			w, commands := recordHardState(s, hard), 2
+			w, commands := hardstate.WrapStorage(s, hard), 2
 			former := []raft.Server{{ID: "n1/a", Address: "127.0.0.1:1"}, {ID: "n2/b", Address: "127.0.0.1:2"}, {ID: "n3/c", Address: "127.0.0.1:3"}}
 			logs := []*raft.Log{{Index: 1, Term: 4, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(raft.Configuration{Servers: former})}}
 			for i := range uint64(2) {
@@ -172,12 +174,12 @@ func TestALossIsAcceptedByANewMember(t *testing.T) {
 			}
 			j := memJournal(t)
 			self := []raft.Server{n.voter()}
-			loss, err := AssessLoss(s, hard.Record(), j.Applied(), self)
+			loss, err := hardstate.AssessLoss(s, hard.Record(), j.Applied(), self)
 			if all {
 				require.NoError(t, err)
 				require.True(t, loss.Sole(n.voter().ID))
 			} else {
-				require.ErrorIs(t, err, ErrNoLoss)
+				require.ErrorIs(t, err, hardstate.ErrNoLoss)
 				require.False(t, loss.Has(n.voter().ID))
 				loss.Force(self)
 				require.Equal(t, former, loss.Replaced)
@@ -205,8 +207,11 @@ func TestALossIsAcceptedByANewMember(t *testing.T) {
 func TestTheLossOfTheRecordIsAccepted(t *testing.T) {
 	n := startNode(t, t.TempDir(), "")
 	defer n.stop()
-	fs := vfs.NewMem()
-	hards, hard := openHard(t, fs)
+	path := filepath.Join(t.TempDir(), "HARDSTATE")
+	hards, err := hardstate.Open(path, "inc-1", nil, testLogger(t))
+	require.NoError(t, err)
+	hard, err := hards.Group(7)
+	require.NoError(t, err)
 	cfg := n.config(7, memJournal(t), n.voter())
 	cfg.HardState = hard
 	g, err := Open(cfg)
@@ -215,17 +220,21 @@ func TestTheLossOfTheRecordIsAccepted(t *testing.T) {
 	proposeMany(t, g, 1, 3)
 	require.NoError(t, g.Shutdown(t.Context()))
 	require.NoError(t, hards.Close())
-	for seq := range uint64(2) {
-		flip(t, fs, hardStateOffset(7, seq))
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(t, err)
+	for page := range int64(2) { // both copies
+		_, err = file.WriteAt([]byte("damaged"), 4096*(1+page)+7*128)
+		require.NoError(t, err)
 	}
-	hards, err = OpenHardStates("HARDSTATE", "inc-1", fs, testLogger(t))
+	require.NoError(t, file.Close())
+	hards, err = hardstate.Open(path, "inc-1", nil, testLogger(t))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, hards.Close()) }()
 
 	s, err := n.db.Storage(7)
 	require.NoError(t, err)
-	require.True(t, WasRecorded(s))
-	loss, err := AssessLoss(s, HardStateRecord{Missing: true, Replica: 5}, cfg.StateMachine.Applied(), nil)
+	require.True(t, hardstate.WasRecorded(s))
+	loss, err := hardstate.AssessLoss(s, hardstate.Record{Missing: true, Replica: 5}, cfg.StateMachine.Applied(), nil)
 	require.NoError(t, err)
 	require.True(t, loss.Sole(n.voter().ID))
 	require.NoError(t, loss.Accept(n.db, 7, hards))

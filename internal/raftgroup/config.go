@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"platform/internal/failpoint"
+	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 
 	"github.com/hashicorp/raft"
@@ -88,7 +89,7 @@ type Config struct {
 	// Storage stores log, term and vote. The group does not close it.
 	Storage logstore.Storage
 	// HardState is the group's record in the node's hard-state file; nil: none is kept.
-	HardState *HardState
+	HardState *hardstate.State
 	// Transport is the node's transport; the group attaches itself.
 	Transport *Transport
 	// StateMachine applies the log.

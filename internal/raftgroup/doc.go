@@ -1,7 +1,8 @@
 // Package raftgroup runs one Raft group: the replicated log that orders the commands of a
 // partition or of the metadata, its elections, and the state machine that applies it. A
 // process has many groups, which share one Transport and, for partitions, one log database
-// (package logstore).
+// (package logstore). Package hardstate verifies before a start that a replica has all that it
+// has promised, and package statestream transfers the state to followers.
 //
 // A Group wraps one hashicorp/raft instance and adds what a product needs: a log store with
 // checksums and a watchdog, virtual snapshots (the state machine's tables are the snapshot;

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"platform/internal/raftgroup/hardstate"
+
 	"github.com/hashicorp/raft"
 )
 
@@ -31,21 +33,14 @@ var (
 	// ErrFailed means that the state machine rejected an entry. The replica has stopped
 	// applying and must be reopened.
 	ErrFailed = errors.New("state machine failed")
-	// ErrQuarantined means that the replica's data is damaged, incomplete or cannot be
-	// interpreted, so that continuing would serve wrong data or violate its term or vote. A
-	// state machine that returns it from Apply quarantines its replica. The replica must be
-	// rebuilt from others, or repaired by an operator.
-	ErrQuarantined = errors.New("replica quarantined")
-	// ErrNewerFormat means that data was written by a newer version of the server. With
-	// ErrQuarantined it means a quarantine without a mark, which ends when the newer
-	// version is started.
-	ErrNewerFormat = errors.New("written by a newer version of the server")
-	// ErrStateBehindSnapshot means that the state lacks entries that the log no longer has.
-	// The state must be restored from another replica.
-	ErrStateBehindSnapshot = errors.New("state is behind the snapshot, restore needed")
-	// ErrLeaving means that the removal of the replica's data was started and has to be
-	// finished first: logstore.DB.BeginDestroy.
-	ErrLeaving = errors.New("data of the replica is being removed")
+
+	// What a start or a state machine finds in the data of a replica is described in package
+	// hardstate.
+
+	ErrQuarantined         = hardstate.ErrQuarantined
+	ErrNewerFormat         = hardstate.ErrNewerFormat
+	ErrStateBehindSnapshot = hardstate.ErrStateBehindSnapshot
+	ErrLeaving             = hardstate.ErrLeaving
 )
 
 // Definite reports whether err, returned for a proposal, guarantees that the command was

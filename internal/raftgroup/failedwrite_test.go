@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 	"platform/internal/raftgroup/logstore/logstoretest"
 
@@ -82,13 +83,13 @@ func TestEntriesAfterASnapshotReplaceTheLog(t *testing.T) {
 			s, closeIt := open(t, dir)
 			g := newGroupStorage(s, 1<<20, testLogger(t), nil, nil)
 			require.NoError(t, g.StoreLogs(logstoretest.Logs(1, 4)))
-			require.NoError(t, saveRecord(g, keySnapshot, record(9, 3, 9)))
+			require.NoError(t, hardstate.CurrentSnapshot.Save(g, hardstate.SnapshotRecord{Index: 9, Term: 3, State: Position{Index: 9, Term: 3}, ConfigIndex: 1}))
 			require.NoError(t, g.StoreLogs(logstoretest.Logs(10, 12)))
 			closeIt()
 
 			s, closeIt = open(t, dir)
 			defer closeIt()
-			_, _, err := reconcile(s, nil, Position{Index: 9, Term: 3})
+			_, _, err := hardstate.Reconcile(s, nil, Position{Index: 9, Term: 3})
 			require.NoError(t, err)
 			logstoretest.RequireBounds(t, s, 10, 12)
 		})

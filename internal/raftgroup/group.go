@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"platform/internal/raftgroup/hardstate"
+
 	"github.com/hashicorp/raft"
 )
 
@@ -76,9 +78,9 @@ func Open(cfg Config) (*Group, error) {
 }
 
 func (g *Group) open(ctx context.Context) error {
-	g.storage = newGroupStorage(recordHardState(g.cfg.Storage, g.cfg.HardState), g.cfg.Profile.LogCacheBytes, g.log,
+	g.storage = newGroupStorage(hardstate.WrapStorage(g.cfg.Storage, g.cfg.HardState), g.cfg.Profile.LogCacheBytes, g.log,
 		g.cfg.Watchdog.probe(g.cfg.Name, g.resign), g.fail)
-	rec, have, err := reconcile(g.storage, g.cfg.HardState, g.cfg.StateMachine.Applied())
+	rec, have, err := hardstate.Reconcile(g.storage, g.cfg.HardState, g.cfg.StateMachine.Applied())
 	if err != nil {
 		return err
 	}

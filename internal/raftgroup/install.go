@@ -8,7 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/statestream"
 
 	"github.com/hashicorp/raft"
 )
@@ -44,7 +46,7 @@ type installer struct {
 // stagedState is a received state that is ready to be committed.
 type stagedState struct {
 	imp Importer
-	rec snapshotRecord
+	rec hardstate.SnapshotRecord
 }
 
 // deliverFunc passes a request to Raft and returns its response.
@@ -104,14 +106,14 @@ func (in *installer) stage(req *raft.InstallSnapshotRequest, stream io.Reader) (
 	if err != nil {
 		return nil, fmt.Errorf("import state: %w", err)
 	}
-	at, err := readState(stream, imp)
+	at, err := statestream.Read(stream, imp.Put)
 	if err == nil && (at.Index > req.LastLogIndex || at.Term > req.LastLogTerm) {
 		err = fmt.Errorf("state at %d in a snapshot at %d: %w", at.Index, req.LastLogIndex, logstore.ErrCorrupt)
 	}
 	if err != nil {
 		return nil, errors.Join(err, imp.Abort())
 	}
-	return &stagedState{imp: imp, rec: snapshotRecord{
+	return &stagedState{imp: imp, rec: hardstate.SnapshotRecord{
 		Index: req.LastLogIndex, Term: req.LastLogTerm, State: at,
 		ConfigIndex: req.ConfigurationIndex, Config: raft.DecodeConfiguration(req.Configuration),
 	}}, nil
@@ -170,21 +172,21 @@ func (in *installer) commit(f *fsm, id string) error {
 		return errors.Join(errNotNewer, st.imp.Abort())
 	}
 	in.storage.holds.clear() // the log is replaced
-	if err := saveRecord(in.storage, keyPending, st.rec); err != nil {
+	if err := hardstate.PendingSnapshot.Save(in.storage, st.rec); err != nil {
 		return errors.Join(err, st.imp.Abort())
 	}
 	ctx := f.running()
 	if err := st.imp.Commit(ctx, st.rec.State); err != nil {
 		err = fmt.Errorf("switch to the received state: %w", err)
 		if ctx.Err() == nil { // otherwise the record tells the next start what the state is
-			err = errors.Join(err, dropRecord(in.storage, keyPending))
+			err = errors.Join(err, hardstate.PendingSnapshot.Drop(in.storage))
 		}
 		return errors.Join(err, st.imp.Abort())
 	}
 	f.applied.Store(st.rec.State.Index)
 	err := in.snaps.replace(st.rec)
 	if err == nil {
-		err = dropRecord(in.storage, keyPending)
+		err = hardstate.PendingSnapshot.Drop(in.storage)
 	}
 	if err != nil {
 		f.fail(err) // record and state differ until the next start reconciles them
@@ -197,7 +199,7 @@ func (in *installer) commit(f *fsm, id string) error {
 // guard has the Raft instance rebuilt if its knowledge of the log would no longer match the
 // log: Raft removes the log after an installation but remembers its end, and then never
 // accepts another entry.
-func (in *installer) guard(rec snapshotRecord) {
+func (in *installer) guard(rec hardstate.SnapshotRecord) {
 	at := Position{Index: rec.Index, Term: rec.Term}
 	in.mu.Lock()
 	repeated := in.last == at && time.Since(in.lastAt) < repeatWindow

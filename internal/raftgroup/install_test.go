@@ -7,7 +7,9 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/statestream"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
@@ -34,10 +36,7 @@ type receiver struct {
 	hold      chan struct{} // Commit waits until it is closed
 }
 
-type received struct {
-	*receiver
-	pairs
-}
+type received struct{ *receiver }
 
 func (r *receiver) Applied() Position { return r.at }
 
@@ -68,7 +67,7 @@ func (r *received) Abort() error {
 	return nil
 }
 
-func (r *received) Put(key, value []byte) error { return r.pairs.Put(key, value) }
+func (r *received) Put(_, _ []byte) error { return nil }
 
 func testInstaller(t *testing.T) (*installer, *receiver) {
 	sm := &receiver{hold: make(chan struct{})}
@@ -79,11 +78,23 @@ func testInstaller(t *testing.T) (*installer, *receiver) {
 	return f.install, sm
 }
 
+// fewRows is a state of three rows at a position.
+type fewRows Position
+
+func (s fewRows) Applied() Position { return Position(s) }
+
+func (s fewRows) Each(_ context.Context, emit func(key, value []byte) error) error {
+	for _, key := range []string{"a", "b", "c"} {
+		if err := emit([]byte(key), []byte("value")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func stateAt(t *testing.T, at Position) *bytes.Reader {
-	state := manyPairs(3)
-	state.at = at
 	var buf bytes.Buffer
-	require.NoError(t, writeState(t.Context(), &buf, state))
+	require.NoError(t, statestream.Write(t.Context(), &buf, fewRows(at)))
 	return bytes.NewReader(buf.Bytes())
 }
 
@@ -146,7 +157,7 @@ func TestStoppingDoesNotWaitForAnInstallation(t *testing.T) {
 		require.ErrorIs(t, <-done, context.Canceled)
 		require.Zero(t, sm.importing.Load(), "the received rows are deleted")
 
-		stored, have, err := settleRecords(in.storage, at)
+		stored, have, err := hardstate.Reconcile(in.storage, nil, at)
 		require.NoError(t, err)
 		require.True(t, have)
 		require.Equal(t, at.Index, stored.Index)
@@ -186,7 +197,7 @@ func TestLocalSnapshotDoesNotReplaceAnInstalledOne(t *testing.T) {
 	sm.at = Position{Index: 5, Term: 1}
 	local, err := in.snaps.fsm.Snapshot()
 	require.NoError(t, err)
-	sink, err := in.snaps.Create(1, 5, 1, record(5, 1, 5).Config, 1, nil)
+	sink, err := in.snaps.Create(1, 5, 1, raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a:1"}}}, 1, nil)
 	require.NoError(t, err)
 	require.NoError(t, local.Persist(sink))
 
@@ -197,7 +208,7 @@ func TestLocalSnapshotDoesNotReplaceAnInstalledOne(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.ErrorIs(t, sink.Close(), errSuperseded)
-	stored, _, err := loadRecord(in.storage, keySnapshot)
+	stored, _, err := hardstate.CurrentSnapshot.Load(in.storage)
 	require.NoError(t, err)
 	require.Equal(t, at.Index, stored.Index)
 	rec, _ := in.snaps.current()

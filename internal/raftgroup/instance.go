@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 
 	"github.com/hashicorp/raft"
@@ -81,7 +82,7 @@ func (g *Group) bootstrap(conf *raft.Config) error {
 // bootstrapInterrupted reports whether the process ended during an earlier bootstrap, which writes
 // term 1 before the configuration. A replica that has taken part in anything is in a later term.
 func (g *Group) bootstrapInterrupted() (bool, error) {
-	term, err := number(g.storage, keyCurrentTerm)
+	term, err := hardstate.CurrentTerm(g.storage)
 	if err != nil || term != 1 {
 		return false, err
 	}

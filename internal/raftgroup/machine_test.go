@@ -101,7 +101,7 @@ func (j *journal) Apply(entries []Entry) ([]any, error) {
 				return nil, fmt.Errorf("entry %d is damaged", e.Index)
 			}
 			j.count++
-			j.hash = crc32.Update(j.hash, castagnoli, command)
+			j.hash = crc32.Update(j.hash, crc32.IEEETable, command)
 			if err := b.Set(journalKey(j.count), command, nil); err != nil {
 				return nil, err
 			}

@@ -34,6 +34,13 @@ func testLogger(tb testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: level}))
 }
 
+// Names under which Raft stores these values.
+var (
+	keyCurrentTerm = []byte("CurrentTerm")
+	keyVoteTerm    = []byte("LastVoteTerm")
+	keyVote        = []byte("LastVoteCand")
+)
+
 // testNode is one node in the test's process: a log database and a transport
 // with a real listener.
 type testNode struct {

@@ -2,13 +2,7 @@ package raftgroup
 
 import (
 	"fmt"
-	"strings"
 )
-
-// quarantinedEarlier returns the error of a group that has the mark.
-func quarantinedEarlier(reason string) error {
-	return fmt.Errorf("%w: %s", ErrQuarantined, strings.TrimPrefix(reason, ErrQuarantined.Error()+": "))
-}
 
 // EntryError means that a committed entry cannot be interpreted. It wraps ErrQuarantined: a
 // replica that skipped the entry would diverge.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/logstore/logstoretest"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
@@ -113,4 +114,28 @@ func TestQuarantineStopsAReplicaUntilItIsReleased(t *testing.T) {
 	waitLeader(t, g)
 	requireCommands(t, j, 1)
 	require.NoError(t, g.Shutdown(context.Background()))
+}
+
+func TestDamagedLogQuarantinesItsGroupOnly(t *testing.T) {
+	dir := t.TempDir()
+	n := startNode(t, dir, "")
+	j, other := memJournal(t), memJournal(t)
+	open := func(id uint32, j *journal) (*Group, error) { return Open(n.config(id, j, n.voter())) }
+	g, err := open(1, j)
+	require.NoError(t, err)
+	waitLeader(t, g)
+	proposeMany(t, g, 1, 5)
+	require.NoError(t, g.Shutdown(t.Context()))
+	n.whileClosed(func(dir string) { logstoretest.DamageEntry(t, dir, 1, 4) })
+	for range 2 { // found, then remembered
+		_, err = open(1, j)
+		require.ErrorIs(t, err, ErrQuarantined)
+		require.ErrorContains(t, err, "group-1")
+	}
+	g, err = open(2, other)
+	require.NoError(t, err)
+	waitLeader(t, g)
+	proposeMany(t, g, 1, 5)
+	require.NoError(t, g.Shutdown(t.Context()))
+	n.stop()
 }

@@ -5,8 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"platform/internal/raftgroup/logstore"
-	"platform/internal/raftgroup/logstore/logstoretest"
+	"platform/internal/raftgroup/hardstate"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
@@ -33,23 +32,23 @@ func TestForcedConfigurationContinuesFromTheLastReplica(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, g.Shutdown(t.Context()))
 
-			hard, err := OpenHardStates(filepath.Join(dir, "HARDSTATE"), "first", nil, nil)
+			hard, err := hardstate.Open(filepath.Join(dir, "HARDSTATE"), "first", nil, nil)
 			require.NoError(t, err)
 			record, err := hard.Group(1)
 			require.NoError(t, err)
 			require.NoError(t, record.Renumber())
 			require.EqualValues(t, 1, record.Record().Replica)
 			self := raft.Server{Suffrage: raft.Voter, ID: "self#1", Address: n.address()}
-			at, err := ForceConfiguration(cfg.Storage, record, j.Applied(), []raft.Server{self})
+			at, err := hardstate.ForceConfiguration(cfg.Storage, record, j.Applied(), []raft.Server{self})
 			require.NoError(t, err)
 			require.Equal(t, Position{Index: end.Index + 1, Term: end.Term + 1}, at)
 			require.Equal(t, at, record.Record().Last)
 			require.Equal(t, at.Term, record.Record().Term)
 			require.NoError(t, hard.Close())
-			require.NoError(t, RenameHardStates(filepath.Join(dir, "HARDSTATE"), "second"))
-			_, err = OpenHardStates(filepath.Join(dir, "HARDSTATE"), "first", nil, nil)
-			require.ErrorIs(t, err, ErrForeign)
-			hard, err = OpenHardStates(filepath.Join(dir, "HARDSTATE"), "second", nil, nil)
+			require.NoError(t, hardstate.Rename(filepath.Join(dir, "HARDSTATE"), "second"))
+			_, err = hardstate.Open(filepath.Join(dir, "HARDSTATE"), "first", nil, nil)
+			require.ErrorIs(t, err, hardstate.ErrForeign)
+			hard, err = hardstate.Open(filepath.Join(dir, "HARDSTATE"), "second", nil, nil)
 			require.NoError(t, err)
 			defer hard.Close()
 			record, err = hard.Group(1)
@@ -68,17 +67,4 @@ func TestForcedConfigurationContinuesFromTheLastReplica(t *testing.T) {
 			n.stop()
 		})
 	}
-}
-
-func TestForcedConfigurationNeedsUsableData(t *testing.T) {
-	servers := []raft.Server{{ID: "self#1", Address: "127.0.0.1:1"}}
-	_, err := ForceConfiguration(checkedStorage(t, 0, 0), nil, Position{}, servers)
-	require.ErrorIs(t, err, ErrEmpty)
-	s := checkedStorage(t, 1, 9)
-	_, err = ForceConfiguration(s, nil, Position{Index: 10, Term: 3}, servers)
-	require.ErrorIs(t, err, ErrQuarantined, "the state is beyond the log")
-	require.NoError(t, s.Set(logstore.KeyQuarantine, []byte("damaged")))
-	_, err = ForceConfiguration(s, nil, Position{}, servers)
-	require.ErrorIs(t, err, ErrQuarantined)
-	logstoretest.RequireBounds(t, s, 1, 9)
 }

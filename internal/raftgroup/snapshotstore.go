@@ -8,6 +8,9 @@ import (
 	"strings"
 	"sync"
 
+	"platform/internal/raftgroup/hardstate"
+	"platform/internal/raftgroup/statestream"
+
 	"github.com/hashicorp/raft"
 )
 
@@ -22,7 +25,7 @@ type snapshotStore struct {
 
 	// mu covers record, the current snapshot, valid if have is set.
 	mu     sync.Mutex
-	record snapshotRecord
+	record hardstate.SnapshotRecord
 	have   bool
 }
 
@@ -34,11 +37,11 @@ var (
 // installPrefix begins the IDs of the snapshots of InstallSnapshot requests.
 const installPrefix = "install-"
 
-func installID(r snapshotRecord) string { return installPrefix + snapshotID(r) }
+func installID(r hardstate.SnapshotRecord) string { return installPrefix + snapshotID(r) }
 
-func snapshotID(r snapshotRecord) string { return fmt.Sprintf("%d-%d", r.Term, r.Index) }
+func snapshotID(r hardstate.SnapshotRecord) string { return fmt.Sprintf("%d-%d", r.Term, r.Index) }
 
-func (r snapshotRecord) meta() *raft.SnapshotMeta {
+func snapshotMeta(r hardstate.SnapshotRecord) *raft.SnapshotMeta {
 	return &raft.SnapshotMeta{
 		Version:            raft.SnapshotVersionMax,
 		ID:                 snapshotID(r),
@@ -49,7 +52,7 @@ func (r snapshotRecord) meta() *raft.SnapshotMeta {
 	}
 }
 
-func (s *snapshotStore) current() (snapshotRecord, bool) {
+func (s *snapshotStore) current() (hardstate.SnapshotRecord, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.record, s.have
@@ -60,13 +63,13 @@ var errSuperseded = errors.New("a newer snapshot was installed meanwhile")
 
 // replace durably makes rec the current snapshot, unless the current one is newer. Raft takes a
 // snapshot of the local state concurrently with the installation of one from the leader.
-func (s *snapshotStore) replace(rec snapshotRecord) error {
+func (s *snapshotStore) replace(rec hardstate.SnapshotRecord) error {
 	s.replacing.Lock()
 	defer s.replacing.Unlock()
 	if now, ok := s.current(); ok && now.Index > rec.Index {
 		return errSuperseded
 	}
-	if err := saveRecord(s.storage, keySnapshot, rec); err != nil {
+	if err := hardstate.CurrentSnapshot.Save(s.storage, rec); err != nil {
 		return err
 	}
 	s.set(rec)
@@ -74,7 +77,7 @@ func (s *snapshotStore) replace(rec snapshotRecord) error {
 }
 
 // set makes rec, which is durable, the current snapshot.
-func (s *snapshotStore) set(rec snapshotRecord) {
+func (s *snapshotStore) set(rec hardstate.SnapshotRecord) {
 	s.mu.Lock()
 	s.record, s.have = rec, true
 	s.mu.Unlock()
@@ -88,14 +91,14 @@ func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
 	if !ok {
 		return nil, nil
 	}
-	return []*raft.SnapshotMeta{rec.meta()}, nil
+	return []*raft.SnapshotMeta{snapshotMeta(rec)}, nil
 }
 
 // Create starts a snapshot: either of the local state, or one that a leader sends.
 func (s *snapshotStore) Create(_ raft.SnapshotVersion, index, term uint64, config raft.Configuration,
 	configIndex uint64, _ raft.Transport,
 ) (raft.SnapshotSink, error) {
-	return &snapshotSink{store: s, record: snapshotRecord{
+	return &snapshotSink{store: s, record: hardstate.SnapshotRecord{
 		Index: index, Term: term, ConfigIndex: configIndex, Config: config,
 	}}, nil
 }
@@ -111,12 +114,12 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	r.meta = rec.meta()
+	r.meta = snapshotMeta(rec)
 	return r.meta, r, nil
 }
 
 // export streams the state.
-func (s *snapshotStore) export() (rec snapshotRecord, _ *exportReader, err error) {
+func (s *snapshotStore) export() (rec hardstate.SnapshotRecord, _ *exportReader, err error) {
 	hold := s.holds.begin(s.fsm.applied.Load()) // before the view is opened: the log may be truncated in between
 	view, err := s.fsm.sm.Export()
 	if err != nil {
@@ -133,13 +136,13 @@ func (s *snapshotStore) export() (rec snapshotRecord, _ *exportReader, err error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		w.CloseWithError(errors.Join(writeState(ctx, w, view), view.Close()))
+		w.CloseWithError(errors.Join(statestream.Write(ctx, w, view), view.Close()))
 	}()
 	return rec, &exportReader{PipeReader: r, store: s, cancel: cancel, done: done, hold: hold}, nil
 }
 
 // describe returns the record of a snapshot taken at the position at.
-func (s *snapshotStore) describe(at Position) (snapshotRecord, error) {
+func (s *snapshotStore) describe(at Position) (hardstate.SnapshotRecord, error) {
 	rec, ok := s.current()
 	if ok && at.Index == rec.State.Index {
 		return rec, nil // only non-commands since
@@ -151,7 +154,7 @@ func (s *snapshotStore) describe(at Position) (snapshotRecord, error) {
 	if err != nil {
 		return rec, fmt.Errorf("describe state: %w", err)
 	}
-	return snapshotRecord{
+	return hardstate.SnapshotRecord{
 		Index: at.Index, Term: at.Term, State: at,
 		ConfigIndex: config.index, Config: config.config,
 	}, nil
@@ -176,7 +179,7 @@ func (r *exportReader) restart(req *raft.InstallSnapshotRequest) error {
 		return err
 	}
 	next.meta = r.meta
-	*r, *next.meta = *next, *rec.meta()
+	*r, *next.meta = *next, *snapshotMeta(rec)
 	req.LastLogIndex, req.LastLogTerm = rec.Index, rec.Term
 	req.Configuration, req.ConfigurationIndex = raft.EncodeConfiguration(rec.Config), rec.ConfigIndex
 	return nil
@@ -214,7 +217,7 @@ func (r *exportReader) Close() error {
 // snapshotSink finishes a virtual snapshot.
 type snapshotSink struct {
 	store  *snapshotStore
-	record snapshotRecord
+	record hardstate.SnapshotRecord
 	local  bool // of the local state, not from a leader
 }
 

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"platform/internal/nodelink"
+	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore/logstoretest"
+	"platform/internal/raftgroup/statestream"
 	"platform/proto/node"
 
 	"github.com/hashicorp/raft"
@@ -331,7 +333,7 @@ func exported(t *testing.T, j *journal) string {
 	view, err := j.Export()
 	require.NoError(t, err)
 	var b strings.Builder
-	require.NoError(t, writeState(t.Context(), &b, view))
+	require.NoError(t, statestream.Write(t.Context(), &b, view))
 	require.NoError(t, view.Close())
 	return b.String()
 }
@@ -370,7 +372,7 @@ func TestSnapshotIsInstalledOverTheWire(t *testing.T) {
 	require.True(t, resp.Success)
 	<-got
 	requireCommands(t, to.group.cfg.StateMachine.(*journal), 5)
-	rec, ok, err := loadRecord(to.group.storage, keySnapshot)
+	rec, ok, err := hardstate.CurrentSnapshot.Load(to.group.storage)
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.Equal(t, Position{Index: 10, Term: 2}, rec.State)
@@ -460,7 +462,7 @@ func TestInstallationThatDoesNotFitTheLogRebuildsRaft(t *testing.T) {
 			if c.want == "" {
 				require.Empty(t, why)
 				// Raft installs it again: its log and its memory disagree.
-				in.guard(snapshotRecord{Index: 10, Term: 4})
+				in.guard(hardstate.SnapshotRecord{Index: 10, Term: 4})
 				require.Contains(t, why, "twice")
 				return
 			}

@@ -17,6 +17,7 @@ import (
 	"platform/internal/feature"
 	"platform/internal/nodelink"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 	"platform/invoker"
 	"platform/invoker/endpoint"
@@ -63,7 +64,7 @@ type incarnation struct {
 	host      *host
 	logs      *logstore.DB
 	tables    *store.DB
-	hard      *raftgroup.HardStates
+	hard      *hardstate.File
 	watchdog  *raftgroup.Watchdog
 	transport *raftgroup.Transport
 	client    *fabric.Client
@@ -143,7 +144,7 @@ func (l *incarnation) open() (err error) {
 	if l.tables, err = store.Open("state", store.Options{FS: l.disk, MemTableBytes: 1 << 20, CacheBytes: 1 << 20, Logger: log}); err != nil {
 		return err
 	}
-	if l.hard, err = raftgroup.OpenHardStates("/HARDSTATE", n.name, l.disk, log); err != nil {
+	if l.hard, err = hardstate.Open("/HARDSTATE", n.name, l.disk, log); err != nil {
 		return err
 	}
 	l.watchdog = raftgroup.NewWatchdog(raftgroup.WatchdogConfig{Logger: log, Exit: func() { go n.crash(l, 100) }})

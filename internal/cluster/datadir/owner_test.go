@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/errcode"
-	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/hardstate"
 )
 
 // owned is a data directory with its identity and hard-state file.
 type owned struct {
 	dir  *Dir
 	self Identity
-	hard *raftgroup.HardStates
+	hard *hardstate.File
 }
 
 // opened opens the hard-state file of a data directory as a start does, and makes the

@@ -10,7 +10,7 @@ import (
 
 	"platform/internal/boltfile"
 	"platform/internal/errcode"
-	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 	"platform/metadata"
 	"platform/partition"
@@ -19,7 +19,7 @@ import (
 
 // OpenHardState opens the hard-state file of the replicas of node id. A directory without one is
 // adopted, possibly under a new incarnation.
-func (d *Dir) OpenHardState(id Identity, log *slog.Logger) (hard *raftgroup.HardStates, _ Identity, err error) {
+func (d *Dir) OpenHardState(id Identity, log *slog.Logger) (hard *hardstate.File, _ Identity, err error) {
 	if d.Holds(HardStateFile) == "" {
 		if id, err = d.adopt(id); err != nil {
 			return nil, id, err
@@ -27,17 +27,17 @@ func (d *Dir) OpenHardState(id Identity, log *slog.Logger) (hard *raftgroup.Hard
 	}
 	if id.HardState {
 		// The file may be empty only at the first start.
-		if _, err := raftgroup.ReadHardStates(d.In(HardStateFile)); errors.Is(err, logstore.ErrCorrupt) {
+		if _, err := hardstate.Read(d.In(HardStateFile)); errors.Is(err, logstore.ErrCorrupt) {
 			return nil, id, unreadable(err)
 		}
 	}
-	hard, err = raftgroup.OpenHardStates(d.In(HardStateFile), id.Incarnation, nil, log)
+	hard, err = hardstate.Open(d.In(HardStateFile), id.Incarnation, nil, log)
 	switch {
-	case errors.Is(err, raftgroup.ErrForeign):
+	case errors.Is(err, hardstate.ErrForeign):
 		return nil, id, errcode.New(errcode.RT0009, "IDENTITY and %s in %s do not belong together: %w; put back the files that belong together; %s", HardStateFile, d.path, err, RemedyRejoin)
 	case errors.Is(err, logstore.ErrCorrupt):
 		return nil, id, unreadable(err)
-	case errors.Is(err, raftgroup.ErrNewerFormat):
+	case errors.Is(err, hardstate.ErrNewerFormat):
 		return nil, id, errcode.New(errcode.RT0009, "%w; %s", err, RemedyRejoin)
 	case err != nil:
 		return nil, id, err
@@ -110,7 +110,7 @@ func (d *Dir) OpenTables(id Identity, opts store.Options) (*store.DB, error) {
 
 // CheckMetadata rejects a directory that has lost its metadata: the replica of the metadata could
 // vote twice in a term, and the partitions would run without the deployments of their invocations.
-func (d *Dir) CheckMetadata(states *raftgroup.HardStates, db *logstore.DB) error {
+func (d *Dir) CheckMetadata(states *hardstate.File, db *logstore.DB) error {
 	if d.Holds(MetadataLog) != "" {
 		return nil
 	}
@@ -130,12 +130,12 @@ func (d *Dir) CheckMetadata(states *raftgroup.HardStates, db *logstore.DB) error
 
 // MetadataError adds the remedy to an error of the metadata.
 func (d *Dir) MetadataError(err error) error {
-	if errors.Is(err, raftgroup.ErrUnrecorded) {
+	if errors.Is(err, hardstate.ErrUnrecorded) {
 		return errcode.New(errcode.RT0009, "the metadata in %s cannot be used: %w; %s; if the cluster has no other nodes and only %s was lost, "+
 			"\"platform-server repair accept-loss --group %d --data-dir %s\" accepts the remaining data", d.In(MetadataDir), err, RemedyRejoin, HardStateFile, metadata.GroupID, d.path)
 	}
 	unusable := func(damage error) bool { return errors.Is(err, damage) }
-	if slices.ContainsFunc([]error{raftgroup.ErrQuarantined, raftgroup.ErrStateBehindSnapshot, logstore.ErrCorrupt, metadata.ErrCorrupt, boltfile.ErrDamaged}, unusable) {
+	if slices.ContainsFunc([]error{hardstate.ErrQuarantined, hardstate.ErrStateBehindSnapshot, logstore.ErrCorrupt, metadata.ErrCorrupt, boltfile.ErrDamaged}, unusable) {
 		return errcode.New(errcode.RT0009, "the metadata in %s cannot be used: %w; restore its newest copy; %s", d.In(MetadataDir), err, RemedyRejoin)
 	}
 	return err

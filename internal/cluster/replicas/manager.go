@@ -18,6 +18,7 @@ import (
 	"platform/internal/cluster/routing"
 	"platform/internal/diskspace"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 	"platform/metadata"
 	"platform/partition"
@@ -45,7 +46,7 @@ type Config struct {
 	Router  *routing.Router
 	Logs    *logstore.DB
 	Tables  *store.DB
-	Hard    *raftgroup.HardStates
+	Hard    *hardstate.File
 	Disk    *diskspace.Monitor
 
 	// Partition has the settings that all replicas share; the Manager adds the others.
@@ -106,7 +107,7 @@ func (m *Manager) openReplica(ctx context.Context, id uint32, layout *metadata.L
 	if err != nil {
 		return fmt.Errorf("open log of partition %d: %w", id, err)
 	}
-	if !raftgroup.HoldsReplica(logs) && !m.holds(place) {
+	if !hardstate.HoldsReplica(logs) && !m.holds(place) {
 		return nil
 	}
 	p, err := m.openPartition(id, m.begins(place, layout))
@@ -143,7 +144,7 @@ func (m *Manager) begins(place metadata.Partition, layout *metadata.Layout) bool
 // first one: it created the cluster or is alone, and the partition was never moved. After a
 // recovery of the cluster from this node, or a rebuild of the replica, missing data is lost
 // or on another node, so the partition is not new.
-func mayBegin(id datadir.Identity, record raftgroup.HardStateRecord, place metadata.Partition, alone bool) bool {
+func mayBegin(id datadir.Identity, record hardstate.Record, place metadata.Partition, alone bool) bool {
 	return id.RecoveredAt.IsZero() && place.Version <= 1 && (id.Founder || alone) && record.Replica == 0 && !record.Removing
 }
 

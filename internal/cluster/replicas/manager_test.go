@@ -9,6 +9,7 @@ import (
 
 	"platform/internal/cluster/datadir"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/hardstate"
 	"platform/metadata"
 	"platform/partition"
 	nodepb "platform/proto/node"
@@ -45,10 +46,10 @@ func TestAReplicaIsRemovedOnProofOnly(t *testing.T) {
 func TestNodeThatCreatesTheFirstReplica(t *testing.T) {
 	founder := datadir.Identity{Founder: true}
 	recovered := datadir.Identity{Founder: true, RecoveredAt: time.Unix(1, 0)}
-	fresh := raftgroup.HardStateRecord{}
+	fresh := hardstate.Record{}
 	for name, c := range map[string]struct {
 		id      datadir.Identity
-		record  raftgroup.HardStateRecord
+		record  hardstate.Record
 		version uint64
 		alone   bool
 		want    bool
@@ -58,10 +59,10 @@ func TestNodeThatCreatesTheFirstReplica(t *testing.T) {
 		"another node":                              {datadir.Identity{}, fresh, 1, false, false},
 		"the partition was elsewhere":               {founder, fresh, 2, true, false},
 		"the cluster was recovered":                 {recovered, fresh, 1, true, false},
-		"the founder's replica was rebuilt":         {founder, raftgroup.HardStateRecord{Replica: 1}, 1, false, false},
-		"a rebuilt replica is alone":                {datadir.Identity{}, raftgroup.HardStateRecord{Replica: 2, Term: 5}, 0, true, false},
-		"a removal was interrupted":                 {founder, raftgroup.HardStateRecord{Replica: 1, Removing: true}, 1, true, false},
-		"it goes on with what it promised as first": {founder, raftgroup.HardStateRecord{Term: 4}, 1, false, true},
+		"the founder's replica was rebuilt":         {founder, hardstate.Record{Replica: 1}, 1, false, false},
+		"a rebuilt replica is alone":                {datadir.Identity{}, hardstate.Record{Replica: 2, Term: 5}, 0, true, false},
+		"a removal was interrupted":                 {founder, hardstate.Record{Replica: 1, Removing: true}, 1, true, false},
+		"it goes on with what it promised as first": {founder, hardstate.Record{Term: 4}, 1, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.want, mayBegin(c.id, c.record, metadata.Partition{Version: c.version}, c.alone))

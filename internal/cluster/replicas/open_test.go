@@ -18,6 +18,7 @@ import (
 	"platform/internal/diskspace"
 	"platform/internal/feature"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 	"platform/metadata"
 	"platform/partition"
@@ -48,7 +49,7 @@ func testManager(t *testing.T) *Manager {
 	tables, err := store.Open(filepath.Join(dir, "state"), store.Options{Logger: log})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, tables.Close()) })
-	hard, err := raftgroup.OpenHardStates(filepath.Join(dir, "HARDSTATE"), id.Incarnation, nil, log)
+	hard, err := hardstate.Open(filepath.Join(dir, "HARDSTATE"), id.Incarnation, nil, log)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, hard.Close()) })
 	meta, err := metadata.Open(metadata.Config{
@@ -111,7 +112,7 @@ func TestAReplicaWithoutAReadableRecordIsRebuilt(t *testing.T) {
 	path := filepath.Join(m.DataDir, "HARDSTATE")
 	damageRecords(t, path)
 	var err error
-	m.Hard, err = raftgroup.OpenHardStates(path, m.Self.Incarnation, nil, m.Log)
+	m.Hard, err = hardstate.Open(path, m.Self.Incarnation, nil, m.Log)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Hard.Close()) }()
 

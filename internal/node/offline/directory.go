@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"platform/internal/cluster/datadir"
-	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 	"platform/partition"
 	"platform/partition/store"
@@ -26,7 +26,7 @@ type Directory struct {
 	path     string
 	readOnly bool
 	dir      *datadir.Dir
-	hard     *raftgroup.HardStateFile // nil if it cannot be read
+	hard     *hardstate.Content // nil if it cannot be read
 	hardErr  error
 	logs     *logstore.DB
 	tables   *store.DB
@@ -47,7 +47,7 @@ func Open(path string, readOnly bool) (*Directory, error) {
 			return nil, errors.Join(fmt.Errorf("the recovery of %s was not finished: run \"platform-server recover\" again before anything is repaired", path), d.Close())
 		}
 	}
-	d.hard, d.hardErr = raftgroup.ReadHardStates(d.in(datadir.HardStateFile))
+	d.hard, d.hardErr = hardstate.Read(d.in(datadir.HardStateFile))
 	if err := d.open(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -139,10 +139,10 @@ func (d *Directory) groups() ([]uint32, error) {
 type Group struct {
 	Group     uint32  `json:"group"`
 	Partition *uint32 `json:"partition,omitempty"` // nil for the metadata
-	raftgroup.GroupInfo
-	HardState            *raftgroup.HardStateRecord // nil if there is no record
-	Applied, AppliedTerm uint64                     // of the tables on disk; unknown for the metadata
-	Errors               []string                   `json:",omitempty"`
+	hardstate.GroupInfo
+	HardState            *hardstate.Record // nil if there is no record
+	Applied, AppliedTerm uint64            // of the tables on disk; unknown for the metadata
+	Errors               []string          `json:",omitempty"`
 }
 
 // Groups describes all groups. Data that cannot be read is reported in the errors of its group.
@@ -174,7 +174,7 @@ func (d *Directory) group(n uint32) Group {
 	s, err := d.storage(n)
 	fail(err)
 	if err == nil {
-		g.GroupInfo, err = raftgroup.Inspect(s)
+		g.GroupInfo, err = hardstate.Inspect(s)
 		fail(err)
 	}
 	if n == MetadataGroup {

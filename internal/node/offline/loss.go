@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/cluster/datadir"
-	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 	"platform/metadata"
 	"platform/partition"
@@ -16,14 +16,14 @@ import (
 
 // Loss describes the data that a group on this node has lost.
 type Loss struct {
-	raftgroup.Loss
+	hardstate.Loss
 	Group, Partition uint32
 	Reason           string // reason of the quarantine, "" if there is none
 }
 
 // AssessLoss determines what a group has lost, compared with its records, and whether this
 // node may continue without that: no other node may have a replica with a vote. It fails with
-// raftgroup.ErrNoLoss if nothing is missing.
+// hardstate.ErrNoLoss if nothing is missing.
 func (d *Directory) AssessLoss(group uint32) (*Loss, error) {
 	if group == MetadataGroup {
 		return d.assessMetadata()
@@ -47,7 +47,7 @@ func (d *Directory) AssessLoss(group uint32) (*Loss, error) {
 	if err != nil {
 		return nil, err
 	}
-	var at raftgroup.Position
+	var at logstore.Position
 	at.Index, at.Term = tables.Applied()
 	rec := d.record(group, s, at, raft.ServerID(identity.ReplicaID()))
 	members, err := metadata.CountMembers(d.in("metadata"))
@@ -63,14 +63,14 @@ func (d *Directory) AssessLoss(group uint32) (*Loss, error) {
 		fallback = only
 	}
 	l := &Loss{Group: group, Partition: id, Reason: d.group(group).Quarantine}
-	l.Loss, err = raftgroup.AssessLoss(s, rec, at, fallback)
+	l.Loss, err = hardstate.AssessLoss(s, rec, at, fallback)
 	// A recovery has made this node the only one, under a new ID, but could not write that
 	// to a quarantined group.
-	if alone && (err == nil || errors.Is(err, raftgroup.ErrNoLoss)) && !l.Has(self) {
+	if alone && (err == nil || errors.Is(err, hardstate.ErrNoLoss)) && !l.Has(self) {
 		l.Force(only)
 		return l, nil
 	}
-	if errors.Is(err, raftgroup.ErrNoLoss) && l.Reason != "" {
+	if errors.Is(err, hardstate.ErrNoLoss) && l.Reason != "" {
 		return nil, fmt.Errorf("group %d: %w; its quarantine can be ended with \"platform-server repair release\": %s", group, err, l.Reason)
 	}
 	if err != nil {
@@ -93,7 +93,7 @@ func (d *Directory) assessMetadata() (*Loss, error) {
 		return nil, d.hardErr
 	}
 	_, recorded := d.hard.Groups[MetadataGroup]
-	if d.hard.Damaged[MetadataGroup] == nil && (recorded || !raftgroup.WasRecorded(s)) {
+	if d.hard.Damaged[MetadataGroup] == nil && (recorded || !hardstate.WasRecorded(s)) {
 		return nil, errors.New("a loss of the metadata cannot be accepted: restore the data directory from a backup")
 	}
 	members, err := metadata.CountMembers(d.in(datadir.MetadataDir))
@@ -103,7 +103,7 @@ func (d *Directory) assessMetadata() (*Loss, error) {
 	if members != 1 {
 		return nil, errors.New("the cluster has other nodes: move the data directory away and start with an empty one, which gets copies")
 	}
-	info, err := raftgroup.Inspect(s)
+	info, err := hardstate.Inspect(s)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (d *Directory) AcceptLoss(l *Loss) error {
 	if err != nil {
 		return err
 	}
-	hard, err := raftgroup.OpenHardStates(d.in(datadir.HardStateFile), identity.Incarnation, nil, slog.New(slog.DiscardHandler))
+	hard, err := hardstate.Open(d.in(datadir.HardStateFile), identity.Incarnation, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -130,13 +130,13 @@ func (d *Directory) AcceptLoss(l *Loss) error {
 
 // record returns the record of a group in the hard-state file. If that is missing or damaged,
 // it returns the replica number of this node in the configuration.
-func (d *Directory) record(group uint32, s logstore.Storage, tables raftgroup.Position, node raft.ServerID) raftgroup.HardStateRecord {
+func (d *Directory) record(group uint32, s logstore.Storage, tables logstore.Position, node raft.ServerID) hardstate.Record {
 	rec, recorded := d.hard.Groups[group]
-	if d.hard.Damaged[group] == nil && (recorded || !raftgroup.WasRecorded(s)) {
+	if d.hard.Damaged[group] == nil && (recorded || !hardstate.WasRecorded(s)) {
 		return rec
 	}
-	rec = raftgroup.HardStateRecord{Missing: true, Replica: raftgroup.UnknownReplica}
-	l, err := raftgroup.AssessLoss(s, rec, tables, nil)
+	rec = hardstate.Record{Missing: true, Replica: hardstate.UnknownReplica}
+	l, err := hardstate.AssessLoss(s, rec, tables, nil)
 	if err != nil {
 		return rec
 	}

@@ -13,7 +13,7 @@ import (
 
 	"platform/internal/cluster/datadir"
 	"platform/internal/errcode"
-	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 	"platform/metadata"
 	"platform/partition"
@@ -86,9 +86,9 @@ func planRecovery(d *datadir.Dir, hardState bool) (r *Recovery, err error) {
 }
 
 // readHardStates returns an empty file if the hard-state file cannot be read.
-func (r *Recovery) readHardStates(d *datadir.Dir, required bool) (*raftgroup.HardStateFile, error) {
-	hard, err := raftgroup.ReadHardStates(d.In(datadir.HardStateFile))
-	if errors.Is(err, raftgroup.ErrNewerFormat) {
+func (r *Recovery) readHardStates(d *datadir.Dir, required bool) (*hardstate.Content, error) {
+	hard, err := hardstate.Read(d.In(datadir.HardStateFile))
+	if errors.Is(err, hardstate.ErrNewerFormat) {
 		return nil, err
 	}
 	if err == nil {
@@ -98,7 +98,7 @@ func (r *Recovery) readHardStates(d *datadir.Dir, required bool) (*raftgroup.Har
 		}
 		err = errors.New("the record of the metadata is missing or damaged")
 	} else {
-		hard = &raftgroup.HardStateFile{}
+		hard = &hardstate.Content{}
 		r.HardStateLost = err.Error()
 	}
 	r.Unrecorded = append(r.Unrecorded, metadata.GroupID)
@@ -110,13 +110,13 @@ func (r *Recovery) readHardStates(d *datadir.Dir, required bool) (*raftgroup.Har
 }
 
 // addPartition adds the effect on a partition.
-func (r *Recovery) addPartition(logs *logstore.DB, hard *raftgroup.HardStateFile, id uint32, hardState bool) error {
+func (r *Recovery) addPartition(logs *logstore.DB, hard *hardstate.Content, id uint32, hardState bool) error {
 	group := partition.GroupID(id)
 	s, err := logs.Storage(group)
 	if err != nil {
 		return err
 	}
-	info, err := raftgroup.Inspect(s)
+	info, err := hardstate.Inspect(s)
 	_, recorded := hard.Groups[group]
 	if recorded = recorded && hard.Damaged[group] == nil; hardState {
 		err = errors.Join(err, hard.Damaged[group])
@@ -184,7 +184,7 @@ func RecoverDirectory(path string, hardState bool, now time.Time) (r *Recovery, 
 
 // forcePartitions makes the node the only member of its partitions. Unusable replicas are
 // quarantined, so that the other partitions can be recovered.
-func forcePartitions(d *datadir.Dir, logs *logstore.DB, hard *raftgroup.HardStates, self raft.Server, r *Recovery) (err error) {
+func forcePartitions(d *datadir.Dir, logs *logstore.DB, hard *hardstate.File, self raft.Server, r *Recovery) (err error) {
 	tables, err := openTables(d)
 	if err != nil {
 		return err
@@ -216,14 +216,14 @@ func forcePartitions(d *datadir.Dir, logs *logstore.DB, hard *raftgroup.HardStat
 func assignHardStates(d *datadir.Dir, incarnation string, r *Recovery, now time.Time) error {
 	path := d.In(datadir.HardStateFile)
 	if r.HardStateLost == "" {
-		return raftgroup.RenameHardStates(path, incarnation)
+		return hardstate.Rename(path, incarnation)
 	}
 	if d.Holds(datadir.HardStateFile) != "" {
 		if err := os.Rename(path, path+now.UTC().Format(".damaged-20060102T150405.000")); err != nil {
 			return err
 		}
 	}
-	hard, err := raftgroup.OpenHardStates(path, incarnation, nil, slog.New(slog.DiscardHandler))
+	hard, err := hardstate.Open(path, incarnation, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func assignHardStates(d *datadir.Dir, incarnation string, r *Recovery, now time.
 
 // acceptUnrecorded treats the logs of groups without a record as complete. Replica numbers
 // start over with the new incarnation.
-func acceptUnrecorded(hard *raftgroup.HardStates, r *Recovery) error {
+func acceptUnrecorded(hard *hardstate.File, r *Recovery) error {
 	for _, group := range r.Unrecorded {
 		if err := hard.AcceptUnknown(group, 0); err != nil {
 			return err
@@ -256,7 +256,7 @@ func openTables(d *datadir.Dir) (*store.DB, error) {
 // unusable reports whether err means that the data of one replica is damaged or incomplete.
 func unusable(err error) bool {
 	is := func(damage error) bool { return errors.Is(err, damage) }
-	return slices.ContainsFunc([]error{raftgroup.ErrQuarantined, raftgroup.ErrStateBehindSnapshot, logstore.ErrCorrupt, store.ErrDamaged}, is)
+	return slices.ContainsFunc([]error{hardstate.ErrQuarantined, hardstate.ErrStateBehindSnapshot, logstore.ErrCorrupt, store.ErrDamaged}, is)
 }
 
 // forceGroups makes the node the only member of its groups.
@@ -272,7 +272,7 @@ func forceGroups(d *datadir.Dir, id datadir.Identity, r *Recovery) (err error) {
 			self.Address = n.RaftAddress()
 		}
 	}
-	hard, err := raftgroup.OpenHardStates(d.In(datadir.HardStateFile), id.Incarnation, nil, log)
+	hard, err := hardstate.Open(d.In(datadir.HardStateFile), id.Incarnation, nil, log)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"platform/internal/cluster/datadir"
 	"platform/internal/raftgroup"
+	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 	"platform/metadata"
 	"platform/partition"
@@ -21,7 +22,7 @@ import (
 
 // member makes the data directory of node n1 of a cluster of two, with a replica of each
 // partition, which change can damage.
-func member(t *testing.T, partitions uint32, change func(logs *logstore.DB, hard *raftgroup.HardStates)) string {
+func member(t *testing.T, partitions uint32, change func(logs *logstore.DB, hard *hardstate.File)) string {
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
 	in := func(name string) string { return filepath.Join(dir, name) }
 	id := datadir.Identity{Cluster: "c", Node: "n1", Incarnation: "01A", Founder: true}
@@ -29,7 +30,7 @@ func member(t *testing.T, partitions uint32, change func(logs *logstore.DB, hard
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(in("FORMAT"), []byte("1\n"), 0o600))
 	require.NoError(t, os.WriteFile(in("IDENTITY"), raw, 0o600))
-	hard, err := raftgroup.OpenHardStates(in(datadir.HardStateFile), id.Incarnation, nil, log)
+	hard, err := hardstate.Open(in(datadir.HardStateFile), id.Incarnation, nil, log)
 	require.NoError(t, err)
 
 	self := raft.Server{ID: raft.ServerID(id.ReplicaID()), Address: "127.0.0.1:1"} // never dialed
@@ -61,7 +62,7 @@ func member(t *testing.T, partitions uint32, change func(logs *logstore.DB, hard
 		record, err := hard.Group(partition.GroupID(p))
 		require.NoError(t, err)
 		// What a start with these logs records.
-		_, err = raftgroup.ForceConfiguration(s, record, raftgroup.Position{}, []raft.Server{self, {ID: "n2/01B", Address: "127.0.0.1:2"}})
+		_, err = hardstate.ForceConfiguration(s, record, logstore.Position{}, []raft.Server{self, {ID: "n2/01B", Address: "127.0.0.1:2"}})
 		require.NoError(t, err)
 	}
 	change(logs, hard)
@@ -91,7 +92,7 @@ func membersOf(t *testing.T, dir string, id uint32) (servers []raft.Server, quar
 // TestRecoveryContinuesWithoutUnusablePartitions recovers a cluster from a node some of whose
 // replicas have damage that is only detected during the recovery.
 func TestRecoveryContinuesWithoutUnusablePartitions(t *testing.T) {
-	dir := member(t, 4, func(logs *logstore.DB, hard *raftgroup.HardStates) {
+	dir := member(t, 4, func(logs *logstore.DB, hard *hardstate.File) {
 		s, err := logs.Storage(partition.GroupID(1))
 		require.NoError(t, err)
 		require.NoError(t, s.DeleteRange(2, 2)) // the end of the log is lost
@@ -133,7 +134,7 @@ func TestRecoveryContinuesWithoutUnusablePartitions(t *testing.T) {
 // TestRecoveryWithoutTables recovers a cluster from a node that has lost its tables: the log
 // has what they held.
 func TestRecoveryWithoutTables(t *testing.T) {
-	dir := member(t, 1, func(*logstore.DB, *raftgroup.HardStates) {})
+	dir := member(t, 1, func(*logstore.DB, *hardstate.File) {})
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, datadir.StateDir)))
 	done, err := RecoverDirectory(dir, true, time.Unix(1, 0))
 	require.NoError(t, err)
@@ -161,7 +162,7 @@ func TestRecoveryWithoutHardStates(t *testing.T) {
 		"missing file":   {damage: func(path string) { require.NoError(t, os.Remove(path)) }, lost: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := member(t, 2, func(*logstore.DB, *raftgroup.HardStates) {})
+			dir := member(t, 2, func(*logstore.DB, *hardstate.File) {})
 			test.damage(filepath.Join(dir, datadir.HardStateFile))
 			_, err := PlanRecovery(dir, true)
 			require.ErrorContains(t, err, "--without-hard-state")
@@ -180,7 +181,7 @@ func TestRecoveryWithoutHardStates(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, test.lost && name != "missing file", len(aside) > 0)
 
-			hard, err := raftgroup.ReadHardStates(filepath.Join(dir, datadir.HardStateFile))
+			hard, err := hardstate.Read(filepath.Join(dir, datadir.HardStateFile))
 			require.NoError(t, err)
 			require.Equal(t, done.Incarnation, hard.Incarnation)
 			for group := range uint32(3) {

@@ -1,9 +1,10 @@
-package raftgroup
+package hardstate
 
 import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"testing"
 
 	"platform/internal/raftgroup/logstore"
@@ -14,9 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func openHard(t *testing.T, fs vfs.FS) (*HardStates, *HardState) {
+var quiet = slog.New(slog.DiscardHandler)
+
+func openHard(t *testing.T, fs vfs.FS) (*File, *State) {
 	t.Helper()
-	h, err := OpenHardStates("HARDSTATE", "inc-1", fs, testLogger(t))
+	h, err := Open("HARDSTATE", "inc-1", fs, quiet)
 	require.NoError(t, err)
 	g, err := h.Group(7)
 	require.NoError(t, err)
@@ -26,12 +29,12 @@ func openHard(t *testing.T, fs vfs.FS) (*HardStates, *HardState) {
 func TestHardStateIsReadBack(t *testing.T) {
 	fs := vfs.NewMem()
 	h, g := openHard(t, fs)
-	require.Equal(t, HardStateRecord{}, g.Record())
+	require.Equal(t, Record{}, g.Record())
 	require.NoError(t, g.setTerm(4))
 	require.NoError(t, g.setVote(4, []byte("a:1")))
-	require.NoError(t, g.stored(Position{Index: 10, Term: 4}))
+	require.NoError(t, g.stored(logstore.Position{Index: 10, Term: 4}))
 	require.NoError(t, g.snapshot(5))
-	far, err := h.Group(maxHardStateGroup)
+	far, err := h.Group(maxGroup)
 	require.NoError(t, err)
 	require.NoError(t, far.setTerm(1))
 	want := g.rec
@@ -39,24 +42,24 @@ func TestHardStateIsReadBack(t *testing.T) {
 
 	h, g = openHard(t, fs)
 	require.Equal(t, want, g.rec)
-	require.Equal(t, HardStateRecord{Term: 4, VoteTerm: 4, Last: Position{Index: 10, Term: 4}, Snapshot: 5, candidate: candidateHash([]byte("a:1"))}, g.Record())
-	_, err = h.Group(maxHardStateGroup + 1)
+	require.Equal(t, Record{Term: 4, VoteTerm: 4, Last: logstore.Position{Index: 10, Term: 4}, Snapshot: 5, candidate: candidateHash([]byte("a:1"))}, g.Record())
+	_, err = h.Group(maxGroup + 1)
 	require.Error(t, err)
 	require.NoError(t, h.Close())
 
-	_, err = OpenHardStates("HARDSTATE", "inc-2", fs, testLogger(t))
+	_, err = Open("HARDSTATE", "inc-2", fs, quiet)
 	require.ErrorIs(t, err, ErrForeign)
 }
 
 // TestHardStateBytes pins the format of the file.
 func TestHardStateBytes(t *testing.T) {
-	slot := make([]byte, hardStateSlot)
-	r := hardStateRecord{seq: 9, replica: 2, removing: true, term: 3, voteTerm: 3, candidate: 0x1122334455667788, last: 100, lastTerm: 2, snapshot: 50}
+	slot := make([]byte, slotSize)
+	r := stored{seq: 9, replica: 2, removing: true, term: 3, voteTerm: 3, candidate: 0x1122334455667788, last: 100, lastTerm: 2, snapshot: 50}
 	r.encode(slot, 7)
 	require.Equal(t, "0900000000000000"+"07000000"+"02000000"+"0300000000000000"+"0300000000000000"+"8877665544332211"+
 		"6400000000000000"+"0200000000000000"+"3200000000000000"+"01", fmt.Sprintf("%x", slot[:65]))
 	require.Equal(t, checksum(slot[:124]), uint32(slot[124])|uint32(slot[125])<<8|uint32(slot[126])<<16|uint32(slot[127])<<24)
-	var back hardStateRecord
+	var back stored
 	blank, err := back.decode(slot, 7)
 	require.NoError(t, err)
 	require.False(t, blank)
@@ -64,7 +67,7 @@ func TestHardStateBytes(t *testing.T) {
 	_, err = back.decode(slot, 8)
 	require.ErrorIs(t, err, logstore.ErrCorrupt, "the record of another group")
 
-	page, err := hardStateHead{incarnation: "01ABC"}.encode()
+	page, err := header{incarnation: "01ABC"}.encode()
 	require.NoError(t, err)
 	require.Equal(t, "plhardst\x01\x0501ABC", string(page[:15]))
 }
@@ -72,19 +75,19 @@ func TestHardStateBytes(t *testing.T) {
 // TestHardStateSurvivesADamagedCopy flips each byte of the record's newer copy, as a
 // write that was cut off does: the older copy counts. With both damaged it is refused.
 func TestHardStateSurvivesADamagedCopy(t *testing.T) {
-	for at := range hardStateSlot {
+	for at := range slotSize {
 		fs := vfs.NewMem()
 		h, g := openHard(t, fs)
 		require.NoError(t, g.setTerm(3))
 		require.NoError(t, g.setTerm(4))
-		newer, older := hardStateOffset(7, g.rec.seq), hardStateOffset(7, g.rec.seq-1)
+		newer, older := offsetOf(7, g.rec.seq), offsetOf(7, g.rec.seq-1)
 		require.NoError(t, h.Close())
 		flip(t, fs, newer+int64(at))
 		h, g = openHard(t, fs)
 		require.Equal(t, uint64(3), g.Record().Term)
 		require.NoError(t, h.Close())
 		flip(t, fs, older+int64(at))
-		h, err := OpenHardStates("HARDSTATE", "inc-1", fs, testLogger(t))
+		h, err := Open("HARDSTATE", "inc-1", fs, quiet)
 		require.NoError(t, err)
 		_, err = h.Group(7)
 		require.ErrorIs(t, err, logstore.ErrCorrupt)
@@ -112,19 +115,19 @@ func TestRetiredReplicaIsNotOpened(t *testing.T) {
 	h, g := openHard(t, fs)
 	require.NoError(t, g.setTerm(3))
 	require.NoError(t, g.Retire())
-	newer := hardStateOffset(7, g.rec.seq)
+	newer := offsetOf(7, g.rec.seq)
 	require.NoError(t, h.Close())
 	flip(t, fs, newer)
 
 	h, g = openHard(t, fs)
-	require.Equal(t, HardStateRecord{Replica: 1, Removing: true}, g.Record())
-	_, _, err := reconcile(checkedStorage(t, 1, 5), g, Position{})
+	require.Equal(t, Record{Replica: 1, Removing: true}, g.Record())
+	_, _, err := Reconcile(checkedStorage(t, 1, 5), g, logstore.Position{})
 	require.ErrorIs(t, err, ErrLeaving)
 	require.NoError(t, g.Retire(), "repeated after an interruption")
-	require.Equal(t, HardStateRecord{Replica: 1, Removing: true}, g.Record())
+	require.Equal(t, Record{Replica: 1, Removing: true}, g.Record())
 	require.NoError(t, g.Accept())
-	require.Equal(t, HardStateRecord{Replica: 1}, g.Record())
-	_, _, err = reconcile(checkedStorage(t, 1, 5), g, Position{})
+	require.Equal(t, Record{Replica: 1}, g.Record())
+	_, _, err = Reconcile(checkedStorage(t, 1, 5), g, logstore.Position{})
 	require.NoError(t, err)
 	require.NoError(t, h.Close())
 }
@@ -132,12 +135,12 @@ func TestRetiredReplicaIsNotOpened(t *testing.T) {
 // TestAMissingRecordIsNoticed erases the records, or the whole file: without the records, a
 // storage that has lost votes and entries could not be recognized.
 func TestAMissingRecordIsNoticed(t *testing.T) {
-	for _, size := range []int64{hardStatePage, 0} {
+	for _, size := range []int64{pageSize, 0} {
 		fs := vfs.NewMem()
 		h, g := openHard(t, fs)
 		require.True(t, g.Missing())
 		s := checkedStorage(t, 1, 5)
-		_, _, err := reconcile(s, g, Position{}) // the storage of an older server, without a record
+		_, _, err := Reconcile(s, g, logstore.Position{}) // the storage of an older server, without a record
 		require.NoError(t, err)
 		require.False(t, g.Missing())
 		require.NoError(t, g.Renumber())
@@ -145,16 +148,16 @@ func TestAMissingRecordIsNoticed(t *testing.T) {
 
 		truncateFile(t, fs, "HARDSTATE", size)
 		if size > 0 { // as an older server wrote it
-			overwrite(t, fs, int64(len(hardStateMagic)+2+len("inc-1")+4), make([]byte, 24))
-			appendZeros(t, fs, "HARDSTATE", 2*hardStatePage)
+			overwrite(t, fs, int64(len(magic)+2+len("inc-1")+4), make([]byte, 24))
+			appendZeros(t, fs, "HARDSTATE", 2*pageSize)
 		}
 		h, g = openHard(t, fs)
 		require.True(t, g.Missing())
-		_, _, err = reconcile(s, g, Position{})
+		_, _, err = Reconcile(s, g, logstore.Position{})
 		require.ErrorIs(t, err, ErrQuarantined)
 		require.ErrorContains(t, err, "has no record of the replica")
 		require.NoError(t, h.RetireUnknown(7, 3))
-		require.Equal(t, HardStateRecord{Replica: 3 + skippedNumbers, Removing: true}, g.Record())
+		require.Equal(t, Record{Replica: 3 + skippedNumbers, Removing: true}, g.Record())
 		require.NoError(t, h.Close())
 	}
 }
@@ -165,13 +168,13 @@ func TestATruncatedFileIsRefused(t *testing.T) {
 	fs := vfs.NewMem()
 	h, _ := openHard(t, fs)
 	require.NoError(t, h.Close())
-	appendZeros(t, fs, "HARDSTATE", 2*hardStatePage)
+	appendZeros(t, fs, "HARDSTATE", 2*pageSize)
 	h, g := openHard(t, fs)
 	require.NoError(t, g.setTerm(3))
 	require.NoError(t, h.Close())
 	for _, pages := range []int64{4, 3, 1} {
-		truncateFile(t, fs, "HARDSTATE", pages*hardStatePage)
-		_, err := OpenHardStates("HARDSTATE", "inc-1", fs, testLogger(t))
+		truncateFile(t, fs, "HARDSTATE", pages*pageSize)
+		_, err := Open("HARDSTATE", "inc-1", fs, quiet)
 		require.ErrorIs(t, err, ErrTruncated)
 		require.ErrorIs(t, err, logstore.ErrCorrupt)
 	}
@@ -180,14 +183,14 @@ func TestATruncatedFileIsRefused(t *testing.T) {
 // TestPagesOfZerosAreDamage overwrites pages with zeros, as a disk does that has lost them:
 // the records in them are lost, not unused.
 func TestPagesOfZerosAreDamage(t *testing.T) {
-	zero := make([]byte, hardStatePage)
+	zero := make([]byte, pageSize)
 	for _, older := range []bool{false, true} {
 		fs := vfs.NewMem()
 		if older { // an older server has made the file, and its pages are marked by the next start
-			head, err := hardStateHead{incarnation: "inc-1", pairs: 1}.encode()
+			head, err := header{incarnation: "inc-1", pairs: 1}.encode()
 			require.NoError(t, err)
-			clear(head[len(hardStateMagic)+2+len("inc-1")+4+12:])
-			appendZeros(t, fs, "HARDSTATE", 3*hardStatePage)
+			clear(head[len(magic)+2+len("inc-1")+4+12:])
+			appendZeros(t, fs, "HARDSTATE", 3*pageSize)
 			overwrite(t, fs, 0, head)
 		}
 		h, g := openHard(t, fs)
@@ -196,15 +199,15 @@ func TestPagesOfZerosAreDamage(t *testing.T) {
 		require.NoError(t, g.setTerm(4))
 		require.NoError(t, h.Close())
 
-		overwrite(t, fs, hardStatePage, zero)
+		overwrite(t, fs, pageSize, zero)
 		h, g = openHard(t, fs)
 		require.Equal(t, uint64(3), g.Record().Term, "the other copy")
 		_, err := h.Group(8)
 		require.ErrorIs(t, err, logstore.ErrCorrupt, "a slot that was never used cannot be told from a lost one")
 		require.NoError(t, h.Close())
 
-		overwrite(t, fs, 2*hardStatePage, zero)
-		h, err = OpenHardStates("HARDSTATE", "inc-1", fs, testLogger(t))
+		overwrite(t, fs, 2*pageSize, zero)
+		h, err = Open("HARDSTATE", "inc-1", fs, quiet)
 		require.NoError(t, err)
 		_, err = h.Group(7)
 		require.ErrorIs(t, err, logstore.ErrCorrupt)
@@ -261,16 +264,16 @@ func TestAReplicaWithADamagedRecordIsRetired(t *testing.T) {
 	require.NoError(t, g.setTerm(4))
 	require.NoError(t, h.Close())
 	for seq := range uint64(2) {
-		flip(t, fs, hardStateOffset(7, seq))
+		flip(t, fs, offsetOf(7, seq))
 	}
-	h, err := OpenHardStates("HARDSTATE", "inc-1", fs, testLogger(t))
+	h, err := Open("HARDSTATE", "inc-1", fs, quiet)
 	require.NoError(t, err)
 	_, err = h.Group(7)
 	require.ErrorIs(t, err, logstore.ErrCorrupt)
 	require.NoError(t, h.RetireUnknown(7, 2))
 	require.NoError(t, h.Close())
 	h, g = openHard(t, fs)
-	require.Equal(t, HardStateRecord{Replica: 2 + skippedNumbers, Removing: true}, g.Record())
+	require.Equal(t, Record{Replica: 2 + skippedNumbers, Removing: true}, g.Record())
 	require.NoError(t, h.Close())
 }
 
@@ -303,19 +306,19 @@ func TestStorageThatLostPromisesIsQuarantined(t *testing.T) {
 		{"the term", func(t *testing.T, s logstore.Storage) { require.NoError(t, s.SetUint64(keyCurrentTerm, 2)) }, true},
 		{"the vote", func(t *testing.T, s logstore.Storage) { require.NoError(t, s.SetUint64(keyVoteTerm, 2)) }, true},
 		{"the candidate", func(t *testing.T, s logstore.Storage) { require.NoError(t, s.Set(keyVote, []byte("b:1"))) }, true},
-		{"the snapshot record", func(t *testing.T, s logstore.Storage) { require.NoError(t, s.Set(keySnapshot, nil)) }, true},
+		{"the snapshot record", func(t *testing.T, s logstore.Storage) { require.NoError(t, CurrentSnapshot.Drop(s)) }, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h, g := openHard(t, vfs.NewMem())
 			defer func() { require.NoError(t, h.Close()) }()
 			s := checkedStorage(t, 0, 0)
-			w := recordHardState(s, g)
+			w := WrapStorage(s, g)
 			require.NoError(t, w.StoreLogs(logstoretest.Logs(1, 20)))
 			vote(w, 3, "a:1")
-			require.NoError(t, saveRecord(w, keySnapshot, record(5, 3, 5)))
-			require.Equal(t, HardStateRecord{Term: 3, VoteTerm: 3, Last: Position{Index: 20, Term: 3}, Snapshot: 5, candidate: candidateHash([]byte("a:1"))}, g.Record())
+			require.NoError(t, CurrentSnapshot.Save(w, record(5, 3, 5)))
+			require.Equal(t, Record{Term: 3, VoteTerm: 3, Last: logstore.Position{Index: 20, Term: 3}, Snapshot: 5, candidate: candidateHash([]byte("a:1"))}, g.Record())
 			c.lose(t, s)
-			_, _, err := reconcile(s, g, Position{Index: 5, Term: 3})
+			_, _, err := Reconcile(s, g, logstore.Position{Index: 5, Term: 3})
 			if c.refuse {
 				require.ErrorIs(t, err, ErrQuarantined)
 				return
@@ -339,7 +342,7 @@ func TestAnInterruptedVoteIsNotForAnEarlierCandidate(t *testing.T) {
 			defer func() { require.NoError(t, h.Close()) }()
 			s, closeIt := open(t, t.TempDir())
 			defer closeIt()
-			w := recordHardState(s, g)
+			w := WrapStorage(s, g)
 			vote := func(term uint64, candidate string) {
 				require.NoError(t, w.SetUint64(keyCurrentTerm, term))
 				require.NoError(t, w.SetUint64(keyVoteTerm, term))
@@ -358,7 +361,7 @@ func TestAnInterruptedVoteIsNotForAnEarlierCandidate(t *testing.T) {
 			require.NoError(t, w.SetUint64(keyVoteTerm, 5))
 			requireVote("")
 			for range 2 { // starts
-				_, _, err := reconcile(s, g, Position{})
+				_, _, err := Reconcile(s, g, logstore.Position{})
 				require.NoError(t, err)
 				requireVote("")
 			}
@@ -373,12 +376,12 @@ func TestAnInterruptedVoteIsNotForAnEarlierCandidate(t *testing.T) {
 func TestConflictingSuffixIsRemovedFromTheRecordFirst(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	h, g := openHard(t, fs)
-	db, err := logstore.Open("log", logstore.Options{FS: fs, Logger: testLogger(t)})
+	db, err := logstore.Open("log", logstore.Options{FS: fs, Logger: quiet})
 	require.NoError(t, err)
 	s, err := db.Storage(7)
 	require.NoError(t, err)
 	var crashed []*vfs.MemFS
-	w := recordHardState(&cutting{Storage: s, cut: func() { crashed = append(crashed, fs.CrashClone(vfs.CrashCloneCfg{})) }}, g)
+	w := WrapStorage(&cutting{Storage: s, cut: func() { crashed = append(crashed, fs.CrashClone(vfs.CrashCloneCfg{})) }}, g)
 	require.NoError(t, w.StoreLogs(logstoretest.Logs(1, 20)))
 	require.NoError(t, h.Sync())
 	require.NoError(t, w.DeleteRange(11, 20))
@@ -394,11 +397,11 @@ func TestConflictingSuffixIsRemovedFromTheRecordFirst(t *testing.T) {
 	require.Len(t, crashed, 3)
 	for i, fs := range crashed {
 		h, g := openHard(t, fs)
-		db, err := logstore.Open("log", logstore.Options{FS: fs, Logger: testLogger(t)})
+		db, err := logstore.Open("log", logstore.Options{FS: fs, Logger: quiet})
 		require.NoError(t, err)
 		s, err := db.Storage(7)
 		require.NoError(t, err)
-		_, _, err = reconcile(s, g, Position{})
+		_, _, err = Reconcile(s, g, logstore.Position{})
 		require.NoError(t, err, "crash %d", i)
 		require.NoError(t, h.Close())
 		require.NoError(t, db.Close())
@@ -430,11 +433,11 @@ func damageEverywhere(t *testing.T, entries uint64) {
 	t.Helper()
 	fs := vfs.NewCrashableMem()
 	h, g := openHard(t, fs)
-	db, err := logstore.Open("log", logstore.Options{FS: fs, Logger: testLogger(t)})
+	db, err := logstore.Open("log", logstore.Options{FS: fs, Logger: quiet})
 	require.NoError(t, err)
 	s, err := db.Storage(7)
 	require.NoError(t, err)
-	w := recordHardState(s, g)
+	w := WrapStorage(s, g)
 	require.NoError(t, w.SetUint64(keyCurrentTerm, 3))
 	for i := range entries {
 		require.NoError(t, w.StoreLogs(logstoretest.Logs(i+1, i+1)))
@@ -465,7 +468,7 @@ func holdsAll(t *testing.T, fs vfs.FS, entries uint64) bool {
 	t.Helper()
 	h, g := openHard(t, fs)
 	defer func() { require.NoError(t, h.Close()) }()
-	db, err := logstore.Open("log", logstore.Options{FS: fs, Logger: testLogger(t)})
+	db, err := logstore.Open("log", logstore.Options{FS: fs, Logger: quiet})
 	if err != nil {
 		require.ErrorIs(t, err, logstore.ErrCorrupt)
 		return false
@@ -473,7 +476,7 @@ func holdsAll(t *testing.T, fs vfs.FS, entries uint64) bool {
 	defer func() { require.NoError(t, db.Close()) }()
 	s, err := db.Storage(7)
 	require.NoError(t, err)
-	if _, _, err := reconcile(s, g, Position{}); err != nil {
+	if _, _, err := Reconcile(s, g, logstore.Position{}); err != nil {
 		require.ErrorIs(t, err, ErrQuarantined)
 		return false
 	}

@@ -1,4 +1,4 @@
-package raftgroup
+package hardstate
 
 import (
 	"encoding/binary"
@@ -15,16 +15,16 @@ import (
 // one copy is intact if writing the other one is interrupted, and each copy is within a
 // sector.
 const (
-	hardStatePage    = 4096
-	hardStateSlot    = 128
-	recordsPerPage   = hardStatePage / hardStateSlot
-	hardStateVersion = 1
+	pageSize       = 4096
+	slotSize       = 128
+	recordsPerPage = pageSize / slotSize
+	version        = 1
 
-	maxHardStateGroup = 1 << 16
-	maxIncarnation    = 255
+	maxGroup       = 1 << 16
+	maxIncarnation = 255
 )
 
-var hardStateMagic = [8]byte{'p', 'l', 'h', 'a', 'r', 'd', 's', 't'}
+var magic = [8]byte{'p', 'l', 'h', 'a', 'r', 'd', 's', 't'}
 
 // ErrForeign means that a file or directory belongs to another node or incarnation.
 var ErrForeign = errors.New("belongs to another node or incarnation")
@@ -32,10 +32,10 @@ var ErrForeign = errors.New("belongs to another node or incarnation")
 // ErrTruncated means that the hard-state file is shorter than it was. It is an logstore.ErrCorrupt.
 var ErrTruncated = fmt.Errorf("%w: the file was truncated", logstore.ErrCorrupt)
 
-// hardStateHead is the first page: magic, version, incarnation, checksum of these; number of
+// header is the first page: magic, version, incarnation, checksum of these; number of
 // page pairs, checksum up to there; number of marked page pairs, checksum up to there. Those
 // that an older server did not write are zero.
-type hardStateHead struct {
+type header struct {
 	incarnation string
 	pairs       int64 // that the file has at least
 	// marked is the number of pairs at the beginning of the file in which a slot that was
@@ -43,13 +43,13 @@ type hardStateHead struct {
 	marked int64
 }
 
-func (h hardStateHead) encode() ([]byte, error) {
+func (h header) encode() ([]byte, error) {
 	if len(h.incarnation) > maxIncarnation {
 		return nil, fmt.Errorf("the incarnation has %d bytes, the limit is %d", len(h.incarnation), maxIncarnation)
 	}
-	page := make([]byte, hardStatePage)
-	n := copy(page, hardStateMagic[:])
-	page[n] = hardStateVersion
+	page := make([]byte, pageSize)
+	n := copy(page, magic[:])
+	page[n] = version
 	page[n+1] = byte(len(h.incarnation))
 	n += 2 + copy(page[n+2:], h.incarnation)
 	e := binary.LittleEndian
@@ -61,30 +61,30 @@ func (h hardStateHead) encode() ([]byte, error) {
 	return page, nil
 }
 
-func readHardStateHead(file io.ReaderAt) (h hardStateHead, err error) {
-	page := make([]byte, hardStatePage)
+func readHeader(file io.ReaderAt) (h header, err error) {
+	page := make([]byte, pageSize)
 	if n, err := file.ReadAt(page, 0); n < len(page) {
-		return hardStateHead{}, fmt.Errorf("head: %w: %w", ErrTruncated, err)
+		return header{}, fmt.Errorf("head: %w: %w", ErrTruncated, err)
 	}
-	n := len(hardStateMagic)
-	if [8]byte(page) != hardStateMagic {
-		return hardStateHead{}, fmt.Errorf("head: %w", logstore.ErrCorrupt)
+	n := len(magic)
+	if [8]byte(page) != magic {
+		return header{}, fmt.Errorf("head: %w", logstore.ErrCorrupt)
 	}
-	if page[n] != hardStateVersion {
-		return hardStateHead{}, fmt.Errorf("%w: version %d, this server reads version %d", ErrNewerFormat, page[n], hardStateVersion)
+	if page[n] != version {
+		return header{}, fmt.Errorf("%w: version %d, this server reads version %d", ErrNewerFormat, page[n], version)
 	}
 	size := int(page[n+1])
 	n += 2 + size
 	e := binary.LittleEndian
 	if checksum(page[:n]) != e.Uint32(page[n:]) {
-		return hardStateHead{}, fmt.Errorf("head: %w", logstore.ErrCorrupt)
+		return header{}, fmt.Errorf("head: %w", logstore.ErrCorrupt)
 	}
 	h.incarnation = string(page[n-size : n])
 	if h.pairs, err = readPairs(page, n+4); err != nil {
-		return hardStateHead{}, err
+		return header{}, err
 	}
 	if h.marked, err = readPairs(page, n+16); err != nil {
-		return hardStateHead{}, err
+		return header{}, err
 	}
 	return h, nil
 }
@@ -97,14 +97,14 @@ func readPairs(page []byte, at int) (int64, error) {
 	switch {
 	case pairs == 0 && sum == 0:
 		return 0, nil
-	case checksum(page[:at+8]) != sum || pairs > maxHardStateGroup/recordsPerPage+1:
+	case checksum(page[:at+8]) != sum || pairs > maxGroup/recordsPerPage+1:
 		return 0, fmt.Errorf("head: %w", logstore.ErrCorrupt)
 	}
 	return int64(pairs), nil
 }
 
-// hardStateRecord is the record of a group in the file format.
-type hardStateRecord struct {
+// stored is the record of a group in the file format.
+type stored struct {
 	seq            uint64 // of the write; the copy with the higher one is current; 0: never used
 	replica        uint32
 	removing       bool
@@ -115,20 +115,20 @@ type hardStateRecord struct {
 	snapshot       uint64
 }
 
-func (r *hardStateRecord) export() HardStateRecord {
-	return HardStateRecord{
+func (r *stored) export() Record {
+	return Record{
 		Replica: r.replica, Removing: r.removing, Term: r.term, VoteTerm: r.voteTerm,
-		Last: Position{Index: r.last, Term: r.lastTerm}, Snapshot: r.snapshot, candidate: r.candidate,
+		Last: logstore.Position{Index: r.last, Term: r.lastTerm}, Snapshot: r.snapshot, candidate: r.candidate,
 	}
 }
 
-// hardStateOffset returns the offset of a write of a record.
-func hardStateOffset(group uint32, seq uint64) int64 {
+// offsetOf returns the offset of a write of a record.
+func offsetOf(group uint32, seq uint64) int64 {
 	pair, slot := int64(group)/recordsPerPage, int64(group)%recordsPerPage
-	return hardStatePage*(1+2*pair+int64(seq%2)) + slot*hardStateSlot
+	return pageSize*(1+2*pair+int64(seq%2)) + slot*slotSize
 }
 
-func (r *hardStateRecord) encode(slot []byte, group uint32) {
+func (r *stored) encode(slot []byte, group uint32) {
 	e := binary.LittleEndian
 	e.PutUint64(slot, r.seq)
 	e.PutUint32(slot[8:], group)
@@ -139,22 +139,22 @@ func (r *hardStateRecord) encode(slot []byte, group uint32) {
 	if r.removing {
 		slot[64] = 1
 	}
-	e.PutUint32(slot[hardStateSlot-4:], checksum(slot[:hardStateSlot-4]))
+	e.PutUint32(slot[slotSize-4:], checksum(slot[:slotSize-4]))
 }
 
 // isBlank reports whether a slot has only zeros.
-func isBlank(slot []byte) bool { return [hardStateSlot]byte(slot) == [hardStateSlot]byte{} }
+func isBlank(slot []byte) bool { return [slotSize]byte(slot) == [slotSize]byte{} }
 
 // decode reads a copy. blank reports that the slot has only zeros.
-func (r *hardStateRecord) decode(slot []byte, group uint32) (blank bool, err error) {
+func (r *stored) decode(slot []byte, group uint32) (blank bool, err error) {
 	if isBlank(slot) {
 		return true, nil
 	}
 	e := binary.LittleEndian
-	if checksum(slot[:hardStateSlot-4]) != e.Uint32(slot[hardStateSlot-4:]) || e.Uint32(slot[8:]) != group {
+	if checksum(slot[:slotSize-4]) != e.Uint32(slot[slotSize-4:]) || e.Uint32(slot[8:]) != group {
 		return false, logstore.ErrCorrupt
 	}
-	*r = hardStateRecord{
+	*r = stored{
 		seq: e.Uint64(slot), replica: e.Uint32(slot[12:]), removing: slot[64] == 1,
 		term: e.Uint64(slot[16:]), voteTerm: e.Uint64(slot[24:]), candidate: e.Uint64(slot[32:]),
 		last: e.Uint64(slot[40:]), lastTerm: e.Uint64(slot[48:]), snapshot: e.Uint64(slot[56:]),
@@ -162,18 +162,18 @@ func (r *hardStateRecord) decode(slot []byte, group uint32) (blank bool, err err
 	return false, nil
 }
 
-// readHardStateRecord reads the newer of both copies; seq is 0 if there is none. One copy may
+// readStored reads the newer of both copies; seq is 0 if there is none. One copy may
 // be damaged, as by an interrupted write: the other one is then the last durable one. It may
 // be the older of two that were synced, which the caller cannot tell; its content is
 // nevertheless true, only older. Zeros are damage if unused slots are marked.
-func readHardStateRecord(file io.ReaderAt, group uint32, marked bool) (rec hardStateRecord, err error) {
+func readStored(file io.ReaderAt, group uint32, marked bool) (rec stored, err error) {
 	damaged := 0
 	for seq := range uint64(2) {
-		slot := make([]byte, hardStateSlot)
-		if n, err := file.ReadAt(slot, hardStateOffset(group, seq)); n < len(slot) {
+		slot := make([]byte, slotSize)
+		if n, err := file.ReadAt(slot, offsetOf(group, seq)); n < len(slot) {
 			return rec, err
 		}
-		var r hardStateRecord
+		var r stored
 		blank, err := r.decode(slot, group)
 		switch {
 		case err != nil || blank && marked:
@@ -190,11 +190,11 @@ func readHardStateRecord(file io.ReaderAt, group uint32, marked bool) (rec hardS
 
 // unusedPairs returns page pairs whose slots are all marked as never used.
 func unusedPairs(from, to int64) []byte {
-	pages := make([]byte, (to-from)*2*hardStatePage)
+	pages := make([]byte, (to-from)*2*pageSize)
 	for group := from * recordsPerPage; group < to*recordsPerPage; group++ {
 		for seq := range uint64(2) {
-			at := hardStateOffset(uint32(group), seq) - hardStatePage*(1+2*from)
-			new(hardStateRecord).encode(pages[at:at+hardStateSlot], uint32(group))
+			at := offsetOf(uint32(group), seq) - pageSize*(1+2*from)
+			new(stored).encode(pages[at:at+slotSize], uint32(group))
 		}
 	}
 	return pages

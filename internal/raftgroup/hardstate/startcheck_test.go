@@ -1,4 +1,4 @@
-package raftgroup
+package hardstate
 
 import (
 	"testing"
@@ -21,9 +21,9 @@ func checkedStorage(t *testing.T, first, last uint64) logstore.Storage {
 	return s
 }
 
-func record(index, term, state uint64) snapshotRecord {
-	return snapshotRecord{
-		Index: index, Term: term, State: Position{Index: state, Term: term}, ConfigIndex: 1,
+func record(index, term, state uint64) SnapshotRecord {
+	return SnapshotRecord{
+		Index: index, Term: term, State: logstore.Position{Index: state, Term: term}, ConfigIndex: 1,
 		Config: raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a:1"}}},
 	}
 }
@@ -32,7 +32,7 @@ func TestStartCheck(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		first, last uint64
-		snapshot    snapshotRecord
+		snapshot    SnapshotRecord
 		applied     uint64
 		appliedTerm uint64
 		want        error
@@ -56,9 +56,9 @@ func TestStartCheck(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := checkedStorage(t, c.first, c.last)
 			if c.snapshot.Index > 0 {
-				require.NoError(t, saveRecord(s, keySnapshot, c.snapshot))
+				require.NoError(t, CurrentSnapshot.Save(s, c.snapshot))
 			}
-			rec, have, err := reconcile(s, nil, Position{Index: c.applied, Term: c.appliedTerm})
+			rec, have, err := Reconcile(s, nil, logstore.Position{Index: c.applied, Term: c.appliedTerm})
 			require.ErrorIs(t, err, c.want)
 			require.Equal(t, c.snapshot.Index > 0, have)
 			require.Equal(t, c.snapshot, rec)
@@ -73,7 +73,7 @@ func TestInterruptedInstallationIsSettled(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		applied uint64
-		want    snapshotRecord
+		want    SnapshotRecord
 		first   uint64
 	}{
 		{"before the switch", 4, record(3, 3, 3), 2},
@@ -81,54 +81,30 @@ func TestInterruptedInstallationIsSettled(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := checkedStorage(t, 2, 9)
-			require.NoError(t, saveRecord(s, keySnapshot, record(3, 3, 3)))
-			require.NoError(t, saveRecord(s, keyPending, record(20, 5, 20)))
-			rec, have, err := reconcile(s, nil, Position{Index: c.applied, Term: 3})
+			require.NoError(t, CurrentSnapshot.Save(s, record(3, 3, 3)))
+			require.NoError(t, PendingSnapshot.Save(s, record(20, 5, 20)))
+			rec, have, err := Reconcile(s, nil, logstore.Position{Index: c.applied, Term: 3})
 			require.NoError(t, err)
 			require.True(t, have)
 			require.Equal(t, c.want, rec)
 			first, _, err := logstore.Bounds(s)
 			require.NoError(t, err)
 			require.Equal(t, c.first, first)
-			_, pending, err := loadRecord(s, keyPending)
+			_, pending, err := PendingSnapshot.Load(s)
 			require.NoError(t, err)
 			require.False(t, pending)
-			again, _, err := loadRecord(s, keySnapshot)
+			again, _, err := CurrentSnapshot.Load(s)
 			require.NoError(t, err)
 			require.Equal(t, c.want, again)
 		})
 	}
 }
 
-func TestDamagedLogQuarantinesItsGroupOnly(t *testing.T) {
-	dir := t.TempDir()
-	n := startNode(t, dir, "")
-	j, other := memJournal(t), memJournal(t)
-	open := func(id uint32, j *journal) (*Group, error) { return Open(n.config(id, j, n.voter())) }
-	g, err := open(1, j)
-	require.NoError(t, err)
-	waitLeader(t, g)
-	proposeMany(t, g, 1, 5)
-	require.NoError(t, g.Shutdown(t.Context()))
-	n.whileClosed(func(dir string) { logstoretest.DamageEntry(t, dir, 1, 4) })
-	for range 2 { // found, then remembered
-		_, err = open(1, j)
-		require.ErrorIs(t, err, ErrQuarantined)
-		require.ErrorContains(t, err, "group-1")
-	}
-	g, err = open(2, other)
-	require.NoError(t, err)
-	waitLeader(t, g)
-	proposeMany(t, g, 1, 5)
-	require.NoError(t, g.Shutdown(t.Context()))
-	n.stop()
-}
-
 func TestDamagedSnapshotRecordsAreQuarantined(t *testing.T) {
-	for _, key := range [][]byte{keySnapshot, keyPending} {
+	for _, key := range []SnapshotKey{CurrentSnapshot, PendingSnapshot} {
 		s := checkedStorage(t, 1, 9)
-		require.NoError(t, s.Set(key, []byte("damaged")))
-		_, _, err := reconcile(s, nil, Position{Index: 5, Term: 3})
+		require.NoError(t, s.Set([]byte(key), []byte("damaged")))
+		_, _, err := Reconcile(s, nil, logstore.Position{Index: 5, Term: 3})
 		require.ErrorIs(t, err, ErrQuarantined, string(key))
 		logstoretest.RequireBounds(t, s, 1, 9)
 	}
@@ -146,7 +122,7 @@ func TestDamagedMarksAreQuarantined(t *testing.T) {
 		_, err := s.Get(key)
 		require.ErrorIs(t, err, logstore.ErrCorrupt, string(key))
 		h, g := openHard(t, vfs.NewMem())
-		_, _, err = reconcile(s, g, Position{Index: 5, Term: 3})
+		_, _, err = Reconcile(s, g, logstore.Position{Index: 5, Term: 3})
 		require.ErrorIs(t, err, ErrQuarantined, string(key))
 		require.NoError(t, h.Close())
 		closeIt()

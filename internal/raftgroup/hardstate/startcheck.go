@@ -1,30 +1,31 @@
-package raftgroup
+package hardstate
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	"platform/internal/raftgroup/logstore"
 
 	"github.com/hashicorp/raft"
 )
 
-// reconcile checks that log, snapshot record, state and hard-state record are consistent
+// Reconcile checks that log, snapshot record, state and hard-state record are consistent
 // before Raft uses them, and cleans up after a crash during the installation of a snapshot.
 // It returns the current snapshot, if there is one.
-func reconcile(s logstore.Storage, hard *HardState, applied Position) (snapshotRecord, bool, error) {
+func Reconcile(s logstore.Storage, hard *State, applied logstore.Position) (SnapshotRecord, bool, error) {
 	if hard.removing() {
-		return snapshotRecord{}, false, ErrLeaving
+		return SnapshotRecord{}, false, ErrLeaving
 	}
 	if mark, err := readMark(s, logstore.KeyLeaving); err != nil || mark != "" {
-		return snapshotRecord{}, false, cmp.Or(err, ErrLeaving)
+		return SnapshotRecord{}, false, cmp.Or(err, ErrLeaving)
 	}
 	if why, err := readMark(s, logstore.KeyQuarantine); err != nil || why != "" {
-		return snapshotRecord{}, false, cmp.Or(err, quarantinedEarlier(why))
+		return SnapshotRecord{}, false, cmp.Or(err, quarantinedEarlier(why))
 	}
 	if err := hard.check(s); err != nil { // before anything is changed
-		return snapshotRecord{}, false, err
+		return SnapshotRecord{}, false, err
 	}
 	rec, have, err := settleRecords(s, applied)
 	if err != nil {
@@ -48,17 +49,22 @@ func readMark(s raft.StableStore, key []byte) (string, error) {
 	return string(mark), nil
 }
 
+// quarantinedEarlier returns the error of a group that has the mark.
+func quarantinedEarlier(reason string) error {
+	return fmt.Errorf("%w: %s", ErrQuarantined, strings.TrimPrefix(reason, ErrQuarantined.Error()+": "))
+}
+
 // settleRecords completes or drops an installation that a crash interrupted: if the state
 // machine switched, the pending record describes it.
-func settleRecords(s logstore.Storage, applied Position) (snapshotRecord, bool, error) {
-	rec, have, err := loadRecord(s, keySnapshot)
+func settleRecords(s logstore.Storage, applied logstore.Position) (SnapshotRecord, bool, error) {
+	rec, have, err := CurrentSnapshot.Load(s)
 	if errors.Is(err, logstore.ErrCorrupt) {
 		err = fmt.Errorf("%w: %w", ErrQuarantined, err)
 	}
 	if err != nil {
 		return rec, false, err
 	}
-	pending, interrupted, err := loadRecord(s, keyPending)
+	pending, interrupted, err := PendingSnapshot.Load(s)
 	if errors.Is(err, logstore.ErrCorrupt) {
 		err = fmt.Errorf("%w: installation of a snapshot: %w", ErrQuarantined, err)
 	}
@@ -66,17 +72,17 @@ func settleRecords(s logstore.Storage, applied Position) (snapshotRecord, bool, 
 		return rec, have, err
 	}
 	if applied.Index >= pending.State.Index && pending.Index > rec.Index {
-		if err := saveRecord(s, keySnapshot, pending); err != nil {
+		if err := CurrentSnapshot.Save(s, pending); err != nil {
 			return rec, have, err
 		}
 		rec, have = pending, true
 	}
-	return rec, have, dropRecord(s, keyPending)
+	return rec, have, PendingSnapshot.Drop(s)
 }
 
 // dropStaleLog removes a log that an installed snapshot replaced: one that ends before the
 // snapshot, or has another entry at its index.
-func dropStaleLog(s logstore.Storage, rec snapshotRecord) error {
+func dropStaleLog(s logstore.Storage, rec SnapshotRecord) error {
 	first, last, err := logstore.Bounds(s)
 	if err != nil || last == 0 {
 		return err
@@ -99,7 +105,7 @@ func dropStaleLog(s logstore.Storage, rec snapshotRecord) error {
 }
 
 // checkState verifies snapshot ≤ applied ≤ end of the log.
-func checkState(s logstore.Storage, applied Position, rec snapshotRecord) error {
+func checkState(s logstore.Storage, applied logstore.Position, rec SnapshotRecord) error {
 	first, last, err := logstore.Bounds(s)
 	if err != nil {
 		return err
@@ -130,6 +136,6 @@ func checkState(s logstore.Storage, applied Position, rec snapshotRecord) error 
 // of a snapshot the log of a replica is empty.
 func HoldsReplica(s logstore.Storage) bool {
 	_, last, err := logstore.Bounds(s)
-	_, snapshot, snapshotErr := loadRecord(s, keySnapshot)
+	_, snapshot, snapshotErr := CurrentSnapshot.Load(s)
 	return last > 0 || snapshot || err != nil || snapshotErr != nil
 }

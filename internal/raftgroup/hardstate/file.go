@@ -1,4 +1,4 @@
-package raftgroup
+package hardstate
 
 import (
 	"errors"
@@ -15,11 +15,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// hardStateFlush is the maximum delay until the last index of a log is durable in the
+// flushInterval is the maximum delay until the last index of a log is durable in the
 // hard-state file. Terms and votes are never delayed.
-const hardStateFlush = time.Second
+const flushInterval = time.Second
 
-// HardStates is the hard-state file of a node: a second, checksummed record of the term,
+// File is the hard-state file of a node: a second, checksummed record of the term,
 // vote and log end of each of its replicas, outside the databases that store them. It
 // reveals a database that has lost some of them, or was replaced by an older copy.
 //
@@ -27,7 +27,7 @@ const hardStateFlush = time.Second
 // both places before they take effect. The last index is written after each append and
 // synced within a second, so it survives the end of the process, and a power failure except
 // for that second.
-type HardStates struct {
+type File struct {
 	fs   vfs.FS
 	file vfs.File
 	log  *slog.Logger
@@ -38,31 +38,31 @@ type HardStates struct {
 	stopped chan struct{}
 
 	mu     sync.Mutex // covers the fields below
-	head   hardStateHead
+	head   header
 	pages  int64 // page pairs that the file has
-	groups map[uint32]*HardState
+	groups map[uint32]*State
 }
 
-// HardState is the record of one group.
-type HardState struct {
-	owner *HardStates
+// State is the record of one group.
+type State struct {
+	owner *File
 	group uint32
 
 	mu  sync.Mutex // covers rec; held while it is written
-	rec hardStateRecord
+	rec stored
 }
 
-// OpenHardStates opens the hard-state file of the node with this incarnation, or creates
+// Open opens the hard-state file of the node with this incarnation, or creates
 // one. A file of another incarnation is rejected with ErrForeign.
-func OpenHardStates(path, incarnation string, fs vfs.FS, logger *slog.Logger) (h *HardStates, err error) {
+func Open(path, incarnation string, fs vfs.FS, logger *slog.Logger) (h *File, err error) {
 	if fs == nil {
 		fs = vfs.Default
 	}
 	if logger == nil {
 		logger = slog.Default()
 	}
-	h = &HardStates{
-		fs: fs, log: logger, stop: make(chan struct{}), stopped: make(chan struct{}), groups: map[uint32]*HardState{},
+	h = &File{
+		fs: fs, log: logger, stop: make(chan struct{}), stopped: make(chan struct{}), groups: map[uint32]*State{},
 	}
 	if h.file, err = fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified); err != nil {
 		return nil, fmt.Errorf("open hard-state file: %w", err)
@@ -79,16 +79,16 @@ func OpenHardStates(path, incarnation string, fs vfs.FS, logger *slog.Logger) (h
 }
 
 // open reads the header, or writes one into an empty file.
-func (h *HardStates) open(incarnation string) (created bool, err error) {
+func (h *File) open(incarnation string) (created bool, err error) {
 	info, err := h.file.Stat()
 	if err != nil {
 		return false, err
 	}
-	if h.head, err = readHardStateHead(h.file); err == nil {
+	if h.head, err = readHeader(h.file); err == nil {
 		if h.head.incarnation != incarnation {
 			return false, fmt.Errorf("%w: incarnation %s, the node has %s", ErrForeign, h.head.incarnation, incarnation)
 		}
-		h.pages = max(info.Size()/hardStatePage-1, 0) / 2
+		h.pages = max(info.Size()/pageSize-1, 0) / 2
 		if h.pages < h.head.pairs {
 			return false, fmt.Errorf("%w: %d bytes", ErrTruncated, info.Size())
 		}
@@ -96,10 +96,10 @@ func (h *HardStates) open(incarnation string) (created bool, err error) {
 	}
 	// The header is written and synced first. If it is missing and nothing follows, an
 	// earlier start was interrupted there.
-	if info.Size() > hardStatePage {
+	if info.Size() > pageSize {
 		return false, err
 	}
-	h.head = hardStateHead{incarnation: incarnation}
+	h.head = header{incarnation: incarnation}
 	page, err := h.head.encode()
 	if err != nil {
 		return false, err
@@ -112,19 +112,19 @@ func (h *HardStates) open(incarnation string) (created bool, err error) {
 
 // markUnused writes checksums to the slots of pages that an older server has added. Its zeros
 // are taken for slots that were never used.
-func (h *HardStates) markUnused() error {
+func (h *File) markUnused() error {
 	for pair := h.head.marked; pair < h.pages; pair++ {
 		unused := unusedPairs(pair, pair+1)
-		at := hardStatePage * (1 + 2*pair)
+		at := pageSize * (1 + 2*pair)
 		existing := make([]byte, len(unused))
 		if _, err := h.file.ReadAt(existing, at); err != nil {
 			return err
 		}
-		for i := 0; i < len(unused); i += hardStateSlot {
-			if !isBlank(existing[i : i+hardStateSlot]) {
+		for i := 0; i < len(unused); i += slotSize {
+			if !isBlank(existing[i : i+slotSize]) {
 				continue
 			}
-			if _, err := h.file.WriteAt(unused[i:i+hardStateSlot], at+int64(i)); err != nil {
+			if _, err := h.file.WriteAt(unused[i:i+slotSize], at+int64(i)); err != nil {
 				return err
 			}
 		}
@@ -134,7 +134,7 @@ func (h *HardStates) markUnused() error {
 
 // writeHead durably records the number of pages in the header, so that neither a truncated
 // file nor pages of zeros are taken for missing records.
-func (h *HardStates) writeHead() error {
+func (h *File) writeHead() error {
 	if h.head.pairs == h.pages && h.head.marked == h.pages {
 		return nil
 	}
@@ -156,9 +156,9 @@ func (h *HardStates) writeHead() error {
 
 // Group returns the record of a group, an empty one if there is none. A record that is
 // damaged in both copies gives logstore.ErrCorrupt and ErrUnrecorded.
-func (h *HardStates) Group(group uint32) (*HardState, error) {
-	if group > maxHardStateGroup {
-		return nil, fmt.Errorf("hard state of group %d: the largest number is %d", group, maxHardStateGroup)
+func (h *File) Group(group uint32) (*State, error) {
+	if group > maxGroup {
+		return nil, fmt.Errorf("hard state of group %d: the largest number is %d", group, maxGroup)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -168,25 +168,25 @@ func (h *HardStates) Group(group uint32) (*HardState, error) {
 	if err := h.extend(int64(group)/recordsPerPage + 1); err != nil {
 		return nil, fmt.Errorf("hard state of group %d: %w", group, err)
 	}
-	rec, err := readHardStateRecord(h.file, group, true)
+	rec, err := readStored(h.file, group, true)
 	if errors.Is(err, logstore.ErrCorrupt) {
 		err = fmt.Errorf("%w: %w", ErrUnrecorded, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("hard state of group %d: %w", group, err)
 	}
-	g := &HardState{owner: h, group: group, rec: rec}
+	g := &State{owner: h, group: group, rec: rec}
 	h.groups[group] = g
 	return g, nil
 }
 
 // extend allocates page pairs, so that writing records does not change the file's size
 // later.
-func (h *HardStates) extend(pairs int64) error {
+func (h *File) extend(pairs int64) error {
 	if pairs <= h.pages {
 		return nil
 	}
-	from := hardStatePage * (1 + 2*h.pages)
+	from := pageSize * (1 + 2*h.pages)
 	if _, err := h.file.WriteAt(unusedPairs(h.pages, pairs), from); err != nil {
 		return err
 	}
@@ -195,9 +195,9 @@ func (h *HardStates) extend(pairs int64) error {
 }
 
 // run syncs written records in the background.
-func (h *HardStates) run() {
+func (h *File) run() {
 	defer close(h.stopped)
-	tick := time.NewTicker(hardStateFlush)
+	tick := time.NewTicker(flushInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -212,7 +212,7 @@ func (h *HardStates) run() {
 }
 
 // Sync makes all records durable.
-func (h *HardStates) Sync() error {
+func (h *File) Sync() error {
 	h.syncing.Lock()
 	defer h.syncing.Unlock()
 	if !h.dirty.Swap(false) {
@@ -226,27 +226,27 @@ func (h *HardStates) Sync() error {
 }
 
 // Close makes all records durable and closes the file.
-func (h *HardStates) Close() error {
+func (h *File) Close() error {
 	close(h.stop)
 	<-h.stopped
 	return errors.Join(h.Sync(), h.file.Close())
 }
 
-// HardStateFile is the content of a hard-state file.
-type HardStateFile struct {
+// Content is the content of a hard-state file.
+type Content struct {
 	Incarnation string
-	Groups      map[uint32]HardStateRecord // groups with a record
-	Damaged     map[uint32]error           // groups whose record cannot be read
+	Groups      map[uint32]Record // groups with a record
+	Damaged     map[uint32]error  // groups whose record cannot be read
 }
 
-// ReadHardStates reads a hard-state file without changing it.
-func ReadHardStates(path string) (*HardStateFile, error) {
+// Read reads a hard-state file without changing it.
+func Read(path string) (*Content, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read hard-state file: %w", err)
 	}
 	defer file.Close()
-	head, err := readHardStateHead(file)
+	head, err := readHeader(file)
 	if err != nil {
 		return nil, fmt.Errorf("read hard-state file %s: %w", path, err)
 	}
@@ -254,13 +254,13 @@ func ReadHardStates(path string) (*HardStateFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read hard-state file: %w", err)
 	}
-	all := &HardStateFile{Incarnation: head.incarnation, Groups: map[uint32]HardStateRecord{}, Damaged: map[uint32]error{}}
-	pairs := max(info.Size()/hardStatePage-1, 0) / 2
+	all := &Content{Incarnation: head.incarnation, Groups: map[uint32]Record{}, Damaged: map[uint32]error{}}
+	pairs := max(info.Size()/pageSize-1, 0) / 2
 	if pairs < head.pairs {
 		return nil, fmt.Errorf("read hard-state file %s: %w", path, ErrTruncated)
 	}
-	for group := range uint32(min(pairs*recordsPerPage, maxHardStateGroup+1)) {
-		rec, err := readHardStateRecord(file, group, int64(group)/recordsPerPage < head.marked)
+	for group := range uint32(min(pairs*recordsPerPage, maxGroup+1)) {
+		rec, err := readStored(file, group, int64(group)/recordsPerPage < head.marked)
 		switch {
 		case err != nil:
 			all.Damaged[group] = err
@@ -275,16 +275,16 @@ func ReadHardStates(path string) (*HardStateFile, error) {
 // present replica, whose data is to be removed: its Raft server ID is never used again. A
 // replica without its log and votes must not return under the same ID, since others may
 // still rely on them: a member that was down when this one left would count a new vote of it
-// in its own, outdated configuration. Open refuses the group with ErrLeaving until
+// in its own, outdated configuration. Reconcile rejects the group with ErrLeaving until
 // the data has been removed and Accept was called; until then, Retire can be repeated.
-func (g *HardState) Retire() error {
+func (g *State) Retire() error {
 	rec := g.Record()
 	next := rec.Replica
 	if !rec.Removing {
 		next++
 	}
 	for range 2 { // both copies, so that neither can restore the previous replica
-		err := g.update(true, func(r *hardStateRecord) { *r = hardStateRecord{seq: r.seq, replica: next, removing: true} })
+		err := g.update(true, func(r *stored) { *r = stored{seq: r.seq, replica: next, removing: true} })
 		if err != nil {
 			return err
 		}
@@ -298,24 +298,24 @@ const skippedNumbers = 1000
 
 // RetireUnknown is Retire for a group whose record is missing or damaged, and with it the
 // number of the present replica. known is the highest number that other nodes know of.
-func (h *HardStates) RetireUnknown(group, known uint32) error {
-	return h.reset(group, hardStateRecord{replica: known + skippedNumbers, removing: true})
+func (h *File) RetireUnknown(group, known uint32) error {
+	return h.reset(group, stored{replica: known + skippedNumbers, removing: true})
 }
 
 // AcceptUnknown is Accept for a group whose record is missing or damaged. replica is the
 // number of the present replica.
-func (h *HardStates) AcceptUnknown(group, replica uint32) error {
-	return h.reset(group, hardStateRecord{replica: replica})
+func (h *File) AcceptUnknown(group, replica uint32) error {
+	return h.reset(group, stored{replica: replica})
 }
 
 // reset durably replaces both copies of a record, of which at most one can be read.
-func (h *HardStates) reset(group uint32, rec hardStateRecord) error {
+func (h *File) reset(group uint32, rec stored) error {
 	g, err := h.Group(group)
 	if errors.Is(err, logstore.ErrCorrupt) {
-		g, err = &HardState{owner: h, group: group}, nil
+		g, err = &State{owner: h, group: group}, nil
 	}
 	for i := 0; i < 2 && err == nil; i++ {
-		err = g.update(true, func(r *hardStateRecord) {
+		err = g.update(true, func(r *stored) {
 			rec.seq = r.seq
 			*r = rec
 		})
@@ -333,17 +333,17 @@ func WasRecorded(s logstore.Storage) bool {
 }
 
 // Missing reports whether the file has no record of the group.
-func (g *HardState) Missing() bool {
+func (g *State) Missing() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.rec.seq == 0
 }
 
-// Accept durably deletes the record, except for the replica number: the next Open takes the
+// Accept durably deletes the record, except for the replica number: the next start takes the
 // content of the storage as complete. Whatever the storage has lost is then lost, and this
 // replica may vote twice in a term, so it is only for a group that has no other replicas.
-func (g *HardState) Accept() error {
-	return g.update(true, func(r *hardStateRecord) { *r = hardStateRecord{seq: r.seq, replica: r.replica} })
+func (g *State) Accept() error {
+	return g.update(true, func(r *stored) { *r = stored{seq: r.seq, replica: r.replica} })
 }
 
 // syncDirOf makes the name of a new file durable.
@@ -353,4 +353,36 @@ func syncDirOf(fs vfs.FS, path string) error {
 		return err
 	}
 	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// Renumber durably assigns the replica the next number, and with it another Raft server ID.
+// Its term, vote and log end stay on record.
+func (g *State) Renumber() error {
+	replica := g.Record().Replica + 1
+	for range 2 { // both copies, so that neither can restore the former ID
+		if err := g.update(true, func(r *stored) { r.replica = replica }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Rename assigns a closed hard-state file to another incarnation.
+func Rename(path, incarnation string) error {
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("open hard-state file: %w", err)
+	}
+	var head header
+	if head, err = readHeader(file); err == nil {
+		var page []byte
+		head.incarnation = incarnation
+		if page, err = head.encode(); err == nil {
+			_, err = file.WriteAt(page, 0)
+		}
+	}
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return fmt.Errorf("hard-state file %s: %w", path, err)
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package raftgroup
+package statestream
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"io"
 	"testing"
 
-	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/limits"
@@ -18,13 +17,12 @@ import (
 
 // pairs is a state in memory.
 type pairs struct {
-	at   Position
+	at   logstore.Position
 	keys []string
 	vals []string
 }
 
-func (p *pairs) Applied() Position { return p.at }
-func (p *pairs) Close() error      { return nil }
+func (p *pairs) Applied() logstore.Position { return p.at }
 
 func (p *pairs) Each(_ context.Context, emit func(key, value []byte) error) error {
 	for i := range p.keys {
@@ -35,15 +33,13 @@ func (p *pairs) Each(_ context.Context, emit func(key, value []byte) error) erro
 	return nil
 }
 
-func (p *pairs) Put(k, v []byte) error {
+func (p *pairs) put(k, v []byte) error {
 	p.keys, p.vals = append(p.keys, string(k)), append(p.vals, string(v))
 	return nil
 }
-func (p *pairs) Commit(context.Context, Position) error { return nil }
-func (p *pairs) Abort() error                           { return nil }
 
 func manyPairs(n int) *pairs {
-	p := &pairs{at: Position{Index: 1000, Term: 7}}
+	p := &pairs{at: logstore.Position{Index: 1000, Term: 7}}
 	for i := range n {
 		p.keys = append(p.keys, fmt.Sprintf("key %06d", i))
 		p.vals = append(p.vals, fmt.Sprintf("%0*d", i%300, i))
@@ -52,13 +48,13 @@ func manyPairs(n int) *pairs {
 }
 
 func TestStreamCarriesTheState(t *testing.T) {
-	big := &pairs{at: Position{Index: 2, Term: 1}, keys: []string{"k"}, vals: []string{string(make([]byte, 3*blockBytes))}}
+	big := &pairs{at: logstore.Position{Index: 2, Term: 1}, keys: []string{"k"}, vals: []string{string(make([]byte, 3*blockBytes))}}
 	for name, state := range map[string]*pairs{"empty": {}, "blocks": manyPairs(5000), "large pair": big} {
 		t.Run(name, func(t *testing.T) {
 			var buf bytes.Buffer
-			require.NoError(t, writeState(t.Context(), &buf, state))
+			require.NoError(t, Write(t.Context(), &buf, state))
 			got := &pairs{}
-			at, err := readState(&buf, got)
+			at, err := Read(&buf, got.put)
 			require.NoError(t, err)
 			require.Equal(t, state.at, at)
 			require.Equal(t, state.keys, got.keys)
@@ -69,21 +65,21 @@ func TestStreamCarriesTheState(t *testing.T) {
 
 func TestDamagedStreamIsRefused(t *testing.T) {
 	var buf bytes.Buffer
-	require.NoError(t, writeState(t.Context(), &buf, manyPairs(20)))
+	require.NoError(t, Write(t.Context(), &buf, manyPairs(20)))
 	good := buf.Bytes()
 	for i := range good {
 		bad := bytes.Clone(good)
 		bad[i] ^= 0x10
-		_, err := readState(bytes.NewReader(bad), &pairs{})
+		_, err := Read(bytes.NewReader(bad), new(pairs).put)
 		require.Error(t, err, "byte %d", i)
-		_, err = readState(bytes.NewReader(good[:i]), &pairs{})
+		_, err = Read(bytes.NewReader(good[:i]), new(pairs).put)
 		require.Error(t, err, "cut at %d", i)
 	}
 }
 
 func TestStreamWithAMissingBlockIsRefused(t *testing.T) {
 	var whole bytes.Buffer
-	require.NoError(t, writeState(t.Context(), &whole, manyPairs(3000)))
+	require.NoError(t, Write(t.Context(), &whole, manyPairs(3000)))
 	in := &frameReader{r: bytes.NewReader(whole.Bytes())}
 	var cut bytes.Buffer
 	out := &frameWriter{w: &cut}
@@ -96,43 +92,24 @@ func TestStreamWithAMissingBlockIsRefused(t *testing.T) {
 			require.NoError(t, out.frame(kind, payload))
 		}
 	}
-	_, err := readState(&cut, &pairs{})
+	_, err := Read(&cut, new(pairs).put)
 	require.ErrorIs(t, err, logstore.ErrCorrupt)
 }
 
 // TestStreamBytes pins the format on the wire.
 func TestStreamBytes(t *testing.T) {
 	var buf bytes.Buffer
-	state := &pairs{at: Position{Index: 300, Term: 2}, keys: []string{"a", "b"}, vals: []string{"1", ""}}
-	require.NoError(t, writeState(t.Context(), &buf, state))
+	state := &pairs{at: logstore.Position{Index: 300, Term: 2}, keys: []string{"a", "b"}, vals: []string{"1", ""}}
+	require.NoError(t, Write(t.Context(), &buf, state))
 	require.Equal(t, "08000000"+"01"+"52475353"+"01"+"ac0202"+"7fd6a4f9"+
 		"07000000"+"02"+"01610131"+"016200"+"47a51ecb"+
 		"02000000"+"03"+"0207"+"0c37c579", hex.EncodeToString(buf.Bytes()))
 }
 
-// TestSnapshotRecordBytes pins the format on disk.
-func TestSnapshotRecordBytes(t *testing.T) {
-	rec := snapshotRecord{
-		Index: 300, Term: 4, State: Position{Index: 299, Term: 3}, ConfigIndex: 1,
-		Config: raft.Configuration{Servers: []raft.Server{
-			{ID: "n1", Address: "a:1"}, {Suffrage: raft.Nonvoter, ID: "n2", Address: "b:2"},
-		}},
-	}
-	b := rec.encode()
-	require.Equal(t, "01ac0204ab02030102"+"00026e3103613a31"+"01026e3203623a32", hex.EncodeToString(b))
-	back, err := decodeSnapshotRecord(b)
-	require.NoError(t, err)
-	require.Equal(t, rec, back)
-	for n := range b {
-		_, err := decodeSnapshotRecord(b[:n])
-		require.ErrorIs(t, err, logstore.ErrCorrupt)
-	}
-}
-
 func TestExportStopsWhenItsContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := writeState(ctx, &bytes.Buffer{}, manyPairs(10))
+	err := Write(ctx, &bytes.Buffer{}, manyPairs(10))
 	require.True(t, errors.Is(err, context.Canceled))
 }
 
@@ -146,7 +123,7 @@ func (r *oneRow) Each(_ context.Context, emit func(key, value []byte) error) err
 	return errors.Join(emit([]byte("a"), make([]byte, blockBytes/2)), emit([]byte("b"), make([]byte, r.size)))
 }
 
-func (r *oneRow) Put(_, v []byte) error {
+func (r *oneRow) put(_, v []byte) error {
 	r.size = len(v)
 	return nil
 }
@@ -154,10 +131,50 @@ func (r *oneRow) Put(_, v []byte) error {
 // The rows that the first release has written are not in chunks, however large they are.
 func TestStreamCarriesTheLargestRow(t *testing.T) {
 	r, w := io.Pipe()
-	go func() { w.CloseWithError(writeState(t.Context(), w, &oneRow{size: limits.StoredMessage})) }()
+	go func() { w.CloseWithError(Write(t.Context(), w, &oneRow{size: limits.StoredMessage})) }()
 	got := &oneRow{}
-	_, err := readState(r, got)
+	_, err := Read(r, got.put)
 	require.NoError(t, r.CloseWithError(err))
 	require.NoError(t, err)
 	require.Equal(t, limits.StoredMessage, got.size)
+}
+
+// FuzzSnapshotStream: a stream of well-formed frames with any content, or of any
+// bytes at all, is refused, or carries a state that stays the same when it is sent on.
+func FuzzSnapshotStream(f *testing.F) {
+	var whole bytes.Buffer
+	require.NoError(f, Write(f.Context(), &whole, manyPairs(3)))
+	f.Add(whole.Bytes(), false)
+	f.Add([]byte("\x01\x07RGSS\x01\x05\x01\x02\x06\x01k\x01v\x00\x00\x03\x02\x02\x06"), true)
+	f.Add([]byte("\x01\x07RGSS\x01\x05\x01\x02\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x03\x02\x00\x00"), true)
+	f.Fuzz(func(t *testing.T, data []byte, frames bool) {
+		stream := bytes.NewBuffer(data)
+		if frames {
+			stream = framed(t, data)
+		}
+		got := &pairs{}
+		at, err := Read(stream, got.put)
+		if err != nil {
+			return
+		}
+		got.at = at
+		var sent bytes.Buffer
+		require.NoError(t, Write(t.Context(), &sent, got))
+		again := &pairs{at: at}
+		_, err = Read(&sent, again.put)
+		require.NoError(t, err)
+		require.Equal(t, got, again)
+	})
+}
+
+// framed makes frames of parts of data, each after its kind and length.
+func framed(t *testing.T, data []byte) *bytes.Buffer {
+	var b bytes.Buffer
+	w := &frameWriter{w: &b}
+	for len(data) >= 2 {
+		n := min(int(data[1]), len(data)-2)
+		require.NoError(t, w.frame(data[0], data[2:2+n]))
+		data = data[2+n:]
+	}
+	return &b
 }

@@ -1,4 +1,4 @@
-package raftgroup
+package hardstate
 
 import (
 	"bytes"
@@ -36,9 +36,9 @@ func boltImages(t *testing.T) (images []boltImage) {
 	fs := vfs.NewCrashableMem()
 	h, g := openHard(t, fs)
 	path := filepath.Join(t.TempDir(), "log.db")
-	s, err := logstore.OpenBolt(path, logstore.BoltOptions{Logger: testLogger(t), MmapBytes: 1 << 18})
+	s, err := logstore.OpenBolt(path, logstore.BoltOptions{Logger: quiet, MmapBytes: 1 << 18})
 	require.NoError(t, err)
-	w := recordHardState(s, g)
+	w := WrapStorage(s, g)
 	last, term := uint64(0), uint64(0)
 	shoot := func() {
 		file, err := os.ReadFile(path)
@@ -87,13 +87,13 @@ func (image *boltImage) holds(t *testing.T, file []byte, what string) bool {
 	defer func() { require.NoError(t, os.Remove(path)) }()
 	h, g := openHard(t, image.hard.CrashClone(vfs.CrashCloneCfg{}))
 	defer func() { require.NoError(t, h.Close()) }()
-	s, err := logstore.OpenBolt(path, logstore.BoltOptions{Logger: testLogger(t), MmapBytes: 1 << 18})
+	s, err := logstore.OpenBolt(path, logstore.BoltOptions{Logger: quiet, MmapBytes: 1 << 18})
 	if err != nil {
 		require.ErrorIs(t, err, logstore.ErrCorrupt, what)
 		return false
 	}
 	defer func() { require.NoError(t, s.Close()) }()
-	if _, _, err := reconcile(s, g, Position{}); err != nil {
+	if _, _, err := Reconcile(s, g, logstore.Position{}); err != nil {
 		require.ErrorIs(t, err, ErrQuarantined, what)
 		return false
 	}

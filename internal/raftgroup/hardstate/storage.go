@@ -1,4 +1,4 @@
-package raftgroup
+package hardstate
 
 import (
 	"bytes"
@@ -10,16 +10,17 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// recordedStorage is a logstore.Storage whose term, vote and log end are also recorded in the hard-state
+// recordedStorage is a storage whose term, vote and log end are also recorded in the hard-state
 // file, always after they are durable in the storage, so that the record is never ahead.
 // Raft changes a group's log and values from one goroutine at a time.
 type recordedStorage struct {
 	logstore.Storage
-	hard *HardState
+	hard *State
 }
 
-// recordHardState records what is stored in s with hard, unless that is nil.
-func recordHardState(s logstore.Storage, hard *HardState) logstore.Storage {
+// WrapStorage returns a storage that also records in hard what is stored in s; s itself if hard
+// is nil.
+func WrapStorage(s logstore.Storage, hard *State) logstore.Storage {
 	if hard == nil {
 		return s
 	}
@@ -35,7 +36,7 @@ func (w *recordedStorage) StoreLogs(logs []*raft.Log) error {
 		return err
 	}
 	last := logs[len(logs)-1]
-	return w.hard.stored(Position{Index: last.Index, Term: last.Term})
+	return w.hard.stored(logstore.Position{Index: last.Index, Term: last.Term})
 }
 
 // DeleteRange removes entries. A suffix is removed from the record first.
@@ -81,7 +82,7 @@ func (w *recordedStorage) Set(key, value []byte) error {
 			return fmt.Errorf("read term of the vote: %w", err)
 		}
 		return w.hard.setVote(term, value)
-	case bytes.Equal(key, keySnapshot):
+	case string(key) == string(CurrentSnapshot):
 		rec, err := decodeSnapshotRecord(value)
 		if err != nil {
 			return err
@@ -103,7 +104,7 @@ func (w *recordedStorage) SetUint64(key []byte, v uint64) error {
 }
 
 // removing reports whether the data of a previous replica has not been removed yet.
-func (g *HardState) removing() bool { return g != nil && g.Record().Removing }
+func (g *State) removing() bool { return g != nil && g.Record().Removing }
 
 // ErrUnrecorded means that the hard-state file has lost the record of a replica. It comes with
 // ErrQuarantined or logstore.ErrCorrupt.
@@ -112,7 +113,7 @@ var ErrUnrecorded = errors.New("record lost")
 // check compares the content of a storage with the record. A storage that has lost anything
 // must not vote or acknowledge: ErrQuarantined. Otherwise the record is updated with what
 // it lacks.
-func (g *HardState) check(s logstore.Storage) error {
+func (g *State) check(s logstore.Storage) error {
 	if g == nil {
 		return nil
 	}
@@ -140,8 +141,8 @@ func (g *HardState) check(s logstore.Storage) error {
 		held.candidate = 0
 	}
 	held.seq, held.replica = rec.seq, rec.replica
-	if held.hardStateRecord != rec || rec.seq == 0 {
-		if err := g.update(false, func(r *hardStateRecord) { *r = held.hardStateRecord }); err != nil {
+	if held.stored != rec || rec.seq == 0 {
+		if err := g.update(false, func(r *stored) { *r = held.stored }); err != nil {
 			return err
 		}
 	}
@@ -160,12 +161,12 @@ var keyRecorded = []byte("Recorded")
 
 // held is the content of a storage, in the form of a record.
 type held struct {
-	hardStateRecord
+	stored
 	first uint64
 }
 
 // lacks returns what of a record is missing in the storage s, whose content h is.
-func (h held) lacks(s logstore.Storage, rec HardStateRecord) error {
+func (h held) lacks(s logstore.Storage, rec Record) error {
 	switch end := max(h.last, h.snapshot); {
 	case h.term < rec.Term:
 		return lost("the log database is in term %d, the replica was in term %d", h.term, rec.Term)
@@ -199,7 +200,7 @@ func holdings(s logstore.Storage) (h held, err error) {
 		errs[3] = err
 	}
 	h.candidate = candidateHash(candidate)
-	snapshot, _, err := loadRecord(s, keySnapshot)
+	snapshot, _, err := CurrentSnapshot.Load(s)
 	h.snapshot, errs[4] = snapshot.Index, err
 	if h.last > 0 {
 		var log raft.Log
@@ -212,6 +213,9 @@ func holdings(s logstore.Storage) (h held, err error) {
 func lost(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format+": synced entries or votes are missing, because of damage or because an older copy was restored", append([]any{ErrQuarantined}, args...)...)
 }
+
+// CurrentTerm returns the term of a replica, 0 if it has none.
+func CurrentTerm(s raft.StableStore) (uint64, error) { return number(s, keyCurrentTerm) }
 
 // number reads a number, 0 if it was never stored.
 func number(s raft.StableStore, key []byte) (uint64, error) {

@@ -1,4 +1,4 @@
-package raftgroup
+package hardstate
 
 import (
 	"encoding/binary"
@@ -11,29 +11,31 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Keys of the snapshot records in a group's Storage.
-var (
-	keySnapshot = []byte("Snapshot")
-	// keyPending holds the record of a snapshot that is being installed. It is written
+// SnapshotKey is the key of a snapshot record in a storage.
+type SnapshotKey string
+
+const (
+	CurrentSnapshot SnapshotKey = "Snapshot"
+	// PendingSnapshot is for a snapshot that is being installed. Its record is written
 	// before the state machine switches, so that a crash in between leaves state and record
 	// reconcilable.
-	keyPending = []byte("PendingSnapshot")
+	PendingSnapshot SnapshotKey = "PendingSnapshot"
 )
 
 const snapshotRecordFormat = 1
 
-// snapshotRecord is the stored part of a virtual snapshot. The state machine durably
+// SnapshotRecord is the stored part of a virtual snapshot. The state machine durably
 // contains everything up to State; the entries between State and Index, if any, are not
 // commands.
-type snapshotRecord struct {
+type SnapshotRecord struct {
 	Index       uint64
 	Term        uint64
-	State       Position
+	State       logstore.Position
 	ConfigIndex uint64
 	Config      raft.Configuration
 }
 
-func (r snapshotRecord) encode() []byte {
+func (r SnapshotRecord) encode() []byte {
 	b := []byte{snapshotRecordFormat}
 	for _, v := range []uint64{r.Index, r.Term, r.State.Index, r.State.Term, r.ConfigIndex} {
 		b = binary.AppendUvarint(b, v)
@@ -47,14 +49,14 @@ func (r snapshotRecord) encode() []byte {
 	return b
 }
 
-func decodeSnapshotRecord(b []byte) (snapshotRecord, error) {
-	var rec snapshotRecord
+func decodeSnapshotRecord(b []byte) (SnapshotRecord, error) {
+	var rec SnapshotRecord
 	if len(b) == 0 || b[0] != snapshotRecordFormat {
 		return rec, fmt.Errorf("unknown format of snapshot record: %w", logstore.ErrCorrupt)
 	}
 	r := varint.Reader{Rest: b[1:]}
 	rec.Index, rec.Term = r.Uvarint(), r.Uvarint()
-	rec.State = Position{Index: r.Uvarint(), Term: r.Uvarint()}
+	rec.State = logstore.Position{Index: r.Uvarint(), Term: r.Uvarint()}
 	rec.ConfigIndex = r.Uvarint()
 	for n := r.Uvarint(); n > 0 && !r.Bad; n-- {
 		if len(r.Rest) == 0 {
@@ -68,14 +70,14 @@ func decodeSnapshotRecord(b []byte) (snapshotRecord, error) {
 		rec.Config.Servers = append(rec.Config.Servers, s)
 	}
 	if r.Bad || len(r.Rest) != 0 {
-		return snapshotRecord{}, fmt.Errorf("snapshot record: %w", logstore.ErrCorrupt)
+		return SnapshotRecord{}, fmt.Errorf("snapshot record: %w", logstore.ErrCorrupt)
 	}
 	return rec, nil
 }
 
-// loadRecord reads a record; ok is false when there is none.
-func loadRecord(s raft.StableStore, key []byte) (rec snapshotRecord, ok bool, err error) {
-	b, err := s.Get(key)
+// Load reads the record; ok is false when there is none.
+func (k SnapshotKey) Load(s raft.StableStore) (rec SnapshotRecord, ok bool, err error) {
+	b, err := s.Get([]byte(k))
 	if errors.Is(err, logstore.ErrKeyNotFound) || (err == nil && len(b) == 0) {
 		return rec, false, nil
 	}
@@ -86,17 +88,17 @@ func loadRecord(s raft.StableStore, key []byte) (rec snapshotRecord, ok bool, er
 	return rec, err == nil, err
 }
 
-// saveRecord stores a record durably.
-func saveRecord(s raft.StableStore, key []byte, rec snapshotRecord) error {
-	if err := s.Set(key, rec.encode()); err != nil {
+// Save stores the record durably.
+func (k SnapshotKey) Save(s raft.StableStore, rec SnapshotRecord) error {
+	if err := s.Set([]byte(k), rec.encode()); err != nil {
 		return fmt.Errorf("save snapshot record: %w", err)
 	}
 	return nil
 }
 
-// dropRecord marks a record as absent.
-func dropRecord(s raft.StableStore, key []byte) error {
-	if err := s.Set(key, nil); err != nil {
+// Drop marks the record as absent.
+func (k SnapshotKey) Drop(s raft.StableStore) error {
+	if err := s.Set([]byte(k), nil); err != nil {
 		return fmt.Errorf("drop snapshot record: %w", err)
 	}
 	return nil

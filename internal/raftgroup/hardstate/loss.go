@@ -1,4 +1,4 @@
-package raftgroup
+package hardstate
 
 import (
 	"errors"
@@ -25,23 +25,23 @@ type Loss struct {
 	// by them.
 	Members, Replaced []raft.Server
 
-	term        uint64        // term in which to continue
-	base        Position      // of the tables
-	config      []byte        // encoded configuration at base, if rebased
-	configIndex uint64        // its entry
-	rebase      bool          // the log starts after base
-	force       []raft.Server // new members; nil: keep the existing ones
-	cutFrom     uint64        // entries from here on are removed; 0: none
-	logFirst    uint64        // bounds of the existing log
+	term        uint64            // term in which to continue
+	base        logstore.Position // of the tables
+	config      []byte            // encoded configuration at base, if rebased
+	configIndex uint64            // its entry
+	rebase      bool              // the log starts after base
+	force       []raft.Server     // new members; nil: keep the existing ones
+	cutFrom     uint64            // entries from here on are removed; 0: none
+	logFirst    uint64            // bounds of the existing log
 	logLast     uint64
 	dropPending bool // the record of an interrupted installation cannot be read
-	record      HardStateRecord
+	record      Record
 }
 
 // AssessLoss determines what a replica has left, given its hard-state record and the
 // applied position of its tables. fallback is the configuration if none is left, nil if
 // there may be other members. It changes nothing.
-func AssessLoss(s logstore.Storage, rec HardStateRecord, tables Position, fallback []raft.Server) (Loss, error) {
+func AssessLoss(s logstore.Storage, rec Record, tables logstore.Position, fallback []raft.Server) (Loss, error) {
 	l := Loss{base: tables, record: rec}
 	var err error
 	if l.logFirst, l.logLast, err = logstore.Bounds(s); err != nil {
@@ -56,7 +56,7 @@ func AssessLoss(s logstore.Storage, rec HardStateRecord, tables Position, fallba
 	if l.Kept < l.logLast {
 		l.cutFrom = l.Kept + 1
 	}
-	snap, have, snapErr := loadRecord(s, keySnapshot)
+	snap, have, snapErr := CurrentSnapshot.Load(s)
 	l.rebase = log.rebase || snapErr != nil || have && snap.State.Index > tables.Index || max(l.logLast, snap.Index) < tables.Index
 	if l.logFirst > 0 && l.logFirst > snap.Index+1 { // the record of what was compacted is lost
 		l.rebase = true
@@ -64,7 +64,7 @@ func AssessLoss(s logstore.Storage, rec HardStateRecord, tables Position, fallba
 	if l.rebase && tables.Index == 0 {
 		l.rebase = have || snapErr != nil
 	}
-	var known *snapshotRecord
+	var known *SnapshotRecord
 	if snapErr == nil && have {
 		known = &snap
 	}
@@ -72,7 +72,7 @@ func AssessLoss(s logstore.Storage, rec HardStateRecord, tables Position, fallba
 		return l, err
 	}
 	l.assessVote(s, log.term)
-	_, _, pendingErr := loadRecord(s, keyPending)
+	_, _, pendingErr := PendingSnapshot.Load(s)
 	l.dropPending = pendingErr != nil
 	l.First, l.Last = l.Kept+1, max(l.logLast, rec.Last.Index, rec.Snapshot)
 	if l.First <= l.Last || l.VoteLost || l.rebase || l.cutFrom > 0 || l.dropPending || rec.Missing {
@@ -90,7 +90,7 @@ func AssessLoss(s logstore.Storage, rec HardStateRecord, tables Position, fallba
 
 // findMembers determines the members of the group: from the log, its snapshot (nil: none), or else the
 // fallback.
-func (l *Loss) findMembers(log *usable, snap *snapshotRecord, fallback []raft.Server) error {
+func (l *Loss) findMembers(log *usable, snap *SnapshotRecord, fallback []raft.Server) error {
 	var members raft.Configuration
 	switch {
 	case log.config != nil:
@@ -133,7 +133,7 @@ type usable struct {
 
 // readUsable reads a log from first to last, up to the first gap or damaged entry after the
 // applied position of the tables.
-func readUsable(s logstore.Storage, tables Position, first, last uint64) (r usable) {
+func readUsable(s logstore.Storage, tables logstore.Position, first, last uint64) (r usable) {
 	for i := first; i > 0 && i <= last; i++ {
 		var log raft.Log
 		if err := s.GetLog(i, &log); err != nil || log.Term < r.term {
@@ -181,7 +181,7 @@ func (l *Loss) Force(servers []raft.Server) {
 // Accept makes the log of a closed group continue from what is left, and ends its
 // quarantine. It is for a replica that is the only voter: others may have what is lost
 // here. It can be repeated after a crash.
-func (l *Loss) Accept(logs *logstore.DB, group uint32, hard *HardStates) error {
+func (l *Loss) Accept(logs *logstore.DB, group uint32, hard *File) error {
 	s, err := logs.Storage(group)
 	if err != nil {
 		return err
@@ -216,7 +216,7 @@ func (l *Loss) apply(s *logstore.PebbleStorage) error {
 		}
 	}
 	if l.dropPending {
-		if err := dropRecord(s, keyPending); err != nil {
+		if err := PendingSnapshot.Drop(s); err != nil {
 			return err
 		}
 	}
@@ -245,12 +245,12 @@ func (l *Loss) apply(s *logstore.PebbleStorage) error {
 // applyRebase makes the log start after the tables.
 func (l *Loss) applyRebase(s *logstore.PebbleStorage) error {
 	if l.base.Index == 0 {
-		return dropRecord(s, keySnapshot)
+		return CurrentSnapshot.Drop(s)
 	}
-	rec := snapshotRecord{
+	rec := SnapshotRecord{
 		Index: l.base.Index, Term: l.base.Term, State: l.base, ConfigIndex: l.configIndex, Config: raft.DecodeConfiguration(l.config),
 	}
-	if err := errors.Join(saveRecord(s, keySnapshot, rec), dropRecord(s, keyPending)); err != nil {
+	if err := errors.Join(CurrentSnapshot.Save(s, rec), PendingSnapshot.Drop(s)); err != nil {
 		return err
 	}
 	if l.logFirst == 0 || l.logFirst > l.base.Index {

@@ -1,4 +1,4 @@
-package raftgroup
+package hardstate
 
 import (
 	"errors"
@@ -23,7 +23,7 @@ type GroupInfo struct {
 // SnapshotInfo is a snapshot record: the state machine contains everything up to State.
 type SnapshotInfo struct {
 	Index, Term uint64
-	State       Position
+	State       logstore.Position
 	ConfigIndex uint64
 	Servers     []raft.Server
 }
@@ -54,8 +54,8 @@ func Inspect(s logstore.Storage) (GroupInfo, error) {
 		}
 		return string(v)
 	}
-	record := func(key []byte) *SnapshotInfo {
-		rec, found, err := loadRecord(s, key)
+	record := func(key SnapshotKey) *SnapshotInfo {
+		rec, found, err := key.Load(s)
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -69,7 +69,7 @@ func Inspect(s logstore.Storage) (GroupInfo, error) {
 		errs = append(errs, err)
 	}
 	g.Term, g.VoteTerm, g.Vote = number(keyCurrentTerm), number(keyVoteTerm), text(keyVote)
-	g.Snapshot, g.Pending = record(keySnapshot), record(keyPending)
+	g.Snapshot, g.Pending = record(CurrentSnapshot), record(PendingSnapshot)
 	g.Quarantine, g.Leaving = text(logstore.KeyQuarantine), text(logstore.KeyLeaving) != ""
 	return g, errors.Join(errs...)
 }

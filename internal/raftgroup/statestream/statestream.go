@@ -1,4 +1,6 @@
-package raftgroup
+// Package statestream transfers the state of a state machine as a stream, in which damage and
+// truncation are detected.
+package statestream
 
 import (
 	"bufio"
@@ -6,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 
 	"platform/internal/limits"
@@ -21,8 +24,8 @@ const (
 	frameBlock   = 2 // pairs: length of key, key, length of value, value
 	frameTrailer = 3 // number of pairs, bytes of all blocks
 
-	streamMagic  = "RGSS"
-	streamFormat = 1
+	magic  = "RGSS"
+	format = 1
 
 	// blockBytes is the size at which a block is full; a larger pair gets a block of its
 	// own.
@@ -32,11 +35,19 @@ const (
 	maxFrameBytes = limits.Entry
 )
 
-// writeState exports a view into w.
-func writeState(ctx context.Context, w io.Writer, view Exporter) error {
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// A View is a consistent view of a state; see raftgroup.Exporter.
+type View interface {
+	Applied() logstore.Position
+	Each(ctx context.Context, emit func(key, value []byte) error) error
+}
+
+// Write writes a view into w.
+func Write(ctx context.Context, w io.Writer, view View) error {
 	out := &frameWriter{w: w}
 	at := view.Applied()
-	header := append([]byte(streamMagic), streamFormat)
+	header := append([]byte(magic), format)
 	header = binary.AppendUvarint(header, at.Index)
 	header = binary.AppendUvarint(header, at.Term)
 	if err := out.frame(frameHeader, header); err != nil {
@@ -84,72 +95,73 @@ func (f *frameWriter) frame(kind byte, payload []byte) error {
 	f.buf = binary.LittleEndian.AppendUint32(f.buf[:0], uint32(len(payload)))
 	f.buf = append(f.buf, kind)
 	f.buf = append(f.buf, payload...)
-	f.buf = binary.LittleEndian.AppendUint32(f.buf, checksum(f.buf[4:]))
+	f.buf = binary.LittleEndian.AppendUint32(f.buf, crc32.Checksum(f.buf[4:], castagnoli))
 	if _, err := f.w.Write(f.buf); err != nil {
 		return fmt.Errorf("write snapshot stream: %w", err)
 	}
 	return nil
 }
 
-// readState verifies a stream and puts its pairs into imp. It returns the position of the
+// Read verifies a stream and calls put for its pairs, in ascending order of key. The slices are
+// valid during the call only. It returns the position of the
 // state. It neither commits nor aborts.
-func readState(r io.Reader, imp Importer) (Position, error) {
+func Read(r io.Reader, put func(key, value []byte) error) (logstore.Position, error) {
 	in := &frameReader{r: bufio.NewReaderSize(r, blockBytes)}
 	kind, payload, err := in.next()
 	if err != nil {
-		return Position{}, err
+		return logstore.Position{}, err
 	}
-	at, err := decodeStreamHeader(kind, payload)
+	at, err := decodeHeader(kind, payload)
 	if err != nil {
-		return Position{}, err
+		return logstore.Position{}, err
 	}
 	var pairs, bytes uint64
 	for {
 		kind, payload, err := in.next()
 		if err != nil {
-			return Position{}, err
+			return logstore.Position{}, err
 		}
 		switch kind {
 		case frameBlock:
-			n, err := putBlock(payload, imp)
+			n, err := putBlock(payload, put)
 			if err != nil {
-				return Position{}, err
+				return logstore.Position{}, err
 			}
 			pairs += n
 			bytes += uint64(len(payload))
 		case frameTrailer:
 			t := varint.Reader{Rest: payload}
 			if wantPairs, wantBytes := t.Uvarint(), t.Uvarint(); t.Bad || wantPairs != pairs || wantBytes != bytes {
-				return Position{}, fmt.Errorf("snapshot stream has %d pairs, trailer says %d: %w", pairs, wantPairs, logstore.ErrCorrupt)
+				return logstore.Position{}, fmt.Errorf("snapshot stream has %d pairs, trailer says %d: %w", pairs, wantPairs, logstore.ErrCorrupt)
 			}
 			return at, nil
 		default:
-			return Position{}, fmt.Errorf("frame of kind %d in snapshot stream: %w", kind, logstore.ErrCorrupt)
+			return logstore.Position{}, fmt.Errorf("frame of kind %d in snapshot stream: %w", kind, logstore.ErrCorrupt)
 		}
 	}
 }
 
-func decodeStreamHeader(kind byte, payload []byte) (Position, error) {
-	n := len(streamMagic)
-	if kind != frameHeader || len(payload) <= n || string(payload[:n]) != streamMagic || payload[n] != streamFormat {
-		return Position{}, fmt.Errorf("snapshot stream starts without a known header: %w", logstore.ErrCorrupt)
+func decodeHeader(kind byte, payload []byte) (logstore.Position, error) {
+	n := len(magic)
+	if kind != frameHeader || len(payload) <= n || string(payload[:n]) != magic || payload[n] != format {
+		return logstore.Position{}, fmt.Errorf("snapshot stream starts without a known header: %w", logstore.ErrCorrupt)
 	}
 	r := varint.Reader{Rest: payload[n+1:]}
-	at := Position{Index: r.Uvarint(), Term: r.Uvarint()}
+	at := logstore.Position{Index: r.Uvarint(), Term: r.Uvarint()}
 	if r.Bad {
-		return Position{}, fmt.Errorf("snapshot header: %w", logstore.ErrCorrupt)
+		return logstore.Position{}, fmt.Errorf("snapshot header: %w", logstore.ErrCorrupt)
 	}
 	return at, nil
 }
 
-func putBlock(payload []byte, imp Importer) (pairs uint64, err error) {
+func putBlock(payload []byte, put func(key, value []byte) error) (pairs uint64, err error) {
 	r := varint.Reader{Rest: payload}
 	for len(r.Rest) > 0 {
 		key, value := r.Bytes(), r.Bytes()
 		if r.Bad {
 			return pairs, fmt.Errorf("snapshot block: %w", logstore.ErrCorrupt)
 		}
-		if err := imp.Put(key, value); err != nil {
+		if err := put(key, value); err != nil {
 			return pairs, fmt.Errorf("import state: %w", err)
 		}
 		pairs++
@@ -181,7 +193,7 @@ func (f *frameReader) next() (kind byte, payload []byte, err error) {
 		return 0, nil, streamEnd(err)
 	}
 	body, sum := f.buf[:size-4], binary.LittleEndian.Uint32(f.buf[size-4:])
-	if checksum(body) != sum {
+	if crc32.Checksum(body, castagnoli) != sum {
 		return 0, nil, fmt.Errorf("frame in snapshot stream: %w", logstore.ErrCorrupt)
 	}
 	return body[0], body[1:], nil

@@ -19,6 +19,7 @@ import (
 	"platform/internal/raftgroup"
 	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/watchdog"
 )
 
 // GroupID is the number of the metadata's Raft group; partitions have others.
@@ -51,7 +52,7 @@ type Config struct {
 	// Profile is raftgroup.Safe() when zero.
 	Profile raftgroup.Profile
 	// Watchdog watches the log's disk; nil means no watchdog.
-	Watchdog *raftgroup.Watchdog
+	Watchdog *watchdog.Watchdog
 	// Metrics of the group; nil means no metrics.
 	Metrics *raftgroup.Metrics
 	// Ballast is the node's ballast file, if it has one.

@@ -16,6 +16,7 @@ import (
 	"platform/internal/raftgroup"
 	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/watchdog"
 	"platform/internal/stats"
 	"platform/internal/tracing"
 	"platform/partition/attempts"
@@ -54,7 +55,7 @@ type Config struct {
 	Voters []raft.Server
 	// Join opens a replica that waits to be added by the partition's leader instead.
 	Join     bool
-	Watchdog *raftgroup.Watchdog
+	Watchdog *watchdog.Watchdog
 	Metrics  *raftgroup.Metrics // nil: none
 	// MaxBatchCommands and MaxBatchBytes bound one log entry; 0: the proposer's
 	// defaults.

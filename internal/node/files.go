@@ -12,9 +12,9 @@ import (
 	"platform/internal/cluster/datadir"
 	"platform/internal/config"
 	"platform/internal/diskspace"
-	"platform/internal/raftgroup"
 	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/watchdog"
 	"platform/metadata"
 	"platform/partition/store"
 )
@@ -57,7 +57,7 @@ type files struct {
 	hard     *hardstate.File
 	logs     *logstore.DB
 	tables   *store.DB
-	watchdog *raftgroup.Watchdog
+	watchdog *watchdog.Watchdog
 }
 
 // openFiles locks and opens the data directory. short is called when its disk becomes short of
@@ -112,7 +112,7 @@ func (f *files) openStores(timeout time.Duration, log *slog.Logger) (err error) 
 	if f.tables, err = f.dir.OpenTables(f.self, store.Options{Logger: log}); err != nil {
 		return err
 	}
-	f.watchdog = raftgroup.NewWatchdog(raftgroup.WatchdogConfig{
+	f.watchdog = watchdog.New(watchdog.Config{
 		Hung: timeout, LogProgress: f.logs.Written, StateProgress: f.tables.Written, Logger: log,
 	})
 	return nil

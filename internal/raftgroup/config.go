@@ -11,6 +11,7 @@ import (
 	"platform/internal/failpoint"
 	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/watchdog"
 
 	"github.com/hashicorp/raft"
 )
@@ -120,7 +121,7 @@ type Config struct {
 
 	// Watchdog watches the writes to the storage and the state machine's Apply; nil
 	// means no watchdog.
-	Watchdog *Watchdog
+	Watchdog *watchdog.Watchdog
 	// Metrics of the group; nil means no metrics.
 	Metrics *Metrics
 	// Logger is slog.Default() when nil.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/watchdog"
 	"platform/proto/node"
 
 	"github.com/hashicorp/raft"
@@ -65,7 +66,7 @@ func (s *hangingStorage) StoreLogs(logs []*raft.Log) error {
 // The leader's Raft waits for the disk, but its heartbeats continue: no other node would
 // ever stand for election. The election time-outs are much longer than the test.
 func TestLeaderWithAHungDiskIsReplaced(t *testing.T) {
-	dog := NewWatchdog(WatchdogConfig{
+	dog := watchdog.New(watchdog.Config{
 		Slow: 100 * time.Millisecond, Tick: 10 * time.Millisecond, Hung: time.Hour, Logger: slog.New(slog.DiscardHandler),
 	})
 	defer dog.Close()

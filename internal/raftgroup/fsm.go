@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/watchdog"
 
 	"github.com/hashicorp/raft"
 )
@@ -23,7 +24,7 @@ type fsm struct {
 	applied atomic.Uint64 // index of sm.Applied, for readers on the hot path
 	onFail  func(error)
 	install *installer
-	probe   *probe // of the watchdog
+	probe   *watchdog.Probe // of the watchdog
 	// complete returns an entry with its data. Set before Raft runs.
 	complete func(*raft.Log) (*raft.Log, error)
 	// running returns a context that ends before the running Raft instance is shut down.
@@ -140,8 +141,8 @@ func (f *fsm) applyFresh() (outcomes []any, err error) {
 }
 
 func (f *fsm) applyWatched(entries []Entry) ([]any, error) {
-	op := f.probe.begin(applyOperation)
-	defer op.end()
+	op := f.probe.Begin(watchdog.Apply)
+	defer op.End()
 	outcomes, err := f.sm.Apply(entries)
 	last := entries[len(entries)-1]
 	if err != nil {
@@ -243,9 +244,9 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	if err := f.failure(); err != nil {
 		return nil, err
 	}
-	op := f.probe.begin(flushOperation)
+	op := f.probe.Begin(watchdog.Flush)
 	wait, err := f.sm.Flush()
-	op.end()
+	op.End()
 	if err != nil {
 		err = fmt.Errorf("flush: %w", err)
 		f.fail(err)

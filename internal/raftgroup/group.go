@@ -79,7 +79,7 @@ func Open(cfg Config) (*Group, error) {
 
 func (g *Group) open(ctx context.Context) error {
 	g.storage = newGroupStorage(hardstate.WrapStorage(g.cfg.Storage, g.cfg.HardState), g.cfg.Profile.LogCacheBytes, g.log,
-		g.cfg.Watchdog.probe(g.cfg.Name, g.resign), g.fail)
+		g.cfg.Watchdog.Probe(g.cfg.Name, g.resign), g.fail)
 	rec, have, err := hardstate.Reconcile(g.storage, g.cfg.HardState, g.cfg.StateMachine.Applied())
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/watchdog"
 
 	"github.com/hashicorp/raft"
 )
@@ -18,7 +19,7 @@ type groupStorage struct {
 	logstore.Storage
 	cache *logCache
 	log   *slog.Logger
-	probe *probe
+	probe *watchdog.Probe
 	// onDamage is called when an entry of the log cannot be read.
 	onDamage func(error)
 	// running is set while Raft's own goroutines run.
@@ -38,7 +39,7 @@ type groupStorage struct {
 	onStored  atomic.Pointer[func()]
 }
 
-func newGroupStorage(s logstore.Storage, cacheBytes int, log *slog.Logger, p *probe, onDamage func(error)) *groupStorage {
+func newGroupStorage(s logstore.Storage, cacheBytes int, log *slog.Logger, p *watchdog.Probe, onDamage func(error)) *groupStorage {
 	return &groupStorage{Storage: s, cache: &logCache{maxBytes: cacheBytes}, log: log, probe: p, onDamage: onDamage}
 }
 
@@ -98,7 +99,7 @@ func (s *groupStorage) StoreLog(log *raft.Log) error { return s.StoreLogs([]*raf
 // whole log if it ends before them: then a snapshot was installed, and the log could not be
 // removed.
 func (s *groupStorage) StoreLogs(logs []*raft.Log) error {
-	defer s.probe.begin("store_logs").end()
+	defer s.probe.Begin("store_logs").End()
 	if len(logs) == 0 {
 		return nil
 	}
@@ -143,7 +144,7 @@ func (s *groupStorage) writeFailed() {
 // DeleteRange truncates the log. Compaction, which removes a prefix, spares what followers
 // need; the removal of the whole log after an installation does not.
 func (s *groupStorage) DeleteRange(lo, hi uint64) (err error) {
-	defer s.probe.begin("delete_range").end()
+	defer s.probe.Begin("delete_range").End()
 	defer func() {
 		if err != nil {
 			s.writeFailed()
@@ -177,11 +178,11 @@ func (s *groupStorage) compactable(upTo, last uint64) uint64 {
 }
 
 func (s *groupStorage) Set(key, value []byte) error {
-	defer s.probe.begin("set").end()
+	defer s.probe.Begin("set").End()
 	return s.Storage.Set(key, value)
 }
 
 func (s *groupStorage) SetUint64(key []byte, v uint64) error {
-	defer s.probe.begin("set_uint64").end()
+	defer s.probe.Begin("set_uint64").End()
 	return s.Storage.SetUint64(key, v)
 }

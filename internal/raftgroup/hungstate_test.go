@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"platform/internal/raftgroup/watchdog"
+
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
@@ -49,7 +51,7 @@ func TestLeaderWithAHungStateIsReplaced(t *testing.T) {
 }
 
 func testHungLeader(t *testing.T, hang func(t *testing.T, g *Group)) {
-	dog := NewWatchdog(WatchdogConfig{
+	dog := watchdog.New(watchdog.Config{
 		Slow: 100 * time.Millisecond, Tick: 10 * time.Millisecond, Hung: time.Hour, Logger: slog.New(slog.DiscardHandler),
 	})
 	defer dog.Close()
@@ -153,31 +155,4 @@ func TestAStoppingReplicaCanBeRead(t *testing.T) {
 	require.ErrorIs(t, g.Stop(ctx), context.Canceled)
 	machine.hung.Unlock()
 	require.NoError(t, g.Stop(t.Context()))
-}
-
-func TestTimeInWhichTheProcessDidNotRunDoesNotCount(t *testing.T) {
-	now := time.Now()
-	var exits, slow int
-	w := &Watchdog{
-		cfg:       WatchdogConfig{Slow: 2 * time.Second, Hung: 10 * time.Second, Tick: 250 * time.Millisecond, Exit: func() { exits++ }, Logger: slog.New(slog.DiscardHandler)},
-		ops:       map[*operation]struct{}{},
-		checkedAt: now,
-	}
-	op := w.probe("p", func() { slow++ }).begin("apply")
-	defer op.end()
-	now = now.Add(time.Hour) // the process was stopped
-	w.check(now)
-	require.Zero(t, exits)
-	for range 9 * 4 {
-		now = now.Add(w.cfg.Tick)
-		w.check(now)
-	}
-	w.wg.Wait()
-	require.Equal(t, 1, slow)
-	require.Zero(t, exits)
-	for range 2 * 4 {
-		now = now.Add(w.cfg.Tick)
-		w.check(now)
-	}
-	require.Positive(t, exits)
 }

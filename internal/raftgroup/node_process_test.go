@@ -21,6 +21,7 @@ import (
 
 	"platform/internal/nodelink"
 	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/watchdog"
 )
 
 // nodeProcessEnv makes the test binary run as a node instead; its value is a
@@ -90,7 +91,7 @@ func serveNode(cfg nodeProcessConfig) error {
 	for i, addr := range cfg.Raft {
 		voters = append(voters, raft.Server{ID: raft.ServerID(strconv.Itoa(i)), Address: raft.ServerAddress(addr)})
 	}
-	watchdog := NewWatchdog(WatchdogConfig{})
+	dog := watchdog.New(watchdog.Config{})
 	var wg sync.WaitGroup
 	replicas := make([]*replica, cfg.Groups)
 	for id := range cfg.Groups {
@@ -107,7 +108,7 @@ func serveNode(cfg nodeProcessConfig) error {
 		profile.TrailingLogs = 100
 		r.group, err = Open(Config{
 			ID: uint32(id), LocalID: voters[cfg.Index].ID, Storage: storage, Transport: transport,
-			StateMachine: r.journal, Profile: profile, Voters: voters, Watchdog: watchdog,
+			StateMachine: r.journal, Profile: profile, Voters: voters, Watchdog: dog,
 		})
 		if err != nil {
 			return err

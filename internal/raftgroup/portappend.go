@@ -20,7 +20,7 @@ func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *ra
 	if !p.outgoing.Load().leads(args.Term) {
 		return errDeposed
 	}
-	if p.group.storage.probe.hangs() {
+	if p.group.storage.probe.Hangs() {
 		return errStorageHangs
 	}
 	if err := p.withhold(id, args); err != nil {

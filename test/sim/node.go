@@ -19,6 +19,7 @@ import (
 	"platform/internal/raftgroup"
 	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/watchdog"
 	"platform/invoker"
 	"platform/invoker/endpoint"
 	"platform/metadata"
@@ -65,7 +66,7 @@ type incarnation struct {
 	logs      *logstore.DB
 	tables    *store.DB
 	hard      *hardstate.File
-	watchdog  *raftgroup.Watchdog
+	watchdog  *watchdog.Watchdog
 	transport *raftgroup.Transport
 	client    *fabric.Client
 	server    *fabric.Server
@@ -147,7 +148,7 @@ func (l *incarnation) open() (err error) {
 	if l.hard, err = hardstate.Open("/HARDSTATE", n.name, l.disk, log); err != nil {
 		return err
 	}
-	l.watchdog = raftgroup.NewWatchdog(raftgroup.WatchdogConfig{Logger: log, Exit: func() { go n.crash(l, 100) }})
+	l.watchdog = watchdog.New(watchdog.Config{Logger: log, Exit: func() { go n.crash(l, 100) }})
 	l.host = newHost(s.net, n.name)
 	dial := func(address string) (nodelink.Conn, error) { return l.host.dial(address), nil }
 	l.transport, err = raftgroup.NewTransport(raftgroup.TransportConfig{

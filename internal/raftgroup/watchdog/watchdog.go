@@ -1,4 +1,5 @@
-package raftgroup
+// Package watchdog reports operations on a disk that are slow, and ends the process if one hangs.
+package watchdog
 
 import (
 	"cmp"
@@ -10,9 +11,9 @@ import (
 	"time"
 )
 
-// WatchdogConfig defines when an operation on the log or the state counts as slow or hung
+// Config defines when an operation on the log or the state counts as slow or hung
 // and what happens then. Zero values mean the defaults.
-type WatchdogConfig struct {
+type Config struct {
 	// Slow is the duration after which a group gives up its leadership, unless it has no
 	// other voter; 2 s.
 	Slow time.Duration
@@ -37,29 +38,29 @@ type WatchdogConfig struct {
 // goroutine. Time in which the process itself was paused, or its machine suspended, does
 // not count.
 type Watchdog struct {
-	cfg  WatchdogConfig
+	cfg  Config
 	stop chan struct{}
 	done chan struct{}
 	wg   sync.WaitGroup // of slow callbacks
 
 	// mu covers the fields below.
 	mu        sync.Mutex
-	ops       map[*operation]struct{} // in progress
+	ops       map[*Operation]struct{} // in progress
 	checkedAt time.Time               // last check
 	log       advance                 // of the log database
 	state     advance                 // of the state database
 	ran       time.Duration           // how long the process had run by then
 }
 
-// The kinds of operations on the state.
+// The kinds of operations on the state. All others are on the log.
 const (
-	applyOperation = "apply"
-	flushOperation = "flush"
+	Apply = "apply"
+	Flush = "flush"
 )
 
-// operation is an operation in progress.
-type operation struct {
-	probe   *probe
+// Operation is an operation in progress.
+type Operation struct {
+	probe   *Probe
 	kind    string
 	started time.Duration // as Watchdog.ran
 	warned  bool
@@ -80,16 +81,16 @@ func (a *advance) read(count func() uint64, ran time.Duration) {
 	}
 }
 
-// probe is one group's interface to the watchdog. A nil probe watches nothing.
-type probe struct {
+// Probe is one group's interface to the watchdog. A nil Probe watches nothing.
+type Probe struct {
 	dog   *Watchdog
 	group string
 	slow  func()
 	late  atomic.Int32 // slow operations in progress
 }
 
-// NewWatchdog starts a watchdog; Close stops it.
-func NewWatchdog(cfg WatchdogConfig) *Watchdog {
+// New starts a watchdog; Close stops it.
+func New(cfg Config) *Watchdog {
 	cfg.Slow = cmp.Or(cfg.Slow, 2*time.Second)
 	cfg.Hung = cmp.Or(cfg.Hung, 10*time.Second)
 	cfg.Tick = cmp.Or(cfg.Tick, 250*time.Millisecond)
@@ -103,7 +104,7 @@ func NewWatchdog(cfg WatchdogConfig) *Watchdog {
 		cfg:  cfg,
 		stop: make(chan struct{}),
 		done: make(chan struct{}),
-		ops:  make(map[*operation]struct{}),
+		ops:  make(map[*Operation]struct{}),
 
 		checkedAt: time.Now(),
 	}
@@ -118,21 +119,22 @@ func (w *Watchdog) Close() {
 	w.wg.Wait()
 }
 
-// probe registers a group; slow is called, in a separate goroutine, once for each slow
+// Probe registers a group; slow is called, in a separate goroutine, once for each slow
 // operation.
-func (w *Watchdog) probe(group string, slow func()) *probe {
+func (w *Watchdog) Probe(group string, slow func()) *Probe {
 	if w == nil {
 		return nil
 	}
-	return &probe{dog: w, group: group, slow: slow}
+	return &Probe{dog: w, group: group, slow: slow}
 }
 
-func (p *probe) begin(kind string) *operation {
+// Begin records that an operation begins; End must be called when it has ended.
+func (p *Probe) Begin(kind string) *Operation {
 	if p == nil {
 		return nil
 	}
 	w := p.dog
-	op := &operation{probe: p, kind: kind}
+	op := &Operation{probe: p, kind: kind}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	op.started = w.ran + w.sinceLocked(time.Now())
@@ -140,7 +142,8 @@ func (p *probe) begin(kind string) *operation {
 	return op
 }
 
-func (op *operation) end() {
+// End records that the operation has ended.
+func (op *Operation) End() {
 	if op == nil {
 		return
 	}
@@ -153,8 +156,8 @@ func (op *operation) end() {
 	}
 }
 
-// hangs reports whether an operation of the group is taking too long.
-func (p *probe) hangs() bool { return p != nil && p.late.Load() > 0 }
+// Hangs reports whether an operation of the group is taking too long.
+func (p *Probe) Hangs() bool { return p != nil && p.late.Load() > 0 }
 
 func (w *Watchdog) run() {
 	defer close(w.done)
@@ -178,8 +181,8 @@ func (w *Watchdog) sinceLocked(now time.Time) time.Duration {
 
 // check reports operations that are slow, and ends the process if the disk or the state machine hangs.
 func (w *Watchdog) check(now time.Time) {
-	var slow []*operation
-	var hung *operation
+	var slow []*Operation
+	var hung *Operation
 	w.mu.Lock()
 	w.ran += w.sinceLocked(now)
 	w.checkedAt = now
@@ -194,7 +197,7 @@ func (w *Watchdog) check(now time.Time) {
 			slow = append(slow, op)
 		}
 		db := &w.log
-		if op.kind == applyOperation || op.kind == flushOperation {
+		if op.kind == Apply || op.kind == Flush {
 			db = &w.state
 		}
 		if min(age, ran-db.at) >= w.cfg.Hung {
@@ -221,7 +224,7 @@ func (w *Watchdog) check(now time.Time) {
 }
 
 // runs reports whether an operation has not ended.
-func (w *Watchdog) runs(op *operation) bool {
+func (w *Watchdog) runs(op *Operation) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, ok := w.ops[op]

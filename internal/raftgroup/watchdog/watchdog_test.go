@@ -1,4 +1,4 @@
-package raftgroup
+package watchdog
 
 import (
 	"bytes"
@@ -10,26 +10,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"platform/internal/raftgroup/logstore"
-	"platform/internal/raftgroup/logstore/logstoretest"
-
-	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
 
-// stuckStorage blocks in StoreLogs until it is released.
-type stuckStorage struct {
-	logstore.Storage
-	release chan struct{}
+// stuckWrite is an operation that ends once release is closed.
+func stuckWrite(p *Probe, release <-chan struct{}) {
+	defer p.Begin("store_logs").End()
+	<-release
 }
-
-func (s *stuckStorage) StoreLogs([]*raft.Log) error {
-	<-s.release
-	return nil
-}
-
-func (s *stuckStorage) FirstIndex() (uint64, error) { return 0, nil }
-func (s *stuckStorage) LastIndex() (uint64, error)  { return 0, nil }
 
 // lockedBuffer is a log that two goroutines may write.
 type lockedBuffer struct {
@@ -55,13 +43,12 @@ func TestWatchdogReportsSlowAndEndsHung(t *testing.T) {
 				*n++
 			}
 		}
-		w := NewWatchdog(WatchdogConfig{Exit: count(&exits), Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		w := New(Config{Exit: count(&exits), Logger: slog.New(slog.NewTextHandler(&out, nil))})
 		defer w.Close()
-		stuck := &stuckStorage{release: make(chan struct{})}
-		s := newGroupStorage(stuck, 1<<10, slog.New(slog.DiscardHandler), w.probe("p7", count(&slow)), nil)
-
+		release := make(chan struct{})
+		probe := w.Probe("p7", count(&slow))
 		var wg sync.WaitGroup
-		wg.Go(func() { _ = s.StoreLogs(logstoretest.Logs(1, 1)) })
+		wg.Go(func() { stuckWrite(probe, release) })
 
 		expect := func(wantSlow, wantExits int) {
 			t.Helper()
@@ -80,8 +67,8 @@ func TestWatchdogReportsSlowAndEndsHung(t *testing.T) {
 		time.Sleep(600 * time.Millisecond)
 		expect(1, 1)
 		require.Contains(t, out.b.String(), "group=p7")
-		require.Contains(t, out.b.String(), "stuckStorage", "the stacks show who hangs")
-		close(stuck.release)
+		require.Contains(t, out.b.String(), "stuckWrite", "the stacks show who hangs")
+		close(release)
 		wg.Wait()
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -97,21 +84,21 @@ func TestWatchdogWaitsWhileTheDatabaseAdvances(t *testing.T) {
 		log, state bool // which database advances
 		waits      bool
 	}{
-		{applyOperation, false, true, true},
-		{applyOperation, true, false, false},
+		{Apply, false, true, true},
+		{Apply, true, false, false},
 		{"store_logs", true, false, true},
 		{"store_logs", false, true, false},
 	} {
 		t.Run(fmt.Sprintf("%s, log %t, state %t", tc.kind, tc.log, tc.state), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log, state, exits atomic.Uint64
-				w := NewWatchdog(WatchdogConfig{
+				w := New(Config{
 					LogProgress: log.Load, StateProgress: state.Load,
 					Exit: func() { exits.Add(1) }, Logger: slog.New(slog.DiscardHandler), Tick: time.Second,
 				})
 				defer w.Close()
-				op := w.probe("p1", func() {}).begin(tc.kind)
-				defer op.end()
+				op := w.Probe("p1", func() {}).Begin(tc.kind)
+				defer op.End()
 				for range 6 {
 					time.Sleep(5 * time.Second)
 					if tc.log {
@@ -129,4 +116,31 @@ func TestWatchdogWaitsWhileTheDatabaseAdvances(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestTimeInWhichTheProcessDidNotRunDoesNotCount(t *testing.T) {
+	now := time.Now()
+	var exits, slow int
+	w := &Watchdog{
+		cfg:       Config{Slow: 2 * time.Second, Hung: 10 * time.Second, Tick: 250 * time.Millisecond, Exit: func() { exits++ }, Logger: slog.New(slog.DiscardHandler)},
+		ops:       map[*Operation]struct{}{},
+		checkedAt: now,
+	}
+	op := w.Probe("p", func() { slow++ }).Begin("apply")
+	defer op.End()
+	now = now.Add(time.Hour) // the process was stopped
+	w.check(now)
+	require.Zero(t, exits)
+	for range 9 * 4 {
+		now = now.Add(w.cfg.Tick)
+		w.check(now)
+	}
+	w.wg.Wait()
+	require.Equal(t, 1, slow)
+	require.Zero(t, exits)
+	for range 2 * 4 {
+		now = now.Add(w.cfg.Tick)
+		w.check(now)
+	}
+	require.Positive(t, exits)
 }

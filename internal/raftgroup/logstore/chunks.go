@@ -35,13 +35,20 @@ const (
 func (s *PebbleStorage) putChunks(b *pebble.Batch, log *raft.Log, header []byte) error {
 	key := logKey(s.group, log.Index)
 	sum := binary.LittleEndian.AppendUint32(nil, crcOf(key, header, log.Extensions, log.Data))
+	rest := [][]byte{header, log.Extensions, log.Data, sum}
 	left := len(header) + len(log.Extensions) + len(log.Data) + len(sum)
 	row := binary.AppendUvarint([]byte{entryInChunks}, uint64(left))
 	row = binary.LittleEndian.AppendUint32(row, entryChecksum(key, row))
+	if left >= fileEntry {
+		if err := s.files.write(key, rest, left); err != nil {
+			return err
+		}
+		s.inFiles.Add(int64(left))
+		return b.Set(key, row, nil)
+	}
 
 	chunks := s.db.NewBatchWithSize(chunkBatch + 2*chunkSize)
 	defer chunks.Close()
-	rest := [][]byte{header, log.Extensions, log.Data, sum}
 	for number := uint32(0); left > 0; number++ {
 		op := chunks.SetDeferred(chunkKeyLen, min(left, chunkSize))
 		binary.BigEndian.PutUint32(op.Key[copy(op.Key, key):], number)
@@ -72,6 +79,13 @@ func fill(dst []byte, parts [][]byte) [][]byte {
 		}
 	}
 	return parts
+}
+
+// afterChunks returns a key after those of the chunks of an entry and before the row of the next one, so that removals
+// do not touch each other. Pebble merges those that do, and takes the merged one for as old as the oldest: it would not
+// delete the files of entries that were written between two of them.
+func afterChunks(group uint32, index uint64) []byte {
+	return append(logKey(group, index), 0xff, 0xff, 0xff, 0xff, 0xff)
 }
 
 // dropUnfinished removes the chunks of entries whose row was not written, which are after

@@ -39,11 +39,13 @@ type DB struct {
 
 	written  *pebbledb.WriteProgress
 	large    *pebbledb.LargeWrites
+	files    *entryFiles
 	readOnly bool
 }
 
-// Written counts what flushes and compactions write, see pebbledb.WriteProgress.
-func (l *DB) Written() uint64 { return l.written.Count() }
+// Written counts what flushes and compactions write, see pebbledb.WriteProgress, and the chunks of entries in files: on a
+// slow disk such an entry takes longer than an operation that hangs.
+func (l *DB) Written() uint64 { return l.written.Count() + l.files.chunks.Load() }
 
 // Open opens the log database in dir, creating it if missing.
 func Open(dir string, opts Options) (*DB, error) {
@@ -98,7 +100,7 @@ func Open(dir string, opts Options) (*DB, error) {
 		}
 		return nil, fmt.Errorf("open log database %s: %w", dir, readError(err))
 	}
-	return &DB{db: db, cache: cache, written: written, large: large, readOnly: opts.ReadOnly}, nil
+	return &DB{db: db, cache: cache, written: written, large: large, files: newEntryFiles(db, po, dir), readOnly: opts.ReadOnly}, nil
 }
 
 // openPebble opens a database whose write-ahead log records in each chunk up to where it

@@ -26,7 +26,7 @@ func (fs *heldTables) Create(name string, category vfs.DiskWriteCategory) (vfs.F
 	return fs.FS.Create(name, category)
 }
 
-// A large entry that fills the memory for unflushed writes waits for flushes by itself:
+// Large entries that fill the memory for unflushed writes wait for flushes by themselves:
 // entries of other groups are stored meanwhile.
 func TestLargeEntriesDoNotStallOtherGroups(t *testing.T) {
 	const memTable = 1 << 20
@@ -41,10 +41,13 @@ func TestLargeEntriesDoNotStallOtherGroups(t *testing.T) {
 		require.NoError(t, err)
 
 		stored := make(chan error, 2)
-		entry := &raft.Log{Index: 1, Term: 1, Type: raft.LogCommand, Data: make([]byte, 20*memTable)}
-		go func() { stored <- large.StoreLog(entry) }()
+		var entries []*raft.Log
+		for i := range 7 {
+			entries = append(entries, &raft.Log{Index: uint64(i + 1), Term: 1, Type: raft.LogCommand, Data: make([]byte, 3*memTable)})
+		}
+		go func() { stored <- large.StoreLogs(entries) }()
 		synctest.Wait()
-		require.Empty(t, stored, "the large entry fits without a flush: the test needs a larger one")
+		require.Empty(t, stored, "the large entries fit without a flush: the test needs more of them")
 		go func() {
 			stored <- small.StoreLog(&raft.Log{Index: 1, Term: 1, Type: raft.LogCommand, Data: []byte("small")})
 		}()
@@ -54,7 +57,7 @@ func TestLargeEntriesDoNotStallOtherGroups(t *testing.T) {
 
 		close(fs.open)
 		require.NoError(t, <-stored)
-		requireLogs(t, large, []*raft.Log{entry})
+		requireLogs(t, large, entries)
 		require.NoError(t, db.Close())
 	})
 }

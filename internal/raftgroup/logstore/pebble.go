@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/hashicorp/raft"
@@ -17,7 +18,10 @@ import (
 type PebbleStorage struct {
 	db    *pebble.DB
 	large *pebbledb.LargeWrites
+	files *entryFiles
 	group uint32
+	// inFiles counts the bytes of entries in files since entries were last removed.
+	inFiles atomic.Int64
 
 	// mu covers first and last, which mirror the entries on disk; 0 means none.
 	mu          sync.RWMutex
@@ -26,7 +30,7 @@ type PebbleStorage struct {
 
 // Storage opens the storage of one group, which must not be open already.
 func (l *DB) Storage(group uint32) (*PebbleStorage, error) {
-	s := &PebbleStorage{db: l.db, large: l.large, group: group}
+	s := &PebbleStorage{db: l.db, large: l.large, files: l.files, group: group}
 	from, to := groupBounds(keyKindLog, group)
 	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {
@@ -178,7 +182,7 @@ func (s *PebbleStorage) DeleteRange(lo, hi uint64) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.db.DeleteRange(logKey(s.group, lo), logKey(s.group, hi+1), pebble.NoSync); err != nil {
+	if err := s.db.DeleteRange(logKey(s.group, lo), afterChunks(s.group, hi), pebble.NoSync); err != nil {
 		return fmt.Errorf("truncate log of group %d: %w", s.group, err)
 	}
 	switch {
@@ -188,6 +192,9 @@ func (s *PebbleStorage) DeleteRange(lo, hi uint64) error {
 		s.first = max(s.first, hi+1)
 	case hi >= s.last:
 		s.last = min(s.last, lo-1)
+	}
+	if err := s.files.countRemoved(s.inFiles.Swap(0)); err != nil {
+		return fmt.Errorf("flush the log of group %d: %w", s.group, err)
 	}
 	return nil
 }

@@ -1,0 +1,95 @@
+package logstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+const (
+	// fileEntry is the size from which the chunks of an entry are written as a table file. The database syncs its
+	// manifest and its directory for each, so it does not pay off for smaller ones.
+	fileEntry = 4 << 20
+	// fileWriteback is after how many bytes of a file the disk starts to write them: otherwise the syncs of other
+	// groups would wait for the whole file.
+	fileWriteback = 512 << 10
+	// removedInFiles is about how many bytes of removed entries may remain in files, which are deleted once the
+	// database has flushed the removal.
+	removedInFiles = 64 << 20
+)
+
+// entryFiles writes the chunks of large entries as table files, which become part of the log database as they are.
+// In the write-ahead log and a memtable they would be written twice, and be synced and flushed with what others write.
+type entryFiles struct {
+	db      *pebble.DB
+	fs      vfs.FS
+	dir     string
+	options sstable.WriterOptions
+	number  atomic.Uint64 // of the last file
+	removed atomic.Int64  // bytes of removed entries in files
+	chunks  atomic.Uint64 // written so far
+}
+
+// newEntryFiles returns the files of a database that was opened with o in dir.
+func newEntryFiles(db *pebble.DB, o *pebble.Options, dir string) *entryFiles {
+	o.EnsureDefaults()
+	return &entryFiles{db: db, fs: o.FS, dir: dir, options: o.MakeWriterOptions(len(o.Levels)-1, db.TableFormat())}
+}
+
+// write stores the chunks of an entry durably. If an entry at its key was removed without a sync, Pebble makes that
+// removal durable before.
+func (f *entryFiles) write(key []byte, parts [][]byte, size int) error {
+	// Pebble deletes files with such names when it opens a database.
+	path := f.fs.PathJoin(f.dir, fmt.Sprintf("temporary.%06d.dbtmp", f.number.Add(1)))
+	err := f.create(path, key, parts, size)
+	if err == nil {
+		err = f.db.Ingest(context.Background(), []string{path}) // removes path
+	}
+	if err == nil {
+		return nil
+	}
+	if left := f.fs.Remove(path); left != nil && !errors.Is(left, os.ErrNotExist) {
+		err = errors.Join(err, left)
+	}
+	return err
+}
+
+// create writes a synced table file with chunks.
+func (f *entryFiles) create(path string, key []byte, parts [][]byte, size int) error {
+	file, err := f.fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	file = vfs.NewSyncingFile(file, vfs.SyncingFileOptions{BytesPerSync: fileWriteback})
+	w := sstable.NewWriter(objstorageprovider.NewFileWritable(file), f.options)
+	chunk, at := make([]byte, chunkSize), append(key[:len(key):len(key)], 0, 0, 0, 0)
+	for number := uint32(0); size > 0; number++ {
+		binary.BigEndian.PutUint32(at[len(key):], number)
+		value := chunk[:min(size, chunkSize)]
+		parts = fill(value, parts)
+		if err := w.Set(at, value); err != nil {
+			return errors.Join(err, w.Close())
+		}
+		size -= len(value)
+		f.chunks.Add(1)
+	}
+	return w.Close()
+}
+
+// countRemoved counts bytes of removed entries. It has the removals flushed once that frees enough space.
+func (f *entryFiles) countRemoved(bytes int64) error {
+	if bytes == 0 || f.removed.Add(bytes) < removedInFiles {
+		return nil
+	}
+	f.removed.Store(0)
+	_, err := f.db.AsyncFlush()
+	return err
+}

@@ -16,8 +16,8 @@ import (
 var parameters = []string{"delay", "limit-key"}
 
 // readQuery reads the parameters from the query and the equivalent headers. The handler gets the
-// whole query in a header and may have parameters of its own, including malformed ones; only names
-// that resemble one of the server's are refused.
+// whole query in a header and may have parameters of its own, including malformed ones; only what
+// can hardly be one of them is refused, see misspelled.
 func readQuery(r *http.Request, t *parsedTarget, inv *machine.Invoke) error {
 	var query url.Values
 	if r.URL.RawQuery != "" {
@@ -33,9 +33,9 @@ func readQuery(r *http.Request, t *parsedTarget, inv *machine.Invoke) error {
 			return badRequest("bad %s: the query parameter is given %d times", name, len(values))
 		}
 	}
-	for name := range query {
-		if near := suggest.Nearest(name, parameters); near != "" && name != near {
-			return badRequest("unknown query parameter '%s'; did you mean '%s'?", name, near)
+	for name, values := range query {
+		if meant := misspelled(name, values[0], t.oneWay); meant != "" {
+			return badRequest("unknown query parameter '%s'; did you mean '%s'?", name, meant)
 		}
 	}
 	if err := readLimitKey(r.Header, query, inv); err != nil {
@@ -56,6 +56,26 @@ func readQuery(r *http.Request, t *parsedTarget, inv *machine.Invoke) error {
 	}
 	inv.Delay = delay.Milliseconds()
 	return nil
+}
+
+// misspelled returns the parameter of the server that a query parameter is another spelling of, if it is
+// one. Handlers have parameters such as "key", "limit" and "relay", so a similar name is not enough: it
+// has to have the same letters, or, where a delay is expected, a duration as its value. A send without
+// its delay would run immediately.
+func misspelled(name, value string, oneWay bool) string {
+	letters := strings.NewReplacer("-", "", "_", "")
+	for _, p := range parameters {
+		if name != p && strings.EqualFold(letters.Replace(name), letters.Replace(p)) {
+			return p
+		}
+	}
+	if !oneWay || name == "delay" || suggest.Nearest(name, []string{"delay"}) == "" {
+		return ""
+	}
+	if d, err := units.ParseDuration(value); err != nil || d == 0 {
+		return ""
+	}
+	return "delay"
 }
 
 // malformed returns the first of the named parameters that a query has in a form that the decoder

@@ -69,9 +69,16 @@ func TestPathNamesTheHandler(t *testing.T) {
 		{"/Counter/%2F/add", "Counter///add", false},
 		{"/Counter/100%25/add", "Counter/100%/add", false},
 		{"/Counter/%E2%82%AC/add", "Counter/€/add", false},
+		{"/Counter//add", "Counter//add", false},
+		{"/Counter//add/send", "Counter//add", true},
+		{"/platform/call/Counter//add", "Counter//add", false},
+		{"/platform/send/Order//run", "Order//run", true},
 		{"/%47reeter/greet", "Greeter/greet", false},
 		{"/Counter/a%2fb/%61dd/send", "Counter/a/b/add", true},
 		{"/Greeter/greet?x=1", "Greeter/greet", false},
+		{"/Greeter/greet?key=a&limit=10&relay=on&decay=2", "Greeter/greet", false},
+		{"/Greeter/greet/send?delays=5&relay=on", "Greeter/greet", true},
+		{"/Greeter/greet?delays=5s", "Greeter/greet", false},
 	} {
 		t.Run(tc.path, func(t *testing.T) {
 			for _, method := range []string{"GET", "POST"} {

@@ -38,8 +38,7 @@ func FuzzPath(f *testing.F) {
 		}
 		for _, inv := range fake.invokes {
 			called := inv.Target
-			keyed := called.Type != target.Service
-			if keyed != (called.Key != "") || !utf8.ValidString(called.Key) || inv.ID.IsZero() {
+			if called.Type == target.Service && called.Key != "" || !utf8.ValidString(called.Key) || inv.ID.IsZero() {
 				t.Fatalf("%q: target %+v", path, called)
 			}
 			if called.Scope != "" && flowcontrol.CheckScope(called.Scope) != nil {

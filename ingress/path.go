@@ -47,11 +47,9 @@ func parseTarget(schemas *metadata.Schemas, path string, u *url.URL, sendSuffix 
 		if t.key, handler, found = strings.Cut(rest, "/"); !found {
 			return t, badShape(t.service)
 		}
+		// The key may be empty, as in calls by handlers.
 		if t.key, err = unescape(t.key, u); err != nil {
 			return t, err
-		}
-		if t.key == "" {
-			return t, badRequest("bad path: the key must not be empty")
 		}
 	}
 	handler, ending, found := strings.Cut(handler, "/")

@@ -58,7 +58,6 @@ func TestRejectedIngressRequests(t *testing.T) {
 		"openapi":               {"GET", "/openapi/S", "", nil, 404, "not found"},
 		"key for a service":     {"POST", "/platform/call/S/k/any", "", nil, 400, "without keys"},
 		"no key":                {"POST", "/O/add", "", nil, 400, "with a key"},
-		"empty key":             {"POST", "/O//add", "", nil, 400, "key must not be empty"},
 		"key that is no text":   {"POST", "/O/%ff/add", "", nil, 400, "UTF-8"},
 		"method":                {"PUT", "/S/any", "", nil, 405, "use GET, POST"},
 		"private handler":       {"POST", "/S/hidden", "", nil, 400, "not public"},

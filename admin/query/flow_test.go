@@ -93,6 +93,30 @@ func TestEndsOfEntriesAreDistinguished(t *testing.T) {
 	}
 }
 
+func TestQueueOfScheduledInvocations(t *testing.T) {
+	m := contended(true)
+	queue := &partition.Queue{ID: ids.OfVQueue("s", "", "S", ""), Key: flowcontrol.QueueKey{Scope: "s", Service: "S"}}
+	queue.Stages[flowcontrol.Scheduled] = 2
+	m.rows[partition.Queues] = []partition.Row{{Queue: queue}}
+	e := newTestEngine(t, Config{Partitions: m})
+	require.Equal(t, []map[string]any{{"status": "scheduled", "num_inbox": json.Number("2")}}, ask(t, e, "select status, num_inbox from sys_scheduler where id = '"+queue.ID.String()+"'"))
+}
+
+func TestWhenEntriesCouldFirstRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		inv  machine.Invocation
+		want int64
+	}{
+		"scheduled":             {machine.Invocation{CreatedAt: 1, StartAt: 9, Status: machine.Scheduled, Flow: &machine.Flow{}}, 9},
+		"started after a delay": {machine.Invocation{CreatedAt: 1, StartAt: 9, Flow: &machine.Flow{RunnableAt: 10}}, 10},
+		"without delay":         {machine.Invocation{CreatedAt: 1, Flow: &machine.Flow{RunnableAt: 2}}, 2},
+		"of an object":          {machine.Invocation{CreatedAt: 1}, 1},
+		"delayed, of an object": {machine.Invocation{CreatedAt: 1, StartAt: 9}, 9},
+	} {
+		require.Equal(t, millis(c.want), runnableAt(&vqueueEntry{&row{}, &c.inv}), name)
+	}
+}
+
 func TestWithoutFlowControlThereAreNoQueues(t *testing.T) {
 	e := newTestEngine(t, Config{Partitions: contended(false)})
 	for _, table := range []string{"sys_vqueue_meta", "sys_scheduler"} {

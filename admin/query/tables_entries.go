@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"slices"
 
 	"platform/partition/machine"
@@ -34,7 +35,7 @@ var (
 		always[vqueueEntry]("num_yields", U32, "always zero: there is no yielding", int64(0)),
 		plain("first_attempt_at", Timestamp, "first start", func(e *vqueueEntry) value { return millis(e.RunningAt) }),
 		flowColumn("latest_attempt_at", Timestamp, "latest start", func(f *machine.Flow) value { return millis(f.StartedAt) }),
-		flowColumn("first_runnable_at", Timestamp, "earliest possible first start", func(f *machine.Flow) value { return millis(f.RunnableAt) }),
+		plain("first_runnable_at", Timestamp, "earliest possible first start", runnableAt),
 		plain("deployment", Text, "pinned deployment", func(e *vqueueEntry) value { return text(string(e.Pin.Deployment)) }),
 		plain("priority", U32, "0 to 9; 9 is the highest", func(e *vqueueEntry) value { return number(e.Priority) }),
 		entryAhead,
@@ -61,6 +62,15 @@ func (e *vqueueEntry) starts() value {
 		return number(uint64(1))
 	}
 	return number(uint64(0))
+}
+
+// runnableAt returns when an entry could first run, or will be able to.
+func runnableAt(e *vqueueEntry) value {
+	at := cmp.Or(e.StartAt, e.CreatedAt)
+	if e.Flow != nil {
+		at = cmp.Or(e.Flow.RunnableAt, at)
+	}
+	return millis(at)
 }
 
 // startAt returns when a delayed entry may start.

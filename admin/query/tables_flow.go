@@ -115,7 +115,9 @@ func sysScheduler() *Table {
 		return always[queueRow](name, Duration, "always zero: "+about+" delay attempts, not queues", int64(0))
 	}
 	return define("sys_scheduler", "The heads of all nonempty queues.", headSource, append(queueColumns[:len(queueColumns):len(queueColumns)],
-		plain("num_inbox", U64, "entries waiting", func(q *queueRow) value { return number(q.Stages[flowcontrol.Inbox]) }),
+		plain("num_inbox", U64, "waiting, scheduled ones included", func(q *queueRow) value {
+			return number(q.Stages[flowcontrol.Inbox] + q.Stages[flowcontrol.Scheduled])
+		}),
 		plain("status", Text, "ready, scheduled, blocked, or dormant if it is paused", func(q *queueRow) value { return q.status() }),
 		plain("head_entry_id", Text, "entry that gets the next slot, or has waited longest if all wait for their keys", func(q *queueRow) value { return invocationText(q.Head.ID) }),
 		plain("scheduled_at", Timestamp, "when a rate limit allows the head to start", func(q *queueRow) value { return millis(q.Blocked.Until) }),

@@ -54,6 +54,14 @@ var replacements = []replacement{
 	{"metadata-client.message-size-limit", "networking.message-size-limit", ""},
 	{"metadata-client.backoff-policy", "changes of the metadata are retried until initialization-timeout or the deadline of the request", ""},
 	{"network-error-retry-policy", "requests to other nodes are retried until their deadline", ""},
+	{"invocation-yield-threshold", noYield, ""},
+	{"disable-controlled-idempotent-sharding", "requests without an idempotency key get none", ""},
+	{"experimental-enable-unique-random-seeds", "each invocation has a random seed of its own, which restarts keep", ""},
+	{"experimental-enable-invoker-yield", noYield, ""},
+	{"experimental-enable-kafka-scope", "a subscription has the scope of its invocations, or takes it from a header of the records", "false"},
+	{"experimental-enable-scoped-virtual-objects", "objects can always be called within a scope", ""},
+	{"experimental-enable-migrate-scoped-tables", "there are no tables of an older format", ""},
+	{"experimental-enable-vqueues-migration-skip-completed", "flow control is enabled on a fresh cluster, where there is nothing to migrate", ""},
 	{"worker.internal-queue-length", "queues of a partition hold up to 10,000 commands or 64 MiB", ""},
 	{"worker.cleanup-interval", "results and journals expire on time, by timers", ""},
 	{"worker.num-timers-in-memory-limit", "timers of the next minute are kept in memory, as far as they fit", ""},
@@ -73,6 +81,8 @@ var replacements = []replacement{
 	{"admin.disable-cluster-controller", "the leader of the metadata is the controller", ""},
 	{"admin.query-engine.tmp-dir", "queries are bounded by admin.query-engine.memory-size and write no temporary files", ""},
 	{"admin.query-engine.query-parallelism", "admin.query-engine.concurrency bounds the queries at the same time", ""},
+	{"admin.query-engine.datafusion-options", "queries are run by another engine, which has no such options", ""},
+	{"admin.storage-accounting-update-interval", "the table state has the size of each value, for queries", ""},
 	{"ingress.ingestion", "records go straight to the partitions of their targets; max_in_flight of a subscription bounds them", ""},
 	{"bifrost", "each partition has a Raft log; there is no separate log service", ""},
 	{"log-server", "each partition has a Raft log, synced to disk before it is acknowledged", ""},
@@ -89,6 +99,7 @@ const (
 	noSockets = "servers listen on TCP only, not on Unix sockets"
 	tcpOnly   = "tcp all"
 	threads   = "the number of threads follows the processors"
+	noYield   = "an invocation that backs off occupies no slot of its node"
 )
 
 // replaced accepts a key that has a replacement. Several keys of one replacement give one warning.

@@ -40,6 +40,8 @@ func TestKeysWithReplacementsAreAccepted(t *testing.T) {
 func TestKeysOfOtherServers(t *testing.T) {
 	loaded, err := loadFile(t, `
 roles = ["worker"]
+experimental-enable-kafka-scope = false
+experimental-enable-unique-random-seeds = true
 [worker]
 cleanup-interval = "1h"
 [worker.invoker]
@@ -65,6 +67,7 @@ type = "replicated"
 	for text, want := range map[string]string{
 		"[metadata-client]\ntype = 'etcd'":                    "metadata-client.type: only replicated is accepted",
 		"listen-mode = 'unix'":                                "listen-mode: only tcp or all is accepted",
+		"experimental-enable-kafka-scope = true":              "experimental-enable-kafka-scope: only false is accepted",
 		"[ingress]\nlisten-mode = 'unix'":                     "ingress.listen-mode: only tcp or all is accepted",
 		"[worker.invoker]\ndisable-eager-state = 'perhaps'":   "expected true or false",
 		"[worker]\ncleanup-intervall = '1h'":                  "unknown key",

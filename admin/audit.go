@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"golang.org/x/time/rate"
 
+	"platform/admin/rest"
 	"platform/internal/access"
 	"platform/metadata"
 )
@@ -62,11 +63,11 @@ func (s *Server) recordRead(c echo.Context, action, object string) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), auditTimeout)
 	defer cancel()
 	err := s.registry.RecordAction(ctx, metadata.Action{
-		Principal: p.Name, Token: p.Token, Address: remoteAddress(c.Request()), Node: s.cfg.Node, Action: action, Object: access.WithoutSecrets(object),
+		Principal: p.Name, Token: p.Token, Address: rest.RemoteAddress(c.Request()), Node: s.cfg.Node, Action: action, Object: access.WithoutSecrets(object),
 	})
 	if err != nil {
 		s.log.Error("read not recorded in the audit log", "err", err, "action", action)
-		return &apiError{status: http.StatusServiceUnavailable, message: "the request was not executed because it cannot be recorded in the audit log at the moment, which security.audit-reads requires; retry later"}
+		return &rest.Error{Status: http.StatusServiceUnavailable, Message: "the request was not executed because it cannot be recorded in the audit log at the moment, which security.audit-reads requires; retry later"}
 	}
 	return nil
 }
@@ -78,7 +79,7 @@ func (s *Server) record(c echo.Context, r route, err error) {
 	action.Status = uint32(c.Response().Status)
 	if err != nil {
 		f := s.explain(c.Request(), err)
-		action.Status, action.Outcome = uint32(f.status), access.WithoutSecrets(f.message)
+		action.Status, action.Outcome = uint32(f.Status), access.WithoutSecrets(f.Message)
 	}
 	if c.Get(auditDryRun) != nil {
 		action.Outcome = strings.TrimSuffix("dry run: "+action.Outcome, ": ")
@@ -117,7 +118,7 @@ func (s *Server) actionOf(c echo.Context, r route) metadata.Action {
 	}
 	objects, _ := c.Get(auditObjects).([]string)
 	return metadata.Action{
-		Principal: p.Name, Token: p.Token, Address: remoteAddress(request), Node: s.cfg.Node,
+		Principal: p.Name, Token: p.Token, Address: rest.RemoteAddress(request), Node: s.cfg.Node,
 		Action: r.method + " " + r.path, Object: object, Objects: objects, Reason: access.WithoutSecrets(c.QueryParam("reason")),
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/metadata"
 )
 
@@ -21,17 +22,17 @@ type auditLog interface {
 
 // auditView is a record of the audit log as shown to users.
 type auditView struct {
-	Sequence  uint64    `json:"sequence"`
-	At        Timestamp `json:"at"`
-	Principal string    `json:"principal,omitempty"`
-	TokenID   string    `json:"token_id,omitempty"`
-	Address   string    `json:"address,omitempty"`
-	Node      string    `json:"node,omitempty"`
-	Action    string    `json:"action"`
-	Object    string    `json:"object"`
-	Status    uint32    `json:"status,omitempty"`
-	Outcome   string    `json:"outcome,omitempty"`
-	Reason    string    `json:"reason,omitempty"`
+	Sequence  uint64         `json:"sequence"`
+	At        rest.Timestamp `json:"at"`
+	Principal string         `json:"principal,omitempty"`
+	TokenID   string         `json:"token_id,omitempty"`
+	Address   string         `json:"address,omitempty"`
+	Node      string         `json:"node,omitempty"`
+	Action    string         `json:"action"`
+	Object    string         `json:"object"`
+	Status    uint32         `json:"status,omitempty"`
+	Outcome   string         `json:"outcome,omitempty"`
+	Reason    string         `json:"reason,omitempty"`
 	// Invocations lists the invocations of a batch.
 	Invocations []string `json:"invocations,omitempty"`
 	Omitted     uint32   `json:"omitted,omitempty"`
@@ -48,14 +49,14 @@ func (s *Server) listAudit(c echo.Context) error {
 	if text := c.QueryParam("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxAuditPage {
-			return badRequest("The query parameter 'limit' is invalid: %q is not a number from 1 to %d", text, maxAuditPage)
+			return rest.BadRequest("The query parameter 'limit' is invalid: %q is not a number from 1 to %d", text, maxAuditPage)
 		}
 		limit = n
 	}
 	if text := c.QueryParam("before"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil || n == 0 {
-			return badRequest("The query parameter 'before' is invalid: %q is not the number of a record", text)
+			return rest.BadRequest("The query parameter 'before' is invalid: %q is not the number of a record", text)
 		}
 		before = n
 	}
@@ -67,13 +68,13 @@ func (s *Server) listAudit(c echo.Context) error {
 	for i := range records {
 		views = append(views, viewAudit(&records[i]))
 	}
-	return respond(c, http.StatusOK, map[string]any{"records": views})
+	return rest.Respond(c, http.StatusOK, map[string]any{"records": views})
 }
 
 func viewAudit(r *metadata.AuditRecord) auditView {
 	a := &r.Action
 	return auditView{
-		Sequence: r.Sequence, At: timestamp(r.At), Principal: a.Principal, TokenID: a.Token, Address: a.Address, Node: a.Node, Action: a.Action,
+		Sequence: r.Sequence, At: rest.TimestampOf(r.At), Principal: a.Principal, TokenID: a.Token, Address: a.Address, Node: a.Node, Action: a.Action,
 		Object: a.Object, Status: a.Status, Outcome: a.Outcome, Reason: a.Reason, Invocations: a.Objects, Omitted: a.Omitted,
 		Before: hex.EncodeToString(r.Before), After: hex.EncodeToString(r.After), Previous: hex.EncodeToString(r.Previous), Hash: hex.EncodeToString(r.Hash),
 	}
@@ -104,5 +105,5 @@ func (s *Server) verifyAudit(c echo.Context) error {
 	if state.Problem != nil {
 		view.Problem = state.Problem.Error()
 	}
-	return respond(c, http.StatusOK, view)
+	return rest.Respond(c, http.StatusOK, view)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/errgroup"
 
+	"platform/admin/rest"
 	"platform/internal/access"
 	"platform/internal/ids"
 )
@@ -52,11 +53,11 @@ func (s *Server) authorize(c echo.Context, r route) error {
 	if len(p.Roles) == 0 {
 		s.cfg.Authenticator.Refused(c.Request())
 		c.Response().Header().Set("WWW-Authenticate", `Bearer realm="platform"`)
-		return &apiError{status: http.StatusUnauthorized, message: access.ErrUnauthenticated.Error() +
+		return &rest.Error{Status: http.StatusUnauthorized, Message: access.ErrUnauthenticated.Error() +
 			"; send one in the header Authorization: Bearer plt_…, or use `platform login`. The token of the administrator is the one in security.admin-token-file or PLATFORM_ADMIN_TOKEN, or else in the file admin.token in the data directory of this node"}
 	}
 	if !p.Allows(r.permission) {
-		return &apiError{status: http.StatusForbidden, message: fmt.Sprintf("%s %s requires the role %s; the token %q has %s",
+		return &rest.Error{Status: http.StatusForbidden, Message: fmt.Sprintf("%s %s requires the role %s; the token %q has %s",
 			r.method, c.Request().URL.Path, access.RolesWith(r.permission), p.Name, joinRoles(p.Roles))}
 	}
 	if p.Limited() {
@@ -117,8 +118,8 @@ func (s *Server) withinLimits(c echo.Context, r route, p *access.Principal) erro
 	return refusal
 }
 
-func outsideLimits(p *access.Principal) *apiError {
-	return &apiError{status: http.StatusForbidden, message: fmt.Sprintf("the token %q is limited to %s; this request requires a token without this limit", p.Name, limitsOf(p))}
+func outsideLimits(p *access.Principal) *rest.Error {
+	return &rest.Error{Status: http.StatusForbidden, Message: fmt.Sprintf("the token %q is limited to %s; this request requires a token without this limit", p.Name, limitsOf(p))}
 }
 
 func limitsOf(p *access.Principal) string {
@@ -137,7 +138,7 @@ func limitsOf(p *access.Principal) string {
 func narrow(c echo.Context, p *access.Principal, refusal error) error {
 	r := c.Request()
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
-		return badRequest("the query cannot be decoded: %v", err)
+		return rest.BadRequest("the query cannot be decoded: %v", err)
 	}
 	query := c.QueryParams() // the router caches the values, so the query is changed in both places
 	for name, allowed := range map[string][]string{"service": p.Services, "scope": p.Scopes} {

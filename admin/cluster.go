@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"platform/admin/rest"
 	"platform/internal/ids"
 	"platform/internal/stats"
 	"platform/metadata"
@@ -67,8 +68,8 @@ type MetadataState struct {
 
 // FeatureState is the cluster's feature level and the levels it could have.
 type FeatureState struct {
-	Level uint32    `json:"level"`
-	Since Timestamp `json:"since,omitzero"` // absent for the first level
+	Level uint32         `json:"level"`
+	Since rest.Timestamp `json:"since,omitzero"` // absent for the first level
 	// Supported is the highest level that all responding members support; Highest is the highest
 	// level that any of them supports.
 	Supported uint32 `json:"supported"`
@@ -109,13 +110,13 @@ type NodeState struct {
 	Version        string `json:"version,omitempty"`
 	// FeatureLevel is the highest level that the server supports, 0 if unknown. FeatureHold reports
 	// that its configuration holds the cluster's level.
-	FeatureLevel uint32    `json:"feature_level,omitempty"`
-	FeatureHold  bool      `json:"feature_level_hold,omitempty"`
-	SecretKeys   []string  `json:"secret_keys,omitempty"` // IDs, the newest first
-	Incarnation  string    `json:"incarnation"`
-	RegisteredAt Timestamp `json:"registered_at"`
-	StartedAt    Timestamp `json:"started_at,omitzero"` // of the process
-	StateSince   Timestamp `json:"state_since,omitzero"`
+	FeatureLevel uint32         `json:"feature_level,omitempty"`
+	FeatureHold  bool           `json:"feature_level_hold,omitempty"`
+	SecretKeys   []string       `json:"secret_keys,omitempty"` // IDs, the newest first
+	Incarnation  string         `json:"incarnation"`
+	RegisteredAt rest.Timestamp `json:"registered_at"`
+	StartedAt    rest.Timestamp `json:"started_at,omitzero"` // of the process
+	StateSince   rest.Timestamp `json:"state_since,omitzero"`
 }
 
 // NodeUsage is what the process of a node uses of its machine.

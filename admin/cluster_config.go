@@ -6,16 +6,17 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/metadata"
 )
 
 // clusterConfigView is the configuration of the cluster.
 type clusterConfigView struct {
-	Name          string    `json:"name"`
-	ID            string    `json:"id"`
-	Partitions    uint32    `json:"num_partitions"`
-	Replication   int       `json:"replication"`
-	ProvisionedAt Timestamp `json:"provisioned_at"`
+	Name          string         `json:"name"`
+	ID            string         `json:"id"`
+	Partitions    uint32         `json:"num_partitions"`
+	Replication   int            `json:"replication"`
+	ProvisionedAt rest.Timestamp `json:"provisioned_at"`
 	// FlowControl reports whether flow control is enabled on all partitions.
 	FlowControl bool `json:"flow_control"`
 	// FeatureLevel is the feature level of the cluster; it never decreases.
@@ -26,16 +27,16 @@ type clusterConfigView struct {
 
 func (s *Server) viewClusterConfig(c metadata.Cluster) clusterConfigView {
 	return clusterConfigView{
-		c.Name, c.ID, c.Partitions, c.Replicas(), timestamp(c.ProvisionedAt), c.FlowControl, uint32(c.Level()), metadata.LossesSurvived(s.placeableNodes(), c.Replicas()),
+		c.Name, c.ID, c.Partitions, c.Replicas(), rest.TimestampOf(c.ProvisionedAt), c.FlowControl, uint32(c.Level()), metadata.LossesSurvived(s.placeableNodes(), c.Replicas()),
 	}
 }
 
 func (s *Server) getClusterConfig(c echo.Context) error {
 	cluster, provisioned := s.registry.Cluster()
 	if !provisioned {
-		return &apiError{status: http.StatusServiceUnavailable, message: notProvisioned}
+		return &rest.Error{Status: http.StatusServiceUnavailable, Message: notProvisioned}
 	}
-	return respond(c, http.StatusOK, s.viewClusterConfig(cluster))
+	return rest.Respond(c, http.StatusOK, s.viewClusterConfig(cluster))
 }
 
 // clusterChange contains the settings that can be changed. Nil fields stay unchanged.
@@ -49,18 +50,18 @@ type clusterChange struct {
 
 func (s *Server) setClusterConfig(c echo.Context) error {
 	var change clusterChange
-	if err := s.readJSON(c, &change); err != nil {
+	if err := s.bodies.ReadJSON(c, &change); err != nil {
 		return err
 	}
 	cluster, provisioned := s.registry.Cluster()
 	if !provisioned {
-		return &apiError{status: http.StatusServiceUnavailable, message: notProvisioned}
+		return &rest.Error{Status: http.StatusServiceUnavailable, Message: notProvisioned}
 	}
 	if err := samePartitions(cluster, change.Partitions); err != nil {
 		return err
 	}
 	if change.Replication == nil && change.FeatureLevel == nil {
-		return badRequest("nothing to change: set 'replication' or 'feature_level'")
+		return rest.BadRequest("nothing to change: set 'replication' or 'feature_level'")
 	}
 	if change.Replication != nil { // before the level is raised, which cannot be undone
 		if err := s.checkReplication(c, *change.Replication); err != nil {
@@ -79,7 +80,7 @@ func (s *Server) setClusterConfig(c echo.Context) error {
 			return err
 		}
 	}
-	return respond(c, http.StatusOK, s.viewClusterConfig(cluster))
+	return rest.Respond(c, http.StatusOK, s.viewClusterConfig(cluster))
 }
 
 // checkReplication returns an error for a replication that the cluster cannot have, or that leaves a
@@ -92,12 +93,12 @@ func (s *Server) checkReplication(c echo.Context, replicas int) error {
 	if err := s.checkSurvival(c, fmt.Sprintf("replication %d", replicas), nodes, replicas); err != nil {
 		return err
 	}
-	if force, err := queryBool(c, "force"); err != nil || force || replicas <= nodes {
+	if force, err := rest.QueryBool(c, "force"); err != nil || force || replicas <= nodes {
 		return err
 	}
-	return &apiError{
-		status: http.StatusConflict,
-		message: fmt.Sprintf("replication %d needs %d nodes that accept replicas, and there %s: each partition would have %d, which survives %s; "+
+	return &rest.Error{
+		Status: http.StatusConflict,
+		Message: fmt.Sprintf("replication %d needs %d nodes that accept replicas, and there %s: each partition would have %d, which survives %s; "+
 			"start more nodes first; to proceed anyway, repeat it with --force (in the admin API force=true)",
 			replicas, replicas, isOrAre(nodes), nodes, losses(metadata.LossesSurvived(nodes, replicas))),
 	}
@@ -122,9 +123,9 @@ func samePartitions(cluster metadata.Cluster, wanted *int) error {
 	if wanted == nil || *wanted == int(cluster.Partitions) {
 		return nil
 	}
-	return &apiError{
-		status:  http.StatusConflict,
-		message: fmt.Sprintf("the cluster has %d partitions, which cannot be changed once it is provisioned", cluster.Partitions),
+	return &rest.Error{
+		Status:  http.StatusConflict,
+		Message: fmt.Sprintf("the cluster has %d partitions, which cannot be changed once it is provisioned", cluster.Partitions),
 	}
 }
 
@@ -140,17 +141,17 @@ type provisioning struct {
 // it does not serve the admin API yet.
 func (s *Server) provision(c echo.Context) error {
 	var asked provisioning
-	if err := s.readJSON(c, &asked); err != nil {
+	if err := s.bodies.ReadJSON(c, &asked); err != nil {
 		return err
 	}
 	cluster, provisioned := s.registry.Cluster()
 	if !provisioned {
-		return &apiError{status: http.StatusServiceUnavailable, message: notProvisioned}
+		return &rest.Error{Status: http.StatusServiceUnavailable, Message: notProvisioned}
 	}
 	if err := asked.checkMatches(cluster); err != nil {
 		return err
 	}
-	return respond(c, http.StatusOK, s.viewClusterConfig(cluster))
+	return rest.Respond(c, http.StatusOK, s.viewClusterConfig(cluster))
 }
 
 // checkMatches returns an error if the request differs from the configuration of the cluster.
@@ -160,11 +161,11 @@ func (p provisioning) checkMatches(cluster metadata.Cluster) error {
 	}
 	switch {
 	case p.Name != "" && p.Name != cluster.Name:
-		return &apiError{status: http.StatusConflict, message: fmt.Sprintf("this node belongs to the cluster %q", cluster.Name)}
+		return &rest.Error{Status: http.StatusConflict, Message: fmt.Sprintf("this node belongs to the cluster %q", cluster.Name)}
 	case p.Replication != nil && *p.Replication != cluster.Replicas():
-		return &apiError{
-			status:  http.StatusConflict,
-			message: fmt.Sprintf("the cluster is provisioned, with replication %d; change it with PATCH /cluster/config", cluster.Replicas()),
+		return &rest.Error{
+			Status:  http.StatusConflict,
+			Message: fmt.Sprintf("the cluster is provisioned, with replication %d; change it with PATCH /cluster/config", cluster.Replicas()),
 		}
 	}
 	return nil

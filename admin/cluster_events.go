@@ -1,12 +1,14 @@
 package admin
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/eventlog"
 	"platform/internal/feature"
 	"platform/internal/ids"
@@ -33,11 +35,11 @@ type clusterEventsView struct {
 }
 
 type clusterEventView struct {
-	At        Timestamp     `json:"at"`
-	Kind      eventlog.Kind `json:"kind"`
-	Node      string        `json:"node,omitempty"`
-	Partition *int          `json:"partition,omitempty"`
-	Detail    string        `json:"detail,omitempty"`
+	At        rest.Timestamp `json:"at"`
+	Kind      eventlog.Kind  `json:"kind"`
+	Node      string         `json:"node,omitempty"`
+	Partition *int           `json:"partition,omitempty"`
+	Detail    string         `json:"detail,omitempty"`
 }
 
 type eventsNodeView struct {
@@ -66,16 +68,16 @@ func (s *Server) listClusterEvents(c echo.Context) error {
 		lists = append(lists, slices.DeleteFunc(slices.Clone(n.Events), func(e eventlog.Event) bool { return !f.matches(e) }))
 	}
 	if len(f.unknown) > 0 {
-		return f.unknown[sortedKeys(f.unknown)[0]]
+		return f.unknown[slices.Sorted(maps.Keys(f.unknown))[0]]
 	}
 	for _, e := range eventlog.Merge(lists, f.limit) {
-		event := clusterEventView{At: timestamp(e.At), Kind: e.Kind, Node: e.Node, Detail: e.Detail}
+		event := clusterEventView{At: rest.TimestampOf(e.At), Kind: e.Kind, Node: e.Node, Detail: e.Detail}
 		if e.Partition != eventlog.NoPartition {
 			event.Partition = &e.Partition
 		}
 		view.Events = append(view.Events, event)
 	}
-	return respond(c, http.StatusOK, view)
+	return rest.Respond(c, http.StatusOK, view)
 }
 
 // eventFilter selects events of the cluster.
@@ -91,7 +93,7 @@ func (s *Server) readEventFilter(c echo.Context) (f eventFilter, err error) {
 	f = eventFilter{limit: defaultClusterEvents, unknown: map[string]error{}, partition: eventlog.NoPartition}
 	if text := c.QueryParam("limit"); text != "" {
 		if f.limit, err = strconv.Atoi(text); err != nil || f.limit < 1 || f.limit > maxClusterEvents {
-			return f, badRequest("The query parameter 'limit' is invalid: %q is not a number from 1 to %d", text, maxClusterEvents)
+			return f, rest.BadRequest("The query parameter 'limit' is invalid: %q is not a number from 1 to %d", text, maxClusterEvents)
 		}
 	}
 	if f.nodes, err = parsed(c.QueryParams()["node"], anyText); err != nil {
@@ -106,7 +108,7 @@ func (s *Server) readEventFilter(c echo.Context) (f eventFilter, err error) {
 	}
 	if text := c.QueryParam("partition"); text != "" {
 		if f.partition, err = strconv.Atoi(text); err != nil || f.partition < 0 {
-			return f, badRequest("The query parameter 'partition' is invalid: %q is not the id of a partition", text)
+			return f, rest.BadRequest("The query parameter 'partition' is invalid: %q is not the id of a partition", text)
 		}
 	}
 	return f, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/admin/rest"
 	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/stats"
@@ -44,7 +45,7 @@ func (f *fakeCluster) State(context.Context) (*ClusterState, error) {
 		state.Metadata.Voters = append(state.Metadata.Voters, ids.Node(n.ID))
 		state.Nodes = append(state.Nodes, NodeState{
 			ID: ids.Node(n.ID), Name: n.Name, State: NodeAlive, Answers: true, Self: n.ID == 1, Metadata: RoleVoter, Draining: n.Draining,
-			Address: string(n.RaftAddress()), Incarnation: n.Incarnation, RegisteredAt: timestamp(n.RegisteredAt),
+			Address: string(n.RaftAddress()), Incarnation: n.Incarnation, RegisteredAt: rest.TimestampOf(n.RegisteredAt),
 		})
 	}
 	slices.Sort(state.Metadata.Voters)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/ids"
 	"platform/metadata"
 )
@@ -62,13 +63,13 @@ func viewMetadataHealth(m MetadataState) *metadataHealthView {
 // cannot be changed, or with strict=true if the cluster is unavailable. Other problems are only
 // reported in the body: a supervisor that restarts nodes because of a 503 would make them worse.
 func (s *Server) clusterHealth(c echo.Context) error {
-	strict, err := queryBool(c, "strict")
+	strict, err := rest.QueryBool(c, "strict")
 	if err != nil {
 		return err
 	}
 	cluster, provisioned := s.registry.Cluster()
 	if !provisioned {
-		return &apiError{status: http.StatusServiceUnavailable, message: notProvisioned}
+		return &rest.Error{Status: http.StatusServiceUnavailable, Message: notProvisioned}
 	}
 	state, err := s.clusterState(c.Request().Context())
 	if err != nil {
@@ -85,7 +86,7 @@ func (s *Server) clusterHealth(c echo.Context) error {
 		status = http.StatusServiceUnavailable
 		view.Message = "the cluster is unavailable: " + view.Problems[0]
 	}
-	return respond(c, status, view)
+	return rest.Respond(c, status, view)
 }
 
 const notProvisioned = "the cluster has not been provisioned yet; 'platform cluster provision' does it where nodes do not do it themselves"

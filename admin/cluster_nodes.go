@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/ids"
 	"platform/metadata"
 )
@@ -30,7 +31,7 @@ func (s *Server) listNodes(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return respond(c, http.StatusOK, map[string]any{"nodes": state.Nodes})
+	return rest.Respond(c, http.StatusOK, map[string]any{"nodes": state.Nodes})
 }
 
 func (s *Server) getNode(c echo.Context) error {
@@ -51,7 +52,7 @@ func (s *Server) showNode(c echo.Context, id ids.Node) error {
 	if node == nil {
 		return &metadata.NotFoundError{Node: uint32(id)}
 	}
-	return respond(c, http.StatusOK, node)
+	return rest.Respond(c, http.StatusOK, node)
 }
 
 // drainNode starts or cancels moving the replicas of a node away.
@@ -85,9 +86,9 @@ func (s *Server) checkDrainable(node metadata.Node) error {
 			return nil
 		}
 	}
-	return &apiError{
-		status:  http.StatusConflict,
-		message: fmt.Sprintf("node %s is the only one that accepts replicas; add or undrain another node before draining it", node.Name),
+	return &rest.Error{
+		Status:  http.StatusConflict,
+		Message: fmt.Sprintf("node %s is the only one that accepts replicas; add or undrain another node before draining it", node.Name),
 	}
 }
 
@@ -97,7 +98,7 @@ const removalTimeout = 8 * time.Second
 
 // removeNode removes a node from the cluster.
 func (s *Server) removeNode(c echo.Context) error {
-	force, err := queryBool(c, "force")
+	force, err := rest.QueryBool(c, "force")
 	if err != nil {
 		return err
 	}
@@ -113,7 +114,7 @@ func (s *Server) removeNode(c echo.Context) error {
 	if _, err := s.registry.RemoveNode(ctx, node.ID, force); err != nil {
 		return removalError(node, err)
 	}
-	return done(c, http.StatusOK)
+	return rest.Done(c, http.StatusOK)
 }
 
 // checkRemovable returns an error if the cluster would tolerate no node failure after the removal.
@@ -140,16 +141,16 @@ func (s *Server) checkRemovable(c echo.Context, node metadata.Node) error {
 func removalError(node metadata.Node, err error) error {
 	switch {
 	case errors.Is(err, metadata.ErrUnavailable):
-		return &apiError{
-			status: http.StatusServiceUnavailable,
-			message: "the metadata has no leader, so nodes cannot be removed; nothing was changed. Retry later, or, if most of its voters are lost for good, " +
+		return &rest.Error{
+			Status: http.StatusServiceUnavailable,
+			Message: "the metadata has no leader, so nodes cannot be removed; nothing was changed. Retry later, or, if most of its voters are lost for good, " +
 				"recover the cluster with `platform-server recover` on a remaining node",
 		}
 	case errors.Is(err, metadata.ErrNodeHoldsData):
-		return &apiError{status: http.StatusConflict, message: err.Error() +
+		return &rest.Error{Status: http.StatusConflict, Message: err.Error() +
 			" ('platform cluster nodes drain " + node.Name + "') and wait until it has no replicas, or use force if it is lost for good"}
 	case errors.Is(err, metadata.ErrLastNode):
-		return &apiError{status: http.StatusConflict, message: err.Error()}
+		return &rest.Error{Status: http.StatusConflict, Message: err.Error()}
 	}
 	return err
 }
@@ -169,8 +170,8 @@ func (s *Server) member(text string) (metadata.Node, error) {
 	for i, n := range nodes {
 		known[i] = fmt.Sprintf("%s (%s)", n.Name, ids.Node(n.ID))
 	}
-	return metadata.Node{}, &apiError{
-		status:  http.StatusNotFound,
-		message: fmt.Sprintf("The requested node '%s' does not exist; the cluster has %s", text, strings.Join(known, ", ")),
+	return metadata.Node{}, &rest.Error{
+		Status:  http.StatusNotFound,
+		Message: fmt.Sprintf("The requested node '%s' does not exist; the cluster has %s", text, strings.Join(known, ", ")),
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/ids"
 )
 
@@ -16,7 +17,7 @@ func (s *Server) listPartitions(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return respond(c, http.StatusOK, map[string]any{"partitions": state.Partitions})
+	return rest.Respond(c, http.StatusOK, map[string]any{"partitions": state.Partitions})
 }
 
 func (s *Server) getPartition(c echo.Context) error {
@@ -35,9 +36,9 @@ func (s *Server) showPartition(c echo.Context, id uint32) error {
 	}
 	at := slices.IndexFunc(state.Partitions, func(p PartitionState) bool { return p.ID == id })
 	if at < 0 {
-		return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("The requested partition %d does not exist", id)}
+		return &rest.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("The requested partition %d does not exist", id)}
 	}
-	return respond(c, http.StatusOK, state.Partitions[at])
+	return rest.Respond(c, http.StatusOK, state.Partitions[at])
 }
 
 // transferPartition moves the leadership of a partition to another node.
@@ -48,7 +49,7 @@ func (s *Server) transferPartition(c echo.Context) error {
 	}
 	to := c.QueryParam("to")
 	if to == "" {
-		return badRequest("The query parameter 'to' is missing: the name or id of the node that is to lead")
+		return rest.BadRequest("The query parameter 'to' is missing: the name or id of the node that is to lead")
 	}
 	node, err := s.member(to)
 	if err != nil {
@@ -72,7 +73,7 @@ type recovery struct {
 // with what it would do.
 func (s *Server) recoverPartitions(c echo.Context) error {
 	var asked recovery
-	if err := s.readJSON(c, &asked); err != nil {
+	if err := s.bodies.ReadJSON(c, &asked); err != nil {
 		return err
 	}
 	if asked.DryRun {
@@ -81,7 +82,7 @@ func (s *Server) recoverPartitions(c echo.Context) error {
 	}
 	cluster, provisioned := s.registry.Cluster()
 	if !provisioned {
-		return &apiError{status: http.StatusServiceUnavailable, message: notProvisioned}
+		return &rest.Error{Status: http.StatusServiceUnavailable, Message: notProvisioned}
 	}
 	for _, id := range asked.Partitions {
 		if id >= cluster.Partitions {
@@ -92,13 +93,13 @@ func (s *Server) recoverPartitions(c echo.Context) error {
 	if err != nil {
 		return fmt.Errorf("recover partitions: %w", err)
 	}
-	return respond(c, http.StatusOK, map[string]any{"partitions": recoveries})
+	return rest.Respond(c, http.StatusOK, map[string]any{"partitions": recoveries})
 }
 
 func noPartition[N uint32 | uint64](id N, count uint32) error {
-	return &apiError{
-		status:  http.StatusNotFound,
-		message: fmt.Sprintf("The requested partition %d does not exist; there are 0 to %d", id, count-1),
+	return &rest.Error{
+		Status:  http.StatusNotFound,
+		Message: fmt.Sprintf("The requested partition %d does not exist; there are 0 to %d", id, count-1),
 	}
 }
 
@@ -106,11 +107,11 @@ func noPartition[N uint32 | uint64](id N, count uint32) error {
 func (s *Server) partition(c echo.Context) (uint32, error) {
 	cluster, provisioned := s.registry.Cluster()
 	if !provisioned {
-		return 0, &apiError{status: http.StatusServiceUnavailable, message: notProvisioned}
+		return 0, &rest.Error{Status: http.StatusServiceUnavailable, Message: notProvisioned}
 	}
 	id, err := strconv.ParseUint(c.Param("partition"), 10, 32)
 	if err != nil {
-		return 0, invalidField("partition", fmt.Errorf("%q is not a number", c.Param("partition")))
+		return 0, rest.InvalidField("partition", fmt.Errorf("%q is not a number", c.Param("partition")))
 	}
 	if uint32(id) >= cluster.Partitions {
 		return 0, noPartition(id, cluster.Partitions)

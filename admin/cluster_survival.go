@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/errcode"
 	"platform/internal/ids"
 	"platform/metadata"
@@ -66,7 +67,7 @@ func up(n *NodeState) bool { return n != nil && n.State == NodeAlive && n.Answer
 // checkSurvival returns an error if a change leaves a cluster that tolerates no node loss, unless
 // force is given. nodes and replication are the values after the change.
 func (s *Server) checkSurvival(c echo.Context, change string, nodes, replication int) error {
-	force, err := queryBool(c, "force")
+	force, err := rest.QueryBool(c, "force")
 	if err != nil || force {
 		return err
 	}
@@ -75,9 +76,9 @@ func (s *Server) checkSurvival(c echo.Context, change string, nodes, replication
 	if after > 0 || before == 0 {
 		return nil
 	}
-	return &apiError{
-		status: http.StatusConflict, code: errcode.META0019,
-		message: fmt.Sprintf("%s leaves a cluster that survives no node failure (now: %d): %s; to proceed anyway, repeat it with --force (in the admin API force=true)",
+	return &rest.Error{
+		Status: http.StatusConflict, Code: errcode.META0019,
+		Message: fmt.Sprintf("%s leaves a cluster that survives no node failure (now: %d): %s; to proceed anyway, repeat it with --force (in the admin API force=true)",
 			change, before, noToleranceReason(nodes, replication)),
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/admin/rest"
 	"platform/internal/ids"
 	"platform/metadata"
 )
@@ -229,9 +230,9 @@ func TestTheFeatureLevelIsRaisedManually(t *testing.T) {
 
 func TestRemovalWithoutALeaderOfTheMetadata(t *testing.T) {
 	err := removalError(metadata.Node{Name: "n2"}, fmt.Errorf("%w: %w", metadata.ErrUnavailable, context.DeadlineExceeded))
-	refusal, ok := errors.AsType[*apiError](err)
+	refusal, ok := errors.AsType[*rest.Error](err)
 	require.True(t, ok)
-	require.Equal(t, http.StatusServiceUnavailable, refusal.status)
-	require.Contains(t, refusal.message, "nothing was changed")
-	require.Contains(t, refusal.message, "`platform-server recover`")
+	require.Equal(t, http.StatusServiceUnavailable, refusal.Status)
+	require.Contains(t, refusal.Message, "nothing was changed")
+	require.Contains(t, refusal.Message, "`platform-server recover`")
 }

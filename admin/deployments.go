@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/ids"
 	"platform/metadata"
 )
@@ -38,7 +39,7 @@ func (s *Server) listDeployments(c echo.Context) error {
 	for _, d := range deployments {
 		list = append(list, viewDeployment(d, viewRevisions(d), defaults))
 	}
-	return respond(c, http.StatusOK, map[string]any{"deployments": list})
+	return rest.Respond(c, http.StatusOK, map[string]any{"deployments": list})
 }
 
 func (s *Server) getDeployment(c echo.Context) error {
@@ -47,13 +48,13 @@ func (s *Server) getDeployment(c echo.Context) error {
 		return err
 	}
 	defaults := s.cfg.Defaults()
-	return respond(c, http.StatusOK, viewDeployment(d, viewServices(d, defaults), defaults))
+	return rest.Respond(c, http.StatusOK, viewDeployment(d, viewServices(d, defaults), defaults))
 }
 
 // deleteDeployment removes a deployment: immediately with force, otherwise only if it is not in
 // use.
 func (s *Server) deleteDeployment(c echo.Context) error {
-	force, err := queryBool(c, "force")
+	force, err := rest.QueryBool(c, "force")
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (s *Server) drained(c echo.Context, schemas *metadata.Schemas, d *metadata.
 	if reasons == nil {
 		return nil
 	}
-	return &apiError{status: http.StatusConflict, message: fmt.Sprintf(
+	return &rest.Error{Status: http.StatusConflict, Message: fmt.Sprintf(
 		"The deployment '%s' is in use: %s. Wait until it is drained. With force=true it is deleted nevertheless: new invocations then go to the previous revision of the service, or fail if no other deployment has it, "+
 			"and its unfinished invocations fail with RT0011 until they are resumed on another deployment or killed", d.ID, strings.Join(reasons, "; "))}
 }
@@ -108,7 +109,7 @@ func (s *Server) drained(c echo.Context, schemas *metadata.Schemas, d *metadata.
 func findDeployment(schemas *metadata.Schemas, c echo.Context) (*metadata.Deployment, error) {
 	id, err := ids.ParseDeployment(c.Param("deployment"))
 	if err != nil {
-		return nil, invalidField("deployment", err)
+		return nil, rest.InvalidField("deployment", err)
 	}
 	d := schemas.Deployments[id]
 	if d == nil {

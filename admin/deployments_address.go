@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"platform/admin/rest"
 	"platform/invoker/discovery"
 	"platform/metadata"
 )
@@ -47,7 +48,7 @@ func (l *location) apply(to *discovery.Request) (err error) {
 	}
 	if l.AdditionalHeaders != nil {
 		if to.AdditionalHeaders, err = lowerCase(l.AdditionalHeaders); err != nil {
-			return invalidField("additional_headers", err)
+			return rest.InvalidField("additional_headers", err)
 		}
 		if err := discovery.CheckHeaders(to.AdditionalHeaders); err != nil {
 			return err
@@ -61,13 +62,13 @@ func (l *location) apply(to *discovery.Request) (err error) {
 func (l *location) checkKind(function bool) error {
 	switch {
 	case function && l.URI != nil:
-		return invalidField("uri", errors.New("the deployment is a function, it has an 'arn'"))
+		return rest.InvalidField("uri", errors.New("the deployment is a function, it has an 'arn'"))
 	case function && l.UseHTTP11 != nil && *l.UseHTTP11:
-		return invalidField("use_http_11", errors.New("it belongs to 'uri', not to 'arn'"))
+		return rest.InvalidField("use_http_11", errors.New("it belongs to 'uri', not to 'arn'"))
 	case !function && l.ARN != nil:
-		return invalidField("arn", errors.New("the deployment is an HTTP endpoint, it has a 'uri'"))
+		return rest.InvalidField("arn", errors.New("the deployment is an HTTP endpoint, it has a 'uri'"))
 	case !function && l.AssumeRoleARN != nil:
-		return invalidField("assume_role_arn", errors.New("it belongs to 'arn', not to 'uri'"))
+		return rest.InvalidField("assume_role_arn", errors.New("it belongs to 'arn', not to 'uri'"))
 	}
 	return nil
 }
@@ -76,11 +77,11 @@ func (l *location) checkKind(function bool) error {
 func (b *registration) endpoint() (r discovery.Request, err error) {
 	switch {
 	case b.URI == nil && b.ARN == nil:
-		return r, unprocessable("the field 'uri' is required: the address of the endpoint; or 'arn' for a function")
+		return r, rest.Unprocessable("the field 'uri' is required: the address of the endpoint; or 'arn' for a function")
 	case b.URI != nil && b.ARN != nil:
-		return r, badRequest("the fields 'uri' and 'arn' exclude each other")
+		return r, rest.BadRequest("the fields 'uri' and 'arn' exclude each other")
 	case len(b.Auth) > 0 && string(b.Auth) != "null":
-		return r, invalidField("auth", errors.New("this server does not sign requests with identity tokens; use 'additional_headers'"))
+		return r, rest.InvalidField("auth", errors.New("this server does not sign requests with identity tokens; use 'additional_headers'"))
 	}
 	where := location{b.URI, b.UseHTTP11, b.ARN, b.AssumeRoleARN, b.AdditionalHeaders}
 	if err := where.checkKind(b.ARN != nil); err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"platform/admin/rest"
 	"platform/internal/errcode"
 	"platform/invoker/discovery"
 	"platform/metadata"
@@ -16,32 +17,32 @@ import (
 // compareEndpoint compares a registered deployment with the current offer of its endpoint, so that the
 // response to a repeated registration can explain why nothing changed. It takes one discovery
 // request, and its failure is a notice, not an error.
-func (s *Server) compareEndpoint(ctx context.Context, e discovery.Request, known *metadata.Deployment) []notice {
+func (s *Server) compareEndpoint(ctx context.Context, e discovery.Request, known *metadata.Deployment) []rest.Notice {
 	ctx, cancel := context.WithTimeout(ctx, compareTimeout)
 	defer cancel()
 	now, err := s.discoverer.Discover(ctx, e)
 	if err != nil {
-		n := notice{Message: "the address is already registered, and nothing was changed; its services could not be compared with the endpoint: "}
+		n := rest.Notice{Message: "the address is already registered, and nothing was changed; its services could not be compared with the endpoint: "}
 		if coded, ok := errors.AsType[*errcode.Error](err); ok {
 			n.Code, n.Message = coded.Code, n.Message+coded.Message
 		} else {
 			n.Message += err.Error()
 		}
-		return []notice{n}
+		return []rest.Notice{n}
 	}
 	differences := differences(known, now)
 	if len(differences) == 0 {
-		return []notice{{"", "the address is registered already and nothing was changed; its endpoint offers the same services and handlers, but their code " +
+		return []rest.Notice{{Message: "the address is registered already and nothing was changed; its endpoint offers the same services and handlers, but their code " +
 			"and schemas were not compared. If they changed, register the new code at an address of its own, or replace the deployment with force; " +
 			"force with dry_run shows what would change"}}
 	}
-	return []notice{{"", "the address is registered already and nothing was changed, but the endpoint now offers something else (" +
+	return []rest.Notice{{Message: "the address is registered already and nothing was changed, but the endpoint now offers something else (" +
 		differences + "); register with force to replace the deployment"}}
 }
 
 // ignoredFields returns a notice about the fields of a registration that differ from the registered
 // ones and have no effect.
-func ignoredFields(body *registration, e discovery.Request, known *metadata.Deployment) []notice {
+func ignoredFields(body *registration, e discovery.Request, known *metadata.Deployment) []rest.Notice {
 	var fields []string
 	if body.AdditionalHeaders != nil && !maps.Equal(e.AdditionalHeaders, known.AdditionalHeaders) {
 		fields = append(fields, "additional_headers")
@@ -58,7 +59,7 @@ func ignoredFields(body *registration, e discovery.Request, known *metadata.Depl
 	if fields == nil {
 		return nil
 	}
-	return []notice{{"", fmt.Sprintf("the address is registered already with other values of %s, which stay; register with force, or update the deployment, to change them",
+	return []rest.Notice{{Message: fmt.Sprintf("the address is registered already with other values of %s, which stay; register with force, or update the deployment, to change them",
 		strings.Join(fields, ", "))}}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"platform/admin/rest"
 	"platform/internal/errcode"
 	"platform/internal/units"
 	"platform/metadata"
@@ -18,10 +19,10 @@ func override(own *time.Duration, effective time.Duration) *units.Duration {
 }
 
 // deploymentNotices returns the notices of all services of a deployment.
-func deploymentNotices(d *metadata.Deployment, defaults *metadata.Defaults) []notice {
-	var list []notice
+func deploymentNotices(d *metadata.Deployment, defaults *metadata.Defaults) []rest.Notice {
+	var list []rest.Notice
 	if d.Unreadable != nil {
-		list = append(list, notice{errcode.META0020, "the deployment is not used by this node: " + detailOf(d.Unreadable)})
+		list = append(list, rest.Notice{Code: errcode.META0020, Message: "the deployment is not used by this node: " + detailOf(d.Unreadable)})
 	}
 	for _, s := range d.Services {
 		list = append(list, serviceNotices(d, s, defaults)...)
@@ -30,10 +31,10 @@ func deploymentNotices(d *metadata.Deployment, defaults *metadata.Defaults) []no
 }
 
 // serviceNotices returns the notices of a service and its handlers.
-func serviceNotices(d *metadata.Deployment, s *metadata.Service, defaults *metadata.Defaults) []notice {
-	var list []notice
+func serviceNotices(d *metadata.Deployment, s *metadata.Service, defaults *metadata.Defaults) []rest.Notice {
+	var list []rest.Notice
 	if d != nil && !streams(d) && setsInactivity(s) {
-		list = append(list, notice{errcode.RT0021, fmt.Sprintf(
+		list = append(list, rest.Notice{Code: errcode.RT0021, Message: fmt.Sprintf(
 			"service %s sets an inactivity timeout, which has no effect because deployment %s works in request-response mode", s.Name, d.ID)})
 	}
 	list = append(list, clampNotices("service "+s.Name, &s.Options, defaults)...)
@@ -43,7 +44,7 @@ func serviceNotices(d *metadata.Deployment, s *metadata.Service, defaults *metad
 	return list
 }
 
-func handlerNotices(s *metadata.Service, h *metadata.Handler, defaults *metadata.Defaults) []notice {
+func handlerNotices(s *metadata.Service, h *metadata.Handler, defaults *metadata.Defaults) []rest.Notice {
 	return clampNotices("handler "+s.Name+"/"+h.Name, &h.Options, defaults)
 }
 
@@ -61,11 +62,11 @@ func setsInactivity(s *metadata.Service) bool {
 
 // clampNotices returns a notice for each option of a service or handler that the server's limits
 // change.
-func clampNotices(whose string, o *metadata.Options, defaults *metadata.Defaults) []notice {
-	var list []notice
+func clampNotices(whose string, o *metadata.Options, defaults *metadata.Defaults) []rest.Notice {
+	var list []rest.Notice
 	clamped := func(code errcode.Code, what string, requested, limit *time.Duration) {
 		if requested != nil && limit != nil && *requested > *limit {
-			list = append(list, notice{code, fmt.Sprintf("the %s %s of %s exceeds the server's maximum and was set to %s",
+			list = append(list, rest.Notice{Code: code, Message: fmt.Sprintf("the %s %s of %s exceeds the server's maximum and was set to %s",
 				what, units.FormatDuration(*requested), whose, units.FormatDuration(*limit))})
 		}
 	}
@@ -76,9 +77,9 @@ func clampNotices(whose string, o *metadata.Options, defaults *metadata.Defaults
 	switch {
 	case requested == nil || limit == 0:
 	case *requested == metadata.UnlimitedAttempts:
-		list = append(list, notice{"", fmt.Sprintf("unlimited attempts of %s exceed the server's maximum and were set to %d", whose, limit)})
+		list = append(list, rest.Notice{Message: fmt.Sprintf("unlimited attempts of %s exceed the server's maximum and were set to %d", whose, limit)})
 	case *requested > limit:
-		list = append(list, notice{"", fmt.Sprintf("the %d attempts of %s exceed the server's maximum and were set to %d", *requested, whose, limit)})
+		list = append(list, rest.Notice{Message: fmt.Sprintf("the %d attempts of %s exceed the server's maximum and were set to %d", *requested, whose, limit)})
 	}
 	return list
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/admin/rest"
 	"platform/internal/errcode"
 	"platform/metadata"
 )
@@ -22,14 +23,14 @@ func TestNoticesOfWhatTheServerBounds(t *testing.T) {
 	}
 	within, beyond, endless := options(time.Hour, 10), options(2*time.Hour, 11), metadata.Options{Retry: metadata.RetryOptions{MaxAttempts: ptr(metadata.UnlimitedAttempts)}}
 
-	require.Equal(t, []notice{
-		{errcode.RT0022, "the journal retention 2h of service S exceeds the server's maximum and was set to 1h"},
-		{"", "the idempotency retention 2h of service S exceeds the server's maximum and was set to 1h"},
-		{"", "the workflow completion retention 2h of service S exceeds the server's maximum and was set to 1h"},
-		{"", "the 11 attempts of service S exceed the server's maximum and were set to 10"},
+	require.Equal(t, []rest.Notice{
+		{Code: errcode.RT0022, Message: "the journal retention 2h of service S exceeds the server's maximum and was set to 1h"},
+		{Message: "the idempotency retention 2h of service S exceeds the server's maximum and was set to 1h"},
+		{Message: "the workflow completion retention 2h of service S exceeds the server's maximum and was set to 1h"},
+		{Message: "the 11 attempts of service S exceed the server's maximum and were set to 10"},
 	}, clampNotices("service S", &beyond, &defaults))
-	require.Equal(t, []notice{
-		{"", "unlimited attempts of service S exceed the server's maximum and were set to 10"},
+	require.Equal(t, []rest.Notice{
+		{Message: "unlimited attempts of service S exceed the server's maximum and were set to 10"},
 	}, clampNotices("service S", &endless, &defaults))
 	require.Empty(t, clampNotices("service S", &within, &defaults))
 	require.Empty(t, clampNotices("service S", &beyond, &unbounded))

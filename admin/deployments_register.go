@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/errcode"
 	"platform/invoker/discovery"
 	"platform/metadata"
@@ -31,7 +32,7 @@ type registration struct {
 // registerDeployment discovers an endpoint and registers its services.
 func (s *Server) registerDeployment(c echo.Context) error {
 	var body registration
-	if err := s.readJSON(c, &body); err != nil {
+	if err := s.bodies.ReadJSON(c, &body); err != nil {
 		return err
 	}
 	if body.DryRun {
@@ -140,11 +141,11 @@ func (s *Server) discover(ctx context.Context, e discovery.Request) (*metadata.D
 	if errors.Is(err, context.DeadlineExceeded) {
 		return nil, errcode.New(errcode.META0003, "discovery of %s took more than %s: %w", addressOf(e), s.cfg.DiscoveryTimeout, err)
 	}
-	return nil, &apiError{status: http.StatusBadGateway, message: fmt.Sprintf("discovery of %s: %v", addressOf(e), err)}
+	return nil, &rest.Error{Status: http.StatusBadGateway, Message: fmt.Sprintf("discovery of %s: %v", addressOf(e), err)}
 }
 
 // respondRegistered responds with the result of a registration and additional notices.
-func (s *Server) respondRegistered(c echo.Context, r metadata.Registered, more []notice) error {
+func (s *Server) respondRegistered(c echo.Context, r metadata.Registered, more []rest.Notice) error {
 	if r.Change == metadata.Unchanged {
 		c.Set(auditNothing, true)
 	}
@@ -157,7 +158,7 @@ func (s *Server) respondRegistered(c echo.Context, r metadata.Registered, more [
 	}
 	defaults := s.cfg.Defaults()
 	c.Response().Header().Set("Location", "deployments/"+string(d.ID))
-	return respond(c, status, registeredView{
+	return rest.Respond(c, status, registeredView{
 		ID: d.ID, Services: viewServices(d, defaults), MinProtocol: d.MinProtocol, MaxProtocol: d.MaxProtocol, SDKVersion: d.SDKVersion,
 		Info: append(deploymentNotices(d, defaults), more...),
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/access"
 	"platform/invoker/discovery"
 	"platform/metadata"
@@ -38,7 +39,7 @@ func (s *Server) updateDeployment(c echo.Context) error {
 		return err
 	}
 	var body deploymentUpdate
-	if err := s.readJSON(c, &body); err != nil {
+	if err := s.bodies.ReadJSON(c, &body); err != nil {
 		return err
 	}
 	if body.DryRun {
@@ -96,9 +97,9 @@ func (s *Server) mayKeepHeaders(ctx context.Context, before string, endpoint *di
 	if after == before || !s.hasSecretHeaders(endpoint) || access.From(ctx).Allows(access.Administer) {
 		return nil
 	}
-	return &apiError{
-		status: http.StatusUnprocessableEntity, field: "additional_headers",
-		message: fmt.Sprintf("The request field 'additional_headers' is missing: the headers of the deployment are only for %s; send those for %s, or {} for none. With the role admin they can be kept", before, after),
+	return &rest.Error{
+		Status: http.StatusUnprocessableEntity, Field: "additional_headers",
+		Message: fmt.Sprintf("The request field 'additional_headers' is missing: the headers of the deployment are only for %s; send those for %s, or {} for none. With the role admin they can be kept", before, after),
 	}
 }
 
@@ -138,17 +139,17 @@ func (s *Server) storeUpdate(ctx context.Context, dryRun bool, u metadata.Update
 
 // unregisteredParts returns a notice about the parts announced by the endpoint that were not
 // registered.
-func unregisteredParts(updated, offered *metadata.Deployment) []notice {
+func unregisteredParts(updated, offered *metadata.Deployment) []rest.Notice {
 	more := differences(updated, offered)
 	if more == "" {
 		return nil
 	}
-	return []notice{{"", "the endpoint offers other services or handlers than the deployment has (" + more + "), and the deployment keeps its own; update with overwrite to replace them"}}
+	return []rest.Notice{{Message: "the endpoint offers other services or handlers than the deployment has (" + more + "), and the deployment keeps its own; update with overwrite to replace them"}}
 }
 
-func (s *Server) respondUpdated(c echo.Context, d *metadata.Deployment, more []notice) error {
+func (s *Server) respondUpdated(c echo.Context, d *metadata.Deployment, more []rest.Notice) error {
 	defaults := s.cfg.Defaults()
 	view := viewDeployment(d, viewServices(d, defaults), defaults)
 	view.Info = append(view.Info, more...)
-	return respond(c, http.StatusOK, view)
+	return rest.Respond(c, http.StatusOK, view)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/admin/events"
+	"platform/admin/rest"
 	"platform/internal/access"
 	"platform/internal/ids"
 	"platform/internal/subscription"
@@ -59,7 +60,7 @@ func (s *Server) streamEvents(c echo.Context) error {
 	}
 	changes, err := s.hub.Subscribe(access.ClientFrom(c.Request().Context()), sources)
 	if err != nil {
-		return &apiError{status: http.StatusTooManyRequests, retry: true, after: heartbeat, message: fmt.Sprintf(
+		return &rest.Error{Status: http.StatusTooManyRequests, Retry: true, After: heartbeat, Message: fmt.Sprintf(
 			"%v: a node serves %d streams with %d topics, and %d with %d of one client, which is a token or user or, without, an address; close some, or try again later",
 			err, maxStreams, maxSources, maxClientStreams, maxClientSources)}
 	}
@@ -151,13 +152,13 @@ func (s *Server) readTopics(c echo.Context) (topics []string, sources []events.S
 	topics = slices.DeleteFunc(topics, func(topic string) bool { return topic == "" })
 	switch {
 	case len(topics) == 0:
-		return nil, nil, badRequest("The query parameter 'topics' is missing: a list of invocation:ID, %s", strings.Join(topicNames, ", "))
+		return nil, nil, rest.BadRequest("The query parameter 'topics' is missing: a list of invocation:ID, %s", strings.Join(topicNames, ", "))
 	case len(topics) > maxStreamTopics:
-		return nil, nil, badRequest("The query parameter 'topics' is invalid: it has %d topics; a stream may have %d", len(topics), maxStreamTopics)
+		return nil, nil, rest.BadRequest("The query parameter 'topics' is invalid: it has %d topics; a stream may have %d", len(topics), maxStreamTopics)
 	}
 	for i, topic := range topics {
 		if slices.Contains(topics[:i], topic) {
-			return nil, nil, badRequest("The query parameter 'topics' is invalid: %q occurs twice", topic)
+			return nil, nil, rest.BadRequest("The query parameter 'topics' is invalid: %q occurs twice", topic)
 		}
 		source, err := s.sourceOf(topic)
 		if err != nil {
@@ -173,7 +174,7 @@ func (s *Server) sourceOf(topic string) (events.Source, error) {
 	if text, ok := strings.CutPrefix(topic, invocationTopic); ok {
 		id, err := ids.ParseInvocation(text)
 		if err != nil {
-			return events.Source{}, badRequest("The query parameter 'topics' is invalid: %q: %v", topic, err)
+			return events.Source{}, rest.BadRequest("The query parameter 'topics' is invalid: %q: %v", topic, err)
 		}
 		return events.Source{Name: topic, Interval: quickInterval, Read: func(ctx context.Context) (events.Version, error) {
 			return s.invocationVersion(ctx, id)
@@ -200,7 +201,7 @@ func (s *Server) sourceOf(topic string) (events.Source, error) {
 			return stateVersion(book), nil
 		}}, nil
 	}
-	return events.Source{}, badRequest("The query parameter 'topics' is invalid: there is no topic %q%s", topic, alternatives(topic, "topics", slices.Concat(topicNames, []string{"invocation:ID"})))
+	return events.Source{}, rest.BadRequest("The query parameter 'topics' is invalid: there is no topic %q%s", topic, rest.Alternatives(topic, "topics", slices.Concat(topicNames, []string{"invocation:ID"})))
 }
 
 // subscriptionsVersion returns the version of the subscriptions, their topic partitions, and the

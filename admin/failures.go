@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/ids"
 	"platform/partition/listing"
 )
@@ -28,8 +29,8 @@ type FailureGroup struct {
 	Count       int              `json:"count"`
 	ByStatus    map[Status]int   `json:"by_status"`
 	Keys        int              `json:"keys"` // of objects and workflows; at most 1,000 per partition are counted
-	FirstSeen   Timestamp        `json:"first_seen"`
-	LastSeen    Timestamp        `json:"last_seen"`
+	FirstSeen   rest.Timestamp   `json:"first_seen"`
+	LastSeen    rest.Timestamp   `json:"last_seen"`
 	Deployments []ids.Deployment `json:"deployments"`
 	failureMark
 }
@@ -62,12 +63,12 @@ func (s *Server) listFailures(c echo.Context) error {
 	limit := defaultLimit
 	if text := c.QueryParam("limit"); text != "" {
 		if limit, err = parseLimit(text); err != nil {
-			return badRequest("The query parameter 'limit' is invalid: %v", err)
+			return rest.BadRequest("The query parameter 'limit' is invalid: %v", err)
 		}
 	}
 	after, err := parseFailureCursor(c.QueryParam("cursor"))
 	if err != nil {
-		return badRequest("The query parameter 'cursor' is invalid: %v", err)
+		return rest.BadRequest("The query parameter 'cursor' is invalid: %v", err)
 	}
 	muted, err := mutedFilter(c)
 	if err != nil {
@@ -93,13 +94,13 @@ func (s *Server) listFailures(c echo.Context) error {
 		}
 		page.Groups = append(page.Groups, *g)
 	}
-	return respond(c, http.StatusOK, page)
+	return rest.Respond(c, http.StatusOK, page)
 }
 
 func (s *Server) getFailure(c echo.Context) error {
 	id := c.Param("group")
 	if _, err := listing.ParseGroup(id); err != nil {
-		return invalidField("group", err)
+		return rest.InvalidField("group", err)
 	}
 	group, err := s.failureGroup(c, id)
 	if err != nil {
@@ -108,7 +109,7 @@ func (s *Server) getFailure(c echo.Context) error {
 	if group == nil {
 		return noFailure(id)
 	}
-	return respond(c, http.StatusOK, group)
+	return rest.Respond(c, http.StatusOK, group)
 }
 
 // failureGroup returns a failure group by ID, nil if no invocation belongs to it.
@@ -130,13 +131,13 @@ func mutedFilter(c echo.Context) (*bool, error) {
 	if _, given := c.QueryParams()["muted"]; !given {
 		return nil, nil //nolint:nilnil // all
 	}
-	muted, err := queryBool(c, "muted")
+	muted, err := rest.QueryBool(c, "muted")
 	return &muted, err
 }
 
 // failureCursor is the position of a group in the list, which the cursor of a page encodes.
 type failureCursor struct {
-	lastSeen Timestamp
+	lastSeen rest.Timestamp
 	id       string
 }
 
@@ -157,5 +158,5 @@ func parseFailureCursor(cursor string) (*failureCursor, error) {
 	if _, groupErr := listing.ParseGroup(id); err != nil || groupErr != nil {
 		return nil, ErrCursor
 	}
-	return &failureCursor{Timestamp(seen), id}, nil
+	return &failureCursor{rest.Timestamp(seen), id}, nil
 }

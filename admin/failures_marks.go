@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/ids"
 	"platform/metadata"
 	"platform/partition/listing"
@@ -25,10 +26,10 @@ type failureMarkRegistry interface {
 
 // failureMark contains the mute setting and note of operators for a failure group.
 type failureMark struct {
-	Muted    bool      `json:"muted,omitempty"`
-	Note     string    `json:"note,omitempty"`
-	MarkedBy string    `json:"marked_by,omitempty"`
-	MarkedAt Timestamp `json:"marked_at,omitzero"`
+	Muted    bool           `json:"muted,omitempty"`
+	Note     string         `json:"note,omitempty"`
+	MarkedBy string         `json:"marked_by,omitempty"`
+	MarkedAt rest.Timestamp `json:"marked_at,omitzero"`
 }
 
 // failureMarkRequest is the body of PATCH /failures/:group. nil fields are not changed.
@@ -42,10 +43,10 @@ type failureMarkRequest struct {
 func (s *Server) markFailure(c echo.Context) error {
 	id := c.Param("group")
 	if _, err := listing.ParseGroup(id); err != nil {
-		return invalidField("group", err)
+		return rest.InvalidField("group", err)
 	}
 	var r failureMarkRequest
-	if err := s.readJSON(c, &r); err != nil {
+	if err := s.bodies.ReadJSON(c, &r); err != nil {
 		return err
 	}
 	if err := r.check(); err != nil {
@@ -58,7 +59,7 @@ func (s *Server) markFailure(c echo.Context) error {
 	if _, marked := s.registry.FailureMark(id); group == nil && !marked {
 		return noFailure(id)
 	}
-	mark, err := s.registry.MarkFailure(c.Request().Context(), metadata.FailureMarkEdit{Group: id, Muted: r.Muted, Note: r.Note, By: clientOf(c)})
+	mark, err := s.registry.MarkFailure(c.Request().Context(), metadata.FailureMarkEdit{Group: id, Muted: r.Muted, Note: r.Note, By: rest.Requester(c)})
 	if err != nil {
 		return err
 	}
@@ -66,25 +67,25 @@ func (s *Server) markFailure(c echo.Context) error {
 		group = &FailureGroup{ID: id, ByStatus: map[Status]int{}, Deployments: []ids.Deployment{}}
 	}
 	group.failureMark = viewFailureMark(&mark)
-	return respond(c, http.StatusOK, group)
+	return rest.Respond(c, http.StatusOK, group)
 }
 
 func (r *failureMarkRequest) check() error {
 	switch {
 	case r.Muted == nil && r.Note == nil:
-		return unprocessable("the body needs the field 'muted' (true or false) or 'note' (a text, empty to delete it)")
+		return rest.Unprocessable("the body needs the field 'muted' (true or false) or 'note' (a text, empty to delete it)")
 	case r.Note == nil:
 		return nil
 	case len(*r.Note) > metadata.MaxFailureNote:
-		return unprocessable("the field 'note' has %d bytes; at most %d are allowed", len(*r.Note), metadata.MaxFailureNote)
+		return rest.Unprocessable("the field 'note' has %d bytes; at most %d are allowed", len(*r.Note), metadata.MaxFailureNote)
 	case !utf8.ValidString(*r.Note) || strings.ContainsFunc(*r.Note, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }):
-		return unprocessable("the field 'note' must be text without control characters")
+		return rest.Unprocessable("the field 'note' must be text without control characters")
 	}
 	return nil
 }
 
 func noFailure(id string) error {
-	return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("no invocation belongs to the failure group '%s' now", id)}
+	return &rest.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("no invocation belongs to the failure group '%s' now", id)}
 }
 
 // marked adds the marks to failure groups.
@@ -100,5 +101,5 @@ func viewFailureMark(m *metadata.FailureMark) failureMark {
 	if !m.Muted && m.Note == "" {
 		return failureMark{}
 	}
-	return failureMark{Muted: m.Muted, Note: m.Note, MarkedBy: m.By, MarkedAt: timestamp(m.At)}
+	return failureMark{Muted: m.Muted, Note: m.Note, MarkedBy: m.By, MarkedAt: rest.TimestampOf(m.At)}
 }

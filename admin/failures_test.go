@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/admin/rest"
 	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/metadata"
@@ -19,7 +20,7 @@ func TestFailuresArePaged(t *testing.T) {
 	w.failures = &FailureGroups{Other: 2}
 	for n := range 25 {
 		w.failures.Groups = append(w.failures.Groups, FailureGroup{
-			ID: fmt.Sprintf("fg_%016x", n), Service: "S", Handler: "h", Code: 500, Message: "boom ?", Count: 1, LastSeen: Timestamp(1000 - n/5),
+			ID: fmt.Sprintf("fg_%016x", n), Service: "S", Handler: "h", Code: 500, Message: "boom ?", Count: 1, LastSeen: rest.Timestamp(1000 - n/5),
 			FirstSeen: 7, ByStatus: map[Status]int{StatusPaused: 1}, Deployments: []ids.Deployment{},
 		})
 	}

@@ -6,24 +6,25 @@ import (
 	"reflect"
 	"slices"
 
+	"platform/admin/rest"
 	"platform/internal/subscription"
 )
 
 // blockedPartition is a topic partition whose delivery is blocked by a record until an operator
 // retries or skips it. The failure inbox lists it beside failed invocations.
 type blockedPartition struct {
-	Subscription string       `json:"subscription_id"`
-	Source       string       `json:"source"`
-	Service      string       `json:"service"`
-	Handler      string       `json:"handler"`
-	Topic        string       `json:"topic"`
-	Partition    int32        `json:"partition"`
-	Position     int64        `json:"position"`
-	Reason       string       `json:"reason"`
-	Message      string       `json:"message"`
-	Since        Timestamp    `json:"since"`
-	LagRecords   *int64       `json:"lag_records,omitempty"`
-	Record       *blockedView `json:"record,omitempty"`
+	Subscription string         `json:"subscription_id"`
+	Source       string         `json:"source"`
+	Service      string         `json:"service"`
+	Handler      string         `json:"handler"`
+	Topic        string         `json:"topic"`
+	Partition    int32          `json:"partition"`
+	Position     int64          `json:"position"`
+	Reason       string         `json:"reason"`
+	Message      string         `json:"message"`
+	Since        rest.Timestamp `json:"since"`
+	LagRecords   *int64         `json:"lag_records,omitempty"`
+	Record       *blockedView   `json:"record,omitempty"`
 }
 
 // deadLetterCount is a subscription with records that could not be delivered and that the server
@@ -73,6 +74,6 @@ func viewBlocked(sub *subscription.Subscription, p *subscription.PartitionStatus
 	view := viewTopicPartition(sub, p)
 	return blockedPartition{
 		Subscription: sub.ID, Source: sub.Source.String(), Service: sub.Service, Handler: sub.Handler, Topic: p.Topic, Partition: p.Partition,
-		Position: p.Position, Reason: view.Reason, Message: view.Message, Since: timestamp(p.Since), LagRecords: view.LagRecords, Record: view.Blocked,
+		Position: p.Position, Reason: view.Reason, Message: view.Message, Since: rest.TimestampOf(p.Since), LagRecords: view.LagRecords, Record: view.Blocked,
 	}
 }

@@ -2,6 +2,8 @@ package admin
 
 import (
 	"net/http"
+
+	"platform/admin/rest"
 )
 
 const healthPath = "/health"
@@ -13,11 +15,11 @@ func (s *Server) admit(r *http.Request) error {
 	// host name.
 	if s.cfg.Guard != nil && !s.cfg.Authenticator.Required && r.URL.Path != healthPath {
 		if err := s.cfg.Guard.CheckHost(r); err != nil {
-			return &apiError{status: http.StatusForbidden, message: err.Error()}
+			return &rest.Error{Status: http.StatusForbidden, Message: err.Error()}
 		}
 	}
 	if s.crossOrigin.Check(r) != nil {
-		return &apiError{status: http.StatusForbidden, message: "a web page of another origin sent the request; to allow its requests, add the origin to admin.allowed-origins"}
+		return &rest.Error{Status: http.StatusForbidden, Message: "a web page of another origin sent the request; to allow its requests, add the origin to admin.allowed-origins"}
 	}
 	return nil
 }

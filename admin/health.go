@@ -8,16 +8,17 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/errcode"
 )
 
 // health responds with whether the node should receive requests.
 func (s *Server) health(c echo.Context) error {
 	if err := s.cfg.Ready(); err != nil {
-		return &apiError{status: http.StatusServiceUnavailable, message: err.Error()}
+		return &rest.Error{Status: http.StatusServiceUnavailable, Message: err.Error()}
 	}
 	if s.cfg.SecurityMode == openMode {
-		return respond(c, http.StatusOK, healthView{SecurityMode: openMode, Message: "every client that can connect may do everything"})
+		return rest.Respond(c, http.StatusOK, healthView{SecurityMode: openMode, Message: "every client that can connect may do everything"})
 	}
 	return c.NoContent(http.StatusOK)
 }
@@ -31,7 +32,7 @@ type healthView struct {
 }
 
 func (s *Server) version(c echo.Context) error {
-	return respond(c, http.StatusOK, versionView{
+	return rest.Respond(c, http.StatusOK, versionView{
 		Version: s.cfg.Build.Version, Commit: s.cfg.Build.Commit, GoVersion: s.cfg.Build.Toolchain, FeatureLevel: uint32(s.cfg.Build.Level),
 		MinVersion: minVersion, MaxVersion: maxVersion, IngressEndpoint: s.ingressEndpoint(c.Request()), Features: s.cfg.Features,
 	})
@@ -81,13 +82,13 @@ func (s *Server) listErrors(c echo.Context) error {
 	for _, e := range errcode.All() {
 		list = append(list, errorView{e.Code, e.Title, e.Meaning, e.Remedy})
 	}
-	return respond(c, http.StatusOK, map[string]any{"errors": list})
+	return rest.Respond(c, http.StatusOK, map[string]any{"errors": list})
 }
 
 func (s *Server) getError(c echo.Context) error {
 	e, ok := errcode.Lookup(errcode.Code(c.Param("code")))
 	if !ok {
-		return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("The error code '%s' does not exist", c.Param("code"))}
+		return &rest.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("The error code '%s' does not exist", c.Param("code"))}
 	}
-	return respond(c, http.StatusOK, errorView{e.Code, e.Title, e.Meaning, e.Remedy})
+	return rest.Respond(c, http.StatusOK, errorView{e.Code, e.Title, e.Meaning, e.Remedy})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/ids"
 )
 
@@ -97,12 +98,12 @@ type Invocation struct {
 	LimitKey              string         `json:"limit_key,omitempty"`
 	VQueueID              string         `json:"vqueue_id,omitempty"` // of scoped invocations
 	Status                Status         `json:"status"`
-	CreatedAt             Timestamp      `json:"created_at,omitzero"`
-	ModifiedAt            Timestamp      `json:"modified_at,omitzero"`
-	ScheduledStartAt      Timestamp      `json:"scheduled_start_at,omitzero"`
-	RunningAt             Timestamp      `json:"running_at,omitzero"` // start of the first attempt
-	CompletedAt           Timestamp      `json:"completed_at,omitzero"`
-	PurgeAt               Timestamp      `json:"purge_at,omitzero"` // when its retention ends, once it has completed
+	CreatedAt             rest.Timestamp `json:"created_at,omitzero"`
+	ModifiedAt            rest.Timestamp `json:"modified_at,omitzero"`
+	ScheduledStartAt      rest.Timestamp `json:"scheduled_start_at,omitzero"`
+	RunningAt             rest.Timestamp `json:"running_at,omitzero"` // start of the first attempt
+	CompletedAt           rest.Timestamp `json:"completed_at,omitzero"`
+	PurgeAt               rest.Timestamp `json:"purge_at,omitzero"` // when its retention ends, once it has completed
 	IdempotencyKey        *string        `json:"idempotency_key,omitempty"`
 	InvokedBy             string         `json:"invoked_by"` // ingress, service, subscription, restart_as_new
 	InvokedByID           string         `json:"invoked_by_id,omitempty"`
@@ -111,12 +112,12 @@ type Invocation struct {
 	PinnedProtocolVersion int            `json:"pinned_service_protocol_version,omitempty"`
 	JournalSize           uint32         `json:"journal_size"`
 	RetryCount            uint64         `json:"retry_count,omitempty"`
-	LastStartAt           Timestamp      `json:"last_start_at,omitzero"` // of the latest attempt; known to the current leader only
-	NextRetryAt           Timestamp      `json:"next_retry_at,omitzero"`
-	NoResponseSince       Timestamp      `json:"no_response_since,omitzero"`   // of a running attempt, if the response headers are overdue
-	AbortAt               Timestamp      `json:"abort_at,omitzero"`            // present with no_response_since
+	LastStartAt           rest.Timestamp `json:"last_start_at,omitzero"` // of the latest attempt; known to the current leader only
+	NextRetryAt           rest.Timestamp `json:"next_retry_at,omitzero"`
+	NoResponseSince       rest.Timestamp `json:"no_response_since,omitzero"`   // of a running attempt, if the response headers are overdue
+	AbortAt               rest.Timestamp `json:"abort_at,omitzero"`            // present with no_response_since
 	PauseRequested        bool           `json:"pause_requested,omitempty"`    // it pauses when the current attempt ends
-	CancelRequestedAt     Timestamp      `json:"cancel_requested_at,omitzero"` // of a started invocation, whose handler decides how it ends
+	CancelRequestedAt     rest.Timestamp `json:"cancel_requested_at,omitzero"` // of a started invocation, whose handler decides how it ends
 	LastPause             *Pause         `json:"last_pause,omitempty"`
 	LastFailure           string         `json:"last_failure,omitempty"`
 	LastFailureErrorCode  string         `json:"last_failure_error_code,omitempty"`
@@ -131,12 +132,12 @@ type Invocation struct {
 
 // Pause describes who or what paused an invocation, when and why.
 type Pause struct {
-	Cause     string    `json:"cause"`        // operator, attempts-used-up, unretryable-failure, deployment-change
-	By        string    `json:"by,omitempty"` // network address of the client that requested it
-	Reason    string    `json:"reason,omitempty"`
-	Attempts  uint32    `json:"attempts,omitempty"` // failed attempts before the pause
-	At        Timestamp `json:"at"`                 // when it was requested or decided
-	ResumedAt Timestamp `json:"resumed_at,omitzero"`
+	Cause     string         `json:"cause"`        // operator, attempts-used-up, unretryable-failure, deployment-change
+	By        string         `json:"by,omitempty"` // network address of the client that requested it
+	Reason    string         `json:"reason,omitempty"`
+	Attempts  uint32         `json:"attempts,omitempty"` // failed attempts before the pause
+	At        rest.Timestamp `json:"at"`                 // when it was requested or decided
+	ResumedAt rest.Timestamp `json:"resumed_at,omitzero"`
 }
 
 // Await is a tree of futures that an invocation awaits: completion IDs, signals and nested trees.
@@ -152,15 +153,15 @@ type Await struct {
 
 // Entry is a journal entry as shown to users.
 type Entry struct {
-	Index         uint32    `json:"index"`
-	Type          string    `json:"entry_type"` // such as "Command: Run"
-	Name          string    `json:"name,omitempty"`
-	Completed     *bool     `json:"completed,omitempty"`
-	InvokedID     string    `json:"invoked_id,omitempty"`
-	InvokedTarget string    `json:"invoked_target,omitempty"`
-	SleepWakeupAt Timestamp `json:"sleep_wakeup_at,omitzero"`
-	AppendedAt    Timestamp `json:"appended_at,omitzero"`
-	RawLength     int       `json:"raw_length"`
+	Index         uint32         `json:"index"`
+	Type          string         `json:"entry_type"` // such as "Command: Run"
+	Name          string         `json:"name,omitempty"`
+	Completed     *bool          `json:"completed,omitempty"`
+	InvokedID     string         `json:"invoked_id,omitempty"`
+	InvokedTarget string         `json:"invoked_target,omitempty"`
+	SleepWakeupAt rest.Timestamp `json:"sleep_wakeup_at,omitzero"`
+	AppendedAt    rest.Timestamp `json:"appended_at,omitzero"`
+	RawLength     int            `json:"raw_length"`
 }
 
 // Page sizes.
@@ -176,7 +177,7 @@ func (s *Server) listInvocations(c echo.Context) error {
 	}
 	page, err := s.invocations.List(c.Request().Context(), query)
 	if errors.Is(err, ErrCursor) {
-		return badRequest("The query parameter 'cursor' is invalid: %v", ErrCursor)
+		return rest.BadRequest("The query parameter 'cursor' is invalid: %v", ErrCursor)
 	}
 	if err != nil {
 		return fmt.Errorf("list invocations: %w", err)
@@ -184,15 +185,15 @@ func (s *Server) listInvocations(c echo.Context) error {
 	if page.Invocations == nil {
 		page.Invocations = []*Invocation{}
 	}
-	return respond(c, http.StatusOK, page)
+	return rest.Respond(c, http.StatusOK, page)
 }
 
 func (s *Server) getInvocation(c echo.Context) error {
 	id, err := ids.ParseInvocation(c.Param("invocation_id"))
 	if err != nil {
-		return invalidField("invocation_id", err)
+		return rest.InvalidField("invocation_id", err)
 	}
-	journal, err := queryBool(c, "journal")
+	journal, err := rest.QueryBool(c, "journal")
 	if err != nil {
 		return err
 	}
@@ -203,7 +204,7 @@ func (s *Server) getInvocation(c echo.Context) error {
 	if err != nil {
 		return fmt.Errorf("get invocation %s: %w", id, err)
 	}
-	return respond(c, http.StatusOK, invocation)
+	return rest.Respond(c, http.StatusOK, invocation)
 }
 
 // ParseQuery parses the parameters of a listing. It ignores unknown ones, which the router has
@@ -227,15 +228,15 @@ func ParseQuery(parameters url.Values) (Query, error) {
 			order, err = oneOf("a sort order", orders)(last)
 			q.ByModified = order == "modified"
 		case "oldest_first":
-			q.OldestFirst, err = boolOf(parameters, name)
+			q.OldestFirst, err = rest.ParseBool(parameters, name)
 		case "partial":
-			q.Partial, err = boolOf(parameters, name)
+			q.Partial, err = rest.ParseBool(parameters, name)
 		}
-		if f, ok := errors.AsType[*apiError](err); ok {
+		if f, ok := errors.AsType[*rest.Error](err); ok {
 			return q, f
 		}
 		if err != nil {
-			return q, badRequest("The query parameter '%s' is invalid: %v", name, err)
+			return q, rest.BadRequest("The query parameter '%s' is invalid: %v", name, err)
 		}
 	}
 	return q, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/ids"
 )
 
@@ -67,7 +68,7 @@ func (s *Server) batch(c echo.Context) error {
 		return err
 	}
 	if r.Reason != "" && name != "pause" {
-		return unprocessable("the field 'reason' is for pause only")
+		return rest.Unprocessable("the field 'reason' is for pause only")
 	}
 	pause, err := pauseRequest(c, r.Reason)
 	if err != nil {
@@ -105,7 +106,7 @@ func respondOperation(c echo.Context, changed int, body any) error {
 	if changed == 0 {
 		c.Set(auditNothing, true)
 	}
-	return respond(c, http.StatusOK, body)
+	return rest.Respond(c, http.StatusOK, body)
 }
 
 // cancelled is the result of cancelling several invocations.
@@ -137,19 +138,19 @@ func (s *Server) cancelAll(ctx context.Context, invocations []ids.Invocation) ca
 
 // readBatch parses the invocation IDs of a batch. It returns an error if any ID is malformed.
 func (s *Server) readBatch(c echo.Context) (r batchRequest, invocations []ids.Invocation, err error) {
-	if err := s.readJSON(c, &r); err != nil {
+	if err := s.bodies.ReadJSON(c, &r); err != nil {
 		return r, nil, err
 	}
 	if r.InvocationIDs == nil {
-		return r, nil, unprocessable("the field 'invocation_ids' is missing")
+		return r, nil, rest.Unprocessable("the field 'invocation_ids' is missing")
 	}
 	if len(r.InvocationIDs) > maxBatch {
-		return r, nil, badRequest("Batch size %d exceeds maximum allowed size of %d", len(r.InvocationIDs), maxBatch)
+		return r, nil, rest.BadRequest("Batch size %d exceeds maximum allowed size of %d", len(r.InvocationIDs), maxBatch)
 	}
 	invocations = make([]ids.Invocation, len(r.InvocationIDs))
 	for i, text := range r.InvocationIDs {
 		if invocations[i], err = ids.ParseInvocation(text); err != nil {
-			return r, nil, unprocessable("the field 'invocation_ids[%d]' is invalid: %v", i, err)
+			return r, nil, rest.Unprocessable("the field 'invocation_ids[%d]' is invalid: %v", i, err)
 		}
 	}
 	return r, invocations, nil
@@ -176,7 +177,7 @@ func batchOf[T any](invocations []ids.Invocation, do func(ids.Invocation) (T, er
 			continue
 		}
 		if f := refusedOperation(invocations[i], err); f != nil {
-			err = errors.New(f.message)
+			err = errors.New(f.Message)
 		}
 		out.Failed = append(out.Failed, batchFailure{invocations[i].String(), err.Error()})
 	}

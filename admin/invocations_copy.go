@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/ids"
 )
 
@@ -18,13 +19,13 @@ type copyRequest struct {
 // copyInvocation starts an invocation of the same handler, key and scope with an edited input.
 func (s *Server) copyInvocation(c echo.Context, id ids.Invocation) error {
 	var r copyRequest
-	if err := s.readJSON(c, &r); err != nil {
+	if err := s.bodies.ReadJSON(c, &r); err != nil {
 		return err
 	}
 	var input *[]byte
 	switch {
 	case r.Input != nil && r.Binary != nil:
-		return unprocessable("the input is given twice: as 'input' and as 'input_base64'")
+		return rest.Unprocessable("the input is given twice: as 'input' and as 'input_base64'")
 	case r.Input != nil:
 		text := []byte(*r.Input)
 		input = &text
@@ -35,5 +36,5 @@ func (s *Server) copyInvocation(c echo.Context, id ids.Invocation) error {
 	if err != nil {
 		return operationError(id, fmt.Errorf("copy: %w", err))
 	}
-	return respond(c, http.StatusOK, restarted{New: made.String()})
+	return rest.Respond(c, http.StatusOK, restarted{New: made.String()})
 }

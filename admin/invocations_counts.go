@@ -5,12 +5,14 @@ import (
 	"net/http"
 
 	"github.com/labstack/echo/v4"
+
+	"platform/admin/rest"
 )
 
 // Extent reports what is missing in a list or a count.
 type Extent struct {
 	// CompleteFrom is set if invocations created earlier are omitted.
-	CompleteFrom Timestamp `json:"complete_from,omitzero"`
+	CompleteFrom rest.Timestamp `json:"complete_from,omitzero"`
 	// Missing lists the partitions that did not respond.
 	Missing []uint32 `json:"missing_partitions,omitempty"`
 }
@@ -26,7 +28,7 @@ type Counts struct {
 	ByService []HandlerCounts `json:"by_service"`
 	Complete  bool            `json:"complete"`
 	Extent
-	AsOf Timestamp `json:"as_of"`
+	AsOf rest.Timestamp `json:"as_of"`
 }
 
 // HandlerCounts contains the numbers of invocations of a handler. Statuses and results without
@@ -51,12 +53,12 @@ func (s *Server) countInvocations(c echo.Context) error {
 		return fmt.Errorf("count invocations: %w", err)
 	}
 	counts.Complete = counts.Extent.Complete()
-	return respond(c, http.StatusOK, counts)
+	return rest.Respond(c, http.StatusOK, counts)
 }
 
 func readPartialFilter(c echo.Context) (f Filter, partial bool, err error) {
 	if f, err = readFilter(c.QueryParams()); err == nil {
-		partial, err = queryBool(c, "partial")
+		partial, err = rest.QueryBool(c, "partial")
 	}
 	return f, partial, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/httpserver"
 	"platform/internal/ids"
 )
@@ -19,7 +20,7 @@ func chosenDeployment(c echo.Context) (DeploymentChoice, error) {
 	params := c.QueryParams()
 	switch {
 	case params.Has("Id") && params.Has("deployment"):
-		return DeploymentChoice{}, badRequest("The query parameters 'Id' and 'deployment' both select a deployment; give one of them")
+		return DeploymentChoice{}, rest.BadRequest("The query parameters 'Id' and 'deployment' both select a deployment; give one of them")
 	case params.Has("Id"):
 		return parseDeployment("Id", params.Get("Id"))
 	case params.Has("deployment"):
@@ -31,7 +32,7 @@ func chosenDeployment(c echo.Context) (DeploymentChoice, error) {
 func parseDeployment(parameter, text string) (DeploymentChoice, error) {
 	d, err := readDeployment(text)
 	if err != nil {
-		return d, badRequest("The query parameter '%s' is invalid: %v", parameter, err)
+		return d, rest.BadRequest("The query parameter '%s' is invalid: %v", parameter, err)
 	}
 	return d, nil
 }
@@ -62,10 +63,10 @@ func (d *DeploymentChoice) UnmarshalJSON(b []byte) error {
 			return err
 		}
 		if name, repeated := httpserver.RepeatedKey(b, true); repeated {
-			return invalidField("deployment", fmt.Errorf("it has the field '%s' twice", name))
+			return rest.InvalidField("deployment", fmt.Errorf("it has the field '%s' twice", name))
 		}
 		if object.ID == "" {
-			return invalidField("deployment", errors.New("it must be Keep, Latest, the id of a deployment, or an object with the field Id"))
+			return rest.InvalidField("deployment", errors.New("it must be Keep, Latest, the id of a deployment, or an object with the field Id"))
 		}
 		text = object.ID
 	} else if err := json.Unmarshal(b, &text); err != nil {
@@ -73,7 +74,7 @@ func (d *DeploymentChoice) UnmarshalJSON(b []byte) error {
 	}
 	choice, err := readDeployment(text)
 	if err != nil {
-		return invalidField("deployment", err)
+		return rest.InvalidField("deployment", err)
 	}
 	*d = choice
 	return nil
@@ -88,18 +89,18 @@ func queryIndex(c echo.Context, name string) (uint32, error) {
 	text := values[len(values)-1]
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil {
-		return 0, badRequest("The query parameter '%s' is invalid: %q is not the index of a journal entry, a number from 0", name, text)
+		return 0, rest.BadRequest("The query parameter '%s' is invalid: %q is not the index of a journal entry, a number from 0", name, text)
 	}
 	return uint32(n), nil
 }
 
 // refusedOperation converts ErrNotFound and *Refusal to a failure; it returns nil for other errors.
-func refusedOperation(id ids.Invocation, err error) *apiError {
+func refusedOperation(id ids.Invocation, err error) *rest.Error {
 	if errors.Is(err, ErrNotFound) {
-		return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("The requested invocation '%s' does not exist", id)}
+		return &rest.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("The requested invocation '%s' does not exist", id)}
 	}
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
-		return &apiError{status: refusal.Status, message: refusal.Message}
+		return &rest.Error{Status: refusal.Status, Message: refusal.Message}
 	}
 	return nil
 }

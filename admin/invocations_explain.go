@@ -11,6 +11,7 @@ import (
 
 	"platform/admin/explain"
 	"platform/admin/query"
+	"platform/admin/rest"
 	"platform/internal/access"
 	"platform/internal/ids"
 	"platform/metadata"
@@ -32,11 +33,11 @@ func (s *Server) explainInvocation(c echo.Context, id ids.Invocation) error {
 	if err != nil {
 		return s.refuseQuery(c, fmt.Errorf("explain invocation %s: %w", id, err))
 	}
-	return respond(c, http.StatusOK, explanation)
+	return rest.Respond(c, http.StatusOK, explanation)
 }
 
-func noInvocation(id ids.Invocation) *apiError {
-	return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("The requested invocation '%s' does not exist", id)}
+func noInvocation(id ids.Invocation) *rest.Error {
+	return &rest.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("The requested invocation '%s' does not exist", id)}
 }
 
 // tableReader implements explain.Reader with the SQL engine.

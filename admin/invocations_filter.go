@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"platform/admin/query"
+	"platform/admin/rest"
 	"platform/internal/ids"
 	"platform/partition/listing"
 )
@@ -34,7 +35,7 @@ type Filter struct {
 }
 
 // TimeRange is a range of times: From inclusive, Before exclusive; 0 is unbounded.
-type TimeRange struct{ From, Before Timestamp }
+type TimeRange struct{ From, Before rest.Timestamp }
 
 // Result is the outcome of a completed invocation.
 type Result string
@@ -82,7 +83,7 @@ func readFilter(values url.Values) (f Filter, err error) {
 	for name, list := range values {
 		last := list[len(list)-1]
 		if len(list) > 1 && slices.Contains(singleConditions, name) {
-			return f, badRequest("The query parameter '%s' must have one value, which is one of %q", name, list)
+			return f, rest.BadRequest("The query parameter '%s' must have one value, which is one of %q", name, list)
 		}
 		switch name {
 		case "status":
@@ -124,7 +125,7 @@ func readFilter(values url.Values) (f Filter, err error) {
 			f.Completed.Before, err = parseTime(last)
 		}
 		if err != nil {
-			return f, badRequest("The query parameter '%s' is invalid: %v", name, err)
+			return f, rest.BadRequest("The query parameter '%s' is invalid: %v", name, err)
 		}
 	}
 	return f, nil
@@ -141,7 +142,7 @@ func oneOf[T ~string](what string, list []T) func(string) (T, error) {
 }
 
 // parseTime parses a time after 1970.
-func parseTime(text string) (Timestamp, error) {
+func parseTime(text string) (rest.Timestamp, error) {
 	millis, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		var t time.Time
@@ -153,5 +154,5 @@ func parseTime(text string) (Timestamp, error) {
 	if millis <= 0 {
 		return 0, fmt.Errorf("%q is before 1970", text)
 	}
-	return Timestamp(millis), nil
+	return rest.Timestamp(millis), nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/admin/query"
+	"platform/admin/rest"
 	"platform/internal/access"
 	"platform/internal/budget"
 	"platform/internal/errcode"
@@ -17,15 +18,15 @@ import (
 
 // journalEntry is a journal entry with its content.
 type journalEntry struct {
-	Index         uint32    `json:"index"`
-	Type          string    `json:"entry_type"`
-	Name          string    `json:"name,omitempty"`
-	InvokedID     string    `json:"invoked_id,omitempty"`
-	InvokedTarget string    `json:"invoked_target,omitempty"`
-	PromiseName   string    `json:"promise_name,omitempty"`
-	SleepWakeupAt Timestamp `json:"sleep_wakeup_at,omitzero"`
-	AppendedAt    Timestamp `json:"appended_at,omitzero"`
-	RawLength     int       `json:"raw_length"`
+	Index         uint32         `json:"index"`
+	Type          string         `json:"entry_type"`
+	Name          string         `json:"name,omitempty"`
+	InvokedID     string         `json:"invoked_id,omitempty"`
+	InvokedTarget string         `json:"invoked_target,omitempty"`
+	PromiseName   string         `json:"promise_name,omitempty"`
+	SleepWakeupAt rest.Timestamp `json:"sleep_wakeup_at,omitzero"`
+	AppendedAt    rest.Timestamp `json:"appended_at,omitzero"`
+	RawLength     int            `json:"raw_length"`
 	// Content is omitted for principals that must not read payloads.
 	Content embeddedJSON `json:"content,omitempty"`
 }
@@ -37,9 +38,9 @@ type journalPage struct {
 
 // journalEvent is something that happened between journal entries.
 type journalEvent struct {
-	AfterEntry uint32    `json:"after_journal_entry_index"`
-	At         Timestamp `json:"appended_at,omitzero"`
-	Type       string    `json:"event_type"`
+	AfterEntry uint32         `json:"after_journal_entry_index"`
+	At         rest.Timestamp `json:"appended_at,omitzero"`
+	Type       string         `json:"event_type"`
 	// Sequence is the number of the event in the history; nil if it is not stored.
 	Sequence *uint32      `json:"sequence,omitempty"`
 	Content  embeddedJSON `json:"content,omitempty"`
@@ -71,14 +72,14 @@ func (s *Server) listJournal(c echo.Context, id ids.Invocation) error {
 		next := entries[limit-1].Index + 1
 		page.Next = &next
 	}
-	return respond(c, http.StatusOK, page)
+	return rest.Respond(c, http.StatusOK, page)
 }
 
 // entryIndex returns the index of an entry in the path.
 func entryIndex(c echo.Context) (uint32, error) {
 	index, err := strconv.ParseUint(c.Param("index"), 10, 32)
 	if err != nil {
-		return 0, invalidField("index", fmt.Errorf("%q is not a number from 0 to 4294967295", c.Param("index")))
+		return 0, rest.InvalidField("index", fmt.Errorf("%q is not a number from 0 to 4294967295", c.Param("index")))
 	}
 	return uint32(index), nil
 }
@@ -96,7 +97,7 @@ func (s *Server) getJournalEntry(c echo.Context, id ids.Invocation) error {
 	if len(entries) == 0 {
 		return noEntry(id, index)
 	}
-	return respond(c, http.StatusOK, entries[0])
+	return rest.Respond(c, http.StatusOK, entries[0])
 }
 
 // entryPayload responds with the payload of an entry as it was given by the client or the handler.
@@ -113,9 +114,9 @@ func (s *Server) entryPayload(c echo.Context, id ids.Invocation) error {
 	defer func() { account.Return(held) }()
 	payload, err := s.cfg.Query.EntryPayload(c.Request().Context(), id, index, func(size int) error {
 		if !account.ReserveResponse(int64(size)) {
-			return &apiError{
-				status: http.StatusServiceUnavailable, code: errcode.RT0026, retry: true, after: account.RetryAfter(),
-				message: "not enough memory for the payload besides those in progress (networking.body-memory-limit, networking.connection-body-memory-limit); retry later",
+			return &rest.Error{
+				Status: http.StatusServiceUnavailable, Code: errcode.RT0026, Retry: true, After: account.RetryAfter(),
+				Message: "not enough memory for the payload besides those in progress (networking.body-memory-limit, networking.connection-body-memory-limit); retry later",
 			}
 		}
 		held = int64(size)
@@ -125,7 +126,7 @@ func (s *Server) entryPayload(c echo.Context, id ids.Invocation) error {
 	case errors.Is(err, query.ErrNoEntry):
 		return noEntry(id, index)
 	case errors.Is(err, query.ErrNoPayload):
-		return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("The journal entry %d of the invocation '%s' has no payload: its type has none, or it contains a failure. GET /invocations/{invocation_id}/journal/{index} shows it", index, id)}
+		return &rest.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("The journal entry %d of the invocation '%s' has no payload: its type has none, or it contains a failure. GET /invocations/{invocation_id}/journal/{index} shows it", index, id)}
 	case err != nil:
 		return s.queryFailure(c, err)
 	}
@@ -136,7 +137,7 @@ func (s *Server) entryPayload(c echo.Context, id ids.Invocation) error {
 }
 
 func noEntry(id ids.Invocation, index uint32) error {
-	return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("The invocation '%s' does not exist or has no journal entry %d", id, index)}
+	return &rest.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("The invocation '%s' does not exist or has no journal entry %d", id, index)}
 }
 
 // journalRows reads journal entries, without content if the principal must not read payloads.
@@ -153,7 +154,7 @@ func (s *Server) journalRows(c echo.Context, sql string) ([]journalEntry, error)
 	rows, err := rowsOf[journalEntry](c.Request().Context(), s.cfg.Query, sql, query.Options{HidePayloads: !readable})
 	if limit, ok := errors.AsType[*query.Error](err); ok && !limit.Forbidden {
 		// The statement is correct, so the error is a limit of the engine.
-		return nil, &apiError{status: http.StatusUnprocessableEntity, message: fmt.Sprintf("The journal cannot be returned as JSON: %s. GET /invocations/{invocation_id}/journal/{index}/payload returns the payload of an entry as it is", limit.Message)}
+		return nil, &rest.Error{Status: http.StatusUnprocessableEntity, Message: fmt.Sprintf("The journal cannot be returned as JSON: %s. GET /invocations/{invocation_id}/journal/{index}/payload returns the payload of an entry as it is", limit.Message)}
 	}
 	if err != nil {
 		return nil, s.queryFailure(c, err)
@@ -165,17 +166,17 @@ func journalParameters(c echo.Context) (from uint64, limit, inline int, err erro
 	limit, inline = defaultLimit, maxInlinePayload
 	if text := c.QueryParam("from"); text != "" {
 		if from, err = strconv.ParseUint(text, 10, 32); err != nil {
-			return 0, 0, 0, badRequest("The query parameter 'from' is invalid: %q is not the index of an entry", text)
+			return 0, 0, 0, rest.BadRequest("The query parameter 'from' is invalid: %q is not the index of an entry", text)
 		}
 	}
 	if text := c.QueryParam("limit"); text != "" {
 		if limit, err = parseLimit(text); err != nil {
-			return 0, 0, 0, badRequest("The query parameter 'limit' is invalid: %v", err)
+			return 0, 0, 0, rest.BadRequest("The query parameter 'limit' is invalid: %v", err)
 		}
 	}
 	if text := c.QueryParam("max_payload"); text != "" {
 		if inline, err = strconv.Atoi(text); err != nil || inline < 0 || inline > maxInlinePayload {
-			return 0, 0, 0, badRequest("The query parameter 'max_payload' is invalid: %q is not a number from 0 to %d; GET /invocations/{invocation_id}/journal/{index} returns larger payloads", text, maxInlinePayload)
+			return 0, 0, 0, rest.BadRequest("The query parameter 'max_payload' is invalid: %q is not a number from 0 to %d; GET /invocations/{invocation_id}/journal/{index} returns larger payloads", text, maxInlinePayload)
 		}
 	}
 	return from, limit, inline, nil
@@ -193,7 +194,7 @@ func (s *Server) listJournalEvents(c echo.Context, id ids.Invocation) error {
 	if err != nil {
 		return s.queryFailure(c, err)
 	}
-	return respond(c, http.StatusOK, journalEventList{events})
+	return rest.Respond(c, http.StatusOK, journalEventList{events})
 }
 
 var journalOperations = map[string]operation{

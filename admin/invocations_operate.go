@@ -3,15 +3,11 @@ package admin
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
-	"platform/internal/access"
+	"platform/admin/rest"
 	"platform/internal/ids"
 )
 
@@ -61,7 +57,7 @@ type Operator interface {
 
 // PauseRequest contains the origin of a pause and its reason.
 type PauseRequest struct {
-	By     string // see clientOf
+	By     string // see rest.Requester
 	Reason string // as given by the operator; may be empty
 }
 
@@ -102,7 +98,7 @@ func (s *Server) onInvocation(do invocationHandler) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id, err := ids.ParseInvocation(c.Param("invocation_id"))
 		if err != nil {
-			return invalidField("invocation_id", err)
+			return rest.InvalidField("invocation_id", err)
 		}
 		return do(c, id)
 	}
@@ -114,16 +110,16 @@ func (s *Server) cancel(c echo.Context, id ids.Invocation) error {
 		return operationError(id, err)
 	}
 	if started {
-		return done(c, http.StatusAccepted)
+		return rest.Done(c, http.StatusAccepted)
 	}
-	return done(c, http.StatusOK)
+	return rest.Done(c, http.StatusOK)
 }
 
 func (s *Server) kill(c echo.Context, id ids.Invocation) error {
 	if err := s.invocations.Kill(c.Request().Context(), id); err != nil {
 		return operationError(id, err)
 	}
-	return done(c, http.StatusOK)
+	return rest.Done(c, http.StatusOK)
 }
 
 func (s *Server) pause(c echo.Context, id ids.Invocation) error {
@@ -136,40 +132,17 @@ func (s *Server) pause(c echo.Context, id ids.Invocation) error {
 		return operationError(id, err)
 	}
 	if already {
-		return done(c, http.StatusOK)
+		return rest.Done(c, http.StatusOK)
 	}
-	return done(c, http.StatusAccepted)
+	return rest.Done(c, http.StatusAccepted)
 }
-
-// maxReason limits the reason of a pause, in bytes. It is stored with the invocation or vqueue.
-const maxReason = 512
 
 // pauseRequest returns the pause that a request asks for.
 func pauseRequest(c echo.Context, reason string) (PauseRequest, error) {
-	switch {
-	case len(reason) > maxReason:
-		return PauseRequest{}, badRequest("the reason has %d bytes; at most %d are allowed", len(reason), maxReason)
-	case !utf8.ValidString(reason) || strings.ContainsFunc(reason, unicode.IsControl):
-		return PauseRequest{}, badRequest("the reason must be one line of UTF-8 text without control characters")
+	if err := rest.CheckReason(reason); err != nil {
+		return PauseRequest{}, err
 	}
-	return PauseRequest{By: clientOf(c), Reason: reason}, nil
-}
-
-// clientOf returns the principal and network address of a client, as recorded with pauses.
-func clientOf(c echo.Context) string {
-	address := remoteAddress(c.Request())
-	if name := access.From(c.Request().Context()).Name; name != "" {
-		return name + " at " + address
-	}
-	return address
-}
-
-func remoteAddress(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return ""
-	}
-	return host
+	return PauseRequest{By: rest.Requester(c), Reason: reason}, nil
 }
 
 func (s *Server) resume(c echo.Context, id ids.Invocation) error {
@@ -180,21 +153,21 @@ func (s *Server) resume(c echo.Context, id ids.Invocation) error {
 	if err := s.invocations.Resume(c.Request().Context(), id, on); err != nil {
 		return operationError(id, err)
 	}
-	return done(c, http.StatusOK)
+	return rest.Done(c, http.StatusOK)
 }
 
 func (s *Server) purge(c echo.Context, id ids.Invocation) error {
 	if err := s.invocations.Purge(c.Request().Context(), id); err != nil {
 		return operationError(id, err)
 	}
-	return done(c, http.StatusOK)
+	return rest.Done(c, http.StatusOK)
 }
 
 func (s *Server) purgeJournal(c echo.Context, id ids.Invocation) error {
 	if err := s.invocations.PurgeJournal(c.Request().Context(), id); err != nil {
 		return operationError(id, err)
 	}
-	return done(c, http.StatusOK)
+	return rest.Done(c, http.StatusOK)
 }
 
 func (s *Server) restart(c echo.Context, id ids.Invocation) error {
@@ -210,7 +183,7 @@ func (s *Server) restart(c echo.Context, id ids.Invocation) error {
 	if err != nil {
 		return operationError(id, err)
 	}
-	return respond(c, http.StatusOK, restarted{New: made.String()})
+	return rest.Respond(c, http.StatusOK, restarted{New: made.String()})
 }
 
 type restarted struct {
@@ -228,12 +201,12 @@ func (s *Server) terminate(c echo.Context, id ids.Invocation) (err error) {
 	case "Purge", "purge":
 		err = s.invocations.Purge(ctx, id)
 	default:
-		return badRequest("The query parameter 'mode' is invalid: %q is none of Cancel, Kill, Purge", mode)
+		return rest.BadRequest("The query parameter 'mode' is invalid: %q is none of Cancel, Kill, Purge", mode)
 	}
 	if err != nil {
 		return operationError(id, err)
 	}
-	return done(c, http.StatusAccepted)
+	return rest.Done(c, http.StatusAccepted)
 }
 
 // operationError converts an error of Operator to a failure with a message for the client.
@@ -243,10 +216,4 @@ func operationError(id ids.Invocation, err error) error {
 		return fmt.Errorf("invocation %s: %w", id, err)
 	}
 	return f
-}
-
-// done responds without a body.
-func done(c echo.Context, status int) error {
-	c.Response().WriteHeader(status)
-	return nil
 }

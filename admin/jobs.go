@@ -13,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/ids"
 	"platform/metadata"
 )
@@ -70,8 +71,8 @@ type jobView struct {
 	Deployment string              `json:"deployment,omitempty"`
 	Reason     string              `json:"reason,omitempty"`
 	By         string              `json:"by,omitempty"`
-	CreatedAt  Timestamp           `json:"created_at"`
-	ModifiedAt Timestamp           `json:"modified_at"`
+	CreatedAt  rest.Timestamp      `json:"created_at"`
+	ModifiedAt rest.Timestamp      `json:"modified_at"`
 	Matched    uint64              `json:"matched"`
 	Done       uint64              `json:"done"`
 	Failed     uint64              `json:"failed"`
@@ -92,7 +93,7 @@ var excludedFilters = []string{"limit", "cursor", "oldest_first", "sort", "parti
 
 func (s *Server) createJob(c echo.Context) error {
 	var r jobRequest
-	if err := s.readJSON(c, &r); err != nil {
+	if err := s.bodies.ReadJSON(c, &r); err != nil {
 		return err
 	}
 	job, err := newJob(c, &r)
@@ -102,31 +103,31 @@ func (s *Server) createJob(c echo.Context) error {
 	concerns(c, job.Operation)
 	job, err = s.registry.CreateJob(c.Request().Context(), job)
 	if errors.Is(err, metadata.ErrTooManyJobs) {
-		return &apiError{status: http.StatusTooManyRequests, message: err.Error()}
+		return &rest.Error{Status: http.StatusTooManyRequests, Message: err.Error()}
 	}
 	if err != nil {
 		return err
 	}
-	return respond(c, http.StatusAccepted, viewJob(&job))
+	return rest.Respond(c, http.StatusAccepted, viewJob(&job))
 }
 
 // newJob validates a request and converts it to a job.
 func newJob(c echo.Context, r *jobRequest) (job metadata.Job, err error) {
 	usual, known := jobOperations[r.Operation]
 	if !known {
-		return job, unprocessable("the field 'operation' must be one of %s, not %q", strings.Join(operationNames(), ", "), r.Operation)
+		return job, rest.Unprocessable("the field 'operation' must be one of %s, not %q", strings.Join(operationNames(), ", "), r.Operation)
 	}
 	if (r.Filter == nil) == (r.InvocationIDs == nil) {
-		return job, unprocessable("a job needs either the field 'filter' or the field 'invocation_ids'")
+		return job, rest.Unprocessable("a job needs either the field 'filter' or the field 'invocation_ids'")
 	}
 	if _, err := readDeployment(r.Deployment); err != nil {
-		return job, unprocessable("the field 'deployment' is invalid: %v", err)
+		return job, rest.Unprocessable("the field 'deployment' is invalid: %v", err)
 	}
 	if r.Deployment != "" && r.Operation != JobResume && r.Operation != JobRestart {
-		return job, unprocessable("the field 'deployment' is for %s and %s only", JobResume, JobRestart)
+		return job, rest.Unprocessable("the field 'deployment' is for %s and %s only", JobResume, JobRestart)
 	}
 	if r.Reason != "" && r.Operation != JobPause {
-		return job, unprocessable("the field 'reason' is for %s only", JobPause)
+		return job, rest.Unprocessable("the field 'reason' is for %s only", JobPause)
 	}
 	pause, err := pauseRequest(c, r.Reason)
 	if err != nil {
@@ -152,13 +153,13 @@ func operationNames() (names []string) {
 // distinctIDs validates the IDs of a job and removes duplicates.
 func distinctIDs(texts []string) (list []string, err error) {
 	if len(texts) > metadata.MaxJobBatch {
-		return nil, unprocessable("the field 'invocation_ids' has %d ids; at most %d are allowed. Use a filter", len(texts), metadata.MaxJobBatch)
+		return nil, rest.Unprocessable("the field 'invocation_ids' has %d ids; at most %d are allowed. Use a filter", len(texts), metadata.MaxJobBatch)
 	}
 	seen := map[string]bool{}
 	for i, text := range texts {
 		id, err := ids.ParseInvocation(text)
 		if err != nil {
-			return nil, unprocessable("the field 'invocation_ids[%d]' is invalid: %v", i, err)
+			return nil, rest.Unprocessable("the field 'invocation_ids[%d]' is invalid: %v", i, err)
 		}
 		if !seen[id.String()] {
 			seen[id.String()] = true
@@ -173,21 +174,21 @@ func distinctIDs(texts []string) (list []string, err error) {
 func jobFilter(fields map[string]json.RawMessage, usual []Status) (string, error) {
 	names := slices.DeleteFunc(operations["GET /invocations"].queryNames(), func(name string) bool { return slices.Contains(excludedFilters, name) })
 	values := url.Values{}
-	for _, name := range sortedKeys(fields) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if !slices.Contains(names, name) {
-			return "", unprocessable("unknown field 'filter.%s'%s", name, alternatives(name, "filters", names))
+			return "", rest.Unprocessable("unknown field 'filter.%s'%s", name, rest.Alternatives(name, "filters", names))
 		}
 		list, err := filterValues(fields[name])
 		if err != nil {
-			return "", unprocessable("the field 'filter.%s' is invalid: %v", name, err)
+			return "", rest.Unprocessable("the field 'filter.%s' is invalid: %v", name, err)
 		}
 		if len(list) == 0 { // ignored, it would select all
-			return "", unprocessable("the field 'filter.%s' is empty; give it a value, or leave it out to select invocations whatever their %[1]s is", name)
+			return "", rest.Unprocessable("the field 'filter.%s' is empty; give it a value, or leave it out to select invocations whatever their %[1]s is", name)
 		}
 		values[name] = list
 	}
 	if len(values) == 0 {
-		return "", unprocessable("the field 'filter' is empty, so it would select all invocations; name at least their status")
+		return "", rest.Unprocessable("the field 'filter' is empty, so it would select all invocations; name at least their status")
 	}
 	if _, given := values["status"]; !given {
 		for _, status := range usual {
@@ -195,7 +196,7 @@ func jobFilter(fields map[string]json.RawMessage, usual []Status) (string, error
 		}
 	}
 	if _, err := ParseQuery(values); err != nil {
-		return "", unprocessable("the field 'filter' is invalid: %s", err.Error())
+		return "", rest.Unprocessable("the field 'filter' is invalid: %s", err.Error())
 	}
 	return values.Encode(), nil
 }
@@ -230,7 +231,7 @@ func (s *Server) listJobs(c echo.Context) error {
 	for i := range jobs {
 		views = append(views, viewJob(&jobs[len(jobs)-1-i])) // the newest first
 	}
-	return respond(c, http.StatusOK, map[string]any{"jobs": views})
+	return rest.Respond(c, http.StatusOK, map[string]any{"jobs": views})
 }
 
 func (s *Server) getJob(c echo.Context) error {
@@ -238,7 +239,7 @@ func (s *Server) getJob(c echo.Context) error {
 	if !known {
 		return noJob(c.Param("job"))
 	}
-	return respond(c, http.StatusOK, viewJob(&job))
+	return rest.Respond(c, http.StatusOK, viewJob(&job))
 }
 
 func (s *Server) stopJob(c echo.Context) error {
@@ -249,17 +250,17 @@ func (s *Server) stopJob(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return respond(c, http.StatusOK, viewJob(&job))
+	return rest.Respond(c, http.StatusOK, viewJob(&job))
 }
 
-func noJob(id string) *apiError {
-	return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("The requested job '%s' does not exist", id)}
+func noJob(id string) *rest.Error {
+	return &rest.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("The requested job '%s' does not exist", id)}
 }
 
 func viewJob(j *metadata.Job) jobView {
 	view := jobView{
 		ID: j.ID, Operation: j.Operation, State: j.State.String(), Deployment: j.Deployment, Reason: j.Reason, By: j.By,
-		CreatedAt: timestamp(j.CreatedAt), ModifiedAt: timestamp(j.ModifiedAt),
+		CreatedAt: rest.TimestampOf(j.CreatedAt), ModifiedAt: rest.TimestampOf(j.ModifiedAt),
 		Matched: j.Matched, Done: j.Done, Failed: j.Failed, Failures: []batchFailure{}, Skipped: j.Skipped, Skips: []jobSkip{}, Error: j.Error,
 	}
 	if j.Filter != "" {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/admin/rest"
 	"platform/internal/ids"
 	"platform/metadata"
 )
@@ -79,7 +80,7 @@ func TestJobRequestsAreChecked(t *testing.T) {
 	} {
 		require.Contains(t, requireStatus(t, http.StatusUnprocessableEntity, w.ask(t, "POST", "/jobs", body)), says, body)
 	}
-	requireStatus(t, http.StatusBadRequest, w.ask(t, "POST", "/jobs", `{"operation":"pause","filter":{"status":"running"},"reason":"`+strings.Repeat("x", maxReason+1)+`"}`))
+	requireStatus(t, http.StatusBadRequest, w.ask(t, "POST", "/jobs", `{"operation":"pause","filter":{"status":"running"},"reason":"`+strings.Repeat("x", rest.MaxReason+1)+`"}`))
 	require.Empty(t, w.store.Jobs())
 }
 

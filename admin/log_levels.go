@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/ids"
 	"platform/internal/telemetry"
 	"platform/internal/units"
@@ -38,13 +39,13 @@ type logLevelsView struct {
 }
 
 type nodeLogLevelsView struct {
-	ID         ids.Node   `json:"id"`
-	Name       string     `json:"name"`
-	Filter     string     `json:"log_filter,omitempty"`
-	Configured string     `json:"configured_log_filter,omitempty"`
-	Until      *Timestamp `json:"until,omitempty"`
-	Targets    []string   `json:"targets,omitempty"`
-	Reason     string     `json:"reason,omitempty"`
+	ID         ids.Node        `json:"id"`
+	Name       string          `json:"name"`
+	Filter     string          `json:"log_filter,omitempty"`
+	Configured string          `json:"configured_log_filter,omitempty"`
+	Until      *rest.Timestamp `json:"until,omitempty"`
+	Targets    []string        `json:"targets,omitempty"`
+	Reason     string          `json:"reason,omitempty"`
 }
 
 func (s *Server) getLogLevels(c echo.Context) error {
@@ -57,20 +58,20 @@ func (s *Server) resetLogLevels(c echo.Context) error {
 
 func (s *Server) setLogLevels(c echo.Context) error {
 	var r logLevelsRequest
-	if err := s.readJSON(c, &r); err != nil {
+	if err := s.bodies.ReadJSON(c, &r); err != nil {
 		return err
 	}
 	if r.Filter == nil || *r.Filter == "" {
-		return unprocessable("the field 'log_filter' is required, such as \"info,fabric=debug\"; DELETE %s restores the configured one", logLevelsPath)
+		return rest.Unprocessable("the field 'log_filter' is required, such as \"info,fabric=debug\"; DELETE %s restores the configured one", logLevelsPath)
 	}
 	if _, err := telemetry.ParseFilter(*r.Filter); err != nil {
-		return unprocessable("the field 'log_filter' is invalid: %v", err)
+		return rest.Unprocessable("the field 'log_filter' is invalid: %v", err)
 	}
 	change := &LogLevelsChange{Filter: *r.Filter}
 	if r.For != nil {
 		change.For = r.For.Std()
 		if change.For < time.Second || change.For > telemetry.MaxLevelOverride {
-			return unprocessable("the field 'for' must be from 1 second to %s, not %s", units.FormatDuration(telemetry.MaxLevelOverride), r.For)
+			return rest.Unprocessable("the field 'for' must be from 1 second to %s, not %s", units.FormatDuration(telemetry.MaxLevelOverride), r.For)
 		}
 	}
 	return s.respondLogLevels(c, r.Nodes, change)
@@ -92,10 +93,10 @@ func (s *Server) respondLogLevels(c echo.Context, names []string, change *LogLev
 	for _, n := range s.cluster.LogLevels(c.Request().Context(), nodes, change) {
 		one := nodeLogLevelsView{ID: n.ID, Name: n.Name, Filter: n.State.Filter, Configured: n.State.Configured, Targets: n.State.Components, Reason: n.Reason}
 		if !n.State.Until.IsZero() {
-			until := timestamp(n.State.Until)
+			until := rest.TimestampOf(n.State.Until)
 			one.Until = &until
 		}
 		view.Nodes = append(view.Nodes, one)
 	}
-	return respond(c, http.StatusOK, view)
+	return rest.Respond(c, http.StatusOK, view)
 }

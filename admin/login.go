@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/access"
 	"platform/internal/access/oidc"
 	"platform/metadata"
@@ -54,12 +55,12 @@ func (s *Server) loginOptions(c echo.Context) error {
 			view.OIDC.StartURL = p.Origin() + loginStartPath
 		}
 	}
-	return respond(c, http.StatusOK, view)
+	return rest.Respond(c, http.StatusOK, view)
 }
 
 var (
-	errNoLogin = &apiError{status: http.StatusNotFound, message: "users cannot log in with an identity provider here: security.oidc is not configured; log in with a token"}
-	errLogins  = &apiError{status: http.StatusTooManyRequests, retry: true, after: time.Second, message: "there are too many logins from this address; retry in a few seconds"}
+	errNoLogin = &rest.Error{Status: http.StatusNotFound, Message: "users cannot log in with an identity provider here: security.oidc is not configured; log in with a token"}
+	errLogins  = &rest.Error{Status: http.StatusTooManyRequests, Retry: true, After: time.Second, Message: "there are too many logins from this address; retry in a few seconds"}
 )
 
 // admitLogin returns an error if an identity provider is not configured, or if the address of the
@@ -131,16 +132,16 @@ type exchangeRequest struct {
 
 // sessionView is a new session with its token, which is shown only once.
 type sessionView struct {
-	Token     string        `json:"token"`
-	Name      string        `json:"name"`
-	Roles     []access.Role `json:"roles"`
-	ExpiresAt Timestamp     `json:"expires_at"`
+	Token     string         `json:"token"`
+	Name      string         `json:"name"`
+	Roles     []access.Role  `json:"roles"`
+	ExpiresAt rest.Timestamp `json:"expires_at"`
 }
 
 // exchangeToken creates the session of a user of the command line.
 func (s *Server) exchangeToken(c echo.Context) error {
 	var r exchangeRequest
-	if err := s.readJSON(c, &r); err != nil {
+	if err := s.bodies.ReadJSON(c, &r); err != nil {
 		return err
 	}
 	if err := s.admitLogin(c, s.cfg.Login != nil); err != nil {
@@ -159,7 +160,7 @@ func (s *Server) exchangeToken(c echo.Context) error {
 		return err
 	}
 	c.Response().Header().Set("Cache-Control", "no-store")
-	return respond(c, http.StatusCreated, sessionView{secret.Text, account.Name, account.Roles, timestamp(expires)})
+	return rest.Respond(c, http.StatusCreated, sessionView{secret.Text, account.Name, account.Roles, rest.TimestampOf(expires)})
 }
 
 // createSession creates a session, even if the client already has one, and records the login in the
@@ -187,7 +188,7 @@ func (s *Server) createSession(c echo.Context, account *oidc.Account) (access.Se
 // record must not contain.
 func (s *Server) loginAction(c echo.Context) metadata.Action {
 	r := c.Request()
-	return metadata.Action{Address: remoteAddress(r), Node: s.cfg.Node, Action: r.Method + " " + c.Path(), Object: c.Path()}
+	return metadata.Action{Address: rest.RemoteAddress(r), Node: s.cfg.Node, Action: r.Method + " " + c.Path(), Object: c.Path()}
 }
 
 // recordRefusedLogin adds an audit record for a login that was refused, at a bounded rate.
@@ -196,13 +197,13 @@ func (s *Server) recordRefusedLogin(c echo.Context, err error) {
 	if !ok {
 		return
 	}
-	s.log.Info("login refused", "account", refused.Account, "address", remoteAddress(c.Request()), "reason", refused.Message)
+	s.log.Info("login refused", "account", refused.Account, "address", rest.RemoteAddress(c.Request()), "reason", refused.Message)
 	omitted, ok := s.quiet.admit(&access.Principal{}, true)
 	if !ok {
 		return
 	}
 	action := s.loginAction(c)
-	action.Principal, action.Status, action.Outcome, action.Omitted = refused.Account, uint32(loginFailure(err).status), refused.Message, omitted
+	action.Principal, action.Status, action.Outcome, action.Omitted = refused.Account, uint32(loginFailure(err).Status), refused.Message, omitted
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), auditTimeout)
 	defer cancel()
 	if err := s.registry.RecordAction(ctx, action); err != nil {
@@ -235,7 +236,7 @@ func (s *Server) logout(c echo.Context) error {
 	if sessions := s.cfg.Authenticator.Sessions; sessions != nil && sessions.OwnPage(c.Request()) {
 		s.setCookie(c, access.SessionCookie, "", -1, http.SameSiteStrictMode)
 	}
-	return respond(c, http.StatusOK, loggedOut{revoked, s.providerLogout(c, revoked)})
+	return rest.Respond(c, http.StatusOK, loggedOut{revoked, s.providerLogout(c, revoked)})
 }
 
 // providerLogout returns the page of the identity provider at which a user whose session was revoked

@@ -9,12 +9,13 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/access/oidc"
 )
 
 // loginFailure converts an error of a login to a failure.
-func loginFailure(err error) *apiError {
-	if f, ok := errors.AsType[*apiError](err); ok {
+func loginFailure(err error) *rest.Error {
+	if f, ok := errors.AsType[*rest.Error](err); ok {
 		return f
 	}
 	if refused, ok := errors.AsType[*oidc.RefusedError](err); ok {
@@ -22,12 +23,12 @@ func loginFailure(err error) *apiError {
 		if refused.Account != "" {
 			status = http.StatusForbidden
 		}
-		return &apiError{status: status, message: refused.Message}
+		return &rest.Error{Status: status, Message: refused.Message}
 	}
 	if errors.Is(err, oidc.ErrUnavailable) {
-		return &apiError{
-			status: http.StatusServiceUnavailable, retry: true, after: 10 * time.Second,
-			message: "the identity provider is not available; existing sessions and tokens remain valid; see the log of the server for the reason",
+		return &rest.Error{
+			Status: http.StatusServiceUnavailable, Retry: true, After: 10 * time.Second,
+			Message: "the identity provider is not available; existing sessions and tokens remain valid; see the log of the server for the reason",
 		}
 	}
 	return nil
@@ -55,7 +56,7 @@ func (s *Server) loginFailed(c echo.Context, err error) error {
 	if errors.Is(err, oidc.ErrUnavailable) {
 		s.log.Warn("login with the identity provider failed", "err", err)
 	}
-	page := struct{ Message, Account, Retry string }{Message: f.message, Retry: retryAddress(c)}
+	page := struct{ Message, Account, Retry string }{Message: f.Message, Retry: retryAddress(c)}
 	if refused, ok := errors.AsType[*oidc.RefusedError](err); ok {
 		page.Account = refused.Account
 	}
@@ -67,5 +68,5 @@ func (s *Server) loginFailed(c echo.Context, err error) error {
 	header.Set("Cache-Control", "no-store")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
-	return c.HTMLBlob(f.status, out.Bytes())
+	return c.HTMLBlob(f.Status, out.Bytes())
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/access"
 )
 
@@ -34,7 +35,7 @@ type ObjectSummary struct {
 // ObjectDetail is a key with its waiting invocations and promises.
 type ObjectDetail struct {
 	ObjectSummary
-	HeldSince Timestamp         `json:"held_since,omitzero"`
+	HeldSince rest.Timestamp    `json:"held_since,omitzero"`
 	Queue     []string          `json:"queue"` // the first MaxObjectQueue waiting invocations
 	Promises  []WorkflowPromise `json:"promises,omitempty"`
 }
@@ -79,20 +80,20 @@ func (s *Server) listObjects(c echo.Context) error {
 		return err
 	}
 	if q.Service == "" {
-		return badRequest("The query parameter 'service' is missing: the name of a virtual object or workflow")
+		return rest.BadRequest("The query parameter 'service' is missing: the name of a virtual object or workflow")
 	}
 	if q.Scope, err = singleValue(c, "scope"); err != nil {
 		return err
 	}
 	if text := c.QueryParam("limit"); text != "" {
 		if q.Limit, err = parseLimit(text); err != nil {
-			return badRequest("The query parameter 'limit' is invalid: %v", err)
+			return rest.BadRequest("The query parameter 'limit' is invalid: %v", err)
 		}
 	}
 	if text := c.QueryParam("cursor"); text != "" {
 		key, err := parseObjectCursor(text)
 		if err != nil {
-			return badRequest("The query parameter 'cursor' is invalid: %v", err)
+			return rest.BadRequest("The query parameter 'cursor' is invalid: %v", err)
 		}
 		q.After = &key
 	}
@@ -107,7 +108,7 @@ func (s *Server) listObjects(c echo.Context) error {
 	if more {
 		page.Next = objectCursor(objects[len(objects)-1].Key)
 	}
-	return respond(c, http.StatusOK, page)
+	return rest.Respond(c, http.StatusOK, page)
 }
 
 // afterEmptyKey is the cursor of a page that ends with the empty key. It is not base64.
@@ -149,7 +150,7 @@ func (s *Server) listScopes(c echo.Context) error {
 			permitted = append(permitted, scope)
 		}
 	}
-	return respond(c, http.StatusOK, scopeList{Scopes: permitted, Truncated: len(scopes) == MaxScopes})
+	return rest.Respond(c, http.StatusOK, scopeList{Scopes: permitted, Truncated: len(scopes) == MaxScopes})
 }
 
 // singleValue parses a query parameter that has at most one value. The limits of a principal can
@@ -161,7 +162,7 @@ func singleValue(c echo.Context, name string) (string, error) {
 	case 1:
 		return values[0], nil
 	default:
-		return "", badRequest("The query parameter '%s' must have one value, which is one of %q", name, values)
+		return "", rest.BadRequest("The query parameter '%s' must have one value, which is one of %q", name, values)
 	}
 }
 
@@ -191,7 +192,7 @@ func (s *Server) getObject(c echo.Context) error {
 	if detail.Queue == nil {
 		detail.Queue = []string{}
 	}
-	return respond(c, http.StatusOK, detail)
+	return rest.Respond(c, http.StatusOK, detail)
 }
 
 // show sets the text or base64 form of the value if the principal may read it.

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/flowcontrol"
 	"platform/internal/access"
 	"platform/internal/budget"
@@ -78,7 +80,7 @@ func readValue(key string, raw json.RawMessage) ([]byte, error) {
 	case '[':
 		var numbers []*uint8
 		if err := json.Unmarshal(raw, &numbers); err != nil || slices.Contains(numbers, nil) {
-			return nil, unprocessable("the field 'new_state' is invalid: the value of '%s' is an array with an element that is not a byte, a number from 0 to 255", key)
+			return nil, rest.Unprocessable("the field 'new_state' is invalid: the value of '%s' is an array with an element that is not a byte, a number from 0 to 255", key)
 		}
 		value := make([]byte, len(numbers))
 		for i, n := range numbers {
@@ -86,7 +88,7 @@ func readValue(key string, raw json.RawMessage) ([]byte, error) {
 		}
 		return value, nil
 	}
-	return nil, unprocessable("the field 'new_state' is invalid: the value of '%s' must be a string or an array of bytes", key)
+	return nil, rest.Unprocessable("the field 'new_state' is invalid: the value of '%s' must be a string or an array of bytes", key)
 }
 
 type stateChangeBody struct {
@@ -99,16 +101,16 @@ type stateChangeBody struct {
 // or refused.
 func (s *Server) updateState(c echo.Context) error {
 	var body stateUpdateBody
-	if err := s.readJSON(c, &body); err != nil {
+	if err := s.bodies.ReadJSON(c, &body); err != nil {
 		return err
 	}
 	switch {
 	case body.ObjectKey == nil:
-		return unprocessable("the field 'object_key' is missing")
+		return rest.Unprocessable("the field 'object_key' is missing")
 	case body.NewState == nil:
-		return unprocessable("the field 'new_state' is missing; {} removes all state")
+		return rest.Unprocessable("the field 'new_state' is missing; {} removes all state")
 	}
-	wait, err := queryBool(c, "wait")
+	wait, err := rest.QueryBool(c, "wait")
 	if err != nil {
 		return err
 	}
@@ -121,7 +123,7 @@ func (s *Server) updateState(c echo.Context) error {
 	}
 	update := StateUpdate{Object: object, Version: body.Version}
 	size := int64(0)
-	for _, key := range sortedKeys(body.NewState) {
+	for _, key := range slices.Sorted(maps.Keys(body.NewState)) {
 		value, err := readValue(key, body.NewState[key])
 		if err != nil {
 			return err
@@ -141,9 +143,9 @@ func (s *Server) updateState(c echo.Context) error {
 
 func respondChange(c echo.Context, change StateChange) error {
 	if change.Status == ChangeRefused {
-		return &apiError{status: http.StatusConflict, message: change.Reason + "; nothing was changed"}
+		return &rest.Error{Status: http.StatusConflict, Message: change.Reason + "; nothing was changed"}
 	}
-	return respond(c, http.StatusAccepted, stateChangeBody{change.ID.String(), change.Status, change.Reason})
+	return rest.Respond(c, http.StatusAccepted, stateChangeBody{change.ID.String(), change.Status, change.Reason})
 }
 
 // object returns the object of a request. It returns an error if the service has no state. With
@@ -160,7 +162,7 @@ func (s *Server) object(service, key, scope string, removing bool) (Object, erro
 	case known == nil:
 		return o, &metadata.NotFoundError{Service: service}
 	case known.Type == metadata.PlainService:
-		return o, badRequest("service '%s' has no state: only virtual objects and workflows have", service)
+		return o, rest.BadRequest("service '%s' has no state: only virtual objects and workflows have", service)
 	}
 	o.Workflow = known.Type == metadata.Workflow
 	return o, nil
@@ -172,10 +174,10 @@ func (s *Server) checkScope(scope string) error {
 		return nil
 	}
 	if !s.cfg.FlowControl {
-		return badRequest("the field 'scope' is invalid: scopes need flow control, which is off (experimental-enable-vqueues and experimental-enable-protocol-v7, on a fresh cluster)")
+		return rest.BadRequest("the field 'scope' is invalid: scopes need flow control, which is off (experimental-enable-vqueues and experimental-enable-protocol-v7, on a fresh cluster)")
 	}
 	if err := flowcontrol.CheckScope(scope); err != nil {
-		return invalidField("scope", err)
+		return rest.InvalidField("scope", err)
 	}
 	return nil
 }
@@ -194,7 +196,7 @@ type stateEntryBody struct {
 // getState responds with the state of a key.
 func (s *Server) getState(c echo.Context) error {
 	if !c.QueryParams().Has("object_key") {
-		return badRequest("The query parameter 'object_key' is missing")
+		return rest.BadRequest("The query parameter 'object_key' is missing")
 	}
 	key := c.QueryParam("object_key")
 	object, err := s.object(c.Param("service"), key, c.QueryParam("scope"), false)
@@ -219,7 +221,7 @@ func (s *Server) getState(c echo.Context) error {
 		}
 		body.State = append(body.State, entry)
 	}
-	return respond(c, http.StatusOK, body)
+	return rest.Respond(c, http.StatusOK, body)
 }
 
 // reserveState reserves memory for the state of a key, which the caller must release.
@@ -231,9 +233,9 @@ func (s *Server) reserveState(ctx context.Context, object Object) (release func(
 	}
 	account := budget.From(ctx)
 	if !account.ReserveResponse(detail.Bytes) {
-		return nil, &apiError{
-			status: http.StatusServiceUnavailable, code: errcode.RT0026, retry: true, after: account.RetryAfter(),
-			message: "not enough memory for the state besides the bodies in progress (networking.body-memory-limit, networking.connection-body-memory-limit); retry later",
+		return nil, &rest.Error{
+			Status: http.StatusServiceUnavailable, Code: errcode.RT0026, Retry: true, After: account.RetryAfter(),
+			Message: "not enough memory for the state besides the bodies in progress (networking.body-memory-limit, networking.connection-body-memory-limit); retry later",
 		}
 	}
 	return func() { account.Release(detail.Bytes) }, nil
@@ -243,14 +245,14 @@ func (s *Server) reserveState(ctx context.Context, object Object) (release func(
 func (s *Server) getStateChange(c echo.Context) error {
 	id, err := ids.ParseInvocation(c.Param("operation"))
 	if err != nil {
-		return invalidField("operation", err)
+		return rest.InvalidField("operation", err)
 	}
 	change, err := s.invocations.StateChange(c.Request().Context(), id)
 	if errors.Is(err, ErrNotFound) {
-		return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("The state update '%s' does not exist, or is no longer kept", id)}
+		return &rest.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("The state update '%s' does not exist, or is no longer kept", id)}
 	}
 	if err != nil {
 		return fmt.Errorf("look up update %s: %w", id, err)
 	}
-	return respond(c, http.StatusOK, stateChangeBody{id.String(), change.Status, change.Reason})
+	return rest.Respond(c, http.StatusOK, stateChangeBody{id.String(), change.Status, change.Reason})
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/labstack/echo/v4"
+
+	"platform/admin/rest"
 )
 
 // object is a JSON object of an OpenAPI document.
@@ -15,7 +17,7 @@ const openAPIVersion = "3.1.0"
 // openAPI responds with the OpenAPI document of this API.
 func (s *Server) openAPI(c echo.Context) error {
 	s.described.Do(func() { s.description = describeAPI(s.routes(), s.cfg.Build.Version) })
-	return respond(c, http.StatusOK, s.description)
+	return rest.Respond(c, http.StatusOK, s.description)
 }
 
 // describeAPI generates the OpenAPI document of routes. A route without an entry in operations is
@@ -128,7 +130,7 @@ func (op operation) describe(r route, parameters []object, schemas *schemaSet) o
 	}
 	for _, status := range op.refusals {
 		answers[statusText(status)] = object{
-			"description": refusalMeanings[status], "content": jsonContent(schemas.describe(errorBody{}, true)),
+			"description": refusalMeanings[status], "content": jsonContent(schemas.describe(rest.ErrorBody{}, true)),
 		}
 	}
 	described := object{"tags": []string{op.tag}, "summary": op.summary, "responses": answers}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"platform/admin/explain"
+	"platform/admin/rest"
 )
 
 var invocationOperations = map[string]operation{
@@ -128,7 +129,7 @@ var invocationOperations = map[string]operation{
 		body: object{"type": "object", "required": []string{"invocation_ids"}, "properties": object{
 			"invocation_ids": object{"type": "array", "items": object{"type": "string"}, "maxItems": 1000},
 			"deployment":     object{"type": "string", "description": "Keep, Latest or the id of a deployment; for resume and restart-as-new"},
-			"reason":         object{"type": "string", "description": "For pause: why, for other operators; one line of up to 512 bytes", "maxLength": maxReason},
+			"reason":         object{"type": "string", "description": "For pause: why, for other operators; one line of up to 512 bytes", "maxLength": rest.MaxReason},
 		}},
 		answers: []reply{{http.StatusOK, "The outcome for each invocation", object{"type": "object", "required": []string{"succeeded", "failed"}, "properties": object{
 			"succeeded": object{

@@ -1,6 +1,10 @@
 package admin
 
-import "net/http"
+import (
+	"net/http"
+
+	"platform/admin/rest"
+)
 
 var jobOperationsAPI = map[string]operation{
 	"POST /jobs": {
@@ -14,7 +18,7 @@ var jobOperationsAPI = map[string]operation{
 			},
 			"invocation_ids": object{"type": "array", "items": object{"type": "string"}, "maxItems": 1000},
 			"deployment":     object{"type": "string", "description": "Keep, Latest or the id of a deployment; for resume and restart-as-new"},
-			"reason":         object{"type": "string", "description": "For pause: why, for other operators; one line of up to 512 bytes", "maxLength": maxReason},
+			"reason":         object{"type": "string", "description": "For pause: why, for other operators; one line of up to 512 bytes", "maxLength": rest.MaxReason},
 		}},
 		answers: []reply{{http.StatusAccepted, "The job was started", jobView{}}}, refusals: []int{400, 409, 415, 422, 429, 503},
 	},

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"platform/admin/rest"
 	"platform/internal/errcode"
 	"platform/internal/ids"
 	"platform/internal/units"
@@ -32,8 +33,8 @@ var componentNames = map[reflect.Type]string{
 	reflect.TypeFor[retryView]():           "RetryPolicy",
 	reflect.TypeFor[retryOverrideView]():   "HandlerRetryPolicy",
 	reflect.TypeFor[handlerView]():         "Handler",
-	reflect.TypeFor[notice]():              "Info",
-	reflect.TypeFor[errorBody]():           "Error",
+	reflect.TypeFor[rest.Notice]():         "Info",
+	reflect.TypeFor[rest.ErrorBody]():      "Error",
 	reflect.TypeFor[errorView]():           "ErrorCode",
 	reflect.TypeFor[versionView]():         "Version",
 	reflect.TypeFor[Page]():                "InvocationPage",
@@ -117,7 +118,7 @@ var componentNames = map[reflect.Type]string{
 
 // scalars maps types to their schemas if these do not follow from the kind of the type.
 var scalars = map[reflect.Type]object{
-	reflect.TypeFor[Timestamp]():       {"type": "string", "format": "date-time"},
+	reflect.TypeFor[rest.Timestamp]():  {"type": "string", "format": "date-time"},
 	reflect.TypeFor[units.Duration]():  {"type": "string", "description": "duration, such as 1m 30s or PT90S", "examples": []string{"1m 30s"}},
 	reflect.TypeFor[json.RawMessage](): {"description": "any JSON value"},
 	reflect.TypeFor[embeddedJSON]():    {"type": "object"},

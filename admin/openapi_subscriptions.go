@@ -1,6 +1,10 @@
 package admin
 
-import "net/http"
+import (
+	"net/http"
+
+	"platform/admin/rest"
+)
 
 var subscriptionOperations = map[string]operation{
 	"POST /subscriptions": {
@@ -34,7 +38,7 @@ var subscriptionOperations = map[string]operation{
 	},
 	"POST /subscriptions/:subscription/pause": {
 		id: "pause_subscription", tag: "subscription", summary: "Stop fetching records until the subscription is resumed; records in flight are delivered",
-		query:   []object{queryParameter("reason", "Why, for other operators; one line of up to 512 bytes", object{"type": "string", "maxLength": maxReason})},
+		query:   []object{queryParameter("reason", "Why, for other operators; one line of up to 512 bytes", object{"type": "string", "maxLength": rest.MaxReason})},
 		answers: []reply{{http.StatusOK, "The subscription", subscriptionView{}}}, refusals: []int{400, 404, 409, 503},
 	},
 	"POST /subscriptions/:subscription/resume": {

@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/admin/query"
+	"platform/admin/rest"
 	"platform/internal/access"
 	"platform/internal/errcode"
 	"platform/internal/units"
@@ -47,7 +48,7 @@ func (r *queryRequest) strong(c echo.Context) (bool, error) {
 	case strongConsistency:
 		return true, nil
 	}
-	return false, badRequest("unknown consistency '%s'; it is %s (default) or %s", wanted, boundedConsistency, strongConsistency)
+	return false, rest.BadRequest("unknown consistency '%s'; it is %s (default) or %s", wanted, boundedConsistency, strongConsistency)
 }
 
 // queryRefusal is the body of an error caused by a query. It has additional fields.
@@ -59,7 +60,7 @@ type queryRefusal struct {
 	Suggestion string        `json:"suggestion,omitempty"`
 }
 
-var errNoEngine = &apiError{status: http.StatusServiceUnavailable, message: "this node has no query engine"}
+var errNoEngine = &rest.Error{Status: http.StatusServiceUnavailable, Message: "this node has no query engine"}
 
 // retryQuery is the Retry-After value, in seconds, of queries rejected because too many are
 // running.
@@ -88,7 +89,7 @@ func (s *Server) runQuery(c echo.Context) error {
 		return errNoEngine
 	}
 	var req queryRequest
-	if err := s.readJSON(c, &req); err != nil {
+	if err := s.bodies.ReadJSON(c, &req); err != nil {
 		return err
 	}
 	strong, err := req.strong(c)
@@ -133,7 +134,7 @@ func (s *Server) refuseQuery(c echo.Context, err error) error {
 		if refusal.Forbidden {
 			status = http.StatusForbidden
 		}
-		writeJSON(c.Response(), status, queryRefusal{
+		rest.WriteJSON(c.Response(), status, queryRefusal{
 			Message: refusal.Error(), Line: refusal.Position.Line, Column: refusal.Position.Column, Suggestion: refusal.Suggestion,
 		})
 		return nil
@@ -146,12 +147,12 @@ func (s *Server) queryFailure(c echo.Context, err error) error {
 	switch {
 	case errors.Is(err, query.ErrBusy):
 		c.Response().Header().Set("Retry-After", strconv.Itoa(retryQuery))
-		return &apiError{status: http.StatusTooManyRequests, message: err.Error()}
+		return &rest.Error{Status: http.StatusTooManyRequests, Message: err.Error()}
 	case errors.Is(err, query.ErrUnavailable):
 		c.Response().Header().Set("Retry-After", strconv.Itoa(retryQuery))
-		return &apiError{status: http.StatusServiceUnavailable, message: err.Error() + "; retry later"}
+		return &rest.Error{Status: http.StatusServiceUnavailable, Message: err.Error() + "; retry later"}
 	case errors.Is(err, query.ErrTimeout), errors.Is(err, query.ErrDisabled):
-		return &apiError{status: http.StatusServiceUnavailable, message: err.Error()}
+		return &rest.Error{Status: http.StatusServiceUnavailable, Message: err.Error()}
 	case c.Request().Context().Err() != nil:
 		return context.Canceled
 	}
@@ -211,5 +212,5 @@ func (s *Server) listTables(c echo.Context) error {
 		return errNoEngine
 	}
 	l := s.cfg.Query.Bounds()
-	return respond(c, http.StatusOK, tableList{s.cfg.Query.Tables(), queryLimits{units.Duration(l.Timeout), l.MaxRows, l.MaxBytes, l.Concurrent}})
+	return rest.Respond(c, http.StatusOK, tableList{s.cfg.Query.Tables(), queryLimits{units.Duration(l.Timeout), l.MaxRows, l.MaxBytes, l.Concurrent}})
 }

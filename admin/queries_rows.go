@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"platform/admin/query"
+	"platform/admin/rest"
 )
 
 // rowsOf runs an SQL query and decodes its rows; the names of the columns are the JSON names of
@@ -73,7 +74,7 @@ func decodeCursor(text string, key any) error {
 		err = json.Unmarshal(b, key)
 	}
 	if err != nil {
-		return badRequest("The query parameter 'cursor' is invalid: %v", ErrCursor)
+		return rest.BadRequest("The query parameter 'cursor' is invalid: %v", ErrCursor)
 	}
 	return nil
 }

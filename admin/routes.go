@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
 
+	"platform/admin/rest"
 	"platform/admin/ui"
 	"platform/internal/access"
 	"platform/internal/httpserver"
@@ -229,7 +230,7 @@ func decodeParameters(next echo.HandlerFunc) echo.HandlerFunc {
 			}
 			decoded, err := url.PathUnescape(value)
 			if err != nil {
-				return badRequest("the path is invalid: %v", err)
+				return rest.BadRequest("the path is invalid: %v", err)
 			}
 			values[i] = decoded
 		}
@@ -243,7 +244,7 @@ func (s *Server) root(echo.Context) error {
 	for _, r := range s.routes() {
 		names = append(names, r.method+" "+r.path)
 	}
-	return &apiError{status: http.StatusNotFound, message: "this is the admin API; its routes are " + strings.Join(names, ", ")}
+	return &rest.Error{Status: http.StatusNotFound, Message: "this is the admin API; its routes are " + strings.Join(names, ", ")}
 }
 
 // serve runs before the router. It handles the version prefix, the limit of concurrent requests,
@@ -253,16 +254,16 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if limit := s.cfg.Limits.ConcurrentRequests; limit > 0 {
 		defer s.active.Add(-1)
 		if s.active.Add(1) > limit {
-			s.fail(w, r, &apiError{
-				status:  http.StatusTooManyRequests,
-				message: fmt.Sprintf("more than %d requests are in progress (admin.concurrent-api-requests-limit)", limit),
+			s.fail(w, r, &rest.Error{
+				Status:  http.StatusTooManyRequests,
+				Message: fmt.Sprintf("more than %d requests are in progress (admin.concurrent-api-requests-limit)", limit),
 			})
 			return
 		}
 	}
 	version, prefix := versionPrefix(r.URL.Path)
 	if prefix != "" && (version < minVersion || version > maxVersion) {
-		s.fail(w, r, badRequest("Unsupported Admin API version %s; this server supports v%d to v%d", prefix[1:], minVersion, maxVersion))
+		s.fail(w, r, rest.BadRequest("Unsupported Admin API version %s; this server supports v%d to v%d", prefix[1:], minVersion, maxVersion))
 		return
 	}
 	if prefix != "" {
@@ -285,7 +286,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	client := access.ClientOf(r)
 	if path := r.URL.Path; path != healthPath && path != eventsPath { // streams have a share of their own
 		if _, taken := s.shares.Take(r); !taken {
-			s.fail(w, r, &apiError{status: http.StatusTooManyRequests, retry: true, message: fmt.Sprintf(
+			s.fail(w, r, &rest.Error{Status: http.StatusTooManyRequests, Retry: true, Message: fmt.Sprintf(
 				"the client has %d requests in progress, and the rest of %d (admin.concurrent-api-requests-limit) is for other clients", s.shares.Size(), s.cfg.Limits.ConcurrentRequests)})
 			return
 		}
@@ -302,7 +303,7 @@ func (s *Server) recoverPanic(w http.ResponseWriter, r *http.Request) {
 		panic(p)
 	default:
 		s.log.Error("request panicked", "method", r.Method, "path", r.URL.Path, "err", fmt.Sprint(p), "stack", string(debug.Stack()))
-		s.fail(w, r, &apiError{status: http.StatusInternalServerError, message: internalError})
+		s.fail(w, r, &rest.Error{Status: http.StatusInternalServerError, Message: internalError})
 	}
 }
 

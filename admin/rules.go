@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/flowcontrol"
 )
 
@@ -26,7 +27,7 @@ const rulesTimeout = time.Second
 
 // putRules adds or replaces the rules of an array atomically.
 func (s *Server) putRules(c echo.Context) error {
-	body, err := s.readBody(c)
+	body, err := s.bodies.ReadRawJSON(c)
 	if err != nil {
 		return err
 	}
@@ -43,7 +44,7 @@ func (s *Server) putRules(c echo.Context) error {
 	for i := range rules {
 		list[i] = viewRule(&rules[i])
 	}
-	return respond(c, http.StatusOK, list)
+	return rest.Respond(c, http.StatusOK, list)
 }
 
 // putRule adds or replaces the rule of the path.
@@ -52,7 +53,7 @@ func (s *Server) putRule(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	body, err := s.readBody(c)
+	body, err := s.bodies.ReadRawJSON(c)
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func (s *Server) putRule(c echo.Context) error {
 		return err
 	}
 	if rule.Pattern != pattern.String() {
-		return unprocessable("the field 'pattern' is '%s', but the path is that of '%s'; leave the field out", rule.Pattern, pattern)
+		return rest.Unprocessable("the field 'pattern' is '%s', but the path is that of '%s'; leave the field out", rule.Pattern, pattern)
 	}
 	change, err := rule.change()
 	if err != nil {
@@ -71,7 +72,7 @@ func (s *Server) putRule(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return respond(c, http.StatusOK, viewRule(&rules[0]))
+	return rest.Respond(c, http.StatusOK, viewRule(&rules[0]))
 }
 
 // changeRules stores rules and waits until the partitions apply them.
@@ -89,7 +90,7 @@ func (s *Server) changeRules(ctx context.Context, changes []flowcontrol.Change) 
 
 // deleteRules deletes the rules of an array atomically.
 func (s *Server) deleteRules(c echo.Context) error {
-	body, err := s.readBody(c)
+	body, err := s.bodies.ReadRawJSON(c)
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (s *Server) deleteRules(c echo.Context) error {
 	for i, p := range removed {
 		list[i] = p.String()
 	}
-	return respond(c, http.StatusOK, list)
+	return rest.Respond(c, http.StatusOK, list)
 }
 
 // listed returns the patterns of several rules for the audit log.
@@ -132,7 +133,7 @@ func (s *Server) deleteRule(c echo.Context) error {
 		text := values[len(values)-1]
 		version, err := strconv.ParseUint(text, 10, 32)
 		if err != nil || version == 0 {
-			return badRequest("The query parameter 'expected_version' is invalid: %q is not the version of a rule, a number from 1", text)
+			return rest.BadRequest("The query parameter 'expected_version' is invalid: %q is not the version of a rule, a number from 1", text)
 		}
 		removal.Precondition = flowcontrol.Precondition{Kind: flowcontrol.Matches, Version: uint32(version)}
 	}
@@ -144,7 +145,7 @@ func (s *Server) deleteRule(c echo.Context) error {
 		return noSuchRule(pattern)
 	}
 	s.rulesChanged(c.Request().Context())
-	return done(c, http.StatusOK)
+	return rest.Done(c, http.StatusOK)
 }
 
 // rulesChanged waits for a limited time until the partitions led by this node have the newest
@@ -167,7 +168,7 @@ func (s *Server) listRules(c echo.Context) error {
 	for i := range book.Rules {
 		view.Rules[i] = viewRule(&book.Rules[i])
 	}
-	return respond(c, http.StatusOK, view)
+	return rest.Respond(c, http.StatusOK, view)
 }
 
 func (s *Server) getRule(c echo.Context) error {
@@ -180,18 +181,18 @@ func (s *Server) getRule(c echo.Context) error {
 	if rule == nil {
 		return noSuchRule(pattern)
 	}
-	return respond(c, http.StatusOK, viewRule(rule))
+	return rest.Respond(c, http.StatusOK, viewRule(rule))
 }
 
 // patternOf returns the pattern in the path, whose slashes are encoded as %2F.
 func patternOf(c echo.Context) (flowcontrol.Pattern, error) {
 	pattern, err := flowcontrol.ParsePattern(c.Param("pattern"))
 	if err != nil {
-		return pattern, invalidField("pattern", err)
+		return pattern, rest.InvalidField("pattern", err)
 	}
 	return pattern, nil
 }
 
 func noSuchRule(p flowcontrol.Pattern) error {
-	return &apiError{status: http.StatusNotFound, message: "The requested rule '" + p.String() + "' does not exist"}
+	return &rest.Error{Status: http.StatusNotFound, Message: "The requested rule '" + p.String() + "' does not exist"}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"platform/admin/rest"
 	"platform/flowcontrol"
 )
 
@@ -81,7 +82,7 @@ func (r *ruleChange) change() (c flowcontrol.Change, err error) {
 	}
 	c.Description, c.Disabled = r.Description, r.Disabled
 	if err := c.Check(); err != nil {
-		return c, unprocessable("%v", err)
+		return c, rest.Unprocessable("%v", err)
 	}
 	return c, nil
 }
@@ -97,11 +98,11 @@ func (r *ruleRemoval) removal() (flowcontrol.Removal, error) {
 
 func givenPattern(text string) (flowcontrol.Pattern, error) {
 	if text == "" {
-		return flowcontrol.Pattern{}, unprocessable("the field 'pattern' is missing; it is scope, scope/l1 or scope/l1/l2, with * for any")
+		return flowcontrol.Pattern{}, rest.Unprocessable("the field 'pattern' is missing; it is scope, scope/l1 or scope/l1/l2, with * for any")
 	}
 	pattern, err := flowcontrol.ParsePattern(text)
 	if err != nil {
-		return pattern, unprocessable("%v", err)
+		return pattern, rest.Unprocessable("%v", err)
 	}
 	return pattern, nil
 }
@@ -110,13 +111,13 @@ func (v *limitsView) limits() (flowcontrol.Limits, error) {
 	l := flowcontrol.Limits{QueueLimit: v.QueueLimit}
 	if v.Concurrency != nil {
 		if l.Concurrency = *v.Concurrency; l.Concurrency == 0 {
-			return l, unprocessable("the field 'limits.concurrency' must be 1 or more; leave it out for no limit")
+			return l, rest.Unprocessable("the field 'limits.concurrency' must be 1 or more; leave it out for no limit")
 		}
 	}
 	if v.Rate != nil {
 		rate, err := flowcontrol.ParseRate(*v.Rate)
 		if err != nil {
-			return l, unprocessable("the field 'limits.rate' is invalid: %v", err)
+			return l, rest.Unprocessable("the field 'limits.rate' is invalid: %v", err)
 		}
 		l.Rate = &rate
 	}
@@ -134,14 +135,14 @@ func (p *precondition) given() (expected flowcontrol.Precondition, err error) {
 		expected.Kind = flowcontrol.DoesNotExist
 	case "matches":
 		if p.Version == nil {
-			return expected, unprocessable("the field 'precondition.version' is missing, which the type \"matches\" needs")
+			return expected, rest.Unprocessable("the field 'precondition.version' is missing, which the type \"matches\" needs")
 		}
 		return flowcontrol.Precondition{Kind: flowcontrol.Matches, Version: *p.Version}, nil
 	default:
-		return expected, unprocessable("the field 'precondition.type' is '%s'; there are \"none\", \"matches\" and \"does_not_exist\"", p.Type)
+		return expected, rest.Unprocessable("the field 'precondition.type' is '%s'; there are \"none\", \"matches\" and \"does_not_exist\"", p.Type)
 	}
 	if p.Version != nil {
-		return expected, unprocessable("the field 'precondition.version' goes with the type \"matches\" only")
+		return expected, rest.Unprocessable("the field 'precondition.version' goes with the type \"matches\" only")
 	}
 	return expected, nil
 }
@@ -150,11 +151,11 @@ func (p *precondition) given() (expected flowcontrol.Precondition, err error) {
 // element.
 func decodeEach[Element, T any](body []byte, convert func(*Element) (T, error)) ([]T, error) {
 	var elements []json.RawMessage
-	if err := decodeJSON(body, &elements); err != nil {
+	if err := rest.DecodeJSON(body, &elements); err != nil {
 		return nil, err
 	}
 	if elements == nil {
-		return nil, unprocessable("the request body must be an array, not null")
+		return nil, rest.Unprocessable("the request body must be an array, not null")
 	}
 	list := make([]T, len(elements))
 	for i, raw := range elements {
@@ -163,8 +164,8 @@ func decodeEach[Element, T any](body []byte, convert func(*Element) (T, error)) 
 		if err == nil {
 			list[i], err = convert(&element)
 		}
-		if f, ok := errors.AsType[*apiError](err); ok {
-			return nil, &apiError{status: f.status, code: f.code, message: fmt.Sprintf("element %d of the array: %s", i+1, f.message)}
+		if f, ok := errors.AsType[*rest.Error](err); ok {
+			return nil, &rest.Error{Status: f.Status, Code: f.Code, Message: fmt.Sprintf("element %d of the array: %s", i+1, f.Message)}
 		}
 	}
 	return list, nil
@@ -173,7 +174,7 @@ func decodeEach[Element, T any](body []byte, convert func(*Element) (T, error)) 
 // decodeObject decodes a JSON value, which must be an object.
 func decodeObject(body []byte, into any) error {
 	if trimmed := bytes.TrimSpace(body); len(trimmed) > 0 && trimmed[0] != '{' && json.Valid(trimmed) {
-		return unprocessable("it must be an object")
+		return rest.Unprocessable("it must be an object")
 	}
-	return decodeJSON(body, into)
+	return rest.DecodeJSON(body, into)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/errcode"
 	"platform/internal/feature"
 	"platform/internal/ids"
@@ -54,12 +55,12 @@ func (s *Server) getSecrets(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return respond(c, http.StatusOK, view)
+	return rest.Respond(c, http.StatusOK, view)
 }
 
 // rotateSecrets encrypts all secrets with the newest key of this node, which all nodes must have.
 func (s *Server) rotateSecrets(c echo.Context) error {
-	force, err := queryBool(c, "force")
+	force, err := rest.QueryBool(c, "force")
 	if err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func (s *Server) rotateSecrets(c echo.Context) error {
 		return err
 	}
 	view.Rotated = &rotated
-	return respond(c, http.StatusOK, view)
+	return rest.Respond(c, http.StatusOK, view)
 }
 
 // problems returns why nodes could not decrypt secrets that are encrypted with the newest key.

@@ -14,6 +14,7 @@ import (
 
 	"platform/admin/events"
 	"platform/admin/query"
+	"platform/admin/rest"
 	"platform/admin/ui"
 	"platform/internal/access"
 	"platform/internal/access/oidc"
@@ -155,6 +156,7 @@ type Server struct {
 	discoverer  Discoverer
 	invocations Invocations
 	cluster     Cluster
+	bodies      rest.BodyReader
 	log         *slog.Logger
 	router      *echo.Echo
 	ui          *ui.Handler // nil if disabled
@@ -179,6 +181,7 @@ const compareTimeout = 2 * time.Second
 func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invocations, cluster Cluster) *Server {
 	cfg = cfg.withDefaults()
 	s := &Server{cfg: cfg, registry: registry, discoverer: discoverer, invocations: invocations, cluster: cluster, log: cfg.Logger}
+	s.bodies = rest.BodyReader{Limit: cfg.Limits.Body, Timeout: cfg.Limits.BodyTimeout}
 	s.hub = events.NewHub(events.Config{
 		MaxSubscriptions: maxStreams, MaxSources: maxSources, MaxClientSubscriptions: maxClientStreams, MaxClientSources: maxClientSources,
 		ReadTimeout: topicReadTimeout,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/access"
 	"platform/metadata"
 )
@@ -23,7 +24,7 @@ func (s *Server) listServices(c echo.Context) error {
 		service := schemas.Services[name]
 		list = append(list, viewService(schemas.Deployments[service.Deployment], service, defaults))
 	}
-	return respond(c, http.StatusOK, map[string]any{"services": list})
+	return rest.Respond(c, http.StatusOK, map[string]any{"services": list})
 }
 
 func (s *Server) getService(c echo.Context) error {
@@ -32,7 +33,7 @@ func (s *Server) getService(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return respond(c, http.StatusOK, viewService(schemas.Deployments[service.Deployment], service, s.cfg.Defaults()))
+	return rest.Respond(c, http.StatusOK, viewService(schemas.Deployments[service.Deployment], service, s.cfg.Defaults()))
 }
 
 func (s *Server) listHandlers(c echo.Context) error {
@@ -40,7 +41,7 @@ func (s *Server) listHandlers(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return respond(c, http.StatusOK, map[string]any{"handlers": viewHandlers(service, s.cfg.Defaults())})
+	return rest.Respond(c, http.StatusOK, map[string]any{"handlers": viewHandlers(service, s.cfg.Defaults())})
 }
 
 func (s *Server) getHandler(c echo.Context) error {
@@ -48,7 +49,7 @@ func (s *Server) getHandler(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return respond(c, http.StatusOK, viewHandler(service, handler, s.cfg.Defaults()))
+	return rest.Respond(c, http.StatusOK, viewHandler(service, handler, s.cfg.Defaults()))
 }
 
 func findService(schemas *metadata.Schemas, c echo.Context) (*metadata.Service, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"golang.org/x/net/http/httpguts"
 
+	"platform/admin/rest"
 	"platform/internal/units"
 	"platform/metadata"
 )
@@ -44,7 +45,7 @@ func (s *Server) modifyService(c echo.Context) error {
 		return err
 	}
 	var body serviceChange
-	if err := s.readJSON(c, &body); err != nil {
+	if err := s.bodies.ReadJSON(c, &body); err != nil {
 		return err
 	}
 	options, err := body.options()
@@ -55,7 +56,7 @@ func (s *Server) modifyService(c echo.Context) error {
 		return err
 	}
 	if options.IngressAuth != nil && *options.IngressAuth == metadata.IngressNone && s.cfg.SecurityMode == "strict" {
-		return unprocessable("The request field 'ingress_auth' is invalid. Reason: with security.mode = \"strict\" callers of every service need credentials")
+		return rest.Unprocessable("The request field 'ingress_auth' is invalid. Reason: with security.mode = \"strict\" callers of every service need credentials")
 	}
 	if options != (metadata.Options{}) {
 		if service, err = s.registry.ModifyService(c.Request().Context(), service.Name, options); err != nil {
@@ -63,7 +64,7 @@ func (s *Server) modifyService(c echo.Context) error {
 		}
 		s.log.Info("service modified", "service", service.Name, "deployment_id", service.Deployment)
 	}
-	return respond(c, http.StatusOK, viewService(s.registry.Schemas().Deployments[service.Deployment], service, s.cfg.Defaults()))
+	return rest.Respond(c, http.StatusOK, viewService(s.registry.Schemas().Deployments[service.Deployment], service, s.cfg.Defaults()))
 }
 
 // options returns the given options.
@@ -72,7 +73,7 @@ func (b *serviceChange) options() (o metadata.Options, err error) {
 	if b.IngressAuth != nil {
 		kind, known := metadata.ParseIngressAuth(*b.IngressAuth)
 		if !known {
-			return o, unprocessable("The request field 'ingress_auth' is invalid. Reason: %q is none of none, token, jwt and mtls", *b.IngressAuth)
+			return o, rest.Unprocessable("The request field 'ingress_auth' is invalid. Reason: %q is none of none, token, jwt and mtls", *b.IngressAuth)
 		}
 		o.IngressAuth = &kind
 	}
@@ -80,7 +81,7 @@ func (b *serviceChange) options() (o metadata.Options, err error) {
 		names := make([]string, len(*b.ForwardHeaders))
 		for i, name := range *b.ForwardHeaders {
 			if !httpguts.ValidHeaderFieldName(name) {
-				return o, unprocessable("The request field 'forward_headers' is invalid. Reason: %q is not the name of a header", name)
+				return o, rest.Unprocessable("The request field 'forward_headers' is invalid. Reason: %q is not the name of a header", name)
 			}
 			names[i] = http.CanonicalHeaderKey(name)
 		}
@@ -92,7 +93,7 @@ func (b *serviceChange) options() (o metadata.Options, err error) {
 		}
 		d, parseErr := units.ParseDuration(*text)
 		if parseErr != nil {
-			err = unprocessable("The request field '%s' is invalid. Reason: %v", name, parseErr)
+			err = rest.Unprocessable("The request field '%s' is invalid. Reason: %v", name, parseErr)
 			return
 		}
 		*into = &d
@@ -116,20 +117,20 @@ func (b *serviceChange) options() (o metadata.Options, err error) {
 func (r *retryChange) parseOthers(into *metadata.RetryOptions) error {
 	if f := r.Factor; f != nil {
 		if *f < 1 || math.IsInf(*f, 0) {
-			return unprocessable("The request field 'retry_policy.exponentiation_factor' is invalid. Reason: it must be 1 or more")
+			return rest.Unprocessable("The request field 'retry_policy.exponentiation_factor' is invalid. Reason: it must be 1 or more")
 		}
 		into.Factor = f
 	}
 	if text := r.OnMaxAttempts; text != nil {
 		then, known := map[string]metadata.OnMaxAttempts{"Pause": metadata.Pause, "pause": metadata.Pause, "Kill": metadata.Kill, "kill": metadata.Kill}[*text]
 		if !known {
-			return unprocessable("The request field 'retry_policy.on_max_attempts' is invalid. Reason: %q is neither Pause nor Kill", *text)
+			return rest.Unprocessable("The request field 'retry_policy.on_max_attempts' is invalid. Reason: %q is neither Pause nor Kill", *text)
 		}
 		into.OnMaxAttempts = &then
 	}
 	attempts, err := parseAttempts(r.MaxAttempts)
 	if err != nil {
-		return unprocessable("The request field 'retry_policy.max_attempts' is invalid. Reason: %v", err)
+		return rest.Unprocessable("The request field 'retry_policy.max_attempts' is invalid. Reason: %v", err)
 	}
 	into.MaxAttempts = attempts
 	return nil
@@ -159,7 +160,7 @@ func (s *Server) checkIntervals(service *metadata.Service, change metadata.Optio
 	changed := *service
 	changed.Options = service.Options.With(&change)
 	if p := metadata.Effective(nil, &changed, s.cfg.Defaults()).Retry; p.InitialInterval > p.MaxInterval {
-		return unprocessable("The request field 'retry_policy' is invalid. Reason: initial_interval %s is longer than max_interval %s",
+		return rest.Unprocessable("The request field 'retry_policy' is invalid. Reason: initial_interval %s is longer than max_interval %s",
 			units.FormatDuration(p.InitialInterval), units.FormatDuration(p.MaxInterval))
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/target"
 	"platform/metadata"
 )
@@ -18,7 +19,7 @@ func (s *Server) serviceOpenAPI(c echo.Context) error {
 		return err
 	}
 	ingress := strings.TrimSuffix(s.ingressEndpoint(c.Request()), "/")
-	return respond(c, http.StatusOK, describeService(service, s.cfg.Defaults(), ingress))
+	return rest.Respond(c, http.StatusOK, describeService(service, s.cfg.Defaults(), ingress))
 }
 
 // describeService generates the OpenAPI document of the requests that the ingress at an address

@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/ids"
 	"platform/invoker/discovery"
 	"platform/metadata"
@@ -17,7 +18,7 @@ import (
 func (s *Server) convert(c echo.Context) error {
 	operation := c.Param("operation")
 	if operation != "encode" && operation != "decode" {
-		return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("unknown conversion '%s'; there are encode and decode", operation)}
+		return &rest.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("unknown conversion '%s'; there are encode and decode", operation)}
 	}
 	schemas := s.registry.Schemas()
 	service, err := findService(schemas, c)
@@ -27,7 +28,7 @@ func (s *Server) convert(c echo.Context) error {
 	id := service.Deployment
 	if text := c.QueryParam("deployment"); text != "" {
 		if id, err = ids.ParseDeployment(text); err != nil {
-			return badRequest("The query parameter 'deployment' is invalid: %v", err)
+			return rest.BadRequest("The query parameter 'deployment' is invalid: %v", err)
 		}
 	}
 	d := schemas.Deployments[id]
@@ -35,12 +36,12 @@ func (s *Server) convert(c echo.Context) error {
 		return &metadata.NotFoundError{Deployment: id}
 	}
 	if d.Service(service.Name) == nil { // a client that is limited to services must not reach other endpoints
-		return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("deployment %s has no service %s", d.ID, service.Name)}
+		return &rest.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("deployment %s has no service %s", d.ID, service.Name)}
 	}
 	if d.Unreadable != nil {
 		return d.Unreadable
 	}
-	body, release, err := s.readBytes(c)
+	body, release, err := s.bodies.ReadBytes(c)
 	if err != nil {
 		return err
 	}
@@ -58,9 +59,9 @@ func (s *Server) convert(c echo.Context) error {
 		c.Response().Header().Set("X-Content-Type-Options", "nosniff")
 		return c.Blob(http.StatusOK, converted.ContentType, converted.Body)
 	case http.StatusNotFound:
-		return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("deployment %s has no conversion for '%s' of service %s: %s", d.ID, c.Param("serde"), service.Name, reason(converted.Body))}
+		return &rest.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("deployment %s has no conversion for '%s' of service %s: %s", d.ID, c.Param("serde"), service.Name, reason(converted.Body))}
 	}
-	return &apiError{status: http.StatusBadGateway, message: fmt.Sprintf("deployment %s responded to the conversion with status %d: %s", d.ID, converted.Status, reason(converted.Body))}
+	return &rest.Error{Status: http.StatusBadGateway, Message: fmt.Sprintf("deployment %s responded to the conversion with status %d: %s", d.ID, converted.Status, reason(converted.Body))}
 }
 
 // maxReasonText limits the part of an endpoint's response that an error repeats, in bytes.

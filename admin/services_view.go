@@ -2,8 +2,10 @@ package admin
 
 import (
 	"encoding/json"
+	"strconv"
+	"time"
 
-	"platform/internal/errcode"
+	"platform/admin/rest"
 	"platform/internal/ids"
 	"platform/internal/target"
 	"platform/internal/units"
@@ -23,12 +25,12 @@ type deploymentView struct {
 	Compression       string            `json:"compression,omitempty"`
 	AdditionalHeaders map[string]string `json:"additional_headers,omitempty"`
 	Metadata          map[string]string `json:"metadata,omitempty"`
-	CreatedAt         Timestamp         `json:"created_at"`
+	CreatedAt         rest.Timestamp    `json:"created_at"`
 	MinProtocol       int32             `json:"min_protocol_version"`
 	MaxProtocol       int32             `json:"max_protocol_version"`
 	SDKVersion        string            `json:"sdk_version,omitempty"`
 	Services          any               `json:"services"` // []serviceView or, in lists, []serviceRevision
-	Info              []notice          `json:"info,omitempty"`
+	Info              []rest.Notice     `json:"info,omitempty"`
 }
 
 type registeredView struct {
@@ -37,7 +39,7 @@ type registeredView struct {
 	MinProtocol int32          `json:"min_protocol_version"`
 	MaxProtocol int32          `json:"max_protocol_version"`
 	SDKVersion  string         `json:"sdk_version,omitempty"`
-	Info        []notice       `json:"info,omitempty"`
+	Info        []rest.Notice  `json:"info,omitempty"`
 }
 
 type serviceRevision struct {
@@ -69,7 +71,7 @@ type serviceView struct {
 	// options that the configuration of the server determines.
 	Overridden     *overriddenView `json:"overridden,omitempty"`
 	ServerDefaults []string        `json:"server_defaults"`
-	Info           []notice        `json:"info,omitempty"`
+	Info           []rest.Notice   `json:"info,omitempty"`
 }
 
 type retryView struct {
@@ -98,7 +100,7 @@ type handlerView struct {
 	AbortTimeout                *units.Duration    `json:"abort_timeout,omitempty"`
 	EnableLazyState             *bool              `json:"enable_lazy_state,omitempty"`
 	Retry                       *retryOverrideView `json:"retry_policy,omitempty"`
-	Info                        []notice           `json:"info,omitempty"`
+	Info                        []rest.Notice      `json:"info,omitempty"`
 }
 
 type retryOverrideView struct {
@@ -107,12 +109,6 @@ type retryOverrideView struct {
 	MaxAttempts     *int            `json:"max_attempts,omitempty"`
 	MaxInterval     *units.Duration `json:"max_interval,omitempty"`
 	OnMaxAttempts   string          `json:"on_max_attempts,omitempty"`
-}
-
-// notice informs the client about a fact that may be unexpected.
-type notice struct {
-	Code    errcode.Code `json:"code,omitempty"`
-	Message string       `json:"message"`
 }
 
 // hiddenValue replaces the values of headers, which may be secrets.
@@ -134,7 +130,7 @@ func hidden(headers map[string]string) map[string]string {
 func viewDeployment(d *metadata.Deployment, services any, defaults *metadata.Defaults) deploymentView {
 	view := deploymentView{
 		ID: d.ID, URI: d.URI, ARN: d.ARN, AssumeRoleARN: d.AssumeRoleARN, Compression: d.Compression,
-		AdditionalHeaders: hidden(d.AdditionalHeaders), Metadata: d.Metadata, CreatedAt: timestamp(d.CreatedAt),
+		AdditionalHeaders: hidden(d.AdditionalHeaders), Metadata: d.Metadata, CreatedAt: rest.TimestampOf(d.CreatedAt),
 		MinProtocol: d.MinProtocol, MaxProtocol: d.MaxProtocol, SDKVersion: d.SDKVersion,
 		Services: services, Info: deploymentNotices(d, defaults),
 	}
@@ -261,4 +257,22 @@ func handlerType(t target.Type) string {
 		return "Workflow"
 	}
 	return ""
+}
+
+// duration converts a duration to its text form, nil to nil.
+func duration(d *time.Duration) *units.Duration {
+	if d == nil {
+		return nil
+	}
+	text := units.Duration(*d)
+	return &text
+}
+
+// factor formats a number with at least one decimal, such as 2.0.
+func factor(f float64) json.Number {
+	text := strconv.FormatFloat(f, 'f', -1, 64)
+	if f == float64(int64(f)) {
+		text += ".0"
+	}
+	return json.Number(text)
 }

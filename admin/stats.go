@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/stats"
@@ -26,8 +27,8 @@ const (
 
 // statsView is a time series of the cluster.
 type statsView struct {
-	From     Timestamp              `json:"from"`
-	To       Timestamp              `json:"to"`
+	From     rest.Timestamp         `json:"from"`
+	To       rest.Timestamp         `json:"to"`
 	StepMS   int64                  `json:"step_ms"`
 	Series   *seriesView            `json:"series"`
 	Services map[string]*seriesView `json:"services"`
@@ -63,7 +64,7 @@ func (s *Server) getStats(c echo.Context) error {
 		return err
 	}
 	view := statsView{
-		From: Timestamp(q.From), To: Timestamp(q.To), StepMS: q.Step, Services: map[string]*seriesView{}, Complete: true, Nodes: []statsNodeView{},
+		From: rest.Timestamp(q.From), To: rest.Timestamp(q.To), StepMS: q.Step, Services: map[string]*seriesView{}, Complete: true, Nodes: []statsNodeView{},
 	}
 	var results []stats.Result
 	for _, n := range s.cluster.Stats(c.Request().Context(), q) {
@@ -83,7 +84,7 @@ func (s *Server) getStats(c echo.Context) error {
 		}
 		view.Services[name] = viewSeries(&merged.Services[i], &merged, steps)
 	}
-	return respond(c, http.StatusOK, view)
+	return rest.Respond(c, http.StatusOK, view)
 }
 
 // viewSeries converts a series to the values of all steps.
@@ -124,7 +125,7 @@ func statsQuery(c echo.Context, now time.Time) (stats.Query, error) {
 		return q, err
 	}
 	if length > maxStatsRange {
-		return q, badRequest("The query parameter 'range' is invalid: %s is more than %s", units.FormatDuration(length), units.FormatDuration(maxStatsRange))
+		return q, rest.BadRequest("The query parameter 'range' is invalid: %s is more than %s", units.FormatDuration(length), units.FormatDuration(maxStatsRange))
 	}
 	usual := (length + defaultStatsSteps*stats.Step - 1) / (defaultStatsSteps * stats.Step) * stats.Step
 	step, err := statsDuration(c, "step", usual)
@@ -132,11 +133,11 @@ func statsQuery(c echo.Context, now time.Time) (stats.Query, error) {
 		return q, err
 	}
 	if step%stats.Step != 0 || step > length {
-		return q, badRequest("The query parameter 'step' is invalid: %s is not a multiple of %s of up to the range", units.FormatDuration(step), units.FormatDuration(stats.Step))
+		return q, rest.BadRequest("The query parameter 'step' is invalid: %s is not a multiple of %s of up to the range", units.FormatDuration(step), units.FormatDuration(stats.Step))
 	}
 	if text := c.QueryParam("services"); text != "" {
 		if q.Services, err = strconv.Atoi(text); err != nil || q.Services < 0 || q.Services > maxStatsServices {
-			return q, badRequest("The query parameter 'services' is invalid: %q is not a number from 0 to %d", text, maxStatsServices)
+			return q, rest.BadRequest("The query parameter 'services' is invalid: %q is not a number from 0 to %d", text, maxStatsServices)
 		}
 	}
 	q.Step = step.Milliseconds()
@@ -156,7 +157,7 @@ func statsDuration(c echo.Context, name string, fallback time.Duration) (time.Du
 		err = fmt.Errorf("%q is less than %s", text, units.FormatDuration(stats.Step))
 	}
 	if err != nil {
-		return 0, badRequest("The query parameter '%s' is invalid: %v", name, err)
+		return 0, rest.BadRequest("The query parameter '%s' is invalid: %v", name, err)
 	}
 	return d, nil
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/errcode"
 	"platform/internal/ids"
 	"platform/internal/subscription"
@@ -34,12 +36,12 @@ type subscriptionRegistry interface {
 }
 
 func (s *Server) createSubscription(c echo.Context) error {
-	check, err := queryBool(c, "check")
+	check, err := rest.QueryBool(c, "check")
 	if err != nil {
 		return err
 	}
 	var r subscriptionRequest
-	if err := s.readJSON(c, &r); err != nil {
+	if err := s.bodies.ReadJSON(c, &r); err != nil {
 		return err
 	}
 	sub, err := r.create()
@@ -67,7 +69,7 @@ func (s *Server) createSubscription(c echo.Context) error {
 		view.State, view.Message = subscription.Failed, unresolved.Error()
 	}
 	c.Response().Header().Set("Location", "subscriptions/"+sub.ID)
-	return respond(c, http.StatusCreated, view)
+	return rest.Respond(c, http.StatusCreated, view)
 }
 
 // storeSubscription stores a new subscription if there may be another one. Requests to several
@@ -103,7 +105,7 @@ func (s *Server) checkFlowControl(r *subscriptionRequest) error {
 
 // prepareSubscription validates a subscription and resolves its start at the broker. If the broker
 // is unavailable, unresolved is the reason; with check, it returns an error instead.
-func (s *Server) prepareSubscription(ctx context.Context, sub *subscription.Subscription, check bool) (notices []notice, unresolved, err error) {
+func (s *Server) prepareSubscription(ctx context.Context, sub *subscription.Subscription, check bool) (notices []rest.Notice, unresolved, err error) {
 	cluster, known := s.kafkaCluster(sub.Cluster)
 	if !known {
 		return nil, nil, s.unknownCluster(sub.Cluster)
@@ -154,16 +156,16 @@ func startFailure(err error, format string, args ...any) error {
 		switch broker.Reason {
 		case subscription.TopicMissing, subscription.NotAuthorized, subscription.InvalidProperties, subscription.BrokerUnreachable:
 		default:
-			return &apiError{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf(format, args...) + "; retry later"}
+			return &rest.Error{Status: http.StatusServiceUnavailable, Retry: true, Message: fmt.Sprintf(format, args...) + "; retry later"}
 		}
 	}
 	return errcode.New(errcode.META0009, format, args...)
 }
 
 // propertyNotices reports the properties that have no effect.
-func propertyNotices(properties map[string]string) (notices []notice) {
+func propertyNotices(properties map[string]string) (notices []rest.Notice) {
 	for _, n := range subscription.Notices(properties) {
-		notices = append(notices, notice{Message: n})
+		notices = append(notices, rest.Notice{Message: n})
 	}
 	return notices
 }
@@ -182,14 +184,14 @@ func (s *Server) checkSink(sink subscription.Sink) error {
 	schemas := s.registry.Schemas()
 	service := schemas.Services[sink.Service]
 	if service == nil {
-		return errcode.New(errcode.META0009, "there is no service %q; register its deployment first%s", sink.Service, alternativesOf(sink.Service, sortedKeys(schemas.Services))).In("sink")
+		return errcode.New(errcode.META0009, "there is no service %q; register its deployment first%s", sink.Service, alternativesOf(sink.Service, slices.Sorted(maps.Keys(schemas.Services)))).In("sink")
 	}
 	if service.Handler(sink.Handler) == nil {
 		var names []string
 		for _, h := range service.Handlers {
 			names = append(names, h.Name)
 		}
-		return errcode.New(errcode.META0009, "service %s has no handler %q%s", sink.Service, sink.Handler, alternatives(sink.Handler, "handlers", names)).In("sink")
+		return errcode.New(errcode.META0009, "service %s has no handler %q%s", sink.Service, sink.Handler, rest.Alternatives(sink.Handler, "handlers", names)).In("sink")
 	}
 	return nil
 }
@@ -198,7 +200,7 @@ func alternativesOf(name string, known []string) string {
 	if len(known) == 0 {
 		return ""
 	}
-	return alternatives(name, "services", known)
+	return rest.Alternatives(name, "services", known)
 }
 
 func (s *Server) listSubscriptions(c echo.Context) error {
@@ -214,7 +216,7 @@ func (s *Server) listSubscriptions(c echo.Context) error {
 		view := s.viewSubscription(sub, statuses, false)
 		views = append(views, view)
 	}
-	return respond(c, http.StatusOK, subscriptionList{views, statuses.Silent})
+	return rest.Respond(c, http.StatusOK, subscriptionList{views, statuses.Silent})
 }
 
 func (s *Server) getSubscription(c echo.Context) error {
@@ -224,14 +226,14 @@ func (s *Server) getSubscription(c echo.Context) error {
 	}
 	view := s.viewSubscription(&sub, s.cfg.Streams.Statuses(c.Request().Context(), sub.ID, false), true)
 	view.Info = propertyNotices(sub.Properties)
-	return respond(c, http.StatusOK, view)
+	return rest.Respond(c, http.StatusOK, view)
 }
 
 // subscriptionOf returns the subscription in the path.
 func (s *Server) subscriptionOf(c echo.Context) (subscription.Subscription, error) {
 	id := c.Param("subscription")
 	if err := ids.CheckSubscription(id); err != nil {
-		return subscription.Subscription{}, invalidField("subscription", err)
+		return subscription.Subscription{}, rest.InvalidField("subscription", err)
 	}
 	list, _ := s.registry.Subscriptions()
 	at, known := slices.BinarySearchFunc(list, id, func(s subscription.Subscription, id string) int { return strings.Compare(s.ID, id) })
@@ -241,19 +243,19 @@ func (s *Server) subscriptionOf(c echo.Context) (subscription.Subscription, erro
 	return list[at], nil
 }
 
-func noSubscription(id string) *apiError {
-	return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("The requested subscription '%s' does not exist", id)}
+func noSubscription(id string) *rest.Error {
+	return &rest.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("The requested subscription '%s' does not exist", id)}
 }
 
 // subscriptionError converts errors of changes to failures.
 func subscriptionError(err error) error {
 	switch {
 	case errors.Is(err, metadata.ErrSubscriptionNotFound), errors.Is(err, metadata.ErrClusterNotFound):
-		return &apiError{status: http.StatusNotFound, message: err.Error()}
+		return &rest.Error{Status: http.StatusNotFound, Message: err.Error()}
 	case errors.Is(err, metadata.ErrTooManySubscriptions), errors.Is(err, metadata.ErrTooManyClusters):
 		return errcode.New(errcode.META0021, "%w", err)
 	case errors.Is(err, metadata.ErrClusterInUse), errors.Is(err, metadata.ErrClusterExists):
-		return &apiError{status: http.StatusConflict, message: err.Error()}
+		return &rest.Error{Status: http.StatusConflict, Message: err.Error()}
 	}
 	return err
 }
@@ -271,21 +273,21 @@ func (s *Server) changeSubscription(c echo.Context, status int, change func(subs
 	}
 	view := s.viewSubscription(&sub, StreamStatuses{}, false)
 	view.Info = propertyNotices(sub.Properties)
-	return respond(c, status, view)
+	return rest.Respond(c, status, view)
 }
 
-var errDraining = &apiError{status: http.StatusConflict, message: "the subscription is being deleted"}
+var errDraining = &rest.Error{Status: http.StatusConflict, Message: "the subscription is being deleted"}
 
 func (s *Server) patchSubscription(c echo.Context) error {
 	var r subscriptionRequest
-	if err := s.readJSON(c, &r); err != nil {
+	if err := s.bodies.ReadJSON(c, &r); err != nil {
 		return err
 	}
 	switch {
 	case r.Source != nil || r.Topics != nil || r.TopicPattern != nil:
-		return unprocessable("the source of a subscription cannot be changed; create another subscription")
+		return rest.Unprocessable("the source of a subscription cannot be changed; create another subscription")
 	case r.Start != nil:
-		return unprocessable("the field 'start' cannot be changed; use POST /subscriptions/{subscription}/seek")
+		return rest.Unprocessable("the field 'start' cannot be changed; use POST /subscriptions/{subscription}/seek")
 	}
 	if err := s.checkFlowControl(&r); err != nil {
 		return err

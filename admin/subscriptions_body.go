@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"platform/admin/rest"
 	"platform/flowcontrol"
 	"platform/internal/errcode"
 	"platform/internal/subscription"
@@ -144,10 +145,10 @@ func setTemplate(into *subscription.Template, field, text string) error {
 		allowed += "/"
 	}
 	if never := strings.Trim(placeholder.ReplaceAllString(text, ""), allowed); never != "" {
-		return errcode.New(errcode.META0009, "%s: %s has characters that are not allowed there: %s", field, shorten(text), shorten(never)).In(field)
+		return errcode.New(errcode.META0009, "%s: %s has characters that are not allowed there: %s", field, rest.Shorten(text), rest.Shorten(never)).In(field)
 	}
 	if shortest := placeholder.ReplaceAllString(text, "x"); text != "" && !possible(field, shortest) {
-		return errcode.New(errcode.META0009, "%s: %s is invalid for every record: expected %s of 1 to %d characters", field, shorten(text),
+		return errcode.New(errcode.META0009, "%s: %s is invalid for every record: expected %s of 1 to %d characters", field, rest.Shorten(text),
 			map[string]string{"scope": "a scope", "limit_key": "one or two parts, separated by '/', each"}[field], flowcontrol.MaxPartBytes).In(field)
 	}
 	*into = t
@@ -185,8 +186,8 @@ func parseStart(raw startText, source *subscription.Source) (start subscription.
 	if json.Unmarshal(raw, &name) == nil {
 		o.From = name
 	} else if err := json.Unmarshal(raw, &o); err != nil || isNull(raw) {
-		return start, unprocessable("the field 'start' must be latest, earliest, group, or an object with from, timestamp, offsets and otherwise")
-	} else if err := checkFields(raw, reflect.TypeFor[startObject](), "start."); err != nil {
+		return start, rest.Unprocessable("the field 'start' must be latest, earliest, group, or an object with from, timestamp, offsets and otherwise")
+	} else if err := rest.CheckFields(raw, reflect.TypeFor[startObject](), "start."); err != nil {
 		return start, err
 	}
 	switch {
@@ -197,7 +198,7 @@ func parseStart(raw startText, source *subscription.Source) (start subscription.
 	}
 	start.Kind = startKinds[o.From]
 	if start.Kind == 0 {
-		return start, badStart("from is %s, expected latest, earliest, timestamp, offsets or group", shorten(o.From))
+		return start, badStart("from is %s, expected latest, earliest, timestamp, offsets or group", rest.Shorten(o.From))
 	}
 	if (o.Timestamp != nil) != (start.Kind == subscription.StartTimestamp) {
 		return start, badStart("a timestamp and from \"timestamp\" belong together")
@@ -229,7 +230,7 @@ func setOtherwise(start *subscription.Start, text string) error {
 	default:
 		start.Otherwise = startKinds[text]
 		if start.Otherwise != subscription.StartLatest && start.Otherwise != subscription.StartEarliest {
-			return badStart("otherwise is %s, expected latest or earliest", shorten(text))
+			return badStart("otherwise is %s, expected latest or earliest", rest.Shorten(text))
 		}
 	}
 	return nil
@@ -244,7 +245,7 @@ func startTime(raw json.RawMessage) (time.Time, error) {
 	if json.Unmarshal(raw, &text) == nil {
 		at, err := time.Parse(time.RFC3339Nano, text)
 		if err != nil {
-			return at, badStart("the timestamp %s is not a time such as 2026-01-31T12:00:00Z", shorten(text))
+			return at, badStart("the timestamp %s is not a time such as 2026-01-31T12:00:00Z", rest.Shorten(text))
 		}
 		return at.UTC().Truncate(time.Millisecond), nil
 	}
@@ -274,14 +275,14 @@ func startOffsets(fields map[string]json.RawMessage, source *subscription.Source
 	}
 	for _, topic := range slices.Sorted(maps.Keys(byTopic)) {
 		if len(byTopic[topic]) == 0 {
-			return nil, badStart("the topic %s has no offsets", shorten(topic))
+			return nil, badStart("the topic %s has no offsets", rest.Shorten(topic))
 		}
 		offsets := subscription.TopicOffsets{Topic: topic}
 		for number, raw := range byTopic[topic] {
 			partition, err := strconv.ParseUint(number, 10, 31)
 			offset, err2 := strconv.ParseInt(string(bytes.TrimSpace(raw)), 10, 64)
 			if err != nil || err2 != nil || offset < 0 || offset == math.MaxInt64 {
-				return nil, badStart("offsets have an entry %q: %s, expected a partition number and an offset from 0", number, shorten(string(raw)))
+				return nil, badStart("offsets have an entry %q: %s, expected a partition number and an offset from 0", number, rest.Shorten(string(raw)))
 			}
 			offsets.Offsets = append(offsets.Offsets, subscription.PartitionOffset{Partition: int32(partition), Offset: offset})
 		}
@@ -289,11 +290,4 @@ func startOffsets(fields map[string]json.RawMessage, source *subscription.Source
 		list = append(list, offsets)
 	}
 	return list, nil
-}
-
-func shorten(s string) string {
-	if len(s) > 40 {
-		return strconv.Quote(s[:40]) + "…"
-	}
-	return strconv.Quote(s)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/errcode"
 	"platform/internal/subscription"
 	"platform/metadata"
@@ -33,10 +34,10 @@ type kafkaClusterEdit struct {
 type kafkaClusterView struct {
 	Name          string              `json:"name"`
 	Properties    map[string]string   `json:"properties"`
-	CreatedAt     Timestamp           `json:"created_at"` // for static clusters, the start time of the node
+	CreatedAt     rest.Timestamp      `json:"created_at"` // for static clusters, the start time of the node
 	Static        bool                `json:"static"`
 	Subscriptions *[]subscriptionView `json:"subscriptions,omitempty"`
-	Info          []notice            `json:"info,omitempty"`
+	Info          []rest.Notice       `json:"info,omitempty"`
 }
 
 // kafkaClusters returns the clusters of the configuration and of the metadata, sorted by name.
@@ -63,7 +64,7 @@ func (s *Server) kafkaCluster(name string) (subscription.Cluster, bool) {
 
 func (s *Server) createKafkaCluster(c echo.Context) error {
 	var r kafkaClusterRequest
-	if err := s.readJSON(c, &r); err != nil {
+	if err := s.bodies.ReadJSON(c, &r); err != nil {
 		return err
 	}
 	cluster := subscription.Cluster{Name: r.Name, Properties: r.Properties}
@@ -91,7 +92,7 @@ func (s *Server) createKafkaCluster(c echo.Context) error {
 		return subscriptionError(err)
 	}
 	c.Response().Header().Set("Location", "kafka-clusters/"+cluster.Name)
-	return respond(c, http.StatusCreated, viewKafkaCluster(&cluster))
+	return rest.Respond(c, http.StatusCreated, viewKafkaCluster(&cluster))
 }
 
 // rejectLocalFiles rejects properties that name files: API clients must not choose which files the
@@ -99,7 +100,7 @@ func (s *Server) createKafkaCluster(c echo.Context) error {
 func rejectLocalFiles(properties map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		if stem, local := strings.CutSuffix(name, ".location"); local {
-			return unprocessable("the property '%s' names a file of the server, which only clusters of the configuration (ingress.kafka-clusters) can use; put the text of the file into '%s.pem'", name, stem)
+			return rest.Unprocessable("the property '%s' names a file of the server, which only clusters of the configuration (ingress.kafka-clusters) can use; put the text of the file into '%s.pem'", name, stem)
 		}
 	}
 	return nil
@@ -119,11 +120,11 @@ func clusterExists(c *subscription.Cluster) error {
 	if c.Static {
 		return staticCluster(c.Name)
 	}
-	return &apiError{status: http.StatusConflict, message: fmt.Sprintf("the Kafka cluster '%s' already exists; PATCH /kafka-clusters/%s changes its properties", c.Name, c.Name)}
+	return &rest.Error{Status: http.StatusConflict, Message: fmt.Sprintf("the Kafka cluster '%s' already exists; PATCH /kafka-clusters/%s changes its properties", c.Name, c.Name)}
 }
 
 func staticCluster(name string) error {
-	return &apiError{status: http.StatusConflict, message: fmt.Sprintf("the Kafka cluster '%s' is defined by the configuration of the server (ingress.kafka-clusters) and can only be changed there", name)}
+	return &rest.Error{Status: http.StatusConflict, Message: fmt.Sprintf("the Kafka cluster '%s' is defined by the configuration of the server (ingress.kafka-clusters) and can only be changed there", name)}
 }
 
 func noKafkaCluster(name string) error {
@@ -131,7 +132,7 @@ func noKafkaCluster(name string) error {
 	if len(name) > shown {
 		name = strings.ToValidUTF8(name[:shown], "") + "…"
 	}
-	return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("The requested Kafka cluster '%s' does not exist", name)}
+	return &rest.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("The requested Kafka cluster '%s' does not exist", name)}
 }
 
 func (s *Server) listKafkaClusters(c echo.Context) error {
@@ -140,11 +141,11 @@ func (s *Server) listKafkaClusters(c echo.Context) error {
 	for i := range list {
 		views = append(views, viewKafkaCluster(&list[i]))
 	}
-	return respond(c, http.StatusOK, map[string]any{"clusters": views})
+	return rest.Respond(c, http.StatusOK, map[string]any{"clusters": views})
 }
 
 func (s *Server) getKafkaCluster(c echo.Context) error {
-	include, err := queryBool(c, "include_subscriptions")
+	include, err := rest.QueryBool(c, "include_subscriptions")
 	if err != nil {
 		return err
 	}
@@ -164,7 +165,7 @@ func (s *Server) getKafkaCluster(c echo.Context) error {
 		}
 		view.Subscriptions = &subs
 	}
-	return respond(c, http.StatusOK, view)
+	return rest.Respond(c, http.StatusOK, view)
 }
 
 // mayChangeKafkaCluster returns an error unless a cluster exists and is not part of the configuration.
@@ -182,14 +183,14 @@ func (s *Server) mayChangeKafkaCluster(name string) error {
 func (s *Server) patchKafkaCluster(c echo.Context) error {
 	name := c.Param("kafka_cluster")
 	var r kafkaClusterEdit
-	if err := s.readJSON(c, &r); err != nil {
+	if err := s.bodies.ReadJSON(c, &r); err != nil {
 		return err
 	}
 	if err := s.mayChangeKafkaCluster(name); err != nil {
 		return err
 	}
 	if r.Properties == nil {
-		return unprocessable("the field 'properties' is missing: all properties that the cluster is to have")
+		return rest.Unprocessable("the field 'properties' is missing: all properties that the cluster is to have")
 	}
 	if err := rejectLocalFiles(r.Properties); err != nil {
 		return err
@@ -203,12 +204,12 @@ func (s *Server) patchKafkaCluster(c echo.Context) error {
 	if err != nil {
 		return subscriptionError(err)
 	}
-	return respond(c, http.StatusOK, viewKafkaCluster(&cluster))
+	return rest.Respond(c, http.StatusOK, viewKafkaCluster(&cluster))
 }
 
 func (s *Server) deleteKafkaCluster(c echo.Context) error {
 	name := c.Param("kafka_cluster")
-	force, err := queryBool(c, "force")
+	force, err := rest.QueryBool(c, "force")
 	if err != nil {
 		return err
 	}
@@ -218,13 +219,13 @@ func (s *Server) deleteKafkaCluster(c echo.Context) error {
 	if err := s.registry.DeleteKafkaCluster(c.Request().Context(), name, force); err != nil {
 		return subscriptionError(err)
 	}
-	return done(c, http.StatusAccepted)
+	return rest.Done(c, http.StatusAccepted)
 }
 
 func viewKafkaCluster(c *subscription.Cluster) kafkaClusterView {
-	view := kafkaClusterView{Name: c.Name, Properties: subscription.Redact(c.Properties), CreatedAt: timestamp(c.CreatedAt), Static: c.Static}
+	view := kafkaClusterView{Name: c.Name, Properties: subscription.Redact(c.Properties), CreatedAt: rest.TimestampOf(c.CreatedAt), Static: c.Static}
 	if c.Unreadable != nil {
-		view.Info = append(view.Info, notice{errcode.META0020, "the cluster is not used by this node: " + detailOf(c.Unreadable)})
+		view.Info = append(view.Info, rest.Notice{Code: errcode.META0020, Message: "the cluster is not used by this node: " + detailOf(c.Unreadable)})
 	}
 	view.Info = append(view.Info, propertyNotices(c.Properties)...)
 	if n := c.Incomplete(); n != "" && c.Unreadable == nil {

@@ -10,20 +10,21 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/subscription"
 )
 
 // deadLetterView is a dead letter as shown to users.
 type deadLetterView struct {
-	Topic      string    `json:"topic"`
-	Partition  int32     `json:"partition"`
-	Offset     int64     `json:"offset"`
-	Timestamp  Timestamp `json:"timestamp,omitzero"`
-	Reason     string    `json:"reason"`
-	Message    string    `json:"message"`
-	At         Timestamp `json:"at"`
-	KeyBytes   int       `json:"key_bytes"`
-	ValueBytes int       `json:"value_bytes"`
+	Topic      string         `json:"topic"`
+	Partition  int32          `json:"partition"`
+	Offset     int64          `json:"offset"`
+	Timestamp  rest.Timestamp `json:"timestamp,omitzero"`
+	Reason     string         `json:"reason"`
+	Message    string         `json:"message"`
+	At         rest.Timestamp `json:"at"`
+	KeyBytes   int            `json:"key_bytes"`
+	ValueBytes int            `json:"value_bytes"`
 }
 
 type deadLetterList struct {
@@ -35,9 +36,9 @@ type deadLetterList struct {
 // deadLetterRecord is a dead letter with its contents.
 type deadLetterRecord struct {
 	recordView
-	Reason  string    `json:"reason"`
-	Message string    `json:"message"`
-	At      Timestamp `json:"at"`
+	Reason  string         `json:"reason"`
+	Message string         `json:"message"`
+	At      rest.Timestamp `json:"at"`
 }
 
 // deadLetterResult is the outcome of an operation on the dead letters of a subscription.
@@ -67,7 +68,7 @@ const (
 func viewDeadLetter(l *subscription.DeadLetter) deadLetterView {
 	return deadLetterView{
 		Topic: l.Topic, Partition: l.Partition, Offset: l.Offset, Timestamp: optionalTime(l.Timestamp), Reason: string(l.Reason), Message: l.Message,
-		At: timestamp(l.At), KeyBytes: l.KeySize, ValueBytes: l.ValueSize,
+		At: rest.TimestampOf(l.At), KeyBytes: l.KeySize, ValueBytes: l.ValueSize,
 	}
 }
 
@@ -81,12 +82,12 @@ func (s *Server) lettersOf(c echo.Context, standard int) (id string, letters []s
 	limit := standard
 	if text := c.QueryParam("limit"); text != "" {
 		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxLetters {
-			return "", nil, "", nil, invalidField("limit", fmt.Errorf("expected a number from 1 to %d", maxLetters))
+			return "", nil, "", nil, rest.InvalidField("limit", fmt.Errorf("expected a number from 1 to %d", maxLetters))
 		}
 	}
 	after, err := parsePlace(sub.ID, c.QueryParam("after"))
 	if err != nil {
-		return "", nil, "", nil, invalidField("after", err)
+		return "", nil, "", nil, rest.InvalidField("after", err)
 	}
 	letters, silent = s.cfg.Streams.DeadLetters(c.Request().Context(), sub.ID, after, limit+1)
 	if len(letters) > limit {
@@ -124,7 +125,7 @@ func (s *Server) listDeadLetters(c echo.Context) error {
 	for i := range letters {
 		views[i] = viewDeadLetter(&letters[i])
 	}
-	return respond(c, http.StatusOK, deadLetterList{views, next, silent})
+	return rest.Respond(c, http.StatusOK, deadLetterList{views, next, silent})
 }
 
 func (s *Server) getDeadLetter(c echo.Context) error {
@@ -136,20 +137,20 @@ func (s *Server) getDeadLetter(c echo.Context) error {
 	if err != nil {
 		return deadLetterError(id, err)
 	}
-	return respond(c, http.StatusOK, deadLetterRecord{viewRecord(&letter.Record), string(letter.Reason), letter.Message, timestamp(letter.At)})
+	return rest.Respond(c, http.StatusOK, deadLetterRecord{viewRecord(&letter.Record), string(letter.Reason), letter.Message, rest.TimestampOf(letter.At)})
 }
 
 func deadLetterError(id subscription.RecordID, err error) error {
 	at := fmt.Sprintf("the record at offset %d of partition %d of %s", id.Offset, id.Partition, id.Topic)
 	switch {
 	case errors.Is(err, subscription.ErrNoDeadLetter):
-		return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("%s is not a dead letter; GET /subscriptions/%s/dead-letters lists them", at, id.Subscription)}
+		return &rest.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("%s is not a dead letter; GET /subscriptions/%s/dead-letters lists them", at, id.Subscription)}
 	case errors.Is(err, subscription.ErrUndeliverable):
-		return &apiError{status: http.StatusConflict, message: fmt.Sprintf("%s: %v. Change the subscription, or drop the record", at, err)}
+		return &rest.Error{Status: http.StatusConflict, Message: fmt.Sprintf("%s: %v. Change the subscription, or drop the record", at, err)}
 	case errors.Is(err, subscription.ErrNotRead):
-		return &apiError{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf("no node leads the partition that stores %s at the moment; retry later", at)}
+		return &rest.Error{Status: http.StatusServiceUnavailable, Retry: true, Message: fmt.Sprintf("no node leads the partition that stores %s at the moment; retry later", at)}
 	}
-	return &apiError{status: http.StatusServiceUnavailable, retry: true, message: fmt.Sprintf("%s remains a dead letter: %v", at, err)}
+	return &rest.Error{Status: http.StatusServiceUnavailable, Retry: true, Message: fmt.Sprintf("%s remains a dead letter: %v", at, err)}
 }
 
 // onEachDeadLetter returns a handler that applies an operation to the dead letters of a subscription, a
@@ -173,6 +174,6 @@ func (s *Server) onEachDeadLetter(do func(context.Context, subscription.RecordID
 				result.Errors = append(result.Errors, deadLetterFailure{l.Topic, l.Partition, l.Offset, err.Error()})
 			}
 		}
-		return respond(c, http.StatusOK, result)
+		return rest.Respond(c, http.StatusOK, result)
 	}
 }

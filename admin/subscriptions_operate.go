@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/subscription"
 )
 
@@ -42,12 +43,12 @@ type seekRequest struct {
 }
 
 func (s *Server) seekSubscription(c echo.Context) error {
-	restart, err := queryBool(c, "restart")
+	restart, err := rest.QueryBool(c, "restart")
 	if err != nil {
 		return err
 	}
 	var r seekRequest
-	if err := s.readJSON(c, &r); err != nil {
+	if err := s.bodies.ReadJSON(c, &r); err != nil {
 		return err
 	}
 	sub, err := s.subscriptionOf(c)
@@ -55,7 +56,7 @@ func (s *Server) seekSubscription(c echo.Context) error {
 		return err
 	}
 	if len(r.Start) == 0 {
-		return unprocessable("the field 'start' is missing: latest, earliest, group, or an object with a timestamp or offsets")
+		return rest.Unprocessable("the field 'start' is missing: latest, earliest, group, or an object with a timestamp or offsets")
 	}
 	start, err := parseStart(r.Start, &sub.Source)
 	if err != nil {
@@ -82,7 +83,7 @@ func (s *Server) seekSubscription(c echo.Context) error {
 		case sub.Draining:
 			return sub, errDraining
 		case sub.Paused == nil && !restart:
-			return sub, &apiError{status: http.StatusConflict, message: "the subscription is not paused; pause it first, or repeat the request with ?restart=true. " +
+			return sub, &rest.Error{Status: http.StatusConflict, Message: "the subscription is not paused; pause it first, or repeat the request with ?restart=true. " +
 				"Records that were delivered are delivered again if the new start is before them"}
 		}
 		sub.Start, sub.Offsets, sub.Resolved = start, offsets, true
@@ -97,13 +98,13 @@ func seekFailure(err error, cluster string) error {
 	text := fmt.Sprintf("the start was not changed, because the Kafka cluster %s did not return the offsets: %v", cluster, err)
 	var broker *subscription.BrokerError
 	if errors.As(err, &broker) && broker.Reason == subscription.BrokerUnreachable {
-		return &apiError{status: http.StatusServiceUnavailable, retry: true, message: text + "; retry later"}
+		return &rest.Error{Status: http.StatusServiceUnavailable, Retry: true, Message: text + "; retry later"}
 	}
 	return startFailure(err, "%s", text)
 }
 
 func (s *Server) deleteSubscription(c echo.Context) error {
-	force, err := queryBool(c, "force")
+	force, err := rest.QueryBool(c, "force")
 	if err != nil {
 		return err
 	}
@@ -116,10 +117,10 @@ func (s *Server) deleteSubscription(c echo.Context) error {
 		if err := s.registry.RemoveSubscription(c.Request().Context(), sub.ID); err != nil {
 			return err
 		}
-		return done(c, http.StatusAccepted)
+		return rest.Done(c, http.StatusAccepted)
 	case sub.Draining: // its time for that began with the first request
 		c.Set(auditNothing, true)
-		return done(c, http.StatusAccepted)
+		return rest.Done(c, http.StatusAccepted)
 	}
 	_, err = s.registry.ChangeSubscription(c.Request().Context(), sub.ID, func(sub subscription.Subscription) (subscription.Subscription, error) {
 		sub.Draining = true
@@ -128,5 +129,5 @@ func (s *Server) deleteSubscription(c echo.Context) error {
 	if err != nil {
 		return subscriptionError(err)
 	}
-	return done(c, http.StatusAccepted)
+	return rest.Done(c, http.StatusAccepted)
 }

@@ -24,7 +24,7 @@ type Streams interface {
 	SkipRecord(ctx context.Context, id subscription.RecordID) error
 	// DeadLetters returns up to limit dead letters of a subscription, behind one or from the first on
 	// if that is nil, without keys, values and headers. silent lists the nodes that did not
-	// respond and the partitions that no node leads, whose dead letters are missing.
+	// rest.Respond and the partitions that no node leads, whose dead letters are missing.
 	DeadLetters(ctx context.Context, subscription string, after *subscription.RecordID, limit int) (letters []subscription.DeadLetter, silent []string)
 	// DeadLetter returns a dead letter. Errors of this method and of the next two can be
 	// subscription.ErrNotRead, ErrNoDeadLetter and ErrUndeliverable.

@@ -5,6 +5,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"platform/admin/rest"
 	"platform/internal/ids"
 	"platform/internal/subscription"
 )
@@ -28,12 +29,12 @@ type subscriptionView struct {
 	MaxInFlight     uint32             `json:"max_in_flight"`
 	Start           startView          `json:"start"`
 	Incarnation     uint64             `json:"incarnation"`
-	CreatedAt       Timestamp          `json:"created_at"`
-	ModifiedAt      Timestamp          `json:"modified_at"`
+	CreatedAt       rest.Timestamp     `json:"created_at"`
+	ModifiedAt      rest.Timestamp     `json:"modified_at"`
 	State           subscription.State `json:"state"`
 	Reason          string             `json:"reason,omitempty"`
 	Message         string             `json:"message,omitempty"`
-	Since           Timestamp          `json:"since,omitzero"`
+	Since           rest.Timestamp     `json:"since,omitzero"`
 	Paused          *pauseView         `json:"paused,omitempty"`
 	// Sums over the topic partitions.
 	TopicPartitions int                  `json:"topic_partitions"`
@@ -43,7 +44,7 @@ type subscriptionView struct {
 	LagSeconds      *float64             `json:"lag_seconds,omitempty"`
 	Partitions      []topicPartitionView `json:"partitions,omitempty"`
 	Silent          []string             `json:"silent_nodes,omitempty"`
-	Info            []notice             `json:"info,omitempty"`
+	Info            []rest.Notice        `json:"info,omitempty"`
 }
 
 type subscriptionList struct {
@@ -54,16 +55,16 @@ type subscriptionList struct {
 // startView is the start of an incarnation of a subscription.
 type startView struct {
 	From      string                      `json:"from"`
-	Timestamp Timestamp                   `json:"timestamp,omitzero"`
+	Timestamp rest.Timestamp              `json:"timestamp,omitzero"`
 	Offsets   map[string]map[string]int64 `json:"offsets,omitempty"`
 	Otherwise string                      `json:"otherwise,omitempty"`
 	Resolved  bool                        `json:"resolved"`
 }
 
 type pauseView struct {
-	By     string    `json:"by"`
-	Reason string    `json:"reason,omitempty"`
-	At     Timestamp `json:"at"`
+	By     string         `json:"by"`
+	Reason string         `json:"reason,omitempty"`
+	At     rest.Timestamp `json:"at"`
 }
 
 // topicPartitionView is a topic partition as shown to users.
@@ -73,7 +74,7 @@ type topicPartitionView struct {
 	State        subscription.State `json:"state"`
 	Reason       string             `json:"reason,omitempty"`
 	Message      string             `json:"message,omitempty"`
-	Since        Timestamp          `json:"since,omitzero"`
+	Since        rest.Timestamp     `json:"since,omitzero"`
 	Node         ids.Node           `json:"node,omitempty"`
 	Owner        uint32             `json:"owner_partition"`
 	StartOffset  *int64             `json:"start_offset,omitempty"`
@@ -85,19 +86,19 @@ type topicPartitionView struct {
 	Delivered    uint64             `json:"delivered"`
 	Skipped      uint64             `json:"skipped"`
 	DeadLettered uint64             `json:"dead_lettered"`
-	LastRecordAt Timestamp          `json:"last_record_at,omitzero"`
+	LastRecordAt rest.Timestamp     `json:"last_record_at,omitzero"`
 	LastError    string             `json:"last_error,omitempty"`
-	LastErrorAt  Timestamp          `json:"last_error_at,omitzero"`
+	LastErrorAt  rest.Timestamp     `json:"last_error_at,omitzero"`
 	Blocked      *blockedView       `json:"blocked_record,omitempty"`
 }
 
 type blockedView struct {
-	Offset     int64     `json:"offset"`
-	Timestamp  Timestamp `json:"timestamp,omitzero"`
-	Reason     string    `json:"reason"`
-	Message    string    `json:"message,omitempty"`
-	KeyBytes   int       `json:"key_bytes"`
-	ValueBytes int       `json:"value_bytes"`
+	Offset     int64          `json:"offset"`
+	Timestamp  rest.Timestamp `json:"timestamp,omitzero"`
+	Reason     string         `json:"reason"`
+	Message    string         `json:"message,omitempty"`
+	KeyBytes   int            `json:"key_bytes"`
+	ValueBytes int            `json:"value_bytes"`
 }
 
 // recordView is a record of a topic.
@@ -105,7 +106,7 @@ type recordView struct {
 	Topic      string             `json:"topic"`
 	Partition  int32              `json:"partition"`
 	Offset     int64              `json:"offset"`
-	Timestamp  Timestamp          `json:"timestamp,omitzero"`
+	Timestamp  rest.Timestamp     `json:"timestamp,omitzero"`
 	Key        *bytesView         `json:"key"`   // null if absent
 	Value      *bytesView         `json:"value"` // null for a tombstone
 	Headers    []recordHeaderView `json:"headers"`
@@ -132,10 +133,10 @@ func (s *Server) viewSubscription(sub *subscription.Subscription, statuses Strea
 		Options: s.shownOptions(sub), Ordering: sub.Ordering.String(), OnError: sub.OnError.String(), DeadLetterTopic: sub.DeadLetterTopic,
 		Tombstones: sub.Tombstones.String(), OnRecreate: sub.OnRecreate.String(), Headers: shownHeaders(&sub.Options), Scope: sub.Scope.String(), LimitKey: sub.LimitKey.String(),
 		MaxInFlight: sub.MaxInFlight, Start: viewStart(sub), Incarnation: sub.Incarnation,
-		CreatedAt: timestamp(sub.CreatedAt), ModifiedAt: timestamp(sub.ModifiedAt), Silent: statuses.Silent,
+		CreatedAt: rest.TimestampOf(sub.CreatedAt), ModifiedAt: rest.TimestampOf(sub.ModifiedAt), Silent: statuses.Silent,
 	}
 	if sub.Paused != nil {
-		view.Paused = &pauseView{sub.Paused.By, sub.Paused.Reason, timestamp(sub.Paused.At)}
+		view.Paused = &pauseView{sub.Paused.By, sub.Paused.Reason, rest.TimestampOf(sub.Paused.At)}
 	}
 	_, known := s.kafkaCluster(sub.Cluster)
 	merged := subscription.Merge(sub, statuses.ByID[sub.ID], known)
@@ -195,7 +196,7 @@ func shownHeaders(o *subscription.Options) []string {
 func viewStart(sub *subscription.Subscription) startView {
 	view := startView{From: sub.Start.Kind.String(), Resolved: sub.Resolved}
 	if sub.Start.Kind == subscription.StartTimestamp {
-		view.Timestamp = timestamp(sub.Start.Timestamp)
+		view.Timestamp = rest.TimestampOf(sub.Start.Timestamp)
 	}
 	if sub.Start.Otherwise != 0 {
 		view.Otherwise = sub.Start.Otherwise.String()
@@ -256,9 +257,9 @@ func viewBytes(b []byte) *bytesView {
 }
 
 // optionalTime converts a time; the zero time is 0.
-func optionalTime(t time.Time) Timestamp {
+func optionalTime(t time.Time) rest.Timestamp {
 	if t.IsZero() {
 		return 0
 	}
-	return timestamp(t)
+	return rest.TimestampOf(t)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/access"
 	"platform/internal/units"
 	"platform/metadata"
@@ -35,16 +36,16 @@ type tokenRequest struct {
 
 // tokenView is a token as shown to users.
 type tokenView struct {
-	ID        string    `json:"id"`
-	Name      string    `json:"name"`
-	Roles     []string  `json:"roles"`
-	Services  []string  `json:"services,omitempty"`
-	Scopes    []string  `json:"scopes,omitempty"`
-	CreatedBy string    `json:"created_by,omitempty"`
-	CreatedAt Timestamp `json:"created_at"`
-	ExpiresAt Timestamp `json:"expires_at,omitzero"`
-	Expired   bool      `json:"expired,omitempty"`
-	LastUsed  Timestamp `json:"last_used,omitzero"`
+	ID        string         `json:"id"`
+	Name      string         `json:"name"`
+	Roles     []string       `json:"roles"`
+	Services  []string       `json:"services,omitempty"`
+	Scopes    []string       `json:"scopes,omitempty"`
+	CreatedBy string         `json:"created_by,omitempty"`
+	CreatedAt rest.Timestamp `json:"created_at"`
+	ExpiresAt rest.Timestamp `json:"expires_at,omitzero"`
+	Expired   bool           `json:"expired,omitempty"`
+	LastUsed  rest.Timestamp `json:"last_used,omitzero"`
 	// Session reports that it is the login of a user.
 	Session bool `json:"session,omitempty"`
 }
@@ -57,43 +58,43 @@ type createdToken struct {
 
 func (s *Server) createToken(c echo.Context) error {
 	var r tokenRequest
-	if err := s.readJSON(c, &r); err != nil {
+	if err := s.bodies.ReadJSON(c, &r); err != nil {
 		return err
 	}
 	if r.Name = strings.TrimSpace(r.Name); r.Name == "" {
-		return unprocessable("the field 'name' is empty: it names the user of the token, such as ci")
+		return rest.Unprocessable("the field 'name' is empty: it names the user of the token, such as ci")
 	}
 	if !access.Visible(r.Name) {
-		return unprocessable("the field 'name' must be one line without control characters and invisible ones")
+		return rest.Unprocessable("the field 'name' must be one line without control characters and invisible ones")
 	}
 	if access.Reserved(r.Name) {
-		return unprocessable("the field 'name' must not begin with jwt:, cert: or oidc:, which is how the names of other clients begin")
+		return rest.Unprocessable("the field 'name' must not begin with jwt:, cert: or oidc:, which is how the names of other clients begin")
 	}
 	roles, err := access.ParseRoles(r.Roles)
 	if err != nil {
-		return unprocessable("the field 'roles' is invalid: %v", err)
+		return rest.Unprocessable("the field 'roles' is invalid: %v", err)
 	}
 	for field, limits := range map[string][]string{"services": r.Services, "scopes": r.Scopes} {
 		if slices.Contains(limits, "") {
-			return unprocessable("the field '%s' has an empty name", field)
+			return rest.Unprocessable("the field '%s' has an empty name", field)
 		}
 	}
 	p := access.From(c.Request().Context())
 	for _, role := range roles {
 		if !p.Grants(role) {
-			return &apiError{status: http.StatusForbidden, message: fmt.Sprintf("only a token with the permissions of the role %s can grant it; %q has the roles %s", role, p.Name, joinRoles(p.Roles))}
+			return &rest.Error{Status: http.StatusForbidden, Message: fmt.Sprintf("only a token with the permissions of the role %s can grant it; %q has the roles %s", role, p.Name, joinRoles(p.Roles))}
 		}
 	}
 	secret := access.NewSecret()
 	token := metadata.Token{
-		ID: secret.ID, Name: r.Name, Hash: secret.Hash[:], Services: r.Services, Scopes: r.Scopes, CreatedBy: clientOf(c),
+		ID: secret.ID, Name: r.Name, Hash: secret.Hash[:], Services: r.Services, Scopes: r.Scopes, CreatedBy: rest.Requester(c),
 	}
 	for _, role := range roles {
 		token.Roles = append(token.Roles, string(role))
 	}
 	if r.ExpiresIn != nil {
 		if r.ExpiresIn.Std() <= 0 {
-			return unprocessable("the field 'expires_in' must be above 0")
+			return rest.Unprocessable("the field 'expires_in' must be above 0")
 		}
 		token.ExpiresAt = time.Now().Add(r.ExpiresIn.Std()).Truncate(time.Millisecond).UTC()
 	}
@@ -102,17 +103,17 @@ func (s *Server) createToken(c echo.Context) error {
 	if err != nil {
 		return tokenError(err)
 	}
-	return respond(c, http.StatusCreated, createdToken{secret.Text, viewToken(&token)})
+	return rest.Respond(c, http.StatusCreated, createdToken{secret.Text, viewToken(&token)})
 }
 
 func tokenError(err error) error {
 	switch {
 	case errors.Is(err, metadata.ErrTokenExists):
-		return &apiError{status: http.StatusConflict, message: err.Error()}
+		return &rest.Error{Status: http.StatusConflict, Message: err.Error()}
 	case errors.Is(err, metadata.ErrTooManyTokens):
-		return unprocessable("%v", err)
+		return rest.Unprocessable("%v", err)
 	case errors.Is(err, metadata.ErrTokenNotFound):
-		return &apiError{status: http.StatusNotFound, message: err.Error()}
+		return &rest.Error{Status: http.StatusNotFound, Message: err.Error()}
 	}
 	return err
 }
@@ -123,7 +124,7 @@ func (s *Server) listTokens(c echo.Context) error {
 		views = append(views, viewToken(&t))
 	}
 	slices.SortFunc(views, func(a, b tokenView) int { return strings.Compare(a.Name, b.Name) })
-	return respond(c, http.StatusOK, map[string]any{"tokens": views})
+	return rest.Respond(c, http.StatusOK, map[string]any{"tokens": views})
 }
 
 // revokeToken revokes a token by ID or name, or a leaked one by its text; by the name of a user, all
@@ -132,7 +133,7 @@ func (s *Server) revokeToken(c echo.Context) error {
 	tokens := s.tokensNamed(c.Param("token"))
 	p := access.From(c.Request().Context())
 	if slices.ContainsFunc(tokens, func(t metadata.Token) bool { return slices.Contains(t.Roles, string(access.Admin)) }) && !p.Allows(access.Administer) {
-		return &apiError{status: http.StatusForbidden, message: "only the role admin can revoke a token with the role admin"}
+		return &rest.Error{Status: http.StatusForbidden, Message: "only the role admin can revoke a token with the role admin"}
 	}
 	var revoked metadata.Token
 	for _, t := range tokens {
@@ -148,7 +149,7 @@ func (s *Server) revokeToken(c echo.Context) error {
 	if revoked.ID == "" {
 		return tokenError(metadata.ErrTokenNotFound)
 	}
-	return respond(c, http.StatusOK, viewToken(&revoked))
+	return rest.Respond(c, http.StatusOK, viewToken(&revoked))
 }
 
 // tokensNamed returns the token with an ID, or those with a name. If there is none, the
@@ -173,15 +174,15 @@ func (s *Server) tokensNamed(text string) (named []metadata.Token) {
 
 func viewToken(t *metadata.Token) tokenView {
 	view := tokenView{
-		ID: t.ID, Name: t.Name, Roles: t.Roles, Services: t.Services, Scopes: t.Scopes, CreatedBy: t.CreatedBy, CreatedAt: timestamp(t.CreatedAt),
+		ID: t.ID, Name: t.Name, Roles: t.Roles, Services: t.Services, Scopes: t.Scopes, CreatedBy: t.CreatedBy, CreatedAt: rest.TimestampOf(t.CreatedAt),
 		Session: t.Session,
 		Expired: !t.ExpiresAt.IsZero() && !time.Now().Before(t.ExpiresAt),
 	}
 	if !t.ExpiresAt.IsZero() {
-		view.ExpiresAt = timestamp(t.ExpiresAt)
+		view.ExpiresAt = rest.TimestampOf(t.ExpiresAt)
 	}
 	if !t.LastUsed.IsZero() {
-		view.LastUsed = timestamp(t.LastUsed)
+		view.LastUsed = rest.TimestampOf(t.LastUsed)
 	}
 	return view
 }
@@ -195,8 +196,8 @@ type whoAmIView struct {
 	Services    []string            `json:"services,omitempty"`
 	Scopes      []string            `json:"scopes,omitempty"`
 	// Session reports that the client has logged in with an identity provider, until ExpiresAt.
-	Session   bool      `json:"session,omitempty"`
-	ExpiresAt Timestamp `json:"expires_at,omitzero"`
+	Session   bool           `json:"session,omitempty"`
+	ExpiresAt rest.Timestamp `json:"expires_at,omitzero"`
 	// TokenRequired reports whether requests without a token are rejected.
 	TokenRequired bool `json:"token_required"`
 	// Mode is security.mode.
@@ -212,7 +213,7 @@ func (s *Server) whoAmI(c echo.Context) error {
 	if t, known := s.registry.Token(p.Token); known {
 		view.Session = t.Session
 		if !t.ExpiresAt.IsZero() {
-			view.ExpiresAt = timestamp(t.ExpiresAt)
+			view.ExpiresAt = rest.TimestampOf(t.ExpiresAt)
 		}
 	}
 	if view.Roles == nil {
@@ -223,7 +224,7 @@ func (s *Server) whoAmI(c echo.Context) error {
 			view.Permissions = append(view.Permissions, permission)
 		}
 	}
-	return respond(c, http.StatusOK, view)
+	return rest.Respond(c, http.StatusOK, view)
 }
 
 // GrantOf returns the grant of a token.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/internal/certs"
 	"platform/internal/cluster/enroll"
 	"platform/internal/units"
@@ -53,14 +54,14 @@ type joinTokenRequest struct {
 
 // joinTokenView is a join token as shown to users.
 type joinTokenView struct {
-	ID        string    `json:"id"`
-	Node      string    `json:"node,omitempty"`
-	CreatedBy string    `json:"created_by,omitempty"`
-	CreatedAt Timestamp `json:"created_at"`
-	ExpiresAt Timestamp `json:"expires_at"`
-	Expired   bool      `json:"expired,omitempty"`
-	UsedAt    Timestamp `json:"used_at,omitzero"`
-	UsedBy    string    `json:"used_by,omitempty"`
+	ID        string         `json:"id"`
+	Node      string         `json:"node,omitempty"`
+	CreatedBy string         `json:"created_by,omitempty"`
+	CreatedAt rest.Timestamp `json:"created_at"`
+	ExpiresAt rest.Timestamp `json:"expires_at"`
+	Expired   bool           `json:"expired,omitempty"`
+	UsedAt    rest.Timestamp `json:"used_at,omitzero"`
+	UsedBy    string         `json:"used_by,omitempty"`
 }
 
 // createdJoinToken is a new join token with its secret, which is shown only once.
@@ -73,44 +74,44 @@ type createdJoinToken struct {
 // node, and nodes are trusted.
 func (s *Server) createJoinToken(c echo.Context) error {
 	var r joinTokenRequest
-	if err := s.readJSON(c, &r); err != nil {
+	if err := s.bodies.ReadJSON(c, &r); err != nil {
 		return err
 	}
 	if r.Node != "" && !certs.ValidName(r.Node) {
-		return unprocessable("the field 'node' is not the name of a node that can be part of a certificate: letters, digits, '.', '_' and '-'")
+		return rest.Unprocessable("the field 'node' is not the name of a node that can be part of a certificate: letters, digits, '.', '_' and '-'")
 	}
 	validity := defaultJoinTokenValidity
 	if r.ExpiresIn != nil {
 		validity = r.ExpiresIn.Std()
 	}
 	if validity < time.Second || validity > metadata.MaxJoinTokenValidity {
-		return unprocessable("the field 'expires_in' must be a duration from 1s to 7d")
+		return rest.Unprocessable("the field 'expires_in' must be a duration from 1s to 7d")
 	}
 	if s.cfg.NodeTLS.Mode == "off" {
-		return &apiError{status: http.StatusConflict, message: "no join token was created: connections between nodes use no TLS, so that nodes need no certificates; set security.node-tls.mode to allow and then require on all nodes (platform docs security)"}
+		return &rest.Error{Status: http.StatusConflict, Message: "no join token was created: connections between nodes use no TLS, so that nodes need no certificates; set security.node-tls.mode to allow and then require on all nodes (platform docs security)"}
 	}
 	authority, known := s.registry.Authority()
 	if !known {
-		return &apiError{status: http.StatusConflict, message: "no join token was created: the cluster does not have the key of the authority that issues certificates of nodes; store it with platform cluster ca import, or issue certificates with platform cluster ca node"}
+		return &rest.Error{Status: http.StatusConflict, Message: "no join token was created: the cluster does not have the key of the authority that issues certificates of nodes; store it with platform cluster ca import, or issue certificates with platform cluster ca node"}
 	}
 	token := enroll.NewToken(authority.Hash())
 	hash := token.Hash()
 	concerns(c, token.ID)
 	stored, err := s.registry.CreateJoinToken(c.Request().Context(), metadata.JoinToken{
-		ID: token.ID, Hash: hash[:], Node: r.Node, CreatedBy: clientOf(c),
+		ID: token.ID, Hash: hash[:], Node: r.Node, CreatedBy: rest.Requester(c),
 	}, validity)
 	if err != nil {
 		return joinTokenError(err)
 	}
-	return respond(c, http.StatusCreated, createdJoinToken{token.Text(), s.viewJoinToken(&stored)})
+	return rest.Respond(c, http.StatusCreated, createdJoinToken{token.Text(), s.viewJoinToken(&stored)})
 }
 
 func joinTokenError(err error) error {
 	switch {
 	case errors.Is(err, metadata.ErrTooManyJoinTokens):
-		return unprocessable("%v", err)
+		return rest.Unprocessable("%v", err)
 	case errors.Is(err, metadata.ErrJoinTokenNotFound):
-		return &apiError{status: http.StatusNotFound, message: err.Error()}
+		return &rest.Error{Status: http.StatusNotFound, Message: err.Error()}
 	}
 	return err
 }
@@ -123,7 +124,7 @@ func (s *Server) listJoinTokens(c echo.Context) error {
 	slices.SortFunc(views, func(a, b joinTokenView) int {
 		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), strings.Compare(a.ID, b.ID))
 	})
-	return respond(c, http.StatusOK, map[string]any{"join_tokens": views})
+	return rest.Respond(c, http.StatusOK, map[string]any{"join_tokens": views})
 }
 
 func (s *Server) revokeJoinToken(c echo.Context) error {
@@ -135,16 +136,16 @@ func (s *Server) revokeJoinToken(c echo.Context) error {
 	if err != nil {
 		return joinTokenError(err)
 	}
-	return respond(c, http.StatusOK, s.viewJoinToken(&revoked))
+	return rest.Respond(c, http.StatusOK, s.viewJoinToken(&revoked))
 }
 
 func (s *Server) viewJoinToken(t *metadata.JoinToken) joinTokenView {
 	view := joinTokenView{
-		ID: t.ID, Node: t.Node, CreatedBy: t.CreatedBy, CreatedAt: timestamp(t.CreatedAt), ExpiresAt: timestamp(t.ExpiresAt),
+		ID: t.ID, Node: t.Node, CreatedBy: t.CreatedBy, CreatedAt: rest.TimestampOf(t.CreatedAt), ExpiresAt: rest.TimestampOf(t.ExpiresAt),
 		Expired: !s.cfg.Now().Before(t.ExpiresAt), UsedBy: t.UsedBy,
 	}
 	if !t.UsedAt.IsZero() {
-		view.UsedAt = timestamp(t.UsedAt)
+		view.UsedAt = rest.TimestampOf(t.UsedAt)
 	}
 	return view
 }
@@ -157,37 +158,37 @@ type authorityRequest struct {
 
 // authorityView is the authority of the cluster.
 type authorityView struct {
-	SHA256    string    `json:"sha256"`
-	ExpiresAt Timestamp `json:"expires_at"`
+	SHA256    string         `json:"sha256"`
+	ExpiresAt rest.Timestamp `json:"expires_at"`
 }
 
 // putAuthority stores the key of the authority of nodes, which is accepted only with TLS or from
 // the machine of the node.
 func (s *Server) putAuthority(c echo.Context) error {
-	address, _ := netip.ParseAddr(remoteAddress(c.Request()))
+	address, _ := netip.ParseAddr(rest.RemoteAddress(c.Request()))
 	if c.Request().TLS == nil && !address.Unmap().IsLoopback() {
-		return &apiError{status: http.StatusForbidden, message: "the key of an authority is accepted only with TLS (admin.tls) or from the machine of the node"}
+		return &rest.Error{Status: http.StatusForbidden, Message: "the key of an authority is accepted only with TLS (admin.tls) or from the machine of the node"}
 	}
 	var r authorityRequest
-	if err := s.readJSON(c, &r); err != nil {
+	if err := s.bodies.ReadJSON(c, &r); err != nil {
 		return err
 	}
 	a, err := certs.ParseAuthority([]byte(r.Certificate), []byte(r.Key))
 	if err != nil {
-		return unprocessable("the fields 'certificate' and 'key' are not an authority: %v", err)
+		return rest.Unprocessable("the fields 'certificate' and 'key' are not an authority: %v", err)
 	}
 	name, err := a.Cluster()
 	if err != nil {
-		return unprocessable("the field 'certificate' is invalid: %v", err)
+		return rest.Unprocessable("the field 'certificate' is invalid: %v", err)
 	}
 	cluster, _ := s.registry.Cluster()
 	switch {
 	case name != cluster.Name:
-		return unprocessable("the authority is that of cluster %q, and this is cluster %q", name, cluster.Name)
+		return rest.Unprocessable("the authority is that of cluster %q, and this is cluster %q", name, cluster.Name)
 	case !s.cfg.Now().Before(a.Cert.NotAfter):
-		return unprocessable("the certificate of the authority has expired on %s", a.Cert.NotAfter.Format(time.DateOnly))
+		return rest.Unprocessable("the certificate of the authority has expired on %s", a.Cert.NotAfter.Format(time.DateOnly))
 	case s.cfg.NodeTLS.Mode != "off" && !s.cfg.NodeTLS.Managed && !s.cfg.NodeTLS.Trusts(a.Cert):
-		return unprocessable("this node does not trust the authority; add its certificate to security.node-tls.ca-file of all nodes first")
+		return rest.Unprocessable("this node does not trust the authority; add its certificate to security.node-tls.ca-file of all nodes first")
 	}
 	key, err := a.KeyPEM()
 	if err != nil {
@@ -198,5 +199,5 @@ func (s *Server) putAuthority(c echo.Context) error {
 	}
 	stored := metadata.Authority{Certificate: a.Cert.Raw}
 	hash := stored.Hash()
-	return respond(c, http.StatusOK, authorityView{hex.EncodeToString(hash[:]), timestamp(a.Cert.NotAfter)})
+	return rest.Respond(c, http.StatusOK, authorityView{hex.EncodeToString(hash[:]), rest.TimestampOf(a.Cert.NotAfter)})
 }

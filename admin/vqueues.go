@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/rest"
 	"platform/flowcontrol"
 	"platform/internal/ids"
 )
@@ -18,15 +19,15 @@ func (s *Server) onQueue(verb string, do func(echo.Context, ids.VQueue) error) e
 	return func(c echo.Context) error {
 		id, err := ids.ParseVQueue(c.Param("vqueue_id"))
 		if err != nil {
-			return invalidField("vqueue_id", err)
+			return rest.InvalidField("vqueue_id", err)
 		}
 		if !s.cfg.FlowControl {
-			return badRequest("vqueues exist only with flow control, which is off (experimental-enable-vqueues and experimental-enable-protocol-v7, on a fresh cluster)")
+			return rest.BadRequest("vqueues exist only with flow control, which is off (experimental-enable-vqueues and experimental-enable-protocol-v7, on a fresh cluster)")
 		}
 		if err := do(c, id); err != nil && !errors.Is(err, ErrNotFound) {
 			return fmt.Errorf("%s vqueue %s: %w", verb, id, err)
 		}
-		return done(c, http.StatusAccepted)
+		return rest.Done(c, http.StatusAccepted)
 	}
 }
 
@@ -47,18 +48,18 @@ func (s *Server) onScope(verb string, do func(echo.Context, string) error) echo.
 	return func(c echo.Context) error {
 		scope, err := url.PathUnescape(c.Param("scope"))
 		if err != nil {
-			return invalidField("scope", err)
+			return rest.InvalidField("scope", err)
 		}
 		if err := flowcontrol.CheckScope(scope); err != nil {
-			return invalidField("scope", err)
+			return rest.InvalidField("scope", err)
 		}
 		if !s.cfg.FlowControl {
-			return badRequest("scopes need flow control, which is off (experimental-enable-vqueues and experimental-enable-protocol-v7, on a fresh cluster)")
+			return rest.BadRequest("scopes need flow control, which is off (experimental-enable-vqueues and experimental-enable-protocol-v7, on a fresh cluster)")
 		}
 		if err := do(c, scope); err != nil {
 			return fmt.Errorf("%s scope %s: %w", verb, scope, err)
 		}
-		return done(c, http.StatusAccepted)
+		return rest.Done(c, http.StatusAccepted)
 	}
 }
 
@@ -94,4 +95,4 @@ func queueOperation(id, summary string, query ...object) operation {
 	}
 }
 
-var reasonParameter = queryParameter("reason", "Why it is paused, for other operators: one line of up to 512 bytes. Stored with the address of the client.", object{"type": "string", "maxLength": maxReason})
+var reasonParameter = queryParameter("reason", "Why it is paused, for other operators: one line of up to 512 bytes. Stored with the address of the client.", object{"type": "string", "maxLength": rest.MaxReason})

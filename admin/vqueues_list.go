@@ -9,26 +9,27 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/admin/query"
+	"platform/admin/rest"
 	"platform/internal/ids"
 )
 
 // vqueueView is a vqueue with the state of its head.
 type vqueueView struct {
-	ID          string    `json:"id"`
-	Service     string    `json:"service"`
-	Scope       string    `json:"scope,omitempty"`
-	LimitKey    string    `json:"limit_key,omitempty"`
-	Object      string    `json:"object,omitempty"` // Service/key
-	QueuePaused bool      `json:"queue_paused"`
-	PausedAt    Timestamp `json:"paused_at,omitzero"`
-	PausedBy    string    `json:"paused_by,omitempty"`
-	PauseReason string    `json:"pause_reason,omitempty"`
-	Waiting     uint64    `json:"waiting"` // including scheduled ones
-	Running     uint64    `json:"running"`
-	Suspended   uint64    `json:"suspended"`
-	Paused      uint64    `json:"paused"`
-	Finished    uint64    `json:"finished"`
-	LastStartAt Timestamp `json:"last_start_at,omitzero"`
+	ID          string         `json:"id"`
+	Service     string         `json:"service"`
+	Scope       string         `json:"scope,omitempty"`
+	LimitKey    string         `json:"limit_key,omitempty"`
+	Object      string         `json:"object,omitempty"` // Service/key
+	QueuePaused bool           `json:"queue_paused"`
+	PausedAt    rest.Timestamp `json:"paused_at,omitzero"`
+	PausedBy    string         `json:"paused_by,omitempty"`
+	PauseReason string         `json:"pause_reason,omitempty"`
+	Waiting     uint64         `json:"waiting"` // including scheduled ones
+	Running     uint64         `json:"running"`
+	Suspended   uint64         `json:"suspended"`
+	Paused      uint64         `json:"paused"`
+	Finished    uint64         `json:"finished"`
+	LastStartAt rest.Timestamp `json:"last_start_at,omitzero"`
 	// AverageWait and AverageRun are moving averages, ISO 8601; empty while nothing has started or ended.
 	AverageWait string `json:"average_wait,omitempty"`
 	AverageRun  string `json:"average_run,omitempty"`
@@ -37,10 +38,10 @@ type vqueueView struct {
 
 // queueHead is the invocation of a vqueue that starts next. Its status is empty if none waits.
 type queueHead struct {
-	HeadStatus  string    `json:"head_status,omitempty"`
-	HeadID      string    `json:"head_id,omitempty"`
-	BlockedOn   string    `json:"blocked_on,omitempty"`
-	ScheduledAt Timestamp `json:"scheduled_at,omitzero"`
+	HeadStatus  string         `json:"head_status,omitempty"`
+	HeadID      string         `json:"head_id,omitempty"`
+	BlockedOn   string         `json:"blocked_on,omitempty"`
+	ScheduledAt rest.Timestamp `json:"scheduled_at,omitzero"`
 }
 
 type vqueuePage struct {
@@ -59,10 +60,10 @@ type counterView struct {
 	RulePattern string  `json:"rule_pattern,omitempty"`
 	Waiting     uint64  `json:"waiting"`
 	// Paused and the fields below describe the pause of a scope by an operator.
-	Paused      bool      `json:"paused"`
-	PausedAt    Timestamp `json:"paused_at,omitzero"`
-	PausedBy    string    `json:"paused_by,omitempty"`
-	PauseReason string    `json:"pause_reason,omitempty"`
+	Paused      bool           `json:"paused"`
+	PausedAt    rest.Timestamp `json:"paused_at,omitzero"`
+	PausedBy    string         `json:"paused_by,omitempty"`
+	PauseReason string         `json:"pause_reason,omitempty"`
 }
 
 type counterPage struct {
@@ -114,23 +115,23 @@ func (s *Server) listQueues(c echo.Context) error {
 		last := &queues[limit-1]
 		page = vqueuePage{Queues: queues[:limit], Next: encodeCursor(queueCursor{last.Waiting, last.ID})}
 	}
-	return respond(c, http.StatusOK, page)
+	return rest.Respond(c, http.StatusOK, page)
 }
 
 // getQueue returns a vqueue, or the queue of an object without a scope.
 func (s *Server) getQueue(c echo.Context) error {
 	id, err := ids.ParseVQueue(c.Param("vqueue_id"))
 	if err != nil {
-		return invalidField("vqueue_id", err)
+		return rest.InvalidField("vqueue_id", err)
 	}
 	queues, err := s.queueRows(c.Request().Context(), queueSelect+" WHERE id = "+sqlText(id.String()))
 	if err != nil {
 		return s.queryFailure(c, err)
 	}
 	if len(queues) == 0 {
-		return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("The vqueue '%s' does not exist; a vqueue exists while it has invocations", id)}
+		return &rest.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("The vqueue '%s' does not exist; a vqueue exists while it has invocations", id)}
 	}
-	return respond(c, http.StatusOK, queues[0])
+	return rest.Respond(c, http.StatusOK, queues[0])
 }
 
 // queueRows reads vqueues and the heads of those that are not empty.
@@ -203,7 +204,7 @@ func (s *Server) listCounters(c echo.Context) error {
 		last := &counters[limit-1]
 		page = counterPage{Counters: counters[:limit], Next: encodeCursor(counterCursor{last.Waiting, last.Usage, last.Scope, last.L1, last.L2})}
 	}
-	return respond(c, http.StatusOK, page)
+	return rest.Respond(c, http.StatusOK, page)
 }
 
 // limitOf parses the page size of a request.
@@ -214,7 +215,7 @@ func limitOf(c echo.Context) (int, error) {
 	}
 	limit, err := parseLimit(text)
 	if err != nil {
-		return 0, badRequest("The query parameter 'limit' is invalid: %v", err)
+		return 0, rest.BadRequest("The query parameter 'limit' is invalid: %v", err)
 	}
 	return limit, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"platform/admin/rest"
 	"platform/internal/cluster"
 
 	"github.com/hashicorp/raft"
@@ -72,7 +73,7 @@ func (f *clusterFacts) feature() admin.FeatureState {
 		Level: uint32(plan.Level), Supported: uint32(plan.Next), Highest: uint32(plan.Highest), Held: plan.Held, Waiting: []string{},
 	}
 	if at := f.layout.Cluster.FeatureLevelAt; !at.IsZero() {
-		state.Since = admin.Timestamp(at.UnixMilli())
+		state.Since = rest.Timestamp(at.UnixMilli())
 	}
 	state.Waiting = append(state.Waiting, plan.Waiting...)
 	return state
@@ -190,16 +191,16 @@ func (f *clusterFacts) node(n metadata.Node, state *admin.ClusterState) admin.No
 	out := admin.NodeState{
 		ID: id, Name: n.Name, State: admin.NodeUnknown, Draining: n.Draining, Self: n.ServerID() == f.self, Metadata: admin.RoleNone,
 		Address: string(n.RaftAddress()), IngressAddress: n.IngressAddress, AdminAddress: n.AdminAddress, Incarnation: n.Incarnation,
-		RegisteredAt: admin.Timestamp(n.RegisteredAt.UnixMilli()), FeatureLevel: uint32(n.FeatureLevel),
+		RegisteredAt: rest.Timestamp(n.RegisteredAt.UnixMilli()), FeatureLevel: uint32(n.FeatureLevel),
 	}
 	for _, m := range f.members {
 		if m.Name == n.Name && m.Incarnation == n.Incarnation {
 			out.State, out.Stopping, out.Version, out.Address = liveness(m.State), m.Draining, m.Version, m.Address
-			out.StartedAt, out.StateSince = admin.Timestamp(m.Started.UnixMilli()), admin.Timestamp(m.Since.UnixMilli())
+			out.StartedAt, out.StateSince = rest.Timestamp(m.Started.UnixMilli()), rest.Timestamp(m.Since.UnixMilli())
 		}
 	}
 	if st := f.statuses[n.ID]; st != nil {
-		out.Answers, out.Stopping, out.Version, out.StartedAt = true, st.Draining, st.Version, admin.Timestamp(st.StartedAt)
+		out.Answers, out.Stopping, out.Version, out.StartedAt = true, st.Draining, st.Version, rest.Timestamp(st.StartedAt)
 		out.Disk, out.SecretKeys = st.Disk, st.SecretKeys
 		if u := st.Usage; u != nil {
 			out.Usage = &admin.NodeUsage{CPU: u.Cpu, Cores: u.Cores, Memory: u.Memory, MemoryLimit: u.MemoryLimit, DiskFree: u.DiskFree, DiskTotal: u.DiskTotal}

@@ -5,6 +5,7 @@ import (
 
 	"platform/admin"
 	"platform/admin/query"
+	"platform/admin/rest"
 	"platform/internal/ids"
 	"platform/partition"
 	"platform/partition/journal"
@@ -25,12 +26,12 @@ func describe(r partition.Record) *admin.Invocation {
 		Scope:                 t.Scope,
 		LimitKey:              inv.LimitKey,
 		Status:                admin.Status(query.StatusOf(r)),
-		CreatedAt:             admin.Timestamp(inv.CreatedAt),
-		ModifiedAt:            admin.Timestamp(inv.ModifiedAt),
-		ScheduledStartAt:      admin.Timestamp(inv.StartAt),
-		RunningAt:             admin.Timestamp(inv.RunningAt),
-		CompletedAt:           admin.Timestamp(inv.CompletedAt),
-		PurgeAt:               admin.Timestamp(inv.ExpiresAt),
+		CreatedAt:             rest.Timestamp(inv.CreatedAt),
+		ModifiedAt:            rest.Timestamp(inv.ModifiedAt),
+		ScheduledStartAt:      rest.Timestamp(inv.StartAt),
+		RunningAt:             rest.Timestamp(inv.RunningAt),
+		CompletedAt:           rest.Timestamp(inv.CompletedAt),
+		PurgeAt:               rest.Timestamp(inv.ExpiresAt),
 		IdempotencyKey:        inv.IdempotencyKey,
 		InvokedBy:             query.SourceName(inv.Source.Kind),
 		InvokedByTarget:       inv.Source.CallerTarget,
@@ -38,10 +39,10 @@ func describe(r partition.Record) *admin.Invocation {
 		PinnedProtocolVersion: int(inv.Pin.Protocol),
 		JournalSize:           inv.Length,
 		PauseRequested:        inv.Pausing,
-		CancelRequestedAt:     admin.Timestamp(inv.CancelRequestedAt),
+		CancelRequestedAt:     rest.Timestamp(inv.CancelRequestedAt),
 	}
 	if p := inv.LastPause; p != nil {
-		out.LastPause = &admin.Pause{Cause: query.PauseCause(p.Cause), By: p.By, Reason: p.Reason, Attempts: p.Attempts, At: admin.Timestamp(p.At), ResumedAt: admin.Timestamp(p.ResumedAt)}
+		out.LastPause = &admin.Pause{Cause: query.PauseCause(p.Cause), By: p.By, Reason: p.Reason, Attempts: p.Attempts, At: rest.Timestamp(p.At), ResumedAt: rest.Timestamp(p.ResumedAt)}
 	}
 	if inv.Flow != nil {
 		out.VQueueID = inv.VQueue().ID().String()
@@ -68,14 +69,14 @@ func describeAttempts(r partition.Record, out *admin.Invocation) {
 		out.RetryCount = uint64(attempts.Started())
 		out.LastAttemptServer = attempts.Server
 		if !attempts.LastStartAt.IsZero() {
-			out.LastStartAt = admin.Timestamp(attempts.LastStartAt.UnixMilli())
+			out.LastStartAt = rest.Timestamp(attempts.LastStartAt.UnixMilli())
 		}
 		if !attempts.NextRetryAt.IsZero() {
-			out.NextRetryAt = admin.Timestamp(attempts.NextRetryAt.UnixMilli())
+			out.NextRetryAt = rest.Timestamp(attempts.NextRetryAt.UnixMilli())
 		}
 		if !attempts.NoResponseSince.IsZero() {
-			out.NoResponseSince = admin.Timestamp(attempts.NoResponseSince.UnixMilli())
-			out.AbortAt = admin.Timestamp(attempts.AbortAt.UnixMilli())
+			out.NoResponseSince = rest.Timestamp(attempts.NoResponseSince.UnixMilli())
+			out.AbortAt = rest.Timestamp(attempts.AbortAt.UnixMilli())
 		}
 		failure = attempts.LastFailure
 	}
@@ -96,7 +97,7 @@ func (d *journalDescriber) add(e journal.Entry) {
 	i := len(d.entries)
 	d.entries = append(d.entries, admin.Entry{
 		Index: uint32(i), Type: e.Type.String(), Name: journal.NameOf(e),
-		AppendedAt: admin.Timestamp(e.AppendedAt), RawLength: len(e.Payload),
+		AppendedAt: rest.Timestamp(e.AppendedAt), RawLength: len(e.Payload),
 	})
 	d.describe(i, e)
 }
@@ -148,7 +149,7 @@ func (d *journalDescriber) describe(i int, e journal.Entry) {
 		}
 	case journal.Sleep:
 		if c, err := journal.ParseSleep(e.Payload); err == nil {
-			out.SleepWakeupAt = admin.Timestamp(c.WakeUpTime)
+			out.SleepWakeupAt = rest.Timestamp(c.WakeUpTime)
 		}
 	case journal.Call:
 		if c, err := journal.ParseCall(e.Payload); err == nil {

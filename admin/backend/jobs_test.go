@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/admin"
+	"platform/admin/rest"
 	"platform/internal/ids"
 	"platform/metadata"
 )
@@ -89,7 +90,7 @@ func newTargets(n int) *jobTargets {
 	f := &jobTargets{killed: map[string]int{}, refuse: map[string]error{}, restarts: map[string]bool{}, cancels: map[string]map[uint64]bool{}}
 	for i := range n {
 		id := ids.NewInvocation(uint64(i), [16]byte{14: byte(i >> 8), 15: byte(i)})
-		f.all = append(f.all, &admin.Invocation{ID: id.String(), CreatedAt: admin.Timestamp(i)})
+		f.all = append(f.all, &admin.Invocation{ID: id.String(), CreatedAt: rest.Timestamp(i)})
 	}
 	return f
 }

@@ -13,6 +13,7 @@ import (
 
 	"platform/admin"
 	"platform/admin/query"
+	"platform/admin/rest"
 	"platform/internal/cluster/fabric"
 	"platform/internal/cluster/routing"
 	"platform/internal/feature"
@@ -121,7 +122,7 @@ func (a *listResponses) add(ctx context.Context, id uint32, listed partition.Lis
 		return nil
 	}
 	a.listed[id] = listed
-	a.extent.CompleteFrom = max(a.extent.CompleteFrom, admin.Timestamp(listed.CompleteFrom))
+	a.extent.CompleteFrom = max(a.extent.CompleteFrom, rest.Timestamp(listed.CompleteFrom))
 	return nil
 }
 
@@ -219,7 +220,7 @@ func (c *catalog) Count(ctx context.Context, f admin.Filter, partial bool) (*adm
 		return nil, err
 	}
 	var tally listing.Tally
-	out := &admin.Counts{ByStatus: map[admin.Status]int{}, ByResult: map[admin.Result]int{}, ByService: []admin.HandlerCounts{}, AsOf: admin.Timestamp(time.Now().UnixMilli())}
+	out := &admin.Counts{ByStatus: map[admin.Status]int{}, ByResult: map[admin.Result]int{}, ByService: []admin.HandlerCounts{}, AsOf: rest.Timestamp(time.Now().UnixMilli())}
 	if c.indexed() {
 		a, err := c.query(ctx, partition.List{Kind: partition.ListCounts, Filter: filter, Partial: partial}, nil, partial)
 		if err != nil {
@@ -316,7 +317,7 @@ func describeGroup(g *listing.Group) admin.FailureGroup {
 	return admin.FailureGroup{
 		ID: g.ID.String(), Service: g.Service, Handler: g.Handler, ErrorCode: g.ErrorCode, Code: g.Code, Message: g.Message,
 		Sample: g.Sample.String(), Count: g.Count, ByStatus: byStatus(&g.ByStatus), Keys: g.Keys,
-		FirstSeen: admin.Timestamp(g.FirstSeen), LastSeen: admin.Timestamp(g.LastSeen), Deployments: append([]ids.Deployment{}, g.Deployments...),
+		FirstSeen: rest.Timestamp(g.FirstSeen), LastSeen: rest.Timestamp(g.LastSeen), Deployments: append([]ids.Deployment{}, g.Deployments...),
 	}
 }
 

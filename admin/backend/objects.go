@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"platform/admin"
+	"platform/admin/rest"
 	"platform/internal/cluster/fabric"
 	"platform/internal/ids"
 	"platform/partition"
@@ -252,7 +253,7 @@ func readObject(ctx context.Context, p *fabric.Handle, table partition.Table, ob
 			addToSummary(&out.ObjectSummary, table, row)
 			switch table {
 			case partition.Locks:
-				out.HeldSince = admin.Timestamp(row.Since)
+				out.HeldSince = rest.Timestamp(row.Since)
 			case partition.Waiting:
 				if len(out.Queue) < admin.MaxObjectQueue {
 					out.Queue = append(out.Queue, row.ID.String())

@@ -6,6 +6,7 @@ import (
 
 	"platform/admin"
 	"platform/admin/query"
+	"platform/admin/rest"
 	"platform/internal/cluster/routing"
 	"platform/partition"
 	"platform/partition/machine"
@@ -74,7 +75,7 @@ func queriedNode(n *admin.NodeState, st *nodepb.StatusResponse) query.Node {
 	return out
 }
 
-func timeOf(t admin.Timestamp) time.Time {
+func timeOf(t rest.Timestamp) time.Time {
 	if t == 0 {
 		return time.Time{}
 	}

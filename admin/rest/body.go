@@ -1,4 +1,4 @@
-package admin
+package rest
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"os"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -20,45 +21,51 @@ import (
 	"platform/internal/httpserver"
 )
 
-// readJSON decodes the request body into a value. Syntax errors have status 400; values of the
+// BodyReader reads the bodies of requests.
+type BodyReader struct {
+	Limit   int64         // in bytes
+	Timeout time.Duration // time that a client has for each 64 KiB
+}
+
+// ReadJSON decodes the request body into a value. Syntax errors have status 400; values of the
 // wrong type and unknown fields have status 422. Messages contain the position or the field.
-func (s *Server) readJSON(c echo.Context, into any) error {
-	body, err := s.readBody(c)
+func (b BodyReader) ReadJSON(c echo.Context, into any) error {
+	body, err := b.ReadRawJSON(c)
 	if err != nil {
 		return err
 	}
-	return decodeJSON(body, into)
+	return DecodeJSON(body, into)
 }
 
-// readBody reads a body with the content type application/json.
-func (s *Server) readBody(c echo.Context) ([]byte, error) {
+// ReadRawJSON reads a body with the content type application/json.
+func (b BodyReader) ReadRawJSON(c echo.Context) ([]byte, error) {
 	r := c.Request()
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
-		return nil, &apiError{
-			status:  http.StatusUnsupportedMediaType,
-			message: fmt.Sprintf("expected the header 'content-type: application/json', got %q", r.Header.Get("Content-Type")),
+		return nil, &Error{
+			Status:  http.StatusUnsupportedMediaType,
+			Message: fmt.Sprintf("expected the header 'content-type: application/json', got %q", r.Header.Get("Content-Type")),
 		}
 	}
-	body, release, err := s.readBytes(c)
+	body, release, err := b.ReadBytes(c)
 	if err == nil {
 		release()
 	}
 	return body, err
 }
 
-// readBytes reads a body of any content type. The caller must call release to return the memory to
+// ReadBytes reads a body of any content type. The caller must call release to return the memory to
 // the budget.
-func (s *Server) readBytes(c echo.Context) (_ []byte, release func(), _ error) {
+func (b BodyReader) ReadBytes(c echo.Context) (_ []byte, release func(), _ error) {
 	r := c.Request()
-	account, size := budget.From(r.Context()), s.cfg.Limits.Body
+	account, size := budget.From(r.Context()), b.Limit
 	if r.ContentLength >= 0 {
 		size = min(size, r.ContentLength)
 	}
 	if !account.Reserve(size) {
-		return nil, nil, &apiError{
-			status: http.StatusServiceUnavailable, code: errcode.RT0026, retry: true, after: account.RetryAfter(),
-			message: "not enough memory for the request body besides those in progress (networking.body-memory-limit, networking.connection-body-memory-limit); nothing was changed, retry later",
+		return nil, nil, &Error{
+			Status: http.StatusServiceUnavailable, Code: errcode.RT0026, Retry: true, After: account.RetryAfter(),
+			Message: "not enough memory for the request body besides those in progress (networking.body-memory-limit, networking.connection-body-memory-limit); nothing was changed, retry later",
 		}
 	}
 	defer func() {
@@ -66,32 +73,33 @@ func (s *Server) readBytes(c echo.Context) (_ []byte, release func(), _ error) {
 			account.Return(size)
 		}
 	}()
-	in := httpserver.NewBody(c.Response(), r, s.cfg.Limits.BodyTimeout)
+	in := httpserver.NewBody(c.Response(), r, b.Timeout)
 	defer in.Close()
-	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), in, s.cfg.Limits.Body))
+	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), in, b.Limit))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, nil, &apiError{
-			status:  http.StatusRequestEntityTooLarge,
-			message: fmt.Sprintf("the request body is larger than %d bytes", tooLarge.Limit),
+		return nil, nil, &Error{
+			Status:  http.StatusRequestEntityTooLarge,
+			Message: fmt.Sprintf("the request body is larger than %d bytes", tooLarge.Limit),
 		}
 	}
 	if os.IsTimeout(err) {
-		return nil, nil, &apiError{status: http.StatusRequestTimeout, message: "the request body did not arrive in time"}
+		return nil, nil, &Error{Status: http.StatusRequestTimeout, Message: "the request body did not arrive in time"}
 	}
 	if err != nil {
-		return nil, nil, badRequest("the request body could not be read: %v", err)
+		return nil, nil, BadRequest("the request body could not be read: %v", err)
 	}
 	return body, func() { account.Return(size) }, nil
 }
 
-func decodeJSON(body []byte, into any) error {
+// DecodeJSON decodes a body into a value, with the errors of ReadJSON.
+func DecodeJSON(body []byte, into any) error {
 	if len(bytes.TrimSpace(body)) == 0 {
-		return badRequest("the request body is empty, expected %s", expected(into))
+		return BadRequest("the request body is empty, expected %s", expected(into))
 	}
 	err := json.Unmarshal(body, into)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		line, column := position(body, syntax.Offset)
-		return badRequest("the request body is not valid JSON: %v at line %d, column %d", syntax, line, column)
+		return BadRequest("the request body is not valid JSON: %v at line %d, column %d", syntax, line, column)
 	}
 	if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		what := "the request body"
@@ -101,24 +109,24 @@ func decodeJSON(body []byte, into any) error {
 				what = "each value of " + what // the decoder does not report which one
 			}
 		}
-		return &apiError{
-			status:  http.StatusUnprocessableEntity,
-			message: fmt.Sprintf("%s must be %s, not %s", what, typeName(mismatch.Type), withArticle(mismatch.Value)),
+		return &Error{
+			Status:  http.StatusUnprocessableEntity,
+			Message: fmt.Sprintf("%s must be %s, not %s", what, typeName(mismatch.Type), withArticle(mismatch.Value)),
 		}
 	}
-	if f, ok := errors.AsType[*apiError](err); ok { // of a type with its own decoder
+	if f, ok := errors.AsType[*Error](err); ok { // of a type with its own decoder
 		return f
 	}
 	if err != nil {
 		if name := undecodable(body, into); name != "" {
-			return unprocessable("the field '%s' is invalid: %v", name, err)
+			return Unprocessable("the field '%s' is invalid: %v", name, err)
 		}
-		return badRequest("the request body is not valid: %v", err)
+		return BadRequest("the request body is not valid: %v", err)
 	}
 	if name, repeated := httpserver.RepeatedKey(body, false); repeated {
-		return badRequest("the request body has the key '%s' twice; only one of the values would take effect", name)
+		return BadRequest("the request body has the key '%s' twice; only one of the values would take effect", name)
 	}
-	return checkFields(body, reflect.TypeOf(into), "")
+	return CheckFields(body, reflect.TypeOf(into), "")
 }
 
 // undecodable returns the JSON name of the first field of a struct whose value the field's own decoder

@@ -1,0 +1,56 @@
+package admin
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/admin/rest"
+)
+
+// rejectUnknownQuery rejects query parameters that the OpenAPI description of a route does not
+// contain, and several values of one that is not a list there: only one of them would take effect.
+func rejectUnknownQuery(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if c.Request().URL.RawQuery == "" {
+			return next(c)
+		}
+		method := c.Request().Method
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
+		op, described := operations[method+" "+c.Path()]
+		if !described || op.anyQuery {
+			return next(c)
+		}
+		names := op.queryNames()
+		for _, given := range slices.Sorted(maps.Keys(c.QueryParams())) {
+			if !slices.Contains(names, given) {
+				return rest.BadRequest("unknown query parameter '%s'%s", given, rest.Alternatives(given, "parameters", names))
+			}
+			if values := c.QueryParams()[given]; len(values) > 1 && !op.repeatable(given) {
+				return rest.BadRequest("The query parameter '%s' is given %d times; it has one value", given, len(values))
+			}
+		}
+		return next(c)
+	}
+}
+
+// queryNames returns the names of an operation's query parameters, sorted.
+func (op operation) queryNames() []string {
+	var names []string
+	for _, parameter := range op.query {
+		names = append(names, parameter["name"].(string))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// repeatable reports whether a query parameter may have several values.
+func (op operation) repeatable(name string) bool {
+	return slices.ContainsFunc(op.query, func(parameter object) bool {
+		return parameter["name"] == name && parameter["schema"].(object)["type"] == "array"
+	})
+}

@@ -229,7 +229,7 @@ func viewKafkaCluster(c *subscription.Cluster) kafkaClusterView {
 	}
 	view.Info = append(view.Info, propertyNotices(c.Properties)...)
 	if n := c.Incomplete(); n != "" && c.Unreadable == nil {
-		view.Info = append(view.Info, notice{Message: n})
+		view.Info = append(view.Info, rest.Notice{Message: n})
 	}
 	return view
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/cmd/platform/internal/cli"
+	"platform/cmd/platform/internal/cli/command"
 )
 
 // flagCase describes how a command is run to observe the effects of its flags.
@@ -368,7 +369,7 @@ func outcome(t *testing.T, c flagCase, args []string) string {
 	defer fake.Close()
 	env := map[string]string{"PLATFORM_ADMIN_URL": fake.URL, "PLATFORM_INGRESS_URL": fake.URL, "EDITOR": editor, "PLATFORM_CLI_CONFIG": filepath.Join(dir, "none")}
 	var out, errs bytes.Buffer
-	status := cli.Run(t.Context(), args, cli.System{
+	status := cli.Run(t.Context(), args, command.System{
 		In: strings.NewReader(""), Out: &out, Err: &errs, Home: dir, Getenv: func(name string) string { return env[name] },
 	})
 	return changing.ReplaceAllString(fmt.Sprintf("status %d\n%s\n%s\n%s", status, out.String(), errs.String(), fake.log()), "…")

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"platform/cmd/platform/internal/cli"
+	"platform/cmd/platform/internal/cli/command"
 )
 
 func main() { os.Exit(run()) }
@@ -16,7 +17,7 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	home, _ := os.UserHomeDir() // without a home directory there is no default configuration file
-	return cli.Run(ctx, os.Args[1:], cli.System{
+	return cli.Run(ctx, os.Args[1:], command.System{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Home: home,
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 	"platform/internal/errcode"
@@ -26,16 +27,16 @@ func (a *app) whoami() *cobra.Command {
 		Example: "  platform whoami",
 	}
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
-	cmd.RunE = run(func(ctx context.Context, _ []string) error {
-		server, err := a.client.Version(ctx)
+	cmd.RunE = command.Run(func(ctx context.Context, _ []string) error {
+		server, err := a.Client.Version(ctx)
 		if client.HasStatus(err, http.StatusForbidden) { // the server is reached, and knows the token
 			err = nil
 		}
-		identity, _ := a.client.WhoAmI(ctx) // unknown to previous releases
+		identity, _ := a.Client.WhoAmI(ctx) // unknown to previous releases
 		if *asJSON {
-			return a.printJSON(map[string]any{ // which describes what can be reached
-				"environment": a.profile.Environment, "config_file": a.profile.File, "config_file_exists": a.profile.FileExists,
-				"admin_base_url": a.profile.AdminURL, "ingress_base_url": a.profile.IngressURL, "authenticated": a.profile.Token != "",
+			return a.PrintJSON(map[string]any{ // which describes what can be reached
+				"environment": a.Profile.Environment, "config_file": a.Profile.File, "config_file_exists": a.Profile.FileExists,
+				"admin_base_url": a.Profile.AdminURL, "ingress_base_url": a.Profile.IngressURL, "authenticated": a.Profile.Token != "",
 				"version": version.Version(), "commit": version.Commit(), "server_version": server.Version, "server_reachable": err == nil,
 				"name": identity.Name, "roles": append([]string{}, identity.Roles...), "token_required": identity.TokenRequired,
 			})
@@ -44,7 +45,7 @@ func (a *app) whoami() *cobra.Command {
 		switch {
 		case err != nil:
 			return err
-		case a.profile.Token != "" && identity.Name == "" && identity.TokenRequired:
+		case a.Profile.Token != "" && identity.Name == "" && identity.TokenRequired:
 			return errors.New("the server does not know the token, or it has expired")
 		}
 		return nil
@@ -53,18 +54,18 @@ func (a *app) whoami() *cobra.Command {
 }
 
 func (a *app) showSettings(server client.Version, identity client.Identity, err error) {
-	status := a.print.Green("reachable")
+	status := a.Print.Green("reachable")
 	if err != nil {
-		status = a.print.Red(term.Clean(err.Error()))
+		status = a.Print.Red(term.Clean(err.Error()))
 	}
-	file := a.profile.File
-	if !a.profile.FileExists {
+	file := a.Profile.File
+	if !a.Profile.FileExists {
 		file += " (does not exist)"
 	}
-	a.print.Heading("Server")
-	a.print.Fields("  ",
-		term.Field{Name: "Admin API", Value: a.profile.AdminURL},
-		term.Field{Name: "Ingress", Value: a.profile.IngressURL},
+	a.Print.Heading("Server")
+	a.Print.Fields("  ",
+		term.Field{Name: "Admin API", Value: a.Profile.AdminURL},
+		term.Field{Name: "Ingress", Value: a.Profile.IngressURL},
 		term.Field{Name: "Status", Value: status},
 		term.Field{Name: "Version", Value: term.Clean(server.Version)},
 		term.Field{Name: "Commit", Value: term.Clean(server.Commit)},
@@ -72,16 +73,16 @@ func (a *app) showSettings(server client.Version, identity client.Identity, err 
 		term.Field{Name: "Roles", Value: term.Clean(strings.Join(identity.Roles, ", "))},
 		term.Field{Name: "Limited to", Value: term.Clean(limitsText(identity.Services, identity.Scopes))},
 	)
-	a.print.Println()
-	a.print.Heading("Environment")
-	a.print.Fields("  ",
-		term.Field{Name: "Name", Value: a.profile.Environment},
+	a.Print.Println()
+	a.Print.Heading("Environment")
+	a.Print.Fields("  ",
+		term.Field{Name: "Name", Value: a.Profile.Environment},
 		term.Field{Name: "Configuration file", Value: file},
-		term.Field{Name: "Bearer token", Value: yesNo(a.profile.Token != "")},
+		term.Field{Name: "Bearer token", Value: command.YesNo(a.Profile.Token != "")},
 	)
-	a.print.Println()
-	a.print.Heading("This Program")
-	a.print.Fields("  ", a.buildFields()...)
+	a.Print.Println()
+	a.Print.Heading("This Program")
+	a.Print.Fields("  ", a.buildFields()...)
 }
 
 func (a *app) buildFields() []term.Field {
@@ -95,11 +96,11 @@ func (a *app) buildFields() []term.Field {
 func (a *app) version() *cobra.Command {
 	cmd := &cobra.Command{Use: "version", Short: "Show the version of this program", Args: cobra.NoArgs}
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
-	cmd.RunE = run(func(context.Context, []string) error {
+	cmd.RunE = command.Run(func(context.Context, []string) error {
 		if *asJSON {
-			return a.printJSON(map[string]string{"version": version.Version(), "commit": version.Commit(), "built_with": version.Platform()})
+			return a.PrintJSON(map[string]string{"version": version.Version(), "commit": version.Commit(), "built_with": version.Platform()})
 		}
-		a.print.Println(version.Line("platform"))
+		a.Print.Println(version.Line("platform"))
 		return nil
 	})
 	return cmd
@@ -115,34 +116,34 @@ for, why it failed, and what to do next.`,
 		Example: "  platform explain RT0016\n  platform explain inv_1eZuh3e9kYOt41qu4r6Lc4GeOvsM3b1KoN",
 	}
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
-	a.shows(cmd, func(ctx context.Context, args []string) error {
+	a.Shows(cmd, func(ctx context.Context, args []string) error {
 		if len(args) == 1 && strings.HasPrefix(args[0], "inv_") {
 			return a.explainInvocation(ctx, args[0], *asJSON)
 		}
 		entries := errcode.All()
 		if len(args) == 1 {
 			if meaning, ok := statusMeanings[strings.ToLower(args[0])]; ok && !*asJSON {
-				a.print.Printf("%s: %s\n", a.print.Bold(strings.ToLower(args[0])), wrap(meaning, 80))
-				a.say("An invocation: platform explain <id>. All that have the status: platform invocations list --status %s", strings.ToLower(args[0]))
+				a.Print.Printf("%s: %s\n", a.Print.Bold(strings.ToLower(args[0])), wrap(meaning, 80))
+				a.Say("An invocation: platform explain <id>. All that have the status: platform invocations list --status %s", strings.ToLower(args[0]))
 				return nil
 			}
 			entry, ok := errcode.Lookup(errorCode(args[0]))
 			if !ok && strings.Contains(args[0], "/") {
-				return &hintedError{fmt.Errorf("%q is neither an error code nor the id of an invocation", args[0]),
-					"`platform invocations list " + term.Clean(args[0]) + " --active` shows the ids of its invocations."}
+				return command.WithHint(fmt.Errorf("%q is neither an error code nor the id of an invocation", args[0]),
+					"`platform invocations list "+term.Clean(args[0])+" --active` shows the ids of its invocations.")
 			}
 			if !ok {
 				if shortCode.MatchString(args[0]) {
-					return &hintedError{fmt.Errorf("there is no error code %q", args[0]), "`platform explain` lists all codes."}
+					return command.WithHint(fmt.Errorf("there is no error code %q", args[0]), "`platform explain` lists all codes.")
 				}
-				return &hintedError{fmt.Errorf("%q is neither an error code nor a status of invocations", args[0]),
-					nearest(args[0], slices.Sorted(maps.Keys(statusMeanings)), "`platform explain` lists all codes.")}
+				return command.WithHint(fmt.Errorf("%q is neither an error code nor a status of invocations", args[0]),
+					command.Nearest(args[0], slices.Sorted(maps.Keys(statusMeanings)), "`platform explain` lists all codes."))
 			}
 			entries = []errcode.Entry{entry}
 		}
 		switch {
 		case *asJSON:
-			return a.printJSON(explanations(entries, len(args) == 1))
+			return a.PrintJSON(explanations(entries, len(args) == 1))
 		case len(args) == 1:
 			a.explainOne(entries[0])
 		default:
@@ -150,7 +151,7 @@ for, why it failed, and what to do next.`,
 			for i, e := range entries {
 				rows[i] = []string{string(e.Code), e.Title}
 			}
-			a.print.Table("", []string{"CODE", "MEANING"}, rows)
+			a.Print.Table("", []string{"CODE", "MEANING"}, rows)
 		}
 		return nil
 	})
@@ -181,8 +182,8 @@ func errorCode(text string) errcode.Code {
 }
 
 func (a *app) explainOne(e errcode.Entry) {
-	a.print.Heading(string(e.Code) + ": " + e.Title)
-	a.print.Printf("%s\n\n%s\n%s\n", wrap(e.Meaning, 80), a.print.Bold("What to do"), wrap(e.Remedy, 80))
+	a.Print.Heading(string(e.Code) + ": " + e.Title)
+	a.Print.Printf("%s\n\n%s\n%s\n", wrap(e.Meaning, 80), a.Print.Bold("What to do"), wrap(e.Remedy, 80))
 }
 
 func explanations(entries []errcode.Entry, single bool) any {

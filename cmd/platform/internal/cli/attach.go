@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 	"platform/internal/suggest"
@@ -59,15 +60,15 @@ call, the parameter of a call, a value that was set. 'platform invocations descr
 Payloads can be binary and large: redirect them to a file.`,
 		Args:    cobra.RangeArgs(1, 2),
 		Example: "  platform invocations payload inv_1…\n  platform invocations payload inv_1… 7 > result.json",
-		RunE: run(func(ctx context.Context, args []string) error {
+		RunE: command.Run(func(ctx context.Context, args []string) error {
 			var index uint64
 			if len(args) > 1 {
 				var err error
 				if index, err = strconv.ParseUint(args[1], 10, 32); err != nil {
-					return &usageError{fmt.Sprintf("%q is not the number of a journal entry", args[1])}
+					return command.UsageError(fmt.Sprintf("%q is not the number of a journal entry", args[1]))
 				}
 			}
-			payload, err := a.client.EntryPayload(ctx, args[0], uint32(index))
+			payload, err := a.Client.EntryPayload(ctx, args[0], uint32(index))
 			if err != nil {
 				return err
 			}
@@ -84,13 +85,13 @@ type fetch func(context.Context, client.InvocationRef) (*client.Response, error)
 
 func (a *app) waitFor(ctx context.Context, ref client.InvocationRef) (*client.Response, error) {
 	defer a.noticeLater(ctx, func(ctx context.Context) { a.sayWaitingRef(ctx, ref) })()
-	return a.client.Attach(ctx, ref)
+	return a.Client.Attach(ctx, ref)
 }
 
 func (a *app) outputOf(ctx context.Context, ref client.InvocationRef) (*client.Response, error) {
-	response, err := a.client.Output(ctx, ref)
+	response, err := a.Client.Output(ctx, ref)
 	if client.IsNotReady(err) {
-		err = &hintedError{err, "It has no result yet. `" + attachCommand(ref) + "` waits for it."}
+		err = command.WithHint(err, "It has no result yet. `"+attachCommand(ref)+"` waits for it.")
 	}
 	return response, err
 }
@@ -121,20 +122,20 @@ func (a *app) resultOfInvocation(get fetch, cmd *cobra.Command) *cobra.Command {
 	key := cmd.Flags().String("idempotency-key", "", "the invocation of the handler with this idempotency key")
 	scope := cmd.Flags().String("scope", "", "scope of the invocation (with --idempotency-key)")
 	asJSON := cmd.Flags().Bool("json", false, "print an object with the invocation id and the result")
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
 		ref := client.InvocationRef{ID: args[0]}
 		switch target, err := client.ParseTarget(args[0]); {
 		case *key != "":
 			if err != nil {
-				return &usageError{fmt.Sprintf("--idempotency-key needs a handler, got %q: %s", args[0], err)}
+				return command.UsageError(fmt.Sprintf("--idempotency-key needs a handler, got %q: %s", args[0], err))
 			}
 			ref = client.InvocationRef{Target: target, IdempotencyKey: *key, Scope: *scope}
 		case *scope != "":
-			return &usageError{"--scope needs --idempotency-key; an invocation id alone is unique in all scopes"}
+			return command.UsageError("--scope needs --idempotency-key; an invocation id alone is unique in all scopes")
 		case err == nil && target.Keyed && a.isWorkflow(ctx, target.Service, target.Handler):
 			ref = client.InvocationRef{Target: target}
 		case err == nil:
-			return &usageError{fmt.Sprintf("%q names a handler, not an invocation: specify an invocation id, or --idempotency-key", args[0])}
+			return command.UsageError(fmt.Sprintf("%q names a handler, not an invocation: specify an invocation id, or --idempotency-key", args[0]))
 		}
 		return a.printResult(ctx, get, ref, *asJSON)
 	})
@@ -144,13 +145,13 @@ func (a *app) resultOfInvocation(get fetch, cmd *cobra.Command) *cobra.Command {
 func (a *app) printResult(ctx context.Context, get fetch, ref client.InvocationRef, asJSON bool) error {
 	response, err := get(ctx, ref)
 	if err != nil {
-		return hintNotFound(err, noResultHint)
+		return command.HintNotFound(err, noResultHint)
 	}
 	return a.result(response, asJSON)
 }
 
 func (a *app) workflows() *cobra.Command {
-	return group(&cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:     "workflows",
 		Aliases: []string{"workflow", "wf"},
 		Short:   "Print the results of workflows",
@@ -169,7 +170,7 @@ func (a *app) resultOfWorkflow(get fetch, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.RangeArgs(1, 2)
 	scope := cmd.Flags().String("scope", "", "scope of the workflow (default: none)")
 	asJSON := cmd.Flags().Bool("json", false, "print an object with the invocation id and the result")
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
 		object, err := objectOf(args, *scope)
 		if err != nil {
 			return err
@@ -186,32 +187,32 @@ func (a *app) resultOfWorkflow(get fetch, cmd *cobra.Command) *cobra.Command {
 
 // isWorkflow reports whether a handler is the run of a workflow.
 func (a *app) isWorkflow(ctx context.Context, service, handler string) bool {
-	s, _, err := a.client.Service(ctx, service)
+	s, _, err := a.Client.Service(ctx, service)
 	return err == nil && slices.ContainsFunc(s.Handlers, func(h client.Handler) bool { return h.Name == handler && h.Type == "Workflow" })
 }
 
 // hintWorkflow explains why there is no such workflow.
 func (a *app) hintWorkflow(ctx context.Context, err error, ref client.InvocationRef) error {
-	if hintNotFound(err, "") == err { //nolint:errorlint // other errors are returned unchanged
+	if command.HintNotFound(err, "") == err { //nolint:errorlint // other errors are returned unchanged
 		return err
 	}
 	name, key := ref.Target.Service, ref.Target.Key
-	service, _, lookup := a.client.Service(ctx, name)
+	service, _, lookup := a.Client.Service(ctx, name)
 	switch {
 	case client.IsNotFound(lookup):
-		return &hintedError{fmt.Errorf("there is no workflow %s", term.Clean(name)), a.nearestService(ctx, name, servicesHint)}
+		return command.WithHint(fmt.Errorf("there is no workflow %s", term.Clean(name)), a.nearestService(ctx, name, servicesHint))
 	case lookup != nil:
-		return hintNotFound(err, noResultHint)
+		return command.HintNotFound(err, noResultHint)
 	case service.Type != "Workflow":
-		return &hintedError{fmt.Errorf("%s is not a workflow but a %s", term.Clean(name), service.Type), "`platform attach <invocation id>` waits for the result of an invocation."}
+		return command.WithHint(fmt.Errorf("%s is not a workflow but a %s", term.Clean(name), service.Type), "`platform attach <invocation id>` waits for the result of an invocation.")
 	}
 	for _, h := range service.Handlers {
 		if before, found := strings.CutSuffix(key, "/"+h.Name); found {
-			return &hintedError{fmt.Errorf("no run of %s has the key %q", term.Clean(name), term.Clean(key)), "The argument is Workflow/key, without a handler: " + term.Clean(name+"/"+before) + "."}
+			return command.WithHint(fmt.Errorf("no run of %s has the key %q", term.Clean(name), term.Clean(key)), "The argument is Workflow/key, without a handler: "+term.Clean(name+"/"+before)+".")
 		}
 	}
-	return &hintedError{fmt.Errorf("no run of %s has the key %q", term.Clean(name), term.Clean(key)),
-		"It was never started, or its retention time is over. `platform send " + term.Clean(name+"/"+key) + "/run` starts it."}
+	return command.WithHint(fmt.Errorf("no run of %s has the key %q", term.Clean(name), term.Clean(key)),
+		"It was never started, or its retention time is over. `platform send "+term.Clean(name+"/"+key)+"/run` starts it.")
 }
 
 // objectOf parses the name of an object or workflow: Service/key, or both as separate
@@ -219,7 +220,7 @@ func (a *app) hintWorkflow(ctx context.Context, err error, ref client.Invocation
 func objectOf(args []string, scope string) (client.Object, error) {
 	object := client.Object{Service: args[0], Scope: scope}
 	if len(args) > 1 && strings.Contains(args[0], "/") {
-		return client.Object{}, &usageError{fmt.Sprintf("%q is a service and a key, so %q is one argument too many", args[0], args[1])}
+		return client.Object{}, command.UsageError(fmt.Sprintf("%q is a service and a key, so %q is one argument too many", args[0], args[1]))
 	}
 	if len(args) > 1 {
 		object.Key = args[1]
@@ -227,7 +228,7 @@ func objectOf(args []string, scope string) (client.Object, error) {
 	}
 	service, key, keyed := strings.Cut(args[0], "/")
 	if !keyed || service == "" || key == "" {
-		return client.Object{}, &usageError{fmt.Sprintf("expected Service/key, got %q", args[0])}
+		return client.Object{}, command.UsageError(fmt.Sprintf("expected Service/key, got %q", args[0]))
 	}
 	object.Service, object.Key = service, key
 	return object, nil

@@ -11,12 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
 
 func (a *app) audit() *cobra.Command {
-	return group(&cobra.Command{
+	return command.Group(&cobra.Command{
 		Use: "audit", Short: "Show, verify and export the audit log",
 		Long: `The audit log records who changed what through the admin API: operations on invocations, state,
 deployments, services, rules, tokens and the cluster, and requests that were refused.`,
@@ -26,11 +27,11 @@ deployments, services, rules, tokens and the cluster, and requests that were ref
 func (a *app) auditList() *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List the newest records", Args: cobra.NoArgs, Example: "  platform audit list --limit 20"}
 	limit := cmd.Flags().Int("limit", 50, "`number` of records, at most 1000")
-	return viewResponse(a, cmd, func(ctx context.Context, _ []string) ([]client.AuditRecord, *client.Response, error) {
-		return a.client.Audit(ctx, 0, *limit)
+	return command.ViewResponse(a.App, cmd, func(ctx context.Context, _ []string) ([]client.AuditRecord, *client.Response, error) {
+		return a.Client.Audit(ctx, 0, *limit)
 	}, func(_ context.Context, list []client.AuditRecord) error {
 		if len(list) == 0 {
-			a.say("The audit log is empty.")
+			a.Say("The audit log is empty.")
 			return nil
 		}
 		rows := make([][]string, len(list))
@@ -40,11 +41,11 @@ func (a *app) auditList() *cobra.Command {
 				outcome = "ok"
 			}
 			rows[i] = []string{
-				strconv.FormatUint(r.Sequence, 10), a.print.Time(r.At), orDash(term.Clean(r.Principal)), orDash(r.Address),
+				strconv.FormatUint(r.Sequence, 10), a.Print.Time(r.At), command.OrDash(term.Clean(r.Principal)), command.OrDash(r.Address),
 				term.Clean(r.Action), term.Clean(r.Object), term.Clean(outcome),
 			}
 		}
-		a.print.Table("", []string{"NUMBER", "TIME", "TOKEN", "ADDRESS", "ACTION", "OBJECT", "OUTCOME"}, rows)
+		a.Print.Table("", []string{"NUMBER", "TIME", "TOKEN", "ADDRESS", "ACTION", "OBJECT", "OUTCOME"}, rows)
 		return nil
 	})
 }
@@ -56,14 +57,14 @@ func (a *app) auditVerify() *cobra.Command {
 --hash proves later that the records up to it were not replaced.`,
 	}
 	known := cmd.Flags().String("hash", "", "`hash` of a record, from an earlier run, that must still be part of the log")
-	asJSON := jsonFlag(cmd.Flags())
-	cmd.RunE = run(func(ctx context.Context, _ []string) error {
-		v, response, err := a.client.VerifyAudit(ctx)
+	asJSON := command.JSONFlag(cmd.Flags())
+	cmd.RunE = command.Run(func(ctx context.Context, _ []string) error {
+		v, response, err := a.Client.VerifyAudit(ctx)
 		if err != nil {
 			return err
 		}
 		if *asJSON {
-			if err := a.printRaw(response.Body); err != nil {
+			if err := a.PrintRaw(response.Body); err != nil {
 				return err
 			}
 		}
@@ -80,8 +81,8 @@ func (a *app) auditVerify() *cobra.Command {
 			}
 		}
 		if !*asJSON {
-			a.print.Printf("%s %s, numbers %d to %d, %d deleted to make room\nHash of the last record: %s\n",
-				a.print.Green("[OK]:"), counted(v.Records, "record"), v.First, v.Last, v.Deleted, v.Hash)
+			a.Print.Printf("%s %s, numbers %d to %d, %d deleted to make room\nHash of the last record: %s\n",
+				a.Print.Green("[OK]:"), command.Counted(v.Records, "record"), v.First, v.Last, v.Deleted, v.Hash)
 		}
 		return nil
 	})
@@ -95,7 +96,7 @@ const auditPage = 1000
 func (a *app) eachAuditPage(ctx context.Context, use func([]json.RawMessage) error) error {
 	before := uint64(0)
 	for {
-		list, response, err := a.client.Audit(ctx, before, auditPage)
+		list, response, err := a.Client.Audit(ctx, before, auditPage)
 		if err != nil || len(list) == 0 {
 			return err
 		}
@@ -129,7 +130,7 @@ func (a *app) auditExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "export", Short: "Print all records as lines of JSON, the oldest first", Args: cobra.NoArgs, Example: "  platform audit export > audit.ndjson",
 	}
-	cmd.RunE = run(func(ctx context.Context, _ []string) error {
+	cmd.RunE = command.Run(func(ctx context.Context, _ []string) error {
 		var all []json.RawMessage
 		if err := a.eachAuditPage(ctx, func(records []json.RawMessage) error {
 			all = append(all, records...)
@@ -143,7 +144,7 @@ func (a *app) auditExport() *cobra.Command {
 			if err := json.Compact(&line, r); err != nil {
 				return fmt.Errorf("the server sent malformed JSON: %w", err)
 			}
-			a.print.Println(line.String())
+			a.Print.Println(line.String())
 		}
 		return nil
 	})

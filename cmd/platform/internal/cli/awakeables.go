@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 	"platform/internal/access"
@@ -19,7 +20,7 @@ import (
 )
 
 func (a *app) awakeables() *cobra.Command {
-	return group(&cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:     "awakeables",
 		Aliases: []string{"awakeable"},
 		Short:   "Complete awakeables, which handlers wait for",
@@ -42,7 +43,7 @@ func (a *app) awakeablesComplete(reject bool) *cobra.Command {
 		done = "Rejected"
 	}
 	value := completionFlags(cmd, reject)
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
 		body, err := value.body(a, cmd, args[1:])
 		if err != nil {
 			return err
@@ -50,10 +51,10 @@ func (a *app) awakeablesComplete(reject bool) *cobra.Command {
 		if err := a.checkAwakeable(ctx, args[0]); err != nil {
 			return err
 		}
-		if err := a.client.CompleteAwakeable(ctx, args[0], reject, body); err != nil {
+		if err := a.Client.CompleteAwakeable(ctx, args[0], reject, body); err != nil {
 			return err
 		}
-		a.print.Printf("%s %s awakeable %s\n", a.print.Green("[OK]:"), done, term.Clean(args[0]))
+		a.Print.Printf("%s %s awakeable %s\n", a.Print.Green("[OK]:"), done, term.Clean(args[0]))
 		return nil
 	})
 	return cmd
@@ -69,19 +70,19 @@ it ends with that token.`,
 		Example: "  platform awakeables callback sign_1… --expires-in 7d",
 	}
 	validity := cmd.Flags().String("expires-in", "24h", "validity as a `duration`")
-	cmd.RunE = run(func(_ context.Context, args []string) error {
+	cmd.RunE = command.Run(func(_ context.Context, args []string) error {
 		if _, err := ids.ParseAwakeable(args[0]); err != nil {
-			return &usageError{fmt.Sprintf("%q is not the id of an awakeable: %v", args[0], err)}
+			return command.UsageError(fmt.Sprintf("%q is not the id of an awakeable: %v", args[0], err))
 		}
 		d, err := units.ParseDuration(*validity)
 		if err != nil || d <= 0 {
-			return &usageError{"--expires-in takes a duration, such as 7d"}
+			return command.UsageError("--expires-in takes a duration, such as 7d")
 		}
-		token, err := access.NewCallback(a.profile.Token, args[0], time.Now().Add(d))
+		token, err := access.NewCallback(a.Profile.Token, args[0], time.Now().Add(d))
 		if err != nil {
 			return fmt.Errorf("%w; log in with one that `platform tokens create NAME --role callback` printed", err)
 		}
-		a.print.Println(strings.TrimSuffix(a.profile.IngressURL, "/") + "/platform/awakeables/" + args[0] + "/resolve?callback_token=" + token)
+		a.Print.Println(strings.TrimSuffix(a.Profile.IngressURL, "/") + "/platform/awakeables/" + args[0] + "/resolve?callback_token=" + token)
 		return nil
 	})
 	return cmd
@@ -107,7 +108,7 @@ func (c *completion) body(a *app, cmd *cobra.Command, args []string) (body []byt
 	given := cmd.Flags().Changed("data")
 	switch {
 	case given && len(args) > 0:
-		return nil, &usageError{"give the value as an argument or with --data, not both"}
+		return nil, command.UsageError("give the value as an argument or with --data, not both")
 	case given:
 		if body, err = a.readData(c.data); err != nil {
 			return nil, err
@@ -133,7 +134,7 @@ func requireJSON(what string, body []byte) error {
 			hint = "Write text with quotes: '" + term.Clean(string(quoted)) + "'. --raw sends the bytes as they are, for handlers that do not expect JSON."
 		}
 	}
-	return &hintedError{fmt.Errorf("the %s is not JSON; nothing was changed", what), hint}
+	return command.WithHint(fmt.Errorf("the %s is not JSON; nothing was changed", what), hint)
 }
 
 // checkAwakeable fails if the awakeable cannot be completed, since the ingress accepts
@@ -147,14 +148,14 @@ func (a *app) checkAwakeable(ctx context.Context, id string) error {
 	if err := a.checkReceiver(ctx, awakeable.Invocation.String()); err != nil {
 		return err
 	}
-	received, err := a.client.QueryTable(ctx, "SELECT entry_lite_json FROM sys_journal WHERE id = "+client.Quote(awakeable.Invocation.String())+
+	received, err := a.Client.QueryTable(ctx, "SELECT entry_lite_json FROM sys_journal WHERE id = "+client.Quote(awakeable.Invocation.String())+
 		" AND entry_type = 'Notification: Signal'", "strong")
 	if err != nil {
 		return nil //nolint:nilerr // not checked
 	}
 	for _, row := range received.Rows {
 		if strings.Contains(row.Text("entry_lite_json"), fmt.Sprintf(`"Index":%d}`, awakeable.Signal)) {
-			return &hintedError{fmt.Errorf("the awakeable %s is already completed", id), "The first completion counts; nothing was changed."}
+			return command.WithHint(fmt.Errorf("the awakeable %s is already completed", id), "The first completion counts; nothing was changed.")
 		}
 	}
 	return nil
@@ -162,10 +163,10 @@ func (a *app) checkAwakeable(ctx context.Context, id string) error {
 
 // checkReceiver fails if an invocation is unknown or has ended.
 func (a *app) checkReceiver(ctx context.Context, id string) error {
-	inv, _, err := a.client.Invocation(ctx, id)
+	inv, _, err := a.Client.Invocation(ctx, id)
 	switch {
 	case client.HasStatus(err, http.StatusNotFound):
-		return hintNotFound(err, "It has ended and is no longer kept, or never existed.")
+		return command.HintNotFound(err, "It has ended and is no longer kept, or never existed.")
 	case err == nil && inv.Status == "completed":
 		return fmt.Errorf("the invocation %s of %s has ended; it receives nothing", id, inv.Target)
 	}
@@ -173,7 +174,7 @@ func (a *app) checkReceiver(ctx context.Context, id string) error {
 }
 
 func (a *app) signals() *cobra.Command {
-	return group(&cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:     "signals",
 		Aliases: []string{"signal"},
 		Short:   "Send signals to invocations",
@@ -194,9 +195,9 @@ func (a *app) signalsSend(reject bool) *cobra.Command {
 		cmd.Example = "  platform signals reject inv_1… approved 'not approved'"
 	}
 	value := completionFlags(cmd, reject)
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
 		if args[1] == "" {
-			return &usageError{"the name of the signal is empty"}
+			return command.UsageError("the name of the signal is empty")
 		}
 		body, err := value.body(a, cmd, args[2:])
 		if err != nil {
@@ -205,10 +206,10 @@ func (a *app) signalsSend(reject bool) *cobra.Command {
 		if err := a.checkReceiver(ctx, args[0]); err != nil {
 			return err
 		}
-		if err := a.client.Signal(ctx, args[0], args[1], reject, body); err != nil {
+		if err := a.Client.Signal(ctx, args[0], args[1], reject, body); err != nil {
 			return err
 		}
-		a.print.Printf("%s Sent signal %s to %s\n", a.print.Green("[OK]:"), term.Clean(args[1]), term.Clean(args[0]))
+		a.Print.Printf("%s Sent signal %s to %s\n", a.Print.Green("[OK]:"), term.Clean(args[1]), term.Clean(args[0]))
 		return nil
 	})
 	return cmd

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
@@ -47,16 +48,16 @@ func (i *input) bind(flags *pflag.FlagSet) {
 func (a *app) callOf(i input, flags *pflag.FlagSet, args []string) (client.Call, error) {
 	target, err := client.ParseTarget(args[0])
 	if strings.Contains(args[0], "://") {
-		return client.Call{}, &usageError{fmt.Sprintf("%q is not a handler: expected Service/handler or Service/key/handler; the address of the ingress is set with --ingress-url or PLATFORM_INGRESS_URL", args[0])}
+		return client.Call{}, command.UsageError(fmt.Sprintf("%q is not a handler: expected Service/handler or Service/key/handler; the address of the ingress is set with --ingress-url or PLATFORM_INGRESS_URL", args[0]))
 	}
 	if err != nil {
-		return client.Call{}, &usageError{fmt.Sprintf("%q is not a handler: %s", args[0], err)}
+		return client.Call{}, command.UsageError(fmt.Sprintf("%q is not a handler: %s", args[0], err))
 	}
 	call := client.Call{Target: target, Header: http.Header{}}
 	given := flags.Changed("data")
 	switch {
 	case given && len(args) > 1:
-		return client.Call{}, &usageError{"give the body as an argument or with --data, not both"}
+		return client.Call{}, command.UsageError("give the body as an argument or with --data, not both")
 	case given:
 		if call.Body, err = a.readData(i.data); err != nil {
 			return client.Call{}, err
@@ -76,7 +77,7 @@ func (a *app) callOf(i input, flags *pflag.FlagSet, args []string) (client.Call,
 	}
 	if flags.Changed("idempotency-key") {
 		if i.idempotency == "" {
-			return client.Call{}, &usageError{"--idempotency-key is empty: give it a value, or leave it out"}
+			return client.Call{}, command.UsageError("--idempotency-key is empty: give it a value, or leave it out")
 		}
 		call.Header.Set("Idempotency-Key", i.idempotency)
 	}
@@ -88,11 +89,11 @@ func (i input) bindScope(call *client.Call, flags *pflag.FlagSet) error {
 	call.Scope = i.scope
 	for _, name := range []string{"scope", "limit-key", "priority"} {
 		if flags.Changed(name) && i.scope == "" {
-			return &usageError{"--" + name + " needs a scope: --scope <name>"}
+			return command.UsageError("--" + name + " needs a scope: --scope <name>")
 		}
 	}
 	if i.priority < 0 || i.priority > 9 {
-		return &usageError{"--priority is a digit from 0 to 9 (most urgent)"}
+		return command.UsageError("--priority is a digit from 0 to 9 (most urgent)")
 	}
 	if flags.Changed("limit-key") {
 		call.Header.Set("X-Platform-Limit-Key", i.limitKey)
@@ -134,14 +135,14 @@ func (a *app) call() *cobra.Command {
 	var in input
 	in.bind(cmd.Flags())
 	asJSON := cmd.Flags().Bool("json", false, "print an object with the invocation id and the result")
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
 		call, err := a.callOf(in, cmd.Flags(), args)
 		if err != nil {
 			return err
 		}
 		begin := time.Now()
 		stop := a.noticeLater(ctx, func(ctx context.Context) { a.sayWaitingCall(ctx, call, time.Since(begin)) })
-		response, err := a.client.Call(ctx, call)
+		response, err := a.Client.Call(ctx, call)
 		stop()
 		if err != nil {
 			return hintCall(err, call)
@@ -163,14 +164,14 @@ func (a *app) send() *cobra.Command {
 	var in input
 	in.bind(cmd.Flags())
 	delay := cmd.Flags().String("delay", "", "delay of the start, such as 10s or 1h 30m")
-	asJSON := jsonFlag(cmd.Flags())
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
+	asJSON := command.JSONFlag(cmd.Flags())
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
 		call, err := a.callOf(in, cmd.Flags(), args)
 		if err != nil {
 			return err
 		}
 		call.Delay = *delay
-		response, err := a.client.Send(ctx, call)
+		response, err := a.Client.Send(ctx, call)
 		if err != nil {
 			return hintCall(err, call)
 		}
@@ -189,11 +190,11 @@ func hintCall(err error, call client.Call) error {
 		response, refused := errors.AsType[*client.APIError](err)
 		switch {
 		case refused && strings.Contains(response.Message, "has no handler"):
-			return hintNotFound(err, "`platform services describe "+term.Clean(call.Target.Service)+"` shows its handlers.")
+			return command.HintNotFound(err, "`platform services describe "+term.Clean(call.Target.Service)+"` shows its handlers.")
 		case refused && response.Status == http.StatusBadRequest && len(call.Body) == 0 && strings.Contains(response.Message, "a body with content-type"):
-			return &hintedError{err, "Give the body after the handler, such as '{\"id\": 7}', or with -d @file."}
+			return command.WithHint(err, "Give the body after the handler, such as '{\"id\": 7}', or with -d @file.")
 		}
-		return hintNotFound(err, servicesHint)
+		return command.HintNotFound(err, servicesHint)
 	}
 	target := call.Target.Service
 	if call.Target.Keyed {
@@ -204,23 +205,23 @@ func hintCall(err error, call client.Call) error {
 	if call.Header.Get("Idempotency-Key") != "" {
 		hint = "The outcome is unknown: the handler may have been invoked. Run the command again with the same idempotency key: the handler runs once per key."
 	}
-	return &hintedError{err, hint}
+	return command.WithHint(err, hint)
 }
 
 // hintFailedCall adds what to do next to the failure of an invocation.
 func hintFailedCall(err error, response *client.APIError, call client.Call) error {
 	switch {
 	case response.Status == http.StatusConflict && strings.Contains(response.Message, "already invoked") && call.Target.Keyed:
-		return &hintedError{err, "A workflow runs once for each key. `platform workflows attach " + term.Clean(call.Target.Service+"/"+call.Target.Key) + "` waits for its result."}
+		return command.WithHint(err, "A workflow runs once for each key. `platform workflows attach "+term.Clean(call.Target.Service+"/"+call.Target.Key)+"` waits for its result.")
 	case response.Status == http.StatusBadRequest && len(call.Body) > 0 && !json.Valid(call.Body) && call.Header.Get("Content-Type") == "application/json":
-		return &hintedError{err, "The body is not JSON. Write text with quotes: '\"text\"'."}
+		return command.WithHint(err, "The body is not JSON. Write text with quotes: '\"text\"'.")
 	}
 	return err
 }
 
 func (a *app) sent(call client.Call, response *client.Response, asJSON bool) error {
 	if asJSON {
-		return a.printRaw(response.Body)
+		return a.PrintRaw(response.Body)
 	}
 	var accepted struct {
 		ID            string `json:"invocationId"`
@@ -230,7 +231,7 @@ func (a *app) sent(call client.Call, response *client.Response, asJSON bool) err
 	if err := json.Unmarshal(response.Body, &accepted); err != nil {
 		return fmt.Errorf("unexpected response; is this the address of the ingress?: %w", err)
 	}
-	a.print.Println(accepted.ID)
+	a.Print.Println(accepted.ID)
 	note := "accepted"
 	if accepted.Status == "PreviouslyAccepted" {
 		note = "accepted before, with the same idempotency key"
@@ -239,9 +240,9 @@ func (a *app) sent(call client.Call, response *client.Response, asJSON bool) err
 		}
 	}
 	if at, err := time.Parse(time.RFC3339Nano, accepted.ExecutionTime); err == nil {
-		note += ", starts at " + a.hint.Time(at)
+		note += ", starts at " + a.Hint.Time(at)
 	}
-	a.say("%s", a.hint.Dim(note+"; wait for it with `platform attach "+accepted.ID+"`"))
+	a.Say("%s", a.Hint.Dim(note+"; wait for it with `platform attach "+accepted.ID+"`"))
 	return nil
 }
 
@@ -263,10 +264,10 @@ func (a *app) result(response *client.Response, asJSON bool) error {
 		case len(response.Body) > 0:
 			shown.Output = response.Body // base64
 		}
-		return a.printJSON(shown)
+		return a.PrintJSON(shown)
 	}
 	if term.IsTerminal(a.Out) && isJSON {
-		return a.printRaw(response.Body)
+		return a.PrintRaw(response.Body)
 	}
 	body := response.Body
 	text := isJSON || strings.HasPrefix(kind, "text/")

@@ -2,9 +2,8 @@ package cli
 
 import (
 	"bytes"
-	"context"
-	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
@@ -67,7 +67,7 @@ func TestFindServerReportsWhereItLooked(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := findServer()
 	require.ErrorContains(t, err, "platform-server is neither in the directory of this program nor in PATH")
-	require.Equal(t, "Build it with `make build`, or put it in the same directory.", hintFor(err))
+	require.Equal(t, "Build it with `make build`, or put it in the same directory.", command.HintFor(err))
 }
 
 func TestInvalidOptionsOfDevAreUsageErrors(t *testing.T) {
@@ -83,37 +83,16 @@ func TestInvalidOptionsOfDevAreUsageErrors(t *testing.T) {
 		"--use-random-ports --node-port=x": "--node-port takes",
 	} {
 		var out bytes.Buffer
-		status := Run(t.Context(), append([]string{"dev"}, strings.Fields(args)...), System{Out: &out, Err: &out, Getenv: func(string) string { return "" }})
+		status := Run(t.Context(), append([]string{"dev"}, strings.Fields(args)...), command.System{Out: &out, Err: &out, Getenv: func(string) string { return "" }})
 		require.Equal(t, exitUsage, status, args)
 		require.Contains(t, out.String(), message)
 	}
 }
 
-func TestUnknownLagIsNoNumber(t *testing.T) {
-	nodes := []client.Node{{ID: 1, Name: "n1"}, {ID: 2, Name: "n2"}, {ID: 3, Name: "n3"}}
-	leader := client.Replica{Node: 1, Role: "leader", LagKnown: true}
-	for want, others := range map[string][]client.Replica{
-		"0":               nil,
-		"7":               {{Node: 2, Role: "voter", LagKnown: true, Lag: 7}, {Node: 3, Role: "voter", LagKnown: true}},
-		"7, unknown: n3":  {{Node: 2, Role: "voter", LagKnown: true, Lag: 7}, {Node: 3, Role: "voter", Lag: 5000}},
-		"unknown: n2, n3": {{Node: 2, Role: "learner"}, {Node: 3, Role: "voter"}},
-		"unknown: n2":     {{Node: 2, Role: "voter"}, {Node: 3, Role: "none"}},
-	} {
-		require.Equal(t, want, replicaLag(client.PartitionState{Leader: 1, Replicas: append([]client.Replica{leader}, others...)}, nodes))
-	}
-}
-
-func TestReportOfAnInterrupt(t *testing.T) {
-	var out bytes.Buffer
-	a := &app{System: System{Err: &out, Getenv: os.Getenv}}
-	require.Equal(t, exitError, a.report(fmt.Errorf("get: %w", context.Canceled)))
-	require.Equal(t, "Interrupted\n", out.String())
-}
-
 // The duration of a running invocation is that of its attempt, besides the time since the
 // first start.
 func TestStatusOfARunningInvocationDistinguishesItsStarts(t *testing.T) {
-	a := &app{print: term.New(&bytes.Buffer{}, func(string) string { return "" }, false, term.Human)}
+	a := &app{App: &command.App{Print: term.New(&bytes.Buffer{}, func(string) string { return "" }, false, term.Human)}}
 	now := time.Now()
 	inv := client.Invocation{Status: "running", RunningAt: now.Add(-2 * time.Hour), RetryCount: 3}
 	require.Regexp(t, `^running for 2h.*, attempt 3$`, a.statusText(inv), "a server that does not report the start of the attempt")
@@ -121,4 +100,13 @@ func TestStatusOfARunningInvocationDistinguishesItsStarts(t *testing.T) {
 	require.Regexp(t, `^running for 2h.*, attempt 3$`, a.statusText(inv), "the first attempt")
 	inv.LastStartAt = now.Add(-time.Hour)
 	require.Regexp(t, `^running for 1h.*, attempt 3, first started 2h.* ago$`, a.statusText(inv))
+}
+
+func TestSuggestionsUseTheCommandThatWasStarted(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "platform"), []byte("#!/bin/sh\n"), 0o755))
+	t.Setenv("PATH", dir)
+	require.Equal(t, "platform", selfCommand("/usr/bin/platform"))
+	t.Setenv("PATH", t.TempDir())
+	require.Equal(t, "bin/platform", selfCommand("bin/platform"))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 )
 
@@ -30,11 +31,11 @@ func (a *app) completions() *cobra.Command {
 	}
 	generate.RunE = func(cmd *cobra.Command, args []string) error {
 		if !slices.Contains(shells, args[0]) {
-			return &usageError{fmt.Sprintf("%q is not a shell; use %s", args[0], strings.Join(shells, ", "))}
+			return command.UsageError(fmt.Sprintf("%q is not a shell; use %s", args[0], strings.Join(shells, ", ")))
 		}
-		return run(func(context.Context, []string) error { return script(cmd, args[0], cmd.OutOrStdout()) })(cmd, args)
+		return command.Run(func(context.Context, []string) error { return script(cmd, args[0], cmd.OutOrStdout()) })(cmd, args)
 	}
-	return group(&cobra.Command{Use: "completions", Short: "Set up the completion of commands in your shell"}, generate, a.completionsInstall())
+	return command.Group(&cobra.Command{Use: "completions", Short: "Set up the completion of commands in your shell"}, generate, a.completionsInstall())
 }
 
 func script(cmd *cobra.Command, shell string, out io.Writer) error {
@@ -65,9 +66,9 @@ func (a *app) completionsInstall() *cobra.Command {
 		}
 		path, note := a.completionFile(shell)
 		if path == "" {
-			return &usageError{fmt.Sprintf("scripts of %q cannot be installed, only those of bash, fish and zsh; see `platform completions generate`", shell)}
+			return command.UsageError(fmt.Sprintf("scripts of %q cannot be installed, only those of bash, fish and zsh; see `platform completions generate`", shell))
 		}
-		return run(func(context.Context, []string) error {
+		return command.Run(func(context.Context, []string) error {
 			var text bytes.Buffer
 			if err := script(cmd, shell, &text); err != nil {
 				return err
@@ -75,8 +76,8 @@ func (a *app) completionsInstall() *cobra.Command {
 			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, text.Bytes(), 0o644)); err != nil { //nolint:gosec // nothing secret
 				return fmt.Errorf("install completions: %w", err)
 			}
-			a.print.Printf("%s Wrote %s\n", a.print.Green("[OK]:"), path)
-			a.say("%s", note)
+			a.Print.Printf("%s Wrote %s\n", a.Print.Green("[OK]:"), path)
+			a.Say("%s", note)
 			return nil
 		})(cmd, args)
 	}
@@ -140,7 +141,7 @@ func (a *app) firstArgument(list func(context.Context) ([]string, error)) cobra.
 // completing completes from a list that the server returns; nothing if it does not respond.
 func (a *app) completing(list func(context.Context) ([]string, error)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, begun string) (values []string, _ cobra.ShellCompDirective) {
-		if a.setUp(cmd) != nil {
+		if a.SetUp(cmd) != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
@@ -159,7 +160,7 @@ func (a *app) completing(list func(context.Context) ([]string, error)) cobra.Com
 }
 
 func (a *app) patterns(ctx context.Context) (names []string, err error) {
-	rules, _, err := a.client.Rules(ctx)
+	rules, _, err := a.Client.Rules(ctx)
 	for _, r := range rules {
 		names = append(names, r.Pattern)
 	}
@@ -167,7 +168,7 @@ func (a *app) patterns(ctx context.Context) (names []string, err error) {
 }
 
 func (a *app) vqueueIDs(ctx context.Context) (names []string, err error) {
-	queues, err := a.client.VQueues(ctx, client.VQueueFilter{}, 100)
+	queues, err := a.Client.VQueues(ctx, client.VQueueFilter{}, 100)
 	for _, q := range queues {
 		names = append(names, q.ID)
 	}
@@ -175,7 +176,7 @@ func (a *app) vqueueIDs(ctx context.Context) (names []string, err error) {
 }
 
 func (a *app) serviceNames(ctx context.Context) (names []string, err error) {
-	services, _, err := a.client.Services(ctx)
+	services, _, err := a.Client.Services(ctx)
 	for _, s := range services {
 		names = append(names, s.Name)
 	}
@@ -183,7 +184,7 @@ func (a *app) serviceNames(ctx context.Context) (names []string, err error) {
 }
 
 func (a *app) deploymentIDs(ctx context.Context) (names []string, err error) {
-	deployments, _, err := a.client.Deployments(ctx)
+	deployments, _, err := a.Client.Deployments(ctx)
 	for _, d := range deployments {
 		names = append(names, d.ID)
 	}

@@ -9,44 +9,25 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/term"
 )
 
-// withoutServer is the annotation of commands that use no server, and so work with any configuration.
-const withoutServer = "without-server"
-
 // config shows and changes the configuration of this program.
 func (a *app) config() *cobra.Command {
-	cmd := group(&cobra.Command{
+	cmd := command.Group(&cobra.Command{
 		Use:   "config",
 		Short: "Show and change the environments of this program",
 		Long: `Environments are servers with a name: tables of the configuration file. The file is config.toml in
 ~/.config/platform, or what PLATFORM_CLI_CONFIG names.`,
 	}, a.configList(), a.configUse(), a.configView(), a.configEdit())
 	for _, sub := range cmd.Commands() {
-		sub.Annotations = map[string]string{withoutServer: "yes"}
+		sub.Annotations = map[string]string{command.WithoutServer: "yes"}
 	}
 	return cmd
-}
-
-// environmentFile contains the name of the environment that config use-environment has chosen. It is
-// named after the configuration file, which may be in a directory with files of others, such as
-// /etc/environment.
-func environmentFile(configuration string) string {
-	return strings.TrimSuffix(configuration, ".toml") + ".environment"
-}
-
-// chosenEnvironment is that environment; "" if there is none.
-func chosenEnvironment(configuration string) (string, error) {
-	name, err := os.ReadFile(environmentFile(configuration))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("read the environment that config use-environment has chosen: %w", err)
-	}
-	return strings.TrimSpace(string(name)), nil
 }
 
 func (a *app) configList() *cobra.Command {
@@ -58,9 +39,9 @@ func (a *app) configList() *cobra.Command {
 		Example: "  platform config list-environments",
 	}
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
-	cmd.RunE = run(func(context.Context, []string) error {
-		file := configFile(a.System)
-		profiles, _, err := readProfiles(file)
+	cmd.RunE = command.Run(func(context.Context, []string) error {
+		file := a.ConfigFile()
+		profiles, _, err := command.ReadProfiles(file)
 		if err != nil {
 			return err
 		}
@@ -69,15 +50,15 @@ func (a *app) configList() *cobra.Command {
 			Name     string `json:"name"`
 			AdminURL string `json:"admin_base_url"`
 		}
-		current, err := environmentOf(a.System, &a.options, file)
+		current, err := a.Environment(file)
 		if err != nil {
 			return err
 		}
 		environments, rows := []environment{}, [][]string{}
-		for _, name := range environmentNames(profiles) {
+		for _, name := range command.EnvironmentNames(profiles) {
 			e := environment{name == current, name, profiles[name].AdminURL}
 			if e.AdminURL == "" {
-				e.AdminURL = defaultAdminURL
+				e.AdminURL = command.DefaultAdminURL
 			}
 			mark := ""
 			if e.Current {
@@ -87,9 +68,9 @@ func (a *app) configList() *cobra.Command {
 			rows = append(rows, []string{mark, term.Clean(e.Name), term.Clean(e.AdminURL)})
 		}
 		if *asJSON {
-			return a.printJSON(environments)
+			return a.PrintJSON(environments)
 		}
-		a.print.Table("", []string{"CURRENT", "NAME", "ADMIN-BASE-URL"}, rows)
+		a.Print.Table("", []string{"CURRENT", "NAME", "ADMIN-BASE-URL"}, rows)
 		return nil
 	})
 	return cmd
@@ -103,21 +84,21 @@ func (a *app) configUse() *cobra.Command {
 		Long:    "Chooses the environment of commands that have neither --environment nor PLATFORM_ENVIRONMENT.",
 		Args:    cobra.ExactArgs(1),
 		Example: "  platform config use-environment staging\n  platform config use-environment local",
-		RunE: run(func(_ context.Context, args []string) error {
-			file := configFile(a.System)
-			profiles, found, err := readProfiles(file)
+		RunE: command.Run(func(_ context.Context, args []string) error {
+			file := a.ConfigFile()
+			profiles, found, err := command.ReadProfiles(file)
 			if err != nil {
 				return err
 			}
-			if names := environmentNames(profiles); !slices.Contains(names, args[0]) {
-				return unknownEnvironment(args[0], file, found, names)
+			if names := command.EnvironmentNames(profiles); !slices.Contains(names, args[0]) {
+				return command.UnknownEnvironment(args[0], file, found, names)
 			}
-			if err := replaceFile(environmentFile(file), []byte(args[0]+"\n")); err != nil {
+			if err := command.ReplaceFile(command.EnvironmentFile(file), []byte(args[0]+"\n")); err != nil {
 				return fmt.Errorf("store the choice: %w", err)
 			}
-			a.print.Printf("%s The environment is %s.\n", a.print.Green("[OK]:"), term.Clean(args[0]))
+			a.Print.Printf("%s The environment is %s.\n", a.Print.Green("[OK]:"), term.Clean(args[0]))
 			if other := a.Getenv("PLATFORM_ENVIRONMENT"); other != "" && other != args[0] {
-				a.hint.Printf("PLATFORM_ENVIRONMENT is set to %s, which takes precedence.\n", term.Clean(other))
+				a.Hint.Printf("PLATFORM_ENVIRONMENT is set to %s, which takes precedence.\n", term.Clean(other))
 			}
 			return nil
 		}),
@@ -134,18 +115,18 @@ func (a *app) configView() *cobra.Command {
 		Short:   "Print the configuration file, without tokens",
 		Args:    cobra.NoArgs,
 		Example: "  platform config view",
-		RunE: run(func(context.Context, []string) error {
-			file := configFile(a.System)
+		RunE: command.Run(func(context.Context, []string) error {
+			file := a.ConfigFile()
 			text, err := os.ReadFile(file)
 			if errors.Is(err, fs.ErrNotExist) {
-				a.hint.Printf("%s does not exist. `platform config edit` creates it.\n", file)
+				a.Hint.Printf("%s does not exist. `platform config edit` creates it.\n", file)
 				return nil
 			}
 			if err != nil {
 				return fmt.Errorf("read configuration file: %w", err)
 			}
-			a.hint.Printf("%s:\n", file)
-			a.print.Printf("%s", bearerToken.ReplaceAll(text, []byte(`$1= "***"`)))
+			a.Hint.Printf("%s:\n", file)
+			a.Print.Printf("%s", bearerToken.ReplaceAll(text, []byte(`$1= "***"`)))
 			return nil
 		}),
 	}
@@ -165,12 +146,12 @@ func (a *app) configEdit() *cobra.Command {
 		Long:    "Opens the configuration file in PLATFORM_EDITOR, VISUAL or EDITOR, and checks what was saved. A missing file is created.",
 		Args:    cobra.NoArgs,
 		Example: "  EDITOR=vi platform config edit",
-		RunE: run(func(ctx context.Context, _ []string) error {
-			file := configFile(a.System)
+		RunE: command.Run(func(ctx context.Context, _ []string) error {
+			file := a.ConfigFile()
 			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 				return fmt.Errorf("create the configuration file: %w", err)
 			}
-			if !exists(file) {
+			if _, err := os.Stat(file); err != nil {
 				if err := os.WriteFile(file, []byte(configTemplate), 0o600); err != nil {
 					return fmt.Errorf("create the configuration file: %w", err)
 				}
@@ -178,7 +159,7 @@ func (a *app) configEdit() *cobra.Command {
 			if err := a.editFile(ctx, file); err != nil {
 				return err
 			}
-			_, _, err := readProfiles(file)
+			_, _, err := command.ReadProfiles(file)
 			return err
 		}),
 	}

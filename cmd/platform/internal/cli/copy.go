@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 )
 
@@ -20,9 +21,9 @@ status. Its input is the same, or the one given with --data.`,
 	}
 	data := cmd.Flags().StringP("data", "d", "", "the input, @file for a file's content, @- for stdin")
 	raw := cmd.Flags().Bool("raw", false, "use the input as it is, even if it is not JSON")
-	return viewResponse(a, cmd, func(ctx context.Context, args []string) (made client.BatchSuccess, response *client.Response, err error) {
+	return command.ViewResponse(a.App, cmd, func(ctx context.Context, args []string) (made client.BatchSuccess, response *client.Response, err error) {
 		if !strings.HasPrefix(args[0], "inv_") {
-			return made, nil, &usageError{"copy needs the id of an invocation, got " + args[0]}
+			return made, nil, command.UsageError("copy needs the id of an invocation, got " + args[0])
 		}
 		var input *[]byte
 		if cmd.Flags().Changed("data") {
@@ -38,13 +39,13 @@ status. Its input is the same, or the one given with --data.`,
 			}
 			input = &body
 		}
-		made, response, err = a.client.Copy(ctx, args[0], input)
+		made, response, err = a.Client.Copy(ctx, args[0], input)
 		if err != nil {
-			err = hintNotFound(err, "`platform invocations list` shows the invocations.")
+			err = command.HintNotFound(err, "`platform invocations list` shows the invocations.")
 		}
 		return made, response, err
 	}, func(_ context.Context, made client.BatchSuccess) error {
-		a.say("Started %s as a copy of %s.", made.New, made.ID)
+		a.Say("Started %s as a copy of %s.", made.New, made.ID)
 		return nil
 	})
 }

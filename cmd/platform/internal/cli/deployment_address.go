@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/term"
 )
 
@@ -18,10 +19,10 @@ func (a *app) deploymentID(ctx context.Context, name string) (string, error) {
 		return name, nil
 	}
 	address := name
-	if full, ok := completeAddress(name); ok && !strings.HasPrefix(name, "arn:") {
+	if full, ok := command.CompleteAddress(name); ok && !strings.HasPrefix(name, "arn:") {
 		address = full
 	}
-	all, _, err := a.client.Deployments(ctx)
+	all, _, err := a.Client.Deployments(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -37,13 +38,13 @@ func (a *app) deploymentID(ctx context.Context, name string) (string, error) {
 		switch {
 		case strings.TrimRight(d.Address(), "/") != strings.TrimRight(address, "/"):
 		case id != "":
-			return "", &hintedError{fmt.Errorf("several deployments have the address %s", term.Clean(address)), "Give the id. " + deploymentsHint}
+			return "", command.WithHint(fmt.Errorf("several deployments have the address %s", term.Clean(address)), "Give the id. "+deploymentsHint)
 		default:
 			id = d.ID
 		}
 	}
 	if id == "" {
-		return "", &hintedError{fmt.Errorf("no deployment has the id or address %s", term.Clean(name)), nearest(address, addresses, hint)}
+		return "", command.WithHint(fmt.Errorf("no deployment has the id or address %s", term.Clean(name)), command.Nearest(address, addresses, hint))
 	}
 	return id, nil
 }
@@ -55,7 +56,7 @@ func (a *app) hintAliases(ctx context.Context, address string) error {
 	if !ok {
 		return nil
 	}
-	all, _, err := a.client.Deployments(ctx)
+	all, _, err := a.Client.Deployments(ctx)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (a *app) hintAliases(ctx context.Context, address string) error {
 		if !ok || here != there || strings.TrimRight(d.Address(), "/") == strings.TrimRight(address, "/") {
 			continue
 		}
-		a.hint.Box(
+		a.Hint.Box(
 			"Deployment "+d.ID+" has the address "+term.Clean(d.Address())+", which is probably the same endpoint.",
 			"Registering it under another name creates a second deployment. To replace the first one instead:",
 			"platform deployments register "+term.Clean(d.Address())+" --force",

@@ -10,12 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
 
 func (a *app) deployments() *cobra.Command {
-	return group(&cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:     "deployments",
 		Aliases: []string{"deployment", "dp"},
 		Short:   "Register, show and update service endpoints",
@@ -32,11 +33,11 @@ func (a *app) deploymentsList() *cobra.Command {
 	}
 	extra := cmd.Flags().Bool("extra", false, "also show which deployments are still needed")
 	request := func(ctx context.Context, _ []string) ([]client.Deployment, *client.Response, error) {
-		return a.client.Deployments(ctx)
+		return a.Client.Deployments(ctx)
 	}
-	return viewResponse(a, cmd, request, func(ctx context.Context, deployments []client.Deployment) error {
+	return command.ViewResponse(a.App, cmd, request, func(ctx context.Context, deployments []client.Deployment) error {
 		if len(deployments) == 0 {
-			a.say("No deployments. Register one: platform deployments register <address>")
+			a.Say("No deployments. Register one: platform deployments register <address>")
 			return nil
 		}
 		return a.deploymentTable(ctx, deployments, *extra)
@@ -51,16 +52,16 @@ func (a *app) deploymentTable(ctx context.Context, deployments []client.Deployme
 	slices.SortFunc(deployments, func(a, b client.Deployment) int { return b.CreatedAt.Compare(a.CreatedAt) })
 	rows := make([][]string, len(deployments))
 	for i, d := range deployments {
-		rows[i] = []string{term.Clean(d.Address()), transport(d), d.ID, a.print.Time(d.CreatedAt), serviceLines(d.Services)}
+		rows[i] = []string{term.Clean(d.Address()), transport(d), d.ID, a.Print.Time(d.CreatedAt), serviceLines(d.Services)}
 		if extra {
 			use, err := a.usage(ctx, d.ID)
 			if err != nil {
 				return err
 			}
-			rows[i] = slices.Insert(rows[i], 3, use.status(a.print), use.count())
+			rows[i] = slices.Insert(rows[i], 3, use.status(a.Print), use.count())
 		}
 	}
-	a.print.Table("", header, rows)
+	a.Print.Table("", header, rows)
 	return nil
 }
 
@@ -81,7 +82,7 @@ type usage struct {
 
 // usage returns what needs a deployment; it counts up to a thousand invocations.
 func (a *app) usage(ctx context.Context, id string) (usage, error) {
-	services, _, err := a.client.Services(ctx)
+	services, _, err := a.Client.Services(ctx)
 	if err != nil {
 		return usage{}, err
 	}
@@ -142,40 +143,40 @@ func (a *app) deploymentsDescribe() *cobra.Command {
 		if err != nil {
 			return client.Deployment{}, nil, err
 		}
-		deployment, response, err := a.client.Deployment(ctx, id)
+		deployment, response, err := a.Client.Deployment(ctx, id)
 		return deployment, response, deploymentNotFound(err)
 	}
-	return viewResponse(a, cmd, request, func(ctx context.Context, deployment client.Deployment) error {
+	return command.ViewResponse(a.App, cmd, request, func(ctx context.Context, deployment client.Deployment) error {
 		return a.describeDeployment(ctx, deployment, *extra)
 	})
 }
 
 func (a *app) describeDeployment(ctx context.Context, d client.Deployment, extra bool) error {
-	services, _, err := a.client.Services(ctx)
+	services, _, err := a.Client.Services(ctx)
 	if err != nil {
 		return err
 	}
-	fields := append([]term.Field{{Name: "ID", Value: d.ID}}, transportFields(a.print, d)...)
-	fields = append(fields, term.Field{Name: "Metadata", Value: pairs(d.Metadata)})
+	fields := append([]term.Field{{Name: "ID", Value: d.ID}}, transportFields(a.Print, d)...)
+	fields = append(fields, term.Field{Name: "Metadata", Value: command.Pairs(d.Metadata)})
 	if extra {
 		use, err := a.usage(ctx, d.ID)
 		if err != nil {
 			return err
 		}
-		fields = append(fields, term.Field{Name: "Status", Value: use.status(a.print)}, term.Field{Name: "Active invocations", Value: use.count()})
+		fields = append(fields, term.Field{Name: "Status", Value: use.status(a.Print)}, term.Field{Name: "Active invocations", Value: use.count()})
 	}
-	a.print.Heading("Deployment Information")
-	a.print.Fields("  ", fields...)
+	a.Print.Heading("Deployment Information")
+	a.Print.Fields("  ", fields...)
 	a.notices(d.Info)
 	slices.SortFunc(d.Services, func(a, b client.Service) int { return cmp.Compare(a.Name, b.Name) })
 	for _, s := range d.Services {
 		mark := ""
 		if slices.ContainsFunc(services, func(l client.Service) bool { return l.Name == s.Name && l.Revision == s.Revision }) {
-			mark = " " + a.print.Green("[Latest]")
+			mark = " " + a.Print.Green("[Latest]")
 		}
-		a.print.Println()
-		a.print.Heading(term.Clean(s.Name))
-		a.print.Fields("  ", term.Field{Name: "Type", Value: s.Type}, term.Field{Name: "Revision", Value: strconv.Itoa(s.Revision) + mark})
+		a.Print.Println()
+		a.Print.Heading(term.Clean(s.Name))
+		a.Print.Fields("  ", term.Field{Name: "Type", Value: s.Type}, term.Field{Name: "Revision", Value: strconv.Itoa(s.Revision) + mark})
 		a.handlerTable("  ", s.Handlers)
 	}
 	return nil
@@ -190,7 +191,7 @@ func (a *app) deploymentsRemove() *cobra.Command {
 		Example: "  platform deployments remove dp_1…\n  platform deployments remove dp_1… --force",
 	}
 	force := cmd.Flags().Bool("force", false, "remove it even while invocations need it")
-	cmd.RunE = run(func(ctx context.Context, args []string) error { return a.removeDeployment(ctx, args[0], *force) })
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error { return a.removeDeployment(ctx, args[0], *force) })
 	return cmd
 }
 
@@ -199,7 +200,7 @@ func (a *app) removeDeployment(ctx context.Context, name string, force bool) err
 	if err != nil {
 		return err
 	}
-	deployment, _, err := a.client.Deployment(ctx, id)
+	deployment, _, err := a.Client.Deployment(ctx, id)
 	if err != nil {
 		return deploymentNotFound(err)
 	}
@@ -208,19 +209,19 @@ func (a *app) removeDeployment(ctx context.Context, name string, force bool) err
 		return err
 	}
 	if !force && use.needed() {
-		return &hintedError{fmt.Errorf("deployment %s is still needed: %s", id, use.reason()), use.remedy(id)}
+		return command.WithHint(fmt.Errorf("deployment %s is still needed: %s", id, use.reason()), use.remedy(id))
 	}
 	if force && use.needed() {
-		a.hint.Box(append([]string{"This deployment is still needed: " + use.reason() + "."}, use.loss()...)...)
+		a.Hint.Box(append([]string{"This deployment is still needed: " + use.reason() + "."}, use.loss()...)...)
 	}
-	if err := a.confirm(fmt.Sprintf("Remove deployment %s (%s)?", id, term.Clean(deployment.Address()))); err != nil {
+	if err := a.Confirm(fmt.Sprintf("Remove deployment %s (%s)?", id, term.Clean(deployment.Address()))); err != nil {
 		return err
 	}
 	// The server checks again: an invocation may have started meanwhile.
-	if err := a.client.RemoveDeployment(ctx, id, force); err != nil {
+	if err := a.Client.RemoveDeployment(ctx, id, force); err != nil {
 		return err
 	}
-	a.print.Printf("%s Removed deployment %s\n", a.print.Green("[OK]:"), id)
+	a.Print.Printf("%s Removed deployment %s\n", a.Print.Green("[OK]:"), id)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 )
 
@@ -19,13 +20,13 @@ func (a *app) deploymentsPrune() *cobra.Command {
 		Args:    cobra.NoArgs,
 		Example: "  platform deployments prune",
 	}
-	cmd.RunE = run(func(ctx context.Context, _ []string) error { return a.removeDrained(ctx) })
+	cmd.RunE = command.Run(func(ctx context.Context, _ []string) error { return a.removeDrained(ctx) })
 	return cmd
 }
 
 // removeDrained removes all deployments that nothing needs.
 func (a *app) removeDrained(ctx context.Context) error {
-	list, _, err := a.client.Deployments(ctx)
+	list, _, err := a.Client.Deployments(ctx)
 	if err != nil {
 		return err
 	}
@@ -40,27 +41,27 @@ func (a *app) removeDrained(ctx context.Context) error {
 		}
 	}
 	if len(drained) == 0 {
-		a.say("No deployment is drained. `platform deployments list --extra` shows what they are needed for.")
+		a.Say("No deployment is drained. `platform deployments list --extra` shows what they are needed for.")
 		return nil
 	}
 	if err := a.deploymentTable(ctx, slices.Clone(drained), false); err != nil {
 		return err
 	}
-	if err := a.confirm(fmt.Sprintf("Remove %s?", counted(len(drained), "deployment"))); err != nil {
+	if err := a.Confirm(fmt.Sprintf("Remove %s?", command.Counted(len(drained), "deployment"))); err != nil {
 		return err
 	}
 	removed := 0
 	var failed []error
 	for _, d := range drained {
 		// The server refuses it if an invocation has started meanwhile.
-		if err := a.client.RemoveDeployment(ctx, d.ID, false); err != nil {
+		if err := a.Client.RemoveDeployment(ctx, d.ID, false); err != nil {
 			failed = append(failed, fmt.Errorf("%s was not removed: %w", d.ID, err))
 			continue
 		}
 		removed++
 	}
 	if removed > 0 {
-		a.print.Printf("%s Removed %s\n", a.print.Green("[OK]:"), counted(removed, "deployment"))
+		a.Print.Printf("%s Removed %s\n", a.Print.Green("[OK]:"), command.Counted(removed, "deployment"))
 	}
 	return errors.Join(failed...)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/dev"
 	"platform/deploy/sample"
 )
@@ -47,12 +48,12 @@ it and makes the first call. In a cluster, a killed node is restarted after 5 s.
 	flags.IntVar(&o.Ports.Node, "node-port", 5122, "port of the first node for other nodes")
 	flags.IntVar(&o.SamplePort, "sample-port", 9080, "port of the sample service")
 	flags.StringVar(&o.BindIP, "bind-ip", "127.0.0.1", "address to listen on; :: for all addresses")
-	cmd.RunE = run(func(ctx context.Context, _ []string) error {
+	cmd.RunE = command.Run(func(ctx context.Context, _ []string) error {
 		if o.Once && !withSample {
-			return &usageError{"--once needs --sample"}
+			return command.UsageError("--once needs --sample")
 		}
 		if wrong := o.Check(); wrong != "" {
-			return &usageError{wrong}
+			return command.UsageError(wrong)
 		}
 		return a.runDev(ctx, o, withSample)
 	})
@@ -70,10 +71,10 @@ func (a *app) runDev(ctx context.Context, o dev.Options, withSample bool) (err e
 		}
 		o.Sample = []string{self, "sample", "--listen"}
 	}
-	o.Print, o.Say, o.Err, o.Self = a.print, a.say, a.Err, selfCommand(os.Args[0])
+	o.Print, o.Say, o.Err, o.Self = a.Print, a.Say, a.Err, selfCommand(os.Args[0])
 	err = dev.Run(ctx, o)
 	if hinted, ok := errors.AsType[*dev.HintedError](err); ok {
-		return &hintedError{err, hinted.Hint}
+		return command.WithHint(err, hinted.Hint)
 	}
 	return err
 }
@@ -88,7 +89,7 @@ a server. Register it with "platform deployments register". Its source is in dep
 		Example: "  platform sample\n  platform sample --listen 0.0.0.0:9080",
 	}
 	listen := cmd.Flags().String("listen", "127.0.0.1:9080", "address that the server connects to")
-	cmd.RunE = run(func(ctx context.Context, _ []string) error {
+	cmd.RunE = command.Run(func(ctx context.Context, _ []string) error {
 		if err := sample.Serve(ctx, *listen); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("serve the sample on %s: %w", *listen, err)
 		}
@@ -120,10 +121,9 @@ func findServer() (string, error) {
 	}
 	program, err := exec.LookPath(serverProgram)
 	if err != nil {
-		return "", &hintedError{
-			errors.New(serverProgram + " is neither in the directory of this program nor in PATH"),
-			"Build it with `make build`, or put it in the same directory.",
-		}
+		return "", command.WithHint(
+			errors.New(serverProgram+" is neither in the directory of this program nor in PATH"),
+			"Build it with `make build`, or put it in the same directory.")
 	}
 	return program, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/docs"
 	"platform/internal/suggest"
 )
@@ -25,7 +26,7 @@ func (a *app) docs() *cobra.Command {
 		cmd.ValidArgs = append(cmd.ValidArgs, t.Name)
 	}
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
-	a.shows(cmd, func(_ context.Context, args []string) error {
+	a.Shows(cmd, func(_ context.Context, args []string) error {
 		type topic struct {
 			Name  string `json:"name"`
 			Title string `json:"title"`
@@ -35,11 +36,11 @@ func (a *app) docs() *cobra.Command {
 			t, ok := docs.Find(strings.TrimSuffix(args[0], ".md"))
 			switch {
 			case !ok:
-				return &hintedError{fmt.Errorf("there is no topic %q", args[0]), topicsHint(args[0])}
+				return command.WithHint(fmt.Errorf("there is no topic %q", args[0]), topicsHint(args[0]))
 			case *asJSON:
-				return a.printJSON(topic(t))
+				return a.PrintJSON(topic(t))
 			}
-			a.print.Println(strings.TrimSpace(t.Text))
+			a.Print.Println(strings.TrimSpace(t.Text))
 			return nil
 		}
 		var list []topic
@@ -49,10 +50,10 @@ func (a *app) docs() *cobra.Command {
 			rows = append(rows, []string{t.Name, t.Title})
 		}
 		if *asJSON {
-			return a.printJSON(list)
+			return a.PrintJSON(list)
 		}
-		a.print.Table("", []string{"TOPIC", "TITLE"}, rows)
-		a.say("Show one: platform docs <topic>")
+		a.Print.Table("", []string{"TOPIC", "TITLE"}, rows)
+		a.Say("Show one: platform docs <topic>")
 		return nil
 	})
 	return cmd
@@ -77,7 +78,7 @@ func topicsHint(word string) string {
 		topics = append(topics, t.Name)
 	}
 	if len(found) == 0 || suggest.Nearest(word, topics) != "" {
-		return nearest(word, topics, hint)
+		return command.Nearest(word, topics, hint)
 	}
 	var names []string
 	for _, c := range found[:min(3, len(found))] {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"platform/admin/explain"
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 	"platform/internal/ids"
@@ -21,50 +22,50 @@ func (a *app) explainInvocation(ctx context.Context, id string, asJSON bool) err
 		return err
 	}
 	if asJSON {
-		return a.printJSON(e)
+		return a.PrintJSON(e)
 	}
-	a.print.Printf("%s %s\n", a.print.Bold(e.ID), term.Clean(e.Target))
-	a.print.Printf("%s\n\n", a.colourStatus(e.Status, ""))
-	a.print.Heading("Why")
+	a.Print.Printf("%s %s\n", a.Print.Bold(e.ID), term.Clean(e.Target))
+	a.Print.Printf("%s\n\n", a.colourStatus(e.Status, ""))
+	a.Print.Heading("Why")
 	for _, line := range a.reasons(e) {
-		a.print.Printf("  %s\n", line)
+		a.Print.Printf("  %s\n", line)
 	}
 	if len(e.NextSteps) == 0 {
 		return nil
 	}
-	a.print.Println()
-	a.print.Heading("What to do")
+	a.Print.Println()
+	a.Print.Heading("What to do")
 	for _, step := range e.NextSteps {
-		a.print.Printf("  %s\n", a.explanationText(step.Text))
+		a.Print.Printf("  %s\n", a.explanationText(step.Text))
 	}
 	return nil
 }
 
 // explained requests the explanation of an invocation.
 func (a *app) explained(ctx context.Context, id string) (*explain.Explanation, error) {
-	e, err := a.client.Explain(ctx, id)
+	e, err := a.Client.Explain(ctx, id)
 	_, malformed := ids.ParseInvocation(id)
 	switch {
 	case malformed != nil && (client.HasStatus(err, http.StatusBadRequest) || client.HasStatus(err, http.StatusNotFound)):
-		return nil, &hintedError{fmt.Errorf("%q is not the id of an invocation: %w", id, malformed),
-			"`platform invocations list` shows invocations with their ids."}
+		return nil, command.WithHint(fmt.Errorf("%q is not the id of an invocation: %w", id, malformed),
+			"`platform invocations list` shows invocations with their ids.")
 	case !client.HasStatus(err, http.StatusNotFound):
 		return e, err
 	case strings.Contains(err.Error(), "there is no route"):
 		return nil, a.withoutExplanations(ctx)
 	}
-	return nil, &hintedError{fmt.Errorf("there is no invocation %s", term.Clean(id)),
-		"It may have been purged: results are kept for the retention of their service. `platform invocations list` shows the existing ones."}
+	return nil, command.WithHint(fmt.Errorf("there is no invocation %s", term.Clean(id)),
+		"It may have been purged: results are kept for the retention of their service. `platform invocations list` shows the existing ones.")
 }
 
 // withoutExplanations is the error of a server that is too old to explain invocations.
 func (a *app) withoutExplanations(ctx context.Context) error {
-	server, err := a.client.Version(ctx)
+	server, err := a.Client.Version(ctx)
 	if err != nil {
 		return err
 	}
-	return &hintedError{fmt.Errorf("the server, version %s, cannot explain invocations", term.Clean(server.Version)),
-		"Upgrade the server, or use the command-line client of its version."}
+	return command.WithHint(fmt.Errorf("the server, version %s, cannot explain invocations", term.Clean(server.Version)),
+		"Upgrade the server, or use the command-line client of its version.")
 }
 
 // reasons are the lines of an explanation, apart from what to do.
@@ -109,7 +110,7 @@ func (a *app) explanationText(text string) string {
 		if err != nil {
 			return point
 		}
-		return a.print.Time(t)
+		return a.Print.Time(t)
 	})
 	return strings.ReplaceAll(text, "\n", "\n    ")
 }

@@ -9,12 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
 
 func (a *app) failures() *cobra.Command {
-	return group(&cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:     "failures",
 		Aliases: []string{"failure"},
 		Short:   "Show failed invocations in groups of the same cause, and resume them",
@@ -37,14 +38,14 @@ func (a *app) failuresList() *cobra.Command {
 	cmd.Flags().SortFlags = false
 	filterFlags(cmd.Flags(), &f)
 	limit := cmd.Flags().Int("limit", 100, "at most this many groups")
-	return viewResponse(a, cmd, func(ctx context.Context, _ []string) (page client.FailurePage, response *client.Response, err error) {
+	return command.ViewResponse(a.App, cmd, func(ctx context.Context, _ []string) (page client.FailurePage, response *client.Response, err error) {
 		if *limit < 1 || *limit > largestPage {
-			return page, nil, &usageError{fmt.Sprintf("--limit must be from 1 to %d", largestPage)}
+			return page, nil, command.UsageError(fmt.Sprintf("--limit must be from 1 to %d", largestPage))
 		}
 		if err := a.completeFilter(ctx, &f); err != nil {
 			return page, nil, err
 		}
-		return a.client.Failures(ctx, f, *limit)
+		return a.Client.Failures(ctx, f, *limit)
 	}, func(_ context.Context, page client.FailurePage) error {
 		a.failureTable(page)
 		return nil
@@ -54,24 +55,24 @@ func (a *app) failuresList() *cobra.Command {
 func (a *app) failureTable(page client.FailurePage) {
 	a.blockedTable(page.Blocked)
 	for _, d := range page.DeadLetters {
-		a.say("%s has %s, see `platform subscriptions dead-letters list %s`.", term.Clean(d.Source), counted(int(d.Records), "dead letter"), d.Subscription) //nolint:gosec // bounded
+		a.Say("%s has %s, see `platform subscriptions dead-letters list %s`.", term.Clean(d.Source), command.Counted(int(d.Records), "dead letter"), d.Subscription) //nolint:gosec // bounded
 	}
 	if len(page.Groups) == 0 {
 		if len(page.Blocked)+len(page.DeadLetters) == 0 {
-			a.say("No failures.")
+			a.Say("No failures.")
 		}
 		return
 	}
 	rows := make([][]string, len(page.Groups))
 	for i, g := range page.Groups {
-		rows[i] = []string{g.ID, strconv.Itoa(g.Count), term.Clean(g.Service + "/" + g.Handler), codeText(&g), a.print.Time(g.LastSeen), markText(&g) + term.Clean(g.Message)}
+		rows[i] = []string{g.ID, strconv.Itoa(g.Count), term.Clean(g.Service + "/" + g.Handler), codeText(&g), a.Print.Time(g.LastSeen), markText(&g) + term.Clean(g.Message)}
 	}
-	a.print.Table("", []string{"ID", "COUNT", "HANDLER", "CODE", "LAST-SEEN", "MESSAGE"}, rows)
+	a.Print.Table("", []string{"ID", "COUNT", "HANDLER", "CODE", "LAST-SEEN", "MESSAGE"}, rows)
 	if page.Next != "" {
-		a.say("There are more than these; see --limit.")
+		a.Say("There are more than these; see --limit.")
 	}
 	if page.Other > 0 {
-		a.say("%d more failures belong to no group, because there are too many groups.", page.Other)
+		a.Say("%d more failures belong to no group, because there are too many groups.", page.Other)
 	}
 }
 
@@ -83,11 +84,11 @@ func (a *app) blockedTable(blocked []client.BlockedTopicPartition) {
 	rows := make([][]string, len(blocked))
 	for i, b := range blocked {
 		rows[i] = []string{
-			fmt.Sprintf("%s/%d", term.Clean(b.Topic), b.Partition), strconv.FormatInt(b.Position, 10), term.Clean(b.Service + "/" + b.Handler), b.Reason, a.print.Time(b.Since), term.Clean(b.Message),
+			fmt.Sprintf("%s/%d", term.Clean(b.Topic), b.Partition), strconv.FormatInt(b.Position, 10), term.Clean(b.Service + "/" + b.Handler), b.Reason, a.Print.Time(b.Since), term.Clean(b.Message),
 		}
 	}
-	a.print.Table("", []string{"TOPIC-PARTITION", "OFFSET", "HANDLER", "REASON", "SINCE", "MESSAGE"}, rows)
-	a.say("These records block their topic partitions. `platform subscriptions describe %s` shows more, `platform subscriptions retry` and `skip` continue.", blocked[0].Subscription)
+	a.Print.Table("", []string{"TOPIC-PARTITION", "OFFSET", "HANDLER", "REASON", "SINCE", "MESSAGE"}, rows)
+	a.Say("These records block their topic partitions. `platform subscriptions describe %s` shows more, `platform subscriptions retry` and `skip` continue.", blocked[0].Subscription)
 }
 
 // markText formats the mark of a group: whether it is muted, and the note.
@@ -112,10 +113,10 @@ func (a *app) failuresShow() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		Example: "  platform failures show fg_1f0c2a9b3d4e5f60",
 	}
-	return viewResponse(a, cmd, func(ctx context.Context, args []string) (client.FailureGroup, *client.Response, error) {
-		g, response, err := a.client.Failure(ctx, args[0])
+	return command.ViewResponse(a.App, cmd, func(ctx context.Context, args []string) (client.FailureGroup, *client.Response, error) {
+		g, response, err := a.Client.Failure(ctx, args[0])
 		if err != nil {
-			err = hintNotFound(err, "`platform failures list` shows the current groups.")
+			err = command.HintNotFound(err, "`platform failures list` shows the current groups.")
 		}
 		return g, response, err
 	}, func(_ context.Context, g client.FailureGroup) error {
@@ -135,21 +136,21 @@ func (a *app) showFailure(g *client.FailureGroup) {
 	if g.Keys > 0 {
 		keys = strconv.Itoa(g.Keys)
 	}
-	a.print.Fields("",
+	a.Print.Fields("",
 		term.Field{Name: "Group", Value: g.ID},
 		term.Field{Name: "Handler", Value: term.Clean(g.Service + "/" + g.Handler)},
 		term.Field{Name: "Code", Value: codeText(g)},
 		term.Field{Name: "Message", Value: term.Clean(g.Message)},
 		term.Field{Name: "Invocations", Value: fmt.Sprintf("%d (%s)", g.Count, strings.Join(statuses, ", "))},
 		term.Field{Name: "Keys", Value: keys},
-		term.Field{Name: "First seen", Value: a.print.Time(g.FirstSeen)},
-		term.Field{Name: "Last seen", Value: a.print.Time(g.LastSeen)},
+		term.Field{Name: "First seen", Value: a.Print.Time(g.FirstSeen)},
+		term.Field{Name: "Last seen", Value: a.Print.Time(g.LastSeen)},
 		term.Field{Name: "Deployments", Value: strings.Join(g.Deployments, ", ")},
 		term.Field{Name: "Sample", Value: g.Sample},
 		term.Field{Name: "Muted", Value: mutedText(g)},
 		term.Field{Name: "Note", Value: term.Clean(g.Note)},
 	)
-	a.say("`platform invocations list --failure-group %s` lists them, `platform invocations describe %s` shows the sample.", g.ID, g.Sample)
+	a.Say("`platform invocations list --failure-group %s` lists them, `platform invocations describe %s` shows the sample.", g.ID, g.Sample)
 }
 
 func (a *app) failuresResume() *cobra.Command {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 )
 
@@ -45,21 +46,21 @@ func (a *app) failuresNote() *cobra.Command {
 
 // marksFailure completes a command that changes the mark of a failure group.
 func (a *app) marksFailure(cmd *cobra.Command, mark func(args []string) (muted *bool, note *string)) *cobra.Command {
-	return viewResponse(a, cmd, func(ctx context.Context, args []string) (client.FailureGroup, *client.Response, error) {
+	return command.ViewResponse(a.App, cmd, func(ctx context.Context, args []string) (client.FailureGroup, *client.Response, error) {
 		muted, note := mark(args)
-		g, response, err := a.client.MarkFailure(ctx, args[0], muted, note)
+		g, response, err := a.Client.MarkFailure(ctx, args[0], muted, note)
 		if err != nil {
-			err = hintNotFound(err, "`platform failures list` shows the current groups.")
+			err = command.HintNotFound(err, "`platform failures list` shows the current groups.")
 		}
 		return g, response, err
 	}, func(_ context.Context, g client.FailureGroup) error {
 		switch {
 		case g.Muted:
-			a.say("Failure group %s is muted.", g.ID)
+			a.Say("Failure group %s is muted.", g.ID)
 		case g.Note != "":
-			a.say("Failure group %s has the note: %s", g.ID, g.Note)
+			a.Say("Failure group %s has the note: %s", g.ID, g.Note)
 		default:
-			a.say("Failure group %s has no mark.", g.ID)
+			a.Say("Failure group %s has no mark.", g.ID)
 		}
 		return nil
 	})

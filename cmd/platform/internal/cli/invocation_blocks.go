@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"platform/admin/explain"
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
@@ -15,12 +16,12 @@ import (
 func (a *app) listInvocations(list []found, more bool, s selection) {
 	for i, inv := range list {
 		if i > 0 {
-			a.print.Println()
+			a.Print.Println()
 		}
-		a.print.Printf("%s [%s] %s\n", a.print.Bold("❯"), a.print.Time(inv.CreatedAt), a.print.Bold(inv.ID))
+		a.Print.Printf("%s [%s] %s\n", a.Print.Bold("❯"), a.Print.Time(inv.CreatedAt), a.Print.Bold(inv.ID))
 		brief := inv.Invocation
 		brief.LastFailure, brief.CompletionFailure = explain.Brief(inv.LastFailure, inv.ID), explain.Brief(inv.CompletionFailure, inv.ID)
-		a.print.Fields("  ", a.invocationFields(brief)...)
+		a.Print.Fields("  ", a.invocationFields(brief)...)
 	}
 	count, note := strconv.Itoa(len(list)), ""
 	if more {
@@ -30,7 +31,7 @@ func (a *app) listInvocations(list []found, more bool, s selection) {
 	if len(list) == 0 && !s.active && len(s.Status) == 0 {
 		note += " Completed invocations are deleted after their retention time."
 	}
-	a.say("%s", a.hint.Dim(fmt.Sprintf("Showing %d/%s invocations.%s", len(list), count, note)))
+	a.Say("%s", a.Hint.Dim(fmt.Sprintf("Showing %d/%s invocations.%s", len(list), count, note)))
 }
 
 func (a *app) invocationFields(inv client.Invocation) []term.Field {
@@ -66,11 +67,11 @@ func (a *app) statusText(inv client.Invocation) string {
 		}
 	case "scheduled":
 		if !inv.ScheduledStartAt.IsZero() {
-			status += " to start at " + a.print.Time(inv.ScheduledStartAt)
+			status += " to start at " + a.Print.Time(inv.ScheduledStartAt)
 		}
 	case "backing-off":
 		if inv.RetryCount > 0 {
-			status += " after " + counted(inv.RetryCount, "attempt")
+			status += " after " + command.Counted(inv.RetryCount, "attempt")
 		}
 		status += a.nextText(inv)
 	default:
@@ -89,7 +90,7 @@ func (a *app) statusText(inv client.Invocation) string {
 		}
 		status += first
 		if !inv.NoResponseSince.IsZero() {
-			status += fmt.Sprintf(", no response since %s, ends at %s", a.print.Time(inv.NoResponseSince), a.print.Time(inv.AbortAt))
+			status += fmt.Sprintf(", no response since %s, ends at %s", a.Print.Time(inv.NoResponseSince), a.Print.Time(inv.AbortAt))
 		}
 		if inv.PauseRequested {
 			status += ", pause requested" + pausedBy(inv.LastPause)
@@ -99,7 +100,7 @@ func (a *app) statusText(inv client.Invocation) string {
 		}
 	}
 	if inv.Status != "completed" && !inv.CancelRequestedAt.IsZero() {
-		status += ", cancellation requested at " + a.print.Time(inv.CancelRequestedAt) + ", the handler gets it at its next await point"
+		status += ", cancellation requested at " + a.Print.Time(inv.CancelRequestedAt) + ", the handler gets it at its next await point"
 	}
 	return status
 }
@@ -141,20 +142,20 @@ func (a *app) nextText(inv client.Invocation) string {
 	if inv.NextRetryAt.IsZero() {
 		return ""
 	}
-	return ", next attempt at " + a.print.Time(inv.NextRetryAt)
+	return ", next attempt at " + a.Print.Time(inv.NextRetryAt)
 }
 
 func (a *app) colourStatus(status, result string) string {
 	switch status {
 	case "completed":
 		if result == "failure" {
-			return a.print.Red(status)
+			return a.Print.Red(status)
 		}
-		return a.print.Green(status)
+		return a.Print.Green(status)
 	case "backing-off", "paused":
-		return a.print.Yellow(status)
+		return a.Print.Yellow(status)
 	case "running", "ready":
-		return a.print.Blue(status)
+		return a.Print.Blue(status)
 	}
 	return status
 }
@@ -193,5 +194,5 @@ func (a *app) failureText(inv client.Invocation) string {
 			text = "[" + code + "] " + text
 		}
 	}
-	return a.print.Red(term.Clean(strings.TrimSpace(text)))
+	return a.Print.Red(term.Clean(strings.TrimSpace(text)))
 }

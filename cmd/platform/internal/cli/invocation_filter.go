@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 	"platform/internal/units"
@@ -65,7 +66,7 @@ func (a *app) completeFilter(ctx context.Context, f *client.Filter) error {
 		if d, err := units.ParseDuration(*t.value); err == nil {
 			*t.value = time.Now().Add(-d).UTC().Format(time.RFC3339)
 		} else if _, err := time.Parse(time.RFC3339, *t.value); err != nil {
-			return &usageError{"--" + t.name + " takes a time such as 2026-01-31T15:04:05Z or a duration before now such as 1h, got " + *t.value}
+			return command.UsageError("--" + t.name + " takes a time such as 2026-01-31T15:04:05Z or a duration before now such as 1h, got " + *t.value)
 		}
 	}
 	return nil
@@ -83,14 +84,14 @@ target is as for list.`,
 	var s selection
 	cmd.Flags().SortFlags = false
 	filterFlags(cmd.Flags(), &s.Filter)
-	return viewResponse(a, cmd, func(ctx context.Context, args []string) (n client.Counts, response *client.Response, err error) {
+	return command.ViewResponse(a.App, cmd, func(ctx context.Context, args []string) (n client.Counts, response *client.Response, err error) {
 		if err = a.narrow(ctx, &s, args); err == nil {
 			err = a.completeFilter(ctx, &s.Filter)
 		}
 		if err != nil {
 			return n, nil, err
 		}
-		return a.client.Count(ctx, s.Filter)
+		return a.Client.Count(ctx, s.Filter)
 	}, func(_ context.Context, n client.Counts) error {
 		a.countTable(n)
 		return nil
@@ -122,11 +123,11 @@ func (a *app) countTable(n client.Counts) {
 		column(result, n.ByResult[result], func(h *client.HandlerCounts) int { return h.ByResult[result] })
 	}
 	if n.Total == 0 {
-		a.say("No invocations.")
+		a.Say("No invocations.")
 		return
 	}
-	a.print.Table("", header, rows)
+	a.Print.Table("", header, rows)
 	if !n.Complete {
-		a.say("The oldest invocations are not counted: the memory for lists (admin.listing-memory) does not suffice.")
+		a.Say("The oldest invocations are not counted: the memory for lists (admin.listing-memory) does not suffice.")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
@@ -18,13 +19,13 @@ func (a *app) history(events []client.Event) {
 		}
 		if !heading {
 			heading = true
-			a.print.Println()
-			a.print.Heading("Invocation History")
+			a.Print.Println()
+			a.Print.Heading("Invocation History")
 			if e.Sequence != nil && *e.Sequence > 0 {
-				a.print.Printf("  %s\n", a.print.Dim("("+counted(*e.Sequence, "older event")+" no longer kept)"))
+				a.Print.Printf("  %s\n", a.Print.Dim("("+command.Counted(*e.Sequence, "older event")+" no longer kept)"))
 			}
 		}
-		a.print.Printf("  %s %s\n", a.print.Dim("["+a.print.Time(e.At)+"]"), text)
+		a.Print.Printf("  %s %s\n", a.Print.Dim("["+a.Print.Time(e.At)+"]"), text)
 	}
 }
 

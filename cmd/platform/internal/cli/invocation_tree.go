@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
@@ -24,12 +25,12 @@ func (a *app) invocationsDescribe() *cobra.Command {
 		if err := wantInvocationID(args[0]); err != nil {
 			return client.Invocation{}, nil, err
 		}
-		inv, response, err := a.client.Invocation(ctx, args[0])
-		return inv, response, hintNotFound(err, "It may have completed without its result being kept. `platform invocations list` shows the existing ones.")
+		inv, response, err := a.Client.Invocation(ctx, args[0])
+		return inv, response, command.HintNotFound(err, "It may have completed without its result being kept. `platform invocations list` shows the existing ones.")
 	}
-	return viewResponse(a, cmd, request, func(ctx context.Context, inv client.Invocation) error {
+	return command.ViewResponse(a.App, cmd, request, func(ctx context.Context, inv client.Invocation) error {
 		a.describeInvocation(inv)
-		if events, err := a.client.Events(ctx, inv.ID); err == nil { // older servers have none
+		if events, err := a.Client.Events(ctx, inv.ID); err == nil { // older servers have none
 			a.history(events)
 		}
 		return nil
@@ -41,28 +42,28 @@ func wantInvocationID(arg string) error {
 	if strings.HasPrefix(arg, "inv_") {
 		return nil
 	}
-	return &hintedError{fmt.Errorf("%q is not the id of an invocation", arg),
-		"`platform invocations list " + word(strings.TrimSuffix(arg, "/")) + "` shows invocations with their ids, inv_1…"}
+	return command.WithHint(fmt.Errorf("%q is not the id of an invocation", arg),
+		"`platform invocations list "+word(strings.TrimSuffix(arg, "/"))+"` shows invocations with their ids, inv_1…")
 }
 
 func (a *app) describeInvocation(inv client.Invocation) {
-	a.print.Heading("Invocation Information")
+	a.Print.Heading("Invocation Information")
 	fields := append([]term.Field{{Name: "ID", Value: inv.ID}}, a.invocationFields(inv)...)
 	fields = append(fields,
-		term.Field{Name: "Created", Value: a.print.Time(inv.CreatedAt)},
-		term.Field{Name: "Started", Value: a.print.Time(inv.RunningAt)},
-		term.Field{Name: "Latest attempt", Value: a.print.Time(laterStart(inv))},
-		term.Field{Name: "Completed", Value: a.print.Time(inv.CompletedAt)},
+		term.Field{Name: "Created", Value: a.Print.Time(inv.CreatedAt)},
+		term.Field{Name: "Started", Value: a.Print.Time(inv.RunningAt)},
+		term.Field{Name: "Latest attempt", Value: a.Print.Time(laterStart(inv))},
+		term.Field{Name: "Completed", Value: a.Print.Time(inv.CompletedAt)},
 	)
 	if inv.PinnedProtocolVersion > 0 {
 		fields = append(fields, term.Field{Name: "Protocol version", Value: strconv.Itoa(inv.PinnedProtocolVersion)})
 	}
-	a.print.Fields("  ", fields...)
+	a.Print.Fields("  ", fields...)
 	if inv.PinnedDeploymentID != "" && inv.Status != "completed" {
-		a.print.Printf("\n%s It started on this deployment and requires it until it has completed.\n", a.print.Bold("TIP:"))
+		a.Print.Printf("\n%s It started on this deployment and requires it until it has completed.\n", a.Print.Bold("TIP:"))
 	}
-	a.print.Println()
-	a.print.Heading("Invocation Progress")
+	a.Print.Println()
+	a.Print.Heading("Invocation Progress")
 	a.progress(inv)
 }
 
@@ -74,22 +75,22 @@ func (a *app) progress(inv client.Invocation) {
 	} else if inv.InvokedBy != "" && inv.InvokedBy != "ingress" {
 		caller = "[" + inv.InvokedBy + "]"
 	}
-	a.print.Println(caller)
-	a.print.Printf(" └──(this)─> %s\n", a.print.Bold(term.Clean(inv.Target)))
+	a.Print.Println(caller)
+	a.Print.Printf(" └──(this)─> %s\n", a.Print.Bold(term.Clean(inv.Target)))
 	for _, entry := range inv.Journal {
-		a.print.Printf("     ├── %s\n", a.entryLine(entry))
+		a.Print.Printf("     ├── %s\n", a.entryLine(entry))
 	}
 	if dropped := inv.JournalSize - len(inv.Journal); dropped > 0 {
-		a.print.Printf("     ├── %s\n", a.print.Dim(fmt.Sprintf("(%d entries not shown)", dropped)))
+		a.Print.Printf("     ├── %s\n", a.Print.Dim(fmt.Sprintf("(%d entries not shown)", dropped)))
 	}
-	a.print.Printf("     └── %s\n", a.statusText(inv))
+	a.Print.Printf("     └── %s\n", a.statusText(inv))
 }
 
 // entryLine is one entry of the journal on one line.
 func (a *app) entryLine(e client.Entry) string {
 	line := fmt.Sprintf("#%d ", e.Index)
-	if when := a.print.Time(e.AppendedAt); when != "" {
-		line += a.print.Dim("["+when+"]") + " "
+	if when := a.Print.Time(e.AppendedAt); when != "" {
+		line += a.Print.Dim("["+when+"]") + " "
 	}
 	line += e.Type
 	for _, word := range []string{term.Clean(e.Name), term.Clean(e.InvokedTarget), e.InvokedID} {
@@ -98,10 +99,10 @@ func (a *app) entryLine(e client.Entry) string {
 		}
 	}
 	if !e.WakeupAt.IsZero() {
-		line += " until " + a.print.Time(e.WakeupAt)
+		line += " until " + a.Print.Time(e.WakeupAt)
 	}
 	if e.RawLength > 0 {
-		line += a.print.Dim(fmt.Sprintf(" (%d bytes)", e.RawLength))
+		line += a.Print.Dim(fmt.Sprintf(" (%d bytes)", e.RawLength))
 	}
 	return line
 }

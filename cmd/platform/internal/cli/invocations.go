@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
@@ -18,7 +19,7 @@ import (
 var openStatuses = []string{"scheduled", "pending", "ready", "running", "suspended", "backing-off", "paused"}
 
 func (a *app) invocations() *cobra.Command {
-	return group(&cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:     "invocations",
 		Aliases: []string{"invocation", "inv"},
 		Short:   "Show invocations and their journals, and act on them",
@@ -65,8 +66,8 @@ are kept. The target selects those of a service, object or handler: <service>, <
 	flags.IntVar(&s.Limit, "limit", 100, "at most this many")
 	flags.StringVar(&s.Sort, "sort", "", "by created (the default) or modified time")
 	flags.BoolVar(&s.OldestFirst, "oldest-first", false, "oldest first")
-	asJSON := jsonFlag(flags)
-	a.shows(cmd, func(ctx context.Context, args []string) error {
+	asJSON := command.JSONFlag(flags)
+	a.Shows(cmd, func(ctx context.Context, args []string) error {
 		if err := s.complete(); err != nil {
 			return err
 		}
@@ -81,7 +82,7 @@ are kept. The target selects those of a service, object or handler: <service>, <
 			return err
 		}
 		if *asJSON {
-			return a.printJSON(map[string]any{"invocations": raws(found)})
+			return a.PrintJSON(map[string]any{"invocations": raws(found)})
 		}
 		a.listInvocations(found, more, s)
 		switch {
@@ -99,23 +100,23 @@ are kept. The target selects those of a service, object or handler: <service>, <
 func (s *selection) complete() error {
 	for _, status := range s.Status {
 		if status != "completed" && !slices.Contains(openStatuses, status) {
-			return &usageError{"--status takes " + strings.Join(openStatuses, ", ") + " and completed, got " + status}
+			return command.UsageError("--status takes " + strings.Join(openStatuses, ", ") + " and completed, got " + status)
 		}
 	}
 	if s.Limit < 1 {
-		return &usageError{"--limit must be at least 1"}
+		return command.UsageError("--limit must be at least 1")
 	}
 	switch {
 	case s.result != "" && s.result != "success" && s.result != "failure":
-		return &usageError{"--completion-result takes success or failure, got " + s.result}
+		return command.UsageError("--completion-result takes success or failure, got " + s.result)
 	case s.result != "" && slices.ContainsFunc(s.Status, func(status string) bool { return status != "completed" }):
-		return &usageError{"--completion-result selects completed invocations only; leave --status out"}
+		return command.UsageError("--completion-result selects completed invocations only; leave --status out")
 	case s.result != "" && s.active:
-		return &usageError{"--completion-result selects completed invocations only; leave --active out"}
+		return command.UsageError("--completion-result selects completed invocations only; leave --active out")
 	case s.result != "":
 		s.Status = []string{"completed"}
 	case s.active && len(s.Status) > 0:
-		return &usageError{"give --active or --status, not both"}
+		return command.UsageError("give --active or --status, not both")
 	case s.active, s.zombie && len(s.Status) == 0: // completed ones do not need their deployment
 		s.Status = openStatuses
 	}
@@ -128,10 +129,10 @@ func (a *app) narrow(ctx context.Context, s *selection, args []string) error {
 		return nil
 	}
 	if len(s.Service)+len(s.Handler)+len(s.Key) > 0 {
-		return &usageError{"give a target or the flags --service, --handler and --key, not both"}
+		return command.UsageError("give a target or the flags --service, --handler and --key, not both")
 	}
 	if strings.HasPrefix(args[0], "inv_") {
-		return &usageError{"a target is a service, object or handler; for an invocation see `platform invocations describe`"}
+		return command.UsageError("a target is a service, object or handler; for an invocation see `platform invocations describe`")
 	}
 	q, err := a.queryOf(ctx, args[0])
 	s.Service, s.Handler, s.Key = q.Service, q.Handler, q.Key
@@ -141,9 +142,9 @@ func (a *app) narrow(ctx context.Context, s *selection, args []string) error {
 // hintTarget explains why a target selects nothing.
 func (a *app) hintTarget(ctx context.Context, target string) error {
 	name, rest, deep := strings.Cut(target, "/")
-	service, _, err := a.client.Service(ctx, name)
+	service, _, err := a.Client.Service(ctx, name)
 	if client.IsNotFound(err) {
-		a.say("There is no service %s. %s", term.Clean(name), a.nearestService(ctx, name, servicesHint))
+		a.Say("There is no service %s. %s", term.Clean(name), a.nearestService(ctx, name, servicesHint))
 		return nil
 	}
 	if err != nil || !deep {
@@ -152,9 +153,9 @@ func (a *app) hintTarget(ctx context.Context, target string) error {
 	isHandler := slices.ContainsFunc(service.Handlers, func(h client.Handler) bool { return h.Name == rest })
 	switch {
 	case service.Type == "Service" && !isHandler:
-		a.say("%s has no handler %s. `platform services describe %[1]s` shows its handlers.", term.Clean(name), term.Clean(rest))
+		a.Say("%s has no handler %s. `platform services describe %[1]s` shows its handlers.", term.Clean(name), term.Clean(rest))
 	case service.Type != "Service" && isHandler:
-		a.say("%s was read as a key. For the handler of all keys: `platform invocations list --service %s --handler %s`", term.Clean(rest), word(name), word(rest))
+		a.Say("%s was read as a key. For the handler of all keys: `platform invocations list --service %s --handler %s`", term.Clean(rest), word(name), word(rest))
 	}
 	return nil
 }
@@ -189,7 +190,7 @@ func (a *app) removedDeployments() func(ctx context.Context, id string) (bool, e
 		if asked {
 			return gone, nil
 		}
-		_, _, err := a.client.Deployment(ctx, id)
+		_, _, err := a.Client.Deployment(ctx, id)
 		if response, ok := errors.AsType[*client.APIError](err); ok && response.Status == http.StatusNotFound {
 			gone, err = true, nil
 		}
@@ -222,7 +223,7 @@ func (a *app) collect(ctx context.Context, q client.Query, matches filter) (list
 		if matches != nil {
 			q.Limit = largestPage // few of a page may match
 		}
-		page, err := a.client.Invocations(ctx, q)
+		page, err := a.Client.Invocations(ctx, q)
 		if err != nil {
 			return nil, false, err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
@@ -22,7 +23,7 @@ var jobOperations = []string{"cancel", "kill", "pause", "resume", "restart-as-ne
 const jobHint = "`platform jobs list` shows the jobs."
 
 func (a *app) jobs() *cobra.Command {
-	return group(&cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:     "jobs",
 		Aliases: []string{"job"},
 		Short:   "Run operations on many invocations in the cluster",
@@ -34,8 +35,8 @@ cluster executes it: it continues when this program ends or a node fails.`,
 // checkServices warns of services that are not registered. Their invocations may still exist.
 func (a *app) checkServices(ctx context.Context, names []string) error {
 	for _, name := range names {
-		if _, _, err := a.client.Service(ctx, name); client.IsNotFound(err) {
-			a.say("There is no service %s. %s", term.Clean(name), a.nearestService(ctx, name, servicesHint))
+		if _, _, err := a.Client.Service(ctx, name); client.IsNotFound(err) {
+			a.Say("There is no service %s. %s", term.Clean(name), a.nearestService(ctx, name, servicesHint))
 		} else if err != nil {
 			return err
 		}
@@ -66,8 +67,8 @@ func (a *app) jobsStart() *cobra.Command {
 	flags.StringVar(&r.Deployment, "deployment", "", "for resume and restart-as-new: keep, latest or the id of a deployment")
 	reasonFlag(cmd, &r.Reason)
 	watch := flags.Bool("watch-job", false, "show the progress until the job ends")
-	asJSON := jsonFlag(flags)
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
+	asJSON := command.JSONFlag(flags)
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
 		r.Operation, r.InvocationIDs = args[0], args[1:]
 		for name, values := range named {
 			r.Filter[name] = append(r.Filter[name], *values...)
@@ -81,17 +82,17 @@ func (a *app) jobsStart() *cobra.Command {
 		if err := a.checkServices(ctx, r.Filter["service"]); err != nil {
 			return err
 		}
-		if err := a.confirm(fmt.Sprintf("Start a job: %s %s?", r.Operation, jobTargets(r.Filter, len(r.InvocationIDs)))); err != nil {
+		if err := a.Confirm(fmt.Sprintf("Start a job: %s %s?", r.Operation, jobTargets(r.Filter, len(r.InvocationIDs)))); err != nil {
 			return err
 		}
-		job, err := a.client.StartJob(ctx, r)
+		job, err := a.Client.StartJob(ctx, r)
 		if err != nil {
 			return err
 		}
 		if *asJSON && !*watch {
-			return a.printJSON(job)
+			return a.PrintJSON(job)
 		}
-		a.say("Started job %s. `platform jobs watch %s` shows its progress, `platform jobs stop %[1]s` stops it.", job.ID, job.ID)
+		a.Say("Started job %s. `platform jobs watch %s` shows its progress, `platform jobs stop %[1]s` stops it.", job.ID, job.ID)
 		if !*watch {
 			return nil
 		}
@@ -105,7 +106,7 @@ func addFilters(filter map[string][]string, texts []string) error {
 	for _, text := range texts {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok {
-			return &usageError{fmt.Sprintf("--filter must be <name>=<value>, not %q", text)}
+			return command.UsageError(fmt.Sprintf("--filter must be <name>=<value>, not %q", text))
 		}
 		filter[name] = append(filter[name], value)
 	}
@@ -116,16 +117,16 @@ func addFilters(filter map[string][]string, texts []string) error {
 // checkJob validates the arguments of a new job.
 func checkJob(r *client.JobRequest) error {
 	if !slices.Contains(jobOperations, r.Operation) {
-		return &usageError{fmt.Sprintf("%q is not an operation; use %s", r.Operation, strings.Join(jobOperations, ", "))}
+		return command.UsageError(fmt.Sprintf("%q is not an operation; use %s", r.Operation, strings.Join(jobOperations, ", ")))
 	}
 	if err := checkDeploymentFlag(r.Deployment); err != nil {
 		return err
 	}
 	switch {
 	case len(r.InvocationIDs) > 0 && len(r.Filter) > 0:
-		return &usageError{"give either ids of invocations or filters"}
+		return command.UsageError("give either ids of invocations or filters")
 	case len(r.InvocationIDs) == 0 && len(r.Filter) == 0:
-		return &usageError{"give ids of invocations or filters such as --service"}
+		return command.UsageError("give ids of invocations or filters such as --service")
 	}
 	return nil
 }
@@ -133,7 +134,7 @@ func checkJob(r *client.JobRequest) error {
 // jobTargets describes what a job applies to.
 func jobTargets(filter map[string][]string, count int) string {
 	if len(filter) == 0 {
-		return counted(count, "invocation")
+		return command.Counted(count, "invocation")
 	}
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(filter)) {
@@ -146,24 +147,24 @@ func (a *app) jobsList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List jobs, the newest first", Args: cobra.NoArgs, Example: "  platform jobs list",
 	}
-	asJSON := jsonFlag(cmd.Flags())
-	a.shows(cmd, func(ctx context.Context, _ []string) error {
-		list, err := a.client.Jobs(ctx)
+	asJSON := command.JSONFlag(cmd.Flags())
+	a.Shows(cmd, func(ctx context.Context, _ []string) error {
+		list, err := a.Client.Jobs(ctx)
 		if err != nil {
 			return err
 		}
 		if *asJSON {
-			return a.printJSON(map[string]any{"jobs": append([]client.Job{}, list...)})
+			return a.PrintJSON(map[string]any{"jobs": append([]client.Job{}, list...)})
 		}
 		if len(list) == 0 {
-			a.say("No jobs. `platform jobs start` starts one.")
+			a.Say("No jobs. `platform jobs start` starts one.")
 			return nil
 		}
 		rows := make([][]string, len(list))
 		for i, j := range list {
-			rows[i] = []string{j.ID, j.Operation, j.State, a.print.Time(j.CreatedAt), progressOf(j.Matched), progressOf(j.Done), progressOf(j.Failed), progressOf(j.Skipped)}
+			rows[i] = []string{j.ID, j.Operation, j.State, a.Print.Time(j.CreatedAt), progressOf(j.Matched), progressOf(j.Done), progressOf(j.Failed), progressOf(j.Skipped)}
 		}
-		a.print.Table("", []string{"ID", "OPERATION", "STATE", "CREATED-AT", "MATCHED", "DONE", "FAILED", "SKIPPED"}, rows)
+		a.Print.Table("", []string{"ID", "OPERATION", "STATE", "CREATED-AT", "MATCHED", "DONE", "FAILED", "SKIPPED"}, rows)
 		return nil
 	})
 	return cmd
@@ -175,14 +176,14 @@ func (a *app) jobsShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show <job>", Aliases: []string{"get", "describe"}, Short: "Show a job and its progress", Args: cobra.ExactArgs(1), Example: "  platform jobs show job_…",
 	}
-	asJSON := jsonFlag(cmd.Flags())
-	a.shows(cmd, func(ctx context.Context, args []string) error {
-		job, err := a.client.Job(ctx, args[0])
+	asJSON := command.JSONFlag(cmd.Flags())
+	a.Shows(cmd, func(ctx context.Context, args []string) error {
+		job, err := a.Client.Job(ctx, args[0])
 		if err != nil {
 			return hintNoJob(err)
 		}
 		if *asJSON {
-			return a.printJSON(job)
+			return a.PrintJSON(job)
 		}
 		a.showJob(&job)
 		return nil
@@ -192,13 +193,13 @@ func (a *app) jobsShow() *cobra.Command {
 
 func hintNoJob(err error) error {
 	if client.IsNotFound(err) {
-		return &hintedError{err, jobHint}
+		return command.WithHint(err, jobHint)
 	}
 	return err
 }
 
 func (a *app) showJob(j *client.Job) {
-	a.print.Fields("",
+	a.Print.Fields("",
 		term.Field{Name: "ID", Value: j.ID},
 		term.Field{Name: "Operation", Value: j.Operation},
 		term.Field{Name: "State", Value: j.State},
@@ -206,8 +207,8 @@ func (a *app) showJob(j *client.Job) {
 		term.Field{Name: "Deployment", Value: term.Clean(j.Deployment)},
 		term.Field{Name: "Reason", Value: term.Clean(j.Reason)},
 		term.Field{Name: "Requested by", Value: term.Clean(j.By)},
-		term.Field{Name: "Created", Value: a.print.Time(j.CreatedAt)},
-		term.Field{Name: "Last progress", Value: a.print.Time(j.ModifiedAt)},
+		term.Field{Name: "Created", Value: a.Print.Time(j.CreatedAt)},
+		term.Field{Name: "Last progress", Value: a.Print.Time(j.ModifiedAt)},
 		term.Field{Name: "Progress", Value: jobProgress(j)},
 		term.Field{Name: "Error", Value: term.Clean(j.Error)},
 	)
@@ -226,9 +227,9 @@ func (a *app) jobSamples(heading, column string, rows [][]string) {
 	if len(rows) == 0 {
 		return
 	}
-	a.print.Println()
-	a.print.Heading(heading)
-	a.print.Table("", []string{"ID", column}, rows)
+	a.Print.Println()
+	a.Print.Heading(heading)
+	a.Print.Table("", []string{"ID", column}, rows)
 }
 
 func jobProgress(j *client.Job) string {
@@ -243,16 +244,16 @@ func (a *app) jobsStop() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "stop <job>", Short: "Stop a job; operations that it has completed are not undone", Args: cobra.ExactArgs(1), Example: "  platform jobs stop job_…",
 	}
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
-		job, err := a.client.StopJob(ctx, args[0])
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
+		job, err := a.Client.StopJob(ctx, args[0])
 		if err != nil {
 			return hintNoJob(err)
 		}
 		if job.State != "stopped" {
-			a.say("The job had already ended: it is %s.", job.State)
+			a.Say("The job had already ended: it is %s.", job.State)
 			return nil
 		}
-		a.print.Printf("%s Stopped job %s (%s)\n", a.print.Green("[OK]:"), job.ID, jobProgress(&job))
+		a.Print.Printf("%s Stopped job %s (%s)\n", a.Print.Green("[OK]:"), job.ID, jobProgress(&job))
 		return nil
 	})
 	return cmd
@@ -262,8 +263,8 @@ func (a *app) jobsWatch() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "watch <job>", Short: "Show the progress of a job until it ends", Args: cobra.ExactArgs(1), Example: "  platform jobs watch job_…",
 	}
-	asJSON := jsonFlag(cmd.Flags())
-	cmd.RunE = run(func(ctx context.Context, args []string) error { return a.watchJob(ctx, args[0], *asJSON) })
+	asJSON := command.JSONFlag(cmd.Flags())
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error { return a.watchJob(ctx, args[0], *asJSON) })
 	return cmd
 }
 
@@ -274,13 +275,13 @@ const jobInterval = 500 * time.Millisecond
 func (a *app) watchJob(ctx context.Context, id string, asJSON bool) error {
 	last := ""
 	for {
-		job, err := a.client.Job(ctx, id)
+		job, err := a.Client.Job(ctx, id)
 		if err != nil {
 			return hintNoJob(err)
 		}
 		if text := jobProgress(&job); job.Running() && text != last {
 			last = text
-			a.say("%s", text)
+			a.Say("%s", text)
 		}
 		if !job.Running() {
 			return a.endedJob(&job, asJSON)
@@ -296,7 +297,7 @@ func (a *app) watchJob(ctx context.Context, id string, asJSON bool) error {
 // endedJob shows a job; an error if it has not succeeded for all invocations.
 func (a *app) endedJob(job *client.Job, asJSON bool) error {
 	if asJSON {
-		if err := a.printJSON(job); err != nil {
+		if err := a.PrintJSON(job); err != nil {
 			return err
 		}
 	} else {
@@ -306,7 +307,7 @@ func (a *app) endedJob(job *client.Job, asJSON bool) error {
 	case job.State != "done":
 		return errors.New("the job is " + job.State)
 	case job.Failed > 0:
-		return fmt.Errorf("the operation failed for %s", counted(int(job.Failed), "invocation"))
+		return fmt.Errorf("the operation failed for %s", command.Counted(int(job.Failed), "invocation"))
 	}
 	return nil
 }

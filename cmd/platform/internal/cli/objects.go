@@ -8,13 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 	"platform/internal/units"
 )
 
 func (a *app) objects() *cobra.Command {
-	return group(&cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:     "objects",
 		Aliases: []string{"object", "ob"},
 		Short:   "Show the keys of objects and workflows",
@@ -34,27 +35,27 @@ func (a *app) objectsList() *cobra.Command {
 	scope := scopeFlag(cmd)
 	prefix := cmd.Flags().String("prefix", "", "only keys that start with this text")
 	limit := cmd.Flags().Int("limit", 100, "at most this many keys")
-	return viewResponse(a, cmd, func(ctx context.Context, args []string) (page client.ObjectPage, response *client.Response, err error) {
+	return command.ViewResponse(a.App, cmd, func(ctx context.Context, args []string) (page client.ObjectPage, response *client.Response, err error) {
 		if *limit < 1 || *limit > largestPage {
-			return page, nil, &usageError{fmt.Sprintf("--limit must be from 1 to %d", largestPage)}
+			return page, nil, command.UsageError(fmt.Sprintf("--limit must be from 1 to %d", largestPage))
 		}
 		if err := serviceOnly(args[0]); err != nil {
 			return page, nil, err
 		}
-		page, response, err = a.client.Objects(ctx, args[0], *scope, *prefix, *limit)
+		page, response, err = a.Client.Objects(ctx, args[0], *scope, *prefix, *limit)
 		return page, response, a.serviceNotFound(ctx, err, args[0], stateHint)
 	}, func(_ context.Context, page client.ObjectPage) error {
 		if len(page.Objects) == 0 {
-			a.say("No key has state or a holder.")
+			a.Say("No key has state or a holder.")
 			return nil
 		}
 		rows := make([][]string, len(page.Objects))
 		for i, o := range page.Objects {
 			rows[i] = []string{term.Clean(o.Key), strconv.Itoa(o.StateEntries), units.ByteSize(o.StateBytes).String(), o.Holder, countWaiting(o.Waiting, 0, *scope)}
 		}
-		a.print.Table("", []string{"KEY", "ENTRIES", "SIZE", "HELD-BY", "WAITING"}, rows)
+		a.Print.Table("", []string{"KEY", "ENTRIES", "SIZE", "HELD-BY", "WAITING"}, rows)
 		if page.Next != "" {
-			a.say("There are more than these; see --limit and --prefix.")
+			a.Say("There are more than these; see --limit and --prefix.")
 		}
 		return nil
 	})
@@ -66,7 +67,7 @@ func serviceOnly(name string) error {
 	if !found {
 		return nil
 	}
-	return &usageError{fmt.Sprintf("%q is not the name of a service: give only %q; the key %q belongs to `platform objects describe %s`", name, service, rest, name)}
+	return command.UsageError(fmt.Sprintf("%q is not the name of a service: give only %q; the key %q belongs to `platform objects describe %s`", name, service, rest, name))
 }
 
 // maxCountedWaiting is up to where the server counts the invocations that wait for a key with a scope.
@@ -88,21 +89,21 @@ func (a *app) objectsScopes() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		Example: "  platform objects scopes Counter",
 	}
-	return viewResponse(a, cmd, func(ctx context.Context, args []string) (client.ScopeList, *client.Response, error) {
-		list, response, err := a.client.Scopes(ctx, args[0])
+	return command.ViewResponse(a.App, cmd, func(ctx context.Context, args []string) (client.ScopeList, *client.Response, error) {
+		list, response, err := a.Client.Scopes(ctx, args[0])
 		return list, response, a.serviceNotFound(ctx, err, args[0], stateHint)
 	}, func(_ context.Context, list client.ScopeList) error {
 		if len(list.Scopes) == 0 {
-			a.say("No key of the service has a scope.")
+			a.Say("No key of the service has a scope.")
 			return nil
 		}
 		rows := make([][]string, len(list.Scopes))
 		for i, scope := range list.Scopes {
 			rows[i] = []string{term.Clean(scope)}
 		}
-		a.print.Table("", []string{"SCOPE"}, rows)
+		a.Print.Table("", []string{"SCOPE"}, rows)
 		if list.Truncated {
-			a.say("There are more scopes than these.")
+			a.Say("There are more scopes than these.")
 		}
 		return nil
 	})
@@ -117,12 +118,12 @@ func (a *app) objectsDescribe() *cobra.Command {
 		Example: "  platform objects describe Counter/alice",
 	}
 	scope := scopeFlag(cmd)
-	return viewResponse(a, cmd, func(ctx context.Context, args []string) (client.ObjectDetail, *client.Response, error) {
+	return command.ViewResponse(a.App, cmd, func(ctx context.Context, args []string) (client.ObjectDetail, *client.Response, error) {
 		object, err := objectOf(args, *scope)
 		if err != nil {
 			return client.ObjectDetail{}, nil, err
 		}
-		detail, response, err := a.client.Object(ctx, object)
+		detail, response, err := a.Client.Object(ctx, object)
 		return detail, response, a.serviceNotFound(ctx, err, object.Service, stateHint)
 	}, func(_ context.Context, d client.ObjectDetail) error {
 		a.showObject(&d)
@@ -131,25 +132,25 @@ func (a *app) objectsDescribe() *cobra.Command {
 }
 
 func (a *app) showObject(d *client.ObjectDetail) {
-	a.print.Heading("Object")
+	a.Print.Heading("Object")
 	fields := []term.Field{{Name: "Service", Value: term.Clean(d.Service)}, {Name: "Key", Value: term.Clean(d.Key)}}
 	if d.Scope != "" {
 		fields = append(fields, term.Field{Name: "Scope", Value: term.Clean(d.Scope)})
 	}
 	fields = append(fields, term.Field{Name: "State", Value: fmt.Sprintf("%s in %d entries", units.ByteSize(d.StateBytes), d.StateEntries)})
 	if d.Holder != "" {
-		fields = append(fields, term.Field{Name: "Held by", Value: d.Holder + " since " + a.print.Time(d.HeldSince)})
+		fields = append(fields, term.Field{Name: "Held by", Value: d.Holder + " since " + a.Print.Time(d.HeldSince)})
 	}
-	a.print.Fields("  ", fields...)
+	a.Print.Fields("  ", fields...)
 	if len(d.Queue) > 0 {
 		rows := make([][]string, len(d.Queue))
 		for i, id := range d.Queue {
 			rows[i] = []string{strconv.Itoa(i + 1), id}
 		}
-		a.print.Heading("Waiting")
-		a.print.Table("  ", []string{"#", "INVOCATION"}, rows)
+		a.Print.Heading("Waiting")
+		a.Print.Table("  ", []string{"#", "INVOCATION"}, rows)
 		if shown := uint64(len(d.Queue)); d.Waiting > shown {
-			a.say("%s more wait behind these.", countWaiting(d.Waiting, shown, d.Scope))
+			a.Say("%s more wait behind these.", countWaiting(d.Waiting, shown, d.Scope))
 		}
 	}
 	if len(d.Promises) > 0 {
@@ -157,8 +158,8 @@ func (a *app) showObject(d *client.ObjectDetail) {
 		for i, p := range d.Promises {
 			rows[i] = []string{term.Clean(p.Name), promiseState(&p)}
 		}
-		a.print.Heading("Promises")
-		a.print.Table("  ", []string{"NAME", "STATE"}, rows)
+		a.Print.Heading("Promises")
+		a.Print.Table("  ", []string{"NAME", "STATE"}, rows)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
@@ -39,7 +40,7 @@ func (op *operation) command(a *app, cmd *cobra.Command, adjust func()) *cobra.C
 	cmd.Flags().IntVar(&op.limit, "limit", 500, "at most this many invocations")
 	cmd.Flags().StringSliceVar(&op.scopes, "scope", nil, "only those in these scopes")
 	op.asJSON = cmd.Flags().Bool("json", false, "print the outcome for each invocation as JSON")
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
 		if adjust != nil {
 			adjust()
 		}
@@ -47,7 +48,7 @@ func (op *operation) command(a *app, cmd *cobra.Command, adjust func()) *cobra.C
 			return err
 		}
 		if op.limit < 1 {
-			return &usageError{"--limit must be at least 1"}
+			return command.UsageError("--limit must be at least 1")
 		}
 		return a.operate(ctx, op, args[0])
 	})
@@ -151,10 +152,10 @@ shows the entries.`,
 		}
 		for _, selects := range []string{"scope", "limit"} {
 			if cmd.Flags().Changed(selects) {
-				return &usageError{"--" + selects + " selects among several invocations; --from takes a single id"}
+				return command.UsageError("--" + selects + " selects among several invocations; --from takes a single id")
 			}
 		}
-		return run(func(ctx context.Context, args []string) error {
+		return command.Run(func(ctx context.Context, args []string) error {
 			return a.restartFrom(ctx, op, args[0], *from)
 		})(cmd, args)
 	}
@@ -168,19 +169,19 @@ func (a *app) restartFrom(ctx context.Context, op *operation, id string, from in
 	}
 	switch {
 	case from < 0:
-		return &usageError{"--from is the index of a journal entry, from 0"}
+		return command.UsageError("--from is the index of a journal entry, from 0")
 	case !strings.HasPrefix(id, "inv_"):
-		return &usageError{"--from needs the id of an invocation, got " + id}
+		return command.UsageError("--from needs the id of an invocation, got " + id)
 	}
 	if err := a.checkRestart(ctx, op, id, from); err != nil {
 		return err
 	}
-	if err := a.confirm(fmt.Sprintf("Restart %s with its journal up to entry %d?", id, from)); err != nil {
+	if err := a.Confirm(fmt.Sprintf("Restart %s with its journal up to entry %d?", id, from)); err != nil {
 		return err
 	}
-	made, err := a.client.Restart(ctx, id, from, op.deployment)
+	made, err := a.Client.Restart(ctx, id, from, op.deployment)
 	if err != nil {
-		return hintNotFound(err, "`platform invocations list --status completed` shows those that can be restarted.")
+		return command.HintNotFound(err, "`platform invocations list --status completed` shows those that can be restarted.")
 	}
 	return a.reportBatch(op, client.Batch{Succeeded: []client.BatchSuccess{{ID: id, New: made}}})
 }
@@ -201,14 +202,14 @@ func (a *app) operate(ctx context.Context, op *operation, query string) error {
 	}
 	a.selectionTable(op, selected)
 	if more {
-		a.hint.Box(fmt.Sprintf("More than these %d invocations match.", len(selected)), "Repeat the command afterwards, or use --limit.")
+		a.Hint.Box(fmt.Sprintf("More than these %d invocations match.", len(selected)), "Repeat the command afterwards, or use --limit.")
 	}
-	if err := a.confirm(fmt.Sprintf("%s %s?", op.verb, countOf(len(selected)))); err != nil {
+	if err := a.Confirm(fmt.Sprintf("%s %s?", op.verb, countOf(len(selected)))); err != nil {
 		return err
 	}
 	var all client.Batch
 	for batch := range slices.Chunk(selected, client.MaxBatch) {
-		done, err := a.client.Operate(ctx, op.name, batch.ids(), client.OperateOptions{Deployment: op.deployment, Reason: op.reason})
+		done, err := a.Client.Operate(ctx, op.name, batch.ids(), client.OperateOptions{Deployment: op.deployment, Reason: op.reason})
 		if err != nil {
 			return err
 		}
@@ -237,7 +238,7 @@ func checkDeploymentFlag(choice string) error {
 	if choice == "" || strings.EqualFold(choice, "keep") || strings.EqualFold(choice, "latest") || strings.HasPrefix(choice, "dp_1") {
 		return nil
 	}
-	return &usageError{fmt.Sprintf("--deployment takes keep, latest or the id of a deployment (dp_1…), got %q; `platform deployments list` shows the ids", choice)}
+	return command.UsageError(fmt.Sprintf("--deployment takes keep, latest or the id of a deployment (dp_1…), got %q; `platform deployments list` shows the ids", choice))
 }
 
 // reasonFlag adds the flag with the reason of a pause.
@@ -259,9 +260,9 @@ func (s selected) ids() []string {
 // query returns the invocations that a query selects. The server validates ids.
 func (a *app) query(ctx context.Context, op *operation, query string) (list selected, more bool, err error) {
 	if strings.HasPrefix(query, "inv_") {
-		inv, _, err := a.client.Invocation(ctx, query)
+		inv, _, err := a.Client.Invocation(ctx, query)
 		if err != nil {
-			return nil, false, hintNotFound(err, "`platform invocations list` shows the existing ones.")
+			return nil, false, command.HintNotFound(err, "`platform invocations list` shows the existing ones.")
 		}
 		if len(op.scopes) > 0 && !slices.Contains(op.scopes, inv.Scope) {
 			return nil, false, nil
@@ -290,7 +291,7 @@ func (a *app) queryOf(ctx context.Context, query string) (client.Query, error) {
 	if !deep {
 		return q, nil
 	}
-	service, _, err := a.client.Service(ctx, name)
+	service, _, err := a.Client.Service(ctx, name)
 	if err != nil {
 		return q, a.serviceNotFound(ctx, err, name, servicesHint)
 	}
@@ -316,13 +317,13 @@ func inScope(name, scope string) string {
 
 // selectionTable shows the invocations that an operation applies to; with --json on stderr.
 func (a *app) selectionTable(op *operation, list selected) {
-	out := a.print
+	out := a.Print
 	if *op.asJSON {
-		out = a.hint
+		out = a.Hint
 	}
 	rows := make([][]string, len(list))
 	for i, inv := range list {
-		rows[i] = []string{inv.ID, term.Clean(inScope(inv.Target, inv.Scope)), a.colourStatus(inv.Status, inv.CompletionResult), a.print.Time(inv.CreatedAt), orDash(inv.PinnedDeploymentID)}
+		rows[i] = []string{inv.ID, term.Clean(inScope(inv.Target, inv.Scope)), a.colourStatus(inv.Status, inv.CompletionResult), a.Print.Time(inv.CreatedAt), command.OrDash(inv.PinnedDeploymentID)}
 	}
 	out.Table("", []string{"ID", "TARGET", "STATUS", "CREATED-AT", "DEPLOYMENT"}, rows)
 }
@@ -349,7 +350,7 @@ func (a *app) refusals(done client.Batch) error {
 	for i, f := range done.Failed {
 		rows[i] = []string{f.ID, term.Clean(f.Error)}
 	}
-	a.print.Table("", []string{"ID", "REFUSED BECAUSE"}, rows)
+	a.Print.Table("", []string{"ID", "REFUSED BECAUSE"}, rows)
 	return refusedError(done)
 }
 
@@ -363,10 +364,10 @@ func (a *app) succeeded(op *operation, list []client.BatchSuccess) {
 		}
 	}
 	if requested > 0 {
-		a.print.Printf("%s Requested the cancellation of %s: the handler gets it at its next await point\n", a.print.Green("[OK]:"), countOf(requested))
+		a.Print.Printf("%s Requested the cancellation of %s: the handler gets it at its next await point\n", a.Print.Green("[OK]:"), countOf(requested))
 	}
 	if ended := len(list) - requested; ended > 0 {
-		a.print.Printf("%s %s %s\n", a.print.Green("[OK]:"), op.done, countOf(ended))
+		a.Print.Printf("%s %s %s\n", a.Print.Green("[OK]:"), op.done, countOf(ended))
 	}
 }
 
@@ -375,7 +376,7 @@ func refusedError(done client.Batch) error {
 }
 
 func (a *app) batchJSON(done client.Batch) error {
-	err := a.printJSON(map[string]any{"succeeded": append([]client.BatchSuccess{}, done.Succeeded...), "failed": append([]client.BatchFailure{}, done.Failed...)})
+	err := a.PrintJSON(map[string]any{"succeeded": append([]client.BatchSuccess{}, done.Succeeded...), "failed": append([]client.BatchFailure{}, done.Failed...)})
 	if err == nil && len(done.Failed) > 0 {
 		err = refusedError(done)
 	}
@@ -387,8 +388,8 @@ func (a *app) restarted(list []client.BatchSuccess) {
 	for i, s := range list {
 		rows[i] = []string{s.ID, s.New}
 	}
-	a.print.Table("", []string{"OLD ID", "NEW ID"}, rows)
-	a.print.Printf("%s Restarted %s\n", a.print.Green("[OK]:"), countOf(len(list)))
+	a.Print.Table("", []string{"OLD ID", "NEW ID"}, rows)
+	a.Print.Printf("%s Restarted %s\n", a.Print.Green("[OK]:"), countOf(len(list)))
 }
 
 func countOf(n int) string {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 )
 
@@ -16,28 +17,28 @@ func checkOperable(op *operation, inv *client.Invocation) error {
 	describe := "`platform invocations describe " + inv.ID + "` shows its result."
 	switch {
 	case op.name == "pause" && inv.Status == "paused":
-		return &hintedError{fmt.Errorf("%s is already paused%s", inv.ID, pausedBy(inv.LastPause)),
-			"`platform invocations resume " + inv.ID + "` resumes it."}
+		return command.WithHint(fmt.Errorf("%s is already paused%s", inv.ID, pausedBy(inv.LastPause)),
+			"`platform invocations resume "+inv.ID+"` resumes it.")
 	case completed && slices.Contains([]string{"cancel", "kill", "pause", "resume"}, op.name):
-		return &hintedError{fmt.Errorf("%s of %s has already completed, so there is nothing to %s", inv.ID, inv.Target, op.name), describe}
+		return command.WithHint(fmt.Errorf("%s of %s has already completed, so there is nothing to %s", inv.ID, inv.Target, op.name), describe)
 	case op.name == "resume" && op.deployment == "" && !resumable(inv):
-		return &hintedError{fmt.Errorf("%s is %s, so there is nothing to resume", inv.ID, inv.Status),
-			"`platform explain " + inv.ID + "` explains its status."}
+		return command.WithHint(fmt.Errorf("%s is %s, so there is nothing to resume", inv.ID, inv.Status),
+			"`platform explain "+inv.ID+"` explains its status.")
 	case op.name == "restart-as-new" && inv.TargetServiceType == "workflow":
-		return &hintedError{fmt.Errorf("%s of %s belongs to a workflow: invocations of workflows cannot be restarted", inv.ID, inv.Target),
-			"`platform invocations purge " + inv.ID + "` deletes the run of a workflow, so that the same key can run again."}
+		return command.WithHint(fmt.Errorf("%s of %s belongs to a workflow: invocations of workflows cannot be restarted", inv.ID, inv.Target),
+			"`platform invocations purge "+inv.ID+"` deletes the run of a workflow, so that the same key can run again.")
 	case !completed && slices.Contains([]string{"purge", "purge-journal", "restart-as-new"}, op.name):
-		return &hintedError{fmt.Errorf("%s of %s has not completed: it is %s", inv.ID, inv.Target, inv.Status),
-			"`platform invocations cancel " + inv.ID + "` ends it; `platform explain " + inv.ID + "` explains its status."}
+		return command.WithHint(fmt.Errorf("%s of %s has not completed: it is %s", inv.ID, inv.Target, inv.Status),
+			"`platform invocations cancel "+inv.ID+"` ends it; `platform explain "+inv.ID+"` explains its status.")
 	}
 	return nil
 }
 
 // checkRestart returns why an invocation cannot be restarted with its journal up to an entry.
 func (a *app) checkRestart(ctx context.Context, op *operation, id string, from int) error {
-	inv, _, err := a.client.Invocation(ctx, id)
+	inv, _, err := a.Client.Invocation(ctx, id)
 	if err != nil {
-		return hintNotFound(err, "`platform invocations list --status completed` shows those that can be restarted.")
+		return command.HintNotFound(err, "`platform invocations list --status completed` shows those that can be restarted.")
 	}
 	if err := checkOperable(op, &inv); err != nil {
 		return err
@@ -45,8 +46,8 @@ func (a *app) checkRestart(ctx context.Context, op *operation, id string, from i
 	if from < inv.JournalSize || inv.JournalSize == 0 {
 		return nil // the server knows whether the journal is kept
 	}
-	return &hintedError{fmt.Errorf("the journal of %s has no entry %d: its entries are 0 to %d", id, from, inv.JournalSize-1),
-		"`platform invocations describe " + id + "` shows them."}
+	return command.WithHint(fmt.Errorf("the journal of %s has no entry %d: its entries are 0 to %d", id, from, inv.JournalSize-1),
+		"`platform invocations describe "+id+"` shows them.")
 }
 
 // noSelection is the error of a query that selects nothing.
@@ -57,9 +58,9 @@ func (a *app) noSelection(ctx context.Context, op *operation, query string) erro
 	}
 	hint := "Only invocations that are " + strings.Join(op.statuses, ", ") + " can be selected. See `platform invocations list`."
 	if !strings.HasPrefix(query, "inv_") {
-		if _, _, err := a.client.Service(ctx, service(query)); client.IsNotFound(err) {
+		if _, _, err := a.Client.Service(ctx, service(query)); client.IsNotFound(err) {
 			hint = "There is no service " + service(query) + ". " + a.nearestService(ctx, service(query), servicesHint)
 		}
 	}
-	return &hintedError{fmt.Errorf("no invocation matches %q%s", query, scopes), hint}
+	return command.WithHint(fmt.Errorf("no invocation matches %q%s", query, scopes), hint)
 }

@@ -6,12 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
 
 func (a *app) servicesConfig() *cobra.Command {
-	return group(&cobra.Command{Use: "config", Short: "Explain and change the options of a service"}, a.servicesConfigView(), a.servicesPatch())
+	return command.Group(&cobra.Command{Use: "config", Short: "Explain and change the options of a service"}, a.servicesConfigView(), a.servicesPatch())
 }
 
 func (a *app) servicesConfigView() *cobra.Command {
@@ -22,15 +23,15 @@ func (a *app) servicesConfigView() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		Example: "  platform services config view Greeter",
 	}
-	return viewResponse(a, cmd, a.requestService, func(_ context.Context, service client.Service) error {
-		a.print.Heading("Options of " + term.Clean(service.Name))
+	return command.ViewResponse(a.App, cmd, a.requestService, func(_ context.Context, service client.Service) error {
+		a.Print.Heading("Options of " + term.Clean(service.Name))
 		for _, f := range optionFields(service) {
 			if f.Value == "" {
 				continue
 			}
-			a.print.Fields("", f)
+			a.Print.Fields("", f)
 			for line := range strings.Lines(wrap(optionMeanings[f.Name], 76)) {
-				a.print.Printf("    %s\n", a.print.Dim(strings.TrimSuffix(line, "\n")))
+				a.Print.Printf("    %s\n", a.Print.Dim(strings.TrimSuffix(line, "\n")))
 			}
 		}
 		a.notices(service.Info)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 	"platform/internal/units"
@@ -34,8 +35,8 @@ Shows the changes and prompts for confirmation.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	defineOptions(flags)
-	asJSON := jsonFlag(flags)
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
+	asJSON := command.JSONFlag(flags)
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
 		change, err := readChange(flags)
 		switch {
 		case err != nil:
@@ -45,7 +46,7 @@ Shows the changes and prompts for confirmation.`,
 		case cmd.CalledAs() == "edit":
 			return a.editService(ctx, args[0], *asJSON)
 		}
-		return &usageError{"nothing to change: give an option, or open an editor with `platform services edit " + term.Clean(args[0]) + "`"}
+		return command.UsageError("nothing to change: give an option, or open an editor with `platform services edit " + term.Clean(args[0]) + "`")
 	})
 	return cmd
 }
@@ -81,12 +82,12 @@ func readChange(flags *pflag.FlagSet) (c client.ServiceChange, err error) {
 		switch into, isDuration := durations[f.Name]; {
 		case isDuration:
 			if _, parseErr := units.ParseDuration(text); parseErr != nil {
-				err = &usageError{"--" + f.Name + ": " + parseErr.Error()}
+				err = command.UsageError("--" + f.Name + ": " + parseErr.Error())
 			}
 			*into = &text
 		case f.Name == "ingress-auth":
 			if c.IngressAuth = &text; !slices.Contains([]string{"none", "token", "jwt", "mtls"}, text) {
-				err = &usageError{"--ingress-auth takes none, token, jwt or mtls"}
+				err = command.UsageError("--ingress-auth takes none, token, jwt or mtls")
 			}
 		case f.Name == "forward-headers":
 			names := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
@@ -98,18 +99,18 @@ func readChange(flags *pflag.FlagSet) (c client.ServiceChange, err error) {
 		case f.Name == "retry-factor":
 			retry.ExponentiationFactor, _ = strconv.ParseFloat(text, 64)
 			if retry.ExponentiationFactor < 1 {
-				err = &usageError{"--retry-factor must be 1 or more"}
+				err = command.UsageError("--retry-factor must be 1 or more")
 			}
 		case f.Name == "on-max-attempts":
 			retry.OnMaxAttempts = map[string]string{"pause": "Pause", "Pause": "Pause", "kill": "Kill", "Kill": "Kill"}[text]
 			if retry.OnMaxAttempts == "" {
-				err = &usageError{"--on-max-attempts takes pause or kill"}
+				err = command.UsageError("--on-max-attempts takes pause or kill")
 			}
 		case f.Name == "max-attempts":
 			if n, parseErr := strconv.Atoi(text); parseErr == nil && n > 0 {
 				retry.MaxAttempts = n
 			} else if retry.MaxAttempts = text; text != "unlimited" {
-				err = &usageError{"--max-attempts takes a number of 1 or more, or unlimited"}
+				err = command.UsageError("--max-attempts takes a number of 1 or more, or unlimited")
 			}
 		}
 	})
@@ -125,33 +126,33 @@ func isTrue(text string) *bool {
 }
 
 func (a *app) patchService(ctx context.Context, name string, change client.ServiceChange, asJSON bool) error {
-	before, _, err := a.client.Service(ctx, name)
+	before, _, err := a.Client.Service(ctx, name)
 	if err != nil {
 		return a.serviceNotFound(ctx, err, name, servicesHint)
 	}
 	different := changes(optionFields(before), optionFields(changed(before, change)))
 	if len(different) > 0 {
-		a.hint.Printf("%s\n", a.hint.Yellow("CHANGED"))
-		a.hint.Fields("  ", different...)
+		a.Hint.Printf("%s\n", a.Hint.Yellow("CHANGED"))
+		a.Hint.Fields("  ", different...)
 	} else {
-		a.say("The options have these values already.")
+		a.Say("The options have these values already.")
 	}
-	if err := a.confirm("Apply these changes to " + term.Clean(name) + "?"); err != nil {
+	if err := a.Confirm("Apply these changes to " + term.Clean(name) + "?"); err != nil {
 		return err
 	}
-	after, response, err := a.client.ModifyService(ctx, name, change)
+	after, response, err := a.Client.ModifyService(ctx, name, change)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return a.printRaw(response.Body)
+		return a.PrintRaw(response.Body)
 	}
 	done := "Changed service"
 	if len(different) == 0 {
 		done = "No change of service"
 	}
-	a.print.Printf("%s %s %s\n\n", a.print.Green("[OK]:"), done, term.Clean(after.Name))
-	a.print.Fields("  ", optionFields(after)...)
+	a.Print.Printf("%s %s %s\n\n", a.Print.Green("[OK]:"), done, term.Clean(after.Name))
+	a.Print.Fields("  ", optionFields(after)...)
 	a.notices(after.Info)
 	return nil
 }
@@ -159,7 +160,7 @@ func (a *app) patchService(ctx context.Context, name string, change client.Servi
 // optionFields are the options of a service.
 func optionFields(s client.Service) []term.Field {
 	return []term.Field{
-		{Name: "Public", Value: yesNo(s.Public)},
+		{Name: "Public", Value: command.YesNo(s.Public)},
 		{Name: "Ingress authentication", Value: s.IngressAuth},
 		{Name: "Forwarded credentials", Value: headerList(s.ForwardHeaders)},
 		{Name: "Idempotency retention", Value: s.IdempotencyRetention},
@@ -167,7 +168,7 @@ func optionFields(s client.Service) []term.Field {
 		{Name: "Journal retention", Value: cmp.Or(s.JournalRetention, "none")},
 		{Name: "Inactivity timeout", Value: s.InactivityTimeout},
 		{Name: "Abort timeout", Value: s.AbortTimeout},
-		{Name: "Lazy state", Value: yesNo(s.EnableLazyState)},
+		{Name: "Lazy state", Value: command.YesNo(s.EnableLazyState)},
 		{Name: "Retries", Value: retries(s.RetryPolicy)},
 	}
 }

@@ -15,16 +15,16 @@ import (
 func (a *app) reportPause(ctx context.Context, done client.Batch) error {
 	pending, err := a.awaitPaused(ctx, done.Succeeded)
 	if err != nil { // the pauses are requested, but their state is unknown
-		a.print.Printf("%s Requested the pause of %s\n", a.print.Green("[OK]:"), countOf(len(done.Succeeded)))
-		a.say("Their status is unknown: %s", term.Clean(err.Error()))
+		a.Print.Printf("%s Requested the pause of %s\n", a.Print.Green("[OK]:"), countOf(len(done.Succeeded)))
+		a.Say("Their status is unknown: %s", term.Clean(err.Error()))
 		return a.refusals(done)
 	}
 	if n := len(done.Succeeded) - len(pending); n > 0 {
-		a.print.Printf("%s Paused %s\n", a.print.Green("[OK]:"), countOf(n))
+		a.Print.Printf("%s Paused %s\n", a.Print.Green("[OK]:"), countOf(n))
 	}
 	if n := len(pending); n > 0 {
-		a.print.Printf("%s Requested the pause of %s\n", a.print.Green("[OK]:"), countOf(n))
-		a.say("A running handler first finishes its current step. `platform explain %s` shows the state of the pause.", pending[0])
+		a.Print.Printf("%s Requested the pause of %s\n", a.Print.Green("[OK]:"), countOf(n))
+		a.Say("A running handler first finishes its current step. `platform explain %s` shows the state of the pause.", pending[0])
 	}
 	return a.refusals(done)
 }
@@ -53,7 +53,7 @@ func (a *app) pausing(ctx context.Context, list []client.BatchSuccess) (pending 
 	for i, s := range list {
 		quoted[i] = client.Quote(s.ID)
 	}
-	result, err := a.client.QueryTable(ctx, fmt.Sprintf("SELECT id FROM sys_invocation WHERE pause_requested AND id IN (%s)", strings.Join(quoted, ", ")), "strong")
+	result, err := a.Client.QueryTable(ctx, fmt.Sprintf("SELECT id FROM sys_invocation WHERE pause_requested AND id IN (%s)", strings.Join(quoted, ", ")), "strong")
 	if err != nil {
 		return nil, err
 	}

@@ -28,18 +28,18 @@ type update struct{ before, after client.Service }
 // showPlan prints, on stderr, what registering the deployment changes. replaced
 // reports that a registered deployment is overwritten.
 func (a *app) showPlan(ctx context.Context, planned client.Deployment, replaced bool) error {
-	latest, _, err := a.client.Services(ctx)
+	latest, _, err := a.Client.Services(ctx)
 	if err != nil {
 		return err
 	}
 	var old []client.Service
 	if replaced {
-		before, _, err := a.client.Deployment(ctx, planned.ID)
+		before, _, err := a.Client.Deployment(ctx, planned.ID)
 		if err != nil {
 			return err
 		}
 		old = before.Services
-		a.hint.Box(
+		a.Hint.Box(
 			"This replaces deployment "+planned.ID+" in place.",
 			"Invocations in flight on it may be unable to continue with the new code.",
 		)
@@ -50,25 +50,25 @@ func (a *app) showPlan(ctx context.Context, planned client.Deployment, replaced 
 
 // printPlan prints services, handlers and options, and marks additions, removals and changes.
 func (a *app) printPlan(p plan) {
-	a.section("ADDED", len(p.added), a.hint.Green)
+	a.section("ADDED", len(p.added), a.Hint.Green)
 	for _, s := range p.added {
-		a.hint.Printf("  %s %s (%s)\n", a.hint.Green("+"), a.hint.Bold(term.Clean(s.Name)), s.Type)
+		a.Hint.Printf("  %s %s (%s)\n", a.Hint.Green("+"), a.Hint.Bold(term.Clean(s.Name)), s.Type)
 		a.handlerChanges(nil, s.Handlers)
 	}
-	a.section("UPDATED", len(p.updated), a.hint.Yellow)
+	a.section("UPDATED", len(p.updated), a.Hint.Yellow)
 	for _, u := range p.updated {
 		changes := optionChanges(u)
 		note := ""
 		if len(changes) == 0 && sameHandlers(u.before.Handlers, u.after.Handlers) {
-			note = a.hint.Dim("  handlers, options and schemas are the same; code is not compared")
+			note = a.Hint.Dim("  handlers, options and schemas are the same; code is not compared")
 		}
-		a.hint.Printf("  %s %s (%s)  Revision: %s%s\n", a.hint.Yellow("~"), a.hint.Bold(term.Clean(u.after.Name)), typeChange(u), revisionChange(u), note)
+		a.Hint.Printf("  %s %s (%s)  Revision: %s%s\n", a.Hint.Yellow("~"), a.Hint.Bold(term.Clean(u.after.Name)), typeChange(u), revisionChange(u), note)
 		a.changeLines("      ", changes)
 		a.handlerChanges(u.before.Handlers, u.after.Handlers)
 	}
-	a.section("REMOVED", len(p.removed), a.hint.Red)
+	a.section("REMOVED", len(p.removed), a.Hint.Red)
 	for _, s := range p.removed {
-		a.hint.Printf("  %s %s (%s)\n", a.hint.Red("-"), a.hint.Bold(term.Clean(s.Name)), s.Type)
+		a.Hint.Printf("  %s %s (%s)\n", a.Hint.Red("-"), a.Hint.Bold(term.Clean(s.Name)), s.Type)
 	}
 }
 
@@ -96,7 +96,7 @@ func makePlan(latest, old, planned []client.Service) plan {
 
 func (a *app) section(title string, count int, style func(string) string) {
 	if count > 0 {
-		a.hint.Printf("%s\n", style(fmt.Sprintf("%s (%d)", title, count)))
+		a.Hint.Printf("%s\n", style(fmt.Sprintf("%s (%d)", title, count)))
 	}
 }
 
@@ -108,25 +108,25 @@ func (a *app) handlerChanges(before, after []client.Handler) {
 		switch {
 		case before == nil:
 		case !slices.Contains(had, name):
-			mark = a.hint.Green("+")
+			mark = a.Hint.Green("+")
 		default:
 			if changes = fieldChanges(handlerNamed(before, name).Fields, handlerNamed(after, name).Fields); len(changes) > 0 {
-				mark = a.hint.Yellow("~")
+				mark = a.Hint.Yellow("~")
 			}
 		}
-		a.hint.Printf("      %s %s\n", mark, name)
+		a.Hint.Printf("      %s %s\n", mark, name)
 		a.changeLines("          ", changes)
 	}
 	for _, name := range had {
 		if !slices.Contains(has, name) {
-			a.hint.Printf("      %s %s\n", a.hint.Red("-"), name)
+			a.Hint.Printf("      %s %s\n", a.Hint.Red("-"), name)
 		}
 	}
 }
 
 func (a *app) changeLines(indent string, changes []string) {
 	for _, change := range changes {
-		a.hint.Printf("%s%s %s\n", indent, a.hint.Yellow("~"), term.Clean(change))
+		a.Hint.Printf("%s%s %s\n", indent, a.Hint.Yellow("~"), term.Clean(change))
 	}
 }
 

@@ -6,12 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
 
 func (a *app) promises() *cobra.Command {
-	return group(&cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:     "promises",
 		Aliases: []string{"promise"},
 		Short:   "Show the promises of workflows",
@@ -28,14 +29,14 @@ func (a *app) promisesList() *cobra.Command {
 		Args:    cobra.RangeArgs(1, 2),
 		Example: "  platform promises list Signup/ada",
 	}
-	asJSON := jsonFlag(cmd.Flags())
+	asJSON := command.JSONFlag(cmd.Flags())
 	scope := scopeFlag(cmd)
-	a.shows(cmd, func(ctx context.Context, args []string) error {
+	a.Shows(cmd, func(ctx context.Context, args []string) error {
 		workflow, err := objectOf(args, *scope)
 		if err != nil {
 			return err
 		}
-		list, err := a.client.Promises(ctx, workflow, "")
+		list, err := a.Client.Promises(ctx, workflow, "")
 		if err == nil && len(list) == 0 {
 			err = a.requireWorkflow(ctx, workflow.Service)
 		}
@@ -43,17 +44,17 @@ func (a *app) promisesList() *cobra.Command {
 			return err
 		}
 		if *asJSON {
-			return a.printJSON(map[string]any{"promises": append([]client.Promise{}, list...)})
+			return a.PrintJSON(map[string]any{"promises": append([]client.Promise{}, list...)})
 		}
 		if len(list) == 0 {
-			a.say("No handler of %s has used a promise.", term.Clean(workflow.String()))
+			a.Say("No handler of %s has used a promise.", term.Clean(workflow.String()))
 			return nil
 		}
 		rows := make([][]string, len(list))
 		for i, p := range list {
-			rows[i] = []string{term.Clean(p.Name), promiseStatus(&p), term.Clean(orDash(promiseText(&p)))}
+			rows[i] = []string{term.Clean(p.Name), promiseStatus(&p), term.Clean(command.OrDash(promiseText(&p)))}
 		}
-		a.print.Table("", []string{"PROMISE", "STATUS", "VALUE"}, rows)
+		a.Print.Table("", []string{"PROMISE", "STATUS", "VALUE"}, rows)
 		return nil
 	})
 	return cmd
@@ -61,10 +62,10 @@ func (a *app) promisesList() *cobra.Command {
 
 // requireWorkflow returns an error if there is no workflow with this name.
 func (a *app) requireWorkflow(ctx context.Context, name string) error {
-	service, _, err := a.client.Service(ctx, name)
+	service, _, err := a.Client.Service(ctx, name)
 	switch {
 	case client.IsNotFound(err):
-		return &hintedError{fmt.Errorf("there is no workflow %s", term.Clean(name)), a.nearestService(ctx, name, servicesHint)}
+		return command.WithHint(fmt.Errorf("there is no workflow %s", term.Clean(name)), a.nearestService(ctx, name, servicesHint))
 	case err == nil && service.Type != "Workflow":
 		return fmt.Errorf("%s is not a workflow but a %s", term.Clean(name), service.Type)
 	}
@@ -100,14 +101,14 @@ func (a *app) promisesGet() *cobra.Command {
 		Args:    cobra.ExactArgs(2),
 		Example: "  platform promises get Signup/ada approved",
 	}
-	asJSON := jsonFlag(cmd.Flags())
+	asJSON := command.JSONFlag(cmd.Flags())
 	scope := scopeFlag(cmd)
-	a.shows(cmd, func(ctx context.Context, args []string) error {
+	a.Shows(cmd, func(ctx context.Context, args []string) error {
 		workflow, err := objectOf(args[:1], *scope)
 		if err != nil {
 			return err
 		}
-		list, err := a.client.Promises(ctx, workflow, args[1])
+		list, err := a.Client.Promises(ctx, workflow, args[1])
 		switch {
 		case err != nil:
 			return err
@@ -115,18 +116,17 @@ func (a *app) promisesGet() *cobra.Command {
 			if err := a.requireWorkflow(ctx, workflow.Service); err != nil {
 				return err
 			}
-			return &hintedError{
+			return command.WithHint(
 				fmt.Errorf("no handler of %s has used a promise %q", workflow, args[1]),
-				"`platform promises list " + workflow.Service + "/" + workflow.Key + "` shows the promises that were used.",
-			}
+				"`platform promises list "+workflow.Service+"/"+workflow.Key+"` shows the promises that were used.")
 		case *asJSON:
-			return a.printJSON(list[0])
+			return a.PrintJSON(list[0])
 		case !list[0].Completed:
-			return &hintedError{fmt.Errorf("the promise %q is pending", args[1]), "A handler of the workflow completes it."}
+			return command.WithHint(fmt.Errorf("the promise %q is pending", args[1]), "A handler of the workflow completes it.")
 		case list[0].Failure != "":
 			return fmt.Errorf("the promise %q was rejected: %s", args[1], list[0].Failure)
 		}
-		a.print.Println(term.Clean(promiseText(&list[0])))
+		a.Print.Println(term.Clean(promiseText(&list[0])))
 		return nil
 	})
 	return cmd

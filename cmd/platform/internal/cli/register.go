@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
@@ -39,8 +40,8 @@ schemas are compared, not code.`,
 	flags.StringArrayVar(&r.labels, "metadata", nil, "label `name=value` kept with the deployment (repeatable)")
 	flags.StringVar(&r.AssumeRoleARN, "assume-role-arn", "", "role to assume before invoking a function")
 	flags.BoolVar(&r.planOnly, "dry-run", false, "only show the changes, also for a registered address")
-	r.asJSON = jsonFlag(flags)
-	cmd.RunE = run(func(ctx context.Context, args []string) error { return a.register(ctx, args[0], r) })
+	r.asJSON = command.JSONFlag(flags)
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error { return a.register(ctx, args[0], r) })
 	return cmd
 }
 
@@ -60,7 +61,7 @@ func (a *app) register(ctx context.Context, address string, r registration) erro
 	if r.planOnly {
 		r.Force = true // otherwise a registered address is not compared
 	}
-	planned, response, err := a.client.Register(ctx, r.Registration)
+	planned, response, err := a.Client.Register(ctx, r.Registration)
 	if err != nil {
 		return err
 	}
@@ -78,28 +79,28 @@ func (a *app) register(ctx context.Context, address string, r registration) erro
 	}
 	if r.planOnly {
 		if *r.asJSON {
-			return a.printRaw(response.Body)
+			return a.PrintRaw(response.Body)
 		}
-		a.say("Nothing was changed. To apply: platform deployments register %s%s", address, map[bool]string{true: " --force"}[known])
+		a.Say("Nothing was changed. To apply: platform deployments register %s%s", address, map[bool]string{true: " --force"}[known])
 		return nil
 	}
-	if err := a.confirm("Apply these changes?"); err != nil {
+	if err := a.Confirm("Apply these changes?"); err != nil {
 		return err
 	}
 	r.DryRun = false
-	done, response, err := a.client.Register(ctx, r.Registration)
+	done, response, err := a.Client.Register(ctx, r.Registration)
 	if err != nil {
 		return err
 	}
 	if *r.asJSON {
-		return a.printRaw(response.Body)
+		return a.PrintRaw(response.Body)
 	}
-	a.print.Printf("%s Registered deployment %s\n\n", a.print.Green("[OK]:"), done.ID)
+	a.Print.Printf("%s Registered deployment %s\n\n", a.Print.Green("[OK]:"), done.ID)
 	rows := make([][]string, len(done.Services))
 	for i, s := range sorted(done.Services) {
 		rows[i] = []string{term.Clean(s.Name), s.Type, strconv.Itoa(s.Revision), strings.Join(handlerNames(s.Handlers), ", ")}
 	}
-	a.print.Table("", []string{"SERVICE", "TYPE", "REVISION", "HANDLERS"}, rows)
+	a.Print.Table("", []string{"SERVICE", "TYPE", "REVISION", "HANDLERS"}, rows)
 	a.notices(done.Info)
 	return nil
 }
@@ -120,9 +121,9 @@ func (r *registration) complete(address string) (err error) {
 
 // endpointURL completes abbreviated addresses: 9080, :9080, localhost:9080.
 func endpointURL(address string) (string, error) {
-	full, ok := completeAddress(address)
+	full, ok := command.CompleteAddress(address)
 	if !ok {
-		return "", &usageError{fmt.Sprintf("%q is not an address such as http://localhost:9080, nor an ARN", address)}
+		return "", command.UsageError(fmt.Sprintf("%q is not an address such as http://localhost:9080, nor an ARN", address))
 	}
 	return full, nil
 }
@@ -136,7 +137,7 @@ func parsePairs(flag string, list []string) (map[string]string, error) {
 	for _, pair := range list {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
-			return nil, &usageError{fmt.Sprintf("%s expects name=value, got %q", flag, pair)}
+			return nil, command.UsageError(fmt.Sprintf("%s expects name=value, got %q", flag, pair))
 		}
 		table[name] = value
 	}
@@ -145,12 +146,12 @@ func parsePairs(flag string, list []string) (map[string]string, error) {
 
 func (a *app) alreadyRegistered(address string, d client.Deployment, response *client.Response, asJSON bool) error {
 	if asJSON {
-		return a.printRaw(response.Body)
+		return a.PrintRaw(response.Body)
 	}
-	a.print.Printf("The deployment already exists with id %s; nothing was changed.\n", d.ID)
+	a.Print.Printf("The deployment already exists with id %s; nothing was changed.\n", d.ID)
 	a.notices(d.Info)
-	a.print.Printf("To see what would change: platform deployments register %s --dry-run\n", address)
-	a.print.Printf("To replace it:            platform deployments register %s --force\n", address)
+	a.Print.Printf("To see what would change: platform deployments register %s --dry-run\n", address)
+	a.Print.Printf("To replace it:            platform deployments register %s --force\n", address)
 	return nil
 }
 

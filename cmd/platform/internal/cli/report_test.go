@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"platform/cmd/platform/internal/cli/command"
 )
 
 // TestHintsAboutTLS sends requests to a server with TLS without its authority, and without TLS.
@@ -23,7 +25,7 @@ func TestHintsAboutTLS(t *testing.T) {
 		strings.Replace(server.URL, "https:", "http:", 1): "use an address that begins with https://",
 	} {
 		var out, errs bytes.Buffer
-		system := System{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }, Home: t.TempDir()}
+		system := command.System{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }, Home: t.TempDir()}
 		require.Equal(t, exitError, Run(t.Context(), []string{"--admin-url", address, "services", "list"}, system))
 		require.Contains(t, errs.String(), hint)
 	}
@@ -35,12 +37,7 @@ func TestExpiredTokensAreMarked(t *testing.T) {
 	}))
 	defer server.Close()
 	var out, errs bytes.Buffer
-	system := System{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }, Home: t.TempDir()}
+	system := command.System{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }, Home: t.TempDir()}
 	require.Zero(t, Run(t.Context(), []string{"--admin-url", server.URL, "tokens", "list"}, system), errs.String())
 	require.Contains(t, out.String(), "(expired)")
-}
-
-func TestPropertiesWithCommasAreOneRow(t *testing.T) {
-	require.Equal(t, [][]string{{"bootstrap.servers", "a:9092, b:9092"}, {"client.id", "x=y"}},
-		propertyRows(map[string]string{"client.id": "x=y", "bootstrap.servers": "a:9092, b:9092"}))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
@@ -15,7 +16,7 @@ import (
 const ruleHint = "`platform rules list` shows the rules there are."
 
 func (a *app) rules() *cobra.Command {
-	return group(&cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:        "rules",
 		Aliases:    []string{"rule"},
 		SuggestFor: []string{"limit", "limits"},
@@ -37,14 +38,14 @@ func (a *app) rulesList() *cobra.Command {
 	}
 	extra := cmd.Flags().BoolP("extra", "x", false, "also show descriptions, versions and when rules changed")
 	request := func(ctx context.Context, _ []string) ([]client.Rule, *client.Response, error) {
-		return a.client.Rules(ctx)
+		return a.Client.Rules(ctx)
 	}
-	return viewResponse(a, cmd, request, func(_ context.Context, rules []client.Rule) error {
+	return command.ViewResponse(a.App, cmd, request, func(_ context.Context, rules []client.Rule) error {
 		if len(rules) == 0 {
-			a.say("No rules. Create one: platform rules set <pattern> --concurrency <n>")
+			a.Say("No rules. Create one: platform rules set <pattern> --concurrency <n>")
 			return nil
 		}
-		a.ruleTable(a.print, rules, *extra)
+		a.ruleTable(a.Print, rules, *extra)
 		return nil
 	})
 }
@@ -73,9 +74,9 @@ func (a *app) ruleTable(p *term.Printer, rules []client.Rule, extra bool) {
 		if bounded {
 			row = append(row, limitText(r.Limits.QueueLimit))
 		}
-		row = append(row, yesNo(r.Disabled))
+		row = append(row, command.YesNo(r.Disabled))
 		if extra {
-			row = append(row, orDash(term.Clean(r.Description)), ruleVersion(r), p.Time(r.ModifiedAt()))
+			row = append(row, command.OrDash(term.Clean(r.Description)), ruleVersion(r), p.Time(r.ModifiedAt()))
 		}
 		rows[i] = row
 	}
@@ -110,11 +111,11 @@ func (a *app) rulesSwitch(on bool) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		Example: "  platform rules " + verb + " tenant-1",
 	}
-	asJSON := jsonFlag(cmd.Flags())
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
+	asJSON := command.JSONFlag(cmd.Flags())
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
 		change := func(r *client.Rule) error {
 			if r.Version == 0 {
-				return &hintedError{fmt.Errorf("there is no rule '%s'", term.Clean(args[0])), ruleHint}
+				return command.WithHint(fmt.Errorf("there is no rule '%s'", term.Clean(args[0])), ruleHint)
 			}
 			r.Disabled = !on
 			return nil
@@ -124,13 +125,13 @@ func (a *app) rulesSwitch(on bool) *cobra.Command {
 			return err
 		}
 		if *asJSON {
-			return a.printRaw(response.Body)
+			return a.PrintRaw(response.Body)
 		}
 		if before.Version == after.Version {
-			a.print.Printf("%s Rule '%s' was already %sd (version %s)\n", a.print.Green("[OK]:"), after.Pattern, verb, ruleVersion(after))
+			a.Print.Printf("%s Rule '%s' was already %sd (version %s)\n", a.Print.Green("[OK]:"), after.Pattern, verb, ruleVersion(after))
 			return nil
 		}
-		a.print.Printf("%s %s rule '%s' (version %s)\n", a.print.Green("[OK]:"), done, after.Pattern, ruleVersion(after))
+		a.Print.Printf("%s %s rule '%s' (version %s)\n", a.Print.Green("[OK]:"), done, after.Pattern, ruleVersion(after))
 		return nil
 	})
 	return cmd
@@ -144,20 +145,20 @@ func (a *app) rulesDelete() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		Example: "  platform rules delete tenant-1\n  platform rules delete 'tenant-1/*' --yes",
 	}
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
-		rule, _, err := a.client.Rule(ctx, args[0])
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
+		rule, _, err := a.Client.Rule(ctx, args[0])
 		if err != nil {
-			return hintNotFound(err, ruleHint)
+			return command.HintNotFound(err, ruleHint)
 		}
-		a.ruleTable(a.hint, []client.Rule{rule}, true)
-		if err := a.confirm(fmt.Sprintf("Delete rule '%s'?", rule.Pattern)); err != nil {
+		a.ruleTable(a.Hint, []client.Rule{rule}, true)
+		if err := a.Confirm(fmt.Sprintf("Delete rule '%s'?", rule.Pattern)); err != nil {
 			return err
 		}
 		// Only the version that was shown is deleted.
-		if err := a.client.DeleteRule(ctx, rule.Pattern, rule.Version); err != nil {
+		if err := a.Client.DeleteRule(ctx, rule.Pattern, rule.Version); err != nil {
 			return err
 		}
-		a.print.Printf("%s Deleted rule '%s'\n", a.print.Green("[OK]:"), rule.Pattern)
+		a.Print.Printf("%s Deleted rule '%s'\n", a.Print.Green("[OK]:"), rule.Pattern)
 		return nil
 	})
 	return cmd

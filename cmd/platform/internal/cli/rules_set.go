@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 )
 
@@ -47,10 +48,10 @@ stopped.`,
 	flags.BoolVar(&f.noQueueLimit, "no-queue-limit", false, "no queue limit")
 	flags.StringVar(&f.description, "description", "", "what the rule is for")
 	flags.BoolVar(&f.disabled, "disabled", false, "create the rule disabled (new rules only)")
-	f.asJSON = jsonFlag(flags)
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
+	f.asJSON = command.JSONFlag(flags)
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
 		if args[0] == "" {
-			return &usageError{"the pattern is empty: it is scope, scope/l1 or scope/l1/l2, with * for any"}
+			return command.UsageError("the pattern is empty: it is scope, scope/l1 or scope/l1/l2, with * for any")
 		}
 		if err := f.check(flags); err != nil {
 			return err
@@ -70,14 +71,14 @@ func (f *ruleFlags) check(flags *pflag.FlagSet) error {
 	}
 	for _, pair := range [][2]string{{"concurrency", "unlimited"}, {"rate", "no-rate"}, {"queue-limit", "no-queue-limit"}} {
 		if flags.Changed(pair[0]) && flags.Changed(pair[1]) {
-			return &usageError{"--" + pair[0] + " and --" + pair[1] + " exclude each other"}
+			return command.UsageError("--" + pair[0] + " and --" + pair[1] + " exclude each other")
 		}
 	}
 	switch {
 	case given == 0:
-		return &usageError{"nothing to set: give --concurrency <n> or another option"}
+		return command.UsageError("nothing to set: give --concurrency <n> or another option")
 	case flags.Changed("concurrency") && f.concurrency == 0:
-		return &usageError{"--concurrency must be at least 1; --unlimited removes the limit"}
+		return command.UsageError("--concurrency must be at least 1; --unlimited removes the limit")
 	}
 	return nil
 }
@@ -85,7 +86,7 @@ func (f *ruleFlags) check(flags *pflag.FlagSet) error {
 func (a *app) setRule(ctx context.Context, pattern string, f *ruleFlags, flags *pflag.FlagSet) error {
 	before, after, response, err := a.changeRule(ctx, pattern, func(r *client.Rule) error {
 		if r.Version != 0 && flags.Changed("disabled") {
-			return &usageError{"--disabled is for new rules; use `platform rules disable` or `enable` for this one"}
+			return command.UsageError("--disabled is for new rules; use `platform rules disable` or `enable` for this one")
 		}
 		f.merge(r, flags)
 		return nil
@@ -95,7 +96,7 @@ func (a *app) setRule(ctx context.Context, pattern string, f *ruleFlags, flags *
 	}
 	a.sayFlowControlOff(ctx, "rules limit nothing")
 	if *f.asJSON {
-		return a.printRaw(response.Body)
+		return a.PrintRaw(response.Body)
 	}
 	did := "Updated rule '%s'"
 	switch {
@@ -104,9 +105,9 @@ func (a *app) setRule(ctx context.Context, pattern string, f *ruleFlags, flags *
 	case before.LastModified == after.LastModified:
 		did = "Rule '%s' is unchanged"
 	}
-	a.print.Printf("%s "+did+" (version %s)\n", a.print.Green("[OK]:"), after.Pattern, ruleVersion(after))
+	a.Print.Printf("%s "+did+" (version %s)\n", a.Print.Green("[OK]:"), after.Pattern, ruleVersion(after))
 	if after.Disabled {
-		a.say("The rule is disabled: `platform rules enable '%s'` enables it.", after.Pattern)
+		a.Say("The rule is disabled: `platform rules enable '%s'` enables it.", after.Pattern)
 	}
 	return nil
 }
@@ -146,7 +147,7 @@ const changeTries = 5
 // starts over if the rule was changed concurrently.
 func (a *app) changeRule(ctx context.Context, pattern string, change func(*client.Rule) error) (before, after client.Rule, response *client.Response, err error) {
 	for range changeTries {
-		before, _, err = a.client.Rule(ctx, pattern)
+		before, _, err = a.Client.Rule(ctx, pattern)
 		if client.IsNotFound(err) {
 			before, err = client.Rule{Pattern: pattern}, nil
 		}
@@ -157,7 +158,7 @@ func (a *app) changeRule(ctx context.Context, pattern string, change func(*clien
 		if err = change(&wanted); err != nil {
 			return before, after, nil, err
 		}
-		after, response, err = a.client.PutRule(ctx, wanted)
+		after, response, err = a.Client.PutRule(ctx, wanted)
 		if !client.IsConflict(err) {
 			break
 		}
@@ -167,9 +168,9 @@ func (a *app) changeRule(ctx context.Context, pattern string, change func(*clien
 
 // sayFlowControlOff reports that flow control is off, if it is, and what that means.
 func (a *app) sayFlowControlOff(ctx context.Context, so string) {
-	v, err := a.client.Version(ctx)
+	v, err := a.Client.Version(ctx)
 	if on, known := v.Features["vqueues"]; err == nil && known && !on {
-		a.say("Flow control is off on this cluster, so " + so + ". It is enabled on a fresh cluster by\n" +
+		a.Say("Flow control is off on this cluster, so " + so + ". It is enabled on a fresh cluster by\n" +
 			"experimental-enable-vqueues = true and experimental-enable-protocol-v7 = true in the configuration of its nodes.")
 	}
 }

@@ -2,10 +2,7 @@ package cli
 
 import (
 	"context"
-	"crypto/x509"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -13,8 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"platform/cmd/platform/internal/client"
-	"platform/cmd/platform/internal/term"
+	"platform/cmd/platform/internal/cli/cluster"
+	"platform/cmd/platform/internal/cli/command"
+	"platform/cmd/platform/internal/cli/subscriptions"
 	"platform/internal/version"
 )
 
@@ -25,25 +23,9 @@ const (
 	exitUsage = 2
 )
 
-// System is the environment of the program.
-type System struct {
-	In       io.Reader
-	Out, Err io.Writer
-	Getenv   func(string) string
-	Home     string // home directory, may be empty
-}
-
-// app is the state that commands share. The fields below options are set before a
-// command runs.
+// app is the receiver of the commands.
 type app struct {
-	System
-	options globals
-
-	profile     settings
-	client      *client.Client
-	authorities *x509.CertPool // nil: those of the system
-	print       *term.Printer  // stdout
-	hint        *term.Printer  // stderr
+	*command.App
 
 	args        []string      // of the command line
 	noticeDelay time.Duration // before a command reports what it waits for
@@ -54,54 +36,28 @@ type app struct {
 
 // Run runs one command line, without the program's name, and returns the exit
 // status.
-func Run(ctx context.Context, args []string, system System) int {
-	a := &app{System: system, args: args, noticeDelay: noticeDelay, statusInterval: statusInterval, settleTime: settleTime}
-	a.Getenv = withDotEnv(system.Getenv, ".env")
-	a.hint = term.New(a.Err, a.Getenv, false, term.Human)
+func Run(ctx context.Context, args []string, system command.System) int {
+	a := &app{App: command.NewApp(system), args: args, noticeDelay: noticeDelay, statusInterval: statusInterval, settleTime: settleTime}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
-	command, err := root.ExecuteContextC(ctx)
+	ran, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitDone
 	}
-	if failed, ok := errors.AsType[*failure](err); ok {
-		return a.report(failed.err)
+	if reason := command.Cause(err); reason != nil {
+		a.Report(reason)
+		return exitError
 	}
-	fmt.Fprintf(a.Err, "%s %s\nRun '%s --help' for usage.\n", a.hint.Red("Error:"), err, command.CommandPath())
+	fmt.Fprintf(a.Err, "%s %s\nRun '%s --help' for usage.\n", a.Hint.Red("Error:"), err, ran.CommandPath())
 	return exitUsage
-}
-
-// failure marks an error of a command that ran; other errors are usage errors.
-type failure struct{ err error }
-
-func (f *failure) Error() string { return f.err.Error() }
-func (f *failure) Unwrap() error { return f.err }
-
-// usageError is a usage error that the command itself detects.
-type usageError struct{ message string }
-
-func (u *usageError) Error() string { return u.message }
-
-// runner is the body of a command.
-type runner func(ctx context.Context, args []string) error
-
-// run adapts a body to cobra and distinguishes failures from usage errors.
-func run(body runner) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		err := body(cmd.Context(), args)
-		if _, wrong := errors.AsType[*usageError](err); err == nil || wrong {
-			return err
-		}
-		return &failure{err}
-	}
 }
 
 // Command returns the tree of all commands, for documentation and tests. It cannot be run.
 func Command() *cobra.Command {
-	return (&app{System: System{Getenv: func(string) string { return "" }}}).root()
+	return (&app{App: &command.App{System: command.System{Getenv: func(string) string { return "" }}}}).root()
 }
 
 func (a *app) root() *cobra.Command {
@@ -112,7 +68,7 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return a.setUp(cmd)
+			return a.SetUp(cmd)
 		},
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		Example: `  platform dev                                   start a temporary server
@@ -120,7 +76,7 @@ func (a *app) root() *cobra.Command {
   platform call Greeter/greet '"World"'          call a handler`,
 	}
 	root.SetVersionTemplate(version.Line("platform") + "\n")
-	a.options.bind(root.PersistentFlags())
+	a.Bind(root.PersistentFlags())
 	for _, g := range []struct {
 		title    string
 		commands []*cobra.Command
@@ -131,8 +87,8 @@ func (a *app) root() *cobra.Command {
 		{"Invocations and state", []*cobra.Command{
 			a.invocations(), a.failures(), a.jobs(), a.explain(), a.state(), a.objects(), a.promises(), a.sql(),
 		}},
-		{"Limits and events", []*cobra.Command{a.rules(), a.vqueues(), a.subscriptions(), a.kafkaClusters()}},
-		{"Server", []*cobra.Command{a.cluster(), a.tokens(), a.audit()}},
+		{"Limits and events", []*cobra.Command{a.rules(), a.vqueues(), subscriptions.Command(a.App), subscriptions.KafkaClusters(a.App)}},
+		{"Server", []*cobra.Command{cluster.Command(a.App), a.tokens(), a.audit()}},
 		{"This client", []*cobra.Command{a.login(), a.logout(), a.whoami(), a.config(), a.version(), a.completions()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
@@ -141,7 +97,7 @@ func (a *app) root() *cobra.Command {
 		}
 		root.AddCommand(g.commands...)
 	}
-	group(root)
+	command.Group(root)
 	a.completeValues(root)
 	a.describeArgs(root)
 	root.SetHelpCommand(helpCommand(root))
@@ -150,7 +106,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		// The flags of a command that does not exist are unknown to its group.
 		if _, rest, _ := root.Find(a.args); cmd.HasAvailableSubCommands() && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
-			return unknownCommand(cmd, rest[0])
+			return command.UnknownCommand(cmd, rest[0])
 		}
 		return suggestFlag(cmd, err)
 	})
@@ -204,29 +160,10 @@ func separateValue(flags *pflag.FlagSet, args []string) error {
 			continue
 		}
 		if value := strings.ToLower(args[i+1]); value == "true" || value == "false" {
-			return &usageError{fmt.Sprintf("a switch has its value after =: write --%s=%s instead of %s %s", f.Name, value, arg, args[i+1])}
+			return command.UsageError(fmt.Sprintf("a switch has its value after =: write --%s=%s instead of %s %s", f.Name, value, arg, args[i+1]))
 		}
 	}
 	return nil
-}
-
-// group adds subcommands to a command without an action of its own. Running it without a
-// subcommand prints its help and is a usage error, as is an unknown subcommand.
-func group(parent *cobra.Command, commands ...*cobra.Command) *cobra.Command {
-	parent.AddCommand(commands...)
-	parent.Args = cobra.ArbitraryArgs
-	parent.SuggestionsMinimumDistance = 2
-	parent.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return unknownCommand(cmd, args[0])
-		}
-		cmd.SetOut(cmd.ErrOrStderr())
-		if err := cmd.Help(); err != nil {
-			return err
-		}
-		return &usageError{"a command is missing"}
-	}
-	return parent
 }
 
 // helpCommand is the hidden command help, for users who try it before --help.
@@ -243,17 +180,9 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 				return err
 			}
 			if len(rest) > 0 && cmd.HasAvailableSubCommands() {
-				return unknownCommand(cmd, rest[0])
+				return command.UnknownCommand(cmd, rest[0])
 			}
 			return cmd.Help()
 		},
 	}
-}
-
-func unknownCommand(cmd *cobra.Command, name string) error {
-	message := fmt.Sprintf("unknown command %q", name)
-	if near := cmd.SuggestionsFor(name); len(near) > 0 {
-		message += "; did you mean " + strings.Join(near, " or ") + "?"
-	}
-	return &usageError{message}
 }

@@ -11,12 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
 
 func (a *app) services() *cobra.Command {
-	return group(&cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:     "services",
 		Aliases: []string{"service", "svc"},
 		Short:   "Show registered services and change their options",
@@ -34,12 +35,12 @@ func (a *app) servicesList() *cobra.Command {
 	publicOnly := cmd.Flags().Bool("public-only", false, "leave out private services")
 	extra := cmd.Flags().Bool("extra", false, "also show the handlers")
 	request := func(ctx context.Context, _ []string) ([]client.Service, *client.Response, error) {
-		return a.client.Services(ctx)
+		return a.Client.Services(ctx)
 	}
-	return viewResponse(a, cmd, request, func(ctx context.Context, services []client.Service) error {
+	return command.ViewResponse(a.App, cmd, request, func(ctx context.Context, services []client.Service) error {
 		services = slices.DeleteFunc(services, func(s client.Service) bool { return *publicOnly && !s.Public })
 		if len(services) == 0 {
-			a.say("No services. Register a deployment: platform deployments register <address>")
+			a.Say("No services. Register a deployment: platform deployments register <address>")
 			return nil
 		}
 		return a.serviceTable(ctx, services, *extra)
@@ -47,7 +48,7 @@ func (a *app) servicesList() *cobra.Command {
 }
 
 func (a *app) serviceTable(ctx context.Context, services []client.Service, extra bool) error {
-	deployments, _, err := a.client.Deployments(ctx)
+	deployments, _, err := a.Client.Deployments(ctx)
 	if err = permitted(err); err != nil {
 		return err
 	}
@@ -63,13 +64,13 @@ func (a *app) serviceTable(ctx context.Context, services []client.Service, extra
 	rows := make([][]string, len(services))
 	for i, s := range services {
 		rows[i] = []string{
-			term.Clean(s.Name), strconv.Itoa(s.Revision), s.Type, yesNo(s.Public), orDash(kinds[s.DeploymentID]), s.DeploymentID,
+			term.Clean(s.Name), strconv.Itoa(s.Revision), s.Type, command.YesNo(s.Public), command.OrDash(kinds[s.DeploymentID]), s.DeploymentID,
 		}
 		if extra {
 			rows[i] = append(rows[i], strings.Join(handlerNames(s.Handlers), "\n"))
 		}
 	}
-	a.print.Table("", header, rows)
+	a.Print.Table("", header, rows)
 	return nil
 }
 
@@ -81,8 +82,8 @@ func (a *app) servicesDescribe() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		Example: "  platform services describe Greeter",
 	}
-	return viewResponse(a, cmd, a.requestService, func(ctx context.Context, service client.Service) error {
-		deployment, _, err := a.client.Deployment(ctx, service.DeploymentID)
+	return command.ViewResponse(a.App, cmd, a.requestService, func(ctx context.Context, service client.Service) error {
+		deployment, _, err := a.Client.Deployment(ctx, service.DeploymentID)
 		if err = permitted(err); err != nil {
 			return err
 		}
@@ -105,29 +106,29 @@ const servicesHint = "`platform services list` shows the registered services."
 
 // requestService requests the service that the first argument names.
 func (a *app) requestService(ctx context.Context, args []string) (client.Service, *client.Response, error) {
-	service, response, err := a.client.Service(ctx, args[0])
+	service, response, err := a.Client.Service(ctx, args[0])
 	return service, response, a.serviceNotFound(ctx, err, args[0], servicesHint)
 }
 
 func (a *app) describeService(s client.Service, d client.Deployment) {
-	a.print.Heading("Service Information")
+	a.Print.Heading("Service Information")
 	fields := []term.Field{
 		{Name: "Name", Value: term.Clean(s.Name)},
 		{Name: "Type", Value: s.Type},
 		{Name: "Revision", Value: strconv.Itoa(s.Revision)},
-		{Name: "Public", Value: yesNo(s.Public)},
+		{Name: "Public", Value: command.YesNo(s.Public)},
 		{Name: "Documentation", Value: term.Clean(s.Documentation)},
 		{Name: "Deployment", Value: s.DeploymentID},
 	}
-	fields = append(fields, transportFields(a.print, d)...)
-	a.print.Fields("  ", append(fields, term.Field{Name: "Metadata", Value: pairs(s.Metadata)})...)
+	fields = append(fields, transportFields(a.Print, d)...)
+	a.Print.Fields("  ", append(fields, term.Field{Name: "Metadata", Value: command.Pairs(s.Metadata)})...)
 	a.notices(s.Info)
 
-	a.print.Println()
-	a.print.Heading("Behaviour")
-	a.print.Fields("  ", optionFields(s)[1:]...) // public is above
-	a.print.Println()
-	a.print.Heading("Handlers")
+	a.Print.Println()
+	a.Print.Heading("Behaviour")
+	a.Print.Fields("  ", optionFields(s)[1:]...) // public is above
+	a.Print.Println()
+	a.Print.Heading("Handlers")
 	a.handlerTable("  ", s.Handlers)
 
 	var overridden []term.Field
@@ -137,9 +138,9 @@ func (a *app) describeService(s client.Service, d client.Deployment) {
 		}
 	}
 	if len(overridden) > 0 {
-		a.print.Println()
-		a.print.Heading("Overridden by handlers")
-		a.print.Fields("  ", overridden...)
+		a.Print.Println()
+		a.Print.Heading("Overridden by handlers")
+		a.Print.Fields("  ", overridden...)
 	}
 }
 
@@ -157,7 +158,7 @@ func overrides(h client.Handler) string {
 	add("inactivity timeout", h.InactivityTimeout)
 	add("abort timeout", h.AbortTimeout)
 	if h.EnableLazyState != nil {
-		add("lazy state", yesNo(*h.EnableLazyState))
+		add("lazy state", command.YesNo(*h.EnableLazyState))
 	}
 	if p := h.RetryPolicy; p != nil {
 		add("first retry after", p.InitialInterval)
@@ -177,15 +178,15 @@ func (a *app) handlerTable(indent string, handlers []client.Handler) {
 	for i, h := range handlers {
 		rows[i] = []string{term.Clean(h.Name)}
 		if typed {
-			rows[i] = append(rows[i], orDash(h.Type))
+			rows[i] = append(rows[i], command.OrDash(h.Type))
 		}
-		rows[i] = append(rows[i], orDash(term.Clean(h.InputDescription)), orDash(term.Clean(h.OutputDescription)))
+		rows[i] = append(rows[i], command.OrDash(term.Clean(h.InputDescription)), command.OrDash(term.Clean(h.OutputDescription)))
 	}
 	header := []string{"HANDLER", "INPUT", "OUTPUT"}
 	if typed {
 		header = slices.Insert(header, 1, "TYPE")
 	}
-	a.print.Table(indent, header, rows)
+	a.Print.Table(indent, header, rows)
 }
 
 // notices prints the server's notices.
@@ -195,7 +196,7 @@ func (a *app) notices(list []client.Notice) {
 		if n.Code != "" {
 			code = "[" + n.Code + "] "
 		}
-		a.print.Printf("  %s %s%s\n", a.print.Yellow("Notice:"), code, term.Clean(n.Message))
+		a.Print.Printf("  %s %s%s\n", a.Print.Yellow("Notice:"), code, term.Clean(n.Message))
 	}
 }
 

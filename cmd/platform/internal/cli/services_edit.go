@@ -15,6 +15,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/pflag"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
@@ -22,7 +23,7 @@ import (
 // editService opens the options of a service as TOML in an editor, and applies those that were changed.
 // What cannot be applied is edited again.
 func (a *app) editService(ctx context.Context, name string, asJSON bool) error {
-	service, _, err := a.client.Service(ctx, name)
+	service, _, err := a.Client.Service(ctx, name)
 	if err != nil {
 		return a.serviceNotFound(ctx, err, name, servicesHint)
 	}
@@ -36,7 +37,7 @@ func (a *app) editService(ctx context.Context, name string, asJSON bool) error {
 		repeated := bytes.Equal(bytes.TrimSpace(edited), bytes.TrimSpace(document))
 		change, err := readOptions(before, edited)
 		if err == nil && change == (client.ServiceChange{}) {
-			a.say("Nothing was changed.")
+			a.Say("Nothing was changed.")
 			return nil
 		}
 		if err == nil {
@@ -48,8 +49,8 @@ func (a *app) editService(ctx context.Context, name string, asJSON bool) error {
 		if repeated { // an editor that does not correct the mistake
 			return err
 		}
-		a.say("%s", err)
-		if err := a.confirm("Edit again?"); err != nil {
+		a.Say("%s", err)
+		if err := a.Confirm("Edit again?"); err != nil {
 			return err
 		}
 		document = edited
@@ -134,8 +135,8 @@ func readOptions(before, after []byte) (c client.ServiceChange, err error) {
 		return c, nil
 	}
 	c, err = readChange(different)
-	if wrong, ok := errors.AsType[*usageError](err); ok { // it names a flag
-		err = errors.New(strings.TrimPrefix(wrong.message, "--"))
+	if command.IsUsageError(err) { // it names a flag
+		err = errors.New(strings.TrimPrefix(err.Error(), "--"))
 	}
 	return c, err
 }

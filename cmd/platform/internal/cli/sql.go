@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
@@ -33,7 +34,7 @@ read from standard input.`,
 	asLines := flags.Bool("jsonl", false, "print each row as JSON on a line of its own")
 	consistency := flags.String("consistency", "", "consistency of the result: bounded (default; may lack writes acknowledged in the last two seconds) or strong (lacks none)")
 	cmd.MarkFlagsMutuallyExclusive("json", "jsonl")
-	a.shows(cmd, func(ctx context.Context, args []string) error {
+	a.Shows(cmd, func(ctx context.Context, args []string) error {
 		query := args[0]
 		if !slices.Contains([]string{"", "bounded", "strong"}, *consistency) {
 			return fmt.Errorf("unknown consistency %q: it is bounded or strong", *consistency)
@@ -46,45 +47,37 @@ read from standard input.`,
 			query = string(text)
 		}
 		started := time.Now()
-		result, err := a.client.QueryTable(ctx, query, *consistency)
+		result, err := a.Client.QueryTable(ctx, query, *consistency)
 		if err != nil {
 			return err
 		}
 		took := time.Since(started)
 		for _, notice := range result.Notices {
-			a.say("%s %s", a.hint.Yellow("Notice:"), term.Clean(notice))
+			a.Say("%s %s", a.Hint.Yellow("Notice:"), term.Clean(notice))
 		}
 		if err := a.showRows(result, *asArray, *asLines); err != nil {
 			return err
 		}
-		a.say("%s", a.hint.Dim(fmt.Sprintf("%s. Query took %s", counted(len(result.Rows), "row"), term.Duration(took))))
+		a.Say("%s", a.Hint.Dim(fmt.Sprintf("%s. Query took %s", command.Counted(len(result.Rows), "row"), term.Duration(took))))
 		return nil
 	})
 	return cmd
 }
 
-// counted is a number of things.
-func counted(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
 func (a *app) showRows(result *client.Rows, asArray, asLines bool) error {
 	switch {
 	case asArray && len(result.Rows) == 0:
-		a.print.Println("[]")
+		a.Print.Println("[]")
 		return nil
 	case asArray:
-		return a.printJSON(result.Rows)
+		return a.PrintJSON(result.Rows)
 	case asLines:
 		for _, row := range result.Rows {
 			line, err := json.Marshal(row)
 			if err != nil {
 				return fmt.Errorf("encode output: %w", err)
 			}
-			a.print.Println(string(line))
+			a.Print.Println(string(line))
 		}
 		return nil
 	}
@@ -98,6 +91,6 @@ func (a *app) showRows(result *client.Rows, asArray, asLines bool) error {
 			cells[i][j] = term.Clean(row.Text(name))
 		}
 	}
-	a.print.Table("", result.Columns, cells)
+	a.Print.Table("", result.Columns, cells)
 	return nil
 }

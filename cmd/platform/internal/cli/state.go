@@ -10,12 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
 
 func (a *app) state() *cobra.Command {
-	return group(&cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:     "state",
 		Aliases: []string{"kv"},
 		Short:   "Show and change the state of objects and workflows",
@@ -35,28 +36,28 @@ func (a *app) stateGet() *cobra.Command {
 		Args:    cobra.RangeArgs(1, 2),
 		Example: "  platform state get Counter/alice\n  platform state get Counter/alice --plain | jq .value",
 	}
-	asJSON := jsonFlag(cmd.Flags())
+	asJSON := command.JSONFlag(cmd.Flags())
 	plain := cmd.Flags().BoolP("plain", "p", false, "print one JSON object of keys and values")
 	binary := cmd.Flags().Bool("binary", false, "print all values in base64")
 	scope := scopeFlag(cmd)
-	a.shows(cmd, func(ctx context.Context, args []string) error {
+	a.Shows(cmd, func(ctx context.Context, args []string) error {
 		object, err := objectOf(args, *scope)
 		if err != nil {
 			return err
 		}
-		state, response, err := a.client.State(ctx, object)
+		state, response, err := a.Client.State(ctx, object)
 		if err != nil {
 			return a.serviceNotFound(ctx, err, object.Service, stateHint)
 		}
 		switch {
 		case *asJSON:
-			return a.printRaw(response.Body)
+			return a.PrintRaw(response.Body)
 		case *plain:
 			document, err := stateDocument(state.Entries, *binary)
 			if err != nil {
 				return err
 			}
-			return a.printRaw(document)
+			return a.PrintRaw(document)
 		}
 		a.showState(object, &state, *binary)
 		if len(state.Entries) == 0 {
@@ -82,13 +83,13 @@ func (a *app) hintHandler(ctx context.Context, o client.Object) error {
 	if at < 1 {
 		return nil
 	}
-	service, _, err := a.client.Service(ctx, o.Service)
+	service, _, err := a.Client.Service(ctx, o.Service)
 	if err != nil {
 		return err
 	}
 	key, handler := o.Key[:at], o.Key[at+1:]
 	if slices.ContainsFunc(service.Handlers, func(h client.Handler) bool { return h.Name == handler }) {
-		a.say("%s was read as the key. Without the handler %s: `platform state get %s`", term.Clean(o.Key), term.Clean(handler), word(o.Service+"/"+key))
+		a.Say("%s was read as the key. Without the handler %s: `platform state get %s`", term.Clean(o.Key), term.Clean(handler), word(o.Service+"/"+key))
 	}
 	return nil
 }
@@ -99,7 +100,7 @@ func (a *app) hintScopes(ctx context.Context, o client.Object) error {
 		return nil
 	}
 	query := "SELECT DISTINCT scope FROM state WHERE scope IS NOT NULL AND " + whereObject(o)
-	found, err := a.client.Query(ctx, query+" ORDER BY scope LIMIT 3")
+	found, err := a.Client.Query(ctx, query+" ORDER BY scope LIMIT 3")
 	if err != nil || len(found.Rows) == 0 {
 		return err
 	}
@@ -107,7 +108,7 @@ func (a *app) hintScopes(ctx context.Context, o client.Object) error {
 	for _, row := range found.Rows {
 		scopes = append(scopes, "--scope "+term.Clean(row.Text("scope")))
 	}
-	a.say("Scopes with state of it: %s.", strings.Join(scopes, ", "))
+	a.Say("Scopes with state of it: %s.", strings.Join(scopes, ", "))
 	return nil
 }
 
@@ -121,22 +122,22 @@ func whereObject(o client.Object) string {
 }
 
 func (a *app) showState(o client.Object, state *client.State, binary bool) {
-	a.print.Heading("State")
+	a.Print.Heading("State")
 	fields := []term.Field{{Name: "Service", Value: term.Clean(o.Service)}, {Name: "Key", Value: term.Clean(o.Key)}}
 	if o.Scope != "" {
 		fields = append(fields, term.Field{Name: "Scope", Value: term.Clean(o.Scope)})
 	}
-	a.print.Fields("  ", append(fields, term.Field{Name: "Version", Value: state.Version})...)
+	a.Print.Fields("  ", append(fields, term.Field{Name: "Version", Value: state.Version})...)
 	if len(state.Entries) == 0 {
-		a.print.Println("\n  There is no state.")
+		a.Print.Println("\n  There is no state.")
 		return
 	}
 	rows := make([][]string, len(state.Entries))
 	for i, e := range state.Entries {
 		rows[i] = []string{term.Clean(e.Key), valueText(e.Value, binary)}
 	}
-	a.print.Println()
-	a.print.Table("  ", []string{"KEY", "VALUE"}, rows)
+	a.Print.Println()
+	a.Print.Table("  ", []string{"KEY", "VALUE"}, rows)
 }
 
 // valueText formats a value for display: JSON indented, other text unchanged, bytes in base64.
@@ -163,7 +164,7 @@ func stateDocument(entries []client.StateEntry, binary bool) ([]byte, error) {
 		case json.Valid(e.Value):
 			document[e.Key] = json.RawMessage(e.Value)
 		default:
-			return nil, &hintedError{fmt.Errorf("the value of %q is not JSON", e.Key), "With --binary, values are shown and edited in base64."}
+			return nil, command.WithHint(fmt.Errorf("the value of %q is not JSON", e.Key), "With --binary, values are shown and edited in base64.")
 		}
 	}
 	return json.MarshalIndent(document, "", "  ")

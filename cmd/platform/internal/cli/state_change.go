@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 	"platform/internal/suggest"
@@ -49,7 +50,7 @@ changed the state in the meantime, nothing is changed.`,
   platform state edit Counter/alice value=3 'unit="kg"'`,
 	}
 	changeFlags(cmd, &c)
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
 		object, assignments := splitAssignments(args)
 		patch, err := assignmentPatch(assignments)
 		if err != nil {
@@ -76,8 +77,8 @@ changed the state in the meantime, nothing is changed.`,
 			if bytes.Equal(bytes.TrimSpace(edited), bytes.TrimSpace(opened)) { // an editor that does not correct the mistake
 				return err
 			}
-			a.say("%s", err)
-			if err := a.confirm("Edit again?"); err != nil {
+			a.Say("%s", err)
+			if err := a.Confirm("Edit again?"); err != nil {
 				return err
 			}
 		}
@@ -100,7 +101,7 @@ whose members replace those of the state and whose nulls delete them (RFC 7396).
 	cmd.Flags().StringVarP(&patch, "patch", "p", "", "the patch")
 	_ = cmd.MarkFlagRequired("patch")
 	changeFlags(cmd, &c)
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
 		if err := a.readState(ctx, &c, args); err != nil {
 			return err
 		}
@@ -113,7 +114,7 @@ whose members replace those of the state and whose nulls delete them (RFC 7396).
 func (a *app) patchState(ctx context.Context, c *stateEdit, patch []byte) error {
 	patched, err := applyPatch(c.document, patch)
 	if err != nil {
-		return &hintedError{fmt.Errorf("the patch cannot be applied: %w", err), "`platform state get --plain` shows the document that it is applied to."}
+		return command.WithHint(fmt.Errorf("the patch cannot be applied: %w", err), "`platform state get --plain` shows the document that it is applied to.")
 	}
 	entries, err := parseDocument(patched, c.state.Entries, c.binary)
 	if err != nil {
@@ -151,10 +152,10 @@ func assignmentPatch(assignments []string) ([]byte, error) {
 			if name != "" && i+1 < len(assignments) && !strings.Contains(assignments[i+1], "=") {
 				example = "; write " + text + "=" + assignments[i+1]
 			}
-			return nil, &usageError{fmt.Sprintf("expected name=value after the key, got %q%s", text, example)}
+			return nil, command.UsageError(fmt.Sprintf("expected name=value after the key, got %q%s", text, example))
 		}
 		if !json.Valid([]byte(value)) {
-			return nil, &usageError{fmt.Sprintf("the value of %q is not JSON; write text as '%s=\"…\"'", name, name)}
+			return nil, command.UsageError(fmt.Sprintf("the value of %q is not JSON; write text as '%s=\"…\"'", name, name))
 		}
 		patch = append(patch, operation{"add", "/" + pointer.Replace(name), json.RawMessage(value)})
 	}
@@ -173,7 +174,7 @@ func (a *app) hintNewEntries(assignments []string, entries []client.StateEntry) 
 			continue
 		}
 		if near := suggest.Nearest(name, names); near != "" {
-			a.say("%s is a new entry; did you mean %s?", term.Clean(name), term.Clean(near))
+			a.Say("%s is a new entry; did you mean %s?", term.Clean(name), term.Clean(near))
 		}
 	}
 }
@@ -182,7 +183,7 @@ func (a *app) readState(ctx context.Context, c *stateEdit, args []string) (err e
 	if c.object, err = objectOf(args, *c.scope); err != nil {
 		return err
 	}
-	if c.state, _, err = a.client.State(ctx, c.object); err != nil {
+	if c.state, _, err = a.Client.State(ctx, c.object); err != nil {
 		return a.serviceNotFound(ctx, err, c.object.Service, stateHint)
 	}
 	c.document, err = stateDocument(c.state.Entries, c.binary)
@@ -192,20 +193,20 @@ func (a *app) readState(ctx context.Context, c *stateEdit, args []string) (err e
 // submit shows the new state and stores it after a confirmation.
 func (a *app) submit(ctx context.Context, c *stateEdit, document []byte, entries []client.StateEntry) error {
 	if sameJSON(c.document, document) {
-		a.say("Nothing was changed.")
+		a.Say("Nothing was changed.")
 		return nil
 	}
-	a.print.Printf("New state of %s:\n%s\n", term.Clean(c.object.String()), term.Clean(strings.TrimSpace(string(document))))
-	if err := a.confirm("Store this state?"); err != nil {
+	a.Print.Printf("New state of %s:\n%s\n", term.Clean(c.object.String()), term.Clean(strings.TrimSpace(string(document))))
+	if err := a.Confirm("Store this state?"); err != nil {
 		return err
 	}
 	version := c.state.Version
 	if c.force {
 		version = ""
 	}
-	made, err := a.client.SetState(ctx, c.object, entries, version)
+	made, err := a.Client.SetState(ctx, c.object, entries, version)
 	if client.IsConflict(err) {
-		return &hintedError{err, "Read the current state and try again, or use --force."}
+		return command.WithHint(err, "Read the current state and try again, or use --force.")
 	}
 	if err != nil {
 		return err
@@ -216,10 +217,10 @@ func (a *app) submit(ctx context.Context, c *stateEdit, document []byte, entries
 
 func (a *app) told(made client.StateChange) {
 	if made.Status == "applied" {
-		a.print.Printf("%s The state was changed.\n", a.print.Green("[OK]:"))
+		a.Print.Printf("%s The state was changed.\n", a.Print.Green("[OK]:"))
 		return
 	}
-	a.print.Printf("%s The state update is queued and applied when the key is free (operation %s).\n", a.print.Green("[OK]:"), made.ID)
+	a.Print.Printf("%s The state update is queued and applied when the key is free (operation %s).\n", a.Print.Green("[OK]:"), made.ID)
 }
 
 // editText opens text in the user's editor, in a file whose name has a pattern as of os.CreateTemp, and
@@ -253,7 +254,7 @@ func (a *app) editFile(ctx context.Context, file string) error {
 		}
 	}
 	if editor == "" {
-		return &hintedError{errors.New("no editor is configured"), "Set EDITOR, for example: export EDITOR=vi"}
+		return command.WithHint(errors.New("no editor is configured"), "Set EDITOR, for example: export EDITOR=vi")
 	}
 	words := append(strings.Fields(editor), file)
 	run := exec.CommandContext(ctx, words[0], words[1:]...) //nolint:gosec // the user's own editor
@@ -273,7 +274,7 @@ func (a *app) stateClear() *cobra.Command {
 	}
 	force := cmd.Flags().BoolP("force", "f", false, "delete the state even if it has changed in the meantime")
 	scope := scopeFlag(cmd)
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
 		object := client.Object{Service: args[0], Scope: *scope}
 		if len(args) > 1 || strings.Contains(args[0], "/") {
 			var err error
@@ -293,37 +294,37 @@ func (a *app) clearState(ctx context.Context, what client.Object, force bool) er
 	if what.Scope != "" {
 		scope = "scope = " + client.Quote(what.Scope)
 	}
-	keys, err := a.client.Query(ctx, "SELECT service_key, COUNT(*) AS entries, SUM(value_length) AS bytes FROM state WHERE "+
+	keys, err := a.Client.Query(ctx, "SELECT service_key, COUNT(*) AS entries, SUM(value_length) AS bytes FROM state WHERE "+
 		scope+" AND "+whereObject(what)+" GROUP BY service_key ORDER BY service_key")
 	if err != nil {
 		return err
 	}
 	if len(keys.Rows) == 0 {
-		a.say("There is no state of %s.", term.Clean(what.String()))
+		a.Say("There is no state of %s.", term.Clean(what.String()))
 		return a.hintScopes(ctx, what)
 	}
 	rows := make([][]string, len(keys.Rows))
 	for i, row := range keys.Rows {
 		rows[i] = []string{term.Clean(row.Text("service_key")), row.Text("entries"), row.Text("bytes")}
 	}
-	a.print.Table("", []string{"KEY", "ENTRIES", "BYTES"}, rows)
-	if err := a.confirm(fmt.Sprintf("Delete the state of %s of %s?", counted(len(keys.Rows), "key"), term.Clean(client.Object{Service: what.Service, Scope: what.Scope}.String()))); err != nil {
+	a.Print.Table("", []string{"KEY", "ENTRIES", "BYTES"}, rows)
+	if err := a.Confirm(fmt.Sprintf("Delete the state of %s of %s?", command.Counted(len(keys.Rows), "key"), term.Clean(client.Object{Service: what.Service, Scope: what.Scope}.String()))); err != nil {
 		return err
 	}
 	for _, row := range keys.Rows {
 		object, version := what, ""
 		object.Key = row.Text("service_key")
 		if !force {
-			state, _, err := a.client.State(ctx, object)
+			state, _, err := a.Client.State(ctx, object)
 			if err != nil {
 				return fmt.Errorf("key %s: %w", object.Key, err)
 			}
 			version = state.Version
 		}
-		if _, err := a.client.SetState(ctx, object, nil, version); err != nil {
+		if _, err := a.Client.SetState(ctx, object, nil, version); err != nil {
 			return fmt.Errorf("key %s: %w", object.Key, err)
 		}
 	}
-	a.print.Printf("%s The deletion is queued.\n", a.print.Green("[OK]:"))
+	a.Print.Printf("%s The deletion is queued.\n", a.Print.Green("[OK]:"))
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
@@ -38,8 +39,8 @@ invocations of that service.`,
 	flags.IntVar(&o.keys, "locked-keys-limit", 5, "keys to show of a service")
 	flags.IntVar(&o.heldFor, "locked-key-held-threshold-second", 5, "note keys held for longer than this many `seconds`")
 	flags.IntVar(&o.samples, "sample-invocations-limit", 5, "invocations to show of one service")
-	o.asJSON = jsonFlag(flags)
-	a.shows(cmd, func(ctx context.Context, args []string) error { return a.status(ctx, args, o) })
+	o.asJSON = command.JSONFlag(flags)
+	a.Shows(cmd, func(ctx context.Context, args []string) error { return a.status(ctx, args, o) })
 	return cmd
 }
 
@@ -53,10 +54,10 @@ func (a *app) status(ctx context.Context, names []string, o statusOptions) error
 		return err
 	}
 	if *o.asJSON {
-		return a.printJSON(map[string]any{"services": list})
+		return a.PrintJSON(map[string]any{"services": list})
 	}
 	if len(list) == 0 {
-		a.say("No services. Register a deployment: platform deployments register <address>")
+		a.Say("No services. Register a deployment: platform deployments register <address>")
 		return nil
 	}
 	a.showStatus(list, o)
@@ -67,18 +68,18 @@ func (a *app) status(ctx context.Context, names []string, o statusOptions) error
 	if err != nil {
 		return err
 	}
-	a.print.Println()
-	a.print.Heading("Recent Invocations")
+	a.Print.Println()
+	a.Print.Heading("Recent Invocations")
 	a.listInvocations(newest, more, selection{active: true})
 	return nil
 }
 
 func (a *app) servicesNamed(ctx context.Context, names []string) ([]client.Service, error) {
 	if len(names) == 0 {
-		services, _, err := a.client.Services(ctx)
+		services, _, err := a.Client.Services(ctx)
 		return services, err
 	}
-	service, _, err := a.client.Service(ctx, names[0])
+	service, _, err := a.Client.Service(ctx, names[0])
 	return []client.Service{service}, a.serviceNotFound(ctx, err, names[0], servicesHint)
 }
 
@@ -117,7 +118,7 @@ func (a *app) busy(ctx context.Context, services []client.Service, limit int) ([
 	if len(names) == 0 {
 		return []serviceStatus{}, nil
 	}
-	counts, err := a.client.HandlerCounts(ctx, names, openStatuses)
+	counts, err := a.Client.HandlerCounts(ctx, names, openStatuses)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +154,7 @@ func (a *app) count(ctx context.Context, service string, h *handlerStatus, count
 		if c.Status == "suspended" {
 			continue
 		}
-		inv, err := a.client.InvocationRow(ctx, c.Oldest)
+		inv, err := a.Client.InvocationRow(ctx, c.Oldest)
 		if err != nil {
 			return err
 		}
@@ -167,7 +168,7 @@ func (a *app) count(ctx context.Context, service string, h *handlerStatus, count
 // busyKeys adds the keys that handlers hold or wait for.
 func (a *app) busyKeys(ctx context.Context, list []serviceStatus, handlers map[string][]string, limit int) error {
 	started := slices.DeleteFunc(slices.Clone(openStatuses), func(s string) bool { return s == "scheduled" })
-	keys, err := a.client.BusyKeys(ctx, handlers, started, limit)
+	keys, err := a.Client.BusyKeys(ctx, handlers, started, limit)
 	if err != nil {
 		return err
 	}
@@ -178,7 +179,7 @@ func (a *app) busyKeys(ctx context.Context, list []serviceStatus, handlers map[s
 		}
 		status := keyStatus{Key: k.Key, Scope: k.Scope, Queue: k.Queue, HeldBy: k.Holder}
 		if k.Holder != "" {
-			if status.Holder, err = a.client.InvocationRow(ctx, k.Holder); err != nil {
+			if status.Holder, err = a.Client.InvocationRow(ctx, k.Holder); err != nil {
 				return err
 			}
 		}
@@ -192,7 +193,7 @@ func (a *app) busyKeys(ctx context.Context, list []serviceStatus, handlers map[s
 var statusColumns = []string{"pending", "scheduled", "ready", "running", "backing-off", "suspended", "paused"}
 
 func (a *app) showStatus(list []serviceStatus, o statusOptions) {
-	a.print.Heading("Summary")
+	a.Print.Heading("Summary")
 	header := []string{"SERVICE", "HANDLER"}
 	for _, column := range statusColumns {
 		header = append(header, strings.ToUpper(column))
@@ -216,11 +217,11 @@ func (a *app) showStatus(list []serviceStatus, o statusOptions) {
 			keys = append(keys, []string{term.Clean(s.Name), fmt.Sprintf("(%d more keys)", left)})
 		}
 	}
-	a.print.Table("", append(header, "OLDEST NOT SUSPENDED"), rows)
+	a.Print.Table("", append(header, "OLDEST NOT SUSPENDED"), rows)
 	if len(keys) > 0 {
-		a.print.Println()
-		a.print.Heading("Active Keys")
-		a.print.Table("", []string{"SERVICE", "KEY", "QUEUE", "HELD-BY", "HANDLER", "NOTES"}, keys)
+		a.Print.Println()
+		a.Print.Heading("Active Keys")
+		a.Print.Table("", []string{"SERVICE", "KEY", "QUEUE", "HELD-BY", "HANDLER", "NOTES"}, keys)
 	}
 }
 

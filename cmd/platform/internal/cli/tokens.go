@@ -6,12 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
 
 func (a *app) tokens() *cobra.Command {
-	return group(&cobra.Command{
+	return command.Group(&cobra.Command{
 		Use: "tokens", Aliases: []string{"token"}, Short: "Create, list and revoke tokens",
 		Long: `A token lets people and programs use the admin API and, with ingress.auth = token, call handlers.
 Its roles determine what it permits:
@@ -41,23 +42,23 @@ func (a *app) tokensCreate() *cobra.Command {
 	flags.StringSliceVar(&r.Services, "service", nil, "limit the token to these services")
 	flags.StringSliceVar(&r.Scopes, "scope", nil, "limit the token to these scopes")
 	flags.StringVar(&r.ExpiresIn, "expires-in", "", "validity as a duration, such as 90d (default: until it is revoked)")
-	asJSON := jsonFlag(flags)
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
+	asJSON := command.JSONFlag(flags)
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
 		if r.Name = strings.TrimSpace(args[0]); r.Name == "" {
-			return &usageError{"the name of the token is empty: it names the user of the token, such as ci"}
+			return command.UsageError("the name of the token is empty: it names the user of the token, such as ci")
 		}
 		if len(r.Roles) == 0 {
-			return &usageError{"--role is required"}
+			return command.UsageError("--role is required")
 		}
-		t, err := a.client.CreateToken(ctx, r)
+		t, err := a.Client.CreateToken(ctx, r)
 		if err != nil {
 			return err
 		}
 		if *asJSON {
-			return a.printJSON(t)
+			return a.PrintJSON(t)
 		}
-		a.say("Created the token %s. It is shown only now; `platform login` and PLATFORM_TOKEN accept it.", t.ID)
-		a.print.Println(t.Text)
+		a.Say("Created the token %s. It is shown only now; `platform login` and PLATFORM_TOKEN accept it.", t.ID)
+		a.Print.Println(t.Text)
 		return nil
 	})
 	return cmd
@@ -65,29 +66,29 @@ func (a *app) tokensCreate() *cobra.Command {
 
 func (a *app) tokensList() *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List the tokens", Args: cobra.NoArgs, Example: "  platform tokens list"}
-	return viewResponse(a, cmd, func(ctx context.Context, _ []string) ([]client.Token, *client.Response, error) {
-		return a.client.Tokens(ctx)
+	return command.ViewResponse(a.App, cmd, func(ctx context.Context, _ []string) ([]client.Token, *client.Response, error) {
+		return a.Client.Tokens(ctx)
 	}, func(_ context.Context, list []client.Token) error {
 		if len(list) == 0 {
-			a.say("No tokens. `platform tokens create` creates one.")
+			a.Say("No tokens. `platform tokens create` creates one.")
 			return nil
 		}
 		rows := make([][]string, len(list))
 		for i, t := range list {
 			expires := "never"
 			if !t.ExpiresAt.IsZero() {
-				expires = a.print.Time(t.ExpiresAt)
+				expires = a.Print.Time(t.ExpiresAt)
 			}
 			if t.Expired {
 				expires += " (expired)"
 			}
 			used := "never"
 			if !t.LastUsed.IsZero() {
-				used = a.print.Time(t.LastUsed)
+				used = a.Print.Time(t.LastUsed)
 			}
-			rows[i] = []string{term.Clean(t.ID), term.Clean(t.Name), term.Clean(strings.Join(t.Roles, ", ")), orDash(term.Clean(limitsText(t.Services, t.Scopes))), a.print.Time(t.CreatedAt), expires, used}
+			rows[i] = []string{term.Clean(t.ID), term.Clean(t.Name), term.Clean(strings.Join(t.Roles, ", ")), command.OrDash(term.Clean(limitsText(t.Services, t.Scopes))), a.Print.Time(t.CreatedAt), expires, used}
 		}
-		a.print.Table("", []string{"ID", "NAME", "ROLES", "LIMITED-TO", "CREATED-AT", "EXPIRES", "LAST-USED"}, rows)
+		a.Print.Table("", []string{"ID", "NAME", "ROLES", "LIMITED-TO", "CREATED-AT", "EXPIRES", "LAST-USED"}, rows)
 		return nil
 	})
 }
@@ -109,12 +110,12 @@ func (a *app) tokensRevoke() *cobra.Command {
 		Use: "revoke <token>", Aliases: []string{"rm", "delete"}, Short: "Revoke a token by id or name", Args: cobra.ExactArgs(1),
 		Example: "  platform tokens revoke ci",
 	}
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
-		t, err := a.client.RevokeToken(ctx, args[0])
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
+		t, err := a.Client.RevokeToken(ctx, args[0])
 		if err != nil {
 			return a.tokenNotFound(ctx, err, args[0])
 		}
-		a.print.Printf("%s Revoked the token %s (%s)\n", a.print.Green("[OK]:"), t.ID, term.Clean(t.Name))
+		a.Print.Printf("%s Revoked the token %s (%s)\n", a.Print.Green("[OK]:"), t.ID, term.Clean(t.Name))
 		return nil
 	})
 	return cmd

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/term"
 )
 
@@ -21,17 +22,17 @@ func (a *app) ui() *cobra.Command {
 		Example: "  platform ui\n  platform ui --print",
 	}
 	only := cmd.Flags().Bool("print", false, "print the address only")
-	cmd.RunE = run(func(ctx context.Context, _ []string) error {
-		address := strings.TrimSuffix(a.profile.AdminURL, "/") + "/ui/"
-		a.print.Println(term.Clean(address))
+	cmd.RunE = command.Run(func(ctx context.Context, _ []string) error {
+		address := strings.TrimSuffix(a.Profile.AdminURL, "/") + "/ui/"
+		a.Print.Println(term.Clean(address))
 		if *only {
 			return nil
 		}
-		if _, err := a.client.Version(ctx); err != nil || !term.IsTerminal(a.Out) {
+		if _, err := a.Client.Version(ctx); err != nil || !term.IsTerminal(a.Out) {
 			return err
 		}
 		if err := openBrowser(ctx, address); err != nil {
-			return &hintedError{fmt.Errorf("open a browser: %w", err), "Open the address above yourself, or use `platform ui --print`."}
+			return command.WithHint(fmt.Errorf("open a browser: %w", err), "Open the address above yourself, or use `platform ui --print`.")
 		}
 		return nil
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
@@ -35,8 +36,8 @@ Shows the changes and prompts for confirmation.`,
 	flags.BoolVar(&u.noHeaders, "no-extra-headers", false, "stop sending extra headers")
 	flags.StringVar(&u.role, "assume-role-arn", "", "role to assume before invoking a function")
 	flags.BoolVar(&u.planOnly, "dry-run", false, "only show the changes")
-	u.asJSON = jsonFlag(flags)
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
+	u.asJSON = command.JSONFlag(flags)
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
 		if flags.Changed("use-http1.1") {
 			u.UseHTTP11 = &u.http11
 		}
@@ -81,71 +82,71 @@ func (u *updateRequest) complete(address []string) (err error) {
 		return err
 	}
 	if u.noHeaders && u.AdditionalHeaders != nil {
-		return &usageError{"--extra-header and --no-extra-headers exclude each other"}
+		return command.UsageError("--extra-header and --no-extra-headers exclude each other")
 	}
 	if u.noHeaders {
 		u.AdditionalHeaders = map[string]string{}
 	}
 	if u.URI == "" && u.ARN == "" && u.UseHTTP11 == nil && u.AssumeRoleARN == nil && u.AdditionalHeaders == nil && !u.Overwrite {
-		return &usageError{"nothing to change: give an address or an option"}
+		return command.UsageError("nothing to change: give an address or an option")
 	}
 	return nil
 }
 
 func (a *app) updateDeployment(ctx context.Context, id string, u updateRequest) error {
-	before, _, err := a.client.Deployment(ctx, id)
+	before, _, err := a.Client.Deployment(ctx, id)
 	if err != nil {
 		return deploymentNotFound(err)
 	}
 	u.DryRun = true
-	planned, response, err := a.client.UpdateDeployment(ctx, id, u.DeploymentUpdate)
+	planned, response, err := a.Client.UpdateDeployment(ctx, id, u.DeploymentUpdate)
 	if err != nil {
 		return err
 	}
 	a.showUpdate(before, planned, u.Overwrite, u.AdditionalHeaders != nil)
 	if u.planOnly {
 		if *u.asJSON {
-			return a.printRaw(response.Body)
+			return a.PrintRaw(response.Body)
 		}
 		return nil
 	}
-	if err := a.confirm("Apply these changes?"); err != nil {
+	if err := a.Confirm("Apply these changes?"); err != nil {
 		return err
 	}
 	u.DryRun = false
-	done, response, err := a.client.UpdateDeployment(ctx, id, u.DeploymentUpdate)
+	done, response, err := a.Client.UpdateDeployment(ctx, id, u.DeploymentUpdate)
 	if err != nil {
 		return err
 	}
 	if *u.asJSON {
-		return a.printRaw(response.Body)
+		return a.PrintRaw(response.Body)
 	}
-	a.print.Printf("%s Updated deployment %s\n", a.print.Green("[OK]:"), done.ID)
+	a.Print.Printf("%s Updated deployment %s\n", a.Print.Green("[OK]:"), done.ID)
 	return nil
 }
 
 // showUpdate prints, on stderr, what an update changes.
 func (a *app) showUpdate(before, after client.Deployment, overwrite, headers bool) {
 	if overwrite {
-		a.hint.Box(
+		a.Hint.Box(
 			"This replaces the services of deployment "+after.ID+".",
 			"Invocations in flight on it may be unable to continue with the new code.",
 		)
 	}
-	changed := changes(transportFields(a.hint, before), transportFields(a.hint, after))
+	changed := changes(transportFields(a.Hint, before), transportFields(a.Hint, after))
 	if headers && headerPairs(before.AdditionalHeaders) == headerPairs(after.AdditionalHeaders) && len(after.AdditionalHeaders) > 0 {
 		changed = append(changed, term.Field{Name: "Headers", Value: "other values"}) // the server does not show them
 	}
 	p := servicesPlan(before.Services, after.Services)
 	if len(changed) > 0 {
-		a.hint.Printf("%s\n", a.hint.Yellow("CHANGED"))
-		a.hint.Fields("  ", changed...)
+		a.Hint.Printf("%s\n", a.Hint.Yellow("CHANGED"))
+		a.Hint.Fields("  ", changed...)
 	} else if len(p.added)+len(p.updated)+len(p.removed) == 0 {
-		a.hint.Printf("Nothing would change.\n")
+		a.Hint.Printf("Nothing would change.\n")
 	}
 	a.printPlan(p)
 	for _, n := range after.Info {
-		a.hint.Printf("  %s %s\n", a.hint.Yellow("Notice:"), term.Clean(n.Message))
+		a.Hint.Printf("  %s %s\n", a.Hint.Yellow("Notice:"), term.Clean(n.Message))
 	}
 }
 
@@ -160,7 +161,7 @@ func changes(before, after []term.Field) []term.Field {
 	return list
 }
 
-func oneLine(text string) string { return orDash(strings.ReplaceAll(text, "\n", ", ")) }
+func oneLine(text string) string { return command.OrDash(strings.ReplaceAll(text, "\n", ", ")) }
 
 // servicesPlan compares the services of a deployment before and after, without the unchanged
 // ones.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 	"platform/internal/suggest"
@@ -17,7 +18,7 @@ import (
 const queueHint = "`platform vqueues list` shows the vqueues there are."
 
 func (a *app) vqueues() *cobra.Command {
-	return group(&cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:     "vqueues",
 		Aliases: []string{"vqueue", "vq"},
 		Short:   "Show and pause the queues of flow control",
@@ -40,43 +41,43 @@ func (a *app) vqueuesList() *cobra.Command {
 		Args:    cobra.NoArgs,
 		Example: "  platform vqueues list\n  platform vqueues list --service Mailer --scope acme\n  platform vqueues list --watch",
 	}
-	asJSON := jsonFlag(cmd.Flags())
+	asJSON := command.JSONFlag(cmd.Flags())
 	limit := cmd.Flags().Int("limit", 100, "at most this many")
 	var f client.VQueueFilter
 	cmd.Flags().StringVar(&f.Service, "service", "", "only those of this service")
 	cmd.Flags().StringVar(&f.Scope, "scope", "", "only those of this scope")
 	cmd.Flags().Var(limitKeyFlag{&f}, "limit-key", "only those of this limit key; '' selects those without")
-	a.shows(cmd, func(ctx context.Context, _ []string) error {
+	a.Shows(cmd, func(ctx context.Context, _ []string) error {
 		if *limit < 1 {
-			return &usageError{"--limit must be at least 1"}
+			return command.UsageError("--limit must be at least 1")
 		}
-		list, err := a.client.VQueues(ctx, f, *limit+1)
+		list, err := a.Client.VQueues(ctx, f, *limit+1)
 		if err != nil {
 			return err
 		}
 		more := len(list) > *limit
 		list = list[:min(len(list), *limit)]
 		if *asJSON {
-			return a.printJSON(map[string]any{"vqueues": append([]client.VQueue{}, list...)})
+			return a.PrintJSON(map[string]any{"vqueues": append([]client.VQueue{}, list...)})
 		}
-		pauses, err := a.client.ScopePauses(ctx, f.Scope, mostScopes+1)
+		pauses, err := a.Client.ScopePauses(ctx, f.Scope, mostScopes+1)
 		if err != nil {
 			return err
 		}
 		if len(list) == 0 && f != (client.VQueueFilter{}) {
-			a.say("No such vqueues. Without --service, --scope and --limit-key, all are listed.")
+			a.Say("No such vqueues. Without --service, --scope and --limit-key, all are listed.")
 			a.sayScopePauses(pauses)
 			return nil
 		}
 		if len(list) == 0 {
-			a.say("No vqueues. Invocations with a scope wait in vqueues: POST <ingress>/platform/scope/{scope}/send/…")
+			a.Say("No vqueues. Invocations with a scope wait in vqueues: POST <ingress>/platform/scope/{scope}/send/…")
 			a.sayFlowControlOff(ctx, "calls with a scope are refused")
 			a.sayScopePauses(pauses)
 			return nil
 		}
 		a.queueTable(list)
 		if more {
-			a.say("There are more than these; see --limit.")
+			a.Say("There are more than these; see --limit.")
 		}
 		a.sayScopePauses(pauses)
 		return nil
@@ -88,17 +89,17 @@ func (a *app) queueTable(list []client.VQueue) {
 	rows := make([][]string, len(list))
 	for i, q := range list {
 		rows[i] = []string{
-			q.ID, term.Clean(q.Service), orDash(q.Scope), orDash(q.LimitKey), orDash(term.Clean(q.Lock)), a.pausedText(q.Paused),
+			q.ID, term.Clean(q.Service), command.OrDash(q.Scope), command.OrDash(q.LimitKey), command.OrDash(term.Clean(q.Lock)), a.pausedText(q.Paused),
 			countOfEntries(q.Inbox), countOfEntries(q.Running), countOfEntries(q.Suspended), countOfEntries(q.Held), countOfEntries(q.Finished),
 		}
 	}
 	header := []string{"ID", "SERVICE", "SCOPE", "LIMIT-KEY", "LOCK", "QUEUE-PAUSED", "INBOX", "RUNNING", "SUSPENDED", "PAUSED ENTRIES", "FINISHED"}
-	a.print.Table("", header, rows)
+	a.Print.Table("", header, rows)
 }
 
 func (a *app) pausedText(paused bool) string {
 	if paused {
-		return a.print.Yellow("yes")
+		return a.Print.Yellow("yes")
 	}
 	return "no"
 }
@@ -119,38 +120,38 @@ them; --newest-first does that.`, mostSorted),
 	}
 	var f client.VQueueFilter
 	queueFlags(cmd, &f)
-	asJSON := jsonFlag(cmd.Flags())
+	asJSON := command.JSONFlag(cmd.Flags())
 	limit := cmd.Flags().Int("limit", 100, "at most this many entries")
 	newest := cmd.Flags().Bool("newest-first", false, "show the newest entries first")
-	a.shows(cmd, func(ctx context.Context, args []string) error {
+	a.Shows(cmd, func(ctx context.Context, args []string) error {
 		if *limit < 1 {
-			return &usageError{"--limit must be at least 1"}
+			return command.UsageError("--limit must be at least 1")
 		}
 		id, err := a.queueID(ctx, args[0], f)
 		if err != nil {
 			return err
 		}
-		queue, head, err := a.client.VQueue(ctx, id)
+		queue, head, err := a.Client.VQueue(ctx, id)
 		if err != nil {
 			return hintNoQueue(err)
 		}
 		order := orderOf(&queue, *newest)
-		entries, err := a.client.VQueueEntries(ctx, id, *limit, order)
+		entries, err := a.Client.VQueueEntries(ctx, id, *limit, order)
 		if err != nil {
 			return err
 		}
 		if *asJSON {
-			return a.printJSON(map[string]any{"vqueue": queue, "head": head, "entries": append([]client.VQueueEntry{}, entries...)})
+			return a.PrintJSON(map[string]any{"vqueue": queue, "head": head, "entries": append([]client.VQueueEntry{}, entries...)})
 		}
 		var pauses []client.ScopePause
 		if queue.Scope != "" {
-			if pauses, err = a.client.ScopePauses(ctx, queue.Scope, 1); err != nil {
+			if pauses, err = a.Client.ScopePauses(ctx, queue.Scope, 1); err != nil {
 				return err
 			}
 		}
 		a.describeQueue(queue, head, entries, pauses)
 		if order == client.AsFound {
-			a.say("An arbitrary selection of %d entries. Listing the first ones requires reading all of them:\n  platform sql \"SELECT * FROM sys_vqueues WHERE id = '%s' AND stage = 'inbox' ORDER BY sequence_number LIMIT %d\"",
+			a.Say("An arbitrary selection of %d entries. Listing the first ones requires reading all of them:\n  platform sql \"SELECT * FROM sys_vqueues WHERE id = '%s' AND stage = 'inbox' ORDER BY sequence_number LIMIT %d\"",
 				queue.Entries(), queue.ID, *limit)
 		}
 		return nil
@@ -192,26 +193,26 @@ func queueFlags(cmd *cobra.Command, f *client.VQueueFilter) {
 func (a *app) queueID(ctx context.Context, name string, f client.VQueueFilter) (string, error) {
 	if strings.HasPrefix(name, "vq_") {
 		if f != (client.VQueueFilter{}) {
-			return "", &usageError{"--scope and --limit-key select a vqueue of a service; an id alone is enough"}
+			return "", command.UsageError("--scope and --limit-key select a vqueue of a service; an id alone is enough")
 		}
 		return name, nil
 	}
 	f.Service = name
 	if service, _, keyed := strings.Cut(name, "/"); keyed {
 		if f != (client.VQueueFilter{Service: name}) {
-			return "", &usageError{"objects of a scope wait in the vqueue of their service: specify the service without a key"}
+			return "", command.UsageError("objects of a scope wait in the vqueue of their service: specify the service without a key")
 		}
 		f.Service, f.Lock = service, name
 	}
-	found, err := a.client.VQueues(ctx, f, maxAmbiguous+1)
+	found, err := a.Client.VQueues(ctx, f, maxAmbiguous+1)
 	switch {
 	case err != nil:
 		return "", err
 	case len(found) == 0:
-		return "", &hintedError{fmt.Errorf("there is no vqueue of %s", f), queueHint}
+		return "", command.WithHint(fmt.Errorf("there is no vqueue of %s", f), queueHint)
 	case len(found) > 1:
 		a.queueTable(found[:min(len(found), maxAmbiguous)])
-		return "", &hintedError{fmt.Errorf("%s has several vqueues", f), "Choose one by its id, or by --scope and --limit-key ('' for the one without a limit key)."}
+		return "", command.WithHint(fmt.Errorf("%s has several vqueues", f), "Choose one by its id, or by --scope and --limit-key ('' for the one without a limit key).")
 	}
 	return found[0].ID, nil
 }
@@ -221,7 +222,7 @@ const maxAmbiguous = 20
 
 func hintNoQueue(err error) error {
 	if errors.Is(err, client.ErrNoVQueue) {
-		return &hintedError{err, queueHint}
+		return command.WithHint(err, queueHint)
 	}
 	return err
 }
@@ -245,7 +246,7 @@ func (a *app) vqueuesSwitch(pause bool) *cobra.Command {
 	if pause {
 		reasonFlag(cmd, &reason)
 	}
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
+	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
 		if len(args) == 0 {
 			return a.switchScope(ctx, pause, f, reason)
 		}
@@ -260,41 +261,41 @@ func (a *app) vqueuesSwitch(pause bool) *cobra.Command {
 
 // switchQueue pauses or resumes a vqueue.
 func (a *app) switchQueue(ctx context.Context, pause bool, id, reason string) error {
-	before, _, err := a.client.VQueue(ctx, id)
+	before, _, err := a.Client.VQueue(ctx, id)
 	if err != nil && !errors.Is(err, client.ErrNoVQueue) { // the server knows vqueues without entries as well
 		return err
 	}
 	if pause {
-		err = a.client.PauseVQueue(ctx, id, reason)
+		err = a.Client.PauseVQueue(ctx, id, reason)
 	} else {
-		err = a.client.ResumeVQueue(ctx, id)
+		err = a.Client.ResumeVQueue(ctx, id)
 	}
 	if err != nil {
 		return err
 	}
-	queue, _, err := a.client.VQueue(ctx, id)
+	queue, _, err := a.Client.VQueue(ctx, id)
 	if err != nil {
 		// The server accepts any well-formed id.
 		return hintNoQueue(fmt.Errorf("the server accepted the request, but: %w", err))
 	}
 	if queue.Lock != "" {
-		return &hintedError{fmt.Errorf("%s is the queue for the key of %s, which cannot be paused", queue.ID, term.Clean(queue.Lock)),
-			"`platform invocations pause <id>` pauses single invocations."}
+		return command.WithHint(fmt.Errorf("%s is the queue for the key of %s, which cannot be paused", queue.ID, term.Clean(queue.Lock)),
+			"`platform invocations pause <id>` pauses single invocations.")
 	}
 	if pause && reason != queue.Reason && !queue.PausedAt.IsZero() {
-		return &hintedError{fmt.Errorf("the vqueue was already paused%s", a.pauseDetails(queue.PausedAt, queue.PausedBy, queue.Reason)),
-			"It stays paused. `platform vqueues resume " + queue.ID + "` resumes it."}
+		return command.WithHint(fmt.Errorf("the vqueue was already paused%s", a.pauseDetails(queue.PausedAt, queue.PausedBy, queue.Reason)),
+			"It stays paused. `platform vqueues resume "+queue.ID+"` resumes it.")
 	}
 	counts := fmt.Sprintf("(%d waiting, %d running)", queue.Inbox, queue.Running)
 	switch {
 	case pause && before.Paused && queue.Paused:
-		a.print.Printf("%s vqueue %s was already paused%s %s\n", a.print.Green("[OK]:"), queue.ID, a.pauseDetails(before.PausedAt, before.PausedBy, before.Reason), counts)
+		a.Print.Printf("%s vqueue %s was already paused%s %s\n", a.Print.Green("[OK]:"), queue.ID, a.pauseDetails(before.PausedAt, before.PausedBy, before.Reason), counts)
 	case pause:
-		a.print.Printf("%s Paused vqueue %s %s\n", a.print.Green("[OK]:"), queue.ID, counts)
+		a.Print.Printf("%s Paused vqueue %s %s\n", a.Print.Green("[OK]:"), queue.ID, counts)
 	case !before.Paused && !queue.Paused:
-		a.print.Printf("%s vqueue %s was not paused %s\n", a.print.Green("[OK]:"), queue.ID, counts)
+		a.Print.Printf("%s vqueue %s was not paused %s\n", a.Print.Green("[OK]:"), queue.ID, counts)
 	default:
-		a.print.Printf("%s Resumed vqueue %s %s\n", a.print.Green("[OK]:"), queue.ID, counts)
+		a.Print.Printf("%s Resumed vqueue %s %s\n", a.Print.Green("[OK]:"), queue.ID, counts)
 	}
 	return nil
 }
@@ -303,23 +304,23 @@ func (a *app) switchQueue(ctx context.Context, pause bool, id, reason string) er
 func (a *app) switchScope(ctx context.Context, pause bool, f client.VQueueFilter, reason string) error {
 	switch {
 	case f.Scope == "":
-		return &usageError{"give the id of a vqueue, a service, or --scope for a scope as a whole"}
+		return command.UsageError("give the id of a vqueue, a service, or --scope for a scope as a whole")
 	case f.LimitKey != "" || f.NoLimitKey:
-		return &usageError{"--limit-key goes with a service; --scope alone is for all limit keys"}
+		return command.UsageError("--limit-key goes with a service; --scope alone is for all limit keys")
 	}
-	before, err := a.client.ScopePauses(ctx, f.Scope, 1)
+	before, err := a.Client.ScopePauses(ctx, f.Scope, 1)
 	if err != nil {
 		return err
 	}
 	if pause {
-		err = a.client.PauseScope(ctx, f.Scope, reason)
+		err = a.Client.PauseScope(ctx, f.Scope, reason)
 	} else {
-		err = a.client.ResumeScope(ctx, f.Scope)
+		err = a.Client.ResumeScope(ctx, f.Scope)
 	}
 	if err != nil {
 		return err
 	}
-	use, err := a.client.ScopeUse(ctx, f.Scope)
+	use, err := a.Client.ScopeUse(ctx, f.Scope)
 	if err != nil {
 		return err
 	}
@@ -327,23 +328,23 @@ func (a *app) switchScope(ctx context.Context, pause bool, f client.VQueueFilter
 	if pause && len(before) > 0 {
 		details := a.pauseDetails(before[0].At, before[0].By, before[0].Reason)
 		if reason != "" && reason != before[0].Reason {
-			return &hintedError{fmt.Errorf("the scope %s was already paused%s", scope, details),
-				"It stays paused. `platform vqueues resume --scope " + suggest.Word(f.Scope) + "` resumes it."}
+			return command.WithHint(fmt.Errorf("the scope %s was already paused%s", scope, details),
+				"It stays paused. `platform vqueues resume --scope "+suggest.Word(f.Scope)+"` resumes it.")
 		}
-		a.print.Printf("%s The scope %s was already paused%s %s\n", a.print.Green("[OK]:"), scope, details, counts)
+		a.Print.Printf("%s The scope %s was already paused%s %s\n", a.Print.Green("[OK]:"), scope, details, counts)
 		return nil
 	}
 	if !pause && len(before) == 0 {
-		a.print.Printf("%s The scope %s was not paused %s\n", a.print.Green("[OK]:"), scope, counts)
+		a.Print.Printf("%s The scope %s was not paused %s\n", a.Print.Green("[OK]:"), scope, counts)
 		return nil
 	}
 	verb := "Resumed"
 	if pause {
 		verb = "Paused"
 	}
-	a.print.Printf("%s %s the scope %s %s\n", a.print.Green("[OK]:"), verb, scope, counts)
+	a.Print.Printf("%s %s the scope %s %s\n", a.Print.Green("[OK]:"), verb, scope, counts)
 	if pause && use.VQueues == 0 {
-		a.say("It has no vqueues at the moment. Invocations of this scope that arrive later wait.")
+		a.Say("It has no vqueues at the moment. Invocations of this scope that arrive later wait.")
 	}
 	return nil
 }
@@ -354,9 +355,9 @@ const mostScopes = 5
 // sayScopePauses names the paused scopes of a list of vqueues, also those without any.
 func (a *app) sayScopePauses(list []client.ScopePause) {
 	for _, p := range list[:min(len(list), mostScopes)] {
-		a.say("The scope %s was paused%s. `platform vqueues resume --scope %s` resumes it.", term.Clean(p.Scope), a.pauseDetails(p.At, p.By, p.Reason), suggest.Word(p.Scope))
+		a.Say("The scope %s was paused%s. `platform vqueues resume --scope %s` resumes it.", term.Clean(p.Scope), a.pauseDetails(p.At, p.By, p.Reason), suggest.Word(p.Scope))
 	}
 	if len(list) > mostScopes {
-		a.say("More scopes are paused: `platform sql \"SELECT * FROM sys_user_limits WHERE is_paused\"`")
+		a.Say("More scopes are paused: `platform sql \"SELECT * FROM sys_user_limits WHERE is_paused\"`")
 	}
 }

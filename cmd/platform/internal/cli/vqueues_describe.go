@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 	"platform/internal/units"
@@ -16,8 +17,8 @@ func (a *app) describeQueue(q client.VQueue, head client.VQueueHead, entries []c
 	for _, p := range scope {
 		scopePaused = a.pausedText(true) + a.pauseDetails(p.At, p.By, p.Reason)
 	}
-	a.print.Heading("VQueue Information")
-	a.print.Fields("  ",
+	a.Print.Heading("VQueue Information")
+	a.Print.Fields("  ",
 		term.Field{Name: "ID", Value: q.ID},
 		term.Field{Name: "Service", Value: term.Clean(q.Service)},
 		term.Field{Name: "Scope", Value: q.Scope},
@@ -25,38 +26,38 @@ func (a *app) describeQueue(q client.VQueue, head client.VQueueHead, entries []c
 		term.Field{Name: "Lock", Value: term.Clean(q.Lock)},
 		term.Field{Name: "Paused", Value: a.pausedText(q.Paused) + a.pauseDetails(q.PausedAt, q.PausedBy, q.Reason)},
 		term.Field{Name: "Scope paused", Value: scopePaused},
-		term.Field{Name: "Created", Value: a.print.Time(q.CreatedAt)},
-		term.Field{Name: "Last enqueued", Value: a.print.Time(q.LastEnqueuedAt)},
-		term.Field{Name: "Last started", Value: a.print.Time(q.LastStartAt)},
-		term.Field{Name: "Last finished", Value: a.print.Time(q.LastFinishAt)},
+		term.Field{Name: "Created", Value: a.Print.Time(q.CreatedAt)},
+		term.Field{Name: "Last enqueued", Value: a.Print.Time(q.LastEnqueuedAt)},
+		term.Field{Name: "Last started", Value: a.Print.Time(q.LastStartAt)},
+		term.Field{Name: "Last finished", Value: a.Print.Time(q.LastFinishAt)},
 		term.Field{Name: "Average wait", Value: isoText(q.AverageQueue)},
 		term.Field{Name: "Average run", Value: isoText(q.AverageRun)},
 		term.Field{Name: "Average total", Value: isoText(q.AverageEndToEnd)},
 		term.Field{Name: "Head", Value: head.Entry},
 		term.Field{Name: "Head status", Value: head.Status},
-		term.Field{Name: "Head scheduled", Value: a.print.Time(head.ScheduledAt)},
+		term.Field{Name: "Head scheduled", Value: a.Print.Time(head.ScheduledAt)},
 		term.Field{Name: "Head waits for", Value: a.heldBy(&head)},
 	)
-	a.print.Println()
-	a.print.Heading("Entries")
-	a.print.Table("", []string{"INBOX", "RUNNING", "SUSPENDED", "PAUSED", "FINISHED"}, [][]string{{
+	a.Print.Println()
+	a.Print.Heading("Entries")
+	a.Print.Table("", []string{"INBOX", "RUNNING", "SUSPENDED", "PAUSED", "FINISHED"}, [][]string{{
 		countOfEntries(q.Inbox), countOfEntries(q.Running), countOfEntries(q.Suspended), countOfEntries(q.Held), countOfEntries(q.Finished),
 	}})
 	if len(entries) == 0 {
 		return
 	}
-	a.print.Println()
+	a.Print.Println()
 	rows := make([][]string, len(entries))
 	for i, e := range entries {
-		rows[i] = []string{e.ID, e.Stage, e.Status, a.print.Time(e.CreatedAt), orDash(a.print.Time(e.Transition)), strconv.Itoa(e.NumAttempts)}
+		rows[i] = []string{e.ID, e.Stage, e.Status, a.Print.Time(e.CreatedAt), command.OrDash(a.Print.Time(e.Transition)), strconv.Itoa(e.NumAttempts)}
 	}
-	a.print.Table("", []string{"ID", "STAGE", "STATUS", "CREATED-AT", "IN STAGE SINCE", "ATTEMPTS"}, rows)
+	a.Print.Table("", []string{"ID", "STAGE", "STATUS", "CREATED-AT", "IN STAGE SINCE", "ATTEMPTS"}, rows)
 }
 
 // pauseDetails describes when an operator paused something, from where and why, if known.
 func (a *app) pauseDetails(at time.Time, by, reason string) (text string) {
 	if !at.IsZero() {
-		text += " at " + a.print.Time(at)
+		text += " at " + a.Print.Time(at)
 	}
 	if by != "" {
 		text += " from " + term.Clean(by)
@@ -99,7 +100,7 @@ func (a *app) heldBy(head *client.VQueueHead) string {
 	case d.Rule == "":
 	case text == "throttling-rules":
 		if text = "the rate of the rule " + d.Rule; !d.Until.IsZero() {
-			text += ", until " + a.print.Time(d.Until)
+			text += ", until " + a.Print.Time(d.Until)
 		}
 	default:
 		if text = "the concurrency limit of the rule " + d.Rule; d.Usage > 0 {

@@ -44,7 +44,7 @@ func (a *app) noticeLater(ctx context.Context, notice func(context.Context)) (st
 // sayWaitingRef is sayWaiting for an invocation that may be named by what its id follows from.
 func (a *app) sayWaitingRef(ctx context.Context, ref client.InvocationRef) {
 	if ref.ID == "" {
-		_, err := a.client.Output(ctx, ref)
+		_, err := a.Client.Output(ctx, ref)
 		waits, ok := errors.AsType[*client.APIError](err)
 		if !ok || !client.IsNotReady(err) || waits.InvocationID == "" {
 			return
@@ -66,13 +66,13 @@ func (a *app) sayWaitingCall(ctx context.Context, call client.Call, elapsed time
 	} else {
 		sql += fmt.Sprintf(" AND created_at >= now() - interval '%d seconds'", int(elapsed.Seconds())+1)
 	}
-	answer, err := a.client.Query(ctx, sql+" LIMIT 2")
+	answer, err := a.Client.Query(ctx, sql+" LIMIT 2")
 	switch {
 	case ctx.Err() != nil:
 	case err == nil && len(answer.Rows) == 1:
 		a.sayWaiting(ctx, answer.Rows[0].Text("id"))
 	default:
-		a.say("%s", a.hint.Dim("Waiting for the result. `platform invocations list "+word(call.Target.String())+" --active` shows the status of the invocation."))
+		a.Say("%s", a.Hint.Dim("Waiting for the result. `platform invocations list "+word(call.Target.String())+" --active` shows the status of the invocation."))
 	}
 }
 
@@ -86,7 +86,7 @@ func (a *app) sayWaiting(ctx context.Context, id string) {
 		case <-ctx.Done():
 			return
 		}
-		answer, err := a.client.Query(ctx, "SELECT status FROM sys_invocation WHERE id = "+client.Quote(id))
+		answer, err := a.Client.Query(ctx, "SELECT status FROM sys_invocation WHERE id = "+client.Quote(id))
 		if err != nil || len(answer.Rows) == 0 {
 			continue
 		}
@@ -103,10 +103,10 @@ func (a *app) sayStatus(ctx context.Context, id string) string {
 	if err != nil {
 		return ""
 	}
-	a.say("%s", a.hint.Dim("Waiting for "+e.ID+" ("+e.Target+"), which is "+e.Status+":"))
+	a.Say("%s", a.Hint.Dim("Waiting for "+e.ID+" ("+e.Target+"), which is "+e.Status+":"))
 	for _, line := range a.reasons(e) {
-		a.say("  %s", a.hint.Dim(line))
+		a.Say("  %s", a.Hint.Dim(line))
 	}
-	a.say("%s", a.hint.Dim("`platform explain "+e.ID+"` says what to do."))
+	a.Say("%s", a.Hint.Dim("`platform explain "+e.ID+"` says what to do."))
 	return e.Status
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 	"platform/internal/ids"
@@ -24,11 +26,11 @@ func at(t *testing.T, handler http.HandlerFunc) (*app, *bytes.Buffer) {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	out := &bytes.Buffer{}
-	system := System{Out: out, Err: out, Getenv: os.Getenv}
-	return &app{
-		System: system, print: term.New(out, os.Getenv, false, term.Human), hint: term.New(out, os.Getenv, false, term.Human),
-		client: client.New(client.Options{AdminURL: server.URL, IngressURL: server.URL, ConnectTimeout: time.Minute, RequestTimeout: time.Minute, Log: (&app{System: system}).logger()}),
-	}, out
+	system := command.System{Out: out, Err: out, Getenv: os.Getenv}
+	return &app{App: &command.App{
+		System: system, Print: term.New(out, os.Getenv, false, term.Human), Hint: term.New(out, os.Getenv, false, term.Human),
+		Client: client.New(client.Options{AdminURL: server.URL, IngressURL: server.URL, ConnectTimeout: time.Minute, RequestTimeout: time.Minute, Log: slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelWarn}))}),
+	}}, out
 }
 
 // notifyingWriter closes written when text is written.
@@ -63,7 +65,7 @@ func TestAttachReportsWhatItWaitsFor(t *testing.T) {
 			_, _ = w.Write([]byte(`{"id":"inv_1w","target":"Signup/ada/run","status":"paused","summary":"It was paused."}`))
 		}
 	})
-	a.hint = term.New(&notifyingWriter{Writer: out, text: "says what to do", written: explained}, os.Getenv, false, term.Human)
+	a.Hint = term.New(&notifyingWriter{Writer: out, text: "says what to do", written: explained}, os.Getenv, false, term.Human)
 	a.noticeDelay, a.statusInterval = time.Millisecond, time.Hour
 	response, err := a.waitFor(t.Context(), client.InvocationRef{Target: client.Target{Service: "Signup", Key: "ada", Keyed: true}})
 	require.NoError(t, err)
@@ -115,7 +117,7 @@ func TestExplanationsHaveTheTimesOfTheClient(t *testing.T) {
 	a, out := at(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"id":"inv_1","target":"S/h","status":"paused","summary":"at 2026-11-20T18:13:50.000Z (1s ago):\ntwo","details":[],"waiting_for":[],"next_steps":[]}`))
 	})
-	a.print = term.New(out, os.Getenv, false, term.RFC2822)
+	a.Print = term.New(out, os.Getenv, false, term.RFC2822)
 	require.NoError(t, a.explainInvocation(t.Context(), "inv_1", false))
 	when := time.Date(2026, 11, 20, 18, 13, 50, 0, time.UTC).Local().Format(time.RFC1123Z)
 	require.Contains(t, out.String(), "  at "+when+" (1s ago):\n    two\n")
@@ -171,7 +173,7 @@ func TestCallThatFindsSeveralInvocations(t *testing.T) {
 		}
 		<-told
 	})
-	a.hint = term.New(&notifyingWriter{Writer: out, text: "Waiting for", written: told}, os.Getenv, false, term.Human)
+	a.Hint = term.New(&notifyingWriter{Writer: out, text: "Waiting for", written: told}, os.Getenv, false, term.Human)
 	a.noticeDelay, a.statusInterval = time.Millisecond, time.Hour
 	cmd := a.call()
 	cmd.SetArgs([]string{"S/h"})

@@ -71,7 +71,7 @@ func TestAClientThatTheProviderRefusesIsNamed(t *testing.T) {
 	_, err = p.authorize(t.Context(), a)
 	p.client.CloseIdleConnections()
 	require.EqualError(t, err, `the identity provider does not accept the client "clx" for the device flow: client authentication failed`)
-	require.Contains(t, hintFor(err), "security.oidc.cli-client-id")
+	require.Contains(t, HintFor(err), "security.oidc.cli-client-id")
 }
 
 func TestCredentialsReplaceALinkAndAreForTheirOwnerOnly(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"sync"
@@ -54,7 +55,7 @@ func (d *discovery) get(ctx context.Context) (*discovered, error) {
 	if d.last != nil && now.Sub(d.read) < discoveryAge {
 		return d.last, nil
 	}
-	found, err := d.provider.discover(context.WithoutCancel(ctx))
+	found, err := d.provider.discover(context.WithoutCancel(ctx), d.provider.client)
 	if err != nil && d.last == nil {
 		return nil, err
 	}
@@ -64,14 +65,18 @@ func (d *discovery) get(ctx context.Context) (*discovered, error) {
 	return d.last, nil
 }
 
-// Check reads the discovery document, so that a wrong address is reported before a user logs in.
+// Check reads the discovery document, so that a wrong address is reported before a user logs in. A failure does not
+// delay the next request to the provider, which may start at the same time as the server.
 func (p *Provider) Check(ctx context.Context) error {
-	_, err := p.found.get(ctx)
+	direct := *p.client
+	direct.Transport = p.cfg.Transport
+	_, err := p.discover(ctx, &direct)
 	return err
 }
 
-func (p *Provider) discover(ctx context.Context) (*discovered, error) {
-	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, p.client), p.cfg.Issuer)
+// discover reads the discovery document with a client.
+func (p *Provider) discover(ctx context.Context, client *http.Client) (*discovered, error) {
+	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, client), p.cfg.Issuer)
 	if err != nil {
 		return nil, fmt.Errorf("%w: read the discovery document of %s: %w", ErrUnavailable, p.cfg.Issuer, err)
 	}

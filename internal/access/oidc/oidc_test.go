@@ -398,6 +398,16 @@ func TestAWrongIssuerIsFoundBeforeALogin(t *testing.T) {
 	require.ErrorContains(t, err, "did not match the issuer")
 }
 
+func TestUsersLogInAsSoonAsAProviderHasStarted(t *testing.T) {
+	i := newIssuer(t)
+	p := i.provider(t, nil)
+	i.down.Store(true)
+	require.ErrorIs(t, p.Check(t.Context()), ErrUnavailable)
+	i.down.Store(false)
+	_, _, err := p.Begin(t.Context(), "", false)
+	require.NoError(t, err)
+}
+
 func TestRedirectsOfAProviderAreNotFollowed(t *testing.T) {
 	var reached atomic.Int64
 	internal := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))

@@ -9,11 +9,10 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/iotest"
-
-	"net/http/httptest"
 
 	"github.com/stretchr/testify/require"
 

@@ -2,11 +2,10 @@ package invoker
 
 import (
 	"bufio"
-	"os"
-	"os/exec"
-
 	"encoding/binary"
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
 	"sync/atomic"
 	"syscall"

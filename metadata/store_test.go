@@ -3,8 +3,9 @@ package metadata
 import (
 	"context"
 	"encoding/binary"
-	"platform/flowcontrol"
 	"time"
+
+	"platform/flowcontrol"
 )
 
 // memStore is a Store without a log: each change is encoded, decoded and applied

@@ -5,10 +5,10 @@ import (
 	"sync"
 	"testing"
 
-	"platform/internal/raftgroup/logstore"
-
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/raftgroup/logstore"
 )
 
 // slowStorage stores no entries while slow is locked.

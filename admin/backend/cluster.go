@@ -11,16 +11,15 @@ import (
 	"strings"
 	"time"
 
-	"platform/internal/cluster"
-	"platform/internal/feature"
-	"platform/internal/ids"
-
 	"github.com/hashicorp/raft"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"platform/admin"
+	"platform/internal/cluster"
 	"platform/internal/cluster/membership"
+	"platform/internal/feature"
+	"platform/internal/ids"
 	"platform/internal/stats"
 	"platform/metadata"
 	nodepb "platform/proto/node"

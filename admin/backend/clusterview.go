@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"slices"
 
-	"platform/admin/rest"
-	"platform/internal/cluster"
-
 	"github.com/hashicorp/raft"
 
 	"platform/admin"
+	"platform/admin/rest"
+	"platform/internal/cluster"
 	"platform/internal/cluster/membership"
 	"platform/internal/feature"
 	"platform/internal/ids"

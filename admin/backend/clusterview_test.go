@@ -4,12 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"platform/internal/cluster"
-
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
 	"platform/admin"
+	"platform/internal/cluster"
 	"platform/internal/cluster/membership"
 	"platform/internal/ids"
 	"platform/metadata"

@@ -10,9 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"platform/internal/cluster"
-
 	"platform/admin"
+	"platform/internal/cluster"
 	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/metadata"

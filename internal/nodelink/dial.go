@@ -8,12 +8,12 @@ import (
 	"sync"
 	"time"
 
-	"platform/internal/limits"
-	"platform/internal/nodetls"
-
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/keepalive"
+
+	"platform/internal/limits"
+	"platform/internal/nodetls"
 )
 
 const (

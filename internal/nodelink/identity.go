@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"platform/internal/nodetls"
-	"platform/proto/node"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"platform/internal/nodetls"
+	"platform/proto/node"
 )
 
 var (

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"platform/proto/node"
-
 	"github.com/stretchr/testify/require"
+
+	"platform/proto/node"
 )
 
 func TestNodesOfOtherClustersAreNotAccepted(t *testing.T) {

@@ -6,12 +6,12 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+
 	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 	"platform/internal/raftgroup/logstore/logstoretest"
-
-	"github.com/hashicorp/raft"
-	"github.com/stretchr/testify/require"
 )
 
 // TestALossIsAccepted takes from a replica that is alone some of what it had, and lets it

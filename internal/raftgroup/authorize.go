@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"platform/internal/nodelink"
 	"platform/proto/node"
-
-	"github.com/hashicorp/raft"
 )
 
 // greet checks the first message of a peer. The context is that of its stream.

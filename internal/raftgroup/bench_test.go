@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"platform/internal/varint"
-
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/varint"
 )
 
 // nullMachine applies without keeping anything, so that the benchmark measures

@@ -8,12 +8,12 @@ import (
 	"math"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"platform/internal/failpoint"
 	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 	"platform/internal/raftgroup/watchdog"
-
-	"github.com/hashicorp/raft"
 )
 
 // Profile contains the settings that trade speed of failover against tolerance of slow

@@ -3,9 +3,9 @@ package raftgroup
 import (
 	"fmt"
 
-	"platform/internal/raftgroup/logstore"
-
 	"github.com/hashicorp/raft"
+
+	"platform/internal/raftgroup/logstore"
 )
 
 // deferAbove is the size above which Raft gets an entry of the log without its data. Raft

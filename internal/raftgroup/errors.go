@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"platform/internal/raftgroup/hardstate"
-
 	"github.com/hashicorp/raft"
+
+	"platform/internal/raftgroup/hardstate"
 )
 
 // Errors of proposals. ErrNotLeader, ErrOverloaded and ErrStopped are definite: the command

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+
 	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 	"platform/internal/raftgroup/logstore/logstoretest"
-
-	"github.com/hashicorp/raft"
-	"github.com/stretchr/testify/require"
 )
 
 var errWrite = errors.New("planted failure of a write")

@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"time"
 
-	"platform/proto/node"
-
 	"github.com/hashicorp/raft"
+
+	"platform/proto/node"
 )
 
 // A peer whose connection broke is dialed again after these delays, until the dial is

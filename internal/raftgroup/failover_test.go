@@ -10,12 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+
 	"platform/internal/raftgroup/logstore"
 	"platform/internal/raftgroup/watchdog"
 	"platform/proto/node"
-
-	"github.com/hashicorp/raft"
-	"github.com/stretchr/testify/require"
 )
 
 func TestTimeToStandForElection(t *testing.T) {

@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"platform/proto/node"
-
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
+
+	"platform/proto/node"
 )
 
 // FuzzFrame: whatever a peer sends is no message, no request, or a request that

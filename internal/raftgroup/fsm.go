@@ -8,10 +8,10 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/hashicorp/raft"
+
 	"platform/internal/raftgroup/logstore"
 	"platform/internal/raftgroup/watchdog"
-
-	"github.com/hashicorp/raft"
 )
 
 // fsm is between Raft and the state machine: it skips entries that the state already

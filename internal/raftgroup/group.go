@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"platform/internal/raftgroup/hardstate"
-
 	"github.com/hashicorp/raft"
+
+	"platform/internal/raftgroup/hardstate"
 )
 
 // Group is one replica of a Raft group. Its methods are safe for concurrent use.

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"platform/internal/raftgroup/logstore"
-
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/raftgroup/logstore"
 )
 
 func TestEightSingleMemberGroupsLeadImmediately(t *testing.T) {

@@ -7,10 +7,10 @@ import (
 	"runtime"
 	"sync/atomic"
 
+	"github.com/hashicorp/raft"
+
 	"platform/internal/raftgroup/logstore"
 	"platform/internal/raftgroup/watchdog"
-
-	"github.com/hashicorp/raft"
 )
 
 // groupStorage is Raft's view of a Storage: with a cache, watched by the watchdog, and with

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"platform/internal/raftgroup/logstore"
-
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/raftgroup/logstore"
 )
 
 func TestDutiesEndBeforeLeadershipIsTransferred(t *testing.T) {

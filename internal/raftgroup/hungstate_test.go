@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"platform/internal/raftgroup/watchdog"
-
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/raftgroup/watchdog"
 )
 
 // hangingMachine applies nothing and begins no flush while hung is locked.

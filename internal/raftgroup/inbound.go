@@ -8,12 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"platform/internal/nodelink"
-	"platform/proto/node"
-
 	"github.com/hashicorp/raft"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"platform/internal/nodelink"
+	"platform/proto/node"
 )
 
 // groupBacklog bounds the requests of one stream that wait for one group. Raft sends a

@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 	"platform/internal/raftgroup/statestream"
-
-	"github.com/hashicorp/raft"
 )
 
 // repeatWindow is the time within which installing the same snapshot twice means that Raft

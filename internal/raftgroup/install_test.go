@@ -7,12 +7,12 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+
 	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 	"platform/internal/raftgroup/statestream"
-
-	"github.com/hashicorp/raft"
-	"github.com/stretchr/testify/require"
 )
 
 // valuesOnly is a logstore.Storage without a log.

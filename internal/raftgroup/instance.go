@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
-
-	"github.com/hashicorp/raft"
 )
 
 // instance is one instance of the Raft library.

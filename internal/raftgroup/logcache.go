@@ -3,9 +3,9 @@ package raftgroup
 import (
 	"sync"
 
-	"platform/internal/raftgroup/logstore"
-
 	"github.com/hashicorp/raft"
+
+	"platform/internal/raftgroup/logstore"
 )
 
 // logCacheEntries is the maximum number of cached entries. A follower needs an entry again

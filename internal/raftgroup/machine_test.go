@@ -9,10 +9,10 @@ import (
 	"hash/crc32"
 	"sync"
 
-	"platform/internal/varint"
-
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"platform/internal/varint"
 )
 
 // journal is a state machine that remembers every command in order. It keeps

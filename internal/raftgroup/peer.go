@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"platform/internal/nodelink"
 	"platform/proto/node"
-
-	"github.com/hashicorp/raft"
 )
 
 var (

@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"platform/proto/node"
-
 	"github.com/hashicorp/raft"
+
+	"platform/proto/node"
 )
 
 // errGroupStopped is the response to requests for a group that is not open here.

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"platform/internal/raftgroup/logstore"
 	"platform/proto/node"
-
-	"github.com/hashicorp/raft"
 )
 
 // AppendEntries sends entries, in several messages if they are large: each message is a

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"platform/proto/node"
-
 	"github.com/hashicorp/raft"
+
+	"platform/proto/node"
 )
 
 // probeTimeout is how long a replica that is to become the leader may take to respond. If

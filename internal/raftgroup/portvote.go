@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"platform/proto/node"
-
 	"github.com/hashicorp/raft"
+
+	"platform/proto/node"
 )
 
 // timeoutNow makes the local replica start an election immediately.

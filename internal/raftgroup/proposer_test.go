@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"platform/internal/raftgroup/logstore"
-
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/raftgroup/logstore"
 )
 
 // aloneGroup returns a leading group of one and its journal.

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"platform/internal/raftgroup/logstore"
-	"platform/internal/raftgroup/logstore/logstoretest"
-
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/logstore/logstoretest"
 )
 
 // damagedStorage fails to read one entry, as if its bytes had changed on disk.

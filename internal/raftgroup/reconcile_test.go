@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"platform/internal/raftgroup/logstore"
-
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/raftgroup/logstore"
 )
 
 // fleet is one group over nodes that come and go.

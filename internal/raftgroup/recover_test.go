@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"platform/internal/raftgroup/hardstate"
-
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/raftgroup/hardstate"
 )
 
 func TestForcedConfigurationContinuesFromTheLastReplica(t *testing.T) {

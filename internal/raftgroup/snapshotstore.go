@@ -8,10 +8,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/hashicorp/raft"
+
 	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/statestream"
-
-	"github.com/hashicorp/raft"
 )
 
 // snapshotStore is Raft's view of the virtual snapshots of a group. It stores only a

@@ -12,14 +12,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hashicorp/raft"
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc"
+
 	"platform/internal/logsample"
 	"platform/internal/nodelink"
 	"platform/internal/nodetls"
 	"platform/proto/node"
-
-	"github.com/hashicorp/raft"
-	"golang.org/x/time/rate"
-	"google.golang.org/grpc"
 )
 
 // Limits of the transport.

@@ -12,16 +12,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+
 	"platform/internal/nodelink"
 	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore/logstoretest"
 	"platform/internal/raftgroup/statestream"
 	"platform/proto/node"
-
-	"github.com/hashicorp/raft"
-	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/connectivity"
 )
 
 // barePort attaches a group that has no Raft instance; the test responds for it.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"platform/proto/node"
-
 	"github.com/hashicorp/raft"
+
+	"platform/proto/node"
 )
 
 // The functions in this file convert between Raft's structures and the wire format. Fields

@@ -1,11 +1,11 @@
 package protocol
 
 import (
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"platform/internal/errcode"
 	"platform/partition/journal"
 	"platform/proto/service"
-
-	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // Command is the part of a command that is needed before it is proposed.

@@ -1,10 +1,10 @@
 package protocol
 
 import (
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"platform/internal/ids"
 	"platform/partition/machine"
-
-	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // StartInfo is the content of a Start message. IdempotencyKey, Scope and LimitKey are sent

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-
 	"fmt"
 	"os"
 	"os/exec"

@@ -1,11 +1,12 @@
 package cluster
 
 import (
-	"platform/test/harness"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"platform/test/harness"
 )
 
 // TestSteadyLoad requires that nothing fails without faults, which also validates the load.

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"platform/test/harness"
-
 	restate "github.com/restatedev/sdk-go"
 	"github.com/stretchr/testify/require"
+
+	"platform/test/harness"
 )
 
 // valueSize is the size of the values that handlers wait for.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	nodepb "platform/proto/node"
-
 	"github.com/hashicorp/raft"
 
 	"platform/internal/cluster"
@@ -14,6 +12,7 @@ import (
 	"platform/internal/raftgroup/logstore"
 	"platform/metadata"
 	"platform/partition"
+	nodepb "platform/proto/node"
 )
 
 // leave removes the replica once the leader of the partition confirms that it is no longer a

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	nodepb "platform/proto/node"
-
 	"platform/internal/cluster"
 	"platform/internal/raftgroup"
 	"platform/partition"
+	nodepb "platform/proto/node"
 )
 
 const (

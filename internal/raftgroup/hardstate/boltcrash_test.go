@@ -11,12 +11,12 @@ import (
 	"slices"
 	"testing"
 
-	"platform/internal/raftgroup/logstore"
-	"platform/internal/raftgroup/logstore/logstoretest"
-
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/logstore/logstoretest"
 )
 
 const boltPage = 4096

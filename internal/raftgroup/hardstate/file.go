@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"platform/internal/raftgroup/logstore"
-
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"platform/internal/raftgroup/logstore"
 )
 
 // flushInterval is the maximum delay until the last index of a log is durable in the

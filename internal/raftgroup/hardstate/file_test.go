@@ -7,12 +7,12 @@ import (
 	"log/slog"
 	"testing"
 
-	"platform/internal/raftgroup/logstore"
-	"platform/internal/raftgroup/logstore/logstoretest"
-
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/logstore/logstoretest"
 )
 
 var quiet = slog.New(slog.DiscardHandler)

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"platform/internal/raftgroup/logstore"
-
 	"github.com/hashicorp/raft"
+
+	"platform/internal/raftgroup/logstore"
 )
 
 // ErrEmpty means that a group has no data to continue from.

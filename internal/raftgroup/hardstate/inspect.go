@@ -3,9 +3,9 @@ package hardstate
 import (
 	"errors"
 
-	"platform/internal/raftgroup/logstore"
-
 	"github.com/hashicorp/raft"
+
+	"platform/internal/raftgroup/logstore"
 )
 
 // GroupInfo is the stored state of a group's replica.

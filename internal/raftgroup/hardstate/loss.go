@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"platform/internal/raftgroup/logstore"
-
 	"github.com/hashicorp/raft"
+
+	"platform/internal/raftgroup/logstore"
 )
 
 // ErrNoLoss means that no data that the replica is known to have had is missing.

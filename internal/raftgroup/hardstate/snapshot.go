@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hashicorp/raft"
+
 	"platform/internal/raftgroup/logstore"
 	"platform/internal/varint"
-
-	"github.com/hashicorp/raft"
 )
 
 // SnapshotKey is the key of a snapshot record in a storage.

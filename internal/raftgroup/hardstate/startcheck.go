@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"platform/internal/raftgroup/logstore"
-
 	"github.com/hashicorp/raft"
+
+	"platform/internal/raftgroup/logstore"
 )
 
 // Reconcile checks that log, snapshot record, state and hard-state record are consistent

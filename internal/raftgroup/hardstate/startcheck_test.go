@@ -3,12 +3,12 @@ package hardstate
 import (
 	"testing"
 
-	"platform/internal/raftgroup/logstore"
-	"platform/internal/raftgroup/logstore/logstoretest"
-
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/logstore/logstoretest"
 )
 
 // checkedStorage returns a storage with entries from first to last, of term 3.

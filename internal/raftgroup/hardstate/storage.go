@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"platform/internal/raftgroup/logstore"
-
 	"github.com/hashicorp/raft"
+
+	"platform/internal/raftgroup/logstore"
 )
 
 // recordedStorage is a storage whose term, vote and log end are also recorded in the hard-state

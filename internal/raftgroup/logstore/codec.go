@@ -6,9 +6,9 @@ import (
 	"hash/crc32"
 	"time"
 
-	"platform/internal/varint"
-
 	"github.com/hashicorp/raft"
+
+	"platform/internal/varint"
 )
 
 // Keys of the log database: one byte of kind, the group, then the index or the name, big

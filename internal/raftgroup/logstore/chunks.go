@@ -43,7 +43,9 @@ func (s *PebbleStorage) putChunks(b *pebble.Batch, log *raft.Log, header []byte)
 		if err := s.files.write(key, rest, left); err != nil {
 			return err
 		}
-		s.inFiles.Add(int64(left))
+		s.mu.Lock()
+		s.inFiles[log.Index] = int64(left)
+		s.mu.Unlock()
 		return b.Set(key, row, nil)
 	}
 

@@ -76,17 +76,24 @@ func TestPowerFailureWhileAnEntryInAFileIsReplaced(t *testing.T) {
 	require.NoError(t, db.Close())
 }
 
-// The file of a removed entry is deleted, although the memtable with the removal does not fill up.
+// The file of a removed entry is deleted, although the memtable with the removal does not fill up: whether
+// entries are removed as they come, or one by one after many of them.
 func TestFilesOfRemovedEntriesAreDeleted(t *testing.T) {
-	s, db := openLog(t, vfs.NewMem())
-	for index := uint64(1); index <= 25; index++ {
-		require.NoError(t, s.StoreLog(fileLog(index, 1, 40)))
-		require.NoError(t, s.DeleteRange(index, index))
+	for _, kept := range []uint64{0, 24} {
+		s, db := openLog(t, vfs.NewMem())
+		for index := uint64(1); index <= 25+kept; index++ {
+			if index <= 25 {
+				require.NoError(t, s.StoreLog(fileLog(index, 1, 40)))
+			}
+			if index > kept {
+				require.NoError(t, s.DeleteRange(index-kept, index-kept))
+			}
+		}
+		require.Eventually(t, func() bool { return db.db.Metrics().DiskSpaceUsage() < removedInFiles+(16<<20) }, 30*time.Second, time.Millisecond)
+		it, err := db.db.NewIter(&pebble.IterOptions{})
+		require.NoError(t, err)
+		require.False(t, it.First())
+		require.NoError(t, it.Close())
+		require.NoError(t, db.Close())
 	}
-	require.Eventually(t, func() bool { return db.db.Metrics().DiskSpaceUsage() < removedInFiles+(16<<20) }, 30*time.Second, time.Millisecond)
-	it, err := db.db.NewIter(&pebble.IterOptions{})
-	require.NoError(t, err)
-	require.False(t, it.First())
-	require.NoError(t, it.Close())
-	require.NoError(t, db.Close())
 }

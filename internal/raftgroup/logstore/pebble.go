@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/bits"
 	"sync"
-	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/hashicorp/raft"
@@ -20,17 +19,16 @@ type PebbleStorage struct {
 	large *pebbledb.LargeWrites
 	files *entryFiles
 	group uint32
-	// inFiles counts the bytes of entries in files since entries were last removed.
-	inFiles atomic.Int64
 
-	// mu covers first and last, which mirror the entries on disk; 0 means none.
+	// mu covers the fields below. first and last mirror the entries on disk; 0 means none.
 	mu          sync.RWMutex
 	first, last uint64
+	inFiles     map[uint64]int64 // bytes of the entries that were written to files since the start, by index
 }
 
 // Storage opens the storage of one group, which must not be open already.
 func (l *DB) Storage(group uint32) (*PebbleStorage, error) {
-	s := &PebbleStorage{db: l.db, large: l.large, files: l.files, group: group}
+	s := &PebbleStorage{db: l.db, large: l.large, files: l.files, group: group, inFiles: make(map[uint64]int64)}
 	from, to := groupBounds(keyKindLog, group)
 	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {
@@ -175,7 +173,7 @@ const largeBatch = 64 << 10
 // DeleteRange removes the entries from lo to hi, both included: a prefix when the log is
 // compacted, a suffix when it conflicts with the leader's. It need not be synced by itself:
 // whatever Raft writes next and depends on it is ordered after it in the same write-ahead
-// log.
+// log, or is a file, see entryFiles.write.
 func (s *PebbleStorage) DeleteRange(lo, hi uint64) error {
 	if lo > hi {
 		return nil
@@ -193,7 +191,14 @@ func (s *PebbleStorage) DeleteRange(lo, hi uint64) error {
 	case hi >= s.last:
 		s.last = min(s.last, lo-1)
 	}
-	if err := s.files.countRemoved(s.inFiles.Swap(0)); err != nil {
+	removed := int64(0)
+	for index, bytes := range s.inFiles {
+		if lo <= index && index <= hi {
+			removed += bytes
+			delete(s.inFiles, index)
+		}
+	}
+	if err := s.files.countRemoved(removed); err != nil {
 		return fmt.Errorf("flush the log of group %d: %w", s.group, err)
 	}
 	return nil

@@ -9,29 +9,22 @@ import (
 
 // groupProblems joins problems of a cluster that differ in the number of the partition only, so that a
 // lost node is not reported once for each partition. The order is that of the first of each group.
-func groupProblems(problems []string) []string {
-	var rests []string // "" marks a problem of no partition, which is in alone
-	alone := make(map[int]string)
-	partitions := make(map[string][]int)
+func groupProblems(problems []string) (lines []string) {
+	partitions := make(map[string][]int) // by what is said about them
 	for _, problem := range problems {
-		id, rest, ok := partitionProblem(problem)
-		if !ok {
-			alone[len(rests)] = problem
-			rests = append(rests, "")
-			continue
+		if id, rest, ok := partitionProblem(problem); ok {
+			partitions[rest] = append(partitions[rest], id)
 		}
-		if partitions[rest] == nil {
-			rests = append(rests, rest)
-		}
-		partitions[rest] = append(partitions[rest], id)
 	}
-	lines := make([]string, len(rests))
-	for i, rest := range rests {
-		if rest == "" {
-			lines[i] = alone[i]
-			continue
+	for _, problem := range problems {
+		_, rest, ok := partitionProblem(problem)
+		switch ids := partitions[rest]; {
+		case !ok:
+			lines = append(lines, problem)
+		case ids != nil:
+			lines = append(lines, joinedProblem(ids, rest))
+			delete(partitions, rest)
 		}
-		lines[i] = joinedProblem(partitions[rest], rest)
 	}
 	return lines
 }

@@ -115,7 +115,7 @@ func TestBadScopesAndLimitKeys(t *testing.T) {
 		"long":                {"/platform/scope/" + strings.Repeat("s", 37) + "/call/Greeter/greet", nil, 400, "has 37 bytes: at most 36 are allowed"},
 		"empty":               {"/platform/scope//call/Greeter/greet", nil, 400, "bad scope ''"},
 		"not UTF-8":           {"/platform/scope/%ff/call/Greeter/greet", nil, 400, "not valid UTF-8"},
-		"unknown service":     {"/platform/scope/s/call/Nobody/greet", nil, 404, "service 'Nobody' not found"},
+		"unknown service":     {"/platform/scope/s/call/Missing/greet", nil, 404, "service 'Missing' not found"},
 		"unknown handler":     {"/platform/scope/s/call/Greeter/nothing", nil, 404, "has no handler 'nothing'"},
 		"no key":              {"/platform/scope/s/call/Counter/add", nil, 400, "is a virtual object, whose handlers are called with a key"},
 		"send at the end":     {"/platform/scope/s/call/Greeter/greet/send", nil, 400, "is a service without keys"},

@@ -20,6 +20,22 @@ type Stream[M any] interface {
 // Sender sends the messages of a stream with write until ctx ends or a write fails.
 type Sender[M any] func(ctx context.Context, write func(message *M) error) error
 
+// Queued returns a Sender of the messages in a queue.
+func Queued[M any](queue <-chan *M) Sender[M] {
+	return func(ctx context.Context, write func(*M) error) error {
+		for {
+			select {
+			case m := <-queue:
+				if err := write(m); err != nil {
+					return err
+				}
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+}
+
 // Open opens a stream to another node and uses it until it breaks or ctx ends: it sends hello,
 // then send and receive run concurrently, and each ends the other. It returns the error of
 // receive, which has the status of a broken stream.

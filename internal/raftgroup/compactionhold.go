@@ -14,7 +14,7 @@ const (
 	// followers that are being sent a snapshot.
 	maxHeldLogBytes = 1 << 30
 	// holdIdleLimit is how long a follower may make no progress before its hold is dropped.
-	// It is longer than snapshotStall, so that a stalled transfer ends first.
+	// It is longer than the limit of package peers for a transfer, so that a stalled transfer ends first.
 	holdIdleLimit = time.Minute
 )
 

@@ -108,7 +108,7 @@ func (g *Group) open(ctx context.Context) error {
 	}
 	for _, s := range g.inst.raft.GetConfiguration().Configuration().Servers {
 		if s.ID != g.cfg.LocalID {
-			g.cfg.Transport.reach(g.cfg.Transport.addressOf(s.ID, s.Address))
+			g.cfg.Transport.connect(g.cfg.Transport.addressOf(s.ID, s.Address))
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"platform/internal/limits"
 	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/peers"
 )
 
 // ErrNoPeer means that the group has no other voter that can lead.
@@ -206,8 +207,8 @@ func (g *Group) TransferLeadership(ctx context.Context, to raft.ServerID) error 
 	if !g.IsLeader() {
 		return ErrNotLeader
 	}
-	peers := g.successors(to)
-	if len(peers) == 0 {
+	successors := g.successors(to)
+	if len(successors) == 0 {
 		return ErrNoPeer
 	}
 	var errs error
@@ -216,9 +217,9 @@ func (g *Group) TransferLeadership(ctx context.Context, to raft.ServerID) error 
 	for timeout := probeTimeout; timeout <= probeTimeoutMax; timeout *= 2 {
 		late := false
 		errs = nil
-		for _, p := range peers {
+		for _, p := range successors {
 			err := g.port.responds(ctx, p.ID, p.Address, true, timeout)
-			late = late || errors.Is(err, errPeerTimeout)
+			late = late || errors.Is(err, peers.ErrTimeout)
 			if err == nil {
 				err = g.await(ctx, func(r *raft.Raft) raft.Future { return r.LeadershipTransferToServer(p.ID, p.Address) })
 			}
@@ -247,6 +248,12 @@ func (g *Group) successors(to raft.ServerID) []raft.Server {
 		}
 	}
 	t := g.cfg.Transport
+	distance := func(s raft.Server) int {
+		if t.peers.Connected(t.addressOf(s.ID, s.Address)) {
+			return 0
+		}
+		return 1
+	}
 	known := g.Followers()
 	lag := func(id raft.ServerID) uint64 {
 		for i := range known {
@@ -257,9 +264,7 @@ func (g *Group) successors(to raft.ServerID) []raft.Server {
 		return 0
 	}
 	slices.SortStableFunc(out, func(a, b raft.Server) int {
-		return cmp.Or(
-			cmp.Compare(t.distance(t.addressOf(a.ID, a.Address)), t.distance(t.addressOf(b.ID, b.Address))),
-			cmp.Compare(lag(a.ID), lag(b.ID)))
+		return cmp.Or(cmp.Compare(distance(a), distance(b)), cmp.Compare(lag(a.ID), lag(b.ID)))
 	})
 	return out
 }

@@ -21,6 +21,9 @@ import (
 // gave up.
 const groupBacklog = 16
 
+// outgoingResponses bounds the responses that wait to be written to a stream.
+const outgoingResponses = 64
+
 // inbound serves one Exchange stream of a peer.
 type inbound struct {
 	t      *Transport
@@ -52,9 +55,9 @@ func (t *Transport) Exchange(stream node.RaftTransport_ExchangeServer) error {
 		t.refused("", err)
 		return nodelink.ErrRefused
 	}
-	t.peerSeen(raft.ServerAddress(from.Address))
-	in := &inbound{t: t, stream: stream, from: from, out: make(chan *node.RaftFrame, outgoingFrames), queues: make(map[uint32]chan arrived)}
-	err = nodelink.Serve(t.ctx, stream, &in.tasks, &node.RaftFrame{Hello: t.self.Hello()}, senderOf(in.out), in.receive)
+	t.peers.Redial(raft.ServerAddress(from.Address))
+	in := &inbound{t: t, stream: stream, from: from, out: make(chan *node.RaftFrame, outgoingResponses), queues: make(map[uint32]chan arrived)}
+	err = nodelink.Serve(t.ctx, stream, &in.tasks, &node.RaftFrame{Hello: t.self.Hello()}, nodelink.Queued(in.out), in.receive)
 	if t.ctx.Err() == nil {
 		t.peerLost(raft.ServerAddress(from.Address))
 	}

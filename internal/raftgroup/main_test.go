@@ -55,6 +55,15 @@ type testNode struct {
 // startNode starts a node on dir. An empty address takes a free port.
 func startNode(tb testing.TB, dir, address string, dial ...grpc.DialOption) *testNode {
 	tb.Helper()
+	if dial != nil {
+		dial = append(dial, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	}
+	return startNodeWith(tb, dir, address, TransportConfig{DialOptions: dial})
+}
+
+// startNodeWith is startNode with a configuration, to which it adds the identity of the node.
+func startNodeWith(tb testing.TB, dir, address string, cfg TransportConfig) *testNode {
+	tb.Helper()
 	if address == "" {
 		address = "127.0.0.1:0"
 	}
@@ -64,13 +73,9 @@ func startNode(tb testing.TB, dir, address string, dial ...grpc.DialOption) *tes
 		lis, err = net.Listen("tcp", address)
 		return err == nil
 	}, time.Minute, 10*time.Millisecond)
-	if dial != nil {
-		dial = append(dial, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	}
-	transport, err := NewTransport(TransportConfig{
-		ClusterID: "test", NodeID: lis.Addr().String(), Address: raft.ServerAddress(lis.Addr().String()),
-		DialOptions: dial, Logger: testLogger(tb),
-	})
+	cfg.ClusterID, cfg.NodeID, cfg.Address = "test", lis.Addr().String(), raft.ServerAddress(lis.Addr().String())
+	cfg.Logger = testLogger(tb)
+	transport, err := NewTransport(cfg)
 	require.NoError(tb, err)
 	db, err := logstore.Open(dir, logstore.Options{Logger: testLogger(tb)})
 	require.NoError(tb, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"platform/internal/raftgroup/peers"
 	"platform/proto/node"
 )
 
@@ -21,6 +22,9 @@ var errDeposed = errors.New("no longer the leader")
 // errStorageHangs is the error of a leader's appends while its own log or state hangs. It
 // cannot lead, and the others would not detect this if its heartbeats continued.
 var errStorageHangs = errors.New("the log or the state of this replica accepts no entries")
+
+// errWrongResponse is the error of a request that was answered with another kind of response.
+var errWrongResponse = errors.New("peer sent another kind of response")
 
 // errOtherReplica is the response to a request for a previous replica of the node.
 var errOtherReplica = errors.New("another replica of the group")
@@ -156,12 +160,12 @@ func (p *port) pause(d time.Duration) {
 }
 
 // call sends one request and waits for its response.
-func (p *port) call(to target, kind streamKind, timeout time.Duration, f *node.RaftFrame) (*node.RaftFrame, error) {
-	peer, err := p.t.peer(to.addr)
+func (p *port) call(to target, kind peers.Kind, timeout time.Duration, f *node.RaftFrame) (*node.RaftFrame, error) {
+	peer, err := p.t.peers.Peer(to.addr)
 	if err != nil {
 		return nil, err
 	}
 	f.GroupId, f.Target = p.id, string(to.id)
 	f.TimeoutMs = uint32(timeout.Milliseconds())
-	return peer.call(p.outgoing.Load().ctx, kind, timeout, f)
+	return peer.Call(p.outgoing.Load().ctx, kind, timeout, f)
 }

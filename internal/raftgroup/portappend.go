@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/peers"
 	"platform/proto/node"
 )
 
@@ -91,9 +92,9 @@ func batchLen(logs []*raft.Log) (n, bytes int) {
 }
 
 func (p *port) appendBatch(to target, args *raft.AppendEntriesRequest, size int, resp *raft.AppendEntriesResponse) error {
-	kind, timeout := controlStream, p.election
+	kind, timeout := peers.Control, p.election
 	if len(args.Entries) > 0 {
-		kind, timeout = dataStream, dataTimeout+time.Duration(size)*time.Second/(1<<20)
+		kind, timeout = peers.Data, dataTimeout+time.Duration(size)*time.Second/(1<<20)
 	}
 	p.group.cfg.Metrics.requestedAppend(len(args.Entries))
 	f, err := p.call(to, kind, timeout, &node.RaftFrame{AppendRequest: appendToWire(args)})

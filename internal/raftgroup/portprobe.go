@@ -2,10 +2,12 @@ package raftgroup
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/hashicorp/raft"
 
+	"platform/internal/raftgroup/peers"
 	"platform/proto/node"
 )
 
@@ -16,6 +18,9 @@ const (
 	probeTimeoutMax = time.Second
 )
 
+// errNoMajority is the response of a replica that should become the leader.
+var errNoMajority = errors.New("replica does not reach a majority of the voters")
+
 // responds verifies, by a request without effect, that the Raft instance of a replica runs and,
 // if votes is set, that it reaches a majority of the voters. The leader accepts no proposals
 // while it waits for a successor, which would take the whole election timeout if that one
@@ -25,7 +30,7 @@ func (p *port) responds(ctx context.Context, id raft.ServerID, configured raft.S
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = min(timeout, time.Until(deadline))
 	}
-	_, err := p.call(p.target(id, configured), controlStream, timeout, &node.RaftFrame{
+	_, err := p.call(p.target(id, configured), peers.Control, timeout, &node.RaftFrame{
 		PreVoteRequest: &node.VoteRequest{Header: headerToWire(p.header())}, Votes: votes,
 	})
 	return err

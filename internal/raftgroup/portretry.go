@@ -9,14 +9,14 @@ import (
 // peer cannot be reached or, if it is absent, while its replica is not open. Raft doubles its
 // delay after each failure, up to 10 s, which a peer that returns would have to wait.
 func (p *port) awaitPeer(to target, term uint64, absent bool) {
-	peer, err := p.t.peer(to.addr)
+	peer, err := p.t.peers.Peer(to.addr)
 	if err != nil {
 		return
 	}
 	p.awaiting.Add(1)
 	defer p.awaiting.Add(-1)
 	for {
-		connected := peer.connection()
+		connected := peer.Reconnected()
 		out := p.outgoing.Load()
 		if !out.leads(term) || !p.member(to) {
 			return

@@ -47,14 +47,18 @@ const (
 
 // sendSnapshot sends a snapshot once.
 func (p *port) sendSnapshot(to target, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
-	peer, err := p.t.peer(to.addr)
+	peer, err := p.t.peers.Peer(to.addr)
 	if err != nil {
 		return err
 	}
 	req := snapshotToWire(p.id, args)
 	req.Target = string(to.id)
 	sent := p.followers.elapsed()
-	out, err := peer.sendSnapshot(p.outgoing.Load().ctx, req, data)
+	abort := func() {}
+	if export, ok := data.(*exportReader); ok {
+		abort = export.abort
+	}
+	out, err := peer.SendSnapshot(p.outgoing.Load().ctx, req, data, abort)
 	p.group.cfg.Metrics.sentSnapshot(err)
 	if err != nil {
 		return fmt.Errorf("send snapshot to %s: %w", to.addr, err)

@@ -2,10 +2,12 @@ package raftgroup
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/hashicorp/raft"
 
+	"platform/internal/raftgroup/peers"
 	"platform/proto/node"
 )
 
@@ -73,6 +75,8 @@ func (p *port) TimeoutNow(id raft.ServerID, addr raft.ServerAddress, args *raft.
 // disk. Raft would wait for the election timeout, and accepts no proposals meanwhile.
 const electedTimeout = 500 * time.Millisecond
 
+var errNotElected = errors.New("the successor was not elected in time")
+
 // awaitElected waits until this leadership ends, which the vote request of the successor
 // does.
 func awaitElected(leadership context.Context) error {
@@ -99,7 +103,7 @@ func (p *port) sendTimeoutNow(id raft.ServerID, addr raft.ServerAddress, timeout
 		cancel()
 	}
 	p.group.cfg.Metrics.requestedTimeout()
-	f, err := p.call(p.target(id, addr), controlStream, timeout, &node.RaftFrame{
+	f, err := p.call(p.target(id, addr), peers.Control, timeout, &node.RaftFrame{
 		TimeoutNowRequest: &node.TimeoutNowRequest{Header: headerToWire(args.RPCHeader)},
 	})
 	if err != nil {
@@ -114,12 +118,12 @@ func (p *port) sendTimeoutNow(id raft.ServerID, addr raft.ServerAddress, timeout
 
 // sendVoteRequest sends a request of an election and waits for the response.
 func (p *port) sendVoteRequest(to target, f *node.RaftFrame) (*node.RaftFrame, error) {
-	peer, err := p.t.peer(to.addr)
+	peer, err := p.t.peers.Peer(to.addr)
 	if err != nil {
 		return nil, err
 	}
 	p.group.cfg.Metrics.requestedVote()
 	f.GroupId, f.Target = p.id, string(to.id)
 	f.TimeoutMs = uint32(p.election.Milliseconds())
-	return peer.callUntil(p.outgoing.Load().ctx, p.election, f)
+	return peer.CallUntil(p.outgoing.Load().ctx, p.election, f)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/failpoint"
+	"platform/internal/raftgroup/peers"
 	"platform/proto/node"
 )
 
@@ -251,7 +252,7 @@ func (p *port) termOf(s raft.Server, term uint64) (uint64, error) {
 		return 0, errDeposed
 	}
 	sent := p.followers.elapsed()
-	f, err := p.call(p.target(s.ID, s.Address), controlStream, p.election, &node.RaftFrame{
+	f, err := p.call(p.target(s.ID, s.Address), peers.Control, p.election, &node.RaftFrame{
 		Confirm: true, AppendRequest: &node.AppendEntriesRequest{Header: headerToWire(p.header()), Term: term},
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"platform/internal/raftgroup/peers"
 	"platform/proto/node"
 )
 
@@ -248,11 +249,11 @@ func (g *Group) votersConfirmSilence(ctx context.Context, leader Leader, term ui
 // without this request says no.
 func (p *port) querySilence(ctx context.Context, s raft.Server, leader Leader, term uint64) bool {
 	to := p.target(s.ID, s.Address)
-	peer, err := p.t.peer(to.addr)
+	peer, err := p.t.peers.Peer(to.addr)
 	if err != nil {
 		return false
 	}
-	f, err := peer.call(ctx, controlStream, silenceTimeout, &node.RaftFrame{
+	f, err := peer.Call(ctx, peers.Control, silenceTimeout, &node.RaftFrame{
 		GroupId: p.id, Target: string(to.id), TimeoutMs: uint32(silenceTimeout.Milliseconds()),
 		SilenceRequest: &node.SilenceRequest{Term: term, Leader: string(leader.ID)},
 	})

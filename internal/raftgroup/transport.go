@@ -6,19 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
-	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 
 	"platform/internal/logsample"
 	"platform/internal/nodelink"
 	"platform/internal/nodetls"
+	"platform/internal/raftgroup/peers"
 	"platform/proto/node"
 )
 
@@ -26,13 +24,9 @@ import (
 const (
 	// appendBatchBytes is the size above which one append is sent in several messages.
 	appendBatchBytes = 1 << 20
-	// snapshotChunkBytes bounds one message of a snapshot.
-	snapshotChunkBytes = 256 << 10
 	// snapshotRate is the default of TransportConfig.SnapshotRate: a fraction of what a
 	// disk and two CPUs could do, so that calls continue meanwhile.
 	snapshotRate = 32 << 20
-	// snapshotStall is how long a snapshot may make no progress.
-	snapshotStall = 30 * time.Second
 	// dataTimeout is the timeout of an append with entries, plus a second per MiB.
 	dataTimeout = 5 * time.Second
 )
@@ -81,8 +75,11 @@ type TransportConfig struct {
 	Logger *slog.Logger
 }
 
-// Transport carries the Raft traffic of all groups of a node over a few streams per peer: a
-// fast connection for votes and appends, a bulk connection for snapshots.
+// errTransportClosed is the error of groups that are opened after Close.
+var errTransportClosed = errors.New("raft transport is closed")
+
+// Transport carries the Raft traffic of all groups of a node. Its requests leave through peers;
+// it serves those of other nodes as a gRPC service, and passes them to the ports of the groups.
 type Transport struct {
 	node.UnimplementedRaftTransportServer
 
@@ -92,6 +89,7 @@ type Transport struct {
 	ctx    context.Context //nolint:containedctx // Raft calls without one; ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+	peers  *peers.Pool
 
 	started time.Time
 
@@ -100,13 +98,11 @@ type Transport struct {
 	closed   bool
 	watching bool // for silent leaders
 	ports    map[uint32]*port
-	peers    map[raft.ServerAddress]*peer
 	probed   map[raft.ServerAddress]bool // peers whose death is being verified
 
 	run      running // updated while watching
 	refusals *logsample.Sampler[string]
-	pace     *rate.Limiter // of sent snapshots
-	heldLog  atomic.Int64  // see compactionHolds
+	heldLog  atomic.Int64 // see compactionHolds
 }
 
 // NewTransport returns the transport of a node. It dials when a group needs it.
@@ -118,7 +114,7 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 		cfg.Logger = slog.Default()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Transport{
+	t := &Transport{
 		cfg: cfg, started: time.Now(),
 		log: cfg.Logger.With("component", "raft_transport"),
 		self: nodelink.Identity{
@@ -127,12 +123,19 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 		ctx:    ctx,
 		cancel: cancel,
 		ports:  make(map[uint32]*port),
-		peers:  make(map[raft.ServerAddress]*peer),
 		probed: make(map[raft.ServerAddress]bool),
 
 		refusals: newLogSampler(),
-		pace:     rate.NewLimiter(rate.Limit(cmp.Or(cfg.SnapshotRate, snapshotRate)), snapshotChunkBytes),
-	}, nil
+	}
+	t.peers = peers.NewPool(peers.Config{
+		Dial: t.dial, Hello: t.self.Hello, Refused: t.refused,
+		Verify: func(ctx context.Context, h *node.Hello) error {
+			_, err := t.greet(ctx, h)
+			return err
+		},
+		SnapshotRate: cmp.Or(cfg.SnapshotRate, snapshotRate),
+	})
+	return t, nil
 }
 
 // Register adds the transport's service to the node's gRPC server, which must be created
@@ -148,16 +151,12 @@ func (t *Transport) Close() error {
 		return nil
 	}
 	t.closed = true
-	peers := slices.Collect(maps.Values(t.peers))
 	t.mu.Unlock()
 
 	t.cancel()
-	var errs error
-	for _, p := range peers {
-		errs = errors.Join(errs, p.close())
-	}
+	err := t.peers.Close()
 	t.wg.Wait()
-	return errs
+	return err
 }
 
 // refused logs, at a limited rate, that a peer is not the expected one. The address is the
@@ -233,100 +232,11 @@ func (t *Transport) addressOf(id raft.ServerID, configured raft.ServerAddress) r
 	return configured
 }
 
-// peer returns the connections to addr, which are dialed when they are used.
-func (t *Transport) peer(addr raft.ServerAddress) (*peer, error) {
-	t.mu.RLock()
-	p, ok := t.peers[addr]
-	t.mu.RUnlock()
-	if !ok {
-		var err error
-		if p, err = t.addPeer(addr); err != nil {
-			return nil, err
-		}
-		t.dropUnused()
+// connect opens a stream to addr, unless it is the address of this node.
+func (t *Transport) connect(addr raft.ServerAddress) {
+	if addr != t.cfg.Address {
+		t.peers.Connect(addr)
 	}
-	p.used.Store(int64(time.Since(t.started)))
-	return p, nil
-}
-
-func (t *Transport) addPeer(addr raft.ServerAddress) (*peer, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if p, ok := t.peers[addr]; ok {
-		return p, nil
-	}
-	if t.closed {
-		return nil, errTransportClosed
-	}
-	p, err := t.newPeer(addr)
-	if err != nil {
-		return nil, err
-	}
-	p.used.Store(int64(time.Since(t.started)))
-	t.peers[addr] = p
-	return p, nil
-}
-
-// unusedAfter is the time without requests after which the connections to an address are dropped
-// unless they work: a node that is restarted elsewhere has another address.
-const unusedAfter = 10 * time.Minute
-
-// dropUnused closes the connections to addresses that are no longer used.
-func (t *Transport) dropUnused() {
-	limit := int64(time.Since(t.started) - unusedAfter)
-	var unused []*peer
-	t.mu.RLock()
-	for _, p := range t.peers {
-		if p.used.Load() < limit {
-			unused = append(unused, p)
-		}
-	}
-	t.mu.RUnlock()
-	for _, p := range unused {
-		if p.connected() { // without t.mu, see peer.stream
-			continue
-		}
-		t.mu.Lock()
-		ours := !t.closed && t.peers[p.addr] == p && p.used.Load() < limit
-		if ours {
-			delete(t.peers, p.addr)
-		}
-		t.mu.Unlock()
-		if ours {
-			_ = p.close() // nothing waits for it
-		}
-	}
-}
-
-// reach opens a stream to addr, so that both nodes are connected before they need to be.
-func (t *Transport) reach(addr raft.ServerAddress) {
-	if addr == t.cfg.Address {
-		return
-	}
-	if p, err := t.peer(addr); err == nil {
-		_, _ = p.stream(controlStream) // an unreachable peer is detected when it is needed
-	}
-}
-
-// peerSeen is called when the node at addr connected to this one.
-func (t *Transport) peerSeen(addr raft.ServerAddress) {
-	t.mu.RLock()
-	p, ok := t.peers[addr]
-	t.mu.RUnlock()
-	if ok {
-		p.seen()
-	}
-}
-
-// distance returns 0 for a peer with a working stream and 1 otherwise.
-func (t *Transport) distance(addr raft.ServerAddress) int {
-	t.mu.RLock()
-	p, ok := t.peers[addr]
-	t.mu.RUnlock()
-	if ok && p.connected() {
-		return 0
-	}
-	return 1
 }
 
 // dial prepares a connection.

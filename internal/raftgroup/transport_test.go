@@ -7,19 +7,16 @@ import (
 	"io"
 	"log/slog"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/connectivity"
 
 	"platform/internal/nodelink"
 	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore/logstoretest"
+	"platform/internal/raftgroup/peers"
 	"platform/internal/raftgroup/statestream"
 	"platform/proto/node"
 )
@@ -178,7 +175,7 @@ func TestRequestWithoutAResponseTimesOut(t *testing.T) {
 	from.election = 50 * time.Millisecond
 	var resp raft.RequestVoteResponse
 	err := from.RequestVote("b", to.LocalAddr(), &raft.RequestVoteRequest{RPCHeader: testHeader, Term: 1}, &resp)
-	require.ErrorIs(t, err, errPeerTimeout)
+	require.ErrorIs(t, err, peers.ErrTimeout)
 }
 
 func TestGroupThatIsNotOpenRespondsImmediately(t *testing.T) {
@@ -268,27 +265,6 @@ func TestVoteReachesAPeerThatComesBack(t *testing.T) {
 	t.Cleanup(func() { b.stop() })
 	answer(t, barePort(t, b, 1), func(any) (any, error) { return &raft.RequestVoteResponse{Granted: true}, nil })
 	require.NoError(t, <-voted)
-}
-
-// TestNoStreamIsOpenedWhileTheTransportCloses requires that Close waits for all streams: a
-// group may still use a peer when Close has begun.
-func TestNoStreamIsOpenedWhileTheTransportCloses(t *testing.T) {
-	from, to := twoPorts(t)
-	peer, err := from.t.peer(to.LocalAddr())
-	require.NoError(t, err)
-	closing := func(closed bool) {
-		from.t.mu.Lock()
-		defer from.t.mu.Unlock()
-		from.t.closed = closed
-	}
-	closing(true)
-	_, err = peer.stream(controlStream)
-	require.ErrorIs(t, err, errTransportClosed)
-	closing(false)
-	s, err := peer.stream(controlStream)
-	require.NoError(t, err)
-	require.NoError(t, from.t.Close())
-	require.True(t, s.calls.Broken())
 }
 
 func TestPeerOfAnotherClusterIsRefused(t *testing.T) {
@@ -490,11 +466,11 @@ func TestRefusedDialMeansDead(t *testing.T) {
 // votes, is connected to its peers when they are connected to it.
 func TestAPeerThatConnectsIsDialed(t *testing.T) {
 	from, to := twoPorts(t)
-	_, err := to.t.peer(from.LocalAddr()) // a member of one of its groups
+	_, err := to.t.peers.Peer(from.LocalAddr()) // a member of one of its groups
 	require.NoError(t, err)
-	require.Equal(t, 1, to.t.distance(from.LocalAddr()))
-	from.t.reach(to.LocalAddr())
-	require.Eventually(t, func() bool { return to.t.distance(from.LocalAddr()) == 0 }, time.Minute, time.Millisecond)
+	require.False(t, to.t.peers.Connected(from.LocalAddr()))
+	from.t.connect(to.LocalAddr())
+	require.Eventually(t, func() bool { return to.t.peers.Connected(from.LocalAddr()) }, time.Minute, time.Millisecond)
 }
 
 // TestALockedGroupDelaysNoOthers holds the lock of a group, as while it is opened or stopped,
@@ -521,49 +497,4 @@ func TestALockedGroupDelaysNoOthers(t *testing.T) {
 	g.mu.Unlock()
 	<-done
 	require.NoError(t, g.Shutdown(t.Context()))
-}
-
-// deadConn is a connection to an address where nothing listens.
-type deadConn struct {
-	nodelink.Conn
-	closed atomic.Bool
-}
-
-func (c *deadConn) GetState() connectivity.State { return connectivity.TransientFailure }
-func (c *deadConn) Close() error                 { c.closed.Store(true); return nil }
-func (c *deadConn) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
-	return nil, errors.New("connection refused")
-}
-
-// Nodes that are restarted elsewhere get other addresses, without end.
-func TestConnectionsToFormerAddressesAreDropped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var conns []*deadConn
-		dial := func(string) (nodelink.Conn, error) {
-			conns = append(conns, new(deadConn))
-			return conns[len(conns)-1], nil
-		}
-		tr, err := NewTransport(TransportConfig{ClusterID: "c", NodeID: "n", Address: "n:1", Dial: dial, Logger: testLogger(t)})
-		require.NoError(t, err)
-		defer func() { require.NoError(t, tr.Close()) }()
-		tr.reach("a:1")
-		_, err = tr.peer("b:1")
-		require.NoError(t, err)
-		connected, err := tr.peer("d:1")
-		require.NoError(t, err)
-		working := newCallStream(connected)
-		working.greeted.Store(true)
-		connected.streams[controlStream] = working
-		time.Sleep(unusedAfter)
-		_, err = tr.peer("b:1")
-		require.NoError(t, err)
-		time.Sleep(time.Second)
-		_, err = tr.peer("c:1")
-		require.NoError(t, err)
-		require.Len(t, tr.peers, 3)
-		require.NotContains(t, tr.peers, raft.ServerAddress("a:1"))
-		require.Contains(t, tr.peers, raft.ServerAddress("d:1"), "a follower keeps the connections that it needs for an election")
-		require.True(t, conns[0].closed.Load() && conns[1].closed.Load(), "both connections to a")
-		require.False(t, conns[2].closed.Load())
-	})
 }

@@ -1,4 +1,4 @@
-package raftgroup
+package peers
 
 import (
 	"context"
@@ -16,13 +16,13 @@ const outgoingFrames = 64
 // callStream is one outgoing Exchange stream: requests are sent, responses arrive in any
 // order. A broken stream stays broken; the peer opens another.
 type callStream struct {
-	p       *peer
+	p       *Peer
 	out     chan *node.RaftFrame
 	calls   *nodelink.Calls[node.RaftFrame]
 	greeted atomic.Bool // the peer has identified itself
 }
 
-func newCallStream(p *peer) *callStream {
+func newCallStream(p *Peer) *callStream {
 	return &callStream{p: p, out: make(chan *node.RaftFrame, outgoingFrames), calls: nodelink.NewCalls[node.RaftFrame]()}
 }
 
@@ -42,7 +42,7 @@ func (s *callStream) call(ctx context.Context, timeout <-chan time.Time, f *node
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%s: %w", s.p.addr, errHungUp)
 	case <-timeout:
-		return nil, fmt.Errorf("%s: %w", s.p.addr, errPeerTimeout)
+		return nil, fmt.Errorf("%s: %w", s.p.addr, ErrTimeout)
 	}
 	select {
 	case r := <-response:
@@ -58,7 +58,7 @@ func (s *callStream) call(ctx context.Context, timeout <-chan time.Time, f *node
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%s: %w", s.p.addr, errHungUp)
 	case <-timeout:
-		return nil, fmt.Errorf("%s: %w", s.p.addr, errPeerTimeout)
+		return nil, fmt.Errorf("%s: %w", s.p.addr, ErrTimeout)
 	}
 }
 
@@ -71,24 +71,8 @@ func (s *callStream) run() {
 	open := func(ctx context.Context) (nodelink.Stream[node.RaftFrame], error) {
 		return node.NewRaftTransportClient(s.p.fast.Conn()).Exchange(ctx)
 	}
-	t := s.p.t
-	s.calls.End(nodelink.Open(t.ctx, open, &node.RaftFrame{Hello: t.self.Hello()}, senderOf(s.out), s.receive))
-}
-
-// senderOf returns a sender of the frames in a queue.
-func senderOf(queue <-chan *node.RaftFrame) nodelink.Sender[node.RaftFrame] {
-	return func(ctx context.Context, write func(*node.RaftFrame) error) error {
-		for {
-			select {
-			case f := <-queue:
-				if err := write(f); err != nil {
-					return err
-				}
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-	}
+	pool := s.p.pool
+	s.calls.End(nodelink.Open(pool.ctx, open, &node.RaftFrame{Hello: pool.cfg.Hello()}, nodelink.Queued(s.out), s.receive))
 }
 
 func (s *callStream) receive(stream nodelink.Stream[node.RaftFrame]) error {
@@ -96,12 +80,12 @@ func (s *callStream) receive(stream nodelink.Stream[node.RaftFrame]) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.p.t.greet(stream.Context(), first.Hello); err != nil {
-		s.p.t.refused(s.p.addr, err)
+	if err := s.p.pool.cfg.Verify(stream.Context(), first.Hello); err != nil {
+		s.p.pool.cfg.Refused(s.p.addr, err)
 		return err
 	}
 	s.greeted.Store(true)
-	s.p.works(s)
+	s.p.streamWorks(s)
 	for {
 		f, err := stream.Recv()
 		if err != nil {

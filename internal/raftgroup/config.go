@@ -13,6 +13,7 @@ import (
 	"platform/internal/failpoint"
 	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/retention"
 	"platform/internal/raftgroup/watchdog"
 )
 
@@ -172,7 +173,7 @@ func (c Config) raftConfig(notify chan<- bool) *raft.Config {
 	rc.MaxAppendEntries = c.Profile.MaxAppendEntries
 	rc.BatchApplyCh = true
 	rc.ShutdownOnRemove = false
-	rc.TrailingLogs = minTrailing // the rest is up to the storage, see trailing
+	rc.TrailingLogs = retention.MinTrailing // the rest is up to the storage, which asks its policy
 	// Snapshots are taken only by Group.Snapshot.
 	rc.SnapshotThreshold = math.MaxInt64
 	rc.SnapshotInterval = 24 * time.Hour

@@ -38,7 +38,7 @@ func TestTheDataOfLargeEntriesIsReadLater(t *testing.T) {
 		require.Equal(t, []any{want.Index, want.Term, want.Type}, []any{head.Index, head.Term, head.Type})
 		large := want.Type == raft.LogCommand && len(want.Data) > deferAbove
 		require.Equal(t, large, logstore.Deferred(head), "entry %d", want.Index)
-		require.Equal(t, entryBytes(want), entryBytes(head))
+		require.Equal(t, logstore.EntryBytes(want), logstore.EntryBytes(head))
 		whole, err := seen.complete(head)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(want.Data, whole.Data))

@@ -1,13 +1,13 @@
 package raftgroup
 
 import (
-	"cmp"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
 
 	"platform/internal/boottime"
+	"platform/internal/raftgroup/retention"
 )
 
 // followers tracks the state of the other replicas as their responses reveal it to the leader; Raft
@@ -119,13 +119,14 @@ func (f *followers) of(id raft.ServerID, term uint64) followerState {
 	return followerState{}
 }
 
-// newHolds returns the holds of this group, which share the node's bound.
-func (g *Group) newHolds() *compactionHolds {
-	t := g.cfg.Transport
-	return &compactionHolds{
-		sizes: &g.storage.sizes, limit: cmp.Or(t.cfg.MaxHeldLogBytes, maxHeldLogBytes), shared: &t.heldLog,
-		metrics: g.cfg.Metrics, log: g.log, now: time.Now,
-	}
+// newRetention returns the policy of this group for its log.
+func (g *Group) newRetention() *retention.Policy {
+	return retention.NewPolicy(retention.Config{
+		TrailingEntries: g.cfg.Profile.TrailingLogs, TrailingBytes: g.cfg.Profile.TrailingBytes,
+		Alone: g.fsm.alone, Match: g.matchOf, Budget: g.cfg.Transport.heldLog,
+		OnHeld: g.cfg.Metrics.heldLogBytes, OnDropped: g.cfg.Metrics.droppedHold,
+		Logger: g.log, Now: time.Now,
+	})
 }
 
 // matchOf returns the index up to which a follower's log is known to match that of this

@@ -109,9 +109,9 @@ const applyBytes = 16 << 20
 
 func (f *fsm) applyFresh() (outcomes []any, err error) {
 	for rest := f.fresh; len(rest) > 0; {
-		n, size := 1, entryBytes(rest[0])
-		for n < len(rest) && size+entryBytes(rest[n]) <= applyBytes {
-			size += entryBytes(rest[n])
+		n, size := 1, logstore.EntryBytes(rest[0])
+		for n < len(rest) && size+logstore.EntryBytes(rest[n]) <= applyBytes {
+			size += logstore.EntryBytes(rest[n])
 			n++
 		}
 		f.entries = f.entries[:0]

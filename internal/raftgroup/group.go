@@ -87,14 +87,9 @@ func (g *Group) open(ctx context.Context) error {
 	g.fsm = newFSM(g.cfg.StateMachine, g.fail)
 	g.fsm.probe, g.fsm.complete = g.storage.probe, g.storage.complete
 	g.fsm.running = func() context.Context { return g.port.outgoing.Load().ctx }
-	g.storage.holds = g.newHolds()
-	g.storage.match = g.matchOf
-	g.storage.trailing = trailing{
-		entries: g.cfg.Profile.TrailingLogs, bytes: g.cfg.Profile.TrailingBytes,
-		sizes: &g.storage.sizes, alone: g.fsm.alone,
-	}
+	g.storage.retention = g.newRetention()
 	g.storage.onFailedWrite = g.checkLogEnd
-	g.snaps = &snapshotStore{storage: g.storage, fsm: g.fsm, holds: g.storage.holds}
+	g.snaps = &snapshotStore{storage: g.storage, fsm: g.fsm, retention: g.storage.retention}
 	g.fsm.install = &installer{storage: g.storage, snaps: g.snaps, rebuild: g.requestRebuild}
 	if have {
 		g.snaps.set(rec)
@@ -271,6 +266,6 @@ func (g *Group) end(ctx context.Context) {
 	g.cfg.Transport.detach(g.port)
 	g.reads.wait()
 	g.fsm.install.close()
-	g.storage.holds.clear()
+	g.storage.retention.DropHolds()
 	close(g.done)
 }

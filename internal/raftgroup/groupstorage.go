@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/retention"
 	"platform/internal/raftgroup/watchdog"
 )
 
@@ -23,14 +24,10 @@ type groupStorage struct {
 	// onDamage is called when an entry of the log cannot be read.
 	onDamage func(error)
 	// running is set while Raft's own goroutines run.
-	running  atomic.Bool
-	sizes    logSizes
-	trailing trailing
+	running atomic.Bool
 
-	// Set before Raft runs. holds is nil where there are no followers; match is as in
-	// compactionHolds.bound.
-	holds *compactionHolds
-	match func(raft.ServerID, uint64) uint64
+	// Set before Raft runs. retention is nil in tests without followers.
+	retention *retention.Policy
 	// onFailedWrite is called when entries could not be stored or removed; it must not block.
 	onFailedWrite func()
 	// onStoring is called before entries are stored, with the last of them, whose data it may
@@ -118,7 +115,7 @@ func (s *groupStorage) StoreLogs(logs []*raft.Log) error {
 		(*f)()
 	}
 	s.cache.add(logs)
-	s.sizes.add(logs)
+	s.retention.Stored(logs)
 	return nil
 }
 
@@ -153,7 +150,7 @@ func (s *groupStorage) DeleteRange(lo, hi uint64) (err error) {
 	first, last, err := logstore.Bounds(s.Storage)
 	prefix := err == nil && lo <= first
 	if prefix && hi < last {
-		if hi = s.compactable(hi, last); hi < lo {
+		if hi = s.retention.Compactable(hi, last); hi < lo {
 			return nil
 		}
 	}
@@ -163,18 +160,6 @@ func (s *groupStorage) DeleteRange(lo, hi uint64) (err error) {
 		s.cache.clear()
 	}
 	return s.Storage.DeleteRange(lo, hi)
-}
-
-// compactable returns the index up to which a log that ends at last may be compacted if upTo
-// is requested.
-func (s *groupStorage) compactable(upTo, last uint64) uint64 {
-	if s.trailing.alone != nil {
-		upTo = s.trailing.bound(upTo, last)
-	}
-	if s.holds != nil {
-		upTo = s.holds.bound(upTo, s.match)
-	}
-	return upTo
 }
 
 func (s *groupStorage) Set(key, value []byte) error {

@@ -171,7 +171,7 @@ func (in *installer) commit(f *fsm, id string) error {
 	if st.rec.State.Index <= f.applied.Load() || in.covered(st.rec.Index, st.rec.Term) {
 		return errors.Join(errNotNewer, st.imp.Abort())
 	}
-	in.storage.holds.clear() // the log is replaced
+	in.storage.retention.DropHolds() // the log is replaced
 	if err := hardstate.PendingSnapshot.Save(in.storage, st.rec); err != nil {
 		return errors.Join(err, st.imp.Abort())
 	}

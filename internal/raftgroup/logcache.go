@@ -48,7 +48,7 @@ func (c *logCache) add(logs []*raft.Log) {
 		}
 		c.ring[log.Index%logCacheEntries] = log
 		c.high++
-		c.bytes += entryBytes(log)
+		c.bytes += logstore.EntryBytes(log)
 	}
 	for c.bytes > c.maxBytes && c.low < c.high {
 		c.evictLocked()
@@ -78,10 +78,7 @@ func (c *logCache) clearLocked() {
 
 func (c *logCache) evictLocked() {
 	slot := &c.ring[c.low%logCacheEntries]
-	c.bytes -= entryBytes(*slot)
+	c.bytes -= logstore.EntryBytes(*slot)
 	*slot = nil
 	c.low++
 }
-
-// entryBytes returns how many bytes an entry has in memory when complete.
-func entryBytes(log *raft.Log) int { return 128 + logstore.DataBytes(log) }

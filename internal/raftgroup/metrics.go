@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"platform/internal/metrics"
+	"platform/internal/raftgroup/retention"
 )
 
 // Metrics counts what groups do. Several groups may share one; nil counts nothing. There
@@ -58,8 +59,8 @@ func NewMetrics(reg prometheus.Registerer, kind string) *Metrics {
 		Help: "Log entries kept beyond the usual for followers that are being sent a snapshot."})
 	reg.MustRegister(held)
 	dropped := vector("dropped_log_holds_total", "Log entries that were cut although a follower that was sent a snapshot needed them.", "cause")
-	for _, reason := range []string{holdTooLarge, holdStalled} {
-		dropped.WithLabelValues(reason)
+	for _, reason := range retention.Reasons {
+		dropped.WithLabelValues(string(reason))
 	}
 	return &Metrics{
 		heldLog: held, droppedHolds: dropped,
@@ -146,15 +147,15 @@ func (m *Metrics) sentSnapshot(err error) {
 	}
 }
 
-func (m *Metrics) holdLog(bytes int64) {
+func (m *Metrics) heldLogBytes(bytes int64) {
 	if m != nil {
 		m.heldLog.Set(float64(bytes))
 	}
 }
 
-func (m *Metrics) droppedHold(reason string) {
+func (m *Metrics) droppedHold(reason retention.Reason) {
 	if m != nil {
-		m.droppedHolds.WithLabelValues(reason).Inc()
+		m.droppedHolds.WithLabelValues(string(reason)).Inc()
 	}
 }
 

@@ -81,7 +81,7 @@ func (p *port) completed(logs []*raft.Log, term uint64) ([]*raft.Log, error) {
 // batchLen returns how many entries go into one message, and their bytes.
 func batchLen(logs []*raft.Log) (n, bytes int) {
 	for n < len(logs) {
-		size := entryBytes(logs[n])
+		size := logstore.EntryBytes(logs[n])
 		if n > 0 && bytes+size > appendBatchBytes {
 			break
 		}

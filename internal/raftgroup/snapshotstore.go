@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/raftgroup/hardstate"
+	"platform/internal/raftgroup/retention"
 	"platform/internal/raftgroup/statestream"
 )
 
@@ -19,7 +20,8 @@ import (
 type snapshotStore struct {
 	storage raft.StableStore
 	fsm     *fsm
-	holds   *compactionHolds // nil: the log is not retained while a snapshot is sent
+	// retention keeps the log for followers that are being sent a snapshot; it may be nil.
+	retention *retention.Policy
 
 	replacing sync.Mutex // held while the record is replaced on disk
 
@@ -120,17 +122,17 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 
 // export streams the state.
 func (s *snapshotStore) export() (rec hardstate.SnapshotRecord, _ *exportReader, err error) {
-	hold := s.holds.begin(s.fsm.applied.Load()) // before the view is opened: the log may be truncated in between
+	hold := s.retention.Hold(s.fsm.applied.Load()) // before the view is opened: the log may be truncated in between
 	view, err := s.fsm.sm.Export()
 	if err != nil {
-		s.holds.end(hold)
+		hold.End()
 		return rec, nil, fmt.Errorf("export state: %w", err)
 	}
 	if rec, err = s.describe(view.Applied()); err != nil {
-		s.holds.end(hold)
+		hold.End()
 		return rec, nil, errors.Join(err, view.Close())
 	}
-	s.holds.exported(hold, rec.Index)
+	hold.Exported(rec.Index)
 	ctx, cancel := context.WithCancel(context.Background())
 	r, w := io.Pipe()
 	done := make(chan struct{})
@@ -168,7 +170,7 @@ type exportReader struct {
 	meta   *raft.SnapshotMeta // which Raft has, and reads when the stream was sent
 	cancel context.CancelFunc
 	done   chan struct{}
-	hold   *compactionHold
+	hold   *retention.Hold
 }
 
 // restart begins again with the current state, after Close. It changes the request and the
@@ -189,7 +191,7 @@ func (r *exportReader) restart(req *raft.InstallSnapshotRequest) error {
 func (r *exportReader) Read(p []byte) (int, error) {
 	n, err := r.PipeReader.Read(p)
 	if n > 0 {
-		r.store.holds.moved(r.hold)
+		r.hold.Progressed()
 	}
 	return n, err
 }
@@ -203,14 +205,14 @@ func (r exportReader) abort() {
 
 // installed records that follower has installed the stream, from the leader of term.
 func (r *exportReader) installed(follower raft.ServerID, term uint64) {
-	r.store.holds.follow(r.hold, follower, term)
+	r.hold.Follow(follower, term)
 }
 
 // Close ends the export and waits for it.
 func (r *exportReader) Close() error {
 	r.abort()
 	<-r.done
-	r.store.holds.end(r.hold)
+	r.hold.End()
 	return nil
 }
 

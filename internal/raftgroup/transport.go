@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -17,6 +16,7 @@ import (
 	"platform/internal/nodelink"
 	"platform/internal/nodetls"
 	"platform/internal/raftgroup/peers"
+	"platform/internal/raftgroup/retention"
 	"platform/proto/node"
 )
 
@@ -27,6 +27,8 @@ const (
 	// snapshotRate is the default of TransportConfig.SnapshotRate: a fraction of what a
 	// disk and two CPUs could do, so that calls continue meanwhile.
 	snapshotRate = 32 << 20
+	// maxHeldLogBytes is the default of TransportConfig.MaxHeldLogBytes.
+	maxHeldLogBytes = 1 << 30
 	// dataTimeout is the timeout of an append with entries, plus a second per MiB.
 	dataTimeout = 5 * time.Second
 )
@@ -102,7 +104,7 @@ type Transport struct {
 
 	run      running // updated while watching
 	refusals *logsample.Sampler[string]
-	heldLog  atomic.Int64 // see compactionHolds
+	heldLog  *retention.Budget
 }
 
 // NewTransport returns the transport of a node. It dials when a group needs it.
@@ -126,6 +128,7 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 		probed: make(map[raft.ServerAddress]bool),
 
 		refusals: newLogSampler(),
+		heldLog:  retention.NewBudget(cmp.Or(cfg.MaxHeldLogBytes, maxHeldLogBytes)),
 	}
 	t.peers = peers.NewPool(peers.Config{
 		Dial: t.dial, Hello: t.self.Hello, Refused: t.refused,

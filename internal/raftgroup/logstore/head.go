@@ -22,6 +22,9 @@ func Defer(log *raft.Log, size int) {
 // Deferred reports whether GetLogHead has omitted the data of an entry.
 func Deferred(log *raft.Log) bool { return len(log.Data) == 1 && &log.Data[0] == &deferredData[0] }
 
+// EntryBytes returns how many bytes an entry has in memory when complete.
+func EntryBytes(log *raft.Log) int { return 128 + DataBytes(log) }
+
 // DataBytes returns how many bytes the data and extensions of an entry have, including omitted
 // ones.
 func DataBytes(log *raft.Log) int {

@@ -2,12 +2,12 @@ package raftgroup
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/raftgroup/retention"
 )
 
 // gatedExports is a state machine whose exports wait for the test.
@@ -117,91 +117,18 @@ func TestLogIsKeptForAFollowerThatIsSentASnapshot(t *testing.T) {
 // TestHeldLogIsBoundedByBytes cuts the log when a slow transfer holds too much of it.
 func TestHeldLogIsBoundedByBytes(t *testing.T) {
 	const limit = 4 << 20
-	c, gate, l, f := lateFollower(t, nil)
+	c, gate, l, f := lateFollower(t, func(cfg *Config) { cfg.Transport.heldLog = retention.NewBudget(limit) })
 	g := c.groups[l]
-	g.storage.holds.limit = limit
 	large := string(make([]byte, 1<<20))
 	held := g.Stats().FirstIndex
 	require.Eventually(t, func() bool {
 		propose(t, g, large)
 		proposeMany(t, g, 1, 20)
 		require.NoError(t, g.Snapshot(t.Context()))
-		require.LessOrEqual(t, g.cfg.Transport.heldLog.Load(), int64(limit))
+		require.LessOrEqual(t, g.cfg.Transport.heldLog.Held(), int64(limit))
 		return g.Stats().FirstIndex > held+100
 	}, 30*time.Second, time.Millisecond)
-	require.Zero(t, g.cfg.Transport.heldLog.Load())
+	require.Zero(t, g.cfg.Transport.heldLog.Held())
 	close(gate.release)
 	require.Eventually(t, func() bool { return c.journals[f].Applied() == c.journals[l].Applied() }, 30*time.Second, time.Millisecond)
-}
-
-// TestHoldsOfFollowers is about holds alone.
-func TestHoldsOfFollowers(t *testing.T) {
-	now := time.Unix(1000, 0)
-	sizes := &logSizes{}
-	for i := range uint64(100) {
-		sizes.add([]*raft.Log{{Index: i + 1, Data: make([]byte, 1<<20)}})
-	}
-	newHolds := func() *compactionHolds {
-		return &compactionHolds{sizes: sizes, limit: 50 << 20, shared: new(atomic.Int64), log: testLogger(t), now: func() time.Time { return now }}
-	}
-	at := func(match uint64) func(raft.ServerID, uint64) uint64 {
-		return func(raft.ServerID, uint64) uint64 { return match }
-	}
-	t.Run("the lowest hold counts", func(t *testing.T) {
-		c := newHolds()
-		c.begin(80)
-		h := c.begin(70)
-		require.EqualValues(t, 60, c.bound(60, at(0)))
-		require.EqualValues(t, 69, c.bound(90, at(0)))
-		require.InDelta(t, 21<<20, c.shared.Load(), 1<<20)
-		c.end(h)
-		require.EqualValues(t, 79, c.bound(90, at(0)))
-	})
-	t.Run("a completed transfer follows its follower", func(t *testing.T) {
-		c := newHolds()
-		h := c.begin(70)
-		c.follow(h, "b", 3)
-		c.end(h)
-		require.EqualValues(t, 69, c.bound(90, at(69)))
-		require.EqualValues(t, 79, c.bound(90, at(80)))
-		require.EqualValues(t, 90, c.bound(90, at(100)), "caught up")
-		require.EqualValues(t, 90, c.bound(90, at(69)), "a hold that ended does not come back")
-	})
-	t.Run("a former leader holds nothing for its followers", func(t *testing.T) {
-		c := newHolds()
-		h := c.begin(70)
-		c.follow(h, "b", 3)
-		require.EqualValues(t, 90, c.bound(90, at(0)))
-	})
-	t.Run("no progress", func(t *testing.T) {
-		c := newHolds()
-		h := c.begin(70)
-		now = now.Add(holdIdleLimit)
-		require.EqualValues(t, 69, c.bound(90, at(0)))
-		c.moved(h)
-		now = now.Add(holdIdleLimit)
-		require.EqualValues(t, 69, c.bound(90, at(0)))
-		now = now.Add(1)
-		require.EqualValues(t, 90, c.bound(90, at(0)))
-	})
-	t.Run("too many bytes", func(t *testing.T) {
-		c := newHolds()
-		c.begin(20)
-		c.begin(60)
-		require.EqualValues(t, 59, c.bound(90, at(0)), "the oldest hold is dropped")
-		c.shared.Add(40 << 20) // by other groups
-		require.EqualValues(t, 90, c.bound(90, at(0)))
-		require.EqualValues(t, 40<<20, c.shared.Load())
-	})
-}
-
-func TestMeasuredSizesOfALogAreBounded(t *testing.T) {
-	sizes := &logSizes{}
-	for i := range uint64(3 * maxMarks) {
-		sizes.add([]*raft.Log{{Index: i + 1, Data: make([]byte, 1<<20)}})
-	}
-	require.LessOrEqual(t, len(sizes.marks), maxMarks)
-	require.InDelta(t, 1000<<20, sizes.between(5001, 6000), 16<<20)
-	require.InDelta(t, 10<<20, sizes.between(3*maxMarks-9, 3*maxMarks), 1<<20)
-	require.Zero(t, sizes.between(10, 9))
 }

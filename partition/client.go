@@ -251,7 +251,7 @@ func (p *Partition) Deliver(ctx context.Context, d *machine.Deliver) error {
 }
 
 func (p *Partition) leader() (*leadership, error) {
-	if l := p.lead.Load(); l != nil {
+	if l := p.role.leadership(); l != nil {
 		return l, nil
 	}
 	return nil, ErrNotLeader

@@ -179,7 +179,7 @@ func TestMessagesArriveAfterTheReceiverHasLostEarlierOnes(t *testing.T) {
 			return deliver(ctx, to, d)
 		}
 	}, leaf)
-	sender := c.partitions[0].lead.Load()
+	sender := c.partitions[0].role.leadership()
 	c.sendNote(t, `"lost"`)
 	require.Eventually(t, func() bool {
 		_, left, _, err := sender.readOutbox(1, 0, 1, 0)
@@ -207,7 +207,7 @@ func (c *cluster) sendNote(t *testing.T, text string) {
 	require.NoError(t, err)
 	callee := ids.NewInvocation(1<<63, [16]byte(caller.ID[8:]))
 	step := machinetest.Send(1, machine.Target{Service: "Leaf", Handler: "note"}, []byte(text), 0, machine.Callee{ID: callee})
-	o, err := c.partitions[0].lead.Load().propose(t.Context(), &machine.Progress{ID: caller.ID, Attempt: inv.Attempt, Steps: []machine.Step{step}})
+	o, err := c.partitions[0].role.leadership().propose(t.Context(), &machine.Progress{ID: caller.ID, Attempt: inv.Attempt, Steps: []machine.Step{step}})
 	require.NoError(t, err)
 	require.Equal(t, machine.OK, o.Code)
 }
@@ -267,9 +267,9 @@ func TestPendingMessagesOfARecoveredSenderArrive(t *testing.T) {
 	require.NoError(t, storage.Set([]byte("Recovered"), []byte{1})) // as a recovery does
 	p := c.partitions[0]
 	leadAgain := func() {
-		before := p.latest.Load()
+		before := p.role.latest.Load()
 		before.abandon(ErrNotLeader)
-		require.Eventually(t, func() bool { return p.latest.Load() != before && p.Leading() }, time.Minute, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return p.role.latest.Load() != before && p.Leading() }, time.Minute, 10*time.Millisecond)
 	}
 	leadAgain()
 	require.Eventually(t, func() bool { return !p.group.Recovered() }, time.Minute, 10*time.Millisecond)
@@ -427,7 +427,7 @@ func TestASecondCallDoesNotGetTheResultOfAWorkflowRunThatEndsMeanwhile(t *testin
 	flow := restate.NewWorkflow("Flow").Handler("run", restate.NewWorkflowHandler(
 		func(_ restate.WorkflowContext, s string) (string, error) { return s, nil }))
 	c := newCluster(t, 1, flow)
-	l := c.partitions[0].lead.Load()
+	l := c.partitions[0].role.leadership()
 	inv := request("Flow", "run", `"first"`)
 	inv.Target.Key, inv.Target.Type, inv.Request = "k", target.WorkflowRun, 7
 	other := *inv
@@ -451,7 +451,7 @@ func TestACallGetsTheResultOfTheInvocationThatItCreates(t *testing.T) {
 	count := restate.NewService("Count").Handler("next", restate.NewServiceHandler(
 		func(_ restate.Context, _ string) (int64, error) { return runs.Add(1), nil }))
 	c := newTunedCluster(t, 1, func(cfg *Config) { cfg.Level = func() feature.Level { return feature.Level2 } }, count)
-	l := c.partitions[0].lead.Load()
+	l := c.partitions[0].role.leadership()
 	inv := request("Count", "next", `""`)
 	inv.IdempotencyKey, inv.Request, inv.Retention = new("key"), 7, machine.Retention{}
 	other := *inv
@@ -491,7 +491,7 @@ func TestACallJoinsAnInvocationThatEndsBeforeItKnows(t *testing.T) {
 
 func requireNoWaiters(t *testing.T, p *Partition) {
 	t.Helper()
-	w := p.lead.Load().waiters
+	w := p.role.leadership().waiters
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	require.Empty(t, w.byID)

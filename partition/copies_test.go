@@ -42,7 +42,7 @@ func newCopying(t *testing.T) *copying {
 // lead calls do with the current leadership until it succeeds, since a busy machine may lose one.
 func (c *copying) lead(t *testing.T, do func(l *leadership) error) {
 	require.Eventually(t, func() bool {
-		l := c.hosts[c.leader()].p.lead.Load()
+		l := c.hosts[c.leader()].p.role.leadership()
 		return l != nil && do(l) == nil
 	}, 60*time.Second, time.Millisecond)
 }
@@ -208,7 +208,7 @@ func TestCopiesOfALongKeyAreSplit(t *testing.T) {
 			p.Steps = append(p.Steps, step(i))
 		}
 		require.Eventually(t, func() bool {
-			l := c.hosts[c.leader()].p.lead.Load()
+			l := c.hosts[c.leader()].p.role.leadership()
 			if l == nil {
 				return false
 			}

@@ -82,7 +82,7 @@ func (f *fsm) batch(entries []raftgroup.Entry, results []any) ([]any, error) {
 	f.p.commands.Add(uint64(commands))
 	f.p.logBytes.Add(uint64(size))
 	failpoint.Pause(failpoint.Effects)
-	if lead := f.p.lead.Load(); lead != nil {
+	if lead := f.p.role.leadership(); lead != nil {
 		lead.handle(f.effects)
 		lead.logLifecycle(f.recorder.changes)
 	}
@@ -122,7 +122,7 @@ func (f *fsm) entry(st machine.State, e *raftgroup.Entry) ([]machine.Outcome, er
 		}
 		switch c := c.(type) {
 		case *machine.Lead:
-			f.p.enter(c.Epoch, e.Term)
+			f.p.role.enter(c.Epoch, e.Term)
 			f.effects = f.effects[:0] // these belong to the previous epoch
 			f.recorder.changes = f.recorder.changes[:0]
 		case *machine.Digest:
@@ -175,7 +175,7 @@ type importer struct {
 // Commit implements raftgroup.Importer.
 func (i importer) Commit(ctx context.Context, at raftgroup.Position) error {
 	i.p.digests.replaced()
-	i.p.follow()
+	i.p.role.follow()
 	return i.Import.Commit(ctx, at.Index, at.Term)
 }
 

@@ -120,14 +120,13 @@ func (p *Partition) runLeader(ctx context.Context, term uint64) error {
 	}
 	defer l.abandon(nil)
 	g, ctx := errgroup.WithContext(l.ctx)
-	p.latest.Store(l)
-	p.pending.Store(l) // it receives effects from its announcement on
+	p.role.begin(l)
 	g.Go(func() error { return l.proposer.Run(ctx) })
 	g.Go(func() error { return l.serve(ctx, g) })
 	g.Go(func() error { // the first thing at the end: no more effects, no more attempts
 		<-ctx.Done()
 		failpoint.Pause(failpoint.Leaving)
-		p.leave(l)
+		l.end()
 		return nil
 	})
 	err = g.Wait()
@@ -156,8 +155,7 @@ func (l *leadership) serve(ctx context.Context, g *errgroup.Group) error {
 	if l.p.streams != nil {
 		g.Go(func() error { return l.p.streams.Lead(ctx, &StreamOwner{l}) })
 	}
-	l.p.ready.announce(l)
-	l.p.changed.broadcast()
+	l.p.role.serve(l)
 	l.log.Debug("leading partition")
 	return l.resume(ctx)
 }
@@ -200,37 +198,9 @@ func (l *leadership) awaitRecoveryLevel(ctx context.Context) error {
 	return errRecoveryLevel
 }
 
-// enter makes the leadership that announced epoch, if it belongs to this replica, the
-// receiver of effects. It is called while the announcement, an entry of the given term, is
-// applied. Two replicas may announce the same epoch; a term has only one leader.
-func (p *Partition) enter(epoch, term uint64) {
-	p.leadMu.Lock()
-	defer p.leadMu.Unlock()
-	l := p.pending.Load()
-	if l != nil && (l.epoch != epoch || l.term != term && !failpoint.Active(failpoint.EpochWithoutTerm)) {
-		l = nil
-	}
-	p.lead.Store(l)
-}
-
-// follow makes the replica hand effects to no leadership. It is called when a snapshot is
-// installed, which only another leader sends: the announcement of that leader may be in the
-// snapshot, and the own leadership may not have ended yet.
-func (p *Partition) follow() {
-	p.leadMu.Lock()
-	defer p.leadMu.Unlock()
-	p.lead.Store(nil)
-}
-
-// leave ends a leadership: it receives no more effects, waiting callers fail, attempts are
-// aborted.
-func (p *Partition) leave(l *leadership) {
-	p.leadMu.Lock()
-	p.pending.CompareAndSwap(l, nil)
-	p.lead.CompareAndSwap(l, nil)
-	p.leadMu.Unlock()
-	p.ready.withdraw()
-	p.changed.broadcast()
+// end ends the reception of effects, fails waiting callers, and aborts attempts.
+func (l *leadership) end() {
+	l.p.role.leave(l)
 	l.waiters.close(errDeposed)
 	l.session.Close()
 	close(l.left)
@@ -241,7 +211,7 @@ func (p *Partition) leave(l *leadership) {
 // until the successor is known could start steps that the successor's attempt has
 // completed. If no successor is elected, the leadership starts again.
 func (p *Partition) handOver(ctx context.Context) {
-	l := p.latest.Load()
+	l := p.role.latest.Load()
 	if l == nil {
 		return
 	}

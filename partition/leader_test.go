@@ -20,10 +20,10 @@ func TestOnlyItsOwnAnnouncementMakesALeader(t *testing.T) {
 		"of a replica that led earlier":             {6, 2, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &Partition{}
-			p.pending.Store(own)
-			p.enter(c.epoch, c.term)
-			require.Equal(t, c.want, p.lead.Load())
+			r := newRole()
+			r.begin(own)
+			r.enter(c.epoch, c.term)
+			require.Equal(t, c.want, r.leadership())
 		})
 	}
 }
@@ -38,14 +38,14 @@ func TestAnInstalledSnapshotEndsTheReceptionOfEffects(t *testing.T) {
 	export, err := tables.Export()
 	require.NoError(t, err)
 	own := &leadership{epoch: 6, term: 3}
-	p := &Partition{tables: tables, digests: newDigests(tables, 1, nil, nil, nil)}
-	p.pending.Store(own)
-	p.lead.Store(own)
+	p := &Partition{role: newRole(), tables: tables, digests: newDigests(tables, 1, nil, nil, nil)}
+	p.role.begin(own)
+	p.role.enter(own.epoch, own.term)
 	imp, err := (&fsm{p: p, tables: tables}).Import()
 	require.NoError(t, err)
 	require.NoError(t, export.Each(t.Context(), imp.Put))
-	require.Same(t, own, p.lead.Load())
+	require.Same(t, own, p.role.leadership())
 	require.NoError(t, imp.Commit(t.Context(), position(export.Applied())))
 	require.NoError(t, export.Close())
-	require.Nil(t, p.lead.Load())
+	require.Nil(t, p.role.leadership())
 }

@@ -47,7 +47,7 @@ func (r *recorder) DeleteInvocation(id ids.Invocation) {
 // replica leads, which logs them, and only at the debug level.
 func (f *fsm) record(st machine.State) machine.State {
 	f.recorder.changes = f.recorder.changes[:0]
-	if f.p.lead.Load() == nil || !f.p.log.Enabled(context.Background(), slog.LevelDebug) {
+	if f.p.role.leadership() == nil || !f.p.log.Enabled(context.Background(), slog.LevelDebug) {
 		return st
 	}
 	f.recorder.State = st

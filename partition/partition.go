@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -115,13 +114,8 @@ type Partition struct {
 	clock         Clock
 	log           *slog.Logger
 
-	opened      chan struct{}              // closed once the fields above are set
-	leadMu      sync.Mutex                 // held while pending and lead change
-	pending     atomic.Pointer[leadership] // announced or about to be
-	lead        atomic.Pointer[leadership] // announced and applied
-	latest      atomic.Pointer[leadership] // the last one started, which may have ended
-	ready       *gate
-	changed     *notice                  // changes of the leader
+	opened      chan struct{} // closed once the fields above are set
+	role        role
 	batch       raftgroup.ProposerConfig // limits of a log entry
 	flowControl bool                     // flow control is to be enabled
 	flowEnabled func() bool              // flow control is enabled on all partitions
@@ -149,7 +143,7 @@ func Open(cfg Config) (*Partition, error) {
 		fetchDigest: cfg.FetchDigest, digestPause: cmp.Or(cfg.DigestPause, defaultDigestPause()),
 		stats: cfg.Stats, tracer: cfg.Tracer, onFailed: cfg.OnFailed,
 		log:    cfg.Log.With("component", "platform/partition", "partition_id", cfg.ID),
-		opened: make(chan struct{}), ready: newGate(), changed: newNotice(),
+		opened: make(chan struct{}), role: newRole(),
 		batch: raftgroup.ProposerConfig{MaxBatchCommands: cfg.MaxBatchCommands, MaxBatchBytes: cfg.MaxBatchBytes, Bulk: cfg.Bulk},
 	}
 	if p.level == nil {
@@ -181,7 +175,7 @@ func Open(cfg Config) (*Partition, error) {
 		Voters:         cfg.Voters,
 		Lead:           p.runLeader,
 		HandOver:       p.handOver,
-		OnLeaderChange: func(raftgroup.Leader) { p.changed.broadcast() },
+		OnLeaderChange: func(raftgroup.Leader) { p.role.changed.broadcast() },
 		OnFailed:       cfg.OnFailed,
 		Watchdog:       cfg.Watchdog,
 		Metrics:        cfg.Metrics,
@@ -203,10 +197,10 @@ func (p *Partition) LocalID() raft.ServerID { return p.localID }
 func (p *Partition) ID() uint32 { return p.id }
 
 // Leading reports whether this replica leads and serves.
-func (p *Partition) Leading() bool { return p.lead.Load() != nil }
+func (p *Partition) Leading() bool { return p.role.leadership() != nil }
 
 // WaitLeading returns once this replica leads and serves.
-func (p *Partition) WaitLeading(ctx context.Context) error { return p.ready.wait(ctx) }
+func (p *Partition) WaitLeading(ctx context.Context) error { return p.role.wait(ctx) }
 
 // Leader returns the partition's leader as known to this replica, which may be outdated;
 // the zero Leader if it is unknown.
@@ -214,7 +208,7 @@ func (p *Partition) Leader() raftgroup.Leader { return p.group.Leader() }
 
 // Changed returns a channel that is closed at the next change of Leading or Leader. To miss
 // no change, get the channel before calling them.
-func (p *Partition) Changed() <-chan struct{} { return p.changed.next() }
+func (p *Partition) Changed() <-chan struct{} { return p.role.changed.next() }
 
 // Backlog returns how many proposed commands have no outcome yet, and whether large commands
 // occupy the partition: one is in flight, for which the next command has to wait, or another one

@@ -103,7 +103,7 @@ func TestARepeatedRequestFindsItsInvocation(t *testing.T) {
 	inv.Request, inv.Since = 7, p.Moment()
 	_, _, err := p.Call(t.Context(), inv)
 	require.NoError(t, err)
-	p.latest.Load().abandon(errRecoveryLevel)
+	p.role.latest.Load().abandon(errRecoveryLevel)
 	require.Eventually(t, func() bool { return p.Moment().Leadership != inv.Since.Leadership && p.Leading() }, time.Minute, time.Millisecond)
 	_, o, err := p.Call(t.Context(), inv)
 	require.NoError(t, err)

@@ -96,7 +96,7 @@ func (k *ruleSyncer) await(ctx, leadership context.Context, version uint32) {
 // AwaitRules returns once the partition has that version of the rule book or a newer one,
 // and immediately if this replica does not lead.
 func (p *Partition) AwaitRules(ctx context.Context, version uint32) {
-	if l := p.lead.Load(); l != nil && l.rules != nil {
+	if l := p.role.leadership(); l != nil && l.rules != nil {
 		l.rules.await(ctx, l.ctx, version)
 	}
 }

@@ -107,7 +107,7 @@ func (c *Census) count(ctx context.Context) {
 	limits := map[flowcontrol.Pattern]limitLoad{}
 	for p := range c.replicas() {
 		err := p.countUnfinished(ctx, services.add)
-		if err == nil && p.flowControl {
+		if err == nil && p.cfg.Flow.Enable {
 			err = p.measureLimits(ctx, limits)
 		}
 		if err != nil && !errors.Is(err, ErrNotLeader) {

@@ -79,8 +79,8 @@ func (l *leadership) withStartTime(inv *machine.Invoke) *machine.Invoke {
 // node accepts none.
 func (p *Partition) leaderWithRoom() (*leadership, error) {
 	l, err := p.leader()
-	if err == nil && p.room != nil {
-		err = p.room()
+	if err == nil {
+		err = p.cfg.Room()
 	}
 	return l, err
 }

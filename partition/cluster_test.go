@@ -76,9 +76,11 @@ func newTunedCluster(t *testing.T, count uint32, tune func(*Config), services ..
 		storage, err := logs.Storage(GroupID(i))
 		require.NoError(t, err)
 		cfg := Config{
-			ID: i, Count: count, Node: "n1", Tables: own, Flush: tables.Flush, Storage: storage,
-			Invoker: iv, Deliver: c.deliver, Transport: transport, Profile: raftgroup.Test(), LocalID: "n1",
-			Voters: []raft.Server{{ID: "n1", Address: "127.0.0.1:1"}}, Log: log,
+			ID: i, Count: count, Node: "n1", Tables: own, Flush: tables.Flush, Invoker: iv, Deliver: c.deliver, Log: log,
+			Group: raftgroup.Config{
+				Storage: storage, Transport: transport, Profile: raftgroup.Test(), LocalID: "n1",
+				Voters: []raft.Server{{ID: "n1", Address: "127.0.0.1:1"}},
+			},
 		}
 		tune(&cfg)
 		c.partitions[i], err = Open(cfg)
@@ -221,7 +223,7 @@ func TestMessagesOfARecoveredSenderAreNotTakenForDuplicates(t *testing.T) {
 	c := newTunedCluster(t, 2, func(cfg *Config) {
 		cfg.Level = func() feature.Level { return feature.Level4 }
 		if cfg.ID == 0 {
-			require.NoError(t, cfg.Storage.Set([]byte("Recovered"), []byte{1})) // as a recovery does
+			require.NoError(t, cfg.Group.Storage.Set([]byte("Recovered"), []byte{1})) // as a recovery does
 		}
 	}, leaf)
 	lost := &machine.Deliver{From: 0, FirstSeq: 1}
@@ -253,7 +255,7 @@ func TestPendingMessagesOfARecoveredSenderArrive(t *testing.T) {
 	c := newTunedCluster(t, 2, func(cfg *Config) {
 		cfg.Level = func() feature.Level { return feature.Level4 }
 		if cfg.ID == 0 {
-			storage = cfg.Storage
+			storage = cfg.Group.Storage
 		}
 		deliver := cfg.Deliver
 		cfg.Deliver = func(ctx context.Context, to uint32, d *machine.Deliver) error {
@@ -297,7 +299,7 @@ func TestNumbersAreSkippedOnceTheLevelAllowsIt(t *testing.T) {
 	c := newTunedCluster(t, 2, func(cfg *Config) {
 		cfg.Level = func() feature.Level { return feature.Level(level.Load()) }
 		if cfg.ID == 0 {
-			require.NoError(t, cfg.Storage.Set([]byte("Recovered"), []byte{1})) // as a recovery does
+			require.NoError(t, cfg.Group.Storage.Set([]byte("Recovered"), []byte{1})) // as a recovery does
 		}
 	})
 	p := c.partitions[0]

@@ -2,13 +2,18 @@ package partition
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/hashicorp/raft"
+
+	"platform/internal/failpoint"
 	"platform/partition/machine"
 	"platform/partition/store"
 )
@@ -31,20 +36,36 @@ type DigestResponse struct {
 	Missed bool                  // the replica has passed the round without a result
 }
 
+// DigestConfig configures the comparison of replicas.
+type DigestConfig struct {
+	// Fetch requests another replica's result of a round; nil: the replicas are not compared.
+	Fetch func(ctx context.Context, to raft.Server, partition uint32, r DigestRound) (DigestResponse, error)
+	// Entries is the number of log entries after which the leader compares replicas, 4096 if 0,
+	// and Pause the minimum time in between, a second if 0.
+	Entries uint64
+	Pause   time.Duration
+	Metrics *DigestMetrics // nil: none
+}
+
+func (c DigestConfig) withDefaults() DigestConfig {
+	c.Entries = cmp.Or(c.Entries, 4096)
+	c.Pause = cmp.Or(c.Pause, time.Duration(failpoint.Or(failpoint.DigestPauseMillis, 1000))*time.Millisecond)
+	return c
+}
+
 // digests computes the digests that the log requests. Rows are read in a separate
 // goroutine, one round at a time: a round that starts while another is in progress is
 // missed, which happens while the log is replayed.
 type digests struct {
+	cfg        DigestConfig
 	tables     *store.Partition
 	quarantine func(error)
-	metrics    *DigestMetrics
 	log        *slog.Logger
 
 	ctx    context.Context //nolint:containedctx // of scans, which applying starts; ends with the replica
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	every   uint64        // entries between two rounds
 	entries atomic.Uint64 // applied since the last round
 	due     chan struct{} // receives a value when a round is due
 
@@ -59,10 +80,10 @@ type digests struct {
 	changed chan struct{}          // closed when a result is added
 }
 
-func newDigests(tables *store.Partition, every uint64, metrics *DigestMetrics, log *slog.Logger, quarantine func(error)) *digests {
+func newDigests(tables *store.Partition, cfg DigestConfig, log *slog.Logger, quarantine func(error)) *digests {
 	d := &digests{
-		tables: tables, quarantine: quarantine, metrics: metrics, log: log,
-		every: every, due: make(chan struct{}, 1), changed: make(chan struct{}),
+		cfg: cfg, tables: tables, quarantine: quarantine, log: log,
+		due: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d
@@ -79,7 +100,7 @@ func (d *digests) close() {
 
 // applied counts an entry and signals the leader when a round is due.
 func (d *digests) applied() {
-	if d.entries.Add(1) == d.every {
+	if d.entries.Add(1) == d.cfg.Entries {
 		signal(d.due)
 	}
 }
@@ -102,7 +123,7 @@ func (d *digests) begin(epoch uint64, s *machine.DigestScan) {
 	defer d.mu.Unlock()
 	d.last = DigestRound{epoch, s.Round}
 	if d.closed || d.busy {
-		d.metrics.missed()
+		d.cfg.Metrics.missed()
 		d.wakeLocked()
 		return
 	}
@@ -131,7 +152,7 @@ func (d *digests) scan(view *store.Export, state, epoch uint64, s *machine.Diges
 		d.failLocked(err)
 		return
 	}
-	d.metrics.scanned(&found)
+	d.cfg.Metrics.scanned(&found)
 	result := machine.DigestResult{Epoch: epoch, Round: s.Round, Rows: found.Rows, Next: found.Next, Sum: found.Sum[:]}
 	if d.results = append(d.results, result); len(d.results) > keptDigests {
 		d.results = d.results[1:]
@@ -153,7 +174,7 @@ func (d *digests) failLocked(err error) {
 	case store.Failed(err):
 		d.log.Warn("could not compute digest of tables", "err", err)
 	default:
-		d.metrics.differed()
+		d.cfg.Metrics.differed()
 		d.log.Error("tables cannot be read", "err", err)
 		d.wg.Go(func() { d.quarantine(err) })
 	}
@@ -189,7 +210,7 @@ func (d *digests) checkLocked(own, agreed *machine.DigestResult) {
 	if sameDigest(own, agreed) {
 		return
 	}
-	d.metrics.differed()
+	d.cfg.Metrics.differed()
 	err := fmt.Errorf("%w: digest of %d rows is %x, a majority has %x of %d rows (round %d of epoch %d)",
 		ErrDiverged, own.Rows, own.Sum, agreed.Sum, agreed.Rows, own.Round, own.Epoch)
 	d.log.Error("replica has diverged", "err", err)

@@ -22,9 +22,9 @@ func newComparedTrio(t *testing.T, open *atomic.Bool) *trio {
 	return newTrio(t, func(c *trio) {
 		c.profile.TrailingLogs = 50
 		c.tune = func(cfg *Config) {
-			cfg.DigestEntries, cfg.DigestPause = 5, time.Millisecond
+			cfg.Digests.Entries, cfg.Digests.Pause = 5, time.Millisecond
 			cfg.Level = func() feature.Level { return feature.Level2 } // digests require it
-			cfg.FetchDigest = func(_ context.Context, to raft.Server, _ uint32, r DigestRound) (DigestResponse, error) {
+			cfg.Digests.Fetch = func(_ context.Context, to raft.Server, _ uint32, r DigestRound) (DigestResponse, error) {
 				c.mu.RLock()
 				defer c.mu.RUnlock()
 				for _, h := range c.hosts {

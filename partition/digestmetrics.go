@@ -15,9 +15,9 @@ type DigestMetrics struct {
 
 // Outcomes of a round, as its leader sees it.
 const (
-	roundAgreed     = "agreed"     // all voters
-	roundIncomplete = "incomplete" // all voters
-	roundDiffers    = "differs"    // all that responded, but not all did
+	roundAgreed     = "agreed"     // all voters have the same result
+	roundIncomplete = "incomplete" // those that responded have the same result, but not all did
+	roundDiffers    = "differs"    // a voter has another result
 )
 
 // NewDigestMetrics registers the metrics.

@@ -8,19 +8,14 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"platform/internal/failpoint"
 	"platform/partition/machine"
 )
 
 const (
-	// digestEntries is the default of Config.DigestEntries.
-	digestEntries = 4096
 	// digestRows and digestBytes bound what one round reads on each replica: about a
 	// millisecond of work.
 	digestRows  = 2048
 	digestBytes = 4 << 20
-	// digestPause is the minimum time between two rounds of a partition.
-	digestPause = time.Second
 	// digestTimeout is how long the leader waits for the results of a round.
 	digestTimeout = 10 * time.Second
 	// digestRetry is the first delay before a replica without a result is queried again; it
@@ -40,17 +35,17 @@ func (l *leadership) compareReplicas(ctx context.Context) error {
 	d := l.p.digests
 	var round uint64
 	var agreed *machine.DigestResult // of the previous round, for replicas that had no result yet
-	for pause(ctx, l.p.digestPause) {
+	for pause(ctx, d.cfg.Pause) {
 		select {
 		case <-d.due:
 		case <-ctx.Done():
 			return nil
 		}
-		if d.entries.Load() < d.every {
+		if d.entries.Load() < d.cfg.Entries {
 			continue // a round of another leader was applied meanwhile
 		}
 		voters := l.voters()
-		if len(voters) < 2 || l.p.fetchDigest == nil {
+		if len(voters) < 2 || d.cfg.Fetch == nil {
 			d.entries.Store(0)
 			continue
 		}
@@ -118,14 +113,14 @@ func (l *leadership) digestRound(ctx context.Context, voters []raft.Server, roun
 	if ctx.Err() != nil {
 		return roundResult{}, ctx.Err()
 	}
-	v := evaluate(voters, l.p.localID, results)
+	v := evaluate(voters, l.p.LocalID(), results)
 	switch {
 	case len(v.differing) > 0:
-		l.p.digests.metrics.ended(roundDiffers)
+		l.p.digests.cfg.Metrics.ended(roundDiffers)
 	case v.complete:
-		l.p.digests.metrics.ended(roundAgreed)
+		l.p.digests.cfg.Metrics.ended(roundAgreed)
 	default:
-		l.p.digests.metrics.ended(roundIncomplete)
+		l.p.digests.cfg.Metrics.ended(roundIncomplete)
 	}
 	return v, nil
 }
@@ -135,9 +130,9 @@ func (l *leadership) digestOf(ctx context.Context, s raft.Server, r DigestRound)
 	retry := digestRetry
 	for {
 		response, changed := DigestResponse{}, (<-chan struct{})(nil)
-		if s.ID == l.p.localID {
+		if s.ID == l.p.LocalID() {
 			response, changed = l.p.digests.response(r)
-		} else if remote, err := l.p.fetchDigest(ctx, s, l.p.id, r); err == nil {
+		} else if remote, err := l.p.digests.cfg.Fetch(ctx, s, l.p.id, r); err == nil {
 			response = remote
 		}
 		if response.Result != nil || response.Missed {
@@ -188,8 +183,4 @@ func evaluate(voters []raft.Server, self raft.ServerID, results []*machine.Diges
 		}
 	}
 	return v
-}
-
-func defaultDigestPause() time.Duration {
-	return time.Duration(failpoint.Or(failpoint.DigestPauseMillis, int(digestPause.Milliseconds()))) * time.Millisecond
 }

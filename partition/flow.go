@@ -16,6 +16,23 @@ import (
 // invocations that have not completed.
 var ErrHoldsData = errors.New("flow control can be enabled only on a cluster without invocations in flight")
 
+// FlowConfig configures flow control.
+type FlowConfig struct {
+	// Enable enables it. A partition that holds invocations and was led without it refuses, see
+	// ErrHoldsData.
+	Enable bool
+	// EnabledEverywhere reports whether flow control is enabled on all partitions, which skips
+	// the check of ErrHoldsData. nil: it is not.
+	EnabledEverywhere func() bool
+	// Rules is the source of the rule book; nil: there are no rules.
+	Rules RuleSource
+}
+
+// toBeChecked reports whether a new leader has to call checkFlowControl.
+func (c *FlowConfig) toBeChecked() bool {
+	return c.Enable && (c.EnabledEverywhere == nil || !c.EnabledEverywhere())
+}
+
 // checkFlowControl refuses flow control if the previous leader ran without it and there are
 // invocations in flight. It is called before the leader announces itself: the tables then
 // reflect the whole log and nothing new.
@@ -47,9 +64,7 @@ func (p *Partition) checkFlowControl() error {
 	}
 	err = fmt.Errorf("%w: partition %d holds %s, such as %s of %s, which is %s; let them complete or kill them with flow control off, then enable it again",
 		ErrHoldsData, p.id, count, first.ID, first.Target, first.Status)
-	if p.onFailed != nil {
-		p.onFailed(err)
-	}
+	p.cfg.OnFailed(err)
 	return err
 }
 

@@ -75,7 +75,7 @@ func requireEndsWithContext[V any](t *testing.T, iterate func(context.Context) i
 
 func TestAScopeRunsAsManyAsItsRuleAllowsAndExplains(t *testing.T) {
 	g := &gated{release: make(chan struct{})}
-	c := newTunedCluster(t, 1, func(cfg *Config) { cfg.FlowControl = true }, g.service())
+	c := newTunedCluster(t, 1, func(cfg *Config) { cfg.Flow.Enable = true }, g.service())
 	p := c.partitions[0]
 	const limit, calls = 3, 20
 	rule := flowcontrol.Rule{Pattern: flowcontrol.Pattern{Scope: "s"}, Limits: flowcontrol.Limits{Concurrency: limit}, Version: 1}
@@ -133,7 +133,7 @@ func TestAScopeRunsAsManyAsItsRuleAllowsAndExplains(t *testing.T) {
 func TestAPausedScopeIsReported(t *testing.T) {
 	g := &gated{release: make(chan struct{})}
 	c := newTunedCluster(t, 1, func(cfg *Config) {
-		cfg.FlowControl = true
+		cfg.Flow.Enable = true
 		cfg.Level = func() feature.Level { return feature.Level4 }
 	}, g.service())
 	p := c.partitions[0]
@@ -195,7 +195,7 @@ func TestFlowControlIsRefusedWhileInvocationsAreInFlight(t *testing.T) {
 
 func TestFlowControlStaysEnabled(t *testing.T) {
 	g := &gated{release: make(chan struct{})}
-	c := newTunedCluster(t, 1, func(cfg *Config) { cfg.FlowControl = true }, g.service())
+	c := newTunedCluster(t, 1, func(cfg *Config) { cfg.Flow.Enable = true }, g.service())
 	p := c.partitions[0]
 	inv := request("Gated", "pass", "1")
 	_, err := p.Invoke(t.Context(), inv)
@@ -221,16 +221,16 @@ func succeed(t *testing.T, p *Partition) {
 
 func TestAPartitionLedWithoutFlowControlIsCheckedAgain(t *testing.T) {
 	g := &gated{release: make(chan struct{})}
-	c := newTunedCluster(t, 1, func(cfg *Config) { cfg.FlowControl = true }, g.service())
+	c := newTunedCluster(t, 1, func(cfg *Config) { cfg.Flow.Enable = true }, g.service())
 	p := c.partitions[0]
-	p.flowControl = false // as after a restart, because another partition refused
+	p.cfg.Flow.Enable = false // as after a restart, because another partition refused
 	succeed(t, p)
 	inv := request("Gated", "pass", "1")
 	_, err := p.Invoke(t.Context(), inv)
 	require.NoError(t, err)
 	require.ErrorIs(t, p.checkFlowControl(), ErrHoldsData)
 
-	p.flowControl, p.flowEnabled = true, func() bool { return true } // on all partitions, before
+	p.cfg.Flow.Enable, p.cfg.Flow.EnabledEverywhere = true, func() bool { return true } // on all partitions, before
 	succeed(t, p)
 	close(g.release)
 	_, err = p.Await(t.Context(), inv.ID)

@@ -22,7 +22,7 @@ func (p *Partition) record(inv *machine.Invocation) Record {
 	if inv == nil || inv.Status != machine.Invoked {
 		return Record{Invocation: inv}
 	}
-	attempts, known := p.invoker.Status(inv.ID)
+	attempts, known := p.cfg.Invoker.Status(inv.ID)
 	if !known {
 		return Record{Invocation: inv}
 	}

@@ -61,7 +61,7 @@ type leadership struct {
 
 func (p *Partition) newLeadership(ctx context.Context, term uint64) (*leadership, error) {
 	previous, err := p.previous()
-	if err == nil && p.flowControl && (p.flowEnabled == nil || !p.flowEnabled()) {
+	if err == nil && p.cfg.Flow.toBeChecked() {
 		err = p.checkFlowControl()
 	}
 	if err == nil {
@@ -72,33 +72,33 @@ func (p *Partition) newLeadership(ctx context.Context, term uint64) (*leadership
 		return nil, err
 	}
 	waitCtx, cancel := context.WithTimeout(ctx, clockTimeout)
-	p.clock.AwaitNow(waitCtx)
+	p.cfg.Clock.AwaitNow(waitCtx)
 	cancel()
 	l := &leadership{
 		p: p, epoch: previous.Epoch + 1, term: term, previousLevel: previous.Level,
-		clock: newClock(previous.Clock, p.clock.Now), waiters: newWaiters(), recent: newRecent(), large: newLargeCommands(),
+		clock: newClock(previous.Clock, p.cfg.Clock.Now), waiters: newWaiters(), recent: newRecent(), large: newLargeCommands(),
 		fireSlots: make(chan struct{}, maxFiring), left: make(chan struct{}),
 		log: p.log.With("leader_epoch", previous.Epoch+1),
 	}
 	l.ctx, l.abandon = context.WithCancelCause(ctx)
-	settings := p.batch
+	settings := p.cfg.Proposals
 	settings.Seal = l.seal
 	l.proposer, err = raftgroup.NewProposer[machine.Outcome](p.group, settings)
 	if err != nil {
 		return nil, err
 	}
 	l.timers = newTimers(l.clock.Millis, l.loadTimers, l.fireTimers)
-	l.outbox = newOutbox(p.id, p.count)
-	if p.outboxMemory != nil {
-		l.outbox.memory = p.outboxMemory
+	l.outbox = newOutbox(p.id, p.cfg.Count)
+	if p.cfg.OutboxMemory != nil {
+		l.outbox.memory = p.cfg.OutboxMemory
 	}
-	l.outbox.read, l.outbox.deliver, l.outbox.acknowledge, l.outbox.log = l.readOutbox, p.deliver, l.acknowledge, l.log
-	if p.rules != nil {
-		l.rules = newRuleSyncer(p.rules)
+	l.outbox.read, l.outbox.deliver, l.outbox.acknowledge, l.outbox.log = l.readOutbox, p.cfg.Deliver, l.acknowledge, l.log
+	if p.cfg.Flow.Rules != nil {
+		l.rules = newRuleSyncer(p.cfg.Flow.Rules)
 		l.rules.known, l.rules.propose = l.knownRules, l.proposeRules
 	}
-	l.lister = newLister(p.tables, p.listingMemory, l.ctx.Done())
-	l.session = p.invoker.Open(attemptSource{l})
+	l.lister = newLister(p.tables, p.cfg.ListingMemory, l.ctx.Done())
+	l.session = p.cfg.Invoker.Open(attemptSource{l})
 	return l, nil
 }
 
@@ -152,8 +152,8 @@ func (l *leadership) serve(ctx context.Context, g *errgroup.Group) error {
 	g.Go(func() error { return l.lister.Run(ctx) })
 	g.Go(func() error { return l.compareReplicas(ctx) })
 	g.Go(func() error { return l.awaitRecoveryLevel(ctx) })
-	if l.p.streams != nil {
-		g.Go(func() error { return l.p.streams.Lead(ctx, &StreamOwner{l}) })
+	if l.p.cfg.Streams != nil {
+		g.Go(func() error { return l.p.cfg.Streams.Lead(ctx, &StreamOwner{l}) })
 	}
 	l.p.role.serve(l)
 	l.log.Debug("leading partition")
@@ -164,7 +164,7 @@ func (l *leadership) serve(ctx context.Context, g *errgroup.Group) error {
 // reflect the whole log and older leaders are fenced.
 func (l *leadership) announce(ctx context.Context) error {
 	failpoint.Pause(failpoint.Announcement)
-	lead := &machine.Lead{Epoch: l.epoch, Node: l.p.node, Flow: l.p.flowControl}
+	lead := &machine.Lead{Epoch: l.epoch, Node: l.p.cfg.Node, Flow: l.p.cfg.Flow.Enable}
 	lead.Recovered = l.level() >= feature.Level4 && l.p.group.Recovered()
 	o, err := l.propose(ctx, lead)
 	if err == nil && o.Code != machine.OK {
@@ -227,10 +227,7 @@ func (l *leadership) handle(effects []machine.Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
 		case *machine.Run:
-			if e.Invocation.Length == 1 {
-				l.p.stats.Started(e.Invocation.Target.Service)
-			}
-			l.p.traceStart(e.Invocation)
+			l.p.observer.started(e.Invocation)
 			l.session.Run(e)
 		case *machine.Notify:
 			l.session.Notify(e)
@@ -241,8 +238,7 @@ func (l *leadership) handle(effects []machine.Effect) {
 		case *machine.Hasten:
 			l.session.Hasten(e)
 		case *machine.Finish:
-			l.p.countEnd(e)
-			l.p.traceEnd(e)
+			l.p.observer.ended(e)
 			if e.Target.Type == target.StateUpdate {
 				l.session.StateReplaced(e.Target.Object())
 			}
@@ -253,14 +249,6 @@ func (l *leadership) handle(effects []machine.Effect) {
 			l.outbox.send(e)
 		}
 	}
-}
-
-// countEnd counts the end of an invocation.
-func (p *Partition) countEnd(e *machine.Finish) {
-	if e.Target.Type == target.StateUpdate {
-		return
-	}
-	p.stats.Ended(e.Target.Service, e.Target.Handler, e.Result.Failure == nil, time.Duration(e.EndedAt-e.DueAt)*time.Millisecond)
 }
 
 // resume starts attempts for invocations that previous leaders left running. Effects of new
@@ -276,7 +264,7 @@ func (l *leadership) resume(ctx context.Context) error {
 			return nil
 		}
 		if inv.Status == machine.Invoked {
-			l.p.traceStart(inv) // the previous leader may have ended before it exported this
+			l.p.observer.traceStart(inv) // the previous leader may have ended before it exported this
 			l.session.Run(machine.RunOf(inv))
 		}
 	}
@@ -290,4 +278,4 @@ func (l *leadership) seal(commands [][]byte) ([]byte, error) {
 
 // level is the feature level at which this leader writes. It never decreases: a node that
 // learns of the cluster's level later than previous leaders continues at theirs.
-func (l *leadership) level() feature.Level { return max(l.previousLevel, l.p.level()) }
+func (l *leadership) level() feature.Level { return max(l.previousLevel, l.p.cfg.Level()) }

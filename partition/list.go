@@ -102,7 +102,7 @@ func (r *listReader) run(ctx context.Context) error {
 
 // live implements listing.LiveFunc.
 func (r *listReader) live(id ids.Invocation) listing.Live {
-	st, known := r.l.p.invoker.Status(id)
+	st, known := r.l.p.cfg.Invoker.Status(id)
 	live := listing.Live{Status: listing.Ready}
 	switch {
 	case !known:

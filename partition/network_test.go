@@ -103,8 +103,8 @@ func TestListingsEndWithTheLease(t *testing.T) {
 	disks := map[string]*hangingLog{}
 	c := newTrio(t, func(c *trio) {
 		c.tune = func(cfg *Config) {
-			disks[cfg.Node] = &hangingLog{Storage: cfg.Storage}
-			cfg.Storage = disks[cfg.Node]
+			disks[cfg.Node] = &hangingLog{Storage: cfg.Group.Storage}
+			cfg.Group.Storage = disks[cfg.Node]
 		}
 	}, w.definitions()...)
 	old := c.leader()

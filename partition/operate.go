@@ -45,7 +45,7 @@ func (p *Partition) Operate(ctx context.Context, c machine.Operation) (machine.O
 // include.
 func (l *leadership) pauseOf(requested *machine.Pause) *machine.Pause {
 	c := *requested // the caller may retry it, possibly elsewhere
-	if attempts, known := l.p.invoker.Status(c.Target); known && c.Failure == nil {
+	if attempts, known := l.p.cfg.Invoker.Status(c.Target); known && c.Failure == nil {
 		c.Failure = attempts.LastFailure
 	}
 	if l.level() < feature.Level3 {

@@ -1,21 +1,16 @@
 package partition
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
-	"time"
 
 	"github.com/hashicorp/raft"
 
 	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
-	"platform/internal/raftgroup/hardstate"
-	"platform/internal/raftgroup/logstore"
-	"platform/internal/raftgroup/watchdog"
 	"platform/internal/stats"
 	"platform/internal/tracing"
 	"platform/partition/attempts"
@@ -31,11 +26,15 @@ type Config struct {
 
 	Tables *store.Partition
 	// Flush makes the tables durable.
-	Flush   func() (wait func(context.Context) error, err error)
-	Storage logstore.Storage
-	// HardState is the record of the group's term and vote outside Storage; nil: none.
-	HardState *hardstate.State
-	Invoker   Invoker
+	Flush func() (wait func(context.Context) error, err error)
+
+	// Group configures this replica as a member of its Raft group, for which Open adds ID, Name,
+	// StateMachine, Logger and the functions that follow leadership.
+	Group raftgroup.Config
+	// Proposals bounds the log entries; the leader adds Seal.
+	Proposals raftgroup.ProposerConfig
+
+	Invoker Invoker
 	// Deliver passes messages to the leader of another partition.
 	Deliver func(ctx context.Context, to uint32, d *machine.Deliver) error
 	// OutboxMemory is shared by the partitions of the node; nil: not shared.
@@ -44,31 +43,9 @@ type Config struct {
 	ListingMemory *ListingMemory
 	// Streams reads event streams; nil: none are read.
 	Streams Streams
-	// Rules is the source of the rule book; nil: there are no rules.
-	Rules RuleSource
+	Flow    FlowConfig
+	Digests DigestConfig
 
-	Transport *raftgroup.Transport
-	Profile   raftgroup.Profile
-	LocalID   raft.ServerID
-	// Voters are the initial members of a new partition; used only if the log is empty.
-	Voters []raft.Server
-	// Join opens a replica that waits to be added by the partition's leader instead.
-	Join     bool
-	Watchdog *watchdog.Watchdog
-	Metrics  *raftgroup.Metrics // nil: none
-	// MaxBatchCommands and MaxBatchBytes bound one log entry; 0: the proposer's
-	// defaults.
-	MaxBatchCommands int
-	MaxBatchBytes    int
-	// Bulk bounds the log entries with large inputs that are in flight; nil: one of this
-	// partition.
-	Bulk *raftgroup.BulkGate
-	// FlowControl enables flow control. A partition that holds invocations and was led
-	// without it refuses, see ErrHoldsData.
-	FlowControl bool
-	// FlowEnabled reports whether flow control is enabled on all partitions, which skips
-	// the check of ErrHoldsData. nil: it is not.
-	FlowEnabled func() bool
 	// Level is the cluster's feature level as known to this node. It must not decrease
 	// while the replica is open, nor exceed feature.Supported. nil: the first level.
 	Level func() feature.Level
@@ -77,14 +54,6 @@ type Config struct {
 	Room func() error
 	// Clock is the wall clock for leading; nil: the machine's.
 	Clock Clock
-	// FetchDigest requests another replica's result of a round; nil: the replicas are not
-	// compared.
-	FetchDigest func(ctx context.Context, to raft.Server, partition uint32, r DigestRound) (DigestResponse, error)
-	// DigestEntries is the number of log entries after which the leader compares replicas,
-	// 4096 if 0, and DigestPause the minimum time in between, a second if 0.
-	DigestEntries uint64
-	DigestPause   time.Duration
-	DigestMetrics *DigestMetrics // nil: none
 	// Stats counts invocations while the replica leads; nil: nothing is counted.
 	Stats *stats.Counters
 	// Tracer records invocations as spans while the replica leads; nil: none.
@@ -94,39 +63,42 @@ type Config struct {
 	Log      *slog.Logger
 }
 
+// withDefaults sets what may be left out.
+func (c Config) withDefaults() Config {
+	if c.Level == nil {
+		c.Level = func() feature.Level { return feature.Level1 }
+	}
+	if c.Room == nil {
+		c.Room = func() error { return nil }
+	}
+	if c.Clock == nil {
+		c.Clock = machineClock{}
+	}
+	if c.ListingMemory == nil {
+		c.ListingMemory = NewListingMemory(128 << 20)
+	}
+	if c.OnFailed == nil {
+		c.OnFailed = func(error) {}
+	}
+	c.Digests = c.Digests.withDefaults()
+	return c
+}
+
 // Partition is this node's replica of one partition.
 type Partition struct {
-	id            uint32
-	node          string
-	count         uint32
-	tables        *store.Partition
-	group         *raftgroup.Group
-	invoker       Invoker
-	deliver       func(ctx context.Context, to uint32, d *machine.Deliver) error
-	rules         RuleSource
-	streams       Streams
-	outboxMemory  *OutboxMemory
-	listingMemory *ListingMemory
-	stats         *stats.Counters
-	tracer        *tracing.Tracer
-	level         func() feature.Level
-	room          func() error
-	clock         Clock
-	log           *slog.Logger
+	id     uint32
+	tables *store.Partition
+	// cfg is what leadership needs; Group and Proposals were used by Open.
+	cfg   Config
+	group *raftgroup.Group
+	log   *slog.Logger
 
-	opened      chan struct{} // closed once the fields above are set
-	role        role
-	batch       raftgroup.ProposerConfig // limits of a log entry
-	flowControl bool                     // flow control is to be enabled
-	flowEnabled func() bool              // flow control is enabled on all partitions
-	onFailed    func(error)
-	commands    atomic.Uint64 // applied since the start
-	logBytes    atomic.Uint64 // of the log entries with them
-
-	localID     raft.ServerID
-	digests     *digests
-	digestPause time.Duration
-	fetchDigest func(ctx context.Context, to raft.Server, partition uint32, r DigestRound) (DigestResponse, error)
+	opened   chan struct{} // closed once the fields above are set
+	role     role
+	digests  *digests
+	observer observer
+	commands atomic.Uint64 // applied since the start
+	logBytes atomic.Uint64 // of the log entries with them
 }
 
 // GroupID returns the number of a partition's Raft group; group 0 is the metadata.
@@ -134,64 +106,33 @@ func GroupID(partition uint32) uint32 { return partition + 1 }
 
 // Open starts the replica. It serves until Close.
 func Open(cfg Config) (*Partition, error) {
+	cfg = cfg.withDefaults()
 	p := &Partition{
-		id: cfg.ID, node: cfg.Node, count: cfg.Count, localID: cfg.LocalID,
-		tables: cfg.Tables, invoker: cfg.Invoker, streams: cfg.Streams, deliver: cfg.Deliver,
-		outboxMemory: cfg.OutboxMemory, listingMemory: cfg.ListingMemory,
-		rules: cfg.Rules, flowControl: cfg.FlowControl, flowEnabled: cfg.FlowEnabled,
-		level: cfg.Level, room: cfg.Room, clock: cfg.Clock,
-		fetchDigest: cfg.FetchDigest, digestPause: cmp.Or(cfg.DigestPause, defaultDigestPause()),
-		stats: cfg.Stats, tracer: cfg.Tracer, onFailed: cfg.OnFailed,
+		id: cfg.ID, tables: cfg.Tables, cfg: cfg, role: newRole(), observer: observer{cfg.Stats, cfg.Tracer},
 		log:    cfg.Log.With("component", "platform/partition", "partition_id", cfg.ID),
-		opened: make(chan struct{}), role: newRole(),
-		batch: raftgroup.ProposerConfig{MaxBatchCommands: cfg.MaxBatchCommands, MaxBatchBytes: cfg.MaxBatchBytes, Bulk: cfg.Bulk},
+		opened: make(chan struct{}),
 	}
-	if p.level == nil {
-		p.level = func() feature.Level { return feature.Level1 }
-	}
-	if p.clock == nil {
-		p.clock = machineClock{}
-	}
-	if p.listingMemory == nil {
-		p.listingMemory = NewListingMemory(128 << 20)
-	}
-	if cfg.Join {
-		cfg.Voters = nil
-	}
-	p.digests = newDigests(cfg.Tables, cmp.Or(cfg.DigestEntries, digestEntries), cfg.DigestMetrics, p.log, p.diverged)
-	fsm := &fsm{
+	p.digests = newDigests(cfg.Tables, cfg.Digests, p.log, p.diverged)
+	group := cfg.Group
+	group.ID, group.Name, group.Logger = GroupID(cfg.ID), fmt.Sprintf("partition-%d", cfg.ID), cfg.Log
+	group.StateMachine = &fsm{
 		p: p, tables: cfg.Tables, flush: cfg.Flush,
 		machine: machine.New(machine.Shards{Self: cfg.ID, Count: cfg.Count}),
 	}
-	group, err := raftgroup.Open(raftgroup.Config{
-		ID:             GroupID(cfg.ID),
-		Name:           fmt.Sprintf("partition-%d", cfg.ID),
-		LocalID:        cfg.LocalID,
-		Storage:        cfg.Storage,
-		HardState:      cfg.HardState,
-		Transport:      cfg.Transport,
-		StateMachine:   fsm,
-		Profile:        cfg.Profile,
-		Voters:         cfg.Voters,
-		Lead:           p.runLeader,
-		HandOver:       p.handOver,
-		OnLeaderChange: func(raftgroup.Leader) { p.role.changed.broadcast() },
-		OnFailed:       cfg.OnFailed,
-		Watchdog:       cfg.Watchdog,
-		Metrics:        cfg.Metrics,
-		Logger:         cfg.Log,
-	})
+	group.Lead, group.HandOver, group.OnFailed = p.runLeader, p.handOver, cfg.OnFailed
+	group.OnLeaderChange = func(raftgroup.Leader) { p.role.changed.broadcast() }
+	var err error
+	p.group, err = raftgroup.Open(group)
 	if err != nil {
 		p.digests.close()
 		return nil, fmt.Errorf("open partition %d: %w", cfg.ID, err)
 	}
-	p.group = group
 	close(p.opened)
 	return p, nil
 }
 
 // LocalID returns this replica's Raft server ID.
-func (p *Partition) LocalID() raft.ServerID { return p.localID }
+func (p *Partition) LocalID() raft.ServerID { return p.cfg.Group.LocalID }
 
 // ID returns the partition's number.
 func (p *Partition) ID() uint32 { return p.id }

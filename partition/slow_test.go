@@ -28,8 +28,8 @@ func (s *slowStorage) StoreLogs(logs []*raft.Log) error {
 func TestASoleReplicaKeepsItsLeadershipWhileItsDiskIsSlow(t *testing.T) {
 	var disk *slowStorage
 	c := newTunedCluster(t, 1, func(cfg *Config) {
-		disk = &slowStorage{Storage: cfg.Storage}
-		cfg.Storage = disk
+		disk = &slowStorage{Storage: cfg.Group.Storage}
+		cfg.Group.Storage = disk
 	})
 	p := c.partitions[0]
 	l, err := p.leader()

@@ -47,7 +47,7 @@ func (l *leadership) timedPayload(s *machine.Step, lead int64) []byte {
 	} else {
 		// The callee of another partition starts by that partition's time; its leader
 		// converts when the call is delivered.
-		local := s.Callee != nil && machine.PartitionOf(s.Callee.ID.PartitionKey(), l.p.count) == l.p.id
+		local := s.Callee != nil && machine.PartitionOf(s.Callee.ID.PartitionKey(), l.p.cfg.Count) == l.p.id
 		var c journal.OneWayCallCommand
 		if c, err = journal.ParseOneWayCall(s.Payload); err == nil && (!local || c.InvokeTime == 0) {
 			return s.Payload

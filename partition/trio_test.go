@@ -182,12 +182,15 @@ func (c *trio) tryStart(i int) error {
 	storage, err := h.logs.Storage(GroupID(0))
 	require.NoError(t, err)
 	cfg := Config{
-		ID: 0, Count: 1, Node: h.name, Tables: h.own, Flush: h.tables.Flush, Storage: storage, Invoker: h.invoker,
-		Deliver:   func(context.Context, uint32, *machine.Deliver) error { return errors.New("one partition only") },
-		Rules:     c.rules,
-		Level:     func() feature.Level { return feature.Announced(h.level.Load()) },
-		Transport: h.transport, Profile: c.profile, LocalID: h.id(), HardState: h.record(t),
-		Voters: c.servers(0, 1, 2), Join: h.join, Log: log,
+		ID: 0, Count: 1, Node: h.name, Tables: h.own, Flush: h.tables.Flush, Invoker: h.invoker,
+		Deliver: func(context.Context, uint32, *machine.Deliver) error { return errors.New("one partition only") },
+		Flow:    FlowConfig{Rules: c.rules},
+		Level:   func() feature.Level { return feature.Announced(h.level.Load()) },
+		Group:   raftgroup.Config{Storage: storage, Transport: h.transport, Profile: c.profile, LocalID: h.id(), HardState: h.record(t)},
+		Log:     log,
+	}
+	if !h.join {
+		cfg.Group.Voters = c.servers(0, 1, 2)
 	}
 	if c.tune != nil {
 		c.tune(&cfg)

@@ -61,14 +61,17 @@ const bulkBytes = 8 << 20
 func (n *Node) partitionConfig() partition.Config {
 	w := &n.cfg.Worker
 	cfg := partition.Config{
-		Invoker: n.invoker, Streams: n.kafka, Rules: n.rules(), OutboxMemory: n.outbox, ListingMemory: partition.NewListingMemory(int(n.cfg.Admin.ListingMemory)),
-		Transport: n.port.transport, Watchdog: n.files.watchdog, Metrics: n.metrics.partitions, DigestMetrics: n.metrics.digests,
-		Level: n.metadata.FeatureLevel, Stats: n.stats, Tracer: n.exports.tracer, Clock: n.port.members, Log: n.log,
-		FlowControl: n.cfg.FlowControl(), FlowEnabled: n.flowEnabled,
-		MaxBatchCommands: w.MaxCommandBatchSize, MaxBatchBytes: int(w.MaxCommandBatchBytes), Bulk: raftgroup.NewBulkGate(bulkBytes),
+		Group: raftgroup.Config{Transport: n.port.transport, Watchdog: n.files.watchdog, Metrics: n.metrics.partitions},
+		Proposals: raftgroup.ProposerConfig{
+			MaxBatchCommands: w.MaxCommandBatchSize, MaxBatchBytes: int(w.MaxCommandBatchBytes), Bulk: raftgroup.NewBulkGate(bulkBytes),
+		},
+		Invoker: n.invoker, Streams: n.kafka, OutboxMemory: n.outbox, ListingMemory: partition.NewListingMemory(int(n.cfg.Admin.ListingMemory)),
+		Flow:    partition.FlowConfig{Enable: n.cfg.FlowControl(), EnabledEverywhere: n.flowEnabled, Rules: n.rules()},
+		Digests: partition.DigestConfig{Metrics: n.metrics.digests},
+		Level:   n.metadata.FeatureLevel, Stats: n.stats, Tracer: n.exports.tracer, Clock: n.port.members, Log: n.log,
 	}
 	if w.DigestInterval > 0 {
-		cfg.FetchDigest, cfg.DigestEntries = n.port.nodes.Digest, uint64(w.DigestInterval)
+		cfg.Digests.Fetch, cfg.Digests.Entries = n.port.nodes.Digest, uint64(w.DigestInterval)
 	}
 	return cfg
 }

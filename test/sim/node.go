@@ -197,10 +197,11 @@ func (l *incarnation) openPartition(id uint32, logs logstore.Storage, begins boo
 	if err != nil {
 		return err
 	}
-	var voters []raft.Server
+	var voters []raft.Server // none if the leader adds this replica
 	if begins {
-		voters = votersOf(n.knownReplicas(id))
-		begins = holds(voters, n.name)
+		if voters = votersOf(n.knownReplicas(id)); !holds(voters, n.name) {
+			voters = nil
+		}
 	}
 	observer := &leaderObserver{Invoker: l.invoker, l: l, tables: tables}
 	if s.hasDefect(lowAppliedIndex) && l.number > 1 {
@@ -209,10 +210,13 @@ func (l *incarnation) openPartition(id uint32, logs logstore.Storage, begins boo
 		}
 	}
 	p, err := partition.Open(partition.Config{
-		ID: id, Count: s.opts.Partitions, Node: n.name, Tables: tables, Flush: l.tables.Flush, Storage: logs, HardState: hard, Invoker: observer,
-		Deliver: l.deliver, Streams: &topicReader{l},
-		Transport: l.transport, Profile: s.profile(), LocalID: metadata.ReplicaID(raft.ServerID(n.name), hard.Record().Replica), Voters: voters, Join: !begins, Watchdog: l.watchdog, Level: n.level,
-		Clock: n, Log: l.log(), FlowControl: true, FlowEnabled: func() bool { return true }, Rules: &s.rules,
+		ID: id, Count: s.opts.Partitions, Node: n.name, Tables: tables, Flush: l.tables.Flush, Invoker: observer,
+		Deliver: l.deliver, Streams: &topicReader{l}, Level: n.level, Clock: n, Log: l.log(),
+		Flow: partition.FlowConfig{Enable: true, EnabledEverywhere: func() bool { return true }, Rules: &s.rules},
+		Group: raftgroup.Config{
+			Storage: logs, HardState: hard, Transport: l.transport, Profile: s.profile(), Voters: voters, Watchdog: l.watchdog,
+			LocalID: metadata.ReplicaID(raft.ServerID(n.name), hard.Record().Replica),
+		},
 		OnFailed: func(err error) {
 			if l.ctx.Err() == nil {
 				s.violate("%s: partition %d failed: %v", n.name, id, err)

@@ -82,9 +82,10 @@ func startMember(t *testing.T, lis net.Listener, voters []raft.Server) *member {
 	storage, err := logs.Storage(partition.GroupID(0))
 	require.NoError(t, err)
 	m.replica, err = partition.Open(partition.Config{
-		ID: 0, Count: 1, Node: address, Tables: own, Flush: tables.Flush, Storage: storage, Invoker: iv,
-		Deliver:   func(context.Context, uint32, *machine.Deliver) error { return nil },
-		Transport: transport, Profile: raftgroup.Test(), LocalID: raft.ServerID(address), Voters: voters, Log: quiet,
+		ID: 0, Count: 1, Node: address, Tables: own, Flush: tables.Flush, Invoker: iv,
+		Deliver: func(context.Context, uint32, *machine.Deliver) error { return nil },
+		Group:   raftgroup.Config{Storage: storage, Transport: transport, Profile: raftgroup.Test(), LocalID: raft.ServerID(address), Voters: voters},
+		Log:     quiet,
 	})
 	require.NoError(t, err)
 	m.handle = NewDirectory(1, DirectoryConfig{

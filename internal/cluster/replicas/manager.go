@@ -169,12 +169,12 @@ func (m *Manager) openPartition(id uint32, begins bool) (*partition.Partition, e
 	}
 	cfg := m.Partition
 	cfg.ID, cfg.Count, cfg.Node = id, m.Router.Count(), m.Self.Node
-	cfg.Tables, cfg.Flush, cfg.Storage = tables, m.Tables.Flush, logs
-	cfg.LocalID, cfg.HardState, cfg.Join = m.ReplicaID(id), hard, !begins
+	cfg.Tables, cfg.Flush = tables, m.Tables.Flush
+	cfg.Group.LocalID, cfg.Group.Storage, cfg.Group.HardState = m.ReplicaID(id), logs, hard
 	cfg.Deliver, cfg.Room = m.Router.Deliver, m.room
 	cfg.OnFailed = func(err error) { m.failed(id, err) }
 	if begins {
-		cfg.Voters = []raft.Server{m.Node}
+		cfg.Group.Voters = []raft.Server{m.Node}
 	}
 	return partition.Open(cfg)
 }

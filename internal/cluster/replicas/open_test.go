@@ -64,7 +64,7 @@ func testManager(t *testing.T) *Manager {
 	return New(Config{
 		Self: id, Node: self, DataDir: dir, Store: meta, Router: routing.New(1, fabric.DirectoryConfig{}),
 		Logs: logs, Tables: tables, Hard: hard, ShutdownTimeout: time.Minute, Log: log,
-		Partition: partition.Config{Transport: transport, Profile: raftgroup.Test(), Invoker: noAttempts{}, Log: log},
+		Partition: partition.Config{Group: raftgroup.Config{Transport: transport, Profile: raftgroup.Test()}, Invoker: noAttempts{}, Log: log},
 	})
 }
 
